@@ -1,0 +1,1 @@
+//! Performers that reach the kernel, and the ladder that picks one.

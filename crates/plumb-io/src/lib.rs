@@ -1,0 +1,22 @@
+//! The seam between whoever issues I/O and whoever performs it: the [`IoQueue`] trait, its words, and
+//! its performers.
+//!
+//! Issuers (a workload, a front end) and performers (a kernel engine, the simulator, a virtual disk)
+//! never see each other, so any of them can be swapped, stacked or simulated.
+#![forbid(unsafe_code)]
+
+pub mod clock;
+pub mod engine;
+mod errno;
+mod op;
+mod queue;
+pub mod sim;
+pub mod stack;
+pub mod topology;
+
+pub use errno::Errno;
+pub use op::{Done, FileIndex, LaneIndex, Memory, Op, OpKind, Slot, SourceIndex};
+pub use queue::{
+    BufferPlacement, IoQueue, LaneSpec, MappingFlush, MappingSpec, Opener, OpenQueueError, QueueFacts, QueueMode, QueueSpec,
+    QueueUse, RegionSpec, TargetFile, WriteSource,
+};

@@ -1,0 +1,1 @@
+//! A simulated disk under virtual time, with seeded faults.

@@ -1,0 +1,1 @@
+//! Wrappers: a queue around a queue.

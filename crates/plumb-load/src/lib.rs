@@ -1,0 +1,11 @@
+//! The load generator: DISKSPD's command line, profiles, I/O semantics and results.
+//!
+//! Data flows one way: `flags | xml → RawProfile → Profile → Plan → RunResult → text | xml | json`, a
+//! file per arrow. After the plan nothing is optional and nothing is parsed.
+#![forbid(unsafe_code)]
+
+pub mod convert;
+pub mod pattern;
+pub mod profile;
+pub mod result;
+pub mod tally;

@@ -1,0 +1,1 @@
+//! The normalised profile (spec 2).

@@ -1,0 +1,8 @@
+//! What the user asked for: the profile, and the ways in and out of it.
+
+pub mod check;
+pub mod flags;
+pub mod json;
+pub mod model;
+pub mod text;
+pub mod xml;

@@ -1,0 +1,3 @@
+//! What is reported.
+
+pub mod model;

@@ -1,0 +1,9 @@
+//! What was seen: latencies, intervals, CPU time.
+
+pub mod histogram;
+pub mod iops_series;
+pub mod latency;
+
+pub use histogram::Histogram;
+pub use iops_series::{IntervalCell, IopsSeries};
+pub use latency::{ExactLatencies, LatencySet};

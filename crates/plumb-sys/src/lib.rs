@@ -1,0 +1,5 @@
+//! Every `unsafe` block of Plumb: rings, buffers, mappings, clocks, and the system calls that rustix
+//! does not wrap.
+//!
+//! Only safe functions leave this crate: what the kernel may touch is owned by the type that hands it
+//! to the kernel, so buffers and descriptors outlive every I/O.

@@ -1,0 +1,4 @@
+//! The `plumb` command: reads the command line, calls the libraries, prints.
+#![forbid(unsafe_code)]
+
+fn main() {}
