@@ -208,12 +208,19 @@ mod tests {
         let mut value = 1_u64;
         for step in 0..10_000_u64 {
             value = value.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(step);
-            let nanos = value >> (value % 60);
-            if step % 3 == 0 { a.record(nanos) } else { b.record(nanos) }
+            let nanos = value >> (12 + value % 50);
+            if step % 3 == 0 {
+                a.record(nanos)
+            } else {
+                b.record(nanos)
+            }
             both.record(nanos);
         }
         a.merge(&b);
         assert_eq!(a.counts, both.counts);
-        assert_eq!((a.sum, a.sum_of_squares, a.min, a.max), (both.sum, both.sum_of_squares, both.min, both.max));
+        assert_eq!(
+            (a.sum, a.sum_of_squares, a.min, a.max),
+            (both.sum, both.sum_of_squares, both.min, both.max)
+        );
     }
 }

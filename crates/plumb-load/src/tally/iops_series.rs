@@ -20,7 +20,8 @@ pub struct IntervalCell {
 }
 
 impl IntervalCell {
-    const EMPTY: Self = Self { count: 0, bytes: 0, sum: 0, sum_of_squares: 0.0, min: u64::MAX, max: 0 };
+    const EMPTY: Self =
+        Self { count: 0, bytes: 0, sum: 0, sum_of_squares: 0.0, min: u64::MAX, max: 0 };
 }
 
 /// Completions by interval for one thread, target and direction.
