@@ -6,6 +6,8 @@
 
 pub mod convert;
 pub mod pattern;
+
 pub mod profile;
 pub mod result;
+pub mod rng;
 pub mod tally;

@@ -1,5 +1,13 @@
 //! Where the next I/O goes (spec 6.5, 6.6).
 
+pub mod bounds;
+mod cursor;
+pub mod distribution;
+pub mod modulus;
+
+pub use bounds::{Bounds, TooSmall};
+pub use cursor::{Cursor, NextOffset};
+
 /// The ranges that random offsets are really drawn from (spec 6.6).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EffectiveDistribution {
