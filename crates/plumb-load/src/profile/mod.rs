@@ -1,6 +1,7 @@
 //! What the user asked for: the profile, and the ways in and out of it.
 
 pub mod check;
+pub mod distribution;
 pub mod error;
 pub mod flags;
 pub mod json;
