@@ -1,5 +1,7 @@
 //! The words an issuer and a performer share.
 
+use plumb_sys::arena::{Place, Transfer};
+
 use crate::Errno;
 
 /// One of the queue's request slots: `0..depth`. At most one I/O is in flight per slot.
@@ -56,6 +58,23 @@ pub struct Op {
     pub offset: u64,
     /// From or to where.
     pub memory: Memory,
+}
+
+impl From<Op> for Transfer {
+    #[inline(always)]
+    fn from(op: Op) -> Self {
+        Self {
+            write: op.kind == OpKind::Write,
+            file: op.file.0,
+            slot: op.slot.0,
+            len: op.len,
+            offset: op.offset,
+            memory: match op.memory {
+                Memory::Lane(lane) => Place::Lane(lane.0),
+                Memory::Source { source, offset } => Place::Source { source: source.0, offset },
+            },
+        }
+    }
 }
 
 /// A finished I/O.

@@ -4,6 +4,8 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub use plumb_sys::arena::{LaneSpec, RegionSpec, WriteSource};
+pub use plumb_sys::memory::BufferPlacement;
 use plumb_units::Nanos;
 
 use crate::{Done, Errno, LaneIndex, Op, Slot};
@@ -21,7 +23,10 @@ pub trait IoQueue {
     fn push(&mut self, op: Op);
 
     /// Submits what is in line and waits until `wanted` completions are there to be seen (0: does not
-    /// wait) or `timeout` has passed ([`Nanos::NEVER`]: no limit). A time-out is not an error.
+    /// wait) or `timeout` has passed. A time-out is not an error.
+    ///
+    /// With a timeout it waits for it even when fewer are in flight than wanted: so an issuer sleeps.
+    /// With [`Nanos::NEVER`] it waits for no more than are in flight. A signal may end the wait early.
     ///
     /// # Errors
     /// When the submission itself failed; a failed I/O is a [`Done`].
@@ -118,36 +123,6 @@ pub enum MappingFlush {
     NonVolatileMemoryNoDrain,
 }
 
-/// One allocation, cut into lanes that follow each other without gaps.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RegionSpec {
-    /// Its lanes, in address order.
-    pub lanes: Vec<LaneSpec>,
-}
-
-/// Buffers of `bytes` each for the slots `first_slot .. first_slot + slots`, one after the other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LaneSpec {
-    /// First slot covered.
-    pub first_slot: u32,
-    /// How many slots.
-    pub slots: u32,
-    /// Bytes per slot.
-    pub bytes: u32,
-}
-
-/// Where buffers lie (spec 15.4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum BufferPlacement {
-    /// Page-aligned, wherever the allocator puts them (`-bsn`).
-    #[default]
-    System,
-    /// Every region starts at a multiple of this many bytes (`-bsp`); a power of two.
-    Separated(u64),
-    /// Large pages (`-l`).
-    LargePages,
-}
-
 /// How a thread will use its queue (spec 6.2, 15.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum QueueMode {
@@ -158,13 +133,6 @@ pub enum QueueMode {
     Asynchronous,
     /// `-u`: io_uring or nothing.
     Ring,
-}
-
-/// Bytes that writes are taken from, shared read-only between slots (and threads, unless separated).
-#[derive(Debug)]
-pub struct WriteSource {
-    /// The content.
-    pub bytes: Box<[u8]>,
 }
 
 /// Why a queue could not be opened.

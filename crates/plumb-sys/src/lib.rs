@@ -3,3 +3,8 @@
 //!
 //! Only safe functions leave this crate: what the kernel may touch is owned by the type that hands it
 //! to the kernel, so buffers and descriptors outlive every I/O.
+
+pub mod arena;
+pub mod memory;
+pub mod monotonic;
+pub mod tsc;

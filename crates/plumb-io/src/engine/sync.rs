@@ -1,0 +1,89 @@
+//! Plain calls: `pread` and `pwrite`, one at a time.
+
+use plumb_sys::arena::Arena;
+use plumb_units::Nanos;
+use plumb_units::convert::index;
+use rustix::io::{pread, pwrite, retry_on_intr};
+
+use super::buffers;
+use super::completions::Completions;
+use crate::{
+    Done, Errno, IoQueue, LaneIndex, Memory, Op, OpKind, OpenQueueError, QueueFacts, QueueSpec,
+    Slot, TargetFile,
+};
+
+/// Performs each I/O while it is pushed, so that only its own time lies between push and completion.
+#[derive(Debug)]
+pub struct SyncQueue {
+    arena: Arena,
+    files: Vec<TargetFile>,
+    done: Completions,
+}
+
+impl SyncQueue {
+    /// Allocates the buffers and takes the files.
+    ///
+    /// # Errors
+    /// When memory is refused.
+    pub fn open(spec: QueueSpec) -> Result<Self, OpenQueueError> {
+        let arena = buffers::arena(&spec)?;
+        Ok(Self { done: Completions::new(arena.depth()), arena, files: spec.files })
+    }
+
+    fn perform(&mut self, op: Op) -> Result<usize, rustix::io::Errno> {
+        let file = &self.files[index(op.file.0)].descriptor;
+        match (op.kind, op.memory) {
+            (OpKind::Read, Memory::Lane(lane)) => {
+                let buffer = self.arena.buffer_mut(op.slot.0, lane.0);
+                assert!(index(op.len) <= buffer.len(), "{op:?} is longer than its buffer");
+                let buffer = &mut buffer[..index(op.len)];
+                retry_on_intr(|| pread(file, &mut *buffer, op.offset))
+            }
+            (OpKind::Read | OpKind::Write, _) => {
+                let bytes = self.arena.bytes_of(&op.into());
+                retry_on_intr(|| pwrite(file, bytes, op.offset))
+            }
+        }
+    }
+}
+
+impl IoQueue for SyncQueue {
+    #[inline]
+    fn push(&mut self, op: Op) {
+        let result = match self.perform(op) {
+            Ok(moved) => i32::try_from(moved).expect("the kernel moves less than 2 GiB per call"),
+            Err(errno) => -errno.raw_os_error(),
+        };
+        self.arena.begin(op.slot.0);
+        self.done.push(Done { slot: op.slot, result });
+    }
+
+    #[inline]
+    fn submit_and_wait(&mut self, wanted: u32, timeout: Nanos) -> Result<(), Errno> {
+        if wanted > self.done.waiting() {
+            super::sleep(timeout);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn look(&mut self) -> u32 {
+        self.done.look()
+    }
+
+    #[inline]
+    fn pop(&mut self) -> Option<Done> {
+        let done = self.done.pop()?;
+        self.arena.end(done.slot.0);
+        Some(done)
+    }
+
+    #[inline]
+    fn buffer_mut(&mut self, slot: Slot, lane: LaneIndex) -> &mut [u8] {
+        self.arena.buffer_mut(slot.0, lane.0)
+    }
+
+    fn facts(&self) -> QueueFacts {
+        buffers::facts("sync", &self.arena)
+    }
+}
