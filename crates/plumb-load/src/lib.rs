@@ -4,10 +4,15 @@
 //! file per arrow. After the plan nothing is optional and nothing is parsed.
 #![forbid(unsafe_code)]
 
+pub mod assemble;
 pub mod convert;
+pub mod pace;
 pub mod pattern;
+pub mod payload;
 
+pub mod plan;
 pub mod profile;
 pub mod result;
 pub mod rng;
+pub mod run_loop;
 pub mod tally;

@@ -1,0 +1,145 @@
+//! What a write contains (spec 6.8).
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::PathBuf;
+
+use plumb_io::SourceIndex;
+
+use crate::pattern::modulus::Modulus;
+use crate::profile::model::{CacheMode, Target, TimeSpan, WriteContent};
+use crate::rng::Rng;
+
+/// How the content of one thread's writes to one target comes about.
+#[derive(Debug, Clone, Copy)]
+pub enum Payload {
+    /// The request's buffer as it was filled at the start.
+    Fixed,
+    /// Fresh random content before every write (`-Zr`).
+    Refilled,
+    /// A place in a shared source (`-Z<size>`).
+    Source {
+        /// Which source.
+        source: SourceIndex,
+        /// Possible starts: size − block + 1.
+        starts: Modulus,
+        /// Starts are rounded down to a multiple of this many bytes.
+        granule: u32,
+    },
+}
+
+impl Payload {
+    /// The payload of `target`; `source` is its shared source, if it has one of `size` bytes.
+    #[must_use]
+    pub fn new(span: &TimeSpan, target: &Target, source: Option<(SourceIndex, u64)>) -> Self {
+        match source {
+            Some((source, size)) => {
+                let starts = size.saturating_sub(target.block_size.into()).saturating_add(1);
+                let granule = if target.cache == CacheMode::NoOsCache { 512 } else { 1 };
+                Self::Source { source, starts: Modulus::new(starts), granule }
+            }
+            None if span.random_write_data => Self::Refilled,
+            None => Self::Fixed,
+        }
+    }
+}
+
+/// Fills one buffer of a target's allocation as it stands before the run: zeroes with `-Z`, else byte
+/// `i` of the whole allocation is `i` mod 256. `position` is the buffer's first byte in it.
+pub fn fill_fixed(content: &WriteContent, position: u64, buffer: &mut [u8]) {
+    if *content == WriteContent::Zero {
+        buffer.fill(0);
+        return;
+    }
+    let mut next = position.to_le_bytes()[0];
+    for byte in buffer {
+        *byte = next;
+        next = next.wrapping_add(1);
+    }
+}
+
+/// A `-Z<size>,<file>` source that cannot be made.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+pub enum SourceError {
+    /// The file cannot be read.
+    #[error("cannot read the write source '{}'", path.display())]
+    #[diagnostic(code(plumb::load::write_source), help("name a readable, non-empty file behind -Z<size>,"))]
+    Read {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Memory was refused.
+    #[error("cannot allocate the write source of {size} bytes (-Z<size>)")]
+    #[diagnostic(code(plumb::load::write_source_size), help("choose a smaller -Z<size>"))]
+    Memory {
+        /// Bytes asked for.
+        size: u64,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Fills the shared source of a target: from its file, repeated or cut, else with random bytes drawn
+/// from `rng`, which is one generator seeded 0 for all targets of a time span in order.
+///
+/// # Errors
+/// When the file cannot be read or is empty.
+pub fn fill_source(file: Option<&str>, rng: &mut Rng, source: &mut [u8]) -> Result<(), SourceError> {
+    let Some(path) = file else {
+        rng.fill(source);
+        return Ok(());
+    };
+    let failed = |source| SourceError::Read { path: path.into(), source };
+    let mut opened = File::open(path).map_err(failed)?;
+    let mut given = 0;
+    while given < source.len() {
+        match opened.read(&mut source[given..]) {
+            Ok(0) => break,
+            Ok(more) => given += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    if given == 0 {
+        return Err(failed(io::ErrorKind::UnexpectedEof.into()));
+    }
+    let mut filled = given;
+    while filled < source.len() {
+        let more = filled.min(source.len() - filled);
+        source.copy_within(..more, filled);
+        filled += more;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_short_file_is_repeated_and_a_long_one_cut() {
+        let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
+        file.write_all(b"abc").expect("written");
+        let path = file.path().to_str().expect("UTF-8").to_owned();
+        let source = |size| {
+            let mut source = vec![0; size];
+            fill_source(Some(&path), &mut Rng::new(0), &mut source).expect("readable");
+            source
+        };
+        assert_eq!(source(8), b"abcabcab");
+        assert_eq!(source(2), b"ab");
+    }
+
+    #[test]
+    fn the_fixed_fill_counts_over_the_whole_allocation() {
+        let mut buffer = [9; 3];
+        fill_fixed(&WriteContent::Sequential, 255, &mut buffer);
+        assert_eq!(buffer, [255, 0, 1]);
+        fill_fixed(&WriteContent::Zero, 255, &mut buffer);
+        assert_eq!(buffer, [0; 3]);
+    }
+}

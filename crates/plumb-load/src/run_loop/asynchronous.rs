@@ -1,0 +1,96 @@
+//! The default loop (spec 6.10 with D-32): fills the queue to its depth before it waits.
+
+use plumb_io::clock::Clock;
+use plumb_io::{Errno, IoQueue};
+use plumb_units::Nanos;
+
+use super::{Issuer, Level, LoopCounts, Next, Surroundings, bucket, reap, sleep};
+
+/// Why the filling of the queue paused.
+enum Pause {
+    /// Every request is in flight.
+    Full,
+    /// A batch is in line.
+    Batch,
+    /// Completions were seen between two entries.
+    Found,
+    /// Every idle request is held back.
+    Throttled(Nanos),
+}
+
+pub(super) fn run<Q: IoQueue, C: Clock, L: Level>(
+    queue: &mut Q,
+    issuer: &mut Issuer<L>,
+    around: &Surroundings<'_, C>,
+    (batch, completions): (u32, u32),
+    counts: &mut LoopCounts,
+) -> Result<(), Errno> {
+    let paced = issuer.is_paced();
+    let mut queued = 0;
+    while !around.controls.is_stopping() {
+        // A stamp of its own: the last reaping is not charged to the next I/O.
+        let start = around.stamp::<L>(paced);
+        let elapsed = around.elapsed(start, paced);
+        let pause = loop {
+            match issuer.next_op(queue, start, elapsed) {
+                Next::Op(op) => queue.push(op),
+                Next::Throttled(wait) => break Pause::Throttled(wait),
+                Next::Busy => break Pause::Full,
+            }
+            queued += 1;
+            if issuer.idle() == 0 {
+                break Pause::Full;
+            }
+            if L::STAMPS && issuer.may_try() {
+                let found = queue.look();
+                counts.waits.lookaside += 1;
+                counts.waits.lookaside_completion[bucket(found.min(completions))] += 1;
+                if found > 0 {
+                    break Pause::Found;
+                }
+            }
+            if queued >= batch {
+                break Pause::Batch;
+            }
+        };
+        match pause {
+            Pause::Full => {
+                queue.submit_and_wait(wanted::<L>(issuer.outstanding(), batch), Nanos::NEVER)?;
+                queued = 0;
+                let found = reap(queue, issuer, around, completions);
+                counts.waits.wait += 1;
+                counts.waits.wait_completion[bucket(found)] += 1;
+            }
+            Pause::Batch => {
+                queue.submit_and_wait(0, Nanos::ZERO)?;
+                queued = 0;
+                if L::STAMPS {
+                    reap(queue, issuer, around, completions);
+                }
+            }
+            Pause::Found => {
+                reap(queue, issuer, around, completions);
+            }
+            Pause::Throttled(wait) if issuer.outstanding() == 0 => {
+                sleep(wait, around.controls);
+                issuer.rearm(around.live);
+                counts.waits.throttle_sleep += 1;
+            }
+            Pause::Throttled(wait) => {
+                queue.submit_and_wait(1, wait)?;
+                queued = 0;
+                reap(queue, issuer, around, completions);
+                counts.waits.throttle_wait += 1;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Completions to wait for with the queue full (D-32): one where latencies are measured, at most a
+/// sixteenth of what is in flight; else a batch, at most a quarter of it. Never more than `batch`.
+#[inline(always)]
+fn wanted<L: Level>(outstanding: u32, batch: u32) -> u32 {
+    let share = if L::STAMPS { outstanding / 16 } else { outstanding / 4 };
+    share.clamp(1, batch.max(1))
+}

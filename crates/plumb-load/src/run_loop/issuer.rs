@@ -1,0 +1,377 @@
+//! One thread's requests: which of them goes next, where it goes, and what became of it.
+
+use plumb_io::{Done, Errno, FileIndex, IoQueue, LaneIndex, Memory, Op, OpKind, Slot};
+use plumb_units::{Nanos, convert};
+
+use super::controls::{Controls, Live};
+use super::fifo::Fifo;
+use super::intervals::IntervalRecorder;
+use super::tally::{Level, TargetCounts, TargetTally};
+use crate::pace::Pace;
+use crate::pattern::Cursor;
+use crate::pattern::modulus::Modulus;
+use crate::payload::Payload;
+use crate::profile::model::TimeSpan;
+use crate::rng::Rng;
+
+/// How a request gets its target (spec 6.2).
+#[derive(Debug)]
+pub enum Pick {
+    /// Each request belongs to one target.
+    Bound,
+    /// Weighted pool, one target.
+    Single,
+    /// Weighted pool, equal weights: Rand32 mod n.
+    Equal(Modulus),
+    /// Weighted pool: Rand64 mod the sum, walked through the cumulative weights in target order.
+    Weighted {
+        /// Sum of the weights.
+        total: Modulus,
+        /// Cumulative weights.
+        ends: Box<[u64]>,
+    },
+}
+
+impl Pick {
+    /// The pick of a weighted pool over `weights`.
+    #[must_use]
+    pub fn weighted(weights: &[u32]) -> Self {
+        let total: u64 = weights.iter().map(|weight| u64::from(*weight)).sum();
+        match weights {
+            [_] | [] => Self::Single,
+            [first, rest @ ..] if total == 0 || rest.iter().all(|weight| weight == first) => {
+                Self::Equal(Modulus::new(convert::to_u64(weights.len())))
+            }
+            _ => {
+                let mut end = 0;
+                let ends = weights.iter().map(|weight| {
+                    end += u64::from(*weight);
+                    end
+                });
+                Self::Weighted { ends: ends.collect(), total: Modulus::new(total) }
+            }
+        }
+    }
+}
+
+/// One target as a thread sees it.
+#[derive(Debug)]
+pub struct IssuerTarget {
+    /// Where its I/O goes.
+    pub cursor: Cursor,
+    /// What its writes contain.
+    pub payload: Payload,
+    /// What holds it back.
+    pub pace: Pace,
+    /// Percent of writes.
+    pub write_ratio: u32,
+    /// Type of the last I/O; drawn at set-up (spec 6.7).
+    pub last_is_write: bool,
+    /// Its open file.
+    pub file: FileIndex,
+    /// Its read buffers.
+    pub read_lane: LaneIndex,
+    /// Its write buffers.
+    pub write_lane: LaneIndex,
+    /// First slot of its own requests; 0 in a weighted pool.
+    pub first_slot: u32,
+    /// Bytes per I/O.
+    pub block: u32,
+}
+
+/// What comes next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// An I/O, its slot taken from the idle ones.
+    Op(Op),
+    /// Every idle request is held back, at least for this long.
+    Throttled(Nanos),
+    /// No request is idle.
+    Busy,
+}
+
+/// A thread's requests, generator and counts.
+#[derive(Debug)]
+pub struct Issuer<L> {
+    rng: Rng,
+    pick: Pick,
+    targets: Box<[IssuerTarget]>,
+    tallies: Box<[TargetTally<L>]>,
+    /// By slot: target, submission stamp, whether it writes.
+    slot_target: Box<[u32]>,
+    slot_start: Box<[u64]>,
+    slot_writes: Box<[bool]>,
+    idle: Fifo,
+    paced: bool,
+    /// Idle requests not yet tried since the last reaping (spec 6.10).
+    left: u32,
+    throttled: Nanos,
+    outstanding: u32,
+    completions: u64,
+    bytes: u64,
+    latency_sum: u64,
+    intervals: Option<IntervalRecorder>,
+    failure: Option<IoFailure>,
+    continue_on_error: bool,
+}
+
+/// A failed I/O, for the message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IoFailure {
+    /// Which request.
+    pub slot: Slot,
+    /// Place of its target among the thread's.
+    pub target: u32,
+    /// What it did.
+    pub is_write: bool,
+    /// What the performer said.
+    pub errno: Errno,
+}
+
+impl<L: Level> Issuer<L> {
+    /// Everything idle; counters as `span` asks. `slot_target` names each slot's target (0 in a
+    /// weighted pool).
+    #[must_use]
+    pub fn new(
+        rng: Rng,
+        pick: Pick,
+        targets: Vec<IssuerTarget>,
+        span: &TimeSpan,
+        slot_target: Vec<u32>,
+        intervals: Option<IntervalRecorder>,
+        continue_on_error: bool,
+    ) -> Self {
+        let slots = slot_target.len();
+        let paced = targets.iter().any(|target| target.pace.holds_back());
+        Self {
+            rng,
+            pick,
+            paced,
+            tallies: targets.iter().map(|_| TargetTally::new(span)).collect(),
+            targets: targets.into_boxed_slice(),
+            slot_target: slot_target.into_boxed_slice(),
+            slot_start: vec![0; slots].into_boxed_slice(),
+            slot_writes: vec![false; slots].into_boxed_slice(),
+            idle: Fifo::full(convert::to_u32(slots)),
+            left: convert::to_u32(slots),
+            throttled: Nanos::NEVER,
+            outstanding: 0,
+            completions: 0,
+            bytes: 0,
+            latency_sum: 0,
+            intervals,
+            failure: None,
+            continue_on_error,
+        }
+    }
+
+    /// Requests of the thread.
+    #[must_use]
+    pub fn requests(&self) -> u32 {
+        convert::to_u32(self.slot_target.len())
+    }
+
+    /// I/Os in flight or queued.
+    #[must_use]
+    pub fn outstanding(&self) -> u32 {
+        self.outstanding
+    }
+
+    /// Requests that are idle.
+    #[must_use]
+    pub fn idle(&self) -> u32 {
+        self.idle.len()
+    }
+
+    /// Whether any meter is in use.
+    #[must_use]
+    pub fn is_paced(&self) -> bool {
+        self.paced
+    }
+
+    /// Whether an idle request has not been tried since the last reaping.
+    #[inline(always)]
+    #[must_use]
+    pub fn may_try(&self) -> bool {
+        !self.paced || self.left > 0
+    }
+
+    /// The first fatal I/O error.
+    #[must_use]
+    pub fn failure(&self) -> Option<IoFailure> {
+        self.failure
+    }
+
+    /// The next idle request's I/O. `start` is its stamp, `elapsed` the time since the start signal
+    /// (looked at only when a meter is in use).
+    #[inline(always)]
+    pub fn next_op<Q: IoQueue>(&mut self, queue: &mut Q, start: Nanos, elapsed: Nanos) -> Next {
+        while self.may_try() {
+            let Some(slot) = self.idle.pop() else { return Next::Busy };
+            let target = self.target_of(slot);
+            if self.paced {
+                self.left -= 1;
+                let wait = self.targets[convert::index(target)].pace.wait(elapsed);
+                if wait > Nanos::ZERO {
+                    self.throttled = self.throttled.min(wait);
+                    self.idle.push(slot);
+                    continue;
+                }
+            }
+            return Next::Op(self.op_for(queue, slot, target, start, elapsed));
+        }
+        if self.idle.is_empty() { Next::Busy } else { Next::Throttled(self.throttled) }
+    }
+
+    /// The next I/O of one given idle request (completion routines, synchronous threads); `None` when
+    /// its target is held back, for the time given.
+    #[inline(always)]
+    pub fn op_of_slot<Q: IoQueue>(
+        &mut self,
+        queue: &mut Q,
+        slot: Slot,
+        start: Nanos,
+        elapsed: Nanos,
+    ) -> Result<Op, Nanos> {
+        let target = self.target_of(slot);
+        if self.paced {
+            let wait = self.targets[convert::index(target)].pace.wait(elapsed);
+            if wait > Nanos::ZERO {
+                return Err(wait);
+            }
+        }
+        Ok(self.op_for(queue, slot, target, start, elapsed))
+    }
+
+    #[inline(always)]
+    fn target_of(&mut self, slot: Slot) -> u32 {
+        match &self.pick {
+            Pick::Bound => self.slot_target[convert::index(slot.0)],
+            Pick::Single => 0,
+            Pick::Equal(count) => convert::low_u32(count.of(self.rng.next32().into())),
+            Pick::Weighted { total, ends } => {
+                let draw = total.of(self.rng.next64());
+                let hit = ends.iter().position(|end| draw < *end);
+                convert::to_u32(hit.expect("the draw is below the last end"))
+            }
+        }
+    }
+
+    /// Offset, type, content, in the draw order of spec 6.12.
+    #[inline(always)]
+    fn op_for<Q: IoQueue>(
+        &mut self,
+        queue: &mut Q,
+        slot: Slot,
+        target_index: u32,
+        start: Nanos,
+        elapsed: Nanos,
+    ) -> Op {
+        let index = convert::index(slot.0);
+        let target = &mut self.targets[convert::index(target_index)];
+        let request = convert::index(slot.0.wrapping_sub(target.first_slot));
+        let place = target.cursor.next(&mut self.rng, request);
+        let is_write = match target.write_ratio {
+            0 => false,
+            100.. => true,
+            _ if place.continues => target.last_is_write,
+            ratio => self.rng.percent() <= ratio,
+        };
+        target.last_is_write = is_write;
+        let memory = match (is_write, target.payload) {
+            (false, _) => Memory::Lane(target.read_lane),
+            (true, Payload::Fixed) => Memory::Lane(target.write_lane),
+            (true, Payload::Refilled) => {
+                self.rng.fill_fast(queue.buffer_mut(slot, target.write_lane));
+                Memory::Lane(target.write_lane)
+            }
+            (true, Payload::Source { source, starts, granule }) => {
+                let start = starts.of(self.rng.next32().into());
+                Memory::Source { source, offset: start - start % u64::from(granule) }
+            }
+        };
+        if self.paced {
+            target.pace.issued(elapsed);
+        }
+        self.slot_target[index] = target_index;
+        self.slot_writes[index] = is_write;
+        if L::STAMPS {
+            self.slot_start[index] = start.0;
+        }
+        self.outstanding += 1;
+        Op {
+            kind: if is_write { OpKind::Write } else { OpKind::Read },
+            file: target.file,
+            slot,
+            len: target.block,
+            offset: place.offset,
+            memory,
+        }
+    }
+
+    /// Accounts a completion seen at `seen`; the request stays taken (see [`Issuer::release`]).
+    #[inline(always)]
+    pub fn finish(&mut self, done: Done, seen: Nanos, controls: &Controls, live: &Live) {
+        let index = convert::index(done.slot.0);
+        let target = convert::index(self.slot_target[index]);
+        let tally = &mut self.tallies[target];
+        let is_write = self.slot_writes[index];
+        self.outstanding -= 1;
+        match done.outcome() {
+            Ok(bytes) => {
+                let block = self.targets[target].block;
+                let latency =
+                    if L::STAMPS { seen.since(Nanos(self.slot_start[index])) } else { Nanos::ZERO };
+                self.completions += 1;
+                self.bytes += u64::from(bytes);
+                self.latency_sum = self.latency_sum.wrapping_add(latency.0);
+                if bytes != block {
+                    tally.short_transfers += 1;
+                    live.short_transfer(bytes, block);
+                }
+                if let Some(since) = controls.measuring_since() {
+                    let at = seen.since(since);
+                    let direction = if is_write { &mut tally.write } else { &mut tally.read };
+                    direction.record(bytes, latency, at);
+                    if L::INTERVALS
+                        && let Some(intervals) = &mut self.intervals
+                    {
+                        intervals.record(at, latency, is_write);
+                    }
+                }
+            }
+            Err(errno) => {
+                tally.error(errno);
+                live.error();
+                if !self.continue_on_error && self.failure.is_none() {
+                    let target = self.slot_target[index];
+                    self.failure = Some(IoFailure { slot: done.slot, target, is_write, errno });
+                    controls.stop();
+                }
+            }
+        }
+    }
+
+    /// Puts a finished request at the tail of the idle ones.
+    #[inline(always)]
+    pub fn release(&mut self, slot: Slot) {
+        self.idle.push(slot);
+    }
+
+    /// After a reaping or a wait: every idle request may be tried again.
+    #[inline(always)]
+    pub fn rearm(&mut self, live: &Live) {
+        self.left = self.idle.len();
+        self.throttled = Nanos::NEVER;
+        live.publish(self.completions, self.bytes, self.latency_sum);
+    }
+
+    /// What was counted, target by target.
+    #[must_use]
+    pub fn into_counts(mut self) -> Vec<TargetCounts> {
+        if let Some(intervals) = &mut self.intervals {
+            intervals.finish();
+        }
+        self.tallies.into_vec().into_iter().map(TargetTally::into_counts).collect()
+    }
+}

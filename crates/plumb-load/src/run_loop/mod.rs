@@ -1,0 +1,181 @@
+//! The hot loop: keeps a thread's targets at their queue depth until it is told to stop.
+//!
+//! Allocates nothing, takes no lock, and enters the kernel once per batch: this loop is the instrument,
+//! so its own cost is part of every latency we report.
+
+mod asynchronous;
+pub mod controls;
+mod fifo;
+pub mod intervals;
+mod issuer;
+mod ring;
+mod routines;
+mod synchronous;
+mod tally;
+
+use std::time::Duration;
+
+use plumb_io::clock::Clock;
+use plumb_io::{Errno, IoQueue};
+use plumb_units::Nanos;
+
+pub use controls::{Controls, Live, LiveReading};
+pub use issuer::{IoFailure, Issuer, IssuerTarget, Next, Pick};
+pub use tally::{Counts, Intervals, Latencies, Level, TargetCounts};
+
+use crate::result::model::WaitStatistics;
+
+/// How a thread hands in its I/O (spec 6.2, 6.10, 15.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dispatch {
+    /// One request, or mapped targets only: issue, wait, account.
+    Synchronous,
+    /// Fills the queue to its depth, gathers up to `batch` submissions per call (D-32), takes up to
+    /// `completions` per visit.
+    Asynchronous {
+        /// Submissions per call.
+        batch: u32,
+        /// Completions per visit.
+        completions: u32,
+    },
+    /// Every completion issues the next I/O of its request (`-x`).
+    Routines {
+        /// Submissions per call.
+        batch: u32,
+    },
+    /// Prepares all, submits at once, gathers `batch` completions (`-u`).
+    Ring {
+        /// Completions to gather.
+        batch: u32,
+    },
+}
+
+impl Dispatch {
+    /// The word that results use for it.
+    #[must_use]
+    pub fn name(self, stamps: bool) -> &'static str {
+        match self {
+            Self::Synchronous => "synchronous",
+            Self::Asynchronous { .. } if stamps => "latency",
+            Self::Asynchronous { .. } => "peak",
+            Self::Routines { .. } => "routines",
+            Self::Ring { .. } => "ring",
+        }
+    }
+
+    /// Submissions gathered per call, 0 where the queue's depth decides.
+    #[must_use]
+    pub fn batch(self) -> u32 {
+        match self {
+            Self::Synchronous => 1,
+            Self::Asynchronous { batch, .. } | Self::Routines { batch } | Self::Ring { batch } => batch,
+        }
+    }
+}
+
+/// What a loop needs beside its queue and its requests.
+#[derive(Debug)]
+pub struct Surroundings<'a, C> {
+    /// Stamps.
+    pub clock: &'a C,
+    /// Who steers.
+    pub controls: &'a Controls,
+    /// What is shown while the loop runs.
+    pub live: &'a Live,
+    /// How I/O is handed in.
+    pub dispatch: Dispatch,
+}
+
+impl<C: Clock> Surroundings<'_, C> {
+    /// A stamp where the level or a meter needs one.
+    #[inline(always)]
+    fn stamp<L: Level>(&self, paced: bool) -> Nanos {
+        if L::STAMPS || paced { self.clock.now() } else { Nanos::ZERO }
+    }
+
+    /// Time since the start signal at `now`; meaningful when a meter is in use.
+    #[inline(always)]
+    fn elapsed(&self, now: Nanos, paced: bool) -> Nanos {
+        if paced { now.since(self.controls.started_at()) } else { Nanos::ZERO }
+    }
+}
+
+/// What a loop counted about itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LoopCounts {
+    /// Spec 6.10.
+    pub waits: WaitStatistics,
+    /// Submissions of the ring loop.
+    pub submits: u64,
+}
+
+/// Runs until `controls` says stop, then drains what is in flight.
+///
+/// # Errors
+/// When a submission itself failed. Failed I/Os are counted; the first fatal one stops the run and is
+/// found in [`Issuer::failure`].
+pub fn run_loop<Q: IoQueue, C: Clock, L: Level>(
+    queue: &mut Q,
+    issuer: &mut Issuer<L>,
+    around: &Surroundings<'_, C>,
+) -> Result<LoopCounts, Errno> {
+    let mut counts = LoopCounts::default();
+    if issuer.requests() == 0 {
+        while !around.controls.is_stopping() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        return Ok(counts);
+    }
+    match around.dispatch {
+        Dispatch::Synchronous => synchronous::run(queue, issuer, around, &mut counts)?,
+        Dispatch::Asynchronous { batch, completions } => {
+            asynchronous::run(queue, issuer, around, (batch, completions), &mut counts)?;
+        }
+        Dispatch::Routines { batch } => routines::run(queue, issuer, around, batch, &mut counts)?,
+        Dispatch::Ring { batch } => ring::run(queue, issuer, around, batch, &mut counts)?,
+    }
+    while issuer.outstanding() > 0 {
+        queue.submit_and_wait(1, Nanos::NEVER)?;
+        reap(queue, issuer, around, u32::MAX);
+    }
+    Ok(counts)
+}
+
+/// Takes up to `cap` completions; one stamp for all, taken after the look. Returns how many.
+#[inline(always)]
+fn reap<Q: IoQueue, C: Clock, L: Level>(
+    queue: &mut Q,
+    issuer: &mut Issuer<L>,
+    around: &Surroundings<'_, C>,
+    cap: u32,
+) -> u32 {
+    let found = queue.look().min(cap);
+    if found > 0 {
+        // Stamp after the look: an I/O finishes when we see it, not when the device says so.
+        let seen = if L::STAMPS { around.clock.now() } else { Nanos::ZERO };
+        for _ in 0..found {
+            let Some(done) = queue.pop() else { break };
+            issuer.finish(done, seen, around.controls, around.live);
+            issuer.release(done.slot);
+        }
+    }
+    issuer.rearm(around.live);
+    found
+}
+
+/// Sleeps for a throttle, `pause` at most, but not past a stop.
+fn sleep(pause: Nanos, controls: &Controls) {
+    const SLICE: Duration = Duration::from_millis(20);
+    let mut left = Duration::from(pause);
+    while !left.is_zero() && !controls.is_stopping() {
+        let slice = left.min(SLICE);
+        std::thread::sleep(slice);
+        left -= slice;
+    }
+}
+
+/// The bucket of a count of completions in the wait statistics.
+#[inline(always)]
+fn bucket(completions: u32) -> usize {
+    plumb_units::convert::index(completions.min(7))
+}

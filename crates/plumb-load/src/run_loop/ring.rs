@@ -1,0 +1,60 @@
+//! Ring submission, `-u` (spec 15.2, to the letter).
+
+use plumb_io::clock::Clock;
+use plumb_io::{Errno, IoQueue};
+use plumb_units::Nanos;
+
+use super::{Issuer, Level, LoopCounts, Next, Surroundings, bucket, reap, sleep};
+
+pub(super) fn run<Q: IoQueue, C: Clock, L: Level>(
+    queue: &mut Q,
+    issuer: &mut Issuer<L>,
+    around: &Surroundings<'_, C>,
+    batch: u32,
+    counts: &mut LoopCounts,
+) -> Result<(), Errno> {
+    let paced = issuer.is_paced();
+    let mut queued: u32 = 0;
+    while !around.controls.is_stopping() {
+        // The clock of an I/O starts when its entry is prepared: waiting for the batch counts.
+        let start = around.stamp::<L>(paced);
+        let next = issuer.next_op(queue, start, around.elapsed(start, paced));
+        if let Next::Op(op) = next {
+            queue.push(op);
+            queued += 1;
+        }
+        match next {
+            Next::Throttled(wait) if issuer.outstanding() == 0 => {
+                sleep(wait, around.controls);
+                issuer.rearm(around.live);
+                counts.waits.throttle_sleep += 1;
+            }
+            Next::Throttled(wait) => {
+                // With nothing queued upstream spins here; a completion or the time ends the wait.
+                counts.submits += u64::from(queued > 0);
+                queue.submit_and_wait(queued.min(batch).max(1), wait)?;
+                queued = 0;
+                reap(queue, issuer, around, u32::MAX);
+                counts.waits.throttle_wait += 1;
+            }
+            Next::Op(_) if issuer.idle() > 0 => {
+                if issuer.may_try() {
+                    let found = reap(queue, issuer, around, u32::MAX);
+                    if L::STAMPS {
+                        counts.waits.lookaside += 1;
+                        counts.waits.lookaside_completion[bucket(found)] += 1;
+                    }
+                }
+            }
+            Next::Op(_) | Next::Busy => {
+                counts.submits += u64::from(queued > 0);
+                queue.submit_and_wait(queued.min(batch).max(1), Nanos::NEVER)?;
+                queued = 0;
+                let found = reap(queue, issuer, around, u32::MAX);
+                counts.waits.wait += 1;
+                counts.waits.wait_completion[bucket(found)] += 1;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,64 @@
+//! Completion routines, `-x` (spec 6.10): every completion issues the next I/O of its own request.
+
+use plumb_io::clock::Clock;
+use plumb_io::{Errno, IoQueue, Slot};
+use plumb_units::Nanos;
+
+use super::{Issuer, Level, LoopCounts, Surroundings, bucket};
+
+pub(super) fn run<Q: IoQueue, C: Clock, L: Level>(
+    queue: &mut Q,
+    issuer: &mut Issuer<L>,
+    around: &Surroundings<'_, C>,
+    batch: u32,
+    counts: &mut LoopCounts,
+) -> Result<(), Errno> {
+    let mut queued = 0;
+    for slot in 0..issuer.requests() {
+        issue(queue, issuer, around, Slot(slot));
+        queued += 1;
+        if queued >= batch {
+            queue.submit_and_wait(0, Nanos::ZERO)?;
+            queued = 0;
+        }
+    }
+    while !around.controls.is_stopping() && issuer.outstanding() > 0 {
+        queue.submit_and_wait(1, Nanos::NEVER)?;
+        queued = 0;
+        let found = queue.look();
+        counts.waits.wait += 1;
+        counts.waits.wait_completion[bucket(found)] += 1;
+        for _ in 0..found {
+            let Some(done) = queue.pop() else { break };
+            // Each routine reads the clock on entry.
+            let seen = if L::STAMPS { around.clock.now() } else { Nanos::ZERO };
+            issuer.finish(done, seen, around.controls, around.live);
+            if around.controls.is_stopping() {
+                continue;
+            }
+            issue(queue, issuer, around, done.slot);
+            queued += 1;
+            if queued >= batch {
+                queue.submit_and_wait(0, Nanos::ZERO)?;
+                queued = 0;
+            }
+        }
+        issuer.rearm(around.live);
+    }
+    Ok(())
+}
+
+/// Issues the next I/O of a request. Meters do not go with completion routines: a plan has none here.
+#[inline(always)]
+fn issue<Q: IoQueue, C: Clock, L: Level>(
+    queue: &mut Q,
+    issuer: &mut Issuer<L>,
+    around: &Surroundings<'_, C>,
+    slot: Slot,
+) {
+    assert!(!issuer.is_paced(), "completion routines have no meters");
+    let start = around.stamp::<L>(false);
+    if let Ok(op) = issuer.op_of_slot(queue, slot, start, Nanos::ZERO) {
+        queue.push(op);
+    }
+}

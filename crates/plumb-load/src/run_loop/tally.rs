@@ -1,0 +1,147 @@
+//! What one thread counts for one target; everything is allocated before the start.
+
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+
+use plumb_io::Errno;
+use plumb_units::Nanos;
+
+use crate::profile::model::TimeSpan;
+use crate::result::model::DirectionResult;
+use crate::tally::{Histogram, IopsSeries, LatencySet};
+
+/// How much is measured per I/O; the loop is compiled once per level.
+pub trait Level {
+    /// Whether I/Os are stamped.
+    const STAMPS: bool;
+    /// Whether intervals are kept.
+    const INTERVALS: bool;
+}
+
+/// Counts only.
+#[derive(Debug)]
+pub struct Counts;
+/// Counts and latencies (`-L`).
+#[derive(Debug)]
+pub struct Latencies;
+/// Counts, latencies and intervals (`-D`).
+#[derive(Debug)]
+pub struct Intervals;
+
+impl Level for Counts {
+    const STAMPS: bool = false;
+    const INTERVALS: bool = false;
+}
+impl Level for Latencies {
+    const STAMPS: bool = true;
+    const INTERVALS: bool = false;
+}
+impl Level for Intervals {
+    const STAMPS: bool = true;
+    const INTERVALS: bool = true;
+}
+
+/// How many different error numbers are told apart per target; further ones count as the last.
+const ERRNOS_MAX: usize = 16;
+
+/// Reads or writes.
+#[derive(Debug)]
+pub(super) struct DirectionTally<L> {
+    bytes: u64,
+    io_count: u64,
+    latency: Option<Histogram>,
+    series: Option<IopsSeries>,
+    level: PhantomData<L>,
+}
+
+impl<L: Level> DirectionTally<L> {
+    fn new(span: &TimeSpan) -> Self {
+        Self {
+            bytes: 0,
+            io_count: 0,
+            latency: L::STAMPS.then(Histogram::new),
+            series: L::INTERVALS.then(|| IopsSeries::new(span.io_bucket_duration, span.duration)),
+            level: PhantomData,
+        }
+    }
+
+    /// Counts a completion `at` after the measurement's start.
+    #[inline(always)]
+    pub(super) fn record(&mut self, bytes: u32, latency: Nanos, at: Nanos) {
+        self.bytes += u64::from(bytes);
+        self.io_count += 1;
+        if L::STAMPS
+            && let Some(histogram) = &mut self.latency
+        {
+            histogram.record(latency.0);
+        }
+        if L::INTERVALS
+            && let Some(series) = &mut self.series
+        {
+            series.record(at, bytes.into(), latency);
+        }
+    }
+
+    fn into_result(self) -> DirectionResult {
+        DirectionResult {
+            bytes: self.bytes,
+            io_count: self.io_count,
+            latency: self.latency.map(LatencySet::Binned),
+            series: self.series,
+        }
+    }
+}
+
+/// One target of one thread.
+#[derive(Debug)]
+pub(super) struct TargetTally<L> {
+    pub(super) read: DirectionTally<L>,
+    pub(super) write: DirectionTally<L>,
+    pub(super) short_transfers: u64,
+    errors: [(Errno, u64); ERRNOS_MAX],
+}
+
+impl<L: Level> TargetTally<L> {
+    pub(super) fn new(span: &TimeSpan) -> Self {
+        Self {
+            read: DirectionTally::new(span),
+            write: DirectionTally::new(span),
+            short_transfers: 0,
+            errors: [(Errno(0), 0); ERRNOS_MAX],
+        }
+    }
+
+    /// Counts a failed I/O: it never becomes one of the I/Os (D-21).
+    #[cold]
+    pub(super) fn error(&mut self, errno: Errno) {
+        let free = |(known, count): &(Errno, u64)| *count == 0 || *known == errno;
+        let place = self.errors.iter().position(free).unwrap_or(ERRNOS_MAX - 1);
+        let (known, count) = &mut self.errors[place];
+        if *count == 0 {
+            *known = errno;
+        }
+        *count += 1;
+    }
+
+    pub(super) fn into_counts(self) -> TargetCounts {
+        TargetCounts {
+            read: self.read.into_result(),
+            write: self.write.into_result(),
+            errors: self.errors.into_iter().filter(|(_, count)| *count > 0).collect(),
+            short_transfers: self.short_transfers,
+        }
+    }
+}
+
+/// What one thread counted for one target.
+#[derive(Debug)]
+pub struct TargetCounts {
+    /// Reads.
+    pub read: DirectionResult,
+    /// Writes.
+    pub write: DirectionResult,
+    /// Failed I/Os by error number.
+    pub errors: BTreeMap<Errno, u64>,
+    /// I/Os that moved fewer bytes than asked for.
+    pub short_transfers: u64,
+}
