@@ -8,10 +8,13 @@
 pub mod clock;
 pub mod engine;
 mod errno;
+#[cfg(test)]
+mod fake_tree;
 mod op;
 mod queue;
 pub mod sim;
 pub mod stack;
+pub mod system_tree;
 pub mod topology;
 
 pub use errno::Errno;
