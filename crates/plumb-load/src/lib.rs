@@ -4,6 +4,7 @@
 //! file per arrow. After the plan nothing is optional and nothing is parsed.
 #![forbid(unsafe_code)]
 
+pub mod affinity;
 pub mod assemble;
 pub mod convert;
 pub mod pace;
