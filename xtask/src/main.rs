@@ -1,4 +1,55 @@
 //! The project's own chores: `cargo xtask check` is the whole gate.
 #![forbid(unsafe_code)]
 
-fn main() {}
+mod check;
+mod command;
+mod install;
+mod machine;
+mod skips;
+mod smoke;
+mod test_output;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask <chore>
+
+  check            the whole gate: rustfmt, clippy, tidy, tests, docs, release build, smoke run
+  check --install  the same, after installing the system packages that the tests need
+  install          only install those packages
+  tidy             only the rules about the repository itself
+  machine          what this machine has and lacks, as the skip lists see it
+";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["check"] => check::run(&repository()),
+        ["check", "--install"] => {
+            install::run();
+            check::run(&repository())
+        }
+        ["install"] => {
+            install::run();
+            ExitCode::SUCCESS
+        }
+        ["tidy"] => tidy::run(&repository()),
+        ["machine"] => {
+            println!("{}", machine::Machine::detect(&repository()));
+            ExitCode::SUCCESS
+        }
+        _ => {
+            eprint!("{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// The root of the repository: the folder above this crate's.
+fn repository() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().expect("xtask lies in the repository").to_path_buf()
+}
