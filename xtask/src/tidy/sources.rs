@@ -39,7 +39,7 @@ fn inside_package(path: &str) -> Option<&str> {
     path.strip_prefix("xtask/").or(path.starts_with("examples/").then_some(path))
 }
 
-/// Every file says first what it is.
+/// Every file says first what it is. A file of unit tests is what its place says.
 pub(super) fn module_docs(tree: &Tree) -> Vec<Complaint> {
     let undocumented = |text: &str| {
         let mut lines = text.lines().filter(|line| !line.trim().is_empty());
@@ -48,7 +48,7 @@ pub(super) fn module_docs(tree: &Tree) -> Vec<Complaint> {
             .is_some_and(|line| line.starts_with("//! ") || line.starts_with("/*!"))
     };
     tree.texts_with(".rs")
-        .filter(|(_, text)| undocumented(text))
+        .filter(|(path, text)| !path.ends_with("tests.rs") && undocumented(text))
         .map(|(path, _)| Complaint::file(path, "begins with no `//!` line that says what it is"))
         .collect()
 }
@@ -133,6 +133,7 @@ mod tests {
                 ("c.rs", "\n//! Says it.\n"),
                 ("d.rs", ""),
                 ("e.rs", "//!\n"),
+                ("check/tests.rs", "use super::*;\n"),
             ],
             &["a.rs: ", "d.rs: ", "e.rs: "],
         );
