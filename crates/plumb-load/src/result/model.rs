@@ -9,6 +9,7 @@ use plumb_units::Nanos;
 
 use crate::pattern::EffectiveDistribution;
 use crate::profile::model::RawProfile;
+use crate::tally::interval_log::IntervalLog;
 use crate::tally::{Histogram, IopsSeries, LatencySet};
 
 /// Everything about one run of a profile.
@@ -92,7 +93,7 @@ pub struct SpanResult {
     /// The part of it spent in io-wq workers.
     pub io_wq_cpu: Nanos,
     /// Latencies by interval over all threads and targets; present with `-D`.
-    pub interval_latencies: Vec<IntervalLatency>,
+    pub interval_latencies: IntervalLog,
     /// Kernel events counted over the measurement (`-e`).
     pub trace: Option<TraceCounts>,
     /// What speaks for or against the numbers.

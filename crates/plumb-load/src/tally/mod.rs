@@ -1,6 +1,7 @@
 //! What was seen: latencies, intervals, CPU time.
 
 pub mod histogram;
+pub mod interval_log;
 pub mod iops_series;
 pub mod latency;
 
