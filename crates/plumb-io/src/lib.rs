@@ -10,6 +10,7 @@ pub mod engine;
 mod errno;
 #[cfg(test)]
 mod fake_tree;
+pub mod io_wq;
 mod op;
 mod queue;
 pub mod sim;

@@ -7,6 +7,7 @@
 pub mod affinity;
 pub mod assemble;
 pub mod convert;
+pub mod host;
 pub mod pace;
 pub mod pattern;
 pub mod payload;

@@ -1,5 +1,6 @@
 //! What was seen: latencies, intervals, CPU time.
 
+pub mod cpu;
 pub mod histogram;
 pub mod interval_log;
 pub mod iops_series;
