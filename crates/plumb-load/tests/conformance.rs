@@ -8,6 +8,8 @@ mod cmdline;
 mod profiles;
 #[path = "conformance/report.rs"]
 mod report;
+#[path = "conformance/reports.rs"]
+mod reports;
 #[path = "conformance/results.rs"]
 mod results;
 #[path = "conformance/semantics.rs"]

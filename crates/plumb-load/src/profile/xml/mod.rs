@@ -4,18 +4,13 @@ pub(crate) mod document;
 mod element;
 mod read;
 mod read_target;
+mod write;
 
 use super::error::Violation;
 use super::model::RawProfile;
 
 pub use read::{decode, read};
-
-/// Writes a profile, two blanks per level, `depth` levels in (0 for a document of its own).
-#[must_use]
-pub fn write(profile: &RawProfile, depth: usize) -> String {
-    let _ = (profile, depth);
-    String::new()
-}
+pub use write::write;
 
 /// Feeds bytes that nobody wrote on purpose to the reader, and what it accepts to the rules.
 #[doc(hidden)]
@@ -26,5 +21,7 @@ pub fn fuzz_profile(bytes: &[u8]) {
     }
 }
 
+#[cfg(test)]
+mod round_trip;
 #[cfg(test)]
 mod tests;
