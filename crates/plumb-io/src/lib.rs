@@ -8,6 +8,7 @@
 pub mod clock;
 pub mod engine;
 mod errno;
+pub mod event;
 #[cfg(test)]
 mod fake_tree;
 pub mod io_wq;
