@@ -50,8 +50,7 @@ pub fn issuer<L: Level>(
             Bounds::for_thread(target, shared.sizes[planned.index], planned.relative_thread)?;
         let interlocked = &shared.interlocked[planned.index];
         let relative = planned.relative_thread;
-        let cursor =
-            Cursor::new(target, bounds, relative, planned.requests, interlocked, &mut rng);
+        let cursor = Cursor::new(target, bounds, relative, planned.requests, interlocked, &mut rng);
         let is_mixed_types = (1..100).contains(&target.write_ratio);
         let last_is_write = is_mixed_types && rng.percent() <= target.write_ratio;
         let source = match &target.write_content {

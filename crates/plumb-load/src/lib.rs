@@ -17,4 +17,5 @@ pub mod profile;
 pub mod result;
 pub mod rng;
 pub mod run_loop;
+pub mod session;
 pub mod tally;

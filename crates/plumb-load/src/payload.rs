@@ -63,7 +63,10 @@ pub fn fill_fixed(content: &WriteContent, position: u64, buffer: &mut [u8]) {
 pub enum SourceError {
     /// The file cannot be read.
     #[error("cannot read the write source '{}'", path.display())]
-    #[diagnostic(code(plumb::load::write_source), help("name a readable, non-empty file behind -Z<size>,"))]
+    #[diagnostic(
+        code(plumb::load::write_source),
+        help("name a readable, non-empty file behind -Z<size>,")
+    )]
     Read {
         /// Which file.
         path: PathBuf,
@@ -86,7 +89,11 @@ pub enum SourceError {
 ///
 /// # Errors
 /// When the file cannot be read or is empty.
-pub fn fill_source(file: Option<&str>, rng: &mut Rng, source: &mut [u8]) -> Result<(), SourceError> {
+pub fn fill_source(
+    file: Option<&str>,
+    rng: &mut Rng,
+    source: &mut [u8],
+) -> Result<(), SourceError> {
     let Some(path) = file else {
         rng.fill(source);
         return Ok(());

@@ -191,7 +191,8 @@ fn thread(
         (false, _) => slots,
     };
     let own = || targets.iter().map(|planned| &span.targets[planned.index]);
-    let dispatch = dispatch(span, requests, own().map(|target| target.memory_mapped), options.batch);
+    let dispatch =
+        dispatch(span, requests, own().map(|target| target.memory_mapped), options.batch);
     let placement = if own().any(|target| target.use_large_pages) {
         BufferPlacement::LargePages
     } else if options.separation > 0 {
@@ -246,8 +247,7 @@ fn dispatch(
     mapped: impl Iterator<Item = bool> + Clone,
     batch: Option<u32>,
 ) -> Dispatch {
-    let gathered =
-        batch.unwrap_or(if span.stamps_latency() { BATCH_LATENCY } else { BATCH_PEAK });
+    let gathered = batch.unwrap_or(if span.stamps_latency() { BATCH_LATENCY } else { BATCH_PEAK });
     let no_target_is_mapped = mapped.clone().all(|mapped| !mapped);
     let all_are_mapped = mapped.clone().count() > 0 && mapped.into_iter().all(|mapped| mapped);
     if let Some(ring) = span.io_ring {

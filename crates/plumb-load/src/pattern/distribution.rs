@@ -96,7 +96,7 @@ fn percent(ranges: &[DistributionRange], bounds: &Bounds) -> EffectiveDistributi
             }
             // No range holds an aligned offset: the one just below the last of them (D-09).
             None => {
-                output.push(EffectiveRange { io_base: 0, io: carry, offset: nearest, length: 0 })
+                output.push(EffectiveRange { io_base: 0, io: carry, offset: nearest, length: 0 });
             }
         }
     }

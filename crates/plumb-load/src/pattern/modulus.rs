@@ -41,7 +41,6 @@ impl Modulus {
     /// `value % divisor`.
     #[inline(always)]
     #[must_use]
-    #[expect(clippy::cast_possible_truncation, reason = "the high half of a 128-bit product fits")]
     pub fn of(self, value: u64) -> u64 {
         let high = ((u128::from(self.multiplier) * u128::from(value)) >> 64) as u64;
         let quotient = (high + ((value - high) >> self.first_shift)) >> self.second_shift;

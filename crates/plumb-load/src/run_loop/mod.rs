@@ -68,7 +68,9 @@ impl Dispatch {
     pub fn batch(self) -> u32 {
         match self {
             Self::Synchronous => 1,
-            Self::Asynchronous { batch, .. } | Self::Routines { batch } | Self::Ring { batch } => batch,
+            Self::Asynchronous { batch, .. } | Self::Routines { batch } | Self::Ring { batch } => {
+                batch
+            }
         }
     }
 }

@@ -161,10 +161,13 @@ mod tests {
             writer.add(&pair).expect("written");
         }
         let log = writer.finish().expect("flushed");
-        let seen: Vec<_> = log.iter().map(|interval| {
-            let interval = interval.expect("readable");
-            (interval.number, interval.read.count(), interval.read.sum(), interval.write.max())
-        }).collect();
+        let seen: Vec<_> = log
+            .iter()
+            .map(|interval| {
+                let interval = interval.expect("readable");
+                (interval.number, interval.read.count(), interval.read.sum(), interval.write.max())
+            })
+            .collect();
         assert_eq!(
             seen,
             [(0, 2, 400, Some(600)), (1, 1, 7, Some(14)), (2, 1, 5_000_000, Some(10_000_000))]

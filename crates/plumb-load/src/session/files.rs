@@ -1,0 +1,158 @@
+//! Files of a time span: made, opened, and guarded against overwriting what is not ours.
+
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use miette::Diagnostic;
+use plumb_io::Opener;
+use plumb_io::clock::Clock;
+use plumb_units::Nanos;
+
+use super::create::{self, Creation, Fill};
+use super::observe::{Phase, Snapshot};
+use super::span::{Session, SpanFailure};
+use super::target::{self, NO_TARGET_SIZE, OpenTarget};
+use crate::plan::Access;
+use crate::profile::model::TimeSpan;
+
+impl<O: Opener, C: Clock> Session<'_, O, C> {
+    /// Makes the files that the profile wants before its first time span.
+    pub(super) fn precreate(&mut self) -> Result<(), SpanFailure> {
+        if self.options.opens_no_target {
+            return Ok(());
+        }
+        for (name, size, fill) in create::precreate_list(self.profile) {
+            self.create_file(&name, size, fill, (1, self.profile.time_spans.len()))?;
+            self.made.push(name);
+        }
+        Ok(())
+    }
+
+    /// Makes the files of a time span that are not made already, then opens every target.
+    pub(super) fn open_targets(
+        &mut self,
+        span: &TimeSpan,
+        number: (usize, usize),
+    ) -> Result<Vec<OpenTarget>, SpanFailure> {
+        if self.options.opens_no_target {
+            let none = span.targets.iter().map(|target| OpenTarget {
+                path: (&target.path).into(),
+                descriptor: None,
+                size: target.file_size.filter(|size| *size > 0).unwrap_or(NO_TARGET_SIZE),
+                is_device: false,
+            });
+            return Ok(none.collect());
+        }
+        let precreated = self.profile.precreate.is_some();
+        for target in &span.targets {
+            let Some(size) = target.file_size.filter(|size| *size > 0) else { continue };
+            if precreated && self.made.contains(&target.path) {
+                continue;
+            }
+            self.create_file(&target.path, size, Fill::of(&target.write_content), number)?;
+        }
+        let mut opened = Vec::with_capacity(span.targets.len());
+        for target in &span.targets {
+            let path = target::resolve(&target.path).map_err(failed)?;
+            let open = target::open(target, &path).map_err(failed)?;
+            if Access::of(target).writes()
+                && let Some(descriptor) = &open.descriptor
+            {
+                self.guard(descriptor.as_fd(), &path)?;
+            }
+            target::check_alignment(target, &open).map_err(failed)?;
+            for warning in target::warnings(target, &open) {
+                self.observer.warning(&warning);
+            }
+            opened.push(open);
+        }
+        Ok(opened)
+    }
+
+    /// Makes one file, unless the target is a device, which cannot be made.
+    fn create_file(
+        &mut self,
+        name: &str,
+        size: u64,
+        fill: Fill,
+        number: (usize, usize),
+    ) -> Result<(), SpanFailure> {
+        let path = target::resolve(name).map_err(failed)?;
+        if std::fs::metadata(&path).is_ok_and(|found| !found.is_file()) {
+            // Devices are warned about when they are opened (D-18); the rest fails there.
+            return Ok(());
+        }
+        self.observer.verbose(&format!("Creating file '{name}' of size {size}."));
+        let (file, is_new) = create::open_for_creation(&path).map_err(failed)?;
+        if !is_new {
+            self.guard(file.as_fd(), &path)?;
+        }
+        let creation = Creation::default();
+        let began = self.clock.now();
+        let outcome = std::thread::scope(|scope| {
+            let maker = scope.spawn(|| create::create(file.as_fd(), &path, size, fill, &creation));
+            while !maker.is_finished() {
+                std::thread::sleep(Duration::from_millis(20));
+                if self.observer.interrupted() {
+                    creation.stop.store(true, Ordering::Relaxed);
+                }
+                let elapsed = self.clock.now().since(began);
+                let done = creation.done.load(Ordering::Relaxed);
+                self.observer.progress(&creating(number, elapsed, done, size));
+            }
+            maker.join().expect("file makers do not panic")
+        });
+        outcome.map_err(failed)?;
+        self.mark(file.as_fd(), &path);
+        Ok(())
+    }
+}
+
+/// Progress of a creation; the time left is what the pace so far says.
+fn creating(number: (usize, usize), elapsed: Nanos, done: u64, size: u64) -> Snapshot {
+    let seconds = elapsed.as_secs_f64();
+    let bytes_per_s = if seconds > 0.0 { done as f64 / seconds } else { 0.0 };
+    let total = if done > 0 { seconds * size as f64 / done as f64 } else { 0.0 };
+    let total = Nanos(plumb_units::convert::floor_u64(total * 1e9));
+    Snapshot {
+        time_span: number,
+        phase: Phase::Creating { done, total: size },
+        elapsed,
+        total,
+        left: total.since(elapsed),
+        iops: 0.0,
+        bytes_per_s,
+        latency: None,
+        errors: 0,
+    }
+}
+
+/// An error with its causes and its remedy, as one text.
+pub(super) fn describe(error: &dyn Diagnostic) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    if let Some(help) = error.help() {
+        text.push_str("\nhelp: ");
+        text.push_str(&help.to_string());
+    }
+    text
+}
+
+/// A fatal error of a time span.
+#[expect(clippy::needless_pass_by_value, reason = "handed to map_err")]
+pub(super) fn failed(error: impl Diagnostic) -> SpanFailure {
+    SpanFailure::Failed(describe(&error))
+}
+
+/// The files whose marks are to be refreshed: what writes have changed.
+pub(super) fn written(span: &TimeSpan) -> impl Iterator<Item = &Path> {
+    let written = span.targets.iter().filter(|target| Access::of(target).writes());
+    written.map(|target| Path::new(target.path.as_str()))
+}

@@ -1,0 +1,137 @@
+//! A profile is run (spec 6.1): files are made, targets opened and checked, threads started, phases
+//! timed, counts collected.
+
+pub mod create;
+mod files;
+pub mod observe;
+mod phases;
+mod span;
+pub mod target;
+mod thread;
+
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use plumb_io::Opener;
+use plumb_io::clock::Clock;
+use plumb_io::system_tree::SystemTree;
+
+pub use observe::{Observer, Phase, Snapshot};
+
+use crate::profile::model::Profile;
+use crate::result::model::{HostFacts, RunResult, SpanResult, Tool};
+
+/// How a profile is run, beside what it says itself.
+#[derive(Debug, Clone)]
+pub struct SessionOptions {
+    /// argv joined by single blanks, for the report.
+    pub command_line: String,
+    /// Who we are.
+    pub tool: Tool,
+    /// `--batch`.
+    pub batch: Option<u32>,
+    /// `--on-error continue`: failed I/Os are counted and the run goes on (D-21).
+    pub continue_on_error: bool,
+    /// What may be overwritten.
+    pub overwrite: Overwrite,
+    /// Whether the engine opens no target (`null`, `nop`).
+    pub opens_no_target: bool,
+}
+
+/// What writes may overwrite without being asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Overwrite {
+    /// What Plumb made, what is empty, and what is named here (`--destroy`).
+    Named(Vec<PathBuf>),
+    /// DISKSPD's rule: every regular file; devices only if named here.
+    Files(Vec<PathBuf>),
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct SessionOutcome {
+    /// What was measured; time spans that were not run are in it, as interrupted ones.
+    pub result: RunResult,
+    /// How it ended.
+    pub end: SessionEnd,
+}
+
+/// How a session ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SessionEnd {
+    /// Everything was run, or the user ended it.
+    Completed,
+    /// A run failed: exit code 1.
+    Failed,
+    /// A write was refused before anything was touched (safety gate): exit code 3.
+    Refused(String),
+}
+
+/// Runs every time span of `profile`.
+///
+/// After a failed time span no further one runs. A refused write ends the session before any load.
+pub fn run<O: Opener, C: Clock>(
+    profile: &Profile,
+    options: &SessionOptions,
+    opener: &O,
+    clock: &C,
+    tree: &SystemTree,
+    observer: &mut dyn Observer,
+) -> SessionOutcome {
+    let host = HostFacts::read(tree);
+    let mut result = RunResult {
+        command_line: options.command_line.clone(),
+        profile: (**profile).clone(),
+        host,
+        started_at: Timestamp::now(),
+        time_spans: Vec::with_capacity(profile.time_spans.len()),
+        tool: options.tool.clone(),
+        interrupted: false,
+    };
+    let mut session = span::Session {
+        profile,
+        options,
+        opener,
+        clock,
+        tree,
+        observer,
+        origin: clock.now(),
+        made: Vec::new(),
+        topology: result.host.topology.clone(),
+        memory_bytes: result.host.memory_bytes,
+    };
+    let mut end = SessionEnd::Completed;
+    match session.precreate() {
+        Ok(()) => {}
+        Err(failure) => end = note_failure(&mut result, failure),
+    }
+    for number in 0..profile.time_spans.len() {
+        if end != SessionEnd::Completed {
+            break;
+        }
+        match session.run_span(number) {
+            Ok(span) => {
+                let failed = !span.failures.is_empty();
+                result.time_spans.push(span);
+                if failed {
+                    end = SessionEnd::Failed;
+                }
+            }
+            Err(failure) => end = note_failure(&mut result, failure),
+        }
+    }
+    result.interrupted = session.observer.interrupted();
+    session.settle_marks();
+    result.time_spans.resize_with(profile.time_spans.len(), SpanResult::default);
+    SessionOutcome { result, end }
+}
+
+/// Files a failure under the time span in which it happened.
+fn note_failure(result: &mut RunResult, failure: span::SpanFailure) -> SessionEnd {
+    let (message, end) = match failure {
+        span::SpanFailure::Refused(message) => (message.clone(), SessionEnd::Refused(message)),
+        span::SpanFailure::Failed(message) => (message, SessionEnd::Failed),
+    };
+    result.time_spans.push(SpanResult { failures: vec![message], ..SpanResult::default() });
+    end
+}

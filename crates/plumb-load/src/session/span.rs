@@ -1,0 +1,410 @@
+//! One time span, from its first file to its last count.
+
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use plumb_io::clock::Clock;
+use plumb_io::system_tree::SystemTree;
+use plumb_io::topology::Topology;
+use plumb_io::{Opener, WriteSource};
+use plumb_units::{Nanos, convert};
+
+use super::SessionOptions;
+use super::files::{describe, failed};
+use super::observe::{Observer, Phase};
+use super::phases::{PhaseEnd, ShortWatch, Watch};
+use super::target::OpenTarget;
+use super::thread::{self, StartGate, ThreadError, ThreadOutcome, ThreadWork};
+use crate::affinity;
+use crate::assemble::Shared;
+use crate::pattern::{Bounds, distribution};
+use crate::payload::{SourceError, fill_source};
+use crate::plan::{PlanOptions, SpanPlan, ThreadPlan, plan, takes_from_source};
+use crate::profile::model::{BufferSeparation, Profile, TimeSpan, WriteContent};
+use crate::result::model::{PhaseTimes, SpanResult, TargetResult, ThreadResult};
+use crate::rng::Rng;
+use crate::run_loop::intervals::{IntervalCollector, exchange};
+use crate::run_loop::{Controls, Dispatch, Live};
+use crate::tally::cpu::CpuTimes;
+use crate::tally::interval_log::IntervalLogWriter;
+
+/// What all time spans of a session share.
+pub(super) struct Session<'a, O, C> {
+    pub(super) profile: &'a Profile,
+    pub(super) options: &'a SessionOptions,
+    pub(super) opener: &'a O,
+    pub(super) clock: &'a C,
+    pub(super) tree: &'a SystemTree,
+    pub(super) observer: &'a mut dyn Observer,
+    /// Start of the run.
+    pub(super) origin: Nanos,
+    /// Names of the files that were made before the first time span.
+    pub(super) made: Vec<String>,
+    pub(super) topology: Topology,
+    pub(super) memory_bytes: u64,
+}
+
+/// Why a time span did not start.
+#[derive(Debug)]
+pub(super) enum SpanFailure {
+    /// The safety gate: nothing was touched.
+    Refused(String),
+    /// Anything else.
+    Failed(String),
+}
+
+/// What the steering thread saw.
+#[derive(Debug, Default)]
+struct Steered {
+    phases: PhaseTimes,
+    elapsed: Nanos,
+    cpu: Option<(CpuTimes, CpuTimes)>,
+    process_cpu: Nanos,
+}
+
+impl<O: Opener, C: Clock> Session<'_, O, C> {
+    /// Runs time span `number` (from 0).
+    pub(super) fn run_span(&mut self, number: usize) -> Result<SpanResult, SpanFailure> {
+        let span = &self.profile.time_spans[number];
+        let place = (number + 1, self.profile.time_spans.len());
+        self.observer.verbose(&format!("Generating requests for timespan {}.", number + 1));
+        let targets = self.open_targets(span, place)?;
+        let sources = sources(span)?;
+        let order = self.processors(span)?;
+        let separation = self.separation(span);
+        let options = PlanOptions { processors: &order, separation, batch: self.options.batch };
+        let SpanPlan { threads: plans } = plan(span, options);
+        for plan in &plans {
+            for line in thread::verbose_lines(span, plan) {
+                self.observer.verbose(&line);
+            }
+        }
+        let sizes: Vec<u64> = targets.iter().map(|target| target.size).collect();
+        let interlocked: Vec<_> = sizes.iter().map(|_| Arc::new(AtomicU64::new(0))).collect();
+        let shared = Shared {
+            span,
+            sizes: &sizes,
+            interlocked: &interlocked,
+            experiment_flags: self.profile.experiment_flags,
+            continue_on_error: self.options.continue_on_error,
+        };
+        let mut result = SpanResult::default();
+        let outcomes = self.run_threads(&shared, &plans, &targets, &sources, place, &mut result)?;
+        collect(&mut result, &shared, &plans, outcomes);
+        (result.submission, result.batch) = thread::submission(span, &plans);
+        if !span.disable_affinity {
+            let effective = affinity::effective(&order, span.total_threads());
+            result.mixed_classes = affinity::mixes_classes(&self.topology, effective);
+            result.effective_affinity = Some(effective.to_vec());
+        }
+        Ok(result)
+    }
+
+    /// The processors in the order in which threads take them; none with `-n`.
+    fn processors(&self, span: &TimeSpan) -> Result<Vec<affinity::Place>, SpanFailure> {
+        if span.disable_affinity {
+            return Ok(Vec::new());
+        }
+        affinity::order(&self.topology, &span.affinity, span.effective_traversal()).map_err(failed)
+    }
+
+    /// The alignment that keeps threads' buffers apart, 0 for none.
+    fn separation(&self, span: &TimeSpan) -> u64 {
+        let line = self.topology.caches.iter().map(|cache| u64::from(cache.line)).max();
+        match span.effective_buffer_separation() {
+            BufferSeparation::SystemDefault => 0,
+            BufferSeparation::PdeCacheLine => affinity::separation_alignment(
+                convert::to_u64(rustix::param::page_size()),
+                line.unwrap_or(0),
+            ),
+        }
+    }
+
+    /// Starts the threads, steers them through the phases and waits for them.
+    fn run_threads(
+        &mut self,
+        shared: &Shared<'_>,
+        plans: &[ThreadPlan],
+        targets: &[OpenTarget],
+        sources: &[Option<Arc<WriteSource>>],
+        place: (usize, usize),
+        result: &mut SpanResult,
+    ) -> Result<Vec<Result<ThreadOutcome, ThreadError>>, SpanFailure> {
+        let span = shared.span;
+        let controls = Controls::default();
+        let gate = StartGate::default();
+        let lives: Vec<Live> = plans.iter().map(|_| Live::default()).collect();
+        let mut collectors: Vec<IntervalCollector> = Vec::new();
+        let mut recorders: Vec<_> = plans
+            .iter()
+            .map(|_| {
+                span.calculate_iops_std_dev.then(|| {
+                    let (recorder, collector) = exchange(span.io_bucket_duration);
+                    collectors.push(collector);
+                    recorder
+                })
+            })
+            .collect();
+        let intervals = span
+            .calculate_iops_std_dev
+            .then(IntervalLogWriter::new)
+            .transpose()
+            .map_err(|error| SpanFailure::Failed(format!("no scratch file for -D: {error}")))?;
+        let (opener, clock) = (self.opener, self.clock);
+        let left_behind = self.time_after(place.0);
+        let mut watch = Watch {
+            clock,
+            observer: &mut *self.observer,
+            controls: &controls,
+            lives: &lives,
+            collectors: &collectors,
+            intervals,
+            interval_trouble: None,
+            stamps: span.stamps_latency(),
+            progress: self.profile.progress,
+            time_span: place,
+            left_behind,
+            dots: 0,
+            last_report: clock.now(),
+            last_reading: Default::default(),
+            shorts: vec![ShortWatch::default(); lives.len()],
+        };
+        let origin = self.origin;
+        let (tree, topology) = (self.tree, &self.topology);
+        let (outcomes, steered) = std::thread::scope(|scope| {
+            let threads: Vec<_> = plans
+                .iter()
+                .zip(&lives)
+                .zip(&mut recorders)
+                .map(|((plan, live), recorder)| {
+                    let work = ThreadWork {
+                        shared,
+                        plan,
+                        targets,
+                        sources,
+                        clock,
+                        controls: &controls,
+                        live,
+                        gate: &gate,
+                        intervals: recorder.take(),
+                    };
+                    let named = std::thread::Builder::new().name(format!("plumb-{}", plan.id));
+                    named.spawn_scoped(scope, move || work.run(opener))
+                })
+                .collect();
+            let spawned = threads.iter().all(Result::is_ok);
+            if !spawned {
+                controls.stop();
+            }
+            let mut steered = Steered::default();
+            if spawned && watch.wait_until_ready(&gate, plans.len()) {
+                steered = steer(&mut watch, span, &gate, tree, origin);
+            }
+            controls.end_measurement();
+            controls.stop();
+            gate.open();
+            let outcomes: Vec<_> = threads
+                .into_iter()
+                .map(|thread| match thread {
+                    Ok(thread) => thread.join().expect("load threads do not panic"),
+                    Err(source) => Err(ThreadError::Spawn { source }),
+                })
+                .collect();
+            (outcomes, steered)
+        });
+        let now = clock.now();
+        watch.look_around(now);
+        watch.count_shorts();
+        if let Some(trouble) = watch.interval_trouble.take() {
+            watch.observer.warning(&format!("intervals were lost (-D): {trouble}"));
+        }
+        if let Some(log) = watch.intervals.take() {
+            match log.finish() {
+                Ok(log) => result.interval_latencies = log,
+                Err(error) => {
+                    watch.observer.warning(&format!("intervals were lost (-D): {error}"));
+                }
+            }
+        }
+        result.phases = PhaseTimes { end: Some(now.since(origin)), ..steered.phases };
+        result.elapsed = steered.elapsed;
+        result.process_cpu = steered.process_cpu;
+        if let Some((before, after)) = steered.cpu {
+            result.cpus = after.since(&before, topology);
+        }
+        watch.observer.verbose("finished test...");
+        Ok(outcomes)
+    }
+
+    /// What is still to come behind time span `number` (from 1), its own phases included.
+    fn time_after(&self, number: usize) -> Nanos {
+        let seconds = self.profile.time_spans[number - 1..].iter().map(|span| {
+            u64::from(span.warmup) + u64::from(span.duration) + u64::from(span.cooldown)
+        });
+        Nanos::from_secs(seconds.sum())
+    }
+
+    /// Refuses to overwrite what is not ours.
+    pub(super) fn guard(&mut self, file: BorrowedFd<'_>, path: &Path) -> Result<(), SpanFailure> {
+        let _ = (file, path);
+        Ok(())
+    }
+
+    /// Marks a file as made by Plumb.
+    pub(super) fn mark(&mut self, file: BorrowedFd<'_>, path: &Path) {
+        let _ = (file, path);
+    }
+
+    /// Marks what the run has written, so that the next run may overwrite it again.
+    pub(super) fn settle_marks(&mut self) {}
+}
+
+impl<C: Clock> Watch<'_, C> {
+    /// Whether every thread is ready (D-16); false: one failed, or the user ended the run.
+    fn wait_until_ready(&mut self, gate: &StartGate, threads: usize) -> bool {
+        loop {
+            if let Some(ready) = gate.poll(threads, std::time::Duration::from_millis(20)) {
+                return ready;
+            }
+            if self.observer.interrupted() {
+                // Threads that are still opening and filling see the stop as soon as they are ready.
+                return false;
+            }
+        }
+    }
+}
+
+/// Steps 3 to 6 of spec 6.1.
+fn steer<C: Clock>(
+    watch: &mut Watch<'_, C>,
+    span: &TimeSpan,
+    gate: &StartGate,
+    tree: &SystemTree,
+    origin: Nanos,
+) -> Steered {
+    let mut steered = Steered::default();
+    while !watch.observer.may_start() {
+        if watch.observer.interrupted() {
+            return steered;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let seconds = |seconds: u32| Nanos::from_secs(seconds.into());
+    watch.controls.start(watch.clock.now());
+    gate.open();
+    steered.phases.warmup = Some(watch.clock.now().since(origin));
+    if span.warmup > 0 {
+        watch.observer.verbose(&format!("starting warm up for {}s...", span.warmup));
+        if watch.phase(Phase::WarmUp, seconds(span.warmup)) != PhaseEnd::Elapsed {
+            return steered;
+        }
+    }
+    watch.observer.verbose(&format!("starting measurements for {}s...", span.duration));
+    watch.observer.measurement_started();
+    let (cpu, process) = (CpuTimes::read(tree), process_cpu());
+    let began = watch.clock.now();
+    watch.controls.measure(began);
+    let end = watch.phase(Phase::Measuring, seconds(span.duration));
+    watch.controls.end_measurement();
+    let ended = watch.clock.now();
+    steered.elapsed = ended.since(began);
+    steered.process_cpu = process_cpu().since(process);
+    steered.cpu = Some((cpu, CpuTimes::read(tree)));
+    steered.phases.measurement = Some(began.since(origin));
+    steered.phases.cooldown = Some(ended.since(origin));
+    watch.observer.measurement_finished();
+    watch.observer.verbose(&format!(
+        "stopped measurements, total measured time {:.2}s...",
+        steered.elapsed.as_secs_f64()
+    ));
+    if end == PhaseEnd::Elapsed && span.cooldown > 0 {
+        watch.observer.verbose(&format!("starting cool down for {}s...", span.cooldown));
+        watch.phase(Phase::CoolDown, seconds(span.cooldown));
+    }
+    steered
+}
+
+/// CPU time of the whole process, all threads.
+fn process_cpu() -> Nanos {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    Nanos::from_secs(seconds) + Nanos(u64::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+/// The shared write sources by target: one generator seeded 0 for all of them in order (spec 6.8).
+fn sources(span: &TimeSpan) -> Result<Vec<Option<Arc<WriteSource>>>, SpanFailure> {
+    let mut rng = Rng::new(0);
+    let mut sources = Vec::with_capacity(span.targets.len());
+    for target in &span.targets {
+        let WriteContent::Random { size, file } = &target.write_content else {
+            sources.push(None);
+            continue;
+        };
+        if !takes_from_source(target) {
+            sources.push(None);
+            continue;
+        }
+        let mut filled = Ok(());
+        let source =
+            WriteSource::new(*size, |bytes| filled = fill_source(file.as_deref(), &mut rng, bytes));
+        let source = source
+            .map_err(|errno| failed(SourceError::Memory { size: *size, source: errno.into() }))?;
+        filled.map_err(failed)?;
+        sources.push(Some(Arc::new(source)));
+    }
+    Ok(sources)
+}
+
+/// Files what the threads brought home.
+fn collect(
+    result: &mut SpanResult,
+    shared: &Shared<'_>,
+    plans: &[ThreadPlan],
+    outcomes: Vec<Result<ThreadOutcome, ThreadError>>,
+) {
+    let mut queues = Vec::new();
+    for (plan, outcome) in plans.iter().zip(outcomes) {
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                let text = describe(&error);
+                if !result.failures.contains(&text) {
+                    result.failures.push(text);
+                }
+                continue;
+            }
+        };
+        result.failures.extend(outcome.failure);
+        if !outcome.facts.engine.is_empty() && !queues.contains(&outcome.facts) {
+            queues.push(outcome.facts);
+        }
+        let targets = plan.targets.iter().zip(outcome.targets).map(|(planned, counts)| {
+            let target = &shared.span.targets[planned.index];
+            let size = shared.sizes[planned.index];
+            let bounds = Bounds::new(target, size);
+            let wanted = target.distribution.as_ref().zip(bounds);
+            TargetResult {
+                path: target.path.clone(),
+                file_size: size,
+                index: convert::to_u32(planned.index),
+                read: counts.read,
+                write: counts.write,
+                effective: wanted.map(|(wanted, bounds)| distribution::effective(wanted, &bounds)),
+                errors: counts.errors,
+                short_transfers: counts.short_transfers,
+            }
+        });
+        let is_ring = matches!(plan.dispatch, Dispatch::Ring { .. });
+        result.threads.push(ThreadResult {
+            id: plan.id,
+            submit_count: is_ring.then_some(outcome.counts.submits),
+            waits: outcome.counts.waits,
+            targets: targets.collect(),
+        });
+    }
+    let separations = queues.iter().map(|facts| facts.buffer_separation);
+    result.effective_buffer_separation = separations.min().unwrap_or(0);
+    result.queues = queues;
+}

@@ -1,0 +1,403 @@
+//! Opening targets and finding out how large they are (spec 6.4, 11.1, 11.3).
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use plumb_io::{MappingFlush, MappingSpec, TargetFile};
+use plumb_units::Bytes;
+use rustix::fs::{FileType, Mode, OFlags, StatxFlags};
+use rustix::io::Errno;
+
+use super::create::reopen;
+use crate::plan::Access;
+use crate::profile::model::{CacheMode, DistributionKind, FlushType, Target};
+
+/// Size of a target that is not opened (`null`, `nop`) and has no `-c`.
+pub const NO_TARGET_SIZE: u64 = 1 << 30;
+
+/// A target of the time span, opened once for the checks; threads open it anew through this
+/// descriptor, so nobody can slip another file under its path.
+#[derive(Debug)]
+pub struct OpenTarget {
+    /// Where it is.
+    pub path: PathBuf,
+    /// The descriptor of the checks; `None` when the engine opens no target.
+    pub descriptor: Option<OwnedFd>,
+    /// Bytes.
+    pub size: u64,
+    /// Whether it is a block device.
+    pub is_device: bool,
+}
+
+/// A target that cannot be used.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+pub enum TargetError {
+    /// It cannot be opened.
+    #[error("cannot open '{}'", path.display())]
+    #[diagnostic(code(plumb::load::open))]
+    Open {
+        /// Which one.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+        /// What to do.
+        #[help]
+        remedy: String,
+    },
+    /// It is something else than a file or block device.
+    #[error("'{}' is a {kind}: a target is a regular file or a block device", path.display())]
+    #[diagnostic(code(plumb::load::not_a_target))]
+    Kind {
+        /// Which one.
+        path: PathBuf,
+        /// What it is.
+        kind: &'static str,
+        /// What to do.
+        #[help]
+        remedy: String,
+    },
+    /// It has no bytes.
+    #[error("'{}' is empty (0 bytes)", path.display())]
+    #[diagnostic(code(plumb::load::empty), help("create it with -c<size>, e.g. -c1G"))]
+    Empty {
+        /// Which one.
+        path: PathBuf,
+    },
+    /// `#1` or `d:` without a mapping.
+    #[error("'{form}' names a drive as Windows does; Linux has no such name for it")]
+    #[diagnostic(
+        code(plumb::load::drive),
+        help(
+            "use a path such as /dev/disk/by-id/…, or set {variable}=/dev/disk/by-id/… to give the \
+             name a meaning (a file of that name is ./{form})"
+        )
+    )]
+    Drive {
+        /// As typed.
+        form: String,
+        /// The environment variable that would map it.
+        variable: String,
+    },
+    /// O_DIRECT is refused.
+    #[error("cannot open '{}' past the page cache (O_DIRECT)", path.display())]
+    #[diagnostic(
+        code(plumb::load::direct_unsupported),
+        help(
+            "use ext4, XFS, btrfs or a block device, or pass -Sb to measure the page cache on purpose"
+        )
+    )]
+    DirectUnsupported {
+        /// Which one.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// Unbuffered I/O that the device cannot take.
+    #[error(
+        "{what} of {value} bytes on '{}' is not a multiple of its logical block of {granule} bytes, \
+         which I/O past the page cache (-Su, -Sh) needs",
+        path.display()
+    )]
+    #[diagnostic(
+        code(plumb::load::unaligned),
+        help("make {what} a multiple of {granule}, or pass -Sb to go through the page cache")
+    )]
+    Unaligned {
+        /// Which one.
+        path: PathBuf,
+        /// `block size (-b)` and the like.
+        what: &'static str,
+        /// Its value.
+        value: u64,
+        /// What it must be a multiple of.
+        granule: u64,
+    },
+    /// Mapping a device.
+    #[error("'{}' is a block device: memory mapping (-Sm) is for files", path.display())]
+    #[diagnostic(code(plumb::load::map_device), help("name a file, or leave out -Sm"))]
+    MapDevice {
+        /// Which one.
+        path: PathBuf,
+    },
+    /// `-Sr` on a file system of this machine.
+    #[error("'{}' is on {filesystem}: -Sr disables the cache of remote file systems only", path.display())]
+    #[diagnostic(
+        code(plumb::load::not_remote),
+        help("use -Su to go past the page cache, or name a file on NFS or SMB")
+    )]
+    NotRemote {
+        /// Which one.
+        path: PathBuf,
+        /// Its file system.
+        filesystem: String,
+    },
+}
+
+/// The path behind a target's name: `#<n>` and `<letter>:` need a mapping from the environment
+/// (`PLUMB_DRIVE_<n>`, `PLUMB_DRIVE_<LETTER>`; spec 11.3).
+///
+/// # Errors
+/// When there is none.
+pub fn resolve(name: &str) -> Result<PathBuf, TargetError> {
+    let drive = match (name.strip_prefix('#'), name.as_bytes()) {
+        (Some(number), _) if !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) => {
+            number
+        }
+        (_, [letter, b':']) if letter.is_ascii_alphabetic() => &name[..1],
+        _ => return Ok(name.into()),
+    };
+    let variable = format!("PLUMB_DRIVE_{}", drive.to_ascii_uppercase());
+    match std::env::var_os(&variable) {
+        Some(path) if !path.is_empty() => Ok(path.into()),
+        _ => Err(TargetError::Drive { form: name.into(), variable }),
+    }
+}
+
+/// Opens a target for the checks; it must exist.
+///
+/// # Errors
+/// When it cannot be opened, is no file or block device, or is empty.
+pub fn open(target: &Target, path: &Path) -> Result<OpenTarget, TargetError> {
+    let flags = OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let access = match Access::of(target) {
+        Access::Read => OFlags::RDONLY,
+        Access::Write | Access::Both => OFlags::RDWR,
+    };
+    let descriptor = match rustix::fs::open(path, flags | access, Mode::empty()) {
+        Err(Errno::ACCESS) if Access::of(target) == Access::Write => {
+            rustix::fs::open(path, flags | OFlags::WRONLY, Mode::empty())
+        }
+        other => other,
+    };
+    let descriptor = match descriptor {
+        Ok(descriptor) => descriptor,
+        Err(Errno::ISDIR) => {
+            let remedy = format!("name a file in it, e.g. {}/testfile.dat", path.display());
+            return Err(TargetError::Kind { path: path.into(), kind: "directory", remedy });
+        }
+        Err(errno) => return Err(open_error(path, errno)),
+    };
+    let status = rustix::fs::fstat(&descriptor).map_err(|errno| open_error(path, errno))?;
+    let kind = match FileType::from_raw_mode(status.st_mode) {
+        FileType::RegularFile => None,
+        FileType::BlockDevice => {
+            let end = rustix::fs::SeekFrom::End(0);
+            let size =
+                rustix::fs::seek(&descriptor, end).map_err(|errno| open_error(path, errno))?;
+            return finish(path, descriptor, size, true);
+        }
+        FileType::Directory => Some("directory"),
+        FileType::CharacterDevice => Some("character device"),
+        FileType::Fifo => Some("named pipe"),
+        FileType::Socket => Some("socket"),
+        _ => Some("file of an unknown kind"),
+    };
+    if let Some(kind) = kind {
+        let remedy = if kind == "directory" {
+            format!("name a file in it, e.g. {}/testfile.dat", path.display())
+        } else {
+            "name a regular file or a block device".to_owned()
+        };
+        return Err(TargetError::Kind { path: path.into(), kind, remedy });
+    }
+    finish(path, descriptor, u64::try_from(status.st_size).unwrap_or(0), false)
+}
+
+fn finish(
+    path: &Path,
+    descriptor: OwnedFd,
+    size: u64,
+    is_device: bool,
+) -> Result<OpenTarget, TargetError> {
+    if size == 0 {
+        return Err(TargetError::Empty { path: path.into() });
+    }
+    Ok(OpenTarget { path: path.into(), descriptor: Some(descriptor), size, is_device })
+}
+
+fn open_error(path: &Path, errno: Errno) -> TargetError {
+    let remedy = match errno {
+        Errno::NOENT => "create it with -c<size>, e.g. -c1G, or check the path".to_owned(),
+        Errno::ACCESS | Errno::PERM => {
+            "run as a user who may open it (root for block devices)".to_owned()
+        }
+        Errno::ROFS => "its file system is mounted read-only: use -w0".to_owned(),
+        Errno::BUSY => "it is in use by someone else (mounted, or opened exclusively)".to_owned(),
+        Errno::TXTBSY => "it is a program that is running, or an active swap file".to_owned(),
+        _ => "check the path".to_owned(),
+    };
+    TargetError::Open { path: path.into(), source: errno.into(), remedy }
+}
+
+/// Checks everything that O_DIRECT needs up front, instead of an EINVAL per I/O (spec 11.1).
+///
+/// # Errors
+/// The first length or offset that is not a multiple of the logical block.
+pub fn check_alignment(target: &Target, open: &OpenTarget) -> Result<(), TargetError> {
+    let Some(descriptor) = &open.descriptor else { return Ok(()) };
+    if target.cache != CacheMode::NoOsCache || target.memory_mapped {
+        return Ok(());
+    }
+    let granule = direct_granule(descriptor.as_fd(), open.is_device);
+    let absolute = target
+        .distribution
+        .iter()
+        .filter(|distribution| distribution.kind == DistributionKind::Absolute)
+        .flat_map(|distribution| &distribution.ranges)
+        .map(|range| ("range of the distribution (-rdabs)", range.size));
+    let figures = [
+        ("block size (-b)", u64::from(target.block_size)),
+        ("alignment or stride (-r, -s)", target.alignment),
+        ("base offset (-B)", target.base_file_offset),
+        ("thread stride (-T)", target.thread_stride),
+    ];
+    for (what, value) in figures.into_iter().chain(absolute) {
+        if !value.is_multiple_of(granule) {
+            return Err(TargetError::Unaligned { path: open.path.clone(), what, value, granule });
+        }
+    }
+    Ok(())
+}
+
+/// What offsets and lengths of O_DIRECT must be multiples of: statx where it knows, else the
+/// device's logical block, else 512.
+fn direct_granule(descriptor: BorrowedFd<'_>, is_device: bool) -> u64 {
+    if is_device && let Ok(size) = rustix::fs::ioctl_blksszget(descriptor) {
+        return u64::from(size).max(1);
+    }
+    let empty = rustix::fs::AtFlags::EMPTY_PATH;
+    match rustix::fs::statx(descriptor, "", empty, StatxFlags::DIOALIGN) {
+        Ok(status) if status.stx_mask & StatxFlags::DIOALIGN.bits() != 0 => {
+            match status.stx_dio_offset_align {
+                0 => 512,
+                align => u64::from(align),
+            }
+        }
+        _ => 512,
+    }
+}
+
+/// Opens the handle of a thread: the very file that was checked, with the flags of the target.
+///
+/// # Errors
+/// When the kernel refuses the flags.
+pub fn open_handle(target: &Target, open: &OpenTarget) -> Result<Option<TargetFile>, TargetError> {
+    let Some(descriptor) = &open.descriptor else { return Ok(None) };
+    if target.memory_mapped && open.is_device {
+        return Err(TargetError::MapDevice { path: open.path.clone() });
+    }
+    let access = Access::of(target);
+    let mut flags = match access {
+        Access::Read => OFlags::RDONLY,
+        Access::Write => OFlags::WRONLY,
+        Access::Both => OFlags::RDWR,
+    };
+    let direct = target.cache == CacheMode::NoOsCache;
+    if direct {
+        flags |= OFlags::DIRECT;
+    }
+    if target.write_through && !target.memory_mapped {
+        flags |= OFlags::DSYNC;
+    }
+    let handle = match reopen(descriptor.as_fd(), flags) {
+        Ok(handle) => handle,
+        Err(errno @ Errno::INVAL) if direct => {
+            let path = open.path.clone();
+            return Err(TargetError::DirectUnsupported { path, source: errno.into() });
+        }
+        // Without /proc the path is opened again and must still name the same file.
+        Err(Errno::NOENT | Errno::NOTDIR) => open_same(&open.path, descriptor, flags)?,
+        Err(errno) => return Err(open_error(&open.path, errno)),
+    };
+    advise(target, &handle);
+    let mapping = target.memory_mapped.then(|| MappingSpec {
+        writable: access.writes(),
+        write_through: target.write_through,
+        flush: match target.flush {
+            None => MappingFlush::None,
+            Some(FlushType::ViewOfFile) => MappingFlush::ViewOfFile,
+            Some(FlushType::NonVolatileMemory) => MappingFlush::NonVolatileMemory,
+            Some(FlushType::NonVolatileMemoryNoDrain) => MappingFlush::NonVolatileMemoryNoDrain,
+        },
+    });
+    Ok(Some(TargetFile { descriptor: handle, path: open.path.clone(), size: open.size, mapping }))
+}
+
+fn open_same(path: &Path, checked: &OwnedFd, flags: OFlags) -> Result<OwnedFd, TargetError> {
+    let failed = |errno| open_error(path, errno);
+    let handle = rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty()).map_err(failed)?;
+    let (ours, theirs) =
+        (rustix::fs::fstat(checked).map_err(failed)?, rustix::fs::fstat(&handle).map_err(failed)?);
+    if (ours.st_dev, ours.st_ino) == (theirs.st_dev, theirs.st_ino) {
+        Ok(handle)
+    } else {
+        Err(failed(Errno::STALE))
+    }
+}
+
+/// `-fr`, `-fs`: best effort, as hints are.
+fn advise(target: &Target, handle: &OwnedFd) {
+    use rustix::fs::{Advice, fadvise};
+    if target.random_access {
+        let _ = fadvise(handle, 0, None, Advice::Random);
+    } else if target.sequential_scan {
+        let _ = fadvise(handle, 0, None, Advice::Sequential);
+    }
+}
+
+/// What every user of a target should hear once, before the run (spec 11.5).
+#[must_use]
+pub fn warnings(target: &Target, open: &OpenTarget) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let path = &target.path;
+    if open.size < target.max_file_size {
+        warnings.push(format!(
+            "target '{path}' ends at {} ({} bytes), below the maximum offset of {} bytes (-f, -B): \
+             its end is used",
+            Bytes(open.size),
+            open.size,
+            target.max_file_size
+        ));
+    }
+    if target.cache == CacheMode::NoOsCache && (target.random_access || target.sequential_scan) {
+        warnings.push(format!(
+            "target '{path}': -fr and -fs have no effect past the page cache (-Su, -Sh)"
+        ));
+    }
+    if target.temporary_file {
+        warnings.push(format!("target '{path}': -ft has no equivalent on Linux and no effect"));
+    }
+    if open.is_device && target.file_size.is_some() {
+        warnings.push(format!("target '{path}' is a device: -c does not create it (D-18)"));
+    }
+    warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drives_of_windows_need_a_mapping() {
+        for form in ["#1", "d:", "Z:"] {
+            assert!(matches!(resolve(form), Err(TargetError::Drive { .. })), "{form}");
+        }
+        for path in ["./d:", "#", "#1a", "dd:", "d:x", "/dev/sda"] {
+            assert_eq!(resolve(path).expect("a path"), Path::new(path));
+        }
+    }
+
+    #[test]
+    fn what_is_no_target_is_told_apart() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let read = Target::default();
+        let says = |path: &Path| open(&read, path).expect_err("no target").to_string();
+        assert!(says(folder.path()).contains("is a directory"));
+        assert!(says(Path::new("/dev/null")).contains("character device"));
+        assert!(says(&folder.path().join("none")).contains("cannot open"));
+        let empty = folder.path().join("empty");
+        std::fs::write(&empty, "").expect("written");
+        assert!(says(&empty).contains("empty"));
+    }
+}

@@ -1,0 +1,298 @@
+//! One load thread from its first breath to its counts.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use plumb_io::clock::Clock;
+use plumb_io::{IoQueue, OpenQueueError, Opener, QueueFacts, QueueSpec, QueueUse, WriteSource};
+use rustix::thread::CpuSet;
+
+use super::target::{OpenTarget, TargetError, open_handle};
+use crate::assemble::{self, Shared};
+use crate::pattern::TooSmall;
+use crate::plan::ThreadPlan;
+use crate::profile::model::TimeSpan;
+use crate::run_loop::intervals::IntervalRecorder;
+use crate::run_loop::{
+    Controls, Counts, Dispatch, Intervals, Latencies, Level, Live, LoopCounts, Surroundings,
+    TargetCounts, run_loop,
+};
+
+/// What a thread brings home.
+#[derive(Debug)]
+pub(super) struct ThreadOutcome {
+    pub(super) counts: LoopCounts,
+    pub(super) targets: Vec<TargetCounts>,
+    pub(super) facts: QueueFacts,
+    /// A fatal error, in words.
+    pub(super) failure: Option<String>,
+}
+
+/// Why a thread could not start.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+pub(super) enum ThreadError {
+    /// It cannot be bound.
+    #[error("cannot bind thread {thread} to CPU {cpu} (group {group})")]
+    #[diagnostic(
+        code(plumb::load::bind),
+        help("name CPUs that this process may use (-a), or pass -n to bind none")
+    )]
+    Bind {
+        /// Which thread.
+        thread: u32,
+        /// CPU number within its group.
+        cpu: u8,
+        /// Block of 64 CPU numbers.
+        group: u16,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The system has no room for it.
+    #[error("cannot start a thread")]
+    #[diagnostic(code(plumb::load::spawn), help("use fewer threads (-t, -F), or raise ulimit -u"))]
+    Spawn {
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A target.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Target(#[from] TargetError),
+    /// A target with no room at the thread's start.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    TooSmall(#[from] TooSmall),
+    /// The engine.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Queue(#[from] OpenQueueError),
+}
+
+/// Threads gather here until all are ready, or one has failed (D-16).
+#[derive(Debug, Default)]
+pub(super) struct StartGate {
+    state: Mutex<GateState>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct GateState {
+    ready: usize,
+    failed: bool,
+    open: bool,
+}
+
+impl StartGate {
+    fn lock(&self) -> MutexGuard<'_, GateState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A thread is ready and waits for the signal.
+    fn arrive(&self) {
+        let mut state = self.lock();
+        state.ready += 1;
+        self.changed.notify_all();
+        while !state.open {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// A thread has failed.
+    fn fail(&self) {
+        self.lock().failed = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits a little; `Some(true)` once all of `threads` are ready, `Some(false)` once one failed.
+    pub(super) fn poll(&self, threads: usize, patience: std::time::Duration) -> Option<bool> {
+        let mut state = self.lock();
+        if !state.failed && state.ready < threads {
+            let waited = self.changed.wait_timeout(state, patience);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        if state.failed { Some(false) } else { (state.ready == threads).then_some(true) }
+    }
+
+    /// The start signal.
+    pub(super) fn open(&self) {
+        self.lock().open = true;
+        self.changed.notify_all();
+    }
+}
+
+/// Everything a load thread works with.
+#[derive(Debug)]
+pub(super) struct ThreadWork<'a, C> {
+    pub(super) shared: &'a Shared<'a>,
+    pub(super) plan: &'a ThreadPlan,
+    pub(super) targets: &'a [OpenTarget],
+    pub(super) sources: &'a [Option<Arc<WriteSource>>],
+    pub(super) clock: &'a C,
+    pub(super) controls: &'a Controls,
+    pub(super) live: &'a Live,
+    pub(super) gate: &'a StartGate,
+    pub(super) intervals: Option<IntervalRecorder>,
+}
+
+impl<C: Clock> ThreadWork<'_, C> {
+    /// Runs the thread to its end on the calling thread.
+    ///
+    /// # Errors
+    /// When it could not start; the gate has been told.
+    pub(super) fn run<O: Opener>(self, opener: &O) -> Result<ThreadOutcome, ThreadError> {
+        let (gate, controls) = (self.gate, self.controls);
+        let outcome = self.start(opener);
+        if outcome.is_err() {
+            controls.stop();
+            gate.fail();
+        }
+        outcome
+    }
+
+    fn start<O: Opener>(self, opener: &O) -> Result<ThreadOutcome, ThreadError> {
+        let span = self.shared.span;
+        self.bind()?;
+        let spec = self.queue_spec()?;
+        if spec.depth == 0 {
+            // Nothing names this pool thread: it idles, so that the others count as planned.
+            self.gate.arrive();
+            let (counts, facts) = (LoopCounts::default(), QueueFacts::default());
+            return Ok(ThreadOutcome { counts, targets: Vec::new(), facts, failure: None });
+        }
+        match (span.calculate_iops_std_dev, span.measure_latency) {
+            (true, _) => opener.open(spec, LevelUse::<C, Intervals>::new(self))?,
+            (false, true) => opener.open(spec, LevelUse::<C, Latencies>::new(self))?,
+            (false, false) => opener.open(spec, LevelUse::<C, Counts>::new(self))?,
+        }
+    }
+
+    fn bind(&self) -> Result<(), ThreadError> {
+        let thread = self.plan.id;
+        if let Some((group, cpu)) = self.plan.processor {
+            let mut set = CpuSet::new();
+            let number = usize::from(group) * 64 + usize::from(cpu);
+            let bound = if number < CpuSet::MAX_CPU {
+                set.set(number);
+                rustix::thread::sched_setaffinity(None, &set).map_err(std::io::Error::from)
+            } else {
+                Err(std::io::ErrorKind::Unsupported.into())
+            };
+            bound.map_err(|source| ThreadError::Bind { thread, cpu, group, source })?;
+        }
+        Ok(())
+    }
+
+    fn queue_spec(&self) -> Result<QueueSpec, ThreadError> {
+        let (span, plan) = (self.shared.span, self.plan);
+        let mut files = Vec::with_capacity(plan.handles.len());
+        for handle in &plan.handles {
+            let opened = open_handle(&span.targets[handle.target], &self.targets[handle.target])?;
+            files.extend(opened);
+        }
+        let sources = plan.sources(span).map(|target| {
+            let source = self.sources[target].as_ref();
+            Arc::clone(source.expect("made for every target that takes from one"))
+        });
+        Ok(QueueSpec {
+            depth: plan.requests,
+            files,
+            regions: plan.regions(span),
+            sources: sources.collect(),
+            placement: plan.placement,
+            mode: plan.mode(),
+            register_buffers: span.io_ring.is_none_or(|ring| ring.registered_buffers),
+            measures_latency: span.stamps_latency(),
+        })
+    }
+}
+
+/// The thread's work on a queue of some type, at one level of measurement.
+struct LevelUse<'a, C, L> {
+    work: ThreadWork<'a, C>,
+    level: std::marker::PhantomData<L>,
+}
+
+impl<'a, C, L> LevelUse<'a, C, L> {
+    fn new(work: ThreadWork<'a, C>) -> Self {
+        Self { work, level: std::marker::PhantomData }
+    }
+}
+
+impl<C: Clock, L: Level> QueueUse for LevelUse<'_, C, L> {
+    type Output = Result<ThreadOutcome, ThreadError>;
+
+    fn with<Q: IoQueue>(self, mut queue: Q) -> Self::Output {
+        let work = self.work;
+        let (span, plan) = (work.shared.span, work.plan);
+        assemble::fill_buffers(&mut queue, span, plan);
+        let mut issuer = assemble::issuer::<L>(work.shared, plan, work.intervals)?;
+        let facts = queue.facts();
+        work.gate.arrive();
+        let around = Surroundings {
+            clock: work.clock,
+            controls: work.controls,
+            live: work.live,
+            dispatch: plan.dispatch,
+        };
+        let outcome = run_loop(&mut queue, &mut issuer, &around);
+        let failure = match (&outcome, issuer.failure()) {
+            (_, Some(failed)) => {
+                let target = &span.targets[plan.targets[failed.target as usize].index].path;
+                let kind = if failed.is_write { "write" } else { "read" };
+                let (slot, errno) = (failed.slot.0, failed.errno);
+                Some(format!(
+                    "t[{slot}] error during {kind} error code: {}) {} on '{target}' (thread {})",
+                    errno.0,
+                    errno.text(),
+                    plan.id
+                ))
+            }
+            (Err(errno), None) => {
+                work.controls.stop();
+                Some(format!("thread {}: the submission of I/O failed: {errno}", plan.id))
+            }
+            (Ok(_), None) => None,
+        };
+        Ok(ThreadOutcome {
+            counts: outcome.unwrap_or_default(),
+            targets: issuer.into_counts(),
+            facts,
+            failure,
+        })
+    }
+}
+
+/// Lines of `-v` about a thread's set-up (spec 10.1).
+pub(super) fn verbose_lines(span: &TimeSpan, plan: &ThreadPlan) -> Vec<String> {
+    let id = plan.id;
+    let mut lines = vec![format!("creating thread {id}")];
+    for planned in &plan.targets {
+        let (relative, path) = (planned.relative_thread, &span.targets[planned.index].path);
+        lines.push(format!("thread {id} is relative thread {relative} for {path}"));
+    }
+    if let Some((group, cpu)) = plan.processor {
+        lines.push(format!("thread {id}: affinitizing to Group {group} / CPU {cpu}"));
+    }
+    for planned in &plan.targets {
+        let target = &span.targets[planned.index];
+        lines.push(format!(
+            "thread {id}: file '{}' relative thread {} (random seed: {})",
+            target.path,
+            planned.relative_thread,
+            span.rand_seed.wrapping_add(id)
+        ));
+        lines.push(match target.random_ratio {
+            0 if target.interlocked => format!("thread {id}: interlocked sequential IO"),
+            0 => format!("thread {id}: sequential IO"),
+            percent => format!("thread {id}: {percent}% random IO"),
+        });
+    }
+    lines.push(format!("thread {id}: waiting for a signal to start"));
+    lines
+}
+
+/// The word for how a span hands in its I/O, and its cap; the first thread speaks for all.
+pub(super) fn submission(span: &TimeSpan, plans: &[ThreadPlan]) -> (String, u32) {
+    let dispatch = plans.iter().map(|plan| plan.dispatch).max_by_key(|dispatch| dispatch.batch());
+    let dispatch = dispatch.unwrap_or(Dispatch::Synchronous);
+    (dispatch.name(span.stamps_latency()).to_owned(), dispatch.batch())
+}

@@ -1,0 +1,5 @@
+//! Whole runs through the library.
+#![forbid(unsafe_code)]
+
+mod runs;
+mod watcher;

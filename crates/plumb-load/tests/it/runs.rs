@@ -1,0 +1,70 @@
+//! Profiles run for real, on every engine that this machine has.
+
+use plumb_io::clock::StampClock;
+use plumb_io::engine::{Choice, Ladder, LadderOptions};
+use plumb_io::system_tree::SystemTree;
+use plumb_load::profile::check::Purpose;
+use plumb_load::profile::model::{RawProfile, Target, TimeSpan};
+use plumb_load::result::model::Tool;
+use plumb_load::session::{self, Overwrite, SessionEnd, SessionOptions, SessionOutcome};
+
+use crate::watcher::Watcher;
+
+fn run(span: TimeSpan, choice: Choice, watcher: &mut Watcher) -> SessionOutcome {
+    let raw = RawProfile { time_spans: vec![span], ..RawProfile::default() };
+    let (profile, _) = raw.check(Purpose::Run).expect("a valid profile");
+    let options = SessionOptions {
+        command_line: "plumb run".into(),
+        tool: Tool {
+            name: "plumb".into(),
+            version: "0".into(),
+            version_date: "2026/1/1".into(),
+            epoch: Some(1),
+        },
+        batch: None,
+        continue_on_error: false,
+        overwrite: Overwrite::Named(Vec::new()),
+        opens_no_target: choice == Choice::Null,
+    };
+    let ladder = Ladder::new(choice, LadderOptions::default());
+    let (clock, _) = StampClock::new();
+    session::run(&profile, &options, &ladder, &clock, &SystemTree::default(), watcher)
+}
+
+#[test]
+fn a_null_run_counts_and_times() {
+    let target =
+        Target { path: "none".into(), random_ratio: 100, request_count: 32, ..Target::default() };
+    let span = TimeSpan {
+        duration: 1,
+        warmup: 1,
+        measure_latency: true,
+        calculate_iops_std_dev: true,
+        io_bucket_duration: 100,
+        targets: vec![Target { write_ratio: 30, ..target.clone() }, target],
+        ..TimeSpan::default()
+    };
+    let mut watcher = Watcher::default();
+    let outcome = run(span, Choice::Null, &mut watcher);
+    assert_eq!(outcome.end, SessionEnd::Completed);
+    let span = &outcome.result.time_spans[0];
+    assert!((0.99..1.2).contains(&span.elapsed.as_secs_f64()), "{:?}", span.elapsed);
+    assert_eq!(span.threads.len(), 2);
+    let mixed = &span.threads[0].targets[0];
+    let share = mixed.write.io_count as f64 / (mixed.read.io_count + mixed.write.io_count) as f64;
+    assert!((0.29..0.31).contains(&share), "{share} of the I/Os were writes");
+    let counted: u64 = span
+        .interval_latencies
+        .iter()
+        .map(|interval| interval.expect("readable"))
+        .map(|interval| interval.read.count() + interval.write.count())
+        .sum();
+    let total: u64 = span
+        .threads
+        .iter()
+        .flat_map(|thread| &thread.targets)
+        .map(|target| target.read.io_count + target.write.io_count)
+        .sum();
+    assert_eq!(counted, total, "every I/O is in one interval histogram");
+    assert!(watcher.snapshots.len() > 5);
+}
