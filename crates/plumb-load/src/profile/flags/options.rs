@@ -1,0 +1,198 @@
+//! Plumb's own options: how a run is made and reported, nothing of the workload.
+
+use std::path::PathBuf;
+
+use super::error::{ErrorFormat, visible};
+use super::line::Given;
+use super::table::Id;
+use super::values::{Fault, within};
+use crate::profile::error::ErrorClass;
+
+/// What Plumb's own options say.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RunOptions {
+    /// `--json`: where the result goes as JSON.
+    pub json: Option<JsonOutput>,
+    /// `--output`: files that get the result as well, each path once.
+    pub outputs: Vec<Output>,
+    /// `--profile-json`: print the normalised profile and run nothing.
+    pub profile_json: bool,
+    /// `--error-format`.
+    pub error_format: ErrorFormat,
+    /// `--progress-style`.
+    pub progress_style: ProgressStyle,
+    /// `--engine`.
+    pub engine: EngineChoice,
+    /// `--destroy`: targets whose content may be overwritten.
+    pub destroy: Vec<PathBuf>,
+    /// `--batch`: submissions per system call, 1..=4096; `None` for the default of D-32.
+    pub batch: Option<u32>,
+    /// `--on-error`.
+    pub on_error: OnError,
+}
+
+/// Where a result goes as JSON.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum JsonOutput {
+    /// To standard output, in place of the format of `-R`.
+    Stdout,
+    /// To this file.
+    File(PathBuf),
+}
+
+/// A file that gets the result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    /// In this format.
+    pub format: OutputFormat,
+    /// The file.
+    pub path: PathBuf,
+}
+
+/// The formats of `--output`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutputFormat {
+    /// Tables.
+    Text,
+    /// An XML document.
+    Xml,
+    /// A JSON document.
+    Json,
+}
+
+/// How the progress of a run is shown on standard error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ProgressStyle {
+    /// A live line on a terminal, else nothing.
+    #[default]
+    Auto,
+    /// A line now and then.
+    Plain,
+    /// A JSON object a line.
+    Json,
+    /// Not at all.
+    None,
+}
+
+/// Who performs the I/O.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum EngineChoice {
+    /// The best that this system has.
+    #[default]
+    Auto,
+    /// io_uring.
+    Uring,
+    /// Kernel AIO.
+    Aio,
+    /// A pool of threads that make blocking calls.
+    Threads,
+    /// Blocking calls.
+    Sync,
+    /// Nobody: everything completes at once.
+    Null,
+    /// io_uring with operations that do nothing.
+    Nop,
+}
+
+/// What a failed I/O does to the run (D-21).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnError {
+    /// Ends it.
+    #[default]
+    Stop,
+    /// Is counted.
+    Continue,
+}
+
+/// The largest `--batch`.
+const BATCH_MAX: u32 = 4096;
+
+impl RunOptions {
+    /// Takes one of Plumb's own options in. Words were looked at with the shape.
+    pub(super) fn apply(&mut self, given: &Given<'_>) -> Result<(), Fault> {
+        match given.id {
+            Id::Json if given.value.is_empty() => self.json = Some(JsonOutput::Stdout),
+            Id::Json => {
+                self.written_once(given.value, 0)?;
+                self.json = Some(JsonOutput::File(given.value.into()));
+            }
+            Id::Output => self.output(given.value)?,
+            Id::ProfileJson => self.profile_json = true,
+            Id::ErrorFormat => {
+                self.error_format = match given.value {
+                    "json" => ErrorFormat::Json,
+                    _ => ErrorFormat::Text,
+                };
+            }
+            Id::ProgressStyle => {
+                self.progress_style = match given.value {
+                    "plain" => ProgressStyle::Plain,
+                    "json" => ProgressStyle::Json,
+                    "none" => ProgressStyle::None,
+                    _ => ProgressStyle::Auto,
+                };
+            }
+            Id::Engine => {
+                self.engine = match given.value {
+                    "uring" => EngineChoice::Uring,
+                    "aio" => EngineChoice::Aio,
+                    "threads" => EngineChoice::Threads,
+                    "sync" => EngineChoice::Sync,
+                    "null" => EngineChoice::Null,
+                    "nop" => EngineChoice::Nop,
+                    _ => EngineChoice::Auto,
+                };
+            }
+            Id::Destroy => self.destroy.push(given.value.into()),
+            Id::Batch => {
+                if !given.value.bytes().all(|byte| byte.is_ascii_digit()) {
+                    let what = ": the batch is not a number";
+                    return Err(Fault::value(what, "write a number, as in {}8"));
+                }
+                self.batch = Some(within(given.value, 1..BATCH_MAX + 1)?);
+            }
+            Id::OnError => {
+                self.on_error = match given.value {
+                    "continue" => OnError::Continue,
+                    _ => OnError::Stop,
+                };
+            }
+            other => unreachable!("{other:?} is none of Plumb's own options"),
+        }
+        Ok(())
+    }
+
+    /// `--output <format>=<file>`.
+    fn output(&mut self, value: &str) -> Result<(), Fault> {
+        let help = "write text, xml or json, an equals sign and a file, as in {}json=result.json";
+        let (format, path) = value.split_once('=').unwrap_or((value, ""));
+        let format = match format {
+            "text" => OutputFormat::Text,
+            "xml" => OutputFormat::Xml,
+            "json" => OutputFormat::Json,
+            other => {
+                let what = format!(": unknown format '{}'", visible(other));
+                return Err(Fault::value(what, help).bytes(0..other.len()));
+            }
+        };
+        if path.is_empty() {
+            let fault = Fault::value(": the file is missing", help);
+            return Err(fault.bytes(value.len()..value.len()));
+        }
+        self.written_once(path, value.len() - path.len())?;
+        self.outputs.push(Output { format, path: path.into() });
+        Ok(())
+    }
+
+    /// Fails if another option writes to the file already; its name starts `offset` bytes in.
+    fn written_once(&self, path: &str, offset: usize) -> Result<(), Fault> {
+        let same = |output: &Output| output.path.as_os_str() == path;
+        let json = Some(JsonOutput::File(path.into()));
+        if self.outputs.iter().any(same) || (self.json == json && offset > 0) {
+            let what = format!(": '{}' would be written twice", visible(path));
+            let fault = Fault::value(what, "name a file of its own for every format");
+            return Err(fault.of(ErrorClass::Duplicate).bytes(offset..offset + path.len()));
+        }
+        Ok(())
+    }
+}
