@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod clock;
+pub mod conformance;
 pub mod engine;
 mod errno;
 pub mod event;

@@ -25,7 +25,7 @@ pub trait IoQueue {
     /// Submits what is in line and waits until `wanted` completions are there to be seen (0: does not
     /// wait) or `timeout` has passed. A time-out is not an error.
     ///
-    /// With a timeout it waits for it even when fewer are in flight than wanted: so an issuer sleeps.
+    /// `wanted` is at most the depth. With a timeout it waits for it even when fewer are in flight than wanted: so an issuer sleeps.
     /// With [`Nanos::NEVER`] it waits for no more than are in flight. A signal may end the wait early.
     ///
     /// # Errors

@@ -204,7 +204,7 @@ impl Arena {
     ) -> Result<Self, ArenaError> {
         let large_pages = placement == BufferPlacement::LargePages;
         let mut blocks = Vec::new();
-        let mut block = |bytes: Option<u64>| {
+        let block = |bytes: Option<u64>| {
             let bytes = bytes.unwrap_or(u64::MAX);
             let mut block = Block::new(bytes, placement).map_err(|errno| ArenaError {
                 bytes,
@@ -288,6 +288,18 @@ impl Arena {
         self.in_flight[index(slot)] = false;
     }
 
+    /// Asserts that nobody performs an I/O of the slot.
+    ///
+    /// # Panics
+    /// When it is in flight, or does not exist.
+    #[inline(always)]
+    pub fn assert_idle(&self, slot: u32) {
+        match self.in_flight.get(index(slot)) {
+            Some(false) => {}
+            other => refuse_slot(slot, other.is_some()),
+        }
+    }
+
     /// The whole buffer of an idle slot.
     ///
     /// # Panics
@@ -295,10 +307,7 @@ impl Arena {
     #[inline]
     #[must_use]
     pub fn buffer_mut(&mut self, slot: u32, lane: u32) -> &mut [u8] {
-        match self.in_flight.get(index(slot)) {
-            Some(false) => {}
-            other => refuse_slot(slot, other.is_some()),
-        }
+        self.assert_idle(slot);
         let bytes = self.lanes.get(index(lane)).map_or(0, |lane| lane.bytes);
         let (address, _) = self.lane_address(slot, lane, bytes);
         // SAFETY: lane_address gave a range of `bytes` initialised bytes within a block of ours; the
@@ -314,10 +323,7 @@ impl Arena {
     #[inline]
     #[must_use]
     pub fn bytes_of(&self, transfer: &Transfer) -> &[u8] {
-        match self.in_flight.get(index(transfer.slot)) {
-            Some(false) => {}
-            other => refuse_slot(transfer.slot, other.is_some()),
-        }
+        self.assert_idle(transfer.slot);
         let located = self.locate(transfer);
         // SAFETY: locate gave a range of `len` initialised bytes of a block or source of ours; nobody
         // writes to it: sources are read-only and the slot is idle (asserted above).

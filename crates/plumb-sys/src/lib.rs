@@ -5,6 +5,10 @@
 //! to the kernel, so buffers and descriptors outlive every I/O.
 
 pub mod arena;
+pub mod cache_lines;
+mod call;
+pub mod mapping;
 pub mod memory;
 pub mod monotonic;
+pub mod ring;
 pub mod tsc;

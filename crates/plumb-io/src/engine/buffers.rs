@@ -7,7 +7,7 @@ use crate::{Errno, OpenQueueError, QueueFacts, QueueSpec};
 
 /// Allocates and touches all buffers, from the calling thread.
 pub(crate) fn arena(spec: &QueueSpec) -> Result<Arena, OpenQueueError> {
-    Arena::new(spec.depth, &spec.regions, &spec.sources, spec.placement).map_err(refused)
+    Arena::new(spec.depth, &spec.regions, &spec.sources, spec.placement).map_err(arena_error)
 }
 
 /// The facts of `engine` that concern its memory.
@@ -23,7 +23,8 @@ pub(crate) fn facts(engine: &str, arena: &Arena) -> QueueFacts {
     }
 }
 
-fn refused(error: ArenaError) -> OpenQueueError {
+/// The error that says which memory was refused and how to get it.
+pub(crate) fn arena_error(error: ArenaError) -> OpenQueueError {
     let ArenaError { bytes, errno, large_pages } = error;
     let remedy = if large_pages {
         let page = large_page_size();

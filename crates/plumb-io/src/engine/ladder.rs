@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use super::{NullQueue, SyncQueue};
-use crate::{OpenQueueError, Opener, QueueSpec, QueueUse};
+use super::{NopQueue, NullQueue, SyncQueue, UringOptions, UringQueue, uring};
+use crate::stack::Split;
+use crate::{OpenQueueError, Opener, QueueMode, QueueSpec, QueueUse};
 
 /// An engine by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -11,23 +12,29 @@ pub enum Choice {
     /// The best one that runs here and fits the way the queue is used.
     #[default]
     Auto,
+    /// io_uring.
+    Uring,
     /// `pread` and `pwrite`, one at a time.
     Sync,
     /// No target: I/Os complete at once.
     Null,
+    /// No target: empty operations through a real ring.
+    Nop,
 }
 
 impl Choice {
     /// All of them, in the order in which they are offered.
-    pub const ALL: [Self; 3] = [Self::Auto, Self::Sync, Self::Null];
+    pub const ALL: [Self; 5] = [Self::Auto, Self::Uring, Self::Sync, Self::Null, Self::Nop];
 
     /// As it is typed and reported.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",
+            Self::Uring => "uring",
             Self::Sync => "sync",
             Self::Null => "null",
+            Self::Nop => "nop",
         }
     }
 
@@ -36,6 +43,12 @@ impl Choice {
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|choice| choice.name() == name)
     }
+
+    /// Whether it leaves the targets alone, so that they need not even be opened.
+    #[must_use]
+    pub const fn has_no_target(self) -> bool {
+        matches!(self, Self::Null | Self::Nop)
+    }
 }
 
 impl fmt::Display for Choice {
@@ -43,11 +56,6 @@ impl fmt::Display for Choice {
         f.pad(self.name())
     }
 }
-
-/// What may be asked of the ring beyond the defaults.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct UringOptions {}
 
 /// What may be asked of the engines beyond the defaults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -70,14 +78,42 @@ impl Ladder {
     pub const fn new(choice: Choice, options: LadderOptions) -> Self {
         Self { choice, options }
     }
+
+    fn uring<U: QueueUse>(&self, spec: QueueSpec, user: U) -> Result<U::Output, OpenQueueError> {
+        let split = Split::new(&spec)?;
+        let queue = UringQueue::open(spec, self.options.uring)?;
+        // The fast path has no mapped files and no second look at them.
+        Ok(if split.is_empty() { user.with(queue) } else { user.with(split.around(queue)) })
+    }
+
+    fn synchronous<U: QueueUse>(spec: QueueSpec, user: U) -> Result<U::Output, OpenQueueError> {
+        let split = Split::new(&spec)?;
+        Ok(user.with(split.around(SyncQueue::open(spec)?)))
+    }
 }
 
 impl Opener for Ladder {
     fn open<U: QueueUse>(&self, spec: QueueSpec, user: U) -> Result<U::Output, OpenQueueError> {
-        let _ = self.options;
-        match self.choice {
-            Choice::Null => Ok(user.with(NullQueue::open(&spec)?)),
-            Choice::Auto | Choice::Sync => Ok(user.with(SyncQueue::open(spec)?)),
+        match (self.choice, spec.mode) {
+            (Choice::Null, _) => Ok(user.with(NullQueue::open(&spec)?)),
+            (Choice::Nop, _) => {
+                uring::probe().map_err(|reason| uring::no_ring("nop", reason))?;
+                Ok(user.with(NopQueue::open(&spec)?))
+            }
+            (Choice::Auto | Choice::Uring, QueueMode::Ring) | (Choice::Uring, _) => {
+                uring::probe().map_err(|reason| uring::no_ring("uring", reason))?;
+                self.uring(spec, user)
+            }
+            (other, QueueMode::Ring) => Err(OpenQueueError::Unavailable {
+                engine: other.name().to_owned(),
+                reason: "ring submission (-u) is io_uring's".to_owned(),
+                remedy: "leave out -u, or choose --engine auto or uring".to_owned(),
+            }),
+            (_, QueueMode::Synchronous) | (Choice::Sync, _) => Self::synchronous(spec, user),
+            (Choice::Auto, QueueMode::Asynchronous) => match uring::probe() {
+                Ok(()) => self.uring(spec, user),
+                Err(reason) => Err(uring::no_ring("uring", reason)),
+            },
         }
     }
 }

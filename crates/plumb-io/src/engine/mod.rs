@@ -3,12 +3,20 @@
 mod buffers;
 mod completions;
 mod ladder;
+mod mmap;
+mod nop;
 mod null;
 mod sync;
+mod uring;
 
-pub use ladder::{Choice, Ladder, LadderOptions, UringOptions};
+pub(crate) use buffers::arena_error;
+pub(crate) use completions::Completions;
+pub use ladder::{Choice, Ladder, LadderOptions};
+pub use mmap::{MappedFile, MappedFiles};
+pub use nop::NopQueue;
 pub use null::NullQueue;
 pub use sync::SyncQueue;
+pub use uring::{UringOptions, UringQueue};
 
 /// Passes a time in which nothing can complete; at once without a limit, for it would never end.
 #[cold]

@@ -1,1 +1,7 @@
 //! Wrappers: a queue around a queue.
+
+mod recording;
+mod split;
+
+pub use recording::{Recorded, RecordingOpener, RecordingQueue};
+pub use split::{Split, SplitQueue};

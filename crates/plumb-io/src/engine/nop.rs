@@ -1,0 +1,65 @@
+//! Operations that do nothing, through a real ring: the issuer's cost and the ring's, without a device.
+
+use plumb_sys::ring::{Ring, RingSetup};
+use plumb_units::Nanos;
+use plumb_units::convert::index;
+
+use super::completions::moved;
+use super::{buffers, uring};
+use crate::{Done, Errno, IoQueue, LaneIndex, Op, OpenQueueError, QueueFacts, QueueSpec, Slot};
+
+/// A ring without a target. I/Os complete in the kernel, in full.
+#[derive(Debug)]
+pub struct NopQueue {
+    ring: Ring,
+    /// What each slot's I/O would move: an empty operation reports 0.
+    lens: Box<[i32]>,
+}
+
+impl NopQueue {
+    /// Makes a ring; files are not looked at.
+    ///
+    /// # Errors
+    /// When there is no io_uring here, or memory is refused.
+    pub fn open(spec: &QueueSpec) -> Result<Self, OpenQueueError> {
+        let arena = buffers::arena(spec)?;
+        let lens = vec![0; index(arena.depth())].into();
+        let ring = Ring::open(arena, Vec::new(), RingSetup::default());
+        let ring = ring.map_err(|error| uring::unavailable("nop", error))?;
+        Ok(Self { ring, lens })
+    }
+}
+
+impl IoQueue for NopQueue {
+    #[inline(always)]
+    fn push(&mut self, op: Op) {
+        self.ring.push_nop(&op.into());
+        self.lens[index(op.slot.0)] = moved(op.len);
+    }
+
+    #[inline]
+    fn submit_and_wait(&mut self, wanted: u32, timeout: Nanos) -> Result<(), Errno> {
+        self.ring.submit_and_wait(wanted, timeout).map_err(Errno::from)
+    }
+
+    #[inline(always)]
+    fn look(&mut self) -> u32 {
+        self.ring.look()
+    }
+
+    #[inline(always)]
+    fn pop(&mut self) -> Option<Done> {
+        let (slot, result) = self.ring.pop()?;
+        let result = if result == 0 { self.lens[index(slot)] } else { result };
+        Some(Done { slot: Slot(slot), result })
+    }
+
+    #[inline]
+    fn buffer_mut(&mut self, slot: Slot, lane: LaneIndex) -> &mut [u8] {
+        self.ring.buffer_mut(slot.0, lane.0)
+    }
+
+    fn facts(&self) -> QueueFacts {
+        QueueFacts { no_target: true, ..uring::facts("nop", &self.ring, &[]) }
+    }
+}

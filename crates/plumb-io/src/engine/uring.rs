@@ -1,0 +1,205 @@
+//! io_uring: one ring per thread.
+
+use plumb_sys::arena::Arena;
+use plumb_sys::ring::{Ring, RingSetup, SetupError};
+use plumb_units::Nanos;
+use rustix::process::{Resource, getrlimit};
+
+use super::buffers;
+use crate::{
+    Done, Errno, IoQueue, LaneIndex, Op, OpenQueueError, QueueFacts, QueueMode, QueueSpec, Slot,
+};
+
+/// What may be asked of the ring beyond the defaults.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct UringOptions {}
+
+/// I/O through a ring; files and, where allowed, buffers registered with it.
+#[derive(Debug)]
+pub struct UringQueue {
+    ring: Ring,
+    /// Refusals in words, beside those that the ring lists.
+    notes: Vec<String>,
+}
+
+impl UringQueue {
+    /// Makes a ring as `spec` asks.
+    ///
+    /// In ring mode buffers that cannot be registered are an error, for `-u` asked for them; else the
+    /// queue goes on without and says so.
+    ///
+    /// # Errors
+    /// When there is no io_uring here, memory is refused, or buffers cannot be registered.
+    pub fn open(spec: QueueSpec, _options: UringOptions) -> Result<Self, OpenQueueError> {
+        let arena = buffers::arena(&spec)?;
+        let bytes: u64 = spec.regions.iter().filter_map(plumb_sys::arena::RegionSpec::bytes).sum();
+        let files = spec.files.into_iter().map(|file| file.descriptor).collect();
+        let setup = ring_setup(spec.measures_latency, spec.depth);
+        let mut ring =
+            Ring::open(arena, files, setup).map_err(|error| unavailable("uring", error))?;
+        let mut notes = Vec::new();
+        if spec.register_buffers
+            && let Err(errno) = ring.register_buffers()
+        {
+            let reason = unregistered(errno.into());
+            if spec.mode == QueueMode::Ring {
+                let remedy = REGISTER_REMEDY.to_owned();
+                return Err(OpenQueueError::Memory { bytes, reason, remedy });
+            }
+            notes.push(reason);
+        }
+        Ok(Self { ring, notes })
+    }
+}
+
+const REGISTER_REMEDY: &str = "raise the limit (ulimit -l, LimitMEMLOCK=, or CAP_IPC_LOCK), or use \
+                               -un: a ring with buffers that are not registered";
+
+/// The profile of a ring: completions are posted late only where nobody measures how late, or where
+/// the thread waits for its only I/O anyway.
+fn ring_setup(measures_latency: bool, depth: u32) -> RingSetup {
+    RingSetup { defer_taskrun: !measures_latency || depth <= 1, ..RingSetup::default() }
+}
+
+fn unregistered(errno: Errno) -> String {
+    if errno == Errno::from(rustix::io::Errno::NOMEM) {
+        let limit = getrlimit(Resource::Memlock).current;
+        let limit = limit.map_or_else(|| "unlimited".to_owned(), |bytes| format!("{bytes} bytes"));
+        format!(
+            "the limit on locked memory (RLIMIT_MEMLOCK, {limit}) is too low to register buffers"
+        )
+    } else {
+        format!("buffers cannot be registered: {errno}")
+    }
+}
+
+/// Tries a ring: makes one and runs an operation through it. What the ladder asks before it gives the
+/// files away.
+///
+/// # Errors
+/// Why io_uring cannot be used here.
+pub(crate) fn probe() -> Result<(), String> {
+    let arena = Arena::new(1, &[], &[], crate::BufferPlacement::System);
+    let arena = arena.map_err(|error| Errno::from(error.errno).to_string())?;
+    let setup = RingSetup::default();
+    let mut ring = Ring::open(arena, Vec::new(), setup).map_err(obstacle)?;
+    ring.push_probe(0);
+    let waited = ring.submit_and_wait(1, Nanos::from_secs(1));
+    waited.map_err(|errno| format!("a ring takes no submissions: {}", Errno::from(errno)))?;
+    ring.look();
+    match ring.pop() {
+        Some((0, 0)) => Ok(()),
+        other => Err(format!("a ring completes an empty operation with {other:?}")),
+    }
+}
+
+/// The error of a forced `engine` that needs a ring.
+pub(crate) fn unavailable(engine: &str, error: SetupError) -> OpenQueueError {
+    no_ring(engine, obstacle(error))
+}
+
+/// The same for a probe that failed.
+pub(crate) fn no_ring(engine: &str, reason: String) -> OpenQueueError {
+    let remedy = "allow io_uring (sysctl kernel.io_uring_disabled=0, a seccomp profile that permits \
+                  it, Linux 5.11 or later), or leave out -u and choose --engine auto, aio or threads"
+        .to_owned();
+    OpenQueueError::Unavailable { engine: engine.to_owned(), reason, remedy }
+}
+
+/// Why there is no ring, in words that name what stands in the way.
+fn obstacle(error: SetupError) -> String {
+    match error {
+        SetupError::TooOld => "this kernel's io_uring is older than Linux 5.11".to_owned(),
+        SetupError::Map(errno) => {
+            format!("the memory of a ring cannot be mapped: {}", Errno::from(errno))
+        }
+        SetupError::Setup(rustix::io::Errno::NOSYS) => {
+            "this kernel has no io_uring, or a seccomp filter hides it (ENOSYS)".to_owned()
+        }
+        SetupError::Setup(rustix::io::Errno::PERM) => forbidden(),
+        SetupError::Setup(rustix::io::Errno::NOMEM) => {
+            unregistered(rustix::io::Errno::NOMEM.into()).replace("register buffers", "make a ring")
+        }
+        SetupError::Setup(errno) => format!("io_uring_setup fails: {}", Errno::from(errno)),
+    }
+}
+
+/// EPERM has two sources: the system's own switch, and filters that answer in its name.
+fn forbidden() -> String {
+    let switch = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled").unwrap_or_default();
+    match switch.trim() {
+        "2" => "io_uring is switched off for everyone (kernel.io_uring_disabled = 2)".to_owned(),
+        "1" => "io_uring is reserved for a group (kernel.io_uring_disabled = 1, \
+                kernel.io_uring_group)"
+            .to_owned(),
+        _ => "io_uring_setup is forbidden (EPERM): a seccomp filter, as in containers".to_owned(),
+    }
+}
+
+impl IoQueue for UringQueue {
+    #[inline(always)]
+    fn push(&mut self, op: Op) {
+        self.ring.push(&op.into());
+    }
+
+    #[inline]
+    fn submit_and_wait(&mut self, wanted: u32, timeout: Nanos) -> Result<(), Errno> {
+        self.ring.submit_and_wait(wanted, timeout).map_err(Errno::from)
+    }
+
+    #[inline(always)]
+    fn look(&mut self) -> u32 {
+        self.ring.look()
+    }
+
+    #[inline(always)]
+    fn pop(&mut self) -> Option<Done> {
+        let (slot, result) = self.ring.pop()?;
+        Some(Done { slot: Slot(slot), result })
+    }
+
+    #[inline]
+    fn buffer_mut(&mut self, slot: Slot, lane: LaneIndex) -> &mut [u8] {
+        self.ring.buffer_mut(slot.0, lane.0)
+    }
+
+    fn facts(&self) -> QueueFacts {
+        facts("uring", &self.ring, &self.notes)
+    }
+}
+
+/// The facts of an engine on a ring.
+pub(crate) fn facts(engine: &str, ring: &Ring, notes: &[String]) -> QueueFacts {
+    let mut facts = buffers::facts(engine, ring.arena());
+    facts.flags = ring.flags().iter().map(ToString::to_string).collect();
+    let refused = ring.dropped().iter();
+    facts.dropped.extend(refused.map(|(what, errno)| format!("{what}: {}", Errno::from(*errno))));
+    facts.dropped.extend_from_slice(notes);
+    facts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn completions_are_deferred_only_where_nobody_waits_for_them() {
+        for (measures, depth, defers) in
+            [(true, 32, false), (true, 1, true), (false, 32, true), (false, 1, true)]
+        {
+            assert_eq!(ring_setup(measures, depth).defer_taskrun, defers, "{measures} {depth}");
+        }
+    }
+
+    #[test]
+    fn obstacles_are_told_apart() {
+        use rustix::io::Errno;
+        let told = |errno| obstacle(SetupError::Setup(errno));
+        assert!(told(Errno::NOSYS).contains("has no io_uring"));
+        assert!(told(Errno::PERM).contains("io_uring"));
+        assert!(told(Errno::NOMEM).contains("RLIMIT_MEMLOCK"));
+        assert!(told(Errno::MFILE).contains("Too many open files"));
+        assert!(obstacle(SetupError::TooOld).contains("5.11"));
+    }
+}

@@ -1,0 +1,138 @@
+//! The body of `plumb_io::conformance` on every queue.
+
+use plumb_io::clock::StampClock;
+use plumb_io::conformance::{FileWish, Subject, TargetKind, check};
+use plumb_io::engine::{Choice, Ladder, LadderOptions};
+use plumb_io::{BufferPlacement, MappingFlush, MappingSpec, QueueMode, TargetFile};
+
+use crate::files::{self, How};
+
+/// One kernel engine and the way it is used.
+struct Case {
+    name: &'static str,
+    choice: Choice,
+    engine: &'static str,
+    mode: QueueMode,
+    register_buffers: bool,
+    measures_latency: bool,
+    placement: BufferPlacement,
+}
+
+/// The rest of a case: asynchronous, plain buffers, latencies measured.
+const CASE: Case = Case {
+    name: "",
+    choice: Choice::Auto,
+    engine: "",
+    mode: QueueMode::Asynchronous,
+    register_buffers: false,
+    measures_latency: true,
+    placement: BufferPlacement::System,
+};
+
+fn run(case: &Case, file: &dyn Fn(u32, FileWish) -> TargetFile) {
+    let target = if case.choice.has_no_target() { TargetKind::None } else { TargetKind::Data };
+    check(&Subject {
+        name: case.name,
+        opener: &Ladder::new(case.choice, LadderOptions::default()),
+        clock: &StampClock::monotonic(),
+        file,
+        engine: case.engine,
+        target,
+        mode: case.mode,
+        placement: case.placement,
+        register_buffers: case.register_buffers,
+        measures_latency: case.measures_latency,
+    });
+}
+
+/// Buffered files, then direct ones where the disk takes them.
+fn run_on_files(case: &Case) {
+    run(case, &|_, wish| files::file(wish, How::Buffered));
+    match files::direct_io() {
+        Ok(()) => run(case, &|_, wish| files::file(wish, How::Direct)),
+        Err(why) => println!("skipped {} with direct I/O: {why}", case.name),
+    }
+}
+
+#[test]
+fn null() {
+    run_on_files(&Case { name: "null", choice: Choice::Null, engine: "null", ..CASE });
+}
+
+#[test]
+fn nop() {
+    let case = Case { name: "nop", choice: Choice::Nop, engine: "nop", ..CASE };
+    run_on_files(&case);
+}
+
+#[test]
+fn uring_plain() {
+    let case = Case { name: "uring_plain", choice: Choice::Uring, engine: "uring", ..CASE };
+    run_on_files(&case);
+}
+
+#[test]
+fn uring_fixed() {
+    run_on_files(&Case {
+        name: "uring_fixed",
+        choice: Choice::Auto,
+        engine: "uring",
+        register_buffers: true,
+        placement: BufferPlacement::Separated(16 << 20),
+        ..CASE
+    });
+}
+
+#[test]
+fn uring_ring_deferred() {
+    run_on_files(&Case {
+        name: "uring_ring_deferred",
+        engine: "uring",
+        mode: QueueMode::Ring,
+        register_buffers: true,
+        measures_latency: false,
+        ..CASE
+    });
+}
+
+#[test]
+fn sync() {
+    let mode = QueueMode::Synchronous;
+    run_on_files(&Case { name: "sync", engine: "sync", mode, ..CASE });
+}
+
+#[test]
+fn mmap() {
+    let mode = QueueMode::Synchronous;
+    let case = Case { name: "mmap", engine: "mmap", mode, ..CASE };
+    for (write_through, flush) in
+        [(false, MappingFlush::None), (true, MappingFlush::None), (false, MappingFlush::ViewOfFile)]
+    {
+        let how = How::Mapped(MappingSpec { writable: true, write_through, flush });
+        run(&case, &|_, wish| files::file(wish, how));
+    }
+}
+
+#[test]
+fn split() {
+    let mapped = MappingSpec { writable: true, write_through: false, flush: MappingFlush::None };
+    for (name, engine, mode) in [
+        ("split_uring", "uring+mmap", QueueMode::Asynchronous),
+        ("split_sync", "sync+mmap", QueueMode::Synchronous),
+    ] {
+        for mapped_file in 0..3 {
+            let case = Case {
+                name,
+                engine,
+                mode,
+                register_buffers: true,
+                placement: BufferPlacement::Separated(1 << 20),
+                ..CASE
+            };
+            run(&case, &|nth, wish| {
+                let how = if nth == mapped_file { How::Mapped(mapped) } else { How::Buffered };
+                files::file(wish, how)
+            });
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! Every queue keeps the promises of `IoQueue`.
+
+mod conformance;
+mod files;

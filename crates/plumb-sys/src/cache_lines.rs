@@ -1,0 +1,141 @@
+//! Stores that go around the processor's caches, and lines written back from them.
+
+use std::ptr::NonNull;
+
+/// Whether this processor has stores that go around its caches.
+#[must_use]
+pub const fn streaming() -> bool {
+    cfg!(target_arch = "x86_64")
+}
+
+/// The instruction that writes a cache line back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LineFlush {
+    instruction: Instruction,
+    line: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Instruction {
+    /// Writes back and keeps the line.
+    #[cfg(target_arch = "x86_64")]
+    Clwb,
+    /// Writes back and drops the line.
+    #[cfg(target_arch = "x86_64")]
+    Clflushopt,
+}
+
+impl LineFlush {
+    /// `None` where the processor has neither clwb nor clflushopt.
+    #[must_use]
+    pub fn detect() -> Option<Self> {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use core::arch::x86_64::{__cpuid, __cpuid_count, __get_cpuid_max};
+            let leaf_max = __get_cpuid_max(0).0;
+            if leaf_max < 7 {
+                return None;
+            }
+            let features = __cpuid_count(7, 0).ebx;
+            // Bits 8 to 15 of ebx: line size in units of 8 bytes.
+            let line = usize::from(__cpuid(1).ebx.to_le_bytes()[1]) * 8;
+            let instruction = match (features >> 24 & 1, features >> 23 & 1) {
+                (1, _) => Instruction::Clwb,
+                (0, 1) => Instruction::Clflushopt,
+                _ => return None,
+            };
+            line.is_power_of_two().then_some(Self { instruction, line })
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        None
+    }
+
+    /// Its name, for results.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self.instruction {
+            #[cfg(target_arch = "x86_64")]
+            Instruction::Clwb => "clwb",
+            #[cfg(target_arch = "x86_64")]
+            Instruction::Clflushopt => "clflushopt",
+        }
+    }
+
+    /// Writes back every line of `len` mapped bytes from `start` on.
+    pub(crate) fn write_back(self, start: NonNull<u8>, len: usize) {
+        let skew = start.addr().get() & (self.line - 1);
+        for offset in (0..skew + len).step_by(self.line) {
+            let line = start.as_ptr().wrapping_sub(skew).wrapping_add(offset);
+            self.write_back_line(line);
+        }
+    }
+
+    #[inline]
+    fn write_back_line(self, line: *mut u8) {
+        match self.instruction {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the instruction exists (detect), and the line is mapped, for lines do not cross
+            // pages; no byte changes.
+            Instruction::Clwb => unsafe {
+                core::arch::asm!("clwb [{}]", in(reg) line, options(nostack, preserves_flags));
+            },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above.
+            Instruction::Clflushopt => unsafe {
+                core::arch::asm!("clflushopt [{}]", in(reg) line, options(nostack, preserves_flags));
+            },
+        }
+    }
+}
+
+/// Waits until the lines written back, and the stores that went around the caches, have left.
+pub fn drain() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: sfence is part of every x86-64 processor and touches no memory.
+    unsafe {
+        core::arch::x86_64::_mm_sfence();
+    }
+}
+
+/// Copies around the caches and waits until the stores have left. Where the target is not aligned to 16
+/// bytes its ends go through the caches.
+///
+/// # Safety
+/// Both ranges are valid for `len` bytes and do not overlap.
+///
+/// # Panics
+/// Where [`streaming`] is false.
+#[cfg(target_arch = "x86_64")]
+pub(crate) unsafe fn stream(source: *const u8, target: *mut u8, len: usize) {
+    use core::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
+    const WIDTH: usize = size_of::<__m128i>();
+    let head = target.align_offset(WIDTH).min(len);
+    let body = (len - head) / WIDTH * WIDTH;
+    // SAFETY: head <= len.
+    unsafe { std::ptr::copy_nonoverlapping(source, target, head) };
+    for offset in (head..head + body).step_by(WIDTH) {
+        let from = source.wrapping_add(offset).cast::<__m128i>();
+        let to = target.wrapping_add(offset).cast::<__m128i>();
+        // SAFETY: offset + WIDTH <= len; the load need not be aligned.
+        let word = unsafe { _mm_loadu_si128(from) };
+        // SAFETY: offset + WIDTH <= len, and `to` is aligned: head brought it to a multiple of WIDTH.
+        unsafe { _mm_stream_si128(to, word) };
+    }
+    let done = head + body;
+    let (from, to) = (source.wrapping_add(done), target.wrapping_add(done));
+    // SAFETY: done <= len.
+    unsafe { std::ptr::copy_nonoverlapping(from, to, len - done) };
+    drain();
+}
+
+/// As on x86-64, if there were such stores.
+///
+/// # Safety
+/// None needed.
+///
+/// # Panics
+/// Always: [`streaming`] is false.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) unsafe fn stream(_source: *const u8, _target: *mut u8, _len: usize) {
+    panic!("streaming copies are asked for only where streaming() is true");
+}

@@ -1,0 +1,522 @@
+//! io_uring by its three system calls: one ring, its files and its buffers, on one thread.
+//!
+//! Entries are filled in order, so an entry's place in memory is `tail mod entries` and never depends
+//! on the slot; the slot is its `user_data`. The ring owns what the kernel may touch: buffers are freed
+//! after the last I/O on them is known to be over, or never.
+
+mod layout;
+mod setup;
+
+use std::collections::VecDeque;
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use plumb_units::Nanos;
+use plumb_units::convert::{index, low_u32, to_u32, to_u64};
+use rustix::io::Errno;
+
+use self::layout::{
+    CANCEL_ALL, CANCEL_ANY, Entry, FIXED_FILE, ResourceUpdate, SyncCancel, Timespec, WaitArgument,
+    enter, feature, head, operation, register,
+};
+pub use self::setup::SetupError;
+use self::setup::Shared;
+use crate::arena::{Arena, Transfer};
+use crate::call;
+
+/// The largest submission ring that the kernel makes (IORING_MAX_ENTRIES).
+const ENTRIES_MAX: u32 = 32768;
+/// The largest completion ring (IORING_MAX_CQ_ENTRIES).
+const COMPLETIONS_MAX: u32 = 2 * ENTRIES_MAX;
+/// How long a dropped ring waits for its last I/Os before it gives up their memory for good.
+const DRAIN_LIMIT: Duration = Duration::from_secs(10);
+
+/// How a ring is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RingSetup {
+    /// Completions are posted only when the owner enters the kernel for them: cheaper, but they are
+    /// seen late when many are in flight.
+    pub defer_taskrun: bool,
+    /// Upper bound of submission entries; what does not fit waits in line.
+    pub entries_max: u32,
+}
+
+impl Default for RingSetup {
+    fn default() -> Self {
+        Self { defer_taskrun: false, entries_max: ENTRIES_MAX }
+    }
+}
+
+/// A ring with its buffers and files, bound to the thread that made it.
+#[derive(Debug)]
+pub struct Ring {
+    /// Filled so far; what the kernel may see by the next enter.
+    sq_tail: u32,
+    /// Taken by the kernel so far.
+    sq_submitted: u32,
+    sq_entries: u32,
+    /// Popped so far.
+    cq_head: u32,
+    /// Up to here the last look counted.
+    cq_counted: u32,
+    /// Filled and not popped, those in the backlog included.
+    outstanding: u32,
+    /// First words of entries per file: read, read fixed, write, write fixed.
+    heads: Box<[[u64; 4]]>,
+    /// Freed when drained, else leaked.
+    arena: ManuallyDrop<Arena>,
+    shared: Shared,
+    /// What the enter call takes for this ring: an index or a descriptor, and the flags that go with it.
+    enter_fd: u32,
+    enter_flags: u32,
+    /// Entries that found the submission ring full; its capacity is fixed.
+    backlog: VecDeque<Entry>,
+    flags: Vec<&'static str>,
+    dropped: Vec<(&'static str, Errno)>,
+    /// Open as long as the ring, registered or not.
+    _files: Vec<OwnedFd>,
+}
+
+impl Ring {
+    /// Makes a ring for the arena's slots on `files`, and registers the files and itself. What the
+    /// kernel does not offer is left out and listed in [`Ring::dropped`].
+    ///
+    /// # Errors
+    /// When io_uring is not to be had here.
+    pub fn open(arena: Arena, files: Vec<OwnedFd>, setup: RingSetup) -> Result<Self, SetupError> {
+        let depth = arena.depth().max(1);
+        let entries = depth.min(setup.entries_max).min(ENTRIES_MAX);
+        let completions = depth.min(COMPLETIONS_MAX);
+        let shared = Shared::new(entries, completions, setup.defer_taskrun)?;
+        let mut enter_flags = 0;
+        let mut flags = shared.flags();
+        if shared.has_feature(feature::NO_IOWAIT) {
+            enter_flags |= enter::NO_IOWAIT;
+            flags.push("no_iowait");
+        }
+        if shared.defers() {
+            // Deferred work runs only in a call that asks for events.
+            enter_flags |= enter::GETEVENTS;
+        }
+        let dropped = shared.dropped.iter().map(|name| (*name, Errno::INVAL)).collect();
+        let backlog = index(depth.saturating_sub(shared.params.sq_entries));
+        let mut ring = Self {
+            sq_tail: 0,
+            sq_submitted: 0,
+            sq_entries: shared.params.sq_entries,
+            cq_head: 0,
+            cq_counted: 0,
+            outstanding: 0,
+            heads: Box::default(),
+            arena: ManuallyDrop::new(arena),
+            enter_fd: shared.fd.as_raw_fd().cast_unsigned(),
+            enter_flags,
+            shared,
+            backlog: VecDeque::with_capacity(backlog),
+            flags,
+            dropped,
+            _files: files,
+        };
+        ring.register_files();
+        ring.register_self();
+        Ok(ring)
+    }
+
+    /// Registers all buffers, so that the kernel need not look up and pin their pages at every I/O.
+    ///
+    /// # Errors
+    /// ENOMEM when RLIMIT_MEMLOCK is too low. The ring goes on without.
+    pub fn register_buffers(&mut self) -> Result<(), Errno> {
+        let pieces = self.arena.cut_pieces();
+        let vectors: Vec<libc::iovec> = pieces
+            .iter()
+            .map(|piece| libc::iovec {
+                iov_base: piece.address.as_ptr().cast(),
+                iov_len: plumb_units::convert::to_usize(piece.len),
+            })
+            .collect();
+        if vectors.is_empty() {
+            return Ok(());
+        }
+        match self.register(register::BUFFERS, &vectors) {
+            Ok(_) => self.flags.push("fixed_buffers"),
+            Err(errno) => {
+                self.arena.forget_pieces();
+                self.dropped.push(("fixed_buffers", errno));
+                return Err(errno);
+            }
+        }
+        Ok(())
+    }
+
+    /// Names of the flags and registrations in force.
+    #[must_use]
+    pub fn flags(&self) -> &[&'static str] {
+        &self.flags
+    }
+
+    /// What the kernel refused.
+    #[must_use]
+    pub fn dropped(&self) -> &[(&'static str, Errno)] {
+        &self.dropped
+    }
+
+    /// Its buffers.
+    #[must_use]
+    pub fn arena(&self) -> &Arena {
+        &self.arena
+    }
+
+    /// Puts an I/O in line.
+    ///
+    /// # Panics
+    /// When its slot is in flight, its memory is not the slot's or a source's, or its file does not
+    /// exist.
+    #[inline(always)]
+    pub fn push(&mut self, transfer: &Transfer) {
+        let located = self.arena.locate(transfer);
+        let Some(heads) = self.heads.get(index(transfer.file)) else { refuse_file(transfer.file) };
+        let kind = usize::from(transfer.write) * 2 + usize::from(located.piece.is_some());
+        let entry = Entry {
+            head: heads[kind],
+            offset: transfer.offset,
+            address: to_u64(located.address.addr().get()),
+            len: transfer.len.into(),
+            user_data: transfer.slot.into(),
+            buffer: located.piece.unwrap_or(0).into(),
+        };
+        self.arena.begin(transfer.slot);
+        self.put(entry);
+    }
+
+    /// Puts an operation in line that does nothing.
+    ///
+    /// # Panics
+    /// When its slot is in flight or its memory is not the slot's or a source's.
+    #[inline(always)]
+    pub fn push_nop(&mut self, transfer: &Transfer) {
+        self.arena.check(transfer);
+        self.push_probe(transfer.slot);
+    }
+
+    /// The same for a slot without buffers.
+    ///
+    /// # Panics
+    /// When the slot is in flight.
+    #[inline(always)]
+    pub fn push_probe(&mut self, slot: u32) {
+        self.arena.begin(slot);
+        let head = head(operation::NOP, 0, u32::MAX);
+        let user_data = slot.into();
+        self.put(Entry { head, offset: 0, address: 0, len: 0, user_data, buffer: 0 });
+    }
+
+    #[inline(always)]
+    fn put(&mut self, entry: Entry) {
+        self.outstanding += 1;
+        if self.sq_tail.wrapping_sub(self.sq_submitted) < self.sq_entries {
+            self.write(entry);
+        } else {
+            self.hold_back(entry);
+        }
+    }
+
+    /// Fills the next place of the submission ring, which is free.
+    #[inline(always)]
+    fn write(&mut self, entry: Entry) {
+        let place = index(self.sq_tail & (self.sq_entries - 1));
+        // SAFETY: place < sq_entries, a power of two, and the mapping holds that many.
+        let place = unsafe { self.shared.entries.add(place) };
+        // SAFETY: the place is valid and aligned; the kernel is done with it, for it took every entry
+        // up to sq_submitted, and will not look before the tail is published.
+        unsafe { place.cast::<Entry>().write(entry) };
+        self.sq_tail = self.sq_tail.wrapping_add(1);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn hold_back(&mut self, entry: Entry) {
+        assert!(self.backlog.len() < self.backlog.capacity(), "one I/O per slot");
+        self.backlog.push_back(entry);
+    }
+
+    /// Moves entries that were held back into the ring.
+    fn refill(&mut self) {
+        while self.sq_tail.wrapping_sub(self.sq_submitted) < self.sq_entries {
+            let Some(entry) = self.backlog.pop_front() else { break };
+            self.write(entry);
+        }
+    }
+
+    /// Submits what is in line and waits until `wanted` completions are there or `timeout` has passed.
+    /// With a timeout it waits even for completions that nothing in flight can give; without, for no
+    /// more than are outstanding. Ends early, without an error, when a signal arrives, and when the
+    /// kernel is out of memory for requests while completions are there to be popped.
+    ///
+    /// # Errors
+    /// When the kernel takes no submissions.
+    #[inline]
+    pub fn submit_and_wait(&mut self, wanted: u32, timeout: Nanos) -> Result<(), Errno> {
+        self.shared.cq_head.store(self.cq_head);
+        let limit = if timeout == Nanos::NEVER { self.outstanding } else { COMPLETIONS_MAX };
+        let wanted = wanted.min(limit).min(self.shared.params.cq_entries);
+        loop {
+            self.shared.sq_tail.store(self.sq_tail);
+            let queued = self.sq_tail.wrapping_sub(self.sq_submitted);
+            let available = self.shared.cq_tail.load().wrapping_sub(self.cq_head);
+            if queued == 0 && available >= wanted.max(1) {
+                return Ok(());
+            }
+            // Only the last call for a long line waits.
+            let wanted = if self.backlog.is_empty() { wanted } else { 0 };
+            match self.enter(queued, wanted, timeout) {
+                Ok(taken) => {
+                    self.sq_submitted = self.sq_submitted.wrapping_add(taken);
+                    if taken == queued && self.backlog.is_empty() {
+                        return Ok(());
+                    }
+                    self.refill();
+                }
+                Err(Errno::TIME | Errno::INTR) if queued == 0 => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(errno @ (Errno::AGAIN | Errno::BUSY)) => {
+                    if self.make_way(available)? {
+                        return Ok(());
+                    }
+                    if self.submitted() == 0 {
+                        return Err(errno);
+                    }
+                }
+                Err(errno) => return Err(errno),
+            }
+        }
+    }
+
+    /// The kernel has no memory for more requests: whether there is something to pop first; if not,
+    /// waits for it.
+    #[cold]
+    fn make_way(&mut self, available: u32) -> Result<bool, Errno> {
+        if available > 0 {
+            return Ok(true);
+        }
+        if self.submitted() > 0 {
+            match self.enter(0, 1, Nanos::NEVER) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Taken by the kernel and not popped.
+    fn submitted(&self) -> u32 {
+        let queued = self.sq_tail.wrapping_sub(self.sq_submitted);
+        self.outstanding - queued - to_u32(self.backlog.len())
+    }
+
+    #[inline]
+    fn enter(&self, submit: u32, wanted: u32, timeout: Nanos) -> Result<u32, Errno> {
+        let mut flags = self.enter_flags;
+        if wanted > 0 || submit == 0 {
+            flags |= enter::GETEVENTS;
+        }
+        if wanted == 0 || timeout == Nanos::NEVER {
+            return self.enter_with(submit, wanted, flags, std::ptr::null(), 0);
+        }
+        let timespec = timespec(timeout);
+        let argument = WaitArgument {
+            sigmask: 0,
+            sigmask_size: 0,
+            min_wait_micros: 0,
+            timespec: to_u64(std::ptr::from_ref(&timespec).expose_provenance()),
+        };
+        let flags = flags | enter::EXT_ARG;
+        self.enter_with(submit, wanted, flags, &raw const argument, size_of::<WaitArgument>())
+    }
+
+    #[inline]
+    fn enter_with(
+        &self,
+        submit: u32,
+        wanted: u32,
+        flags: u32,
+        argument: *const WaitArgument,
+        size: usize,
+    ) -> Result<u32, Errno> {
+        let (number, fd) = (libc::SYS_io_uring_enter, self.enter_fd);
+        // SAFETY: every entry up to the published tail holds addresses within the arena, in slots in
+        // flight, or of sources; the argument (and the timespec it leads to) is null or valid.
+        let taken = unsafe { libc::syscall(number, fd, submit, wanted, flags, argument, size) };
+        call::check(taken).map(low_u32)
+    }
+
+    /// How many completions are there; [`Ring::pop`] yields these.
+    #[inline(always)]
+    pub fn look(&mut self) -> u32 {
+        self.cq_counted = self.shared.cq_tail.load();
+        self.cq_counted.wrapping_sub(self.cq_head)
+    }
+
+    /// The slot and result of the next completion that was counted; the slot is idle again.
+    #[inline(always)]
+    pub fn pop(&mut self) -> Option<(u32, i32)> {
+        if self.cq_head == self.cq_counted {
+            return None;
+        }
+        let place = index(self.cq_head & (self.shared.params.cq_entries - 1));
+        // SAFETY: place < cq_entries, a power of two, and the mapping holds that many.
+        let completion = unsafe { self.shared.completions.add(place) };
+        // SAFETY: valid and aligned; the kernel wrote it before it moved the tail that look acquired,
+        // and leaves it alone until our head is published.
+        let completion = unsafe { completion.read() };
+        self.cq_head = self.cq_head.wrapping_add(1);
+        self.outstanding -= 1;
+        let slot = low_u32(completion.user_data);
+        self.arena.end(slot);
+        Some((slot, completion.result))
+    }
+
+    /// The buffer of an idle slot.
+    ///
+    /// # Panics
+    /// When the slot is in flight, or the lane does not cover it.
+    #[inline]
+    #[must_use]
+    pub fn buffer_mut(&mut self, slot: u32, lane: u32) -> &mut [u8] {
+        self.arena.buffer_mut(slot, lane)
+    }
+
+    fn register_files(&mut self) {
+        let raw: Vec<i32> = self._files.iter().map(AsRawFd::as_raw_fd).collect();
+        let registered = !raw.is_empty()
+            && match self.register(register::FILES, &raw) {
+                Ok(_) => true,
+                Err(errno) => {
+                    self.dropped.push(("fixed_files", errno));
+                    false
+                }
+            };
+        if registered {
+            self.flags.push("fixed_files");
+        }
+        let heads = (0_u32..).zip(raw).map(|(nth, fd)| {
+            let (flag, fd) = if registered { (FIXED_FILE, nth) } else { (0, fd.cast_unsigned()) };
+            let kinds =
+                [operation::READ, operation::READ_FIXED, operation::WRITE, operation::WRITE_FIXED];
+            kinds.map(|kind| head(kind, flag, fd))
+        });
+        self.heads = heads.collect();
+    }
+
+    /// Registers the ring's own descriptor with this thread: the enter call then finds it faster.
+    fn register_self(&mut self) {
+        let mut update =
+            [ResourceUpdate { offset: u32::MAX, reserved: 0, data: self.enter_fd.into() }];
+        match self.register_mut(register::RING_FDS, &mut update) {
+            Ok(_) => {
+                self.enter_fd = update[0].offset;
+                self.enter_flags |= enter::REGISTERED_RING;
+                self.flags.push("registered_ring");
+            }
+            Err(errno) => self.dropped.push(("registered_ring", errno)),
+        }
+    }
+
+    fn register<T>(&self, operation: u32, items: &[T]) -> Result<u64, Errno> {
+        let fd = self.shared.fd.as_raw_fd();
+        let (pointer, count) = (items.as_ptr(), to_u32(items.len()));
+        // SAFETY: the items have the layout that the operation reads, and live through the call; the
+        // buffers they name belong to the arena, which outlives the ring's use of them.
+        let result =
+            unsafe { libc::syscall(libc::SYS_io_uring_register, fd, operation, pointer, count) };
+        call::check(result)
+    }
+
+    fn register_mut<T>(&self, operation: u32, items: &mut [T]) -> Result<u64, Errno> {
+        let fd = self.shared.fd.as_raw_fd();
+        let (pointer, count) = (items.as_mut_ptr(), to_u32(items.len()));
+        // SAFETY: the items have the layout that the operation reads and writes, and live through the
+        // call.
+        let result =
+            unsafe { libc::syscall(libc::SYS_io_uring_register, fd, operation, pointer, count) };
+        call::check(result)
+    }
+
+    /// Cancels what can be cancelled and waits for the rest, `limit` at most; whether nothing is in
+    /// flight any more. Entries that were never submitted are forgotten.
+    fn drain(&mut self, limit: Duration) -> bool {
+        let mut left = self.submitted();
+        left -= self.reap();
+        if left > 0 {
+            // Best effort: kernels before 6.0 refuse, and disk I/O cannot be cancelled.
+            let _ = self.cancel_all();
+        }
+        let end = Instant::now() + limit;
+        while left > 0 {
+            left -= self.reap();
+            let now = Instant::now();
+            if left == 0 || now >= end {
+                break;
+            }
+            match self.enter(0, 1, (end - now).into()) {
+                Ok(_) | Err(Errno::TIME | Errno::INTR | Errno::AGAIN | Errno::BUSY) => {}
+                Err(_) => break,
+            }
+        }
+        left == 0
+    }
+
+    /// Takes all completions without looking at them; how many there were.
+    fn reap(&mut self) -> u32 {
+        let tail = self.shared.cq_tail.load();
+        let count = tail.wrapping_sub(self.cq_head);
+        self.cq_head = tail;
+        self.shared.cq_head.store(tail);
+        count
+    }
+
+    fn cancel_all(&self) -> Result<u64, Errno> {
+        let cancel = SyncCancel {
+            address: 0,
+            fd: -1,
+            flags: CANCEL_ALL | CANCEL_ANY,
+            timeout: Timespec { seconds: 0, nanos: 1_000_000 },
+            opcode: 0,
+            pad: [0; 7],
+            pad2: [0; 3],
+        };
+        self.register(register::SYNC_CANCEL, &[cancel])
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        let drained = self.drain(DRAIN_LIMIT);
+        if self.enter_flags & enter::REGISTERED_RING != 0 {
+            let update = [ResourceUpdate { offset: self.enter_fd, reserved: 0, data: 0 }];
+            let gone = self.register(register::UNREGISTER_RING_FDS, &update);
+            assert_eq!(gone, Ok(1), "the ring was registered by this thread");
+        }
+        if drained {
+            // SAFETY: dropped once, here; nothing is in flight, so the kernel touches no buffer again.
+            unsafe { ManuallyDrop::drop(&mut self.arena) };
+        }
+        // Otherwise the buffers are leaked: the kernel may still write to them.
+    }
+}
+
+fn timespec(timeout: Nanos) -> Timespec {
+    let seconds = timeout.0 / 1_000_000_000;
+    let nanos = timeout.0 % 1_000_000_000;
+    Timespec { seconds: seconds.cast_signed(), nanos: nanos.cast_signed() }
+}
+
+#[cold]
+#[inline(never)]
+fn refuse_file(file: u32) -> ! {
+    panic!("file {file} does not exist");
+}
+
+#[cfg(test)]
+mod ring_tests;

@@ -1,0 +1,132 @@
+use std::io::Write as _;
+use std::sync::mpsc;
+
+use super::*;
+use crate::arena::{LaneSpec, Place, RegionSpec};
+use crate::memory::BufferPlacement;
+
+fn arena(depth: u32) -> Arena {
+    let lane = LaneSpec { first_slot: 0, slots: depth, bytes: 4096 };
+    let region = RegionSpec { lanes: vec![lane] };
+    Arena::new(depth, &[region], &[], BufferPlacement::System).expect("a little memory")
+}
+
+fn transfer(slot: u32) -> Transfer {
+    Transfer { write: false, file: 0, slot, len: 4096, offset: 0, memory: Place::Lane(0) }
+}
+
+/// `None` (and a note) where there is no io_uring.
+fn ring(test: &str, depth: u32, files: Vec<OwnedFd>, setup: RingSetup) -> Option<Ring> {
+    match Ring::open(arena(depth), files, setup) {
+        Ok(ring) => Some(ring),
+        Err(error) => {
+            println!("skipped {test}: no io_uring here: {error:?}");
+            None
+        }
+    }
+}
+
+/// Slots completed by `count` operations, in order.
+fn pop_all(ring: &mut Ring) -> Vec<u32> {
+    ring.look();
+    std::iter::from_fn(|| ring.pop().map(|(slot, _)| slot)).collect()
+}
+
+#[test]
+fn every_nop_completes_once() {
+    for defer_taskrun in [false, true] {
+        let setup = RingSetup { defer_taskrun, ..RingSetup::default() };
+        let Some(mut ring) = ring("every_nop_completes_once", 8, vec![], setup) else { return };
+        for _ in 0..100 {
+            (0..8).for_each(|slot| ring.push_nop(&transfer(slot)));
+            ring.submit_and_wait(8, Nanos::NEVER).expect("memory for 8 requests");
+            let mut slots = pop_all(&mut ring);
+            slots.sort_unstable();
+            assert_eq!(slots, (0..8).collect::<Vec<_>>());
+        }
+    }
+}
+
+#[test]
+fn what_finds_the_ring_full_waits_in_line() {
+    let setup = RingSetup { entries_max: 4, ..RingSetup::default() };
+    let Some(mut ring) = ring("what_finds_the_ring_full_waits_in_line", 18, vec![], setup) else {
+        return;
+    };
+    for _ in 0..10 {
+        (0..18).for_each(|slot| ring.push_nop(&transfer(slot)));
+        ring.submit_and_wait(18, Nanos::NEVER).expect("memory for 18 requests");
+        assert_eq!(pop_all(&mut ring).len(), 18);
+    }
+}
+
+#[test]
+fn a_wait_ends_with_its_timeout() {
+    let Some(mut ring) = ring("a_wait_ends_with_its_timeout", 2, vec![], RingSetup::default())
+    else {
+        return;
+    };
+    let start = Instant::now();
+    ring.submit_and_wait(1, Nanos::from_millis(30)).expect("a time-out is no error");
+    assert!(start.elapsed() >= Duration::from_millis(30));
+    ring.submit_and_wait(1, Nanos::NEVER).expect("nothing is in flight, so nothing to wait for");
+    assert_eq!(ring.look(), 0);
+}
+
+#[test]
+fn a_dropped_ring_cancels_what_would_never_end() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    let files = vec![reader.into()];
+    let test = "a_dropped_ring_cancels_what_would_never_end";
+    let Some(mut ring) = ring(test, 4, files, RingSetup::default()) else { return };
+    ring.push(&transfer(0));
+    ring.push(&transfer(1));
+    ring.submit_and_wait(0, Nanos::ZERO).expect("memory for 2 requests");
+    ring.push(&transfer(2));
+    let start = Instant::now();
+    drop(ring);
+    assert!(start.elapsed() < DRAIN_LIMIT);
+    drop(writer);
+}
+
+#[test]
+fn a_ring_waits_for_what_is_in_flight() {
+    let (reader, mut writer) = std::io::pipe().expect("a pipe");
+    let (sender, receiver) = mpsc::channel();
+    let test = "a_ring_waits_for_what_is_in_flight";
+    let Some(mut ring) = ring(test, 1, vec![reader.into()], RingSetup::default()) else { return };
+    let other = std::thread::spawn(move || {
+        let () = receiver.recv().expect("the ring's thread says when");
+        writer.write_all(b"plumb").expect("the reader is open");
+    });
+    ring.push(&transfer(0));
+    ring.submit_and_wait(1, Nanos::from_millis(5)).expect("a time-out is no error");
+    assert_eq!(ring.look(), 0);
+    sender.send(()).expect("the other thread waits");
+    ring.submit_and_wait(1, Nanos::NEVER).expect("nothing to submit");
+    ring.look();
+    assert_eq!(ring.pop(), Some((0, 5)));
+    assert_eq!(ring.buffer_mut(0, 0)[..5], *b"plumb");
+    other.join().expect("it only writes");
+}
+
+#[test]
+fn registered_buffers_are_used() {
+    let file = rustix::fs::memfd_create("registered", rustix::fs::MemfdFlags::CLOEXEC);
+    let file = file.expect("a file in memory");
+    assert_eq!(rustix::io::write(&file, &[7; 4096]), Ok(4096));
+    let files = vec![file];
+    let Some(mut ring) = ring("registered_buffers_are_used", 2, files, RingSetup::default()) else {
+        return;
+    };
+    if let Err(errno) = ring.register_buffers() {
+        println!("skipped registered_buffers_are_used: {errno}");
+        return;
+    }
+    assert!(ring.flags().contains(&"fixed_buffers"));
+    ring.push(&transfer(1));
+    ring.submit_and_wait(1, Nanos::NEVER).expect("memory for a request");
+    ring.look();
+    assert_eq!(ring.pop(), Some((1, 4096)));
+    assert_eq!(ring.buffer_mut(1, 0), [7; 4096]);
+}

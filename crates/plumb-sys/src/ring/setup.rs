@@ -1,0 +1,192 @@
+//! Making a ring: flags dropped one at a time until the kernel takes them, then the shared memory.
+
+use std::ffi::c_void;
+use std::os::fd::{AsFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use plumb_units::convert::index;
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags};
+
+use super::layout::{Completion, EntryPlace, OFFSET_ENTRIES, OFFSET_RINGS, Params, feature, setup};
+
+/// Set-up flags by name, in the order in which they are given up: the newest first.
+const FLAGS: [(&str, u32); 7] = [
+    ("no_sqarray", setup::NO_SQARRAY),
+    ("defer_taskrun", setup::DEFER_TASKRUN),
+    ("single_issuer", setup::SINGLE_ISSUER),
+    ("coop_taskrun", setup::COOP_TASKRUN),
+    ("submit_all", setup::SUBMIT_ALL),
+    ("clamp", setup::CLAMP),
+    ("cqsize", setup::CQSIZE),
+];
+
+/// What a ring cannot do without: a timeout on waits, no lost completions, one mapping (Linux 5.11).
+const REQUIRED: u32 = feature::EXT_ARG | feature::NODROP | feature::SINGLE_MMAP;
+
+/// Why there is no ring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SetupError {
+    /// `io_uring_setup` refused.
+    Setup(Errno),
+    /// The kernel is older than Linux 5.11.
+    TooOld,
+    /// Its memory could not be mapped.
+    Map(Errno),
+}
+
+/// A fresh ring and the memory it shares with the kernel.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) fd: OwnedFd,
+    pub(super) params: Params,
+    pub(super) dropped: Vec<&'static str>,
+    pub(super) sq_tail: Index,
+    pub(super) cq_head: Index,
+    pub(super) cq_tail: Index,
+    pub(super) entries: NonNull<EntryPlace>,
+    pub(super) completions: NonNull<Completion>,
+    /// What all of the above point into.
+    _memory: [Mapped; 2],
+}
+
+/// One of the ring's shared counters.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Index(NonNull<AtomicU32>);
+
+impl Index {
+    /// Reads it; what the kernel wrote before is seen.
+    #[inline(always)]
+    pub(super) fn load(&self) -> u32 {
+        // SAFETY: an aligned u32 in the ring's mapping, which lives as long as the ring, the only place
+        // where an Index is kept.
+        unsafe { self.0.as_ref() }.load(Ordering::Acquire)
+    }
+
+    /// Writes it; the kernel sees what was written before.
+    #[inline(always)]
+    pub(super) fn store(&self, value: u32) {
+        // SAFETY: as in load.
+        unsafe { self.0.as_ref() }.store(value, Ordering::Release);
+    }
+}
+
+impl Shared {
+    /// A ring of `entries` submissions (clamped to what the kernel allows) and room for `completions`.
+    pub(super) fn new(entries: u32, completions: u32, defer: bool) -> Result<Self, SetupError> {
+        let mut dropped = Vec::new();
+        let mut flags = FLAGS.iter().fold(0, |flags, (_, flag)| flags | flag);
+        if !defer {
+            flags &= !setup::DEFER_TASKRUN;
+        }
+        let (fd, params) = loop {
+            let mut params = Params { cq_entries: completions, flags, ..Params::default() };
+            match create(entries, &mut params) {
+                Ok(fd) => break (fd, params),
+                Err(Errno::INVAL) => {
+                    let Some((name, flag)) = FLAGS.iter().find(|(_, flag)| flags & flag != 0)
+                    else {
+                        return Err(SetupError::Setup(Errno::INVAL));
+                    };
+                    flags &= !flag;
+                    dropped.push(*name);
+                }
+                Err(errno) => return Err(SetupError::Setup(errno)),
+            }
+        };
+        if params.features & REQUIRED != REQUIRED {
+            return Err(SetupError::TooOld);
+        }
+        Self::map(fd, params, dropped)
+    }
+
+    fn map(fd: OwnedFd, params: Params, dropped: Vec<&'static str>) -> Result<Self, SetupError> {
+        let array_end = index(params.sq.array) + index(params.sq_entries) * size_of::<u32>();
+        let cqes_end = index(params.cq.cqes) + index(params.cq_entries) * size_of::<Completion>();
+        let rings = Mapped::new(&fd, array_end.max(cqes_end), OFFSET_RINGS)?;
+        let entries_len = index(params.sq_entries) * size_of::<EntryPlace>();
+        let entries = Mapped::new(&fd, entries_len, OFFSET_ENTRIES)?;
+        if params.flags & setup::NO_SQARRAY == 0 {
+            // Entries are always filled in order: position n of the array is entry n for good.
+            for n in 0..params.sq_entries {
+                rings.index(params.sq.array + n * 4).store(n);
+            }
+        }
+        assert_eq!(rings.index(params.sq.ring_mask).load(), params.sq_entries - 1);
+        assert_eq!(rings.index(params.cq.ring_mask).load(), params.cq_entries - 1);
+        Ok(Self {
+            sq_tail: rings.index(params.sq.tail),
+            cq_head: rings.index(params.cq.head),
+            cq_tail: rings.index(params.cq.tail),
+            completions: rings.at(params.cq.cqes).cast(),
+            entries: entries.base.cast(),
+            _memory: [rings, entries],
+            fd,
+            params,
+            dropped,
+        })
+    }
+
+    /// Names of the flags in force.
+    pub(super) fn flags(&self) -> Vec<&'static str> {
+        let in_force = FLAGS.iter().filter(|(_, flag)| self.params.flags & flag != 0);
+        in_force.map(|(name, _)| *name).collect()
+    }
+
+    pub(super) fn has_feature(&self, feature: u32) -> bool {
+        self.params.features & feature != 0
+    }
+
+    pub(super) fn defers(&self) -> bool {
+        self.params.flags & setup::DEFER_TASKRUN != 0
+    }
+}
+
+fn create(entries: u32, params: &mut Params) -> Result<OwnedFd, Errno> {
+    let params = std::ptr::from_mut(params);
+    // SAFETY: params has the kernel's layout (size test) and is valid for the call.
+    let fd = unsafe { libc::syscall(libc::SYS_io_uring_setup, entries, params) };
+    let fd = RawFd::try_from(crate::call::check(fd)?).expect("descriptors are small");
+    // SAFETY: the kernel just gave us this descriptor and nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// A mapping of ring memory, unmapped on drop.
+#[derive(Debug)]
+struct Mapped {
+    base: NonNull<c_void>,
+    len: usize,
+}
+
+impl Mapped {
+    fn new(fd: impl AsFd, len: usize, offset: u64) -> Result<Self, SetupError> {
+        let fd = fd.as_fd();
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::SHARED | MapFlags::POPULATE;
+        // SAFETY: a new mapping at an address of the kernel's choice changes no memory in use.
+        let base = unsafe { rustix::mm::mmap(null_mut(), len, access, flags, fd, offset) };
+        let base = base.map_err(SetupError::Map)?;
+        Ok(Self { base: NonNull::new(base).expect("the kernel never maps page 0 unasked"), len })
+    }
+
+    /// The byte at `offset`, which the kernel gave for this mapping.
+    fn at(&self, offset: u32) -> NonNull<c_void> {
+        assert!(index(offset) < self.len, "offset {offset} of {} bytes", self.len);
+        // SAFETY: within the mapping (asserted above).
+        unsafe { self.base.byte_add(index(offset)) }
+    }
+
+    fn index(&self, offset: u32) -> Index {
+        assert!(index(offset) + size_of::<u32>() <= self.len && offset.is_multiple_of(4));
+        Index(self.at(offset).cast())
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours and what points into it goes with the ring.
+        let unmapped = unsafe { rustix::mm::munmap(self.base.as_ptr(), self.len) };
+        assert_eq!(unmapped, Ok(()), "a mapping of our own is unmapped whole");
+    }
+}
