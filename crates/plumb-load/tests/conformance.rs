@@ -4,6 +4,8 @@
 
 #[path = "conformance/cmdline.rs"]
 mod cmdline;
+#[path = "conformance/nowhere.rs"]
+mod nowhere;
 #[path = "conformance/profiles.rs"]
 mod profiles;
 #[path = "conformance/report.rs"]

@@ -72,7 +72,7 @@ fn profile(case: &Value, more: &[&str]) -> Profile {
     let mut args: Vec<OsString> = args.map(|arg| arg.as_str().expect("text").into()).collect();
     args.extend(more.iter().map(OsString::from));
     args.push("target".into());
-    match flags::parse(&args, &mut Nowhere::default()) {
+    match flags::parse(&args, &mut Nowhere) {
         Ok(Parsed::Run(invocation)) => invocation.profile,
         other => panic!("{args:?} is no run: {other:?}"),
     }
@@ -111,7 +111,8 @@ impl<'a> Recording<'a> {
 impl IoQueue for Recording<'_> {
     fn push(&mut self, op: Op) {
         self.ops.push(op);
-        self.in_line.push_back(Done { slot: op.slot, result: i32::try_from(op.len).expect("small") });
+        self.in_line
+            .push_back(Done { slot: op.slot, result: i32::try_from(op.len).expect("small") });
         if self.ops.len() >= self.limit {
             self.controls.stop();
         }
@@ -153,25 +154,16 @@ fn pushed(
     turnstile: Option<(&Turnstile, u64)>,
 ) -> Result<Vec<Op>, String> {
     let span = &profile.time_spans[0];
-    let around = Shared {
-        span,
-        sizes,
-        interlocked: shared,
-        experiment_flags: 0,
-        continue_on_error: false,
-    };
+    let around =
+        Shared { span, sizes, interlocked: shared, experiment_flags: 0, continue_on_error: false };
     let mut issuer = assemble::issuer::<Counts>(&around, thread, None)
         .map_err(|_| "target too small".to_owned())?;
     let (clock, controls, live) = (ManualClock::default(), Controls::default(), Live::default());
     let block = span.targets.iter().map(|target| target.block_size).max().unwrap_or(0);
     let mut queue = Recording::new(ios, usize::try_from(block).expect("small"), &controls);
     queue.turnstile = turnstile;
-    let loop_around = Surroundings {
-        clock: &clock,
-        controls: &controls,
-        live: &live,
-        dispatch: thread.dispatch,
-    };
+    let loop_around =
+        Surroundings { clock: &clock, controls: &controls, live: &live, dispatch: thread.dispatch };
     run_loop(&mut queue, &mut issuer, &loop_around).expect("a recording cannot fail");
     queue.ops.truncate(ios);
     Ok(queue.ops)
@@ -182,7 +174,13 @@ fn planned(span: &TimeSpan) -> Vec<ThreadPlan> {
 }
 
 fn offsets(case: &Value, _: &Value) -> Result<(), String> {
-    let profile = profile(case, &[]);
+    // A case may ask for the offsets of threads that its own line does not start.
+    let threads = case["threads"].as_array().expect("threads").iter();
+    let needed = threads.map(|thread| number(&thread["relative_thread"]) + 1).max().unwrap_or(1);
+    let mut profile = profile(case, &[]);
+    if profile.time_spans[0].total_threads() < needed {
+        profile = self::profile(case, &[&format!("-t{needed}")]);
+    }
     let span = &profile.time_spans[0];
     let plans = planned(span);
     let shared: Vec<_> = span.targets.iter().map(|_| Arc::new(AtomicU64::new(0))).collect();
@@ -286,7 +284,8 @@ fn effective(case: &Value, _: &Value) -> Result<(), String> {
         .map(|range| [range.io_base.into(), range.io.into(), range.offset, range.length])
         .collect();
     let want = case["ranges"].as_array().expect("ranges").iter();
-    let want = want.map(|range| ["IOBase", "IO", "Offset", "Length"].map(|key| number(&range[key])));
+    let want =
+        want.map(|range| ["IOBase", "IO", "Offset", "Length"].map(|key| number(&range[key])));
     same(&got, &want.collect())
 }
 
@@ -300,10 +299,8 @@ fn throughput(case: &Value, _: &Value) -> Result<(), String> {
         ..Target::default()
     };
     let span = TimeSpan { targets: vec![target], ..TimeSpan::default() };
-    let raw = plumb_load::profile::model::RawProfile {
-        time_spans: vec![span],
-        ..Default::default()
-    };
+    let raw =
+        plumb_load::profile::model::RawProfile { time_spans: vec![span], ..Default::default() };
     let normal = json::normalised(&raw);
     let got = &normal["TimeSpans"][0]["Targets"][0]["ThroughputBytesPerMillisecond"];
     same(&number(got), &number(&case["bytes_per_ms"]))
