@@ -7,6 +7,7 @@
 pub mod arena;
 pub mod cache_lines;
 mod call;
+pub mod device;
 pub mod mapping;
 pub mod memory;
 pub mod monotonic;
