@@ -5,6 +5,7 @@
 //! never see each other, so any of them can be swapped, stacked or simulated.
 #![forbid(unsafe_code)]
 
+pub mod block_stack;
 pub mod clock;
 pub mod conformance;
 pub mod engine;
