@@ -1,4 +1,8 @@
 //! The program as its users meet it.
 #![forbid(unsafe_code)]
 
+mod command_line;
+mod names;
+mod pages;
 mod profiles;
+mod program;

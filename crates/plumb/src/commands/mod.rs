@@ -1,0 +1,110 @@
+//! The subcommands, a file each; those beside `run` are described to clap here.
+
+pub(crate) mod completions;
+pub(crate) mod convert;
+pub(crate) mod help;
+pub(crate) mod man;
+pub(crate) mod run;
+pub(crate) mod version;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Command;
+
+use crate::message::Printer;
+
+/// Exit status when `plumb` itself was not understood; DISKSPD's command lines end with 3.
+const NOT_UNDERSTOOD: u8 = 2;
+
+/// Every subcommand, without the options of `run`: those are a language of their own.
+pub(crate) fn command() -> Command {
+    Command::new("plumb")
+        .version(version::VERSION)
+        .about("Storage performance software for Linux")
+        .long_about(
+            "Storage performance software for Linux. `plumb run` puts a precisely described load on \
+             files and block devices and reports throughput, IOPS, latency percentiles and CPU; it \
+             takes the command lines and XML profiles of DISKSPD 2.3. Called by the name diskspd, \
+             plumb is that program.",
+        )
+        .subcommand_required(true)
+        .disable_help_subcommand(true)
+        .subcommand(run::command("run").about("Put load on files and devices: DISKSPD's options"))
+        .subcommand(run::command("diskspd").about("The same, by DISKSPD's name"))
+        .subcommand(convert::command())
+        .subcommand(man::command())
+        .subcommand(completions::command())
+        .subcommand(help::command())
+        .subcommand(version::command())
+}
+
+/// A subcommand beside `run`.
+pub(crate) fn other(words: Vec<OsString>) -> ExitCode {
+    let words = std::iter::once("plumb".into()).chain(words);
+    let matches = match command().try_get_matches_from(words) {
+        Ok(matches) => matches,
+        Err(error) => {
+            // clap prints help asked for to standard output, errors to standard error.
+            let _ = error.print();
+            return if error.use_stderr() { NOT_UNDERSTOOD.into() } else { ExitCode::SUCCESS };
+        }
+    };
+    match matches.subcommand() {
+        Some(("convert", matches)) => convert::run(matches),
+        Some(("man", matches)) => man::run(matches),
+        Some(("completions", matches)) => completions::run(matches),
+        Some(("help", matches)) => help::run(help::topic(matches)),
+        Some(("version", _)) => version::run(),
+        subcommand => unreachable!("clap let {subcommand:?} pass"),
+    }
+}
+
+/// Nothing was asked for.
+pub(crate) fn usage() -> ExitCode {
+    let usage = command().render_help();
+    // Nobody is left to tell when standard error is closed.
+    let _ = write!(io::stderr(), "{usage}");
+    NOT_UNDERSTOOD.into()
+}
+
+/// Writes to standard output; success unless that fails.
+pub(crate) fn print(text: &str) -> ExitCode {
+    print_and_exit(text, 0)
+}
+
+/// Writes to standard output and ends with `status`, unless writing fails. A reader that has enough
+/// (`| head`) is no failure.
+pub(crate) fn print_and_exit(text: &str, status: u8) -> ExitCode {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(source) if source.kind() != io::ErrorKind::BrokenPipe => {
+            Printer::on_stderr().error(&StdoutError { source });
+            ExitCode::FAILURE
+        }
+        _ => status.into(),
+    }
+}
+
+/// The result could not be shown.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[error("cannot write to standard output")]
+#[diagnostic(code(plumb::stdout), help("check what it is redirected to: is the disk full?"))]
+struct StdoutError {
+    source: io::Error,
+}
+
+/// Something that is not connected yet.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[error("{0} is not in this build")]
+#[diagnostic(code(plumb::not_in_this_build))]
+pub(crate) struct NotInThisBuild(pub(crate) &'static str);
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_subcommands_are_sound() {
+        super::command().debug_assert();
+    }
+}

@@ -1,0 +1,64 @@
+//! Manual pages and completions: made from what the program accepts.
+
+use std::fs;
+
+use plumb_load::profile::flags::table::OPTIONS;
+
+use crate::program::plumb;
+
+#[test]
+fn every_page_is_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path().join("man1");
+    plumb(&format!("man --dir {}", folder.display())).succeeds_quietly();
+    let mut names: Vec<String> = fs::read_dir(&folder)
+        .expect("the folder was made")
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"))
+        .collect();
+    names.sort();
+    assert_eq!(
+        names,
+        [
+            "diskspd.1",
+            "plumb-completions.1",
+            "plumb-convert.1",
+            "plumb-diskspd.1",
+            "plumb-help.1",
+            "plumb-man.1",
+            "plumb-run.1",
+            "plumb-version.1",
+            "plumb.1",
+        ]
+    );
+    let main = fs::read_to_string(folder.join("plumb.1")).expect("the page");
+    assert!(main.contains("plumb\\-convert(1)"), "{main}");
+    let run = fs::read_to_string(folder.join("plumb-run.1")).expect("the page");
+    assert_eq!(run, plumb("man run").succeeds_quietly().stdout);
+    assert_eq!(run, plumb("man plumb-run").succeeds_quietly().stdout);
+    for row in OPTIONS {
+        let name = format!("\\-\\-{}", row.long.replace('-', "\\-"));
+        assert!(run.contains(&name), "--{}", row.long);
+    }
+}
+
+#[test]
+fn a_page_that_does_not_exist_is_refused() {
+    let outcome = plumb("man walk").ends_with(1);
+    assert!(outcome.stderr.contains("`walk`") && outcome.stderr.contains("plumb-run"));
+    plumb("man --dir /proc/no/such").ends_with(1);
+}
+
+#[test]
+fn every_shell_completes_the_options_of_run() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = plumb(&format!("completions {shell}")).succeeds_quietly().stdout;
+        for row in OPTIONS {
+            assert!(script.contains(row.long), "{shell}: --{}", row.long);
+        }
+        for command in ["convert", "completions", "diskspd"] {
+            assert!(script.contains(command), "{shell}: {command}");
+        }
+    }
+    plumb("completions").ends_with(2);
+    plumb("completions tcsh").ends_with(2);
+}
