@@ -95,12 +95,8 @@ pub enum Next {
 pub struct Issuer<L> {
     rng: Rng,
     pick: Pick,
-    targets: Box<[IssuerTarget]>,
-    tallies: Box<[TargetTally<L>]>,
-    /// By slot: target, submission stamp, whether it writes.
-    slot_target: Box<[u32]>,
-    slot_start: Box<[u64]>,
-    slot_writes: Box<[bool]>,
+    targets: Box<[Counted<L>]>,
+    slots: Box<[SlotState]>,
     idle: Fifo,
     paced: bool,
     /// Idle requests not yet tried since the last reaping (spec 6.10).
@@ -113,6 +109,23 @@ pub struct Issuer<L> {
     intervals: Option<IntervalRecorder>,
     failure: Option<IoFailure>,
     continue_on_error: bool,
+}
+
+/// A target beside what was counted for it: one place to look up per I/O.
+#[derive(Debug)]
+struct Counted<L> {
+    target: IssuerTarget,
+    tally: TargetTally<L>,
+}
+
+/// A request's I/O.
+#[derive(Debug, Clone, Copy)]
+struct SlotState {
+    /// Submission stamp.
+    start: Nanos,
+    /// Place of its target among the thread's.
+    target: u32,
+    is_write: bool,
 }
 
 /// A failed I/O, for the message.
@@ -141,19 +154,18 @@ impl<L: Level> Issuer<L> {
         intervals: Option<IntervalRecorder>,
         continue_on_error: bool,
     ) -> Self {
-        let slots = slot_target.len();
+        let slots = convert::to_u32(slot_target.len());
+        let idle = |target| SlotState { start: Nanos::ZERO, target, is_write: false };
+        let counted = |target| Counted { target, tally: TargetTally::new(span) };
         let paced = targets.iter().any(|target| target.pace.holds_back());
         Self {
             rng,
             pick,
             paced,
-            tallies: targets.iter().map(|_| TargetTally::new(span)).collect(),
-            targets: targets.into_boxed_slice(),
-            slot_target: slot_target.into_boxed_slice(),
-            slot_start: vec![0; slots].into_boxed_slice(),
-            slot_writes: vec![false; slots].into_boxed_slice(),
-            idle: Fifo::full(convert::to_u32(slots)),
-            left: convert::to_u32(slots),
+            targets: targets.into_iter().map(counted).collect(),
+            slots: slot_target.into_iter().map(idle).collect(),
+            idle: Fifo::full(slots),
+            left: slots,
             throttled: Nanos::NEVER,
             outstanding: 0,
             completions: 0,
@@ -168,7 +180,7 @@ impl<L: Level> Issuer<L> {
     /// Requests of the thread.
     #[must_use]
     pub fn requests(&self) -> u32 {
-        convert::to_u32(self.slot_target.len())
+        convert::to_u32(self.slots.len())
     }
 
     /// I/Os in flight or queued.
@@ -211,7 +223,7 @@ impl<L: Level> Issuer<L> {
             let target = self.target_of(slot);
             if self.paced {
                 self.left -= 1;
-                let wait = self.targets[convert::index(target)].pace.wait(elapsed);
+                let wait = self.targets[convert::index(target)].target.pace.wait(elapsed);
                 if wait > Nanos::ZERO {
                     self.throttled = self.throttled.min(wait);
                     self.idle.push(slot);
@@ -235,7 +247,7 @@ impl<L: Level> Issuer<L> {
     ) -> Result<Op, Nanos> {
         let target = self.target_of(slot);
         if self.paced {
-            let wait = self.targets[convert::index(target)].pace.wait(elapsed);
+            let wait = self.targets[convert::index(target)].target.pace.wait(elapsed);
             if wait > Nanos::ZERO {
                 return Err(wait);
             }
@@ -246,7 +258,7 @@ impl<L: Level> Issuer<L> {
     #[inline(always)]
     fn target_of(&mut self, slot: Slot) -> u32 {
         match &self.pick {
-            Pick::Bound => self.slot_target[convert::index(slot.0)],
+            Pick::Bound => self.slots[convert::index(slot.0)].target,
             Pick::Single => 0,
             Pick::Equal(count) => convert::low_u32(count.of(self.rng.next32().into())),
             Pick::Weighted { total, ends } => {
@@ -267,8 +279,7 @@ impl<L: Level> Issuer<L> {
         start: Nanos,
         elapsed: Nanos,
     ) -> Op {
-        let index = convert::index(slot.0);
-        let target = &mut self.targets[convert::index(target_index)];
+        let target = &mut self.targets[convert::index(target_index)].target;
         let request = convert::index(slot.0.wrapping_sub(target.first_slot));
         let place = target.cursor.next(&mut self.rng, request);
         let is_write = match target.write_ratio {
@@ -293,11 +304,7 @@ impl<L: Level> Issuer<L> {
         if self.paced {
             target.pace.issued(elapsed);
         }
-        self.slot_target[index] = target_index;
-        self.slot_writes[index] = is_write;
-        if L::STAMPS {
-            self.slot_start[index] = start.0;
-        }
+        self.slots[convert::index(slot.0)] = SlotState { start, target: target_index, is_write };
         self.outstanding += 1;
         Op {
             kind: if is_write { OpKind::Write } else { OpKind::Read },
@@ -309,46 +316,55 @@ impl<L: Level> Issuer<L> {
         }
     }
 
-    /// Accounts a completion seen at `seen`; the request stays taken (see [`Issuer::release`]).
+    /// Accounts a completion seen at `seen`; `since` is when the measurement began, while it lasts. The
+    /// request stays taken (see [`Issuer::release`]).
     #[inline(always)]
-    pub fn finish(&mut self, done: Done, seen: Nanos, controls: &Controls, live: &Live) {
-        let index = convert::index(done.slot.0);
-        let target = convert::index(self.slot_target[index]);
-        let tally = &mut self.tallies[target];
-        let is_write = self.slot_writes[index];
+    pub fn finish(
+        &mut self,
+        done: Done,
+        seen: Nanos,
+        since: Option<Nanos>,
+        around: (&Controls, &Live),
+    ) {
+        let slot = self.slots[convert::index(done.slot.0)];
+        let counted = &mut self.targets[convert::index(slot.target)];
         self.outstanding -= 1;
-        match done.outcome() {
-            Ok(bytes) => {
-                let block = self.targets[target].block;
-                let latency =
-                    if L::STAMPS { seen.since(Nanos(self.slot_start[index])) } else { Nanos::ZERO };
-                self.completions += 1;
-                self.bytes += u64::from(bytes);
-                self.latency_sum = self.latency_sum.wrapping_add(latency.0);
-                if bytes != block {
-                    tally.short_transfers += 1;
-                    live.short_transfer(bytes, block);
-                }
-                if let Some(since) = controls.measuring_since() {
-                    let at = seen.since(since);
-                    let direction = if is_write { &mut tally.write } else { &mut tally.read };
-                    direction.record(bytes, latency, at);
-                    if L::INTERVALS
-                        && let Some(intervals) = &mut self.intervals
-                    {
-                        intervals.record(at, latency, is_write);
-                    }
-                }
+        let bytes = match done.outcome() {
+            Ok(bytes) => bytes,
+            Err(errno) => return self.failed(done.slot, errno, around),
+        };
+        let latency = if L::STAMPS { seen.since(slot.start) } else { Nanos::ZERO };
+        self.completions += 1;
+        self.bytes += u64::from(bytes);
+        if L::STAMPS {
+            self.latency_sum = self.latency_sum.wrapping_add(latency.0);
+        }
+        if bytes != counted.target.block {
+            counted.tally.short_transfers += 1;
+            around.1.short_transfer(bytes, counted.target.block);
+        }
+        if let Some(since) = since {
+            let at = if L::INTERVALS { seen.since(since) } else { Nanos::ZERO };
+            let tally = &mut counted.tally;
+            let direction = if slot.is_write { &mut tally.write } else { &mut tally.read };
+            direction.record(bytes, latency, at);
+            if L::INTERVALS
+                && let Some(intervals) = &mut self.intervals
+            {
+                intervals.record(at, latency, slot.is_write);
             }
-            Err(errno) => {
-                tally.error(errno);
-                live.error();
-                if !self.continue_on_error && self.failure.is_none() {
-                    let target = self.slot_target[index];
-                    self.failure = Some(IoFailure { slot: done.slot, target, is_write, errno });
-                    controls.stop();
-                }
-            }
+        }
+    }
+
+    /// A failed I/O is counted as such; the first one ends the run unless the user wants to go on.
+    #[cold]
+    fn failed(&mut self, slot: Slot, errno: Errno, (controls, live): (&Controls, &Live)) {
+        let SlotState { target, is_write, .. } = self.slots[convert::index(slot.0)];
+        self.targets[convert::index(target)].tally.error(errno);
+        live.error();
+        if !self.continue_on_error && self.failure.is_none() {
+            self.failure = Some(IoFailure { slot, target, is_write, errno });
+            controls.stop();
         }
     }
 
@@ -372,6 +388,6 @@ impl<L: Level> Issuer<L> {
         if let Some(intervals) = &mut self.intervals {
             intervals.finish();
         }
-        self.tallies.into_vec().into_iter().map(TargetTally::into_counts).collect()
+        self.targets.into_iter().map(|counted| counted.tally.into_counts()).collect()
     }
 }

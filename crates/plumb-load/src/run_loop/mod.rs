@@ -155,9 +155,10 @@ fn reap<Q: IoQueue, C: Clock, L: Level>(
     if found > 0 {
         // Stamp after the look: an I/O finishes when we see it, not when the device says so.
         let seen = if L::STAMPS { around.clock.now() } else { Nanos::ZERO };
+        let since = around.controls.measuring_since();
         for _ in 0..found {
             let Some(done) = queue.pop() else { break };
-            issuer.finish(done, seen, around.controls, around.live);
+            issuer.finish(done, seen, since, (around.controls, around.live));
             issuer.release(done.slot);
         }
     }

@@ -32,7 +32,8 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level>(
             let Some(done) = queue.pop() else { break };
             // Each routine reads the clock on entry.
             let seen = if L::STAMPS { around.clock.now() } else { Nanos::ZERO };
-            issuer.finish(done, seen, around.controls, around.live);
+            let since = around.controls.measuring_since();
+            issuer.finish(done, seen, since, (around.controls, around.live));
             if around.controls.is_stopping() {
                 continue;
             }

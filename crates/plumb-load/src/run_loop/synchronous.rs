@@ -35,7 +35,8 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level>(
             queue.look();
             let seen = if L::STAMPS { around.clock.now() } else { Nanos::ZERO };
             while let Some(done) = queue.pop() {
-                issuer.finish(done, seen, around.controls, around.live);
+                let since = around.controls.measuring_since();
+                issuer.finish(done, seen, since, (around.controls, around.live));
             }
             issuer.rearm(around.live);
         }
