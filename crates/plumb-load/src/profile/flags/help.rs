@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::table::{Group, OPTIONS, OptionRow, Value};
+use super::table::{Group, OPTIONS, OptionRow};
 
 /// Command lines worth starting from, and what they measure.
 const EXAMPLES: [(&str, &str); 5] = [
@@ -115,19 +115,17 @@ fn entry(row: &OptionRow) -> String {
             let _ = write!(text, "`{short}` ");
         }),
     }
-    let _ = write!(text, "`{}`\n\n{}.", row.long_form(), capitalised(help));
-    if let Some(default) = default {
-        let _ = write!(text, " Default: {default}.");
-    }
+    let _ = write!(text, "`{}`\n\n{}.", row.long_form(), capitalised(&help.replace('<', "\\<")));
     if !row.details.is_empty() {
         let _ = write!(text, " {}", row.details);
     }
-    let _ = write!(text, "\n\nSays something of the {}.", row.scope);
+    let scope = row.scope;
+    let _ = match default {
+        Some(default) => write!(text, "\n\nScope: {scope}. Default: {default}."),
+        None => write!(text, "\n\nScope: {scope}."),
+    };
     if row.goes_with_profile() {
         text += " Goes with `-X`.";
-    }
-    if let (Value::Optional(_), true) = (row.value, !row.short.is_empty()) {
-        text += " The value is optional.";
     }
     text.push('\n');
     text

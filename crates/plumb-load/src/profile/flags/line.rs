@@ -209,10 +209,17 @@ impl<'a> Given<'a> {
     /// The error of a fault in this option.
     pub(super) fn error(&self, fault: &Fault) -> CommandLineError {
         let class = fault.class.unwrap_or_else(|| self.id.class());
-        let help = fault.help.replace("{}", &self.before_value());
+        let help = self.help_for_misspelling().or_else(|| self.help_for_apart());
+        let help = help.unwrap_or_else(|| fault.help.replace("{}", &self.before_value()));
         let message = format!("{}{}", self.name, fault.what);
-        CommandLineError::new(class, message, self.help_for_misspelling().unwrap_or(help))
-            .at(&self.place(&fault.at), self.line)
+        CommandLineError::new(class, message, help).at(&self.place(&fault.at), self.line)
+    }
+
+    /// The value of a short option was given as a token of its own.
+    fn help_for_apart(&self) -> Option<String> {
+        let value = self.next_word().filter(|_| !self.long && self.value.is_empty())?;
+        let is_value = value.starts_with(|c: char| c.is_ascii_digit());
+        is_value.then(|| format!("the value belongs into the same token: {}{value}", self.name))
     }
 
     /// A long name behind a single dash is read as a short option.

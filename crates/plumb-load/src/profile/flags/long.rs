@@ -88,25 +88,27 @@ fn shape(row: &OptionRow, value: &str, needs: &str) -> Result<(), Fault> {
     let first = value.chars().next().unwrap_or_default();
     let (fits, must) = match row.shape {
         Shape::Any | Shape::Fixed(_) => return Ok(()),
-        Shape::Digit => (first.is_ascii_digit(), "it starts with a digit".to_owned()),
-        Shape::NotDigit => (!first.is_ascii_digit(), "it does not start with a digit".to_owned()),
+        Shape::Digit => (first.is_ascii_digit(), ", which starts with a digit".to_owned()),
+        Shape::NotDigit => {
+            (!first.is_ascii_digit(), ", which does not start with a digit".to_owned())
+        }
         Shape::Not(letters) => {
-            (!letters.contains(first), format!("it does not start with {first}"))
+            (!letters.contains(first), format!(", which does not start with {first}"))
         }
         Shape::Affinity => (
             first.is_ascii_digit() || (first == 'g' && value.len() > 1),
-            "it starts with a digit, or with g and a group".to_owned(),
+            ", which starts with a digit, or with g and a group".to_owned(),
         ),
-        Shape::Words(words) => {
-            (words.contains(&value), format!("it is one of {}", words.join(", ")))
-        }
+        Shape::Words(words) => (words.contains(&value), String::new()),
     };
     if fits {
         return Ok(());
     }
-    let what = format!(": '{}' is no value of it: {must}", visible(value));
-    let other = other_option(row, value);
-    let help = other.unwrap_or_else(|| format!("write {{}}{needs}"));
+    let what = format!(": '{}' is no value of it{must}", visible(value));
+    let help = match row.shape {
+        Shape::Words(words) => format!("write {{}} and one of {}", words.join(", ")),
+        _ => other_option(row, value).unwrap_or_else(|| format!("write {{}}{needs}")),
+    };
     Err(Fault::value(what, help).of(row.class))
 }
 

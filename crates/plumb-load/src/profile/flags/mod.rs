@@ -213,3 +213,6 @@ fn no_target(scan: &Scan<'_>) -> CommandLineError {
     };
     CommandLineError::new(ErrorClass::NoTarget, "at least one target is needed", help)
 }
+
+#[cfg(test)]
+mod tests;

@@ -62,7 +62,7 @@ Pattern {
 Area {
     Create "-c" "create" Required("<size>"), Shape::Any, FileSize, Target:
         "create the files with that size before the run",
-        "Existing files are made that size. 0 creates nothing. Drives and partitions are never created. \
+        "Existing files are made anew. 0 creates nothing. Drives and partitions are never created. \
          The last one wins.";
     BaseOffset "-B" "base-offset" Required("<base>[:<len>]"), Shape::Any, BaseOffset, Target:
         "first offset, and how much after it is used [0]",

@@ -268,6 +268,15 @@ impl OptionRow {
         self.id.goes_with_profile()
     }
 
+    /// The words its value is one of; empty if it is anything else.
+    #[must_use]
+    pub fn words(&self) -> &'static [&'static str] {
+        match self.shape {
+            Shape::Words(words) => words,
+            _ => &[],
+        }
+    }
+
     /// The short form with its value, as in `-b<size>`; empty if there is none.
     #[must_use]
     pub fn short_form(&self) -> String {
