@@ -213,8 +213,7 @@ mod tests {
 
     #[test]
     fn alignment_is_random_or_stride() {
-        let mut target = Target::default();
-        target.alignment = 4096;
+        let mut target = Target { alignment: 4096, ..Target::default() };
         let value = with_target(target.clone());
         assert_eq!((&value["Random"], &value["StrideSize"]), (&Value::Null, &json!(4096)));
         target.random_ratio = 1;
@@ -224,9 +223,8 @@ mod tests {
 
     #[test]
     fn limits_are_floored() {
-        let mut target = Target::default();
-        target.block_size = 512;
-        target.throughput = Throughput { value: 1, unit: ThroughputUnit::Iops };
+        let throughput = Throughput { value: 1, unit: ThroughputUnit::Iops };
+        let mut target = Target { block_size: 512, throughput, ..Target::default() };
         let value = with_target(target.clone());
         assert_eq!(value["ThroughputBytesPerMillisecond"], 0);
         assert_eq!(value["Throughput"], json!({"Value": 1, "Unit": "IOPS"}));
@@ -237,14 +235,13 @@ mod tests {
 
     #[test]
     fn lists_and_optional_parts_keep_their_shape() {
-        let mut target = Target::default();
-        target.write_content = WriteContent::Random { size: 7, file: Some("x".into()) };
-        target.thread_targets = vec![ThreadTarget { thread: 3, weight: 0 }];
-        target.distribution = Some(Distribution {
-            kind: DistributionKind::Percent,
-            ranges: vec![DistributionRange { io: 90, size: 10 }],
+        let ranges = vec![DistributionRange { io: 90, size: 10 }];
+        let value = with_target(Target {
+            write_content: WriteContent::Random { size: 7, file: Some("x".into()) },
+            thread_targets: vec![ThreadTarget { thread: 3, weight: 0 }],
+            distribution: Some(Distribution { kind: DistributionKind::Percent, ranges }),
+            ..Target::default()
         });
-        let value = with_target(target);
         assert_eq!(
             value["WriteBufferContent"],
             json!({"Pattern": "random", "RandomDataSource": {"SizeInBytes": 7, "FilePath": "x"}})

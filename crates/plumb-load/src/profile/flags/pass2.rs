@@ -35,7 +35,6 @@ pub(super) struct Workload {
     block: u64,
     cache: CacheFlags,
     order: Order,
-    zero_buffers: bool,
     base_given: bool,
     max_offset_given: bool,
     efficiency_given: bool,
@@ -113,7 +112,7 @@ impl Workload {
         self.cache.set(&mut self.target);
         self.target.random_ratio = self.order.ratio;
         self.target.alignment = self.order.alignment.unwrap_or(self.block);
-        if self.zero_buffers && self.target.write_content == WriteContent::Sequential {
+        if self.zero_buffers_at.is_some() && self.target.write_content == WriteContent::Sequential {
             self.target.write_content = WriteContent::Zero;
         }
         let target = |path: &String| Target { path: path.clone(), ..self.target.clone() };
@@ -147,29 +146,89 @@ impl Workload {
         }
     }
 
-    /// One option, in the order of the table of spec 3.4.
+    /// One option. Each of these functions hands on what it does not know.
     fn option(&mut self, given: &Given<'_>, warnings: &mut Warnings) -> Result<(), Fault> {
         let value = given.value;
-        let Self { span, target, block, .. } = self;
+        match given.id {
+            Id::AffinityOrder => self.affinity_order(value),
+            Id::BaseOffset => self.base_offset(value),
+            Id::MaxOffset => self.max_offset(value),
+            Id::DisableAllCache => {
+                warnings.leftover(given, 0);
+                self.cache.disable_all()
+            }
+            Id::Cache => self.cache.apply(value),
+            Id::Random => self.random(value),
+            Id::RandomPercent => {
+                let percent = self.random_percent(value)?;
+                self.order.ratio = checked(given, percent, warnings);
+                Ok(())
+            }
+            Id::Sequential | Id::Interlocked => self.sequential(given),
+            Id::ZeroBuffers => {
+                self.zero_buffers_at = Some(given.index);
+                Ok(())
+            }
+            Id::Trace => {
+                let used = trace(value, self.profile.etw.get_or_insert_default())?;
+                warnings.leftover(given, used);
+                Ok(())
+            }
+            Id::Progress => {
+                let dots = u32::try_from(int(given, warnings)).ok().filter(|&dots| dots > 0);
+                self.profile.progress = dots.unwrap_or(65536);
+                Ok(())
+            }
+            Id::UnknownEvent => {
+                let help = "write -ys, -yf, -yr, -yp or -ye, and the name of an event";
+                Err(Fault::option(": unknown kind of event", help))
+            }
+            Id::Unknown => Err(unknown(given)),
+            _ => self.option_of_span(given, warnings),
+        }
+    }
+
+    fn option_of_span(&mut self, given: &Given<'_>, warnings: &mut Warnings) -> Result<(), Fault> {
+        let span = &mut self.span;
+        let value = given.value;
         match given.id {
             Id::Affinity => span.affinity.extend(affinity(value)?),
-            Id::AffinityOrder => self.affinity_order(value)?,
-            Id::BaseOffset => self.base_offset(value)?,
-            Id::Create => {
-                target.file_size = Some(size(value, *block)?);
-                self.create_at = Some(given.index);
-            }
             Id::IopsInterval => {
                 span.calculate_iops_std_dev = true;
                 if let Ok(interval @ 1..) = u32::try_from(int(given, warnings)) {
                     span.io_bucket_duration = interval;
                 }
             }
-            Id::Trace => {
-                let used = trace(value, self.profile.etw.get_or_insert_default())?;
-                warnings.leftover(given, used);
+            Id::Latency => span.measure_latency = switch(given, warnings),
+            Id::NoAffinity => span.disable_affinity = switch(given, warnings),
+            Id::CompletionRoutines => span.completion_routines = switch(given, warnings),
+            Id::CompletionDepth => {
+                span.completion_depth = Some(checked(given, within(value, 1..17)?, warnings));
             }
-            Id::MaxOffset => self.max_offset(value)?,
+            Id::IoRing | Id::IoRingUnregistered => {
+                let ring = span.io_ring.unwrap_or_default();
+                let batch = ring_batch(value)?.unwrap_or(ring.batch);
+                let registered_buffers = given.id == Id::IoRing;
+                span.io_ring = Some(IoRing { batch, registered_buffers });
+            }
+            Id::RandomWriteData => span.random_write_data = true,
+            _ => self.option_of_target(given, warnings)?,
+        }
+        Ok(())
+    }
+
+    fn option_of_target(
+        &mut self,
+        given: &Given<'_>,
+        warnings: &mut Warnings,
+    ) -> Result<(), Fault> {
+        let Self { target, block, .. } = self;
+        let value = given.value;
+        match given.id {
+            Id::Create => {
+                target.file_size = Some(size(value, *block)?);
+                self.create_at = Some(given.index);
+            }
             Id::OpenHint => {
                 let (sequential, random, temporary) = open_hints(value)?;
                 target.sequential_scan |= sequential;
@@ -181,40 +240,13 @@ impl Workload {
                 let unit = usize::from(value.ends_with('i'));
                 warnings.ignored(given, atoi(value).end..value.len() - unit);
             }
-            Id::DisableAllCache => {
-                warnings.leftover(given, 0);
-                self.cache.disable_all()?;
-            }
             Id::IoPriority => target.io_priority = checked(given, within(value, 1..4)?, warnings),
             Id::LargePages => target.use_large_pages = switch(given, warnings),
-            Id::Latency => span.measure_latency = switch(given, warnings),
-            Id::NoAffinity => span.disable_affinity = switch(given, warnings),
             Id::ParallelAsync => target.parallel_async = switch(given, warnings),
-            Id::CompletionRoutines => span.completion_routines = switch(given, warnings),
             Id::MmapFlush => target.flush = Some(mmap_flush(value)?),
-            Id::CompletionDepth => {
-                span.completion_depth = Some(checked(given, within(value, 1..17)?, warnings));
-            }
-            Id::Progress => {
-                let dots = u32::try_from(int(given, warnings)).ok().filter(|&dots| dots > 0);
-                self.profile.progress = dots.unwrap_or(65536);
-            }
-            Id::Random => self.random(value)?,
-            Id::RandomPercent => {
-                let percent = self.random_percent(value)?;
-                self.order.ratio = checked(given, percent, warnings);
-            }
             Id::Distribution => target.distribution = Some(distribution(value, *block)?),
-            Id::Sequential | Id::Interlocked => self.sequential(given)?,
-            Id::Cache => self.cache.apply(value)?,
             Id::ThreadStride => {
                 target.thread_stride = size_above_zero(value, *block, "the thread stride")?;
-            }
-            Id::IoRing | Id::IoRingUnregistered => {
-                let ring = span.io_ring.unwrap_or_default();
-                let batch = ring_batch(value)?.unwrap_or(ring.batch);
-                let registered_buffers = given.id == Id::IoRing;
-                span.io_ring = Some(IoRing { batch, registered_buffers });
             }
             Id::WritePercent => {
                 if value.is_empty() {
@@ -222,17 +254,7 @@ impl Workload {
                 }
                 target.write_ratio = checked(given, within(value, 0..101)?, warnings);
             }
-            Id::ZeroBuffers => {
-                self.zero_buffers = true;
-                self.zero_buffers_at = Some(given.index);
-            }
-            Id::RandomWriteData => span.random_write_data = true,
             Id::WriteSource => target.write_content = write_source(value, *block)?,
-            Id::UnknownEvent => {
-                let help = "write -ys, -yf, -yr, -yp or -ye, and the name of an event";
-                return Err(Fault::option(": unknown kind of event", help));
-            }
-            Id::Unknown => return Err(unknown(given)),
             _ => self.count(given, warnings)?,
         }
         Ok(())
