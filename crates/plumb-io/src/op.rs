@@ -1,6 +1,7 @@
 //! The words an issuer and a performer share.
 
 use plumb_sys::arena::{Place, Transfer};
+use plumb_sys::completions::Finished;
 
 use crate::Errno;
 
@@ -84,6 +85,13 @@ pub struct Done {
     pub slot: Slot,
     /// Bytes moved, or minus an errno: the kernel's own convention.
     pub result: i32,
+}
+
+impl From<Finished> for Done {
+    #[inline(always)]
+    fn from(finished: Finished) -> Self {
+        Self { slot: Slot(finished.slot), result: finished.result }
+    }
 }
 
 impl Done {

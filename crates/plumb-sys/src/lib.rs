@@ -4,12 +4,15 @@
 //! Only safe functions leave this crate: what the kernel may touch is owned by the type that hands it
 //! to the kernel, so buffers and descriptors outlive every I/O.
 
+pub mod aio;
 pub mod arena;
 pub mod cache_lines;
 mod call;
+pub mod completions;
 pub mod device;
 pub mod mapping;
 pub mod memory;
 pub mod monotonic;
+pub mod pool;
 pub mod ring;
 pub mod tsc;

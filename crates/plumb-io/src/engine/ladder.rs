@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use super::{NopQueue, NullQueue, SyncQueue, UringOptions, UringQueue, uring};
+use super::{
+    AioQueue, NopQueue, NullQueue, SyncQueue, ThreadsQueue, UringOptions, UringQueue, aio, uring,
+};
 use crate::stack::Split;
 use crate::{OpenQueueError, Opener, QueueMode, QueueSpec, QueueUse};
 
@@ -14,6 +16,10 @@ pub enum Choice {
     Auto,
     /// io_uring.
     Uring,
+    /// Linux native AIO.
+    Aio,
+    /// Plain calls on a pool of threads.
+    Threads,
     /// `pread` and `pwrite`, one at a time.
     Sync,
     /// No target: I/Os complete at once.
@@ -24,7 +30,8 @@ pub enum Choice {
 
 impl Choice {
     /// All of them, in the order in which they are offered.
-    pub const ALL: [Self; 5] = [Self::Auto, Self::Uring, Self::Sync, Self::Null, Self::Nop];
+    pub const ALL: [Self; 7] =
+        [Self::Auto, Self::Uring, Self::Aio, Self::Threads, Self::Sync, Self::Null, Self::Nop];
 
     /// As it is typed and reported.
     #[must_use]
@@ -32,6 +39,8 @@ impl Choice {
         match self {
             Self::Auto => "auto",
             Self::Uring => "uring",
+            Self::Aio => "aio",
+            Self::Threads => "threads",
             Self::Sync => "sync",
             Self::Null => "null",
             Self::Nop => "nop",
@@ -79,11 +88,49 @@ impl Ladder {
         Self { choice, options }
     }
 
+    /// io_uring or a clear error.
+    fn forced_uring<U: QueueUse>(
+        &self,
+        spec: QueueSpec,
+        user: U,
+    ) -> Result<U::Output, OpenQueueError> {
+        uring::probe().map_err(|reason| uring::no_ring("uring", reason))?;
+        self.uring(spec, user)
+    }
+
     fn uring<U: QueueUse>(&self, spec: QueueSpec, user: U) -> Result<U::Output, OpenQueueError> {
         let split = Split::new(&spec)?;
         let queue = UringQueue::open(spec, self.options.uring)?;
         // The fast path has no mapped files and no second look at them.
         Ok(if split.is_empty() { user.with(queue) } else { user.with(split.around(queue)) })
+    }
+
+    fn aio<U: QueueUse>(
+        spec: QueueSpec,
+        notes: Vec<String>,
+        user: U,
+    ) -> Result<U::Output, OpenQueueError> {
+        let split = Split::new(&spec)?;
+        Ok(user.with(split.around(AioQueue::open(spec, notes)?)))
+    }
+
+    fn threads<U: QueueUse>(
+        spec: QueueSpec,
+        notes: Vec<String>,
+        user: U,
+    ) -> Result<U::Output, OpenQueueError> {
+        let split = Split::new(&spec)?;
+        Ok(user.with(split.around(ThreadsQueue::open(spec, notes)?)))
+    }
+
+    /// The best asynchronous engine that passes its probe; the reasons against the better ones go with
+    /// it.
+    fn best<U: QueueUse>(&self, spec: QueueSpec, user: U) -> Result<U::Output, OpenQueueError> {
+        let Err(reason) = uring::probe() else { return self.uring(spec, user) };
+        let mut notes = vec![format!("uring: {reason}")];
+        let Err(reason) = aio::probe(spec.depth) else { return Self::aio(spec, notes, user) };
+        notes.push(format!("aio: {reason}"));
+        Self::threads(spec, notes, user)
     }
 
     fn synchronous<U: QueueUse>(spec: QueueSpec, user: U) -> Result<U::Output, OpenQueueError> {
@@ -100,20 +147,20 @@ impl Opener for Ladder {
                 uring::probe().map_err(|reason| uring::no_ring("nop", reason))?;
                 Ok(user.with(NopQueue::open(&spec)?))
             }
-            (Choice::Auto | Choice::Uring, QueueMode::Ring) | (Choice::Uring, _) => {
-                uring::probe().map_err(|reason| uring::no_ring("uring", reason))?;
-                self.uring(spec, user)
-            }
+            (Choice::Auto | Choice::Uring, QueueMode::Ring) => self.forced_uring(spec, user),
             (other, QueueMode::Ring) => Err(OpenQueueError::Unavailable {
                 engine: other.name().to_owned(),
                 reason: "ring submission (-u) is io_uring's".to_owned(),
                 remedy: "leave out -u, or choose --engine auto or uring".to_owned(),
             }),
             (_, QueueMode::Synchronous) | (Choice::Sync, _) => Self::synchronous(spec, user),
-            (Choice::Auto, QueueMode::Asynchronous) => match uring::probe() {
-                Ok(()) => self.uring(spec, user),
-                Err(reason) => Err(uring::no_ring("uring", reason)),
-            },
+            (Choice::Uring, QueueMode::Asynchronous) => self.forced_uring(spec, user),
+            (Choice::Aio, QueueMode::Asynchronous) => {
+                aio::probe(spec.depth).map_err(aio::no_aio)?;
+                Self::aio(spec, Vec::new(), user)
+            }
+            (Choice::Threads, QueueMode::Asynchronous) => Self::threads(spec, Vec::new(), user),
+            (Choice::Auto, QueueMode::Asynchronous) => self.best(spec, user),
         }
     }
 }

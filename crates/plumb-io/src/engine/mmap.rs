@@ -1,10 +1,10 @@
 //! Mapped targets: I/O as copies (spec 6.11).
 
 use plumb_sys::cache_lines::{self, LineFlush};
+use plumb_sys::completions::moved;
 use plumb_sys::mapping::{Copying, MapAccess, Mapping};
 use plumb_units::convert::index;
 
-use super::completions::moved;
 use crate::{Errno, FileIndex, MappingFlush, MappingSpec, OpenQueueError, TargetFile};
 
 /// The mapped ones among a queue's files.

@@ -1,21 +1,23 @@
 //! Performers that reach the kernel, and the ladder that picks one.
 
+mod aio;
 mod buffers;
-mod completions;
 mod ladder;
 mod mmap;
 mod nop;
 mod null;
 mod sync;
+mod threads;
 mod uring;
 
+pub use aio::AioQueue;
 pub(crate) use buffers::arena_error;
-pub(crate) use completions::Completions;
 pub use ladder::{Choice, Ladder, LadderOptions};
 pub use mmap::{MappedFile, MappedFiles};
 pub use nop::NopQueue;
 pub use null::NullQueue;
 pub use sync::SyncQueue;
+pub use threads::ThreadsQueue;
 pub use uring::{UringOptions, UringQueue};
 
 /// Passes a time in which nothing can complete; at once without a limit, for it would never end.

@@ -1,10 +1,10 @@
 //! Operations that do nothing, through a real ring: the issuer's cost and the ring's, without a device.
 
+use plumb_sys::completions::moved;
 use plumb_sys::ring::{Ring, RingSetup};
 use plumb_units::Nanos;
 use plumb_units::convert::index;
 
-use super::completions::moved;
 use super::{buffers, uring};
 use crate::{Done, Errno, IoQueue, LaneIndex, Op, OpenQueueError, QueueFacts, QueueSpec, Slot};
 
@@ -49,9 +49,9 @@ impl IoQueue for NopQueue {
 
     #[inline(always)]
     fn pop(&mut self) -> Option<Done> {
-        let (slot, result) = self.ring.pop()?;
-        let result = if result == 0 { self.lens[index(slot)] } else { result };
-        Some(Done { slot: Slot(slot), result })
+        let done = Done::from(self.ring.pop()?);
+        let result = if done.result == 0 { self.lens[index(done.slot.0)] } else { done.result };
+        Some(Done { result, ..done })
     }
 
     #[inline]

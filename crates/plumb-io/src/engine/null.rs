@@ -1,10 +1,10 @@
 //! Completes everything at once and touches no target: what is left is the issuer's own cost.
 
 use plumb_sys::arena::Arena;
+use plumb_sys::completions::{Completions, Finished, moved};
 use plumb_units::Nanos;
 
 use super::buffers;
-use super::completions::{Completions, moved};
 use crate::{Done, Errno, IoQueue, LaneIndex, Op, OpenQueueError, QueueFacts, QueueSpec, Slot};
 
 /// A queue without a target. I/Os complete when they are submitted, in full.
@@ -32,7 +32,7 @@ impl IoQueue for NullQueue {
     fn push(&mut self, op: Op) {
         self.arena.check(&op.into());
         self.arena.begin(op.slot.0);
-        self.done.push(Done { slot: op.slot, result: moved(op.len) });
+        self.done.push(Finished { slot: op.slot.0, result: moved(op.len) });
     }
 
     #[inline(always)]
@@ -52,8 +52,8 @@ impl IoQueue for NullQueue {
     #[inline(always)]
     fn pop(&mut self) -> Option<Done> {
         let done = self.done.pop()?;
-        self.arena.end(done.slot.0);
-        Some(done)
+        self.arena.end(done.slot);
+        Some(done.into())
     }
 
     #[inline]

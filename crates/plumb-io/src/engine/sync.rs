@@ -1,12 +1,12 @@
 //! Plain calls: `pread` and `pwrite`, one at a time.
 
 use plumb_sys::arena::Arena;
+use plumb_sys::completions::{Completions, Finished};
 use plumb_units::Nanos;
 use plumb_units::convert::index;
 use rustix::io::{pread, pwrite, retry_on_intr};
 
 use super::buffers;
-use super::completions::Completions;
 use crate::{
     Done, Errno, IoQueue, LaneIndex, Memory, Op, OpKind, OpenQueueError, QueueFacts, QueueSpec,
     Slot, TargetFile,
@@ -55,7 +55,7 @@ impl IoQueue for SyncQueue {
             Err(errno) => -errno.raw_os_error(),
         };
         self.arena.begin(op.slot.0);
-        self.done.push(Done { slot: op.slot, result });
+        self.done.push(Finished { slot: op.slot.0, result });
     }
 
     #[inline]
@@ -74,8 +74,8 @@ impl IoQueue for SyncQueue {
     #[inline]
     fn pop(&mut self) -> Option<Done> {
         let done = self.done.pop()?;
-        self.arena.end(done.slot.0);
-        Some(done)
+        self.arena.end(done.slot);
+        Some(done.into())
     }
 
     #[inline]

@@ -1,6 +1,7 @@
 //! io_uring: one ring per thread.
 
 use plumb_sys::arena::Arena;
+use plumb_sys::completions::Finished;
 use plumb_sys::ring::{Ring, RingSetup, SetupError};
 use plumb_units::Nanos;
 use rustix::process::{Resource, getrlimit};
@@ -89,7 +90,7 @@ pub(crate) fn probe() -> Result<(), String> {
     waited.map_err(|errno| format!("a ring takes no submissions: {}", Errno::from(errno)))?;
     ring.look();
     match ring.pop() {
-        Some((0, 0)) => Ok(()),
+        Some(Finished { slot: 0, result: 0 }) => Ok(()),
         other => Err(format!("a ring completes an empty operation with {other:?}")),
     }
 }
@@ -155,8 +156,7 @@ impl IoQueue for UringQueue {
 
     #[inline(always)]
     fn pop(&mut self) -> Option<Done> {
-        let (slot, result) = self.ring.pop()?;
-        Some(Done { slot: Slot(slot), result })
+        self.ring.pop().map(Done::from)
     }
 
     #[inline]

@@ -1,10 +1,11 @@
 //! Mapped files by copies, all others by an inner queue.
 
 use plumb_sys::arena::Arena;
+use plumb_sys::completions::{Completions, Finished};
 use plumb_units::Nanos;
 use plumb_units::convert::index;
 
-use crate::engine::{Completions, MappedFile, MappedFiles, arena_error};
+use crate::engine::{MappedFile, MappedFiles, arena_error};
 use crate::{
     Done, Errno, IoQueue, LaneIndex, Memory, Op, OpKind, OpenQueueError, QueueFacts, QueueSpec,
     Slot,
@@ -63,7 +64,7 @@ impl<Q: IoQueue> IoQueue for SplitQueue<Q> {
         if let Some(file) = self.mapped.get(op.file) {
             let result = copy(file, &mut self.inner, &self.slots, op);
             self.slots.begin(op.slot.0);
-            self.done.push(Done { slot: op.slot, result });
+            self.done.push(Finished { slot: op.slot.0, result });
         } else {
             self.slots.assert_idle(op.slot.0);
             self.inner.push(op);
@@ -86,7 +87,7 @@ impl<Q: IoQueue> IoQueue for SplitQueue<Q> {
 
     #[inline]
     fn pop(&mut self) -> Option<Done> {
-        let done = self.done.pop().or_else(|| self.inner.pop())?;
+        let done = self.done.pop().map(Done::from).or_else(|| self.inner.pop())?;
         self.slots.end(done.slot.0);
         Some(done)
     }

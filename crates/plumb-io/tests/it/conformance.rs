@@ -96,6 +96,16 @@ fn uring_ring_deferred() {
 }
 
 #[test]
+fn aio() {
+    run_on_files(&Case { name: "aio", choice: Choice::Aio, engine: "aio", ..CASE });
+}
+
+#[test]
+fn threads() {
+    run_on_files(&Case { name: "threads", choice: Choice::Threads, engine: "threads", ..CASE });
+}
+
+#[test]
 fn sync() {
     let mode = QueueMode::Synchronous;
     run_on_files(&Case { name: "sync", engine: "sync", mode, ..CASE });
@@ -116,13 +126,16 @@ fn mmap() {
 #[test]
 fn split() {
     let mapped = MappingSpec { writable: true, write_through: false, flush: MappingFlush::None };
-    for (name, engine, mode) in [
-        ("split_uring", "uring+mmap", QueueMode::Asynchronous),
-        ("split_sync", "sync+mmap", QueueMode::Synchronous),
+    for (choice, name, engine, mode) in [
+        (Choice::Auto, "split_uring", "uring+mmap", QueueMode::Asynchronous),
+        (Choice::Aio, "split_aio", "aio+mmap", QueueMode::Asynchronous),
+        (Choice::Threads, "split_threads", "threads+mmap", QueueMode::Asynchronous),
+        (Choice::Auto, "split_sync", "sync+mmap", QueueMode::Synchronous),
     ] {
         for mapped_file in 0..3 {
             let case = Case {
                 name,
+                choice,
                 engine,
                 mode,
                 register_buffers: true,

@@ -24,6 +24,7 @@ pub use self::setup::SetupError;
 use self::setup::Shared;
 use crate::arena::{Arena, Transfer};
 use crate::call;
+use crate::completions::Finished;
 
 /// The largest submission ring that the kernel makes (IORING_MAX_ENTRIES).
 const ENTRIES_MAX: u32 = 32768;
@@ -358,9 +359,9 @@ impl Ring {
         self.cq_counted.wrapping_sub(self.cq_head)
     }
 
-    /// The slot and result of the next completion that was counted; the slot is idle again.
+    /// The next completion that was counted; its slot is idle again.
     #[inline(always)]
-    pub fn pop(&mut self) -> Option<(u32, i32)> {
+    pub fn pop(&mut self) -> Option<Finished> {
         if self.cq_head == self.cq_counted {
             return None;
         }
@@ -374,7 +375,7 @@ impl Ring {
         self.outstanding -= 1;
         let slot = low_u32(completion.user_data);
         self.arena.end(slot);
-        Some((slot, completion.result))
+        Some(Finished { slot, result: completion.result })
     }
 
     /// The buffer of an idle slot.

@@ -29,7 +29,7 @@ fn ring(test: &str, depth: u32, files: Vec<OwnedFd>, setup: RingSetup) -> Option
 /// Slots completed by `count` operations, in order.
 fn pop_all(ring: &mut Ring) -> Vec<u32> {
     ring.look();
-    std::iter::from_fn(|| ring.pop().map(|(slot, _)| slot)).collect()
+    std::iter::from_fn(|| ring.pop().map(|finished| finished.slot)).collect()
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn a_ring_waits_for_what_is_in_flight() {
     sender.send(()).expect("the other thread waits");
     ring.submit_and_wait(1, Nanos::NEVER).expect("nothing to submit");
     ring.look();
-    assert_eq!(ring.pop(), Some((0, 5)));
+    assert_eq!(ring.pop(), Some(Finished { slot: 0, result: 5 }));
     assert_eq!(ring.buffer_mut(0, 0)[..5], *b"plumb");
     other.join().expect("it only writes");
 }
@@ -127,6 +127,6 @@ fn registered_buffers_are_used() {
     ring.push(&transfer(1));
     ring.submit_and_wait(1, Nanos::NEVER).expect("memory for a request");
     ring.look();
-    assert_eq!(ring.pop(), Some((1, 4096)));
+    assert_eq!(ring.pop(), Some(Finished { slot: 1, result: 4096 }));
     assert_eq!(ring.buffer_mut(1, 0), [7; 4096]);
 }

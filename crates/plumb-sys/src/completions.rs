@@ -2,16 +2,23 @@
 
 use plumb_units::convert::index;
 
-use crate::{Done, Slot};
-
 /// More than the kernel moves in one call (MAX_RW_COUNT with 4 KiB pages).
 const MOVED_MAX: u32 = 0x7fff_f000;
 
+/// A finished I/O: which slot is idle again, and bytes moved or minus an errno.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Finished {
+    /// The slot.
+    pub slot: u32,
+    /// The kernel's own convention.
+    pub result: i32,
+}
+
 /// Room for one completion per slot, in order of arrival.
 #[derive(Debug)]
-pub(crate) struct Completions {
+pub struct Completions {
     /// A power of two of entries.
-    ring: Box<[Done]>,
+    ring: Box<[Finished]>,
     head: u32,
     tail: u32,
     /// Up to here the last look counted.
@@ -20,15 +27,16 @@ pub(crate) struct Completions {
 
 impl Completions {
     /// For `depth` slots.
-    pub(crate) fn new(depth: u32) -> Self {
-        let empty = Done { slot: Slot(0), result: 0 };
+    #[must_use]
+    pub fn new(depth: u32) -> Self {
+        let empty = Finished { slot: 0, result: 0 };
         let entries = index(depth).max(1).next_power_of_two();
         Self { ring: vec![empty; entries].into(), head: 0, tail: 0, counted: 0 }
     }
 
     /// Adds one. There is room: a slot has one I/O.
     #[inline(always)]
-    pub(crate) fn push(&mut self, done: Done) {
+    pub fn push(&mut self, done: Finished) {
         let place = self.place(self.tail);
         self.ring[place] = done;
         self.tail = self.tail.wrapping_add(1);
@@ -36,32 +44,34 @@ impl Completions {
 
     /// How many there are, popped ones excluded.
     #[inline(always)]
-    pub(crate) fn waiting(&self) -> u32 {
+    #[must_use]
+    pub fn waiting(&self) -> u32 {
         self.tail.wrapping_sub(self.head)
     }
 
     /// Counts all that arrived so far.
     #[inline(always)]
-    pub(crate) fn look(&mut self) -> u32 {
+    pub fn look(&mut self) -> u32 {
         self.look_up_to(self.tail)
     }
 
     /// Counts those that arrived before [`Completions::mark`] gave `mark`.
     #[inline(always)]
-    pub(crate) fn look_up_to(&mut self, mark: u32) -> u32 {
+    pub fn look_up_to(&mut self, mark: u32) -> u32 {
         self.counted = mark;
         mark.wrapping_sub(self.head)
     }
 
     /// The place after the newest.
     #[inline(always)]
-    pub(crate) fn mark(&self) -> u32 {
+    #[must_use]
+    pub fn mark(&self) -> u32 {
         self.tail
     }
 
     /// The next one that was counted.
     #[inline(always)]
-    pub(crate) fn pop(&mut self) -> Option<Done> {
+    pub fn pop(&mut self) -> Option<Finished> {
         if self.head == self.counted {
             return None;
         }
@@ -78,7 +88,8 @@ impl Completions {
 
 /// What the kernel would say for a transfer of `len` bytes that went well.
 #[inline(always)]
-pub(crate) fn moved(len: u32) -> i32 {
+#[must_use]
+pub fn moved(len: u32) -> i32 {
     len.min(MOVED_MAX).cast_signed()
 }
 
@@ -89,7 +100,7 @@ mod tests {
     #[test]
     fn pop_yields_what_look_counted() {
         let mut queue = Completions::new(3);
-        let done = |slot| Done { slot: Slot(slot), result: 1 };
+        let done = |slot| Finished { slot, result: 1 };
         for round in 0..1000 {
             queue.push(done(round));
             assert_eq!(queue.pop(), None, "not counted yet");

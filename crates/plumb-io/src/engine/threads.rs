@@ -1,0 +1,63 @@
+//! A bounded pool of plain threads: asynchronous I/O where the kernel offers none.
+
+use plumb_sys::pool::Pool;
+use plumb_units::Nanos;
+
+use super::buffers;
+use crate::{Done, Errno, IoQueue, LaneIndex, Op, OpenQueueError, QueueFacts, QueueSpec, Slot};
+
+/// I/O by `pread` and `pwrite` on other threads: one per slot, up to a bound.
+#[derive(Debug)]
+pub struct ThreadsQueue {
+    pool: Pool,
+    notes: Vec<String>,
+}
+
+impl ThreadsQueue {
+    /// Starts the threads; `notes` say how the queue came to this engine.
+    ///
+    /// # Errors
+    /// When memory or threads are refused.
+    pub fn open(spec: QueueSpec, notes: Vec<String>) -> Result<Self, OpenQueueError> {
+        let arena = buffers::arena(&spec)?;
+        let files = spec.files.into_iter().map(|file| file.descriptor).collect();
+        let pool = Pool::open(arena, files).map_err(|error| OpenQueueError::Unavailable {
+            engine: "threads".to_owned(),
+            reason: format!("a thread cannot be started: {error}"),
+            remedy: "raise the limit on processes (ulimit -u, cgroup pids.max), or use fewer \
+                     requests (-o, -t)"
+                .to_owned(),
+        })?;
+        Ok(Self { pool, notes })
+    }
+}
+
+impl IoQueue for ThreadsQueue {
+    fn push(&mut self, op: Op) {
+        self.pool.push(&op.into());
+    }
+
+    fn submit_and_wait(&mut self, wanted: u32, timeout: Nanos) -> Result<(), Errno> {
+        self.pool.submit_and_wait(wanted, timeout);
+        Ok(())
+    }
+
+    fn look(&mut self) -> u32 {
+        self.pool.look()
+    }
+
+    fn pop(&mut self) -> Option<Done> {
+        self.pool.pop().map(Done::from)
+    }
+
+    fn buffer_mut(&mut self, slot: Slot, lane: LaneIndex) -> &mut [u8] {
+        self.pool.buffer_mut(slot.0, lane.0)
+    }
+
+    fn facts(&self) -> QueueFacts {
+        let mut facts = buffers::facts("threads", self.pool.arena());
+        facts.flags.push(format!("{}_threads", self.pool.threads()));
+        facts.dropped.extend_from_slice(&self.notes);
+        facts
+    }
+}
