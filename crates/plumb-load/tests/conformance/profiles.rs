@@ -41,7 +41,7 @@ fn judge(case: &Value, bytes: &[u8]) -> Result<(), String> {
     let (profile, warnings) = outcome.map_err(|violations| format!("{violations:?}"))?;
     let got = json::normalised(&profile);
     if got != case["profile"] {
-        return Err(format!("{}", differences("", &got, &case["profile"]).join("; ")));
+        return Err(differences("", &got, &case["profile"]).join("; "));
     }
     let want = strings(&case["warnings"]);
     let fits = warnings.len() == want.len()

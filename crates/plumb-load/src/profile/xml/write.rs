@@ -248,7 +248,8 @@ fn target(out: &mut Lines, target: &Target) {
     match target.throughput.unit {
         ThroughputUnit::BytesPerMilli => out.leaf("Throughput", target.throughput.value),
         ThroughputUnit::Iops => {
-            out.line(&format!("<Throughput unit=\"IOPS\">{}</Throughput>", target.throughput.value))
+            let value = target.throughput.value;
+            out.line(&format!("<Throughput unit=\"IOPS\">{value}</Throughput>"));
         }
     }
     out.leaf("ThreadsPerFile", target.threads_per_file);

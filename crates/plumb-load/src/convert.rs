@@ -1,1 +1,0 @@
-//! Reads results back: DISKSPD and Plumb, text and XML (spec 12.1).
