@@ -1,5 +1,7 @@
 //! `plumb run`, and the program diskspd: the load generator.
 
+mod console;
+mod events;
 mod execute;
 mod system_info;
 mod world;

@@ -112,7 +112,7 @@ impl Progress<io::Stderr> {
 }
 
 impl<W: Write> Progress<W> {
-    fn new(style: Style, out: W, width: fn() -> usize) -> Self {
+    pub(crate) fn new(style: Style, out: W, width: fn() -> usize) -> Self {
         Self { style, out, width, is_drawn: false, last: None }
     }
 
