@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod command_line;
+mod documents;
 mod names;
 mod pages;
 mod profiles;
