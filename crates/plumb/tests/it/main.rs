@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod command_line;
-mod documents;
+mod convert;
 mod names;
 mod pages;
 mod profiles;
