@@ -4,7 +4,9 @@
 //! Only safe functions leave this crate: what the kernel may touch is owned by the type that hands it
 //! to the kernel, so buffers and descriptors outlive every I/O.
 
+pub mod affinity;
 pub mod aio;
+pub mod allocations;
 pub mod arena;
 pub mod cache_lines;
 mod call;
@@ -14,5 +16,8 @@ pub mod mapping;
 pub mod memory;
 pub mod monotonic;
 pub mod pool;
+pub mod priority;
 pub mod ring;
+pub mod seccomp;
+pub mod signal;
 pub mod tsc;
