@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use miette::Diagnostic;
 use plumb_io::Opener;
+use plumb_io::block_stack::BlockStack;
 use plumb_io::clock::Clock;
 use plumb_units::Nanos;
 
 use super::create::{self, Creation, Fill};
 use super::observe::{Phase, Snapshot};
 use super::span::{Session, SpanFailure};
+use super::support;
 use super::target::{self, NO_TARGET_SIZE, OpenTarget};
 use crate::plan::Access;
 use crate::profile::model::TimeSpan;
@@ -42,6 +44,7 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
                 descriptor: None,
                 size: target.file_size.filter(|size| *size > 0).unwrap_or(NO_TARGET_SIZE),
                 is_device: false,
+                stack: BlockStack::default(),
             });
             return Ok(none.collect());
         }
@@ -56,14 +59,15 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         let mut opened = Vec::with_capacity(span.targets.len());
         for target in &span.targets {
             let path = target::resolve(&target.path).map_err(failed)?;
-            let open = target::open(target, &path).map_err(failed)?;
+            let open = target::open(target, &path, self.tree).map_err(failed)?;
             if Access::of(target).writes()
                 && let Some(descriptor) = &open.descriptor
             {
                 self.guard(descriptor.as_fd(), &path)?;
             }
+            support::check(target, &open).map_err(failed)?;
             target::check_alignment(target, &open).map_err(failed)?;
-            for warning in target::warnings(target, &open) {
+            for warning in support::warnings(target, &open, self.tree) {
                 self.observer.warning(&warning);
             }
             opened.push(open);

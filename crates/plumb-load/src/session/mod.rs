@@ -6,6 +6,7 @@ mod files;
 pub mod observe;
 mod phases;
 mod span;
+pub mod support;
 pub mod target;
 mod thread;
 

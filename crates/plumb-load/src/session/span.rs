@@ -93,6 +93,8 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         let mut result = SpanResult::default();
         let outcomes = self.run_threads(&shared, &plans, &targets, &sources, place, &mut result)?;
         collect(&mut result, &shared, &plans, outcomes);
+        let bypassing = span.targets.iter().filter(|target| target.bypass_io.is_some());
+        result.bypass_io_missing = bypassing.map(|target| target.path.clone()).collect();
         (result.submission, result.batch) = thread::submission(span, &plans);
         if !span.disable_affinity {
             let effective = affinity::effective(&order, span.total_threads());

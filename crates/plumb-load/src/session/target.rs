@@ -4,8 +4,9 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use plumb_io::block_stack::{self, BlockStack};
+use plumb_io::system_tree::SystemTree;
 use plumb_io::{MappingFlush, MappingSpec, TargetFile};
-use plumb_units::Bytes;
 use rustix::fs::{FileType, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 
@@ -28,6 +29,8 @@ pub struct OpenTarget {
     pub size: u64,
     /// Whether it is a block device.
     pub is_device: bool,
+    /// What lies under it.
+    pub stack: BlockStack,
 }
 
 /// A target that cannot be used.
@@ -120,6 +123,28 @@ pub enum TargetError {
         /// Which one.
         path: PathBuf,
     },
+    /// `-SY`.
+    #[error("BypassIO does not exist on Linux, and '{}' asks for all of it (-SY)", path.display())]
+    #[diagnostic(
+        code(plumb::load::bypass_io),
+        help("pass -Sy to run without it, with a mark in the result")
+    )]
+    BypassIo {
+        /// Which one.
+        path: PathBuf,
+    },
+    /// `-Sr` on a mount that caches here.
+    #[error("'{}' is on {kind}, which caches on this machine (-Sr wants no local cache)", path.display())]
+    #[diagnostic(code(plumb::load::local_cache))]
+    LocalCache {
+        /// Which one.
+        path: PathBuf,
+        /// Its file system.
+        kind: String,
+        /// What to do.
+        #[help]
+        remedy: String,
+    },
     /// `-Sr` on a file system of this machine.
     #[error("'{}' is on {filesystem}: -Sr disables the cache of remote file systems only", path.display())]
     #[diagnostic(
@@ -158,7 +183,7 @@ pub fn resolve(name: &str) -> Result<PathBuf, TargetError> {
 ///
 /// # Errors
 /// When it cannot be opened, is no file or block device, or is empty.
-pub fn open(target: &Target, path: &Path) -> Result<OpenTarget, TargetError> {
+pub fn open(target: &Target, path: &Path, tree: &SystemTree) -> Result<OpenTarget, TargetError> {
     let flags = OFlags::CLOEXEC | OFlags::NONBLOCK;
     let access = match Access::of(target) {
         Access::Read => OFlags::RDONLY,
@@ -185,7 +210,7 @@ pub fn open(target: &Target, path: &Path) -> Result<OpenTarget, TargetError> {
             let end = rustix::fs::SeekFrom::End(0);
             let size =
                 rustix::fs::seek(&descriptor, end).map_err(|errno| open_error(path, errno))?;
-            return finish(path, descriptor, size, true);
+            return finish(path, descriptor, size, true, tree);
         }
         FileType::Directory => Some("directory"),
         FileType::CharacterDevice => Some("character device"),
@@ -201,7 +226,7 @@ pub fn open(target: &Target, path: &Path) -> Result<OpenTarget, TargetError> {
         };
         return Err(TargetError::Kind { path: path.into(), kind, remedy });
     }
-    finish(path, descriptor, u64::try_from(status.st_size).unwrap_or(0), false)
+    finish(path, descriptor, u64::try_from(status.st_size).unwrap_or(0), false, tree)
 }
 
 fn finish(
@@ -209,11 +234,13 @@ fn finish(
     descriptor: OwnedFd,
     size: u64,
     is_device: bool,
+    tree: &SystemTree,
 ) -> Result<OpenTarget, TargetError> {
     if size == 0 {
         return Err(TargetError::Empty { path: path.into() });
     }
-    Ok(OpenTarget { path: path.into(), descriptor: Some(descriptor), size, is_device })
+    let stack = block_stack::underlying(descriptor.as_fd(), tree).unwrap_or_default();
+    Ok(OpenTarget { path: path.into(), descriptor: Some(descriptor), size, is_device, stack })
 }
 
 fn open_error(path: &Path, errno: Errno) -> TargetError {
@@ -346,34 +373,6 @@ fn advise(target: &Target, handle: &OwnedFd) {
     }
 }
 
-/// What every user of a target should hear once, before the run (spec 11.5).
-#[must_use]
-pub fn warnings(target: &Target, open: &OpenTarget) -> Vec<String> {
-    let mut warnings = Vec::new();
-    let path = &target.path;
-    if open.size < target.max_file_size {
-        warnings.push(format!(
-            "target '{path}' ends at {} ({} bytes), below the maximum offset of {} bytes (-f, -B): \
-             its end is used",
-            Bytes(open.size),
-            open.size,
-            target.max_file_size
-        ));
-    }
-    if target.cache == CacheMode::NoOsCache && (target.random_access || target.sequential_scan) {
-        warnings.push(format!(
-            "target '{path}': -fr and -fs have no effect past the page cache (-Su, -Sh)"
-        ));
-    }
-    if target.temporary_file {
-        warnings.push(format!("target '{path}': -ft has no equivalent on Linux and no effect"));
-    }
-    if open.is_device && target.file_size.is_some() {
-        warnings.push(format!("target '{path}' is a device: -c does not create it (D-18)"));
-    }
-    warnings
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -392,7 +391,9 @@ mod tests {
     fn what_is_no_target_is_told_apart() {
         let folder = tempfile::tempdir().expect("a folder");
         let read = Target::default();
-        let says = |path: &Path| open(&read, path).expect_err("no target").to_string();
+        let says = |path: &Path| {
+            open(&read, path, &SystemTree::default()).expect_err("no target").to_string()
+        };
         assert!(says(folder.path()).contains("is a directory"));
         assert!(says(Path::new("/dev/null")).contains("character device"));
         assert!(says(&folder.path().join("none")).contains("cannot open"));

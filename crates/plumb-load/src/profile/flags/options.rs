@@ -11,8 +11,8 @@ use crate::profile::error::ErrorClass;
 /// What Plumb's own options say.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RunOptions {
-    /// `--json`: where the result goes as JSON.
-    pub json: Option<JsonOutput>,
+    /// `--json`: the result goes to standard output as JSON, whatever `-R` says.
+    pub json: bool,
     /// `--output`: files that get the result as well, each path once.
     pub outputs: Vec<Output>,
     /// `--profile-json`: print the normalised profile and run nothing.
@@ -29,15 +29,6 @@ pub struct RunOptions {
     pub batch: Option<u32>,
     /// `--on-error`.
     pub on_error: OnError,
-}
-
-/// Where a result goes as JSON.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum JsonOutput {
-    /// To standard output, in place of the format of `-R`.
-    Stdout,
-    /// To this file.
-    File(PathBuf),
 }
 
 /// A file that gets the result.
@@ -111,11 +102,7 @@ impl RunOptions {
     /// Takes one of Plumb's own options in. Words were looked at with the shape.
     pub(super) fn apply(&mut self, given: &Given<'_>) -> Result<(), Fault> {
         match given.id {
-            Id::Json if given.value.is_empty() => self.json = Some(JsonOutput::Stdout),
-            Id::Json => {
-                self.written_once(given.value, 0)?;
-                self.json = Some(JsonOutput::File(given.value.into()));
-            }
+            Id::Json => self.json = true,
             Id::Output => self.output(given.value)?,
             Id::ProfileJson => self.profile_json = true,
             Id::ErrorFormat => {
@@ -187,8 +174,7 @@ impl RunOptions {
     /// Fails if another option writes to the file already; its name starts `offset` bytes in.
     fn written_once(&self, path: &str, offset: usize) -> Result<(), Fault> {
         let same = |output: &Output| output.path.as_os_str() == path;
-        let json = Some(JsonOutput::File(path.into()));
-        if self.outputs.iter().any(same) || (self.json == json && offset > 0) {
+        if self.outputs.iter().any(same) {
             let what = format!(": '{}' would be written twice", visible(path));
             let fault = Fault::value(what, "name a file of its own for every format");
             return Err(fault.of(ErrorClass::Duplicate).bytes(offset..offset + path.len()));

@@ -279,9 +279,9 @@ General {
         "Goes with no other option and with no target.";
 }
 Plumb {
-    Json "" "json" Optional("<file>"), Shape::Any, LongOption, Program:
-        "result as JSON, on standard output or in a file",
-        "On standard output it takes the place of the format of `-R`. The last one wins.";
+    Json "" "json" Nothing, Shape::Fixed(""), LongOption, Program:
+        "result as JSON on standard output",
+        "It takes the place of the format of `-R` there; `--output json=<file>` writes a file.";
     Output "" "output" Required("<format>=<file>"), Shape::Any, LongOption, Program:
         "additionally write the result to a file",
         "The format is text, xml or json. May be repeated, with a file of its own each.";
