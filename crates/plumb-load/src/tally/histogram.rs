@@ -56,6 +56,21 @@ impl Histogram {
         self.max = self.max.max(nanos);
     }
 
+    /// Counts one value `times` times; not for the hot path.
+    pub fn record_many(&mut self, nanos: u64, times: u64) {
+        if times == 0 {
+            return;
+        }
+        let (value, many) = (u128::from(nanos), u128::from(times));
+        self.counts[bucket_of(nanos)] += times;
+        self.count += times;
+        self.sum += value * many;
+        self.sum_of_squares =
+            self.sum_of_squares.saturating_add((value * value).saturating_mul(many));
+        self.min = self.min.min(nanos);
+        self.max = self.max.max(nanos);
+    }
+
     /// Adds what `other` counted.
     pub fn merge(&mut self, other: &Self) {
         if other.count == 0 {
@@ -210,9 +225,9 @@ mod tests {
             value = value.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(step);
             let nanos = value >> (12 + value % 50);
             if step % 3 == 0 {
-                a.record(nanos)
+                a.record(nanos);
             } else {
-                b.record(nanos)
+                b.record(nanos);
             }
             both.record(nanos);
         }
