@@ -1,5 +1,10 @@
 //! Whole runs through the library.
 #![forbid(unsafe_code)]
 
+mod documents;
+mod golden;
+mod made_up;
+mod reference;
 mod runs;
+mod statistics;
 mod watcher;

@@ -1,0 +1,149 @@
+//! What happened in each interval (`-D`), streamed: latencies are read back one interval at a time.
+
+use plumb_units::{Nanos, convert};
+use serde::ser::{Error, SerializeSeq};
+use serde::{Serialize, Serializer};
+
+use super::figures::{Buckets, Latency};
+use crate::result::figures::Figures;
+use crate::result::model::{DirectionResult, IntervalLatency, SpanResult};
+use crate::tally::{Histogram, IntervalCell, IopsSeries, LatencySet};
+
+/// Deviations of I/Os per second over the valid intervals.
+#[derive(Debug, Serialize)]
+pub(super) struct Deviations {
+    total: Option<f64>,
+    read: Option<f64>,
+    write: Option<f64>,
+}
+
+impl Deviations {
+    /// `None` where no series was kept.
+    pub(super) fn of(
+        total: &DirectionResult,
+        read: &DirectionResult,
+        write: &DirectionResult,
+    ) -> Option<Self> {
+        let of = |side: &DirectionResult| {
+            let series = side.series.as_ref().filter(|series| series.valid_intervals() > 0);
+            series.map(IopsSeries::iops_stddev)
+        };
+        total.series.as_ref()?;
+        Some(Self { total: of(total), read: of(read), write: of(write) })
+    }
+}
+
+/// All intervals of a span.
+#[derive(Serialize)]
+pub(super) struct Intervals<'a> {
+    interval_ns: u64,
+    iops_stddev_per_s: Option<Deviations>,
+    series: Series<'a>,
+}
+
+impl<'a> Intervals<'a> {
+    /// `None` where no series was kept.
+    pub(super) fn of(span: &'a SpanResult, figures: &Figures) -> Option<Self> {
+        let total = figures.total();
+        let series = total.series.clone()?;
+        Some(Self {
+            interval_ns: series.interval().0,
+            iops_stddev_per_s: Deviations::of(&total, &figures.read, &figures.write),
+            series: Series {
+                span,
+                interval: series.interval(),
+                count: series.valid_intervals(),
+                read: figures.read.series.clone(),
+                write: figures.write.series.clone(),
+            },
+        })
+    }
+}
+
+struct Series<'a> {
+    span: &'a SpanResult,
+    interval: Nanos,
+    count: u64,
+    read: Option<IopsSeries>,
+    write: Option<IopsSeries>,
+}
+
+#[derive(Serialize)]
+struct Interval {
+    number: u64,
+    start_ns: u64,
+    end_ns: u64,
+    total: Cell,
+    read: Cell,
+    write: Cell,
+}
+
+#[derive(Serialize)]
+struct Cell {
+    io_count: u64,
+    bytes: u64,
+    iops_per_s: f64,
+    bytes_per_s: f64,
+    latency_ns: Option<Latency>,
+}
+
+impl Cell {
+    fn new(cell: &IntervalCell, interval: Nanos, latency_ns: Option<Latency>) -> Self {
+        let seconds = interval.as_secs_f64();
+        Self {
+            io_count: cell.count,
+            bytes: cell.bytes,
+            iops_per_s: cell.count as f64 / seconds,
+            bytes_per_s: cell.bytes as f64 / seconds,
+            latency_ns,
+        }
+    }
+}
+
+impl Series<'_> {
+    fn interval(&self, number: u64, latencies: Option<IntervalLatency>) -> Interval {
+        let cell = |series: &Option<IopsSeries>| {
+            let cells = series.as_ref().map_or(&[][..], IopsSeries::cells);
+            cells.get(convert::to_usize(number)).copied().unwrap_or(IntervalCell::EMPTY)
+        };
+        let (read, write) = (cell(&self.read), cell(&self.write));
+        let mut total = read;
+        total.merge(&write);
+        let latencies = latencies.map(|latencies| {
+            let [read, write] = [latencies.read, latencies.write].map(LatencySet::Binned);
+            let mut total = LatencySet::Binned(Histogram::new());
+            total.merge(&read);
+            total.merge(&write);
+            [
+                Latency::new(&total, Buckets::Without),
+                Latency::new(&read, Buckets::With),
+                Latency::new(&write, Buckets::With),
+            ]
+        });
+        let [total_ns, read_ns, write_ns] = latencies.unwrap_or_default();
+        Interval {
+            number,
+            start_ns: number.saturating_mul(self.interval.0),
+            end_ns: (number + 1).saturating_mul(self.interval.0),
+            total: Cell::new(&total, self.interval, total_ns),
+            read: Cell::new(&read, self.interval, read_ns),
+            write: Cell::new(&write, self.interval, write_ns),
+        }
+    }
+}
+
+impl Serialize for Series<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut series = serializer.serialize_seq(Some(convert::to_usize(self.count)))?;
+        let mut latencies = self.span.interval_latencies.iter();
+        let mut next = latencies.next().transpose().map_err(S::Error::custom)?;
+        for number in 0..self.count {
+            let here = next.take_if(|interval| interval.number == number);
+            if here.is_some() {
+                next = latencies.next().transpose().map_err(S::Error::custom)?;
+            }
+            series.serialize_element(&self.interval(number, here))?;
+        }
+        series.end()
+    }
+}

@@ -1,0 +1,225 @@
+//! Little's law as a check of every closed-loop result: I/Os per second × mean latency against the
+//! outstanding I/Os that were configured.
+//!
+//! The mean number in flight follows from the figures themselves, so comparing it with them proves
+//! nothing; the configured number is independent. r = X·L/N − 1 is a little below 0 for a sound
+//! result: a request spends some time in the tool between completion and next submission.
+
+use plumb_units::Nanos;
+
+use super::model::SpanResult;
+use crate::profile::model::{Target, TimeSpan};
+
+/// What is reported about one time span.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LittlesLaw {
+    /// Outstanding I/Os that the profile keeps up over all threads; `None` when it does not say.
+    pub configured: Option<u64>,
+    /// X·L: the mean number in flight; `None` without latencies or I/Os.
+    pub in_flight_mean: Option<f64>,
+    /// X·L/N − 1; `None` where N is a limit and not what is kept up, and without latencies.
+    pub residual: Option<f64>,
+    /// What a sound result may exceed 0 by: 0.2 % and the I/Os in flight at both ends.
+    pub tolerance: f64,
+    /// What the numbers say.
+    pub verdict: Verdict,
+}
+
+/// What the numbers say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// −1 % ≤ r ≤ tolerance.
+    Consistent,
+    /// −5 % ≤ r < −1 %: each cycle spends that share in the tool.
+    ToolTurnaround,
+    /// r < −5 %: the generator is the limit (CPU, too few threads).
+    GeneratorLimited,
+    /// r > tolerance, or more in flight than a limited profile allows: the figures contradict
+    /// themselves and must not be used.
+    AccountingError,
+    /// A rate limit or burst decides how many are in flight; no more than configured were.
+    Limited,
+    /// Latencies were not measured, or nothing completed.
+    NotMeasured,
+    /// The profile does not say how many I/Os are outstanding: mapped targets among others.
+    NotApplicable,
+}
+
+impl Verdict {
+    /// The word that documents use.
+    #[must_use]
+    pub fn keyword(self) -> &'static str {
+        match self {
+            Self::Consistent => "consistent",
+            Self::ToolTurnaround => "tool_turnaround",
+            Self::GeneratorLimited => "generator_limited",
+            Self::AccountingError => "accounting_error",
+            Self::Limited => "limited",
+            Self::NotMeasured => "not_measured",
+            Self::NotApplicable => "not_applicable",
+        }
+    }
+}
+
+impl LittlesLaw {
+    /// Checks a time span against the profile that it ran.
+    #[must_use]
+    pub fn of(result: &SpanResult, span: &TimeSpan) -> Self {
+        let total = result.figures().total();
+        let mean = total.latency.as_ref().and_then(crate::tally::LatencySet::mean_us);
+        let limited = span.targets.iter().any(Target::is_paced);
+        check(outstanding(span), limited, mean.map(|mean| (total.io_count, mean)), result.elapsed)
+    }
+}
+
+/// Outstanding I/Os over all threads of a span, each thread at its full depth all the time.
+///
+/// `None` when some threads mix mapped targets, whose I/O is done at once, with others.
+#[must_use]
+pub fn outstanding(span: &TimeSpan) -> Option<u64> {
+    let mapped = span.targets.iter().filter(|target| target.memory_mapped).count();
+    if mapped == span.targets.len() {
+        return Some(span.total_threads());
+    }
+    if span.thread_count == 0 {
+        let requests = |target: &Target| match target.memory_mapped {
+            true => u64::from(target.threads_per_file),
+            false => u64::from(target.threads_per_file) * u64::from(target.request_count),
+        };
+        return Some(span.targets.iter().map(requests).sum());
+    }
+    if mapped > 0 {
+        return None;
+    }
+    let threads = u64::from(span.thread_count);
+    if span.is_weighted_pool() {
+        return Some(threads * u64::from(span.request_count));
+    }
+    let requests = |target: &Target| match target.thread_targets.len() {
+        0 => threads * u64::from(target.request_count),
+        named => plumb_units::convert::to_u64(named) * u64::from(target.request_count),
+    };
+    Some(span.targets.iter().map(requests).sum())
+}
+
+/// `measured` is (I/Os, mean latency in µs) over `elapsed`.
+fn check(
+    configured: Option<u64>,
+    limited: bool,
+    measured: Option<(u64, f64)>,
+    elapsed: Nanos,
+) -> LittlesLaw {
+    let mut law = LittlesLaw {
+        configured,
+        in_flight_mean: None,
+        residual: None,
+        tolerance: 0.002,
+        verdict: Verdict::NotMeasured,
+    };
+    let Some((count, mean_us)) = measured.filter(|(count, _)| *count > 0 && elapsed.0 > 0) else {
+        return law;
+    };
+    let elapsed_us = elapsed.as_micros_f64();
+    let in_flight = count as f64 * mean_us / elapsed_us;
+    law.in_flight_mean = Some(in_flight);
+    law.tolerance += mean_us / elapsed_us;
+    let Some(configured) = configured.filter(|configured| *configured > 0) else {
+        law.verdict = Verdict::NotApplicable;
+        return law;
+    };
+    let residual = in_flight / configured as f64 - 1.0;
+    law.verdict = match residual {
+        r if r > law.tolerance => Verdict::AccountingError,
+        _ if limited => Verdict::Limited,
+        r if r < -0.05 => Verdict::GeneratorLimited,
+        r if r < -0.01 => Verdict::ToolTurnaround,
+        _ => Verdict::Consistent,
+    };
+    law.residual = (!limited).then_some(residual);
+    law
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::model::{ThreadTarget, Throughput};
+
+    #[test]
+    fn published_results_pass() {
+        // (I/Os per second, mean latency in ms, outstanding, r in percent) over 900 s.
+        for (iops, mean_ms, configured, percent) in [
+            (14_411.29, 0.553, 8, -0.38),
+            (58_071.31, 1.652, 96, -0.069),
+            (1_953.30, 32.763, 64, -0.006),
+            (20_581.94, 3.106, 64, -0.11),
+        ] {
+            let elapsed = Nanos::from_secs(900);
+            let count = plumb_units::convert::floor_u64(iops * 900.0);
+            let law = check(Some(configured), false, Some((count, mean_ms * 1e3)), elapsed);
+            assert_eq!(law.verdict, Verdict::Consistent);
+            let residual = law.residual.expect("a closed loop") * 100.0;
+            assert!((residual - percent).abs() < 0.006, "{residual} is not {percent}");
+        }
+    }
+
+    #[test]
+    fn verdicts_follow_the_residual() {
+        let verdict = |in_flight_of_1000: f64, limited| {
+            // 1000 requests for 100 s, 10 ms each: the ends of the window add 0.01 %.
+            let count = plumb_units::convert::floor_u64(in_flight_of_1000 * 10_000.0);
+            let law = check(Some(1000), limited, Some((count, 10_000.0)), Nanos::from_secs(100));
+            (law.verdict, law.residual.is_some())
+        };
+        assert_eq!(verdict(1000.0, false), (Verdict::Consistent, true));
+        assert_eq!(verdict(1002.0, false), (Verdict::Consistent, true));
+        assert_eq!(verdict(1002.2, false), (Verdict::AccountingError, true));
+        assert_eq!(verdict(989.0, false), (Verdict::ToolTurnaround, true));
+        assert_eq!(verdict(949.0, false), (Verdict::GeneratorLimited, true));
+        assert_eq!(verdict(10.0, true), (Verdict::Limited, false));
+        assert_eq!(verdict(1100.0, true), (Verdict::AccountingError, false));
+    }
+
+    #[test]
+    fn without_latencies_or_depth_there_is_no_residual() {
+        let second = Nanos::from_secs(1);
+        assert_eq!(check(Some(1), false, None, second).verdict, Verdict::NotMeasured);
+        assert_eq!(check(Some(1), false, Some((0, 1.0)), second).verdict, Verdict::NotMeasured);
+        let law = check(None, false, Some((10, 1000.0)), second);
+        assert_eq!((law.verdict, law.in_flight_mean), (Verdict::NotApplicable, Some(0.01)));
+    }
+
+    #[test]
+    fn outstanding_counts_what_each_thread_keeps_up() {
+        let target = |requests, threads| Target {
+            request_count: requests,
+            threads_per_file: threads,
+            ..Target::default()
+        };
+        let span = |targets: &[Target]| TimeSpan { targets: targets.to_vec(), ..<_>::default() };
+        assert_eq!(outstanding(&span(&[target(8, 2), target(1, 3)])), Some(19));
+
+        let mut pool = TimeSpan { thread_count: 4, ..span(&[target(8, 1), target(2, 1)]) };
+        assert_eq!(outstanding(&pool), Some(40));
+        pool.targets[1].thread_targets = vec![ThreadTarget { thread: 0, weight: 0 }];
+        assert_eq!(outstanding(&pool), Some(34));
+        pool.request_count = 5;
+        assert_eq!(outstanding(&pool), Some(20));
+        pool.targets[1].memory_mapped = true;
+        assert_eq!(outstanding(&pool), None);
+
+        let mapped = Target { memory_mapped: true, ..target(8, 2) };
+        assert_eq!(outstanding(&span(&[mapped.clone(), target(8, 2)])), Some(18));
+        assert_eq!(outstanding(&span(&[mapped])), Some(2));
+    }
+
+    #[test]
+    fn a_rate_limit_makes_the_depth_a_limit() {
+        let paced = Target {
+            throughput: Throughput { value: 10, ..Throughput::default() },
+            ..Target::default()
+        };
+        let span = TimeSpan { targets: vec![paced], ..TimeSpan::default() };
+        let law = LittlesLaw::of(&SpanResult::default(), &span);
+        assert_eq!((law.configured, law.residual), (Some(2), None));
+    }
+}

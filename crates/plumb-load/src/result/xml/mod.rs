@@ -1,0 +1,40 @@
+//! XML results (spec 8, 15.11): DISKSPD's elements in DISKSPD's order, and Plumb's own `Plausibility`
+//! at the end of each time span.
+//!
+//! The first line is exactly `<Results>`, by which tools know the format; after `</Results>` there is no
+//! line end.
+
+mod element;
+mod latency;
+mod plausibility;
+mod span;
+mod system;
+
+use std::io::{self, Write};
+
+use element::Elements;
+pub use element::escape;
+pub use system::write_system;
+
+use super::model::RunResult;
+
+/// Writes the whole document, piece by piece.
+///
+/// # Errors
+/// What `out` reports.
+pub fn write(result: &RunResult, out: &mut dyn Write) -> io::Result<()> {
+    out.write_all(b"<Results>\n")?;
+    let mut elements = Elements::new(out, 1);
+    system::write(&result.host, &result.tool, result.started_at, &mut elements)?;
+    let depth = elements.depth();
+    elements.raw(&crate::profile::xml::write(&result.profile, depth))?;
+    for (span, asked) in result.time_spans.iter().zip(&result.profile.time_spans) {
+        span::write(span, asked, result.profile.verbose_stats, &mut elements)?;
+    }
+    elements.raw("</Results>")
+}
+
+/// Milliseconds and rates as DISKSPD writes them.
+fn fixed(value: f64) -> String {
+    format!("{value:.3}")
+}
