@@ -11,7 +11,7 @@ mod threads;
 mod uring;
 
 pub use aio::AioQueue;
-pub(crate) use buffers::arena_error;
+pub(crate) use buffers::{arena, arena_error, facts};
 pub use ladder::{Choice, Ladder, LadderOptions};
 pub use mmap::{MappedFile, MappedFiles};
 pub use nop::NopQueue;

@@ -1,9 +1,15 @@
 //! The body of `plumb_io::conformance` on every queue.
 
-use plumb_io::clock::StampClock;
+use std::cell::Cell;
+use std::fs::OpenOptions;
+use std::os::fd::OwnedFd;
+
+use plumb_io::clock::{ManualClock, StampClock};
 use plumb_io::conformance::{FileWish, Subject, TargetKind, check};
 use plumb_io::engine::{Choice, Ladder, LadderOptions};
+use plumb_io::sim::{Content, DiskSpec, Service, SimOpener};
 use plumb_io::{BufferPlacement, MappingFlush, MappingSpec, QueueMode, TargetFile};
+use plumb_units::Nanos;
 
 use crate::files::{self, How};
 
@@ -147,5 +153,40 @@ fn split() {
                 files::file(wish, how)
             });
         }
+    }
+}
+
+/// A descriptor that a simulated disk asks only whether it may be written to.
+fn stand_in(wish: FileWish) -> OwnedFd {
+    let null = OpenOptions::new().read(true).write(wish.writable).open("/dev/null");
+    null.expect("it is everywhere").into()
+}
+
+#[test]
+fn sim() {
+    for (parallelism, service) in [
+        (1, Service::Constant(Nanos(10_000))),
+        (4, Service::Exponential { base: Nanos(100), mean: Nanos(50_000) }),
+    ] {
+        let disk = DiskSpec { service, parallelism, content: Content::Kept, ..DiskSpec::default() };
+        let clock = ManualClock::default();
+        let files = Cell::new(0);
+        check(&Subject {
+            name: "sim",
+            opener: &SimOpener::new(disk, clock.clone()),
+            clock: &clock,
+            file: &|_, wish| {
+                files.set(files.get() + 1);
+                let path = format!("file{}", files.get()).into();
+                let descriptor = stand_in(wish);
+                TargetFile { descriptor, path, size: wish.size, mapping: None }
+            },
+            engine: "sim",
+            target: TargetKind::Data,
+            mode: CASE.mode,
+            placement: CASE.placement,
+            register_buffers: false,
+            measures_latency: true,
+        });
     }
 }
