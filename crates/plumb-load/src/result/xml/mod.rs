@@ -8,13 +8,12 @@ mod element;
 mod latency;
 mod plausibility;
 mod span;
-mod system;
+pub mod system;
 
 use std::io::{self, Write};
 
 use element::Elements;
 pub use element::escape;
-pub use system::write_system;
 
 use super::model::RunResult;
 
