@@ -1,4 +1,16 @@
-//! Every queue keeps the promises of `IoQueue`.
+//! Every queue keeps the promises of `IoQueue`, the ladder takes the best engine that runs, and no
+//! queue allocates while it works.
 
+mod allocations;
 mod conformance;
+mod drive;
 mod files;
+mod in_flight;
+mod ladder;
+mod memory;
+mod recording;
+
+use plumb_sys::allocations::CountingAllocator;
+
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;

@@ -1,0 +1,179 @@
+//! Which engine a queue gets when the kernel refuses better ones. Each case runs in a child process that
+//! denies itself the system calls in question.
+
+use std::process::Command;
+
+use plumb_io::conformance::FileWish;
+use plumb_io::engine::Choice;
+use plumb_io::{OpenQueueError, QueueFacts, QueueMode};
+use plumb_sys::seccomp::{Denied, deny};
+use rustix::io::Errno;
+
+use crate::drive::{keep_busy, ladder, spec, with};
+use crate::files::{self, How};
+
+/// Set in the child to the number of its case.
+const CHILD: &str = "PLUMB_TEST_LADDER_CASE";
+/// Printed by a child whose case held.
+const HELD: &str = "the case held";
+
+/// What is denied, how a queue is opened, and what comes of it.
+struct Case {
+    denied: &'static [(Denied, Errno)],
+    choice: Choice,
+    mode: QueueMode,
+    outcome: Outcome,
+}
+
+enum Outcome {
+    /// This engine, whose dropped list mentions each of these.
+    Engine(&'static str, &'static [&'static str]),
+    /// An error whose text and remedy mention these.
+    Fails(&'static str, &'static str),
+}
+
+use Outcome::{Engine, Fails};
+use QueueMode::{Asynchronous, Ring, Synchronous};
+
+const CASES: &[Case] = &[
+    Case {
+        denied: &[(Denied::RingSetup, Errno::PERM)],
+        choice: Choice::Auto,
+        mode: Asynchronous,
+        outcome: Engine("aio", &["uring: io_uring", "buffered, so io_submit waits"]),
+    },
+    Case {
+        denied: &[(Denied::RingSetup, Errno::NOSYS)],
+        choice: Choice::Auto,
+        mode: Asynchronous,
+        outcome: Engine("aio", &["uring: this kernel has no io_uring"]),
+    },
+    Case {
+        denied: &[(Denied::RingEnter, Errno::PERM)],
+        choice: Choice::Auto,
+        mode: Asynchronous,
+        outcome: Engine("aio", &["a ring takes no submissions"]),
+    },
+    Case {
+        denied: &[(Denied::RingSetup, Errno::PERM), (Denied::AioSetup, Errno::NOSYS)],
+        choice: Choice::Auto,
+        mode: Asynchronous,
+        outcome: Engine("threads", &["uring: ", "aio: this kernel has no AIO"]),
+    },
+    Case {
+        denied: &[(Denied::RingSetup, Errno::PERM), (Denied::AioSetup, Errno::AGAIN)],
+        choice: Choice::Auto,
+        mode: Asynchronous,
+        outcome: Engine("threads", &["fs.aio-max-nr = "]),
+    },
+    Case {
+        denied: &[(Denied::RingSetup, Errno::PERM)],
+        choice: Choice::Uring,
+        mode: Asynchronous,
+        outcome: Fails("the uring engine cannot be used here: io_uring", "--engine auto"),
+    },
+    Case {
+        denied: &[(Denied::RingSetup, Errno::NOSYS)],
+        choice: Choice::Auto,
+        mode: Ring,
+        outcome: Fails("this kernel has no io_uring", "leave out -u"),
+    },
+    Case {
+        denied: &[(Denied::RingSetup, Errno::NOSYS)],
+        choice: Choice::Nop,
+        mode: Asynchronous,
+        outcome: Fails("the nop engine", "seccomp"),
+    },
+    Case {
+        denied: &[(Denied::AioSetup, Errno::PERM)],
+        choice: Choice::Aio,
+        mode: Asynchronous,
+        outcome: Fails("the aio engine cannot be used here: io_setup is forbidden", "threads"),
+    },
+    Case {
+        denied: &[],
+        choice: Choice::Aio,
+        mode: Ring,
+        outcome: Fails("ring submission (-u) is io_uring's", "leave out -u"),
+    },
+    Case {
+        denied: &[(Denied::RingSetup, Errno::NOSYS), (Denied::AioSetup, Errno::NOSYS)],
+        choice: Choice::Auto,
+        mode: Synchronous,
+        outcome: Engine("sync", &[]),
+    },
+    Case {
+        denied: &[(Denied::RegisterBuffers, Errno::NOMEM)],
+        choice: Choice::Auto,
+        mode: Asynchronous,
+        outcome: Engine("uring", &["fixed_buffers: ", "RLIMIT_MEMLOCK"]),
+    },
+    Case {
+        denied: &[(Denied::RegisterBuffers, Errno::NOMEM)],
+        choice: Choice::Auto,
+        mode: Ring,
+        outcome: Fails("RLIMIT_MEMLOCK", "-un"),
+    },
+    Case {
+        denied: &[(Denied::Register, Errno::INVAL)],
+        choice: Choice::Auto,
+        mode: Asynchronous,
+        outcome: Engine("uring", &["fixed_files: ", "registered_ring: ", "fixed_buffers: "]),
+    },
+];
+
+#[test]
+fn the_ladder_takes_the_best_rung_that_holds() {
+    if let Ok(number) = std::env::var(CHILD) {
+        return climb(&CASES[number.parse::<usize>().expect("a number")]);
+    }
+    let itself = std::env::current_exe().expect("this test");
+    for number in 0..CASES.len() {
+        let name = "ladder::the_ladder_takes_the_best_rung_that_holds";
+        let mut child = Command::new(&itself);
+        child.args(["--exact", name, "--nocapture"]).env(CHILD, number.to_string());
+        let child = child.output().expect("a child process");
+        let text = String::from_utf8_lossy(&child.stdout);
+        if let Some(line) = text.lines().find(|line| line.starts_with("skipped ")) {
+            println!("{line}");
+        } else {
+            assert!(text.contains(HELD), "case {number}: {child:?}");
+        }
+    }
+}
+
+/// Runs a case, in the child.
+fn climb(case: &Case) {
+    if let Err(errno) = deny(case.denied) {
+        println!("skipped the_ladder_takes_the_best_rung_that_holds: no seccomp filters: {errno}");
+        return;
+    }
+    let wish = FileWish { size: 64 << 10, writable: true };
+    let mut spec = spec(8, case.mode, vec![files::file(wish, How::Buffered)]);
+    spec.register_buffers = true;
+    let used = with(&ladder(case.choice), spec, |queue| {
+        keep_busy(queue, 8, 100);
+        queue.facts()
+    });
+    match (&case.outcome, used) {
+        (Engine(engine, mentions), Ok(facts)) => assert_facts(&facts, engine, mentions),
+        (Fails(text, remedy), Err(error)) => assert_error(&error, text, remedy),
+        (_, used) => panic!("{used:?}"),
+    }
+    println!("{HELD}");
+}
+
+fn assert_facts(facts: &QueueFacts, engine: &str, mentions: &[&str]) {
+    assert_eq!(facts.engine, engine, "{facts:?}");
+    for mention in mentions {
+        assert!(facts.dropped.iter().any(|line| line.contains(mention)), "{mention}: {facts:?}");
+    }
+}
+
+fn assert_error(error: &OpenQueueError, text: &str, remedy: &str) {
+    assert!(error.to_string().contains(text), "{error}");
+    let (OpenQueueError::Unavailable { remedy: given, .. }
+    | OpenQueueError::Memory { remedy: given, .. }
+    | OpenQueueError::Target { remedy: given, .. }) = error;
+    assert!(given.contains(remedy), "{given}");
+}
