@@ -5,7 +5,9 @@
 //! nothing; the configured number is independent. r = X·L/N − 1 is a little below 0 for a sound
 //! result: a request spends some time in the tool between completion and next submission.
 
-use plumb_units::Nanos;
+use std::collections::BTreeSet;
+
+use plumb_units::{Nanos, convert};
 
 use super::model::SpanResult;
 use crate::profile::model::{Target, TimeSpan};
@@ -79,7 +81,7 @@ impl LittlesLaw {
 pub fn outstanding(span: &TimeSpan) -> Option<u64> {
     let mapped = span.targets.iter().filter(|target| target.memory_mapped).count();
     if mapped == span.targets.len() {
-        return Some(span.total_threads());
+        return Some(working_threads(span));
     }
     if span.thread_count == 0 {
         let requests = |target: &Target| match target.memory_mapped {
@@ -93,13 +95,25 @@ pub fn outstanding(span: &TimeSpan) -> Option<u64> {
     }
     let threads = u64::from(span.thread_count);
     if span.is_weighted_pool() {
-        return Some(threads * u64::from(span.request_count));
+        return Some(working_threads(span) * u64::from(span.request_count));
     }
     let requests = |target: &Target| match target.thread_targets.len() {
         0 => threads * u64::from(target.request_count),
-        named => plumb_units::convert::to_u64(named) * u64::from(target.request_count),
+        named => convert::to_u64(named) * u64::from(target.request_count),
     };
     Some(span.targets.iter().map(requests).sum())
+}
+
+/// Threads that have a target: a pool may have some that no target names.
+fn working_threads(span: &TimeSpan) -> u64 {
+    let all = span.total_threads();
+    if span.thread_count == 0 || span.targets.iter().any(|target| target.thread_targets.is_empty())
+    {
+        return all;
+    }
+    let named = span.targets.iter().flat_map(|target| &target.thread_targets);
+    let named: BTreeSet<u32> = named.map(|of_thread| of_thread.thread).collect();
+    convert::to_u64(named.len())
 }
 
 /// `measured` is (I/Os, mean latency in µs) over `elapsed`.
@@ -154,7 +168,7 @@ mod tests {
             (20_581.94, 3.106, 64, -0.11),
         ] {
             let elapsed = Nanos::from_secs(900);
-            let count = plumb_units::convert::floor_u64(iops * 900.0);
+            let count = convert::floor_u64(iops * 900.0);
             let law = check(Some(configured), false, Some((count, mean_ms * 1e3)), elapsed);
             assert_eq!(law.verdict, Verdict::Consistent);
             let residual = law.residual.expect("a closed loop") * 100.0;
@@ -166,7 +180,7 @@ mod tests {
     fn verdicts_follow_the_residual() {
         let verdict = |in_flight_of_1000: f64, limited| {
             // 1000 requests for 100 s, 10 ms each: the ends of the window add 0.01 %.
-            let count = plumb_units::convert::floor_u64(in_flight_of_1000 * 10_000.0);
+            let count = convert::floor_u64(in_flight_of_1000 * 10_000.0);
             let law = check(Some(1000), limited, Some((count, 10_000.0)), Nanos::from_secs(100));
             (law.verdict, law.residual.is_some())
         };
@@ -204,6 +218,9 @@ mod tests {
         assert_eq!(outstanding(&pool), Some(34));
         pool.request_count = 5;
         assert_eq!(outstanding(&pool), Some(20));
+        pool.targets[0].thread_targets =
+            [0, 2].map(|thread| ThreadTarget { thread, weight: 0 }).to_vec();
+        assert_eq!(outstanding(&pool), Some(10), "threads 1 and 3 have no target");
         pool.targets[1].memory_mapped = true;
         assert_eq!(outstanding(&pool), None);
 
