@@ -29,11 +29,19 @@ pub use read_text::{read_text, read_texts};
 pub use read_xml::read_xml;
 pub use rows::json_rows;
 
-/// Feeds bytes that nobody wrote on purpose to the readers of results.
+/// Reads any bytes as results and asserts what always holds.
+///
+/// # Panics
+/// When it does not.
 #[doc(hidden)]
 pub fn fuzz_result(bytes: &[u8]) {
-    for result in read(bytes).unwrap_or_default() {
-        assert!(!json_rows(&result).is_empty(), "a result has rows");
+    match read(bytes) {
+        Ok(results) => {
+            let rows: usize = results.iter().map(|result| json_rows(result).len()).sum();
+            assert!(rows >= results.len());
+            assert!(rows <= bytes.len(), "{rows} rows from {} bytes", bytes.len());
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
     }
 }
 

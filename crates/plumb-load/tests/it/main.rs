@@ -4,6 +4,7 @@
 mod documents;
 mod golden;
 mod made_up;
+mod mutations;
 mod read_back;
 mod reference;
 mod runs;

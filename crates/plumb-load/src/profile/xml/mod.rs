@@ -6,18 +6,28 @@ mod read;
 mod read_target;
 mod write;
 
-use super::error::Violation;
-use super::model::RawProfile;
-
 pub use read::{decode, read};
 pub use write::write;
 
-/// Feeds bytes that nobody wrote on purpose to the reader, and what it accepts to the rules.
+/// Reads any bytes as a profile and asserts what always holds.
+///
+/// # Panics
+/// When it does not.
 #[doc(hidden)]
 pub fn fuzz_profile(bytes: &[u8]) {
-    let read: Result<RawProfile, Violation> = decode(bytes).and_then(|text| read(&text));
-    if let Ok(profile) = read {
-        let _ = profile.check(super::check::Purpose::Run);
+    let profile = match decode(bytes).and_then(|text| read(&text)) {
+        Ok(profile) => profile,
+        Err(violation) => {
+            assert!(!violation.message.is_empty() && !violation.help.is_empty());
+            return;
+        }
+    };
+    match profile.check(super::check::Purpose::Print) {
+        Ok((profile, _)) => {
+            let back = read(&write(&profile, 0));
+            assert_eq!(back.as_ref(), Ok(&*profile), "a profile is read back as it was");
+        }
+        Err(violations) => assert!(!violations.is_empty()),
     }
 }
 
