@@ -48,6 +48,32 @@ impl Printer {
         self.print(&format!("{report}\n"));
     }
 
+    /// Why a run failed: a message, and behind a line end and `help: ` what to do.
+    pub(crate) fn failure(self, text: &str) {
+        let (message, help) = match text.split_once("\nhelp: ") {
+            Some((message, help)) => (message, Some(help)),
+            None => (text, None),
+        };
+        self.print(&match self.style {
+            Style::Json => {
+                let object = serde_json::json!({
+                    "severity": "error",
+                    "code": "plumb::run",
+                    "message": message,
+                    "help": help,
+                });
+                format!("{object}\n")
+            }
+            Style::Plain | Style::Coloured => {
+                let mut lines = format!("error: {}\n", indented(message, "error: ".len()));
+                if let Some(help) = help {
+                    lines.push_str(&format!("help: {}\n", indented(help, "help: ".len())));
+                }
+                lines
+            }
+        });
+    }
+
     /// Something that the user should know and that stops nothing.
     pub(crate) fn warning(self, message: &str) {
         self.print(&match self.style {

@@ -3,6 +3,7 @@
 mod console;
 mod events;
 mod execute;
+mod outputs;
 mod system_info;
 mod world;
 
@@ -62,7 +63,7 @@ fn workload(program: &str, invocation: &Invocation) -> ExitCode {
             ResultFormat::Xml => xml::write(profile, 0),
         });
     }
-    execute::execute(command_line, invocation, printer)
+    execute::execute(program, command_line, invocation, printer)
 }
 
 /// The command as clap sees it: for manual pages and completions only, `run` reads its own options.

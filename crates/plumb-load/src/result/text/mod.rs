@@ -31,11 +31,20 @@ pub const INTERRUPTED: &str =
 const STARS: &str =
     "*******************************************************************************";
 
-/// Writes the whole report.
+/// Writes the whole report: what DISKSPD prints, then the plausibility block.
 ///
 /// # Errors
 /// What `out` reports.
 pub fn write(result: &RunResult, out: &mut dyn Write) -> io::Result<()> {
+    write_diskspd(result, out)?;
+    plausibility::write(result, out)
+}
+
+/// Writes what DISKSPD prints and nothing else.
+///
+/// # Errors
+/// What `out` reports.
+pub fn write_diskspd(result: &RunResult, out: &mut dyn Write) -> io::Result<()> {
     let separation = result.time_spans.iter().map(|span| span.effective_buffer_separation).max();
     let separation = separation.filter(|bytes| *bytes > 0).map(Bytes);
     let profile = write_with_separation(&result.profile, &result.command_line, separation);
@@ -48,7 +57,7 @@ pub fn write(result: &RunResult, out: &mut dyn Write) -> io::Result<()> {
     if result.profile.time_spans.len() > 1 {
         totals::write(result, out)?;
     }
-    plausibility::write(result, out)
+    Ok(())
 }
 
 /// The time spans beside what was asked of them.

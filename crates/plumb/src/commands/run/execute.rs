@@ -1,15 +1,172 @@
 //! The run itself: a session with its engine, its observer and its result.
 
+use std::io::{self, Write};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use plumb_load::profile::flags::Invocation;
+use plumb_io::clock::StampClock;
+use plumb_io::engine::{Choice, Ladder, LadderOptions};
+use plumb_io::event::EventFolder;
+use plumb_io::system_tree::SystemTree;
+use plumb_load::profile::flags::{
+    EngineChoice, Invocation, OnError, OutputFormat, ProgressStyle, RunOptions,
+};
+use plumb_load::profile::model::ResultFormat;
+use plumb_load::result::model::RunResult;
+use plumb_load::result::{json, text, xml};
+use plumb_load::session::{self, Overwrite, SessionEnd, SessionOptions};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
 
-use crate::commands::NotInThisBuild;
+use super::console::Console;
+use super::events::Events;
+use super::outputs::Outputs;
+use crate::commands::version;
 use crate::message::Printer;
+use crate::progress::{Progress, Style};
 
-/// Runs the workload and prints its result. `command_line` is what the report shows.
-pub(super) fn execute(command_line: String, invocation: &Invocation, printer: Printer) -> ExitCode {
-    let _ = (command_line, invocation);
-    printer.error(&NotInThisBuild("running a workload"));
-    ExitCode::FAILURE
+/// Runs the workload and prints its result. `program` is what the report calls the command.
+pub(super) fn execute(
+    program: &str,
+    command_line: String,
+    invocation: &Invocation,
+    printer: Printer,
+) -> ExitCode {
+    let options = &invocation.options;
+    let is_diskspd = program.ends_with("diskspd");
+    let outputs = match Outputs::open(options) {
+        Ok(outputs) => outputs,
+        Err(error) => {
+            printer.error(&error);
+            return ExitCode::FAILURE;
+        }
+    };
+    let format = stdout_format(invocation);
+    let events = match Events::open(&invocation.profile.synchronization, &EventFolder::of_user()) {
+        Ok(events) => events,
+        Err(error) => {
+            printer.error(&error);
+            return ExitCode::FAILURE;
+        }
+    };
+    let signalled = catch_signals(printer);
+    let is_signalled = || signalled.load(Ordering::Relaxed);
+    // With a document on standard output nothing else is there (D-20).
+    let notes: Box<dyn Write> = match format {
+        OutputFormat::Text => Box::new(io::stdout()),
+        OutputFormat::Xml | OutputFormat::Json => Box::new(io::stderr()),
+    };
+    let mut console = Console {
+        printer,
+        progress: Progress::on_stderr(progress_style(options.progress_style, is_diskspd)),
+        notes,
+        verbose: invocation.profile.verbose,
+        events: &events,
+        signalled: &is_signalled,
+        told: false,
+    };
+    let named = options.destroy.clone();
+    let session_options = SessionOptions {
+        command_line,
+        tool: version::tool(),
+        batch: options.batch,
+        continue_on_error: options.on_error == OnError::Continue,
+        overwrite: if is_diskspd { Overwrite::Files(named) } else { Overwrite::Named(named) },
+        opens_no_target: matches!(options.engine, EngineChoice::Null | EngineChoice::Nop),
+    };
+    let ladder = Ladder::new(engine(options), LadderOptions::default());
+    let (clock, _) = StampClock::new();
+    let tree = SystemTree::default();
+    let profile = &invocation.profile;
+    let outcome = session::run(profile, &session_options, &ladder, &clock, &tree, &mut console);
+    console.progress.clear();
+    let result = &outcome.result;
+    for failure in result.time_spans.iter().flat_map(|span| &span.failures) {
+        printer.failure(failure);
+    }
+    if let SessionEnd::Refused(_) = outcome.end {
+        return ExitCode::from(3);
+    }
+    let printed = print(result, format, is_diskspd).and_then(|()| outputs.write(result));
+    if let Err(error) = printed
+        && error.kind() != io::ErrorKind::BrokenPipe
+    {
+        printer.failure(&format!("cannot write the result: {error}"));
+        return ExitCode::FAILURE;
+    }
+    if outcome.end == SessionEnd::Failed {
+        let gap = if format == OutputFormat::Xml { "\n" } else { "" };
+        printer.report(&format!("{gap}Error generating I/O requests"));
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}
+
+/// Ctrl-C and SIGTERM set a flag; the second one does what it would have done without us (spec 6.14).
+fn catch_signals(printer: Printer) -> Arc<AtomicBool> {
+    let signalled = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        let second = flag::register_conditional_default(signal, Arc::clone(&signalled));
+        let first = flag::register(signal, Arc::clone(&signalled));
+        if let Err(error) = second.and(first) {
+            printer.warning(&format!("signal {signal} will end the run without a result: {error}"));
+        }
+    }
+    signalled
+}
+
+/// Writes a result in one of its formats.
+pub(super) fn write(
+    result: &RunResult,
+    format: OutputFormat,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    match format {
+        OutputFormat::Text => text::write(result, out),
+        OutputFormat::Xml => xml::write(result, out),
+        OutputFormat::Json => json::write(result, out),
+    }
+}
+
+/// Prints the result on standard output; as diskspd, what only Plumb knows goes to standard error.
+fn print(result: &RunResult, format: OutputFormat, is_diskspd: bool) -> io::Result<()> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    if is_diskspd && format == OutputFormat::Text {
+        text::write_diskspd(result, &mut out)?;
+        out.flush()?;
+        return text::plausibility::write(result, &mut io::stderr().lock());
+    }
+    write(result, format, &mut out)?;
+    out.flush()
+}
+
+/// What standard output gets: JSON if asked for, else what the profile says.
+fn stdout_format(invocation: &Invocation) -> OutputFormat {
+    match (invocation.options.json, invocation.profile.result_format) {
+        (true, _) => OutputFormat::Json,
+        (_, ResultFormat::Xml) => OutputFormat::Xml,
+        (_, ResultFormat::Text) => OutputFormat::Text,
+    }
+}
+
+/// A bar on a terminal, plain lines elsewhere; diskspd shows none unless asked.
+fn progress_style(asked: ProgressStyle, is_diskspd: bool) -> Style {
+    match (Style::of(asked), asked) {
+        (Style::Silent, ProgressStyle::Auto) if !is_diskspd => Style::Plain,
+        (_, ProgressStyle::Auto) if is_diskspd => Style::Silent,
+        (style, _) => style,
+    }
+}
+
+fn engine(options: &RunOptions) -> Choice {
+    match options.engine {
+        EngineChoice::Auto => Choice::Auto,
+        EngineChoice::Uring => Choice::Uring,
+        EngineChoice::Aio => Choice::Aio,
+        EngineChoice::Threads => Choice::Threads,
+        EngineChoice::Sync => Choice::Sync,
+        EngineChoice::Null => Choice::Null,
+        EngineChoice::Nop => Choice::Nop,
+    }
 }

@@ -2,14 +2,24 @@
 
 use std::process::ExitCode;
 
+use jiff::Timestamp;
+use plumb_io::system_tree::SystemTree;
 use plumb_load::profile::model::ResultFormat;
+use plumb_load::result::model::HostFacts;
+use plumb_load::result::{text, xml};
 
-use crate::commands::NotInThisBuild;
-use crate::message::Printer;
+use crate::commands::version;
 
-/// Prints the System block or element.
+/// Prints the System block or element. Needs no target and no privilege.
 pub(super) fn run(format: ResultFormat) -> ExitCode {
-    let _ = format;
-    Printer::on_stderr().error(&NotInThisBuild("-Rs"));
-    ExitCode::FAILURE
+    let host = HostFacts::read(&SystemTree::default());
+    let mut document = Vec::new();
+    let written = match format {
+        ResultFormat::Text => text::system::write(&host, Timestamp::now(), &mut document),
+        ResultFormat::Xml => {
+            xml::system::write_system(&host, &version::tool(), Timestamp::now(), &mut document)
+        }
+    };
+    written.expect("memory takes what is written");
+    super::super::print(&String::from_utf8_lossy(&document))
 }
