@@ -1,5 +1,7 @@
 //! Results as other programs see them: well-formed, valid, in the order that readers rely on.
 
+use plumb_io::engine::Choice;
+use plumb_load::profile::model::{Target, TimeSpan};
 use plumb_load::result::{json, text, xml};
 use roxmltree::{Document, Node};
 use serde_json::{Value, json};
@@ -7,14 +9,112 @@ use serde_json::{Value, json};
 use crate::golden::{check_file, written};
 use crate::made_up;
 use crate::reference;
+use crate::runs::run;
+use crate::watcher::Watcher;
 
 fn all() -> [plumb_load::result::model::RunResult; 4] {
     [made_up::two_targets(), made_up::two_spans(), made_up::interrupted(), made_up::failed()]
 }
 
+/// The schema, and the schema without room for members that it does not know.
+fn schemas() -> (Value, Value) {
+    let schema: Value = serde_json::from_str(json::SCHEMA).expect("the schema is JSON");
+    let mut strict = schema.clone();
+    close(&mut strict);
+    (schema, strict)
+}
+
+fn close(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            if members.contains_key("properties") {
+                members.insert("additionalProperties".to_owned(), json!(false));
+            }
+            members.values_mut().for_each(close);
+        }
+        Value::Array(elements) => elements.iter_mut().for_each(close),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_result_obeys_the_schema_and_has_no_member_beyond_it() {
+    let (open, strict) = schemas();
+    jsonschema::meta::validate(&open).expect("the schema is a schema");
+    let strict = jsonschema::validator_for(&strict).expect("a schema");
+    for result in all() {
+        let document = written(json::write, &result);
+        let value: Value = serde_json::from_str(&document).expect("JSON");
+        let complaints: Vec<String> = strict
+            .iter_errors(&value)
+            .map(|error| format!("{}: {error}", error.instance_path()))
+            .collect();
+        assert!(complaints.is_empty(), "{}: {complaints:#?}", result.command_line);
+        assert_eq!(value["schema_version"], json::SCHEMA_VERSION);
+    }
+}
+
+#[test]
+fn a_real_run_obeys_the_schema_too() {
+    let target = Target {
+        path: "none".to_owned(),
+        random_ratio: 100,
+        write_ratio: 30,
+        request_count: 8,
+        ..Target::default()
+    };
+    let span = TimeSpan {
+        duration: 1,
+        warmup: 0,
+        measure_latency: true,
+        calculate_iops_std_dev: true,
+        io_bucket_duration: 100,
+        targets: vec![target],
+        ..TimeSpan::default()
+    };
+    let result = run(span, Choice::Null, &mut Watcher::default()).result;
+    let (_, strict) = schemas();
+    let strict = jsonschema::validator_for(&strict).expect("a schema");
+    let document = written(json::write, &result);
+    let value: Value = serde_json::from_str(&document).expect("JSON");
+    let complaints: Vec<String> = strict
+        .iter_errors(&value)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect();
+    assert!(complaints.is_empty(), "{complaints:#?}");
+    assert!(value["total"]["latency_ns"]["p99"].as_u64() > Some(0));
+    Document::parse(&written(xml::write, &result)).expect("well-formed");
+}
+
+#[test]
+fn the_schema_refuses_what_is_wrong() {
+    let (open, strict) = schemas();
+    let [open, strict] =
+        [open, strict].map(|schema| jsonschema::validator_for(&schema).expect("a schema"));
+    let document = written(json::write, &made_up::two_targets());
+    let value: Value = serde_json::from_str(&document).expect("JSON");
+    let broken = |change: &dyn Fn(&mut Value)| {
+        let mut broken = value.clone();
+        change(&mut broken);
+        broken
+    };
+    for (name, document) in [
+        ("no total", broken(&|value| drop(value.as_object_mut().map(|v| v.remove("total"))))),
+        ("a negative count", broken(&|value| value["total"]["io_count"] = json!(-1))),
+        ("another version", broken(&|value| value["schema_version"] = json!(2))),
+        ("an unknown verdict", broken(&|v| v["littles_law"]["verdict"] = json!("fine"))),
+        ("a bucket of two", broken(&|v| v["read"]["latency_ns"]["buckets"] = json!([[1, 2]]))),
+    ] {
+        assert!(!open.is_valid(&document), "{name} is accepted");
+    }
+    let grown = broken(&|value| value["from_the_future"] = json!(1));
+    assert!(open.is_valid(&grown), "readers tolerate members that they do not know");
+    assert!(!strict.is_valid(&grown), "but this test does not");
+}
+
 #[test]
 fn members_stand_in_the_order_of_the_schema_and_the_totals_first() {
-    let schema: Value = serde_json::from_str(json::SCHEMA).expect("the schema is JSON");
+    let (schema, _) = schemas();
     let want: Vec<&str> =
         schema["required"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
     for result in all() {

@@ -10,7 +10,7 @@ use plumb_load::session::{self, Overwrite, SessionEnd, SessionOptions, SessionOu
 
 use crate::watcher::Watcher;
 
-fn run(span: TimeSpan, choice: Choice, watcher: &mut Watcher) -> SessionOutcome {
+pub(crate) fn run(span: TimeSpan, choice: Choice, watcher: &mut Watcher) -> SessionOutcome {
     let raw = RawProfile { time_spans: vec![span], ..RawProfile::default() };
     let (profile, _) = raw.check(Purpose::Run).expect("a valid profile");
     let options = SessionOptions {
