@@ -53,7 +53,8 @@ fn read(path: &Path, reads: u64) -> Result<Summary, Box<dyn Error>> {
     if blocks == 0 {
         return Err("the file is smaller than a block".into());
     }
-    let target = TargetFile { descriptor, path: path.to_owned(), size, mapping: None };
+    let target =
+        TargetFile { descriptor, path: path.to_owned(), size, priority: None, mapping: None };
     let lane = LaneSpec { first_slot: 0, slots: DEPTH, bytes: BLOCK };
     let spec = QueueSpec {
         depth: DEPTH,

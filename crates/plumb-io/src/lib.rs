@@ -24,6 +24,6 @@ pub mod topology;
 pub use errno::Errno;
 pub use op::{Done, FileIndex, LaneIndex, Memory, Op, OpKind, Slot, SourceIndex};
 pub use queue::{
-    BufferPlacement, IoQueue, LaneSpec, MappingFlush, MappingSpec, OpenQueueError, Opener,
-    QueueFacts, QueueMode, QueueSpec, QueueUse, RegionSpec, TargetFile, WriteSource,
+    BufferPlacement, IoPriority, IoQueue, LaneSpec, MappingFlush, MappingSpec, OpenQueueError,
+    Opener, QueueFacts, QueueMode, QueueSpec, QueueUse, RegionSpec, TargetFile, WriteSource,
 };

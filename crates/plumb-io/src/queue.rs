@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 pub use plumb_sys::arena::{LaneSpec, RegionSpec, WriteSource};
 pub use plumb_sys::memory::BufferPlacement;
+pub use plumb_sys::priority::IoPriority;
 use plumb_units::Nanos;
 
 use crate::{Done, Errno, LaneIndex, Op, Slot};
@@ -94,6 +95,8 @@ pub struct TargetFile {
     pub path: PathBuf,
     /// Length in bytes when it was opened.
     pub size: u64,
+    /// Priority of its I/O, beside that of the thread; honoured by io_uring only.
+    pub priority: Option<IoPriority>,
     /// `Some`: the file is to be mapped and its I/O are copies (spec 6.11).
     pub mapping: Option<MappingSpec>,
 }

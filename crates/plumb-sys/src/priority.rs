@@ -21,7 +21,7 @@ pub enum IoPriority {
 
 impl IoPriority {
     /// The kernel's number.
-    fn value(self) -> u32 {
+    pub(crate) fn value(self) -> u32 {
         match self {
             Self::Idle => CLASS_IDLE << CLASS_SHIFT,
             Self::BestEffort(level) => CLASS_BEST_EFFORT << CLASS_SHIFT | u32::from(level.min(7)),

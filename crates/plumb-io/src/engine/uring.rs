@@ -35,10 +35,16 @@ impl UringQueue {
     pub fn open(spec: QueueSpec, _options: UringOptions) -> Result<Self, OpenQueueError> {
         let arena = buffers::arena(&spec)?;
         let bytes: u64 = spec.regions.iter().filter_map(plumb_sys::arena::RegionSpec::bytes).sum();
+        let priorities: Vec<_> = spec.files.iter().map(|file| file.priority).collect();
         let files = spec.files.into_iter().map(|file| file.descriptor).collect();
         let setup = ring_setup(spec.measures_latency, spec.depth);
         let mut ring =
             Ring::open(arena, files, setup).map_err(|error| unavailable("uring", error))?;
+        for (file, priority) in (0..).zip(priorities) {
+            if let Some(priority) = priority {
+                ring.set_priority(file, priority);
+            }
+        }
         let mut notes = Vec::new();
         if spec.register_buffers
             && let Err(errno) = ring.register_buffers()

@@ -25,8 +25,13 @@ fn with<R>(
         }
     }
     let null = File::open("/dev/null").expect("it is everywhere");
-    let file =
-        TargetFile { descriptor: null.into(), path: "sim".into(), size: 1 << 30, mapping: None };
+    let file = TargetFile {
+        descriptor: null.into(),
+        path: "sim".into(),
+        size: 1 << 30,
+        priority: None,
+        mapping: None,
+    };
     let lane = LaneSpec { first_slot: 0, slots: depth, bytes: 4096 };
     let regions = vec![RegionSpec { lanes: vec![lane] }];
     let spec = QueueSpec { depth, files: vec![file], regions, ..QueueSpec::default() };

@@ -179,7 +179,7 @@ fn sim() {
                 files.set(files.get() + 1);
                 let path = format!("file{}", files.get()).into();
                 let descriptor = stand_in(wish);
-                TargetFile { descriptor, path, size: wish.size, mapping: None }
+                TargetFile { descriptor, path, size: wish.size, priority: None, mapping: None }
             },
             engine: "sim",
             target: TargetKind::Data,

@@ -40,7 +40,7 @@ pub(crate) fn file(wish: FileWish, how: How) -> TargetFile {
     };
     let path = kept.path().to_owned();
     let file = options.open(&path).expect("direct_io() said that this works");
-    TargetFile { descriptor: file.into(), path, size: wish.size, mapping }
+    TargetFile { descriptor: file.into(), path, size: wish.size, priority: None, mapping }
 }
 
 /// Whether the disk of the build directory takes O_DIRECT; why not otherwise.

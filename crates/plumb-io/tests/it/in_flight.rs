@@ -18,13 +18,19 @@ fn a_ring_has_its_depth_in_flight() {
     let (readers, mut writers): (Vec<_>, Vec<_>) = pipes.unzip();
     let file = |reader: std::io::PipeReader| {
         let (path, size, mapping) = ("pipe".into(), 0, None);
-        TargetFile { descriptor: reader.into(), path, size, mapping }
+        TargetFile { descriptor: reader.into(), path, size, priority: None, mapping }
     };
     let files: Vec<_> = readers.into_iter().map(file).collect();
     for mode in [QueueMode::Asynchronous, QueueMode::Ring] {
         let clone = |file: &TargetFile| {
             let descriptor = file.descriptor.try_clone().expect("a descriptor");
-            TargetFile { descriptor, path: file.path.clone(), size: 0, mapping: None }
+            TargetFile {
+                descriptor,
+                path: file.path.clone(),
+                size: 0,
+                priority: None,
+                mapping: None,
+            }
         };
         let spec = spec(DEPTH, mode, files.iter().map(clone).collect());
         let opened = with(&ladder(Choice::Uring), spec, |queue| {
@@ -55,7 +61,7 @@ fn a_ring_has_its_depth_in_flight() {
 fn a_dropped_queue_does_not_wait_for_what_never_comes() {
     let (reader, mut writer) = std::io::pipe().expect("a pipe");
     let (path, mapping) = ("pipe".into(), None);
-    let file = TargetFile { descriptor: reader.into(), path, size: 0, mapping };
+    let file = TargetFile { descriptor: reader.into(), path, size: 0, priority: None, mapping };
     let spec = spec(2, QueueMode::Asynchronous, vec![file]);
     let opened = with(&ladder(Choice::Uring), spec, |queue| {
         let (kind, memory) = (OpKind::Read, Memory::Lane(LaneIndex(0)));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use plumb_io::block_stack::{self, BlockStack};
 use plumb_io::system_tree::SystemTree;
-use plumb_io::{MappingFlush, MappingSpec, TargetFile};
+use plumb_io::{IoPriority, MappingFlush, MappingSpec, TargetFile};
 use rustix::fs::{FileType, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 
@@ -348,7 +348,22 @@ pub fn open_handle(target: &Target, open: &OpenTarget) -> Result<Option<TargetFi
             Some(FlushType::NonVolatileMemoryNoDrain) => MappingFlush::NonVolatileMemoryNoDrain,
         },
     });
-    Ok(Some(TargetFile { descriptor: handle, path: open.path.clone(), size: open.size, mapping }))
+    Ok(Some(TargetFile {
+        descriptor: handle,
+        path: open.path.clone(),
+        size: open.size,
+        priority: priority(target),
+        mapping,
+    }))
+}
+
+/// The priority that a target asks for; `None`: what everybody has (spec 11.2).
+pub(super) fn priority(target: &Target) -> Option<IoPriority> {
+    match target.io_priority {
+        1 => Some(IoPriority::Idle),
+        2 => Some(IoPriority::BestEffort(7)),
+        _ => None,
+    }
 }
 
 fn open_same(path: &Path, checked: &OwnedFd, flags: OFlags) -> Result<OwnedFd, TargetError> {

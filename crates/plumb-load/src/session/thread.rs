@@ -6,7 +6,7 @@ use plumb_io::clock::Clock;
 use plumb_io::{IoQueue, OpenQueueError, Opener, QueueFacts, QueueSpec, QueueUse, WriteSource};
 use rustix::thread::CpuSet;
 
-use super::target::{OpenTarget, TargetError, open_handle};
+use super::target::{OpenTarget, TargetError, open_handle, priority};
 use crate::assemble::{self, Shared};
 use crate::pattern::TooSmall;
 use crate::plan::ThreadPlan;
@@ -45,6 +45,29 @@ pub(super) enum ThreadError {
         group: u16,
         /// Why.
         source: std::io::Error,
+    },
+    /// Its I/O priority is refused.
+    #[error("cannot set the I/O priority of thread {thread} (-I)")]
+    #[diagnostic(code(plumb::load::priority), help("leave out -I"))]
+    Priority {
+        /// Which thread.
+        thread: u32,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Its targets' priorities differ, and the engine knows only the thread's.
+    #[error(
+        "thread {thread} has targets of different I/O priorities, which {engine} cannot tell apart"
+    )]
+    #[diagnostic(
+        code(plumb::load::mixed_priorities),
+        help("give the targets of a thread one IOPriority, or use io_uring (--engine uring)")
+    )]
+    MixedPriorities {
+        /// Which thread.
+        thread: u32,
+        /// The engine.
+        engine: String,
     },
     /// The system has no room for it.
     #[error("cannot start a thread")]
@@ -151,6 +174,7 @@ impl<C: Clock> ThreadWork<'_, C> {
     fn start<O: Opener>(self, opener: &O) -> Result<ThreadOutcome, ThreadError> {
         let span = self.shared.span;
         self.bind()?;
+        self.prioritise()?;
         let spec = self.queue_spec()?;
         if spec.depth == 0 {
             // Nothing names this pool thread: it idles, so that the others count as planned.
@@ -179,6 +203,29 @@ impl<C: Clock> ThreadWork<'_, C> {
             bound.map_err(|source| ThreadError::Bind { thread, cpu, group, source })?;
         }
         Ok(())
+    }
+
+    /// Gives the thread the priority of its targets; where they differ, each I/O carries its own.
+    fn prioritise(&self) -> Result<(), ThreadError> {
+        let mut wanted = self.priorities();
+        let Some(first) = wanted.next() else { return Ok(()) };
+        if let Some(priority) = first.filter(|_| wanted.all(|other| other == first)) {
+            let thread = self.plan.id;
+            plumb_sys::priority::set_thread_io_priority(priority)
+                .map_err(|errno| ThreadError::Priority { thread, source: errno.into() })?;
+        }
+        Ok(())
+    }
+
+    fn priorities(&self) -> impl Iterator<Item = Option<plumb_io::IoPriority>> + '_ {
+        let targets = self.plan.targets.iter().map(|planned| planned.index);
+        targets.map(|index| priority(&self.shared.span.targets[index]))
+    }
+
+    fn has_mixed_priorities(&self) -> bool {
+        let mut wanted = self.priorities();
+        let first = wanted.next();
+        wanted.any(|other| Some(other) != first)
     }
 
     fn queue_spec(&self) -> Result<QueueSpec, ThreadError> {
@@ -224,8 +271,11 @@ impl<C: Clock, L: Level> QueueUse for LevelUse<'_, C, L> {
         let work = self.work;
         let (span, plan) = (work.shared.span, work.plan);
         assemble::fill_buffers(&mut queue, span, plan);
-        let mut issuer = assemble::issuer::<L>(work.shared, plan, work.intervals)?;
         let facts = queue.facts();
+        if work.has_mixed_priorities() && !facts.no_target && !facts.engine.starts_with("uring") {
+            return Err(ThreadError::MixedPriorities { thread: plan.id, engine: facts.engine });
+        }
+        let mut issuer = assemble::issuer::<L>(work.shared, plan, work.intervals)?;
         work.gate.arrive();
         let around = Surroundings {
             clock: work.clock,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 /// The folder of the cases: `PLUMB_CONFORMANCE_DIR`, else the project's own copy.
-pub fn folder() -> PathBuf {
+pub(crate) fn folder() -> PathBuf {
     match std::env::var_os("PLUMB_CONFORMANCE_DIR") {
         Some(folder) => folder.into(),
         None => PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/conformance"),
@@ -11,7 +11,7 @@ pub fn folder() -> PathBuf {
 }
 
 /// What a set found.
-pub struct Set {
+pub(crate) struct Set {
     name: &'static str,
     passed: u32,
     failed: u32,
@@ -19,12 +19,12 @@ pub struct Set {
 
 impl Set {
     /// An empty set.
-    pub fn new(name: &'static str) -> Self {
+    pub(crate) fn new(name: &'static str) -> Self {
         Self { name, passed: 0, failed: 0 }
     }
 
     /// Counts a case; prints id and reason of a failed one.
-    pub fn case(&mut self, id: &str, outcome: Result<(), String>) {
+    pub(crate) fn case(&mut self, id: &str, outcome: Result<(), String>) {
         match outcome {
             Ok(()) => self.passed += 1,
             Err(reason) => {
@@ -35,7 +35,7 @@ impl Set {
     }
 
     /// Prints the set's line and fails the test unless everything passed and there was something.
-    pub fn finish(self) {
+    pub(crate) fn finish(self) {
         println!("conformance {}: {} passed, {} failed", self.name, self.passed, self.failed);
         assert!(self.failed == 0, "{} cases of {} failed", self.failed, self.name);
         assert!(self.passed > 0, "no case of {} was found in {}", self.name, folder().display());

@@ -185,14 +185,8 @@ fn load(
         let what = format!(": '{path}': {}", violation.message);
         given.error(&Fault::value(what, violation.help).of(violation.class))
     };
-    let document = std::str::from_utf8(&bytes).map_err(|error| {
-        broken(Violation {
-            class: ErrorClass::NotWellFormed,
-            message: format!("the file is not valid UTF-8: {error}"),
-            help: "save the profile as UTF-8".to_owned(),
-        })
-    })?;
-    let mut profile = xml::read(document).map_err(broken)?;
+    let document = xml::decode(&bytes).map_err(broken)?;
+    let mut profile = xml::read(&document).map_err(broken)?;
     first.override_profile(&mut profile);
     template::substitute(&mut profile, targets)
         .map_err(|broken| CommandLineError::from_violations(&[broken]))?;
