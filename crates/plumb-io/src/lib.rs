@@ -8,6 +8,7 @@
 pub mod block_stack;
 pub mod clock;
 pub mod conformance;
+pub mod contents;
 pub mod engine;
 mod errno;
 pub mod event;

@@ -1,0 +1,4 @@
+//! x
+mod ends;
+mod partition_table;
+mod signature;
