@@ -21,6 +21,7 @@ use crate::system_tree::SystemTree;
 pub use device::{BlockDevice, DeviceNumber};
 pub use disk::{DiskFacts, WriteCache};
 pub use diskstats::{DiskCounters, DiskStats};
+pub(crate) use mounts::unescape;
 pub use mounts::{Mount, Mounts};
 
 /// What lies under an open file or block device.
@@ -58,6 +59,13 @@ pub fn of_device(tree: &SystemTree, number: DeviceNumber) -> BlockStack {
     let devices: Vec<_> = BlockDevice::find(tree, number).into_iter().collect();
     let leaves = leaves(tree, &devices, &Mounts::read(tree));
     BlockStack { mount: None, devices, leaves }
+}
+
+/// The mount that a file was opened through; `None` where the kernel does not tell.
+#[must_use]
+pub fn mount_of(descriptor: BorrowedFd<'_>, tree: &SystemTree) -> Option<Mount> {
+    let number = mount_number(descriptor)?;
+    Mounts::read(tree).by_number(number).cloned()
 }
 
 /// The number of the mount that a file was opened through (Linux 5.8).

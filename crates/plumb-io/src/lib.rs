@@ -15,6 +15,7 @@ pub mod event;
 #[cfg(test)]
 mod fake_tree;
 pub mod io_wq;
+pub mod mark;
 mod op;
 mod queue;
 pub mod sim;

@@ -77,11 +77,6 @@ impl Ends {
     }
 
     /// A little-endian number.
-    pub(super) fn u16(&self, offset: u64) -> Option<u16> {
-        Some(u16::from_le_bytes(self.at(offset, 2)?.try_into().ok()?))
-    }
-
-    /// A little-endian number.
     pub(super) fn u32(&self, offset: u64) -> Option<u32> {
         Some(u32::from_le_bytes(self.at(offset, 4)?.try_into().ok()?))
     }
@@ -144,7 +139,7 @@ mod tests {
         let ends = Ends::of(b"\0\0abc");
         assert_eq!((ends.size(), ends.first_byte()), (5, Some(2)));
         assert!(ends.has(2, b"abc"));
-        assert_eq!(ends.u16(3), Some(u16::from_le_bytes(*b"bc")));
+        assert_eq!(ends.u32(1), Some(u32::from_le_bytes(*b"\0abc")));
         assert_eq!(ends.u32(2), None);
         assert_eq!(Ends::of(&[]).first_byte(), None);
     }
