@@ -67,10 +67,43 @@ struct RingHeader {
     header_len: u32,
 }
 
+/// An AIO context without files or I/Os: what the ladder tries for, and then builds on.
+#[derive(Debug)]
+pub struct AioReservation {
+    id: u64,
+    depth: u32,
+}
+
+impl AioReservation {
+    /// Room for `depth` I/Os.
+    ///
+    /// # Errors
+    /// ENOSYS without kernel support, EAGAIN when /proc/sys/fs/aio-max-nr is reached.
+    pub fn new(depth: u32) -> Result<Self, Errno> {
+        let depth = depth.max(1);
+        let mut id = 0_u64;
+        let id_address = std::ptr::from_mut(&mut id);
+        // SAFETY: id is a zeroed aio_context_t and lives through the call.
+        let made = unsafe { libc::syscall(libc::SYS_io_setup, depth, id_address) };
+        call::check(made)?;
+        Ok(Self { id, depth })
+    }
+}
+
+impl Drop for AioReservation {
+    fn drop(&mut self) {
+        // SAFETY: the context is ours, and nobody reads its ring any more.
+        let gone = unsafe { libc::syscall(libc::SYS_io_destroy, self.id) };
+        assert_eq!(call::check(gone), Ok(0), "the context exists");
+    }
+}
+
 /// An AIO context with its buffers and files.
 #[derive(Debug)]
 pub struct AioContext {
     id: u64,
+    /// Destroyed when drained, else leaked.
+    reservation: ManuallyDrop<AioReservation>,
     /// The kernel's completion ring, when it may be read.
     ring: Option<NonNull<RingHeader>>,
     /// One per slot.
@@ -93,19 +126,18 @@ pub struct AioContext {
 impl AioContext {
     /// A context for the arena's slots on `files`.
     ///
-    /// # Errors
-    /// ENOSYS without kernel support, EAGAIN when /proc/sys/fs/aio-max-nr is reached.
-    pub fn open(arena: Arena, files: Vec<OwnedFd>) -> Result<Self, Errno> {
+    /// # Panics
+    /// When the reservation is too small for the arena.
+    #[must_use]
+    pub fn new(reservation: AioReservation, arena: Arena, files: Vec<OwnedFd>) -> Self {
         let depth = arena.depth().max(1);
-        let mut id = 0_u64;
-        let id_address = std::ptr::from_mut(&mut id);
-        // SAFETY: id is a zeroed aio_context_t and lives through the call.
-        let made = unsafe { libc::syscall(libc::SYS_io_setup, depth, id_address) };
-        call::check(made)?;
+        assert!(depth <= reservation.depth, "{depth} slots, room for {}", reservation.depth);
+        let id = reservation.id;
         let slots = index(depth);
         let descriptors = files.iter().map(|file| file.as_raw_fd().cast_unsigned()).collect();
-        Ok(Self {
+        Self {
             id,
+            reservation: ManuallyDrop::new(reservation),
             ring: readable_ring(id),
             blocks: vec![ControlBlock::default(); slots].into(),
             line: Vec::with_capacity(slots),
@@ -117,7 +149,7 @@ impl AioContext {
             arena: ManuallyDrop::new(arena),
             descriptors,
             _files: files,
-        })
+        }
     }
 
     /// Whether completions are found without a system call.
@@ -248,8 +280,10 @@ impl AioContext {
             return;
         }
         while head != tail {
-            // SAFETY: the events follow the header, which is 32 bytes long, and head < entries.
-            let event = unsafe { ring.add(1).cast::<Event>().add(index(head)) };
+            // SAFETY: the events follow the header in the same mapping.
+            let events = unsafe { ring.add(1) }.cast::<Event>();
+            // SAFETY: head < entries, and the mapping holds that many.
+            let event = unsafe { events.add(index(head)) };
             // SAFETY: the kernel wrote it before it moved the tail and leaves it until we move the head.
             let event = unsafe { event.read() };
             self.finish(event);
@@ -312,9 +346,8 @@ impl Drop for AioContext {
             // The kernel may still write to the buffers: they, and the context, are leaked.
             return;
         }
-        // SAFETY: the context is ours, and nobody reads its ring any more.
-        let gone = unsafe { libc::syscall(libc::SYS_io_destroy, self.id) };
-        assert_eq!(call::check(gone), Ok(0), "the context exists");
+        // SAFETY: dropped once, here.
+        unsafe { ManuallyDrop::drop(&mut self.reservation) };
         // SAFETY: dropped once, here; nothing is in flight, so the kernel touches no buffer again.
         unsafe { ManuallyDrop::drop(&mut self.arena) };
     }
@@ -356,8 +389,9 @@ mod tests {
         for by_ring in [true, false] {
             let arena = Arena::new(4, &regions, &[], BufferPlacement::System).expect("memory");
             let file = rustix::fs::memfd_create("aio", rustix::fs::MemfdFlags::CLOEXEC);
-            let mut context = match AioContext::open(arena, vec![file.expect("a file in memory")]) {
-                Ok(context) => context,
+            let files = vec![file.expect("a file in memory")];
+            let mut context = match AioReservation::new(4) {
+                Ok(reservation) => AioContext::new(reservation, arena, files),
                 Err(errno) => {
                     println!("skipped events_come_by_the_ring_and_by_the_call: {errno}");
                     return;

@@ -347,7 +347,9 @@ impl Arena {
                 let (address, piece) = self.lane_address(transfer.slot, lane, transfer.len);
                 Located { address, piece }
             }
-            Place::Source { source, offset } => self.source_address(transfer, source, offset),
+            Place::Source { source, offset } => {
+                self.source_address(transfer.write, source, offset, transfer.len)
+            }
         }
     }
 
@@ -365,15 +367,15 @@ impl Arena {
     }
 
     #[inline(always)]
-    fn source_address(&self, transfer: &Transfer, number: u32, offset: u64) -> Located {
-        let len = u64::from(transfer.len);
+    fn source_address(&self, write: bool, number: u32, offset: u64, len: u32) -> Located {
+        let bytes = u64::from(len);
         let source = match self.sources.get(index(number)) {
-            Some(source) if source.holds(offset, len) && transfer.write => source,
-            _ => refuse_source(number, offset, transfer),
+            Some(source) if source.holds(offset, bytes) && write => source,
+            _ => refuse_source(write, number, offset, len),
         };
         // SAFETY: offset + len <= the source's length (checked above).
         let address = unsafe { source.base.add(to_usize(offset)) };
-        Located { address, piece: source.piece(offset, len) }
+        Located { address, piece: source.piece(offset, bytes) }
     }
 
     /// Cuts all memory into pieces of at most [`PIECE_MAX`] bytes to be registered, and remembers their
@@ -486,9 +488,9 @@ fn refuse_lane(slot: u32, lane: u32, len: u32) -> ! {
 
 #[cold]
 #[inline(never)]
-fn refuse_source(source: u32, offset: u64, transfer: &Transfer) -> ! {
-    assert!(transfer.write, "a read cannot go to write source {source}");
-    panic!("write source {source} has no {} bytes at offset {offset}", transfer.len);
+fn refuse_source(write: bool, source: u32, offset: u64, len: u32) -> ! {
+    assert!(write, "a read cannot go to write source {source}");
+    panic!("write source {source} has no {len} bytes at offset {offset}");
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Linux native AIO: asynchronous where io_uring is not to be had, and the I/O is direct.
 
-use plumb_sys::aio::AioContext;
-use plumb_sys::arena::Arena;
+use plumb_sys::aio::{AioContext, AioReservation};
 use plumb_units::Nanos;
 use rustix::fs::{OFlags, fcntl_getfl};
 
@@ -18,11 +17,15 @@ pub struct AioQueue {
 }
 
 impl AioQueue {
-    /// Makes a context; `notes` say how the queue came to this engine.
+    /// Builds on a context that was had; `notes` say how the queue came to this engine.
     ///
     /// # Errors
-    /// When there is no AIO here, or memory is refused.
-    pub fn open(spec: QueueSpec, mut notes: Vec<String>) -> Result<Self, OpenQueueError> {
+    /// When memory is refused.
+    pub(crate) fn open(
+        reservation: AioReservation,
+        spec: QueueSpec,
+        mut notes: Vec<String>,
+    ) -> Result<Self, OpenQueueError> {
         let arena = buffers::arena(&spec)?;
         notes.extend(spec.files.iter().filter(|file| blocks(file)).map(|file| {
             let path = file.path.display();
@@ -31,8 +34,7 @@ impl AioQueue {
             )
         }));
         let files = spec.files.into_iter().map(|file| file.descriptor).collect();
-        let context = AioContext::open(arena, files).map_err(|errno| unavailable(errno.into()))?;
-        Ok(Self { context, notes })
+        Ok(Self { context: AioContext::new(reservation, arena, files), notes })
     }
 }
 
@@ -42,21 +44,15 @@ fn blocks(file: &TargetFile) -> bool {
     file.mapping.is_none() && !direct
 }
 
-/// Tries a context.
+/// Tries for a context.
 ///
 /// # Errors
 /// Why AIO cannot be used here.
-pub(crate) fn probe(depth: u32) -> Result<(), String> {
-    let arena = Arena::new(depth, &[], &[], crate::BufferPlacement::System);
-    let arena = arena.map_err(|error| Errno::from(error.errno).to_string())?;
-    AioContext::open(arena, Vec::new()).map(drop).map_err(|errno| obstacle(errno.into()))
+pub(crate) fn reserve(depth: u32) -> Result<AioReservation, String> {
+    AioReservation::new(depth).map_err(|errno| obstacle(errno.into()))
 }
 
-fn unavailable(errno: Errno) -> OpenQueueError {
-    no_aio(obstacle(errno))
-}
-
-/// The error of a forced engine that did not pass its probe.
+/// The error of a forced engine that could not be had.
 pub(crate) fn no_aio(reason: String) -> OpenQueueError {
     let remedy = "raise fs.aio-max-nr or use fewer requests (-o, -t), or choose --engine auto, uring \
                   or threads";

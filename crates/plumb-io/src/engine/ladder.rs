@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use plumb_sys::aio::AioReservation;
+
 use super::{
     AioQueue, NopQueue, NullQueue, SyncQueue, ThreadsQueue, UringOptions, UringQueue, aio, uring,
 };
@@ -106,12 +108,13 @@ impl Ladder {
     }
 
     fn aio<U: QueueUse>(
+        reservation: AioReservation,
         spec: QueueSpec,
         notes: Vec<String>,
         user: U,
     ) -> Result<U::Output, OpenQueueError> {
         let split = Split::new(&spec)?;
-        Ok(user.with(split.around(AioQueue::open(spec, notes)?)))
+        Ok(user.with(split.around(AioQueue::open(reservation, spec, notes)?)))
     }
 
     fn threads<U: QueueUse>(
@@ -128,9 +131,13 @@ impl Ladder {
     fn best<U: QueueUse>(&self, spec: QueueSpec, user: U) -> Result<U::Output, OpenQueueError> {
         let Err(reason) = uring::probe() else { return self.uring(spec, user) };
         let mut notes = vec![format!("uring: {reason}")];
-        let Err(reason) = aio::probe(spec.depth) else { return Self::aio(spec, notes, user) };
-        notes.push(format!("aio: {reason}"));
-        Self::threads(spec, notes, user)
+        match aio::reserve(spec.depth) {
+            Ok(reservation) => Self::aio(reservation, spec, notes, user),
+            Err(reason) => {
+                notes.push(format!("aio: {reason}"));
+                Self::threads(spec, notes, user)
+            }
+        }
     }
 
     fn synchronous<U: QueueUse>(spec: QueueSpec, user: U) -> Result<U::Output, OpenQueueError> {
@@ -156,8 +163,8 @@ impl Opener for Ladder {
             (_, QueueMode::Synchronous) | (Choice::Sync, _) => Self::synchronous(spec, user),
             (Choice::Uring, QueueMode::Asynchronous) => self.forced_uring(spec, user),
             (Choice::Aio, QueueMode::Asynchronous) => {
-                aio::probe(spec.depth).map_err(aio::no_aio)?;
-                Self::aio(spec, Vec::new(), user)
+                let reservation = aio::reserve(spec.depth).map_err(aio::no_aio)?;
+                Self::aio(reservation, spec, Vec::new(), user)
             }
             (Choice::Threads, QueueMode::Asynchronous) => Self::threads(spec, Vec::new(), user),
             (Choice::Auto, QueueMode::Asynchronous) => self.best(spec, user),
