@@ -175,6 +175,18 @@ mod tests {
     }
 
     #[test]
+    fn large_pages_are_zeroed_and_whole() {
+        match Block::new(5000, BufferPlacement::LargePages) {
+            Ok(mut block) => {
+                block.touch();
+                assert_eq!(block.bytes(), vec![0; 5000]);
+                assert!(to_u64(block.base().addr().get()).is_multiple_of(large_page_size()));
+            }
+            Err(errno) => println!("skipped large_pages_are_zeroed_and_whole: {errno}"),
+        }
+    }
+
+    #[test]
     fn an_empty_block_is_empty() {
         let mut block = Block::new(0, BufferPlacement::System).expect("a page");
         block.touch();

@@ -8,14 +8,20 @@ use plumb_io::engine::Choice;
 use plumb_io::{OpenQueueError, QueueFacts, QueueMode};
 use plumb_sys::seccomp::{Denied, deny};
 use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
 use crate::drive::{keep_busy, ladder, spec, with};
 use crate::files::{self, How};
 
 /// Set in the child to the number of its case.
 const CHILD: &str = "PLUMB_TEST_LADDER_CASE";
+/// Set in the child that may lock little memory.
+const UNPRIVILEGED: &str = "PLUMB_TEST_LADDER_UNPRIVILEGED";
 /// Printed by a child whose case held.
 const HELD: &str = "the case held";
+
+const DEPTH: u32 = 32;
 
 /// What is denied, how a queue is opened, and what comes of it.
 struct Case {
@@ -127,19 +133,58 @@ fn the_ladder_takes_the_best_rung_that_holds() {
     if let Ok(number) = std::env::var(CHILD) {
         return climb(&CASES[number.parse::<usize>().expect("a number")]);
     }
-    let itself = std::env::current_exe().expect("this test");
     for number in 0..CASES.len() {
         let name = "ladder::the_ladder_takes_the_best_rung_that_holds";
-        let mut child = Command::new(&itself);
-        child.args(["--exact", name, "--nocapture"]).env(CHILD, number.to_string());
-        let child = child.output().expect("a child process");
-        let text = String::from_utf8_lossy(&child.stdout);
-        if let Some(line) = text.lines().find(|line| line.starts_with("skipped ")) {
-            println!("{line}");
-        } else {
-            assert!(text.contains(HELD), "case {number}: {child:?}");
-        }
+        hold_in_child(name, CHILD, &number.to_string());
     }
+}
+
+/// Runs the test of that name in a child process, where the variable is set.
+fn hold_in_child(name: &str, variable: &str, value: &str) {
+    let itself = std::env::current_exe().expect("this test");
+    let mut child = Command::new(itself);
+    child.args(["--exact", name, "--nocapture"]).env(variable, value);
+    let child = child.output().expect("a child process");
+    let text = String::from_utf8_lossy(&child.stdout);
+    if let Some(line) = text.lines().find(|line| line.starts_with("skipped ")) {
+        println!("{line}");
+    } else {
+        assert!(text.contains(HELD), "{variable}={value}: {child:?}");
+    }
+}
+
+/// The kernel's own refusal, not a filter's in its name.
+#[test]
+fn a_low_limit_on_locked_memory_is_named() {
+    if std::env::var(UNPRIVILEGED).is_err() {
+        let name = "ladder::a_low_limit_on_locked_memory_is_named";
+        return hold_in_child(name, UNPRIVILEGED, "1");
+    }
+    if let Err(errno) = give_up_locking(64 << 10) {
+        println!("skipped a_low_limit_on_locked_memory_is_named: {errno}");
+        return;
+    }
+    if let Err(error) = with(&ladder(Choice::Uring), spec(1, Asynchronous, vec![]), |_| ()) {
+        println!("skipped a_low_limit_on_locked_memory_is_named: {error}");
+        return;
+    }
+    for (mode, outcome) in [
+        (Asynchronous, Engine("uring", &["RLIMIT_MEMLOCK, 65536 bytes"])),
+        (Ring, Fails("cannot get 262144 bytes of I/O buffers: the limit on locked memory", "-un")),
+    ] {
+        climb(&Case { denied: &[], choice: Choice::Auto, mode, outcome });
+    }
+}
+
+/// May lock no more than so many bytes, in all threads that this one starts.
+fn give_up_locking(bytes: u64) -> Result<(), Errno> {
+    let limit = Rlimit { current: Some(bytes), maximum: Some(bytes) };
+    setrlimit(Resource::Memlock, limit)?;
+    let mut sets = capabilities(None)?;
+    for set in [&mut sets.effective, &mut sets.permitted, &mut sets.inheritable] {
+        set.remove(CapabilitySet::IPC_LOCK);
+    }
+    set_capabilities(None, sets)
 }
 
 /// Runs a case, in the child.
@@ -149,10 +194,10 @@ fn climb(case: &Case) {
         return;
     }
     let wish = FileWish { size: 64 << 10, writable: true };
-    let mut spec = spec(8, case.mode, vec![files::file(wish, How::Buffered)]);
+    let mut spec = spec(DEPTH, case.mode, vec![files::file(wish, How::Buffered)]);
     spec.register_buffers = true;
     let used = with(&ladder(case.choice), spec, |queue| {
-        keep_busy(queue, 8, 100);
+        keep_busy(queue, DEPTH, 100);
         queue.facts()
     });
     match (&case.outcome, used) {

@@ -1,11 +1,14 @@
 //! A recording queue tells what it was asked.
 
+use plumb_io::clock::StampClock;
+use plumb_io::conformance::{Subject, TargetKind, check};
 use plumb_io::engine::Choice;
 use plumb_io::stack::{Recorded, RecordingOpener};
-use plumb_io::{Done, QueueMode, Slot};
+use plumb_io::{BufferPlacement, Done, QueueMode, Slot};
 use plumb_units::Nanos;
 
 use crate::drive::{BLOCK, ladder, op, spec, with};
+use crate::files::{self, How};
 
 #[test]
 fn everything_is_recorded_in_order() {
@@ -25,4 +28,20 @@ fn everything_is_recorded_in_order() {
         Recorded::Pop(Done { slot: Slot(1), result: BLOCK.cast_signed() }),
     ];
     assert_eq!(opener.records(), [expected, vec![]]);
+}
+
+#[test]
+fn a_recorded_queue_keeps_all_promises() {
+    check(&Subject {
+        name: "recording",
+        opener: &RecordingOpener::new(ladder(Choice::Null)),
+        clock: &StampClock::monotonic(),
+        file: &|_, wish| files::file(wish, How::Buffered),
+        engine: "null+recording",
+        target: TargetKind::None,
+        mode: QueueMode::Asynchronous,
+        placement: BufferPlacement::System,
+        register_buffers: false,
+        measures_latency: true,
+    });
 }
