@@ -1,7 +1,6 @@
 //! Files of a time span: made, opened, and guarded against overwriting what is not ours.
 
 use std::os::fd::AsFd;
-use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use plumb_io::clock::Clock;
 use plumb_units::Nanos;
 
 use super::create::{self, Creation, Fill};
+use super::guard::Guard;
 use super::observe::{Phase, Snapshot};
 use super::span::{Session, SpanFailure};
 use super::support;
@@ -20,6 +20,27 @@ use crate::plan::Access;
 use crate::profile::model::TimeSpan;
 
 impl<O: Opener, C: Clock> Session<'_, O, C> {
+    /// Looks at everything that the profile would write to, before anything is made or written: a
+    /// refusal finds all targets as they were. What cannot be opened is reported when its turn comes.
+    pub(super) fn guard_all(&mut self) -> Result<(), SpanFailure> {
+        if self.options.opens_no_target {
+            return Ok(());
+        }
+        let profile = self.profile;
+        for target in profile.time_spans.iter().flat_map(|span| &span.targets) {
+            let makes = target.file_size.is_some_and(|size| size > 0);
+            if !makes && !Access::of(target).writes() {
+                continue;
+            }
+            let Ok(path) = target::resolve(&target.path) else { continue };
+            let Ok(file) = target::open_to_look(&path) else { continue };
+            let guarded =
+                self.guard.clear(file.as_fd(), &path, self.options, self.tree, self.observer);
+            guarded.map_err(SpanFailure::Refused)?;
+        }
+        Ok(())
+    }
+
     /// Makes the files that the profile wants before its first time span.
     pub(super) fn precreate(&mut self) -> Result<(), SpanFailure> {
         if self.options.opens_no_target {
@@ -63,7 +84,14 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             if Access::of(target).writes()
                 && let Some(descriptor) = &open.descriptor
             {
-                self.guard(descriptor.as_fd(), &path)?;
+                let guarded = self.guard.clear(
+                    descriptor.as_fd(),
+                    &path,
+                    self.options,
+                    self.tree,
+                    self.observer,
+                );
+                guarded.map_err(SpanFailure::Refused)?;
             }
             support::check(target, &open).map_err(failed)?;
             target::check_alignment(target, &open).map_err(failed)?;
@@ -91,7 +119,9 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         self.observer.verbose(&format!("Creating file '{name}' of size {size}."));
         let (file, is_new) = create::open_for_creation(&path).map_err(failed)?;
         if !is_new {
-            self.guard(file.as_fd(), &path)?;
+            let guarded =
+                self.guard.clear(file.as_fd(), &path, self.options, self.tree, self.observer);
+            guarded.map_err(SpanFailure::Refused)?;
         }
         let creation = Creation::default();
         let began = self.clock.now();
@@ -108,8 +138,11 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             }
             maker.join().expect("file makers do not panic")
         });
+        if outcome.is_err() {
+            Guard::unmade(file.as_fd(), &path);
+        }
         outcome.map_err(failed)?;
-        self.mark(file.as_fd(), &path);
+        self.guard.made(file.as_fd(), &path, self.tree, self.observer);
         Ok(())
     }
 }
@@ -153,10 +186,4 @@ pub(super) fn describe(error: &dyn Diagnostic) -> String {
 #[expect(clippy::needless_pass_by_value, reason = "handed to map_err")]
 pub(super) fn failed(error: impl Diagnostic) -> SpanFailure {
     SpanFailure::Failed(describe(&error))
-}
-
-/// The files whose marks are to be refreshed: what writes have changed.
-pub(super) fn written(span: &TimeSpan) -> impl Iterator<Item = &Path> {
-    let written = span.targets.iter().filter(|target| Access::of(target).writes());
-    written.map(|target| Path::new(target.path.as_str()))
 }

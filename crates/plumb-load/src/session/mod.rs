@@ -3,6 +3,7 @@
 
 pub mod create;
 mod files;
+mod guard;
 pub mod observe;
 mod phases;
 mod span;
@@ -98,11 +99,12 @@ pub fn run<O: Opener, C: Clock>(
         observer,
         origin: clock.now(),
         made: Vec::new(),
+        guard: guard::Guard::default(),
         topology: result.host.topology.clone(),
         memory_bytes: result.host.memory_bytes,
     };
     let mut end = SessionEnd::Completed;
-    match session.precreate() {
+    match session.guard_all().and_then(|()| session.precreate()) {
         Ok(()) => {}
         Err(failure) => end = note_failure(&mut result, failure),
     }
@@ -122,7 +124,7 @@ pub fn run<O: Opener, C: Clock>(
         }
     }
     result.interrupted = session.observer.interrupted();
-    session.settle_marks();
+    session.guard.settle(tree, session.observer);
     result.time_spans.resize_with(profile.time_spans.len(), SpanResult::default);
     SessionOutcome { result, end }
 }

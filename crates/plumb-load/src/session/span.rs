@@ -1,7 +1,5 @@
 //! One time span, from its first file to its last count.
 
-use std::os::fd::BorrowedFd;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -13,6 +11,7 @@ use plumb_units::{Nanos, convert};
 
 use super::SessionOptions;
 use super::files::{describe, failed};
+use super::guard::Guard;
 use super::observe::{Observer, Phase};
 use super::phases::{PhaseEnd, ShortWatch, Watch};
 use super::target::OpenTarget;
@@ -42,6 +41,7 @@ pub(super) struct Session<'a, O, C> {
     pub(super) origin: Nanos,
     /// Names of the files that were made before the first time span.
     pub(super) made: Vec<String>,
+    pub(super) guard: Guard,
     pub(super) topology: Topology,
     pub(super) memory_bytes: u64,
 }
@@ -247,20 +247,6 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         });
         Nanos::from_secs(seconds.sum())
     }
-
-    /// Refuses to overwrite what is not ours.
-    pub(super) fn guard(&mut self, file: BorrowedFd<'_>, path: &Path) -> Result<(), SpanFailure> {
-        let _ = (file, path);
-        Ok(())
-    }
-
-    /// Marks a file as made by Plumb.
-    pub(super) fn mark(&mut self, file: BorrowedFd<'_>, path: &Path) {
-        let _ = (file, path);
-    }
-
-    /// Marks what the run has written, so that the next run may overwrite it again.
-    pub(super) fn settle_marks(&mut self) {}
 }
 
 impl<C: Clock> Watch<'_, C> {

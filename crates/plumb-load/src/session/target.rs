@@ -179,6 +179,20 @@ pub fn resolve(name: &str) -> Result<PathBuf, TargetError> {
     }
 }
 
+/// Opens an existing file or block device just to see what it is.
+///
+/// # Errors
+/// What the kernel says; EINVAL for anything else than files and block devices.
+pub(super) fn open_to_look(path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let kind = FileType::from_raw_mode(rustix::fs::stat(path)?.st_mode);
+    if !matches!(kind, FileType::RegularFile | FileType::BlockDevice) {
+        return Err(Errno::INVAL);
+    }
+    rustix::fs::open(path, flags | OFlags::RDONLY, Mode::empty())
+        .or_else(|_| rustix::fs::open(path, flags | OFlags::WRONLY, Mode::empty()))
+}
+
 /// Opens a target for the checks; it must exist.
 ///
 /// # Errors
