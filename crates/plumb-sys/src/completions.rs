@@ -1,6 +1,6 @@
 //! Finished I/Os that wait to be popped, for performers whose kernel keeps no such list.
 
-use plumb_units::convert::index;
+use plumb_units::convert::{index, to_u32};
 
 /// More than the kernel moves in one call (MAX_RW_COUNT with 4 KiB pages).
 const MOVED_MAX: u32 = 0x7fff_f000;
@@ -19,6 +19,8 @@ pub struct Finished {
 pub struct Completions {
     /// A power of two of entries.
     ring: Box<[Finished]>,
+    /// That number minus 1.
+    mask: u32,
     head: u32,
     tail: u32,
     /// Up to here the last look counted.
@@ -31,14 +33,16 @@ impl Completions {
     pub fn new(depth: u32) -> Self {
         let empty = Finished { slot: 0, result: 0 };
         let entries = index(depth).max(1).next_power_of_two();
-        Self { ring: vec![empty; entries].into(), head: 0, tail: 0, counted: 0 }
+        let mask = to_u32(entries - 1);
+        Self { ring: vec![empty; entries].into(), mask, head: 0, tail: 0, counted: 0 }
     }
 
     /// Adds one. There is room: a slot has one I/O.
     #[inline(always)]
     pub fn push(&mut self, done: Finished) {
-        let place = self.place(self.tail);
-        self.ring[place] = done;
+        let place = index(self.tail & self.mask);
+        // SAFETY: the ring has mask + 1 entries for as long as it lives.
+        *unsafe { self.ring.get_unchecked_mut(place) } = done;
         self.tail = self.tail.wrapping_add(1);
     }
 
@@ -75,14 +79,11 @@ impl Completions {
         if self.head == self.counted {
             return None;
         }
-        let done = self.ring[self.place(self.head)];
+        let place = index(self.head & self.mask);
+        // SAFETY: the ring has mask + 1 entries for as long as it lives.
+        let done = *unsafe { self.ring.get_unchecked(place) };
         self.head = self.head.wrapping_add(1);
         Some(done)
-    }
-
-    #[inline(always)]
-    fn place(&self, nth: u32) -> usize {
-        index(nth) & (self.ring.len() - 1)
     }
 }
 
