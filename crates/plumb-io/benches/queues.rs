@@ -2,6 +2,7 @@
 //!
 //! The loop does what every issuer must (fill, submit, look, pop) and nothing else; stamps, offsets and
 //! statistics come on top. User time is the figure to read on `null`: its kernel time is zero.
+#![forbid(unsafe_code)]
 
 use std::hint::black_box;
 use std::process::ExitCode;

@@ -1,5 +1,6 @@
 //! Every queue keeps the promises of `IoQueue`, the ladder takes the best engine that runs, and no
 //! queue allocates while it works.
+#![forbid(unsafe_code)]
 
 mod allocations;
 mod conformance;
