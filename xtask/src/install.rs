@@ -1,6 +1,6 @@
-//! The system packages that the tests need, on Debian and its kin.
+//! What the gate needs beside cargo: parts of Rust, and system packages on Debian and its kin.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use crate::command;
 
@@ -17,6 +17,9 @@ const NEEDS: &[(Need, &str)] = &[
     (Need::Program("valgrind"), "valgrind"),
     (Need::Program("jq"), "jq"),
 ];
+
+/// (what cargo must be able to do, the part of Rust that brings it).
+const COMPONENTS: &[(&str, &str)] = &[("fmt", "rustfmt"), ("clippy", "clippy")];
 
 #[derive(Clone, Copy)]
 enum Need {
@@ -36,6 +39,7 @@ impl Need {
 /// Installs what is missing. What cannot be installed is named and is no error: the tests that need it
 /// say so, and the gate compares them with the list for such a machine.
 pub(crate) fn run() {
+    components();
     let missing = missing();
     if missing.is_empty() {
         println!("install: nothing is missing");
@@ -61,6 +65,20 @@ pub(crate) fn run() {
     let still = self::missing();
     if !still.is_empty() {
         println!("install: still missing: {}; going on without", still.join(" "));
+    }
+}
+
+/// A small installation of Rust has neither formatter nor lints.
+fn components() {
+    for (word, component) in COMPONENTS {
+        let mut probe = Command::new("cargo");
+        probe.args([word, "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
+        if !probe.status().is_ok_and(|status| status.success()) {
+            let mut rustup = Command::new("rustup");
+            if let Err(error) = command::run(rustup.args(["component", "add", component])) {
+                println!("install: no {component}, and rustup could not be run: {error}");
+            }
+        }
     }
 }
 
