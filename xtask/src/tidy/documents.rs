@@ -29,6 +29,37 @@ pub(super) fn set_up(tree: &Tree) -> Vec<Complaint> {
     complaints
 }
 
+/// Every path that a document names in backticks exists.
+pub(super) fn paths_exist(tree: &Tree) -> Vec<Complaint> {
+    let mut complaints = Vec::new();
+    for (path, text) in tree.texts_with(".md") {
+        for (index, line) in text.lines().enumerate() {
+            for name in line.split('`').skip(1).step_by(2) {
+                let is_path = ["crates/", "docs/", "examples/", "fuzz/", "xtask/"]
+                    .iter()
+                    .any(|folder| name.starts_with(folder));
+                let is_plain = !name.contains(|c: char| c.is_whitespace() || "*{<".contains(c));
+                if is_path
+                    && is_plain
+                    && !has_blank(name)
+                    && !tree.exists(name.trim_end_matches('/'))
+                {
+                    complaints.push(Complaint::line(path, index, format!("there is no `{name}`")));
+                }
+            }
+        }
+    }
+    complaints
+}
+
+/// Whether a word in capitals stands for something to be filled in: `without-NAME.txt`.
+fn has_blank(path: &str) -> bool {
+    let is_blank = |word: &str| {
+        word.len() >= 4 && word != "README" && word.chars().all(|c| c.is_ascii_uppercase())
+    };
+    path.split(|c: char| !c.is_alphanumeric()).any(is_blank)
+}
+
 /// Every test that a skip list names exists.
 pub(super) fn skips_exist(tree: &Tree) -> Vec<Complaint> {
     let mut complaints = Vec::new();
@@ -88,6 +119,17 @@ mod tests {
             set_up,
             &[(README, &readme), (CI, "cargo xtask check\necho ok\n")],
             &[".ci/run: it does not end with"],
+        );
+    }
+
+    #[test]
+    fn a_document_that_names_a_missing_file_is_refused() {
+        let text =
+            "`crates/a.rs` `crates/b.rs` `docs/` `xtask/skips/without-NAME.txt`\n`docs/c d`\n";
+        check(
+            paths_exist,
+            &[("ARCHITECTURE.md", text), ("crates/a.rs", ""), ("docs/a.md", "")],
+            &["ARCHITECTURE.md:1: there is no `crates/b.rs`"],
         );
     }
 

@@ -36,6 +36,7 @@ const RULES: &[fn(&Tree) -> Vec<Complaint>] = &[
     decisions::dependencies_explained,
     invariants::tested,
     documents::set_up,
+    documents::paths_exist,
     documents::skips_exist,
     documents::fuzz_bodies_exist,
 ];

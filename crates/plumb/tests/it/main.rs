@@ -3,7 +3,9 @@
 
 mod command_line;
 mod convert;
+mod documents;
 mod names;
 mod pages;
 mod profiles;
 mod program;
+mod system;
