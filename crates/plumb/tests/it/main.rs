@@ -8,4 +8,5 @@ mod names;
 mod pages;
 mod profiles;
 mod program;
+mod results;
 mod system;
