@@ -75,6 +75,19 @@ impl ProcessCpu {
         Self { process, threads, uncertainty }
     }
 
+    /// What each ordinary thread (no io-wq worker) spent since `earlier`, of those that were there
+    /// at both moments: number and time, ascending by number.
+    #[must_use]
+    pub fn threads_since(&self, earlier: &Self) -> Vec<(u32, Nanos)> {
+        let ordinary = self.threads.iter().filter(|(_, now)| !now.is_worker);
+        ordinary
+            .filter_map(|(key, now)| {
+                let then = earlier.threads.get(key)?;
+                Some((key.0, Nanos(now.time.0.saturating_sub(then.time.0))))
+            })
+            .collect()
+    }
+
     /// What was spent since `earlier`.
     ///
     /// Workers end after some idle seconds and take their entry with them, so theirs is what the
@@ -175,6 +188,12 @@ mod tests {
     #[test]
     fn an_ordinary_thread_that_ended_is_not_taken_for_a_worker() {
         check("100 1 o 50 5 o 50", "400 1 o 60 2 w 40", 300, 40);
+    }
+
+    #[test]
+    fn threads_are_told_apart() {
+        let (earlier, later) = (moment("9 1 o 2 2 w 3 3 o 4"), moment("99 1 o 12 2 w 50 4 o 30"));
+        assert_eq!(later.threads_since(&earlier), [(1, Nanos(10_000_000))]);
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub mod pattern;
 pub mod payload;
 
 pub mod plan;
+pub mod plausibility;
 pub mod profile;
 pub mod result;
 pub mod rng;

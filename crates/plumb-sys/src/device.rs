@@ -156,9 +156,23 @@ struct Fiemap {
 /// What the kernel said, e.g. EPERM: only who may write a file is told; EOPNOTSUPP for hugetlbfs.
 pub fn cached_bytes(file: impl AsFd, offset: u64, len: u64) -> Result<u64, Errno> {
     match cachestat(&file, offset, len) {
+        Ok(answer) => Ok(bytes_of(answer.cached)),
         Err(Errno::NOSYS) => mincore(&file, offset, len),
-        answer => answer,
+        Err(errno) => Err(errno),
     }
+}
+
+/// Bytes of a range that are in the page cache and not yet on the device: cachestat(2).
+///
+/// # Errors
+/// ENOSYS before Linux 6.5; otherwise as [`cached_bytes`].
+pub fn unflushed_bytes(file: impl AsFd, offset: u64, len: u64) -> Result<u64, Errno> {
+    let answer = cachestat(&file, offset, len)?;
+    Ok(bytes_of(answer.dirty.saturating_add(answer.writeback)))
+}
+
+fn bytes_of(pages: u64) -> u64 {
+    pages.saturating_mul(to_u64(rustix::param::page_size()))
 }
 
 /// `struct cachestat_range` of linux/mman.h.
@@ -179,7 +193,7 @@ struct Cachestat {
     recently_evicted: u64,
 }
 
-fn cachestat(file: &impl AsFd, offset: u64, len: u64) -> Result<u64, Errno> {
+fn cachestat(file: &impl AsFd, offset: u64, len: u64) -> Result<Cachestat, Errno> {
     /// The same on every architecture.
     const SYS_CACHESTAT: libc::c_long = 451;
     let range = CachestatRange { offset, len };
@@ -198,7 +212,7 @@ fn cachestat(file: &impl AsFd, offset: u64, len: u64) -> Result<u64, Errno> {
     if code < 0 {
         return Err(last_errno());
     }
-    Ok(answer.cached.saturating_mul(to_u64(rustix::param::page_size())))
+    Ok(answer)
 }
 
 /// Maps the range piece by piece and counts resident pages. `offset` is rounded down to a page.
@@ -266,6 +280,10 @@ mod tests {
         file.write_all(&vec![7; page * 8]).expect("written");
         assert_eq!(cached_bytes(&file, 0, pages), Ok(pages));
         assert_eq!(mincore(&file, 0, pages), Ok(pages));
+        // In memory nothing is ever flushed; elsewhere it is when it was synced.
+        file.sync_all().expect("synced");
+        let unflushed = unflushed_bytes(&file, 0, pages);
+        assert!([Ok(0), Ok(pages), Err(Errno::NOSYS)].contains(&unflushed), "{unflushed:?}");
         assert_eq!(mincore(&file, to_u64(page), to_u64(page) * 3), Ok(to_u64(page) * 3));
         assert_eq!(cached_bytes(&file, pages * 4, pages), Ok(0));
     }

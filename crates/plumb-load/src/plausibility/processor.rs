@@ -1,0 +1,69 @@
+//! Whether the processors, and not the target, set the figures.
+
+use plumb_io::io_wq::CpuSpent;
+use plumb_units::Nanos;
+
+use super::{item, percent};
+use crate::result::model::{CpuUsage, Plausibility, PlausibilityItem};
+
+/// A thread this busy hardly ever waits for the target.
+const THREAD_BUSY: f64 = 0.95;
+/// Processors this busy leave no room for more I/O.
+const MACHINE_BUSY: f64 = 95.0;
+/// More than this in workers means that requests are handed over as a rule.
+const HANDED_OVER: f64 = 0.1;
+/// More than this is felt in latencies.
+const STOLEN: f64 = 0.02;
+
+fn verdict(is_suspicious: bool) -> Plausibility {
+    if is_suspicious { Plausibility::Suspicious } else { Plausibility::Ok }
+}
+
+/// Whether the busiest thread left time to wait.
+pub(super) fn generator_item(busiest: Nanos, elapsed: Nanos) -> PlausibilityItem {
+    let share = if elapsed.0 == 0 { 0.0 } else { busiest.0 as f64 / elapsed.0 as f64 };
+    let is_busy = share >= THREAD_BUSY;
+    let rest = if is_busy {
+        ": the generator, not the target, may set the rate; add threads (-t, -F) to find out"
+    } else {
+        ""
+    };
+    let sentence = format!("The busiest thread used {} of a processor{rest}.", percent(share));
+    item("generator_cpu_share", None, Some(share), verdict(is_busy), sentence)
+}
+
+/// Whether all processors together were at their limit; nothing when they are not known.
+pub(super) fn saturation_item(cpus: &[CpuUsage]) -> Option<PlausibilityItem> {
+    if cpus.is_empty() {
+        return None;
+    }
+    let busy: f64 = cpus.iter().map(|cpu| cpu.user + cpu.kernel).sum::<f64>() / cpus.len() as f64;
+    let is_busy = busy >= MACHINE_BUSY;
+    let rest = if is_busy { ": they, not the target, may set the rate" } else { "" };
+    let share = busy / 100.0;
+    let sentence = format!("All processors together were {} busy{rest}.", percent(share));
+    Some(item("machine_cpu_share", None, Some(share), verdict(is_busy), sentence))
+}
+
+/// How much of the process' CPU time went to io-wq workers.
+pub(super) fn io_wq_item(spent: CpuSpent) -> PlausibilityItem {
+    let share = spent.io_wq_share();
+    let is_handed_over = share > HANDED_OVER;
+    let rest = if is_handed_over {
+        ": the file system starts no I/O without blocking, so requests were handed to kernel workers \
+         and latencies contain that"
+    } else {
+        ""
+    };
+    let sentence = format!("Kernel workers (io-wq) took {} of the CPU time{rest}.", percent(share));
+    item("io_wq_cpu_share", None, Some(share), verdict(is_handed_over), sentence)
+}
+
+/// How much time the hypervisor gave to others.
+pub(super) fn steal_item(share: f64) -> PlausibilityItem {
+    let is_felt = share > STOLEN;
+    let rest = if is_felt { ": other machines on this host take part in every figure" } else { "" };
+    let sentence =
+        format!("The hypervisor gave {} of the processors' time to others{rest}.", percent(share));
+    item("steal_share", None, Some(share), verdict(is_felt), sentence)
+}
