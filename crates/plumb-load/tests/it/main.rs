@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod documents;
+mod engines;
 mod golden;
 mod made_up;
 mod mutations;

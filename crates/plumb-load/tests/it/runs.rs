@@ -1,5 +1,6 @@
 //! Profiles run for real, on every engine that this machine has.
 
+use plumb_io::TargetFile;
 use plumb_io::clock::StampClock;
 use plumb_io::engine::{Choice, Ladder, LadderOptions};
 use plumb_io::system_tree::SystemTree;
@@ -13,7 +14,14 @@ use crate::watcher::Watcher;
 pub(crate) fn run(span: TimeSpan, choice: Choice, watcher: &mut Watcher) -> SessionOutcome {
     let raw = RawProfile { time_spans: vec![span], ..RawProfile::default() };
     let (profile, _) = raw.check(Purpose::Run).expect("a valid profile");
-    let options = SessionOptions {
+    let options = options(choice);
+    let ladder = Ladder::new(choice, LadderOptions::default());
+    let (clock, _) = StampClock::new();
+    session::run(&profile, &options, &ladder, &clock, &SystemTree::default(), watcher)
+}
+
+pub(crate) fn options(choice: Choice) -> SessionOptions {
+    SessionOptions {
         command_line: "plumb run".into(),
         tool: Tool {
             name: "plumb".into(),
@@ -24,11 +32,15 @@ pub(crate) fn run(span: TimeSpan, choice: Choice, watcher: &mut Watcher) -> Sess
         batch: None,
         continue_on_error: false,
         overwrite: Overwrite::Named(Vec::new()),
-        opens_no_target: choice == Choice::Null,
-    };
-    let ladder = Ladder::new(choice, LadderOptions::default());
-    let (clock, _) = StampClock::new();
-    session::run(&profile, &options, &ladder, &clock, &SystemTree::default(), watcher)
+        opens_no_target: matches!(choice, Choice::Null | Choice::Nop),
+    }
+}
+
+/// An open file for queues that look at none.
+pub(crate) fn any_file() -> TargetFile {
+    let null = std::fs::File::options().read(true).write(true).open("/dev/null");
+    let descriptor = null.expect("every system has it").into();
+    TargetFile { descriptor, path: "sim".into(), size: 1 << 30, priority: None, mapping: None }
 }
 
 #[test]

@@ -1,0 +1,258 @@
+//! What must not depend on the engine: the I/Os, and how many of them are in flight.
+
+use plumb_io::clock::{ManualClock, StampClock};
+use plumb_io::engine::{Choice, Ladder, LadderOptions};
+use plumb_io::sim::{DiskSpec, Service, SimOpener};
+use plumb_io::stack::{Recorded, RecordingOpener};
+use plumb_io::system_tree::SystemTree;
+use plumb_io::{IoQueue, OpKind, Opener, QueueSpec, QueueUse};
+use plumb_load::assemble::{self, Shared};
+use plumb_load::plan::{PlanOptions, ThreadPlan, plan};
+use plumb_load::profile::check::Purpose;
+use plumb_load::profile::model::{
+    CacheMode, RawProfile, Target, Throughput, ThroughputUnit, TimeSpan,
+};
+use plumb_load::result::littles_law::{LittlesLaw, Verdict};
+use plumb_load::run_loop::{Controls, Latencies, Live, Surroundings, run_loop};
+use plumb_load::session::{self, SessionEnd};
+use plumb_units::Nanos;
+
+use crate::runs::options;
+use crate::watcher::Watcher;
+
+fn span(path: &str, requests: u32) -> TimeSpan {
+    let target = Target {
+        path: path.into(),
+        block_size: 4096,
+        alignment: 4096,
+        random_ratio: 70,
+        write_ratio: 30,
+        request_count: requests,
+        file_size: Some(8 << 20),
+        ..Target::default()
+    };
+    TimeSpan {
+        duration: 1,
+        warmup: 0,
+        rand_seed: 7,
+        measure_latency: true,
+        targets: vec![target],
+        ..TimeSpan::default()
+    }
+}
+
+/// What each queue of a run did.
+fn record(span: TimeSpan, choice: Choice) -> Result<Vec<Vec<Recorded>>, String> {
+    let raw = RawProfile { time_spans: vec![span], ..RawProfile::default() };
+    let (profile, _) = raw.check(Purpose::Run).expect("a valid profile");
+    let opener = RecordingOpener::new(Ladder::new(choice, LadderOptions::default()));
+    let (clock, _) = StampClock::new();
+    let mut watcher = Watcher::default();
+    let tree = SystemTree::default();
+    let options = options(choice);
+    let outcome = session::run(&profile, &options, &opener, &clock, &tree, &mut watcher);
+    if outcome.end == SessionEnd::Completed {
+        Ok(opener.records())
+    } else {
+        Err(outcome.result.time_spans[0].failures.join("; "))
+    }
+}
+
+#[test]
+fn every_engine_issues_the_same_offsets_and_directions() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("f").to_str().expect("UTF-8").to_owned();
+    let mut first: Option<Vec<(OpKind, u64)>> = None;
+    for (choice, requests) in [
+        (Choice::Null, 8),
+        (Choice::Nop, 8),
+        (Choice::Sync, 1),
+        (Choice::Threads, 8),
+        (Choice::Aio, 8),
+        (Choice::Uring, 8),
+    ] {
+        // A rate keeps the record small; the rest of the file decides nothing.
+        let mut span = span(&path, requests);
+        span.targets[0].throughput = Throughput { value: 3000, unit: ThroughputUnit::Iops };
+        if matches!(choice, Choice::Null | Choice::Nop) {
+            span.targets[0].path = "none".into();
+        }
+        let record = match record(span, choice) {
+            Ok(record) => record,
+            Err(why) => {
+                println!("skipped every_engine_issues_the_same_{choice}: {why}");
+                continue;
+            }
+        };
+        let ops: Vec<_> = record[0]
+            .iter()
+            .filter_map(|event| match event {
+                Recorded::Push(op) => Some((op.kind, op.offset)),
+                _ => None,
+            })
+            .take(1000)
+            .collect();
+        assert_eq!(ops.len(), 1000, "{choice}: a second at 3000 per second");
+        assert!(ops.iter().any(|(kind, _)| *kind == OpKind::Write));
+        match &first {
+            None => first = Some(ops),
+            Some(first) => assert!(*first == ops, "{choice} issues other I/Os than null"),
+        }
+    }
+}
+
+/// I/Os in flight whenever the loop waits without limit.
+fn depths(record: &[Recorded]) -> Vec<usize> {
+    let (mut outstanding, mut depths) = (0, Vec::new());
+    for event in record {
+        match event {
+            Recorded::Push(_) => outstanding += 1,
+            Recorded::Pop(_) => outstanding -= 1,
+            Recorded::Submit { wanted, timeout } => {
+                if *wanted > 0 && *timeout == Nanos::NEVER {
+                    depths.push(outstanding);
+                }
+            }
+        }
+    }
+    depths
+}
+
+#[test]
+fn a_run_at_depth_32_waits_only_with_32_in_flight() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("f").to_str().expect("UTF-8").to_owned();
+    for (measure_latency, completion_routines, ring) in
+        [(true, false, false), (false, false, false), (true, true, false), (true, false, true)]
+    {
+        for choice in [Choice::Uring, Choice::Aio, Choice::Threads] {
+            if ring && choice != Choice::Uring {
+                continue;
+            }
+            let mut span = TimeSpan { measure_latency, completion_routines, ..span(&path, 32) };
+            // What the page cache serves is done before the queue is full.
+            span.targets[0].cache = CacheMode::NoOsCache;
+            span.io_ring = ring.then(Default::default);
+            let record = match record(span, choice) {
+                Ok(record) => record,
+                Err(why) => {
+                    println!("skipped depth_32_{choice}: {why}");
+                    continue;
+                }
+            };
+            let mut depths = depths(&record[0]);
+            let waits = depths.len();
+            // The last waits drain the queue.
+            depths.truncate(waits.saturating_sub(40));
+            assert!(depths.len() > 50, "{choice}: only {waits} waits");
+            let full = depths.iter().filter(|depth| **depth == 32).count();
+            assert_eq!(
+                full,
+                depths.len(),
+                "{choice} {measure_latency} {ring}: {:?}",
+                &depths[..50]
+            );
+        }
+    }
+}
+
+/// A run loop on a simulated disk: constant service time, as many at once as the depth.
+struct OnDisk<'a> {
+    span: &'a TimeSpan,
+    plan: &'a ThreadPlan,
+    clock: ManualClock,
+    until: Nanos,
+}
+
+impl QueueUse for OnDisk<'_> {
+    type Output = (u64, u64);
+
+    fn with<Q: IoQueue>(self, mut queue: Q) -> (u64, u64) {
+        let shared = Shared {
+            span: self.span,
+            sizes: &[1 << 30],
+            interlocked: &[Default::default()],
+            experiment_flags: 0,
+            continue_on_error: false,
+        };
+        let mut issuer =
+            assemble::issuer::<Latencies>(&shared, self.plan, None).expect("room for a block");
+        let (controls, live) = (Controls::default(), Live::default());
+        controls.measure(Nanos::ZERO);
+        let clock = StopAt { inner: self.clock, controls: &controls, at: self.until };
+        let around = Surroundings {
+            clock: &clock,
+            controls: &controls,
+            live: &live,
+            dispatch: self.plan.dispatch,
+        };
+        run_loop(&mut queue, &mut issuer, &around).expect("a simulated disk takes everything");
+        let reading = live.read();
+        (reading.completions, reading.latency_sum)
+    }
+}
+
+/// Virtual time that ends the run.
+#[derive(Clone)]
+struct StopAt<'a> {
+    inner: ManualClock,
+    controls: &'a Controls,
+    at: Nanos,
+}
+
+impl plumb_io::clock::Clock for StopAt<'_> {
+    fn now(&self) -> Nanos {
+        let now = self.inner.now();
+        if now >= self.at {
+            self.controls.stop();
+        }
+        now
+    }
+}
+
+#[test]
+fn a_simulated_disk_gets_its_depth_and_gives_its_rate() {
+    let mut span = span("sim", 32);
+    span.targets[0].cache = CacheMode::NoOsCache;
+    let plans = plan(&span, PlanOptions { processors: &[], separation: 0, batch: None }).threads;
+    let clock = ManualClock::default();
+    let disk = DiskSpec {
+        service: Service::Constant(Nanos(100_000)),
+        parallelism: 32,
+        ..DiskSpec::default()
+    };
+    let spec = QueueSpec {
+        depth: 32,
+        files: vec![crate::runs::any_file()],
+        regions: plans[0].regions(&span),
+        ..QueueSpec::default()
+    };
+    let until = Nanos::from_secs(1);
+    let user = OnDisk { span: &span, plan: &plans[0], clock: clock.clone(), until };
+    let (completions, latency_sum) =
+        SimOpener::new(disk, clock).open(spec, user).expect("a simulated queue");
+    // 32 at once, 100 µs each: 320,000 per second; in flight by Little's law: 32.
+    assert!((310_000..=320_100).contains(&completions), "{completions} in a second");
+    let in_flight = latency_sum as f64 / 1e9;
+    assert!((31.0..33.0).contains(&in_flight), "{in_flight} in flight");
+}
+
+#[test]
+fn a_real_run_obeys_littles_law() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("f").to_str().expect("UTF-8").to_owned();
+    let mut watcher = Watcher::default();
+    let mut span = TimeSpan { warmup: 1, ..span(&path, 32) };
+    span.targets[0].cache = CacheMode::NoOsCache;
+    let outcome = crate::runs::run(span.clone(), Choice::Auto, &mut watcher);
+    if outcome.end == SessionEnd::Failed {
+        let why = outcome.result.time_spans[0].failures.join("; ");
+        println!("skipped a_real_run_obeys_littles_law: {why}");
+        return;
+    }
+    let law = LittlesLaw::of(&outcome.result.time_spans[0], &span);
+    // Unoptimised code on a busy machine spends some of each cycle in the tool; a loop that does not
+    // fill its queue loses half of it.
+    let residual = law.residual.expect("latencies were measured");
+    assert!(residual > -0.2 && law.verdict != Verdict::AccountingError, "{law:?}");
+}
