@@ -12,10 +12,6 @@ const NEEDS: &[(Need, &str)] = &[
     (Need::Program("mkfs.ext4"), "e2fsprogs"),
     (Need::Program("mkfs.xfs"), "xfsprogs"),
     (Need::Program("mkfs.btrfs"), "btrfs-progs"),
-    (Need::Program("sfdisk"), "fdisk"),
-    (Need::Program("xmllint"), "libxml2-utils"),
-    (Need::Program("valgrind"), "valgrind"),
-    (Need::Program("jq"), "jq"),
 ];
 
 /// (what cargo must be able to do, the part of Rust that brings it).

@@ -14,19 +14,19 @@ type Probe = fn(&Path) -> bool;
 
 /// Every capability that a skip list can be about (`xtask/skips/without-NAME.txt`), and how it is found.
 const CAPABILITIES: &[(&str, Probe)] = &[
-    ("root", |_| is_root()),
+    ("root", |_| has_privileges()),
     ("uring", |_| has_io_uring()),
-    ("direct", |repository| has_direct_io(repository)),
+    ("aio", |_| Path::new("/proc/sys/fs/aio-max-nr").exists() && !is_filtered()),
+    ("direct", has_direct_io),
+    ("extents", |repository| file_system(repository).is_some_and(|name| is_disk(&name))),
+    ("swapfile", |_| file_system(&std::env::temp_dir()).is_some_and(|name| is_simple_disk(&name))),
     ("loop", |_| has_loop_devices()),
     ("hugepages", |_| has_huge_pages()),
-    ("cpus", |_| std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() >= 2)),
-    ("tracefs", |_| fs::read_dir("/sys/kernel/tracing/events").is_ok()),
+    ("x86", |_| cfg!(target_arch = "x86_64")),
+    ("tsc", |_| has_tsc()),
     ("ext4", |_| command::find("mkfs.ext4").is_some()),
     ("xfs", |_| command::find("mkfs.xfs").is_some()),
     ("btrfs", |_| command::find("mkfs.btrfs").is_some()),
-    ("sfdisk", |_| command::find("sfdisk").is_some()),
-    ("xmllint", |_| command::find("xmllint").is_some()),
-    ("valgrind", |_| command::find("valgrind").is_some()),
 ];
 
 /// What this machine has and what it lacks.
@@ -92,8 +92,46 @@ fn has_io_uring() -> bool {
         "1" => is_root(),
         _ => false,
     };
-    let filtered = status_field("Seccomp").is_some_and(|mode| mode != "0");
-    allowed && !filtered && kernel_version() >= Some((5, 15))
+    allowed && !is_filtered() && kernel_version() >= Some((5, 15))
+}
+
+/// Whether a system call filter is in force.
+fn is_filtered() -> bool {
+    status_field("Seccomp").is_some_and(|mode| mode != "0")
+}
+
+/// Whether this is a root that may do what root may: in containers it often may not.
+fn has_privileges() -> bool {
+    const SYS_ADMIN: u64 = 1 << 21;
+    let mask = status_field("CapEff").and_then(|mask| u64::from_str_radix(&mask, 16).ok());
+    is_root() && mask.is_some_and(|mask| mask & SYS_ADMIN != 0)
+}
+
+/// Whether the kernel itself keeps time by the time stamp counter.
+fn has_tsc() -> bool {
+    let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    fs::read_to_string(path).is_ok_and(|source| source.trim() == "tsc")
+}
+
+/// The kind of file system that a folder lies on.
+fn file_system(folder: &Path) -> Option<String> {
+    let folder = folder.canonicalize().ok()?;
+    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+    // Device, mount point, kind, …; of mounts on one another the last is the one to be seen.
+    let mounts = mounts.lines().filter_map(|line| {
+        let mut words = line.split(' ').skip(1);
+        Some((words.next()?, words.next()?))
+    });
+    let around = mounts.filter(|(point, _)| folder.starts_with(point));
+    around.max_by_key(|(point, _)| point.len()).map(|(_, kind)| kind.to_owned())
+}
+
+fn is_simple_disk(kind: &str) -> bool {
+    matches!(kind, "ext2" | "ext3" | "ext4" | "xfs")
+}
+
+fn is_disk(kind: &str) -> bool {
+    is_simple_disk(kind) || matches!(kind, "btrfs" | "f2fs")
 }
 
 fn kernel_version() -> Option<(u32, u32)> {
@@ -126,7 +164,7 @@ pub(crate) fn has_direct_io(repository: &Path) -> bool {
 }
 
 fn has_loop_devices() -> bool {
-    is_root()
+    has_privileges()
         && Path::new("/dev/loop-control").exists()
         && command::find("losetup").is_some_and(|losetup| {
             let mut command = Command::new(losetup);
@@ -135,12 +173,10 @@ fn has_loop_devices() -> bool {
         })
 }
 
-/// Whether huge pages are there, or may be asked for.
+/// Whether huge pages have been set aside.
 fn has_huge_pages() -> bool {
-    let folder = Path::new("/sys/kernel/mm/hugepages/hugepages-2048kB");
-    let free = fs::read_to_string(folder.join("free_hugepages")).unwrap_or_default();
-    free.trim().parse().is_ok_and(|pages: u64| pages > 0)
-        || OpenOptions::new().write(true).open(folder.join("nr_hugepages")).is_ok()
+    fs::read_to_string("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages")
+        .is_ok_and(|free| free.trim().parse().is_ok_and(|pages: u64| pages > 0))
 }
 
 #[cfg(test)]
@@ -153,5 +189,6 @@ mod tests {
         assert_eq!(machine.has.len() + machine.lacks.len(), CAPABILITIES.len());
         assert!(machine.has.iter().all(|name| !machine.lacks.contains(name)));
         assert!(kernel_version() > Some((3, 0)));
+        assert_eq!(file_system(Path::new("/proc")).as_deref(), Some("proc"));
     }
 }

@@ -24,10 +24,10 @@ pub(crate) struct Skip {
 }
 
 impl Skip {
-    /// Reads a line of a test's output.
+    /// Reads a line of a test's output. A name may have blanks: `uring with direct I/O`.
     pub(crate) fn parse(line: &str) -> Option<Self> {
         let (name, why) = line.strip_prefix("skipped ")?.split_once(": ")?;
-        let is_name = !name.is_empty() && !name.contains(char::is_whitespace);
+        let is_name = !name.is_empty() && name.trim() == name;
         is_name.then(|| Self { name: name.to_owned(), why: why.trim().to_owned() })
     }
 }
@@ -138,8 +138,7 @@ mod tests {
 
     #[test]
     fn only_lines_of_the_shape_count() {
-        for line in ["skipped", "skipped : why", "skipped two words: why", " skipped a: b", "a: b"]
-        {
+        for line in ["skipped", "skipped : why", "skipped  a: why", " skipped a: b", "a: b"] {
             assert_eq!(Skip::parse(line), None, "{line}");
         }
     }

@@ -65,7 +65,9 @@ pub(super) fn skips_exist(tree: &Tree) -> Vec<Complaint> {
     let mut complaints = Vec::new();
     for (path, list) in tree.texts().filter(|(path, _)| path.starts_with(skips::FOLDER)) {
         for name in skips::names(list) {
-            if !tree.texts_with(".rs").any(|(_, code)| code.contains(name)) {
+            // A name is a test, or begins with the case of one: `uring_plain with direct I/O`.
+            let word = name.split(' ').next().unwrap_or(name);
+            if !tree.texts_with(".rs").any(|(_, code)| code.contains(word)) {
                 complaints
                     .push(Complaint::file(path, format!("no source names `{name}` any more")));
             }
