@@ -19,7 +19,7 @@ use crate::rng::Rng;
 pub enum Pick {
     /// Each request belongs to one target.
     Bound,
-    /// Weighted pool, one target.
+    /// There is one target.
     Single,
     /// Weighted pool, equal weights: Rand32 mod n.
     Equal(Modulus),
@@ -99,7 +99,8 @@ pub struct Issuer<L> {
     slots: Box<[SlotState]>,
     idle: Fifo,
     paced: bool,
-    /// Idle requests not yet tried since the last reaping (spec 6.10).
+    /// Idle requests not yet tried since the last reaping (spec 6.10); without meters it stays at the
+    /// maximum, for any may be tried at any time.
     left: u32,
     throttled: Nanos,
     outstanding: u32,
@@ -165,7 +166,7 @@ impl<L: Level> Issuer<L> {
             targets: targets.into_iter().map(counted).collect(),
             slots: slot_target.into_iter().map(idle).collect(),
             idle: Fifo::full(slots),
-            left: slots,
+            left: if paced { slots } else { u32::MAX },
             throttled: Nanos::NEVER,
             outstanding: 0,
             completions: 0,
@@ -205,7 +206,7 @@ impl<L: Level> Issuer<L> {
     #[inline(always)]
     #[must_use]
     pub fn may_try(&self) -> bool {
-        !self.paced || self.left > 0
+        self.left > 0
     }
 
     /// The first fatal I/O error.
@@ -377,8 +378,10 @@ impl<L: Level> Issuer<L> {
     /// After a reaping or a wait: every idle request may be tried again.
     #[inline(always)]
     pub fn rearm(&mut self, live: &Live) {
-        self.left = self.idle.len();
-        self.throttled = Nanos::NEVER;
+        if self.paced {
+            self.left = self.idle.len();
+            self.throttled = Nanos::NEVER;
+        }
         live.publish(self.completions, self.bytes, self.latency_sum);
     }
 
