@@ -20,3 +20,4 @@ pub mod rng;
 pub mod run_loop;
 pub mod session;
 pub mod tally;
+pub mod trace;

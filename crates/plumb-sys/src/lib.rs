@@ -17,6 +17,7 @@ pub mod memory;
 pub mod monotonic;
 pub mod pool;
 pub mod priority;
+pub mod perf;
 pub mod ring;
 pub mod seccomp;
 pub mod signal;
