@@ -151,7 +151,12 @@ fn parallelism() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::{UringOptions, UringQueue};
     use crate::fake_tree::FakeTree;
+    use crate::{
+        FileIndex, IoQueue, LaneIndex, LaneSpec, Memory, Op, OpKind, QueueSpec, RegionSpec, Slot,
+        TargetFile,
+    };
 
     /// A moment from `process ms` and `number kind ms` per thread (w worker, o ordinary).
     fn moment(text: &str) -> ProcessCpu {
@@ -225,5 +230,68 @@ mod tests {
         while clock(ClockId::ThreadCPUTime).0 - start.0 < 20_000_000 {}
         let spent = ProcessCpu::read(&tree).since(&before);
         assert!(spent.process.0 >= 20_000_000, "{spent:?}");
+    }
+
+    /// Reads a file in memory through io_uring, which cannot start that without blocking.
+    fn read_in_memory(ios: u32) -> Result<(), crate::OpenQueueError> {
+        const DEPTH: u32 = 16;
+        const BLOCK: u32 = 65_536;
+        let file = tempfile::tempfile_in("/dev/shm").expect("a file in memory");
+        let size = u64::from(DEPTH * BLOCK);
+        std::os::unix::fs::FileExt::write_all_at(&file, &vec![1; 1 << 20], 0).expect("written");
+        let file = TargetFile {
+            descriptor: file.into(),
+            path: "/dev/shm".into(),
+            size,
+            priority: None,
+            mapping: None,
+        };
+        let lane = LaneSpec { first_slot: 0, slots: DEPTH, bytes: BLOCK };
+        let spec = QueueSpec {
+            depth: DEPTH,
+            files: vec![file],
+            regions: vec![RegionSpec { lanes: vec![lane] }],
+            ..QueueSpec::default()
+        };
+        let mut queue = UringQueue::open(spec, UringOptions::default())?;
+        for _ in 0..ios / DEPTH {
+            for slot in 0..DEPTH {
+                queue.push(Op {
+                    kind: OpKind::Read,
+                    file: FileIndex(0),
+                    slot: Slot(slot),
+                    len: BLOCK,
+                    offset: u64::from(slot * BLOCK),
+                    memory: Memory::Lane(LaneIndex(0)),
+                });
+            }
+            let mut done = 0;
+            while done < DEPTH {
+                queue.submit_and_wait(DEPTH - done, Nanos::NEVER).expect("submitted");
+                queue.look();
+                while let Some(finished) = queue.pop() {
+                    assert_eq!(finished.outcome(), Ok(BLOCK));
+                    done += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn workers_of_this_process_are_seen() {
+        let tree = SystemTree::default();
+        let before = ProcessCpu::read(&tree);
+        let own = clock(ClockId::ThreadCPUTime);
+        if let Err(error) = read_in_memory(4096) {
+            println!("skipped workers_of_this_process_are_seen: {error}");
+            return;
+        }
+        let own = clock(ClockId::ThreadCPUTime).since(own);
+        let spent = ProcessCpu::read(&tree).since(&before);
+        // Its time is in the process clock, beside that of this thread.
+        assert!(spent.io_wq.0 > 0, "tmpfs reads were handed to workers: {spent:?}");
+        assert!(spent.process.0 >= own.0, "{spent:?} {own:?}");
+        assert!(spent.io_wq_share() <= 1.0, "{spent:?}");
     }
 }

@@ -409,3 +409,32 @@ fn a_run_on_this_machine_is_observed() {
         assert_eq!(items.iter().filter(|item| item.key == key).count(), 1, "{key}");
     }
 }
+
+#[test]
+fn direct_reads_reach_the_device() {
+    let test = "direct_reads_reach_the_device";
+    let tree = SystemTree::default();
+    let topology = Topology::read(&tree);
+    let file = file();
+    let bytes = 8 << 20;
+    file.write_all_at(&vec![7; 8 << 20], 0).expect("written");
+    file.sync_all().expect("synced");
+    let stack = plumb_io::block_stack::underlying(file.as_fd(), &tree).expect("its layers");
+    let link = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
+    let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::DIRECT;
+    let direct = rustix::fs::open(link, flags, rustix::fs::Mode::empty());
+    let (Ok(direct), false) = (direct, stack.devices.is_empty()) else {
+        println!("skipped {test}: no block device, or no direct I/O beside the sources");
+        return;
+    };
+    let baseline = Baseline::read(&tree);
+    let placement = plumb_sys::memory::BufferPlacement::System;
+    let mut buffer = plumb_sys::memory::Block::new(bytes, placement).expect("memory");
+    let read = rustix::io::pread(&direct, buffer.bytes_mut(), 0).expect("read");
+    let observed = baseline.elapse(&tree, &topology, Nanos::from_millis(1));
+    let moved = Traffic { read: plumb_units::convert::to_u64(read), written: 0 };
+    let items = observed.items(&[checked("here", &file, &stack)], &[moved]);
+    let seen = items.iter().find(|item| item.key == "device_read_ratio").expect("an item");
+    // Others may read meanwhile, so there is no upper bound.
+    assert!(seen.value.is_some_and(|share| share >= 0.99), "{seen:?}");
+}
