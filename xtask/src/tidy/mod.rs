@@ -1,7 +1,7 @@
 //! Rules about the repository itself that no compiler checks.
 //!
 //! Each rule is a function from the tree to its complaints, so that a test can plant a violation in a
-//! made-up tree. The real tree is checked by an ordinary test, [`tests::the_repository_is_tidy`].
+//! made-up tree. The real tree is checked by an ordinary test, `the_repository_is_tidy`.
 
 mod changelog;
 mod decisions;

@@ -19,7 +19,7 @@ pub fn write(profile: &RawProfile, command_line: &str) -> String {
     write_with_separation(profile, command_line, None)
 }
 
-/// As [`write`], naming the bytes by which `-bsp` keeps buffers apart on this machine (spec 15.4).
+/// As [`write()`], naming the bytes by which `-bsp` keeps buffers apart on this machine (spec 15.4).
 #[must_use]
 pub fn write_with_separation(
     profile: &RawProfile,

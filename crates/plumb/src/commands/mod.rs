@@ -95,12 +95,6 @@ struct StdoutError {
     source: io::Error,
 }
 
-/// Something that is not connected yet.
-#[derive(Debug, thiserror::Error, miette::Diagnostic)]
-#[error("{0} is not in this build")]
-#[diagnostic(code(plumb::not_in_this_build))]
-pub(crate) struct NotInThisBuild(pub(crate) &'static str);
-
 #[cfg(test)]
 mod tests {
     #[test]
