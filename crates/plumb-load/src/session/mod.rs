@@ -2,6 +2,7 @@
 //! timed, counts collected.
 
 pub mod create;
+mod evidence;
 mod files;
 mod guard;
 pub mod observe;

@@ -10,6 +10,7 @@ use plumb_io::{Opener, WriteSource};
 use plumb_units::{Nanos, convert};
 
 use super::SessionOptions;
+use super::evidence;
 use super::files::{describe, failed};
 use super::guard::Guard;
 use super::observe::{Observer, Phase};
@@ -21,12 +22,12 @@ use crate::assemble::Shared;
 use crate::pattern::{Bounds, distribution};
 use crate::payload::{SourceError, fill_source};
 use crate::plan::{PlanOptions, SpanPlan, ThreadPlan, plan, takes_from_source};
+use crate::plausibility::{Baseline, Observed};
 use crate::profile::model::{BufferSeparation, Profile, TimeSpan, WriteContent};
 use crate::result::model::{PhaseTimes, SpanResult, TargetResult, ThreadResult};
 use crate::rng::Rng;
 use crate::run_loop::intervals::{IntervalCollector, exchange};
 use crate::run_loop::{Controls, Dispatch, Live};
-use crate::tally::cpu::CpuTimes;
 use crate::tally::interval_log::IntervalLogWriter;
 
 /// What all time spans of a session share.
@@ -55,13 +56,15 @@ pub(super) enum SpanFailure {
     Failed(String),
 }
 
+/// How a thread ended.
+type Ended = Result<ThreadOutcome, ThreadError>;
+
 /// What the steering thread saw.
 #[derive(Debug, Default)]
 struct Steered {
     phases: PhaseTimes,
     elapsed: Nanos,
-    cpu: Option<(CpuTimes, CpuTimes)>,
-    process_cpu: Nanos,
+    observed: Option<Observed>,
 }
 
 impl<O: Opener, C: Clock> Session<'_, O, C> {
@@ -90,15 +93,31 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             experiment_flags: self.profile.experiment_flags,
             continue_on_error: self.options.continue_on_error,
         };
-        let mut result = SpanResult::default();
-        let outcomes = self.run_threads(&shared, &plans, &targets, &sources, place, &mut result)?;
+        let mut result = SpanResult {
+            plausibility: evidence::before(span, &targets, self.memory_bytes, self.tree),
+            ..SpanResult::default()
+        };
+        let (outcomes, observed) =
+            self.run_threads(&shared, &plans, &targets, &sources, place, &mut result)?;
         collect(&mut result, &shared, &plans, outcomes);
+        (result.submission, result.batch) = thread::submission(span, &plans);
+        if let Some(observed) = observed {
+            result.plausibility.extend(evidence::after(&result, span, &targets, &observed));
+            result.process_cpu = observed.process.process;
+            result.io_wq_cpu = observed.process.io_wq;
+            result.cpus = observed.cpus;
+        }
         let bypassing = span.targets.iter().filter(|target| target.bypass_io.is_some());
         result.bypass_io_missing = bypassing.map(|target| target.path.clone()).collect();
-        (result.submission, result.batch) = thread::submission(span, &plans);
         if !span.disable_affinity {
             let effective = affinity::effective(&order, span.total_threads());
             result.mixed_classes = affinity::mixes_classes(&self.topology, effective);
+            if result.mixed_classes {
+                self.observer.warning(
+                    "the threads of this time span run on fast and on slow processors: their rates and \
+                     latencies differ by processor. -a lists choose one kind, -aup ignores the difference",
+                );
+            }
             result.effective_affinity = Some(effective.to_vec());
         }
         Ok(result)
@@ -133,7 +152,7 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         sources: &[Option<Arc<WriteSource>>],
         place: (usize, usize),
         result: &mut SpanResult,
-    ) -> Result<Vec<Result<ThreadOutcome, ThreadError>>, SpanFailure> {
+    ) -> Result<(Vec<Ended>, Option<Observed>), SpanFailure> {
         let span = shared.span;
         let controls = Controls::default();
         let gate = StartGate::default();
@@ -202,7 +221,7 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             }
             let mut steered = Steered::default();
             if spawned && watch.wait_until_ready(&gate, plans.len()) {
-                steered = steer(&mut watch, span, &gate, tree, origin);
+                steered = steer(&mut watch, span, &gate, (tree, topology), origin);
             }
             controls.end_measurement();
             controls.stop();
@@ -232,12 +251,8 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         }
         result.phases = PhaseTimes { end: Some(now.since(origin)), ..steered.phases };
         result.elapsed = steered.elapsed;
-        result.process_cpu = steered.process_cpu;
-        if let Some((before, after)) = steered.cpu {
-            result.cpus = after.since(&before, topology);
-        }
         watch.observer.verbose("finished test...");
-        Ok(outcomes)
+        Ok((outcomes, steered.observed))
     }
 
     /// What is still to come behind time span `number` (from 1), its own phases included.
@@ -269,7 +284,7 @@ fn steer<C: Clock>(
     watch: &mut Watch<'_, C>,
     span: &TimeSpan,
     gate: &StartGate,
-    tree: &SystemTree,
+    (tree, topology): (&SystemTree, &Topology),
     origin: Nanos,
 ) -> Steered {
     let mut steered = Steered::default();
@@ -291,15 +306,14 @@ fn steer<C: Clock>(
     }
     watch.observer.verbose(&format!("starting measurements for {}s...", span.duration));
     watch.observer.measurement_started();
-    let (cpu, process) = (CpuTimes::read(tree), process_cpu());
+    let baseline = Baseline::read(tree);
     let began = watch.clock.now();
     watch.controls.measure(began);
     let end = watch.phase(Phase::Measuring, seconds(span.duration));
     watch.controls.end_measurement();
     let ended = watch.clock.now();
     steered.elapsed = ended.since(began);
-    steered.process_cpu = process_cpu().since(process);
-    steered.cpu = Some((cpu, CpuTimes::read(tree)));
+    steered.observed = Some(baseline.elapse(tree, topology, steered.elapsed));
     steered.phases.measurement = Some(began.since(origin));
     steered.phases.cooldown = Some(ended.since(origin));
     watch.observer.measurement_finished();
@@ -312,13 +326,6 @@ fn steer<C: Clock>(
         watch.phase(Phase::CoolDown, seconds(span.cooldown));
     }
     steered
-}
-
-/// CPU time of the whole process, all threads.
-fn process_cpu() -> Nanos {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    Nanos::from_secs(seconds) + Nanos(u64::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 /// The shared write sources by target: one generator seeded 0 for all of them in order (spec 6.8).
@@ -350,7 +357,7 @@ fn collect(
     result: &mut SpanResult,
     shared: &Shared<'_>,
     plans: &[ThreadPlan],
-    outcomes: Vec<Result<ThreadOutcome, ThreadError>>,
+    outcomes: Vec<Ended>,
 ) {
     let mut queues = Vec::new();
     for (plan, outcome) in plans.iter().zip(outcomes) {

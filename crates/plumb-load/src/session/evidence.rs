@@ -1,0 +1,120 @@
+//! What speaks for or against the figures of one time span: gathered around the run, not in it.
+
+use std::os::fd::AsFd;
+
+use plumb_io::system_tree::SystemTree;
+
+use super::target::OpenTarget;
+use crate::pattern::Bounds;
+use crate::plan::Access;
+use crate::plausibility::{CheckedTarget, Observed, Traffic, before_run};
+use crate::profile::model::{CacheMode, TimeSpan};
+use crate::result::littles_law::{LittlesLaw, Verdict};
+use crate::result::model::{Plausibility, PlausibilityItem, SpanResult};
+
+/// The targets that are really there, beside their places in the time span.
+pub(super) fn checked<'a>(
+    span: &'a TimeSpan,
+    targets: &'a [OpenTarget],
+) -> (Vec<usize>, Vec<CheckedTarget<'a>>) {
+    let checked =
+        span.targets.iter().zip(targets).enumerate().filter_map(|(index, (asked, open))| {
+            let descriptor = open.descriptor.as_ref()?.as_fd();
+            let bounds = Bounds::new(asked, open.size);
+            let start = asked.base_file_offset.min(open.size);
+            let checked = CheckedTarget {
+                path: &asked.path,
+                descriptor,
+                size: open.size,
+                start,
+                end: bounds.map_or(open.size, |bounds| bounds.base + bounds.rel),
+                stack: &open.stack,
+                is_read: asked.write_ratio < 100,
+                is_written: Access::of(asked).writes(),
+                is_direct: asked.cache == CacheMode::NoOsCache && !asked.memory_mapped,
+            };
+            Some((index, checked))
+        });
+    checked.unzip()
+}
+
+/// What can be said before the first I/O.
+pub(super) fn before(
+    span: &TimeSpan,
+    targets: &[OpenTarget],
+    memory_bytes: u64,
+    tree: &SystemTree,
+) -> Vec<PlausibilityItem> {
+    before_run(&checked(span, targets).1, memory_bytes, tree)
+}
+
+/// What can be said once the figures are there.
+pub(super) fn after(
+    result: &SpanResult,
+    span: &TimeSpan,
+    targets: &[OpenTarget],
+    observed: &Observed,
+) -> Vec<PlausibilityItem> {
+    let (places, checked) = checked(span, targets);
+    let moved: Vec<Traffic> = places
+        .iter()
+        .map(|place| {
+            let threads = result.threads.iter().flat_map(|thread| &thread.targets);
+            let own = threads.filter(|target| plumb_units::convert::index(target.index) == *place);
+            own.fold(Traffic::default(), |sum, target| Traffic {
+                read: sum.read + target.read.bytes,
+                written: sum.written + target.write.bytes,
+            })
+        })
+        .collect();
+    let mut items = observed.items(&checked, &moved);
+    items.extend(littles_law(&LittlesLaw::of(result, span)));
+    items.extend(result.queues.iter().flat_map(|queue| &queue.dropped).map(|dropped| {
+        PlausibilityItem {
+            key: "engine",
+            target: None,
+            value: None,
+            verdict: Plausibility::Suspicious,
+            sentence: format!("not in force: {dropped}"),
+        }
+    }));
+    items
+}
+
+/// Little's law as a sentence; none where it says nothing.
+fn littles_law(law: &LittlesLaw) -> Option<PlausibilityItem> {
+    let (verdict, says) = match law.verdict {
+        Verdict::Consistent => (Plausibility::Ok, "rate, latency and outstanding I/Os agree"),
+        Verdict::ToolTurnaround => (
+            Plausibility::Ok,
+            "rate, latency and outstanding I/Os agree but for the time that requests spend in the tool",
+        ),
+        Verdict::GeneratorLimited => (
+            Plausibility::Suspicious,
+            "requests were often idle: the generator's CPU is the limit, not the target. Use more \
+             threads with fewer outstanding I/Os each, or larger blocks",
+        ),
+        Verdict::AccountingError => (
+            Plausibility::Suspicious,
+            "more I/Os were in flight than the profile allows: these figures contradict themselves \
+             and must not be used",
+        ),
+        Verdict::Limited | Verdict::NotMeasured | Verdict::NotApplicable => return None,
+    };
+    let in_flight = law.in_flight_mean?;
+    let sentence = match (law.residual, law.configured) {
+        (Some(residual), Some(configured)) => format!(
+            "Little's law: {in_flight:.2} I/Os in flight on average of {configured} outstanding \
+             (residual {:+.1} %): {says}",
+            residual * 100.0
+        ),
+        _ => format!("Little's law: {in_flight:.2} I/Os in flight on average: {says}"),
+    };
+    Some(PlausibilityItem {
+        key: "littles_law_residual",
+        target: None,
+        value: law.residual,
+        verdict,
+        sentence,
+    })
+}
