@@ -211,8 +211,8 @@ fn inspect_file(
     let data =
         |what: String| Finding { kind: FindingKind::Data, what, place: path.display().to_string() };
     if found.st_nlink > 1 {
-        let others = found.st_nlink - 1;
-        findings.push(data(format!("{others} more names (hard links) lead to it")));
+        let names = found.st_nlink;
+        findings.push(data(format!("it has {names} names (hard links)")));
     }
     let verdict = if found.st_size == 0 {
         Verdict::Empty
@@ -273,6 +273,20 @@ fn inspect_device(
         Err(error) => findings.push(unknown(path, &format!("it cannot be read: {error}"))),
     }
     if findings.is_empty() { Ok(Verdict::Empty) } else { Err(findings) }
+}
+
+/// Reads any bytes as a device and asserts what always holds.
+///
+/// # Panics
+/// When it does not.
+#[doc(hidden)]
+pub fn fuzz_device(bytes: &[u8]) {
+    let ends = ends::Ends::of(bytes);
+    for found in signature::everything(&ends) {
+        assert!(found.offset < ends.size(), "{found:?} lies behind the end");
+        let first = ends.first_byte().expect("something was found, so not all is zero");
+        assert!(first < ends.size(), "{found:?} was found where nothing is");
+    }
 }
 
 /// What the ends of a device hold, with its place; nothing when they are all zeros.

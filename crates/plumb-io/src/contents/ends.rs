@@ -28,7 +28,7 @@ impl Ends {
         Ok(Self { size, head: piece(0)?, tail: piece(size - len)? })
     }
 
-    #[cfg(test)]
+    /// The ends of something that is in memory as a whole.
     pub(super) fn of(bytes: &[u8]) -> Self {
         let len = bytes.len().min(to_usize(END));
         let tail = bytes[bytes.len() - len..].to_vec();

@@ -59,7 +59,7 @@ fn what_plumb_made_may_be_written_to_until_somebody_changes_it() {
     mark::seal(file.as_fd(), &path, &tree).expect("sealed");
 
     std::fs::hard_link(&path, folder.path().join("g")).expect("a second name");
-    assert_eq!(file_report(&path), "Refused: Data f: 1 more names (hard links) lead to it");
+    assert_eq!(file_report(&path), "Refused: Data f: it has 2 names (hard links)");
 }
 
 #[test]
