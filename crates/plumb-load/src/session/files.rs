@@ -18,8 +18,25 @@ use super::support;
 use super::target::{self, NO_TARGET_SIZE, OpenTarget};
 use crate::plan::Access;
 use crate::profile::model::TimeSpan;
+use crate::trace;
 
 impl<O: Opener, C: Clock> Session<'_, O, C> {
+    /// Checks what can be checked before a file is made or written: kernel events that Linux lacks.
+    pub(super) fn check_trace(&mut self) -> Result<(), SpanFailure> {
+        let Some(etw) = &self.profile.etw else { return Ok(()) };
+        for (is_asked, text) in [
+            (etw.use_paged_memory, "-ep has no effect: counters need no buffers"),
+            (etw.use_perf_timer, "-eq has no effect: events are counted, not timed"),
+            (etw.use_system_timer, "-es has no effect: events are counted, not timed"),
+            (etw.use_cycles_counter, "-ec has no effect: events are counted, not timed"),
+        ] {
+            if is_asked {
+                self.observer.warning(text);
+            }
+        }
+        trace::check(etw).map_err(failed)
+    }
+
     /// Looks at everything that the profile would write to, before anything is made or written: a
     /// refusal finds all targets as they were. What cannot be opened is reported when its turn comes.
     pub(super) fn guard_all(&mut self) -> Result<(), SpanFailure> {

@@ -105,9 +105,9 @@ pub fn run<O: Opener, C: Clock>(
         memory_bytes: result.host.memory_bytes,
     };
     let mut end = SessionEnd::Completed;
-    match session.guard_all().and_then(|()| session.precreate()) {
-        Ok(()) => {}
-        Err(failure) => end = note_failure(&mut result, failure),
+    let ready = session.check_trace().and_then(|()| session.guard_all());
+    if let Err(failure) = ready.and_then(|()| session.precreate()) {
+        end = note_failure(&mut result, failure);
     }
     for number in 0..profile.time_spans.len() {
         if end != SessionEnd::Completed {

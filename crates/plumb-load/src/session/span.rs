@@ -24,11 +24,12 @@ use crate::payload::{SourceError, fill_source};
 use crate::plan::{PlanOptions, SpanPlan, ThreadPlan, plan, takes_from_source};
 use crate::plausibility::{Baseline, Observed};
 use crate::profile::model::{BufferSeparation, Profile, TimeSpan, WriteContent};
-use crate::result::model::{PhaseTimes, SpanResult, TargetResult, ThreadResult};
+use crate::result::model::{PhaseTimes, SpanResult, TargetResult, ThreadResult, TraceCounts};
 use crate::rng::Rng;
 use crate::run_loop::intervals::{IntervalCollector, exchange};
 use crate::run_loop::{Controls, Dispatch, Live};
 use crate::tally::interval_log::IntervalLogWriter;
+use crate::trace::TraceSession;
 
 /// What all time spans of a session share.
 pub(super) struct Session<'a, O, C> {
@@ -65,6 +66,7 @@ struct Steered {
     phases: PhaseTimes,
     elapsed: Nanos,
     observed: Option<Observed>,
+    trace: Option<TraceCounts>,
 }
 
 impl<O: Opener, C: Clock> Session<'_, O, C> {
@@ -97,8 +99,9 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             plausibility: evidence::before(span, &targets, self.memory_bytes, self.tree),
             ..SpanResult::default()
         };
+        let trace = self.open_trace()?;
         let (outcomes, observed) =
-            self.run_threads(&shared, &plans, &targets, &sources, place, &mut result)?;
+            self.run_threads(&shared, &plans, &targets, &sources, (place, trace), &mut result)?;
         collect(&mut result, &shared, &plans, outcomes);
         (result.submission, result.batch) = thread::submission(span, &plans);
         if let Some(observed) = observed {
@@ -121,6 +124,12 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             result.effective_affinity = Some(effective.to_vec());
         }
         Ok(result)
+    }
+
+    /// The counters of `-e`, open and not yet counting.
+    fn open_trace(&self) -> Result<Option<TraceSession>, SpanFailure> {
+        let open = |etw| TraceSession::open(etw, &self.topology, self.tree).map_err(failed);
+        self.profile.etw.as_ref().map(open).transpose()
     }
 
     /// The processors in the order in which threads take them; none with `-n`.
@@ -150,7 +159,7 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         plans: &[ThreadPlan],
         targets: &[OpenTarget],
         sources: &[Option<Arc<WriteSource>>],
-        place: (usize, usize),
+        (place, trace): ((usize, usize), Option<TraceSession>),
         result: &mut SpanResult,
     ) -> Result<(Vec<Ended>, Option<Observed>), SpanFailure> {
         let span = shared.span;
@@ -221,7 +230,7 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             }
             let mut steered = Steered::default();
             if spawned && watch.wait_until_ready(&gate, plans.len()) {
-                steered = steer(&mut watch, span, &gate, (tree, topology), origin);
+                steered = steer(&mut watch, span, &gate, (tree, topology), (origin, trace));
             }
             controls.end_measurement();
             controls.stop();
@@ -251,6 +260,7 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         }
         result.phases = PhaseTimes { end: Some(now.since(origin)), ..steered.phases };
         result.elapsed = steered.elapsed;
+        result.trace = steered.trace;
         watch.observer.verbose("finished test...");
         Ok((outcomes, steered.observed))
     }
@@ -285,7 +295,7 @@ fn steer<C: Clock>(
     span: &TimeSpan,
     gate: &StartGate,
     (tree, topology): (&SystemTree, &Topology),
-    origin: Nanos,
+    (origin, trace): (Nanos, Option<TraceSession>),
 ) -> Steered {
     let mut steered = Steered::default();
     while !watch.observer.may_start() {
@@ -305,6 +315,9 @@ fn steer<C: Clock>(
         }
     }
     watch.observer.verbose(&format!("starting measurements for {}s...", span.duration));
+    if let Some(Err(error)) = trace.as_ref().map(TraceSession::start) {
+        watch.observer.warning(&describe(&error));
+    }
     watch.observer.measurement_started();
     let baseline = Baseline::read(tree);
     let began = watch.clock.now();
@@ -317,6 +330,11 @@ fn steer<C: Clock>(
     steered.phases.measurement = Some(began.since(origin));
     steered.phases.cooldown = Some(ended.since(origin));
     watch.observer.measurement_finished();
+    match trace.map(TraceSession::stop) {
+        Some(Ok(counts)) => steered.trace = Some(counts),
+        Some(Err(error)) => watch.observer.warning(&describe(&error)),
+        None => {}
+    }
     watch.observer.verbose(&format!(
         "stopped measurements, total measured time {:.2}s...",
         steered.elapsed.as_secs_f64()
