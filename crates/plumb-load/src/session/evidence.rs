@@ -91,8 +91,8 @@ fn littles_law(law: &LittlesLaw) -> Option<PlausibilityItem> {
         ),
         Verdict::GeneratorLimited => (
             Plausibility::Suspicious,
-            "requests were often idle: the generator's CPU is the limit, not the target. Use more \
-             threads with fewer outstanding I/Os each, or larger blocks",
+            "requests were often idle: the generator, not the target, is the limit. Use a larger \
+             --batch, more threads with fewer outstanding I/Os each, or larger blocks",
         ),
         Verdict::AccountingError => (
             Plausibility::Suspicious,

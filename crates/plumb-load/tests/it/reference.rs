@@ -17,7 +17,7 @@ pub(crate) fn page(schema: &str) -> String {
          `null`, never 0; the member beside it says why. Numbers are written so that they read back as \
          they were.\n\n",
     );
-    page.push_str("```console\n$ plumb run -L --json result.json ...\n");
+    page.push_str("```console\n$ plumb run -L --output json=result.json ...\n");
     page.push_str("$ jq '.total.iops_per_s, .total.latency_ns.p99' result.json\n```\n\n");
     members(&mut page, "the document", &schema);
     let mut names = Vec::new();
