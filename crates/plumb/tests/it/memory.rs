@@ -1,0 +1,44 @@
+//! What a run takes of memory: nothing that grows with its length.
+
+use std::time::Duration;
+
+use crate::program;
+
+/// The largest resident memory of a run, in KiB, as the kernel kept it.
+fn peak_kib(arguments: &str) -> u64 {
+    let mut child = std::process::Command::new(program::path())
+        .args(arguments.split(' '))
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .expect("plumb starts");
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak = 0;
+    while child.try_wait().expect("it can be waited for").is_none() {
+        let text = std::fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let now = line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse().ok());
+        peak = peak.max(now.unwrap_or(0));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(peak > 0, "the kernel tells how much was resident");
+    peak
+}
+
+#[test]
+fn a_longer_run_takes_no_more_memory() {
+    let run = |seconds: u32| {
+        let load = format!("run --engine=null -W0 -d{seconds} -L -D100 -r -b4K -o32 -t2 -w30");
+        peak_kib(&format!("{load} --progress-style=none none"))
+    };
+    let (short, long) = (run(1), run(6));
+    // 50 more intervals cost 4 cells of 56 bytes each per thread, and histograms a page here and there.
+    assert!(long < short + 768, "{short} KiB after 1 s, {long} KiB after 6 s");
+}
+
+#[test]
+fn many_threads_with_deep_queues_stay_below_100_mib() {
+    let load = "run --engine=null -W0 -d1 -L -r -b4K -o128 -t64 --progress-style=none none";
+    let peak = peak_kib(load);
+    assert!(peak < 100 << 10, "{peak} KiB with 64 threads of 128 outstanding 4 KiB I/Os");
+}
