@@ -12,6 +12,7 @@ pub mod cache_lines;
 mod call;
 pub mod completions;
 pub mod device;
+pub mod fifo;
 pub mod mapping;
 pub mod memory;
 pub mod monotonic;

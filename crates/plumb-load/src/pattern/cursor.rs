@@ -14,6 +14,8 @@ use crate::rng::Rng;
 pub struct Cursor {
     bounds: Bounds,
     align: Modulus,
+    /// The bits of an offset that a power-of-two alignment keeps; 0 for other alignments.
+    align_keeps: u64,
     aligned: Modulus,
     ranges: Option<RangeDraw>,
     mode: Mode,
@@ -71,6 +73,7 @@ impl Cursor {
             .and_then(|wanted| RangeDraw::new(&distribution::effective(wanted, &bounds)));
         let mut cursor = Self {
             align: Modulus::new(bounds.align),
+            align_keeps: if bounds.align.is_power_of_two() { !(bounds.align - 1) } else { 0 },
             aligned: Modulus::new(bounds.aligned),
             bounds,
             ranges,
@@ -118,7 +121,10 @@ impl Cursor {
     #[inline(always)]
     fn random(&self, rng: &mut Rng) -> u64 {
         let draw = rng.next64();
-        let draw = draw - self.align.of(draw);
+        let draw = match self.align_keeps {
+            0 => draw - self.align.of(draw),
+            keeps => draw & keeps,
+        };
         match &self.ranges {
             None => self.aligned.of(draw),
             Some(ranges) => {

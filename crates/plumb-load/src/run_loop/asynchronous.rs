@@ -18,21 +18,20 @@ enum Pause {
     Throttled(Nanos),
 }
 
-pub(super) fn run<Q: IoQueue, C: Clock, L: Level>(
+pub(super) fn run<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
     queue: &mut Q,
     issuer: &mut Issuer<L>,
     around: &Surroundings<'_, C>,
     (batch, completions): (u32, u32),
     counts: &mut LoopCounts,
 ) -> Result<(), Errno> {
-    let paced = issuer.is_paced();
-    let mut queued = 0;
+    let (mut queued, mut looks) = (0, 0);
     while !around.controls.is_stopping() {
         // A stamp of its own: the last reaping is not charged to the next I/O.
-        let start = around.stamp::<L>(paced);
-        let elapsed = around.elapsed(start, paced);
+        let start = around.stamp::<L>(PACED);
+        let elapsed = around.elapsed(start, PACED);
         let pause = loop {
-            match issuer.next_op(queue, start, elapsed) {
+            match issuer.next_op::<Q, PACED>(queue, start, elapsed) {
                 Next::Op(op) => queue.push(op),
                 Next::Throttled(wait) => break Pause::Throttled(wait),
                 Next::Busy => break Pause::Full,
@@ -41,11 +40,11 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level>(
             if issuer.idle() == 0 {
                 break Pause::Full;
             }
-            if L::STAMPS && issuer.may_try() {
+            if L::STAMPS && (!PACED || issuer.may_try()) {
+                looks += 1;
                 let found = queue.look();
-                counts.waits.lookaside += 1;
-                counts.waits.lookaside_completion[bucket(found.min(completions))] += 1;
                 if found > 0 {
+                    counts.waits.lookaside_completion[bucket(found.min(completions))] += 1;
                     break Pause::Found;
                 }
             }
@@ -84,6 +83,10 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level>(
             }
         }
     }
+    // Looks that found nothing are what is left: they are the common case.
+    let found: u64 = counts.waits.lookaside_completion.iter().sum();
+    counts.waits.lookaside_completion[0] += looks - found;
+    counts.waits.lookaside = looks;
     Ok(())
 }
 

@@ -1,10 +1,10 @@
 //! One thread's requests: which of them goes next, where it goes, and what became of it.
 
 use plumb_io::{Done, Errno, FileIndex, IoQueue, LaneIndex, Memory, Op, OpKind, Slot};
+use plumb_sys::fifo::SlotFifo;
 use plumb_units::{Nanos, convert};
 
 use super::controls::{Controls, Live};
-use super::fifo::Fifo;
 use super::intervals::IntervalRecorder;
 use super::tally::{Level, TargetCounts, TargetTally};
 use crate::pace::Pace;
@@ -97,14 +97,16 @@ pub struct Issuer<L> {
     pick: Pick,
     targets: Box<[Counted<L>]>,
     slots: Box<[SlotState]>,
-    idle: Fifo,
+    idle: SlotFifo,
     paced: bool,
     /// Idle requests not yet tried since the last reaping (spec 6.10); without meters it stays at the
     /// maximum, for any may be tried at any time.
     left: u32,
     throttled: Nanos,
     outstanding: u32,
+    /// I/Os that ended, failed ones included; what [`Live`] shows has them taken out.
     completions: u64,
+    failures: u64,
     bytes: u64,
     latency_sum: u64,
     intervals: Option<IntervalRecorder>,
@@ -165,11 +167,12 @@ impl<L: Level> Issuer<L> {
             paced,
             targets: targets.into_iter().map(counted).collect(),
             slots: slot_target.into_iter().map(idle).collect(),
-            idle: Fifo::full(slots),
+            idle: SlotFifo::full(slots),
             left: if paced { slots } else { u32::MAX },
             throttled: Nanos::NEVER,
             outstanding: 0,
             completions: 0,
+            failures: 0,
             bytes: 0,
             latency_sum: 0,
             intervals,
@@ -216,22 +219,38 @@ impl<L: Level> Issuer<L> {
     }
 
     /// The next idle request's I/O. `start` is its stamp, `elapsed` the time since the start signal
-    /// (looked at only when a meter is in use).
+    /// (looked at only when a meter is in use). `PACED` is [`Issuer::is_paced`]: the loops are compiled
+    /// with and without, for even a branch that is never taken costs registers.
     #[inline(always)]
-    pub fn next_op<Q: IoQueue>(&mut self, queue: &mut Q, start: Nanos, elapsed: Nanos) -> Next {
-        while self.may_try() {
-            let Some(slot) = self.idle.pop() else { return Next::Busy };
+    pub fn next_op<Q: IoQueue, const PACED: bool>(
+        &mut self,
+        queue: &mut Q,
+        start: Nanos,
+        elapsed: Nanos,
+    ) -> Next {
+        if PACED {
+            return self.next_paced(queue, start, elapsed);
+        }
+        let Some(slot) = self.idle.pop().map(Slot) else { return Next::Busy };
+        let target = self.target_of(slot);
+        Next::Op(self.op_for(queue, slot, target, start))
+    }
+
+    /// The same where a meter may hold requests back: each idle one is tried once (spec 6.10).
+    #[inline]
+    fn next_paced<Q: IoQueue>(&mut self, queue: &mut Q, start: Nanos, elapsed: Nanos) -> Next {
+        while self.left > 0 {
+            let Some(slot) = self.idle.pop().map(Slot) else { return Next::Busy };
+            self.left -= 1;
             let target = self.target_of(slot);
-            if self.paced {
-                self.left -= 1;
-                let wait = self.targets[convert::index(target)].target.pace.wait(elapsed);
-                if wait > Nanos::ZERO {
-                    self.throttled = self.throttled.min(wait);
-                    self.idle.push(slot);
-                    continue;
-                }
+            let pace = &mut self.targets[convert::index(target)].target.pace;
+            let wait = pace.wait(elapsed);
+            if wait == Nanos::ZERO {
+                pace.issued(elapsed);
+                return Next::Op(self.op_for(queue, slot, target, start));
             }
-            return Next::Op(self.op_for(queue, slot, target, start, elapsed));
+            self.throttled = self.throttled.min(wait);
+            self.idle.push(slot.0);
         }
         if self.idle.is_empty() { Next::Busy } else { Next::Throttled(self.throttled) }
     }
@@ -248,12 +267,14 @@ impl<L: Level> Issuer<L> {
     ) -> Result<Op, Nanos> {
         let target = self.target_of(slot);
         if self.paced {
-            let wait = self.targets[convert::index(target)].target.pace.wait(elapsed);
+            let pace = &mut self.targets[convert::index(target)].target.pace;
+            let wait = pace.wait(elapsed);
             if wait > Nanos::ZERO {
                 return Err(wait);
             }
+            pace.issued(elapsed);
         }
-        Ok(self.op_for(queue, slot, target, start, elapsed))
+        Ok(self.op_for(queue, slot, target, start))
     }
 
     #[inline(always)]
@@ -278,7 +299,6 @@ impl<L: Level> Issuer<L> {
         slot: Slot,
         target_index: u32,
         start: Nanos,
-        elapsed: Nanos,
     ) -> Op {
         let target = &mut self.targets[convert::index(target_index)].target;
         let request = convert::index(slot.0.wrapping_sub(target.first_slot));
@@ -302,9 +322,6 @@ impl<L: Level> Issuer<L> {
                 Memory::Source { source, offset: start - start % u64::from(granule) }
             }
         };
-        if self.paced {
-            target.pace.issued(elapsed);
-        }
         self.slots[convert::index(slot.0)] = SlotState { start, target: target_index, is_write };
         self.outstanding += 1;
         Op {
@@ -329,13 +346,11 @@ impl<L: Level> Issuer<L> {
     ) {
         let slot = self.slots[convert::index(done.slot.0)];
         let counted = &mut self.targets[convert::index(slot.target)];
-        self.outstanding -= 1;
         let bytes = match done.outcome() {
             Ok(bytes) => bytes,
             Err(errno) => return self.failed(done.slot, errno, around),
         };
         let latency = if L::STAMPS { seen.since(slot.start) } else { Nanos::ZERO };
-        self.completions += 1;
         self.bytes += u64::from(bytes);
         if L::STAMPS {
             self.latency_sum = self.latency_sum.wrapping_add(latency.0);
@@ -363,16 +378,24 @@ impl<L: Level> Issuer<L> {
         let SlotState { target, is_write, .. } = self.slots[convert::index(slot.0)];
         self.targets[convert::index(target)].tally.error(errno);
         live.error();
+        self.failures += 1;
         if !self.continue_on_error && self.failure.is_none() {
             self.failure = Some(IoFailure { slot, target, is_write, errno });
             controls.stop();
         }
     }
 
+    /// Takes note that `count` I/Os have been finished.
+    #[inline(always)]
+    pub fn completed(&mut self, count: u32) {
+        self.outstanding -= count;
+        self.completions += u64::from(count);
+    }
+
     /// Puts a finished request at the tail of the idle ones.
     #[inline(always)]
     pub fn release(&mut self, slot: Slot) {
-        self.idle.push(slot);
+        self.idle.push(slot.0);
     }
 
     /// After a reaping or a wait: every idle request may be tried again.
@@ -382,7 +405,7 @@ impl<L: Level> Issuer<L> {
             self.left = self.idle.len();
             self.throttled = Nanos::NEVER;
         }
-        live.publish(self.completions, self.bytes, self.latency_sum);
+        live.publish(self.completions - self.failures, self.bytes, self.latency_sum);
     }
 
     /// What was counted, target by target.

@@ -5,7 +5,6 @@
 
 mod asynchronous;
 pub mod controls;
-mod fifo;
 pub mod intervals;
 mod issuer;
 mod ring;
@@ -131,10 +130,20 @@ pub fn run_loop<Q: IoQueue, C: Clock, L: Level>(
     match around.dispatch {
         Dispatch::Synchronous => synchronous::run(queue, issuer, around, &mut counts)?,
         Dispatch::Asynchronous { batch, completions } => {
-            asynchronous::run(queue, issuer, around, (batch, completions), &mut counts)?;
+            let caps = (batch, completions);
+            if issuer.is_paced() {
+                asynchronous::run::<Q, C, L, true>(queue, issuer, around, caps, &mut counts)?;
+            } else {
+                asynchronous::run::<Q, C, L, false>(queue, issuer, around, caps, &mut counts)?;
+            }
         }
         Dispatch::Routines { batch } => routines::run(queue, issuer, around, batch, &mut counts)?,
-        Dispatch::Ring { batch } => ring::run(queue, issuer, around, batch, &mut counts)?,
+        Dispatch::Ring { batch } if issuer.is_paced() => {
+            ring::run::<Q, C, L, true>(queue, issuer, around, batch, &mut counts)?;
+        }
+        Dispatch::Ring { batch } => {
+            ring::run::<Q, C, L, false>(queue, issuer, around, batch, &mut counts)?;
+        }
     }
     while issuer.outstanding() > 0 {
         queue.submit_and_wait(1, Nanos::NEVER)?;
@@ -161,6 +170,7 @@ fn reap<Q: IoQueue, C: Clock, L: Level>(
             issuer.finish(done, seen, since, (around.controls, around.live));
             issuer.release(done.slot);
         }
+        issuer.completed(found);
     }
     issuer.rearm(around.live);
     found

@@ -6,19 +6,18 @@ use plumb_units::Nanos;
 
 use super::{Issuer, Level, LoopCounts, Next, Surroundings, bucket, reap, sleep};
 
-pub(super) fn run<Q: IoQueue, C: Clock, L: Level>(
+pub(super) fn run<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
     queue: &mut Q,
     issuer: &mut Issuer<L>,
     around: &Surroundings<'_, C>,
     batch: u32,
     counts: &mut LoopCounts,
 ) -> Result<(), Errno> {
-    let paced = issuer.is_paced();
     let mut queued: u32 = 0;
     while !around.controls.is_stopping() {
         // The clock of an I/O starts when its entry is prepared: waiting for the batch counts.
-        let start = around.stamp::<L>(paced);
-        let next = issuer.next_op(queue, start, around.elapsed(start, paced));
+        let start = around.stamp::<L>(PACED);
+        let next = issuer.next_op::<Q, PACED>(queue, start, around.elapsed(start, PACED));
         if let Next::Op(op) = next {
             queue.push(op);
             queued += 1;

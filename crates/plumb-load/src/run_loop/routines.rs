@@ -34,6 +34,7 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level>(
             let seen = if L::STAMPS { around.clock.now() } else { Nanos::ZERO };
             let since = around.controls.measuring_since();
             issuer.finish(done, seen, since, (around.controls, around.live));
+            issuer.completed(1);
             if around.controls.is_stopping() {
                 continue;
             }

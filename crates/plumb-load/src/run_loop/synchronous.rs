@@ -37,6 +37,7 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level>(
             while let Some(done) = queue.pop() {
                 let since = around.controls.measuring_since();
                 issuer.finish(done, seen, since, (around.controls, around.live));
+                issuer.completed(1);
             }
             issuer.rearm(around.live);
         }

@@ -49,7 +49,8 @@ const ERRNOS_MAX: usize = 16;
 pub(super) struct DirectionTally<L> {
     bytes: u64,
     io_count: u64,
-    latency: Option<Histogram>,
+    /// Holds nothing where latencies are not measured.
+    latency: Histogram,
     series: Option<IopsSeries>,
     level: PhantomData<L>,
 }
@@ -59,7 +60,7 @@ impl<L: Level> DirectionTally<L> {
         Self {
             bytes: 0,
             io_count: 0,
-            latency: L::STAMPS.then(Histogram::new),
+            latency: if L::STAMPS { Histogram::new() } else { Histogram::without_buckets() },
             series: L::INTERVALS.then(|| IopsSeries::new(span.io_bucket_duration, span.duration)),
             level: PhantomData,
         }
@@ -70,10 +71,8 @@ impl<L: Level> DirectionTally<L> {
     pub(super) fn record(&mut self, bytes: u32, latency: Nanos, at: Nanos) {
         self.bytes += u64::from(bytes);
         self.io_count += 1;
-        if L::STAMPS
-            && let Some(histogram) = &mut self.latency
-        {
-            histogram.record(latency.0);
+        if L::STAMPS {
+            self.latency.record(latency.0);
         }
         if L::INTERVALS
             && let Some(series) = &mut self.series
@@ -86,7 +85,7 @@ impl<L: Level> DirectionTally<L> {
         DirectionResult {
             bytes: self.bytes,
             io_count: self.io_count,
-            latency: self.latency.map(LatencySet::Binned),
+            latency: L::STAMPS.then_some(LatencySet::Binned(self.latency)),
             series: self.series,
         }
     }
