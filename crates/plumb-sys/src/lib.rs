@@ -4,7 +4,6 @@
 //! Only safe functions leave this crate: what the kernel may touch is owned by the type that hands it
 //! to the kernel, so buffers and descriptors outlive every I/O.
 
-pub mod affinity;
 pub mod aio;
 pub mod allocations;
 pub mod arena;
@@ -21,5 +20,4 @@ pub mod pool;
 pub mod priority;
 pub mod ring;
 pub mod seccomp;
-pub mod signal;
 pub mod tsc;
