@@ -12,6 +12,7 @@ const NEEDS: &[(Need, &str)] = &[
     (Need::Program("mkfs.ext4"), "e2fsprogs"),
     (Need::Program("mkfs.xfs"), "xfsprogs"),
     (Need::Program("mkfs.btrfs"), "btrfs-progs"),
+    (Need::Program("valgrind"), "valgrind"),
 ];
 
 /// (what cargo must be able to do, the part of Rust that brings it).

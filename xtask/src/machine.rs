@@ -27,6 +27,7 @@ const CAPABILITIES: &[(&str, Probe)] = &[
     ("ext4", |_| command::find("mkfs.ext4").is_some()),
     ("xfs", |_| command::find("mkfs.xfs").is_some()),
     ("btrfs", |_| command::find("mkfs.btrfs").is_some()),
+    ("valgrind", |_| command::find("valgrind").is_some()),
 ];
 
 /// What this machine has and what it lacks.

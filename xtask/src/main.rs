@@ -4,6 +4,7 @@
 mod check;
 mod command;
 mod install;
+mod instructions;
 mod machine;
 mod skips;
 mod smoke;
@@ -20,6 +21,8 @@ usage: cargo xtask <chore>
   check --install  the same, after installing the system packages that the tests need
   install          only install those packages
   tidy             only the rules about the repository itself
+  instructions     instructions per I/O of the run loop, counted by callgrind, against the committed ones
+  instructions --bless   commits what is counted now
   machine          what this machine has and lacks, as the skip lists see it
 ";
 
@@ -37,6 +40,8 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         ["tidy"] => tidy::run(&repository()),
+        ["instructions"] => finish(instructions::run(&repository(), false)),
+        ["instructions", "--bless"] => finish(instructions::run(&repository(), true)),
         ["machine"] => {
             println!("{}", machine::Machine::detect(&repository()));
             ExitCode::SUCCESS
@@ -44,6 +49,16 @@ fn main() -> ExitCode {
         _ => {
             eprint!("{USAGE}");
             ExitCode::from(2)
+        }
+    }
+}
+
+fn finish(outcome: Result<(), String>) -> ExitCode {
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(trouble) => {
+            eprintln!("{trouble}");
+            ExitCode::FAILURE
         }
     }
 }

@@ -1,0 +1,280 @@
+//! Instructions per I/O of the run loop on the queue that performs nothing, against committed figures.
+//!
+//! callgrind counts exactly, whatever else the machine does. The example `null_loop` runs twice for each
+//! figure; the difference of the two is free of start-up and teardown.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
+use std::{env, fs};
+
+use crate::command;
+use crate::skips::Skip;
+
+/// The committed figures.
+const FILE: &str = "xtask/instructions.txt";
+/// How to commit others.
+const BLESS: &str = "cargo xtask instructions --bless";
+/// The name under which the step says that it was skipped.
+const NAME: &str = "null_instructions";
+/// How far a figure may be from the committed one, either way, in percent: one that got better by more
+/// has to be committed, or the next change may lose it again.
+const TOLERANCE: f64 = 3.0;
+/// I/Os of the two runs.
+const RUNS: [u64; 2] = [100_000, 500_000];
+/// Depth and statistics level of each figure.
+const CASES: [(u32, &str); 4] =
+    [(32, "counts"), (32, "latencies"), (128, "counts"), (128, "latencies")];
+
+/// One figure.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Figure {
+    /// Depth and statistics level.
+    pub(crate) name: String,
+    /// Instructions per I/O.
+    pub(crate) instructions: f64,
+}
+
+/// The chore: measures, and compares with the committed figures or replaces them.
+///
+/// # Errors
+/// What could not be measured, or the figures that are out of bounds.
+pub(crate) fn run(repository: &Path, bless: bool) -> Result<(), String> {
+    if let Some(skip) = lack() {
+        return Err(skip.why);
+    }
+    let measured = measure(repository)?;
+    if bless {
+        let path = repository.join(FILE);
+        fs::write(&path, write(&measured)).map_err(|error| format!("{FILE}: {error}"))?;
+        print!("{}", write(&measured));
+        return Ok(());
+    }
+    judge(repository, &measured)
+}
+
+/// The step of the gate; a skip where the machine cannot count.
+///
+/// # Errors
+/// As for [`run`].
+pub(crate) fn check(repository: &Path) -> Result<Option<Skip>, String> {
+    if let Some(skip) = lack() {
+        println!("skipped {}: {}", skip.name, skip.why);
+        return Ok(Some(skip));
+    }
+    judge(repository, &measure(repository)?).map(|()| None)
+}
+
+/// What is missing here, if anything.
+fn lack() -> Option<Skip> {
+    let why = if !cfg!(target_arch = "x86_64") {
+        format!("the committed figures are of x86_64, this is {}", env::consts::ARCH)
+    } else if command::find("valgrind").is_none() {
+        "valgrind is not installed".to_owned()
+    } else {
+        return None;
+    };
+    Some(Skip { name: NAME.to_owned(), why })
+}
+
+/// Builds the example and counts.
+///
+/// # Errors
+/// When it cannot be built or run.
+pub(crate) fn measure(repository: &Path) -> Result<Vec<Figure>, String> {
+    let mut build = Command::new("cargo");
+    build.current_dir(repository).args(["build", "--locked", "--release"]);
+    build.args(["--package", "plumb", "--example", "null_loop"]);
+    let outcome = command::run(&mut build).map_err(|error| format!("cargo: {error}"))?;
+    if !outcome.ok {
+        return Err("the example `null_loop` does not build".to_owned());
+    }
+    let target = env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    let program = repository.join(target).join("release/examples/null_loop");
+    CASES.iter().map(|(depth, level)| figure(&program, *depth, level)).collect()
+}
+
+fn figure(program: &Path, depth: u32, level: &str) -> Result<Figure, String> {
+    let (few, start) = count(program, RUNS[0], depth, level)?;
+    let (many, end) = count(program, RUNS[1], depth, level)?;
+    if many <= few || end <= start {
+        return Err(format!("callgrind: {start} instructions, then {end}: nothing to subtract"));
+    }
+    let instructions = to_f64(end - start) / to_f64(many - few);
+    Ok(Figure { name: format!("depth {depth} {level}"), instructions })
+}
+
+/// I/Os and instructions of one run.
+fn count(program: &Path, ios: u64, depth: u32, level: &str) -> Result<(u64, u64), String> {
+    let valgrind = command::find("valgrind").ok_or("valgrind is not installed")?;
+    let output = Command::new(valgrind)
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg(program)
+        .args([&ios.to_string(), &depth.to_string(), level])
+        .output()
+        .map_err(|error| format!("valgrind: {error}"))?;
+    let ios = parse_ios(&String::from_utf8_lossy(&output.stdout));
+    let messages = String::from_utf8_lossy(&output.stderr);
+    match (output.status.success(), ios, parse_refs(&messages)) {
+        (true, Some(ios), Some(instructions)) => Ok((ios, instructions)),
+        _ => Err(format!("callgrind did not count:\n{messages}")),
+    }
+}
+
+/// `523200 I/Os`
+fn parse_ios(output: &str) -> Option<u64> {
+    output.trim().strip_suffix(" I/Os")?.parse().ok()
+}
+
+/// `==1== I   refs:      99,259,845`
+fn parse_refs(messages: &str) -> Option<u64> {
+    let refs = |line: &str| {
+        let (_, number) = line.split_once(" refs:")?;
+        number.trim().replace(',', "").parse().ok()
+    };
+    messages.lines().find_map(refs)
+}
+
+/// Compares with the committed figures and prints the outcome.
+fn judge(repository: &Path, measured: &[Figure]) -> Result<(), String> {
+    let text = fs::read_to_string(repository.join(FILE))
+        .map_err(|error| format!("{FILE}: {error}; `{BLESS}` writes it"))?;
+    let (report, out) = compare(&read(&text)?, measured);
+    print!("{report}");
+    let compiler = compiler();
+    match out {
+        0 => Ok(()),
+        _ if !text.contains(&compiler) => Err(format!(
+            "{out} figures are off by more than {TOLERANCE} %; they are of another compiler than \
+             {compiler}: if that is the reason, `{BLESS}`"
+        )),
+        _ => Err(format!(
+            "{out} figures are off by more than {TOLERANCE} %; if that is meant, `{BLESS}` \
+             and say why in the commit"
+        )),
+    }
+}
+
+/// A line for each figure; how many are out of bounds.
+fn compare(committed: &[Figure], measured: &[Figure]) -> (String, usize) {
+    let mut report = String::new();
+    let mut out = 0;
+    for Figure { name, instructions } in measured {
+        let known = committed.iter().find(|figure| figure.name == *name);
+        let change = known.map(|known| (instructions / known.instructions - 1.0) * 100.0);
+        let verdict = match change {
+            Some(change) if change.abs() <= TOLERANCE => format!("{change:+.1} %"),
+            Some(change) => {
+                out += 1;
+                format!("{change:+.1} %, OUT OF BOUNDS")
+            }
+            None => {
+                out += 1;
+                "NOT COMMITTED".to_owned()
+            }
+        };
+        writeln!(report, "{name:<20} {instructions:>7.2} instructions per I/O  {verdict}")
+            .expect("writing to a string works");
+    }
+    (report, out)
+}
+
+/// The committed form: a figure a line, `#` begins a comment.
+fn write(figures: &[Figure]) -> String {
+    let mut text = format!(
+        "# Instructions per I/O of the run loop on `null`, random 4 KiB reads; written by\n\
+         # `{BLESS}`\n# {}, {}\n",
+        env::consts::ARCH,
+        compiler()
+    );
+    for Figure { name, instructions } in figures {
+        writeln!(text, "{name}: {instructions:.2}").expect("writing to a string works");
+    }
+    text
+}
+
+fn read(text: &str) -> Result<Vec<Figure>, String> {
+    let figure = |line: &str| {
+        let (name, number) = line.split_once(": ")?;
+        let instructions: f64 = number.trim().parse().ok()?;
+        Some(Figure { name: name.to_owned(), instructions })
+    };
+    text.lines()
+        .filter(|line| !line.starts_with('#') && !line.trim().is_empty())
+        .map(|line| figure(line).ok_or(format!("{FILE}: `{line}` is no figure; `{BLESS}`")))
+        .collect()
+}
+
+/// `rustc 1.95.0 (…)`, or that it could not be asked.
+pub(crate) fn compiler() -> String {
+    let output = Command::new("rustc").arg("--version").output();
+    match output {
+        Ok(output) => String::from_utf8_lossy(&output.stdout).trim().to_owned(),
+        Err(error) => format!("rustc could not be run: {error}"),
+    }
+}
+
+/// Counts here are far below 2^53.
+#[expect(clippy::cast_precision_loss, reason = "counts of a run of seconds are below 2^53")]
+pub(crate) fn to_f64(count: u64) -> f64 {
+    count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(committed: &str, measured: &[(&str, f64)], want: &[&str]) {
+        let figures = |(name, instructions): &(&str, f64)| Figure {
+            name: (*name).to_owned(),
+            instructions: *instructions,
+        };
+        let measured: Vec<Figure> = measured.iter().map(figures).collect();
+        let (report, out) = compare(&read(committed).expect("figures"), &measured);
+        let verdicts: Vec<&str> =
+            report.lines().map(|line| line.split_once("per I/O  ").expect("a verdict").1).collect();
+        assert_eq!(verdicts, want);
+        assert_eq!(out, want.iter().filter(|verdict| !verdict.ends_with("%")).count());
+    }
+
+    #[test]
+    fn three_percent_either_way_is_the_bound() {
+        let committed = "# comment\ndepth 32 counts: 200.00\n";
+        for (instructions, want) in [
+            (200.0, "+0.0 %"),
+            (205.0, "+2.5 %"),
+            (195.0, "-2.5 %"),
+            (206.2, "+3.1 %, OUT OF BOUNDS"),
+            (190.0, "-5.0 %, OUT OF BOUNDS"),
+        ] {
+            check(committed, &[("depth 32 counts", instructions)], &[want]);
+        }
+        check(committed, &[("depth 128 counts", 200.0)], &["NOT COMMITTED"]);
+    }
+
+    #[test]
+    fn what_is_written_can_be_read() {
+        let figures = [Figure { name: "depth 32 counts".to_owned(), instructions: 188.25 }];
+        assert_eq!(read(&write(&figures)), Ok(figures.to_vec()));
+        assert!(read("depth 32 counts 188").is_err());
+    }
+
+    #[test]
+    fn counts_are_found_in_the_output() {
+        assert_eq!(parse_ios("523200 I/Os\n"), Some(523_200));
+        assert_eq!(parse_ios("usage"), None);
+        let messages = "==1== Events    : Ir\n==1== I   refs:      99,259,845\n";
+        assert_eq!(parse_refs(messages), Some(99_259_845));
+        assert_eq!(parse_refs("==1== \n"), None);
+    }
+
+    #[test]
+    fn every_case_has_a_committed_figure() {
+        let text = fs::read_to_string(crate::repository().join(FILE)).expect("the figures");
+        let names: Vec<String> =
+            read(&text).expect("figures").into_iter().map(|figure| figure.name).collect();
+        let cases: Vec<String> =
+            CASES.iter().map(|(depth, level)| format!("depth {depth} {level}")).collect();
+        assert_eq!(names, cases);
+    }
+}
