@@ -66,6 +66,8 @@ struct Steered {
     phases: PhaseTimes,
     elapsed: Nanos,
     observed: Option<Observed>,
+    /// Whether the user ended the measurement.
+    interrupted: bool,
     trace: Option<TraceCounts>,
 }
 
@@ -260,6 +262,9 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         }
         result.phases = PhaseTimes { end: Some(now.since(origin)), ..steered.phases };
         result.elapsed = steered.elapsed;
+        if steered.interrupted {
+            result.plausibility.insert(0, evidence::interrupted(steered.elapsed, span.duration));
+        }
         result.trace = steered.trace;
         watch.observer.verbose("finished test...");
         Ok((outcomes, steered.observed))
@@ -324,6 +329,7 @@ fn steer<C: Clock>(
     watch.controls.measure(began);
     let end = watch.phase(Phase::Measuring, seconds(span.duration));
     watch.controls.end_measurement();
+    steered.interrupted = end == PhaseEnd::Interrupted;
     let ended = watch.clock.now();
     steered.elapsed = ended.since(began);
     steered.observed = Some(baseline.elapse(tree, topology, steered.elapsed));

@@ -18,9 +18,6 @@ use crate::result::model::{Plausibility, RunResult, SpanResult};
 /// What `out` reports.
 pub fn write(result: &RunResult, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "\nPlausibility\n------------")?;
-    if result.interrupted {
-        line(Plausibility::Suspicious, "the run was interrupted before its time was up", out)?;
-    }
     let several = result.time_spans.len() > 1;
     for (number, (span, asked)) in (1..).zip(spans(result)) {
         if several {
