@@ -89,8 +89,7 @@ pub(crate) fn measure(repository: &Path) -> Result<Vec<Figure>, String> {
     if !outcome.ok {
         return Err("the example `null_loop` does not build".to_owned());
     }
-    let target = env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-    let program = repository.join(target).join("release/examples/null_loop");
+    let program = crate::target(repository).join("release/examples/null_loop");
     CASES.iter().map(|(depth, level)| figure(&program, *depth, level)).collect()
 }
 

@@ -115,7 +115,7 @@ fn has_tsc() -> bool {
 }
 
 /// The kind of file system that a folder lies on.
-fn file_system(folder: &Path) -> Option<String> {
+pub(crate) fn file_system(folder: &Path) -> Option<String> {
     let folder = folder.canonicalize().ok()?;
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
     // Device, mount point, kind, …; of mounts on one another the last is the one to be seen.

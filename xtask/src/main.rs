@@ -1,8 +1,10 @@
 //! The project's own chores: `cargo xtask check` is the whole gate.
 #![forbid(unsafe_code)]
 
+mod bench;
 mod check;
 mod command;
+mod history;
 mod install;
 mod instructions;
 mod machine;
@@ -23,6 +25,8 @@ usage: cargo xtask <chore>
   tidy             only the rules about the repository itself
   instructions     instructions per I/O of the run loop, counted by callgrind, against the committed ones
   instructions --bless   commits what is counted now
+  bench            CPU time per I/O beside fio and t/io_uring; `cargo xtask bench --help` lists its options
+  bench-history    appends a line about this tree to bench-history; with --build-time also times a build
   machine          what this machine has and lacks, as the skip lists see it
 ";
 
@@ -42,6 +46,9 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(&repository()),
         ["instructions"] => finish(instructions::run(&repository(), false)),
         ["instructions", "--bless"] => finish(instructions::run(&repository(), true)),
+        ["bench", words @ ..] => finish(bench::run(&repository(), words)),
+        ["bench-history"] => finish(history::append(&repository(), false)),
+        ["bench-history", "--build-time"] => finish(history::append(&repository(), true)),
         ["machine"] => {
             println!("{}", machine::Machine::detect(&repository()));
             ExitCode::SUCCESS
@@ -51,6 +58,11 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// Where cargo builds.
+fn target(repository: &Path) -> PathBuf {
+    repository.join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 
 fn finish(outcome: Result<(), String>) -> ExitCode {

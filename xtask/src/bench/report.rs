@@ -1,0 +1,178 @@
+//! Tables for people, samples for programs.
+
+use std::fmt::Write as _;
+
+use super::spread::{Ratio, Spread};
+use super::target::Kind;
+use super::tool::Sample;
+
+/// Runs of one tool at one target and depth.
+pub(super) struct Row {
+    pub(super) kind: Kind,
+    pub(super) depth: u32,
+    pub(super) tool: &'static str,
+    pub(super) command: String,
+    pub(super) samples: Vec<Sample>,
+}
+
+impl Row {
+    fn cpu(&self) -> Vec<f64> {
+        self.samples.iter().map(|sample| sample.cpu_ns_per_io).collect()
+    }
+
+    fn iops(&self) -> Vec<f64> {
+        self.samples.iter().map(|sample| sample.iops).collect()
+    }
+}
+
+/// A goal: our CPU time over a peer's, with latencies and the same batch.
+struct Goal {
+    kinds: &'static [Kind],
+    depths: &'static [u32],
+    peer: &'static str,
+    at_most: f64,
+}
+
+const GOALS: &[Goal] = &[
+    goal(&[Kind::Null], &[32, 128], "fio", 0.12),
+    goal(&[Kind::Nop], &[1], "t/io_uring", 1.00),
+    goal(&[Kind::Nop], &[32], "t/io_uring", 1.08),
+    goal(&[Kind::Nop], &[128], "t/io_uring", 1.12),
+    goal(&[Kind::Cached], &[32, 128], "fio", 0.40),
+    goal(&[Kind::Cached], &[32, 128], "fio tuned", 0.65),
+    goal(&[Kind::Cached], &[32, 128], "t/io_uring", 1.05),
+    goal(&[Kind::Cached], &[1, 4], "fio", 0.55),
+    goal(&[Kind::Cached], &[1, 4], "fio tuned", 0.70),
+    goal(&[Kind::Cached], &[1, 4], "t/io_uring", 1.08),
+    goal(&[Kind::Loop, Kind::Ext4], &[32, 128], "fio", 0.45),
+];
+
+const fn goal(
+    kinds: &'static [Kind],
+    depths: &'static [u32],
+    peer: &'static str,
+    at_most: f64,
+) -> Goal {
+    Goal { kinds, depths, peer, at_most }
+}
+
+/// The tables of one target at one depth, in Markdown.
+pub(super) fn tables(rows: &[Row]) -> String {
+    let mut text = String::new();
+    let Some(first) = rows.first() else { return text };
+    let (kind, depth) = (first.kind, first.depth);
+    line(&mut text, &format!("### {}, depth {depth}\n", kind.name()));
+    line(&mut text, "| tool | CPU ns per I/O, median | min | max | runs |");
+    line(&mut text, "|---|---:|---:|---:|---:|");
+    for row in rows {
+        if let Some(Spread { median, min, max }) = Spread::of(&row.cpu()) {
+            let (tool, runs) = (row.tool, row.samples.len());
+            line(&mut text, &format!("| {tool} | {median:.1} | {min:.1} | {max:.1} | {runs} |"));
+        }
+    }
+    line(&mut text, "\n| ratio of CPU time | | goal | |\n|---|---:|---:|---|");
+    let ours = &rows[0];
+    for peer in &rows[1..] {
+        ratio_line(&mut text, ours, peer);
+    }
+    // Of rates, not of CPU time: what latencies cost in throughput.
+    if let Some(bare) = rows.iter().find(|row| row.tool == "plumb, no latencies")
+        && let Some(ratio) = Ratio::of(&ours.iops(), &bare.iops())
+    {
+        line(&mut text, &format!("| IOPS with latencies / without | {ratio} | | |"));
+    }
+    line(&mut text, "");
+    text
+}
+
+fn ratio_line(text: &mut String, ours: &Row, peer: &Row) {
+    let Some(ratio) = Ratio::of(&ours.cpu(), &peer.cpu()) else { return };
+    let goal = GOALS.iter().find(|goal| {
+        goal.peer == peer.tool
+            && goal.kinds.contains(&ours.kind)
+            && goal.depths.contains(&ours.depth)
+    });
+    let (bound, verdict) = match goal {
+        Some(goal) => (format!("≤ {:.2}", goal.at_most), ratio.verdict(goal.at_most)),
+        None => (String::new(), ""),
+    };
+    line(text, &format!("| {} / {} | {ratio} | {bound} | {verdict} |", ours.tool, peer.tool));
+}
+
+fn line(text: &mut String, line: &str) {
+    writeln!(text, "{line}").expect("writing to a string works");
+}
+
+/// Facts, commands and samples, one object.
+pub(super) fn json(facts: &[(&str, String)], rows: &[Row]) -> String {
+    let mut text = "{\n".to_owned();
+    for (name, value) in facts {
+        line(&mut text, &format!("  {}: {},", quote(name), quote(value)));
+    }
+    text.push_str("  \"rows\": [");
+    for (index, row) in rows.iter().enumerate() {
+        let list = |figures: Vec<f64>| {
+            figures.iter().map(|figure| format!("{figure:.3}")).collect::<Vec<_>>().join(", ")
+        };
+        let comma = if index == 0 { "" } else { "," };
+        let (kind, depth, tool) = (quote(row.kind.name()), row.depth, quote(row.tool));
+        let (command, cpu, iops) = (quote(&row.command), list(row.cpu()), list(row.iops()));
+        write!(
+            text,
+            "{comma}\n    {{ \"target\": {kind}, \"depth\": {depth}, \"tool\": {tool}, \"command\": \
+             {command}, \"cpu_ns_per_io\": [{cpu}], \"iops\": [{iops}] }}"
+        )
+        .expect("writing to a string works");
+    }
+    text.push_str("\n  ]\n}\n");
+    text
+}
+
+/// A JSON string.
+pub(crate) fn quote(text: &str) -> String {
+    let mut quoted = "\"".to_owned();
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if c.is_control() => {
+                write!(quoted, "\\u{:04x}", u32::from(c)).expect("writing to a string works");
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(tool: &'static str, cpu: &[f64]) -> Row {
+        let sample = |cpu: &f64| Sample { cpu_ns_per_io: *cpu, iops: 1000.0 };
+        let command = format!("{tool} \"F\"");
+        let samples = cpu.iter().map(sample).collect();
+        Row { kind: Kind::Cached, depth: 32, tool, command, samples }
+    }
+
+    #[test]
+    fn a_table_shows_spread_ratios_and_goals() {
+        let rows = [row("plumb", &[40.0, 41.0, 39.0]), row("fio", &[100.0, 100.0, 100.0])];
+        let text = tables(&rows);
+        assert!(text.contains("| plumb | 40.0 | 39.0 | 41.0 | 3 |\n"), "{text}");
+        let goal = "| plumb / fio | 0.40 (0.39 to 0.41) | ≤ 0.40 | met by the median, \
+                    spread reaches over |\n";
+        assert!(text.contains(goal), "{text}");
+    }
+
+    #[test]
+    fn samples_are_json() {
+        let text = json(&[("date", "today\n".to_owned())], &[row("fio", &[1.5])]);
+        assert_eq!(
+            text,
+            "{\n  \"date\": \"today\\u000a\",\n  \"rows\": [\n    { \"target\": \"cached\", \
+             \"depth\": 32, \"tool\": \"fio\", \"command\": \"fio \\\"F\\\"\", \"cpu_ns_per_io\": \
+             [1.500], \"iops\": [1000.000] }\n  ]\n}\n"
+        );
+    }
+}

@@ -1,0 +1,159 @@
+//! Medians, ratios of medians, and whether a ratio may be shown.
+//!
+//! Repeats are interleaved, so the n-th of two tools ran in the same minute: their quotients are free of
+//! what the machine did meanwhile. The interval that holds the median of the quotients in 95 of 100 cases
+//! comes from their order alone (for 7 repeats: the smallest to the largest).
+
+use std::fmt;
+
+/// Two tools are called equal when the interval is this narrow, either side of the ratio.
+const EQUAL_WITHIN: f64 = 0.05;
+/// The rule, for reports.
+pub(super) const RULE: &str = "a ratio of medians is printed with the interval of the median of the \
+    interleaved quotients (95 % by order statistics; with 7 repeats smallest to largest), and only if \
+    that interval leaves out 1.00 or lies within 5 % of the ratio; otherwise the spread hides it";
+
+/// The middle of some figures, and their ends.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Spread {
+    pub(super) median: f64,
+    pub(super) min: f64,
+    pub(super) max: f64,
+}
+
+impl Spread {
+    /// `None` without figures.
+    pub(super) fn of(figures: &[f64]) -> Option<Self> {
+        let sorted = sorted(figures);
+        let (min, max) = (*sorted.first()?, *sorted.last()?);
+        Some(Self { median: median(&sorted), min, max })
+    }
+}
+
+/// Ratio of two medians with what it may really be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Ratio {
+    pub(super) value: f64,
+    pub(super) low: f64,
+    pub(super) high: f64,
+}
+
+impl Ratio {
+    /// `ours` over `theirs`, taken in turn; `None` unless both have the same number of figures, and some.
+    pub(super) fn of(ours: &[f64], theirs: &[f64]) -> Option<Self> {
+        if ours.len() != theirs.len() {
+            return None;
+        }
+        let quotients: Vec<f64> = ours.iter().zip(theirs).map(|(our, their)| our / their).collect();
+        let quotients = sorted(&quotients);
+        let aside = outside(quotients.len());
+        let value = Spread::of(ours)?.median / Spread::of(theirs)?.median;
+        // The ratio of medians can lie outside of all quotients.
+        let low = quotients[aside].min(value);
+        let high = quotients[quotients.len() - 1 - aside].max(value);
+        Some(Self { value, low, high })
+    }
+
+    /// Whether the spread leaves something to be said.
+    pub(super) fn is_visible(&self) -> bool {
+        let Self { value, low, high } = self;
+        let is_equal = high - value <= value * EQUAL_WITHIN && value - low <= value * EQUAL_WITHIN;
+        *high < 1.0 || *low > 1.0 || is_equal
+    }
+
+    /// Whether a goal (not above) is met, if that can be said.
+    pub(super) fn verdict(&self, goal: f64) -> &'static str {
+        if self.high <= goal {
+            "met"
+        } else if self.low > goal {
+            "MISSED"
+        } else if self.value <= goal {
+            "met by the median, spread reaches over"
+        } else {
+            "MISSED by the median, spread reaches below"
+        }
+    }
+}
+
+impl fmt::Display for Ratio {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { value, low, high } = self;
+        if self.is_visible() {
+            write!(f, "{value:.2} ({low:.2} to {high:.2})")
+        } else {
+            write!(f, "hidden by the spread ({low:.2} to {high:.2})")
+        }
+    }
+}
+
+fn sorted(figures: &[f64]) -> Vec<f64> {
+    let mut sorted = figures.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted
+}
+
+fn median(sorted: &[f64]) -> f64 {
+    let middle = sorted.len() / 2;
+    if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 }
+}
+
+/// How many of `count` sorted figures lie outside on either side of an interval that holds the median in
+/// 95 of 100 cases: the median is above the k-th with the chance of at least k heads in `count` throws.
+fn outside(count: usize) -> usize {
+    let mut chance = 0.5_f64.powi(i32::try_from(count).unwrap_or(i32::MAX));
+    let mut below = 0.0;
+    for aside in 0..count / 2 {
+        below += chance;
+        if 2.0 * below > 0.05 {
+            return aside.saturating_sub(1);
+        }
+        chance *= f64::from(u32::try_from(count - aside).unwrap_or(u32::MAX))
+            / f64::from(u32::try_from(aside + 1).unwrap_or(u32::MAX));
+    }
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(ours: &[f64], theirs: &[f64], want: &str) {
+        let ratio = Ratio::of(ours, theirs).expect("as many figures");
+        assert_eq!(ratio.to_string(), want);
+    }
+
+    #[test]
+    fn a_ratio_is_shown_only_when_the_spread_lets_it_be_seen() {
+        check(&[1.0, 1.1, 0.9], &[2.0, 2.0, 2.0], "0.50 (0.45 to 0.55)");
+        check(&[1.0, 1.02, 0.98], &[1.0, 1.0, 1.0], "1.00 (0.98 to 1.02)");
+        check(&[1.0, 1.4, 0.8], &[1.0, 1.0, 1.0], "hidden by the spread (0.80 to 1.40)");
+        // The same minute slows both.
+        check(&[1.0, 3.0, 2.0], &[2.0, 6.0, 4.0], "0.50 (0.50 to 0.50)");
+    }
+
+    #[test]
+    fn the_interval_holds_the_median_in_95_of_100_cases() {
+        // Tables of the sign test, two-sided.
+        for (count, aside) in [(5, 0), (6, 0), (7, 0), (8, 0), (9, 1), (12, 2), (15, 3), (20, 5)] {
+            assert_eq!(outside(count), aside, "{count}");
+        }
+    }
+
+    #[test]
+    fn goals_are_judged_by_the_interval() {
+        let ratio = Ratio { value: 0.40, low: 0.38, high: 0.45 };
+        assert_eq!(ratio.verdict(0.45), "met");
+        assert_eq!(ratio.verdict(0.42), "met by the median, spread reaches over");
+        assert_eq!(ratio.verdict(0.39), "MISSED by the median, spread reaches below");
+        assert_eq!(ratio.verdict(0.37), "MISSED");
+    }
+
+    #[test]
+    fn medians_are_in_the_middle() {
+        let spread = Spread { median: 2.5, min: 1.0, max: 9.0 };
+        assert_eq!(Spread::of(&[9.0, 2.0, 1.0, 3.0]), Some(spread));
+        assert_eq!(Spread::of(&[]), None);
+        assert_eq!(Ratio::of(&[], &[]), None);
+        assert_eq!(Ratio::of(&[1.0], &[]), None);
+    }
+}
