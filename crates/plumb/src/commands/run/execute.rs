@@ -35,11 +35,11 @@ pub(super) fn execute(
 ) -> ExitCode {
     let options = &invocation.options;
     let is_diskspd = program.ends_with("diskspd");
-    let outputs = match Outputs::open(options) {
+    let outputs = match Outputs::open(options, &invocation.profile) {
         Ok(outputs) => outputs,
         Err(error) => {
             printer.error(&error);
-            return ExitCode::FAILURE;
+            return error.status().into();
         }
     };
     let format = stdout_format(invocation);
