@@ -10,7 +10,7 @@ use plumb_io::block_stack::BlockStack;
 use plumb_io::clock::Clock;
 use plumb_units::Nanos;
 
-use super::create::{self, Creation, Fill};
+use super::create::{self, CreateError, Creation, Fill};
 use super::guard::Guard;
 use super::observe::{Phase, Snapshot};
 use super::span::{Session, SpanFailure};
@@ -158,7 +158,11 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         if outcome.is_err() {
             Guard::unmade(file.as_fd(), &path);
         }
-        outcome.map_err(failed)?;
+        match outcome {
+            Ok(()) => {}
+            Err(CreateError::Interrupted { .. }) => return Err(SpanFailure::Interrupted),
+            Err(error) => return Err(failed(error)),
+        }
         self.guard.made(file.as_fd(), &path, self.tree, self.observer);
         Ok(())
     }

@@ -53,6 +53,8 @@ pub(super) struct Session<'a, O, C> {
 pub(super) enum SpanFailure {
     /// The safety gate: nothing was touched.
     Refused(String),
+    /// The user ended the run.
+    Interrupted,
     /// Anything else.
     Failed(String),
 }

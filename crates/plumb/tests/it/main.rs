@@ -4,6 +4,7 @@
 mod command_line;
 mod convert;
 mod documents;
+mod interruption;
 mod memory;
 mod names;
 mod pages;
