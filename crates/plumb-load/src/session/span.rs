@@ -11,7 +11,7 @@ use plumb_units::{Nanos, convert};
 
 use super::SessionOptions;
 use super::evidence;
-use super::files::{describe, failed};
+use super::files::{describe, failed, is_made};
 use super::guard::Guard;
 use super::observe::{Observer, Phase};
 use super::phases::{PhaseEnd, ShortWatch, Watch};
@@ -77,12 +77,15 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         let span = &self.profile.time_spans[number];
         let place = (number + 1, self.profile.time_spans.len());
         self.observer.verbose(&format!("Generating requests for timespan {}.", number + 1));
-        let targets = self.open_targets(span, place)?;
+        // All that can be refused without a file comes before the first one is made.
         let sources = sources(span)?;
         let order = self.processors(span)?;
         let separation = self.separation(span);
         let options = PlanOptions { processors: &order, separation, batch: self.options.batch };
         let SpanPlan { threads: plans } = plan(span, options);
+        check_room(span, &plans)?;
+        let trace = self.open_trace()?;
+        let targets = self.open_targets(span, place)?;
         for plan in &plans {
             for line in thread::verbose_lines(span, plan) {
                 self.observer.verbose(&line);
@@ -101,7 +104,6 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             plausibility: evidence::before(span, &targets, self.memory_bytes, self.tree),
             ..SpanResult::default()
         };
-        let trace = self.open_trace()?;
         let (outcomes, observed) =
             self.run_threads(&shared, &plans, &targets, &sources, (place, trace), &mut result)?;
         collect(&mut result, &shared, &plans, outcomes);
@@ -346,6 +348,18 @@ fn steer<C: Clock>(
         watch.phase(Phase::CoolDown, seconds(span.cooldown));
     }
     steered
+}
+
+/// Whether files that are to be made have room for every thread that starts in them.
+fn check_room(span: &TimeSpan, plans: &[ThreadPlan]) -> Result<(), SpanFailure> {
+    for planned in plans.iter().flat_map(|plan| &plan.targets) {
+        let target = &span.targets[planned.index];
+        let Some(size) = target.file_size.filter(|size| *size > 0) else { continue };
+        if is_made(target) {
+            Bounds::for_thread(target, size, planned.relative_thread).map_err(failed)?;
+        }
+    }
+    Ok(())
 }
 
 /// The shared write sources by target: one generator seeded 0 for all of them in order (spec 6.8).

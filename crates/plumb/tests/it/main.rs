@@ -1,6 +1,7 @@
 //! The program as its users meet it.
 #![forbid(unsafe_code)]
 
+mod bad_input;
 mod command_line;
 mod convert;
 mod documents;
@@ -13,4 +14,5 @@ mod profiles;
 mod program;
 mod reports;
 mod results;
+mod rights;
 mod system;
