@@ -68,15 +68,7 @@ fn what_is_no_target_is_named() {
     place.write("empty", "");
     fs::create_dir(place.path("folder")).expect("a folder");
     symlink("nowhere", place.path("dangling")).expect("a link");
-    let fifo = place.path("pipe");
-    rustix::fs::mknodat(
-        rustix::fs::CWD,
-        &fifo,
-        rustix::fs::FileType::Fifo,
-        rustix::fs::Mode::from_raw_mode(0o600),
-        0,
-    )
-    .expect("a named pipe");
+    place.pipe("pipe");
     let before = place.names();
     for (line, words) in [
         ("none.dat", &["'none.dat'", "No such file", "-c"][..]),
@@ -156,15 +148,19 @@ fn unaligned_direct_io_is_told_before_the_first_one() {
 fn a_source_of_writes_that_cannot_be_read_is_named_before_files_are_made() {
     let place = Place::new();
     place.write("empty", "");
+    place.pipe("pipe");
     fs::create_dir(place.path("folder")).expect("a folder");
-    for (source, reason) in
-        [("none", "No such file"), ("empty", "file"), ("folder", "Is a directory")]
-    {
+    for (source, reason) in [
+        ("none", "No such file"),
+        ("empty", "end of file"),
+        ("folder", "Is a directory"),
+        ("pipe", "it is a pipe"),
+    ] {
         let line = format!("-w100 -b4K -Z64K,{source} -c1M -d1 -W0 new.dat");
         let named = format!("'{source}'");
         check(place.run(&line), 1, &[&named, reason, "-Z"]);
     }
-    assert_eq!(place.names(), ["empty", "folder"]);
+    assert_eq!(place.names(), ["empty", "folder", "pipe"]);
 }
 
 #[test]

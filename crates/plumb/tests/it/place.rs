@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 
-use rustix::fs::OFlags;
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -40,6 +40,12 @@ impl Place {
     /// Writes a file that Plumb did not make.
     pub(crate) fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
         fs::write(self.path(name), bytes).expect("a file");
+    }
+
+    /// Makes a named pipe.
+    pub(crate) fn pipe(&self, name: &str) {
+        let mode = Mode::from_raw_mode(0o600);
+        mknodat(CWD, self.path(name), FileType::Fifo, mode, 0).expect("a named pipe");
     }
 
     pub(crate) fn read(&self, name: &str) -> Vec<u8> {
