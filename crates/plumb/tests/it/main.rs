@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod bad_input;
+mod caching;
 mod command_line;
 mod convert;
 mod documents;
@@ -15,4 +16,5 @@ mod program;
 mod reports;
 mod results;
 mod rights;
+mod submission;
 mod system;
