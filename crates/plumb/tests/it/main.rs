@@ -4,11 +4,13 @@
 mod bad_input;
 mod caching;
 mod command_line;
+mod content;
 mod convert;
 mod documents;
 mod interruption;
 mod memory;
 mod names;
+mod order;
 mod pages;
 mod place;
 mod profiles;
