@@ -84,6 +84,14 @@ impl Place {
         document(&self.run(&format!("--json {line}")).ends_with(0).stdout)
     }
 
+    /// Whether `-u` can work here. What it says otherwise is another test's matter.
+    pub(crate) fn has_ring(&self) -> bool {
+        self.write("ring.dat", [1; 8192]);
+        let outcome = self.run("-u -b4K -o2 -d0 -W0 ring.dat");
+        fs::remove_file(self.path("ring.dat")).expect("it is there");
+        outcome.status == 0
+    }
+
     /// Does something for every case, all at once.
     pub(crate) fn each<T: Sync>(cases: &[T], act: impl Fn(&T) + Sync) {
         std::thread::scope(|scope| {
