@@ -312,6 +312,9 @@ fn steer<C: Clock>(
     watch.controls.start(watch.clock.now());
     gate.open();
     steered.phases.warmup = Some(watch.clock.now().since(origin));
+    for thread in 0..watch.lives.len() {
+        watch.observer.verbose(&format!("thread {thread}: received signal to start"));
+    }
     if span.warmup > 0 {
         watch.observer.verbose(&format!("starting warm up for {}s...", span.warmup));
         if watch.phase(Phase::WarmUp, seconds(span.warmup)) != PhaseEnd::Elapsed {
@@ -321,6 +324,12 @@ fn steer<C: Clock>(
     watch.observer.verbose(&format!("starting measurements for {}s...", span.duration));
     if let Some(Err(error)) = trace.as_ref().map(TraceSession::start) {
         watch.observer.warning(&describe(&error));
+    }
+    for group in topology.processors.chunk_by(|one, next| one.group == next.group) {
+        let (number, count) = (group[0].group, group.len());
+        watch.observer.verbose(&format!(
+            "get system perf info: queried for Group {number} ({count} CPUs)"
+        ));
     }
     watch.observer.measurement_started();
     let baseline = Baseline::read(tree);
