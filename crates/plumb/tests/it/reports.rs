@@ -211,3 +211,23 @@ fn an_output_that_cannot_be_written_is_refused_before_the_run() {
     assert!(!outcome.stderr.contains(".plumb-result"), "{}", outcome.stderr);
     assert_eq!(place.names(), [""; 0], "neither outputs nor targets");
 }
+
+#[test]
+fn outputs_are_written_even_if_nobody_reads_the_report() {
+    let place = Place::new();
+    place.write("f.dat", vec![7; 1 << 20]);
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = place.command("--output json=r.json -b4K -d0 -W0 f.dat");
+    let status = command.stdout(writer).status().expect("it starts");
+    assert!(status.success(), "a reader that has enough is no failure: {status}");
+    let result: Value = serde_json::from_slice(&place.read("r.json")).expect("a document");
+    assert_eq!(count(&result, "/schema_version"), 1);
+
+    let plumb = crate::program::path().display();
+    let script = format!("{plumb} run --output json=s.json -b4K -d0 -W0 f.dat > /dev/full");
+    let mut command = place.program(std::path::Path::new("bash"), "-c");
+    let outcome = crate::program::outcome(command.arg(script)).ends_with(1);
+    assert!(outcome.stderr.contains("cannot write to standard output"), "{}", outcome.stderr);
+    serde_json::from_slice::<Value>(&place.read("s.json")).expect("a document");
+}

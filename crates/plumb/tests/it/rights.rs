@@ -50,3 +50,29 @@ impl Drop for Tmpfs {
         let _ = Command::new("umount").arg(&self.at).status();
     }
 }
+
+/// A file as a block device, detached after the test.
+pub(crate) struct Loop {
+    path: String,
+}
+
+impl Loop {
+    /// `None` where there are no loop devices.
+    pub(crate) fn attach(file: &Path) -> Option<Self> {
+        let mut command = Command::new("losetup");
+        let output = command.args(["--find", "--show"]).arg(file).output().ok()?;
+        let path = String::from_utf8(output.stdout).ok()?.trim().to_owned();
+        (output.status.success() && !path.is_empty()).then_some(Self { path })
+    }
+
+    pub(crate) fn path(&self) -> String {
+        self.path.clone()
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        // A test that fails is not to fail twice.
+        let _ = Command::new("losetup").args(["--detach", &self.path]).status();
+    }
+}

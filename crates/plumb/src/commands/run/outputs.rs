@@ -19,7 +19,7 @@ pub(super) enum OutputError {
     #[error("cannot write a result to '{}'", path.display())]
     #[diagnostic(
         code(plumb::run::output),
-        help("name a file in a directory that you may write to")
+        help("name a file in a directory that you may write to, with room for it")
     )]
     Refused {
         /// As given.
@@ -120,14 +120,12 @@ impl Outputs {
     }
 
     /// Writes all of them and puts them in place. One that fails does not keep the others away; the
-    /// first failure is told, with the file's name.
-    pub(super) fn write(self, result: &RunResult) -> io::Result<()> {
+    /// first failure is told.
+    pub(super) fn write(self, result: &RunResult) -> Result<(), OutputError> {
         let mut outcome = Ok(());
-        for (format, name, place) in self.files {
+        for (format, path, place) in self.files {
             let written = place.write(format, result);
-            outcome = outcome.and(written.map_err(|error| {
-                io::Error::new(error.kind(), format!("'{}': {error}", name.display()))
-            }));
+            outcome = outcome.and(written.map_err(|source| OutputError::Refused { path, source }));
         }
         outcome
     }
