@@ -32,7 +32,8 @@ pub fn explain(words: String) -> Result<(), Errno> {
 extern "C" fn on_bus_error(_signal: i32) {
     if let Some(words) = WORDS.get() {
         // SAFETY: as many valid bytes as are said; nobody changes them any more.
-        let written = unsafe { libc::write(libc::STDERR_FILENO, words.as_ptr().cast(), words.len()) };
+        let written =
+            unsafe { libc::write(libc::STDERR_FILENO, words.as_ptr().cast(), words.len()) };
         // Nobody is left to tell when standard error is closed.
         let _ = written;
     }

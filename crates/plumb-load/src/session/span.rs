@@ -327,9 +327,9 @@ fn steer<C: Clock>(
     }
     for group in topology.processors.chunk_by(|one, next| one.group == next.group) {
         let (number, count) = (group[0].group, group.len());
-        watch.observer.verbose(&format!(
-            "get system perf info: queried for Group {number} ({count} CPUs)"
-        ));
+        watch
+            .observer
+            .verbose(&format!("get system perf info: queried for Group {number} ({count} CPUs)"));
     }
     watch.observer.measurement_started();
     let baseline = Baseline::read(tree);

@@ -309,11 +309,7 @@ pub fn check_alignment(
 ///
 /// # Errors
 /// When it cannot be opened past the page cache, or as [`check_alignment`].
-pub fn check_direct(
-    target: &Target,
-    file: BorrowedFd<'_>,
-    path: &Path,
-) -> Result<(), TargetError> {
+pub fn check_direct(target: &Target, file: BorrowedFd<'_>, path: &Path) -> Result<(), TargetError> {
     if target.cache == CacheMode::NoOsCache
         && let Err(errno @ Errno::INVAL) = reopen(file, OFlags::RDONLY | OFlags::DIRECT)
     {

@@ -4,24 +4,14 @@ use std::fs;
 
 use rustix::fs::OFlags;
 
-use crate::place::{Place, count, noise, words};
+use crate::place::{Place, can, count, noise, words};
 
 const DIRECT: OFlags = OFlags::DIRECT;
 const SYNCHRONOUS: OFlags = OFlags::DSYNC;
 
-/// Whether files beside the tests can be opened past the page cache.
-fn has_direct(place: &Place) -> bool {
-    !place.run("-Su -b4K -d0 -W0 f.dat").stderr.contains("(O_DIRECT)")
-}
-
 #[test]
 fn each_mode_opens_its_target_as_it_says() {
     let place = Place::new();
-    place.write("f.dat", noise(1 << 20));
-    let has_direct = has_direct(&place);
-    if !has_direct {
-        println!("skipped each_mode_opens_its_target_as_it_says: no O_DIRECT here");
-    }
     Place::each(
         &[
             ("-fr", OFlags::empty()),
@@ -40,7 +30,7 @@ fn each_mode_opens_its_target_as_it_says() {
             ("-Sh --engine=threads", DIRECT | SYNCHRONOUS),
         ],
         |(option, want)| {
-            if want.contains(DIRECT) && !has_direct {
+            if !can("each_mode_opens_its_target_as_it_says", option) {
                 return;
             }
             // A few writes of a file of its own, so that the flags hold for both.
@@ -53,8 +43,8 @@ fn each_mode_opens_its_target_as_it_says() {
             let ended = run.interrupt().with(0);
             // One descriptor is for the checks, the others for the I/O.
             let held = flags.iter().any(|flags| *flags & (DIRECT | SYNCHRONOUS) == *want);
-            let wrong = want.is_empty()
-                && flags.iter().any(|flags| flags.intersects(DIRECT | SYNCHRONOUS));
+            let wrong =
+                want.is_empty() && flags.iter().any(|flags| flags.intersects(DIRECT | SYNCHRONOUS));
             assert!(held && !wrong, "{option}: {flags:?}");
             let result = ended.json();
             assert!(count(&result, "/write/io_count") > 0, "{option}");
@@ -125,8 +115,7 @@ fn modes_that_this_file_system_has_not_are_errors() {
             assert!(outcome.stderr.contains(word), "{option}: {word}: {}", outcome.stderr);
         }
     }
-    if !has_direct(&place) {
-        println!("skipped modes_that_this_file_system_has_not_are_errors: no O_DIRECT here");
+    if !can("modes_that_this_file_system_has_not_are_errors", "-Su") {
         return;
     }
     let outcome = place.run("--json -b4K -d0 -W0 -Su -Sy f.dat").ends_with(0);

@@ -1,9 +1,11 @@
 //! A folder for runs on real files: starting them, watching them, reading their results.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{BufRead, BufReader, Read, Seek};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 use rustix::process::{Pid, Signal, kill_process};
@@ -15,18 +17,35 @@ use crate::program::{Outcome, outcome, path};
 /// A folder that is gone after the test.
 pub(crate) struct Place {
     folder: TempDir,
+    /// Another program than the build's, and its folder.
+    copy: Option<(TempDir, PathBuf)>,
 }
 
 impl Place {
     /// On the file system of the build, not in /tmp: that may lie in memory, where direct I/O is unlike a
     /// disk's.
     pub(crate) fn new() -> Self {
-        Self::at(Path::new(env!("CARGO_TARGET_TMPDIR")))
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+        Self { folder, copy: None }
     }
 
-    /// In a folder of one's own choice.
-    pub(crate) fn at(folder: &Path) -> Self {
-        Self { folder: tempfile::tempdir_in(folder).expect("a folder") }
+    /// Where every user may read and write, with a program that all can reach: the build may lie in
+    /// somebody's home.
+    pub(crate) fn for_everybody() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let open = |path: &Path, mode| {
+            fs::set_permissions(path, Permissions::from_mode(mode)).expect("a new mode");
+        };
+        open(folder.path(), 0o777);
+        let tools = tempfile::tempdir().expect("a folder");
+        open(tools.path(), 0o755);
+        let program = tools.path().join("plumb");
+        // By another process: a descriptor of ours, if it got into a child just now, would keep the
+        // copy from being run (ETXTBSY).
+        let copied = Command::new("cp").args([path(), &program]).status().expect("cp runs");
+        assert!(copied.success(), "{copied}");
+        open(&program, 0o755);
+        Self { folder, copy: Some((tools, program)) }
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -64,7 +83,8 @@ impl Place {
 
     /// `plumb run` with arguments that have no blanks in them, and no progress shown.
     pub(crate) fn command(&self, line: &str) -> Command {
-        self.program(path(), &format!("run --progress-style=none {line}"))
+        let program = self.copy.as_ref().map_or(path(), |(_, program)| program);
+        self.program(program, &format!("run --progress-style=none {line}"))
     }
 
     /// Another program, or Plumb by another name.
@@ -84,20 +104,11 @@ impl Place {
         document(&self.run(&format!("--json {line}")).ends_with(0).stdout)
     }
 
-    /// Whether `-u` can work here. What it says otherwise is another test's matter.
-    pub(crate) fn has_ring(&self) -> bool {
-        self.write("ring.dat", [1; 8192]);
-        let outcome = self.run("-u -b4K -o2 -d0 -W0 ring.dat");
-        fs::remove_file(self.path("ring.dat")).expect("it is there");
-        outcome.status == 0
-    }
-
     /// Does something for every case, all at once.
     pub(crate) fn each<T: Sync>(cases: &[T], act: impl Fn(&T) + Sync) {
         std::thread::scope(|scope| {
             let act = &act;
-            let threads: Vec<_> =
-                cases.iter().map(|case| scope.spawn(move || act(case))).collect();
+            let threads: Vec<_> = cases.iter().map(|case| scope.spawn(move || act(case))).collect();
             for thread in threads {
                 thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             }
@@ -108,6 +119,35 @@ impl Place {
     pub(crate) fn start(&self, line: &str) -> Running {
         Running::new(self.program(path(), &format!("run --progress-style=json {line}")))
     }
+}
+
+/// Whether this machine can do what a line asks for; says that `test` skips it otherwise.
+pub(crate) fn can(test: &str, line: &str) -> bool {
+    /// What a line needs when it has one of these words, how to find out, and what came of it.
+    type Need = (&'static [&'static str], &'static str, OnceLock<bool>);
+    static NEEDS: [Need; 3] = [
+        (&["-u", "-un", "--engine=uring", "--engine=nop"], "-u", OnceLock::new()),
+        (&["--engine=aio"], "--engine=aio", OnceLock::new()),
+        (&["-S", "-Su", "-Sh", "-Suw", "-h"], "-Su", OnceLock::new()),
+    ];
+    NEEDS.iter().all(|(words, probe, works)| {
+        let needs = |word: &str| {
+            let sign = word.trim_end_matches(|c: char| c.is_ascii_digit() || c == 'p');
+            words.contains(&word) || (words[0] == "-u" && words.contains(&sign))
+        };
+        if !line.split_whitespace().any(needs) {
+            return true;
+        }
+        let works = works.get_or_init(|| {
+            let place = Place::new();
+            place.write("f.dat", [1; 8192]);
+            place.run(&format!("{probe} -b4K -o2 -d0 -W0 f.dat")).status == 0
+        });
+        if !works {
+            println!("skipped {test}: {probe} does not work here, which {line} needs");
+        }
+        *works
+    })
 }
 
 /// A run that lasts.

@@ -67,8 +67,7 @@ fn the_main_command_reports_what_it_did() {
 #[test]
 fn reads_and_writes_add_up() {
     let place = Place::new();
-    let text =
-        place.run("-c8M -b8K -r -w30 -o4 -t2 -d1 -W0 -z3 f.dat").succeeds_quietly().stdout;
+    let text = place.run("-c8M -b8K -r -w30 -o4 -t2 -d1 -W0 -z3 f.dat").succeeds_quietly().stdout;
     let [total, read, write] = totals(&text)[..] else { panic!("three totals: {text}") };
     assert_eq!((total.0, total.1), (read.0 + write.0, read.1 + write.1));
     assert!(total.1 > 1000, "{text}");

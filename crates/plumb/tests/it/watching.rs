@@ -77,7 +77,8 @@ fn wait_statistics_are_shown_when_asked_for() {
         assert_eq!(cells.len(), 5, "{row}");
         assert_eq!(cells[4].split_whitespace().count(), 8, "{row}");
         let numbers = row.replace(['|', '-'], " ");
-        let sum: u64 = numbers.split_whitespace().skip(1).filter_map(|n| n.parse::<u64>().ok()).sum();
+        let sum: u64 =
+            numbers.split_whitespace().skip(1).filter_map(|n| n.parse::<u64>().ok()).sum();
         assert!(sum > 0, "a thread under a limit waits: {row}");
     }
     let report = read_text(&text).expect("a report");
@@ -87,7 +88,7 @@ fn wait_statistics_are_shown_when_asked_for() {
 #[test]
 fn intervals_hold_every_io_once() {
     let place = place();
-    for (milliseconds, least) in [(10, 95), (100, 10), (250, 4)] {
+    Place::each(&[(10, 95), (100, 10), (250, 4)], |&(milliseconds, least)| {
         let line = format!("-D{milliseconds} -b4K -r -o4 -t2 -g500i -d1 -W0 f.dat");
         let result = place.json(&line);
         let series = result["time_spans"][0]["intervals"]["series"].as_array().expect("a series");
@@ -106,7 +107,7 @@ fn intervals_hold_every_io_once() {
         let ios = span.reads().1 as f64;
         assert!((counted - ios).abs() <= 0.02 * ios + 1.0, "{counted} of {ios}");
         assert!(span.figures.total.iops_std_dev.is_some());
-    }
+    });
 }
 
 /// The run that waits, and what comes of it while another process signals.
@@ -154,12 +155,12 @@ fn processes_agree_by_events() {
 #[test]
 fn progress_is_told_as_asked_and_never_on_standard_output() {
     let place = place();
-    for (style, first) in [("json", "{\""), ("plain", "time span 1/1: "), ("auto", "time span 1/1: ")]
-    {
+    let styles = [("json", "{\""), ("plain", "time span 1/1: "), ("auto", "time span 1/1: ")];
+    Place::each(&styles, |(style, first)| {
         let command = format!("run --progress-style={style} --json -b4K -g100i -d1 -W0 f.dat");
         let mut command = place.program(crate::program::path(), &command);
         let outcome = crate::program::outcome(&mut command).ends_with(0);
         assert!(outcome.stderr.starts_with(first), "{style}: {}", outcome.stderr);
         crate::place::document(&outcome.stdout);
-    }
+    });
 }

@@ -129,7 +129,8 @@ fn explain_bus_errors(profile: &RawProfile, printer: Printer) {
         mapped.join(", ")
     );
     if let Err(errno) = plumb_sys::bus_error::explain(words) {
-        printer.warning(&format!("a mapped target that fails will end the run in silence: {errno}"));
+        printer
+            .warning(&format!("a mapped target that fails will end the run in silence: {errno}"));
     }
 }
 
