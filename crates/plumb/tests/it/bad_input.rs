@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
-use plumb_load::convert::{read_text, read_xml};
+use plumb_load::convert::{ImportedSpan, read_text, read_xml};
 
 use crate::place::{Place, can, noise};
 use crate::program::{Outcome, outcome, path};
@@ -24,7 +24,7 @@ fn check(outcome: Outcome, status: i32, words: &[&str]) {
         assert_eq!(stdout, "", "nothing was run, nothing is reported");
     } else {
         let report = read_text(&stdout).expect("a report that says that nothing was measured");
-        assert!(report.time_spans.iter().all(|span| span.is_interrupted()), "{stdout}");
+        assert!(report.time_spans.iter().all(ImportedSpan::is_interrupted), "{stdout}");
         assert!(stderr.ends_with("\nError generating I/O requests\n"), "{stderr}");
     }
 }

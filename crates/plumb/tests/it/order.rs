@@ -24,7 +24,7 @@ impl Traces {
         let bytes = place.read(name);
         let blocks = bytes.chunks(BLOCK).enumerate();
         let blocks = blocks.filter(|(_, block)| block.iter().any(|byte| *byte != 0));
-        let ios = count(&result, "/total/io_count") as usize;
+        let ios = usize::try_from(count(&result, "/total/io_count")).expect("a few");
         let traces = Self { blocks: blocks.map(|(number, _)| number).collect(), ios };
         assert!(traces.ios >= 30 && !traces.blocks.is_empty(), "{line}: {} I/Os", traces.ios);
         traces

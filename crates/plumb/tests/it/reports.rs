@@ -11,10 +11,10 @@ use crate::place::{Place, count, document, number};
 fn totals(text: &str) -> Vec<(u64, u64, f64, f64)> {
     let rows = text.lines().filter_map(|line| line.strip_prefix("total: "));
     rows.map(|row| {
-        let mut cells = row.split('|').map(str::trim);
-        let mut next = || cells.next().unwrap_or_else(|| panic!("four cells: {row}"));
-        let number = |cell: &str| cell.parse().unwrap_or_else(|_| panic!("a number: {row}"));
-        (number(next()) as u64, number(next()) as u64, number(next()), number(next()))
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let whole = |cell: usize| cells[cell].parse().unwrap_or_else(|_| panic!("a count: {row}"));
+        let rate = |cell: usize| cells[cell].parse().unwrap_or_else(|_| panic!("a rate: {row}"));
+        (whole(0), whole(1), rate(2), rate(3))
     })
     .collect()
 }
