@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
 
 use plumb_io::SourceIndex;
@@ -99,6 +100,10 @@ pub fn fill_source(
         return Ok(());
     };
     let failed = |source| SourceError::Read { path: path.into(), source };
+    // Opening a pipe waits for its writer, perhaps for ever.
+    if std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo()) {
+        return Err(failed(io::Error::other("it is a pipe")));
+    }
     let mut opened = File::open(path).map_err(failed)?;
     let mut given = 0;
     while given < source.len() {

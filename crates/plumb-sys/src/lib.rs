@@ -7,6 +7,7 @@
 pub mod aio;
 pub mod allocations;
 pub mod arena;
+pub mod bus_error;
 pub mod cache_lines;
 mod call;
 pub mod completions;

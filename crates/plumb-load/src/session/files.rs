@@ -1,6 +1,7 @@
 //! Files of a time span: made, opened, and guarded against overwriting what is not ours.
 
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -10,14 +11,14 @@ use plumb_io::block_stack::BlockStack;
 use plumb_io::clock::Clock;
 use plumb_units::Nanos;
 
-use super::create::{self, Creation, Fill};
+use super::create::{self, CreateError, Creation, Fill};
 use super::guard::Guard;
 use super::observe::{Phase, Snapshot};
 use super::span::{Session, SpanFailure};
 use super::support;
 use super::target::{self, NO_TARGET_SIZE, OpenTarget};
 use crate::plan::Access;
-use crate::profile::model::TimeSpan;
+use crate::profile::model::{Target, TimeSpan};
 use crate::trace;
 
 impl<O: Opener, C: Clock> Session<'_, O, C> {
@@ -111,7 +112,10 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
                 guarded.map_err(SpanFailure::Refused)?;
             }
             support::check(target, &open).map_err(failed)?;
-            target::check_alignment(target, &open).map_err(failed)?;
+            if let Some(descriptor) = &open.descriptor {
+                target::check_alignment(target, descriptor.as_fd(), &path, open.is_device)
+                    .map_err(failed)?;
+            }
             for warning in support::warnings(target, &open, self.tree) {
                 self.observer.warning(&warning);
             }
@@ -129,7 +133,7 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         number: (usize, usize),
     ) -> Result<(), SpanFailure> {
         let path = target::resolve(name).map_err(failed)?;
-        if std::fs::metadata(&path).is_ok_and(|found| !found.is_file()) {
+        if !can_be_made(&path) {
             // Devices are warned about when they are opened (D-18); the rest fails there.
             return Ok(());
         }
@@ -139,6 +143,11 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             let guarded =
                 self.guard.clear(file.as_fd(), &path, self.options, self.tree, self.observer);
             guarded.map_err(SpanFailure::Refused)?;
+        }
+        let users = self.profile.time_spans.iter().flat_map(|span| &span.targets);
+        for target in users.filter(|target| target.path == name) {
+            let refused = target::check_direct(target, file.as_fd(), &path);
+            refused.inspect_err(|_| unmake(&path, is_new)).map_err(failed)?;
         }
         let creation = Creation::default();
         let began = self.clock.now();
@@ -158,9 +167,30 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         if outcome.is_err() {
             Guard::unmade(file.as_fd(), &path);
         }
-        outcome.map_err(failed)?;
+        match outcome {
+            Ok(()) => {}
+            Err(CreateError::Interrupted { .. }) => return Err(SpanFailure::Interrupted),
+            Err(error) => return Err(failed(error)),
+        }
         self.guard.made(file.as_fd(), &path, self.tree, self.observer);
         Ok(())
+    }
+}
+
+/// Whether `-c` makes the target: no drive, no device, no folder.
+pub(super) fn is_made(target: &Target) -> bool {
+    target::resolve(&target.path).is_ok_and(|path| can_be_made(&path))
+}
+
+fn can_be_made(path: &Path) -> bool {
+    std::fs::metadata(path).map_or(true, |found| found.is_file())
+}
+
+/// Removes a file that was opened to be made and is of no use.
+fn unmake(path: &Path, is_new: bool) {
+    if is_new {
+        // Best effort: the error that led here is the one to report.
+        let _ = std::fs::remove_file(path);
     }
 }
 

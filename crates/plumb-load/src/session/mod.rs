@@ -104,26 +104,27 @@ pub fn run<O: Opener, C: Clock>(
         topology: result.host.topology.clone(),
         memory_bytes: result.host.memory_bytes,
     };
-    let mut end = SessionEnd::Completed;
+    let mut end = None;
     let ready = session.check_trace().and_then(|()| session.guard_all());
     if let Err(failure) = ready.and_then(|()| session.precreate()) {
-        end = note_failure(&mut result, failure);
+        end = Some(note_failure(&mut result, failure));
     }
     for number in 0..profile.time_spans.len() {
-        if end != SessionEnd::Completed {
+        // Once the user has ended the run, nothing more is made, opened or written.
+        if end.is_some() || session.observer.interrupted() {
             break;
         }
         match session.run_span(number) {
             Ok(span) => {
-                let failed = !span.failures.is_empty();
-                result.time_spans.push(span);
-                if failed {
-                    end = SessionEnd::Failed;
+                if !span.failures.is_empty() {
+                    end = Some(SessionEnd::Failed);
                 }
+                result.time_spans.push(span);
             }
-            Err(failure) => end = note_failure(&mut result, failure),
+            Err(failure) => end = Some(note_failure(&mut result, failure)),
         }
     }
+    let end = end.unwrap_or(SessionEnd::Completed);
     result.interrupted = session.observer.interrupted();
     session.guard.settle(tree, session.observer);
     result.time_spans.resize_with(profile.time_spans.len(), SpanResult::default);
@@ -133,6 +134,7 @@ pub fn run<O: Opener, C: Clock>(
 /// Files a failure under the time span in which it happened.
 fn note_failure(result: &mut RunResult, failure: span::SpanFailure) -> SessionEnd {
     let (message, end) = match failure {
+        span::SpanFailure::Interrupted => return SessionEnd::Completed,
         span::SpanFailure::Refused(message) => (message.clone(), SessionEnd::Refused(message)),
         span::SpanFailure::Failed(message) => (message, SessionEnd::Failed),
     };

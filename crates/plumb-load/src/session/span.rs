@@ -11,7 +11,7 @@ use plumb_units::{Nanos, convert};
 
 use super::SessionOptions;
 use super::evidence;
-use super::files::{describe, failed};
+use super::files::{describe, failed, is_made};
 use super::guard::Guard;
 use super::observe::{Observer, Phase};
 use super::phases::{PhaseEnd, ShortWatch, Watch};
@@ -53,6 +53,8 @@ pub(super) struct Session<'a, O, C> {
 pub(super) enum SpanFailure {
     /// The safety gate: nothing was touched.
     Refused(String),
+    /// The user ended the run.
+    Interrupted,
     /// Anything else.
     Failed(String),
 }
@@ -77,12 +79,15 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         let span = &self.profile.time_spans[number];
         let place = (number + 1, self.profile.time_spans.len());
         self.observer.verbose(&format!("Generating requests for timespan {}.", number + 1));
-        let targets = self.open_targets(span, place)?;
+        // All that can be refused without a file comes before the first one is made.
         let sources = sources(span)?;
         let order = self.processors(span)?;
         let separation = self.separation(span);
         let options = PlanOptions { processors: &order, separation, batch: self.options.batch };
         let SpanPlan { threads: plans } = plan(span, options);
+        check_room(span, &plans)?;
+        let trace = self.open_trace()?;
+        let targets = self.open_targets(span, place)?;
         for plan in &plans {
             for line in thread::verbose_lines(span, plan) {
                 self.observer.verbose(&line);
@@ -101,7 +106,6 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             plausibility: evidence::before(span, &targets, self.memory_bytes, self.tree),
             ..SpanResult::default()
         };
-        let trace = self.open_trace()?;
         let (outcomes, observed) =
             self.run_threads(&shared, &plans, &targets, &sources, (place, trace), &mut result)?;
         collect(&mut result, &shared, &plans, outcomes);
@@ -313,6 +317,9 @@ fn steer<C: Clock>(
     watch.controls.start(watch.clock.now());
     gate.open();
     steered.phases.warmup = Some(watch.clock.now().since(origin));
+    for thread in 0..watch.lives.len() {
+        watch.observer.verbose(&format!("thread {thread}: received signal to start"));
+    }
     if span.warmup > 0 {
         watch.observer.verbose(&format!("starting warm up for {}s...", span.warmup));
         if watch.phase(Phase::WarmUp, seconds(span.warmup)) != PhaseEnd::Elapsed {
@@ -322,6 +329,12 @@ fn steer<C: Clock>(
     watch.observer.verbose(&format!("starting measurements for {}s...", span.duration));
     if let Some(Err(error)) = trace.as_ref().map(TraceSession::start) {
         watch.observer.warning(&describe(&error));
+    }
+    for group in topology.processors.chunk_by(|one, next| one.group == next.group) {
+        let (number, count) = (group[0].group, group.len());
+        watch
+            .observer
+            .verbose(&format!("get system perf info: queried for Group {number} ({count} CPUs)"));
     }
     watch.observer.measurement_started();
     let baseline = Baseline::read(tree);
@@ -350,6 +363,18 @@ fn steer<C: Clock>(
         watch.phase(Phase::CoolDown, seconds(span.cooldown));
     }
     steered
+}
+
+/// Whether files that are to be made have room for every thread that starts in them.
+fn check_room(span: &TimeSpan, plans: &[ThreadPlan]) -> Result<(), SpanFailure> {
+    for planned in plans.iter().flat_map(|plan| &plan.targets) {
+        let target = &span.targets[planned.index];
+        let Some(size) = target.file_size.filter(|size| *size > 0) else { continue };
+        if is_made(target) {
+            Bounds::for_thread(target, size, planned.relative_thread).map_err(failed)?;
+        }
+    }
+    Ok(())
 }
 
 /// The shared write sources by target: one generator seeded 0 for all of them in order (spec 6.8).

@@ -275,12 +275,16 @@ fn open_error(path: &Path, errno: Errno) -> TargetError {
 ///
 /// # Errors
 /// The first length or offset that is not a multiple of the logical block.
-pub fn check_alignment(target: &Target, open: &OpenTarget) -> Result<(), TargetError> {
-    let Some(descriptor) = &open.descriptor else { return Ok(()) };
+pub fn check_alignment(
+    target: &Target,
+    descriptor: BorrowedFd<'_>,
+    path: &Path,
+    is_device: bool,
+) -> Result<(), TargetError> {
     if target.cache != CacheMode::NoOsCache || target.memory_mapped {
         return Ok(());
     }
-    let granule = direct_granule(descriptor.as_fd(), open.is_device);
+    let granule = direct_granule(descriptor, is_device);
     let absolute = target
         .distribution
         .iter()
@@ -295,10 +299,23 @@ pub fn check_alignment(target: &Target, open: &OpenTarget) -> Result<(), TargetE
     ];
     for (what, value) in figures.into_iter().chain(absolute) {
         if !value.is_multiple_of(granule) {
-            return Err(TargetError::Unaligned { path: open.path.clone(), what, value, granule });
+            return Err(TargetError::Unaligned { path: path.into(), what, value, granule });
         }
     }
     Ok(())
+}
+
+/// Checks what a file that is about to be made must allow: direct I/O at all, and these lengths.
+///
+/// # Errors
+/// When it cannot be opened past the page cache, or as [`check_alignment`].
+pub fn check_direct(target: &Target, file: BorrowedFd<'_>, path: &Path) -> Result<(), TargetError> {
+    if target.cache == CacheMode::NoOsCache
+        && let Err(errno @ Errno::INVAL) = reopen(file, OFlags::RDONLY | OFlags::DIRECT)
+    {
+        return Err(TargetError::DirectUnsupported { path: path.into(), source: errno.into() });
+    }
+    check_alignment(target, file, path, false)
 }
 
 /// What offsets and lengths of O_DIRECT must be multiples of: statx where it knows, else the

@@ -290,7 +290,8 @@ impl<C: Clock, L: Level> QueueUse for LevelUse<'_, C, L> {
                 let kind = if failed.is_write { "write" } else { "read" };
                 let (slot, errno) = (failed.slot.0, failed.errno);
                 Some(format!(
-                    "t[{slot}] error during {kind} error code: {}) {} on '{target}' (thread {})",
+                    "t[{slot}] error during {kind} error code: {}) {} on '{target}' (thread {})\n\
+                     help: --on-error continue counts I/Os that fail and goes on",
                     errno.0,
                     errno.text(),
                     plan.id

@@ -91,8 +91,8 @@ pub(crate) fn print_and_exit(text: &str, status: u8) -> ExitCode {
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 #[error("cannot write to standard output")]
 #[diagnostic(code(plumb::stdout), help("check what it is redirected to: is the disk full?"))]
-struct StdoutError {
-    source: io::Error,
+pub(crate) struct StdoutError {
+    pub(crate) source: io::Error,
 }
 
 #[cfg(test)]

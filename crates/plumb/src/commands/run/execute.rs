@@ -12,7 +12,7 @@ use plumb_io::system_tree::SystemTree;
 use plumb_load::profile::flags::{
     EngineChoice, Invocation, OnError, OutputFormat, ProgressStyle, RunOptions,
 };
-use plumb_load::profile::model::ResultFormat;
+use plumb_load::profile::model::{RawProfile, ResultFormat};
 use plumb_load::result::model::RunResult;
 use plumb_load::result::{json, text, xml};
 use plumb_load::session::{self, Overwrite, SessionEnd, SessionOptions};
@@ -22,7 +22,7 @@ use signal_hook::flag;
 use super::console::Console;
 use super::events::Events;
 use super::outputs::Outputs;
-use crate::commands::version;
+use crate::commands::{StdoutError, version};
 use crate::message::Printer;
 use crate::progress::{Progress, Style};
 
@@ -35,11 +35,11 @@ pub(super) fn execute(
 ) -> ExitCode {
     let options = &invocation.options;
     let is_diskspd = program.ends_with("diskspd");
-    let outputs = match Outputs::open(options) {
+    let outputs = match Outputs::open(options, &invocation.profile) {
         Ok(outputs) => outputs,
         Err(error) => {
             printer.error(&error);
-            return ExitCode::FAILURE;
+            return error.status().into();
         }
     };
     let format = stdout_format(invocation);
@@ -50,6 +50,7 @@ pub(super) fn execute(
             return ExitCode::FAILURE;
         }
     };
+    explain_bus_errors(&invocation.profile, printer);
     let signalled = catch_signals(printer);
     let is_signalled = || signalled.load(Ordering::Relaxed);
     // With a document on standard output nothing else is there (D-20).
@@ -88,19 +89,49 @@ pub(super) fn execute(
     if let SessionEnd::Refused(_) = outcome.end {
         return ExitCode::from(3);
     }
-    let printed = print(result, format, is_diskspd).and_then(|()| outputs.write(result));
-    if let Err(error) = printed
-        && error.kind() != io::ErrorKind::BrokenPipe
+    // Files get the result even if nobody reads standard output.
+    let printed = print(result, format, is_diskspd);
+    let written = outputs.write(result);
+    let mut is_lost = false;
+    if let Err(source) = printed
+        && source.kind() != io::ErrorKind::BrokenPipe
     {
-        printer.failure(&format!("cannot write the result: {error}"));
-        return ExitCode::FAILURE;
+        printer.error(&StdoutError { source });
+        is_lost = true;
+    }
+    if let Err(error) = written {
+        printer.error(&error);
+        is_lost = true;
     }
     if outcome.end == SessionEnd::Failed {
         let gap = if format == OutputFormat::Xml { "\n" } else { "" };
         printer.report(&format!("{gap}Error generating I/O requests"));
         return ExitCode::FAILURE;
     }
-    ExitCode::SUCCESS
+    if is_lost { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// Memory mapped targets can end the process at any touch; then it is to say why.
+fn explain_bus_errors(profile: &RawProfile, printer: Printer) {
+    let targets = profile.time_spans.iter().flat_map(|span| &span.targets);
+    let mut mapped: Vec<String> = targets
+        .filter(|target| target.memory_mapped)
+        .map(|target| format!("'{}'", target.path))
+        .collect();
+    mapped.dedup();
+    if mapped.is_empty() {
+        return;
+    }
+    let words = format!(
+        "error: a memory mapped target (-Sm) cannot be reached any more: {}\n\
+         help: it was truncated, its file system is full, or its device fails; without -Sm such I/O is \
+         counted as failed\n",
+        mapped.join(", ")
+    );
+    if let Err(errno) = plumb_sys::bus_error::explain(words) {
+        printer
+            .warning(&format!("a mapped target that fails will end the run in silence: {errno}"));
+    }
 }
 
 /// Ctrl-C and SIGTERM set a flag; the second one does what it would have done without us (spec 6.14).

@@ -3,19 +3,49 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use plumb_load::profile::flags::{OutputFormat, RunOptions};
+use plumb_load::profile::model::{RawProfile, WriteContent};
 use plumb_load::result::model::RunResult;
+use plumb_load::session::target::resolve;
 use tempfile::NamedTempFile;
 
 /// An output file that cannot be made.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
-#[error("cannot write a result to '{}'", path.display())]
-#[diagnostic(code(plumb::run::output), help("name a file in a directory that you may write to"))]
-pub(super) struct OutputError {
-    path: PathBuf,
-    source: io::Error,
+pub(super) enum OutputError {
+    /// The system refuses.
+    #[error("cannot write a result to '{}'", path.display())]
+    #[diagnostic(
+        code(plumb::run::output),
+        help("name a file in a directory that you may write to, with room for it")
+    )]
+    Refused {
+        /// As given.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The result would replace what the run works with.
+    #[error("the result would take the place of '{}', {what} of this run", path.display())]
+    #[diagnostic(code(plumb::run::output_is_input), help("name another file for --output"))]
+    IsInput {
+        /// As given.
+        path: PathBuf,
+        /// `a target` and the like.
+        what: &'static str,
+    },
+}
+
+impl OutputError {
+    /// The exit status: a wrong command line, or a failed run.
+    pub(super) fn status(&self) -> u8 {
+        match self {
+            Self::IsInput { .. } => 3,
+            Self::Refused { .. } => 1,
+        }
+    }
 }
 
 /// Open output files.
@@ -46,8 +76,8 @@ impl Place {
                     Some(folder) if !folder.as_os_str().is_empty() => folder,
                     _ => Path::new("."),
                 };
-                let file = tempfile::Builder::new().prefix(".plumb-result-").tempfile_in(folder)?;
-                Ok(Self::Beside(path, file))
+                let beside = tempfile::Builder::new().prefix(".plumb-result-").tempfile_in(folder);
+                Ok(Self::Beside(path, beside.map_err(without_path)?))
             }
         }
     }
@@ -73,28 +103,69 @@ impl Place {
 }
 
 impl Outputs {
-    /// Opens all of them.
-    pub(super) fn open(options: &RunOptions) -> Result<Self, OutputError> {
+    /// Opens all of them, unless one is a target or write source of the profile.
+    pub(super) fn open(options: &RunOptions, profile: &RawProfile) -> Result<Self, OutputError> {
         let mut files = Vec::new();
         for output in &options.outputs {
-            let place = Place::open(&output.path)
-                .map_err(|source| OutputError { path: output.path.clone(), source })?;
-            files.push((output.format, output.path.clone(), place));
+            let path = output.path.clone();
+            let used = inputs(profile).find(|(input, _)| is_same(&path, input));
+            if let Some((_, what)) = used {
+                return Err(OutputError::IsInput { path, what });
+            }
+            let place = Place::open(&path)
+                .map_err(|source| OutputError::Refused { path: path.clone(), source })?;
+            files.push((output.format, path, place));
         }
         Ok(Self { files })
     }
 
     /// Writes all of them and puts them in place. One that fails does not keep the others away; the
-    /// first failure is told, with the file's name.
-    pub(super) fn write(self, result: &RunResult) -> io::Result<()> {
+    /// first failure is told.
+    pub(super) fn write(self, result: &RunResult) -> Result<(), OutputError> {
         let mut outcome = Ok(());
-        for (format, name, place) in self.files {
+        for (format, path, place) in self.files {
             let written = place.write(format, result);
-            outcome = outcome.and(written.map_err(|error| {
-                io::Error::new(error.kind(), format!("'{}': {error}", name.display()))
-            }));
+            outcome = outcome.and(written.map_err(|source| OutputError::Refused { path, source }));
         }
         outcome
+    }
+}
+
+/// What the run reads or writes, with a word for it.
+fn inputs(profile: &RawProfile) -> impl Iterator<Item = (PathBuf, &'static str)> {
+    let targets = profile.time_spans.iter().flat_map(|span| &span.targets);
+    targets.flat_map(|target| {
+        // A name that leads nowhere is reported when it is opened.
+        let path = resolve(&target.path).unwrap_or_default();
+        let source = match &target.write_content {
+            WriteContent::Random { file: Some(file), .. } => Some((file.into(), "a write source")),
+            _ => None,
+        };
+        std::iter::once((path, "a target")).chain(source)
+    })
+}
+
+/// Whether two paths lead to one file; where there is none yet, whether they name one.
+fn is_same(a: &Path, b: &Path) -> bool {
+    match (a.metadata(), b.metadata()) {
+        (Ok(a), Ok(b)) => (a.dev(), a.ino()) == (b.dev(), b.ino()),
+        (Err(_), Err(_)) => {
+            let place = |path: &Path| {
+                let folder = std::path::absolute(path).ok()?.parent()?.to_owned();
+                Some((folder.canonicalize().unwrap_or(folder), path.file_name()?.to_owned()))
+            };
+            place(a).is_some_and(|named| Some(named) == place(b))
+        }
+        _ => false,
+    }
+}
+
+/// The error alone: the name of the file beside the output says nothing to the user.
+fn without_path(error: io::Error) -> io::Error {
+    let text = error.to_string();
+    match text.split_once(" at path ") {
+        Some((reason, _)) => io::Error::new(error.kind(), reason.to_owned()),
+        None => error,
     }
 }
 

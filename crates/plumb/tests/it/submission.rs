@@ -1,0 +1,130 @@
+//! How I/O is handed in: `-x`, `-u`, `-oc`, `--batch`, and the engines.
+
+use serde_json::Value;
+
+use crate::place::{Place, can, count, noise, words};
+
+fn place() -> Place {
+    let place = Place::new();
+    place.write("f.dat", noise(4 << 20));
+    place
+}
+
+/// The effective mode of the only time span.
+fn mode(result: &Value) -> &Value {
+    &result["time_spans"][0]["mode"]
+}
+
+#[test]
+fn each_option_is_in_force() {
+    let place = place();
+    let line = "-b4K -r -o8 -t2 -g300i -d1 -W0";
+    Place::each(
+        &[
+            ("-L", "submission", "latency"),
+            ("-o8", "submission", "peak"),
+            ("-o1", "submission", "synchronous"),
+            ("-oc1", "completion_depth", "1"),
+            ("-oc16", "completion_depth", "16"),
+            ("--batch=1", "batch", "1"),
+            ("-L", "batch", "8"),
+            ("-o8", "batch", "32"),
+            ("-u", "submission", "ring"),
+        ],
+        |(option, key, want)| {
+            if !can("each_option_is_in_force", option) {
+                return;
+            }
+            let result = place.json(&format!("{line} {option} f.dat"));
+            let value = mode(&result)[key].to_string();
+            assert_eq!(value.trim_matches('"'), *want, "{option}");
+            assert!(count(&result, "/total/io_count") > 100, "{option}");
+        },
+    );
+}
+
+#[test]
+fn completion_routines_issue_the_next_io_themselves() {
+    let result = place().json("-b4K -r -o8 -t2 -x -d1 -W0 f.dat");
+    assert_eq!(mode(&result)["submission"], "routines");
+    assert!(count(&result, "/total/io_count") > 1000);
+    // They never wait with requests at hand.
+    assert_eq!(count(&result, "/time_spans/0/threads/0/waits/throttle_waits"), 0);
+}
+
+#[test]
+fn the_ring_gathers_what_it_is_told_to() {
+    let name = "the_ring_gathers_what_it_is_told_to";
+    let place = place();
+    if !can(name, "-u") {
+        return;
+    }
+    Place::each(
+        &[
+            // Option, completions wanted per submission with 8 requests, and whether registered.
+            ("-u", 2, true),
+            ("-un", 2, false),
+            ("-u8", 8, true),
+            ("-u50p", 4, true),
+            ("-u1", 1, true),
+            ("-un100p", 8, false),
+        ],
+        |(option, batch, registered)| {
+            let result = place.json(&format!("-b4K -r -o8 -t2 -L -d1 -W0 {option} f.dat"));
+            let ring = &mode(&result)["ring"];
+            assert_eq!(ring["registered_buffers"], *registered, "{option}");
+            let flags = words(&result, "/time_spans/0/queues/0/flags");
+            assert_eq!(flags.contains(&"fixed_buffers"), *registered, "{option}: {flags:?}");
+            for thread in 0..2 {
+                let at = format!("/time_spans/0/threads/{thread}");
+                let submits = count(&result, &format!("{at}/submits"));
+                let ios = count(&result, &format!("{at}/targets/0/total/io_count"));
+                // A submission hands in what the previous wait has brought, `batch` at least.
+                let most = ios / batch + 16;
+                assert!(submits > 0 && submits <= most, "{option}: {submits} for {ios} I/Os");
+            }
+        },
+    );
+    // A single request goes through the ring as well, which it would not without -u.
+    let result = place.json("-u -o1 -b4K -d1 -W0 f.dat");
+    assert_eq!(result["engine"], "uring");
+    assert_eq!(place.json("-o1 -b4K -d0 -W0 f.dat")["engine"], "sync");
+}
+
+#[test]
+fn every_engine_does_the_same_work() {
+    let place = place();
+    let name = "every_engine_does_the_same_work";
+    Place::each(&["uring", "aio", "threads", "sync"], |engine| {
+        if !can(name, &format!("--engine={engine}")) {
+            return;
+        }
+        let result = place
+            .json(&format!("--engine={engine} -c1M -b4K -r -o8 -t2 -w50 -L -d1 -W0 {engine}.dat"));
+        assert_eq!(result["engine"], *engine);
+        for direction in ["read", "write"] {
+            let ios = count(&result, &format!("/{direction}/io_count"));
+            assert!(ios > 50, "{engine}: {ios} {direction}s");
+            assert_eq!(count(&result, &format!("/{direction}/bytes")), ios * 4096, "{engine}");
+        }
+    });
+    Place::each(&["null", "nop"], |engine| {
+        if !can(name, &format!("--engine={engine}")) {
+            return;
+        }
+        let result = place.json(&format!("--engine={engine} -b4K -o8 -d1 -W0 nowhere.dat"));
+        assert_eq!(result["time_spans"][0]["queues"][0]["touches_target"], false, "{engine}");
+    });
+    assert!(!place.names().contains(&"nowhere.dat".to_owned()));
+}
+
+#[test]
+fn the_ring_is_not_for_other_engines() {
+    let place = place();
+    for engine in ["aio", "threads", "sync"] {
+        let outcome = place.run(&format!("--engine={engine} -u -o4 -d1 -W0 f.dat")).ends_with(1);
+        let error = format!("the {engine} engine cannot be used here: ring submission (-u)");
+        assert!(outcome.stderr.contains(&error), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains("leave out -u"), "{}", outcome.stderr);
+    }
+}
