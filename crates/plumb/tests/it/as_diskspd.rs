@@ -75,7 +75,7 @@ fn documents_and_interruptions_are_as_with_diskspd() {
     let told = "\n*** Interrupted by Ctrl-C. Stopping I/O Request Generator. ***\n\nCommand Line: ";
     assert!(ended.stdout.starts_with(told), "{}", ended.stdout);
     assert!(!ended.stdout.contains("[!!]"), "{}", ended.stdout);
-    assert!(ended.stderr.contains("[!!] the run was interrupted"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("[!!] The run was interrupted"), "{}", ended.stderr);
 }
 
 #[test]

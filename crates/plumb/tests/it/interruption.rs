@@ -55,7 +55,7 @@ fn in_the_measurement_what_was_measured_is_shown() {
         assert!((0.1..8.0).contains(&span.seconds), "{} s", span.seconds);
         let (bytes, ios) = span.reads();
         assert!(ios > 0 && bytes == ios * 4096);
-        assert!(ended.stdout.contains("[!!] the run was interrupted"), "{}", ended.stdout);
+        assert!(ended.stdout.contains("[!!] The run was interrupted"), "{}", ended.stdout);
     }
 }
 
