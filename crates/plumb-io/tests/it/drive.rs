@@ -29,6 +29,20 @@ pub(crate) fn ladder(choice: Choice) -> Ladder {
     Ladder::new(choice, LadderOptions::default())
 }
 
+/// Why that engine cannot be had here, as `spec` wants it.
+pub(crate) fn obstacle(engine: Choice, spec: QueueSpec) -> Option<OpenQueueError> {
+    with(&ladder(engine), spec, |_| ()).err()
+}
+
+/// Prints that `test` is skipped on that engine where it cannot be had.
+pub(crate) fn is_skipped(test: &str, engine: Choice, mode: QueueMode) -> bool {
+    let obstacle = obstacle(engine, spec(1, mode, vec![]));
+    if let Some(why) = &obstacle {
+        println!("skipped {test} on {engine}: {why}");
+    }
+    obstacle.is_some()
+}
+
 /// Read buffers in lane 0, write buffers in lane 1.
 pub(crate) fn spec(depth: u32, mode: QueueMode, files: Vec<TargetFile>) -> QueueSpec {
     let lane = LaneSpec { first_slot: 0, slots: depth, bytes: BLOCK };

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
-use crate::drive::{keep_busy, ladder, spec, with};
+use crate::drive::{is_skipped, keep_busy, ladder, spec, with};
 use crate::files::{self, How};
 
 /// Set in the child to the number of its case.
@@ -25,6 +25,8 @@ const DEPTH: u32 = 32;
 
 /// What is denied, how a queue is opened, and what comes of it.
 struct Case {
+    /// Engines without which the case can tell nothing.
+    needs: &'static [Choice],
     denied: &'static [(Denied, Errno)],
     choice: Choice,
     mode: QueueMode,
@@ -43,84 +45,98 @@ use QueueMode::{Asynchronous, Ring, Synchronous};
 
 const CASES: &[Case] = &[
     Case {
+        needs: &[Choice::Aio],
         denied: &[(Denied::RingSetup, Errno::PERM)],
         choice: Choice::Auto,
         mode: Asynchronous,
         outcome: Engine("aio", &["uring: io_uring", "buffered, so io_submit waits"]),
     },
     Case {
+        needs: &[Choice::Aio],
         denied: &[(Denied::RingSetup, Errno::NOSYS)],
         choice: Choice::Auto,
         mode: Asynchronous,
         outcome: Engine("aio", &["uring: this kernel has no io_uring"]),
     },
     Case {
+        needs: &[Choice::Uring, Choice::Aio],
         denied: &[(Denied::RingEnter, Errno::PERM)],
         choice: Choice::Auto,
         mode: Asynchronous,
         outcome: Engine("aio", &["a ring takes no submissions"]),
     },
     Case {
+        needs: &[],
         denied: &[(Denied::RingSetup, Errno::PERM), (Denied::AioSetup, Errno::NOSYS)],
         choice: Choice::Auto,
         mode: Asynchronous,
         outcome: Engine("threads", &["uring: ", "aio: this kernel has no AIO"]),
     },
     Case {
+        needs: &[],
         denied: &[(Denied::RingSetup, Errno::PERM), (Denied::AioSetup, Errno::AGAIN)],
         choice: Choice::Auto,
         mode: Asynchronous,
         outcome: Engine("threads", &["fs.aio-max-nr = "]),
     },
     Case {
+        needs: &[],
         denied: &[(Denied::RingSetup, Errno::PERM)],
         choice: Choice::Uring,
         mode: Asynchronous,
         outcome: Fails("the uring engine cannot be used here: io_uring", "--engine auto"),
     },
     Case {
+        needs: &[],
         denied: &[(Denied::RingSetup, Errno::NOSYS)],
         choice: Choice::Auto,
         mode: Ring,
         outcome: Fails("this kernel has no io_uring", "leave out -u"),
     },
     Case {
+        needs: &[],
         denied: &[(Denied::RingSetup, Errno::NOSYS)],
         choice: Choice::Nop,
         mode: Asynchronous,
         outcome: Fails("the nop engine", "seccomp"),
     },
     Case {
+        needs: &[],
         denied: &[(Denied::AioSetup, Errno::PERM)],
         choice: Choice::Aio,
         mode: Asynchronous,
         outcome: Fails("the aio engine cannot be used here: io_setup is forbidden", "threads"),
     },
     Case {
+        needs: &[],
         denied: &[],
         choice: Choice::Aio,
         mode: Ring,
         outcome: Fails("ring submission (-u) is io_uring's", "leave out -u"),
     },
     Case {
+        needs: &[],
         denied: &[(Denied::RingSetup, Errno::NOSYS), (Denied::AioSetup, Errno::NOSYS)],
         choice: Choice::Auto,
         mode: Synchronous,
         outcome: Engine("sync", &[]),
     },
     Case {
+        needs: &[Choice::Uring],
         denied: &[(Denied::RegisterBuffers, Errno::NOMEM)],
         choice: Choice::Auto,
         mode: Asynchronous,
         outcome: Engine("uring", &["fixed_buffers: ", "RLIMIT_MEMLOCK"]),
     },
     Case {
+        needs: &[Choice::Uring],
         denied: &[(Denied::RegisterBuffers, Errno::NOMEM)],
         choice: Choice::Auto,
         mode: Ring,
         outcome: Fails("RLIMIT_MEMLOCK", "-un"),
     },
     Case {
+        needs: &[Choice::Uring],
         denied: &[(Denied::Register, Errno::INVAL)],
         choice: Choice::Auto,
         mode: Asynchronous,
@@ -133,9 +149,12 @@ fn the_ladder_takes_the_best_rung_that_holds() {
     if let Ok(number) = std::env::var(CHILD) {
         return climb(&CASES[number.parse::<usize>().expect("a number")]);
     }
-    for number in 0..CASES.len() {
-        let name = "ladder::the_ladder_takes_the_best_rung_that_holds";
-        hold_in_child(name, CHILD, &number.to_string());
+    for (number, case) in CASES.iter().enumerate() {
+        let name = "the_ladder_takes_the_best_rung_that_holds";
+        if case.needs.iter().any(|engine| is_skipped(name, *engine, Asynchronous)) {
+            continue;
+        }
+        hold_in_child(&format!("ladder::{name}"), CHILD, &number.to_string());
     }
 }
 
@@ -172,7 +191,7 @@ fn a_low_limit_on_locked_memory_is_named() {
         (Asynchronous, Engine("uring", &["RLIMIT_MEMLOCK, 65536 bytes"])),
         (Ring, Fails("cannot get 262144 bytes of I/O buffers: the limit on locked memory", "-un")),
     ] {
-        climb(&Case { denied: &[], choice: Choice::Auto, mode, outcome });
+        climb(&Case { needs: &[], denied: &[], choice: Choice::Auto, mode, outcome });
     }
 }
 

@@ -1,9 +1,9 @@
 //! Profiles run for real, on every engine that this machine has.
 
-use plumb_io::TargetFile;
 use plumb_io::clock::StampClock;
 use plumb_io::engine::{Choice, Ladder, LadderOptions};
 use plumb_io::system_tree::SystemTree;
+use plumb_io::{IoQueue, Opener, QueueSpec, QueueUse, TargetFile};
 use plumb_load::profile::check::Purpose;
 use plumb_load::profile::model::{RawProfile, Target, TimeSpan};
 use plumb_load::result::model::Tool;
@@ -34,6 +34,21 @@ pub(crate) fn options(choice: Choice) -> SessionOptions {
         overwrite: Overwrite::Named(Vec::new()),
         opens_no_target: matches!(choice, Choice::Null | Choice::Nop),
     }
+}
+
+/// Prints that `test` is skipped on that engine where it cannot be had.
+pub(crate) fn is_skipped(test: &str, choice: Choice) -> bool {
+    struct Nothing;
+    impl QueueUse for Nothing {
+        type Output = ();
+        fn with<Q: IoQueue>(self, _queue: Q) {}
+    }
+    let spec = QueueSpec { depth: 1, ..QueueSpec::default() };
+    let opened = Ladder::new(choice, LadderOptions::default()).open(spec, Nothing);
+    if let Err(why) = &opened {
+        println!("skipped {test} on {choice}: {why}");
+    }
+    opened.is_err()
 }
 
 /// An open file for queues that look at none.
