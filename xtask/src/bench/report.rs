@@ -94,7 +94,10 @@ fn ratio_line(text: &mut String, ours: &Row, peer: &Row) {
     });
     let (bound, verdict) = match goal {
         Some(goal) => (format!("≤ {:.2}", goal.at_most), ratio.verdict(goal.at_most)),
-        None => (String::new(), ""),
+        None => {
+            line(text, &format!("| {} / {} | {ratio} | | |", ours.tool, peer.tool));
+            return;
+        }
     };
     line(text, &format!("| {} / {} | {ratio} | {bound} | {verdict} |", ours.tool, peer.tool));
 }
@@ -160,8 +163,8 @@ mod tests {
         let rows = [row("plumb", &[40.0, 41.0, 39.0]), row("fio", &[100.0, 100.0, 100.0])];
         let text = tables(&rows);
         assert!(text.contains("| plumb | 40.0 | 39.0 | 41.0 | 3 |\n"), "{text}");
-        let goal = "| plumb / fio | 0.40 (0.39 to 0.41) | ≤ 0.40 | met by the median, \
-                    spread reaches over |\n";
+        let goal = "| plumb / fio | 0.40 (0.39 to 0.41) | ≤ 0.40 | undecided: the spread covers \
+                    it |\n";
         assert!(text.contains(goal), "{text}");
     }
 
