@@ -18,7 +18,7 @@ use crate::{instructions, machine};
 use options::Options;
 use report::Row;
 use target::Target;
-use tool::{Programs, Setting, Tool};
+use tool::{Programs, Sample, Setting, Tool};
 
 pub(crate) use report::quote;
 
@@ -76,7 +76,7 @@ fn measure(target: &Target, programs: &Programs, options: &Options, rows: &mut V
             for place in 0..tools.len() {
                 // Rotated: nobody always runs after the same one.
                 let place = (place + repeat) % tools.len();
-                match tools[place].sample(setting) {
+                match sample(&mut tools[place], setting) {
                     Ok(sample) => found[place].samples.push(sample),
                     Err(why) => println!("skipped {}, repeat {repeat}: {why}", tools[place].name),
                 }
@@ -85,6 +85,19 @@ fn measure(target: &Target, programs: &Programs, options: &Options, rows: &mut V
         print!("{}", report::tables(&found));
         rows.extend(found);
     }
+}
+
+/// A run, tried again when the machine gave it nothing to show.
+fn sample(tool: &mut Tool, setting: Setting<'_>) -> Result<Sample, String> {
+    const TRIES: usize = 3;
+    let mut outcome = tool.sample(setting);
+    for _ in 1..TRIES {
+        if outcome.is_ok() {
+            break;
+        }
+        outcome = tool.sample(setting);
+    }
+    outcome
 }
 
 fn empty_row(tool: &Tool, setting: Setting<'_>) -> Row {

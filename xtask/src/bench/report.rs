@@ -86,7 +86,10 @@ pub(super) fn tables(rows: &[Row]) -> String {
 }
 
 fn ratio_line(text: &mut String, ours: &Row, peer: &Row) {
-    let Some(ratio) = Ratio::of(&ours.cpu(), &peer.cpu()) else { return };
+    let Some(ratio) = Ratio::of(&ours.cpu(), &peer.cpu()) else {
+        line(text, &format!("| {} / {} | none: runs are missing | | |", ours.tool, peer.tool));
+        return;
+    };
     let goal = GOALS.iter().find(|goal| {
         goal.peer == peer.tool
             && goal.kinds.contains(&ours.kind)

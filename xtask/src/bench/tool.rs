@@ -29,6 +29,9 @@ impl<'a> Setting<'a> {
     }
 }
 
+/// A run that got less of the processor says nothing: twice what the reading can be wrong by.
+const LEAST: Duration = Duration::from_millis(40);
+
 /// One run of a tool.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Sample {
@@ -119,7 +122,14 @@ impl Tool {
         let (output, spent) = cpu::spent(&mut self.command(setting))?;
         let key = if self.is_plumb() { "io_count" } else { "total_ios" };
         let ios = number(&output, key).ok_or(format!("its output has no `{key}`"))?;
-        Sample::new(spent.saturating_sub(start), ios, f64::from(setting.seconds))
+        let net = spent.saturating_sub(start);
+        if net < LEAST {
+            let (net, start) = (net.as_millis(), start.as_millis());
+            return Err(format!(
+                "{net} ms of CPU time beside {start} ms of start-up: too few to tell"
+            ));
+        }
+        Sample::new(net, ios, f64::from(setting.seconds))
     }
 
     fn is_plumb(&self) -> bool {
