@@ -63,7 +63,7 @@ fn drive(ios: u64, depth: u32, measure_latency: bool) -> Result<u64, Box<dyn Err
         ..QueueSpec::default()
     };
     let user = Drive { span: &span, plan, ios };
-    Ok(Ladder::new(Choice::Null, LadderOptions::default()).open(spec, user)??)
+    Ladder::new(Choice::Null, LadderOptions::default()).open(spec, user)?
 }
 
 struct Drive<'a> {
