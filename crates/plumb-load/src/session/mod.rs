@@ -5,6 +5,7 @@ pub mod create;
 mod evidence;
 mod files;
 mod guard;
+mod memory;
 pub mod observe;
 mod phases;
 mod span;

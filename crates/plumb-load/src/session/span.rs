@@ -9,7 +9,6 @@ use plumb_io::topology::Topology;
 use plumb_io::{Opener, WriteSource};
 use plumb_units::{Nanos, convert};
 
-use super::SessionOptions;
 use super::evidence;
 use super::files::{describe, failed, is_made};
 use super::guard::Guard;
@@ -17,6 +16,7 @@ use super::observe::{Observer, Phase};
 use super::phases::{PhaseEnd, ShortWatch, Watch};
 use super::target::OpenTarget;
 use super::thread::{self, StartGate, ThreadError, ThreadOutcome, ThreadWork};
+use super::{SessionOptions, memory};
 use crate::affinity;
 use crate::assemble::Shared;
 use crate::pattern::{Bounds, distribution};
@@ -80,12 +80,15 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         let place = (number + 1, self.profile.time_spans.len());
         self.observer.verbose(&format!("Generating requests for timespan {}.", number + 1));
         // All that can be refused without a file comes before the first one is made.
-        let sources = sources(span)?;
         let order = self.processors(span)?;
         let separation = self.separation(span);
         let options = PlanOptions { processors: &order, separation, batch: self.options.batch };
         let SpanPlan { threads: plans } = plan(span, options);
         check_room(span, &plans)?;
+        if !self.options.opens_no_target {
+            memory::check(span, &plans, self.tree).map_err(failed)?;
+        }
+        let sources = sources(span)?;
         let trace = self.open_trace()?;
         let targets = self.open_targets(span, place)?;
         for plan in &plans {

@@ -183,6 +183,24 @@ fn processors_that_cannot_be_used_are_told_before_files_are_made() {
 }
 
 #[test]
+fn buffers_beyond_memory_are_refused_before_they_are_touched() {
+    let place = Place::new();
+    for (line, wanted) in [
+        ("-b16M -o65536 -t2", "2TiB"),
+        ("-b16M -o65536 -w50", "2TiB"),
+        ("-b4K -w100 -Z3000G", "TiB"),
+    ] {
+        // With addresses for a fraction of it, in case that it is not refused.
+        let plumb = path().display();
+        let script = format!("ulimit -v 8000000; exec {plumb} run -c32M -d1 -W0 {line} f.dat");
+        let mut command = place.program(Path::new("bash"), "-c");
+        let words = ["I/O buffers", wanted, "of memory are available", "-o", "-Z"];
+        check(outcome(command.arg(script)), 1, &words);
+    }
+    assert_eq!(place.names(), [""; 0]);
+}
+
+#[test]
 fn who_has_no_right_to_a_target_is_told() {
     let place = Place::for_everybody();
     place.write("secret.dat", noise(1 << 20));
@@ -272,6 +290,16 @@ fn a_failed_run_leaves_a_whole_document() {
     let failure = result["time_spans"][0]["failures"][0].as_str().expect("a reason");
     assert!(failure.contains("none.dat"), "{failure}");
     assert_eq!(place.names(), ["r.xml"]);
+}
+
+#[test]
+fn a_program_that_asks_for_objects_gets_nothing_else() {
+    let place = Place::new();
+    let outcome = place.run("--error-format=json -ft -d1 -W0 none.dat").ends_with(1);
+    for line in outcome.stderr.lines() {
+        crate::place::document(line);
+    }
+    assert!(outcome.stderr.contains("none.dat"), "{}", outcome.stderr);
 }
 
 #[test]

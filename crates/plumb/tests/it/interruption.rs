@@ -93,13 +93,13 @@ fn documents_stay_alone_on_standard_output() {
 #[test]
 fn a_half_made_file_does_not_stay() {
     let place = Place::new();
-    let ended = interrupt(&place, "-c6G -b4K -W0 -d30 big.dat", "creating", Signal::INT);
+    let ended = interrupt(&place, "-c2G -b4K -W0 -d30 big.dat", "creating", Signal::INT);
     assert!(ended.stdout.starts_with(TOLD), "{}", ended.stdout);
     let result = read_text(&ended.stdout).expect("a report");
     assert!(result.time_spans[0].is_interrupted());
     assert_eq!(place.names(), [""; 0]);
 
-    let line = "--json -c6G -b4K -W0 -d30 --output text=r.txt big.dat";
+    let line = "--json -c2G -b4K -W0 -d30 --output text=r.txt big.dat";
     let ended = interrupt(&place, line, "creating", Signal::TERM);
     assert!(ended.stderr.contains(TOLD), "{}", ended.stderr);
     assert_eq!(ended.json()["interrupted"], true);

@@ -69,7 +69,7 @@ fn bursts_pause() {
         ],
         |(line, most)| {
             let reached = rate(&place, line);
-            assert!(reached <= most * 1.06 && reached > most * 0.6, "{line}: {reached}");
+            assert!(reached <= most * 1.06 && reached > most * 0.4, "{line}: {reached}");
         },
     );
 }

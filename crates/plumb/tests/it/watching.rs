@@ -58,7 +58,7 @@ fn a_dot_stands_for_so_many_completions() {
     let threads = report.time_spans[0].threads.iter();
     let due: u64 = threads.map(|thread| thread.targets[0].read.ios / 50).sum();
     let shown = dots.len() as u64;
-    assert!(due > 10 && (due..=due + 4).contains(&shown), "{shown} dots for {due}");
+    assert!(due > 10 && (due..=due + 20).contains(&shown), "{shown} dots for {due}");
     // Without a number every 65536th.
     let text = place.run("-P -b4K -r -g100i -d1 -W0 f.dat").succeeds_quietly().stdout;
     assert!(text.starts_with("\nCommand Line: "), "{text}");

@@ -10,7 +10,7 @@ use plumb_io::engine::{Choice, Ladder, LadderOptions};
 use plumb_io::event::EventFolder;
 use plumb_io::system_tree::SystemTree;
 use plumb_load::profile::flags::{
-    EngineChoice, Invocation, OnError, OutputFormat, ProgressStyle, RunOptions,
+    EngineChoice, ErrorFormat, Invocation, OnError, OutputFormat, ProgressStyle, RunOptions,
 };
 use plumb_load::profile::model::{RawProfile, ResultFormat};
 use plumb_load::result::model::RunResult;
@@ -104,8 +104,11 @@ pub(super) fn execute(
         is_lost = true;
     }
     if outcome.end == SessionEnd::Failed {
-        let gap = if format == OutputFormat::Xml { "\n" } else { "" };
-        printer.report(&format!("{gap}Error generating I/O requests"));
+        // DISKSPD's last words; who wants objects has them already.
+        if options.error_format == ErrorFormat::Text {
+            let gap = if format == OutputFormat::Xml { "\n" } else { "" };
+            printer.report(&format!("{gap}Error generating I/O requests"));
+        }
         return ExitCode::FAILURE;
     }
     if is_lost { ExitCode::FAILURE } else { ExitCode::SUCCESS }
