@@ -73,3 +73,24 @@ fn bursts_pause() {
         },
     );
 }
+
+#[test]
+fn only_the_measurement_counts() {
+    let place = Place::new();
+    place.write("f.dat", noise(4 << 20));
+    Place::each(&["-o4 -L", "-o1", "-o4 -D100"], |options| {
+        let result = place.json(&format!("-b4K -r -g300i -W1 -d1 -C1 {options} f.dat"));
+        let seconds = count(&result, "/elapsed_ns") as f64 / 1e9;
+        let ios = count(&result, "/total/io_count") as f64;
+        assert!((0.99..3.0).contains(&seconds), "{options}: {seconds} s");
+        // Three seconds of load, one of them measured.
+        assert!((ios / seconds - 300.0).abs() < 60.0, "{options}: {ios} in {seconds} s");
+        let phases = &result["time_spans"][0]["phases"];
+        let at = |name: &str| count(phases, &format!("/{name}_ns"));
+        let [warmup, measurement, cooldown, end] =
+            ["warmup_start", "measurement_start", "cooldown_start", "end"].map(at);
+        let second = 990_000_000;
+        assert!(measurement - warmup >= second && end - cooldown >= second, "{phases}");
+        assert!((cooldown - measurement).abs_diff(count(&result, "/elapsed_ns")) < second / 10);
+    });
+}
