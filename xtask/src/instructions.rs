@@ -53,18 +53,6 @@ pub(crate) fn run(repository: &Path, bless: bool) -> Result<(), String> {
     judge(repository, &measured)
 }
 
-/// The step of the gate; a skip where the machine cannot count.
-///
-/// # Errors
-/// As for [`run`].
-pub(crate) fn check(repository: &Path) -> Result<Option<Skip>, String> {
-    if let Some(skip) = lack() {
-        println!("skipped {}: {}", skip.name, skip.why);
-        return Ok(Some(skip));
-    }
-    judge(repository, &measure(repository)?).map(|()| None)
-}
-
 /// What is missing here, if anything.
 fn lack() -> Option<Skip> {
     let why = if !cfg!(target_arch = "x86_64") {
