@@ -6,14 +6,16 @@ use std::sync::atomic::AtomicU64;
 use plumb_io::{FileIndex, IoQueue, LaneIndex, Slot, SourceIndex};
 use plumb_units::convert;
 
+use crate::arrivals::{Arrivals, OpenLoop};
 use crate::pace::Pace;
 use crate::pattern::{Bounds, Cursor, TooSmall};
 use crate::payload::{Payload, fill_fixed};
-use crate::plan::{ThreadPlan, takes_from_source};
+use crate::plan::{PlannedTarget, ThreadPlan, takes_from_source};
 use crate::profile::model::{TimeSpan, WriteContent};
 use crate::rng::Rng;
 use crate::run_loop::intervals::IntervalRecorder;
-use crate::run_loop::{Dispatch, Issuer, IssuerTarget, Level, Pick};
+use crate::run_loop::{Dispatch, Issuer, IssuerTarget, Level, Pick, Schedule};
+use crate::tally::OpenTally;
 
 /// What threads of a time span share or learn only at run time.
 #[derive(Debug)]
@@ -28,6 +30,8 @@ pub struct Shared<'a> {
     pub experiment_flags: u32,
     /// D-21: count failed I/Os and go on.
     pub continue_on_error: bool,
+    /// `--rate`: a thread's level is then [`Open`](crate::run_loop::Open).
+    pub open_loop: Option<OpenLoop>,
 }
 
 /// Sets a thread up; its generator's draws come in the order of spec 6.12.
@@ -91,7 +95,30 @@ pub fn issuer<L: Level>(
         Pick::Bound
     };
     let go_on = shared.continue_on_error;
-    Ok(Issuer::new(rng, pick, targets, span, slot_target, intervals, go_on))
+    let issuer = Issuer::new(rng, pick, targets, span, slot_target, intervals, go_on);
+    Ok(match shared.open_loop {
+        Some(open) => issuer.with_schedule(schedule(open, span, plan)),
+        None => issuer,
+    })
+}
+
+/// The arrivals of a thread, and what is counted of them.
+fn schedule(open: OpenLoop, span: &TimeSpan, plan: &ThreadPlan) -> Schedule {
+    let requests = |place: usize| match plan.weighted {
+        true => plan.requests,
+        false => plan.targets[place].requests,
+    };
+    let arrivals = |stream| Arrivals::new(open, stream, span.rand_seed);
+    let streams = plan.streams.iter().enumerate();
+    let streams = streams.map(|(place, stream)| (arrivals(*stream), requests(place)));
+    let weights: u64 = plan.targets.iter().map(|target| u64::from(target.weight)).sum();
+    let rate = |(place, target): (usize, &PlannedTarget)| match plan.weighted {
+        true => plan.streams[0].rate(open) * f64::from(target.weight) / weights.max(1) as f64,
+        false => plan.streams[place].rate(open),
+    };
+    let tallies = plan.targets.iter().enumerate().map(rate);
+    let tallies = tallies.map(|rate| OpenTally::new(rate, span.duration));
+    Schedule::new(streams.collect(), plan.weighted, tallies.collect())
 }
 
 /// Fills the thread's own write buffers as spec 6.8 says; read buffers are touched, so that their

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod affinity;
+pub mod arrivals;
 pub mod assemble;
 pub mod convert;
 pub mod host;

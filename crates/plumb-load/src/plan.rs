@@ -5,6 +5,7 @@
 use plumb_io::{BufferPlacement, LaneSpec, QueueMode, RegionSpec};
 use plumb_units::convert;
 
+use crate::arrivals::{self, Stream};
 use crate::profile::model::{CacheMode, Target, TimeSpan, WriteContent};
 use crate::run_loop::Dispatch;
 
@@ -33,6 +34,8 @@ pub struct ThreadPlan {
     pub targets: Vec<PlannedTarget>,
     /// What it opens: one handle for targets of equal path, cache mode, priority, access and flags.
     pub handles: Vec<Handle>,
+    /// What arrives at it in an open loop: a stream for each target, a single one in a weighted pool.
+    pub streams: Vec<Stream>,
     /// Its requests.
     pub requests: u32,
     /// Whether its requests pick a target anew for every I/O.
@@ -142,6 +145,7 @@ pub fn plan(span: &TimeSpan, options: PlanOptions<'_>) -> SpanPlan {
             }
         }
     }
+    arrivals::deal(span, &mut threads);
     SpanPlan { threads }
 }
 
@@ -204,7 +208,8 @@ fn thread(
         [] => None,
         list => Some(list[convert::index(id) % list.len()]),
     };
-    ThreadPlan { id, processor, targets, handles, requests, weighted, dispatch, placement }
+    let streams = Vec::new();
+    ThreadPlan { id, processor, targets, handles, streams, requests, weighted, dispatch, placement }
 }
 
 /// Whether a target needs read buffers and write buffers of its own.

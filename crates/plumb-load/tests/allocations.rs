@@ -168,6 +168,7 @@ fn run(choice: Choice, requests: u32, mapped: bool, duration: u32) -> Vec<Seen> 
             epoch: Some(1),
         },
         batch: None,
+        open_loop: None,
         continue_on_error: false,
         overwrite: Overwrite::Named(Vec::new()),
         opens_no_target: choice == Choice::Null,

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use plumb_units::{Nanos, convert};
 
 use super::model::SpanResult;
+use super::open_loop::OpenFigures;
 use crate::profile::model::{Target, TimeSpan};
 
 /// What is reported about one time span.
@@ -68,8 +69,13 @@ impl LittlesLaw {
     #[must_use]
     pub fn of(result: &SpanResult, span: &TimeSpan) -> Self {
         let total = result.figures().total();
-        let mean = total.latency.as_ref().and_then(crate::tally::LatencySet::mean_us);
-        let limited = span.targets.iter().any(Target::is_paced);
+        // In an open loop latencies are response times, part of which is spent before the submission.
+        let open = OpenFigures::of(result.threads.iter().flat_map(|thread| &thread.targets));
+        let mean = match &open {
+            Some(open) => open.service().mean_us(),
+            None => total.latency.as_ref().and_then(crate::tally::LatencySet::mean_us),
+        };
+        let limited = open.is_some() || span.targets.iter().any(Target::is_paced);
         check(outstanding(span), limited, mean.map(|mean| (total.io_count, mean)), result.elapsed)
     }
 }

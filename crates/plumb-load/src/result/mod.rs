@@ -8,5 +8,6 @@ pub mod figures;
 pub mod json;
 pub mod littles_law;
 pub mod model;
+pub mod open_loop;
 pub mod text;
 pub mod xml;

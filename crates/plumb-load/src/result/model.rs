@@ -7,10 +7,11 @@ use plumb_io::topology::Topology;
 use plumb_io::{Errno, QueueFacts};
 use plumb_units::Nanos;
 
+use crate::arrivals::OpenLoop;
 use crate::pattern::EffectiveDistribution;
 use crate::profile::model::RawProfile;
 use crate::tally::interval_log::IntervalLog;
-use crate::tally::{Histogram, IopsSeries, LatencySet};
+use crate::tally::{Histogram, IopsSeries, LatencySet, OpenTally};
 
 /// Everything about one run of a profile.
 #[derive(Debug, Clone)]
@@ -88,6 +89,8 @@ pub struct SpanResult {
     pub submission: String,
     /// Targets that asked for BypassIO and ran without it.
     pub bypass_io_missing: Vec<String>,
+    /// The open loop that was asked for (`--rate`).
+    pub open_loop: Option<OpenLoop>,
     /// Whole-process CPU time over the measurement, io-wq workers included.
     pub process_cpu: Nanos,
     /// The part of it spent in io-wq workers.
@@ -187,6 +190,8 @@ pub struct TargetResult {
     pub errors: BTreeMap<Errno, u64>,
     /// I/Os that moved fewer bytes than asked for.
     pub short_transfers: u64,
+    /// In an open loop; latencies are response times then.
+    pub open: Option<OpenTally>,
 }
 
 /// Reads or writes of one thread and target.

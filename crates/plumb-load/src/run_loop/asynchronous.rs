@@ -70,7 +70,8 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
             Pause::Found => {
                 reap(queue, issuer, around, completions);
             }
-            Pause::Throttled(wait) if issuer.outstanding() == 0 => {
+            // An open loop sleeps in its queue, to the microsecond.
+            Pause::Throttled(wait) if !L::OPEN && issuer.outstanding() == 0 => {
                 sleep(wait, around.controls);
                 issuer.rearm(around.live);
                 counts.waits.throttle_sleep += 1;

@@ -5,12 +5,27 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use plumb_units::Nanos;
 
 /// The steering wheel of one time span.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Controls {
     accounting: AtomicBool,
     stop: AtomicBool,
     start: AtomicU64,
+    /// `u64::MAX` before it.
     measurement_start: AtomicU64,
+    /// `u64::MAX` before it.
+    measurement_end: AtomicU64,
+}
+
+impl Default for Controls {
+    fn default() -> Self {
+        Self {
+            accounting: AtomicBool::new(false),
+            stop: AtomicBool::new(false),
+            start: AtomicU64::new(0),
+            measurement_start: AtomicU64::new(u64::MAX),
+            measurement_end: AtomicU64::new(u64::MAX),
+        }
+    }
 }
 
 impl Controls {
@@ -31,8 +46,9 @@ impl Controls {
         self.accounting.store(true, Ordering::Release);
     }
 
-    /// Switches accounting off.
-    pub fn end_measurement(&self) {
+    /// Switches accounting off. The first time counts as the end.
+    pub fn end_measurement(&self, now: Nanos) {
+        self.measurement_end.fetch_min(now.0, Ordering::Release);
         self.accounting.store(false, Ordering::Release);
     }
 
@@ -46,6 +62,21 @@ impl Controls {
     #[must_use]
     pub fn is_stopping(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
+    }
+
+    /// When the measurement began and ended, once it has.
+    #[must_use]
+    pub fn measured(&self) -> Option<(Nanos, Nanos)> {
+        let start = self.measurement_start.load(Ordering::Acquire);
+        let end = self.measurement_end.load(Ordering::Acquire);
+        (start < end && end < u64::MAX).then_some((Nanos(start), Nanos(end)))
+    }
+
+    /// Whether `time`, which is not in the future, lies in the measurement.
+    #[must_use]
+    pub fn measures(&self, time: Nanos) -> bool {
+        self.measurement_start.load(Ordering::Acquire) <= time.0
+            && time.0 < self.measurement_end.load(Ordering::Acquire)
     }
 
     /// When the measurement began, while it lasts.

@@ -1,5 +1,7 @@
 //! One thread's requests: which of them goes next, where it goes, and what became of it.
 
+mod open;
+
 use plumb_io::{Done, Errno, FileIndex, IoQueue, LaneIndex, Memory, Op, OpKind, Slot};
 use plumb_sys::fifo::SlotFifo;
 use plumb_units::{Nanos, convert};
@@ -7,6 +9,7 @@ use plumb_units::{Nanos, convert};
 use super::controls::{Controls, Live};
 use super::intervals::IntervalRecorder;
 use super::tally::{Level, TargetCounts, TargetTally};
+pub use open::Schedule;
 use crate::pace::Pace;
 use crate::pattern::Cursor;
 use crate::pattern::modulus::Modulus;
@@ -112,6 +115,8 @@ pub struct Issuer<L> {
     intervals: Option<IntervalRecorder>,
     failure: Option<IoFailure>,
     continue_on_error: bool,
+    /// In an open loop.
+    schedule: Option<Box<Schedule>>,
 }
 
 /// A target beside what was counted for it: one place to look up per I/O.
@@ -178,6 +183,7 @@ impl<L: Level> Issuer<L> {
             intervals,
             failure: None,
             continue_on_error,
+            schedule: None,
         }
     }
 
@@ -228,6 +234,9 @@ impl<L: Level> Issuer<L> {
         start: Nanos,
         elapsed: Nanos,
     ) -> Next {
+        if L::OPEN {
+            return self.next_arrival(queue, start, elapsed);
+        }
         if PACED {
             return self.next_paced(queue, start, elapsed);
         }
@@ -265,6 +274,9 @@ impl<L: Level> Issuer<L> {
         start: Nanos,
         elapsed: Nanos,
     ) -> Result<Op, Nanos> {
+        if L::OPEN {
+            return self.arrival_of_slot(queue, slot, start, elapsed);
+        }
         let target = self.target_of(slot);
         if self.paced {
             let pace = &mut self.targets[convert::index(target)].target.pace;
@@ -344,13 +356,15 @@ impl<L: Level> Issuer<L> {
         since: Option<Nanos>,
         around: (&Controls, &Live),
     ) {
+        let lag = if L::OPEN { self.depart(done.slot, seen, around.0) } else { Nanos::ZERO };
         let slot = self.slots[convert::index(done.slot.0)];
         let counted = &mut self.targets[convert::index(slot.target)];
         let bytes = match done.outcome() {
             Ok(bytes) => bytes,
             Err(errno) => return self.failed(done.slot, errno, around),
         };
-        let latency = if L::STAMPS { seen.since(slot.start) } else { Nanos::ZERO };
+        // In an open loop the intended start counts: the response time.
+        let latency = if L::STAMPS { seen.since(slot.start) + lag } else { Nanos::ZERO };
         self.bytes += u64::from(bytes);
         if L::STAMPS {
             self.latency_sum = self.latency_sum.wrapping_add(latency.0);
@@ -368,6 +382,10 @@ impl<L: Level> Issuer<L> {
                 && let Some(intervals) = &mut self.intervals
             {
                 intervals.record(at, latency, slot.is_write);
+            }
+            if L::OPEN {
+                let at = seen.since(since);
+                self.served((slot.target, slot.is_write), latency - lag, lag, at);
             }
         }
     }
@@ -414,6 +432,8 @@ impl<L: Level> Issuer<L> {
         if let Some(intervals) = &mut self.intervals {
             intervals.finish();
         }
-        self.targets.into_iter().map(|counted| counted.tally.into_counts()).collect()
+        let open = self.schedule.map(|schedule| schedule.into_tallies().into_vec());
+        let mut open = open.into_iter().flatten();
+        self.targets.into_iter().map(|counted| counted.tally.into_counts(open.next())).collect()
     }
 }

@@ -19,8 +19,8 @@ use plumb_io::{Errno, IoQueue};
 use plumb_units::Nanos;
 
 pub use controls::{Controls, Live, LiveReading};
-pub use issuer::{IoFailure, Issuer, IssuerTarget, Next, Pick};
-pub use tally::{Counts, Intervals, Latencies, Level, TargetCounts};
+pub use issuer::{IoFailure, Issuer, IssuerTarget, Next, Pick, Schedule};
+pub use tally::{Counts, Intervals, Latencies, Level, Open, TargetCounts};
 
 use crate::result::model::WaitStatistics;
 
@@ -131,14 +131,14 @@ pub fn run_loop<Q: IoQueue, C: Clock, L: Level>(
         Dispatch::Synchronous => synchronous::run(queue, issuer, around, &mut counts)?,
         Dispatch::Asynchronous { batch, completions } => {
             let caps = (batch, completions);
-            if issuer.is_paced() {
+            if L::OPEN || issuer.is_paced() {
                 asynchronous::run::<Q, C, L, true>(queue, issuer, around, caps, &mut counts)?;
             } else {
                 asynchronous::run::<Q, C, L, false>(queue, issuer, around, caps, &mut counts)?;
             }
         }
         Dispatch::Routines { batch } => routines::run(queue, issuer, around, batch, &mut counts)?,
-        Dispatch::Ring { batch } if issuer.is_paced() => {
+        Dispatch::Ring { batch } if L::OPEN || issuer.is_paced() => {
             ring::run::<Q, C, L, true>(queue, issuer, around, batch, &mut counts)?;
         }
         Dispatch::Ring { batch } => {
@@ -148,6 +148,9 @@ pub fn run_loop<Q: IoQueue, C: Clock, L: Level>(
     while issuer.outstanding() > 0 {
         queue.submit_and_wait(1, Nanos::NEVER)?;
         reap(queue, issuer, around, u32::MAX);
+    }
+    if L::OPEN {
+        issuer.count_left_behind(around.controls);
     }
     Ok(counts)
 }

@@ -23,7 +23,7 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
             queued += 1;
         }
         match next {
-            Next::Throttled(wait) if issuer.outstanding() == 0 => {
+            Next::Throttled(wait) if !L::OPEN && issuer.outstanding() == 0 => {
                 sleep(wait, around.controls);
                 issuer.rearm(around.live);
                 counts.waits.throttle_sleep += 1;

@@ -42,7 +42,11 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level>(
             issuer.rearm(around.live);
         }
         if issued == 0 && pause > Nanos::ZERO && !around.controls.is_stopping() {
-            sleep(pause, around.controls);
+            if L::OPEN {
+                queue.submit_and_wait(1, pause)?;
+            } else {
+                sleep(pause, around.controls);
+            }
             counts.waits.throttle_sleep += 1;
         }
     }

@@ -8,7 +8,7 @@ use plumb_units::Nanos;
 
 use crate::profile::model::TimeSpan;
 use crate::result::model::DirectionResult;
-use crate::tally::{Histogram, IopsSeries, LatencySet};
+use crate::tally::{Histogram, IopsSeries, LatencySet, OpenTally};
 
 /// How much is measured per I/O; the loop is compiled once per level.
 pub trait Level {
@@ -16,6 +16,8 @@ pub trait Level {
     const STAMPS: bool;
     /// Whether intervals are kept.
     const INTERVALS: bool;
+    /// Whether I/Os start at times fixed in advance.
+    const OPEN: bool = false;
 }
 
 /// Counts only.
@@ -28,6 +30,10 @@ pub struct Latencies;
 #[derive(Debug)]
 pub struct Intervals;
 
+/// What `L` counts in an open loop, where every I/O is stamped.
+#[derive(Debug)]
+pub struct Open<L>(PhantomData<L>);
+
 impl Level for Counts {
     const STAMPS: bool = false;
     const INTERVALS: bool = false;
@@ -39,6 +45,12 @@ impl Level for Latencies {
 impl Level for Intervals {
     const STAMPS: bool = true;
     const INTERVALS: bool = true;
+}
+
+impl<L: Level> Level for Open<L> {
+    const STAMPS: bool = true;
+    const INTERVALS: bool = L::INTERVALS;
+    const OPEN: bool = true;
 }
 
 /// How many different error numbers are told apart per target; further ones count as the last.
@@ -122,12 +134,13 @@ impl<L: Level> TargetTally<L> {
         *count += 1;
     }
 
-    pub(super) fn into_counts(self) -> TargetCounts {
+    pub(super) fn into_counts(self, open: Option<OpenTally>) -> TargetCounts {
         TargetCounts {
             read: self.read.into_result(),
             write: self.write.into_result(),
             errors: self.errors.into_iter().filter(|(_, count)| *count > 0).collect(),
             short_transfers: self.short_transfers,
+            open,
         }
     }
 }
@@ -143,4 +156,6 @@ pub struct TargetCounts {
     pub errors: BTreeMap<Errno, u64>,
     /// I/Os that moved fewer bytes than asked for.
     pub short_transfers: u64,
+    /// In an open loop.
+    pub open: Option<OpenTally>,
 }

@@ -22,6 +22,7 @@ use plumb_io::system_tree::SystemTree;
 
 pub use observe::{Observer, Phase, Snapshot};
 
+use crate::arrivals::OpenLoop;
 use crate::profile::model::Profile;
 use crate::result::model::{HostFacts, RunResult, SpanResult, Tool};
 
@@ -34,6 +35,8 @@ pub struct SessionOptions {
     pub tool: Tool,
     /// `--batch`.
     pub batch: Option<u32>,
+    /// `--rate` and `--arrival`.
+    pub open_loop: Option<OpenLoop>,
     /// `--on-error continue`: failed I/Os are counted and the run goes on (D-21).
     pub continue_on_error: bool,
     /// What may be overwritten.

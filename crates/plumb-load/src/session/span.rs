@@ -25,6 +25,7 @@ use crate::plan::{PlanOptions, SpanPlan, ThreadPlan, plan, takes_from_source};
 use crate::plausibility::{Baseline, Observed};
 use crate::profile::model::{BufferSeparation, Profile, TimeSpan, WriteContent};
 use crate::result::model::{PhaseTimes, SpanResult, TargetResult, ThreadResult, TraceCounts};
+use crate::result::open_loop;
 use crate::rng::Rng;
 use crate::run_loop::intervals::{IntervalCollector, exchange};
 use crate::run_loop::{Controls, Dispatch, Live};
@@ -104,9 +105,11 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             interlocked: &interlocked,
             experiment_flags: self.profile.experiment_flags,
             continue_on_error: self.options.continue_on_error,
+            open_loop: self.options.open_loop,
         };
         let mut result = SpanResult {
             plausibility: evidence::before(span, &targets, self.memory_bytes, self.tree),
+            open_loop: self.options.open_loop,
             ..SpanResult::default()
         };
         let (outcomes, observed) =
@@ -115,6 +118,7 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         (result.submission, result.batch) = thread::submission(span, &plans);
         if let Some(observed) = observed {
             result.plausibility.extend(evidence::after(&result, span, &targets, &observed));
+            result.plausibility.extend(open_loop::evidence(&result));
             result.process_cpu = observed.process.process;
             result.io_wq_cpu = observed.process.io_wq;
             result.cpus = observed.cpus;
@@ -241,7 +245,7 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             if spawned && watch.wait_until_ready(&gate, plans.len()) {
                 steered = steer(&mut watch, span, &gate, (tree, topology), (origin, trace));
             }
-            controls.end_measurement();
+            controls.end_measurement(clock.now());
             controls.stop();
             gate.open();
             let outcomes: Vec<_> = threads
@@ -344,9 +348,9 @@ fn steer<C: Clock>(
     let began = watch.clock.now();
     watch.controls.measure(began);
     let end = watch.phase(Phase::Measuring, seconds(span.duration));
-    watch.controls.end_measurement();
     steered.interrupted = end == PhaseEnd::Interrupted;
     let ended = watch.clock.now();
+    watch.controls.end_measurement(ended);
     steered.elapsed = ended.since(began);
     steered.observed = Some(baseline.elapse(tree, topology, steered.elapsed));
     steered.phases.measurement = Some(began.since(origin));
@@ -441,6 +445,7 @@ fn collect(
                 effective: wanted.map(|(wanted, bounds)| distribution::effective(wanted, &bounds)),
                 errors: counts.errors,
                 short_transfers: counts.short_transfers,
+                open: counts.open,
             }
         });
         let is_ring = matches!(plan.dispatch, Dispatch::Ring { .. });

@@ -1,5 +1,6 @@
 //! One load thread from its first breath to its counts.
 
+use std::num::NonZeroU64;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use plumb_io::clock::Clock;
@@ -13,7 +14,7 @@ use crate::plan::ThreadPlan;
 use crate::profile::model::TimeSpan;
 use crate::run_loop::intervals::IntervalRecorder;
 use crate::run_loop::{
-    Controls, Counts, Dispatch, Intervals, Latencies, Level, Live, LoopCounts, Surroundings,
+    Controls, Counts, Dispatch, Intervals, Latencies, Level, Live, LoopCounts, Open, Surroundings,
     TargetCounts, run_loop,
 };
 
@@ -182,7 +183,14 @@ impl<C: Clock> ThreadWork<'_, C> {
             let (counts, facts) = (LoopCounts::default(), QueueFacts::default());
             return Ok(ThreadOutcome { counts, targets: Vec::new(), facts, failure: None });
         }
+        let open = self.shared.open_loop.is_some();
+        if open {
+            // Arrivals are due to the microsecond. A refusal only makes them later, and the lag shows it.
+            let _ = rustix::thread::set_current_timer_slack(Some(NonZeroU64::MIN));
+        }
         match (span.calculate_iops_std_dev, span.measure_latency) {
+            (true, _) if open => opener.open(spec, LevelUse::<C, Open<Intervals>>::new(self))?,
+            (false, _) if open => opener.open(spec, LevelUse::<C, Open<Latencies>>::new(self))?,
             (true, _) => opener.open(spec, LevelUse::<C, Intervals>::new(self))?,
             (false, true) => opener.open(spec, LevelUse::<C, Latencies>::new(self))?,
             (false, false) => opener.open(spec, LevelUse::<C, Counts>::new(self))?,

@@ -5,7 +5,9 @@ pub mod histogram;
 pub mod interval_log;
 pub mod iops_series;
 pub mod latency;
+pub mod open_loop;
 
 pub use histogram::Histogram;
 pub use iops_series::{IntervalCell, IopsSeries};
 pub use latency::{ExactLatencies, LatencySet};
+pub use open_loop::OpenTally;

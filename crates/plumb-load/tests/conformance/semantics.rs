@@ -154,8 +154,14 @@ fn pushed(
     turnstile: Option<(&Turnstile, u64)>,
 ) -> Result<Vec<Op>, String> {
     let span = &profile.time_spans[0];
-    let around =
-        Shared { span, sizes, interlocked: shared, experiment_flags: 0, continue_on_error: false };
+    let around = Shared {
+        span,
+        sizes,
+        interlocked: shared,
+        experiment_flags: 0,
+        continue_on_error: false,
+        open_loop: None,
+    };
     let mut issuer = assemble::issuer::<Counts>(&around, thread, None)
         .map_err(|_| "target too small".to_owned())?;
     let (clock, controls, live) = (ManualClock::default(), Controls::default(), Live::default());

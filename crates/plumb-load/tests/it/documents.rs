@@ -37,6 +37,17 @@ fn close(schema: &mut Value) {
     }
 }
 
+/// Fails if a document breaks the schema or has a member beyond it.
+pub(crate) fn assert_strictly_valid(value: &Value) {
+    let (_, strict) = schemas();
+    let strict = jsonschema::validator_for(&strict).expect("a schema");
+    let complaints: Vec<String> = strict
+        .iter_errors(value)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect();
+    assert!(complaints.is_empty(), "{complaints:#?}");
+}
+
 #[test]
 fn every_result_obeys_the_schema_and_has_no_member_beyond_it() {
     let (open, strict) = schemas();

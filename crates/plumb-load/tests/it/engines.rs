@@ -198,6 +198,7 @@ impl QueueUse for OnDisk<'_> {
             interlocked: &[Default::default()],
             experiment_flags: 0,
             continue_on_error: false,
+            open_loop: None,
         };
         let mut issuer =
             assemble::issuer::<Latencies>(&shared, self.plan, None).expect("room for a block");

@@ -6,6 +6,7 @@ mod engines;
 mod golden;
 mod made_up;
 mod mutations;
+mod open_loop;
 mod read_back;
 mod reference;
 mod runs;

@@ -30,6 +30,7 @@ pub(crate) fn options(choice: Choice) -> SessionOptions {
             epoch: Some(1),
         },
         batch: None,
+        open_loop: None,
         continue_on_error: false,
         overwrite: Overwrite::Named(Vec::new()),
         opens_no_target: matches!(choice, Choice::Null | Choice::Nop),

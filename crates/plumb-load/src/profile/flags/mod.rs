@@ -12,6 +12,7 @@ mod help;
 mod line;
 mod lists;
 mod long;
+mod open_loop;
 mod options;
 mod pass1;
 mod pass2;
@@ -153,6 +154,8 @@ fn read(
             }
         },
     };
+    let mut profile = profile;
+    open_loop::apply(scan, &mut profile, &mut warnings)?;
     let purpose = if profile.profile_only { Purpose::Print } else { Purpose::Run };
     let (profile, found) =
         profile.check(purpose).map_err(|broken| CommandLineError::from_violations(&broken))?;

@@ -6,6 +6,7 @@ use super::error::{ErrorFormat, visible};
 use super::line::Given;
 use super::table::Id;
 use super::values::{Fault, within};
+use crate::arrivals::{Arrival, OpenLoop};
 use crate::profile::error::ErrorClass;
 
 /// What Plumb's own options say.
@@ -27,6 +28,10 @@ pub struct RunOptions {
     pub destroy: Vec<PathBuf>,
     /// `--batch`: submissions per system call, 1..=4096; `None` for the default of D-32.
     pub batch: Option<u32>,
+    /// `--rate`: I/Os per second of an open loop.
+    pub rate: Option<u32>,
+    /// `--arrival`: `None` when not given.
+    pub arrival: Option<Arrival>,
     /// `--on-error`.
     pub on_error: OnError,
 }
@@ -97,6 +102,8 @@ pub enum OnError {
 
 /// The largest `--batch`.
 const BATCH_MAX: u32 = 4096;
+/// The largest `--rate`.
+const RATE_MAX: u32 = 1_000_000_000;
 
 impl RunOptions {
     /// Takes one of Plumb's own options in. Words were looked at with the shape.
@@ -138,6 +145,14 @@ impl RunOptions {
                 }
                 self.batch = Some(within(given.value, 1..BATCH_MAX + 1)?);
             }
+            Id::Rate => {
+                if !given.value.bytes().all(|byte| byte.is_ascii_digit()) {
+                    let what = ": the rate is not a whole number of I/Os per second";
+                    return Err(Fault::value(what, "write a number, as in {}1000"));
+                }
+                self.rate = Some(within(given.value, 1..RATE_MAX + 1)?);
+            }
+            Id::Arrival => self.arrival = Some(arrival(given.value)?),
             Id::OnError => {
                 self.on_error = match given.value {
                     "continue" => OnError::Continue,
@@ -147,6 +162,12 @@ impl RunOptions {
             other => unreachable!("{other:?} is none of Plumb's own options"),
         }
         Ok(())
+    }
+
+    /// The open loop that `--rate` and `--arrival` ask for.
+    #[must_use]
+    pub fn open_loop(&self) -> Option<OpenLoop> {
+        self.rate.map(|rate| OpenLoop { rate, arrival: self.arrival.unwrap_or_default() })
     }
 
     /// `--output <format>=<file>`.
@@ -180,5 +201,29 @@ impl RunOptions {
             return Err(fault.of(ErrorClass::Duplicate).bytes(offset..offset + path.len()));
         }
         Ok(())
+    }
+}
+
+/// `uniform`, `poisson` or `burst:<n>/<ms>`.
+fn arrival(value: &str) -> Result<Arrival, Fault> {
+    let number = |text: &str, least: u32| {
+        let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse().ok().filter(|number: &u32| is_number && *number >= least)
+    };
+    let burst = || {
+        let (ios, millis) = value.strip_prefix("burst:")?.split_once('/')?;
+        Some(Arrival::Burst { ios: number(ios, 1)?, millis: number(millis, 0)? })
+    };
+    match value {
+        "uniform" => Ok(Arrival::Uniform),
+        "poisson" => Ok(Arrival::Poisson),
+        _ => burst().ok_or_else(|| {
+            let what = format!(": '{}' is no way to arrive", visible(value));
+            Fault::value(
+                what,
+                "write uniform, poisson, or burst: with the I/Os of a burst and the milliseconds over \
+                 which it is spread, as in {}burst:100/5",
+            )
+        }),
     }
 }

@@ -307,6 +307,16 @@ Plumb {
     Batch "" "batch" Required("<n>"), Shape::Any, BadNumber, Program:
         "submissions gathered per system call, 1..4096",
         "Without it 8 when latency is measured, else 32. The last one wins.";
+    Rate "" "rate" Required("<n>"), Shape::Any, BadNumber, Program:
+        "open loop: <n> I/Os per second of the whole run",
+        "I/Os start at times fixed in advance, whatever the device does. Targets share the rate by weight, \
+         threads of a target evenly. Latencies are then response times, from the intended start; service \
+         times and lag stand beside them. Implies `-L`; without `-o` requests are plenty. Does not go with \
+         `-g`, `-i`, `-j` and `-x`. The last one wins.";
+    Arrival "" "arrival" Required("<how>"), Shape::Any, LongOption, Program:
+        "of --rate: uniform, poisson, burst:<n>/<ms> [uniform]",
+        "uniform: at equal distances. poisson: at random, by the seed (`-z`). burst: <n> I/Os spread over \
+         <ms> milliseconds, 0 for all at once, then none until the rate asks for the next burst.";
     OnError "" "on-error" Required("<stop|continue>"),
         Shape::Words(&["stop", "continue"]), LongOption, Program:
         "what a failed I/O does to the run [stop]",

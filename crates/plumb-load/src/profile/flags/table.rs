@@ -209,6 +209,8 @@ pub(super) enum Id {
     Engine,
     Destroy,
     Batch,
+    Rate,
+    Arrival,
     OnError,
     /// `-y` with a letter that names no event.
     UnknownEvent,

@@ -7,6 +7,7 @@ mod document;
 mod figures;
 mod format;
 mod intervals;
+mod open_loop;
 mod span;
 
 use std::io::{self, Write};

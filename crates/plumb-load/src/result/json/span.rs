@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::figures::{Buckets, Sides, errors_by_direction, targets};
 use super::intervals::{Deviations, Intervals};
+use super::open_loop::Open;
 use crate::profile::model::{
     EfficiencyOrder, GroupOrder, ProcessorOrder, RingBatch, Target, TimeSpan,
 };
@@ -38,6 +39,8 @@ pub(super) struct Span<'a> {
     trace: Option<Trace<'a>>,
     plausibility: Vec<Item<'a>>,
     failures: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    open_loop: Option<Open>,
 }
 
 impl<'a> Span<'a> {
@@ -60,6 +63,11 @@ impl<'a> Span<'a> {
             trace: span.trace.as_ref().map(Trace::of),
             plausibility: span.plausibility.iter().map(Item::of).collect(),
             failures: &span.failures,
+            open_loop: Open::of(
+                span.open_loop,
+                span.threads.iter().flat_map(|thread| &thread.targets),
+                Buckets::With,
+            ),
         }
     }
 }
@@ -291,6 +299,8 @@ struct OfTarget<'a> {
     sides: Sides,
     errors_by_name: BTreeMap<String, u64>,
     iops_stddev_per_s: Option<Deviations>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    open_loop: Option<Open>,
 }
 
 impl<'a> OfTarget<'a> {
@@ -304,6 +314,8 @@ impl<'a> OfTarget<'a> {
             .map(|of_target| {
                 let first = of_target[0].0;
                 let figures = Figures::of(of_target.iter().map(|(target, _)| *target));
+                let results = of_target.iter().map(|(target, _)| *target);
+                let open_loop = Open::of(span.open_loop, results, Buckets::Without);
                 let errors = errors_by_direction(of_target);
                 Self {
                     index: first.index,
@@ -312,6 +324,7 @@ impl<'a> OfTarget<'a> {
                     errors_by_name: by_name(&figures.errors),
                     iops_stddev_per_s: deviations(&figures),
                     sides: Sides::new(&figures, span.elapsed, errors, Buckets::Without),
+                    open_loop,
                 }
             })
             .collect()
@@ -332,6 +345,8 @@ struct Thread<'a> {
     submits: Option<u64>,
     waits: Waits,
     targets: Vec<ThreadTarget<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    open_loop: Option<Open>,
 }
 
 #[derive(Serialize)]
@@ -373,6 +388,7 @@ impl<'a> Thread<'a> {
             submits: thread.submit_count,
             waits: Waits::of(&thread.waits),
             targets: thread.targets.iter().map(target).collect(),
+            open_loop: Open::of(span.open_loop, &thread.targets, Buckets::Without),
         }
     }
 }
@@ -403,6 +419,7 @@ impl<'a> ThreadTarget<'a> {
                 errors_by_name: by_name(&figures.errors),
                 iops_stddev_per_s: deviations(&figures),
                 sides: Sides::new(&figures, span.elapsed, errors, Buckets::Without),
+                open_loop: Open::of(span.open_loop, [target], Buckets::Without),
             },
             effective_distribution: target.effective.as_ref().map(Distribution::of),
         }

@@ -7,6 +7,7 @@ pub mod cpu;
 pub mod distribution;
 pub mod io_table;
 pub mod latency;
+pub mod open_loop;
 pub mod plausibility;
 pub mod processors;
 pub mod system;
@@ -31,12 +32,13 @@ pub const INTERRUPTED: &str =
 const STARS: &str =
     "*******************************************************************************";
 
-/// Writes the whole report: what DISKSPD prints, then the plausibility block.
+/// Writes the whole report: what DISKSPD prints, then Plumb's own blocks.
 ///
 /// # Errors
 /// What `out` reports.
 pub fn write(result: &RunResult, out: &mut dyn Write) -> io::Result<()> {
     write_diskspd(result, out)?;
+    open_loop::write(result, out)?;
     plausibility::write(result, out)
 }
 

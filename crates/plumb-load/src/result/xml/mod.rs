@@ -6,6 +6,7 @@
 
 mod element;
 mod latency;
+mod open_loop;
 mod plausibility;
 mod span;
 pub mod system;

@@ -3,7 +3,7 @@
 use std::io;
 
 use super::element::Elements;
-use super::{fixed, latency, plausibility, system};
+use super::{fixed, latency, open_loop, plausibility, system};
 use crate::pattern::EffectiveDistribution;
 use crate::profile::model::TimeSpan;
 use crate::result::model::{SpanResult, TargetResult, ThreadResult, TraceCounts, WaitStatistics};
@@ -19,6 +19,7 @@ pub(super) fn write(
     out.open("TimeSpan", &[])?;
     if span.is_measured() {
         write_measured(span, asked, verbose_stats, out)?;
+        open_loop::write(span, out)?;
     } else {
         out.text("Error", INTERRUPTED)?;
     }

@@ -72,6 +72,7 @@ pub(super) fn execute(
         command_line,
         tool: version::tool(),
         batch: options.batch,
+        open_loop: options.open_loop(),
         continue_on_error: options.on_error == OnError::Continue,
         overwrite: if is_diskspd { Overwrite::Files(named) } else { Overwrite::Named(named) },
         opens_no_target: matches!(options.engine, EngineChoice::Null | EngineChoice::Nop),
@@ -169,7 +170,9 @@ fn print(result: &RunResult, format: OutputFormat, is_diskspd: bool) -> io::Resu
     if is_diskspd && format == OutputFormat::Text {
         text::write_diskspd(result, &mut out)?;
         out.flush()?;
-        return text::plausibility::write(result, &mut io::stderr().lock());
+        let mut own = io::stderr().lock();
+        text::open_loop::write(result, &mut own)?;
+        return text::plausibility::write(result, &mut own);
     }
     write(result, format, &mut out)?;
     out.flush()

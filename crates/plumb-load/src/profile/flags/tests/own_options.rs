@@ -5,6 +5,7 @@ use super::super::options::{
 };
 use super::super::{ErrorFormat, Parsed};
 use super::{error, read, workload};
+use crate::arrivals::{Arrival, OpenLoop};
 use crate::profile::model::ResultFormat;
 
 #[test]
@@ -12,7 +13,7 @@ fn they_say_how_a_run_is_made_and_reported() {
     let options = workload(
         "--json --output text=b.txt --output=xml=c=d.xml --profile-json --error-format json \
          --progress-style=none --engine uring --destroy=/dev/x --destroy y --batch=4096 \
-         --on-error continue -r f",
+         --on-error continue --rate 70 --rate=1000 --arrival burst:100/5 -r f",
     )
     .options;
     let output = |format, path: &str| Output { format, path: path.into() };
@@ -30,6 +31,8 @@ fn they_say_how_a_run_is_made_and_reported() {
             engine: EngineChoice::Uring,
             destroy: vec!["/dev/x".into(), "y".into()],
             batch: Some(4096),
+            rate: Some(1000),
+            arrival: Some(Arrival::Burst { ios: 100, millis: 5 }),
             on_error: OnError::Continue,
         }
     );
@@ -81,4 +84,52 @@ fn wrong_values_are_refused_before_the_passes() {
     ] {
         assert_eq!(error(line).class.keyword(), class, "{line}");
     }
+}
+
+#[test]
+fn a_rate_opens_the_loop() {
+    let open = |line: &str| workload(line).options.open_loop();
+    let loop_of = |rate, arrival| Some(OpenLoop { rate, arrival });
+    assert_eq!(open("f"), None);
+    assert_eq!(open("--rate=1000 f"), loop_of(1000, Arrival::Uniform));
+    assert_eq!(open("--arrival poisson --rate 7 f"), loop_of(7, Arrival::Poisson));
+    let burst = Arrival::Burst { ios: 100, millis: 100 };
+    assert_eq!(open("--rate 1000 --arrival=burst:100/100 f"), loop_of(1000, burst));
+    for (line, class) in [
+        ("--rate=0 f", "bad-number"),
+        ("--rate=1.5 f", "bad-number"),
+        ("--rate=1000000001 f", "bad-number"),
+        ("--rate f", "no-target"),
+        ("--rate=9 --arrival=often f", "long-option"),
+        ("--rate=9 --arrival=burst:5 f", "long-option"),
+        ("--rate=9 --arrival=burst:0/1 f", "long-option"),
+        ("--rate=9 --arrival=burst:1/-1 f", "long-option"),
+        ("--rate=1000 --arrival=burst:100/101 f", "long-option"),
+        ("--arrival=poisson f", "long-option"),
+        ("--rate=9 -g100 f", "throughput-conflict"),
+        ("-g100i --rate=9 f", "throughput-conflict"),
+        ("--rate=9 -i5 -j10 f", "burst-conflict"),
+        ("--rate=9 -i5 f", "burst-conflict"),
+        ("--rate=9 -j10 f", "burst-conflict"),
+        ("--rate=9 -x f", "throughput-conflict"),
+    ] {
+        assert_eq!(error(line).class.keyword(), class, "{line}");
+    }
+}
+
+#[test]
+fn a_rate_measures_latency_and_has_requests_enough() {
+    let span = |line: &str| workload(line).profile.time_spans[0].clone();
+    let requests = |line: &str| span(line).targets[0].request_count;
+    assert!(span("--rate=9 f").measure_latency);
+    assert_eq!(requests("--rate=9 f"), 1024);
+    assert_eq!(requests("--rate=9 -t3 f"), 342);
+    assert_eq!(requests("--rate=9 -t2 f g"), 256);
+    assert_eq!(requests("--rate=9 -F2 f g"), 256);
+    assert_eq!(requests("--rate=9 -b16M f"), 16, "not more than 256 MiB of buffers");
+    assert_eq!(requests("--rate=9 -o1 f"), 1);
+    assert_eq!(requests("--rate=9 -Sm f"), 2, "mapped targets do one at a time");
+    assert_eq!(requests("f"), 2);
+    let warnings = |line: &str| workload(line).warnings.len();
+    assert_eq!((warnings("-Rp --rate=9 f"), warnings("--rate=9 f")), (1, 0));
 }

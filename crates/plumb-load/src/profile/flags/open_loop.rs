@@ -1,0 +1,84 @@
+//! What `--rate` does to a workload, and what it does not go with.
+
+use super::error::CommandLineError;
+use super::line::{Given, Scan};
+use super::table::Id;
+use super::values::Fault;
+use super::warnings::Warnings;
+use crate::profile::error::ErrorClass;
+use crate::profile::model::{RawProfile, TimeSpan};
+
+/// Outstanding I/Os of a run that does not say how many: enough for the arrivals of a stall …
+const REQUESTS: u64 = 1024;
+/// … unless their buffers would be larger than this.
+const BUFFERS: u64 = 256 << 20;
+
+/// Makes the time spans of `profile` ready for an open loop, if one is asked for.
+pub(super) fn apply(
+    scan: &Scan<'_>,
+    profile: &mut RawProfile,
+    warnings: &mut Warnings,
+) -> Result<(), CommandLineError> {
+    let last = |id| scan.options.iter().rev().find(|given| given.id == id);
+    let (rate, arrival) = (last(Id::Rate), last(Id::Arrival));
+    let Some(open) = scan.run.open_loop() else {
+        let help = "add --rate and the I/Os per second, as in --rate=1000, or leave --arrival out";
+        let Some(given) = arrival else { return Ok(()) };
+        return Err(given.error(&Fault::option(" needs --rate", help)));
+    };
+    let rate = rate.expect("the options come from the line");
+    if let Some(arrival) = arrival.filter(|_| !open.bursts_fit()) {
+        let what = format!(
+            ": at {} I/Os per second the next burst begins before this one is over",
+            open.rate
+        );
+        let help = "spread the burst over fewer milliseconds, or give it more I/Os";
+        return Err(arrival.error(&Fault::value(what, help)));
+    }
+    for span in &profile.time_spans {
+        conflicts(rate, span)?;
+    }
+    let says_requests = scan.options.iter().any(|given| {
+        matches!(given.id, Id::Outstanding | Id::ThreadOutstanding | Id::Profile)
+    });
+    for span in &mut profile.time_spans {
+        span.measure_latency = true;
+        if !says_requests {
+            let streams = match span.thread_count {
+                0 => span.total_threads(),
+                threads => u64::from(threads) * plumb_units::convert::to_u64(span.targets.len()),
+            };
+            for target in span.targets.iter_mut().filter(|target| !target.memory_mapped) {
+                let room = BUFFERS / u64::from(target.block_size.max(1));
+                let requests = REQUESTS.min(room).div_ceil(streams.max(1)).max(2);
+                target.request_count = u32::try_from(requests).unwrap_or(target.request_count);
+            }
+        }
+    }
+    if profile.profile_only || scan.run.profile_json {
+        warnings.add(rate.index, "--rate is no part of a profile: give it to the run");
+    }
+    Ok(())
+}
+
+/// What else decides when an I/O starts.
+fn conflicts(rate: &Given<'_>, span: &TimeSpan) -> Result<(), CommandLineError> {
+    let any = |broken: &dyn Fn(&crate::profile::model::Target) -> bool| span.targets.iter().any(broken);
+    let refuse = |class, what| {
+        let fault = Fault::option(format!(" does not go with {what}"), "leave one of them out");
+        Err(rate.error(&fault.of(class)))
+    };
+    if any(&|target| target.throughput.value > 0) {
+        return refuse(ErrorClass::ThroughputConflict, "a throughput limit (-g)");
+    }
+    if any(&|target| target.burst_size > 0) {
+        return refuse(ErrorClass::BurstConflict, "bursts (-i)");
+    }
+    if any(&|target| target.think_time > 0) {
+        return refuse(ErrorClass::BurstConflict, "a pause between bursts (-j)");
+    }
+    if span.completion_routines {
+        return refuse(ErrorClass::ThroughputConflict, "completion routines (-x)");
+    }
+    Ok(())
+}

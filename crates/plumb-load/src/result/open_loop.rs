@@ -1,0 +1,185 @@
+//! What an open loop found: response and service times, lag, and whether the rate was kept up.
+
+use plumb_units::{Nanos, convert};
+
+use super::figures::Figures;
+use super::model::{Plausibility, PlausibilityItem, SpanResult, TargetResult};
+use crate::tally::{LatencySet, OpenTally};
+
+/// A lag that grows by less is no trend: so much does a thread's wake-up vary.
+const WAKE_UP: Nanos = Nanos(100_000);
+
+/// Some threads and targets of an open loop together.
+#[derive(Debug, Clone)]
+pub struct OpenFigures {
+    /// Service times, lag and counts.
+    pub tally: OpenTally,
+    /// I/Os that completed during the measurement.
+    pub completed: u64,
+    /// Response times: from the intended start.
+    pub response: LatencySet,
+    /// Whether the rate was kept up.
+    pub verdict: OpenVerdict,
+}
+
+/// Whether a rate was kept up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenVerdict {
+    /// At least 99 % of what was offered completed, and the lag did not grow.
+    Sustained,
+    /// The backlog grew: response times are lower bounds, for they grow with the duration.
+    Saturated,
+    /// Nothing was offered.
+    NotMeasured,
+}
+
+impl OpenVerdict {
+    /// The word that documents use.
+    #[must_use]
+    pub fn keyword(self) -> &'static str {
+        match self {
+            Self::Sustained => "sustained",
+            Self::Saturated => "saturated",
+            Self::NotMeasured => "not_measured",
+        }
+    }
+}
+
+impl OpenFigures {
+    /// The sum of `targets`; `None` when none of them was in an open loop.
+    #[must_use]
+    pub fn of<'a>(targets: impl IntoIterator<Item = &'a TargetResult> + Clone) -> Option<Self> {
+        let mut tallies = targets.clone().into_iter().filter_map(|target| target.open.as_ref());
+        let mut tally = tallies.next()?.clone();
+        tallies.for_each(|other| tally.merge(other));
+        let total = Figures::of(targets).total();
+        Some(Self {
+            verdict: verdict(&tally, total.io_count),
+            completed: total.io_count,
+            response: total.latency.unwrap_or_default(),
+            tally,
+        })
+    }
+
+    /// Service times as a set.
+    #[must_use]
+    pub fn service(&self) -> LatencySet {
+        LatencySet::Binned(self.tally.service())
+    }
+
+    /// Lags as a set.
+    #[must_use]
+    pub fn lag(&self) -> LatencySet {
+        LatencySet::Binned(self.tally.lag.clone())
+    }
+}
+
+fn verdict(tally: &OpenTally, completed: u64) -> OpenVerdict {
+    if tally.offered == 0 {
+        return OpenVerdict::NotMeasured;
+    }
+    // What is in flight at the end of a short run has not completed; by Little's law it is this at least.
+    let quickest = Nanos(tally.service().min().unwrap_or(0));
+    let in_flight = convert::floor_u64((tally.rate * quickest.as_secs_f64()).ceil());
+    let missing = tally.offered.saturating_sub(completed);
+    if missing > (tally.offered / 100).max(in_flight) || tally.trend.rises(WAKE_UP) {
+        OpenVerdict::Saturated
+    } else {
+        OpenVerdict::Sustained
+    }
+}
+
+/// What is said of a span's open loop; nothing in a closed one.
+pub(crate) fn evidence(span: &SpanResult) -> Vec<PlausibilityItem> {
+    let targets = span.threads.iter().flat_map(|thread| &thread.targets);
+    let (Some(open), Some(figures)) = (span.open_loop, OpenFigures::of(targets)) else {
+        return Vec::new();
+    };
+    let OpenTally { offered, waited, .. } = figures.tally;
+    let achieved = figures.completed as f64 / span.elapsed.as_secs_f64().max(1e-9);
+    let rate = format!("open loop: {} I/Os per second ({})", open.rate, open.arrival);
+    let counts = format!("{offered} were meant to start, {} completed", figures.completed);
+    let (verdict, sentence) = match figures.verdict {
+        OpenVerdict::Sustained => (Plausibility::Ok, format!("{rate} were sustained: {counts}")),
+        OpenVerdict::Saturated => (
+            Plausibility::Suspicious,
+            format!(
+                "{rate} were not sustained, but {achieved:.1}: {counts}. Response times are lower bounds: \
+                 they grow with the duration. Ask for a lower rate"
+            ),
+        ),
+        OpenVerdict::NotMeasured => (
+            Plausibility::Unknown,
+            format!("{rate}: none was meant to start during the measurement. Measure for longer"),
+        ),
+    };
+    let item = |key, verdict, value, sentence| PlausibilityItem {
+        key,
+        target: None,
+        value: Some(value),
+        verdict,
+        sentence,
+    };
+    let mut items = vec![item("open_loop", verdict, achieved, sentence)];
+    if waited > 0 {
+        let sentence = format!(
+            "open loop: {waited} of {offered} I/Os waited for a request, all of which were in flight: \
+             the loop was partly closed. Allow more outstanding I/Os (-o)"
+        );
+        items.push(item("open_loop_waited", Plausibility::Suspicious, waited as f64, sentence));
+    }
+    items
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arrivals::{Arrival, OpenLoop};
+    use crate::result::model::{DirectionResult, ThreadResult};
+
+    fn span(offered: u64, completed: u64, waited: u64) -> SpanResult {
+        let mut open = OpenTally { offered, waited, ..OpenTally::new(1000.0, 10) };
+        for place in 0..completed {
+            let at = Nanos(place * 10_000_000_000 / completed.max(1));
+            open.record(false, Nanos(1_000_000), Nanos(20_000), at);
+        }
+        let read = DirectionResult { io_count: completed, ..DirectionResult::default() };
+        let target = TargetResult { read, open: Some(open), ..TargetResult::default() };
+        SpanResult {
+            elapsed: Nanos::from_secs(10),
+            open_loop: Some(OpenLoop { rate: 1000, arrival: Arrival::Uniform }),
+            threads: vec![ThreadResult { targets: vec![target], ..ThreadResult::default() }],
+            ..SpanResult::default()
+        }
+    }
+
+    #[test]
+    fn a_hundredth_may_be_missing() {
+        for (offered, completed, want) in [
+            (10_000, 10_000, OpenVerdict::Sustained),
+            (10_000, 9_900, OpenVerdict::Sustained),
+            (10_000, 9_899, OpenVerdict::Saturated),
+            (10, 9, OpenVerdict::Sustained),
+            (10, 8, OpenVerdict::Saturated),
+            (10, 0, OpenVerdict::Saturated),
+            (0, 0, OpenVerdict::NotMeasured),
+        ] {
+            let span = span(offered, completed, 0);
+            let figures = OpenFigures::of(&span.threads[0].targets).expect("an open loop");
+            assert_eq!(figures.verdict, want, "{completed} of {offered}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let keys = |span: &SpanResult| -> Vec<_> {
+            evidence(span).into_iter().map(|item| (item.key, item.verdict)).collect()
+        };
+        assert_eq!(keys(&span(10_000, 10_000, 0)), [("open_loop", Plausibility::Ok)]);
+        assert_eq!(
+            keys(&span(10_000, 5_000, 3)),
+            [("open_loop", Plausibility::Suspicious), ("open_loop_waited", Plausibility::Suspicious)]
+        );
+        assert!(keys(&SpanResult::default()).is_empty());
+    }
+}
