@@ -178,7 +178,10 @@ mod tests {
         assert_eq!(keys(&span(10_000, 10_000, 0)), [("open_loop", Plausibility::Ok)]);
         assert_eq!(
             keys(&span(10_000, 5_000, 3)),
-            [("open_loop", Plausibility::Suspicious), ("open_loop_waited", Plausibility::Suspicious)]
+            [
+                ("open_loop", Plausibility::Suspicious),
+                ("open_loop_waited", Plausibility::Suspicious)
+            ]
         );
         assert!(keys(&SpanResult::default()).is_empty());
     }

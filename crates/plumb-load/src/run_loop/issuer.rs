@@ -9,13 +9,13 @@ use plumb_units::{Nanos, convert};
 use super::controls::{Controls, Live};
 use super::intervals::IntervalRecorder;
 use super::tally::{Level, TargetCounts, TargetTally};
-pub use open::Schedule;
 use crate::pace::Pace;
 use crate::pattern::Cursor;
 use crate::pattern::modulus::Modulus;
 use crate::payload::Payload;
 use crate::profile::model::TimeSpan;
 use crate::rng::Rng;
+pub use open::Schedule;
 
 /// How a request gets its target (spec 6.2).
 #[derive(Debug)]

@@ -124,8 +124,8 @@ fn slope_is_positive(points: impl Iterator<Item = (f64, f64)> + Clone) -> bool {
         points.clone().map(|(_, y)| y).sum::<f64>() / n,
     );
     let xx: f64 = points.clone().map(|(x, _)| (x - mean_x).powi(2)).sum();
-    let slope =
-        points.clone().map(|(x, y)| (x - mean_x) * (y - mean_y)).sum::<f64>() / xx.max(f64::EPSILON);
+    let slope = points.clone().map(|(x, y)| (x - mean_x) * (y - mean_y)).sum::<f64>()
+        / xx.max(f64::EPSILON);
     let off: f64 = points.map(|(x, y)| (y - mean_y - slope * (x - mean_x)).powi(2)).sum();
     // Student's t for 3 degrees of freedom is 3.18, for 48 it is 2.01.
     let t = 2.0 + 3.6 / (n - 2.0);

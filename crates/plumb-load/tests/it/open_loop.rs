@@ -132,16 +132,17 @@ fn simulate(
         ..QueueSpec::default()
     };
     let opener = RecordingOpener::new(SimOpener::new(disk, clock.clone()));
-    let counts =
-        opener.open(spec, OnDisk { span, plan, open, clock }).expect("a simulated queue");
-    let result = |(counts, planned): (TargetCounts, &plumb_load::plan::PlannedTarget)| TargetResult {
-        read: counts.read,
-        write: counts.write,
-        open: counts.open,
-        index: u32::try_from(planned.index).expect("small"),
-        ..TargetResult::default()
-    };
-    let pushed = opener.records()[0].iter().filter_map(|event| match event {
+    let counts = opener.open(spec, OnDisk { span, plan, open, clock }).expect("a simulated queue");
+    let result =
+        |(counts, planned): (TargetCounts, &plumb_load::plan::PlannedTarget)| TargetResult {
+            read: counts.read,
+            write: counts.write,
+            open: counts.open,
+            index: u32::try_from(planned.index).expect("small"),
+            ..TargetResult::default()
+        };
+    let records = opener.records();
+    let pushed = records[0].iter().filter_map(|event| match event {
         Recorded::Push(op) => Some((op.file.0, op.kind, op.offset)),
         _ => None,
     });
@@ -205,7 +206,11 @@ fn arrivals_start_in_time_whatever_their_distribution() {
     ] {
         let (targets, _) = simulate(&span, Some(OpenLoop { rate: 500, arrival }), quick());
         let open = OpenFigures::of(&targets).expect("an open loop");
-        assert_eq!(seconds(&open.lag(), 1.0), 0.0, "{arrival}: virtual time stands between arrivals");
+        assert_eq!(
+            seconds(&open.lag(), 1.0),
+            0.0,
+            "{arrival}: virtual time stands between arrivals"
+        );
         let longest = seconds(&open.response, 1.0);
         assert!(longest <= most * 1.001 * MILLI, "{arrival}: {longest}");
         assert_eq!(open.verdict, OpenVerdict::Sustained, "{arrival}");
@@ -232,8 +237,7 @@ fn a_disk_that_is_too_slow_is_saturated() {
 #[test]
 fn offsets_and_directions_are_those_of_the_closed_loop() {
     let one = span(1, vec![target("sim", 4)]);
-    let sequential =
-        span(1, vec![Target { random_ratio: 0, write_ratio: 0, ..target("sim", 4) }]);
+    let sequential = span(1, vec![Target { random_ratio: 0, write_ratio: 0, ..target("sim", 4) }]);
     let weighted = TimeSpan {
         thread_count: 1,
         request_count: 4,
@@ -241,9 +245,7 @@ fn offsets_and_directions_are_those_of_the_closed_loop() {
     };
     for span in [one, sequential, weighted] {
         let (_, closed) = simulate(&span, None, quick());
-        for arrival in
-            [Arrival::Uniform, Arrival::Poisson, Arrival::Burst { ios: 10, millis: 1 }]
-        {
+        for arrival in [Arrival::Uniform, Arrival::Poisson, Arrival::Burst { ios: 10, millis: 1 }] {
             let open = Some(OpenLoop { rate: 3000, arrival });
             let (_, pushed) = simulate(&span, open, quick());
             assert!(pushed.len() > 2500, "{arrival}: {}", pushed.len());
@@ -267,7 +269,10 @@ fn targets_of_one_thread_share_by_weight() {
             assert!(open.tally.offered.abs_diff(want) <= within, "{}", open.tally.offered);
             assert_eq!(open.verdict, OpenVerdict::Sustained);
         }
-        assert_eq!(targets.iter().map(|t| t.open.as_ref().map_or(0, |o| o.offered)).sum::<u64>(), 8000);
+        assert_eq!(
+            targets.iter().map(|t| t.open.as_ref().map_or(0, |o| o.offered)).sum::<u64>(),
+            8000
+        );
     }
 }
 
@@ -321,7 +326,9 @@ fn a_real_run_is_reported_in_every_format() {
     assert_eq!(value["time_spans"][0]["targets"][1]["open_loop"]["rate_per_s"], 600);
     assert_eq!(value["time_spans"][0]["threads"][2]["open_loop"]["rate_per_s"], 300);
     let text = written(text::write, &outcome.result);
-    assert!(text.contains("\nOpen loop\n---------\n\trate: 800 I/Os per second, poisson arrivals: "));
+    assert!(
+        text.contains("\nOpen loop\n---------\n\trate: 800 I/Os per second, poisson arrivals: ")
+    );
     let xml = written(xml::write, &outcome.result);
     let xml = roxmltree::Document::parse(&xml).expect("well-formed");
     let open = xml.descendants().find(|node| node.has_tag_name("OpenLoop")).expect("the element");

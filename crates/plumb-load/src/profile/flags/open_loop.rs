@@ -38,9 +38,10 @@ pub(super) fn apply(
     for span in &profile.time_spans {
         conflicts(rate, span)?;
     }
-    let says_requests = scan.options.iter().any(|given| {
-        matches!(given.id, Id::Outstanding | Id::ThreadOutstanding | Id::Profile)
-    });
+    let says_requests = scan
+        .options
+        .iter()
+        .any(|given| matches!(given.id, Id::Outstanding | Id::ThreadOutstanding | Id::Profile));
     for span in &mut profile.time_spans {
         span.measure_latency = true;
         if !says_requests {
@@ -63,7 +64,8 @@ pub(super) fn apply(
 
 /// What else decides when an I/O starts.
 fn conflicts(rate: &Given<'_>, span: &TimeSpan) -> Result<(), CommandLineError> {
-    let any = |broken: &dyn Fn(&crate::profile::model::Target) -> bool| span.targets.iter().any(broken);
+    let any =
+        |broken: &dyn Fn(&crate::profile::model::Target) -> bool| span.targets.iter().any(broken);
     let refuse = |class, what| {
         let fault = Fault::option(format!(" does not go with {what}"), "leave one of them out");
         Err(rate.error(&fault.of(class)))

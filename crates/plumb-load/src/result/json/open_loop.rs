@@ -34,9 +34,7 @@ impl Open {
         let figures = OpenFigures::of(targets)?;
         let latency = |set: &LatencySet, buckets| Latency::new(set, buckets);
         let tally = &figures.tally;
-        let side = |of: &crate::tally::Histogram| {
-            latency(&LatencySet::Binned(of.clone()), buckets)
-        };
+        let side = |of: &crate::tally::Histogram| latency(&LatencySet::Binned(of.clone()), buckets);
         Some(Self {
             arrival: open.arrival.to_string(),
             rate_per_s: tally.rate,

@@ -37,7 +37,8 @@ pub fn write(result: &RunResult, out: &mut dyn Write) -> io::Result<()> {
 
 fn write_span(span: &SpanResult, out: &mut dyn Write) -> io::Result<()> {
     let targets = || span.threads.iter().flat_map(|thread| &thread.targets);
-    let (Some(open), Some(total)) = (span.open_loop, OpenFigures::of(targets().collect::<Vec<_>>()))
+    let (Some(open), Some(total)) =
+        (span.open_loop, OpenFigures::of(targets().collect::<Vec<_>>()))
     else {
         return Ok(());
     };

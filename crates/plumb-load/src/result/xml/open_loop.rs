@@ -61,11 +61,9 @@ fn write_figures(
     attributes.push(("Completed", &figures.completed));
     attributes.push(("WaitedForRequest", &figures.tally.waited));
     out.open(name, &attributes)?;
-    for (name, set) in [
-        ("Response", &figures.response),
-        ("Service", &figures.service()),
-        ("Lag", &figures.lag()),
-    ] {
+    for (name, set) in
+        [("Response", &figures.response), ("Service", &figures.service()), ("Lag", &figures.lag())]
+    {
         write_set(name, set, out)?;
     }
     out.close(name)

@@ -99,7 +99,7 @@ fn a_rate_opens_the_loop() {
         ("--rate=0 f", "bad-number"),
         ("--rate=1.5 f", "bad-number"),
         ("--rate=1000000001 f", "bad-number"),
-        ("--rate f", "no-target"),
+        ("--rate f", "bad-number"),
         ("--rate=9 --arrival=often f", "long-option"),
         ("--rate=9 --arrival=burst:5 f", "long-option"),
         ("--rate=9 --arrival=burst:0/1 f", "long-option"),
