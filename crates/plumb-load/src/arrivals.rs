@@ -149,7 +149,7 @@ impl Arrivals {
 
     /// When the next I/O is meant to start, after the start signal; [`Nanos::NEVER`] for a stream
     /// without a share.
-    pub fn next(&mut self) -> Nanos {
+    pub fn next_due(&mut self) -> Nanos {
         if self.stream.part == 0 {
             return Nanos::NEVER;
         }

@@ -6,7 +6,7 @@ const ONLY: Stream = Stream { number: 0, of: 1, part: 1, whole: 1 };
 
 fn first(arrival: Arrival, rate: u32, stream: Stream, seed: u32, count: usize) -> Vec<u64> {
     let mut arrivals = Arrivals::new(OpenLoop { rate, arrival }, stream, seed);
-    (0..count).map(|_| arrivals.next().0).collect()
+    (0..count).map(|_| arrivals.next_due().0).collect()
 }
 
 /// Equal streams together.

@@ -41,7 +41,7 @@ impl Schedule {
     pub fn new(streams: Vec<(Arrivals, u32)>, pooled: bool, tallies: Vec<OpenTally>) -> Self {
         let slots = streams.iter().map(|(_, requests)| requests).sum();
         let stream = |(mut arrivals, requests): (Arrivals, u32)| Stream {
-            due: arrivals.next(),
+            due: arrivals.next_due(),
             arrivals,
             idle: requests,
             full_until: Nanos::ZERO,
@@ -68,7 +68,7 @@ impl Schedule {
     fn take(&mut self, stream: usize, slot: Slot) {
         let stream = &mut self.streams[stream];
         self.intended[convert::index(slot.0)] = (stream.due, stream.due < stream.full_until);
-        stream.due = stream.arrivals.next();
+        stream.due = stream.arrivals.next_due();
         stream.idle -= 1;
     }
 
@@ -188,7 +188,7 @@ impl<L: Level> Issuer<L> {
             while stream.due < to.since(began) && looked_at < LOOKED_AT {
                 left += u64::from(began + stream.due >= from);
                 looked_at += 1;
-                stream.due = stream.arrivals.next();
+                stream.due = stream.arrivals.next_due();
             }
             let unseen = to.since((began + stream.due.min(to.since(began))).max(from));
             left += convert::floor_u64(unseen.as_secs_f64() * stream.arrivals.rate());
