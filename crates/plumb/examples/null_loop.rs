@@ -93,6 +93,7 @@ impl Drive<'_> {
             interlocked: &interlocked,
             experiment_flags: 0,
             continue_on_error: false,
+            open_loop: None,
         };
         let mut issuer = issuer::<L>(&shared, self.plan, None)?;
         let (clock, _) = StampClock::new();
