@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::machine::Machine;
 use crate::skips::{self, Lists};
 use crate::test_output::Summary;
-use crate::{command, smoke, tidy};
+use crate::{command, instructions, smoke, tidy};
 
 /// Runs the gate.
 pub(crate) fn run(repository: &Path) -> ExitCode {
@@ -22,7 +22,8 @@ pub(crate) fn run(repository: &Path) -> ExitCode {
         Ok(count) => Err(format!("{count} complaints")),
         Err(error) => Err(format!("the repository cannot be read: {error}")),
     });
-    let summary = gate.tests();
+    let mut summary = gate.tests();
+    gate.instructions(&mut summary);
     gate.skips(&summary, &machine);
     gate.docs();
     gate.cargo("release build", &["build", "--locked", "--release", "--package", "plumb"]);
@@ -106,6 +107,15 @@ impl Gate {
             };
         }
         summary
+    }
+
+    /// What an I/O costs in code of ours alone, or a skip more.
+    fn instructions(&mut self, summary: &mut Summary) {
+        let repository = self.repository.clone();
+        self.step("instructions", || {
+            summary.skips.extend(instructions::check(&repository)?);
+            Ok(())
+        });
     }
 
     /// Whether each skipped test may be skipped on such a machine.

@@ -1,50 +1,47 @@
 //! The run loop on the queue that performs nothing: what an I/O costs in code of ours alone.
 //!
-//! `cargo xtask instructions` runs it under callgrind, for two numbers of I/Os; the difference is free
-//! of the start-up.
+//! `cargo xtask instructions` runs it under callgrind, for two numbers of entries; the difference is free
+//! of the start-up. It has one thread and looks at no clock to stop: the same call counts the same.
 //!
-//!     cargo run --release -p plumb --example null_loop -- IOS DEPTH counts|latencies
+//!     cargo run --release -p plumb --example null_loop -- ENTRIES DEPTH counts|latencies
 #![forbid(unsafe_code)]
 
 use std::env;
 use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::thread;
-use std::time::Duration;
 
 use plumb_io::clock::{Clock, StampClock};
 use plumb_io::engine::{Choice, Ladder, LadderOptions};
-use plumb_io::{Errno, IoQueue, Opener, QueueSpec, QueueUse};
+use plumb_io::{
+    Done, Errno, IoQueue, LaneIndex, Op, Opener, QueueFacts, QueueSpec, QueueUse, Slot,
+};
 use plumb_load::assemble::{Shared, issuer};
 use plumb_load::plan::{PlanOptions, ThreadPlan, plan};
 use plumb_load::profile::model::{Target, TimeSpan};
-use plumb_load::run_loop::{
-    Controls, Counts, Latencies, Level, Live, LoopCounts, Surroundings, run_loop,
-};
+use plumb_load::run_loop::{Controls, Counts, Latencies, Level, Live, Surroundings, run_loop};
+use plumb_units::Nanos;
 
 /// The target that nobody opens.
 const TARGET_BYTES: u64 = 1 << 30;
-/// Long against what a look costs: the looks must not be seen in the count.
-const LOOK: Duration = Duration::from_millis(10);
 
 fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let [ios, depth, level] = words.as_slice() else {
-        return Err("usage: null_loop IOS DEPTH counts|latencies".into());
+    let [entries, depth, level] = words.as_slice() else {
+        return Err("usage: null_loop ENTRIES DEPTH counts|latencies".into());
     };
     let measure_latency = match *level {
         "counts" => false,
         "latencies" => true,
         _ => return Err(format!("`{level}`: use `counts` or `latencies`").into()),
     };
-    println!("{} I/Os", drive(ios.parse()?, depth.parse()?, measure_latency)?);
+    println!("{} I/Os", drive(entries.parse()?, depth.parse()?, measure_latency)?);
     Ok(())
 }
 
-/// Random 4 KiB reads, at least `ios` of them; how many there were.
-fn drive(ios: u64, depth: u32, measure_latency: bool) -> Result<u64, Box<dyn Error>> {
+/// Random 4 KiB reads until the loop has entered its queue `entries` times; how many I/Os that were.
+fn drive(entries: u64, depth: u32, measure_latency: bool) -> Result<u64, Box<dyn Error>> {
     let target = Target {
         path: "nothing".into(),
         block_size: 4096,
@@ -62,30 +59,30 @@ fn drive(ios: u64, depth: u32, measure_latency: bool) -> Result<u64, Box<dyn Err
         measures_latency: measure_latency,
         ..QueueSpec::default()
     };
-    let user = Drive { span: &span, plan, ios };
+    let user = Drive { span: &span, plan, entries };
     Ladder::new(Choice::Null, LadderOptions::default()).open(spec, user)?
 }
 
 struct Drive<'a> {
     span: &'a TimeSpan,
     plan: &'a ThreadPlan,
-    ios: u64,
+    entries: u64,
 }
 
 impl QueueUse for Drive<'_> {
     type Output = Result<u64, Box<dyn Error>>;
 
-    fn with<Q: IoQueue>(self, mut queue: Q) -> Self::Output {
+    fn with<Q: IoQueue>(self, queue: Q) -> Self::Output {
         if self.span.measure_latency {
-            self.run::<Q, Latencies>(&mut queue)
+            self.run::<Q, Latencies>(queue)
         } else {
-            self.run::<Q, Counts>(&mut queue)
+            self.run::<Q, Counts>(queue)
         }
     }
 }
 
 impl Drive<'_> {
-    fn run<Q: IoQueue, L: Level>(&self, queue: &mut Q) -> Result<u64, Box<dyn Error>> {
+    fn run<Q: IoQueue, L: Level>(&self, queue: Q) -> Result<u64, Box<dyn Error>> {
         let interlocked = [Arc::new(AtomicU64::new(0))];
         let shared = Shared {
             span: self.span,
@@ -107,17 +104,51 @@ impl Drive<'_> {
             live: &live,
             dispatch: self.plan.dispatch,
         };
-        let outcome: Result<LoopCounts, Errno> = thread::scope(|scope| {
-            scope.spawn(|| {
-                while live.read().completions < self.ios {
-                    thread::sleep(LOOK);
-                }
-                controls.stop();
-            });
-            run_loop(queue, &mut issuer, &around)
-        });
-        outcome?;
+        let mut queue = Ending { queue, controls: &controls, left: self.entries };
+        run_loop(&mut queue, &mut issuer, &around)?;
         Ok(live.read().completions)
+    }
+}
+
+/// Stops the run at an entry. Costs a count per entry, which is a batch of I/Os.
+struct Ending<'a, Q> {
+    queue: Q,
+    controls: &'a Controls,
+    left: u64,
+}
+
+impl<Q: IoQueue> IoQueue for Ending<'_, Q> {
+    #[inline(always)]
+    fn push(&mut self, op: Op) {
+        self.queue.push(op);
+    }
+
+    #[inline(always)]
+    fn submit_and_wait(&mut self, wanted: u32, timeout: Nanos) -> Result<(), Errno> {
+        self.left = self.left.saturating_sub(1);
+        if self.left == 0 {
+            self.controls.stop();
+        }
+        self.queue.submit_and_wait(wanted, timeout)
+    }
+
+    #[inline(always)]
+    fn look(&mut self) -> u32 {
+        self.queue.look()
+    }
+
+    #[inline(always)]
+    fn pop(&mut self) -> Option<Done> {
+        self.queue.pop()
+    }
+
+    #[inline(always)]
+    fn buffer_mut(&mut self, slot: Slot, lane: LaneIndex) -> &mut [u8] {
+        self.queue.buffer_mut(slot, lane)
+    }
+
+    fn facts(&self) -> QueueFacts {
+        self.queue.facts()
     }
 }
 
@@ -126,10 +157,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_loop_stops_after_what_was_asked_for() {
+    fn the_same_call_counts_the_same() {
         for (depth, measure_latency) in [(32, false), (1, true), (128, true)] {
-            let ios = drive(1000, depth, measure_latency).expect("nothing can fail");
-            assert!(ios >= 1000, "{ios} at depth {depth}");
+            let ios = |entries| drive(entries, depth, measure_latency).expect("nothing can fail");
+            assert_eq!(ios(1000), ios(1000), "depth {depth}");
+            assert!(ios(1000) >= 1000, "depth {depth}");
+            assert!(ios(2000) > ios(1000), "depth {depth}");
         }
     }
 }
