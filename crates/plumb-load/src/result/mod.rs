@@ -9,5 +9,6 @@ pub mod json;
 pub mod littles_law;
 pub mod model;
 pub mod open_loop;
+pub mod stamp_error;
 pub mod text;
 pub mod xml;

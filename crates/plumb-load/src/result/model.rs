@@ -10,6 +10,7 @@ use plumb_units::Nanos;
 use crate::arrivals::OpenLoop;
 use crate::pattern::EffectiveDistribution;
 use crate::profile::model::RawProfile;
+use crate::result::stamp_error::StampError;
 use crate::tally::interval_log::IntervalLog;
 use crate::tally::{Histogram, IopsSeries, LatencySet, OpenTally};
 
@@ -91,6 +92,8 @@ pub struct SpanResult {
     pub bypass_io_missing: Vec<String>,
     /// The open loop that was asked for (`--rate`).
     pub open_loop: Option<OpenLoop>,
+    /// How late completions may have been seen, where I/Os were stamped.
+    pub stamp_error: Option<StampError>,
     /// Whole-process CPU time over the measurement, io-wq workers included.
     pub process_cpu: Nanos,
     /// The part of it spent in io-wq workers.

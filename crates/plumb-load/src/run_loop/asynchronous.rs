@@ -4,7 +4,7 @@ use plumb_io::clock::Clock;
 use plumb_io::{Errno, IoQueue};
 use plumb_units::Nanos;
 
-use super::{Issuer, Level, LoopCounts, Next, Surroundings, bucket, reap, sleep};
+use super::{Issuer, Level, LoopCounts, Next, Surroundings, bucket, probe, reap, sleep};
 
 /// Why the filling of the queue paused.
 enum Pause {
@@ -30,6 +30,7 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
         // A stamp of its own: the last reaping is not charged to the next I/O.
         let start = around.stamp::<L>(PACED);
         let elapsed = around.elapsed(start, PACED);
+        let looks_before = looks;
         let pause = loop {
             match issuer.next_op::<Q, PACED>(queue, start, elapsed) {
                 Next::Op(op) => queue.push(op),
@@ -52,11 +53,17 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
                 break Pause::Batch;
             }
         };
+        let in_vain = looks - looks_before - u64::from(matches!(pause, Pause::Found));
+        if L::STAMPS && in_vain > 0 {
+            issuer.looks.found_nothing_after(start);
+        }
         match pause {
             Pause::Full => {
-                queue.submit_and_wait(wanted::<L>(issuer.outstanding(), batch), Nanos::NEVER)?;
+                probe(queue, issuer, around)?;
+                let wanted = wanted::<L>(issuer.outstanding(), batch);
+                queue.submit_and_wait(wanted, Nanos::NEVER)?;
                 queued = 0;
-                let found = reap(queue, issuer, around, completions);
+                let found = reap(queue, issuer, around, completions, wanted);
                 counts.waits.wait += 1;
                 counts.waits.wait_completion[bucket(found)] += 1;
             }
@@ -64,11 +71,12 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
                 queue.submit_and_wait(0, Nanos::ZERO)?;
                 queued = 0;
                 if L::STAMPS {
-                    reap(queue, issuer, around, completions);
+                    issuer.looks.submitted_in(around.clock.now().since(start));
+                    reap(queue, issuer, around, completions, 0);
                 }
             }
             Pause::Found => {
-                reap(queue, issuer, around, completions);
+                reap(queue, issuer, around, completions, 0);
             }
             // An open loop sleeps in its queue, to the microsecond.
             Pause::Throttled(wait) if !L::OPEN && issuer.outstanding() == 0 => {
@@ -79,7 +87,7 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
             Pause::Throttled(wait) => {
                 queue.submit_and_wait(1, wait)?;
                 queued = 0;
-                reap(queue, issuer, around, completions);
+                reap(queue, issuer, around, completions, 1);
                 counts.waits.throttle_wait += 1;
             }
         }

@@ -8,6 +8,7 @@ use plumb_units::{Nanos, convert};
 
 use super::controls::{Controls, Live};
 use super::intervals::IntervalRecorder;
+use super::looks::Looks;
 use super::tally::{Level, TargetCounts, TargetTally};
 use crate::pace::Pace;
 use crate::pattern::Cursor;
@@ -117,6 +118,7 @@ pub struct Issuer<L> {
     continue_on_error: bool,
     /// In an open loop.
     schedule: Option<Box<Schedule>>,
+    pub(super) looks: Looks,
 }
 
 /// A target beside what was counted for it: one place to look up per I/O.
@@ -184,6 +186,7 @@ impl<L: Level> Issuer<L> {
             failure: None,
             continue_on_error,
             schedule: None,
+            looks: Looks::new(L::STAMPS),
         }
     }
 
@@ -424,6 +427,12 @@ impl<L: Level> Issuer<L> {
             self.throttled = Nanos::NEVER;
         }
         live.publish(self.completions - self.failures, self.bytes, self.latency_sum);
+    }
+
+    /// How late completions may have been seen.
+    #[must_use]
+    pub fn looks(&self) -> &Looks {
+        &self.looks
     }
 
     /// What was counted, target by target.

@@ -7,6 +7,7 @@ mod asynchronous;
 pub mod controls;
 pub mod intervals;
 mod issuer;
+mod looks;
 mod ring;
 mod routines;
 mod synchronous;
@@ -20,6 +21,7 @@ use plumb_units::Nanos;
 
 pub use controls::{Controls, Live, LiveReading};
 pub use issuer::{IoFailure, Issuer, IssuerTarget, Next, Pick, Schedule};
+pub use looks::Looks;
 pub use tally::{Counts, Intervals, Latencies, Level, Open, TargetCounts};
 
 use crate::result::model::WaitStatistics;
@@ -147,7 +149,7 @@ pub fn run_loop<Q: IoQueue, C: Clock, L: Level>(
     }
     while issuer.outstanding() > 0 {
         queue.submit_and_wait(1, Nanos::NEVER)?;
-        reap(queue, issuer, around, u32::MAX);
+        reap(queue, issuer, around, u32::MAX, 1);
     }
     if L::OPEN {
         issuer.count_left_behind(around.controls);
@@ -155,19 +157,25 @@ pub fn run_loop<Q: IoQueue, C: Clock, L: Level>(
     Ok(counts)
 }
 
-/// Takes up to `cap` completions; one stamp for all, taken after the look. Returns how many.
+/// Takes up to `cap` completions; one stamp for all, taken after the look. Returns how many. `wanted` is
+/// what the entry before it waited for, 0 when it did not wait.
 #[inline(always)]
 fn reap<Q: IoQueue, C: Clock, L: Level>(
     queue: &mut Q,
     issuer: &mut Issuer<L>,
     around: &Surroundings<'_, C>,
     cap: u32,
+    wanted: u32,
 ) -> u32 {
-    let found = queue.look().min(cap);
+    let there = queue.look();
+    let found = there.min(cap);
     if found > 0 {
         // Stamp after the look: an I/O finishes when we see it, not when the device says so.
         let seen = if L::STAMPS { around.clock.now() } else { Nanos::ZERO };
         let since = around.controls.measuring_since();
+        if L::STAMPS {
+            issuer.looks.saw(found, there - found, seen, wanted, since.is_some());
+        }
         for _ in 0..found {
             let Some(done) = queue.pop() else { break };
             issuer.finish(done, seen, since, (around.controls, around.live));
@@ -177,6 +185,32 @@ fn reap<Q: IoQueue, C: Clock, L: Level>(
     }
     issuer.rearm(around.live);
     found
+}
+
+/// Before an entry that waits: now and then submits by itself, so that submissions get timed.
+#[inline(always)]
+fn probe<Q: IoQueue, C: Clock, L: Level>(
+    queue: &mut Q,
+    issuer: &mut Issuer<L>,
+    around: &Surroundings<'_, C>,
+) -> Result<(), Errno> {
+    if L::STAMPS && issuer.looks.probes() {
+        time_submission(queue, issuer, around)?;
+    }
+    Ok(())
+}
+
+/// Submits without waiting, and takes the time of it.
+#[cold]
+fn time_submission<Q: IoQueue, C: Clock, L: Level>(
+    queue: &mut Q,
+    issuer: &mut Issuer<L>,
+    around: &Surroundings<'_, C>,
+) -> Result<(), Errno> {
+    let start = around.clock.now();
+    queue.submit_and_wait(0, Nanos::ZERO)?;
+    issuer.looks.submitted_in(around.clock.now().since(start));
+    Ok(())
 }
 
 /// Sleeps for a throttle, `pause` at most, but not past a stop.

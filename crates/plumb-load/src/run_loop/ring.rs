@@ -4,7 +4,7 @@ use plumb_io::clock::Clock;
 use plumb_io::{Errno, IoQueue};
 use plumb_units::Nanos;
 
-use super::{Issuer, Level, LoopCounts, Next, Surroundings, bucket, reap, sleep};
+use super::{Issuer, Level, LoopCounts, Next, Surroundings, bucket, probe, reap, sleep};
 
 pub(super) fn run<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
     queue: &mut Q,
@@ -31,14 +31,15 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
             Next::Throttled(wait) => {
                 // With nothing queued upstream spins here; a completion or the time ends the wait.
                 counts.submits += u64::from(queued > 0);
-                queue.submit_and_wait(queued.min(batch).max(1), wait)?;
+                let wanted = queued.min(batch).max(1);
+                queue.submit_and_wait(wanted, wait)?;
                 queued = 0;
-                reap(queue, issuer, around, u32::MAX);
+                reap(queue, issuer, around, u32::MAX, wanted);
                 counts.waits.throttle_wait += 1;
             }
             Next::Op(_) if issuer.idle() > 0 => {
                 if issuer.may_try() {
-                    let found = reap(queue, issuer, around, u32::MAX);
+                    let found = reap(queue, issuer, around, u32::MAX, 0);
                     if L::STAMPS {
                         counts.waits.lookaside += 1;
                         counts.waits.lookaside_completion[bucket(found)] += 1;
@@ -47,9 +48,11 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
             }
             Next::Op(_) | Next::Busy => {
                 counts.submits += u64::from(queued > 0);
-                queue.submit_and_wait(queued.min(batch).max(1), Nanos::NEVER)?;
+                probe(queue, issuer, around)?;
+                let wanted = queued.min(batch).max(1);
+                queue.submit_and_wait(wanted, Nanos::NEVER)?;
                 queued = 0;
-                let found = reap(queue, issuer, around, u32::MAX);
+                let found = reap(queue, issuer, around, u32::MAX, wanted);
                 counts.waits.wait += 1;
                 counts.waits.wait_completion[bucket(found)] += 1;
             }

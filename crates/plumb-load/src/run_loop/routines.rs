@@ -4,7 +4,7 @@ use plumb_io::clock::Clock;
 use plumb_io::{Errno, IoQueue, Slot};
 use plumb_units::Nanos;
 
-use super::{Issuer, Level, LoopCounts, Surroundings, bucket};
+use super::{Issuer, Level, LoopCounts, Surroundings, bucket, probe};
 
 pub(super) fn run<Q: IoQueue, C: Clock, L: Level>(
     queue: &mut Q,
@@ -23,16 +23,22 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level>(
         }
     }
     while !around.controls.is_stopping() && issuer.outstanding() > 0 {
+        probe(queue, issuer, around)?;
         queue.submit_and_wait(1, Nanos::NEVER)?;
         queued = 0;
         let found = queue.look();
         counts.waits.wait += 1;
         counts.waits.wait_completion[bucket(found)] += 1;
-        for _ in 0..found {
+        let mut first = None;
+        for left in (0..found).rev() {
             let Some(done) = queue.pop() else { break };
             // Each routine reads the clock on entry.
             let seen = if L::STAMPS { around.clock.now() } else { Nanos::ZERO };
             let since = around.controls.measuring_since();
+            if L::STAMPS {
+                let first = *first.get_or_insert(seen);
+                issuer.looks.saw_next(seen, first, left, since.is_some());
+            }
             issuer.finish(done, seen, since, (around.controls, around.live));
             issuer.completed(1);
             if around.controls.is_stopping() {

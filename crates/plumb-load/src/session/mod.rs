@@ -12,6 +12,7 @@ mod span;
 pub mod support;
 pub mod target;
 mod thread;
+mod wake_up;
 
 use std::path::PathBuf;
 

@@ -16,7 +16,7 @@ use super::observe::{Observer, Phase};
 use super::phases::{PhaseEnd, ShortWatch, Watch};
 use super::target::OpenTarget;
 use super::thread::{self, StartGate, ThreadError, ThreadOutcome, ThreadWork};
-use super::{SessionOptions, memory};
+use super::{SessionOptions, memory, wake_up};
 use crate::affinity;
 use crate::assemble::Shared;
 use crate::pattern::{Bounds, distribution};
@@ -25,10 +25,12 @@ use crate::plan::{PlanOptions, SpanPlan, ThreadPlan, plan, takes_from_source};
 use crate::plausibility::{Baseline, Observed};
 use crate::profile::model::{BufferSeparation, Profile, TimeSpan, WriteContent};
 use crate::result::model::{PhaseTimes, SpanResult, TargetResult, ThreadResult, TraceCounts};
-use crate::result::open_loop;
+use crate::result::stamp_error::StampError;
+use crate::result::{open_loop, stamp_error};
 use crate::rng::Rng;
 use crate::run_loop::intervals::{IntervalCollector, exchange};
 use crate::run_loop::{Controls, Dispatch, Live};
+use crate::tally::Histogram;
 use crate::tally::interval_log::IntervalLogWriter;
 use crate::trace::TraceSession;
 
@@ -112,12 +114,17 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             open_loop: self.options.open_loop,
             ..SpanResult::default()
         };
+        let wake_up = self.wake_up(span);
         let (outcomes, observed) =
             self.run_threads(&shared, &plans, &targets, &sources, (place, trace), &mut result)?;
         collect(&mut result, &shared, &plans, outcomes);
+        if let Some(error) = &mut result.stamp_error {
+            error.wake_up = wake_up;
+        }
         (result.submission, result.batch) = thread::submission(span, &plans);
         if let Some(observed) = observed {
             result.plausibility.extend(evidence::after(&result, span, &targets, &observed));
+            result.plausibility.extend(stamp_error::evidence(&result));
             result.plausibility.extend(open_loop::evidence(&result));
             result.process_cpu = observed.process.process;
             result.io_wq_cpu = observed.process.io_wq;
@@ -137,6 +144,12 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             result.effective_affinity = Some(effective.to_vec());
         }
         Ok(result)
+    }
+
+    /// What a wake-up takes, where latencies contain them.
+    fn wake_up(&self, span: &TimeSpan) -> Option<Nanos> {
+        let contains = span.stamps_latency() && !self.options.opens_no_target;
+        contains.then(|| wake_up::measure(self.clock).ok()).flatten()
     }
 
     /// The counters of `-e`, open and not yet counting.
@@ -428,6 +441,10 @@ fn collect(
             }
         };
         result.failures.extend(outcome.failure);
+        if let Some(bounds) = outcome.stamp_bounds {
+            let none = || StampError { bounds: Histogram::new(), wake_up: None };
+            result.stamp_error.get_or_insert_with(none).bounds.merge(&bounds);
+        }
         if !outcome.facts.engine.is_empty() && !queues.contains(&outcome.facts) {
             queues.push(outcome.facts);
         }

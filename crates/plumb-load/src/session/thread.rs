@@ -17,6 +17,7 @@ use crate::run_loop::{
     Controls, Counts, Dispatch, Intervals, Latencies, Level, Live, LoopCounts, Open, Surroundings,
     TargetCounts, run_loop,
 };
+use crate::tally::Histogram;
 
 /// What a thread brings home.
 #[derive(Debug)]
@@ -24,6 +25,8 @@ pub(super) struct ThreadOutcome {
     pub(super) counts: LoopCounts,
     pub(super) targets: Vec<TargetCounts>,
     pub(super) facts: QueueFacts,
+    /// Upper bounds of the stamps' errors, where I/Os are stamped.
+    pub(super) stamp_bounds: Option<Histogram>,
     /// A fatal error, in words.
     pub(super) failure: Option<String>,
 }
@@ -181,7 +184,8 @@ impl<C: Clock> ThreadWork<'_, C> {
             // Nothing names this pool thread: it idles, so that the others count as planned.
             self.gate.arrive();
             let (counts, facts) = (LoopCounts::default(), QueueFacts::default());
-            return Ok(ThreadOutcome { counts, targets: Vec::new(), facts, failure: None });
+            let targets = Vec::new();
+            return Ok(ThreadOutcome { counts, targets, facts, stamp_bounds: None, failure: None });
         }
         let open = self.shared.open_loop.is_some();
         if open {
@@ -311,10 +315,18 @@ impl<C: Clock, L: Level> QueueUse for LevelUse<'_, C, L> {
             }
             (Ok(_), None) => None,
         };
+        let mut stamp_bounds = L::STAMPS.then(|| issuer.looks().bounds().clone());
+        let targets = issuer.into_counts();
+        if let (Some(bounds), Dispatch::Synchronous) = (&mut stamp_bounds, plan.dispatch) {
+            // Each I/O was waited for by itself: all are exact to the wake-up time.
+            let ios = targets.iter().map(|target| target.read.io_count + target.write.io_count);
+            bounds.record_many(0, ios.sum());
+        }
         Ok(ThreadOutcome {
             counts: outcome.unwrap_or_default(),
-            targets: issuer.into_counts(),
+            targets,
             facts,
+            stamp_bounds,
             failure,
         })
     }

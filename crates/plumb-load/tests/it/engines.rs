@@ -15,6 +15,7 @@ use plumb_load::profile::model::{
 use plumb_load::result::littles_law::{LittlesLaw, Verdict};
 use plumb_load::run_loop::{Controls, Latencies, Live, Surroundings, run_loop};
 use plumb_load::session::{self, SessionEnd};
+use plumb_load::tally::Histogram;
 use plumb_units::Nanos;
 use tempfile::TempDir;
 
@@ -189,9 +190,9 @@ struct OnDisk<'a> {
 }
 
 impl QueueUse for OnDisk<'_> {
-    type Output = (u64, u64);
+    type Output = (u64, u64, Histogram);
 
-    fn with<Q: IoQueue>(self, mut queue: Q) -> (u64, u64) {
+    fn with<Q: IoQueue>(self, mut queue: Q) -> Self::Output {
         let shared = Shared {
             span: self.span,
             sizes: &[1 << 30],
@@ -213,7 +214,7 @@ impl QueueUse for OnDisk<'_> {
         };
         run_loop(&mut queue, &mut issuer, &around).expect("a simulated disk takes everything");
         let reading = live.read();
-        (reading.completions, reading.latency_sum)
+        (reading.completions, reading.latency_sum, issuer.looks().bounds().clone())
     }
 }
 
@@ -254,12 +255,17 @@ fn a_simulated_disk_gets_its_depth_and_gives_its_rate() {
     };
     let until = Nanos::from_secs(1);
     let user = OnDisk { span: &span, plan: &plans[0], clock: clock.clone(), until };
-    let (completions, latency_sum) =
+    let (completions, latency_sum, bounds) =
         SimOpener::new(disk, clock).open(spec, user).expect("a simulated queue");
     // 32 at once, 100 µs each: 320,000 per second; in flight by Little's law: 32.
     assert!((310_000..=320_100).contains(&completions), "{completions} in a second");
     let in_flight = latency_sum as f64 / 1e9;
     assert!((31.0..33.0).contains(&in_flight), "{in_flight} in flight");
+    // Every completion has its error bar; but for the first of two that a sleep waited for it is the
+    // wake-up, and nothing is later than the disk's service time.
+    assert_eq!(bounds.count(), completions);
+    assert_eq!(bounds.value_at_rank(completions / 2), Some(0));
+    assert!(bounds.max() <= Some(100_000), "{:?}", bounds.max());
 }
 
 #[test]

@@ -19,6 +19,7 @@ use crate::result::model::{
     CpuUsage, PhaseTimes, PlausibilityItem, SpanResult, TargetResult, ThreadResult, TraceCounts,
     WaitStatistics,
 };
+use crate::result::stamp_error::StampError;
 use crate::result::text::cpu;
 
 #[derive(Serialize)]
@@ -41,6 +42,8 @@ pub(super) struct Span<'a> {
     failures: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
     open_loop: Option<Open>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stamp_error: Option<ErrorBar>,
 }
 
 impl<'a> Span<'a> {
@@ -68,7 +71,30 @@ impl<'a> Span<'a> {
                 span.threads.iter().flat_map(|thread| &thread.targets),
                 Buckets::With,
             ),
+            stamp_error: span.stamp_error.as_ref().and_then(|error| ErrorBar::of(span, error)),
         }
+    }
+}
+
+/// How late completions may have been seen.
+#[derive(Serialize)]
+struct ErrorBar {
+    p50_ns: u64,
+    p99_ns: u64,
+    max_ns: u64,
+    wake_up_ns: Option<u64>,
+    share_of_median: Option<f64>,
+}
+
+impl ErrorBar {
+    fn of(span: &SpanResult, error: &StampError) -> Option<Self> {
+        Some(Self {
+            p50_ns: error.percentile(50)?.0,
+            p99_ns: error.percentile(99)?.0,
+            max_ns: error.bounds.max()?,
+            wake_up_ns: error.wake_up.map(|time| time.0),
+            share_of_median: error.share_of_median(span),
+        })
     }
 }
 

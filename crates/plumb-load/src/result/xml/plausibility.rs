@@ -60,6 +60,16 @@ fn write_engines(span: &SpanResult, out: &mut Elements<'_>) -> io::Result<()> {
             &[("Nanoseconds", &span.process_cpu.0), ("IoWqNanoseconds", &span.io_wq_cpu.0)],
         )?;
     }
+    if let Some(error) = &span.stamp_error
+        && let (Some(median), Some(high)) = (error.percentile(50), error.percentile(99))
+    {
+        let mut attributes: Vec<(&str, &dyn Display)> =
+            vec![("P50Nanoseconds", &median.0), ("P99Nanoseconds", &high.0)];
+        if let Some(time) = &error.wake_up {
+            attributes.push(("WakeUpNanoseconds", &time.0));
+        }
+        out.empty("StampError", &attributes)?;
+    }
     Ok(())
 }
 

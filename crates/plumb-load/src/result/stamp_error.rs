@@ -1,0 +1,114 @@
+//! The error bar of latencies: how late a completion may have been seen.
+
+use plumb_units::Nanos;
+
+use super::model::{Plausibility, PlausibilityItem, SpanResult};
+use crate::tally::Histogram;
+
+/// A bound beyond this share of the median latency is felt in the figures.
+const FELT: f64 = 0.1;
+
+/// By how much latencies may be too long, because a completion counts when it is seen.
+#[derive(Debug, Clone)]
+pub struct StampError {
+    /// Upper bound per completion in nanoseconds: the gap between the look that saw it and the look
+    /// before. 0 for completions that ended a sleep: they are exact to the wake-up time.
+    pub bounds: Histogram,
+    /// Median time of a wake-up, measured before the start; `None` where it could not be.
+    pub wake_up: Option<Nanos>,
+}
+
+impl StampError {
+    /// A percentile of the bounds, `percent` of 100; `None` when nothing completed.
+    #[must_use]
+    pub fn percentile(&self, percent: u64) -> Option<Nanos> {
+        let rank = (self.bounds.count() * percent).div_ceil(100).max(1);
+        self.bounds.value_at_rank(rank).map(Nanos)
+    }
+
+    /// The median bound as a share of the median latency.
+    #[must_use]
+    pub fn share_of_median(&self, span: &SpanResult) -> Option<f64> {
+        let median = span.figures().total().latency?.percentile_us(0.5)? * 1000.0;
+        let bound = self.percentile(50)?;
+        (median > 0.0).then(|| bound.0 as f64 / median)
+    }
+}
+
+/// The error bar as a sentence; none without latencies.
+pub(crate) fn evidence(span: &SpanResult) -> Option<PlausibilityItem> {
+    let error = span.stamp_error.as_ref()?;
+    let share = error.share_of_median(span)?;
+    let (median, high) = (error.percentile(50)?, error.percentile(99)?);
+    let us = |time: Nanos| format!("{:.1} µs", time.0 as f64 / 1000.0);
+    let wake_up = match error.wake_up {
+        Some(time) => format!("; after a sleep exact to the wake-up time of {}", us(time)),
+        None => "; after a sleep exact to the wake-up time, which could not be measured".to_owned(),
+    };
+    let is_felt = share > FELT;
+    let remedy = if is_felt {
+        ": more than 10 % of the median latency. A smaller --batch, fewer outstanding I/Os (-o) or \
+         more threads look more often"
+    } else {
+        ""
+    };
+    let (median, high, percent) = (us(median), us(high), share * 100.0);
+    Some(PlausibilityItem {
+        key: "stamp_error_share",
+        target: None,
+        value: Some(share),
+        verdict: if is_felt { Plausibility::Suspicious } else { Plausibility::Ok },
+        sentence: format!(
+            "Completions were seen at most {median} (p50), {high} (p99) late, {percent:.1} % of the \
+             median latency{wake_up}{remedy}."
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::model::{DirectionResult, TargetResult, ThreadResult};
+    use crate::tally::LatencySet;
+
+    fn span(latency: u64, bounds: &[(u64, u64)]) -> SpanResult {
+        let mut latencies = Histogram::new();
+        latencies.record_many(latency, 100);
+        let read = DirectionResult {
+            io_count: 100,
+            latency: Some(LatencySet::Binned(latencies)),
+            ..DirectionResult::default()
+        };
+        let target = TargetResult { read, ..TargetResult::default() };
+        let mut histogram = Histogram::new();
+        for (bound, count) in bounds {
+            histogram.record_many(*bound, *count);
+        }
+        SpanResult {
+            threads: vec![ThreadResult { targets: vec![target], ..ThreadResult::default() }],
+            stamp_error: Some(StampError { bounds: histogram, wake_up: Some(Nanos(21_000)) }),
+            ..SpanResult::default()
+        }
+    }
+
+    #[test]
+    fn a_tenth_of_the_median_latency_is_the_limit() {
+        for (bounds, verdict) in [
+            ([(0, 60), (90_000, 40)], Plausibility::Ok),
+            ([(9_800, 60), (90_000, 40)], Plausibility::Ok),
+            ([(11_000, 60), (90_000, 40)], Plausibility::Suspicious),
+        ] {
+            let item = evidence(&span(100_000, &bounds)).expect("latencies");
+            assert_eq!(item.verdict, verdict, "{}", item.sentence);
+            assert_eq!(item.sentence.contains("--batch"), verdict != Plausibility::Ok);
+            assert!(item.sentence.contains("wake-up time of 21.0 µs"), "{}", item.sentence);
+        }
+    }
+
+    #[test]
+    fn nothing_is_said_where_nothing_was_stamped() {
+        let none = SpanResult { stamp_error: None, ..span(1000, &[(1, 1)]) };
+        assert_eq!(evidence(&none), None);
+        assert_eq!(evidence(&span(1000, &[])), None);
+    }
+}
