@@ -8,18 +8,22 @@ const FOLDER: &str = "docs/decisions/";
 const DEPENDENCIES: &str = "docs/decisions/dependencies.md";
 const SECTIONS: &[&str] = &["## Context", "## Choice", "## Cost"];
 
-/// `NNNN-title.md`, numbered from 0001 without gaps, each with its context, choice and cost.
+/// `NNNN-title.md`, each number once, each with its context, choice and cost.
 pub(super) fn shape(tree: &Tree) -> Vec<Complaint> {
     let mut complaints = Vec::new();
-    let mut expected = 1;
+    let mut previous = 0;
     let records = tree.texts_with(".md").filter(|(path, _)| *path != DEPENDENCIES);
     for (path, text) in records {
         let Some(name) = path.strip_prefix(FOLDER) else { continue };
         let number = name.split_once('-').and_then(|(number, _)| number.parse::<u32>().ok());
-        if number != Some(expected) || !name.starts_with(&format!("{expected:04}-")) {
-            complaints.push(Complaint::file(path, format!("its number should be {expected:04}")));
+        let is_named = number.is_some_and(|number| name.starts_with(&format!("{number:04}-")));
+        match number.filter(|_| is_named) {
+            None => complaints.push(Complaint::file(path, "its name should be NNNN-title.md")),
+            Some(number) if number <= previous => {
+                complaints.push(Complaint::file(path, format!("{number:04} is taken")));
+            }
+            Some(number) => previous = number,
         }
-        expected += 1;
         let mut sections = SECTIONS.iter().peekable();
         for line in text.lines() {
             sections.next_if(|section| line == **section);
@@ -78,13 +82,16 @@ mod tests {
             &[
                 ("docs/decisions/0001-a.md", good),
                 ("docs/decisions/0003-b.md", good),
-                ("docs/decisions/0003-c.md", "## Context\n## Cost\n## Choice\n"),
+                ("docs/decisions/0003-c.md", good),
+                ("docs/decisions/0004-d.md", "## Context\n## Cost\n## Choice\n"),
+                ("docs/decisions/5-e.md", good),
                 ("docs/decisions/dependencies.md", ""),
                 ("docs/guide/first-run.md", ""),
             ],
             &[
-                "docs/decisions/0003-b.md: its number should be 0002",
-                "docs/decisions/0003-c.md: `## Cost` is missing or out of place",
+                "docs/decisions/0003-c.md: 0003 is taken",
+                "docs/decisions/0004-d.md: `## Cost` is missing or out of place",
+                "docs/decisions/5-e.md: its name should be NNNN-title.md",
             ],
         );
     }

@@ -1,0 +1,252 @@
+//! The difference of two sets of runs in ln x, with its interval.
+
+use crate::precision;
+use crate::stats::describe::{deviation, mean, squares, variance};
+use crate::stats::distribution::{t_95, t_two_sided};
+use crate::stats::line::Line;
+use crate::stats::ranks::{Shift, hodges_lehmann};
+use crate::steady;
+
+/// How runs were made and compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Design {
+    /// Independent runs: Welch.
+    Independent,
+    /// Runs of both arms in turn: a line over time is taken out.
+    Interleaved,
+    /// One run on a side: spread between runs is assumed, or taken from the other side.
+    Single,
+}
+
+impl Design {
+    /// The word that documents use.
+    #[must_use]
+    pub fn keyword(self) -> &'static str {
+        match self {
+            Self::Independent => "independent runs (Welch on ln x)",
+            Self::Interleaved => "interleaved runs (ln x ~ arm + time)",
+            Self::Single => "single run (spread between runs assumed)",
+        }
+    }
+}
+
+/// A difference candidate − baseline of means of ln x.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Estimate {
+    /// The design.
+    pub design: Design,
+    /// Runs of the baseline and of the candidate.
+    pub runs: (usize, usize),
+    /// The difference.
+    pub difference: f64,
+    /// Its standard error.
+    pub error: f64,
+    /// Degrees of freedom of the error.
+    pub freedom: f64,
+    /// Lower end of the 95 % interval.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Standard deviation of ln x between runs.
+    pub run_deviation: f64,
+    /// The shift by ranks, from six runs a side on.
+    pub second_opinion: Option<Shift>,
+    /// Change of ln x per run by time, where it was taken out.
+    pub drift: Option<f64>,
+    /// Remarks.
+    pub notes: Vec<String>,
+}
+
+impl Estimate {
+    fn new(
+        design: Design,
+        runs: (usize, usize),
+        difference: f64,
+        error: f64,
+        freedom: f64,
+    ) -> Self {
+        let reach = if error > 0.0 { t_95(freedom) * error } else { 0.0 };
+        Self {
+            design,
+            runs,
+            difference,
+            error,
+            freedom,
+            low: difference - reach,
+            high: difference + reach,
+            run_deviation: 0.0,
+            second_opinion: None,
+            drift: None,
+            notes: Vec::new(),
+        }
+    }
+
+    /// Two-sided p-value of no difference.
+    #[must_use]
+    pub fn p(&self) -> f64 {
+        if self.error > 0.0 {
+            t_two_sided(self.difference / self.error, self.freedom)
+        } else if self.difference == 0.0 {
+            1.0
+        } else {
+            0.0
+        }
+    }
+}
+
+/// Between-run SD of ln x that is assumed when nothing is known, and what it is worth.
+const BETWEEN_ASSUMED: f64 = 0.015;
+const BETWEEN_FREEDOM: f64 = 9.0;
+/// Runs of a side from which on its own spread is used for a single run of the other.
+const SPREAD_FROM: usize = 3;
+/// Runs of a side below which both sides share one standard deviation
+/// (docs/decisions/0032-few-runs-share-a-deviation.md).
+const WELCH_FROM: usize = 5;
+/// Runs of a side from which on ranks are a second opinion.
+const RANKS_FROM: usize = 6;
+
+fn logarithms(values: &[f64]) -> Option<Vec<f64>> {
+    values
+        .iter()
+        .map(|value| (value.is_finite() && *value > 0.0).then(|| value.ln()))
+        .collect::<Option<Vec<f64>>>()
+        .filter(|values| !values.is_empty())
+}
+
+/// Independent runs, two or more on each side: Welch's interval on ln x, and ranks as a second
+/// opinion. `None` for fewer, and for values that are not positive.
+#[must_use]
+pub fn independent(baseline: &[f64], candidate: &[f64]) -> Option<Estimate> {
+    let (a, b) = (logarithms(baseline)?, logarithms(candidate)?);
+    if a.len() < 2 || b.len() < 2 {
+        return None;
+    }
+    let (m, n) = (a.len() as f64, b.len() as f64);
+    let pooled = (squares(&a) + squares(&b)) / (m + n - 2.0);
+    let (error, freedom) = if a.len().min(b.len()) < WELCH_FROM {
+        ((pooled * (1.0 / m + 1.0 / n)).sqrt(), m + n - 2.0)
+    } else {
+        welch(variance(&a) / m, m, variance(&b) / n, n)
+    };
+    let runs = (a.len(), b.len());
+    let mut estimate =
+        Estimate::new(Design::Independent, runs, mean(&b) - mean(&a), error, freedom);
+    estimate.run_deviation = pooled.sqrt();
+    if a.len().min(b.len()) >= RANKS_FROM {
+        estimate.second_opinion = hodges_lehmann(&a, &b);
+    }
+    Some(estimate)
+}
+
+/// Standard error and degrees of freedom of a difference of two means with these squared errors
+/// [Welch 1947].
+fn welch(a: f64, m: f64, b: f64, n: f64) -> (f64, f64) {
+    let both = a + b;
+    let freedom = both.powi(2) / (a.powi(2) / (m - 1.0) + b.powi(2) / (n - 1.0));
+    (both.sqrt(), if freedom.is_finite() { freedom } else { m + n - 2.0 })
+}
+
+/// One run on a side or both. `within` are the relative standard errors of single runs' own means, 0
+/// where they are not known. `None` for values that are not positive.
+#[must_use]
+pub fn single(
+    baseline: &[f64],
+    candidate: &[f64],
+    within_baseline: f64,
+    within_candidate: f64,
+) -> Option<Estimate> {
+    let (a, b) = (logarithms(baseline)?, logarithms(candidate)?);
+    let (m, n) = (a.len() as f64, b.len() as f64);
+    let known = [&a, &b].into_iter().find(|side| side.len() >= SPREAD_FROM);
+    let (between, freedom) = match known {
+        Some(side) => (deviation(side), side.len() as f64 - 1.0),
+        None => (BETWEEN_ASSUMED, BETWEEN_FREEDOM),
+    };
+    // A side with repetitions has its variation inside runs in them already.
+    let inside = [(within_baseline, m), (within_candidate, n)]
+        .into_iter()
+        .filter(|(_, runs)| *runs < SPREAD_FROM as f64)
+        .map(|(within, runs)| within.powi(2) / runs)
+        .sum::<f64>();
+    let error = (between.powi(2) * (1.0 / m + 1.0 / n) + inside).sqrt();
+    let runs = (a.len(), b.len());
+    let mut estimate = Estimate::new(Design::Single, runs, mean(&b) - mean(&a), error, freedom);
+    estimate.run_deviation = between;
+    estimate.notes.push(match known {
+        Some(side) => format!(
+            "single run: its spread is taken to be that of the other side's {} runs, {:.2} %",
+            side.len(),
+            between * 100.0
+        ),
+        None => format!(
+            "single run: a spread between runs of {:.1} % is assumed; repeat both to know it",
+            between * 100.0
+        ),
+    });
+    Some(estimate)
+}
+
+/// Runs of both arms in turn, (order, is candidate, value): ln x ~ arm + linear time. `None` without
+/// at least one run of each arm and four in all, and for values that are not positive.
+#[must_use]
+pub fn interleaved(runs: &[(f64, bool, f64)]) -> Option<Estimate> {
+    let values: Vec<f64> = runs.iter().map(|(.., value)| *value).collect();
+    let y = logarithms(&values)?;
+    let arm: Vec<f64> = runs.iter().map(|run| f64::from(u8::from(run.1))).collect();
+    let time: Vec<f64> = runs.iter().map(|run| run.0).collect();
+    let candidates = runs.iter().filter(|run| run.1).count();
+    if runs.len() < 4 || candidates == 0 || candidates == runs.len() {
+        return None;
+    }
+    // Frisch–Waugh: what time explains is taken out of both, the rest is one slope.
+    let rest = |values: &[f64]| -> Vec<f64> {
+        let points: Vec<(f64, f64)> = time.iter().copied().zip(values.iter().copied()).collect();
+        let line = Line::through(&points);
+        points.iter().map(|(t, value)| value - line.at(*t)).collect()
+    };
+    let (arm_rest, y_rest) = (rest(&arm), rest(&y));
+    let spread: f64 = arm_rest.iter().map(|a| a * a).sum();
+    if spread < 1e-9 {
+        return None;
+    }
+    let effect = arm_rest.iter().zip(&y_rest).map(|(a, y)| a * y).sum::<f64>() / spread;
+    let residual: f64 = arm_rest.iter().zip(&y_rest).map(|(a, y)| (y - effect * a).powi(2)).sum();
+    let freedom = runs.len() as f64 - 3.0;
+    let sigma = (residual / freedom).sqrt();
+    let sides = (runs.len() - candidates, candidates);
+    let mut estimate =
+        Estimate::new(Design::Interleaved, sides, effect, sigma / spread.sqrt(), freedom);
+    let without_arm: Vec<(f64, f64)> =
+        time.iter().zip(y.iter().zip(&arm)).map(|(t, (y, a))| (*t, y - effect * a)).collect();
+    estimate.drift = Some(Line::through(&without_arm).slope);
+    estimate.run_deviation = sigma;
+    let arm_squares = squares(&arm);
+    if spread < 0.5 * arm_squares {
+        estimate.notes.push(
+            "the arms were hardly interleaved: time and arm cannot be told apart well".to_owned(),
+        );
+    }
+    Some(estimate)
+}
+
+/// The steady mean of each run's series and its relative standard error inside the run; the error is 0
+/// where the series is too short to tell. `None` for an empty series.
+#[must_use]
+pub fn within_runs(series: &[Vec<f64>]) -> Option<Vec<(f64, f64, steady::WarmUp)>> {
+    series
+        .iter()
+        .map(|run| {
+            let warm_up = steady::warm_up(run);
+            let steady = &run[warm_up.drop..];
+            if steady.is_empty() {
+                return None;
+            }
+            let value = mean(steady);
+            let error = precision::of_series(steady).map_or_else(
+                || deviation(steady) / (steady.len() as f64).sqrt(),
+                |interval| interval.error,
+            );
+            Some((value, error / value, warm_up))
+        })
+        .collect()
+}

@@ -1,0 +1,192 @@
+//! One set of runs against another (method, section 6).
+
+mod estimate;
+mod holm;
+mod metric;
+
+pub use estimate::{Design, Estimate, independent, interleaved, single, within_runs};
+pub use holm::{Headline, holm};
+pub use metric::Metric;
+
+use crate::repetitions;
+
+/// The verdict on a candidate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    /// The interval excludes no change, and the effect is relevant.
+    Better,
+    /// The same in the other direction.
+    Worse,
+    /// Any effect is smaller than what is relevant.
+    Same,
+    /// The data cannot tell.
+    Unclear,
+}
+
+impl Verdict {
+    /// The word that documents use.
+    #[must_use]
+    pub fn keyword(self) -> &'static str {
+        match self {
+            Self::Better => "better",
+            Self::Worse => "worse",
+            Self::Same => "same",
+            Self::Unclear => "unclear",
+        }
+    }
+
+    /// (6.2) The rule: an interval [low, high] about `effect`, + being better, and the smallest effect
+    /// that is relevant.
+    #[must_use]
+    pub fn of(effect: f64, low: f64, high: f64, delta: f64) -> Self {
+        if low > 0.0 && effect >= delta {
+            Self::Better
+        } else if high < 0.0 && effect <= -delta {
+            Self::Worse
+        } else if -delta < low && high < delta {
+            Self::Same
+        } else {
+            Self::Unclear
+        }
+    }
+}
+
+/// What a comparison says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Comparison {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Relative effect, + is better.
+    pub effect: f64,
+    /// Its 95 % interval.
+    pub interval: (f64, f64),
+    /// Two-sided p-value of no change.
+    pub p: f64,
+    /// The smallest relevant effect.
+    pub delta: f64,
+    /// How the effect was estimated, in logarithms of the values.
+    pub estimate: Estimate,
+    /// Repetitions per side that would tell, for `unclear`.
+    pub needed: Option<u64>,
+    /// Remarks.
+    pub notes: Vec<String>,
+}
+
+/// Judges an estimate of the difference in ln x.
+#[must_use]
+pub fn judge(estimate: Estimate, metric: &Metric) -> Comparison {
+    let turn = |ln: f64| if metric.higher_is_better { ln.exp_m1() } else { -ln.exp_m1() };
+    let turned = |low: f64, high: f64| {
+        let (a, b) = (turn(low), turn(high));
+        (a.min(b), a.max(b))
+    };
+    let effect = turn(estimate.difference);
+    let interval = turned(estimate.low, estimate.high);
+    let mut verdict = Verdict::of(effect, interval.0, interval.1, metric.delta);
+    let mut notes = estimate.notes.clone();
+    if let Some(shift) = estimate.second_opinion {
+        let (low, high) = turned(shift.low, shift.high);
+        let other = Verdict::of(turn(shift.estimate), low, high, metric.delta);
+        if other != verdict {
+            notes.push(format!(
+                "by ranks it is {} ({:+.2} %, {:+.2} to {:+.2} %), by means {}: the two disagree",
+                other.keyword(),
+                turn(shift.estimate) * 100.0,
+                low * 100.0,
+                high * 100.0,
+                verdict.keyword()
+            ));
+            verdict = Verdict::Unclear;
+        }
+    }
+    let needed = (verdict == Verdict::Unclear)
+        .then(|| repetitions::needed(estimate.run_deviation, metric.delta));
+    let p = estimate.p();
+    Comparison { verdict, effect, interval, p, delta: metric.delta, estimate, needed, notes }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: [f64; 5] = [58071.31, 55232.28, 56800.0, 57250.0, 56100.0];
+    const B: [f64; 5] = [60100.0, 59200.0, 60550.0, 58900.0, 61000.0];
+
+    fn iops() -> Metric {
+        Metric::named("iops", true)
+    }
+
+    #[track_caller]
+    fn near(found: f64, wanted: f64, tolerance: f64) {
+        assert!((found - wanted).abs() <= tolerance, "{found} is not {wanted}");
+    }
+
+    #[test]
+    fn the_worked_comparison_is_better() {
+        let found = judge(independent(&A, &B).expect("positive"), &iops());
+        near(found.effect * 100.0, 5.76, 0.005);
+        near(found.interval.0 * 100.0, 3.12, 0.005);
+        near(found.interval.1 * 100.0, 8.46, 0.005);
+        near(found.estimate.freedom, 7.5, 0.05);
+        assert_eq!((found.verdict, found.needed), (Verdict::Better, None));
+        let back = judge(independent(&B, &A).expect("positive"), &iops());
+        assert_eq!(back.verdict, Verdict::Worse);
+        let lower = judge(independent(&A, &B).expect("positive"), &Metric::named("p99_ms", false));
+        assert_eq!(lower.verdict, Verdict::Worse);
+        assert!(lower.interval.0 < lower.effect && lower.effect < lower.interval.1);
+    }
+
+    #[test]
+    fn one_pair_of_the_same_test_is_better_by_little() {
+        let found = judge(single(&[55232.28], &[58071.31], 0.0, 0.0).expect("positive"), &iops());
+        near(found.effect * 100.0, 5.14, 0.005);
+        let half = (found.estimate.high - found.estimate.low) / 2.0;
+        near(half * 100.0, 4.8, 0.005);
+        assert_eq!(found.verdict, Verdict::Better);
+        assert!(found.notes.iter().any(|note| note.contains("single run")));
+    }
+
+    #[test]
+    fn the_rule() {
+        for (effect, low, high, verdict) in [
+            (0.03, 0.01, 0.05, Verdict::Better),
+            (0.015, 0.01, 0.021, Verdict::Unclear),
+            (0.015, 0.01, 0.019, Verdict::Same),
+            (-0.03, -0.05, -0.01, Verdict::Worse),
+            (0.0, -0.019, 0.019, Verdict::Same),
+            (0.03, -0.01, 0.07, Verdict::Unclear),
+        ] {
+            assert_eq!(Verdict::of(effect, low, high, 0.02), verdict, "{effect}");
+        }
+    }
+
+    #[test]
+    fn a_drift_is_taken_out_of_interleaved_runs() {
+        // 1 % slower with every run; the candidate is 5 % faster.
+        let runs: Vec<(f64, bool, f64)> = (0..10_u32)
+            .map(|order| {
+                let candidate = order % 2 == 1;
+                let wobble = f64::from(order * 7 % 5) * 0.0005;
+                let ln = -0.01 * f64::from(order) + if candidate { 0.05 } else { 0.0 } + wobble;
+                (f64::from(order), candidate, 1000.0 * ln.exp())
+            })
+            .collect();
+        let found = judge(interleaved(&runs).expect("both arms"), &iops());
+        near(found.effect, 0.05_f64.exp_m1(), 0.002);
+        assert_eq!(found.verdict, Verdict::Better);
+        assert_eq!(found.estimate.freedom, 7.0);
+    }
+
+    #[test]
+    fn six_or_more_are_also_compared_by_ranks() {
+        let base = [100.0, 100.5, 99.5, 100.2, 99.8, 100.1];
+        let mut other = base.map(|value| value * 1.03);
+        let found = judge(independent(&base, &other).expect("positive"), &iops());
+        assert_eq!(found.verdict, Verdict::Better);
+        assert!(found.estimate.second_opinion.is_some());
+        other[5] = 60.0;
+        let found = judge(independent(&base, &other).expect("positive"), &iops());
+        assert_eq!(found.verdict, Verdict::Unclear);
+        assert!(found.needed.is_some_and(|needed| needed > 6));
+    }
+}

@@ -1,0 +1,258 @@
+//! A series of results over time: where its level changes (method, 6.4).
+//!
+//! E-divisive [Matteson & James 2014] with a free right end, t-tests instead of permutations, weakly
+//! accepted candidates pruned strictly [Daly et al. 2020; Fleming et al. 2023].
+
+use crate::stats::describe::{MAD_TO_SD, mean, median, squares};
+use crate::stats::distribution::t_two_sided;
+
+/// A change of level.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ChangePoint {
+    /// The first value of the new level.
+    pub index: usize,
+    /// Geometric mean of the level before.
+    pub before: f64,
+    /// Geometric mean of the level from there on.
+    pub after: f64,
+    /// p-value of the step between both.
+    pub p: f64,
+}
+
+impl ChangePoint {
+    /// Relative step.
+    #[must_use]
+    pub fn step(&self) -> f64 {
+        self.after / self.before - 1.0
+    }
+}
+
+/// Shortest level.
+pub const SEGMENT_LEAST: usize = 4;
+/// Series shorter than this have no change points: the last value is compared with those before.
+pub const SERIES_LEAST: usize = 8;
+/// Candidates are accepted weakly …
+const P_WEAK: f64 = 0.01;
+/// … and pruned strictly,
+const P_STRICT: f64 = 0.001;
+/// and below this step.
+const STEP_LEAST: f64 = 0.02;
+/// Width of the running median that lone outliers are measured from.
+const MEDIAN_WIDTH: usize = 7;
+/// Robust standard deviations beyond which a value is an outlier.
+const OUTLIER_DEVIATIONS: f64 = 6.0;
+
+/// The change points of a series of positive values, ascending; `None` for fewer than eight values.
+#[must_use]
+pub fn change_points(values: &[f64]) -> Option<Vec<ChangePoint>> {
+    if values.len() < SERIES_LEAST {
+        return None;
+    }
+    let logarithms: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+    let (clipped, _) = clip(&logarithms);
+    let mut bounds = Vec::new();
+    split(&clipped, 0, clipped.len(), &mut bounds);
+    bounds.sort_unstable();
+    prune(&clipped, &mut bounds, P_WEAK, 0.0);
+    settle(&clipped, &mut bounds);
+    prune(&clipped, &mut bounds, P_STRICT, STEP_LEAST);
+    settle(&clipped, &mut bounds);
+    let point = |place: usize| {
+        let (start, end) = neighbours(&bounds, place, clipped.len());
+        let index = bounds[place];
+        ChangePoint {
+            index,
+            before: mean(&clipped[start..index]).exp(),
+            after: mean(&clipped[index..end]).exp(),
+            p: p_value(&clipped[start..index], &clipped[index..end]),
+        }
+    };
+    Some((0..bounds.len()).map(point).collect())
+}
+
+/// Places of lone outliers: further than six robust standard deviations from the running median.
+#[must_use]
+pub fn outliers(values: &[f64]) -> Vec<usize> {
+    let logarithms: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+    clip(&logarithms).1
+}
+
+/// The series with lone outliers put back to the running median, and their places.
+fn clip(values: &[f64]) -> (Vec<f64>, Vec<usize>) {
+    let medians: Vec<f64> = (0..values.len())
+        .map(|index| {
+            let width = MEDIAN_WIDTH.min(values.len());
+            let start = index.saturating_sub(MEDIAN_WIDTH / 2).min(values.len() - width);
+            median(&values[start..start + width])
+        })
+        .collect();
+    let distances: Vec<f64> = values.iter().zip(&medians).map(|(v, m)| (v - m).abs()).collect();
+    let scale = (MAD_TO_SD * median(&distances)).max(1e-4);
+    let is_far = |index: usize| distances[index] > OUTLIER_DEVIATIONS * scale;
+    let mut clipped = values.to_vec();
+    let mut places = Vec::new();
+    for index in 0..values.len() {
+        if is_far(index) {
+            clipped[index] = medians[index];
+            places.push(index);
+        }
+    }
+    (clipped, places)
+}
+
+/// Splits a segment where the energy statistic is largest, and its parts again.
+fn split(values: &[f64], start: usize, end: usize, bounds: &mut Vec<usize>) {
+    let Some((at, right)) = best_split(&values[start..end]) else { return };
+    let (left, right) = (&values[start..start + at], &values[start + at..start + right]);
+    if p_value(left, right) >= P_WEAK {
+        return;
+    }
+    bounds.push(start + at);
+    split(values, start, start + at, bounds);
+    split(values, start + at, end, bounds);
+}
+
+/// Where `Q = mn/(m+n)·(2·mean|x−y| − mean|x−x'| − mean|y−y'|)` is largest, over every split and every
+/// right end behind it.
+fn best_split(values: &[f64]) -> Option<(usize, usize)> {
+    let count = values.len();
+    if count < 2 * SEGMENT_LEAST {
+        return None;
+    }
+    let distance = |a: usize, b: usize| (values[a] - values[b]).abs();
+    // Sums of distances within values[..k].
+    let mut within_left = vec![0.0; count + 1];
+    for k in 1..=count {
+        within_left[k] = within_left[k - 1] + (0..k - 1).map(|i| distance(i, k - 1)).sum::<f64>();
+    }
+    let mut best: Option<(f64, usize, usize)> = None;
+    for (at, left) in within_left.iter().enumerate().skip(SEGMENT_LEAST) {
+        if at > count - SEGMENT_LEAST {
+            break;
+        }
+        let (mut across, mut within_right) = (0.0, 0.0);
+        for end in at + 1..=count {
+            let added = end - 1;
+            across += (0..at).map(|i| distance(i, added)).sum::<f64>();
+            within_right += (at..added).map(|i| distance(i, added)).sum::<f64>();
+            let size = end - at;
+            if size < SEGMENT_LEAST {
+                continue;
+            }
+            let (m, n) = (at as f64, size as f64);
+            let energy = 2.0 * across / (m * n)
+                - 2.0 * left / (m * (m - 1.0))
+                - 2.0 * within_right / (n * (n - 1.0));
+            let q = m * n / (m + n) * energy;
+            if best.is_none_or(|(most, ..)| q > most) {
+                best = Some((q, at, end));
+            }
+        }
+    }
+    best.map(|(_, at, end)| (at, end))
+}
+
+/// Removes the weakest bound until all hold.
+fn prune(values: &[f64], bounds: &mut Vec<usize>, p_most: f64, step_least: f64) {
+    loop {
+        let weakness = |place: usize| {
+            let (start, end) = neighbours(bounds, place, values.len());
+            let (left, right) = (&values[start..bounds[place]], &values[bounds[place]..end]);
+            let step = (mean(right) - mean(left)).exp_m1().abs();
+            let p = p_value(left, right);
+            (if step < step_least { 1.0 + (step_least - step) } else { p }, place)
+        };
+        let weakest = (0..bounds.len()).map(weakness).max_by(|a, b| a.0.total_cmp(&b.0));
+        match weakest {
+            Some((p, place)) if p >= p_most => {
+                bounds.remove(place);
+            }
+            _ => return,
+        }
+    }
+}
+
+/// Moves each bound to where its neighbours' levels differ most in least squares.
+fn settle(values: &[f64], bounds: &mut [usize]) {
+    for _ in 0..4 {
+        let before = bounds.to_vec();
+        for place in 0..bounds.len() {
+            let (start, end) = neighbours(bounds, place, values.len());
+            let cost = |at: usize| squares(&values[start..at]) + squares(&values[at..end]);
+            let best = (start + SEGMENT_LEAST..=end.saturating_sub(SEGMENT_LEAST))
+                .min_by(|a, b| cost(*a).total_cmp(&cost(*b)));
+            if let Some(best) = best {
+                bounds[place] = best;
+            }
+        }
+        if bounds == before {
+            return;
+        }
+    }
+}
+
+fn neighbours(bounds: &[usize], place: usize, count: usize) -> (usize, usize) {
+    let start = place.checked_sub(1).map_or(0, |before| bounds[before]);
+    (start, bounds.get(place + 1).copied().unwrap_or(count))
+}
+
+/// p of Student's t-test between two segments.
+fn p_value(left: &[f64], right: &[f64]) -> f64 {
+    let (m, n) = (left.len() as f64, right.len() as f64);
+    let freedom = m + n - 2.0;
+    if freedom < 1.0 {
+        return 1.0;
+    }
+    let difference = (mean(right) - mean(left)).abs();
+    let variance = (squares(left) + squares(right)) / freedom;
+    let error = (variance * (1.0 / m + 1.0 / n)).sqrt();
+    if error > 0.0 {
+        t_two_sided(difference / error, freedom)
+    } else {
+        f64::from(u8::from(difference == 0.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Levels of ten values each with a fixed wobble.
+    fn series(levels: &[f64]) -> Vec<f64> {
+        let wobble = |i: u32| 1.0 + 0.004 * (f64::from(i * 7 % 10) - 4.5) / 4.5;
+        let values = levels.iter().flat_map(|level| (0..10).map(move |i| (level, i)));
+        values.map(|(level, i)| level * wobble(i)).collect()
+    }
+
+    #[track_caller]
+    fn check(values: &[f64], wanted: &[usize]) {
+        let found = change_points(values).expect("long enough");
+        let found: Vec<usize> = found.iter().map(|point| point.index).collect();
+        assert_eq!(found, wanted);
+    }
+
+    #[test]
+    fn levels_are_told_apart() {
+        check(&series(&[100.0, 100.0]), &[]);
+        check(&series(&[100.0, 95.0]), &[10]);
+        check(&series(&[100.0, 110.0, 104.0, 104.0, 90.0]), &[10, 20, 40]);
+        check(&series(&[100.0, 101.0]), &[]);
+        check(&[5.0; 12], &[]);
+        check(&[5.0, 5.0, 5.0, 5.0, 6.0, 6.0, 6.0, 6.0], &[4]);
+    }
+
+    #[test]
+    fn a_lone_outlier_is_no_change() {
+        let mut values = series(&[100.0, 100.0, 90.0]);
+        values[7] = 40.0;
+        check(&values, &[20]);
+        assert_eq!(outliers(&values), [7]);
+        let point = change_points(&values).expect("long enough")[0];
+        assert!((point.step() + 0.1).abs() < 0.002 && point.p < 1e-6);
+    }
+
+    #[test]
+    fn short_series_have_none() {
+        assert_eq!(change_points(&[1.0; 7]), None);
+    }
+}

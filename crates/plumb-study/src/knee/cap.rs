@@ -1,0 +1,128 @@
+//! Ceilings (method, 2.11): throughput that stays the same while the load grows.
+
+use super::Setting;
+use super::fit::Concave;
+use crate::identities::MIB;
+use crate::stats::describe::deviation;
+use crate::stats::line::Line;
+
+/// A limit that somebody declared.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeclaredCap {
+    /// What to call it.
+    pub name: String,
+    /// How much.
+    pub limit: Limit,
+}
+
+/// A limit and its unit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Limit {
+    /// I/Os per second.
+    Iops(f64),
+    /// MiB per second.
+    MibPerS(f64),
+}
+
+/// The limit that explains a ceiling.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NamedCap {
+    /// Its name.
+    pub name: String,
+    /// Its height in I/Os per second.
+    pub iops: f64,
+    /// Measured over declared, minus 1.
+    pub distance: f64,
+}
+
+/// How far a ceiling may lie from its declared height.
+const NAMED_WITHIN: f64 = 0.05;
+
+/// What was looked at for a ceiling.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct CapEvidence {
+    /// Median throughput from the plateau on, in I/Os per second.
+    pub level_iops: f64,
+    /// d ln X / d ln N from the plateau on, and its standard error.
+    pub slope: f64,
+    /// Its standard error.
+    pub slope_error: f64,
+    /// SD of ln X from the plateau on.
+    pub deviation: f64,
+    /// Largest over smallest load from the plateau on.
+    pub range: f64,
+    /// Elasticity over the octave below the corner; `None` where the corner is the first setting.
+    pub approach: Option<f64>,
+    /// Whether the flat part looks like a ceiling.
+    pub is_level: bool,
+    /// Whether the way there is steep.
+    pub is_steep: bool,
+}
+
+impl CapEvidence {
+    /// Whether the shape is that of a ceiling.
+    #[must_use]
+    pub fn is_capped(&self) -> bool {
+        self.is_level && self.is_steep
+    }
+}
+
+/// Looks for a ceiling from the setting `plateau` on.
+pub(super) fn look(settings: &[Setting], concave: &Concave, plateau: usize) -> CapEvidence {
+    let flat: Vec<&Setting> = settings[plateau..].iter().filter(|s| s.counts()).collect();
+    let points: Vec<(f64, f64)> = flat.iter().map(|setting| (setting.u, setting.ln_x)).collect();
+    let values: Vec<f64> = points.iter().map(|(_, value)| *value).collect();
+    let line = Line::through(&points);
+    let range = match (flat.first(), flat.last()) {
+        (Some(first), Some(last)) => last.o as f64 / first.o as f64,
+        _ => 1.0,
+    };
+    let corner = settings[plateau].u;
+    let below = (corner - std::f64::consts::LN_2).max(0.0);
+    let approach =
+        (corner > below).then(|| (concave.at(corner) - concave.at(below)) / (corner - below));
+    let deviation = deviation(&values);
+    let slope_error = if points.len() > 2 {
+        concave.sigma
+            / crate::stats::line::spread(&points.iter().map(|p| p.0).collect::<Vec<_>>()).sqrt()
+    } else {
+        f64::INFINITY
+    };
+    CapEvidence {
+        level_iops: crate::stats::describe::median(&values).exp(),
+        slope: line.slope,
+        slope_error,
+        deviation,
+        range,
+        approach,
+        is_level: points.len() >= 3
+            && line.slope.abs() <= f64::max(0.03, (2.0 * slope_error).min(0.1))
+            && deviation <= f64::max(0.01, 2.0 * concave.sigma)
+            && range >= 1.5 - 1e-9,
+        is_steep: plateau <= 1 || approach.is_some_and(|approach| approach >= 0.6),
+    }
+}
+
+/// (2.11) The declared limit nearest to a measured ceiling, if within 5 %.
+#[must_use]
+pub fn name_cap(
+    level_iops: f64,
+    block_bytes: Option<f64>,
+    caps: &[DeclaredCap],
+) -> Option<NamedCap> {
+    caps.iter()
+        .filter_map(|cap| {
+            let iops = match cap.limit {
+                Limit::Iops(iops) => iops,
+                Limit::MibPerS(mib) => mib * MIB / block_bytes?,
+            };
+            let distance = level_iops / iops - 1.0;
+            Some(NamedCap { name: cap.name.clone(), iops, distance })
+        })
+        .filter(|cap| (level_iops / cap.iops).ln().abs() <= NAMED_WITHIN)
+        .min_by(|a, b| score(level_iops, a).total_cmp(&score(level_iops, b)))
+}
+
+fn score(level_iops: f64, cap: &NamedCap) -> f64 {
+    (level_iops / cap.iops).ln().abs()
+}

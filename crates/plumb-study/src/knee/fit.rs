@@ -1,0 +1,231 @@
+//! The concave fit: ln X on ln N, robust against single settings.
+
+use super::Setting;
+use crate::stats::describe::{MAD_TO_SD, absolute_deviation, median};
+use crate::stats::nonnegative::{self, dot};
+
+/// The fit as it is reported.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ConcaveFit {
+    /// Fitted ln X of each setting.
+    pub ln_x: Vec<f64>,
+    /// s₀, held fixed while weights are found.
+    pub scale: f64,
+    /// σ of ln X about the fit.
+    pub sigma: f64,
+    /// (o, change of elasticity) of each corner.
+    pub corners: Vec<(u64, f64)>,
+    /// Elasticity behind the last setting.
+    pub end_slope: f64,
+}
+
+/// `a + s·u + Σ d_j·min(u, u_j)`, d_j ≥ 0.
+pub(super) struct Concave {
+    intercept: f64,
+    slope: f64,
+    /// (u_j, d_j) with d_j > 0, ascending.
+    corners: Vec<(f64, f64)>,
+    fitted: Vec<f64>,
+    corner_settings: Vec<u64>,
+    pub(super) scale: f64,
+    pub(super) sigma: f64,
+}
+
+/// Rounds of weights.
+const ROUNDS: usize = 8;
+/// Residuals beyond this many scales get no weight.
+const CUT_OFF: f64 = 5.0;
+/// No setting this near the fit is an outlier, in ln X.
+const OUTLIER_LEAST: f64 = 0.03;
+/// The smallest scale, in ln X.
+const SCALE_LEAST: f64 = 0.002;
+
+impl Concave {
+    /// Fits the settings that count and marks those that lie off the curve.
+    pub(super) fn through(settings: &mut [Setting], repetition_error: f64) -> Self {
+        let base: Vec<f64> = settings
+            .iter()
+            .map(|setting| if setting.irreproducible { 0.0 } else { setting.runs.len() as f64 })
+            .collect();
+        let mut base = base;
+        let first = Self::weighted(settings, &base);
+        let scale = first.spread(settings, &base).max(SCALE_LEAST).max(repetition_error);
+        // With few settings for its pieces a fit comes nearer to them than the truth does.
+        let count = base.iter().filter(|weight| **weight > 0.0).count() as f64;
+        let pieces = first.corners.len() as f64 + 2.0;
+        let freedom = (count / (count - pieces).max(1.0)).sqrt().min(1.3);
+        let limit = f64::max(CUT_OFF * scale * freedom, OUTLIER_LEAST);
+        let most = settings.len() / 4;
+        let mut fit = Self::robust(settings, &base, scale);
+        // One at a time, the worst first: a setting far off bends the curve away from its neighbours,
+        // which lie on it again once that one is gone.
+        for round in 0..=most {
+            let residuals = fit.residuals(settings);
+            let worst = (0..settings.len())
+                .filter(|index| base[*index] > 0.0)
+                .max_by(|a, b| residuals[*a].abs().total_cmp(&residuals[*b].abs()))
+                .filter(|index| residuals[*index].abs() > limit && round < most);
+            let Some(worst) = worst else { break };
+            base[worst] = 0.0;
+            settings[worst].off_curve = true;
+            fit = Self::robust(settings, &base, scale);
+        }
+        fit.scale = scale;
+        fit.sigma = fit.deviation(settings).max(scale);
+        fit
+    }
+
+    /// The scale of a first look at the settings whose runs agree with each other.
+    pub(super) fn first_scale(settings: &[Setting]) -> f64 {
+        let weight = |setting: &Setting| if setting.scatters() { 0.0 } else { 1.0 };
+        let base: Vec<f64> = settings.iter().map(weight).collect();
+        if base.iter().filter(|weight| **weight > 0.0).count() < super::FEWEST {
+            return 0.0;
+        }
+        Self::weighted(settings, &base).spread(settings, &base).max(SCALE_LEAST)
+    }
+
+    /// A robust SD of the residuals.
+    fn spread(&self, settings: &[Setting], base: &[f64]) -> f64 {
+        let residuals = self.residuals(settings);
+        let counted: Vec<f64> =
+            residuals.iter().zip(base).filter(|(_, w)| **w > 0.0).map(|(r, _)| *r).collect();
+        MAD_TO_SD * absolute_deviation(&counted, median(&counted))
+    }
+
+    /// Eight rounds of bisquare weights about a scale that stays.
+    fn robust(settings: &[Setting], base: &[f64], scale: f64) -> Self {
+        let mut fit = Self::weighted(settings, base);
+        for _ in 0..ROUNDS {
+            let weights: Vec<f64> = fit
+                .residuals(settings)
+                .iter()
+                .zip(base)
+                .map(|(residual, base)| base * bisquare(residual / (CUT_OFF * scale)))
+                .collect();
+            fit = Self::weighted(settings, &weights);
+        }
+        fit
+    }
+
+    fn weighted(settings: &[Setting], weights: &[f64]) -> Self {
+        let roots: Vec<f64> = weights.iter().map(|weight| weight.sqrt()).collect();
+        let column = |value: &dyn Fn(f64) -> f64| -> Vec<f64> {
+            settings.iter().zip(&roots).map(|(setting, root)| value(setting.u) * root).collect()
+        };
+        let free = orthonormal(&[column(&|_| 1.0), column(&|u| u)]);
+        // Corners stand where something was measured, but for the ends.
+        let last = settings.len() - 1;
+        let knots: Vec<usize> = (1..last).filter(|index| weights[*index] > 0.0).collect();
+        let hinges: Vec<Vec<f64>> = knots
+            .iter()
+            .map(|knot| {
+                let corner = settings[*knot].u;
+                without(column(&|u| u.min(corner)), &free)
+            })
+            .collect();
+        let target: Vec<f64> =
+            settings.iter().zip(&roots).map(|(setting, root)| setting.ln_x * root).collect();
+        let found = nonnegative::solve(&hinges, &without(target, &free));
+        let bent: Vec<(usize, f64)> = knots
+            .iter()
+            .zip(found)
+            .filter(|(_, change)| *change > 1e-12)
+            .map(|(knot, change)| (*knot, change))
+            .collect();
+        let corners: Vec<(f64, f64)> =
+            bent.iter().map(|(knot, change)| (settings[*knot].u, *change)).collect();
+        let corner_settings = bent.iter().map(|(knot, _)| settings[*knot].o).collect();
+        let bend = |u: f64| corners.iter().map(|(corner, d)| d * u.min(*corner)).sum::<f64>();
+        let (intercept, slope) = line(settings, weights, &bend);
+        let fitted = settings.iter().map(|s| intercept + slope * s.u + bend(s.u)).collect();
+        Self { intercept, slope, corners, fitted, corner_settings, scale: 0.0, sigma: 0.0 }
+    }
+
+    /// Fitted ln X.
+    pub(super) fn at(&self, u: f64) -> f64 {
+        self.intercept
+            + self.slope * u
+            + self.corners.iter().map(|(corner, d)| d * u.min(*corner)).sum::<f64>()
+    }
+
+    /// Elasticity just behind `u`.
+    pub(super) fn slope_after(&self, u: f64) -> f64 {
+        self.slope
+            + self.corners.iter().filter(|(c, _)| *c > u + 1e-12).map(|(_, d)| d).sum::<f64>()
+    }
+
+    fn residuals(&self, settings: &[Setting]) -> Vec<f64> {
+        settings.iter().zip(&self.fitted).map(|(setting, fitted)| setting.ln_x - fitted).collect()
+    }
+
+    /// Residual SD of what counts, corrected for the fitted pieces.
+    fn deviation(&self, settings: &[Setting]) -> f64 {
+        let inliers: Vec<f64> = self
+            .residuals(settings)
+            .into_iter()
+            .zip(settings)
+            .filter(|(_, setting)| setting.counts())
+            .map(|(residual, _)| residual)
+            .collect();
+        let pieces = self.corners.len() as f64 + 2.0;
+        let freedom = (inliers.len() as f64 - pieces).max(1.0);
+        (dot(&inliers, &inliers) / freedom).sqrt()
+    }
+
+    pub(super) fn into_fit(self) -> ConcaveFit {
+        let changes = self.corners.iter().map(|(_, change)| *change);
+        ConcaveFit {
+            corners: self.corner_settings.iter().copied().zip(changes).collect(),
+            end_slope: self.slope,
+            ln_x: self.fitted,
+            scale: self.scale,
+            sigma: self.sigma,
+        }
+    }
+}
+
+/// Tukey's weight: 1 in the middle, 0 from 1 on.
+fn bisquare(distance: f64) -> f64 {
+    if distance.abs() < 1.0 { (1.0 - distance.powi(2)).powi(2) } else { 0.0 }
+}
+
+/// The two free coefficients, given the corners.
+fn line(settings: &[Setting], weights: &[f64], bend: &dyn Fn(f64) -> f64) -> (f64, f64) {
+    let total: f64 = weights.iter().sum();
+    let mean = |value: &dyn Fn(&Setting) -> f64| {
+        settings.iter().zip(weights).map(|(s, w)| value(s) * w).sum::<f64>() / total
+    };
+    let u_mean = mean(&|s| s.u);
+    let y_mean = mean(&|s| s.ln_x - bend(s.u));
+    let spread = mean(&|s| (s.u - u_mean).powi(2));
+    let product = mean(&|s| (s.u - u_mean) * (s.ln_x - bend(s.u) - y_mean));
+    let slope = if spread > 0.0 { product / spread } else { 0.0 };
+    (y_mean - slope * u_mean, slope)
+}
+
+/// Gram–Schmidt, twice for accuracy.
+fn orthonormal(columns: &[Vec<f64>]) -> Vec<Vec<f64>> {
+    let mut basis: Vec<Vec<f64>> = Vec::new();
+    for column in columns {
+        let rest = without(column.clone(), &basis);
+        let norm = dot(&rest, &rest).sqrt();
+        if norm > 1e-12 {
+            basis.push(rest.iter().map(|value| value / norm).collect());
+        }
+    }
+    basis
+}
+
+/// The part of a column that no basis vector explains.
+fn without(mut column: Vec<f64>, basis: &[Vec<f64>]) -> Vec<f64> {
+    for _ in 0..2 {
+        for vector in basis {
+            let share = dot(&column, vector);
+            for (value, direction) in column.iter_mut().zip(vector) {
+                *value -= share * direction;
+            }
+        }
+    }
+    column
+}

@@ -1,0 +1,192 @@
+//! The verdict on a curve.
+
+use std::collections::BTreeSet;
+
+use super::fit::Concave;
+use super::{Knee, Options, Setting, TAU, cap, marks};
+use crate::stats::line::{spread, theil_sen};
+
+/// Whether there is a knee in the range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// The plateau is in the range.
+    Knee,
+    /// Throughput still rises at the end: sweep further.
+    Extend,
+    /// It does not rise: the sweep began above the knee.
+    Flat,
+    /// The data cannot tell.
+    Unclear,
+}
+
+impl Verdict {
+    /// The word that documents use.
+    #[must_use]
+    pub fn keyword(self) -> &'static str {
+        match self {
+            Self::Knee => "knee",
+            Self::Extend => "extend",
+            Self::Flat => "flat",
+            Self::Unclear => "unclear",
+        }
+    }
+}
+
+/// What else a curve shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flag {
+    /// Throughput stays the same while the load grows: a ceiling.
+    Capped,
+    /// Throughput falls again towards the end.
+    Drop,
+    /// Some settings lie off the curve or do not reproduce.
+    Outlier,
+}
+
+impl Flag {
+    /// The word that documents use.
+    #[must_use]
+    pub fn keyword(self) -> &'static str {
+        match self {
+            Self::Capped => "capped",
+            Self::Drop => "drop",
+            Self::Outlier => "outlier",
+        }
+    }
+}
+
+pub(super) fn judge(knee: &mut Knee, concave: &Concave, options: &Options) {
+    let settings = &knee.settings;
+    let sigma = concave.sigma;
+    let (elasticity, error) = end_elasticity(settings, sigma);
+    let last = settings.len() - 1;
+    let fitted: Vec<f64> = settings.iter().map(|setting| concave.at(setting.u)).collect();
+    let top = fitted.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let gain = top - fitted[0];
+    let plateau = plateau(settings, concave);
+
+    let (verdict, reason) = if sigma > 0.08 {
+        (Verdict::Unclear, format!("noise of {:.1} % about the fit, above 8 %", sigma * 100.0))
+    } else if sigma > 0.03 && sigma > gain / 4.0 {
+        let reason = format!(
+            "noise of {:.1} % hides a gain of {:.1} %",
+            sigma * 100.0,
+            gain.exp_m1() * 100.0
+        );
+        (Verdict::Unclear, reason)
+    } else if plateau == Some(0) || gain < f64::max(2.0 * sigma, 0.02).max(TAU / 2.0) {
+        let reason = format!(
+            "throughput gains {:.1} % over the range and no more from o{} on: start with fewer",
+            gain.exp_m1() * 100.0,
+            settings[plateau.unwrap_or(0)].o
+        );
+        (Verdict::Flat, reason)
+    } else if elasticity > TAU && elasticity - error > 0.8 * TAU {
+        let reason = format!(
+            "still rising at o{}: 10 % more outstanding brings {:.1} % (elasticity {elasticity:.2} \
+             ± {error:.2})",
+            settings[last].o,
+            (1.1_f64.powf(elasticity) - 1.0) * 100.0
+        );
+        (Verdict::Extend, reason)
+    } else {
+        match plateau {
+            Some(plateau) if !too_near(settings, plateau) => {
+                let reason = format!(
+                    "beyond o{} more outstanding brings less than {TAU} of its share",
+                    settings[plateau].o
+                );
+                (Verdict::Knee, reason)
+            }
+            found => {
+                let at = settings[found.unwrap_or(last)].o;
+                let reason = format!(
+                    "the plateau would begin at o{at}, too near the end of the range, o{}, to be seen",
+                    settings[last].o
+                );
+                (Verdict::Extend, reason)
+            }
+        }
+    };
+
+    let mut flags = Vec::new();
+    let chosen = plateau.unwrap_or(last);
+    knee.cap = cap::look(settings, concave, chosen);
+    knee.named_cap = cap::name_cap(knee.cap.level_iops, options.block_bytes, &options.caps);
+    if verdict == Verdict::Knee {
+        if knee.cap.is_capped() {
+            flags.push(Flag::Capped);
+        }
+        if top - fitted[last] > f64::max(0.03, 3.0 * sigma) {
+            flags.push(Flag::Drop);
+        }
+    }
+    if settings.iter().any(Setting::is_outlier) {
+        flags.push(Flag::Outlier);
+    }
+    let first_o = settings[0].o;
+    let last_o = settings[last].o;
+    knee.next_range = match verdict {
+        Verdict::Extend => Some((last_o + 1, last_o * 2)),
+        Verdict::Flat if first_o > 1 => Some(((first_o / 4).max(1), first_o - 1)),
+        _ => None,
+    };
+    if verdict != Verdict::Unclear {
+        let marks = marks::marks(settings, concave, chosen, knee.outstanding_per_o, options);
+        knee.marks = Some(marks);
+    }
+    knee.repeat = repeats(settings, &fitted, chosen, sigma);
+    knee.flags = flags;
+    knee.verdict = verdict;
+    knee.reason = reason;
+    knee.end_elasticity = Some((elasticity, error));
+}
+
+/// (3.2, 3) Theil–Sen over what counts with o ≥ o_max/1.6, and its standard error.
+fn end_elasticity(settings: &[Setting], sigma: f64) -> (f64, f64) {
+    let inliers: Vec<&Setting> = settings.iter().filter(|setting| setting.counts()).collect();
+    let o_max = inliers.last().map_or(0.0, |setting| setting.o as f64);
+    let least = if inliers.len() < 8 { 3 } else { 4 };
+    let inside = inliers.iter().filter(|setting| setting.o as f64 >= o_max / 1.6).count();
+    let tail = &inliers[inliers.len().saturating_sub(inside.max(least))..];
+    let points: Vec<(f64, f64)> = tail.iter().map(|setting| (setting.u, setting.ln_x)).collect();
+    let us: Vec<f64> = points.iter().map(|(u, _)| *u).collect();
+    (theil_sen(&points), sigma / spread(&us).sqrt())
+}
+
+/// (3.2, 4) P, snapped to what its neighbours measured; `None` when the fit never flattens.
+fn plateau(settings: &[Setting], concave: &Concave) -> Option<usize> {
+    let last = settings.len() - 1;
+    let first = (0..last)
+        .find(|index| settings[*index].counts() && concave.slope_after(settings[*index].u) < TAU)?;
+    let holds = |index: usize| {
+        let here = &settings[index];
+        settings[index + 1..]
+            .iter()
+            .filter(|later| later.counts())
+            .all(|later| later.ln_x - here.ln_x <= TAU * (later.u - here.u))
+    };
+    let candidates = first.saturating_sub(1)..=(first + 1).min(last);
+    let snapped = candidates.into_iter().find(|index| settings[*index].counts() && holds(*index));
+    Some(snapped.unwrap_or(first))
+}
+
+/// (3.2, 5) Whether too little was measured beyond the plateau.
+fn too_near(settings: &[Setting], plateau: usize) -> bool {
+    let beyond = settings[plateau + 1..].iter().filter(|setting| setting.counts()).count();
+    let o_max = settings[settings.len() - 1].o as f64;
+    beyond == 0 || (o_max < 1.25 * settings[plateau].o as f64 && beyond < 4)
+}
+
+/// (3.2, 8) The plateau, its neighbours, what lies off the curve, and what lies far from it.
+fn repeats(settings: &[Setting], fitted: &[f64], plateau: usize, sigma: f64) -> Vec<u64> {
+    let near = plateau.saturating_sub(1)..=plateau + 1;
+    let mut wanted = BTreeSet::new();
+    for (index, setting) in settings.iter().enumerate() {
+        let is_far = (setting.ln_x - fitted[index]).abs() > 2.0 * sigma;
+        if setting.is_outlier() || (setting.runs.len() < 3 && (near.contains(&index) || is_far)) {
+            wanted.insert(setting.o);
+        }
+    }
+    wanted.into_iter().collect()
+}

@@ -1,0 +1,133 @@
+//! The marks on a curve, and which of them is recommended.
+
+use super::fit::Concave;
+use super::{Options, Setting};
+
+/// Which mark is recommended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// The plateau: all the throughput there is.
+    Throughput,
+    /// What gives 97 % of the throughput at balance or plateau, whichever is less.
+    #[default]
+    Balanced,
+    /// Most throughput per latency.
+    Latency,
+}
+
+impl Policy {
+    /// Every policy.
+    pub const ALL: [Self; 3] = [Self::Throughput, Self::Balanced, Self::Latency];
+
+    /// The word that documents and options use.
+    #[must_use]
+    pub fn keyword(self) -> &'static str {
+        match self {
+            Self::Throughput => "throughput",
+            Self::Balanced => "balanced",
+            Self::Latency => "latency",
+        }
+    }
+
+    /// The policy of a word.
+    #[must_use]
+    pub fn of_keyword(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|policy| policy.keyword() == word)
+    }
+}
+
+/// The marks of a curve, as o.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Marks {
+    /// P: first setting beyond which more load brings less elasticity than τ.
+    pub plateau: u64,
+    /// K: where more costs as much latency as it brings throughput.
+    pub balance: u64,
+    /// Most throughput per latency.
+    pub lean: u64,
+    /// Largest setting within the latency budget; `None` without budget, or when none is.
+    pub budget: Option<u64>,
+    /// By policy and budget.
+    pub recommended: u64,
+    /// First and last setting with the plateau's throughput within noise.
+    pub indifferent: (u64, u64),
+}
+
+/// Balance is looked for up to this many times the plateau.
+const WINDOW: f64 = 1.4;
+/// How far below its maximum the difference may be at the balance.
+const BALANCE_WITHIN: f64 = 0.02;
+/// Share of the throughput that the balanced recommendation keeps.
+const KEPT: f64 = 0.97;
+
+pub(super) fn marks(
+    settings: &[Setting],
+    concave: &Concave,
+    plateau: usize,
+    outstanding_per_o: f64,
+    options: &Options,
+) -> Marks {
+    let balance = balance(settings, concave, plateau, outstanding_per_o);
+    let lean = lean(settings);
+    let chosen = match options.policy {
+        Policy::Throughput => plateau,
+        Policy::Latency => lean,
+        Policy::Balanced => {
+            let wanted = concave.at(settings[balance.min(plateau)].u) + KEPT.ln();
+            settings
+                .iter()
+                .position(|setting| setting.counts() && concave.at(setting.u) >= wanted)
+                .unwrap_or(plateau)
+        }
+    };
+    let budget = options.budget_ms.and_then(|budget| {
+        settings.iter().rposition(|setting| setting.counts() && setting.latency_ms <= budget)
+    });
+    let recommended = budget.map_or(chosen, |budget| budget.min(chosen));
+    let reach = f64::max(0.01, 2.0 * concave.sigma);
+    let level = concave.at(settings[plateau].u);
+    let alike = |setting: &&Setting| (concave.at(setting.u) - level).abs() <= reach;
+    let first = settings.iter().find(alike).map_or(settings[plateau].o, |setting| setting.o);
+    let last = settings.iter().rev().find(alike).map_or(settings[plateau].o, |setting| setting.o);
+    Marks {
+        plateau: settings[plateau].o,
+        balance: settings[balance].o,
+        lean: settings[lean].o,
+        budget: budget.map(|index| settings[index].o),
+        recommended: settings[recommended].o,
+        indifferent: (first, last),
+    }
+}
+
+/// K: the largest o whose difference of normalised throughput and latency is within 0.02 of its
+/// maximum, on the fit up to 1.4·P.
+fn balance(settings: &[Setting], concave: &Concave, plateau: usize, per_o: f64) -> usize {
+    let limit = WINDOW * settings[plateau].o as f64;
+    let inside: Vec<usize> =
+        (0..settings.len()).filter(|index| settings[*index].o as f64 <= limit).collect();
+    let rate = |index: usize| concave.at(settings[index].u).exp();
+    let latency = |index: usize| per_o * settings[index].o as f64 / rate(index);
+    let normalised = |value: &dyn Fn(usize) -> f64| -> Vec<f64> {
+        let values: Vec<f64> = inside.iter().map(|index| value(*index)).collect();
+        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let range = if high > low { high - low } else { 1.0 };
+        values.iter().map(|value| (value - low) / range).collect()
+    };
+    let difference: Vec<f64> =
+        normalised(&rate).iter().zip(normalised(&latency)).map(|(x, l)| x - l).collect();
+    let best = difference.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    difference
+        .iter()
+        .rposition(|value| *value >= best - BALANCE_WITHIN)
+        .map_or(plateau, |place| inside[place])
+}
+
+/// argmax X/L of what counts [Kleinrock 1979].
+fn lean(settings: &[Setting]) -> usize {
+    let power = |setting: &Setting| setting.iops() / setting.latency_ms;
+    (0..settings.len())
+        .filter(|index| settings[*index].counts())
+        .max_by(|a, b| power(&settings[*a]).total_cmp(&power(&settings[*b])))
+        .unwrap_or(0)
+}

@@ -1,0 +1,121 @@
+//! Where more outstanding I/Os stop paying (method, section 3): a concave fit of ln X on ln N, four
+//! marks on it, and one recommendation.
+
+mod cap;
+mod fit;
+mod judge;
+mod marks;
+mod settings;
+
+pub use cap::{CapEvidence, DeclaredCap, Limit, NamedCap, name_cap};
+pub use fit::ConcaveFit;
+pub use judge::{Flag, Verdict};
+pub use marks::{Marks, Policy};
+pub use settings::{Dropped, Row, Setting};
+
+use fit::Concave;
+
+/// The elasticity below which more load is useless: 10 % more outstanding buys less than 1.2 %.
+pub const TAU: f64 = 0.125;
+
+/// What is known about the curve beside its rows.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Options {
+    /// Threads per file, where known.
+    pub threads: Option<f64>,
+    /// Target files, where known.
+    pub files: Option<f64>,
+    /// Bytes per I/O, where known: a cap in MiB/s needs it.
+    pub block_bytes: Option<f64>,
+    /// Which mark is recommended.
+    pub policy: Policy,
+    /// Largest mean latency in milliseconds that is acceptable.
+    pub budget_ms: Option<f64>,
+    /// Limits that somebody declared.
+    pub caps: Vec<DeclaredCap>,
+}
+
+/// What a curve says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Knee {
+    /// Whether there is a knee in the range.
+    pub verdict: Verdict,
+    /// Why the verdict is that one, in a sentence with its numbers.
+    pub reason: String,
+    /// Capped, dropping, with outliers.
+    pub flags: Vec<Flag>,
+    /// The marks; `None` where the verdict does not allow a choice.
+    pub marks: Option<Marks>,
+    /// The limit that holds throughput down, when one was declared and fits.
+    pub named_cap: Option<NamedCap>,
+    /// What was looked at for a cap.
+    pub cap: CapEvidence,
+    /// The settings, o ascending.
+    pub settings: Vec<Setting>,
+    /// Rows that were left out before anything was fitted.
+    pub dropped: Vec<Dropped>,
+    /// Outstanding I/Os per o: F·t, given or inferred from X·L.
+    pub outstanding_per_o: f64,
+    /// The fit, where there were enough settings.
+    pub fit: Option<ConcaveFit>,
+    /// Elasticity at the end of the range and its standard error.
+    pub end_elasticity: Option<(f64, f64)>,
+    /// Where to measure next: a range of o for `extend` and `flat`.
+    pub next_range: Option<(u64, u64)>,
+    /// Settings worth repeating before the answer is relied on.
+    pub repeat: Vec<u64>,
+    /// Remarks on the data.
+    pub notes: Vec<String>,
+}
+
+impl Knee {
+    /// The settings that lie off the curve or do not reproduce.
+    #[must_use]
+    pub fn outliers(&self) -> Vec<u64> {
+        self.settings.iter().filter(|setting| setting.is_outlier()).map(|s| s.o).collect()
+    }
+}
+
+/// Finds the knee of a curve (3.2).
+#[must_use]
+pub fn find(rows: &[Row], options: &Options) -> Knee {
+    let mut prepared = settings::prepare(rows, options);
+    let mut knee = Knee {
+        verdict: Verdict::Unclear,
+        reason: String::new(),
+        flags: Vec::new(),
+        marks: None,
+        named_cap: None,
+        cap: CapEvidence::default(),
+        settings: Vec::new(),
+        dropped: prepared.dropped,
+        outstanding_per_o: prepared.outstanding_per_o,
+        fit: None,
+        end_elasticity: None,
+        next_range: None,
+        repeat: Vec::new(),
+        notes: prepared.notes,
+    };
+    if prepared.settings.iter().filter(|setting| setting.counts()).count() < FEWEST {
+        knee.reason = format!(
+            "{} usable settings; a curve needs at least {FEWEST}",
+            prepared.settings.iter().filter(|setting| setting.counts()).count()
+        );
+        knee.settings = prepared.settings;
+        return knee;
+    }
+    let curve_sigma = Concave::first_scale(&prepared.settings);
+    settings::mark_irreproducible(&mut prepared.settings, curve_sigma, &mut knee.notes);
+    let repetition_error = settings::repetition_error(&prepared.settings);
+    let concave = Concave::through(&mut prepared.settings, repetition_error);
+    knee.settings = prepared.settings;
+    judge::judge(&mut knee, &concave, options);
+    knee.fit = Some(concave.into_fit());
+    knee
+}
+
+/// Settings below which nothing is said.
+const FEWEST: usize = 3;
+
+#[cfg(test)]
+mod tests;

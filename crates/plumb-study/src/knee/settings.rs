@@ -1,0 +1,256 @@
+//! Rows to settings: what is left out, and one value per o.
+
+use super::Options;
+use crate::identities::{self, Consistency};
+use crate::stats::describe::{deviation, median, squares};
+use crate::stats::distribution::normal_quantile;
+
+/// A row of the table: one run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Row {
+    /// Outstanding I/Os per thread and target.
+    pub o: u64,
+    /// I/Os per second.
+    pub iops: f64,
+    /// Mean latency in milliseconds, where measured.
+    pub latency_ms: Option<f64>,
+    /// Half a unit of the latency's last printed place, in milliseconds.
+    pub latency_half_unit_ms: f64,
+}
+
+/// A row that was left out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Dropped {
+    /// Its o.
+    pub o: u64,
+    /// Why.
+    pub reason: String,
+}
+
+/// All runs with one o.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Setting {
+    /// Outstanding I/Os per thread and target.
+    pub o: u64,
+    /// ln of all outstanding I/Os, relative to the first setting.
+    pub u: f64,
+    /// ln X of each run.
+    pub runs: Vec<f64>,
+    /// Median of ln X.
+    pub ln_x: f64,
+    /// Median of the mean latencies in milliseconds; N/X where none was measured.
+    pub latency_ms: f64,
+    /// Its runs contradict each other: kept in sight, excluded from the choice.
+    pub irreproducible: bool,
+    /// It lies off the fitted curve: excluded, to be repeated.
+    pub off_curve: bool,
+}
+
+impl Setting {
+    /// Whether it takes part in the choice.
+    #[must_use]
+    pub fn counts(&self) -> bool {
+        !self.irreproducible && !self.off_curve
+    }
+
+    /// Whether it is to be repeated before it is believed.
+    #[must_use]
+    pub fn is_outlier(&self) -> bool {
+        !self.counts()
+    }
+
+    /// Whether its runs differ so much that they may contradict each other.
+    pub(super) fn scatters(&self) -> bool {
+        self.runs.len() > 1 && deviation(&self.runs) > SCATTER
+    }
+
+    /// I/Os per second.
+    #[must_use]
+    pub fn iops(&self) -> f64 {
+        self.ln_x.exp()
+    }
+}
+
+pub(super) struct Prepared {
+    pub(super) settings: Vec<Setting>,
+    pub(super) dropped: Vec<Dropped>,
+    pub(super) notes: Vec<String>,
+    pub(super) outstanding_per_o: f64,
+}
+
+/// Shortest measurement that the method accepts, in seconds: what is in flight at its ends is L/T.
+const SHORTEST_S: f64 = 30.0;
+
+/// Leaves out what must not be used and gathers the runs of each o.
+pub(super) fn prepare(rows: &[Row], options: &Options) -> Prepared {
+    let mut dropped = Vec::new();
+    let mut notes = Vec::new();
+    let mut usable: Vec<Row> = Vec::new();
+    for row in rows {
+        if row.iops.is_finite() && row.iops > 0.0 && row.o > 0 {
+            usable.push(*row);
+        } else {
+            let reason = format!("{} I/Os per second: the run failed", row.iops);
+            dropped.push(Dropped { o: row.o, reason });
+        }
+    }
+    let outstanding_per_o = outstanding_per_o(&usable, options, &mut notes);
+    drop_inconsistent(&mut usable, outstanding_per_o, &mut dropped, &mut notes);
+    usable.sort_by_key(|row| row.o);
+
+    let mut settings: Vec<Setting> = Vec::new();
+    for rows in usable.chunk_by(|a, b| a.o == b.o) {
+        let runs: Vec<f64> = rows.iter().map(|row| row.iops.ln()).collect();
+        let o = rows[0].o;
+        let ln_x = median(&runs);
+        let latencies: Vec<f64> = rows.iter().filter_map(|row| row.latency_ms).collect();
+        let latency_ms = match latencies.as_slice() {
+            [] => outstanding_per_o * o as f64 / ln_x.exp() * 1e3,
+            measured => median(measured),
+        };
+        let first = settings.first().map_or(o, |setting| setting.o);
+        let u = (o as f64 / first as f64).ln();
+        let (irreproducible, off_curve) = (false, false);
+        settings.push(Setting { o, u, runs, ln_x, latency_ms, irreproducible, off_curve });
+    }
+    Prepared { settings, dropped, notes, outstanding_per_o }
+}
+
+/// F·t as given, or as X·L/o says.
+fn outstanding_per_o(rows: &[Row], options: &Options, notes: &mut Vec<String>) -> f64 {
+    let ratios: Vec<f64> = rows
+        .iter()
+        .filter_map(|row| Some(identities::in_flight(row.iops, row.latency_ms?) / row.o as f64))
+        .filter(|ratio| ratio.is_finite() && *ratio > 0.0)
+        .collect();
+    let files = options.files.unwrap_or(1.0);
+    match (options.threads, ratios.as_slice()) {
+        (Some(threads), _) => threads * files,
+        (None, []) => files,
+        (None, ratios) => {
+            let inferred = (median(ratios) / files).round().max(1.0) * files;
+            if inferred != files {
+                notes.push(format!(
+                    "no threads given: X·L says {inferred} outstanding I/Os per o, which is taken"
+                ));
+            }
+            inferred
+        }
+    }
+}
+
+/// Rows whose rate and latency contradict the outstanding I/Os (1.3) are left out. Where most do, it
+/// is the number of threads that is wrong, not the rows.
+fn drop_inconsistent(
+    rows: &mut Vec<Row>,
+    outstanding_per_o: f64,
+    dropped: &mut Vec<Dropped>,
+    notes: &mut Vec<String>,
+) {
+    let check = |row: &Row| {
+        let latency = row.latency_ms?;
+        let residual = identities::residual(row.iops, latency, outstanding_per_o * row.o as f64);
+        let epsilon = row.latency_half_unit_ms / latency + latency / 1e3 / SHORTEST_S;
+        Some((residual, identities::consistency(residual, epsilon)))
+    };
+    let found: Vec<Option<(f64, Consistency)>> = rows.iter().map(check).collect();
+    let is = |verdict| {
+        move |found: &Option<(f64, Consistency)>| found.is_some_and(|(_, other)| other == verdict)
+    };
+    let contradicting = found.iter().filter(|f| is(Consistency::AccountingError)(f)).count();
+    let limited = found.iter().filter(|f| is(Consistency::GeneratorLimited)(f)).count();
+    if limited > 0 {
+        notes.push(format!(
+            "{limited} rows have X·L more than 5 % below N: the generator was the limit there (CPU, \
+             too few threads), or N is not F·t·o"
+        ));
+    }
+    if contradicting == 0 {
+        return;
+    }
+    if contradicting * 3 > rows.len() {
+        notes.push(format!(
+            "{contradicting} of {} rows have X·L above N = {outstanding_per_o}·o: check the number \
+             of threads and files; no row was left out for it",
+            rows.len()
+        ));
+        return;
+    }
+    let mut index = 0;
+    rows.retain(|row| {
+        let verdict = found[index];
+        index += 1;
+        let Some((residual, Consistency::AccountingError)) = verdict else { return true };
+        let reason = format!(
+            "X·L is {:+.2} % off N: rate and latency contradict each other",
+            residual * 100.0
+        );
+        dropped.push(Dropped { o: row.o, reason });
+        false
+    });
+}
+
+/// (3.3) Settings whose runs differ by more than max(3 %, 3·σ·√2), σ being what the other settings'
+/// runs say or, where those are few, `curve_sigma`, with an SD of ln X above 3 %. Three of σ are for
+/// one pair; many pairs need more (docs/decisions/0031-many-pairs-of-runs.md).
+pub(super) fn mark_irreproducible(
+    settings: &mut [Setting],
+    curve_sigma: f64,
+    notes: &mut Vec<String>,
+) {
+    let pairs: usize = settings.iter().map(|s| s.runs.len() * (s.runs.len() - 1) / 2).sum();
+    let share = 0.01 / 2.0 / (pairs as f64).max(1.0);
+    let sigmas = f64::max(3.0, -normal_quantile(share)) * std::f64::consts::SQRT_2;
+    let suspicious: Vec<usize> =
+        (0..settings.len()).filter(|index| settings[*index].scatters()).collect();
+    for index in suspicious {
+        let sigma = typical_run_deviation(settings, index).unwrap_or(curve_sigma);
+        let setting = &mut settings[index];
+        let low = setting.runs.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = setting.runs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        if high - low <= f64::max(SCATTER, sigmas * sigma) {
+            continue;
+        }
+        setting.irreproducible = true;
+        notes.push(format!(
+            "o{} is irreproducible: its {} runs differ by {:.1} %; run it up to 5 times",
+            setting.o,
+            setting.runs.len(),
+            (high - low).exp_m1() * 100.0
+        ));
+    }
+}
+
+/// SD of ln X between runs of a setting above which they may contradict each other.
+const SCATTER: f64 = 0.03;
+/// Other settings with repetitions that tell what is typical.
+const TYPICAL_FROM: usize = 3;
+
+/// A robust SD of ln X between runs of the settings other than `index`; `None` where too few were
+/// repeated.
+fn typical_run_deviation(settings: &[Setting], index: usize) -> Option<f64> {
+    let scaled: Vec<f64> = (0..settings.len())
+        .filter(|other| *other != index && settings[*other].runs.len() > 1)
+        .map(|other| {
+            let runs = &settings[other].runs;
+            let freedom = runs.len() as f64 - 1.0;
+            // The median of χ² by Wilson and Hilferty.
+            let middle = freedom * (1.0 - 2.0 / (9.0 * freedom)).powi(3);
+            squares(runs) / middle
+        })
+        .collect();
+    (scaled.len() >= TYPICAL_FROM).then(|| median(&scaled).sqrt())
+}
+
+/// σ_rep (3.2, 1): pooled SD within o over the root of the mean number of runs.
+pub(super) fn repetition_error(settings: &[Setting]) -> f64 {
+    let counted: Vec<&Setting> = settings.iter().filter(|setting| setting.counts()).collect();
+    let runs: usize = counted.iter().map(|setting| setting.runs.len()).sum();
+    let freedom = runs - counted.len();
+    if freedom == 0 {
+        return 0.0;
+    }
+    let within: f64 = counted.iter().map(|setting| squares(&setting.runs)).sum();
+    let per_setting = runs as f64 / counted.len() as f64;
+    (within / freedom as f64 / per_setting).sqrt()
+}

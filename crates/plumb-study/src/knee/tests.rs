@@ -1,0 +1,169 @@
+use super::*;
+
+fn rows(csv: &str) -> Vec<Row> {
+    csv.lines()
+        .skip(1)
+        .map(|line| {
+            let cells: Vec<&str> = line.split(',').collect();
+            let number = |text: &str| text.parse::<f64>().expect("a number");
+            // The illustration has no column of MiB/s.
+            let latency = if cells.len() > 4 { cells[3] } else { cells[2] };
+            Row {
+                o: cells[0].parse().expect("o"),
+                iops: number(cells[1]),
+                latency_ms: Some(number(latency)),
+                latency_half_unit_ms: 0.0005,
+            }
+        })
+        .collect()
+}
+
+const RANDOM: &str = include_str!("../../tests/data/random-test-1.csv");
+const ILLUSTRATION: &str = include_str!("../../tests/data/random-test-1-extended-illustration.csv");
+const READS: &str = include_str!("../../tests/data/sequential-reads.csv");
+const WRITES: &str = include_str!("../../tests/data/sequential-writes.csv");
+
+#[track_caller]
+fn published(csv: &str, threads: f64, policy: Policy) -> Knee {
+    let options = Options { threads: Some(threads), policy, ..Options::default() };
+    let knee = find(&rows(csv), &options);
+    assert!(knee.dropped.is_empty() && knee.notes.is_empty(), "{knee:#?}");
+    knee
+}
+
+#[test]
+fn random_test_1_must_be_extended() {
+    let knee = published(RANDOM, 8.0, Policy::Balanced);
+    assert_eq!((knee.verdict, knee.next_range), (Verdict::Extend, Some((13, 24))));
+    let (elasticity, error) = knee.end_elasticity.expect("enough settings");
+    assert!((elasticity - 0.48).abs() < 0.005 && (error - 0.07).abs() < 0.005);
+}
+
+#[test]
+fn the_illustration_bends_at_17_and_16_is_enough() {
+    let knee = published(ILLUSTRATION, 8.0, Policy::Balanced);
+    assert_eq!(knee.verdict, Verdict::Knee);
+    let marks = knee.marks.expect("a knee has marks");
+    assert_eq!((marks.plateau, marks.balance, marks.recommended), (17, 17, 16));
+}
+
+#[test]
+fn sequential_reads_choose_31() {
+    let knee = published(READS, 1.0, Policy::Throughput);
+    assert_eq!((knee.verdict, knee.flags.as_slice()), (Verdict::Knee, [].as_slice()));
+    let marks = knee.marks.expect("a knee has marks");
+    assert_eq!((marks.plateau, marks.recommended), (31, 31));
+    assert_eq!((marks.balance, marks.lean), (24, 12));
+    let (first, last) = marks.indifferent;
+    assert!((25..=26).contains(&first) && last == 36, "{first} to {last}");
+    let sigma = knee.fit.expect("a fit").sigma;
+    assert!((sigma - 0.021).abs() < 0.0005, "{sigma}");
+    assert!(knee.repeat.contains(&33), "{:?}", knee.repeat);
+}
+
+#[test]
+fn sequential_writes_choose_15() {
+    let knee = published(WRITES, 1.0, Policy::Throughput);
+    assert_eq!(knee.verdict, Verdict::Knee);
+    let marks = knee.marks.expect("a knee has marks");
+    assert_eq!((marks.plateau, marks.balance, marks.recommended), (15, 15, 15));
+}
+
+#[test]
+fn threads_that_were_not_given_are_inferred() {
+    let knee = find(&rows(ILLUSTRATION), &Options::default());
+    assert_eq!(knee.outstanding_per_o, 8.0);
+    assert!(knee.dropped.is_empty());
+    assert_eq!(knee.marks.map(|marks| marks.plateau), Some(17));
+}
+
+fn row(o: u64, iops: f64, latency_ms: f64) -> Row {
+    Row { o, iops, latency_ms: Some(latency_ms), latency_half_unit_ms: 0.0005 }
+}
+
+/// N/L₀ up to a ceiling, one thread, 1 ms.
+fn ceiling(settings: &[u64], top: f64) -> Vec<Row> {
+    let rate = |o: u64| (o as f64 * 1000.0).min(top);
+    settings.iter().map(|o| row(*o, rate(*o), *o as f64 / rate(*o) * 1e3)).collect()
+}
+
+const POWERS: [u64; 7] = [1, 2, 4, 8, 16, 32, 64];
+
+#[test]
+fn a_ceiling_is_flagged_and_named() {
+    let caps = vec![
+        DeclaredCap { name: "VM".into(), limit: Limit::Iops(7900.0) },
+        DeclaredCap { name: "disk".into(), limit: Limit::Iops(20_000.0) },
+        DeclaredCap { name: "link".into(), limit: Limit::MibPerS(31.0) },
+    ];
+    let options = Options { caps, block_bytes: Some(4096.0), ..Options::default() };
+    let knee = find(&ceiling(&POWERS, 8000.0), &options);
+    assert_eq!((knee.verdict, knee.flags.as_slice()), (Verdict::Knee, [Flag::Capped].as_slice()));
+    assert_eq!(knee.marks.map(|marks| marks.plateau), Some(8));
+    assert_eq!(knee.named_cap.map(|cap| cap.name), Some("link".into()));
+}
+
+#[test]
+fn the_published_ceiling_is_the_limit_of_the_machine() {
+    let cap = |iops| DeclaredCap { name: format!("{iops}"), limit: Limit::Iops(iops) };
+    let named = name_cap(1953.30, None, &[cap(1920.0), cap(5000.0), cap(20_000.0)]);
+    let named = named.expect("within 5 %");
+    assert_eq!(named.iops, 1920.0);
+    assert!((named.distance - 0.017).abs() < 0.0005);
+    assert_eq!(name_cap(2100.0, None, &[cap(1920.0)]), None);
+}
+
+#[test]
+fn throughput_that_falls_again_is_flagged() {
+    let mut rows = ceiling(&[1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24], 6000.0);
+    for row in rows.iter_mut().filter(|row| row.o > 8) {
+        row.iops *= (row.o as f64 / 8.0).powf(-0.5);
+        row.latency_ms = Some(row.o as f64 / row.iops * 1e3);
+    }
+    let knee = find(&rows, &Options::default());
+    assert_eq!((knee.verdict, knee.flags.as_slice()), (Verdict::Knee, [Flag::Drop].as_slice()));
+}
+
+#[test]
+fn a_flat_sweep_began_above_the_knee() {
+    let knee = find(&ceiling(&[16, 20, 24, 28, 32, 36], 8000.0), &Options::default());
+    assert_eq!((knee.verdict, knee.next_range), (Verdict::Flat, Some((4, 15))));
+}
+
+#[test]
+fn runs_that_contradict_each_other_are_named() {
+    let mut rows = ceiling(&POWERS, 8000.0);
+    rows.push(row(16, 6000.0, 16.0 / 6.0));
+    let knee = find(&rows, &Options::default());
+    assert_eq!(knee.outliers(), [16]);
+    assert!(knee.flags.contains(&Flag::Outlier) && knee.repeat.contains(&16));
+    assert_eq!(knee.marks.map(|marks| marks.plateau), Some(8));
+}
+
+#[test]
+fn impossible_rows_are_left_out() {
+    let mut rows = ceiling(&POWERS, 8000.0);
+    rows[3].latency_ms = Some(1.5);
+    rows.push(row(12, 0.0, 0.0));
+    let knee = find(&rows, &Options { threads: Some(1.0), ..Options::default() });
+    let dropped: Vec<u64> = knee.dropped.iter().map(|row| row.o).collect();
+    assert_eq!(dropped, [12, 8]);
+    assert_eq!(knee.marks.map(|marks| marks.plateau), Some(16));
+}
+
+#[test]
+fn a_budget_lowers_the_recommendation() {
+    let options = Options { budget_ms: Some(1.0), ..Options::default() };
+    let marks = find(&ceiling(&POWERS, 8000.0), &options).marks.expect("a knee has marks");
+    assert_eq!((marks.budget, marks.plateau, marks.recommended), (Some(8), 8, 8));
+    let options = Options { budget_ms: Some(0.5), ..Options::default() };
+    let marks = find(&ceiling(&POWERS, 8000.0), &options).marks.expect("a knee has marks");
+    assert_eq!(marks.budget, None);
+}
+
+#[test]
+fn two_settings_are_no_curve() {
+    let knee = find(&ceiling(&[1, 2], 8000.0), &Options::default());
+    assert_eq!((knee.verdict, knee.marks), (Verdict::Unclear, None));
+    assert_eq!(find(&[], &Options::default()).verdict, Verdict::Unclear);
+}

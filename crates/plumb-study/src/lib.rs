@@ -1,0 +1,16 @@
+//! Many runs to a conclusion: what a set of measurements says, with its uncertainty, and what it does
+//! not say yet.
+//!
+//! Everything here is a pure function from numbers to a decision; nothing reads, writes or measures.
+#![forbid(unsafe_code)]
+
+pub mod compare;
+pub mod history;
+pub mod identities;
+pub mod knee;
+pub mod outliers;
+pub mod percentile;
+pub mod precision;
+pub mod repetitions;
+pub mod stats;
+pub mod steady;

@@ -1,0 +1,92 @@
+//! Comparisons: false alarms, detection, direction, and intervals.
+
+use plumb_study::compare::{self, Comparison, Metric, Verdict};
+
+use crate::random::Random;
+use crate::score::Score;
+
+/// Counts one comparison; `change` is the true effect, + being better.
+fn count(score: &mut Score, found: &Comparison, change: f64, error: f64) {
+    let is = |verdict| found.verdict == verdict;
+    if change == 0.0 {
+        score.add("false alarm", is(Verdict::Better) || is(Verdict::Worse));
+        if found.delta > 5.0 * error {
+            score.add("same", is(Verdict::Same));
+        }
+    } else {
+        let (right, wrong) = match change > 0.0 {
+            true => (Verdict::Better, Verdict::Worse),
+            false => (Verdict::Worse, Verdict::Better),
+        };
+        score.add("detected", is(right));
+        score.add("wrong direction", is(wrong));
+    }
+    let (low, high) = found.interval;
+    score.add("covered", low <= change && change <= high);
+}
+
+fn judge(score: &Score) {
+    score.at_most("false alarm", 0.05);
+    score.at_least("detected", 0.95);
+    score.at_most("wrong direction", 0.0);
+    score.at_least("same", 0.95);
+    score.at_least("covered", 0.93);
+}
+
+fn metric(random: &mut Random) -> Metric {
+    let (name, higher) = random.one_of(&[("iops", true), ("p99_ms", false), ("avg_lat_ms", false)]);
+    Metric::named(name, higher)
+}
+
+/// A change of five standard errors or more, above what is relevant; or none. As ln of the values.
+fn change(random: &mut Random, metric: &Metric, error: f64) -> (f64, f64) {
+    let size = f64::max(5.0 * error, 1.3 * metric.delta) * random.between(1.0, 1.5);
+    let ln = random.one_of(&[0.0, size, -size]);
+    (ln, if metric.higher_is_better { ln.exp_m1() } else { -ln.exp_m1() })
+}
+
+#[test]
+fn independent_runs() {
+    let mut score = Score::default();
+    for seed in 0..3000 {
+        let mut random = Random::seeded(seed);
+        let runs = random.one_of(&[2_u32, 3, 4, 5, 6, 8, 10]);
+        let sigma = random.one_of(&[0.002, 0.005, 0.01, 0.02, 0.03]);
+        let error = sigma * (2.0 / f64::from(runs)).sqrt();
+        let metric = metric(&mut random);
+        let (ln, effect) = change(&mut random, &metric, error);
+        let mut draw = |level: f64| -> Vec<f64> {
+            (0..runs).map(|_| 1000.0 * (level + sigma * random.normal()).exp()).collect()
+        };
+        let (baseline, candidate) = (draw(0.0), draw(ln));
+        let estimate = compare::independent(&baseline, &candidate).expect("positive values");
+        count(&mut score, &compare::judge(estimate, &metric), effect, error);
+    }
+    judge(&score);
+}
+
+#[test]
+fn interleaved_runs_that_drift() {
+    let mut score = Score::default();
+    for seed in 0..2000 {
+        let mut random = Random::seeded(seed + 10_000);
+        let pairs = random.one_of(&[3_u32, 4, 5, 6, 8, 10]);
+        let sigma = random.one_of(&[0.002, 0.005, 0.01, 0.02]);
+        let error = sigma * (2.0 / f64::from(pairs)).sqrt();
+        let drift = random.between(-0.01, 0.01);
+        let metric = metric(&mut random);
+        let (ln, effect) = change(&mut random, &metric, error);
+        let runs: Vec<(f64, bool, f64)> = (0..2 * pairs)
+            .map(|order| {
+                // Each pair in an order of its own would do as well.
+                let candidate = order % 4 == 1 || order % 4 == 2;
+                let level = if candidate { ln } else { 0.0 } + drift * f64::from(order);
+                let value = 1000.0 * (level + sigma * random.normal()).exp();
+                (f64::from(order), candidate, value)
+            })
+            .collect();
+        let estimate = compare::interleaved(&runs).expect("both arms");
+        count(&mut score, &compare::judge(estimate, &metric), effect, error);
+    }
+    judge(&score);
+}

@@ -1,0 +1,201 @@
+//! Curves of simulated devices: verdict, plateau and flags against the truth.
+
+use plumb_study::knee::{self, Flag, Options, Row, Verdict};
+
+use crate::random::Random;
+use crate::score::Score;
+
+/// Throughput without noise at `n` outstanding.
+#[derive(Debug, Clone, Copy)]
+enum Shape {
+    /// min(N/L₀, X_max).
+    Hard,
+    /// The smooth minimum of both with this sharpness.
+    Smooth(f64),
+    /// Elasticity `before` up to the corner, `after` behind it.
+    Bent { before: f64, after: f64 },
+    /// X_max·(1 − e^(−N/c)).
+    Exponential,
+    /// A peak at the corner, and `after` (negative) some way behind it.
+    Falling { before: f64, after: f64, hold: f64 },
+}
+
+impl Shape {
+    fn ln_rate(self, n: f64, corner: f64) -> f64 {
+        let v = (n / corner).ln();
+        match self {
+            Self::Hard => v.min(0.0),
+            Self::Smooth(p) => -((-p * v).exp() + 1.0).ln() / p,
+            Self::Bent { before, after } => {
+                if v < 0.0 {
+                    before * v
+                } else {
+                    after * v
+                }
+            }
+            Self::Exponential => (1.0 - (-3.0 * n / corner).exp()).ln(),
+            Self::Falling { before, after, hold } => {
+                if v < 0.0 {
+                    before * v
+                } else {
+                    after * (v - hold.ln()).max(0.0)
+                }
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Case {
+    shape: Shape,
+    os: Vec<u64>,
+    /// ln X without noise.
+    truth: Vec<f64>,
+    rows: Vec<Row>,
+    verdict: Verdict,
+    /// Index of the first setting beyond which the elasticity is below τ.
+    plateau: usize,
+    flags: Vec<Flag>,
+    outlier: Option<u64>,
+}
+
+/// Settings from `first` to `last`: each one, about 16 evenly, or by thirds of an octave.
+fn outstanding(random: &mut Random, first: f64, last: f64) -> Vec<u64> {
+    let (first, last) = (first.round().max(1.0), last.round());
+    let even = random.one_of(&[true, true, true, false]);
+    let step = match random.one_of(&[true, false]) {
+        true if last - first < 64.0 => 1.0,
+        _ => ((last - first) / 15.0).ceil().max(1.0),
+    };
+    let mut settings: Vec<f64> = vec![first];
+    let mut o = first;
+    while o < last {
+        o = if even { o + step } else { (o * 1.26).round().max(o + 1.0) };
+        settings.push(o);
+    }
+    settings.iter().map(|o| format!("{o}").parse().expect("a whole number")).collect()
+}
+
+const KINDS: [&str; 10] =
+    ["knee", "knee", "knee", "extend", "flat", "unclear", "cap", "drop", "outlier", "outlier"];
+
+fn case(seed: u64) -> Case {
+    let mut random = Random::seeded(seed);
+    let kind = random.one_of(&KINDS);
+    let corner = random.between(8.0, 40.0);
+    let shape = match kind {
+        "cap" => Shape::Hard,
+        "drop" => Shape::Falling {
+            before: random.between(0.4, 0.95),
+            after: -random.between(0.25, 0.6),
+            hold: random.between(1.0, 1.4),
+        },
+        "extend" => Shape::Bent { before: random.between(0.3, 0.95), after: 0.05 },
+        _ => match random.one_of(&[0, 1, 2, 3]) {
+            0 => Shape::Smooth(random.between(3.0, 8.0)),
+            1 => Shape::Exponential,
+            _ => {
+                Shape::Bent { before: random.between(0.3, 0.9), after: random.between(-0.02, 0.06) }
+            }
+        },
+    };
+    let (first, last) = match kind {
+        "extend" => (random.between(1.0, corner / 4.0), corner * random.between(0.6, 1.0)),
+        "flat" => (corner * random.between(1.6, 2.0), corner * random.between(3.0, 4.5)),
+        "drop" => (random.between(1.0, corner / 3.0), corner * random.between(2.2, 3.0)),
+        "cap" => (random.between(1.0, corner / 3.0), corner * random.between(2.0, 3.0)),
+        _ => (random.between(1.0, corner / 3.0), corner * random.between(1.8, 3.0)),
+    };
+    let os = outstanding(&mut random, first, last);
+    let sigma = match kind {
+        "unclear" => random.between(0.12, 0.2) * 1.3,
+        _ => random.one_of(&[0.002, 0.005, 0.01, 0.02]),
+    };
+    let reps = random.one_of(if kind == "unclear" { &[1, 1, 2] } else { &[1, 1, 2, 3, 5] });
+    let truth: Vec<f64> = os.iter().map(|o| shape.ln_rate(*o as f64, corner)).collect();
+    let plateau = (0..os.len() - 1)
+        .find(|i| (truth[i + 1] - truth[*i]) / (os[i + 1] as f64 / os[*i] as f64).ln() < 0.125)
+        .unwrap_or(os.len() - 1);
+    let mut outlier = None;
+    if kind == "outlier" && os.len() > 6 {
+        // Away from the ends: there a curve may bend as it likes.
+        let inner: Vec<u64> = os[2..os.len() - 2].to_vec();
+        outlier = Some(random.one_of(&inner));
+    }
+    let size = random.one_of(&[-0.25, -0.15, 0.15]);
+    let top = random.between(2000.0, 200_000.0).ln();
+    let mut rows = Vec::new();
+    for (o, ln) in os.iter().zip(&truth) {
+        for _ in 0..reps {
+            let off = if outlier == Some(*o) { size } else { 0.0 };
+            let iops = (top + ln + off + sigma * random.normal()).exp();
+            let latency = 4.0 * *o as f64 / iops * 1e3;
+            rows.push(Row {
+                o: *o,
+                iops: (iops * 100.0).round() / 100.0,
+                latency_ms: Some((latency * 1000.0).round() / 1000.0),
+                latency_half_unit_ms: 0.0005,
+            });
+        }
+    }
+    let peak = truth.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let verdict = match kind {
+        "extend" => Verdict::Extend,
+        "flat" => Verdict::Flat,
+        "unclear" => Verdict::Unclear,
+        _ => Verdict::Knee,
+    };
+    let mut flags = Vec::new();
+    if verdict == Verdict::Knee && is_capped(&os, &truth, plateau) {
+        flags.push(Flag::Capped);
+    }
+    if verdict == Verdict::Knee && peak - truth[os.len() - 1] > f64::max(0.03, 3.0 * sigma) {
+        flags.push(Flag::Drop);
+    }
+    if outlier.is_some() {
+        flags.push(Flag::Outlier);
+    }
+    Case { shape, os, truth, rows, verdict, plateau, flags, outlier }
+}
+
+/// A ceiling by its definition, without noise.
+fn is_capped(os: &[u64], truth: &[f64], plateau: usize) -> bool {
+    let last = os.len() - 1;
+    let range = os[last] as f64 / os[plateau] as f64;
+    let slope = (truth[last] - truth[plateau]) / range.ln();
+    let below = (os[plateau] as f64 / 2.0).max(os[0] as f64);
+    let at = os.iter().rposition(|o| *o as f64 <= below).unwrap_or(0);
+    let approach = (truth[plateau] - truth[at]) / (os[plateau] as f64 / os[at] as f64).ln();
+    range >= 1.5 && slope.abs() <= 0.03 && (approach >= 0.6 || plateau <= 1)
+}
+
+#[test]
+fn curves_of_simulated_devices() {
+    let mut score = Score::default();
+    for seed in 0..2000 {
+        let case = case(seed);
+        let options = Options { threads: Some(4.0), ..Options::default() };
+        let found = knee::find(&case.rows, &options);
+        score.add("verdict", found.verdict == case.verdict);
+        if found.verdict != case.verdict {
+            println!("seed {seed}: {:?} {}, not {:?}", case.shape, found.reason, case.verdict);
+        }
+        if case.verdict != Verdict::Knee || found.verdict != Verdict::Knee {
+            continue;
+        }
+        let marks = found.marks.expect("a knee has marks");
+        let at = case.os.iter().position(|o| *o == marks.plateau).expect("a tested setting");
+        let apart = (case.os[at] as f64 / case.os[case.plateau] as f64).ln().abs();
+        let is_near = apart <= 0.2 || at.abs_diff(case.plateau) <= 1;
+        let costs = (case.truth[at] - case.truth[case.plateau]).abs();
+        score.add("plateau", is_near && costs < 0.04);
+        score.add("flags", found.flags == case.flags);
+        if let Some(outlier) = case.outlier {
+            score.add("the outlier and no other", found.outliers() == [outlier]);
+        }
+    }
+    score.at_least("verdict", 0.95);
+    score.at_least("plateau", 0.95);
+    score.at_least("flags", 0.85);
+    score.at_least("the outlier and no other", 0.85);
+}

@@ -1,0 +1,9 @@
+//! The study's decisions scored on simulated cases whose truth is known.
+#![forbid(unsafe_code)]
+
+mod compare_cases;
+mod history_cases;
+mod interval_cases;
+mod knee_cases;
+mod random;
+mod score;
