@@ -219,7 +219,7 @@ fn inspect_file(
     } else {
         let size = found.st_size;
         match mark::verify(descriptor, path, tree) {
-            Ok(Standing::Intact | Standing::BeingWritten { .. }) => {}
+            Ok(Standing::Intact | Standing::BeingWritten { .. } | Standing::HalfMade) => {}
             Ok(Standing::Unmarked) => {
                 findings.push(data(format!("{size} bytes that Plumb did not write")));
             }
@@ -303,6 +303,9 @@ fn read_device(descriptor: BorrowedFd<'_>) -> io::Result<Vec<(u64, String)>> {
     if !found.is_empty() {
         return Ok(found.into_iter().map(|found| (found.offset, found.what)).collect());
     }
-    let data = "data of a kind that Plumb does not know".to_owned();
+    let data =
+        "data of a kind that Plumb does not know (an earlier run of Plumb may have left it: a \
+                device carries no mark)"
+            .to_owned();
     Ok(ends.first_byte().map(|offset| (offset, data)).into_iter().collect())
 }

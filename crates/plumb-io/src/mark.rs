@@ -7,6 +7,7 @@
 //! |---|---|
 //! | attribute `user.plumb.made` | `1 size=<bytes> changed=<seconds>.<nanoseconds>` |
 //! | the same while a run writes it | `1 writer=<boot id>/<process>/<start time>` |
+//! | the same until it is whole for the first time | `1 maker=<boot id>/<process>/<start time>` |
 //! | file systems without attributes | the same and ` file=<device>:<inode>` in `.<name>.plumb-made` beside it |
 //!
 //! A lost mark is no danger: the file is then treated as somebody else's. So nothing is synced for
@@ -61,6 +62,8 @@ pub enum Standing {
     },
     /// Somebody changed it since; says what differs.
     Changed(String),
+    /// Plumb began to make it and did not come to its end: it never held anything but what Plumb put there.
+    HalfMade,
     /// A run of Plumb wrote to it and did not end properly, or runs on another machine.
     Unfinished,
     /// There is a mark that this version does not understand.
@@ -75,6 +78,16 @@ pub enum Standing {
 pub fn begin(file: BorrowedFd<'_>, path: &Path, tree: &SystemTree) -> Result<(), MarkError> {
     let writer = Writer::this_process(tree);
     store(file, path, &Mark::Writing(writer)).map_err(|source| failed(path, source))
+}
+
+/// Says that this process makes the file: to be called before its first byte. One that stays half-made
+/// may be made anew without a question.
+///
+/// # Errors
+/// When neither attribute nor file beside it can be written.
+pub fn begin_making(file: BorrowedFd<'_>, path: &Path, tree: &SystemTree) -> Result<(), MarkError> {
+    let maker = Writer::this_process(tree);
+    store(file, path, &Mark::Making(maker)).map_err(|source| failed(path, source))
 }
 
 /// Says that the file is now as Plumb made it: to be called when nothing of this process writes to it
@@ -108,9 +121,10 @@ pub fn verify(file: BorrowedFd<'_>, path: &Path, tree: &SystemTree) -> io::Resul
     Ok(match load(file, path)? {
         None => Standing::Unmarked,
         Some(Err(NotUnderstood)) => Standing::Unreadable,
-        Some(Ok(Mark::Writing(writer))) if writer.is_alive(tree) => {
+        Some(Ok(Mark::Writing(writer) | Mark::Making(writer))) if writer.is_alive(tree) => {
             Standing::BeingWritten { process: writer.process }
         }
+        Some(Ok(Mark::Making(_))) => Standing::HalfMade,
         Some(Ok(Mark::Writing(_))) => Standing::Unfinished,
         Some(Ok(Mark::Made(left))) => {
             let now = State::of(file)?;
@@ -133,7 +147,8 @@ pub fn verify(file: BorrowedFd<'_>, path: &Path, tree: &SystemTree) -> io::Resul
 /// What the system said; no mark is no error.
 pub fn remove(file: BorrowedFd<'_>, path: &Path) -> Result<(), MarkError> {
     match rustix::fs::fremovexattr(file, ATTRIBUTE) {
-        Ok(()) | Err(Errno::NODATA | Errno::OPNOTSUPP) => {}
+        Ok(()) | Err(Errno::NODATA) => {}
+        Err(errno) if has_no_attributes(errno) => {}
         Err(errno) => return Err(failed(path, errno.into())),
     }
     match fs::remove_file(beside(path)) {
@@ -151,6 +166,7 @@ fn failed(path: &Path, source: io::Error) -> MarkError {
 enum Mark {
     Made(State),
     Writing(Writer),
+    Making(Writer),
 }
 
 /// Size and time of the last change.
@@ -188,6 +204,13 @@ impl Writer {
         Self { boot: boot(tree), process, started }
     }
 
+    fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split('/');
+        let boot = parts.next()?.to_owned();
+        let (process, started) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        Some(Self { boot, process, started })
+    }
+
     fn is_alive(&self, tree: &SystemTree) -> bool {
         self.boot == boot(tree) && started(tree, &self.process.to_string()) == Some(self.started)
     }
@@ -213,16 +236,19 @@ impl Mark {
             Self::Writing(Writer { boot, process, started }) => {
                 format!("{VERSION} writer={boot}/{process}/{started}")
             }
+            Self::Making(Writer { boot, process, started }) => {
+                format!("{VERSION} maker={boot}/{process}/{started}")
+            }
         }
     }
 
     fn parse(text: &str) -> Option<Self> {
         let rest = text.strip_prefix(VERSION)?.strip_prefix(' ')?;
         if let Some(writer) = rest.strip_prefix("writer=") {
-            let mut parts = writer.split('/');
-            let boot = parts.next()?.to_owned();
-            let (process, started) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-            return Some(Self::Writing(Writer { boot, process, started }));
+            return Writer::parse(writer).map(Self::Writing);
+        }
+        if let Some(maker) = rest.strip_prefix("maker=") {
+            return Writer::parse(maker).map(Self::Making);
         }
         let (size, changed) = rest.strip_prefix("size=")?.split_once(" changed=")?;
         let (seconds, nanos) = changed.split_once('.')?;
@@ -237,7 +263,7 @@ struct NotUnderstood;
 fn store(file: BorrowedFd<'_>, path: &Path, mark: &Mark) -> io::Result<()> {
     let text = mark.text();
     match rustix::fs::fsetxattr(file, ATTRIBUTE, text.as_bytes(), XattrFlags::empty()) {
-        Err(Errno::OPNOTSUPP) => {}
+        Err(errno) if has_no_attributes(errno) => {}
         outcome => return Ok(outcome?),
     }
     // Written whole and then renamed, so that a mark is never half there.
@@ -251,13 +277,19 @@ fn load(file: BorrowedFd<'_>, path: &Path) -> io::Result<Option<Result<Mark, Not
     let mut bytes = [0; LENGTH_MAX];
     let length = match rustix::fs::fgetxattr(file, ATTRIBUTE, &mut bytes) {
         Ok(length) => length,
-        Err(Errno::NODATA) => return Ok(None),
-        Err(Errno::OPNOTSUPP) => return load_beside(file, path),
+        Err(Errno::NODATA) => return load_beside(file, path),
+        Err(errno) if has_no_attributes(errno) => return load_beside(file, path),
         Err(Errno::RANGE) => return Ok(Some(Err(NotUnderstood))),
         Err(errno) => return Err(errno.into()),
     };
     let mark = std::str::from_utf8(&bytes[..length]).ok().and_then(Mark::parse);
     Ok(Some(mark.ok_or(NotUnderstood)))
+}
+
+/// Whether the answer means that a mark has to lie beside the file: no attributes here, or a container that
+/// lets nobody set them.
+fn has_no_attributes(errno: Errno) -> bool {
+    matches!(errno, Errno::OPNOTSUPP | Errno::NOSYS | Errno::PERM)
 }
 
 /// The mark beside the file, if it is about this very file.
@@ -424,6 +456,18 @@ mod tests {
         // A later run that was told to destroy it makes it good again.
         seal(file.as_fd(), &fixture.path(), &fixture.tree).expect("sealed");
         assert_eq!(fixture.standing(), Standing::Intact);
+    }
+
+    #[test]
+    fn what_was_never_whole_says_so_once_its_maker_is_gone() {
+        let fixture = Fixture::new();
+        let file = fixture.create();
+        begin_making(file.as_fd(), &fixture.path(), &fixture.tree).expect("marked");
+        let process = std::process::id();
+        assert_eq!(fixture.standing(), Standing::BeingWritten { process });
+        let gone = Writer { started: 1, ..Writer::this_process(&fixture.tree) };
+        store_text(&fixture, &Mark::Making(gone).text());
+        assert_eq!(fixture.standing(), Standing::HalfMade);
     }
 
     #[test]

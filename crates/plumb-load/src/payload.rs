@@ -83,20 +83,33 @@ pub enum SourceError {
         /// Why.
         source: io::Error,
     },
+    /// Told to stop.
+    #[error("the filling of the write source was interrupted")]
+    #[diagnostic(code(plumb::load::write_source_interrupted))]
+    Interrupted,
 }
+
+/// Bytes that are filled between two questions whether to go on; whole lines of the generator.
+const PORTION: usize = 16 << 20;
 
 /// Fills the shared source of a target: from its file, repeated or cut, else with random bytes drawn
 /// from `rng`, which is one generator seeded 0 for all targets of a time span in order.
 ///
 /// # Errors
-/// When the file cannot be read or is empty.
+/// When the file cannot be read or is empty, and when `stop` says so.
 pub fn fill_source(
     file: Option<&str>,
     rng: &mut Rng,
     source: &mut [u8],
+    mut stop: impl FnMut() -> bool,
 ) -> Result<(), SourceError> {
     let Some(path) = file else {
-        rng.fill(source);
+        for portion in source.chunks_mut(PORTION) {
+            if stop() {
+                return Err(SourceError::Interrupted);
+            }
+            rng.fill(portion);
+        }
         return Ok(());
     };
     let failed = |source| SourceError::Read { path: path.into(), source };
@@ -107,7 +120,11 @@ pub fn fill_source(
     let mut opened = File::open(path).map_err(failed)?;
     let mut given = 0;
     while given < source.len() {
-        match opened.read(&mut source[given..]) {
+        if stop() {
+            return Err(SourceError::Interrupted);
+        }
+        let end = source.len().min(given + PORTION);
+        match opened.read(&mut source[given..end]) {
             Ok(0) => break,
             Ok(more) => given += more,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -139,7 +156,7 @@ mod tests {
         let path = file.path().to_str().expect("UTF-8").to_owned();
         let source = |size| {
             let mut source = vec![0; size];
-            fill_source(Some(&path), &mut Rng::new(0), &mut source).expect("readable");
+            fill_source(Some(&path), &mut Rng::new(0), &mut source, || false).expect("readable");
             source
         };
         assert_eq!(source(8), b"abcabcab");

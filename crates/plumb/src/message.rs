@@ -38,7 +38,7 @@ impl Printer {
     /// An error with everything that is known about it.
     pub(crate) fn error(self, error: &dyn Diagnostic) {
         self.print(&match self.style {
-            Style::Json => format!("{}\n", json_of("error", error)),
+            Style::Json => format!("{}\n", json_of(error)),
             Style::Plain | Style::Coloured => text_of("error", error),
         });
     }
@@ -49,7 +49,7 @@ impl Printer {
     }
 
     /// Why a run failed: a message, and behind a line end and `help: ` what to do.
-    pub(crate) fn failure(self, text: &str) {
+    pub(crate) fn failure(self, class: &str, text: &str) {
         let (message, help) = match text.split_once("\nhelp: ") {
             Some((message, help)) => (message, Some(help)),
             None => (text, None),
@@ -57,9 +57,9 @@ impl Printer {
         self.print(&match self.style {
             Style::Json => {
                 let object = serde_json::json!({
-                    "severity": "error",
-                    "code": "plumb::run",
+                    "error_class": class,
                     "message": message,
+                    "token": null,
                     "help": help,
                 });
                 format!("{object}\n")
@@ -110,12 +110,14 @@ fn text_of(severity: &str, error: &dyn Diagnostic) -> String {
     text
 }
 
-fn json_of(severity: &str, error: &dyn Diagnostic) -> serde_json::Value {
+/// The keys of every error, whatever it is about; the class is the last word of the code.
+fn json_of(error: &dyn Diagnostic) -> serde_json::Value {
+    let code = error.code().map(|code| code.to_string()).unwrap_or_default();
+    let messages: Vec<String> = std::iter::once(error.to_string()).chain(causes(error)).collect();
     serde_json::json!({
-        "severity": severity,
-        "code": error.code().map(|code| code.to_string()),
-        "message": error.to_string(),
-        "causes": causes(error).collect::<Vec<_>>(),
+        "error_class": code.rsplit("::").next().unwrap_or_default().replace('_', "-"),
+        "message": messages.join(": "),
+        "token": null,
         "help": error.help().map(|help| help.to_string()),
     })
 }
@@ -184,12 +186,11 @@ mod tests {
     #[test]
     fn a_program_gets_the_same_as_an_object() {
         assert_eq!(
-            json_of("error", &sample()),
+            json_of(&sample()),
             serde_json::json!({
-                "severity": "error",
-                "code": "plumb::test",
-                "message": "cannot open f.dat\nfor direct I/O",
-                "causes": ["the file system refused", "Invalid argument"],
+                "error_class": "test",
+                "message": "cannot open f.dat\nfor direct I/O: the file system refused: Invalid argument",
+                "token": null,
                 "help": "use ext4\nor XFS",
             })
         );

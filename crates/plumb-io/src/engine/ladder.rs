@@ -146,6 +146,11 @@ impl Ladder {
     }
 }
 
+/// Whether no target needs an engine.
+fn is_mapped_only(spec: &QueueSpec) -> bool {
+    !spec.files.is_empty() && spec.files.iter().all(|file| file.mapping.is_some())
+}
+
 impl Opener for Ladder {
     fn open<U: QueueUse>(&self, spec: QueueSpec, user: U) -> Result<U::Output, OpenQueueError> {
         match (self.choice, spec.mode) {
@@ -160,13 +165,25 @@ impl Opener for Ladder {
                 reason: "ring submission (-u) is io_uring's".to_owned(),
                 remedy: "leave out -u, or choose --engine auto or uring".to_owned(),
             }),
-            (_, QueueMode::Synchronous) | (Choice::Sync, _) => Self::synchronous(spec, user),
-            (Choice::Uring, QueueMode::Asynchronous) => self.forced_uring(spec, user),
-            (Choice::Aio, QueueMode::Asynchronous) => {
+            (Choice::Auto, QueueMode::Synchronous) => Self::synchronous(spec, user),
+            (forced @ (Choice::Uring | Choice::Aio | Choice::Threads), _)
+                if is_mapped_only(&spec) =>
+            {
+                Err(OpenQueueError::Unavailable {
+                    engine: forced.name().to_owned(),
+                    reason:
+                        "every target is memory mapped (-Sm): its I/O is a copy by the processor"
+                            .to_owned(),
+                    remedy: "leave out --engine, or leave out -Sm".to_owned(),
+                })
+            }
+            (Choice::Sync, _) => Self::synchronous(spec, user),
+            (Choice::Uring, _) => self.forced_uring(spec, user),
+            (Choice::Aio, _) => {
                 let reservation = aio::reserve(spec.depth).map_err(aio::no_aio)?;
                 Self::aio(reservation, spec, Vec::new(), user)
             }
-            (Choice::Threads, QueueMode::Asynchronous) => Self::threads(spec, Vec::new(), user),
+            (Choice::Threads, _) => Self::threads(spec, Vec::new(), user),
             (Choice::Auto, QueueMode::Asynchronous) => self.best(spec, user),
         }
     }

@@ -8,8 +8,8 @@ use rustix::io::{pread, pwrite, retry_on_intr};
 
 use super::buffers;
 use crate::{
-    Done, Errno, IoQueue, LaneIndex, Memory, Op, OpKind, OpenQueueError, QueueFacts, QueueSpec,
-    Slot, TargetFile,
+    Done, Errno, IoQueue, LaneIndex, Memory, Op, OpKind, OpenQueueError, QueueFacts, QueueMode,
+    QueueSpec, Slot, TargetFile,
 };
 
 /// Performs each I/O while it is pushed, so that only its own time lies between push and completion.
@@ -18,6 +18,8 @@ pub struct SyncQueue {
     arena: Arena,
     files: Vec<TargetFile>,
     done: Completions,
+    /// Whether more were to be in flight than ever are.
+    one_at_a_time: bool,
 }
 
 impl SyncQueue {
@@ -27,7 +29,9 @@ impl SyncQueue {
     /// When memory is refused.
     pub fn open(spec: QueueSpec) -> Result<Self, OpenQueueError> {
         let arena = buffers::arena(&spec)?;
-        Ok(Self { done: Completions::new(arena.depth()), arena, files: spec.files })
+        let one_at_a_time = spec.depth > 1 && spec.mode == QueueMode::Asynchronous;
+        let done = Completions::new(arena.depth());
+        Ok(Self { done, arena, files: spec.files, one_at_a_time })
     }
 
     fn perform(&mut self, op: Op) -> Result<usize, rustix::io::Errno> {
@@ -84,6 +88,11 @@ impl IoQueue for SyncQueue {
     }
 
     fn facts(&self) -> QueueFacts {
-        buffers::facts("sync", &self.arena)
+        let mut facts = buffers::facts("sync", &self.arena);
+        if self.one_at_a_time {
+            let depth = self.arena.depth();
+            facts.dropped.push(format!("{depth} outstanding I/Os: this engine has one in flight"));
+        }
+        facts
     }
 }

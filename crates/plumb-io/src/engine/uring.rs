@@ -106,8 +106,15 @@ pub(crate) fn unavailable(engine: &str, error: SetupError) -> OpenQueueError {
     no_ring(engine, obstacle(error))
 }
 
+/// What is said where the process has no descriptor left.
+const TOO_MANY: &str = "this process has too many files open for one more ring (EMFILE)";
+
 /// The same for a probe that failed.
 pub(crate) fn no_ring(engine: &str, reason: String) -> OpenQueueError {
+    if reason.contains(TOO_MANY) {
+        let remedy = "raise the limit (ulimit -n), or use fewer threads".to_owned();
+        return OpenQueueError::Unavailable { engine: engine.to_owned(), reason, remedy };
+    }
     let remedy = "allow io_uring (sysctl kernel.io_uring_disabled=0, a seccomp profile that permits \
                   it, Linux 5.11 or later), or leave out -u and choose --engine auto, aio or threads"
         .to_owned();
@@ -128,6 +135,7 @@ fn obstacle(error: SetupError) -> String {
         SetupError::Setup(rustix::io::Errno::NOMEM) => {
             unregistered(rustix::io::Errno::NOMEM.into()).replace("register buffers", "make a ring")
         }
+        SetupError::Setup(rustix::io::Errno::MFILE) => TOO_MANY.to_owned(),
         SetupError::Setup(errno) => format!("io_uring_setup fails: {}", Errno::from(errno)),
     }
 }

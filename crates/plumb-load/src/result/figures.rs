@@ -195,7 +195,7 @@ impl Figures {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::model::{PhaseTimes, ThreadResult};
+    use crate::result::model::{Failure, PhaseTimes, ThreadResult};
 
     #[test]
     fn a_span_is_measured_from_a_tenth_of_a_microsecond_on() {
@@ -209,7 +209,7 @@ mod tests {
             let span = SpanResult {
                 elapsed: Nanos(elapsed),
                 phases,
-                failures: vec!["it failed".to_owned(); failures],
+                failures: vec![Failure::new("io", "it failed"); failures],
                 ..SpanResult::default()
             };
             assert_eq!(span.state(), want);

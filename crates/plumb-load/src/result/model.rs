@@ -104,8 +104,31 @@ pub struct SpanResult {
     pub trace: Option<TraceCounts>,
     /// What speaks for or against the numbers.
     pub plausibility: Vec<PlausibilityItem>,
-    /// Fatal errors of this span, in words.
-    pub failures: Vec<String>,
+    /// Fatal errors of this span.
+    pub failures: Vec<Failure>,
+}
+
+/// Why a run failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// Its class, a stable keyword: `unaligned`, `open`, `io`.
+    pub class: String,
+    /// In words; behind a line end and `help: ` what to do.
+    pub text: String,
+}
+
+impl Failure {
+    /// A failure of a class.
+    #[must_use]
+    pub fn new(class: &str, text: impl Into<String>) -> Self {
+        Self { class: class.to_owned(), text: text.into() }
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
+    }
 }
 
 /// When phases began, since the start of the run. `None`: the phase was not reached.

@@ -104,8 +104,13 @@ pub(crate) fn evidence(span: &SpanResult) -> Vec<PlausibilityItem> {
         OpenVerdict::Saturated => (
             Plausibility::Suspicious,
             format!(
-                "{rate} were not sustained, but {achieved:.1}: {counts}. Response times are lower bounds: \
-                 they grow with the duration. Ask for a lower rate"
+                "{rate} were not sustained: {counts} ({achieved:.1} per second){}. Response times are lower \
+                 bounds: they grow with the duration. Ask for a lower rate",
+                if figures.tally.trend.rises(WAKE_UP) {
+                    ", and I/Os started later and later"
+                } else {
+                    ""
+                }
             ),
         ),
         OpenVerdict::NotMeasured => (

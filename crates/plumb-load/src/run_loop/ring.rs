@@ -30,7 +30,7 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
             }
             Next::Throttled(wait) => {
                 // With nothing queued upstream spins here; a completion or the time ends the wait.
-                counts.submits += u64::from(queued > 0);
+                counts.submits += u64::from(queued > 0 && measures(around));
                 let wanted = queued.min(batch).max(1);
                 queue.submit_and_wait(wanted, wait)?;
                 queued = 0;
@@ -47,7 +47,7 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
                 }
             }
             Next::Op(_) | Next::Busy => {
-                counts.submits += u64::from(queued > 0);
+                counts.submits += u64::from(queued > 0 && measures(around));
                 probe(queue, issuer, around)?;
                 let wanted = queued.min(batch).max(1);
                 queue.submit_and_wait(wanted, Nanos::NEVER)?;
@@ -59,4 +59,10 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
         }
     }
     Ok(())
+}
+
+/// Whether a submission now is part of the measurement, as its rate is.
+#[inline(always)]
+fn measures<C: Clock>(around: &Surroundings<'_, C>) -> bool {
+    around.controls.measuring_since().is_some()
 }

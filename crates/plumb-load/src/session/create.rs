@@ -68,7 +68,7 @@ pub enum CreateError {
     },
     /// Writing failed.
     #[error("cannot write '{}' ({} of {} bytes done)", path.display(), done, size)]
-    #[diagnostic(code(plumb::load::create_write), help("the half-made file was removed"))]
+    #[diagnostic(code(plumb::load::create_write), help("{remedy}"))]
     Write {
         /// Which file.
         path: PathBuf,
@@ -78,6 +78,8 @@ pub enum CreateError {
         done: u64,
         /// Why.
         source: io::Error,
+        /// What was done, and what to do.
+        remedy: &'static str,
     },
     /// Told to stop.
     #[error("the creation of '{}' was interrupted", path.display())]
@@ -105,8 +107,19 @@ pub struct Creation {
 pub fn open_for_creation(path: &Path) -> Result<(OwnedFd, bool), CreateError> {
     let failed = |source: io::Error| {
         let remedy = match source.kind() {
+            io::ErrorKind::PermissionDenied if path.exists() => {
+                "you may not write to this file: choose another name".to_owned()
+            }
             io::ErrorKind::PermissionDenied => {
                 "choose a directory that you may write to".to_owned()
+            }
+            _ if path.as_os_str().is_empty() => "name a file".to_owned(),
+            io::ErrorKind::AlreadyExists if path.is_symlink() => {
+                "it is a symbolic link that leads nowhere: remove it, or make what it points to"
+                    .to_owned()
+            }
+            io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
+                "a part of the path is a file: name a file in a directory".to_owned()
             }
             io::ErrorKind::IsADirectory => "name a file in that directory".to_owned(),
             io::ErrorKind::ReadOnlyFilesystem => {
@@ -130,8 +143,24 @@ pub fn open_for_creation(path: &Path) -> Result<(OwnedFd, bool), CreateError> {
     }
 }
 
-/// Empties the file, gives it `size` bytes and writes every one of them. On any error the file is
-/// removed, so that no half-made one stays.
+/// Whether `size` bytes fit where the file is, with what it holds now given up for them. Nothing is
+/// changed: to take the space and see would take it from everybody else for a moment.
+///
+/// # Errors
+/// When they do not.
+pub fn check_space(file: BorrowedFd<'_>, path: &Path, size: u64) -> Result<(), CreateError> {
+    let Ok(system) = rustix::fs::fstatvfs(file) else { return Ok(()) };
+    if system.f_blocks == 0 {
+        // Some file systems do not say.
+        return Ok(());
+    }
+    let held = rustix::fs::fstat(file).map_or(0, |found| found.st_blocks.cast_unsigned() * 512);
+    let free = (system.f_bavail * system.f_frsize).saturating_add(held);
+    if size > free { Err(CreateError::NoSpace { path: path.into(), size, free }) } else { Ok(()) }
+}
+
+/// Empties the file, gives it `size` bytes and writes every one of them. Once it is empty, the file is
+/// removed on any error, so that no half-made one stays.
 ///
 /// # Errors
 /// No space, a failed write, or [`Creation::stop`].
@@ -142,6 +171,11 @@ pub fn create(
     fill: Fill,
     creation: &Creation,
 ) -> Result<(), CreateError> {
+    rustix::fs::ftruncate(file, 0).map_err(|errno| CreateError::Open {
+        path: path.into(),
+        source: errno.into(),
+        remedy: "nothing was changed; choose another file".to_owned(),
+    })?;
     let outcome = fill_file(file, path, size, fill, creation);
     if outcome.is_err() {
         remove_if_same(file, path);
@@ -157,7 +191,7 @@ fn fill_file(
     creation: &Creation,
 ) -> Result<(), CreateError> {
     let write_error = |errno: Errno| match errno {
-        Errno::NOSPC | Errno::DQUOT | Errno::FBIG => {
+        Errno::NOSPC | Errno::DQUOT => {
             let free = rustix::fs::fstatvfs(file).map_or(0, |fs| fs.f_bavail * fs.f_frsize);
             CreateError::NoSpace { path: path.into(), size, free }
         }
@@ -166,9 +200,15 @@ fn fill_file(
             size,
             done: creation.done.load(Ordering::Relaxed),
             source: errno.into(),
+            remedy: match errno {
+                Errno::FBIG => {
+                    "the half-made file was removed; choose a smaller -c<size>, or raise the limit on the \
+                     size of files (ulimit -f, or the file system's own)"
+                }
+                _ => "the half-made file was removed",
+            },
         },
     };
-    rustix::fs::ftruncate(file, 0).map_err(write_error)?;
     // Space is taken up front: a file that does not fit is known before the first byte is written.
     match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, size) {
         Ok(()) => {}
@@ -381,12 +421,34 @@ mod tests {
     }
 
     #[test]
+    fn what_does_not_fit_is_known_before_anything_changes() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("f");
+        std::fs::write(&path, [7; 5000]).expect("a file");
+        let (file, is_new) = open_for_creation(&path).expect("opened");
+        assert!(!is_new);
+        let system = rustix::fs::fstatvfs(&file).expect("a file system");
+        let before = system.f_bavail * system.f_frsize;
+        match check_space(file.as_fd(), &path, 1 << 50) {
+            // Others write here, too: near is near enough.
+            Err(CreateError::NoSpace { size, free, .. }) => {
+                assert_eq!(size, 1 << 50);
+                assert!(free > before / 2 && free / 2 < before, "{free} of {before}");
+            }
+            other => panic!("{other:?}"),
+        }
+        check_space(file.as_fd(), &path, 4096).expect("room for a page");
+        assert_eq!(std::fs::read(&path).expect("still there"), [7; 5000]);
+    }
+
+    #[test]
     fn a_file_that_cannot_fit_is_refused_and_removed() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("f");
         let (file, _) = open_for_creation(&path).expect("made");
         let outcome = create(file.as_fd(), &path, 1 << 50, Fill::Random, &Creation::default());
-        assert!(matches!(outcome, Err(CreateError::NoSpace { .. })), "{outcome:?}");
+        let told = matches!(outcome, Err(CreateError::NoSpace { .. } | CreateError::Write { .. }));
+        assert!(told, "{outcome:?}");
         assert!(!path.exists());
     }
 }

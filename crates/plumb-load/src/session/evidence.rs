@@ -12,6 +12,7 @@ use crate::plausibility::{CheckedTarget, Observed, Traffic, before_run};
 use crate::profile::model::{CacheMode, TimeSpan};
 use crate::result::littles_law::{LittlesLaw, Verdict};
 use crate::result::model::{Plausibility, PlausibilityItem, SpanResult};
+use crate::result::text::plausibility::is_one_at_a_time;
 use crate::tally::Histogram;
 
 /// The targets that are really there, beside their places in the time span.
@@ -47,7 +48,21 @@ pub(super) fn before(
     memory_bytes: u64,
     tree: &SystemTree,
 ) -> Vec<PlausibilityItem> {
-    before_run(&checked(span, targets).1, memory_bytes, tree)
+    let mut items = before_run(&checked(span, targets).1, memory_bytes, tree);
+    let durable = span.targets.iter().filter(|target| {
+        target.write_through && !target.memory_mapped && Access::of(target).writes()
+    });
+    items.extend(durable.map(|target| PlausibilityItem {
+        key: "write_through",
+        target: Some(target.path.clone()),
+        value: None,
+        verdict: Plausibility::Ok,
+        sentence: format!(
+            "'{}' is open with O_DSYNC: a write completes when its data are durable.",
+            target.path
+        ),
+    }));
+    items
 }
 
 /// What can be said once the figures are there.
@@ -70,7 +85,7 @@ pub(super) fn after(
         })
         .collect();
     let mut items = observed.items(&checked, &moved);
-    items.extend(littles_law(&LittlesLaw::of(result, span)));
+    items.extend(littles_law(&LittlesLaw::of(result, span), is_one_at_a_time(result)));
     if span.stamps_latency() {
         items.push(PlausibilityItem {
             key: "histogram_relative_error",
@@ -100,13 +115,32 @@ pub(super) fn interrupted(elapsed: Nanos, asked_seconds: u32) -> PlausibilityIte
     }
 }
 
+/// Latencies that are in another interval than theirs; none when all are where they belong.
+pub(super) fn strays(count: u64, interval_ms: u32) -> Option<PlausibilityItem> {
+    (count > 0).then(|| PlausibilityItem {
+        key: "stray_interval_latencies",
+        target: None,
+        value: Some(count as f64),
+        verdict: Plausibility::Suspicious,
+        sentence: format!(
+            "{count} latencies are in an interval before theirs: intervals of {interval_ms} ms were too short \
+             for this machine and load. Use longer ones (-D), or fewer threads"
+        ),
+    })
+}
+
 /// Little's law as a sentence; none where it says nothing.
-fn littles_law(law: &LittlesLaw) -> Option<PlausibilityItem> {
+fn littles_law(law: &LittlesLaw, one_at_a_time: bool) -> Option<PlausibilityItem> {
     let (verdict, says) = match law.verdict {
         Verdict::Consistent => (Plausibility::Ok, "rate, latency and outstanding I/Os agree"),
         Verdict::ToolTurnaround => (
             Plausibility::Ok,
             "rate, latency and outstanding I/Os agree but for the time that requests spend in the tool",
+        ),
+        Verdict::GeneratorLimited if one_at_a_time => (
+            Plausibility::Suspicious,
+            "the engine has one I/O of a thread in flight, whatever -o says. Use more threads, or another \
+             engine (--engine auto)",
         ),
         Verdict::GeneratorLimited => (
             Plausibility::Suspicious,

@@ -19,6 +19,7 @@ use super::support;
 use super::target::{self, NO_TARGET_SIZE, OpenTarget};
 use crate::plan::Access;
 use crate::profile::model::{Target, TimeSpan};
+use crate::result::model::Failure;
 use crate::trace;
 
 impl<O: Opener, C: Clock> Session<'_, O, C> {
@@ -46,14 +47,14 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         }
         let profile = self.profile;
         for target in profile.time_spans.iter().flat_map(|span| &span.targets) {
-            let makes = target.file_size.is_some_and(|size| size > 0);
+            let makes = target.file_size.is_some_and(|size| size > 0) && is_made(target);
             if !makes && !Access::of(target).writes() {
                 continue;
             }
             let Ok(path) = target::resolve(&target.path) else { continue };
             let Ok(file) = target::open_to_look(&path) else { continue };
             let guarded =
-                self.guard.clear(file.as_fd(), &path, self.options, self.tree, self.observer);
+                self.guard.look(file.as_fd(), &path, self.options, self.tree, self.observer);
             guarded.map_err(SpanFailure::Refused)?;
         }
         Ok(())
@@ -149,6 +150,10 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             let refused = target::check_direct(target, file.as_fd(), &path);
             refused.inspect_err(|_| unmake(&path, is_new)).map_err(failed)?;
         }
+        create::check_space(file.as_fd(), &path, size)
+            .inspect_err(|_| unmake(&path, is_new))
+            .map_err(failed)?;
+        self.guard.making(file.as_fd(), &path, self.tree, self.observer);
         let creation = Creation::default();
         let began = self.clock.now();
         let outcome = std::thread::scope(|scope| {
@@ -172,7 +177,7 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             Err(CreateError::Interrupted { .. }) => return Err(SpanFailure::Interrupted),
             Err(error) => return Err(failed(error)),
         }
-        self.guard.made(file.as_fd(), &path, self.tree, self.observer);
+        self.guard.made(file.as_fd(), &path, self.tree);
         Ok(())
     }
 }
@@ -229,8 +234,15 @@ pub(super) fn describe(error: &dyn Diagnostic) -> String {
     text
 }
 
+/// An error as results keep it; its class is the last word of its code.
+pub(super) fn failure(error: &dyn Diagnostic) -> Failure {
+    let code = error.code().map(|code| code.to_string()).unwrap_or_default();
+    let class = code.rsplit("::").next().unwrap_or_default().replace('_', "-");
+    Failure { class, text: describe(error) }
+}
+
 /// A fatal error of a time span.
 #[expect(clippy::needless_pass_by_value, reason = "handed to map_err")]
 pub(super) fn failed(error: impl Diagnostic) -> SpanFailure {
-    SpanFailure::Failed(describe(&error))
+    SpanFailure::Failed(failure(&error))
 }

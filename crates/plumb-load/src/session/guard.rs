@@ -8,9 +8,10 @@ use plumb_io::mark;
 use plumb_io::system_tree::SystemTree;
 use rustix::fs::{FileType, Stat};
 
-use super::files::describe;
+use super::files::{describe, failure};
 use super::observe::Observer;
 use super::{Overwrite, SessionOptions};
+use crate::result::model::Failure;
 
 /// What was found to be safe to write to; holds on to it until the run is over.
 #[derive(Debug, Default)]
@@ -22,6 +23,8 @@ pub(super) struct Guard {
 struct Cleared {
     identity: (u64, u64),
     path: PathBuf,
+    /// A file of Plumb's that was looked at and does not yet say that it is written to.
+    is_unmarked: bool,
     /// A file whose mark is to be renewed at the end.
     marked: Option<OwnedFd>,
     /// A device that nobody else may mount meanwhile.
@@ -29,6 +32,21 @@ struct Cleared {
 }
 
 impl Guard {
+    /// Looks at a target that will be written to, in whatever way it is open: whether it may be.
+    ///
+    /// # Errors
+    /// What was found in it, and how to override, in words.
+    pub(super) fn look(
+        &mut self,
+        target: BorrowedFd<'_>,
+        path: &Path,
+        options: &SessionOptions,
+        tree: &SystemTree,
+        observer: &mut dyn Observer,
+    ) -> Result<(), Failure> {
+        self.find(target, path, options, tree, observer).map(|_| ())
+    }
+
     /// Clears an open target for writing, before the first write to it.
     ///
     /// # Errors
@@ -40,12 +58,32 @@ impl Guard {
         options: &SessionOptions,
         tree: &SystemTree,
         observer: &mut dyn Observer,
-    ) -> Result<(), String> {
-        let status = rustix::fs::fstat(target)
-            .map_err(|errno| format!("cannot look at '{}': {errno}", path.display()))?;
+    ) -> Result<(), Failure> {
+        let cleared = self.find(target, path, options, tree, observer)?;
+        if std::mem::take(&mut cleared.is_unmarked) {
+            match mark::begin(target, path, tree) {
+                Ok(()) => cleared.marked = target.try_clone_to_owned().ok(),
+                Err(error) => observer.warning(&describe(&error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// What was found out about a target, by now or before.
+    fn find(
+        &mut self,
+        target: BorrowedFd<'_>,
+        path: &Path,
+        options: &SessionOptions,
+        tree: &SystemTree,
+        observer: &mut dyn Observer,
+    ) -> Result<&mut Cleared, Failure> {
+        let status = rustix::fs::fstat(target).map_err(|errno| {
+            Failure::new("open", format!("cannot look at '{}': {errno}", path.display()))
+        })?;
         let identity = identity(&status);
-        if self.cleared.iter().any(|cleared| cleared.identity == identity) {
-            return Ok(());
+        if let Some(known) = self.cleared.iter().position(|cleared| cleared.identity == identity) {
+            return Ok(&mut self.cleared[known]);
         }
         let is_device = FileType::from_raw_mode(status.st_mode) == FileType::BlockDevice;
         let (named, files) = match &options.overwrite {
@@ -63,39 +101,46 @@ impl Guard {
                 }
                 false
             }
-            Err(error) => return Err(describe(&error)),
+            Err(error) => return Err(failure(&error)),
         };
         let claim = is_device.then(|| Claim::take(target).ok()).flatten();
-        let mut marked = None;
-        if is_ours {
-            match mark::begin(target, path, tree) {
-                Ok(()) => marked = target.try_clone_to_owned().ok(),
-                Err(error) => observer.warning(&describe(&error)),
-            }
-        }
-        self.cleared.push(Cleared { identity, path: path.into(), marked, _claim: claim });
-        Ok(())
+        self.cleared.push(Cleared {
+            identity,
+            path: path.into(),
+            is_unmarked: is_ours,
+            marked: None,
+            _claim: claim,
+        });
+        Ok(self.cleared.last_mut().expect("just pushed"))
     }
 
-    /// A file was made by Plumb: it may be written to now and, marked, by later runs.
-    pub(super) fn made(
+    /// A file is about to be made: should the process die, the next one knows whose it is.
+    pub(super) fn making(
         &mut self,
         file: BorrowedFd<'_>,
         path: &Path,
         tree: &SystemTree,
         observer: &mut dyn Observer,
     ) {
+        if let Err(error) = mark::begin_making(file, path, tree) {
+            observer.warning(&describe(&error));
+        }
+    }
+
+    /// A file was made by Plumb: it may be written to now and, marked, by later runs.
+    pub(super) fn made(&mut self, file: BorrowedFd<'_>, path: &Path, tree: &SystemTree) {
         let Ok(status) = rustix::fs::fstat(file) else { return };
         let identity = identity(&status);
         self.cleared.retain(|cleared| cleared.identity != identity);
-        let marked = match mark::begin(file, path, tree) {
-            Ok(()) => file.try_clone_to_owned().ok(),
-            Err(error) => {
-                observer.warning(&describe(&error));
-                None
-            }
-        };
-        self.cleared.push(Cleared { identity, path: path.into(), marked, _claim: None });
+        // What speaks against a mark was said when the making began.
+        let marked = mark::begin(file, path, tree).ok();
+        self.cleared.push(Cleared {
+            identity,
+            path: path.into(),
+            is_unmarked: false,
+            marked: marked.and_then(|()| file.try_clone_to_owned().ok()),
+            _claim: None,
+        });
     }
 
     /// A file that was to be made is gone again: so is a mark beside it.

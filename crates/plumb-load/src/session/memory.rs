@@ -3,7 +3,7 @@
 
 use plumb_io::BufferPlacement;
 use plumb_io::system_tree::SystemTree;
-use plumb_units::Bytes;
+use plumb_units::{Bytes, convert};
 
 use crate::plan::{ThreadPlan, takes_from_source};
 use crate::profile::model::{TimeSpan, WriteContent};
@@ -24,6 +24,39 @@ use crate::profile::model::{TimeSpan, WriteContent};
 pub(super) struct TooMuch {
     wanted: u64,
     available: u64,
+}
+
+/// More threads than the kernel has room for: it would end the process in the middle of their start.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[error(
+    "{threads} threads need some {needed} memory mappings, and this system allows a process {allowed} \
+     (vm.max_map_count)"
+)]
+#[diagnostic(
+    code(plumb::load::threads),
+    help("use fewer threads (-t, -F), or raise the limit: sysctl vm.max_map_count={needed}")
+)]
+pub(super) struct TooManyThreads {
+    threads: u64,
+    needed: u64,
+    allowed: u64,
+}
+
+/// Mappings of a thread: its stack, its signal stack and the guards of both, ring, entries, buffers.
+const MAPPINGS_PER_THREAD: u64 = 9;
+/// Mappings of everything else.
+const MAPPINGS_OF_PROCESS: u64 = 1000;
+
+/// Compares what the threads will map with what the kernel allows.
+///
+/// # Errors
+/// When it is more.
+pub(super) fn check_threads(plans: &[ThreadPlan], tree: &SystemTree) -> Result<(), TooManyThreads> {
+    let allowed = tree.text("/proc/sys/vm/max_map_count").unwrap_or_default();
+    let Ok(allowed) = allowed.trim().parse::<u64>() else { return Ok(()) };
+    let threads = convert::to_u64(plans.len());
+    let needed = threads * MAPPINGS_PER_THREAD + MAPPINGS_OF_PROCESS;
+    if needed > allowed { Err(TooManyThreads { threads, needed, allowed }) } else { Ok(()) }
 }
 
 /// Compares what the threads will touch with what the kernel says is to be had.

@@ -71,7 +71,8 @@ pub enum SessionEnd {
     Completed,
     /// A run failed: exit code 1.
     Failed,
-    /// A write was refused before anything was touched (safety gate): exit code 3.
+    /// Refused before anything was touched, by the safety gate or for processors that are not there:
+    /// exit code 3.
     Refused(String),
 }
 
@@ -110,7 +111,8 @@ pub fn run<O: Opener, C: Clock>(
         memory_bytes: result.host.memory_bytes,
     };
     let mut end = None;
-    let ready = session.check_trace().and_then(|()| session.guard_all());
+    let ready = session.check_trace().and_then(|()| session.check_processors());
+    let ready = ready.and_then(|()| session.guard_all());
     if let Err(failure) = ready.and_then(|()| session.precreate()) {
         end = Some(note_failure(&mut result, failure));
     }
@@ -140,7 +142,10 @@ pub fn run<O: Opener, C: Clock>(
 fn note_failure(result: &mut RunResult, failure: span::SpanFailure) -> SessionEnd {
     let (message, end) = match failure {
         span::SpanFailure::Interrupted => return SessionEnd::Completed,
-        span::SpanFailure::Refused(message) => (message.clone(), SessionEnd::Refused(message)),
+        span::SpanFailure::Refused(failure) => {
+            let end = SessionEnd::Refused(failure.text.clone());
+            (failure, end)
+        }
         span::SpanFailure::Failed(message) => (message, SessionEnd::Failed),
     };
     result.time_spans.push(SpanResult { failures: vec![message], ..SpanResult::default() });

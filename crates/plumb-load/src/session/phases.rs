@@ -10,7 +10,7 @@ use crate::run_loop::intervals::IntervalCollector;
 use crate::run_loop::{Controls, Live, LiveReading};
 use crate::tally::interval_log::IntervalLogWriter;
 
-/// How often the steering thread looks around.
+/// How often the steering thread looks around, short intervals apart.
 const TICK: Duration = Duration::from_millis(20);
 /// How often progress is reported.
 const REPORT: Nanos = Nanos::from_millis(200);
@@ -36,6 +36,10 @@ pub(super) struct Watch<'a, C> {
     pub(super) lives: &'a [Live],
     pub(super) collectors: &'a [IntervalCollector],
     pub(super) intervals: Option<IntervalLogWriter>,
+    /// How often intervals are to be collected.
+    pub(super) collect_every: Duration,
+    /// Latencies that are in an interval before theirs.
+    pub(super) strays: u64,
     /// The first trouble with the interval log; intervals behind it are lost and the result says so.
     pub(super) interval_trouble: Option<std::io::Error>,
     pub(super) stamps: bool,
@@ -79,7 +83,8 @@ impl<C: Clock> Watch<'_, C> {
             if now.since(self.last_report) >= REPORT {
                 self.report(phase, now.since(began), total, now);
             }
-            std::thread::sleep(TICK.min(until.since(self.clock.now()).into()));
+            let tick = TICK.min(self.collect_every);
+            std::thread::sleep(tick.min(until.since(self.clock.now()).into()));
         }
     }
 
@@ -88,6 +93,7 @@ impl<C: Clock> Watch<'_, C> {
         let (intervals, trouble) = (&mut self.intervals, &mut self.interval_trouble);
         for collector in self.collectors {
             collector.drain(|pair| {
+                self.strays += pair.strays;
                 if let Some(log) = intervals
                     && trouble.is_none()
                     && let Err(error) = log.add(pair)

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use plumb_io::clock::Clock;
 use plumb_io::system_tree::SystemTree;
@@ -10,7 +11,7 @@ use plumb_io::{Opener, WriteSource};
 use plumb_units::{Nanos, convert};
 
 use super::evidence;
-use super::files::{describe, failed, is_made};
+use super::files::{describe, failed, failure, is_made};
 use super::guard::Guard;
 use super::observe::{Observer, Phase};
 use super::phases::{PhaseEnd, ShortWatch, Watch};
@@ -24,11 +25,13 @@ use crate::payload::{SourceError, fill_source};
 use crate::plan::{PlanOptions, SpanPlan, ThreadPlan, plan, takes_from_source};
 use crate::plausibility::{Baseline, Observed};
 use crate::profile::model::{BufferSeparation, Profile, TimeSpan, WriteContent};
-use crate::result::model::{PhaseTimes, SpanResult, TargetResult, ThreadResult, TraceCounts};
+use crate::result::model::{
+    Failure, PhaseTimes, SpanResult, TargetResult, ThreadResult, TraceCounts,
+};
 use crate::result::stamp_error::StampError;
 use crate::result::{open_loop, stamp_error};
 use crate::rng::Rng;
-use crate::run_loop::intervals::{IntervalCollector, exchange};
+use crate::run_loop::intervals::{IntervalCollector, collect_every_ms, exchange};
 use crate::run_loop::{Controls, Dispatch, Live};
 use crate::tally::Histogram;
 use crate::tally::interval_log::IntervalLogWriter;
@@ -55,11 +58,11 @@ pub(super) struct Session<'a, O, C> {
 #[derive(Debug)]
 pub(super) enum SpanFailure {
     /// The safety gate: nothing was touched.
-    Refused(String),
+    Refused(Failure),
     /// The user ended the run.
     Interrupted,
     /// Anything else.
-    Failed(String),
+    Failed(Failure),
 }
 
 /// How a thread ended.
@@ -88,10 +91,11 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         let options = PlanOptions { processors: &order, separation, batch: self.options.batch };
         let SpanPlan { threads: plans } = plan(span, options);
         check_room(span, &plans)?;
+        memory::check_threads(&plans, self.tree).map_err(failed)?;
         if !self.options.opens_no_target {
             memory::check(span, &plans, self.tree).map_err(failed)?;
         }
-        let sources = sources(span)?;
+        let sources = sources(span, self.observer)?;
         let trace = self.open_trace()?;
         let targets = self.open_targets(span, place)?;
         for plan in &plans {
@@ -158,6 +162,15 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         self.profile.etw.as_ref().map(open).transpose()
     }
 
+    /// Whether the processors that the profile names are there: known before anything is made or opened.
+    pub(super) fn check_processors(&self) -> Result<(), SpanFailure> {
+        for span in self.profile.time_spans.iter().filter(|span| !span.disable_affinity) {
+            affinity::order(&self.topology, &span.affinity, span.effective_traversal())
+                .map_err(|error| SpanFailure::Refused(failure(&error)))?;
+        }
+        Ok(())
+    }
+
     /// The processors in the order in which threads take them; none with `-n`.
     fn processors(&self, span: &TimeSpan) -> Result<Vec<affinity::Place>, SpanFailure> {
         if span.disable_affinity {
@@ -197,7 +210,7 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             .iter()
             .map(|_| {
                 span.calculate_iops_std_dev.then(|| {
-                    let (recorder, collector) = exchange(span.io_bucket_duration);
+                    let (recorder, collector) = exchange(span.io_bucket_duration, plans.len());
                     collectors.push(collector);
                     recorder
                 })
@@ -207,7 +220,12 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             .calculate_iops_std_dev
             .then(IntervalLogWriter::new)
             .transpose()
-            .map_err(|error| SpanFailure::Failed(format!("no scratch file for -D: {error}")))?;
+            .map_err(|error| {
+                SpanFailure::Failed(Failure::new(
+                    "scratch",
+                    format!("no scratch file for -D: {error}\nhelp: make room in the folder of temporary files (TMPDIR)"),
+                ))
+            })?;
         let (opener, clock) = (self.opener, self.clock);
         let left_behind = self.time_after(place.0);
         let mut watch = Watch {
@@ -218,6 +236,13 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             collectors: &collectors,
             intervals,
             interval_trouble: None,
+            collect_every: match span.calculate_iops_std_dev {
+                true => {
+                    Duration::from_millis(collect_every_ms(span.io_bucket_duration, plans.len()))
+                }
+                false => Duration::MAX,
+            },
+            strays: 0,
             stamps: span.stamps_latency(),
             progress: self.profile.progress,
             time_span: place,
@@ -273,6 +298,7 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         let now = clock.now();
         watch.look_around(now);
         watch.count_shorts();
+        result.plausibility.extend(evidence::strays(watch.strays, span.io_bucket_duration));
         if let Some(trouble) = watch.interval_trouble.take() {
             watch.observer.warning(&format!("intervals were lost (-D): {trouble}"));
         }
@@ -398,7 +424,10 @@ fn check_room(span: &TimeSpan, plans: &[ThreadPlan]) -> Result<(), SpanFailure> 
 }
 
 /// The shared write sources by target: one generator seeded 0 for all of them in order (spec 6.8).
-fn sources(span: &TimeSpan) -> Result<Vec<Option<Arc<WriteSource>>>, SpanFailure> {
+fn sources(
+    span: &TimeSpan,
+    observer: &mut dyn Observer,
+) -> Result<Vec<Option<Arc<WriteSource>>>, SpanFailure> {
     let mut rng = Rng::new(0);
     let mut sources = Vec::with_capacity(span.targets.len());
     for target in &span.targets {
@@ -411,11 +440,15 @@ fn sources(span: &TimeSpan) -> Result<Vec<Option<Arc<WriteSource>>>, SpanFailure
             continue;
         }
         let mut filled = Ok(());
-        let source =
-            WriteSource::new(*size, |bytes| filled = fill_source(file.as_deref(), &mut rng, bytes));
+        let source = WriteSource::new(*size, |bytes| {
+            filled = fill_source(file.as_deref(), &mut rng, bytes, || observer.interrupted());
+        });
         let source = source
             .map_err(|errno| failed(SourceError::Memory { size: *size, source: errno.into() }))?;
-        filled.map_err(failed)?;
+        filled.map_err(|error| match error {
+            SourceError::Interrupted => SpanFailure::Interrupted,
+            error => failed(error),
+        })?;
         sources.push(Some(Arc::new(source)));
     }
     Ok(sources)
@@ -433,9 +466,9 @@ fn collect(
         let outcome = match outcome {
             Ok(outcome) => outcome,
             Err(error) => {
-                let text = describe(&error);
-                if !result.failures.contains(&text) {
-                    result.failures.push(text);
+                let failure = failure(&error);
+                if !result.failures.contains(&failure) {
+                    result.failures.push(failure);
                 }
                 continue;
             }

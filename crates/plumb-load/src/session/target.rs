@@ -265,6 +265,10 @@ fn open_error(path: &Path, errno: Errno) -> TargetError {
         }
         Errno::ROFS => "its file system is mounted read-only: use -w0".to_owned(),
         Errno::BUSY => "it is in use by someone else (mounted, or opened exclusively)".to_owned(),
+        Errno::MFILE => {
+            "raise the limit (ulimit -n), or use fewer threads and targets: each thread opens its own"
+                .to_owned()
+        }
         Errno::TXTBSY => "it is a program that is running, or an active swap file".to_owned(),
         _ => "check the path".to_owned(),
     };

@@ -12,6 +12,7 @@ use crate::assemble::{self, Shared};
 use crate::pattern::TooSmall;
 use crate::plan::ThreadPlan;
 use crate::profile::model::TimeSpan;
+use crate::result::model::Failure;
 use crate::run_loop::intervals::IntervalRecorder;
 use crate::run_loop::{
     Controls, Counts, Dispatch, Intervals, Latencies, Level, Live, LoopCounts, Open, Surroundings,
@@ -28,7 +29,7 @@ pub(super) struct ThreadOutcome {
     /// Upper bounds of the stamps' errors, where I/Os are stamped.
     pub(super) stamp_bounds: Option<Histogram>,
     /// A fatal error, in words.
-    pub(super) failure: Option<String>,
+    pub(super) failure: Option<Failure>,
 }
 
 /// Why a thread could not start.
@@ -301,17 +302,19 @@ impl<C: Clock, L: Level> QueueUse for LevelUse<'_, C, L> {
                 let target = &span.targets[plan.targets[failed.target as usize].index].path;
                 let kind = if failed.is_write { "write" } else { "read" };
                 let (slot, errno) = (failed.slot.0, failed.errno);
-                Some(format!(
+                let text = format!(
                     "t[{slot}] error during {kind} error code: {}) {} on '{target}' (thread {})\n\
                      help: --on-error continue counts I/Os that fail and goes on",
                     errno.0,
                     errno.text(),
                     plan.id
-                ))
+                );
+                Some(Failure::new("io", text))
             }
             (Err(errno), None) => {
                 work.controls.stop();
-                Some(format!("thread {}: the submission of I/O failed: {errno}", plan.id))
+                let text = format!("thread {}: the submission of I/O failed: {errno}", plan.id);
+                Some(Failure::new("submission", text))
             }
             (Ok(_), None) => None,
         };

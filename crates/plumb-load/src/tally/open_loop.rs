@@ -93,8 +93,10 @@ impl LagTrend {
         }
     }
 
-    /// Whether lags grow: the line through the slices' means rises beyond its own uncertainty, and the
-    /// mean of the last fifth is above twice that of the first and above it by `least` at least.
+    /// Whether lags grow: the line through the slices' means rises beyond its own uncertainty, the typical
+    /// slice of the last fifth is above twice that of the first and above it by `least` at least, and the
+    /// lag is still there at the end. Lags of neighbours are alike, so a single hiccup near the end makes a
+    /// line rise; a queue that builds up stays.
     #[must_use]
     pub fn rises(&self, least: Nanos) -> bool {
         let points: Vec<(f64, f64, f64)> = (0_u32..)
@@ -106,13 +108,19 @@ impl LagTrend {
             return false;
         }
         let fifth = points.len() / 5;
-        let mean = |points: &[(f64, f64, f64)]| {
-            let sum: f64 = points.iter().map(|(_, sum, _)| sum).sum();
-            sum / points.iter().map(|(_, _, count)| count).sum::<f64>()
+        let mean = |(_, sum, count): &(f64, f64, f64)| sum / count;
+        let typical = |points: &[(f64, f64, f64)]| {
+            let mut means: Vec<f64> = points.iter().map(mean).collect();
+            means.sort_by(f64::total_cmp);
+            means[(means.len() - 1) / 2]
         };
-        let (first, last) = (mean(&points[..fifth]), mean(&points[points.len() - fifth..]));
+        let (first, last) = (typical(&points[..fifth]), typical(&points[points.len() - fifth..]));
         let grown = last > 2.0 * first && last - first > least.0 as f64;
-        grown && slope_is_positive(points.iter().map(|(place, sum, count)| (*place, sum / count)))
+        let most = points.iter().map(mean).fold(0.0, f64::max);
+        let stays = points.last().is_some_and(|end| mean(end) >= most / 2.0);
+        grown
+            && stays
+            && slope_is_positive(points.iter().map(|(place, sum, count)| (*place, sum / count)))
     }
 }
 
@@ -154,6 +162,8 @@ mod tests {
             ("noise", trend(|milli| milli * 7919 % 1000 * 1000)),
             ("below what a wake-up costs", trend(|milli| milli * 5)),
             ("a stall in the middle", trend(|m| if m / 1000 == 5 { 900_000_000 } else { 0 })),
+            ("a hiccup near the end", trend(|m| if m / 200 == 48 { 9_000_000 } else { 50_000 })),
+            ("a queue that drained", trend(|m| if m > 7000 && m < 9600 { m * 1000 } else { 0 })),
             ("falling", trend(|milli| (10_000 - milli) * 1000)),
         ] {
             assert!(!flat.rises(least), "{name}");

@@ -56,7 +56,12 @@ fn record(span: TimeSpan, choice: Choice) -> Result<Vec<Vec<Recorded>>, String> 
     if outcome.end == SessionEnd::Completed {
         Ok(opener.records())
     } else {
-        Err(outcome.result.time_spans[0].failures.join("; "))
+        Err(outcome.result.time_spans[0]
+            .failures
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join("; "))
     }
 }
 
@@ -276,7 +281,12 @@ fn a_real_run_obeys_littles_law() {
     span.targets[0].cache = CacheMode::NoOsCache;
     let outcome = crate::runs::run(span.clone(), Choice::Auto, &mut watcher);
     if outcome.end == SessionEnd::Failed {
-        let why = outcome.result.time_spans[0].failures.join("; ");
+        let why = outcome.result.time_spans[0]
+            .failures
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join("; ");
         println!("skipped a_real_run_obeys_littles_law: {why}");
         return;
     }

@@ -10,8 +10,8 @@ use plumb_load::profile::model::{
     ProcessorOrder, RawProfile, Target, TimeSpan,
 };
 use plumb_load::result::model::{
-    CpuUsage, DirectionResult, HostFacts, PhaseTimes, Plausibility, PlausibilityItem, RunResult,
-    SpanResult, TargetResult, ThreadResult, Tool, TraceCounts, WaitStatistics,
+    CpuUsage, DirectionResult, Failure, HostFacts, PhaseTimes, Plausibility, PlausibilityItem,
+    RunResult, SpanResult, TargetResult, ThreadResult, Tool, TraceCounts, WaitStatistics,
 };
 use plumb_load::run_loop::intervals::IntervalPair;
 use plumb_load::tally::interval_log::IntervalLogWriter;
@@ -406,7 +406,7 @@ pub(crate) fn failed() -> RunResult {
         queues: vec![uring()],
         batch: 32,
         submission: "peak".to_owned(),
-        failures: vec!["cannot read 'gone': EIO\ntry another disk".to_owned()],
+        failures: vec![Failure::new("io", "cannot read 'gone': EIO\ntry another disk")],
         ..SpanResult::default()
     };
     result("plumb run gone", vec![(asked, span)])

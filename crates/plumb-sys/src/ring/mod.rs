@@ -422,6 +422,23 @@ impl Ring {
         self.heads = heads.collect();
     }
 
+    /// Lets go of the files now: the kernel would some time after the ring is closed, and who unmounts
+    /// right behind us would find the file system busy.
+    fn unregister_files(&mut self) {
+        let fd = self.shared.fd.as_raw_fd();
+        // Without any the kernel says so, and that is all right.
+        // SAFETY: the operation reads and writes no memory of ours.
+        let _ = unsafe {
+            libc::syscall(
+                libc::SYS_io_uring_register,
+                fd,
+                register::UNREGISTER_FILES,
+                std::ptr::null::<()>(),
+                0,
+            )
+        };
+    }
+
     /// Registers the ring's own descriptor with this thread: the enter call then finds it faster.
     fn register_self(&mut self) {
         let mut update =
@@ -506,6 +523,9 @@ impl Ring {
 impl Drop for Ring {
     fn drop(&mut self) {
         let drained = self.drain(DRAIN_LIMIT);
+        if drained {
+            self.unregister_files();
+        }
         if self.enter_flags & enter::REGISTERED_RING != 0 {
             let update = [ResourceUpdate { offset: self.enter_fd, reserved: 0, data: 0 }];
             let gone = self.register(register::UNREGISTER_RING_FDS, &update);

@@ -54,7 +54,7 @@ fn workload(program: &str, invocation: &Invocation) -> ExitCode {
         printer.warning(warning);
     }
     let command_line = format!("{program} {}", tokens.join(" "));
-    if options.profile_json {
+    if options.profile_json || (profile.profile_only && options.json) {
         return super::print(&format!("{:#}\n", json::normalised(profile)));
     }
     if profile.profile_only {

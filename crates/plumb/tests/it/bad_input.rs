@@ -55,6 +55,10 @@ fn wrong_lines_end_with_3() {
         ("--output=yaml=r f", &["yaml"]),
         ("*1", &["*1"]),
         ("f -b4K", &["-b4K"]),
+        ("-b 4K -d1 f", &["'4K'", "same token: -b4K"]),
+        ("-i10 f", &["  plumb run --progress-style=none -i10 f\n", "^^^^"]),
+        ("-a63 f", &["CPU 63", "online"]),
+        ("-ag9 f", &["group 9"]),
         ("-b4K", &["target"]),
     ] {
         check(place.run(line), 3, words);
@@ -165,8 +169,8 @@ fn a_source_of_writes_that_cannot_be_read_is_named_before_files_are_made() {
 #[test]
 fn processors_that_cannot_be_used_are_told_before_files_are_made() {
     let place = Place::new();
-    check(place.run("-a255 -c1M -d1 -W0 new.dat"), 1, &["CPU 255", "online"]);
-    check(place.run("-ag900 -c1M -d1 -W0 new.dat"), 1, &["group 900"]);
+    check(place.run("-a255 -c1M -d1 -W0 new.dat"), 3, &["CPU 255", "online"]);
+    check(place.run("-ag900 -c1M -d1 -W0 new.dat"), 3, &["group 900"]);
 
     let status = fs::read_to_string("/proc/self/status").expect("its own status");
     let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
@@ -178,7 +182,7 @@ fn processors_that_cannot_be_used_are_told_before_files_are_made() {
     let plumb = path().to_str().expect("a path in UTF-8");
     let words = ["-c", first, plumb, "run", "-c1M", "-d1", "-W0", &format!("-a{last}"), "new.dat"];
     let outcome = outcome(command.args(words).current_dir(place.folder()));
-    check(outcome, 1, &[&format!("CPU {last}"), "may only run on", "Cpus_allowed_list"]);
+    check(outcome, 3, &[&format!("CPU {last}"), "may only run on", "Cpus_allowed_list"]);
     assert_eq!(place.names(), [""; 0]);
 }
 
@@ -329,4 +333,58 @@ fn standard_output_that_takes_nothing_is_a_failure() {
     let mut command = place.program(Path::new("sh"), "");
     let outcome = outcome(command.args(["-c", &script])).ends_with(1);
     assert!(outcome.stderr.contains("No space left on device"), "{}", outcome.stderr);
+}
+
+#[test]
+fn errors_of_a_run_are_objects_with_a_class() {
+    let place = Place::new();
+    place.write("f.dat", noise(8192));
+    for (line, class, status) in [
+        ("none.dat", "open", 1),
+        ("-Su -b1000 f.dat", "unaligned", 1),
+        ("-w50 f.dat", "contents", 3),
+        ("-a63 f.dat", "not-online", 3),
+        ("-t0 f.dat", "bad-number", 3),
+    ] {
+        let outcome = place.run(&format!("--error-format json -d0 -W0 {line}")).ends_with(status);
+        let error: serde_json::Value = serde_json::from_str(&outcome.stderr).expect("one object");
+        let keys: Vec<&String> = error.as_object().expect("an object").keys().collect();
+        assert_eq!(keys, ["error_class", "help", "message", "token"], "{line}");
+        assert_eq!(error["error_class"], class, "{line}: {error}");
+        assert!(error["help"].as_str().is_some_and(|help| !help.is_empty()), "{line}: {error}");
+    }
+}
+
+#[test]
+fn an_engine_that_cannot_do_it_says_so_and_one_that_can_is_obeyed() {
+    let place = Place::new();
+    place.write("f.dat", noise(1 << 20));
+    check(place.run("-d1 -W0 --engine=threads -Sm f.dat"), 1, &["threads", "-Sm", "--engine"]);
+    let sync = place.run("-d1 -W0 -L -b4K -o32 --engine=sync f.dat").ends_with(0).stdout;
+    assert!(sync.contains("not in force: 32 outstanding I/Os"), "{sync}");
+    assert!(sync.contains("submission: one I/O at a time"), "{sync}");
+    let law = sync.lines().find(|line| line.contains("Little's law")).expect("a sentence");
+    assert!(law.contains("--engine auto") && !law.contains("--batch"), "{law}");
+    for engine in ["uring", "aio", "threads", "sync"] {
+        let line = format!("--engine={engine} -o1 -d0 -W0 -b4K f.dat");
+        if can("an_engine_that_cannot_do_it_says_so_and_one_that_can_is_obeyed", &line) {
+            let result = place.json(&format!("--engine={engine} -o1 -d1 -W0 -b4K f.dat"));
+            assert_eq!(result["engine"], engine, "{result:#}");
+        }
+    }
+}
+
+#[test]
+fn more_threads_than_the_system_maps_are_refused() {
+    let place = Place::new();
+    place.write("f.dat", noise(1 << 20));
+    let limit = fs::read_to_string("/proc/sys/vm/max_map_count").expect("a limit");
+    let limit: u64 = limit.trim().parse().expect("a number");
+    if limit > 500_000 {
+        // So many threads are not refused here, and are too many to start.
+        assert!(limit < u64::from(u32::MAX));
+        return;
+    }
+    let line = format!("-t{} -d1 -W0 -b4K f.dat", limit / 8);
+    check(place.run(&line), 1, &["threads", "vm.max_map_count", "-t"]);
 }

@@ -60,6 +60,36 @@ fn in_the_measurement_what_was_measured_is_shown() {
 }
 
 #[test]
+fn a_terminal_that_goes_away_ends_the_run_as_ctrl_c_does() {
+    let ended = interrupt(&place(), "-b4K -W0 -d30 -L f.dat", "measuring", Signal::HUP);
+    let result = read_text(&ended.stdout).expect("a report");
+    assert!(result.time_spans[0].reads().1 > 0);
+}
+
+#[test]
+fn a_creation_that_was_killed_can_be_made_anew() {
+    let place = Place::new();
+    let run = place.start("-c1G -w50 -d0 -W0 big.dat").phase("creating");
+    run.signal(Signal::KILL);
+    let status = run.end().status;
+    assert_eq!(status.signal(), Some(9), "{status}");
+    assert!(place.path("big.dat").exists(), "nobody was left to remove it");
+    place.run("-c4M -w50 -d0 -W0 big.dat").succeeds_quietly();
+    assert_eq!(std::fs::metadata(place.path("big.dat")).expect("the file").len(), 4 << 20);
+}
+
+#[test]
+fn the_filling_of_a_write_source_can_be_interrupted() {
+    let place = place();
+    let run = place.start("-Z3G -w100 -d30 -W0 --destroy f.dat f.dat");
+    std::thread::sleep(Duration::from_millis(300));
+    let since = Instant::now();
+    run.signal(Signal::INT);
+    run.end().with(0);
+    assert!(since.elapsed() < Duration::from_secs(3), "{:?}", since.elapsed());
+}
+
+#[test]
 fn in_the_cool_down_the_whole_measurement_is_shown() {
     let ended = interrupt(&place(), "-b4K -W0 -d1 -C30 f.dat", "cooldown", Signal::INT);
     let result = read_text(&ended.stdout).expect("a report");

@@ -90,6 +90,17 @@ impl Line {
         let Some(index) = scan.misplaced else { return Ok(()) };
         let target = visible(&self.tokens[scan.targets[0]]);
         let option = visible(&self.tokens[index]);
+        // `-b 4K`: what looks like a target is the value of the option before it.
+        let first = scan.targets[0];
+        let apart = scan.options.iter().find(|given| given.index + 1 == first);
+        if let Some(help) = apart.and_then(Given::help_for_apart) {
+            let message = format!(
+                "{} stands apart from its value '{target}'",
+                apart.map_or("", |given| &given.name)
+            );
+            let error = CommandLineError::new(ErrorClass::OptionAfterTarget, message, help);
+            return Err(error.at(&self.whole(first), &self.tokens));
+        }
         let error = CommandLineError::new(
             ErrorClass::OptionAfterTarget,
             format!("options must come before the targets, but '{option}' follows '{target}'"),
@@ -216,7 +227,7 @@ impl<'a> Given<'a> {
     }
 
     /// The value of a short option was given as a token of its own.
-    fn help_for_apart(&self) -> Option<String> {
+    pub(super) fn help_for_apart(&self) -> Option<String> {
         let value = self.next_word().filter(|_| !self.long && self.value.is_empty())?;
         let is_value = value.starts_with(|c: char| c.is_ascii_digit());
         is_value.then(|| format!("the value belongs into the same token: {}{value}", self.name))

@@ -158,7 +158,7 @@ fn read(
     open_loop::apply(scan, &mut profile, &mut warnings)?;
     let purpose = if profile.profile_only { Purpose::Print } else { Purpose::Run };
     let (profile, found) =
-        profile.check(purpose).map_err(|broken| CommandLineError::from_violations(&broken))?;
+        profile.check(purpose).map_err(|broken| violated(scan, line, &broken))?;
     let mut warnings = warnings.into_sentences();
     warnings.extend(found);
     let (options, tokens) = (scan.run.clone(), line.tokens.clone());
@@ -194,6 +194,21 @@ fn load(
     template::substitute(&mut profile, targets)
         .map_err(|broken| CommandLineError::from_violations(&[broken]))?;
     Ok(profile)
+}
+
+/// Rules that the line breaks as a whole: points at the last of the options that the first of them names.
+fn violated(scan: &Scan<'_>, line: &Line, broken: &[Violation]) -> CommandLineError {
+    let error = CommandLineError::from_violations(broken);
+    let is_end = |c: char| !c.is_ascii_alphanumeric() && c != '-';
+    let words = broken[0].message.split(is_end).chain(broken[0].help.split(is_end));
+    let named = words.filter(|word| word.starts_with('-')).find_map(|word| {
+        let is_it = |given: &&line::Given<'_>| given.id.row().is_some_and(|row| row.short == word);
+        scan.options.iter().rfind(is_it)
+    });
+    match named {
+        Some(given) => error.at(&line.whole(given.index), &line.tokens),
+        None => error,
+    }
 }
 
 fn no_target(scan: &Scan<'_>) -> CommandLineError {

@@ -48,6 +48,12 @@ impl<'a> Document<'a> {
             cpu += span.process_cpu;
             io_wq += span.io_wq_cpu;
         }
+        // Failed I/Os count wherever they happened: nobody should have to look for them.
+        for (span, _) in spans().filter(|(span, _)| !span.is_measured()) {
+            for (errno, count) in span.figures().errors {
+                *figures.errors.entry(errno).or_default() += count;
+            }
+        }
         let errors =
             errors_by_direction(measured.iter().flat_map(|(span, asked)| targets(span, asked)));
         let io_count = figures.total().io_count;

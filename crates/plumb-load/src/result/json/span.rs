@@ -39,7 +39,7 @@ pub(super) struct Span<'a> {
     intervals: Option<Intervals<'a>>,
     trace: Option<Trace<'a>>,
     plausibility: Vec<Item<'a>>,
-    failures: &'a [String],
+    failures: Vec<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     open_loop: Option<Open>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,7 +65,7 @@ impl<'a> Span<'a> {
             intervals: Intervals::of(span, &figures),
             trace: span.trace.as_ref().map(Trace::of),
             plausibility: span.plausibility.iter().map(Item::of).collect(),
-            failures: &span.failures,
+            failures: span.failures.iter().map(|failure| failure.text.as_str()).collect(),
             open_loop: Open::of(
                 span.open_loop,
                 span.threads.iter().flat_map(|thread| &thread.targets),

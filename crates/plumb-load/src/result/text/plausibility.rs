@@ -37,7 +37,7 @@ fn write_span(span: &SpanResult, asked: &TimeSpan, out: &mut dyn Write) -> io::R
         SpanState::Failed | SpanState::Measured => {}
     }
     for failure in &span.failures {
-        line(Plausibility::Suspicious, failure, out)?;
+        line(Plausibility::Suspicious, &failure.text, out)?;
     }
     for queue in &span.queues {
         write_queue(queue, out)?;
@@ -83,12 +83,20 @@ fn write_queue(queue: &QueueFacts, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether the engine never has more than one I/O of a thread in flight.
+pub(crate) fn is_one_at_a_time(span: &SpanResult) -> bool {
+    !span.queues.is_empty() && span.queues.iter().all(|queue| queue.engine == "sync")
+}
+
 /// How submissions were gathered (D-32), in words.
 fn submission(span: &SpanResult, asked: &TimeSpan) -> String {
     let shared = match span.batch {
         1 => "a system call for each I/O".to_owned(),
         batch => format!("up to {batch} I/Os share a system call"),
     };
+    if is_one_at_a_time(span) {
+        return "one I/O at a time".to_owned();
+    }
     match span.submission.as_str() {
         "latency" => format!("profile latency, {shared}"),
         "peak" => format!("profile peak, {shared}"),

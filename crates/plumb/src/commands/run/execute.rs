@@ -16,7 +16,7 @@ use plumb_load::profile::model::{RawProfile, ResultFormat};
 use plumb_load::result::model::RunResult;
 use plumb_load::result::{json, text, xml};
 use plumb_load::session::{self, Overwrite, SessionEnd, SessionOptions};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 
 use super::console::Console;
@@ -85,7 +85,7 @@ pub(super) fn execute(
     console.progress.clear();
     let result = &outcome.result;
     for failure in result.time_spans.iter().flat_map(|span| &span.failures) {
-        printer.failure(failure);
+        printer.failure(&failure.class, &failure.text);
     }
     if let SessionEnd::Refused(_) = outcome.end {
         return ExitCode::from(3);
@@ -138,15 +138,20 @@ fn explain_bus_errors(profile: &RawProfile, printer: Printer) {
     }
 }
 
-/// Ctrl-C and SIGTERM set a flag; the second one does what it would have done without us (spec 6.14).
+/// Ctrl-C, SIGTERM and a terminal that goes away set a flag; the second one does what it would have done without us (spec 6.14).
 fn catch_signals(printer: Printer) -> Arc<AtomicBool> {
     let signalled = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
         let second = flag::register_conditional_default(signal, Arc::clone(&signalled));
         let first = flag::register(signal, Arc::clone(&signalled));
         if let Err(error) = second.and(first) {
             printer.warning(&format!("signal {signal} will end the run without a result: {error}"));
         }
+    }
+    // The default would end the process without a word; without it the write fails, and says so.
+    if let Err(error) = flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false))) {
+        printer
+            .warning(&format!("a limit on the size of files may end the run in silence: {error}"));
     }
     signalled
 }

@@ -154,6 +154,7 @@ fn helps_say_what_to_type() {
         ("-q f", "--help lists all options"),
         ("-b 4K f", "the value belongs into the same token: -b4K"),
         ("-t 8 f", "the value belongs into the same token: -t8"),
+        ("-w 30 -d1 f", "the value belongs into the same token: -w30"),
         ("--random=s50 f", "-rs50 is an option of its own: --random-percent=<pct>"),
         ("--affinity=aE f", "write --affinity=<list>"),
         ("--affinity=E f", "-aE is an option of its own: --affinity-fill-e"),
@@ -172,7 +173,8 @@ fn every_rule_that_is_broken_is_listed() {
     let error = error("-F4 -t2 -i10 -x -g5 f");
     assert_eq!(error.class.keyword(), "thread-conflict");
     assert_eq!(error.message.lines().count(), 3, "{}", error.message);
-    assert_eq!(error.token, None);
+    // The mark is under an option of the first of them.
+    assert_eq!((error.token.as_deref(), error.token_index), (Some("-t2"), Some(1)));
     assert_eq!(error.exit_code, 3);
 }
 

@@ -22,7 +22,7 @@ fn errors_come_in_the_order_of_the_passes() {
     check("-t0 -F4 -t2 -b0 f", "block-size", "-b0");
     check("-i5 -t0 f", "bad-number", "-t0");
     check("-i5", "no-target", "none");
-    check("-i5 f", "burst-conflict", "none");
+    check("-i5 f", "burst-conflict", "-i5");
     // The first of its pass, from left to right.
     check("-q -t0 f", "unknown-option", "-q");
     check("-t0 -q f", "bad-number", "-t0");
