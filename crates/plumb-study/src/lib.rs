@@ -5,12 +5,18 @@
 #![forbid(unsafe_code)]
 
 pub mod compare;
+pub mod decision;
+pub mod explain;
+pub mod findings;
 pub mod history;
 pub mod identities;
 pub mod knee;
 pub mod outliers;
 pub mod percentile;
 pub mod precision;
+pub mod record;
 pub mod repetitions;
+pub mod samples;
 pub mod stats;
 pub mod steady;
+pub mod table;

@@ -1,7 +1,7 @@
 //! When a run has warmed up and whether it stays so (method, 5.1).
 
 use crate::history;
-use crate::stats::describe::mean;
+use crate::stats::describe::{mean, squares};
 use crate::stats::line::Line;
 
 /// Intervals per batch of MSER-5.
@@ -126,6 +126,8 @@ pub struct TwoPhases {
 
 /// Smallest step that makes two phases.
 const PHASE_STEP: f64 = 0.05;
+/// How far apart the levels are, in standard deviations inside them: slow waves are no phases.
+const PHASE_DEVIATIONS: f64 = 3.0;
 /// Shortest phase in seconds.
 const PHASE_S: f64 = 10.0;
 
@@ -140,7 +142,10 @@ pub fn two_phases(series: &[f64], interval_s: f64) -> Option<TwoPhases> {
         let (start, at, end) = (bound[0], bound[1], bound[2]);
         let (before, after) = (mean(&series[start..at]), mean(&series[at..end]));
         let lasts = (end - at).min(at - start) as f64 * interval_s >= PHASE_S;
-        let steps = (after / before - 1.0).abs() > PHASE_STEP;
+        let inside = squares(&series[start..at]) + squares(&series[at..end]);
+        let deviation = (inside / (end - start) as f64).sqrt();
+        let steps = (after / before - 1.0).abs() > PHASE_STEP
+            && (after - before).abs() > PHASE_DEVIATIONS * deviation;
         (lasts && steps).then_some(TwoPhases { at, before, after })
     })
 }

@@ -1,11 +1,9 @@
 //! The difference of two sets of runs in ln x, with its interval.
 
-use crate::precision;
 use crate::stats::describe::{deviation, mean, squares, variance};
 use crate::stats::distribution::{t_95, t_two_sided};
 use crate::stats::line::Line;
 use crate::stats::ranks::{Shift, hodges_lehmann};
-use crate::steady;
 
 /// How runs were made and compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,6 +109,20 @@ fn logarithms(values: &[f64]) -> Option<Vec<f64>> {
         .map(|value| (value.is_finite() && *value > 0.0).then(|| value.ln()))
         .collect::<Option<Vec<f64>>>()
         .filter(|values| !values.is_empty())
+}
+
+impl Estimate {
+    /// The same with an error of at least `error`: what runs vary inside themselves they also vary
+    /// among each other.
+    #[must_use]
+    pub fn at_least(self, error: f64) -> Self {
+        if error <= self.error {
+            return self;
+        }
+        let reach = t_95(self.freedom) * error;
+        let (low, high) = (self.difference - reach, self.difference + reach);
+        Self { error, low, high, ..self }
+    }
 }
 
 /// Independent runs, two or more on each side: Welch's interval on ln x, and ranks as a second
@@ -227,26 +239,4 @@ pub fn interleaved(runs: &[(f64, bool, f64)]) -> Option<Estimate> {
         );
     }
     Some(estimate)
-}
-
-/// The steady mean of each run's series and its relative standard error inside the run; the error is 0
-/// where the series is too short to tell. `None` for an empty series.
-#[must_use]
-pub fn within_runs(series: &[Vec<f64>]) -> Option<Vec<(f64, f64, steady::WarmUp)>> {
-    series
-        .iter()
-        .map(|run| {
-            let warm_up = steady::warm_up(run);
-            let steady = &run[warm_up.drop..];
-            if steady.is_empty() {
-                return None;
-            }
-            let value = mean(steady);
-            let error = precision::of_series(steady).map_or_else(
-                || deviation(steady) / (steady.len() as f64).sqrt(),
-                |interval| interval.error,
-            );
-            Some((value, error / value, warm_up))
-        })
-        .collect()
 }

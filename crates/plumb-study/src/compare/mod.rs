@@ -3,10 +3,12 @@
 mod estimate;
 mod holm;
 mod metric;
+mod series;
 
-pub use estimate::{Design, Estimate, independent, interleaved, single, within_runs};
+pub use estimate::{Design, Estimate, independent, interleaved, single};
 pub use holm::{Headline, holm};
 pub use metric::Metric;
+pub use series::{SteadyRun, of_series};
 
 use crate::repetitions;
 
@@ -70,6 +72,12 @@ pub struct Comparison {
     pub needed: Option<u64>,
     /// Remarks.
     pub notes: Vec<String>,
+}
+
+/// Compares two sets of runs: two or more on each side, or a single run.
+#[must_use]
+pub fn of_runs(baseline: &[f64], candidate: &[f64]) -> Option<Estimate> {
+    independent(baseline, candidate).or_else(|| single(baseline, candidate, 0.0, 0.0))
 }
 
 /// Judges an estimate of the difference in ln x.

@@ -3,8 +3,8 @@
 use super::Setting;
 use super::fit::Concave;
 use crate::identities::MIB;
-use crate::stats::describe::deviation;
-use crate::stats::line::Line;
+use crate::stats::describe::{deviation, median};
+use crate::stats::line::{Line, spread};
 
 /// A limit that somebody declared.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,10 +60,10 @@ pub struct CapEvidence {
 }
 
 impl CapEvidence {
-    /// Whether the shape is that of a ceiling.
+    /// Whether the way there is steep enough beside a limit that was declared at this height.
     #[must_use]
-    pub fn is_capped(&self) -> bool {
-        self.is_level && self.is_steep
+    pub fn is_rather_steep(&self) -> bool {
+        self.approach.is_none_or(|approach| approach >= 0.4)
     }
 }
 
@@ -83,13 +83,12 @@ pub(super) fn look(settings: &[Setting], concave: &Concave, plateau: usize) -> C
         (corner > below).then(|| (concave.at(corner) - concave.at(below)) / (corner - below));
     let deviation = deviation(&values);
     let slope_error = if points.len() > 2 {
-        concave.sigma
-            / crate::stats::line::spread(&points.iter().map(|p| p.0).collect::<Vec<_>>()).sqrt()
+        concave.sigma / spread(&points.iter().map(|p| p.0).collect::<Vec<_>>()).sqrt()
     } else {
         f64::INFINITY
     };
     CapEvidence {
-        level_iops: crate::stats::describe::median(&values).exp(),
+        level_iops: median(&values).exp(),
         slope: line.slope,
         slope_error,
         deviation,

@@ -112,11 +112,17 @@ pub(super) fn judge(knee: &mut Knee, concave: &Concave, options: &Options) {
     let mut flags = Vec::new();
     let chosen = plateau.unwrap_or(last);
     knee.cap = cap::look(settings, concave, chosen);
-    knee.named_cap = cap::name_cap(knee.cap.level_iops, options.block_bytes, &options.caps);
+    // A curve that is level near a declared limit needs less of an approach to be held by it, and a
+    // sweep that began at the limit shows none.
+    let named = cap::name_cap(knee.cap.level_iops, options.block_bytes, &options.caps)
+        .filter(|_| knee.cap.is_level && matches!(verdict, Verdict::Knee | Verdict::Flat));
+    let is_steep = knee.cap.is_steep || (named.is_some() && knee.cap.is_rather_steep());
+    let is_capped = knee.cap.is_level && is_steep;
+    if is_capped && (verdict == Verdict::Knee || (verdict == Verdict::Flat && named.is_some())) {
+        flags.push(Flag::Capped);
+        knee.named_cap = named;
+    }
     if verdict == Verdict::Knee {
-        if knee.cap.is_capped() {
-            flags.push(Flag::Capped);
-        }
         if top - fitted[last] > f64::max(0.03, 3.0 * sigma) {
             flags.push(Flag::Drop);
         }

@@ -1,8 +1,13 @@
 //! The subcommands, a file each; those beside `run` are described to clap here.
 
+mod answers;
+pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod convert;
+pub(crate) mod explain;
 pub(crate) mod help;
+pub(crate) mod history;
+pub(crate) mod knee;
 pub(crate) mod man;
 pub(crate) mod run;
 pub(crate) mod version;
@@ -27,13 +32,18 @@ pub(crate) fn command() -> Command {
             "Storage performance software for Linux. `plumb run` puts a precisely described load on \
              files and block devices and reports throughput, IOPS, latency percentiles and CPU; it \
              takes the command lines and XML profiles of DISKSPD 2.3. Called by the name diskspd, \
-             plumb is that program.",
+             plumb is that program. `plumb knee`, `plumb compare` and `plumb history` say what many \
+             results mean, and `plumb explain` why.",
         )
         .subcommand_required(true)
         .disable_help_subcommand(true)
         .subcommand(run::command("run").about("Put load on files and devices: DISKSPD's options"))
         .subcommand(run::command("diskspd").about("The same, by DISKSPD's name"))
         .subcommand(convert::command())
+        .subcommand(knee::command())
+        .subcommand(compare::command())
+        .subcommand(history::command())
+        .subcommand(explain::command())
         .subcommand(man::command())
         .subcommand(completions::command())
         .subcommand(help::command())
@@ -53,6 +63,10 @@ pub(crate) fn other(words: Vec<OsString>) -> ExitCode {
     };
     match matches.subcommand() {
         Some(("convert", matches)) => convert::run(matches),
+        Some(("knee", matches)) => knee::run(matches),
+        Some(("compare", matches)) => compare::run(matches),
+        Some(("history", matches)) => history::run(matches),
+        Some(("explain", matches)) => explain::run(matches),
         Some(("man", matches)) => man::run(matches),
         Some(("completions", matches)) => completions::run(matches),
         Some(("help", matches)) => help::run(help::topic(matches)),

@@ -25,6 +25,7 @@ mod reports;
 mod results;
 mod rights;
 mod sealed;
+mod studies;
 mod submission;
 mod system;
 mod watching;

@@ -20,10 +20,14 @@ fn every_page_is_written() {
         names,
         [
             "diskspd.1",
+            "plumb-compare.1",
             "plumb-completions.1",
             "plumb-convert.1",
             "plumb-diskspd.1",
+            "plumb-explain.1",
             "plumb-help.1",
+            "plumb-history.1",
+            "plumb-knee.1",
             "plumb-man.1",
             "plumb-run.1",
             "plumb-version.1",
@@ -55,7 +59,7 @@ fn every_shell_completes_the_options_of_run() {
         for row in OPTIONS {
             assert!(script.contains(row.long), "{shell}: --{}", row.long);
         }
-        for command in ["convert", "completions", "diskspd"] {
+        for command in ["convert", "completions", "diskspd", "knee", "compare", "history", "explain"] {
             assert!(script.contains(command), "{shell}: {command}");
         }
     }

@@ -1,0 +1,119 @@
+//! A decision as programs read it: `{id, verdict, value, interval, flags, evidence, rule, parameters}`
+//! (method, section 10), with the keys of its kind beside them.
+
+mod comparison;
+mod curve;
+mod series;
+
+pub use comparison::{Subject, of_comparison};
+pub use curve::of_knee;
+pub use series::of_history;
+
+use serde_json::{Map, Value, json};
+
+/// What a decision is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// A knee (3.2).
+    Knee,
+    /// A comparison (6.1, 6.2).
+    Compare,
+    /// Change points (6.4).
+    History,
+}
+
+impl Rule {
+    /// Every rule.
+    pub const ALL: [Self; 3] = [Self::Knee, Self::Compare, Self::History];
+
+    /// The word in a decision.
+    #[must_use]
+    pub fn keyword(self) -> &'static str {
+        match self {
+            Self::Knee => "knee",
+            Self::Compare => "compare",
+            Self::History => "history",
+        }
+    }
+
+    /// The rule in sentences, a step each.
+    #[must_use]
+    pub fn sentences(self) -> &'static [&'static str] {
+        match self {
+            Self::Knee => &[
+                "Rows that contradict Little's law or failed are left out; each o has the median of ln X.",
+                "ln X is fitted on ln N as a concave curve of straight pieces, robustly: single settings \
+                 far off get no weight and are listed.",
+                "The plateau is the first setting beyond which the fitted elasticity d ln X/d ln N is below \
+                 tau, moved to a neighbour where the measured values say so.",
+                "unclear: noise above 8 %, or above 3 % and a quarter of the gain. flat: the plateau is the \
+                 first setting, or the gain is below max(2 sigma, 2 %, tau/2). extend: the elasticity at the \
+                 end is above tau by more than its error allows, or too little lies beyond the plateau. \
+                 knee: otherwise.",
+                "balance is where normalised throughput exceeds normalised latency most, lean has most \
+                 throughput per latency; the policy picks one.",
+            ],
+            Self::Compare => &[
+                "The effect is the ratio of the geometric means minus 1, its sign turned so that + is better.",
+                "Its 95 % interval comes from ln x of whole runs: Welch from five runs a side on, one \
+                 standard deviation for both below, ln x ~ arm + time for interleaved runs, an assumed \
+                 spread between runs for single ones.",
+                "better: the interval lies above 0 and the effect is at least delta. worse: the same below. \
+                 same: the interval lies within ±delta. unclear: otherwise.",
+                "From six runs a side on, the shift by ranks must agree, or it is unclear.",
+            ],
+            Self::History => &[
+                "Lone values beyond six robust standard deviations from a running median of seven are put \
+                 back to it and listed.",
+                "Segments are split where the energy statistic is largest, candidates at p < 0.01, then \
+                 pruned weakest first at p < 0.001 and steps of 2 %; no level is shorter than four values.",
+                "A change point is the first value of the new level. With fewer than eight values the last \
+                 is compared with those before it.",
+            ],
+        }
+    }
+
+    /// The rule of a decision.
+    #[must_use]
+    pub fn of_keyword(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|rule| rule.keyword() == word)
+    }
+}
+
+/// A piece of evidence: a name, its value, and the sum that led to it where there is one.
+fn evidence(name: &str, value: impl Into<Value>, arithmetic: impl Into<String>) -> Value {
+    let arithmetic: String = arithmetic.into();
+    let mut item = json!({ "name": name, "value": value.into() });
+    if !arithmetic.is_empty() {
+        item["arithmetic"] = arithmetic.into();
+    }
+    item
+}
+
+/// The keys of an object.
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        other => panic!("an object was written, not {other}"),
+    }
+}
+
+/// A number, or null where there is none.
+fn number(value: f64) -> Value {
+    if value.is_finite() { value.into() } else { Value::Null }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_are_found_by_their_word() {
+        for rule in Rule::ALL {
+            assert_eq!(Rule::of_keyword(rule.keyword()), Some(rule));
+            assert!(!rule.sentences().is_empty());
+        }
+        assert_eq!(Rule::of_keyword("guess"), None);
+        assert_eq!(number(f64::INFINITY), Value::Null);
+    }
+}

@@ -1,0 +1,180 @@
+//! The decision on a curve.
+
+use serde_json::{Map, Value, json};
+
+use super::{Rule, evidence, number, object};
+use crate::findings::Layout;
+use crate::knee::{Flag, Knee, Limit, Options, TAU, Verdict};
+
+/// The decision on a curve; `layout` says what is behind the target.
+#[must_use]
+pub fn of_knee(knee: &Knee, options: &Options, layout: &Layout) -> Map<String, Value> {
+    // Without a plateau in the range there is nothing to choose; a flat range is all plateau.
+    let shown = match knee.verdict {
+        Verdict::Knee | Verdict::Flat => knee.marks,
+        Verdict::Extend | Verdict::Unclear => None,
+    };
+    let flat_o = knee.settings.first().map(|setting| setting.o);
+    let is_flat = knee.verdict == Verdict::Flat;
+    let plateau =
+        shown.map(|marks| if is_flat { flat_o.unwrap_or(marks.plateau) } else { marks.plateau });
+    let recommended = if is_flat { plateau } else { shown.map(|marks| marks.recommended) };
+    let interval = shown.map(|marks| [marks.indifferent.0, marks.indifferent.1]);
+    let mut decision = object(json!({
+        "rule": Rule::Knee.keyword(),
+        "verdict": knee.verdict.keyword(),
+        "reason": knee.reason,
+        "value": recommended,
+        "interval": interval,
+        "plateau_o": plateau,
+        "recommended_o": recommended,
+        "balance_o": shown.map(|marks| marks.balance),
+        "lean_o": knee.marks.map(|marks| marks.lean),
+        "budget_o": knee.marks.and_then(|marks| marks.budget),
+        "indifferent_o": interval,
+        "flags": knee.flags.iter().map(|flag| flag.keyword()).collect::<Vec<_>>(),
+        "outlier_o": knee.outliers(),
+        "named_cap": knee.named_cap.as_ref().map(|cap| &cap.name),
+        "next_range_o": knee.next_range.map(|(first, last)| [first, last]),
+        "repeat_o": knee.repeat,
+        "dropped": knee.dropped.iter().map(|row| json!({ "o": row.o, "reason": row.reason }))
+            .collect::<Vec<_>>(),
+        "notes": notes(knee, shown.is_some() && !is_flat),
+        "settings": settings(knee),
+        "parameters": parameters(knee, options, layout),
+        "evidence": all_evidence(knee),
+    }));
+    let setting = recommended.and_then(|o| knee.settings.iter().find(|setting| setting.o == o));
+    if let Some(setting) = setting {
+        let outstanding = knee.outstanding_per_o * setting.o as f64;
+        let row =
+            layout.finding(outstanding, setting.iops(), setting.latency_ms, options.block_bytes);
+        decision.insert("finding".to_owned(), row.to_json());
+    }
+    decision
+}
+
+fn notes(knee: &Knee, has_choice: bool) -> Vec<String> {
+    let mut notes = knee.notes.clone();
+    if let Some(marks) = knee.marks.filter(|_| has_choice) {
+        let (first, last) = marks.indifferent;
+        notes.push(format!("any of o = {first}…{last} gives the same throughput within noise"));
+    }
+    if let Some((first, last)) = knee.next_range {
+        notes.push(format!("next range: o = {first}…{last}"));
+    }
+    if knee.flags.contains(&Flag::Capped) {
+        let named = knee.named_cap.as_ref().map_or_else(
+            || format!("unknown ceiling at {:.0} I/Os per second", knee.cap.level_iops),
+            |cap| {
+                format!(
+                    "ceiling: {} ({:.0} I/Os per second, measured {:+.1} %)",
+                    cap.name,
+                    cap.iops,
+                    cap.distance * 100.0
+                )
+            },
+        );
+        notes.push(format!("{named}; raising the queue depth only adds waiting"));
+    }
+    notes
+}
+
+fn settings(knee: &Knee) -> Vec<Value> {
+    let fitted = |index: usize| knee.fit.as_ref().map(|fit| fit.ln_x[index].exp());
+    knee.settings
+        .iter()
+        .enumerate()
+        .map(|(index, setting)| {
+            json!({
+                "o": setting.o,
+                "outstanding": knee.outstanding_per_o * setting.o as f64,
+                "runs": setting.runs.iter().map(|ln| ln.exp()).collect::<Vec<_>>(),
+                "iops": setting.iops(),
+                "fitted_iops": fitted(index),
+                "latency_ms": setting.latency_ms,
+                "irreproducible": setting.irreproducible,
+                "off_curve": setting.off_curve,
+            })
+        })
+        .collect()
+}
+
+fn parameters(knee: &Knee, options: &Options, layout: &Layout) -> Value {
+    let caps: Vec<Value> = options
+        .caps
+        .iter()
+        .map(|cap| match cap.limit {
+            Limit::Iops(iops) => json!({ "name": cap.name, "iops": iops }),
+            Limit::MibPerS(mib) => json!({ "name": cap.name, "mib_per_s": mib }),
+        })
+        .collect();
+    json!({
+        "tau": TAU,
+        "policy": options.policy.keyword(),
+        "threads": options.threads,
+        "files": options.files,
+        "outstanding_per_o": knee.outstanding_per_o,
+        "block_bytes": options.block_bytes,
+        "budget_ms": options.budget_ms,
+        "devices": layout.devices,
+        "copies": layout.copies,
+        "write_share": layout.write_share,
+        "caps": caps,
+    })
+}
+
+fn all_evidence(knee: &Knee) -> Vec<Value> {
+    let mut list = Vec::new();
+    if let Some(fit) = &knee.fit {
+        let low = fit.ln_x.first().copied().unwrap_or_default();
+        let high = fit.ln_x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        list.push(evidence(
+            "sigma",
+            fit.sigma,
+            "SD of ln X about the fit, or of repetitions if larger",
+        ));
+        let sum = format!("exp({high:.4} − {low:.4}) − 1: highest fitted value over the first");
+        list.push(evidence("gain", (high - low).exp_m1(), sum));
+        let corners: Vec<String> =
+            fit.corners.iter().map(|(o, change)| format!("o{o} −{change:.3}")).collect();
+        let sum = format!("elasticity changes at {}", corners.join(", "));
+        list.push(evidence("end_slope_of_fit", fit.end_slope, sum));
+    }
+    if let Some((elasticity, error)) = knee.end_elasticity {
+        let sum = format!(
+            "median of slopes of the last settings; rises when > {TAU} and {elasticity:.3} − \
+             {error:.3} = {:.3} > {:.3}",
+            elasticity - error,
+            0.8 * TAU
+        );
+        list.push(evidence("end_elasticity", number(elasticity), sum));
+        list.push(evidence("end_elasticity_error", number(error), ""));
+    }
+    if knee.fit.is_some() {
+        let cap = knee.cap;
+        list.push(evidence("plateau_iops", number(cap.level_iops), "median from the plateau on"));
+        list.push(evidence(
+            "plateau_slope",
+            number(cap.slope),
+            "a ceiling has 0 ± 0.03, or 2 of its errors",
+        ));
+        list.push(evidence(
+            "plateau_deviation",
+            number(cap.deviation),
+            "SD of ln X from the plateau on",
+        ));
+        list.push(evidence(
+            "plateau_range",
+            number(cap.range),
+            "a ceiling is seen over 1.5 or more",
+        ));
+        let approach = cap.approach.map_or(Value::Null, number);
+        list.push(evidence(
+            "approach_elasticity",
+            approach,
+            "over the octave below; a ceiling's is 0.6 or more",
+        ));
+    }
+    list
+}

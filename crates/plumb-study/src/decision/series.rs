@@ -1,0 +1,126 @@
+//! The decision on a history.
+
+use serde_json::{Map, Value, json};
+
+use super::{Rule, evidence, object};
+use crate::compare::{self, Comparison, Metric, Verdict};
+use crate::history::{self, ChangePoint};
+
+/// The decision on a series of positive values, oldest first; `None` for fewer than two values or ones
+/// that are not positive.
+#[must_use]
+pub fn of_history(values: &[f64], metric: &Metric) -> Option<Map<String, Value>> {
+    if values.len() < 2 || values.iter().any(|value| !value.is_finite() || *value <= 0.0) {
+        return None;
+    }
+    Some(match history::change_points(values) {
+        Some(points) => of_points(values, &points, metric),
+        None => of_last(values, metric),
+    })
+}
+
+fn of_points(values: &[f64], points: &[ChangePoint], metric: &Metric) -> Map<String, Value> {
+    let direction = |point: &ChangePoint| match (point.step() > 0.0) == metric.higher_is_better {
+        true => Verdict::Better,
+        false => Verdict::Worse,
+    };
+    let outliers = history::outliers(values);
+    let last = points.last();
+    let start = last.map_or(0, |point| point.index);
+    let before = points.len().checked_sub(2).map_or(0, |place| points[place].index);
+    let turn = |step: f64| if metric.higher_is_better { step } else { -step };
+    let step = last.and_then(|point| {
+        let kept = |range: std::ops::Range<usize>| -> Vec<f64> {
+            range.filter(|index| !outliers.contains(index)).map(|index| values[index]).collect()
+        };
+        let estimate =
+            compare::of_runs(&kept(before..point.index), &kept(point.index..values.len()))?;
+        Some(compare::judge(estimate, metric))
+    });
+    let reason = match last {
+        None => format!("one level over all {} values", values.len()),
+        Some(point) => format!(
+            "{} changes of level; the last at index {}: {:+.1} %, {}",
+            points.len(),
+            point.index,
+            point.step() * 100.0,
+            direction(point).keyword()
+        ),
+    };
+    let changes: Vec<Value> = points
+        .iter()
+        .map(|point| {
+            json!({
+                "index": point.index,
+                "before": point.before,
+                "after": point.after,
+                "step": point.step(),
+                "effect": turn(point.step()),
+                "verdict": direction(point).keyword(),
+                "p": point.p,
+            })
+        })
+        .collect();
+    let level: Vec<f64> = values[start..].to_vec();
+    object(json!({
+        "rule": Rule::History.keyword(),
+        "metric": metric.name,
+        "verdict": last.map_or(Verdict::Same, direction).keyword(),
+        "reason": reason,
+        "value": last.map(|point| turn(point.step())),
+        "interval": step.as_ref().map(|step| [step.interval.0, step.interval.1]),
+        "change_points": points.iter().map(|point| point.index).collect::<Vec<_>>(),
+        "changes": changes,
+        "outliers": outliers,
+        "flags": if outliers.is_empty() { vec![] } else { vec!["outlier"] },
+        "notes": [],
+        "parameters": parameters(metric),
+        "evidence": [
+            evidence("values", values.to_vec(), ""),
+            evidence("current_level", crate::stats::describe::median(&level),
+                format!("median of the {} values from index {start} on", level.len())),
+        ],
+    }))
+}
+
+/// Too short for change points: the last value against those before it.
+fn of_last(values: &[f64], metric: &Metric) -> Map<String, Value> {
+    let (last, before) = values.split_last().expect("two values or more");
+    let found: Comparison = compare::judge(
+        compare::of_runs(before, &[*last]).expect("the values are positive"),
+        metric,
+    );
+    let mut notes = vec![format!(
+        "{} values: change points need {}; the last is compared with those before",
+        values.len(),
+        history::SERIES_LEAST
+    )];
+    notes.extend(found.notes.iter().cloned());
+    object(json!({
+        "rule": Rule::History.keyword(),
+        "metric": metric.name,
+        "verdict": found.verdict.keyword(),
+        "reason": format!("the last value is {:+.1} % off those before", found.effect * 100.0),
+        "value": found.effect,
+        "interval": [found.interval.0, found.interval.1],
+        "change_points": [],
+        "changes": [],
+        "outliers": [],
+        "flags": ["short"],
+        "notes": notes,
+        "parameters": parameters(metric),
+        "evidence": [
+            evidence("values", values.to_vec(), ""),
+            evidence("p", found.p, "of no change between the last value and those before"),
+        ],
+    }))
+}
+
+fn parameters(metric: &Metric) -> Value {
+    json!({
+        "higher_is_better": metric.higher_is_better,
+        "delta": metric.delta,
+        "segment_least": history::SEGMENT_LEAST,
+        "series_least": history::SERIES_LEAST,
+    })
+}

@@ -1,0 +1,445 @@
+//! Results of runs as they are compared: figures per time span, and what makes them comparable
+//! (method, 6.5).
+
+use plumb_load::convert::{self, ForeignEpoch, ImportError, ImportedResult, ImportedSpan};
+use plumb_load::profile::json::normalised;
+use serde_json::{Map, Value};
+
+use crate::compare::{self, Metric, SteadyRun};
+use crate::decision::{self, Subject};
+use crate::percentile::{self, Mark};
+
+/// One result: one or more time spans of one run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    /// Whose measuring method, and which; `None` where the result does not say.
+    pub epoch: Option<String>,
+    /// The normalised profile; `None` where the result does not say.
+    pub profile: Option<Value>,
+    /// The measured time spans.
+    pub spans: Vec<Figures>,
+}
+
+/// The figures of a time span.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Figures {
+    /// I/Os.
+    pub count: u64,
+    /// I/Os per second.
+    pub iops: f64,
+    /// I/Os per second of each interval, where there are intervals.
+    pub series: Vec<f64>,
+    /// Seconds of an interval.
+    pub interval_s: f64,
+    /// Mean latency in milliseconds.
+    pub latency_ms: Option<f64>,
+    /// (percent, milliseconds) of the latencies.
+    pub percentiles: Vec<(f64, f64)>,
+    /// Microseconds of processor time of the whole machine per I/O.
+    pub cpu_us_per_io: Option<f64>,
+}
+
+/// Why a file is no result.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+pub enum RecordError {
+    /// Neither text nor XML that can be read.
+    #[error("it cannot be read as a result")]
+    #[diagnostic(
+        code(plumb::record::import),
+        help("results are what DISKSPD or Plumb print: text, XML (-Rxml) or JSON (--json)")
+    )]
+    Import {
+        /// What the reader says.
+        source: ImportError,
+    },
+    /// JSON that is no result.
+    #[error("it is JSON but no result: {what}")]
+    #[diagnostic(code(plumb::record::json), help("take what `plumb run --json` prints, unchanged"))]
+    Json {
+        /// What is wrong.
+        what: String,
+    },
+    /// Nothing was measured.
+    #[error("it holds no time span that was measured")]
+    #[diagnostic(code(plumb::record::nothing), help("the run was interrupted: run it again"))]
+    Nothing,
+}
+
+/// Two results that must not be compared.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
+pub enum Incomparable {
+    /// Different measuring methods.
+    #[error("the results were measured in different ways: {a} and {b}")]
+    #[diagnostic(
+        code(plumb::compare::epoch),
+        help("measure the baseline again with the tool of the candidate")
+    )]
+    Epoch {
+        /// Of the baseline.
+        a: String,
+        /// Of the candidate.
+        b: String,
+    },
+    /// Different workloads.
+    #[error("the workloads differ: {}", differences.join("; "))]
+    #[diagnostic(
+        code(plumb::compare::parameters),
+        help(
+            "run both with the same parameters, or say --allow parameters to compare them anyway"
+        )
+    )]
+    Parameters {
+        /// What differs.
+        differences: Vec<String>,
+    },
+    /// Different numbers of time spans.
+    #[error("the results have different numbers of time spans: {a} and {b}")]
+    #[diagnostic(code(plumb::compare::spans), help("compare results of the same profile"))]
+    Spans {
+        /// Of the first baseline.
+        a: usize,
+        /// Of the other.
+        b: usize,
+    },
+}
+
+/// Reads a result: JSON of `plumb run`, XML or text of DISKSPD or Plumb.
+///
+/// # Errors
+/// It is none, or nothing was measured.
+pub fn read(bytes: &[u8]) -> Result<Vec<Record>, RecordError> {
+    let is_json = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+    let records = if is_json {
+        let value: Value = serde_json::from_slice(bytes)
+            .map_err(|source| RecordError::Json { what: source.to_string() })?;
+        vec![of_json(&value)?]
+    } else {
+        let results = convert::read(bytes).map_err(|source| RecordError::Import { source })?;
+        results.iter().map(of_import).collect()
+    };
+    if records.iter().any(|record| record.spans.is_empty()) || records.is_empty() {
+        return Err(RecordError::Nothing);
+    }
+    Ok(records)
+}
+
+fn of_import(result: &ImportedResult) -> Record {
+    let foreign = result.foreign_epoch().map(|epoch| match epoch {
+        ForeignEpoch::UpTo2018 => "DISKSPD up to 2.0.18".to_owned(),
+        ForeignEpoch::From2020 => "DISKSPD 2.0.20 to 2.1".to_owned(),
+        ForeignEpoch::From22 => "DISKSPD 2.2".to_owned(),
+        ForeignEpoch::From23 => "DISKSPD 2.3 or later".to_owned(),
+    });
+    let own = result.tool.as_ref().and_then(|tool| tool.epoch).map(plumb_epoch);
+    Record {
+        epoch: own.or(foreign),
+        profile: result.profile.as_ref().map(normalised),
+        spans: result.time_spans.iter().filter(|s| !s.is_interrupted()).map(imported).collect(),
+    }
+}
+
+fn plumb_epoch(epoch: impl std::fmt::Display) -> String {
+    format!("Plumb, measurement epoch {epoch}")
+}
+
+fn imported(span: &ImportedSpan) -> Figures {
+    let (_, reads) = span.reads();
+    let (_, writes) = span.writes();
+    let count = u64::try_from(reads + writes).unwrap_or(u64::MAX);
+    let iops = count as f64 / span.seconds;
+    let busy = span.cpu_average.map(|average| average.usage / 100.0 * span.cpus.len() as f64);
+    let total = |bucket: &convert::LatencyBucket| Some((bucket.percentile, bucket.total_ms?));
+    let first = span.intervals.first().map_or(1000, |interval| interval.end_ms);
+    Figures {
+        count,
+        iops,
+        series: span.intervals.iter().map(|interval| interval.total_iops).collect(),
+        interval_s: first as f64 / 1e3,
+        latency_ms: span.figures.total.latency_mean_ms,
+        percentiles: span.latency.iter().filter_map(total).collect(),
+        cpu_us_per_io: busy.map(|busy| busy * 1e6 / iops),
+    }
+}
+
+/// The names of percentiles in a JSON result.
+const JSON_PERCENTILES: &[(&str, f64)] = &[
+    ("p50", 50.0),
+    ("p90", 90.0),
+    ("p95", 95.0),
+    ("p99", 99.0),
+    ("p99_9", 99.9),
+    ("p99_99", 99.99),
+    ("p99_999", 99.999),
+];
+
+fn of_json(value: &Value) -> Result<Record, RecordError> {
+    let wrong = |what: &str| RecordError::Json { what: what.to_owned() };
+    let spans = value["time_spans"].as_array().ok_or_else(|| wrong("no `time_spans`"))?;
+    let measured = spans.iter().filter(|span| span["state"] == "measured");
+    let spans = measured
+        .map(|span| {
+            let total = &span["total"];
+            let count = total["io_count"].as_u64().ok_or_else(|| wrong("no `total.io_count`"))?;
+            let iops =
+                total["iops_per_s"].as_f64().ok_or_else(|| wrong("no `total.iops_per_s`"))?;
+            let latency = &total["latency_ns"];
+            let percentile =
+                |(key, percent): &(&str, f64)| Some((*percent, latency[*key].as_f64()? / 1e6));
+            let cells = span["intervals"]["series"].as_array();
+            let usage = span["cpu"]["mean"]["usage_percent"].as_f64();
+            let processors = span["cpu"]["processors"].as_array().map_or(0, Vec::len);
+            Ok(Figures {
+                count,
+                iops,
+                series: cells
+                    .into_iter()
+                    .flatten()
+                    .filter_map(|cell| cell["total"]["iops_per_s"].as_f64())
+                    .collect(),
+                interval_s: span["intervals"]["interval_ns"].as_f64().unwrap_or(1e9) / 1e9,
+                latency_ms: latency["mean"].as_f64().map(|mean| mean / 1e6),
+                percentiles: JSON_PERCENTILES.iter().filter_map(percentile).collect(),
+                cpu_us_per_io: usage.map(|usage| usage / 100.0 * processors as f64 * 1e6 / iops),
+            })
+        })
+        .collect::<Result<_, _>>()?;
+    let epoch = value.get("epoch").filter(|epoch| !epoch.is_null()).map(plumb_epoch);
+    let profile = value.get("profile").filter(|profile| profile.is_object()).cloned();
+    Ok(Record { epoch, profile, spans })
+}
+
+/// Whether workloads that differ are compared all the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Allowance {
+    /// They are refused.
+    Nothing,
+    /// They are compared, and every decision says so.
+    Parameters,
+}
+
+/// Compares the runs of two sides: a decision per time span and metric.
+///
+/// # Errors
+/// The results must not be compared.
+///
+/// # Panics
+/// When a side has no run.
+pub fn compare(
+    baseline: &[Record],
+    candidate: &[Record],
+    allowance: Allowance,
+) -> Result<Vec<Map<String, Value>>, Incomparable> {
+    let first = baseline.first().expect("a baseline");
+    assert!(!candidate.is_empty(), "a candidate");
+    let mut remarks = Vec::new();
+    for other in baseline[1..].iter().chain(candidate) {
+        comparable(first, other, allowance, &mut remarks)?;
+    }
+    let mut decisions = Vec::new();
+    for span in 0..first.spans.len() {
+        let figures = |records: &[Record]| -> Vec<Figures> {
+            records.iter().map(|record| record.spans[span].clone()).collect()
+        };
+        let (a, b) = (figures(baseline), figures(candidate));
+        for mut decision in of_span(&a, &b, &remarks) {
+            decision.insert("time_span".to_owned(), (span + 1).into());
+            decisions.push(decision);
+        }
+    }
+    Ok(decisions)
+}
+
+fn comparable(
+    a: &Record,
+    b: &Record,
+    allowance: Allowance,
+    remarks: &mut Vec<String>,
+) -> Result<(), Incomparable> {
+    match (&a.epoch, &b.epoch) {
+        (Some(a), Some(b)) if a != b => {
+            return Err(Incomparable::Epoch { a: a.clone(), b: b.clone() });
+        }
+        (Some(_), Some(_)) => {}
+        _ => add_once(remarks, "a result does not say how it was measured".to_owned()),
+    }
+    let mut differences = Vec::new();
+    if let (Some(a), Some(b)) = (&a.profile, &b.profile) {
+        differ("", a, b, &mut differences);
+    } else {
+        add_once(remarks, "a result does not say what was run".to_owned());
+    }
+    if !differences.is_empty() {
+        if allowance == Allowance::Nothing {
+            return Err(Incomparable::Parameters { differences });
+        }
+        add_once(remarks, format!("different workloads: {}", differences.join("; ")));
+    }
+    if a.spans.len() != b.spans.len() {
+        return Err(Incomparable::Spans { a: a.spans.len(), b: b.spans.len() });
+    }
+    Ok(())
+}
+
+fn add_once(remarks: &mut Vec<String>, remark: String) {
+    if !remarks.contains(&remark) {
+        remarks.push(remark);
+    }
+}
+
+/// Keys that do not make another workload: how it is told, and what is to vary between repetitions.
+const FREE_KEYS: &[&str] = &[
+    "ETW",
+    "Path",
+    "ProfileOnly",
+    "Progress",
+    "RandSeed",
+    "ResultFormat",
+    "Synchronization",
+    "Verbose",
+    "VerboseStats",
+];
+
+fn differ(place: &str, a: &Value, b: &Value, found: &mut Vec<String>) {
+    match (a, b) {
+        (Value::Object(a), Value::Object(b)) => {
+            let mut keys: Vec<&String> = a.keys().chain(b.keys()).collect();
+            keys.sort();
+            keys.dedup();
+            for key in keys.into_iter().filter(|key| !FREE_KEYS.contains(&key.as_str())) {
+                let inside = if place.is_empty() { key.clone() } else { format!("{place}.{key}") };
+                let null = Value::Null;
+                differ(&inside, a.get(key).unwrap_or(&null), b.get(key).unwrap_or(&null), found);
+            }
+        }
+        (Value::Array(x), Value::Array(y)) if x.len() == y.len() => {
+            for (index, (x, y)) in x.iter().zip(y).enumerate() {
+                differ(&format!("{place}[{index}]"), x, y, found);
+            }
+        }
+        _ if a == b => {}
+        // Text reports round sizes.
+        (Value::Number(x), Value::Number(y))
+            if place.ends_with("FileSize")
+                && (x.as_f64().unwrap_or(0.0) / y.as_f64().unwrap_or(1.0) - 1.0).abs() < 0.005 => {}
+        _ => found.push(format!("{place} is {a} and {b}")),
+    }
+}
+
+fn of_span(a: &[Figures], b: &[Figures], remarks: &[String]) -> Vec<Map<String, Value>> {
+    let mut decisions = Vec::new();
+    let mut decide =
+        |metric: &Metric, of: &dyn Fn(&Figures) -> Option<f64>, remark: Option<String>| {
+            let values = |runs: &[Figures]| -> Option<Vec<f64>> { runs.iter().map(of).collect() };
+            let Some((x, y)) = values(a).zip(values(b)) else { return };
+            let within = |runs: &[Figures], is_iops: bool| match runs {
+                [run] if is_iops => SteadyRun::of(&run.series, run.interval_s)
+                    .filter(|steady| steady.mean > 0.0)
+                    .map_or(0.0, |steady| steady.error / steady.mean),
+                _ => 0.0,
+            };
+            let is_iops = metric.higher_is_better;
+            let estimate = compare::independent(&x, &y)
+                .or_else(|| compare::single(&x, &y, within(a, is_iops), within(b, is_iops)));
+            let Some(estimate) = estimate else { return };
+            let mut all = remarks.to_vec();
+            all.extend(remark);
+            let subject = Subject { baseline: x, candidate: y, remarks: all };
+            let found = compare::judge(estimate, metric);
+            decisions.push(decision::of_comparison(&found, metric, &subject));
+        };
+    decide(&Metric::named("iops", true), &|run| Some(run.iops), None);
+    decide(&Metric::named("avg_lat_ms", false), &|run| run.latency_ms, None);
+    for (name, percent) in [("p50_ms", 50.0), ("p99_ms", 99.0), ("p99_9_ms", 99.9)] {
+        let fewest = a.iter().chain(b).map(|run| run.count).min().unwrap_or(0);
+        let support = percentile::support(percent / 100.0, fewest);
+        if support.mark == Mark::None {
+            continue;
+        }
+        let value = |run: &Figures| {
+            let near = |(other, _): &&(f64, f64)| (other - percent).abs() < 1e-6;
+            run.percentiles.iter().find(near).map(|(_, ms)| *ms)
+        };
+        let remark = format!(
+            "mark {}: the percentile of a run rests on {:.0} I/Os above it or more",
+            support.mark.keyword(),
+            support.above
+        );
+        decide(&Metric::named(name, false), &value, Some(remark));
+    }
+    decide(&Metric::named("cpu_us_per_io", false), &|run| run.cpu_us_per_io, None);
+    decisions
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn record(iops: f64) -> Record {
+        let figures = Figures {
+            count: 500_000,
+            iops,
+            interval_s: 1.0,
+            latency_ms: Some(8e3 / iops),
+            percentiles: vec![(50.0, 7e3 / iops), (99.0, 20e3 / iops), (99.9, 0.3)],
+            ..Figures::default()
+        };
+        let profile =
+            json!({ "TimeSpans": [{ "RandSeed": 1, "Targets": [{ "BlockSize": 4096 }] }] });
+        Record { epoch: Some("Plumb 1".into()), profile: Some(profile), spans: vec![figures] }
+    }
+
+    fn verdicts(a: &[Record], b: &[Record]) -> Vec<String> {
+        let decisions = compare(a, b, Allowance::Nothing).expect("comparable");
+        let word = |key: &str, decision: &Map<String, Value>| {
+            decision[key].as_str().expect("a word").to_owned()
+        };
+        decisions.iter().map(|d| format!("{} {}", word("metric", d), word("verdict", d))).collect()
+    }
+
+    #[test]
+    fn each_metric_has_a_verdict() {
+        let [slow, slower] = [record(1000.0), record(1003.0)];
+        let [fast, faster] = [record(1100.0), record(1098.0)];
+        assert_eq!(
+            verdicts(&[slow.clone(), slower], &[fast.clone(), faster]),
+            ["iops better", "avg_lat_ms better", "p50_ms better", "p99_ms better", "p99_9_ms same"]
+        );
+        let single = compare(&[slow], &[fast], Allowance::Nothing).expect("comparable");
+        assert_eq!(single[0]["flags"], json!(["single_run"]));
+    }
+
+    #[test]
+    fn what_must_not_be_compared_is_refused() {
+        let (a, mut b) = (record(1.0), record(1.0));
+        b.profile.as_mut().expect("one")["TimeSpans"][0]["RandSeed"] = 7.into();
+        assert!(compare(&[a.clone()], &[b.clone()], Allowance::Nothing).is_ok());
+        b.profile.as_mut().expect("one")["TimeSpans"][0]["Targets"][0]["BlockSize"] = 8192.into();
+        let error = compare(&[a.clone()], &[b.clone()], Allowance::Nothing).expect_err("differs");
+        assert_eq!(
+            error.to_string(),
+            "the workloads differ: TimeSpans[0].Targets[0].BlockSize is 4096 and 8192"
+        );
+        let allowed = compare(&[a.clone()], &[b.clone()], Allowance::Parameters).expect("allowed");
+        assert!(allowed[0]["notes"].to_string().contains("different workloads"));
+        b.epoch = Some("Plumb 2".into());
+        assert!(matches!(
+            compare(&[a], &[b], Allowance::Parameters),
+            Err(Incomparable::Epoch { .. })
+        ));
+    }
+
+    #[test]
+    fn what_is_no_result_is_refused() {
+        for (text, says) in [
+            ("{", "JSON but no result"),
+            ("{}", "no `time_spans`"),
+            ("{\"time_spans\":[]}", "no time span that was measured"),
+            ("hello", "cannot be read as a result"),
+        ] {
+            let error = read(text.as_bytes()).expect_err("no result").to_string();
+            assert!(error.contains(says), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,379 @@
+//! What users bring: objects with runs, series or histories, each judged to a decision.
+
+use serde_json::{Map, Value};
+
+use crate::compare::{self, Metric, SteadyRun};
+use crate::decision::{self, Subject};
+
+/// Why an object cannot be judged.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
+pub enum SampleError {
+    /// Not even an object.
+    #[error("{found} is no object")]
+    #[diagnostic(
+        code(plumb::samples::object),
+        help("write one JSON object, or one per line: {{\"id\": …, \"metric\": …, …}}")
+    )]
+    NoObject {
+        /// What it is.
+        found: String,
+    },
+    /// No JSON.
+    #[error("line {line} is no JSON: {what}")]
+    #[diagnostic(
+        code(plumb::samples::json),
+        help("write one JSON object for the whole file, or one on each line")
+    )]
+    NoJson {
+        /// From 1.
+        line: usize,
+        /// What the reader says.
+        what: String,
+    },
+    /// A key that is needed is missing.
+    #[error("there is no `{key}`")]
+    #[diagnostic(code(plumb::samples::key))]
+    Missing {
+        /// Its name.
+        key: String,
+        /// What it would be.
+        #[help]
+        remedy: String,
+    },
+    /// A key with the wrong kind of value.
+    #[error("`{key}` is {found}, not {wanted}")]
+    #[diagnostic(
+        code(plumb::samples::value),
+        help("values are positive numbers: I/Os per second, milliseconds, shares")
+    )]
+    Wrong {
+        /// Its name, with the place inside it.
+        key: String,
+        /// What it is.
+        found: String,
+        /// What it should be.
+        wanted: &'static str,
+    },
+    /// Too little to say anything.
+    #[error("{what}")]
+    #[diagnostic(
+        code(plumb::samples::few),
+        help("give at least one run of each side, or four interleaved ones of both arms")
+    )]
+    TooFew {
+        /// Of what.
+        what: String,
+    },
+}
+
+fn missing(key: &str, remedy: &str) -> SampleError {
+    SampleError::Missing { key: key.to_owned(), remedy: remedy.to_owned() }
+}
+
+fn wrong(key: String, found: &Value, wanted: &'static str) -> SampleError {
+    let mut found = found.to_string();
+    if let Some((end, _)) = found.char_indices().nth(40) {
+        found.truncate(end);
+        found.push('…');
+    }
+    SampleError::Wrong { key, found, wanted }
+}
+
+/// Judges a comparison: an object with `baseline_runs` and `candidate_runs`, `baseline_series` and
+/// `candidate_series`, or `runs_in_order`.
+///
+/// # Errors
+/// The object has not this shape, or too little in it.
+pub fn compare(sample: &Value) -> Result<Map<String, Value>, SampleError> {
+    let sample = object(sample)?;
+    let metric = metric(sample)?;
+    let (estimate, subject) = if let Some(runs) = present(sample, "runs_in_order") {
+        in_order(runs, sample)?
+    } else if present(sample, "baseline_series").is_some()
+        || present(sample, "candidate_series").is_some()
+    {
+        by_series(sample)?
+    } else {
+        by_runs(sample)?
+    };
+    let found = compare::judge(estimate, &metric);
+    Ok(decision::of_comparison(&found, &metric, &subject))
+}
+
+/// Judges a history: an object with `values`, oldest first.
+///
+/// # Errors
+/// The object has not this shape, or fewer than two values.
+pub fn history(sample: &Value) -> Result<Map<String, Value>, SampleError> {
+    let sample = object(sample)?;
+    let metric = metric(sample)?;
+    let values = present(sample, "values").ok_or_else(|| {
+        missing("values", "give the results in order of time: {\"values\": [101.2, 100.9, …]}")
+    })?;
+    let values = numbers(values, "values")?;
+    decision::of_history(&values, &metric).ok_or_else(|| SampleError::TooFew {
+        what: format!("`values` has {} of them: a history needs two or more", values.len()),
+    })
+}
+
+fn object(sample: &Value) -> Result<&Map<String, Value>, SampleError> {
+    sample.as_object().ok_or_else(|| {
+        let kind = match sample {
+            Value::Array(_) => "a list",
+            Value::String(_) => "a string",
+            Value::Number(_) => "a number",
+            _ => "this",
+        };
+        SampleError::NoObject { found: kind.to_owned() }
+    })
+}
+
+/// A key that is there and not null.
+fn present<'a>(sample: &'a Map<String, Value>, key: &str) -> Option<&'a Value> {
+    sample.get(key).filter(|value| !value.is_null())
+}
+
+/// Name, direction and δ.
+fn metric(sample: &Map<String, Value>) -> Result<Metric, SampleError> {
+    let name = match present(sample, "metric") {
+        None => "",
+        Some(Value::String(name)) => name,
+        Some(other) => return Err(wrong("metric".to_owned(), other, "a name")),
+    };
+    let higher_is_better = match present(sample, "higher_is_better") {
+        Some(Value::Bool(higher)) => *higher,
+        Some(other) => {
+            return Err(wrong("higher_is_better".to_owned(), other, "true or false"));
+        }
+        None => direction(name).ok_or_else(|| {
+            missing("higher_is_better", "say true for a throughput, false for a latency")
+        })?,
+    };
+    let mut metric = Metric::named(name, higher_is_better);
+    if let Some(delta) = present(sample, "delta") {
+        metric.delta = delta
+            .as_f64()
+            .filter(|delta| *delta > 0.0 && *delta < 1.0)
+            .ok_or_else(|| wrong("delta".to_owned(), delta, "a share between 0 and 1"))?;
+    }
+    Ok(metric)
+}
+
+/// Whether more is better, where the name says it.
+fn direction(name: &str) -> Option<bool> {
+    let name = name.to_lowercase();
+    let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
+    if has(&["iops", "mib", "mb_per_s", "throughput", "bandwidth"]) {
+        Some(true)
+    } else if has(&["lat", "_ms", "_us", "_ns", "p50", "p9", "cpu", "nines"]) {
+        Some(false)
+    } else {
+        None
+    }
+}
+
+fn number(value: &Value, key: &dyn Fn() -> String) -> Result<f64, SampleError> {
+    value
+        .as_f64()
+        .filter(|number| number.is_finite() && *number > 0.0)
+        .ok_or_else(|| wrong(key(), value, "a positive number"))
+}
+
+fn numbers(value: &Value, key: &str) -> Result<Vec<f64>, SampleError> {
+    let list = value.as_array().ok_or_else(|| wrong(key.to_owned(), value, "a list of numbers"))?;
+    list.iter()
+        .enumerate()
+        .map(|(index, value)| number(value, &|| format!("{key}[{index}]")))
+        .collect()
+}
+
+type Estimated = (compare::Estimate, Subject);
+
+fn by_runs(sample: &Map<String, Value>) -> Result<Estimated, SampleError> {
+    let runs = |key: &str| {
+        let remedy = "give runs (\"baseline_runs\": […], \"candidate_runs\": […]), series \
+                      (\"baseline_series\" …) or \"runs_in_order\"";
+        let list = present(sample, key).ok_or_else(|| missing(key, remedy))?;
+        // A single run may be given as a number.
+        match list {
+            Value::Number(_) => Ok(vec![number(list, &|| key.to_owned())?]),
+            list => numbers(list, key),
+        }
+    };
+    let (baseline, candidate) = (runs("baseline_runs")?, runs("candidate_runs")?);
+    let estimate = compare::of_runs(&baseline, &candidate).ok_or_else(|| SampleError::TooFew {
+        what: format!("{} baseline runs and {} candidate runs", baseline.len(), candidate.len()),
+    })?;
+    Ok((estimate, Subject { baseline, candidate, remarks: Vec::new() }))
+}
+
+fn by_series(sample: &Map<String, Value>) -> Result<Estimated, SampleError> {
+    let interval_s = match present(sample, "interval_s") {
+        None => 1.0,
+        Some(value) => number(value, &|| "interval_s".to_owned())?,
+    };
+    let mut remarks = Vec::new();
+    let mut side = |key: &str| -> Result<Vec<SteadyRun>, SampleError> {
+        let remedy = "give a list of runs, each a list with a value per interval";
+        let list = present(sample, key).ok_or_else(|| missing(key, remedy))?;
+        let runs = list.as_array().ok_or_else(|| wrong(key.to_owned(), list, "a list of runs"))?;
+        let series: Vec<Vec<f64>> = if runs.first().is_some_and(Value::is_number) {
+            vec![numbers(list, key)?]
+        } else {
+            let place = |index: usize| format!("{key}[{index}]");
+            runs.iter()
+                .enumerate()
+                .map(|(i, run)| numbers(run, &place(i)))
+                .collect::<Result<_, _>>()?
+        };
+        let steady: Option<Vec<SteadyRun>> =
+            series.iter().map(|run| SteadyRun::of(run, interval_s)).collect();
+        let steady = steady.filter(|runs| !runs.is_empty()).ok_or_else(|| SampleError::TooFew {
+            what: format!("`{key}` has a run without intervals"),
+        })?;
+        let dropped: Vec<String> = steady.iter().map(|run| run.dropped.to_string()).collect();
+        remarks.push(format!("{key}: intervals left out as warm-up: {}", dropped.join(", ")));
+        Ok(steady)
+    };
+    let (baseline, candidate) = (side("baseline_series")?, side("candidate_series")?);
+    let estimate = compare::of_series(&baseline, &candidate).ok_or_else(|| {
+        SampleError::TooFew { what: "the series have no runs to compare".to_owned() }
+    })?;
+    let means = |runs: &[SteadyRun]| runs.iter().map(|run| run.mean).collect();
+    let subject = Subject { baseline: means(&baseline), candidate: means(&candidate), remarks };
+    Ok((estimate, subject))
+}
+
+fn in_order(runs: &Value, sample: &Map<String, Value>) -> Result<Estimated, SampleError> {
+    let list =
+        runs.as_array().ok_or_else(|| wrong("runs_in_order".to_owned(), runs, "a list of runs"))?;
+    let mut read: Vec<(f64, String, f64)> = Vec::new();
+    for (index, run) in list.iter().enumerate() {
+        let place = |key: &str| format!("runs_in_order[{index}].{key}");
+        let run = run
+            .as_object()
+            .ok_or_else(|| wrong(format!("runs_in_order[{index}]"), run, "an object"))?;
+        let needed = |key: &str| {
+            present(run, key)
+                .ok_or_else(|| missing(&place(key), "each run has an order, an arm and a value"))
+        };
+        let order = match present(run, "order") {
+            None => index as f64,
+            Some(order) => {
+                order.as_f64().ok_or_else(|| wrong(place("order"), order, "a number"))?
+            }
+        };
+        let arm = match needed("arm")? {
+            Value::String(arm) => arm.clone(),
+            other => other.to_string(),
+        };
+        read.push((order, arm, number(needed("value")?, &|| place("value"))?));
+    }
+    read.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let baseline = baseline_arm(&read, sample)?;
+    let runs: Vec<(f64, bool, f64)> =
+        read.iter().map(|(order, arm, value)| (*order, *arm != baseline, *value)).collect();
+    let values = |candidate: bool| -> Vec<f64> {
+        runs.iter().filter(|run| run.1 == candidate).map(|run| run.2).collect()
+    };
+    let subject = Subject {
+        baseline: values(false),
+        candidate: values(true),
+        remarks: vec![format!("baseline is the arm `{baseline}`")],
+    };
+    let estimate = compare::interleaved(&runs)
+        // Too few for a line over time.
+        .or_else(|| compare::of_runs(&subject.baseline, &subject.candidate))
+        .ok_or_else(|| SampleError::TooFew {
+            what: format!("`runs_in_order` has {} runs", runs.len()),
+        })?;
+    Ok((estimate, subject))
+}
+
+/// Names that a baseline goes by, the first that occurs.
+const BASELINE_NAMES: &[&str] =
+    &["baseline", "base", "before", "old", "control", "reference", "a", "0", "false"];
+/// Names that a candidate goes by: the other arm is the baseline.
+const CANDIDATE_NAMES: &[&str] =
+    &["candidate", "cand", "after", "new", "treatment", "test", "b", "1", "true"];
+
+/// Which of two arms is the baseline: by name, else the one that ran first.
+fn baseline_arm(
+    runs: &[(f64, String, f64)],
+    sample: &Map<String, Value>,
+) -> Result<String, SampleError> {
+    let mut arms: Vec<&str> = Vec::new();
+    for (_, arm, _) in runs {
+        if !arms.contains(&arm.as_str()) {
+            arms.push(arm);
+        }
+    }
+    let [first, second] = arms.as_slice() else {
+        return Err(SampleError::TooFew {
+            what: format!("`runs_in_order` has {} arms ({}), not two", arms.len(), arms.join(", ")),
+        });
+    };
+    if let Some(Value::String(named)) = present(sample, "baseline_arm") {
+        if arms.contains(&named.as_str()) {
+            return Ok(named.clone());
+        }
+        let value = Value::String(named.clone());
+        return Err(wrong("baseline_arm".to_owned(), &value, "one of the arms"));
+    }
+    let rank = |arm: &str| {
+        let name = arm.to_lowercase();
+        BASELINE_NAMES.iter().position(|known| *known == name).map(|place| (0, place)).or_else(
+            || {
+                let is_other = CANDIDATE_NAMES.contains(&name.as_str());
+                is_other.then_some((2, 0))
+            },
+        )
+    };
+    let (a, b) = (rank(first).unwrap_or((1, 0)), rank(second).unwrap_or((1, 1)));
+    Ok((if b < a { second } else { first }).to_string())
+}
+
+/// What the reader of JSON says, without the line that it counts from the wrong place.
+fn reader_says(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let what = text.split(" at line ").next().unwrap_or(&text);
+    format!("{what}, column {}", error.column())
+}
+
+/// The objects of a text: one document, or one per line; each with its line, from 1.
+pub fn split(text: &str) -> Vec<(usize, Result<Value, SampleError>)> {
+    let text = text.trim_start_matches('\u{feff}');
+    if text.trim().is_empty() {
+        let error = SampleError::TooFew { what: "there is no object in it".to_owned() };
+        return vec![(1, Err(error))];
+    }
+    match serde_json::from_str::<Value>(text) {
+        // A list of objects is as clear as a line for each.
+        Ok(Value::Array(items)) if items.iter().all(Value::is_object) && !items.is_empty() => {
+            items.into_iter().map(|item| (1, Ok(item))).collect()
+        }
+        Ok(value) => vec![(1, Ok(value))],
+        Err(whole) => {
+            let is_line = |line: &str| serde_json::from_str::<Value>(line).is_ok();
+            let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
+            if lines.clone().count() < 2 || !lines.any(|(_, line)| is_line(line)) {
+                let error = SampleError::NoJson { line: whole.line(), what: reader_says(&whole) };
+                return vec![(whole.line(), Err(error))];
+            }
+            (1..)
+                .zip(text.lines())
+                .filter(|(_, line)| !line.trim().is_empty())
+                .map(|(number, line)| {
+                    let value = serde_json::from_str(line).map_err(|source| SampleError::NoJson {
+                        line: number,
+                        what: source.to_string(),
+                    });
+                    (number, value)
+                })
+                .collect()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

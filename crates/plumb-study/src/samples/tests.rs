@@ -1,0 +1,136 @@
+use serde_json::json;
+
+use super::*;
+
+#[track_caller]
+fn verdict(sample: &Value) -> String {
+    let decision = compare(sample).unwrap_or_else(|error| panic!("{sample}: {error}"));
+    for key in
+        ["verdict", "value", "effect", "interval", "ci", "flags", "evidence", "rule", "parameters"]
+    {
+        assert!(decision.contains_key(key), "{key}");
+    }
+    decision["verdict"].as_str().expect("a word").to_owned()
+}
+
+#[track_caller]
+fn refused(sample: &Value, says: &str) {
+    let error = compare(sample).expect_err("it is wrong").to_string();
+    assert!(error.contains(says), "{error}");
+}
+
+#[test]
+fn runs_are_compared() {
+    let sample = json!({
+        "id": "a", "metric": "iops", "higher_is_better": true,
+        "baseline_runs": [58071.31, 55232.28, 56800, 57250, 56100],
+        "candidate_runs": [60100, 59200, 60550, 58900, 61000],
+    });
+    assert_eq!(verdict(&sample), "better");
+    let decision = compare(&sample).expect("a decision");
+    assert!((decision["effect"].as_f64().expect("a number") - 0.0576).abs() < 5e-5);
+    let lower = json!({
+        "metric": "p99_ms", "higher_is_better": false,
+        "baseline_runs": [1.0, 1.01, 0.99], "candidate_runs": [1.2, 1.21, 1.19],
+    });
+    assert_eq!(verdict(&lower), "worse");
+    let single =
+        json!({ "metric": "iops", "baseline_runs": [55232.28], "candidate_runs": 58071.31 });
+    assert_eq!(verdict(&single), "better");
+    assert_eq!(compare(&single).expect("a decision")["flags"], json!(["single_run"]));
+}
+
+#[test]
+fn series_are_cut_and_compared() {
+    let run = |level: f64| -> Vec<f64> {
+        let value = |i: u32| level * (1.0 + 0.002 * (f64::from(i * 37 % 11) - 5.0));
+        (0..100).map(|i| if i < 15 { level * 0.5 } else { value(i) }).collect()
+    };
+    let sample = json!({
+        "higher_is_better": true, "metric": "iops", "interval_s": 1,
+        "baseline_series": [run(1000.0), run(1005.0), run(995.0)],
+        "candidate_series": [run(900.0), run(905.0), run(895.0)],
+    });
+    assert_eq!(verdict(&sample), "worse");
+    let one = json!({ "metric": "iops", "baseline_series": run(1000.0), "candidate_series": run(1001.0) });
+    assert_eq!(verdict(&one), "unclear");
+}
+
+#[test]
+fn interleaved_runs_are_freed_of_drift() {
+    for (names, wanted) in
+        [(["A", "B"], "better"), (["new", "old"], "worse"), (["x", "y"], "better")]
+    {
+        let runs: Vec<Value> = (0..12_u32)
+            .map(|order| {
+                let second = order % 4 == 1 || order % 4 == 2;
+                let ln = 0.01 * f64::from(order) + if second { 0.06 } else { 0.0 };
+                let wobble = f64::from(order * 5 % 7) * 0.001;
+                let arm = names[usize::from(second)];
+                json!({ "order": order, "arm": arm, "value": 100.0 * (ln + wobble).exp() })
+            })
+            .rev()
+            .collect();
+        let sample = json!({ "higher_is_better": true, "runs_in_order": runs });
+        assert_eq!(verdict(&sample), wanted, "{names:?}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    refused(&json!([1]), "a list is no object");
+    refused(&json!({ "baseline_runs": [1] }), "`higher_is_better`");
+    refused(&json!({ "metric": "iops", "baseline_runs": [1] }), "`candidate_runs`");
+    refused(
+        &json!({ "metric": "iops", "baseline_runs": [1, 0], "candidate_runs": [1] }),
+        "`baseline_runs[1]` is 0",
+    );
+    refused(
+        &json!({ "metric": "iops", "baseline_runs": [], "candidate_runs": [1] }),
+        "0 baseline runs",
+    );
+    refused(
+        &json!({ "metric": "iops", "baseline_series": [[1]], "candidate_series": [[]] }),
+        "without intervals",
+    );
+    refused(
+        &json!({ "metric": "iops", "runs_in_order": [{ "arm": "a", "value": 1 }] }),
+        "1 arms (a)",
+    );
+    refused(
+        &json!({ "metric": "iops", "runs_in_order": [{ "arm": "a" }] }),
+        "runs_in_order[0].value",
+    );
+    refused(&json!({ "metric": "iops", "higher_is_better": "yes" }), "true or false");
+    refused(&json!({ "metric": "iops", "delta": 3 }), "`delta` is 3");
+}
+
+#[test]
+fn histories() {
+    let values: Vec<f64> = (0..20_u32)
+        .map(|i| if i < 12 { 100.0 } else { 90.0 } + f64::from(i * 7 % 5) * 0.1)
+        .collect();
+    let decision = history(&json!({ "values": values, "higher_is_better": false })).expect("long");
+    assert_eq!(decision["change_points"], json!([12]));
+    assert_eq!(decision["verdict"], "better");
+    let short =
+        history(&json!({ "values": [100, 101, 100, 80], "metric": "iops" })).expect("short");
+    assert_eq!((&short["change_points"], &short["verdict"]), (&json!([]), &json!("worse")));
+    assert!(history(&json!({ "values": [1], "metric": "iops" })).is_err());
+    assert!(history(&json!({ "metric": "iops" })).is_err());
+}
+
+#[test]
+fn texts_hold_one_object_or_one_per_line() {
+    let count = |text: &str| {
+        let parts = split(text);
+        (parts.len(), parts.iter().filter(|(_, part)| part.is_err()).count())
+    };
+    assert_eq!(count("{\"a\":\n1}\n"), (1, 0));
+    assert_eq!(count("{\"a\":1}\n\n{\"a\":2}\n"), (2, 0));
+    assert_eq!(count("{\"a\":1}\nnonsense\n{\"a\":2}"), (3, 1));
+    assert_eq!(count("[{\"a\":1},{}]"), (2, 0));
+    assert_eq!(count("{\"a\":"), (1, 1));
+    assert_eq!(count("  \n"), (1, 1));
+    assert_eq!(split("{}\n!")[1].0, 2);
+}

@@ -1,0 +1,220 @@
+//! Curves as comma-separated tables: columns by header.
+
+use crate::identities::MIB;
+use crate::knee::Row;
+use crate::stats::describe::median;
+
+/// Why a table cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
+pub enum TableError {
+    /// No line at all.
+    #[error("the table is empty")]
+    #[diagnostic(
+        code(plumb::table::empty),
+        help("the first line names the columns: o,iops,avg_lat_ms")
+    )]
+    Empty,
+    /// A column that is needed is missing.
+    #[error("line {line}: there is no column `{column}` in `{header}`")]
+    #[diagnostic(
+        code(plumb::table::column),
+        help(
+            "the first line names the columns: o,iops,avg_lat_ms; mib_per_s with a block size does \
+             for iops"
+        )
+    )]
+    Column {
+        /// From 1.
+        line: usize,
+        /// Its name.
+        column: &'static str,
+        /// The header as it is.
+        header: String,
+    },
+    /// A cell that is no number.
+    #[error("line {line}: `{column}` is `{value}`, which is no {wanted}")]
+    #[diagnostic(code(plumb::table::cell), help("correct the cell, or remove the line"))]
+    Cell {
+        /// From 1.
+        line: usize,
+        /// The column.
+        column: &'static str,
+        /// The cell.
+        value: String,
+        /// What it should be.
+        wanted: &'static str,
+    },
+    /// A line with too few cells.
+    #[error("line {line} has {found} cells, the header {wanted}")]
+    #[diagnostic(code(plumb::table::cells), help("the table was cut short or changed"))]
+    Cells {
+        /// From 1.
+        line: usize,
+        /// On this line.
+        found: usize,
+        /// In the header.
+        wanted: usize,
+    },
+    /// Only a header.
+    #[error("the table has a header and no rows")]
+    #[diagnostic(code(plumb::table::rows), help("add a line per run: o,iops,avg_lat_ms"))]
+    NoRows,
+}
+
+/// A curve as it was read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Table {
+    /// A row per run.
+    pub rows: Vec<Row>,
+    /// Bytes per I/O: as given, or as both rates say where both are there.
+    pub block_bytes: Option<f64>,
+}
+
+/// Reads a table with the columns `o`, `iops` (or `mib_per_s` where the block size is known) and, if
+/// there is one, `avg_lat_ms`; others are of no concern. Cells are separated by commas, semicolons or
+/// tabs; empty lines and lines that begin with `#` are skipped. An empty cell of `iops` is a failed run.
+///
+/// # Errors
+/// The table has not this shape.
+pub fn read(text: &str, block_bytes: Option<f64>) -> Result<Table, TableError> {
+    let text = text.trim_start_matches('\u{feff}');
+    let mut lines = (1..)
+        .zip(text.lines())
+        .filter(|(_, line)| !line.trim().is_empty() && !line.trim_start().starts_with('#'));
+    let (header_line, header) = lines.next().ok_or(TableError::Empty)?;
+    let separator = [',', ';', '\t'].into_iter().find(|c| header.contains(*c)).unwrap_or(',');
+    let names: Vec<String> =
+        cells(header, separator).iter().map(|name| name.to_lowercase()).collect();
+    let place = |wanted: &str| names.iter().position(|name| name == wanted);
+    let missing =
+        |column| TableError::Column { line: header_line, column, header: header.trim().to_owned() };
+    let o_place = place("o").ok_or_else(|| missing("o"))?;
+    let iops_place = place("iops");
+    let mib_place = place("mib_per_s");
+    if iops_place.is_none() && (mib_place.is_none() || block_bytes.is_none()) {
+        return Err(missing("iops"));
+    }
+    let latency_place = place("avg_lat_ms");
+
+    let mut rows = Vec::new();
+    let mut decimals = 0;
+    let mut blocks = Vec::new();
+    for (line, text) in lines {
+        let cells = cells(text, separator);
+        if cells.len() < names.len() {
+            return Err(TableError::Cells { line, found: cells.len(), wanted: names.len() });
+        }
+        let number = |place: usize, column| number(&cells[place], line, column);
+        let o = whole(&cells[o_place], line)?;
+        let mib = mib_place.map(|place| number(place, "mib_per_s")).transpose()?.flatten();
+        let iops = match iops_place {
+            Some(place) => number(place, "iops")?,
+            None => mib.zip(block_bytes).map(|(mib, block)| mib * MIB / block),
+        };
+        blocks.extend(mib.zip(iops).filter(|(_, iops)| *iops > 0.0).map(|(m, i)| m * MIB / i));
+        let latency_ms = match latency_place {
+            Some(place) => {
+                decimals = decimals.max(places(&cells[place]));
+                number(place, "avg_lat_ms")?.filter(|latency| *latency > 0.0)
+            }
+            None => None,
+        };
+        rows.push(Row { o, iops: iops.unwrap_or(0.0), latency_ms, latency_half_unit_ms: 0.0 });
+    }
+    if rows.is_empty() {
+        return Err(TableError::NoRows);
+    }
+    let half_unit = 0.5 * 10_f64.powi(-decimals);
+    for row in &mut rows {
+        row.latency_half_unit_ms = half_unit;
+    }
+    let inferred = (!blocks.is_empty()).then(|| round_block(median(&blocks)));
+    Ok(Table { rows, block_bytes: block_bytes.or(inferred) })
+}
+
+/// Rates are rounded in print: the nearest multiple of 512 bytes is meant where it is near.
+fn round_block(bytes: f64) -> f64 {
+    let nearest = (bytes / 512.0).round() * 512.0;
+    if nearest > 0.0 && (bytes / nearest - 1.0).abs() < 0.005 { nearest } else { bytes }
+}
+
+/// The cells of a line, without blanks and quotes around them.
+fn cells(line: &str, separator: char) -> Vec<String> {
+    line.trim_end_matches(['\r', '\n'])
+        .split(separator)
+        .map(|cell| cell.trim().trim_matches('"').trim().to_owned())
+        .collect()
+}
+
+/// `None` for an empty cell.
+fn number(cell: &str, line: usize, column: &'static str) -> Result<Option<f64>, TableError> {
+    if cell.is_empty() || cell == "-" {
+        return Ok(None);
+    }
+    let wrong =
+        || TableError::Cell { line, column, value: cell.to_owned(), wanted: "positive number" };
+    let value: f64 = cell.parse().map_err(|_| wrong())?;
+    if value.is_nan() {
+        return Ok(None);
+    }
+    if value.is_finite() && value >= 0.0 { Ok(Some(value)) } else { Err(wrong()) }
+}
+
+fn whole(cell: &str, line: usize) -> Result<u64, TableError> {
+    let wrong = || TableError::Cell {
+        line,
+        column: "o",
+        value: cell.to_owned(),
+        wanted: "whole number from 1",
+    };
+    // Some programs write 8 as 8.0.
+    let digits = cell.strip_suffix(".0").unwrap_or(cell);
+    digits.parse().ok().filter(|o| *o > 0 && *o <= 1 << 32).ok_or_else(wrong)
+}
+
+/// Decimal places as written.
+fn places(cell: &str) -> i32 {
+    let digits = cell.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+    i32::try_from(digits.min(12)).unwrap_or(12)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> String {
+        read(text, None).expect_err("it is wrong").to_string()
+    }
+
+    #[test]
+    fn columns_go_by_their_names() {
+        let text = "\u{feff}rep, Avg_Lat_ms ,o,origin,IOPS\r\n1,0.553,1,x,14411.29\r\n\r\n# no\r\n\
+                    2,0.65,2.0,y,\r\n";
+        let rows = read(text, None).expect("a table").rows;
+        assert_eq!(rows.len(), 2);
+        assert_eq!((rows[0].o, rows[0].iops, rows[0].latency_ms), (1, 14411.29, Some(0.553)));
+        assert_eq!((rows[1].o, rows[1].iops), (2, 0.0));
+        assert!((rows[1].latency_half_unit_ms - 0.0005).abs() < 1e-12);
+    }
+
+    #[test]
+    fn rates_may_be_in_mib_where_blocks_are_known() {
+        let rows = read("o;mib_per_s\n4;2\n", Some(4096.0)).expect("a table").rows;
+        assert_eq!((rows[0].iops, rows[0].latency_ms), (512.0, None));
+        let both = read("o,iops,mib_per_s\n1,14411.29,112.59\n", None).expect("a table");
+        assert_eq!(both.block_bytes, Some(8192.0));
+        assert!(error("o;mib_per_s\n4;2\n").contains("no column `iops`"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        assert_eq!(error(""), "the table is empty");
+        assert_eq!(error("o,iops\n"), "the table has a header and no rows");
+        assert!(error("a,b\n1,2\n").contains("line 1: there is no column `o` in `a,b`"));
+        assert!(error("o,iops\n1,x\n").contains("line 2: `iops` is `x`"));
+        assert!(error("o,iops\n1,-3\n").contains("`-3`"));
+        assert!(error("o,iops\n0,3\n").contains("whole number from 1"));
+        assert!(error("o,iops\n1\n").contains("line 2 has 1 cells, the header 2"));
+        assert!(read("o,iops\n1,NaN\n", None).is_ok_and(|table| table.rows[0].iops == 0.0));
+    }
+}

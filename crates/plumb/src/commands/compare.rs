@@ -1,0 +1,193 @@
+//! `plumb compare`: one set of runs against another.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
+use plumb_study::record::{self, Allowance, Record, RecordError};
+use plumb_study::samples::{self, SampleError};
+use serde_json::{Map, Value};
+
+use super::answers::{self, Answers, Place};
+
+/// For clap.
+pub(crate) fn command() -> Command {
+    let side = |name: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(name)
+            .value_name(value)
+            .value_parser(value_parser!(PathBuf))
+            .value_hint(ValueHint::AnyPath)
+            .conflicts_with("samples")
+            .help(help)
+    };
+    let baseline = side("baseline", "A", "The baseline: a result, or a folder of repetitions")
+        .required_unless_present("samples")
+        .requires("candidate");
+    let candidate = side("candidate", "B", "The candidate: a result, or a folder of repetitions");
+    let samples = Arg::new("samples")
+        .long("samples")
+        .value_name("FILE")
+        .action(ArgAction::Append)
+        .value_parser(value_parser!(PathBuf))
+        .value_hint(ValueHint::FilePath)
+        .help("Instead of results: a JSON object, or one per line; - for standard input");
+    let allow = Arg::new("allow")
+        .long("allow")
+        .value_name("DIFFERENCE")
+        .value_parser(["parameters"])
+        .conflicts_with("samples")
+        .help("Compare results although their workloads differ; every answer says so");
+    Command::new("compare")
+        .about("Say whether one set of runs is better than another")
+        .long_about(
+            "Say whether one set of runs is better than another: `better`, `worse`, `same` when any \
+             difference is too small to matter, `unclear` when the data cannot tell. Results are what \
+             DISKSPD or Plumb print, as text, XML or JSON; results of different workloads or measuring \
+             methods are refused. An object of samples is {\"id\", \"metric\", \"higher_is_better\", …} \
+             with \"baseline_runs\": […] and \"candidate_runs\": […], or \"baseline_series\": [[a value \
+             per interval], …], \"candidate_series\" and \"interval_s\", or \"runs_in_order\": \
+             [{\"order\", \"arm\", \"value\"}, …].",
+        )
+        .args([baseline, candidate, samples, allow])
+        .args([answers::fail_on_option(), answers::json_option()])
+        .after_help(
+            "Exit status: 0 whatever the verdict is, 1 if something cannot be compared, 2 for a wrong \
+             command line, 4 with --fail-on worse if a verdict is that.\n\nFor example:\n  \
+             plumb compare monday.xml tuesday.xml\n  plumb compare before/ after/ --fail-on worse\n  \
+             plumb compare --samples runs.ndjson --json",
+        )
+}
+
+/// Judges what was named.
+pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
+    let mut answers = Answers::new(matches);
+    if let Some(files) = matches.get_many::<PathBuf>("samples") {
+        judge_samples(&mut answers, files, samples::compare);
+        return answers.print();
+    }
+    let path = |name: &str| matches.get_one::<PathBuf>(name).expect("clap requires it");
+    let allowance = match matches.contains_id("allow") {
+        true => Allowance::Parameters,
+        false => Allowance::Nothing,
+    };
+    judge_results(&mut answers, path("baseline"), path("candidate"), allowance);
+    answers.print()
+}
+
+fn judge_results(answers: &mut Answers, baseline: &Path, candidate: &Path, allowance: Allowance) {
+    let mut sides = Vec::new();
+    for path in [baseline, candidate] {
+        match records(path) {
+            Ok(records) => sides.push(records),
+            Err(error) => answers.refused(&Place::file(path), &error),
+        }
+    }
+    let [a, b] = sides.as_slice() else { return };
+    let place = Place::file(candidate);
+    match record::compare(a, b, allowance) {
+        Err(error) => answers.refused(&place, &error),
+        Ok(decisions) => {
+            for mut decision in decisions {
+                let name = format!(
+                    "compare:{}:{}:{}:{}",
+                    baseline.display(),
+                    candidate.display(),
+                    decision["time_span"],
+                    decision["metric"].as_str().unwrap_or_default()
+                );
+                decision.insert("baseline_file".to_owned(), baseline.display().to_string().into());
+                answers.decided(&Place { id: Some(name.into()), ..place.clone() }, decision);
+            }
+        }
+    }
+}
+
+/// The results of a file, or of all files of a folder in the order of their names.
+fn records(path: &Path) -> Result<Vec<Record>, ResultError> {
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        |source| ResultError::Read { path, source }
+    };
+    if !path.is_dir() {
+        return one(path);
+    }
+    let mut files = Vec::new();
+    for entry in fs::read_dir(path).map_err(failed(path))? {
+        let file = entry.map_err(failed(path))?.path();
+        if file.is_file() {
+            files.push(file);
+        }
+    }
+    files.sort();
+    if files.is_empty() {
+        return Err(ResultError::Empty { path: path.to_owned() });
+    }
+    let mut all = Vec::new();
+    for file in files {
+        all.extend(one(&file)?);
+    }
+    Ok(all)
+}
+
+fn one(path: &Path) -> Result<Vec<Record>, ResultError> {
+    let bytes =
+        fs::read(path).map_err(|source| ResultError::Read { path: path.to_owned(), source })?;
+    record::read(&bytes).map_err(|source| ResultError::Record { path: path.to_owned(), source })
+}
+
+/// Why a side has no results.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+enum ResultError {
+    #[error("cannot read {}", path.display())]
+    #[diagnostic(
+        code(plumb::compare::read),
+        help("name a result, or a folder of results that are repetitions of one run")
+    )]
+    Read { path: PathBuf, source: io::Error },
+    #[error("{} is no result", path.display())]
+    #[diagnostic(
+        code(plumb::compare::result),
+        help("results are what DISKSPD or Plumb print: text, XML (-Rxml) or JSON (--json)")
+    )]
+    Record { path: PathBuf, source: RecordError },
+    #[error("the folder {} is empty", path.display())]
+    #[diagnostic(code(plumb::compare::empty), help("name a folder that holds results"))]
+    Empty { path: PathBuf },
+}
+
+/// Judges every object of some files.
+pub(super) fn judge_samples<'a>(
+    answers: &mut Answers,
+    files: impl Iterator<Item = &'a PathBuf>,
+    judge: fn(&Value) -> Result<Map<String, Value>, SampleError>,
+) {
+    for path in files {
+        let text = match answers::read(path) {
+            Ok(text) => text,
+            Err(error) => {
+                answers.refused(&Place::file(path), &error);
+                continue;
+            }
+        };
+        let objects = samples::split(&text);
+        let is_alone = objects.len() == 1;
+        for (line, object) in objects {
+            let mut place = Place::file(path);
+            place.line = (!is_alone).then_some(line);
+            let object = match object {
+                Ok(object) => object,
+                Err(error) => {
+                    answers.refused(&place, &error);
+                    continue;
+                }
+            };
+            place.id = object.get("id").filter(|id| !id.is_null()).cloned();
+            match judge(&object) {
+                Ok(decision) => answers.decided(&place, decision),
+                Err(error) => answers.refused(&place, &error),
+            }
+        }
+    }
+}

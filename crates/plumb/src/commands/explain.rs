@@ -1,0 +1,87 @@
+//! `plumb explain`: why a decision is what it is.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
+use plumb_study::{explain, samples};
+
+use super::answers;
+use crate::message::Printer;
+
+/// For clap.
+pub(crate) fn command() -> Command {
+    let decision = Arg::new("decision")
+        .value_name("DECISION")
+        .required(true)
+        .value_parser(value_parser!(PathBuf))
+        .value_hint(ValueHint::FilePath)
+        .help("A file of decisions, as `plumb knee`, `compare` and `history` print them with --json; - for standard input");
+    let id =
+        Arg::new("id").long("id").value_name("ID").help("Explain only the decision with this id");
+    Command::new("explain")
+        .about("Explain a decision: its rule, what went in, and the arithmetic")
+        .args([decision, id])
+        .after_help(
+            "For example:\n  plumb knee --csv reads.csv --json | plumb explain -\n  \
+             plumb explain decisions.ndjson --id nightly",
+        )
+}
+
+/// Explains each decision of a file.
+pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
+    let path = matches.get_one::<PathBuf>("decision").expect("clap requires it");
+    let wanted = matches.get_one::<String>("id");
+    let printer = Printer::on_stderr();
+    let text = match answers::read(path) {
+        Ok(text) => text,
+        Err(error) => {
+            printer.error(&error);
+            return ExitCode::FAILURE;
+        }
+    };
+    let mut out = String::new();
+    let mut failed = false;
+    let mut seen = 0_usize;
+    for (_, object) in samples::split(&text) {
+        let is_wanted = |object: &serde_json::Value| match (wanted, &object["id"]) {
+            (None, _) => true,
+            (Some(wanted), serde_json::Value::String(id)) => id == wanted,
+            (Some(wanted), id) => id.to_string() == *wanted,
+        };
+        match object {
+            Err(error) => {
+                printer.error(&error);
+                failed = true;
+            }
+            Ok(object) if !is_wanted(&object) => {}
+            Ok(object) => {
+                seen += 1;
+                match explain::explain(&object) {
+                    Ok(explained) => {
+                        let gap = if out.is_empty() { "" } else { "\n" };
+                        out.push_str(&format!("{gap}{explained}"));
+                    }
+                    Err(error) => {
+                        printer.error(&error);
+                        failed = true;
+                    }
+                }
+            }
+        }
+    }
+    if let Some(id) = wanted.filter(|_| seen == 0) {
+        printer.error(&NoSuchId { id: id.clone(), path: path.clone() });
+        failed = true;
+    }
+    super::print_and_exit(&out, u8::from(failed))
+}
+
+/// No decision has the id that was asked for.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[error("no decision in {} has the id `{id}`", path.display())]
+#[diagnostic(code(plumb::explain::no_such_id), help("leave --id away to see them all"))]
+struct NoSuchId {
+    id: String,
+    path: PathBuf,
+}
