@@ -122,10 +122,8 @@ pub(super) fn judge(knee: &mut Knee, concave: &Concave, options: &Options) {
         flags.push(Flag::Capped);
         knee.named_cap = named;
     }
-    if verdict == Verdict::Knee {
-        if top - fitted[last] > f64::max(0.03, 3.0 * sigma) {
-            flags.push(Flag::Drop);
-        }
+    if verdict == Verdict::Knee && top - fitted[last] > f64::max(0.03, 3.0 * sigma) {
+        flags.push(Flag::Drop);
     }
     if settings.iter().any(Setting::is_outlier) {
         flags.push(Flag::Outlier);

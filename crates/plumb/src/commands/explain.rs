@@ -44,10 +44,11 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
     let mut failed = false;
     let mut seen = 0_usize;
     for (_, object) in samples::split(&text) {
-        let is_wanted = |object: &serde_json::Value| match (wanted, &object["id"]) {
-            (None, _) => true,
-            (Some(wanted), serde_json::Value::String(id)) => id == wanted,
-            (Some(wanted), id) => id.to_string() == *wanted,
+        let is_wanted = |object: &serde_json::Value| {
+            let id = &object["id"];
+            // An id may be a number.
+            let shown = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
+            wanted.is_none_or(|wanted| *wanted == shown)
         };
         match object {
             Err(error) => {
