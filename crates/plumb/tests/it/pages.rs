@@ -59,7 +59,9 @@ fn every_shell_completes_the_options_of_run() {
         for row in OPTIONS {
             assert!(script.contains(row.long), "{shell}: --{}", row.long);
         }
-        for command in ["convert", "completions", "diskspd", "knee", "compare", "history", "explain"] {
+        for command in
+            ["convert", "completions", "diskspd", "knee", "compare", "history", "explain"]
+        {
             assert!(script.contains(command), "{shell}: {command}");
         }
     }
