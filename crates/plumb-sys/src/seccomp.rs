@@ -4,7 +4,7 @@ use rustix::io::Errno;
 
 use crate::call;
 
-/// A system call of io_uring or AIO, or one of its uses.
+/// A system call, or one of its uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Denied {
     /// `io_uring_setup`.
@@ -17,6 +17,16 @@ pub enum Denied {
     Register,
     /// `io_setup`.
     AioSetup,
+    /// `msync`.
+    Msync,
+    /// `fsync`.
+    Fsync,
+    /// `fadvise64`.
+    Fadvise,
+    /// `ioprio_set`.
+    IoprioSet,
+    /// `fsetxattr`.
+    Fsetxattr,
 }
 
 /// One instruction of the classic packet filter (`struct sock_filter`).
@@ -83,6 +93,11 @@ impl Denied {
             Self::RegisterBuffers => (libc::SYS_io_uring_register, Some(0)),
             Self::Register => (libc::SYS_io_uring_register, None),
             Self::AioSetup => (libc::SYS_io_setup, None),
+            Self::Msync => (libc::SYS_msync, None),
+            Self::Fsync => (libc::SYS_fsync, None),
+            Self::Fadvise => (libc::SYS_fadvise64, None),
+            Self::IoprioSet => (libc::SYS_ioprio_set, None),
+            Self::Fsetxattr => (libc::SYS_fsetxattr, None),
         }
     }
 }

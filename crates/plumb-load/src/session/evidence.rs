@@ -129,6 +129,21 @@ pub(super) fn strays(count: u64, interval_ms: u32) -> Option<PlausibilityItem> {
     })
 }
 
+/// The scratch file of the intervals took no more.
+pub(super) fn lost_intervals(error: &std::io::Error) -> PlausibilityItem {
+    PlausibilityItem {
+        key: "lost_interval_latencies",
+        target: None,
+        value: None,
+        verdict: Plausibility::Suspicious,
+        sentence: format!(
+            "Latencies by interval (-D) were lost: the scratch file in {} cannot be written: {error}. Make \
+             room there, or set TMPDIR; IOPS and bytes by interval are whole.",
+            std::env::temp_dir().display()
+        ),
+    }
+}
+
 /// Little's law as a sentence; none where it says nothing.
 fn littles_law(law: &LittlesLaw, one_at_a_time: bool) -> Option<PlausibilityItem> {
     let (verdict, says) = match law.verdict {

@@ -223,7 +223,11 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             .map_err(|error| {
                 SpanFailure::Failed(Failure::new(
                     "scratch",
-                    format!("no scratch file for -D: {error}\nhelp: make room in the folder of temporary files (TMPDIR)"),
+                    format!(
+                        "no scratch file for -D in {}: {error}\nhelp: set TMPDIR to a folder that you may \
+                         write to",
+                        std::env::temp_dir().display()
+                    ),
                 ))
             })?;
         let (opener, clock) = (self.opener, self.clock);
@@ -299,16 +303,17 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         watch.look_around(now);
         watch.count_shorts();
         result.plausibility.extend(evidence::strays(watch.strays, span.io_bucket_duration));
-        if let Some(trouble) = watch.interval_trouble.take() {
-            watch.observer.warning(&format!("intervals were lost (-D): {trouble}"));
-        }
+        let mut trouble = watch.interval_trouble.take();
         if let Some(log) = watch.intervals.take() {
             match log.finish() {
                 Ok(log) => result.interval_latencies = log,
-                Err(error) => {
-                    watch.observer.warning(&format!("intervals were lost (-D): {error}"));
-                }
+                Err(error) => trouble = trouble.or(Some(error)),
             }
+        }
+        if let Some(error) = trouble {
+            let item = evidence::lost_intervals(&error);
+            watch.observer.warning(&item.sentence);
+            result.plausibility.push(item);
         }
         result.phases = PhaseTimes { end: Some(now.since(origin)), ..steered.phases };
         result.elapsed = steered.elapsed;

@@ -116,6 +116,17 @@ pub enum TargetError {
         /// What it must be a multiple of.
         granule: u64,
     },
+    /// `-fr`, `-fs`.
+    #[error("the system does not take the hint {hint} for '{}'", path.display())]
+    #[diagnostic(code(plumb::load::hint), help("leave out {hint}"))]
+    Hint {
+        /// Which one.
+        path: PathBuf,
+        /// The option.
+        hint: &'static str,
+        /// Why.
+        source: io::Error,
+    },
     /// Mapping a device.
     #[error("'{}' is a block device: memory mapping (-Sm) is for files", path.display())]
     #[diagnostic(code(plumb::load::map_device), help("name a file, or leave out -Sm"))]
@@ -260,8 +271,11 @@ fn finish(
 fn open_error(path: &Path, errno: Errno) -> TargetError {
     let remedy = match errno {
         Errno::NOENT => "create it with -c<size>, e.g. -c1G, or check the path".to_owned(),
-        Errno::ACCESS | Errno::PERM => {
-            "run as a user who may open it (root for block devices)".to_owned()
+        Errno::ACCESS => "run as a user who may open it (root for block devices)".to_owned(),
+        Errno::PERM => {
+            "not even root may: an immutable file, a container's rules for devices, or a kernel that keeps \
+             disks in use closed"
+                .to_owned()
         }
         Errno::ROFS => "its file system is mounted read-only: use -w0".to_owned(),
         Errno::BUSY => "it is in use by someone else (mounted, or opened exclusively)".to_owned(),
@@ -372,7 +386,7 @@ pub fn open_handle(target: &Target, open: &OpenTarget) -> Result<Option<TargetFi
         Err(Errno::NOENT | Errno::NOTDIR) => open_same(&open.path, descriptor, flags)?,
         Err(errno) => return Err(open_error(&open.path, errno)),
     };
-    advise(target, &handle);
+    advise(target, &handle, &open.path)?;
     let mapping = target.memory_mapped.then(|| MappingSpec {
         writable: access.writes(),
         write_through: target.write_through,
@@ -413,14 +427,19 @@ fn open_same(path: &Path, checked: &OwnedFd, flags: OFlags) -> Result<OwnedFd, T
     }
 }
 
-/// `-fr`, `-fs`: best effort, as hints are.
-fn advise(target: &Target, handle: &OwnedFd) {
+/// `-fr`, `-fs`.
+fn advise(target: &Target, handle: &OwnedFd, path: &Path) -> Result<(), TargetError> {
     use rustix::fs::{Advice, fadvise};
-    if target.random_access {
-        let _ = fadvise(handle, 0, None, Advice::Random);
-    } else if target.sequential_scan {
-        let _ = fadvise(handle, 0, None, Advice::Sequential);
-    }
+    let (hint, advice) = match (target.random_access, target.sequential_scan) {
+        (true, _) => ("-fr", Advice::Random),
+        (false, true) => ("-fs", Advice::Sequential),
+        (false, false) => return Ok(()),
+    };
+    fadvise(handle, 0, None, advice).map_err(|errno| TargetError::Hint {
+        path: path.into(),
+        hint,
+        source: errno.into(),
+    })
 }
 
 #[cfg(test)]
@@ -434,6 +453,28 @@ mod tests {
         }
         for path in ["./d:", "#", "#1a", "dd:", "d:x", "/dev/sda"] {
             assert_eq!(resolve(path).expect("a path"), Path::new(path));
+        }
+    }
+
+    #[test]
+    fn threads_open_what_was_checked_whatever_its_path_leads_to_now() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("f");
+        std::fs::write(&path, [1; 4096]).expect("written");
+        for write_ratio in [0, 50, 100] {
+            let target = Target { write_ratio, ..Target::default() };
+            let checked = open(&target, &path, &SystemTree::default()).expect("opened");
+            let other = folder.path().join("other");
+            std::fs::write(&other, [2; 4096]).expect("written");
+            let old = folder.path().join(format!("old{write_ratio}"));
+            std::fs::rename(&path, &old).expect("moved away");
+            std::fs::rename(&other, &path).expect("another under its name");
+            let handle = open_handle(&target, &checked).expect("opened").expect("a file");
+            let number =
+                |found: rustix::io::Result<rustix::fs::Stat>| found.expect("it is there").st_ino;
+            let opened = number(rustix::fs::fstat(&handle.descriptor));
+            assert_eq!(opened, number(rustix::fs::stat(&old)), "{write_ratio} % writes");
+            assert_ne!(opened, number(rustix::fs::stat(&path)), "{write_ratio} % writes");
         }
     }
 

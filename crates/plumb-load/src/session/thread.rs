@@ -370,3 +370,36 @@ pub(super) fn submission(span: &TimeSpan, plans: &[ThreadPlan]) -> (String, u32)
     let dispatch = dispatch.unwrap_or(Dispatch::Synchronous);
     (dispatch.name(span.stamps_latency()).to_owned(), dispatch.batch())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn the_gate_opens_when_every_thread_is_ready_and_not_before() {
+        let gate = StartGate::default();
+        let (passed, soon) = (std::sync::atomic::AtomicU32::new(0), Duration::from_millis(20));
+        let count = || passed.load(std::sync::atomic::Ordering::SeqCst);
+        std::thread::scope(|scope| {
+            let arrive = || {
+                gate.arrive();
+                passed.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            };
+            scope.spawn(arrive);
+            scope.spawn(arrive);
+            while gate.lock().ready < 2 {
+                std::thread::yield_now();
+            }
+            assert_eq!(gate.poll(3, soon), None, "two of three are ready");
+            scope.spawn(arrive);
+            assert_eq!(gate.poll(3, Duration::from_secs(30)), Some(true));
+            assert_eq!(count(), 0, "nobody goes before the signal");
+            gate.open();
+        });
+        assert_eq!(count(), 3);
+        gate.fail();
+        assert_eq!(gate.poll(3, soon), Some(false));
+    }
+}

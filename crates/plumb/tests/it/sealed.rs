@@ -47,6 +47,11 @@ fn become_the_program() {
             "ring" => (Denied::RingSetup, Errno::PERM),
             "old" => (Denied::RingSetup, Errno::NOSYS),
             "aio" => (Denied::AioSetup, Errno::NOSYS),
+            "msync" => (Denied::Msync, Errno::IO),
+            "fsync" => (Denied::Fsync, Errno::IO),
+            "advice" => (Denied::Fadvise, Errno::INVAL),
+            "priority" => (Denied::IoprioSet, Errno::PERM),
+            "attributes" => (Denied::Fsetxattr, Errno::PERM),
             "register" => (Denied::RegisterBuffers, Errno::NOMEM),
             other => panic!("nothing is called {other}"),
         })
@@ -149,5 +154,43 @@ fn a_small_limit_on_locked_memory_costs_registration_alone() {
         assert_eq!(result["engine"], "uring", "{line}");
         let flags = words(&result, "/time_spans/0/queues/0/flags");
         assert_eq!(flags.contains(&"fixed_buffers"), is_fixed, "{line}: {flags:?}");
+    }
+}
+
+#[test]
+fn what_was_asked_for_is_asked_of_the_kernel() {
+    become_the_program();
+    let place = place();
+    let test = "what_was_asked_for_is_asked_of_the_kernel";
+    for (denied, line, says) in [
+        ("msync", "-w100 -Sm -Nv --destroy f.dat", &["error during write", "f.dat"][..]),
+        ("fsync", "-c1M", &["cannot write 'f.dat'", "half-made file was removed"]),
+        ("advice", "-fr", &["f.dat", "-fr"]),
+        ("advice", "-fs", &["f.dat", "-fs"]),
+        ("priority", "-I1", &["priority", "-I"]),
+    ] {
+        let outcome = if line == "-c1M" {
+            run(&place, test, denied, "-c1M -b4K -d1 -W0 --destroy f.dat f.dat")
+        } else {
+            run(&place, test, denied, &format!("{line} -b4K -d1 -W0 f.dat"))
+        };
+        let Some(outcome) = outcome else { return };
+        let stderr = outcome.ends_with(1).stderr;
+        for word in says {
+            assert!(stderr.contains(word), "{denied}, {line}: {word}: {stderr}");
+        }
+        place.write("f.dat", noise(4 << 20));
+    }
+}
+
+#[test]
+fn where_no_attribute_can_be_set_the_mark_lies_beside() {
+    become_the_program();
+    let place = Place::new();
+    let test = "where_no_attribute_can_be_set_the_mark_lies_beside";
+    for line in ["-c1M -w50 -b4K -d0 -W0 new.dat", "-w50 -b4K -d0 -W0 new.dat"] {
+        let Some(outcome) = run(&place, test, "attributes", line) else { return };
+        outcome.succeeds_quietly();
+        assert!(place.path(".new.dat.plumb-made").exists(), "{:?}", place.names());
     }
 }

@@ -2,7 +2,9 @@
 
 use plumb_load::convert::{read_text, read_xml};
 
-use crate::place::{Place, count, noise};
+use serde_json::Value;
+
+use crate::place::{Place, can, count, noise};
 use crate::program::Outcome;
 
 fn place() -> Place {
@@ -114,6 +116,39 @@ fn intervals_hold_every_io_once() {
         );
         assert!(span.figures.total.iops_std_dev.is_some());
     });
+}
+
+#[test]
+fn latencies_of_short_intervals_are_in_their_intervals_or_known_to_be_elsewhere() {
+    let place = place();
+    let result = place.json("-D2 -L -b4K -r -o4 -g2000i -d1 -W0 f.dat");
+    let series = result["time_spans"][0]["intervals"]["series"].as_array().expect("a series");
+    let mut apart = 0;
+    for one in series {
+        let latencies = one.pointer("/total/latency_ns/count").and_then(Value::as_u64).unwrap_or(0);
+        apart += latencies.abs_diff(count(one, "/total/io_count"));
+    }
+    let items = result["time_spans"][0]["plausibility"].as_array().expect("a list");
+    let said = items.iter().find(|item| item["key"] == "stray_interval_latencies");
+    let strays = said.map_or(0.0, |item| item["value"].as_f64().expect("a count"));
+    // A stray is missing in one interval and too many in another.
+    assert!(apart as f64 <= 2.0 * strays, "{apart} are apart, {strays} were told: {said:?}");
+}
+
+#[test]
+fn time_of_kernel_workers_is_in_the_result_where_they_work() {
+    let place = Place::new();
+    if !can("time_of_kernel_workers_is_in_the_result_where_they_work", "--engine=uring") {
+        return;
+    }
+    // Buffered writes that are to be durable cannot start without blocking: workers do them.
+    let result = place.json("--engine=uring -Sbw -c4M -b4K -r -w100 -o8 -d1 -W0 new.dat");
+    let items = result["time_spans"][0]["plausibility"].as_array().expect("a list");
+    let item = items.iter().find(|item| item["key"] == "io_wq_cpu_share").expect("always there");
+    let share = item["value"].as_f64().expect("a share");
+    let (workers, all) = (count(&result, "/cpu/io_wq_ns"), count(&result, "/cpu/process_ns"));
+    assert!(share > 0.0 && workers > 0, "{share}, {workers} of {all} ns");
+    assert!((workers as f64 / all as f64 - share).abs() < 0.01, "{share}, {workers} of {all} ns");
 }
 
 /// The run that waits, and what comes of it while another process signals.
