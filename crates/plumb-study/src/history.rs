@@ -120,28 +120,31 @@ fn best_split(values: &[f64]) -> Option<(usize, usize)> {
         return None;
     }
     let distance = |a: usize, b: usize| (values[a] - values[b]).abs();
-    // Sums of distances within values[..k].
-    let mut within_left = vec![0.0; count + 1];
-    for k in 1..=count {
-        within_left[k] = within_left[k - 1] + (0..k - 1).map(|i| distance(i, k - 1)).sum::<f64>();
-    }
+    // Of each value: the distances from all before it, and from all left of the split.
+    let before: Vec<f64> =
+        (0..count).map(|j| (0..j).map(|i| distance(i, j)).sum::<f64>()).collect();
+    let mut left: Vec<f64> = vec![0.0; count];
+    let mut within_left = 0.0;
     let mut best: Option<(f64, usize, usize)> = None;
-    for (at, left) in within_left.iter().enumerate().skip(SEGMENT_LEAST) {
-        if at > count - SEGMENT_LEAST {
-            break;
+    for at in 1..=count - SEGMENT_LEAST {
+        within_left += before[at - 1];
+        for (j, sum) in left.iter_mut().enumerate() {
+            *sum += distance(at - 1, j);
+        }
+        if at < SEGMENT_LEAST {
+            continue;
         }
         let (mut across, mut within_right) = (0.0, 0.0);
         for end in at + 1..=count {
-            let added = end - 1;
-            across += (0..at).map(|i| distance(i, added)).sum::<f64>();
-            within_right += (at..added).map(|i| distance(i, added)).sum::<f64>();
+            across += left[end - 1];
+            within_right += before[end - 1] - left[end - 1];
             let size = end - at;
             if size < SEGMENT_LEAST {
                 continue;
             }
             let (m, n) = (at as f64, size as f64);
             let energy = 2.0 * across / (m * n)
-                - 2.0 * left / (m * (m - 1.0))
+                - 2.0 * within_left / (m * (m - 1.0))
                 - 2.0 * within_right / (n * (n - 1.0));
             let q = m * n / (m + n) * energy;
             if best.is_none_or(|(most, ..)| q > most) {

@@ -4,6 +4,7 @@
 //! Everything here is a pure function from numbers to a decision; nothing reads, writes or measures.
 #![forbid(unsafe_code)]
 
+pub mod attribution;
 pub mod compare;
 pub mod decision;
 pub mod explain;
@@ -14,9 +15,11 @@ pub mod knee;
 pub mod outliers;
 pub mod percentile;
 pub mod precision;
+pub mod reading;
 pub mod record;
 pub mod repetitions;
 pub mod samples;
+pub mod split;
 pub mod stats;
 pub mod steady;
 pub mod table;

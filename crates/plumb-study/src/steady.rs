@@ -131,12 +131,20 @@ const PHASE_DEVIATIONS: f64 = 3.0;
 /// Shortest phase in seconds.
 const PHASE_S: f64 = 10.0;
 
+/// Long series are looked at in bins, this many.
+const BINS: usize = 400;
+
 /// The last change of level of more than 5 % with at least 10 s on both sides; `None` if there is none.
 #[must_use]
 pub fn two_phases(series: &[f64], interval_s: f64) -> Option<TwoPhases> {
-    let points = history::change_points(series)?;
+    let width = series.len().div_ceil(BINS).max(1);
+    let binned: Vec<f64> = series.chunks_exact(width).map(mean).collect();
+    if binned.iter().any(|value| *value <= 0.0) {
+        return None;
+    }
+    let points = history::change_points(&binned)?;
     let mut bounds = vec![0];
-    bounds.extend(points.iter().map(|point| point.index));
+    bounds.extend(points.iter().map(|point| point.index * width));
     bounds.push(series.len());
     bounds.windows(3).rev().find_map(|bound| {
         let (start, at, end) = (bound[0], bound[1], bound[2]);

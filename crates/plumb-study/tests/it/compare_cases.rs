@@ -1,6 +1,6 @@
 //! Comparisons: false alarms, detection, direction, and intervals.
 
-use plumb_study::compare::{self, Comparison, Metric, Verdict};
+use plumb_study::compare::{self, Comparison, Metric, SteadyRun, Verdict};
 
 use crate::random::Random;
 use crate::score::Score;
@@ -86,6 +86,65 @@ fn interleaved_runs_that_drift() {
             })
             .collect();
         let estimate = compare::interleaved(&runs).expect("both arms");
+        count(&mut score, &compare::judge(estimate, &metric), effect, error);
+    }
+    judge(&score);
+}
+
+/// Runs as series with a memory, some with a warm-up.
+struct SeriesMaker {
+    phi: f64,
+    intervals: usize,
+    noise: f64,
+    between: f64,
+    warm_up: usize,
+}
+
+impl SeriesMaker {
+    fn run(&self, random: &mut Random, level: f64) -> Vec<f64> {
+        let level = level + self.between * random.normal();
+        let series = random.autoregressive(self.phi, self.intervals);
+        let value = |(place, z): (usize, &f64)| {
+            let cold = if place < self.warm_up { 0.7 } else { 1.0 };
+            1000.0 * level.exp() * cold * (1.0 + self.noise * z)
+        };
+        series.iter().enumerate().map(value).collect()
+    }
+
+    /// Standard error of a difference of means of so many runs a side.
+    fn error(&self, runs: u32) -> f64 {
+        let kept = (self.intervals - self.warm_up) as f64;
+        let worth = kept * (1.0 - self.phi) / (1.0 + self.phi);
+        let within = self.noise.powi(2) / worth;
+        let between = if runs == 1 { 0.015 } else { self.between };
+        ((between.powi(2) + within) * 2.0 / f64::from(runs)).sqrt()
+    }
+}
+
+#[test]
+fn runs_as_series() {
+    let mut score = Score::default();
+    for seed in 0..600 {
+        let mut random = Random::seeded(seed + 50_000);
+        let runs = random.one_of(&[1_u32, 3, 4, 5, 6]);
+        let intervals = random.one_of(&[60_usize, 120, 300]);
+        let maker = SeriesMaker {
+            phi: random.one_of(&[0.0, 0.3, 0.6, 0.8]),
+            intervals,
+            noise: random.one_of(&[0.01, 0.02, 0.05]),
+            between: random.one_of(&[0.0, 0.003, 0.01]),
+            warm_up: random.one_of(&[0, 0, intervals / 6]),
+        };
+        let metric = Metric::named("iops", true);
+        let error = maker.error(runs);
+        let (ln, effect) = change(&mut random, &metric, error);
+        let mut side = |level: f64| -> Vec<SteadyRun> {
+            (0..runs)
+                .map(|_| SteadyRun::of(&maker.run(&mut random, level), 1.0).expect("a series"))
+                .collect()
+        };
+        let (baseline, candidate) = (side(0.0), side(ln));
+        let estimate = compare::of_series(&baseline, &candidate).expect("positive values");
         count(&mut score, &compare::judge(estimate, &metric), effect, error);
     }
     judge(&score);

@@ -1,6 +1,6 @@
 //! Curves of simulated devices: verdict, plateau and flags against the truth.
 
-use plumb_study::knee::{self, Flag, Options, Row, Verdict};
+use plumb_study::knee::{self, DeclaredCap, Flag, Limit, Options, Row, Verdict};
 
 use crate::random::Random;
 use crate::score::Score;
@@ -57,12 +57,15 @@ struct Case {
     plateau: usize,
     flags: Vec<Flag>,
     outlier: Option<u64>,
+    /// Declared limits in I/Os per second; the first is in force where there is a ceiling.
+    caps: Vec<f64>,
 }
 
-/// Settings from `first` to `last`: each one, about 16 evenly, or by thirds of an octave.
+/// Settings from `first` to `last`: each one, about 16 evenly, or by thirds, halves or whole octaves.
 fn outstanding(random: &mut Random, first: f64, last: f64) -> Vec<u64> {
     let (first, last) = (first.round().max(1.0), last.round());
-    let even = random.one_of(&[true, true, true, false]);
+    let even = random.one_of(&[true, true, false]);
+    let ratio = random.one_of(&[1.26, 1.5, 2.0]);
     let step = match random.one_of(&[true, false]) {
         true if last - first < 64.0 => 1.0,
         _ => ((last - first) / 15.0).ceil().max(1.0),
@@ -70,7 +73,7 @@ fn outstanding(random: &mut Random, first: f64, last: f64) -> Vec<u64> {
     let mut settings: Vec<f64> = vec![first];
     let mut o = first;
     while o < last {
-        o = if even { o + step } else { (o * 1.26).round().max(o + 1.0) };
+        o = if even { o + step } else { (o * ratio).round().max(o + 1.0) };
         settings.push(o);
     }
     settings.iter().map(|o| format!("{o}").parse().expect("a whole number")).collect()
@@ -155,7 +158,10 @@ fn case(seed: u64) -> Case {
     if outlier.is_some() {
         flags.push(Flag::Outlier);
     }
-    Case { shape, os, truth, rows, verdict, plateau, flags, outlier }
+    // Limits are enforced on averages: measured a little above or below.
+    let height = (top + truth[plateau]).exp() * random.between(0.965, 1.03);
+    let caps = vec![height, height * random.between(1.3, 3.0), height * 0.7];
+    Case { shape, os, truth, rows, verdict, plateau, flags, outlier, caps }
 }
 
 /// A ceiling by its definition, without noise.
@@ -174,7 +180,11 @@ fn curves_of_simulated_devices() {
     let mut score = Score::default();
     for seed in 0..2000 {
         let case = case(seed);
-        let options = Options { threads: Some(4.0), ..Options::default() };
+        let declared =
+            |iops: &f64| DeclaredCap { name: iops.to_string(), limit: Limit::Iops(*iops) };
+        let is_capped = case.flags.contains(&Flag::Capped);
+        let caps = case.caps.iter().skip(usize::from(!is_capped)).map(declared).collect();
+        let options = Options { threads: Some(4.0), caps, ..Options::default() };
         let found = knee::find(&case.rows, &options);
         score.add("verdict", found.verdict == case.verdict);
         if found.verdict != case.verdict {
@@ -190,6 +200,12 @@ fn curves_of_simulated_devices() {
         let costs = (case.truth[at] - case.truth[case.plateau]).abs();
         score.add("plateau", is_near && costs < 0.04);
         score.add("flags", found.flags == case.flags);
+        let named = found.named_cap.as_ref().map(|cap| cap.iops);
+        if is_capped {
+            score.add("ceiling named", named == case.caps.first().copied());
+        } else {
+            score.add("nothing else named", named.is_none());
+        }
         if let Some(outlier) = case.outlier {
             score.add("the outlier and no other", found.outliers() == [outlier]);
         }
@@ -198,4 +214,6 @@ fn curves_of_simulated_devices() {
     score.at_least("plateau", 0.95);
     score.at_least("flags", 0.85);
     score.at_least("the outlier and no other", 0.85);
+    score.at_least("ceiling named", 0.85);
+    score.at_least("nothing else named", 0.99);
 }

@@ -1,0 +1,147 @@
+//! Rules about latencies: R2, R9, R10, R11, R16.
+
+use super::{Completion, Facts, Medium, Percentiles, Remark, info, warn};
+use crate::percentile::{self, Mark};
+
+/// Percentile names as tables have them.
+fn name(percent: f64) -> String {
+    let nines = [(99.9, 3), (99.99, 4), (99.999, 5), (99.9999, 6), (99.999_99, 7), (99.999_999, 8)];
+    if percent >= 100.0 {
+        return "the maximum".to_owned();
+    }
+    match nines.iter().find(|(p, _)| (p - percent).abs() < 1e-9) {
+        Some((_, count)) => format!("{count} nines"),
+        None => format!("{percent}th"),
+    }
+}
+
+fn tables(facts: &Facts) -> [(&'static str, &Percentiles); 3] {
+    let all = &facts.latencies;
+    [("read", &all.read), ("write", &all.write), ("total", &all.total)]
+}
+
+/// The largest ratio of neighbours from the 50th up: both percentiles and the ratio.
+pub(super) fn largest_jump(table: &Percentiles) -> Option<(f64, f64, f64)> {
+    let rows: Vec<&(f64, f64)> = table.rows.iter().filter(|(p, _)| *p >= 50.0).collect();
+    rows.windows(2)
+        .filter(|pair| pair[0].1 > 0.0)
+        .map(|pair| (pair[0].0, pair[1].0, pair[1].1 / pair[0].1))
+        .max_by(|a, b| a.2.total_cmp(&b.2))
+}
+
+/// R2: where latency jumps.
+pub(super) fn jump(facts: &Facts) -> Vec<Remark> {
+    let mut remarks = Vec::new();
+    for (what, table) in tables(facts) {
+        if let Some((from, to, ratio)) = largest_jump(table).filter(|jump| jump.2 >= 3.0) {
+            let (low, high) = (table.at(from).unwrap_or(0.0), table.at(to).unwrap_or(0.0));
+            remarks.extend(info(2, format!(
+                "The {what} latency jumps between {} and {}: ×{ratio:.2}, from {low:.3} to {high:.3} ms.",
+                name(from),
+                name(to)
+            )));
+        }
+    }
+    remarks
+}
+
+/// R9: what percentiles rest on.
+pub(super) fn marks(facts: &Facts) -> Vec<Remark> {
+    let mut remarks = Vec::new();
+    for (what, table) in tables(facts) {
+        let Some(count) = table.count else { continue };
+        let thin: Vec<String> = table
+            .rows
+            .iter()
+            .filter(|(p, _)| *p < 100.0)
+            .map(|(p, _)| (*p, percentile::support(p / 100.0, count)))
+            .filter(|(_, support)| support.mark != Mark::Good)
+            .map(|(p, s)| format!("{} on {:.1} I/Os ({})", name(p), s.above, s.mark.keyword()))
+            .collect();
+        if !thin.is_empty() {
+            remarks.extend(info(
+                9,
+                format!("Of {count} I/Os, {what} percentiles rest on few: {}.", thin.join(", ")),
+            ));
+        }
+        if let Some(episodes) = table.episodes.filter(|episodes| episodes.are_few()) {
+            remarks.extend(warn(9, format!(
+                "The highest {what} percentiles are of few episodes: {} slow I/Os in {} of them.",
+                episodes.exceedances, episodes.episodes
+            )));
+        }
+    }
+    remarks
+}
+
+/// R10: top rows that are one stall.
+pub(super) fn one_stall(facts: &Facts) -> Vec<Remark> {
+    let mut remarks = Vec::new();
+    for (what, table) in tables(facts) {
+        let Some((_, highest)) = table.rows.last() else { continue };
+        let alike = table
+            .rows
+            .iter()
+            .rev()
+            .filter(|(p, _)| *p < 100.0)
+            .take_while(|(_, ms)| *ms > 0.0 && highest / ms - 1.0 <= 0.02)
+            .count();
+        if alike >= 3 {
+            remarks.extend(info(10, format!(
+                "The {alike} highest {what} percentiles are the same within 2 %, {highest:.1} ms: one stall \
+                 that hit everything in flight, not a distribution."
+            )));
+        }
+    }
+    remarks
+}
+
+/// R11: reads that no device can have served.
+pub(super) fn served_from_cache(facts: &Facts) -> Vec<Remark> {
+    if let Some(middle) = facts.latencies.read.at(50.0).filter(|ms| *ms < 0.005) {
+        return warn(
+            11,
+            format!(
+                "Half of the reads took {:.1} µs or less: they come from memory, not from a device.",
+                middle * 1e3
+            ),
+        );
+    }
+    let rate = facts.iops.zip(facts.block_bytes).map(|(iops, block)| iops * block);
+    match rate.zip(facts.link_bytes_per_s) {
+        Some((rate, link)) if rate > link => warn(
+            11,
+            format!(
+                "{:.0} MB/s is more than the link to the device carries ({:.0} MB/s): a cache serves part of \
+             it.",
+                rate / 1e6,
+                link / 1e6
+            ),
+        ),
+        _ => Vec::new(),
+    }
+}
+
+/// R16: writes that are done too soon to be on the medium.
+pub(super) fn volatile_cache(facts: &Facts) -> Vec<Remark> {
+    let middle = facts.latencies.write.at(50.0);
+    if facts.medium == Some(Medium::Disk)
+        && let Some(middle) = middle.filter(|ms| *ms < 0.1)
+    {
+        return warn(
+            16,
+            format!(
+                "Half of the writes took {:.0} µs or less, which no rotating disk can do: completed means \
+             \"in a cache\".",
+                middle * 1e3
+            ),
+        );
+    }
+    match facts.completion {
+        Some(Completion::Volatile) if facts.write_share.unwrap_or(0.0) > 0.0 => warn(
+            16,
+            "A completed write may be in a cache that does not survive a loss of power.".to_owned(),
+        ),
+        _ => Vec::new(),
+    }
+}
