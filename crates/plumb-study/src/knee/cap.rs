@@ -35,6 +35,8 @@ pub struct NamedCap {
     pub distance: f64,
 }
 
+/// Noise of ln X that a level may have, however quiet the rest is.
+const LEVEL_NOISE: f64 = 0.01;
 /// How far a ceiling may lie from its declared height.
 const NAMED_WITHIN: f64 = 0.05;
 
@@ -78,12 +80,21 @@ pub(super) fn look(settings: &[Setting], concave: &Concave, plateau: usize) -> C
         _ => 1.0,
     };
     let corner = settings[plateau].u;
-    let below = (corner - std::f64::consts::LN_2).max(0.0);
-    let approach =
-        (corner > below).then(|| (concave.at(corner) - concave.at(below)) / (corner - below));
+    let over_octave = |corner: f64| {
+        let below = (corner - std::f64::consts::LN_2).max(0.0);
+        (corner > below).then(|| (concave.at(corner) - concave.at(below)) / (corner - below))
+    };
+    // The corner lies between the plateau and the setting before it: where those are far apart, part of
+    // the octave below the plateau is flat already.
+    let before = plateau.checked_sub(1).map(|index| settings[index].u);
+    let approach = over_octave(corner)
+        .into_iter()
+        .chain(before.filter(|before| corner - before > 0.14).and_then(over_octave))
+        .reduce(f64::max);
     let deviation = deviation(&values);
     let slope_error = if points.len() > 2 {
-        concave.sigma / spread(&points.iter().map(|p| p.0).collect::<Vec<_>>()).sqrt()
+        concave.sigma.max(LEVEL_NOISE)
+            / spread(&points.iter().map(|p| p.0).collect::<Vec<_>>()).sqrt()
     } else {
         f64::INFINITY
     };
@@ -96,7 +107,7 @@ pub(super) fn look(settings: &[Setting], concave: &Concave, plateau: usize) -> C
         approach,
         is_level: points.len() >= 3
             && line.slope.abs() <= f64::max(0.03, (2.0 * slope_error).min(0.1))
-            && deviation <= f64::max(0.01, 2.0 * concave.sigma)
+            && deviation <= f64::max(LEVEL_NOISE, 2.0 * concave.sigma)
             && range >= 1.5 - 1e-9,
         is_steep: plateau <= 1 || approach.is_some_and(|approach| approach >= 0.6),
     }

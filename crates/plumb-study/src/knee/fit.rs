@@ -48,12 +48,16 @@ impl Concave {
             .map(|setting| if setting.irreproducible { 0.0 } else { setting.runs.len() as f64 })
             .collect();
         let mut base = base;
+        if let Some(lone) = lone_outlier(settings, &base) {
+            base[lone] = 0.0;
+            settings[lone].off_curve = true;
+        }
         let first = Self::weighted(settings, &base);
         let scale = first.spread(settings, &base).max(SCALE_LEAST).max(repetition_error);
         // With few settings for its pieces a fit comes nearer to them than the truth does.
         let count = base.iter().filter(|weight| **weight > 0.0).count() as f64;
         let pieces = first.corners.len() as f64 + 2.0;
-        let freedom = (count / (count - pieces).max(1.0)).sqrt().min(1.3);
+        let freedom = (count / (count - pieces).max(1.0)).sqrt().min(2.0);
         let limit = f64::max(CUT_OFF * scale * freedom, OUTLIER_LEAST);
         let most = settings.len() / 4;
         let mut fit = Self::robust(settings, &base, scale);
@@ -183,6 +187,47 @@ impl Concave {
             sigma: self.sigma,
         }
     }
+}
+
+/// Root mean square of the residuals, in ln X, from which on a fit is bad enough to look for a culprit.
+const BAD_FIT: f64 = 0.02;
+/// How many times better the fit is without the culprit.
+const CULPRIT: f64 = 4.0;
+
+/// The one inner setting without which a bad fit is a good one. Where settings are few, a setting far
+/// off drags the curve with it, and no residual tells it from its neighbours.
+fn lone_outlier(settings: &[Setting], base: &[f64]) -> Option<usize> {
+    let counted: Vec<usize> = (0..settings.len()).filter(|index| base[*index] > 0.0).collect();
+    if !(5..=24).contains(&counted.len()) {
+        return None;
+    }
+    let error = |base: &[f64]| {
+        let residuals = Concave::weighted(settings, base).residuals(settings);
+        let squares: f64 = counted
+            .iter()
+            .map(|i| f64::from(u8::from(base[*i] > 0.0)) * residuals[*i].powi(2))
+            .sum();
+        ((squares / counted.len() as f64).sqrt(), residuals)
+    };
+    let (all, _) = error(base);
+    if all < BAD_FIT {
+        return None;
+    }
+    let without = |index: &usize| {
+        let mut rest = base.to_vec();
+        rest[*index] = 0.0;
+        let (left, residuals) = error(&rest);
+        (*index, left, residuals[*index].abs())
+    };
+    let inner = &counted[1..counted.len() - 1];
+    inner
+        .iter()
+        .map(without)
+        .min_by(|a, b| a.1.total_cmp(&b.1))
+        .filter(|(_, left, off)| {
+            left * CULPRIT < all && *off > f64::max(CUT_OFF * left, OUTLIER_LEAST)
+        })
+        .map(|(index, ..)| index)
 }
 
 /// Tukey's weight: 1 in the middle, 0 from 1 on.

@@ -64,6 +64,8 @@ pub(super) fn judge(knee: &mut Knee, concave: &Concave, options: &Options) {
     let top = fitted.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let gain = top - fitted[0];
     let plateau = plateau(settings, concave);
+    // What lies beyond the plateau rises by less than matters: it does not make a knee of a flat range.
+    let gain_to_plateau = fitted[plateau.unwrap_or(last)] - fitted[0];
 
     let (verdict, reason) = if sigma > 0.08 {
         (Verdict::Unclear, format!("noise of {:.1} % about the fit, above 8 %", sigma * 100.0))
@@ -74,7 +76,7 @@ pub(super) fn judge(knee: &mut Knee, concave: &Concave, options: &Options) {
             gain.exp_m1() * 100.0
         );
         (Verdict::Unclear, reason)
-    } else if plateau == Some(0) || gain < f64::max(2.0 * sigma, 0.02).max(TAU / 2.0) {
+    } else if plateau == Some(0) || gain_to_plateau < f64::max(2.0 * sigma, 0.02).max(TAU / 2.0) {
         let reason = format!(
             "throughput gains {:.1} % over the range and no more from o{} on: start with fewer",
             gain.exp_m1() * 100.0,
