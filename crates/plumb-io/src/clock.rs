@@ -43,6 +43,15 @@ impl StampClock {
         }
     }
 
+    /// The time at a reading of the time stamp counter; `None` when this clock does not go by it.
+    #[must_use]
+    pub fn trace_ticks(&self, ticks: u64) -> Option<Nanos> {
+        match self.source {
+            Source::Tsc(scale) => Some(scale.nanos(ticks)),
+            Source::Monotonic => None,
+        }
+    }
+
     /// CLOCK_MONOTONIC.
     #[must_use]
     pub const fn monotonic() -> Self {

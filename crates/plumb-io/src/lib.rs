@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod block_stack;
+pub mod block_trace;
 pub mod clock;
 pub mod conformance;
 pub mod contents;

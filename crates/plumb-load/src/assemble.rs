@@ -14,7 +14,7 @@ use crate::plan::{PlannedTarget, ThreadPlan, takes_from_source};
 use crate::profile::model::{TimeSpan, WriteContent};
 use crate::rng::Rng;
 use crate::run_loop::intervals::IntervalRecorder;
-use crate::run_loop::{Dispatch, Issuer, IssuerTarget, Level, Pick, Schedule};
+use crate::run_loop::{Dispatch, Issuer, IssuerTarget, Level, Pick, Schedule, Witness};
 use crate::tally::OpenTally;
 
 /// What threads of a time span share or learn only at run time.
@@ -32,6 +32,9 @@ pub struct Shared<'a> {
     pub continue_on_error: bool,
     /// `--rate`: a thread's level is then [`Open`](crate::run_loop::Open).
     pub open_loop: Option<OpenLoop>,
+    /// `--truth`: I/Os that each thread keeps; its level is then
+    /// [`Witnessed`](crate::run_loop::Witnessed).
+    pub witnessed: Option<usize>,
 }
 
 /// Sets a thread up; its generator's draws come in the order of spec 6.12.
@@ -96,9 +99,10 @@ pub fn issuer<L: Level>(
     };
     let go_on = shared.continue_on_error;
     let issuer = Issuer::new(rng, pick, targets, span, slot_target, intervals, go_on);
-    Ok(match shared.open_loop {
-        Some(open) => issuer.with_schedule(schedule(open, span, plan)),
-        None => issuer,
+    Ok(match (shared.open_loop, shared.witnessed) {
+        (Some(open), _) => issuer.with_schedule(schedule(open, span, plan)),
+        (None, Some(room)) => issuer.with_witness(Witness::new(plan.requests, room)),
+        (None, None) => issuer,
     })
 }
 

@@ -22,3 +22,4 @@ pub mod run_loop;
 pub mod session;
 pub mod tally;
 pub mod trace;
+pub mod witness;

@@ -68,6 +68,8 @@ struct LoopInfo64 {
 pub struct Extent {
     /// First byte in the file.
     pub start: u64,
+    /// First byte on the device; `None` where the file system does not say, or not yet.
+    pub physical: Option<u64>,
     /// Bytes.
     pub len: u64,
     /// Allocated, but never written: reads as zeros without a look at the device.
@@ -83,6 +85,8 @@ pub fn extents(file: impl AsFd, mut visit: impl FnMut(Extent) -> bool) -> Result
     const FIEMAP: Opcode = opcode::read_write::<FiemapHeader>(b'f', 11);
     const LAST: u32 = 1;
     const UNWRITTEN: u32 = 0x800;
+    /// Unknown, delayed, encoded, encrypted, not aligned, inline, in a tail.
+    const NOT_PLACED: u32 = 0x2 | 0x4 | 0x8 | 0x80 | 0x100 | 0x200 | 0x400;
     let mut start = 0;
     loop {
         let mut map = Fiemap {
@@ -104,6 +108,7 @@ pub fn extents(file: impl AsFd, mut visit: impl FnMut(Extent) -> bool) -> Result
         for extent in &map.extents[..mapped] {
             let found = Extent {
                 start: extent.logical,
+                physical: (extent.flags & NOT_PLACED == 0).then_some(extent.physical),
                 len: extent.length,
                 is_unwritten: extent.flags & UNWRITTEN != 0,
             };

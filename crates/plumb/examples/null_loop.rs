@@ -91,6 +91,7 @@ impl Drive<'_> {
             experiment_flags: 0,
             continue_on_error: false,
             open_loop: None,
+            witnessed: None,
         };
         let mut issuer = issuer::<L>(&shared, self.plan, None)?;
         let (clock, _) = StampClock::new();

@@ -13,6 +13,7 @@ use crate::profile::model::RawProfile;
 use crate::result::stamp_error::StampError;
 use crate::tally::interval_log::IntervalLog;
 use crate::tally::{Histogram, IopsSeries, LatencySet, OpenTally};
+use crate::witness::Truth;
 
 /// Everything about one run of a profile.
 #[derive(Debug, Clone)]
@@ -94,6 +95,8 @@ pub struct SpanResult {
     pub open_loop: Option<OpenLoop>,
     /// How late completions may have been seen, where I/Os were stamped.
     pub stamp_error: Option<StampError>,
+    /// Latencies held against what the block device saw (`--truth`).
+    pub truth: Option<Truth>,
     /// Whole-process CPU time over the measurement, io-wq workers included.
     pub process_cpu: Nanos,
     /// The part of it spent in io-wq workers.

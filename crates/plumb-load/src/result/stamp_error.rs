@@ -14,8 +14,17 @@ pub struct StampError {
     /// Upper bound per completion in nanoseconds: the gap between the look that saw it and the look
     /// before. 0 for completions that ended a sleep: they are exact to the wake-up time.
     pub bounds: Histogram,
-    /// Median time of a wake-up, measured before the start; `None` where it could not be.
-    pub wake_up: Option<Nanos>,
+    /// What a wake-up takes; `None` where it could not be measured.
+    pub wake_up: Option<WakeUp>,
+}
+
+/// From an interrupt to the thread that it wakes, measured before the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WakeUp {
+    /// The usual.
+    pub median: Nanos,
+    /// The longest seen.
+    pub max: Nanos,
 }
 
 impl StampError {
@@ -42,7 +51,11 @@ pub(crate) fn evidence(span: &SpanResult) -> Option<PlausibilityItem> {
     let (median, high) = (error.percentile(50)?, error.percentile(99)?);
     let us = |time: Nanos| format!("{:.1} µs", time.0 as f64 / 1000.0);
     let wake_up = match error.wake_up {
-        Some(time) => format!("; after a sleep exact to the wake-up time of {}", us(time)),
+        Some(time) => format!(
+            "; after a sleep exact to the wake-up time of {} (p50), {} (max)",
+            us(time.median),
+            us(time.max)
+        ),
         None => "; after a sleep exact to the wake-up time, which could not be measured".to_owned(),
     };
     let is_felt = share > FELT;
@@ -86,7 +99,10 @@ mod tests {
         }
         SpanResult {
             threads: vec![ThreadResult { targets: vec![target], ..ThreadResult::default() }],
-            stamp_error: Some(StampError { bounds: histogram, wake_up: Some(Nanos(21_000)) }),
+            stamp_error: Some(StampError {
+                bounds: histogram,
+                wake_up: Some(WakeUp { median: Nanos(21_000), max: Nanos(99_000) }),
+            }),
             ..SpanResult::default()
         }
     }

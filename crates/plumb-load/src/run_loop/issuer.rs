@@ -1,6 +1,7 @@
 //! One thread's requests: which of them goes next, where it goes, and what became of it.
 
 mod open;
+mod witness;
 
 use plumb_io::{Done, Errno, FileIndex, IoQueue, LaneIndex, Memory, Op, OpKind, Slot};
 use plumb_sys::fifo::SlotFifo;
@@ -17,6 +18,7 @@ use crate::payload::Payload;
 use crate::profile::model::TimeSpan;
 use crate::rng::Rng;
 pub use open::Schedule;
+pub use witness::{Witness, WitnessedIo};
 
 /// How a request gets its target (spec 6.2).
 #[derive(Debug)]
@@ -119,6 +121,8 @@ pub struct Issuer<L> {
     /// In an open loop.
     schedule: Option<Box<Schedule>>,
     pub(super) looks: Looks,
+    /// With `--truth`.
+    pub(super) witness: Option<Box<Witness>>,
 }
 
 /// A target beside what was counted for it: one place to look up per I/O.
@@ -187,6 +191,7 @@ impl<L: Level> Issuer<L> {
             continue_on_error,
             schedule: None,
             looks: Looks::new(L::STAMPS),
+            witness: None,
         }
     }
 
@@ -338,6 +343,11 @@ impl<L: Level> Issuer<L> {
             }
         };
         self.slots[convert::index(slot.0)] = SlotState { start, target: target_index, is_write };
+        if L::WITNESSED
+            && let Some(witness) = &mut self.witness
+        {
+            witness.issues(slot, place.offset);
+        }
         self.outstanding += 1;
         Op {
             kind: if is_write { OpKind::Write } else { OpKind::Read },
@@ -386,6 +396,22 @@ impl<L: Level> Issuer<L> {
             {
                 intervals.record(at, latency, slot.is_write);
             }
+            if L::WITNESSED
+                && let Some(witness) = &mut self.witness
+            {
+                witness.sees(
+                    done.slot,
+                    WitnessedIo {
+                        start: slot.start,
+                        seen,
+                        offset: 0,
+                        len: counted.target.block,
+                        target: slot.target,
+                        is_write: slot.is_write,
+                        bound: Nanos::ZERO,
+                    },
+                );
+            }
             if L::OPEN {
                 let at = seen.since(since);
                 self.served((slot.target, slot.is_write), latency - lag, lag, at);
@@ -427,6 +453,18 @@ impl<L: Level> Issuer<L> {
             self.throttled = Nanos::NEVER;
         }
         live.publish(self.completions - self.failures, self.bytes, self.latency_sum);
+    }
+
+    /// Keeps every I/O of the measurement, as far as there is room.
+    #[must_use]
+    pub fn with_witness(self, witness: Witness) -> Self {
+        assert!(L::WITNESSED, "witnesses need a level that calls them");
+        Self { witness: Some(Box::new(witness)), ..self }
+    }
+
+    /// Takes what was kept.
+    pub fn take_witness(&mut self) -> Option<Witness> {
+        self.witness.take().map(|witness| *witness)
     }
 
     /// How late completions may have been seen.

@@ -64,16 +64,19 @@ impl Looks {
 
     /// The next of the completions of one look, each of which is stamped in its turn: `first` is the
     /// stamp of the first of them, behind an entry that waited for one, `left` how many are still to come.
+    /// Its bound.
     #[inline(always)]
-    pub(super) fn saw_next(&mut self, seen: Nanos, first: Nanos, left: u32, counts: bool) {
+    pub(super) fn saw_next(&mut self, seen: Nanos, first: Nanos, left: u32, counts: bool) -> Nanos {
         let slept = self.is_sleep(first.since(self.unseen_since));
         let since = if slept { first } else { self.unseen_since };
         if left == 0 {
             self.unseen_since = first;
         }
+        let bound = seen.since(since);
         if counts {
-            self.bounds.record_few(seen.since(since).0, 1);
+            self.bounds.record_few(bound.0, 1);
         }
+        bound
     }
 
     #[inline(always)]
@@ -82,20 +85,29 @@ impl Looks {
     }
 
     /// `found` completions were seen at `seen`, behind an entry that waited for `wanted` of them (0: it
-    /// did not wait), and `left` more that stay unseen.
+    /// did not wait), and `left` more that stay unseen. The bound, and of how many from the first; that of
+    /// the rest is 0.
     #[inline(always)]
-    pub(super) fn saw(&mut self, found: u32, left: u32, seen: Nanos, wanted: u32, counts: bool) {
+    pub(super) fn saw(
+        &mut self,
+        found: u32,
+        left: u32,
+        seen: Nanos,
+        wanted: u32,
+        counts: bool,
+    ) -> (Nanos, u32) {
         let gap = seen.since(self.unseen_since);
         let slept = wanted > 0 && self.is_sleep(gap);
         // Behind the one that ended a sleep, all came while the thread woke up.
         if left == 0 || (slept && found >= wanted) {
             self.unseen_since = seen;
         }
+        let exact = if slept { (found + 1).saturating_sub(wanted) } else { 0 };
         if counts {
-            let exact = if slept { (found + 1).saturating_sub(wanted) } else { 0 };
             self.bounds.record_few(gap.0, found - exact);
             self.bounds.record_few(0, exact);
         }
+        (gap, found - exact)
     }
 }
 

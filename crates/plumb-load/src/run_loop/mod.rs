@@ -20,9 +20,9 @@ use plumb_io::{Errno, IoQueue};
 use plumb_units::Nanos;
 
 pub use controls::{Controls, Live, LiveReading};
-pub use issuer::{IoFailure, Issuer, IssuerTarget, Next, Pick, Schedule};
+pub use issuer::{IoFailure, Issuer, IssuerTarget, Next, Pick, Schedule, Witness, WitnessedIo};
 pub use looks::Looks;
-pub use tally::{Counts, Intervals, Latencies, Level, Open, TargetCounts};
+pub use tally::{Counts, Intervals, Latencies, Level, Open, TargetCounts, Witnessed};
 
 use crate::result::model::WaitStatistics;
 
@@ -173,11 +173,17 @@ fn reap<Q: IoQueue, C: Clock, L: Level>(
         // Stamp after the look: an I/O finishes when we see it, not when the device says so.
         let seen = if L::STAMPS { around.clock.now() } else { Nanos::ZERO };
         let since = around.controls.measuring_since();
+        let mut bounds = (Nanos::ZERO, 0);
         if L::STAMPS {
-            issuer.looks.saw(found, there - found, seen, wanted, since.is_some());
+            bounds = issuer.looks.saw(found, there - found, seen, wanted, since.is_some());
         }
-        for _ in 0..found {
+        for nth in 0..found {
             let Some(done) = queue.pop() else { break };
+            if L::WITNESSED
+                && let Some(witness) = &mut issuer.witness
+            {
+                witness.is_late_by(if nth < bounds.1 { bounds.0 } else { Nanos::ZERO });
+            }
             issuer.finish(done, seen, since, (around.controls, around.live));
             issuer.release(done.slot);
         }

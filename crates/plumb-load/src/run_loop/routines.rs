@@ -37,7 +37,12 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level>(
             let since = around.controls.measuring_since();
             if L::STAMPS {
                 let first = *first.get_or_insert(seen);
-                issuer.looks.saw_next(seen, first, left, since.is_some());
+                let bound = issuer.looks.saw_next(seen, first, left, since.is_some());
+                if L::WITNESSED
+                    && let Some(witness) = &mut issuer.witness
+                {
+                    witness.is_late_by(bound);
+                }
             }
             issuer.finish(done, seen, since, (around.controls, around.live));
             issuer.completed(1);

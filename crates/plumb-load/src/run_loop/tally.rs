@@ -18,6 +18,8 @@ pub trait Level {
     const INTERVALS: bool;
     /// Whether I/Os start at times fixed in advance.
     const OPEN: bool = false;
+    /// Whether every I/O is kept, to be held against what the device saw.
+    const WITNESSED: bool = false;
 }
 
 /// Counts only.
@@ -29,6 +31,10 @@ pub struct Latencies;
 /// Counts, latencies and intervals (`-D`).
 #[derive(Debug)]
 pub struct Intervals;
+
+/// Latencies, and every I/O by itself (`--truth`).
+#[derive(Debug)]
+pub struct Witnessed;
 
 /// What `L` counts in an open loop, where every I/O is stamped.
 #[derive(Debug)]
@@ -45,6 +51,12 @@ impl Level for Latencies {
 impl Level for Intervals {
     const STAMPS: bool = true;
     const INTERVALS: bool = true;
+}
+
+impl Level for Witnessed {
+    const STAMPS: bool = true;
+    const INTERVALS: bool = false;
+    const WITNESSED: bool = true;
 }
 
 impl<L: Level> Level for Open<L> {

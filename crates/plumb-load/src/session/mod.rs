@@ -12,13 +12,14 @@ mod span;
 pub mod support;
 pub mod target;
 mod thread;
+mod truth;
 mod wake_up;
 
 use std::path::PathBuf;
 
 use jiff::Timestamp;
 use plumb_io::Opener;
-use plumb_io::clock::Clock;
+use plumb_io::clock::{Clock, StampClock};
 use plumb_io::system_tree::SystemTree;
 
 pub use observe::{Observer, Phase, Snapshot};
@@ -38,6 +39,8 @@ pub struct SessionOptions {
     pub batch: Option<u32>,
     /// `--rate` and `--arrival`.
     pub open_loop: Option<OpenLoop>,
+    /// `--truth`: the clock of the stamps, which the kernel's events are compared with.
+    pub truth: Option<StampClock>,
     /// `--on-error continue`: failed I/Os are counted and the run goes on (D-21).
     pub continue_on_error: bool,
     /// What may be overwritten.
@@ -109,6 +112,7 @@ pub fn run<O: Opener, C: Clock>(
         guard: guard::Guard::default(),
         topology: result.host.topology.clone(),
         memory_bytes: result.host.memory_bytes,
+        requests: None,
     };
     let mut end = None;
     let ready = session.check_trace().and_then(|()| session.check_processors());

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use plumb_io::block_trace::BlockTrace;
 use plumb_io::clock::Clock;
 use plumb_io::system_tree::SystemTree;
 use plumb_io::topology::Topology;
@@ -17,7 +18,7 @@ use super::observe::{Observer, Phase};
 use super::phases::{PhaseEnd, ShortWatch, Watch};
 use super::target::OpenTarget;
 use super::thread::{self, StartGate, ThreadError, ThreadOutcome, ThreadWork};
-use super::{SessionOptions, memory, wake_up};
+use super::{SessionOptions, memory, truth, wake_up};
 use crate::affinity;
 use crate::assemble::Shared;
 use crate::pattern::{Bounds, distribution};
@@ -28,7 +29,7 @@ use crate::profile::model::{BufferSeparation, Profile, TimeSpan, WriteContent};
 use crate::result::model::{
     Failure, PhaseTimes, SpanResult, TargetResult, ThreadResult, TraceCounts,
 };
-use crate::result::stamp_error::StampError;
+use crate::result::stamp_error::{StampError, WakeUp};
 use crate::result::{open_loop, stamp_error};
 use crate::rng::Rng;
 use crate::run_loop::intervals::{IntervalCollector, collect_every_ms, exchange};
@@ -36,6 +37,7 @@ use crate::run_loop::{Controls, Dispatch, Live};
 use crate::tally::Histogram;
 use crate::tally::interval_log::IntervalLogWriter;
 use crate::trace::TraceSession;
+use crate::witness::{self, Requests};
 
 /// What all time spans of a session share.
 pub(super) struct Session<'a, O, C> {
@@ -52,6 +54,8 @@ pub(super) struct Session<'a, O, C> {
     pub(super) guard: Guard,
     pub(super) topology: Topology,
     pub(super) memory_bytes: u64,
+    /// Of the time span that was just run, with `--truth`.
+    pub(super) requests: Option<Requests>,
 }
 
 /// Why a time span did not start.
@@ -66,7 +70,7 @@ pub(super) enum SpanFailure {
 }
 
 /// How a thread ended.
-type Ended = Result<ThreadOutcome, ThreadError>;
+pub(super) type Ended = Result<ThreadOutcome, ThreadError>;
 
 /// What the steering thread saw.
 #[derive(Debug, Default)]
@@ -77,6 +81,8 @@ struct Steered {
     /// Whether the user ended the measurement.
     interrupted: bool,
     trace: Option<TraceCounts>,
+    /// What the block devices did, with `--truth`.
+    requests: Option<Requests>,
 }
 
 impl<O: Opener, C: Clock> Session<'_, O, C> {
@@ -112,15 +118,34 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             experiment_flags: self.profile.experiment_flags,
             continue_on_error: self.options.continue_on_error,
             open_loop: self.options.open_loop,
+            witnessed: self.options.truth.map(|_| truth::KEPT_MAX / plans.len().max(1)),
         };
+        let block_trace = self.block_trace(span, &targets)?;
         let mut result = SpanResult {
             plausibility: evidence::before(span, &targets, self.memory_bytes, self.tree),
             open_loop: self.options.open_loop,
             ..SpanResult::default()
         };
+        let placements = self.placements(span, &targets)?;
         let wake_up = self.wake_up(span);
-        let (outcomes, observed) =
-            self.run_threads(&shared, &plans, &targets, &sources, (place, trace), &mut result)?;
+        let (outcomes, observed) = self.run_threads(
+            &shared,
+            &plans,
+            &targets,
+            &sources,
+            (place, (trace, block_trace)),
+            &mut result,
+        )?;
+        let mut outcomes = outcomes;
+        result.truth = self.requests.take().map(|requests| {
+            truth::compare(
+                &mut outcomes,
+                &plans,
+                &placements,
+                &requests,
+                wake_up.unwrap_or_default().max,
+            )
+        });
         collect(&mut result, &shared, &plans, outcomes);
         if let Some(error) = &mut result.stamp_error {
             error.wake_up = wake_up;
@@ -129,6 +154,7 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         if let Some(observed) = observed {
             result.plausibility.extend(evidence::after(&result, span, &targets, &observed));
             result.plausibility.extend(stamp_error::evidence(&result));
+            result.plausibility.extend(result.truth.iter().flat_map(witness::evidence));
             result.plausibility.extend(open_loop::evidence(&result));
             result.process_cpu = observed.process.process;
             result.io_wq_cpu = observed.process.io_wq;
@@ -151,9 +177,9 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
     }
 
     /// What a wake-up takes, where latencies contain them.
-    fn wake_up(&self, span: &TimeSpan) -> Option<Nanos> {
+    fn wake_up(&self, span: &TimeSpan) -> Option<WakeUp> {
         let contains = span.stamps_latency() && !self.options.opens_no_target;
-        contains.then(|| wake_up::measure(self.clock).ok()).flatten()
+        contains.then(|| wake_up::measure().ok()).flatten()
     }
 
     /// The counters of `-e`, open and not yet counting.
@@ -198,7 +224,7 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         plans: &[ThreadPlan],
         targets: &[OpenTarget],
         sources: &[Option<Arc<WriteSource>>],
-        (place, trace): ((usize, usize), Option<TraceSession>),
+        (place, (trace, block_trace)): ((usize, usize), (Option<TraceSession>, Option<BlockTrace>)),
         result: &mut SpanResult,
     ) -> Result<(Vec<Ended>, Option<Observed>), SpanFailure> {
         let span = shared.span;
@@ -285,7 +311,8 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             }
             let mut steered = Steered::default();
             if spawned && watch.wait_until_ready(&gate, plans.len()) {
-                steered = steer(&mut watch, span, &gate, (tree, topology), (origin, trace));
+                steered =
+                    steer(&mut watch, span, &gate, (tree, topology), (origin, trace, block_trace));
             }
             controls.end_measurement(clock.now());
             controls.stop();
@@ -321,6 +348,7 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             result.plausibility.insert(0, evidence::interrupted(steered.elapsed, span.duration));
         }
         result.trace = steered.trace;
+        self.requests = steered.requests;
         watch.observer.verbose("finished test...");
         Ok((outcomes, steered.observed))
     }
@@ -355,7 +383,7 @@ fn steer<C: Clock>(
     span: &TimeSpan,
     gate: &StartGate,
     (tree, topology): (&SystemTree, &Topology),
-    (origin, trace): (Nanos, Option<TraceSession>),
+    (origin, trace, block_trace): (Nanos, Option<TraceSession>, Option<BlockTrace>),
 ) -> Steered {
     let mut steered = Steered::default();
     while !watch.observer.may_start() {
@@ -381,6 +409,9 @@ fn steer<C: Clock>(
     if let Some(Err(error)) = trace.as_ref().map(TraceSession::start) {
         watch.observer.warning(&describe(&error));
     }
+    if let Some(Err(error)) = block_trace.as_ref().map(BlockTrace::start) {
+        watch.observer.warning(&describe(&error));
+    }
     for group in topology.processors.chunk_by(|one, next| one.group == next.group) {
         let (number, count) = (group[0].group, group.len());
         watch
@@ -399,6 +430,11 @@ fn steer<C: Clock>(
     steered.observed = Some(baseline.elapse(tree, topology, steered.elapsed));
     steered.phases.measurement = Some(began.since(origin));
     steered.phases.cooldown = Some(ended.since(origin));
+    match block_trace.map(BlockTrace::stop) {
+        Some(Ok(requests)) => steered.requests = Some(Requests::new(requests)),
+        Some(Err(error)) => watch.observer.warning(&describe(&error)),
+        None => {}
+    }
     watch.observer.measurement_finished();
     match trace.map(TraceSession::stop) {
         Some(Ok(counts)) => steered.trace = Some(counts),

@@ -16,7 +16,7 @@ use crate::result::model::Failure;
 use crate::run_loop::intervals::IntervalRecorder;
 use crate::run_loop::{
     Controls, Counts, Dispatch, Intervals, Latencies, Level, Live, LoopCounts, Open, Surroundings,
-    TargetCounts, run_loop,
+    TargetCounts, Witness, Witnessed, run_loop,
 };
 use crate::tally::Histogram;
 
@@ -28,6 +28,8 @@ pub(super) struct ThreadOutcome {
     pub(super) facts: QueueFacts,
     /// Upper bounds of the stamps' errors, where I/Os are stamped.
     pub(super) stamp_bounds: Option<Histogram>,
+    /// Every I/O, with `--truth`.
+    pub(super) witness: Option<Witness>,
     /// A fatal error, in words.
     pub(super) failure: Option<Failure>,
 }
@@ -186,7 +188,8 @@ impl<C: Clock> ThreadWork<'_, C> {
             self.gate.arrive();
             let (counts, facts) = (LoopCounts::default(), QueueFacts::default());
             let targets = Vec::new();
-            return Ok(ThreadOutcome { counts, targets, facts, stamp_bounds: None, failure: None });
+            let (stamp_bounds, witness, failure) = (None, None, None);
+            return Ok(ThreadOutcome { counts, targets, facts, stamp_bounds, witness, failure });
         }
         let open = self.shared.open_loop.is_some();
         if open {
@@ -196,6 +199,9 @@ impl<C: Clock> ThreadWork<'_, C> {
         match (span.calculate_iops_std_dev, span.measure_latency) {
             (true, _) if open => opener.open(spec, LevelUse::<C, Open<Intervals>>::new(self))?,
             (false, _) if open => opener.open(spec, LevelUse::<C, Open<Latencies>>::new(self))?,
+            (false, _) if self.shared.witnessed.is_some() => {
+                opener.open(spec, LevelUse::<C, Witnessed>::new(self))?
+            }
             (true, _) => opener.open(spec, LevelUse::<C, Intervals>::new(self))?,
             (false, true) => opener.open(spec, LevelUse::<C, Latencies>::new(self))?,
             (false, false) => opener.open(spec, LevelUse::<C, Counts>::new(self))?,
@@ -319,6 +325,7 @@ impl<C: Clock, L: Level> QueueUse for LevelUse<'_, C, L> {
             (Ok(_), None) => None,
         };
         let mut stamp_bounds = L::STAMPS.then(|| issuer.looks().bounds().clone());
+        let witness = issuer.take_witness();
         let targets = issuer.into_counts();
         if let (Some(bounds), Dispatch::Synchronous) = (&mut stamp_bounds, plan.dispatch) {
             // Each I/O was waited for by itself: all are exact to the wake-up time.
@@ -330,6 +337,7 @@ impl<C: Clock, L: Level> QueueUse for LevelUse<'_, C, L> {
             targets,
             facts,
             stamp_bounds,
+            witness,
             failure,
         })
     }

@@ -161,6 +161,7 @@ fn pushed(
         experiment_flags: 0,
         continue_on_error: false,
         open_loop: None,
+        witnessed: None,
     };
     let mut issuer = assemble::issuer::<Counts>(&around, thread, None)
         .map_err(|_| "target too small".to_owned())?;

@@ -205,6 +205,7 @@ impl QueueUse for OnDisk<'_> {
             experiment_flags: 0,
             continue_on_error: false,
             open_loop: None,
+            witnessed: None,
         };
         let mut issuer =
             assemble::issuer::<Latencies>(&shared, self.plan, None).expect("room for a block");

@@ -90,6 +90,7 @@ impl OnDisk<'_> {
             experiment_flags: 0,
             continue_on_error: false,
             open_loop: self.open,
+            witnessed: None,
         };
         let mut issuer = assemble::issuer::<L>(&shared, self.plan, None).expect("room for a block");
         let (controls, live) = (Controls::default(), Live::default());

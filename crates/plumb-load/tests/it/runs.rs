@@ -31,6 +31,7 @@ pub(crate) fn options(choice: Choice) -> SessionOptions {
         },
         batch: None,
         open_loop: None,
+        truth: None,
         continue_on_error: false,
         overwrite: Overwrite::Named(Vec::new()),
         opens_no_target: matches!(choice, Choice::Null | Choice::Nop),

@@ -151,6 +151,75 @@ fn time_of_kernel_workers_is_in_the_result_where_they_work() {
     assert!((workers as f64 / all as f64 - share).abs() < 0.01, "{share}, {workers} of {all} ns");
 }
 
+/// Runs a line in a mount namespace of its own, where tracefs is mounted; `None` without root.
+fn traced(place: &Place, line: &str) -> Option<Outcome> {
+    let program = crate::program::path().display();
+    let script = format!(
+        "mount -t tracefs nodev /sys/kernel/tracing || exit 99; exec {program} run --progress-style=none {line}"
+    );
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--mount", "sh", "-c", &script]).current_dir(place.folder());
+    let outcome = crate::program::outcome(&mut command);
+    (outcome.status != 99 && !outcome.stderr.starts_with("unshare: ")).then_some(outcome)
+}
+
+#[test]
+fn latencies_are_held_against_the_devices() {
+    let test = "latencies_are_held_against_the_devices";
+    let place = Place::new();
+    let line = "--json --truth -c8M -b4K -r -Su -o8 -d1 -W0 new.dat";
+    if !can(test, "-Su") {
+        return;
+    }
+    let Some(outcome) = traced(&place, line) else {
+        println!("skipped {test}: mounting tracefs needs root");
+        return;
+    };
+    if outcome.stderr.contains("the file system of") || outcome.stderr.contains("block devices;") {
+        println!("skipped {test}: {}", outcome.stderr.trim());
+        return;
+    }
+    let result = crate::place::document(&outcome.ends_with(0).stdout);
+    let truth = &result["time_spans"][0]["truth"];
+    let count = |name: &str| truth[name].as_u64().expect("a count");
+    assert!(
+        count("kept") > 100 && count("kept") <= super::place::count(&result, "/total/io_count")
+    );
+    if count("lost_events") == 0 {
+        assert!(count("matched") * 100 >= count("kept") * 95, "{truth:#}");
+    }
+    // The parts make up the whole: the device's share cannot be longer than what is reported.
+    let p50 = |name: &str| truth[name]["p50"].as_f64().expect("a latency");
+    assert!(p50("device_ns") > 0.0 && p50("device_ns") <= p50("reported_ns"), "{truth:#}");
+    let parts: f64 = ["front_ns", "device_ns", "reap_lag_ns"]
+        .iter()
+        .map(|part| truth[*part]["mean"].as_f64().expect("a mean"))
+        .sum();
+    let whole = truth["reported_ns"]["mean"].as_f64().expect("a mean");
+    assert!((parts / whole - 1.0).abs() < 0.01, "{parts} of {whole}");
+    assert!(truth["within_bound_share"].as_f64().expect("a share") > 0.5, "{truth:#}");
+}
+
+#[test]
+fn without_tracepoints_truth_says_what_is_missing() {
+    let place = place();
+    let line = "--truth -b4K -r -o8 -d1 -W0";
+    let outcome = place.run(&format!("{line} -D f.dat")).ends_with(3);
+    assert!(
+        outcome.stderr.contains("--truth does not go with intervals (-D)"),
+        "{}",
+        outcome.stderr
+    );
+    let outcome = place.run(&format!("{line} --engine=null f.dat")).ends_with(1);
+    assert!(outcome.stderr.contains("opens no target"), "{}", outcome.stderr);
+    let memory = tempfile::tempdir_in("/dev/shm");
+    let Ok(memory) = memory else { return };
+    std::fs::write(memory.path().join("f.dat"), noise(1 << 20)).expect("a file");
+    let path = memory.path().join("f.dat");
+    let outcome = place.run(&format!("{line} {}", path.display())).ends_with(1);
+    assert!(outcome.stderr.contains("0 block devices") && outcome.stderr.contains("\nhelp: "));
+}
+
 /// The run that waits, and what comes of it while another process signals.
 #[test]
 fn processes_agree_by_events() {

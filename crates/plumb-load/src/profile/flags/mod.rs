@@ -19,6 +19,7 @@ mod pass2;
 mod rows;
 mod short;
 pub mod table;
+mod truth;
 mod values;
 mod warnings;
 
@@ -156,6 +157,7 @@ fn read(
     };
     let mut profile = profile;
     open_loop::apply(scan, &mut profile, &mut warnings)?;
+    truth::apply(scan, &mut profile, &mut warnings)?;
     let purpose = if profile.profile_only { Purpose::Print } else { Purpose::Run };
     let (profile, found) =
         profile.check(purpose).map_err(|broken| violated(scan, line, &broken))?;

@@ -28,6 +28,8 @@ pub struct RunOptions {
     pub destroy: Vec<PathBuf>,
     /// `--batch`: submissions per system call, 1..=4096; `None` for the default of D-32.
     pub batch: Option<u32>,
+    /// `--truth`: latencies are held against what the block device saw.
+    pub truth: bool,
     /// `--rate`: I/Os per second of an open loop.
     pub rate: Option<u32>,
     /// `--arrival`: `None` when not given.
@@ -112,6 +114,7 @@ impl RunOptions {
             Id::Json => self.json = true,
             Id::Output => self.output(given.value)?,
             Id::ProfileJson => self.profile_json = true,
+            Id::Truth => self.truth = true,
             Id::ErrorFormat => {
                 self.error_format = match given.value {
                     "json" => ErrorFormat::Json,

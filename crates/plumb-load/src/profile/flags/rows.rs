@@ -317,6 +317,11 @@ Plumb {
         "of --rate: uniform, poisson, burst:<n>/<ms> [uniform]",
         "uniform: at equal distances. poisson: at random, by the seed (`-z`). burst: <n> I/Os spread over \
          <ms> milliseconds, 0 for all at once, then none until the rate asks for the next burst.";
+    Truth "" "truth" Nothing, Shape::Fixed(""), LongOption, Program:
+        "hold latencies against what the block device saw",
+        "Follows the kernel's block tracepoints, matched I/O by I/O: device latencies beside the reported ones, \
+         and how late completions were seen. Takes root and tracefs; implies `-L`. Tracing costs time of its \
+         own. Writes that a flush follows (`-Sw`, `-Sh`) are left out. Does not go with `-D`, `--rate` and `-Sm`.";
     OnError "" "on-error" Required("<stop|continue>"),
         Shape::Words(&["stop", "continue"]), LongOption, Program:
         "what a failed I/O does to the run [stop]",

@@ -211,6 +211,8 @@ pub(super) enum Id {
     Batch,
     Rate,
     Arrival,
+    /// `--truth`.
+    Truth,
     OnError,
     /// `-y` with a letter that names no event.
     UnknownEvent,

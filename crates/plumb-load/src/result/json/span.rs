@@ -6,7 +6,7 @@ use plumb_io::{Errno, QueueFacts};
 use plumb_units::Nanos;
 use serde::Serialize;
 
-use super::figures::{Buckets, Sides, errors_by_direction, targets};
+use super::figures::{Buckets, Latency, Sides, errors_by_direction, targets};
 use super::intervals::{Deviations, Intervals};
 use super::open_loop::Open;
 use crate::profile::model::{
@@ -21,6 +21,8 @@ use crate::result::model::{
 };
 use crate::result::stamp_error::StampError;
 use crate::result::text::cpu;
+use crate::tally::{Histogram, LatencySet};
+use crate::witness::Truth;
 
 #[derive(Serialize)]
 pub(super) struct Span<'a> {
@@ -44,6 +46,8 @@ pub(super) struct Span<'a> {
     open_loop: Option<Open>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stamp_error: Option<ErrorBar>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    truth: Option<Compared>,
 }
 
 impl<'a> Span<'a> {
@@ -72,6 +76,40 @@ impl<'a> Span<'a> {
                 Buckets::With,
             ),
             stamp_error: span.stamp_error.as_ref().and_then(|error| ErrorBar::of(span, error)),
+            truth: span.truth.as_ref().map(Compared::of),
+        }
+    }
+}
+
+/// Latencies beside the device's.
+#[derive(Serialize)]
+struct Compared {
+    kept: u64,
+    not_kept: u64,
+    matched: u64,
+    lost_events: u64,
+    device_ns: Option<Latency>,
+    reported_ns: Option<Latency>,
+    front_ns: Option<Latency>,
+    reap_lag_ns: Option<Latency>,
+    median_ratio: Option<f64>,
+    within_bound_share: Option<f64>,
+}
+
+impl Compared {
+    fn of(truth: &Truth) -> Self {
+        let set = |of: &Histogram| Latency::new(&LatencySet::Binned(of.clone()), Buckets::Without);
+        Self {
+            kept: truth.kept,
+            not_kept: truth.not_kept,
+            matched: truth.matched,
+            lost_events: truth.lost_events,
+            device_ns: set(&truth.device),
+            reported_ns: set(&truth.reported),
+            front_ns: set(&truth.front),
+            reap_lag_ns: set(&truth.reap_lag),
+            median_ratio: truth.median_ratio(),
+            within_bound_share: truth.within_bound_share(),
         }
     }
 }
@@ -83,6 +121,7 @@ struct ErrorBar {
     p99_ns: u64,
     max_ns: u64,
     wake_up_ns: Option<u64>,
+    wake_up_max_ns: Option<u64>,
     share_of_median: Option<f64>,
 }
 
@@ -92,7 +131,8 @@ impl ErrorBar {
             p50_ns: error.percentile(50)?.0,
             p99_ns: error.percentile(99)?.0,
             max_ns: error.bounds.max()?,
-            wake_up_ns: error.wake_up.map(|time| time.0),
+            wake_up_ns: error.wake_up.map(|time| time.median.0),
+            wake_up_max_ns: error.wake_up.map(|time| time.max.0),
             share_of_median: error.share_of_median(span),
         })
     }

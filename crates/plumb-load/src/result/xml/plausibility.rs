@@ -66,7 +66,8 @@ fn write_engines(span: &SpanResult, out: &mut Elements<'_>) -> io::Result<()> {
         let mut attributes: Vec<(&str, &dyn Display)> =
             vec![("P50Nanoseconds", &median.0), ("P99Nanoseconds", &high.0)];
         if let Some(time) = &error.wake_up {
-            attributes.push(("WakeUpNanoseconds", &time.0));
+            attributes.push(("WakeUpNanoseconds", &time.median.0));
+            attributes.push(("WakeUpMaxNanoseconds", &time.max.0));
         }
         out.empty("StampError", &attributes)?;
     }

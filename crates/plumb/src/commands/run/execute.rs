@@ -67,18 +67,19 @@ pub(super) fn execute(
         signalled: &is_signalled,
         told: false,
     };
+    let (clock, _) = StampClock::new();
     let named = options.destroy.clone();
     let session_options = SessionOptions {
         command_line,
         tool: version::tool(),
         batch: options.batch,
         open_loop: options.open_loop(),
+        truth: options.truth.then_some(clock),
         continue_on_error: options.on_error == OnError::Continue,
         overwrite: if is_diskspd { Overwrite::Files(named) } else { Overwrite::Named(named) },
         opens_no_target: matches!(options.engine, EngineChoice::Null | EngineChoice::Nop),
     };
     let ladder = Ladder::new(engine(options), LadderOptions::default());
-    let (clock, _) = StampClock::new();
     let tree = SystemTree::default();
     let profile = &invocation.profile;
     let outcome = session::run(profile, &session_options, &ladder, &clock, &tree, &mut console);

@@ -26,6 +26,7 @@ fn they_say_how_a_run_is_made_and_reported() {
                 output(OutputFormat::Xml, "c=d.xml")
             ],
             profile_json: true,
+            truth: false,
             error_format: ErrorFormat::Json,
             progress_style: ProgressStyle::None,
             engine: EngineChoice::Uring,
@@ -132,4 +133,17 @@ fn a_rate_measures_latency_and_has_requests_enough() {
     assert_eq!(requests("f"), 2);
     let warnings = |line: &str| workload(line).warnings.len();
     assert_eq!((warnings("-Rp --rate=9 f"), warnings("--rate=9 f")), (1, 0));
+}
+
+#[test]
+fn truth_measures_latencies_and_needs_a_run_of_its_own() {
+    let with = workload("--truth -r f");
+    assert!(with.options.truth && with.profile.time_spans[0].measure_latency);
+    for line in ["--truth -D f", "--truth -Sm f", "--truth --rate 100 f"] {
+        let error = error(line);
+        assert_eq!(
+            (error.class.keyword(), error.token.as_deref()),
+            ("long-option", Some("--truth"))
+        );
+    }
 }

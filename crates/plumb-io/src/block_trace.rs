@@ -1,0 +1,315 @@
+//! What block devices did and when, from the kernel's tracepoints: issue and completion of every request.
+//!
+//! The events are taken by a tracing instance of our own, so that nobody else's tracing is disturbed, on the
+//! clock of the time stamp counter, so that they compare with stamps of ours. Nothing is read while they are
+//! taken: they stay in the kernel's memory, and what does not fit is not taken ("stop at the end").
+
+mod pages;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use plumb_units::convert;
+
+use crate::block_stack::DeviceNumber;
+use crate::clock::StampClock;
+use pages::{Layout, Raw};
+use plumb_units::Nanos;
+
+pub use pages::fuzz_pages;
+
+/// Where tracefs may be mounted.
+const FOLDERS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+/// Memory for events over all processors.
+const BUFFERS_KIB: u64 = 256 << 10;
+/// Memory for events of one processor at most.
+const BUFFER_MAX_KIB: u64 = 64 << 10;
+
+/// Why the kernel's events cannot be had.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+pub enum BlockTraceError {
+    /// No tracefs that shows block events.
+    #[error("the kernel's tracepoints are not to be seen in {}", FOLDERS[0])]
+    #[diagnostic(
+        code(plumb::io::no_tracefs),
+        help(
+            "as root: mount -t tracefs tracefs /sys/kernel/tracing (and a kernel with CONFIG_BLK_DEV_IO_TRACE or events/block)"
+        )
+    )]
+    NoTracefs,
+    /// Stamps are not of the counter that the kernel would use.
+    #[error(
+        "stamps come from {clock}, and the kernel's events can only be compared with the time stamp counter's"
+    )]
+    #[diagnostic(
+        code(plumb::io::no_trace_clock),
+        help("use a machine whose kernel keeps time by the TSC (x86-64, clocksource tsc)")
+    )]
+    NoClock {
+        /// What stamps come from.
+        clock: String,
+    },
+    /// The kernel or the user's rights do not allow it.
+    #[error("cannot trace block devices: {}: {source}", path.display())]
+    #[diagnostic(code(plumb::io::trace), help("it takes root; {remedy}"))]
+    System {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+        /// What else to do.
+        remedy: &'static str,
+    },
+}
+
+/// A request of a block device, from its issue to the driver to its completion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockRequest {
+    /// The disk.
+    pub device: DeviceNumber,
+    /// First sector of 512 bytes, on the whole disk.
+    pub sector: u64,
+    /// Sectors.
+    pub sectors: u64,
+    /// Whether it writes.
+    pub is_write: bool,
+    /// When it was handed to the driver.
+    pub issued: Nanos,
+    /// When the driver said that it was done.
+    pub completed: Nanos,
+}
+
+/// What was seen.
+#[derive(Debug, Clone, Default)]
+pub struct BlockRequests {
+    /// In the order of their completion, processor by processor.
+    pub requests: Vec<BlockRequest>,
+    /// Events that found no room.
+    pub lost: u64,
+}
+
+/// A tracing instance, gone when dropped.
+#[derive(Debug)]
+pub struct BlockTrace {
+    folder: PathBuf,
+    issue: Layout,
+    complete: Layout,
+    clock: StampClock,
+}
+
+impl BlockTrace {
+    /// Makes the instance, not yet taking events. `clock` is the clock of the stamps.
+    ///
+    /// # Errors
+    /// Without root, tracefs or a usable time stamp counter.
+    pub fn open(clock: StampClock) -> Result<Self, BlockTraceError> {
+        let is_there = |folder: &&&str| Path::new(folder).join("events/block").is_dir();
+        let root = FOLDERS.iter().find(is_there).ok_or(BlockTraceError::NoTracefs)?;
+        Self::open_in(Path::new(root), clock)
+    }
+
+    /// The same in a tracefs that is mounted at `root`.
+    ///
+    /// # Errors
+    /// As for [`BlockTrace::open`].
+    pub fn open_in(root: &Path, clock: StampClock) -> Result<Self, BlockTraceError> {
+        let folder = root.join(format!("instances/plumb-{}", std::process::id()));
+        fs::create_dir(&folder)
+            .map_err(|source| failed(&folder, source, "remove an instance that was left behind"))?;
+        // From here on the instance is removed whatever fails.
+        let mut trace =
+            Self { folder, issue: Layout::default(), complete: Layout::default(), clock };
+        if clock.trace_ticks(0).is_none() {
+            return Err(BlockTraceError::NoClock { clock: clock.to_string() });
+        }
+        trace.write("tracing_on", "0")?;
+        trace.write("trace_clock", "x86-tsc")?;
+        // What does not fit is not taken; what was taken stays.
+        trace.write("options/overwrite", "0")?;
+        let cpus = convert::to_u64(std::thread::available_parallelism().map_or(1, usize::from));
+        let each = (BUFFERS_KIB / cpus.max(1)).clamp(1 << 10, BUFFER_MAX_KIB);
+        trace.write("buffer_size_kb", &each.to_string())?;
+        trace.issue = trace.layout("block_rq_issue")?;
+        trace.complete = trace.layout("block_rq_complete")?;
+        trace.write("events/block/block_rq_issue/enable", "1")?;
+        trace.write("events/block/block_rq_complete/enable", "1")?;
+        Ok(trace)
+    }
+
+    /// Begins to take events.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn start(&self) -> Result<(), BlockTraceError> {
+        self.write("tracing_on", "1")
+    }
+
+    /// Takes no more events, and reads those taken.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn stop(self) -> Result<BlockRequests, BlockTraceError> {
+        self.write("tracing_on", "0")?;
+        let mut found = BlockRequests::default();
+        let mut raw: Vec<Raw> = Vec::new();
+        let folder = self.folder.join("per_cpu");
+        let entries = fs::read_dir(&folder).map_err(|source| failed(&folder, source, TRY_AGAIN))?;
+        for entry in entries {
+            let cpu = entry.map_err(|source| failed(&folder, source, TRY_AGAIN))?.path();
+            found.lost += lost(&cpu);
+            let pipe = cpu.join("trace_pipe_raw");
+            pages::read(&pipe, &self.issue, &self.complete, &mut raw)
+                .map_err(|source| failed(&pipe, source, TRY_AGAIN))?;
+        }
+        // An issue and its completion may be seen on different processors.
+        raw.sort_by_key(|event| event.ticks);
+        found.requests = pair(&raw, |ticks| self.clock.trace_ticks(ticks).unwrap_or_default());
+        Ok(found)
+    }
+
+    fn write(&self, file: &str, text: &str) -> Result<(), BlockTraceError> {
+        let path = self.folder.join(file);
+        fs::write(&path, text).map_err(|source| failed(&path, source, "a kernel that has this"))
+    }
+
+    fn layout(&self, event: &str) -> Result<Layout, BlockTraceError> {
+        let path = self.folder.join(format!("events/block/{event}/format"));
+        let text = fs::read_to_string(&path).map_err(|source| failed(&path, source, TRY_AGAIN))?;
+        Layout::parse(&text).ok_or_else(|| {
+            failed(&path, io::Error::other("its fields are not the ones known"), TRY_AGAIN)
+        })
+    }
+}
+
+const TRY_AGAIN: &str = "leave out --truth on this kernel";
+
+impl Drop for BlockTrace {
+    fn drop(&mut self) {
+        // Best effort: an instance that stays takes memory, and the next message names it.
+        let _ = fs::write(self.folder.join("tracing_on"), "0");
+        let _ = fs::remove_dir(&self.folder);
+    }
+}
+
+fn failed(path: &Path, source: io::Error, remedy: &'static str) -> BlockTraceError {
+    BlockTraceError::System { path: path.to_owned(), source, remedy }
+}
+
+/// Events of a processor that found no room: `dropped events: 7` of its stats.
+fn lost(cpu: &Path) -> u64 {
+    let stats = fs::read_to_string(cpu.join("stats")).unwrap_or_default();
+    let dropped = stats.lines().find_map(|line| line.strip_prefix("dropped events:"));
+    dropped.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
+}
+
+/// Issues with their completions: of the same disk, sector and direction, the earlier first.
+fn pair(events: &[Raw], time: impl Fn(u64) -> Nanos) -> Vec<BlockRequest> {
+    let mut open: std::collections::HashMap<(u32, u64, bool), Vec<(u64, u64)>> =
+        std::collections::HashMap::new();
+    let mut requests = Vec::with_capacity(events.len() / 2);
+    for event in events {
+        let key = (event.device, event.sector, event.is_write);
+        if event.is_issue {
+            open.entry(key).or_default().push((event.ticks, event.sectors));
+            continue;
+        }
+        let Some(waiting) = open.get_mut(&key).filter(|waiting| !waiting.is_empty()) else {
+            continue;
+        };
+        let (ticks, sectors) = waiting.remove(0);
+        // `dev_t` of the kernel: 12 bits of major, 20 of minor.
+        let device =
+            DeviceNumber { major: event.device >> 20, minor: event.device & ((1 << 20) - 1) };
+        requests.push(BlockRequest {
+            device,
+            sector: event.sector,
+            sectors,
+            is_write: event.is_write,
+            issued: time(ticks),
+            completed: time(event.ticks),
+        });
+    }
+    requests
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(is_issue: bool, sector: u64, ticks: u64) -> Raw {
+        Raw { ticks, is_issue, device: 254 << 20, sector, sectors: 8, is_write: false }
+    }
+
+    #[test]
+    fn issues_find_their_completions_in_order() {
+        let events = [
+            event(false, 5, 1),
+            event(true, 16, 10),
+            event(true, 32, 12),
+            event(false, 32, 20),
+            event(true, 32, 21),
+            event(false, 16, 30),
+            event(false, 32, 40),
+            event(true, 48, 50),
+        ];
+        let requests = pair(&events, Nanos);
+        let seen: Vec<_> = requests
+            .iter()
+            .map(|request| (request.sector, request.issued.0, request.completed.0))
+            .collect();
+        assert_eq!(seen, [(32, 12, 20), (16, 10, 30), (32, 21, 40)]);
+        assert_eq!(requests[0].device, DeviceNumber { major: 254, minor: 0 });
+    }
+
+    struct Mounted(PathBuf);
+
+    impl Drop for Mounted {
+        fn drop(&mut self) {
+            drop(std::process::Command::new("umount").arg(&self.0).status());
+        }
+    }
+
+    #[test]
+    fn reads_of_a_device_are_seen_where_tracing_is_allowed() {
+        let test = "reads_of_a_device_are_seen_where_tracing_is_allowed";
+        let (clock, _) = StampClock::new();
+        let root = tempfile::tempdir().expect("a folder");
+        let mount = std::process::Command::new("mount")
+            .args(["-t", "tracefs", "nodev"])
+            .arg(root.path())
+            .stderr(std::process::Stdio::null())
+            .status();
+        if !mount.is_ok_and(|status| status.success()) {
+            println!("skipped {test}: mounting tracefs needs root");
+            return;
+        }
+        let _mounted = Mounted(root.path().to_owned());
+        let trace = match BlockTrace::open_in(root.path(), clock) {
+            Ok(trace) => trace,
+            Err(why @ BlockTraceError::NoClock { .. }) => {
+                println!("skipped {test}: {why}");
+                return;
+            }
+            Err(why) => panic!("{why}"),
+        };
+        let folder = trace.folder.clone();
+        let file = tempfile::NamedTempFile::new_in(env!("CARGO_MANIFEST_DIR")).expect("a file");
+        let before = crate::clock::Clock::now(&clock);
+        trace.start().expect("started");
+        for round in 0..4_u8 {
+            use std::os::unix::fs::FileExt;
+            file.as_file().write_all_at(&[round; 65536], 0).expect("written");
+            file.as_file().sync_all().expect("synced");
+        }
+        let found = trace.stop().expect("stopped");
+        let after = crate::clock::Clock::now(&clock);
+        assert!(!folder.exists(), "nothing stays behind");
+        let writes = found.requests.iter().filter(|request| request.is_write).count();
+        assert!(writes >= 4, "{writes} writes of {} requests", found.requests.len());
+        for request in &found.requests {
+            let BlockRequest { issued, completed, .. } = *request;
+            assert!(before <= issued && issued <= completed && completed <= after, "{request:?}");
+        }
+    }
+}

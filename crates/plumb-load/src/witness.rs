@@ -1,0 +1,374 @@
+//! `--truth`: every I/O of the measurement beside the request that the block device made of it.
+//!
+//! A latency of ours runs from the start stamp to the look that saw the completion; the device's from the
+//! issue to its driver to the driver's completion. Both are on the time stamp counter. The difference is
+//! the front (the kernel's way down and, with gathering, the I/Os before) and the reap lag (how late the
+//! completion was seen), which the error bar claims to bound.
+
+use std::os::fd::BorrowedFd;
+
+use plumb_io::block_stack::{BlockStack, DeviceNumber};
+use plumb_io::block_trace::{BlockRequest, BlockRequests};
+use plumb_io::system_tree::SystemTree;
+use plumb_units::{Nanos, convert};
+
+use crate::result::model::{Plausibility, PlausibilityItem};
+use crate::run_loop::WitnessedIo;
+use crate::tally::Histogram;
+
+/// Bytes of a sector of the kernel's events.
+const SECTOR: u64 = 512;
+/// What two stamps on different processors may be apart.
+const SLACK: Nanos = Nanos(1000);
+
+/// Where a target's bytes are on a disk.
+#[derive(Debug, Clone)]
+pub struct Placement {
+    disk: DeviceNumber,
+    /// Whether a flush follows each write (O_DSYNC): the device's request is not the end of such an I/O.
+    flushes: bool,
+    /// Pieces in the order of the target: (first byte in the target, first byte on the disk, bytes).
+    pieces: Vec<(u64, u64, u64)>,
+}
+
+impl Placement {
+    /// Finds out where a target lies.
+    ///
+    /// # Errors
+    /// In words, where it is on no single block device, or its file system does not tell.
+    pub fn of(
+        target: BorrowedFd<'_>,
+        (path, size, is_device, flushes): (&str, u64, bool, bool),
+        stack: &BlockStack,
+        tree: &SystemTree,
+    ) -> Result<Self, String> {
+        let [device] = &stack.devices[..] else {
+            return Err(format!(
+                "'{path}' lies on {} block devices; --truth follows exactly one",
+                stack.devices.len()
+            ));
+        };
+        let file = format!("/sys/dev/block/{}/start", device.number);
+        let start = tree.number(file).unwrap_or(0).saturating_mul(SECTOR);
+        let mut pieces = Vec::new();
+        if is_device {
+            pieces.push((0, start, size));
+        } else {
+            let mut untold = false;
+            plumb_sys::device::extents(target, |extent| {
+                match extent.physical {
+                    Some(at) => pieces.push((extent.start, start.saturating_add(at), extent.len)),
+                    None => untold = true,
+                }
+                true
+            })
+            .map_err(|errno| {
+                format!("the file system of '{path}' does not say where it lies: {errno}")
+            })?;
+            if untold || pieces.is_empty() {
+                return Err(format!(
+                    "the file system of '{path}' does not say where all of it lies"
+                ));
+            }
+        }
+        Ok(Self { disk: device.disk, flushes, pieces })
+    }
+
+    /// First sector and sectors of a range that lies in one piece.
+    fn sectors(&self, offset: u64, len: u64) -> Option<(u64, u64)> {
+        let after = self.pieces.partition_point(|(start, _, _)| *start <= offset);
+        let (start, at, bytes) = *self.pieces.get(after.checked_sub(1)?)?;
+        let inside = offset - start;
+        (inside + len <= bytes).then(|| ((at + inside) / SECTOR, len.div_ceil(SECTOR)))
+    }
+}
+
+/// What came of the comparison.
+#[derive(Debug, Clone)]
+pub struct Truth {
+    /// I/Os that were kept for it.
+    pub kept: u64,
+    /// I/Os of the measurement that found no room to be kept.
+    pub not_kept: u64,
+    /// Of those kept, how many were found among the device's requests.
+    pub matched: u64,
+    /// Events that the kernel's buffers had no room for.
+    pub lost_events: u64,
+    /// The device's latencies of the matched ones: driver to completion.
+    pub device: Histogram,
+    /// The reported latencies of the same I/Os.
+    pub reported: Histogram,
+    /// From the start stamp to the issue to the driver.
+    pub front: Histogram,
+    /// From the device's completion to the look that saw it.
+    pub reap_lag: Histogram,
+    /// Matched I/Os whose reap lag is within their bound and a wake-up.
+    pub within_bound: u64,
+}
+
+impl Default for Truth {
+    fn default() -> Self {
+        let none = Histogram::new;
+        let (kept, not_kept, matched, lost_events, within_bound) = (0, 0, 0, 0, 0);
+        let (device, reported, front, reap_lag) = (none(), none(), none(), none());
+        Self {
+            kept,
+            not_kept,
+            matched,
+            lost_events,
+            device,
+            reported,
+            front,
+            reap_lag,
+            within_bound,
+        }
+    }
+}
+
+/// The device's requests, ready to be looked up.
+#[derive(Debug)]
+pub struct Requests {
+    /// By disk, sector and time of completion.
+    sorted: Vec<BlockRequest>,
+    /// Sectors of the longest.
+    longest: u64,
+    lost: u64,
+}
+
+impl Requests {
+    /// Takes what was traced.
+    #[must_use]
+    pub fn new(found: BlockRequests) -> Self {
+        let BlockRequests { requests: mut sorted, lost } = found;
+        sorted.sort_by_key(|request| (request.device, request.sector, request.completed));
+        let longest = sorted.iter().map(|request| request.sectors).max().unwrap_or(0);
+        Self { sorted, longest, lost }
+    }
+
+    /// When the device began and ended an I/O: the first issue and the last completion of the requests
+    /// that cover it, of its direction and within its time.
+    fn covering(
+        &self,
+        disk: DeviceNumber,
+        (first, sectors): (u64, u64),
+        io: &WitnessedIo,
+    ) -> Option<(Nanos, Nanos)> {
+        let end = first + sectors;
+        let lowest = first.saturating_sub(self.longest);
+        let from = self
+            .sorted
+            .partition_point(|request| (request.device, request.sector) < (disk, lowest));
+        let mut covered = 0;
+        let mut span: Option<(Nanos, Nanos)> = None;
+        for request in &self.sorted[from..] {
+            if request.device != disk || request.sector >= end {
+                break;
+            }
+            let inside = request.is_write == io.is_write
+                && request.issued + SLACK >= io.start
+                && request.completed <= io.seen + SLACK;
+            let overlap =
+                end.min(request.sector + request.sectors).saturating_sub(first.max(request.sector));
+            if !inside || overlap == 0 {
+                continue;
+            }
+            // The same sectors twice within the time of one I/O: the last one is the one that was seen.
+            if overlap == sectors {
+                span = Some((request.issued, request.completed));
+                covered = sectors;
+                continue;
+            }
+            covered += overlap;
+            let (issued, completed) = span.unwrap_or((request.issued, request.completed));
+            span = Some((issued.min(request.issued), completed.max(request.completed)));
+        }
+        span.filter(|_| covered >= sectors)
+    }
+}
+
+impl Truth {
+    /// Compares the I/Os of one thread, `placements` by target of the thread, `wake_up` the time that the
+    /// error bar leaves to a wake-up.
+    pub fn compare(
+        &mut self,
+        (ios, not_kept): (&[WitnessedIo], u64),
+        placements: &[&Placement],
+        requests: &Requests,
+        wake_up: Nanos,
+    ) {
+        self.lost_events = requests.lost;
+        self.not_kept += not_kept;
+        for io in ios {
+            let placement = placements[convert::index(io.target)];
+            if io.is_write && placement.flushes {
+                continue;
+            }
+            self.kept += 1;
+            let Some(sectors) = placement.sectors(io.offset, io.len.into()) else { continue };
+            let Some((issued, completed)) = requests.covering(placement.disk, sectors, io) else {
+                continue;
+            };
+            let lag = io.seen.since(completed);
+            self.matched += 1;
+            self.device.record(completed.since(issued).0);
+            self.reported.record(io.seen.since(io.start).0);
+            self.front.record(issued.since(io.start).0);
+            self.reap_lag.record(lag.0);
+            self.within_bound += u64::from(lag <= io.bound + wake_up);
+        }
+    }
+
+    /// Reported median over the device's median; `None` without matches.
+    #[must_use]
+    pub fn median_ratio(&self) -> Option<f64> {
+        let median = |of: &Histogram| of.value_at_rank(of.count().div_ceil(2).max(1));
+        let (reported, device) = (median(&self.reported)?, median(&self.device)?);
+        (device > 0).then(|| reported as f64 / device as f64)
+    }
+
+    /// Share of the matched I/Os whose reap lag is within the bound; `None` without matches.
+    #[must_use]
+    pub fn within_bound_share(&self) -> Option<f64> {
+        (self.matched > 0).then(|| self.within_bound as f64 / self.matched as f64)
+    }
+}
+
+/// The comparison in sentences.
+pub(crate) fn evidence(truth: &Truth) -> Vec<PlausibilityItem> {
+    let at = |of: &Histogram, percent: u64| {
+        let rank = (of.count() * percent).div_ceil(100).max(1);
+        of.value_at_rank(rank)
+            .map_or("N/A".to_owned(), |nanos| format!("{:.1} µs", nanos as f64 / 1e3))
+    };
+    let item = |key, value, verdict, sentence| PlausibilityItem {
+        key,
+        target: None,
+        value,
+        verdict,
+        sentence,
+    };
+    let matched = truth.matched as f64 / (truth.kept.max(1)) as f64;
+    let mut items = Vec::new();
+    let (Some(ratio), Some(share)) = (truth.median_ratio(), truth.within_bound_share()) else {
+        let sentence = format!(
+            "Truth: none of {} I/Os was found among the requests of the device: the page cache, a file system \
+             that moves data, or lost events ({}) are in the way.",
+            truth.kept, truth.lost_events
+        );
+        return vec![item("truth_matched_share", Some(0.0), Plausibility::Suspicious, sentence)];
+    };
+    let verdict = if matched < 0.9 { Plausibility::Unknown } else { Plausibility::Ok };
+    let sentence = format!(
+        "Truth: {} of {} I/Os were found among the requests of the device ({} events lost, {} I/Os not kept).",
+        truth.matched, truth.kept, truth.lost_events, truth.not_kept
+    );
+    items.push(item("truth_matched_share", Some(matched), verdict, sentence));
+    let sentence = format!(
+        "Truth: the device took {} (p50), {} (p99); reported were {} (p50), {} (p99): {ratio:.2} times the \
+         device's median. Before it: {} (p50), seen late by {} (p50), {} (p99).",
+        at(&truth.device, 50),
+        at(&truth.device, 99),
+        at(&truth.reported, 50),
+        at(&truth.reported, 99),
+        at(&truth.front, 50),
+        at(&truth.reap_lag, 50),
+        at(&truth.reap_lag, 99),
+    );
+    items.push(item("truth_median_ratio", Some(ratio), Plausibility::Ok, sentence));
+    let verdict = if share >= 0.99 { Plausibility::Ok } else { Plausibility::Suspicious };
+    let sentence = format!(
+        "Truth: the error bar held for {:.2} % of the I/Os found.",
+        (share * 10_000.0).floor() / 100.0
+    );
+    items.push(item("truth_within_bound_share", Some(share), verdict, sentence));
+    items
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DISK: DeviceNumber = DeviceNumber { major: 254, minor: 0 };
+
+    fn request(sector: u64, sectors: u64, issued: u64, completed: u64) -> BlockRequest {
+        let (issued, completed) = (Nanos(issued), Nanos(completed));
+        BlockRequest { device: DISK, sector, sectors, is_write: false, issued, completed }
+    }
+
+    fn io(offset: u64, start: u64, seen: u64, bound: u64) -> WitnessedIo {
+        let (start, seen, bound) = (Nanos(start), Nanos(seen), Nanos(bound));
+        WitnessedIo { start, seen, offset, len: 4096, target: 0, is_write: false, bound }
+    }
+
+    fn compare(requests: Vec<BlockRequest>, ios: &[WitnessedIo]) -> Truth {
+        // The target's first MiB lies at 10 MiB, its second at 50 MiB.
+        let pieces = vec![(0, 10 << 20, 1 << 20), (1 << 20, 50 << 20, 1 << 20)];
+        let placement = Placement { disk: DISK, flushes: true, pieces };
+        let requests = Requests::new(BlockRequests { requests, lost: 3 });
+        let mut truth = Truth::default();
+        truth.compare((ios, 0), &[&placement], &requests, Nanos(100));
+        truth
+    }
+
+    #[test]
+    fn each_io_finds_its_request() {
+        let (first, second) = ((10 << 20) / 512, (50 << 20) / 512);
+        let truth = compare(
+            vec![
+                request(first + 8, 8, 20_000, 90_000),
+                request(second, 8, 30_000, 100_000),
+                // The same block later, and another disk's.
+                request(first + 8, 8, 200_000, 300_000),
+                BlockRequest {
+                    device: DeviceNumber { major: 7, minor: 0 },
+                    ..request(first + 16, 8, 20_000, 90_000)
+                },
+            ],
+            &[
+                io(4096, 10_000, 95_000, 6_000),
+                io(1 << 20, 10_000, 110_000, 5_000),
+                io(8192, 10_000, 95_000, 6_000),
+            ],
+        );
+        assert_eq!((truth.kept, truth.matched, truth.lost_events), (3, 2, 3));
+        assert_eq!((truth.device.min(), truth.device.max()), (Some(70_000), Some(70_000)));
+        assert_eq!((truth.reap_lag.min(), truth.reap_lag.max()), (Some(5_000), Some(10_000)));
+        assert_eq!((truth.front.min(), truth.front.max()), (Some(10_000), Some(20_000)));
+        // 5 µs are within 6; 10 are not within 5 and a wake-up of 0.1.
+        assert_eq!(truth.within_bound_share(), Some(0.5));
+    }
+
+    #[test]
+    fn split_and_merged_requests_count_as_a_whole() {
+        let first = (10 << 20) / 512;
+        let split = [request(first, 4, 20_000, 60_000), request(first + 4, 4, 25_000, 80_000)];
+        let truth = compare(split.to_vec(), &[io(0, 10_000, 90_000, 0)]);
+        assert_eq!((truth.matched, truth.device.max()), (1, Some(60_000)));
+        let half = compare(split[..1].to_vec(), &[io(0, 10_000, 90_000, 0)]);
+        assert_eq!(half.matched, 0, "half of it is not it");
+        let merged = vec![request(first - 8, 32, 20_000, 60_000)];
+        let truth = compare(merged, &[io(0, 10_000, 90_000, 0)]);
+        assert_eq!((truth.matched, truth.device.max()), (1, Some(40_000)));
+    }
+
+    #[test]
+    fn writes_that_a_flush_follows_are_left_out() {
+        let first = (10 << 20) / 512;
+        let write = BlockRequest { is_write: true, ..request(first, 8, 20_000, 60_000) };
+        let io = WitnessedIo { is_write: true, ..io(0, 10_000, 900_000, 0) };
+        let truth = compare(vec![write], &[io]);
+        assert_eq!((truth.kept, truth.matched), (0, 0));
+    }
+
+    #[test]
+    fn an_error_bar_that_does_not_hold_is_said() {
+        let first = (10 << 20) / 512;
+        let requests = vec![request(first, 8, 20_000, 60_000)];
+        let held = compare(requests.clone(), &[io(0, 10_000, 65_000, 5_000)]);
+        let broken = compare(requests, &[io(0, 10_000, 65_000, 1_000)]);
+        let verdict = |truth: &Truth| evidence(truth).last().expect("sentences").verdict;
+        assert_eq!(verdict(&held), Plausibility::Ok);
+        assert_eq!(verdict(&broken), Plausibility::Suspicious);
+        assert_eq!(evidence(&Truth::default()).len(), 1, "nothing was found");
+    }
+}
