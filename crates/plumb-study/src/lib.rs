@@ -1,7 +1,8 @@
 //! Many runs to a conclusion: what a set of measurements says, with its uncertainty, and what it does
 //! not say yet.
 //!
-//! Everything here is a pure function from numbers to a decision; nothing reads, writes or measures.
+//! Everything here is a pure function from numbers to a decision, but for the preflight, which looks at the
+//! machine; nothing writes or measures.
 #![forbid(unsafe_code)]
 
 pub mod attribution;
@@ -15,6 +16,7 @@ pub mod knee;
 pub mod outliers;
 pub mod percentile;
 pub mod precision;
+pub mod preflight;
 pub mod reading;
 pub mod record;
 pub mod repetitions;

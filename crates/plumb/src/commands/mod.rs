@@ -1,6 +1,7 @@
 //! The subcommands, a file each; those beside `run` are described to clap here.
 
 mod answers;
+pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod convert;
@@ -40,6 +41,7 @@ pub(crate) fn command() -> Command {
         .subcommand(run::command("run").about("Put load on files and devices: DISKSPD's options"))
         .subcommand(run::command("diskspd").about("The same, by DISKSPD's name"))
         .subcommand(convert::command())
+        .subcommand(check::command())
         .subcommand(knee::command())
         .subcommand(compare::command())
         .subcommand(history::command())
@@ -63,6 +65,7 @@ pub(crate) fn other(words: Vec<OsString>) -> ExitCode {
     };
     match matches.subcommand() {
         Some(("convert", matches)) => convert::run(matches),
+        Some(("check", matches)) => check::run(matches),
         Some(("knee", matches)) => knee::run(matches),
         Some(("compare", matches)) => compare::run(matches),
         Some(("history", matches)) => history::run(matches),

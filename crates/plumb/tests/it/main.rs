@@ -17,6 +17,7 @@ mod pages;
 mod place;
 mod plain_user;
 mod pools;
+mod preflight;
 mod processors;
 mod profiles;
 mod program;

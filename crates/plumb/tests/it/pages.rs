@@ -20,6 +20,7 @@ fn every_page_is_written() {
         names,
         [
             "diskspd.1",
+            "plumb-check.1",
             "plumb-compare.1",
             "plumb-completions.1",
             "plumb-convert.1",
@@ -60,7 +61,7 @@ fn every_shell_completes_the_options_of_run() {
             assert!(script.contains(row.long), "{shell}: --{}", row.long);
         }
         for command in
-            ["convert", "completions", "diskspd", "knee", "compare", "history", "explain"]
+            ["convert", "completions", "diskspd", "check", "knee", "compare", "history", "explain"]
         {
             assert!(script.contains(command), "{shell}: {command}");
         }

@@ -1,0 +1,175 @@
+//! Processors, clocks, temperatures, and what this process may see.
+
+use super::{Check, Scene, Verdict};
+
+const CPUS: &str = "/sys/devices/system/cpu";
+
+/// Frequency scaling.
+pub(super) fn governor(scene: &Scene) -> Check {
+    const ID: &str = "governor";
+    let mut found: Vec<String> = Vec::new();
+    for name in scene.tree.names(CPUS) {
+        let path = format!("{CPUS}/{}/cpufreq/scaling_governor", name.to_string_lossy());
+        let governor = scene.tree.text(path).filter(|governor| !found.contains(governor));
+        found.extend(governor);
+    }
+    if found.is_empty() {
+        let evidence = "no scaling governor is visible: the host decides, or the clock is fixed";
+        return Check::new(ID, Verdict::Unknown, evidence, "look at the host's power settings");
+    }
+    if found.iter().any(|governor| governor != "performance") {
+        let remedy = "set it: cpupower frequency-set -g performance";
+        return Check::new(ID, Verdict::Warn, format!("governor {}", found.join(", ")), remedy);
+    }
+    Check::ok(ID, "governor performance")
+}
+
+/// Whether the device hangs on another node than our processors.
+pub(super) fn numa(scene: &Scene) -> Check {
+    const ID: &str = "numa";
+    let allowed = scene
+        .tree
+        .text("/proc/self/status")
+        .and_then(|text| {
+            let list = text.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+            plumb_io::system_tree::parse_cpu_list(list)
+        })
+        .unwrap_or_default();
+    let mut far = Vec::new();
+    for disk in scene.target.disks(scene.tree) {
+        let device = format!("/sys/dev/block/{}/device", disk.number);
+        let node = ["numa_node", "device/numa_node"]
+            .iter()
+            .find_map(|file| scene.tree.number(format!("{device}/{file}")));
+        let Some(node) = node else { continue };
+        let path = format!("/sys/devices/system/node/node{node}/cpulist");
+        let near = scene.tree.cpu_list(path).unwrap_or_default();
+        if !near.is_empty() && !allowed.iter().any(|cpu| near.contains(cpu)) {
+            far.push(format!(
+                "{} is on node {node}, none of whose processors we may use",
+                disk.name
+            ));
+        }
+    }
+    if far.is_empty() {
+        return Check::ok(ID, "no device is on a node that we may not use");
+    }
+    Check::new(ID, Verdict::Warn, far.join("; "), "run on the device's node: numactl -N, or -a")
+}
+
+/// Temperatures and throttling.
+pub(super) fn thermal(scene: &Scene) -> Check {
+    const ID: &str = "thermal";
+    let mut hot = Vec::new();
+    let mut seen = 0;
+    for name in scene.tree.names("/sys/class/hwmon") {
+        let folder = format!("/sys/class/hwmon/{}", name.to_string_lossy());
+        for file in scene.tree.names(&folder) {
+            let file = file.to_string_lossy();
+            let Some(sensor) = file.strip_suffix("_input").filter(|name| name.starts_with("temp"))
+            else {
+                continue;
+            };
+            let Some(value) = scene.tree.number(format!("{folder}/{file}")) else { continue };
+            seen += 1;
+            let limit = ["max", "crit"]
+                .iter()
+                .find_map(|kind| scene.tree.number(format!("{folder}/{sensor}_{kind}")));
+            if let Some(limit) = limit.filter(|limit| *limit > 0 && value >= *limit) {
+                let what = scene.tree.text(format!("{folder}/name")).unwrap_or_default();
+                hot.push(format!("{what} {sensor}: {} °C of {} °C", value / 1000, limit / 1000));
+            }
+        }
+    }
+    if !hot.is_empty() {
+        return Check::new(
+            ID,
+            Verdict::Warn,
+            hot.join("; "),
+            "let it cool down, and look at the fans",
+        );
+    }
+    if seen == 0 {
+        let evidence = "no temperature is visible";
+        return Check::new(
+            ID,
+            Verdict::Unknown,
+            evidence,
+            "load the sensors' drivers, or ask the host",
+        );
+    }
+    Check::ok(ID, format!("{seen} sensors, all below their limits"))
+}
+
+/// What this process may do.
+pub(super) fn privileges(scene: &Scene) -> Check {
+    const ID: &str = "privileges";
+    let status = scene.tree.text("/proc/self/status").unwrap_or_default();
+    let user = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    match user.and_then(|ids| ids.split_whitespace().nth(1)) {
+        Some("0") => Check::ok(ID, "root: devices, fast allocation and counters are available"),
+        Some(user) => {
+            let evidence = format!(
+                "user {user}: raw devices, fast allocation, the kernel's log and SMART will be missing"
+            );
+            Check::new(ID, Verdict::Note, evidence, "run as root if they are wanted")
+        }
+        None => {
+            let evidence = "/proc/self/status cannot be read";
+            Check::new(ID, Verdict::Unknown, evidence, "mount /proc")
+        }
+    }
+}
+
+/// The clock that latencies are taken from.
+pub(super) fn clock(scene: &Scene) -> Check {
+    const ID: &str = "clock";
+    const FILE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    match scene.tree.text(FILE) {
+        Some(name) if ["tsc", "arch_sys_counter", "kvm-clock"].contains(&name.as_str()) => {
+            Check::ok(ID, name)
+        }
+        Some(name) => {
+            let evidence = format!("{name}: reading it takes long beside latencies below 20 µs");
+            Check::new(
+                ID,
+                Verdict::Warn,
+                evidence,
+                "boot with clocksource=tsc, if the machine's is sound",
+            )
+        }
+        None => Check::new(ID, Verdict::Unknown, "the clock source cannot be read", "mount /sys"),
+    }
+}
+
+/// Whether layers below are out of sight.
+pub(super) fn virtualised(scene: &Scene) -> Check {
+    const ID: &str = "virt";
+    let info = scene.tree.text("/proc/cpuinfo").unwrap_or_default();
+    let is_guest = info
+        .lines()
+        .filter(|line| line.starts_with("flags"))
+        .any(|line| line.split_whitespace().any(|flag| flag == "hypervisor"));
+    let product = scene.tree.text("/sys/class/dmi/id/product_name").unwrap_or_default();
+    let in_container =
+        ["/run/.containerenv", "/.dockerenv"].iter().any(|path| scene.tree.path(path).exists());
+    let mut seen = Vec::new();
+    if in_container {
+        seen.push("in a container: other containers share the disks and the page cache".to_owned());
+    }
+    if is_guest {
+        let product = if product.is_empty() { "unnamed" } else { product.as_str() };
+        seen.push(format!(
+            "a guest ({product}): the host's caches, limits and neighbours are out of sight"
+        ));
+    }
+    if seen.is_empty() {
+        return Check::ok(ID, "no hypervisor and no container found");
+    }
+    Check::new(
+        ID,
+        Verdict::Note,
+        seen.join("; "),
+        "ask the host for its limits, and give them as --cap",
+    )
+}

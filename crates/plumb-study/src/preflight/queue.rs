@@ -1,0 +1,143 @@
+//! How the block layer treats the device: caches, schedulers, limits, alignment.
+
+use plumb_io::block_stack::{DiskFacts, WriteCache};
+
+use super::{Check, Scene, Verdict};
+
+/// What a completed write means.
+pub(super) fn write_cache(scene: &Scene) -> Check {
+    const ID: &str = "write-cache";
+    let disks = scene.target.disks(scene.tree);
+    let mut seen = Vec::new();
+    let (mut volatile, mut unknown) = (false, disks.is_empty());
+    for disk in &disks {
+        let (word, is_back) = match DiskFacts::read(scene.tree, disk).write_cache {
+            Some(WriteCache::WriteBack) => ("write back", true),
+            Some(WriteCache::WriteThrough) => ("write through", false),
+            None => {
+                unknown = true;
+                ("unknown", false)
+            }
+        };
+        volatile |= is_back;
+        seen.push(format!("{} {word}", disk.name));
+    }
+    let evidence = seen.join(", ");
+    if volatile {
+        let evidence = format!(
+            "{evidence}: without write-through (-Sw, -Sh) a completed write may be in a cache that loses it"
+        );
+        return Check::new(
+            ID,
+            Verdict::Note,
+            evidence,
+            "measure as it will be used, and say which",
+        );
+    }
+    if unknown {
+        let evidence = "what the disks' write caches do is not known";
+        return Check::new(ID, Verdict::Unknown, evidence, "look at the controller's own tool");
+    }
+    Check::ok(ID, format!("{evidence}, as the kernel believes: completed writes are durable"))
+}
+
+/// Scheduler, queue sizes, and limits that hold this process down.
+pub(super) fn scheduler(scene: &Scene) -> Check {
+    const ID: &str = "scheduler";
+    let mut caps = Vec::new();
+    let mut cgroup = own_cgroup(scene);
+    while let Some(path) = cgroup {
+        for file in ["io.max", "io.latency", "cpu.max"] {
+            let text = scene.tree.text(format!("/sys/fs/cgroup{path}/{file}")).unwrap_or_default();
+            for line in text.lines().filter(|line| is_limit(file, line)) {
+                caps.push(format!("{path} {file}: {line}"));
+            }
+        }
+        cgroup = path.rsplit_once('/').map(|(parent, _)| parent.to_owned());
+    }
+    let mut seen = Vec::new();
+    for disk in scene.target.disks(scene.tree) {
+        let queue = format!("/sys/dev/block/{}/queue", disk.number);
+        let facts = DiskFacts::read(scene.tree, &disk);
+        let word = |value: Option<String>| value.unwrap_or_else(|| "unknown".to_owned());
+        let file = |name: &str| word(scene.tree.text(format!("{queue}/{name}")));
+        seen.push(format!(
+            "{}: {}, nr_requests {}, read_ahead_kb {}, nomerges {}, rq_affinity {}, max_sectors_kb {}, \
+             wbt_lat_usec {}",
+            disk.name,
+            word(facts.scheduler),
+            file("nr_requests"),
+            file("read_ahead_kb"),
+            file("nomerges"),
+            file("rq_affinity"),
+            file("max_sectors_kb"),
+            file("wbt_lat_usec")
+        ));
+    }
+    if !caps.is_empty() {
+        let remedy = "run outside of this cgroup, or take the limit as a cap of the result";
+        return Check::new(ID, Verdict::Warn, format!("limited by {}", caps.join("; ")), remedy);
+    }
+    if seen.is_empty() {
+        let evidence = "no disk under the target is visible";
+        return Check::new(
+            ID,
+            Verdict::Unknown,
+            evidence,
+            "look at the settings where the disks are",
+        );
+    }
+    Check::ok(ID, seen.join("; "))
+}
+
+/// The path of our cgroup (v2), `/` for the root.
+fn own_cgroup(scene: &Scene) -> Option<String> {
+    let text = scene.tree.text("/proc/self/cgroup")?;
+    let path = text.lines().find_map(|line| line.strip_prefix("0::"))?;
+    Some(path.trim_end_matches('/').to_owned())
+}
+
+/// Whether a line of a limit file limits anything.
+fn is_limit(file: &str, line: &str) -> bool {
+    match file {
+        "cpu.max" => !line.starts_with("max"),
+        // `8:16 rbps=max wbps=max riops=max wiops=500`, `8:16 target=10`
+        _ => line.split_whitespace().skip(1).any(|word| !word.ends_with("=max")),
+    }
+}
+
+/// Blocks and partitions against the physical block.
+pub(super) fn alignment(scene: &Scene) -> Check {
+    const ID: &str = "align";
+    let mut wrong = Vec::new();
+    let mut largest = 0;
+    for leaf in &scene.target.stack.leaves {
+        let physical = DiskFacts::read(scene.tree, leaf).physical_block_bytes.unwrap_or(0);
+        largest = largest.max(physical);
+        if physical == 0 {
+            continue;
+        }
+        let start = scene.tree.number(format!("/sys/dev/block/{}/start", leaf.number));
+        let misplaced = start.filter(|start| !(start * 512).is_multiple_of(physical));
+        wrong.extend(misplaced.map(|start| {
+            format!("{} begins at sector {start}, not on a multiple of {physical} bytes", leaf.name)
+        }));
+        let block = scene.target.plan.block_bytes.filter(|block| !block.is_multiple_of(physical));
+        wrong.extend(block.map(|block| {
+            format!(
+                "I/Os of {block} bytes are no multiple of the {physical} bytes of {}",
+                leaf.name
+            )
+        }));
+    }
+    if !wrong.is_empty() {
+        let remedy =
+            "use a multiple of the physical block: others are read, changed and written back";
+        return Check::new(ID, Verdict::Warn, wrong.join("; "), remedy);
+    }
+    if largest == 0 {
+        let evidence = "the physical block size is not known";
+        return Check::new(ID, Verdict::Unknown, evidence, "take 4 KiB or more");
+    }
+    Check::ok(ID, format!("physical blocks of {largest} bytes"))
+}

@@ -1,0 +1,165 @@
+//! Room for the file, what it lies on, and whether it suits the caches.
+
+use super::{Check, Scene, Verdict};
+use crate::findings::bytes_short;
+
+const GIB: f64 = (1_u64 << 30) as f64;
+
+/// Room for all copies.
+pub(super) fn capacity(scene: &Scene) -> Check {
+    const ID: &str = "capacity";
+    let target = scene.target;
+    let Some(mount) = target.stack.mount.as_ref() else {
+        return Check::ok(ID, "a device: nothing is allocated");
+    };
+    let Some(free) = target.free_bytes else {
+        let evidence = format!("the free space of {} is not known", mount.point.display());
+        return Check::new(ID, Verdict::Unknown, evidence, "look at `df`");
+    };
+    let Some(planned) = target.plan.file_bytes else {
+        let evidence = format!("{:.1} GiB free; no size was planned", free as f64 / GIB);
+        return Check::new(ID, Verdict::Note, evidence, "give --size to have it checked");
+    };
+    let copies = target.plan.copies.unwrap_or(1);
+    // What the file has already need not be found again.
+    let existing = target.size_bytes.unwrap_or(0).min(planned);
+    let short = bytes_short(planned - existing, copies, free, false);
+    let evidence = format!(
+        "{:.1} GiB in {copies} copies and a margin; {:.1} GiB free",
+        planned as f64 / GIB,
+        free as f64 / GIB
+    );
+    if short == 0 {
+        return Check::ok(ID, evidence);
+    }
+    let evidence = format!("{evidence}: short by {short} bytes ({:.2} GiB)", short as f64 / GIB);
+    Check::new(ID, Verdict::Block, evidence, "plan a smaller file, or free space")
+}
+
+/// Layers that move data between fast and slow.
+pub(super) fn tier(scene: &Scene) -> Check {
+    const ID: &str = "tier";
+    let mut found = Vec::new();
+    for device in scene.target.devices(scene.tree) {
+        let folder = format!("/sys/dev/block/{}", device.number);
+        if device.name.starts_with("bcache") {
+            let read = |file: &str| scene.tree.text(format!("{folder}/bcache/{file}"));
+            found.push(format!(
+                "{} is bcache, state {}, dirty {}",
+                device.name,
+                read("state").unwrap_or_else(|| "unknown".to_owned()),
+                read("dirty_data").unwrap_or_else(|| "unknown".to_owned())
+            ));
+        }
+        let uuid = scene.tree.text(format!("{folder}/dm/uuid")).unwrap_or_default();
+        let is_cache = ["cdata", "cmeta", "cpool", "cvol"].iter().any(|part| uuid.contains(part));
+        if is_cache || uuid.starts_with("CACHE-") {
+            found.push(format!("{} belongs to a cache of the device mapper", device.name));
+        }
+    }
+    if found.is_empty() {
+        return Check::ok(ID, "no bcache and no device-mapper cache under the target");
+    }
+    let evidence =
+        format!("{}; whether the file is on the fast tier is not known", found.join("; "));
+    Check::new(
+        ID,
+        Verdict::Warn,
+        evidence,
+        "run the same test twice: a hit ratio that rises shows it",
+    )
+}
+
+/// The file system and its mount options.
+pub(super) fn file_system(scene: &Scene) -> Check {
+    const ID: &str = "fs";
+    let Some(mount) = scene.target.stack.mount.as_ref() else {
+        return Check::ok(ID, "a device: no file system");
+    };
+    let options: Vec<&String> = mount.options.iter().chain(&mount.super_options).collect();
+    let has = |names: &[&str]| options.iter().find(|given| names.contains(&given.as_str()));
+    let mut wrong = Vec::new();
+    if let Some(option) = has(&["nobarrier", "barrier=0"]) {
+        wrong.push(format!("{option}: completed writes may be lost"));
+    }
+    if has(&["discard"]).is_some() {
+        wrong.push("discard: deleting files makes the device work".to_owned());
+    }
+    if has(&["sync", "dirsync"]).is_some() {
+        wrong.push("sync: every write waits for the medium".to_owned());
+    }
+    if has(&["ro"]).is_some() {
+        wrong.push("ro: nothing can be written".to_owned());
+    }
+    if ["overlay", "tmpfs", "ramfs"].contains(&mount.kind.as_str()) {
+        wrong.push(format!("{}: no disk of its own is measured", mount.kind));
+    }
+    let evidence = format!("{} on {}", mount.kind, mount.point.display());
+    if wrong.is_empty() {
+        return Check::ok(ID, evidence);
+    }
+    let remedy = "mount it as it will be used, and say so with the result";
+    Check::new(ID, Verdict::Warn, format!("{evidence}; {}", wrong.join("; ")), remedy)
+}
+
+/// The file against the memory that may cache it.
+pub(super) fn file_size(scene: &Scene) -> Check {
+    const ID: &str = "file-size";
+    let Some(size) = scene.target.file_bytes() else {
+        let evidence = "the size of the file is not known";
+        return Check::new(ID, Verdict::Note, evidence, "give --size to have it checked");
+    };
+    let text = scene.tree.text("/proc/meminfo").unwrap_or_default();
+    let total = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))
+        .and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok())
+        .map(|kib| kib << 10);
+    let Some(total) = total else {
+        return Check::new(ID, Verdict::Unknown, "the memory size cannot be read", "mount /proc");
+    };
+    let evidence = format!("{:.1} GiB, memory {:.1} GiB", size as f64 / GIB, total as f64 / GIB);
+    if size <= total {
+        let remedy = "bypass the page cache (-Su, -Sh), or use a file larger than memory";
+        return Check::new(
+            ID,
+            Verdict::Warn,
+            format!("{evidence}: it fits into the page cache"),
+            remedy,
+        );
+    }
+    Check::ok(ID, evidence)
+}
+
+/// Names that Plumb's own test files have.
+const OWN: &[&str] = &["plumb-test", "testfile.dat", "plumb.dat"];
+
+/// Test files of earlier runs.
+pub(super) fn leftovers(scene: &Scene) -> Check {
+    const ID: &str = "space-old";
+    let path = &scene.target.path;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let is_own = |name: &str| OWN.iter().any(|own| name.starts_with(own));
+    if scene.target.stack.mount.is_none() {
+        return Check::ok(ID, "a device: no files");
+    }
+    let place = if scene.tree.is_real() && path.is_relative() {
+        std::env::current_dir().unwrap_or_default().join(folder.unwrap_or(std::path::Path::new("")))
+    } else {
+        folder.unwrap_or(std::path::Path::new("/")).to_owned()
+    };
+    let mut found = Vec::new();
+    for name in scene.tree.names(&place) {
+        let name = name.to_string_lossy().into_owned();
+        let is_target = path.file_name().is_some_and(|own| own.to_string_lossy() == name);
+        if is_target || !is_own(&name) {
+            continue;
+        }
+        let length = std::fs::metadata(scene.tree.path(place.join(&name))).map_or(0, |m| m.len());
+        found.push(format!("{name} ({:.2} GiB)", length as f64 / GIB));
+    }
+    if found.is_empty() {
+        return Check::ok(ID, "no test files of earlier runs beside it");
+    }
+    Check::new(ID, Verdict::Note, found.join(", "), "delete what is not needed any more")
+}

@@ -1,0 +1,125 @@
+//! What is going to be measured, and what lies under it.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use plumb_io::block_stack::{self, BlockDevice, BlockStack, DeviceNumber, Mounts};
+use plumb_io::system_tree::SystemTree;
+
+/// What is planned. Sizes in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Plan {
+    /// Size of the test file; the size that the target has if nothing is said.
+    pub file_bytes: Option<u64>,
+    /// Copies that the volume keeps of each datum.
+    pub copies: Option<u64>,
+    /// Bytes per I/O.
+    pub block_bytes: Option<u64>,
+    /// Seconds from now to the planned end.
+    pub seconds: Option<u64>,
+}
+
+/// A target with the layers under it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Target {
+    /// As it was named.
+    pub path: PathBuf,
+    /// The layers.
+    pub stack: BlockStack,
+    /// Bytes that a file has; `None` for one that does not exist yet, and for devices.
+    pub size_bytes: Option<u64>,
+    /// Bytes that the file system has free for us; `None` where that is not known.
+    pub free_bytes: Option<u64>,
+    /// What is planned.
+    pub plan: Plan,
+}
+
+impl Target {
+    /// Looks at what lies under `path`, which need not exist if its folder does. In a faked tree the
+    /// path is one inside it.
+    ///
+    /// # Errors
+    /// Neither the path nor its folder can be opened.
+    pub fn find(tree: &SystemTree, path: &Path, plan: Plan) -> io::Result<Self> {
+        let target = Self { path: path.to_owned(), plan, ..Self::default() };
+        if !tree.is_real() {
+            return Ok(Self { stack: faked(tree, path), ..target });
+        }
+        // A device's number says enough; opening it may not be allowed.
+        if let Ok(found) = std::fs::metadata(path)
+            && found.file_type().is_block_device()
+        {
+            let stack = block_stack::of_device(tree, DeviceNumber::from_raw(found.rdev()));
+            return Ok(Self { stack, ..target });
+        }
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let (file, size_bytes) = match File::open(path) {
+            Ok(file) => {
+                let found = file.metadata()?;
+                (file, found.is_file().then_some(found.len()))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                (File::open(folder.unwrap_or(Path::new(".")))?, None)
+            }
+            Err(error) => return Err(error),
+        };
+        let stack = block_stack::underlying(std::os::fd::AsFd::as_fd(&file), tree)?;
+        let is_file = stack.mount.is_some();
+        let free_bytes = match rustix::fs::fstatvfs(&file) {
+            Ok(space) if is_file => Some(space.f_bavail.saturating_mul(space.f_frsize)),
+            _ => None,
+        };
+        Ok(Self { stack, size_bytes, free_bytes, ..target })
+    }
+
+    /// Every device under the target once: those it is on, what they are made of, and their disks.
+    pub(super) fn devices(&self, tree: &SystemTree) -> Vec<BlockDevice> {
+        let mut all: Vec<BlockDevice> = Vec::new();
+        for device in self.stack.devices.iter().chain(&self.stack.leaves) {
+            let disk = BlockDevice::find(tree, device.disk);
+            for found in std::iter::once(device.clone()).chain(disk) {
+                if !all.contains(&found) {
+                    all.push(found);
+                }
+            }
+        }
+        all
+    }
+
+    /// The disks at the bottom.
+    pub(super) fn disks(&self, tree: &SystemTree) -> Vec<BlockDevice> {
+        let mut disks: Vec<BlockDevice> = Vec::new();
+        for leaf in &self.stack.leaves {
+            if let Some(disk) = BlockDevice::find(tree, leaf.disk).filter(|d| !disks.contains(d)) {
+                disks.push(disk);
+            }
+        }
+        disks
+    }
+
+    /// Bytes of the test file as planned, or as it is.
+    pub(super) fn file_bytes(&self) -> Option<u64> {
+        self.plan.file_bytes.or(self.size_bytes)
+    }
+
+    /// Whether its data lies on another machine.
+    pub(super) fn is_remote(&self) -> bool {
+        self.stack.mount.as_ref().is_some_and(block_stack::Mount::is_remote)
+    }
+}
+
+/// The layers of a path inside a faked tree: a node by its name, a file by the mount that holds it.
+fn faked(tree: &SystemTree, path: &Path) -> BlockStack {
+    if let Ok(node) = path.strip_prefix("/dev") {
+        let name = node.to_string_lossy().replace('/', "!");
+        let number: Option<DeviceNumber> =
+            tree.text(format!("/sys/class/block/{name}/dev")).and_then(|text| text.parse().ok());
+        return number.map(|number| block_stack::of_device(tree, number)).unwrap_or_default();
+    }
+    let mounts = Mounts::read(tree);
+    let Some(mount) = mounts.holding(path) else { return BlockStack::default() };
+    let stack = block_stack::of_device(tree, mount.device);
+    BlockStack { mount: Some(mount.clone()), ..stack }
+}
