@@ -15,6 +15,7 @@ mod errno;
 pub mod event;
 #[cfg(test)]
 mod fake_tree;
+mod flush;
 pub mod io_wq;
 pub mod mark;
 mod op;
@@ -25,6 +26,7 @@ pub mod system_tree;
 pub mod topology;
 
 pub use errno::Errno;
+pub use flush::FlushQueue;
 pub use op::{Done, FileIndex, LaneIndex, Memory, Op, OpKind, Slot, SourceIndex};
 pub use queue::{
     BufferPlacement, IoPriority, IoQueue, LaneSpec, MappingFlush, MappingSpec, OpenQueueError,

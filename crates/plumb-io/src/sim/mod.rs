@@ -5,6 +5,7 @@
 
 mod device;
 mod faults;
+pub mod power;
 mod queue;
 #[cfg(test)]
 mod queue_tests;

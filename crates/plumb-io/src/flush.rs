@@ -1,0 +1,48 @@
+//! Queues that can make a file durable.
+
+use plumb_units::Nanos;
+
+use crate::{Done, Errno, FileIndex, IoQueue, LaneIndex, Op, QueueFacts, Slot};
+
+/// A queue that a storage engine can build upon: beside reads and writes it flushes.
+pub trait FlushQueue: IoQueue {
+    /// Puts a flush of `file` in line. Once it has completed without error, every write to the file
+    /// that had completed before this call is on stable media. Its [`crate::Done`] moves no bytes.
+    ///
+    /// # Panics
+    /// When the slot has an I/O in flight, or the file does not exist.
+    fn push_flush(&mut self, file: FileIndex, slot: Slot);
+}
+
+/// A queue that is lent is a queue.
+impl<Q: IoQueue + ?Sized> IoQueue for &mut Q {
+    fn push(&mut self, op: Op) {
+        (**self).push(op);
+    }
+
+    fn submit_and_wait(&mut self, wanted: u32, timeout: Nanos) -> Result<(), Errno> {
+        (**self).submit_and_wait(wanted, timeout)
+    }
+
+    fn look(&mut self) -> u32 {
+        (**self).look()
+    }
+
+    fn pop(&mut self) -> Option<Done> {
+        (**self).pop()
+    }
+
+    fn buffer_mut(&mut self, slot: Slot, lane: LaneIndex) -> &mut [u8] {
+        (**self).buffer_mut(slot, lane)
+    }
+
+    fn facts(&self) -> QueueFacts {
+        (**self).facts()
+    }
+}
+
+impl<Q: FlushQueue + ?Sized> FlushQueue for &mut Q {
+    fn push_flush(&mut self, file: FileIndex, slot: Slot) {
+        (**self).push_flush(file, slot);
+    }
+}

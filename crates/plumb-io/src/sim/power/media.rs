@@ -1,0 +1,158 @@
+//! One disk with a volatile cache: what it surely holds, and what it may hold.
+
+use std::sync::Arc;
+
+use plumb_units::convert::{to_u64, to_usize};
+
+use super::image::Image;
+use super::trace::WriteId;
+use crate::sim::random::Random;
+
+/// What died.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CrashKind {
+    /// The power failed: a disk keeps what a flush covered and any subset of the rest.
+    Power,
+    /// Only the engine died: completed writes are kept, those in flight land or do not.
+    Engine,
+}
+
+/// How much of what was not flushed survives a crash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Survivors {
+    /// Nothing.
+    None,
+    /// Everything, in order.
+    All,
+    /// Each write with one chance in two, torn now and then.
+    Some,
+    /// All writes but one in eight.
+    Most,
+    /// One write in eight.
+    Few,
+}
+
+impl Survivors {
+    fn keeps(self, random: &mut Random) -> bool {
+        match self {
+            Self::None => false,
+            Self::All => true,
+            Self::Some => random.one_in(2),
+            Self::Most => !random.one_in(8),
+            Self::Few => random.one_in(8),
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Unflushed {
+    id: WriteId,
+    offset: u64,
+    bytes: Arc<[u8]>,
+    /// Place in the order of completion, `None` in flight.
+    completed: Option<u64>,
+}
+
+/// One disk's content, split by certainty.
+#[derive(Debug, Clone)]
+pub struct Media {
+    durable: Image,
+    sector: u64,
+    /// In order of submission.
+    unflushed: Vec<Unflushed>,
+    completions: u64,
+}
+
+impl Media {
+    /// A disk that holds `image`, all of it durable, with sectors of that many bytes: what is not torn.
+    #[must_use]
+    pub fn new(image: Image, sector: u64) -> Self {
+        Self { durable: image, sector, unflushed: Vec::new(), completions: 0 }
+    }
+
+    /// A write was handed in.
+    pub fn submit(&mut self, id: WriteId, offset: u64, bytes: Arc<[u8]>) {
+        self.unflushed.push(Unflushed { id, offset, bytes, completed: None });
+    }
+
+    /// A write was reported as done, or as failed: it may have landed then, and is not in flight.
+    pub fn complete(&mut self, id: WriteId) {
+        self.completions += 1;
+        if let Some(write) = self.unflushed.iter_mut().find(|write| write.id == id) {
+            write.completed = Some(self.completions);
+        }
+    }
+
+    /// A stamp for a flush that is handed in now.
+    #[must_use]
+    pub fn flush_started(&self) -> u64 {
+        self.completions
+    }
+
+    /// A flush that was handed in at `started` is done: what had completed by then is durable.
+    pub fn flush_done(&mut self, started: u64) {
+        let covered = |write: &Unflushed| write.completed.is_some_and(|at| at <= started);
+        let mut writes: Vec<Unflushed> =
+            self.unflushed.extract_if(.., |write| covered(write)).collect();
+        writes.sort_by_key(|write| write.completed);
+        for write in writes {
+            self.durable.write(write.offset, &write.bytes);
+        }
+    }
+
+    /// Replaces all content: the disk was taken away and came back with this.
+    pub fn replace(&mut self, image: Image) {
+        self.durable = image;
+        self.unflushed.clear();
+    }
+
+    /// How many writes are not yet durable.
+    #[must_use]
+    pub fn uncertain(&self) -> usize {
+        self.unflushed.len()
+    }
+
+    /// What the disk may hold after a crash here, and a number that tells this choice from others.
+    pub fn after_crash(
+        &mut self,
+        kind: CrashKind,
+        survivors: Survivors,
+        seed: u64,
+    ) -> (Image, u64) {
+        let mut random = Random::new(seed);
+        let mut image = self.durable.fork();
+        let mut choice = 0xcbf2_9ce4_8422_2325_u64;
+        let mut order: Vec<&Unflushed> = self.unflushed.iter().collect();
+        if kind == CrashKind::Engine {
+            // What has completed is there; what was in flight may land at any later time.
+            order.sort_by_key(|write| write.completed.unwrap_or(u64::MAX));
+        }
+        for write in order {
+            let surely = kind == CrashKind::Engine && write.completed.is_some();
+            let kept = surely || survivors.keeps(&mut random);
+            let torn = kept && !surely && survivors != Survivors::All && random.one_in(6);
+            let mask = match (kept, torn) {
+                (false, _) => 0,
+                (true, false) => u64::MAX,
+                (true, true) => random.next(),
+            };
+            choice = (choice ^ mask ^ u64::from(write.id.0)).wrapping_mul(0x0100_0000_01b3);
+            self.land(&mut image, write, mask);
+        }
+        (image, choice)
+    }
+
+    /// Stores the sectors of a write whose bit in `mask` is set, bits taken in turn.
+    fn land(&self, image: &mut Image, write: &Unflushed, mask: u64) {
+        if mask == u64::MAX {
+            image.write(write.offset, &write.bytes);
+        } else if mask != 0 {
+            for (nth, sector) in write.bytes.chunks(to_usize(self.sector)).enumerate() {
+                let nth = to_u64(nth);
+                if mask >> (nth % 64) & 1 == 1 {
+                    image.write(write.offset + nth * self.sector, sector);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,398 @@
+//! The queue to simulated disks whose power can be cut.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::sync::Arc;
+
+use plumb_units::Nanos;
+use plumb_units::convert::{index, to_u32, to_u64};
+
+use super::image::Image;
+use super::media::{CrashKind, Media, Survivors};
+use super::trace::{Event, Trace, WriteId};
+use crate::sim::random::Random;
+use crate::{
+    Done, Errno, FileIndex, FlushQueue, IoQueue, LaneIndex, LaneSpec, Memory, Op, OpKind,
+    QueueFacts, Slot,
+};
+
+const EIO: i32 = 5;
+
+/// How such a queue is made.
+#[derive(Debug, Clone)]
+pub struct PowerSpec {
+    /// Determines service times, hence the order of completion, and what torn writes leave.
+    pub seed: u64,
+    /// Slots.
+    pub depth: u32,
+    /// Buffers.
+    pub lanes: Vec<LaneSpec>,
+    /// Bytes that are never torn.
+    pub sector: u64,
+    /// Shortest and longest service time.
+    pub service: (Nanos, Nanos),
+    /// Whether to record a [`Trace`].
+    pub record: bool,
+}
+
+/// What goes wrong with one disk. Numbers count its I/Os (or flushes) from 0.
+#[derive(Debug, Clone, Default)]
+pub struct DiskFaults {
+    /// From this I/O on, everything fails.
+    pub dead_from: Option<u64>,
+    /// From this I/O on, nothing completes.
+    pub hangs_from: Option<u64>,
+    /// These I/Os fail if they are writes.
+    pub write_errors: Vec<u64>,
+    /// These flushes fail.
+    pub flush_errors: Vec<u64>,
+    /// Reads that touch one of these byte ranges fail until the range is written.
+    pub unreadable: Vec<(u64, u64)>,
+}
+
+#[derive(Debug)]
+struct Disk {
+    view: Image,
+    media: Media,
+    faults: DiskFaults,
+    ios: u64,
+    flushes: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Request {
+    Io(Op),
+    Flush(FileIndex, Slot),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Serving {
+    end: u64,
+    nth: u32,
+    disk: u32,
+    slot: u32,
+    what: What,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum What {
+    Read { lane: u32, offset: u64, len: u32, ok: bool },
+    Write { offset: u64, bytes: Arc<[u8]>, ok: bool },
+    Flush { started: u64, ok: bool },
+}
+
+/// A queue to simulated disks: file n is disk n. Time passes only while an issuer waits.
+#[derive(Debug)]
+pub struct PowerQueue {
+    disks: Vec<Disk>,
+    sector: u64,
+    buffers: Vec<(LaneSpec, Vec<u8>)>,
+    busy: Vec<bool>,
+    line: Vec<Request>,
+    serving: BinaryHeap<Reverse<Serving>>,
+    done: VecDeque<Done>,
+    counted: usize,
+    now: u64,
+    random: Random,
+    service: (u64, u64),
+    issued: u32,
+    trace: Option<Trace>,
+}
+
+impl PowerQueue {
+    /// Disks that hold `images`, all of it durable.
+    #[must_use]
+    pub fn new(spec: &PowerSpec, mut images: Vec<Image>) -> Self {
+        let start = images.iter_mut().map(Image::fork).collect();
+        let disk = |mut image: Image| Disk {
+            media: Media::new(image.fork(), spec.sector),
+            view: image,
+            faults: DiskFaults::default(),
+            ios: 0,
+            flushes: 0,
+        };
+        Self {
+            disks: images.into_iter().map(disk).collect(),
+            sector: spec.sector,
+            buffers: spec
+                .lanes
+                .iter()
+                .map(|lane| (*lane, vec![0; index(lane.slots) * index(lane.bytes)]))
+                .collect(),
+            busy: vec![false; index(spec.depth)],
+            line: Vec::new(),
+            serving: BinaryHeap::new(),
+            done: VecDeque::new(),
+            counted: 0,
+            now: 0,
+            random: Random::new(spec.seed),
+            service: (spec.service.0.0, spec.service.1.0.max(spec.service.0.0)),
+            issued: 0,
+            trace: spec.record.then(|| Trace { start, events: Vec::new() }),
+        }
+    }
+
+    /// The virtual time.
+    #[must_use]
+    pub fn now(&self) -> Nanos {
+        Nanos(self.now)
+    }
+
+    /// Lets time pass without I/O.
+    pub fn advance(&mut self, time: Nanos) {
+        self.now += time.0;
+    }
+
+    /// What goes wrong with a disk from now on.
+    pub fn faults_mut(&mut self, disk: u32) -> &mut DiskFaults {
+        &mut self.disks[index(disk)].faults
+    }
+
+    /// How many I/Os a disk has begun.
+    #[must_use]
+    pub fn ios(&self, disk: u32) -> u64 {
+        self.disks[index(disk)].ios
+    }
+
+    /// What a disk shows now, cache included.
+    pub fn view(&mut self, disk: u32) -> Image {
+        self.disks[index(disk)].view.fork()
+    }
+
+    /// How many events were recorded.
+    #[must_use]
+    pub fn events(&self) -> usize {
+        self.trace.as_ref().map_or(0, |trace| trace.events.len())
+    }
+
+    /// The record so far, and no more of it.
+    pub fn take_trace(&mut self) -> Trace {
+        self.trace.take().unwrap_or_default()
+    }
+
+    /// The disk loses its cache, as when it was unplugged and plugged in again, and works from now on.
+    pub fn drop_cache(&mut self, disk: u32, survivors: Survivors) {
+        let seed = self.random.next();
+        let own = &mut self.disks[index(disk)];
+        let (mut image, _) = own.media.after_crash(CrashKind::Power, survivors, seed);
+        own.media.replace(image.fork());
+        own.view = image.fork();
+        own.faults = DiskFaults::default();
+        self.note(Event::Replaced { disk, image });
+    }
+
+    /// Writes behind the engine's back, durably: rot, or an operator's mistake.
+    pub fn tamper(&mut self, disk: u32, offset: u64, bytes: &[u8]) {
+        let own = &mut self.disks[index(disk)];
+        own.view.write(offset, bytes);
+        let mut image = own.view.fork();
+        own.media.replace(image.fork());
+        self.note(Event::Replaced { disk, image });
+    }
+
+    fn note(&mut self, event: Event) {
+        if let Some(trace) = &mut self.trace {
+            trace.events.push(event);
+        }
+    }
+
+    fn range(&self, slot: u32, lane: u32) -> std::ops::Range<usize> {
+        let (spec, _) = &self.buffers[index(lane)];
+        assert!(
+            slot >= spec.first_slot && slot < spec.first_slot + spec.slots,
+            "lane {lane} does not cover slot {slot}"
+        );
+        let len = index(spec.bytes);
+        let start = index(slot - spec.first_slot) * len;
+        start..start + len
+    }
+
+    fn submit(&mut self) {
+        for request in std::mem::take(&mut self.line) {
+            let (disk, slot) = match request {
+                Request::Io(op) => (op.file.0, op.slot.0),
+                Request::Flush(file, slot) => (file.0, slot.0),
+            };
+            let nth = self.issued;
+            self.issued += 1;
+            let what = match request {
+                Request::Io(op) => self.begin(op, nth),
+                Request::Flush(file, _) => self.begin_flush(file.0, nth),
+            };
+            let own = &self.disks[index(disk)];
+            if own.faults.hangs_from.is_some_and(|from| own.ios > from) {
+                continue;
+            }
+            let span = self.service.1 - self.service.0 + 1;
+            let end = self.now + self.service.0 + self.random.next() % span;
+            self.serving.push(Reverse(Serving { end, nth, disk, slot, what }));
+        }
+    }
+
+    fn begin(&mut self, op: Op, nth: u32) -> What {
+        let own = &mut self.disks[index(op.file.0)];
+        let count = own.ios;
+        own.ios += 1;
+        let dead = own.faults.dead_from.is_some_and(|from| count >= from);
+        let beyond = op.offset + u64::from(op.len) > own.view.size();
+        let Memory::Lane(lane) = op.memory else { panic!("these disks know lanes only") };
+        match op.kind {
+            OpKind::Read => {
+                let end = op.offset + u64::from(op.len);
+                let bad = |&(from, to): &(u64, u64)| from < end && op.offset < to;
+                let ok = !dead && !beyond && !own.faults.unreadable.iter().any(bad);
+                What::Read { lane: lane.0, offset: op.offset, len: op.len, ok }
+            }
+            OpKind::Write => {
+                let ok = !dead && !beyond && !own.faults.write_errors.contains(&count);
+                let range = self.range(op.slot.0, lane.0);
+                let start = range.start;
+                let bytes: Arc<[u8]> =
+                    self.buffers[index(lane.0)].1[start..start + index(op.len)].into();
+                if !beyond {
+                    let id = WriteId(nth);
+                    let (disk, offset) = (op.file.0, op.offset);
+                    self.disks[index(disk)].media.submit(id, offset, Arc::clone(&bytes));
+                    self.note(Event::Write { disk, id, offset, bytes: Arc::clone(&bytes) });
+                }
+                What::Write { offset: op.offset, bytes, ok }
+            }
+        }
+    }
+
+    fn begin_flush(&mut self, disk: u32, nth: u32) -> What {
+        let own = &mut self.disks[index(disk)];
+        let count = own.ios;
+        own.ios += 1;
+        let dead = own.faults.dead_from.is_some_and(|from| count >= from);
+        let ok = !dead && !own.faults.flush_errors.contains(&own.flushes);
+        own.flushes += 1;
+        let started = own.media.flush_started();
+        self.note(Event::Flush { disk, id: WriteId(nth) });
+        What::Flush { started, ok }
+    }
+
+    fn finish(&mut self, serving: Serving) {
+        let Serving { nth, disk, slot, what, .. } = serving;
+        let id = WriteId(nth);
+        let result = match what {
+            What::Read { lane, offset, len, ok } => {
+                if ok {
+                    let start = self.range(slot, lane).start;
+                    let own = &self.disks[index(disk)];
+                    let buffer = &mut self.buffers[index(lane)].1[start..start + index(len)];
+                    own.view.read(offset, buffer);
+                    i32::try_from(len).expect("lengths fit")
+                } else {
+                    -EIO
+                }
+            }
+            What::Write { offset, bytes, ok } => self.land(disk, id, offset, &bytes, ok),
+            What::Flush { started, ok } => {
+                if ok {
+                    self.disks[index(disk)].media.flush_done(started);
+                    self.note(Event::Flushed { disk, id });
+                    0
+                } else {
+                    -EIO
+                }
+            }
+        };
+        self.done.push_back(Done { slot: Slot(slot), result });
+    }
+
+    fn land(&mut self, disk: u32, id: WriteId, offset: u64, bytes: &[u8], ok: bool) -> i32 {
+        let sector = self.sector;
+        let mask = if ok { u64::MAX } else { self.random.next() & self.random.next() };
+        let own = &mut self.disks[index(disk)];
+        if offset + to_u64(bytes.len()) > own.view.size() {
+            return -EIO;
+        }
+        let unit = usize::try_from(sector).expect("a sector fits memory");
+        if ok {
+            own.view.write(offset, bytes);
+            let end = offset + to_u64(bytes.len());
+            own.faults.unreadable.retain(|&(from, to)| from < offset || to > end);
+        } else {
+            for (nth, part) in bytes.chunks(unit).enumerate() {
+                if mask >> (nth % 64) & 1 == 1 {
+                    own.view.write(offset + to_u64(nth) * sector, part);
+                }
+            }
+        }
+        own.media.complete(id);
+        self.note(Event::Written { disk, id });
+        if ok { i32::try_from(to_u32(bytes.len())).expect("lengths fit") } else { -EIO }
+    }
+
+    /// Lets the next I/O end, if that is not after `limit`.
+    fn step(&mut self, limit: u64) -> bool {
+        match self.serving.peek() {
+            Some(Reverse(next)) if next.end <= limit => {
+                let Some(Reverse(next)) = self.serving.pop() else { return false };
+                self.now = self.now.max(next.end);
+                self.finish(next);
+                true
+            }
+            _ => {
+                if limit != u64::MAX {
+                    self.now = self.now.max(limit);
+                }
+                false
+            }
+        }
+    }
+}
+
+impl IoQueue for PowerQueue {
+    fn push(&mut self, op: Op) {
+        assert!(index(op.file.0) < self.disks.len(), "file {} does not exist", op.file.0);
+        let busy = &mut self.busy[index(op.slot.0)];
+        assert!(!*busy, "slot {} has an I/O in flight", op.slot.0);
+        *busy = true;
+        self.line.push(Request::Io(op));
+    }
+
+    fn submit_and_wait(&mut self, wanted: u32, timeout: Nanos) -> Result<(), Errno> {
+        self.submit();
+        let limit = self.now.saturating_add(timeout.0);
+        while self.done.len() < index(wanted) && self.step(limit) {}
+        Ok(())
+    }
+
+    fn look(&mut self) -> u32 {
+        while self.serving.peek().is_some_and(|next| next.0.end <= self.now) {
+            let now = self.now;
+            self.step(now);
+        }
+        self.counted = self.done.len();
+        to_u32(self.counted)
+    }
+
+    fn pop(&mut self) -> Option<Done> {
+        self.counted = self.counted.checked_sub(1)?;
+        let done = self.done.pop_front()?;
+        self.busy[index(done.slot.0)] = false;
+        Some(done)
+    }
+
+    fn buffer_mut(&mut self, slot: Slot, lane: LaneIndex) -> &mut [u8] {
+        assert!(!self.busy[index(slot.0)], "slot {} has an I/O in flight", slot.0);
+        let range = self.range(slot.0, lane.0);
+        &mut self.buffers[index(lane.0)].1[range]
+    }
+
+    fn facts(&self) -> QueueFacts {
+        QueueFacts { engine: "sim".to_owned(), ..QueueFacts::default() }
+    }
+}
+
+impl FlushQueue for PowerQueue {
+    fn push_flush(&mut self, file: FileIndex, slot: Slot) {
+        assert!(index(file.0) < self.disks.len(), "file {} does not exist", file.0);
+        let busy = &mut self.busy[index(slot.0)];
+        assert!(!*busy, "slot {} has an I/O in flight", slot.0);
+        *busy = true;
+        self.line.push(Request::Flush(file, slot));
+    }
+}

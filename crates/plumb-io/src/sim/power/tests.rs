@@ -1,0 +1,121 @@
+use plumb_units::Nanos;
+
+use super::*;
+use crate::{FileIndex, FlushQueue, IoQueue, LaneIndex, LaneSpec, Memory, Op, OpKind, Slot};
+
+fn queue(seed: u64) -> PowerQueue {
+    let spec = PowerSpec {
+        seed,
+        depth: 4,
+        lanes: vec![LaneSpec { first_slot: 0, slots: 4, bytes: 4096 }],
+        sector: 512,
+        service: (Nanos(10), Nanos(1000)),
+        record: true,
+    };
+    PowerQueue::new(&spec, vec![Image::new(1 << 20)])
+}
+
+fn write(queue: &mut PowerQueue, slot: u32, offset: u64, value: u8) {
+    queue.buffer_mut(Slot(slot), LaneIndex(0)).fill(value);
+    let memory = Memory::Lane(LaneIndex(0));
+    let (kind, file) = (OpKind::Write, FileIndex(0));
+    queue.push(Op { kind, file, slot: Slot(slot), len: 4096, offset, memory });
+}
+
+fn wait(queue: &mut PowerQueue) -> Vec<i32> {
+    queue.submit_and_wait(4, Nanos::NEVER).expect("never fails");
+    queue.look();
+    std::iter::from_fn(|| queue.pop()).map(|done| done.result).collect()
+}
+
+fn sectors(image: &Image, offset: u64) -> Vec<u8> {
+    let mut page = [0; 4096];
+    image.read(offset, &mut page);
+    assert!(page.chunks(512).all(|sector| sector.iter().all(|byte| *byte == sector[0])));
+    page.chunks(512).map(|sector| sector[0]).collect()
+}
+
+/// After a flushed 1, an unflushed 2 and a 3 in flight at the same place: what a crash may leave.
+#[test]
+fn a_crash_keeps_what_was_flushed_and_any_of_the_rest() {
+    let mut queue = queue(1);
+    write(&mut queue, 0, 0, 1);
+    assert_eq!(wait(&mut queue), [4096]);
+    queue.push_flush(FileIndex(0), Slot(0));
+    assert_eq!(wait(&mut queue), [0]);
+    write(&mut queue, 0, 0, 2);
+    assert_eq!(wait(&mut queue), [4096]);
+    write(&mut queue, 1, 0, 3);
+    queue.submit_and_wait(0, Nanos::ZERO).expect("never fails");
+    let trace = queue.take_trace();
+    let mut replay = Replay::new(&trace, 512);
+    replay.advance_to(trace.events.len());
+    assert_eq!(replay.uncertain(), 2);
+    let (mut power, mut engine) = ([false; 4], [false; 4]);
+    let (mut torn, mut choices) = (false, std::collections::HashSet::new());
+    for seed in 0..400 {
+        let (images, choice) = replay.crash(CrashKind::Power, None, Survivors::Some, seed);
+        let seen = sectors(&images[0], 0);
+        seen.iter().for_each(|value| power[usize::from(*value)] = true);
+        torn |= seen.iter().any(|value| *value != seen[0]);
+        choices.insert(choice);
+        let (images, _) = replay.crash(CrashKind::Engine, None, Survivors::Some, seed);
+        sectors(&images[0], 0).iter().for_each(|value| engine[usize::from(*value)] = true);
+    }
+    assert_eq!(power, [false, true, true, true], "flushed 1 is the oldest that may be seen");
+    assert_eq!(
+        engine,
+        [false, false, true, true],
+        "completed 2 is the oldest after the engine's end"
+    );
+    assert!(torn && choices.len() > 20, "{} choices", choices.len());
+}
+
+#[test]
+fn a_flush_covers_only_what_had_completed_before_it() {
+    let mut queue = queue(2);
+    write(&mut queue, 0, 0, 1);
+    queue.submit_and_wait(0, Nanos::ZERO).expect("never fails");
+    queue.push_flush(FileIndex(0), Slot(1));
+    assert_eq!(wait(&mut queue).len(), 2);
+    let trace = queue.take_trace();
+    let mut replay = Replay::new(&trace, 512);
+    replay.advance_to(trace.events.len());
+    let (images, _) = replay.crash(CrashKind::Power, None, Survivors::None, 0);
+    assert_eq!(sectors(&images[0], 0), [0; 8]);
+}
+
+#[test]
+fn disks_fail_hang_and_forget_as_told() {
+    let mut queue = queue(3);
+    queue.faults_mut(0).write_errors = vec![0];
+    write(&mut queue, 0, 0, 1);
+    assert_eq!(wait(&mut queue), [-5]);
+    queue.faults_mut(0).flush_errors = vec![0];
+    queue.push_flush(FileIndex(0), Slot(0));
+    assert_eq!(wait(&mut queue), [-5]);
+    write(&mut queue, 0, 0, 2);
+    assert_eq!(wait(&mut queue), [4096]);
+    queue.drop_cache(0, Survivors::None);
+    assert_eq!(sectors(&queue.view(0), 0), [0; 8]);
+    queue.faults_mut(0).hangs_from = Some(0);
+    write(&mut queue, 0, 0, 3);
+    queue.submit_and_wait(1, Nanos(5000)).expect("never fails");
+    assert_eq!(queue.look(), 0);
+}
+
+#[test]
+fn images_share_pages_and_do_not_share_changes() {
+    let mut one = Image::new(1 << 20);
+    one.write(100, b"abc");
+    let mut two = one.fork();
+    two.write(101, b"X");
+    one.write(102, b"Y");
+    let text = |image: &Image| {
+        let mut bytes = [0; 5];
+        image.read(99, &mut bytes);
+        bytes
+    };
+    assert_eq!((&text(&one), &text(&two)), (b"\0abY\0", b"\0aXc\0"));
+    assert_eq!(one.written(), [0]);
+}

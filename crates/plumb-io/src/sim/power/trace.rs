@@ -1,0 +1,133 @@
+//! What happened to the disks, in order, and going through it again.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use plumb_units::convert::{index, to_u64};
+
+use super::image::Image;
+use super::media::{CrashKind, Media, Survivors};
+
+/// A write, flush or read of a run, counted from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct WriteId(pub u32);
+
+/// One event at a disk.
+#[derive(Debug, Clone)]
+pub enum Event {
+    /// A write was handed in.
+    Write {
+        /// Which disk.
+        disk: u32,
+        /// Which write.
+        id: WriteId,
+        /// Bytes from the start of the disk.
+        offset: u64,
+        /// What is written.
+        bytes: Arc<[u8]>,
+    },
+    /// A write ended, with or without error.
+    Written {
+        /// Which disk.
+        disk: u32,
+        /// Which write.
+        id: WriteId,
+    },
+    /// A flush was handed in.
+    Flush {
+        /// Which disk.
+        disk: u32,
+        /// Which flush.
+        id: WriteId,
+    },
+    /// A flush ended without error.
+    Flushed {
+        /// Which disk.
+        disk: u32,
+        /// Which flush.
+        id: WriteId,
+    },
+    /// A disk was taken away and came back with this content, all of it durable.
+    Replaced {
+        /// Which disk.
+        disk: u32,
+        /// What it holds.
+        image: Image,
+    },
+}
+
+/// The events of a run, and what the disks held before it.
+#[derive(Debug, Clone, Default)]
+pub struct Trace {
+    /// Before the first event, by disk.
+    pub start: Vec<Image>,
+    /// In order.
+    pub events: Vec<Event>,
+}
+
+/// A walk through a trace.
+#[derive(Debug)]
+pub struct Replay<'a> {
+    trace: &'a Trace,
+    media: Vec<Media>,
+    flushes: HashMap<WriteId, u64>,
+    position: usize,
+}
+
+impl<'a> Replay<'a> {
+    /// Before the first event. `sector`: bytes that are never torn.
+    #[must_use]
+    pub fn new(trace: &'a Trace, sector: u64) -> Self {
+        let media = trace.start.iter().map(|image| Media::new(image.clone(), sector)).collect();
+        Self { trace, media, flushes: HashMap::new(), position: 0 }
+    }
+
+    /// Goes on until `position` events have passed.
+    pub fn advance_to(&mut self, position: usize) {
+        while self.position < position.min(self.trace.events.len()) {
+            let event = &self.trace.events[self.position];
+            self.position += 1;
+            match event {
+                Event::Write { disk, id, offset, bytes } => {
+                    self.media[index(*disk)].submit(*id, *offset, Arc::clone(bytes));
+                }
+                Event::Written { disk, id } => self.media[index(*disk)].complete(*id),
+                Event::Flush { disk, id } => {
+                    self.flushes.insert(*id, self.media[index(*disk)].flush_started());
+                }
+                Event::Flushed { disk, id } => {
+                    let started = self.flushes.get(id).copied().unwrap_or(0);
+                    self.media[index(*disk)].flush_done(started);
+                }
+                Event::Replaced { disk, image } => self.media[index(*disk)].replace(image.clone()),
+            }
+        }
+    }
+
+    /// How many writes are not durable here, over all disks.
+    #[must_use]
+    pub fn uncertain(&self) -> usize {
+        self.media.iter().map(Media::uncertain).sum()
+    }
+
+    /// What the disks may hold after a crash here; the number tells the choice from others. The disk
+    /// `unplugged` lost its power whatever died.
+    pub fn crash(
+        &mut self,
+        kind: CrashKind,
+        unplugged: Option<u32>,
+        survivors: Survivors,
+        seed: u64,
+    ) -> (Vec<Image>, u64) {
+        let mut choice = 0;
+        let mut images = Vec::with_capacity(self.media.len());
+        for (nth, media) in self.media.iter_mut().enumerate() {
+            let seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(to_u64(nth) + 1));
+            let kind = if unplugged.map(index) == Some(nth) { CrashKind::Power } else { kind };
+            let (image, part) = media.after_crash(kind, survivors, seed);
+            images.push(image);
+            choice = (choice ^ part).rotate_left(17).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        }
+        (images, choice)
+    }
+}
