@@ -1,0 +1,130 @@
+//! Disks that leave the metadata, and disks that come back (RES-4).
+
+use plumb_io::FlushQueue;
+use plumb_units::convert::to_u32;
+
+use crate::core::{Core, Halt};
+use crate::extents::UNMAPPED;
+use crate::format::frame::Record;
+use crate::format::superblock::Superblock;
+use crate::format::{BLOCK_BYTES, BLOCK_LEN, DiskState, Geometry};
+use crate::mutation::{Mutation, active};
+
+/// Copies of journal and tree, at most.
+const METADATA_COPIES: usize = 3;
+
+impl<Q: FlushQueue> Core<Q> {
+    /// A disk that holds the last copy of data failed: it keeps that, and leaves journal, tree and voters.
+    pub(crate) fn drop_metadata(&mut self, disk: u16) -> Result<(), Halt> {
+        let before = self.members.config.voters.len();
+        self.members.config.voters.retain(|voter| *voter != disk);
+        self.members.config.disks[usize::from(disk)].metadata = false;
+        let left = self.members.config.voters.len();
+        if 2 * left < before || left == 0 || self.members.metadata().is_empty() {
+            return Err(Halt::Voters);
+        }
+        let id = self.members.random.id();
+        self.members.config.succeed(self.members.epoch, id);
+        let voters = self.members.config.voters.clone();
+        let failed = self.members.publish(&mut self.io, &voters);
+        self.lose(failed)
+    }
+
+    /// Brings a missing disk back: it gets journal and tree if they lack a copy, the configuration, and
+    /// from then on every write. What it missed stays stale until it is brought up to date. A disk that
+    /// cannot be read or is another one stays missing.
+    pub(crate) fn attach(&mut self, disk: u16) -> Result<(), Halt> {
+        let nth = usize::from(disk);
+        if nth >= self.members.online.len() || self.members.is_online(disk) {
+            return Ok(());
+        }
+        self.sync()?;
+        let Some(block) = self.read_superblock(disk) else { return Ok(()) };
+        let knows = self.members.config.descends_from(block.generation);
+        self.members.superblocks[nth] = Some(block);
+        let metadata = self.members.metadata().len() < METADATA_COPIES && self.copy_metadata(disk);
+        let old = self.members.config.voters.clone();
+        let config = &mut self.members.config;
+        config.disks[nth].state = DiskState::Online;
+        config.disks[nth].metadata = metadata;
+        config.voters.push(disk);
+        config.voters.sort_unstable();
+        let id = self.members.random.id();
+        self.members.config.succeed(self.members.epoch, id);
+        // Durable on the whole list before, then on the new disk (LAY-3).
+        let failed = self.members.publish(&mut self.io, &old);
+        self.lose(failed)?;
+        let failed = self.members.publish(&mut self.io, &[disk]);
+        self.members.online[nth] = true;
+        if !failed.is_empty() {
+            self.lose(failed)?;
+            return self.sync();
+        }
+        self.journal.append(Record::DiskBack { disk });
+        if !knows {
+            self.journal.append(Record::AllStale { disk });
+            for extent in 0..to_u32(self.extents.list.len()) {
+                if self.extents.get(extent).place != UNMAPPED
+                    && self.disks_of(extent).contains(&disk)
+                {
+                    self.members.stale[nth].insert(extent);
+                }
+            }
+        }
+        if active(Mutation::ReturnUnsynced) {
+            self.members.stale[nth].clear();
+        }
+        self.sync()
+    }
+
+    /// What a disk that comes back says of itself.
+    fn read_superblock(&mut self, disk: u16) -> Option<Superblock> {
+        let own = &self.members.config.disks[usize::from(disk)];
+        let (id, pool, size) = (own.id, self.members.config.pool, own.device_bytes);
+        let mut copies = Vec::new();
+        for offset in Geometry::superblocks(size) {
+            let mut bytes = vec![0; BLOCK_LEN];
+            if self.io.read(disk, offset, &mut bytes) {
+                copies.extend(Superblock::decode(&bytes));
+            }
+        }
+        let ours = |copy: &&Superblock| copy.pool == pool && copy.device == id;
+        let count = |copy: &Superblock| copies.iter().filter(|other| *other == copy).count();
+        let best = copies
+            .iter()
+            .filter(ours)
+            .filter(|copy| count(copy) >= 2)
+            .max_by_key(|copy| copy.version);
+        let mut block = best.or_else(|| copies.iter().find(ours)).cloned()?;
+        block.version = copies.iter().map(|copy| copy.version).max().unwrap_or(block.version);
+        Some(block)
+    }
+
+    /// Copies the live range of the journal, both checkpoint pages and all tree pages to a disk, durably;
+    /// `false` when that failed.
+    fn copy_metadata(&mut self, disk: u16) -> bool {
+        let geometry = self.members.geometry;
+        let sources = self.members.metadata();
+        let mut offsets: Vec<u64> = self
+            .trees
+            .pages()
+            .map(|page| geometry.tree() + u64::from(page) * BLOCK_BYTES)
+            .collect();
+        let live = (self.journal.tail..self.journal.link.position).step_by(BLOCK_LEN);
+        offsets.extend(live.map(|position| geometry.ring(position)));
+        offsets.extend([geometry.journal(), geometry.journal() + BLOCK_BYTES]);
+        // The frame after the last must not be one that was there before.
+        let end = geometry.ring(self.journal.link.position);
+        if !self.io.write(&[disk], end, &[0; BLOCK_LEN]).is_empty() {
+            return false;
+        }
+        for offset in offsets {
+            let mut bytes = vec![0; BLOCK_LEN];
+            let read = sources.iter().any(|source| self.io.read(*source, offset, &mut bytes));
+            if !read || !self.io.write(&[disk], offset, &bytes).is_empty() {
+                return false;
+            }
+        }
+        self.io.flush(&[disk]).is_empty()
+    }
+}

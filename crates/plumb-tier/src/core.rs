@@ -1,0 +1,361 @@
+//! The state of a space and what is done to it while no request is under way: commits that are waited
+//! for, the loss of disks, checkpoints.
+
+use plumb_io::FlushQueue;
+
+use crate::extents::{Extents, PENDING, SEALED, TENTATIVE, UNMAPPED, disks_of};
+use crate::format::BLOCK_BYTES;
+use crate::format::frame::{FrameKind, Record};
+use crate::format::page::Checkpoint;
+use crate::io::Io;
+use crate::journal::{Journal, Room};
+use crate::members::Members;
+use crate::mutation::{Mutation, active};
+use crate::tree::Trees;
+
+/// Rounds without a write after which an extent is closed; a round is run every second at least.
+const CLOSE_AFTER: u64 = 5;
+
+/// Why the space stands still until it is started again: nothing is acknowledged any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Halt {
+    /// Fewer than half of the voters are left, or no copy of the journal.
+    #[error("too many disks were lost at once to go on safely")]
+    Voters,
+    /// The journal or the tree has no room for what a checkpoint must write.
+    #[error("the metadata area is too small for this pool")]
+    MetadataFull,
+}
+
+/// What happened to data, counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Blocks whose checksum was compared on a read.
+    pub blocks_verified: u64,
+    /// Blocks that did not match on one copy.
+    pub mismatches: u64,
+    /// Blocks rewritten from a good copy.
+    pub healed: u64,
+    /// Blocks without a good copy.
+    pub unrecoverable: u64,
+    /// Blocks taken for interrupted writes after an unclean stop (CRC-3).
+    pub interrupted: u64,
+    /// Blocks whose copies were made equal after an unclean stop.
+    pub equalised: u64,
+    /// Disks that were expelled.
+    pub disks_lost: u64,
+    /// Places of extents brought up to date on a returned disk.
+    pub resynced: u64,
+    /// Checkpoints.
+    pub checkpoints: u64,
+}
+
+/// Everything but the requests.
+#[derive(Debug)]
+pub(crate) struct Core<Q> {
+    pub(crate) io: Io<Q>,
+    pub(crate) members: Members,
+    pub(crate) extents: Extents,
+    pub(crate) trees: Trees,
+    pub(crate) journal: Journal,
+    /// Virtual disk of each extent.
+    pub(crate) vdisk_of: Vec<u16>,
+    /// Slots that are free once that frame is durable.
+    pub(crate) freeing: Vec<(u64, usize, u32)>,
+    /// Blocks that the next round has to commit: extent and block within it.
+    pub(crate) pending: Vec<(u32, u32)>,
+    /// Extents that are open, and some that were.
+    pub(crate) open_list: Vec<u32>,
+    /// Blocks of which no copy could be read when they had to be settled: extent, block, checksum if it is
+    /// tentative. Their extents stay open, for the next start to decide.
+    pub(crate) unsettled: Vec<(u32, u32, Option<u32>)>,
+    /// Rounds sealed so far.
+    pub(crate) rounds: u64,
+    pub(crate) counters: Counters,
+}
+
+impl<Q: FlushQueue> Core<Q> {
+    /// The virtual disk that an extent belongs to.
+    #[inline]
+    pub(crate) fn vdisk(&self, extent: u32) -> usize {
+        usize::from(self.vdisk_of[plumb_units::convert::index(extent)])
+    }
+
+    /// Writes all records that wait, and flushes. Disks that fail are expelled; what is durable then is
+    /// durable on all that are left.
+    pub(crate) fn sync(&mut self) -> Result<(), Halt> {
+        loop {
+            let mut failed = Vec::new();
+            while self.journal.has_batch() {
+                if self.journal.room(true) == Room::Full {
+                    return Err(Halt::MetadataFull);
+                }
+                failed.extend(self.write_frame(FrameKind::Records));
+            }
+            let disks = self.members.metadata();
+            if !active(Mutation::CommitUnflushed) {
+                failed.extend(self.io.flush(&disks));
+            }
+            failed.retain(|disk| self.members.is_online(*disk));
+            if failed.is_empty() {
+                self.journal.appended = self.journal.link.lsn - 1;
+                self.journal.durable = self.journal.appended;
+                self.release_slots();
+                return Ok(());
+            }
+            self.lose(failed)?;
+        }
+    }
+
+    /// Writes the next frame, and the pad before it if the ring ends; the disks that failed.
+    pub(crate) fn write_frame(&mut self, kind: FrameKind) -> Vec<u16> {
+        let disks = self.members.metadata();
+        let mut failed = Vec::new();
+        loop {
+            let epoch = self.members.epoch;
+            let (bytes, position, made) = self.journal.make(self.members.pool_seed, kind, epoch);
+            let bytes = bytes.to_vec();
+            self.journal.link = made.next;
+            failed.extend(self.io.write(&disks, self.members.geometry.ring(position), &bytes));
+            if made.lsn + 1 == made.next.lsn {
+                return failed;
+            }
+        }
+    }
+
+    /// Takes disks out: a new generation without them, and all their places that may have missed a
+    /// write are stale (RES-4). The records are durable after the next commit.
+    pub(crate) fn lose(&mut self, mut disks: Vec<u16>) -> Result<(), Halt> {
+        disks.retain(|disk| self.members.is_online(*disk));
+        disks.dedup();
+        if disks.is_empty() {
+            return Ok(());
+        }
+        if active(Mutation::LossUnrecorded) {
+            for disk in disks {
+                self.members.online[usize::from(disk)] = false;
+            }
+            return if self.members.metadata().is_empty() { Err(Halt::Voters) } else { Ok(()) };
+        }
+        let lost = self.members.expel(&mut self.io, disks).map_err(|_| Halt::Voters)?;
+        for disk in lost {
+            self.counters.disks_lost += 1;
+            self.mark_lost(disk);
+        }
+        Ok(())
+    }
+
+    /// Marks the places of all open extents on a disk, and says so in the journal.
+    pub(crate) fn mark_lost(&mut self, disk: u16) {
+        self.journal.append(Record::DiskLost { disk });
+        if active(Mutation::LossMarksOne) {
+            return;
+        }
+        for (extent, own) in (0..).zip(&self.extents.list) {
+            if own.open {
+                self.members.stale[usize::from(disk)].insert(extent);
+            }
+        }
+    }
+
+    /// An extent opens: on missing disks that makes its places stale (RES-4).
+    pub(crate) fn opened(&mut self, extent: u32) {
+        let own = self.extents.get_mut(extent);
+        own.open = true;
+        if !own.listed {
+            own.listed = true;
+            self.open_list.push(extent);
+        }
+        for disk in 0..self.members.online.len() {
+            if !self.members.online[disk] && !active(Mutation::LossMarksOne) {
+                self.members.stale[disk].insert(extent);
+            }
+        }
+    }
+
+    /// Slots whose freeing is durable can be used again.
+    pub(crate) fn release_slots(&mut self) {
+        let durable = self.journal.durable;
+        let early = active(Mutation::SlotReusedEarly);
+        let extents = &mut self.extents;
+        self.freeing.retain(|(lsn, vdisk, place)| {
+            let free = early || *lsn <= durable;
+            if free {
+                extents.release(*vdisk, *place);
+            }
+            !free
+        });
+    }
+
+    /// Whether every mapped extent keeps a copy in sync without that disk.
+    pub(crate) fn can_spare(&self, disk: u16) -> bool {
+        let config = &self.members.config;
+        (0_u32..).zip(&self.extents.list).filter(|(_, own)| own.place != UNMAPPED).all(
+            |(extent, own)| {
+                let vdisk = &config.vdisks[self.vdisk(extent)];
+                let step = vdisk.interleave.min(config.extent_bytes);
+                (0..config.extent_bytes / step).all(|nth| {
+                    let at = crate::extents::locate(
+                        vdisk,
+                        &self.members.geometry,
+                        config.extent_bytes,
+                        own.place,
+                        nth * step,
+                    );
+                    let in_sync = |other: u16| self.members.in_sync(other, extent);
+                    !at.iter().any(|(_, other, _)| other == disk)
+                        || at.iter().any(|(_, other, _)| other != disk && in_sync(other))
+                })
+            },
+        )
+    }
+
+    /// Flushes every disk that takes part; those that fail and can be spared are expelled. `false` when
+    /// one that holds the last copy of something failed.
+    pub(crate) fn flush_data(&mut self) -> Result<bool, Halt> {
+        let disks = self.members.online();
+        let failed = self.io.flush(&disks);
+        let (spare, last): (Vec<u16>, Vec<u16>) =
+            failed.into_iter().partition(|disk| self.can_spare(*disk));
+        self.lose(spare)?;
+        Ok(last.is_empty())
+    }
+
+    /// Commits the checksums of all blocks. Their data must be durable.
+    pub(crate) fn commit_all(&mut self) {
+        self.pending.clear();
+        for extent in 0..self.extents.list.len() {
+            if self.extents.list[extent].pending == 0 {
+                continue;
+            }
+            let extent = u32::try_from(extent).unwrap_or(u32::MAX);
+            for within in 0..self.extents.blocks {
+                let block = self.extents.block(extent, within);
+                let own = self.extents.get_mut(extent);
+                let sum = &mut own.sums[plumb_units::convert::index(within)];
+                if sum.flags & (PENDING | SEALED | TENTATIVE) != 0 {
+                    sum.flags = 0;
+                    sum.committed = sum.newest;
+                    let crc = sum.newest;
+                    self.journal.append(Record::CrcCommit { block, crc });
+                    self.trees.touch_sum(block);
+                }
+            }
+            self.extents.get_mut(extent).pending = 0;
+        }
+    }
+
+    /// Closes extents that rest, `all` of them or those without writes for some rounds. Everything must
+    /// be durable.
+    pub(crate) fn close_idle(&mut self, all: bool) {
+        let mut list = std::mem::take(&mut self.open_list);
+        list.retain(|&extent| {
+            let unsettled = self.unsettled.iter().any(|one| one.0 == extent);
+            let own = self.extents.get_mut(extent);
+            let rests = own.writers == 0 && own.pending == 0 && !unsettled;
+            let early = active(Mutation::CloseEarly) && own.open;
+            let close = early || rests && (all || self.rounds >= own.written_in + CLOSE_AFTER);
+            if own.open && close {
+                // The bit first: a write that comes now opens the extent anew.
+                own.open = false;
+                self.journal.append(Record::Close { extent });
+            }
+            own.listed = own.open;
+            own.open
+        });
+        self.open_list = list;
+    }
+
+    /// Writes a checkpoint: afterwards the journal before it is free. No request is under way.
+    /// `false` when a disk could not be flushed that holds the last copy of something: then nothing was
+    /// committed.
+    pub(crate) fn checkpoint(&mut self, close_all: bool) -> Result<bool, Halt> {
+        if !self.flush_data()? {
+            return Ok(false);
+        }
+        self.commit_all();
+        self.close_idle(close_all);
+        self.sync()?;
+        let link = self.journal.link;
+        self.append_snapshot();
+        self.sync()?;
+        let disks = self.members.metadata();
+        let written = self.trees.write(&mut self.io, &self.members.geometry, &disks, &self.extents);
+        let mut failed = written.map_err(|_| Halt::MetadataFull)?;
+        if active(Mutation::CheckpointEarly) {
+            self.write_checkpoint_page(link);
+        }
+        loop {
+            if !failed.is_empty() {
+                self.lose(failed)?;
+                self.sync()?;
+            }
+            if !active(Mutation::CheckpointEarly) {
+                failed = self.io.flush(&self.members.metadata());
+                if !failed.is_empty() {
+                    continue;
+                }
+                failed = self.write_checkpoint_page(link);
+                if !failed.is_empty() {
+                    continue;
+                }
+            }
+            failed = self.io.flush(&self.members.metadata());
+            if failed.is_empty() {
+                break;
+            }
+        }
+        self.journal.sequence += 1;
+        self.journal.tail = link.position;
+        self.trees.release();
+        self.counters.checkpoints += 1;
+        Ok(true)
+    }
+
+    /// The state beside the trees, as records: values, so that replaying them from any checkpoint leads
+    /// to the same.
+    fn append_snapshot(&mut self) {
+        self.journal.append(Record::CheckpointBegin);
+        for disk in 0..self.members.stale.len() {
+            let ordinal = u16::try_from(disk).unwrap_or(u16::MAX);
+            for extent in self.members.stale[disk].iter() {
+                self.journal.append(Record::StaleSet { disk: ordinal, extent });
+            }
+            if !self.members.online[disk] {
+                self.journal.append(Record::DiskLost { disk: ordinal });
+            }
+        }
+        for (extent, own) in (0..).zip(&self.extents.list) {
+            if own.open && !active(Mutation::CheckpointForgetsOpen) {
+                self.journal.append(Record::Open { extent });
+            }
+        }
+        for &(extent, within, tentative) in &self.unsettled {
+            let sum = self.extents.get(extent).sums.get(plumb_units::convert::index(within));
+            if let Some(crc) = tentative.filter(|crc| sum.is_some_and(|sum| sum.newest == *crc)) {
+                let block = self.extents.block(extent, within);
+                self.journal.append(Record::CrcFirst { block, crc });
+            }
+        }
+        self.journal.append(Record::CheckpointEnd);
+    }
+
+    fn write_checkpoint_page(&mut self, link: crate::format::frame::Link) -> Vec<u16> {
+        let sequence = self.journal.sequence + 1;
+        let page = Checkpoint { sequence, link, roots: self.trees.roots() };
+        let bytes = page.encode(self.members.config.pool);
+        let offset = self.members.geometry.journal() + sequence % 2 * BLOCK_BYTES;
+        self.io.write(&self.members.metadata(), offset, &bytes)
+    }
+
+    /// Disks that hold a part of a mapped extent.
+    pub(crate) fn disks_of(&self, extent: u32) -> Vec<u16> {
+        let place = self.extents.get(extent).place;
+        if place == UNMAPPED {
+            return Vec::new();
+        }
+        let config = &self.members.config;
+        let vdisk = &config.vdisks[self.vdisk(extent)];
+        disks_of(vdisk, &self.members.geometry, config.extent_bytes, place)
+    }
+}

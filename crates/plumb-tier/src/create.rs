@@ -1,0 +1,274 @@
+//! Making a pool: slabs are given out, every disk gets its configuration, journal and superblocks.
+
+use plumb_io::{FileIndex, FlushQueue};
+use plumb_units::convert::to_u32;
+
+use crate::extents::slots_of_tier;
+use crate::format::frame::Link;
+use crate::format::page::{Checkpoint, Root};
+use crate::format::superblock::{RecordName, Superblock};
+use crate::format::{
+    BLOCK_BYTES, Config, DiskConfig, DiskState, Generation, Geometry, MediaType, Row, Tier,
+    VirtualDisk,
+};
+use crate::io::{Io, SlotPlan};
+use crate::members::Members;
+use crate::random::Random;
+
+/// A disk to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewDisk {
+    /// What it is.
+    pub media: MediaType,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// For messages.
+    pub name: String,
+}
+
+/// A virtual disk to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewVirtualDisk {
+    /// Unique in the pool.
+    pub name: String,
+    /// Replicas: 1, 2 or 3.
+    pub copies: u8,
+    /// Disks that a stripe spans.
+    pub columns: u8,
+    /// Bytes on one disk before the stripe goes on: a power of two from 16 KiB.
+    pub interleave: u32,
+    /// Bytes on solid-state disks and on rotating disks; either may be 0.
+    pub tier_bytes: [u64; 2],
+}
+
+/// A pool to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewPool {
+    /// Its name.
+    pub name: String,
+    /// Bytes of an extent: a power of two, 64 KiB to 16 MiB.
+    pub extent_bytes: u32,
+    /// Sizes of the areas of each disk.
+    pub geometry: Geometry,
+    /// In the order of the queue's files.
+    pub disks: Vec<NewDisk>,
+    /// Its virtual disks.
+    pub vdisks: Vec<NewVirtualDisk>,
+}
+
+/// Why a pool was not made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
+pub enum CreateError {
+    /// Nothing was asked for that can be made.
+    #[error("the pool cannot be made: {reason}")]
+    #[diagnostic(code(plumb::tier::layout))]
+    Layout {
+        /// What does not fit.
+        reason: String,
+        /// What to do.
+        #[help]
+        remedy: String,
+    },
+    /// Not enough disks or space for a virtual disk.
+    #[error(
+        "virtual disk {name} needs {needed} {media:?} disks with a free slab each; {found} have one"
+    )]
+    #[diagnostic(
+        code(plumb::tier::space),
+        help("add disks, or ask for fewer copies, fewer columns or less space")
+    )]
+    Space {
+        /// Which virtual disk.
+        name: String,
+        /// Of which kind.
+        media: MediaType,
+        /// columns x copies.
+        needed: usize,
+        /// With free slabs.
+        found: usize,
+    },
+    /// A disk did not take what was written.
+    #[error("cannot write to {name}")]
+    #[diagnostic(code(plumb::tier::create_io), help("see the kernel's log, or leave the disk out"))]
+    Io {
+        /// Which disk.
+        name: String,
+    },
+}
+
+/// Copies of journal and tree, at most.
+const METADATA_COPIES: usize = 3;
+/// Disks that vote, at most (LAY-3).
+const VOTERS: usize = 16;
+
+/// Plans the configuration: who holds what.
+fn plan(pool: &NewPool, random: &mut Random) -> Result<Config, CreateError> {
+    let layout =
+        |reason: String, remedy: &str| CreateError::Layout { reason, remedy: remedy.to_owned() };
+    if pool.disks.is_empty() {
+        return Err(layout("it has no disks".into(), "name one disk or more"));
+    }
+    let extent = u64::from(pool.extent_bytes);
+    if !pool.geometry.is_sane() || !extent.is_power_of_two() || pool.geometry.slab_bytes < extent {
+        return Err(layout(
+            format!("slabs of {} bytes and extents of {extent}", pool.geometry.slab_bytes),
+            "use powers of two, extents no larger than slabs",
+        ));
+    }
+    let mut free: Vec<u32> =
+        pool.disks.iter().map(|disk| pool.geometry.slabs(disk.bytes)).collect();
+    let total = free.clone();
+    let mut vdisks = Vec::new();
+    let mut first_extent = 0;
+    for wanted in &pool.vdisks {
+        let mut vdisk = VirtualDisk {
+            id: random.id(),
+            name: wanted.name.clone(),
+            copies: wanted.copies,
+            columns: wanted.columns,
+            interleave: wanted.interleave,
+            first_extent,
+            extents: 0,
+            tiers: Vec::new(),
+        };
+        for (media, bytes) in [MediaType::Ssd, MediaType::Hdd].into_iter().zip(wanted.tier_bytes) {
+            if bytes > 0 {
+                let tier = plan_tier(pool, wanted, (media, bytes), &mut free, &total)?;
+                let slots =
+                    slots_of_tier(&vdisk, tier.rows.len(), &pool.geometry, pool.extent_bytes);
+                // MOD-2's reserve, smaller in pools that would have nothing else.
+                let reserve = if wanted.tier_bytes.contains(&0) {
+                    0
+                } else {
+                    (slots / 1000).max(64).min(slots / 8)
+                };
+                vdisk.extents += slots - reserve;
+                vdisk.tiers.push(tier);
+            }
+        }
+        if vdisk.tiers.is_empty() {
+            return Err(layout(
+                format!("virtual disk {} has no tier", wanted.name),
+                "give it a size",
+            ));
+        }
+        first_extent += vdisk.extents;
+        vdisks.push(vdisk);
+    }
+    // Journal and tree go to solid-state disks first.
+    let mut order: Vec<usize> = (0..pool.disks.len()).collect();
+    order.sort_by_key(|&disk| (pool.disks[disk].media == MediaType::Hdd, disk));
+    let metadata = &order[..order.len().min(METADATA_COPIES)];
+    let disk = |(nth, disk): (usize, &NewDisk)| DiskConfig {
+        id: random.id(),
+        media: disk.media,
+        state: DiskState::Online,
+        metadata: metadata.contains(&nth),
+        device_bytes: disk.bytes,
+        name: disk.name.clone(),
+    };
+    let disks = pool.disks.iter().enumerate().map(disk).collect();
+    order.truncate(VOTERS);
+    order.sort_unstable();
+    Ok(Config {
+        generation: Generation { epoch: 1, number: 1, id: random.id() },
+        ancestors: Vec::new(),
+        pool: random.id(),
+        name: pool.name.clone(),
+        extent_bytes: pool.extent_bytes,
+        disks,
+        voters: order.into_iter().filter_map(|disk| u16::try_from(disk).ok()).collect(),
+        vdisks,
+    })
+}
+
+/// Rows for at least `bytes`, each on the disks with most free slabs.
+fn plan_tier(
+    pool: &NewPool,
+    wanted: &NewVirtualDisk,
+    (media, bytes): (MediaType, u64),
+    free: &mut [u32],
+    total: &[u32],
+) -> Result<Tier, CreateError> {
+    let width = usize::from(wanted.copies) * usize::from(wanted.columns);
+    let row_bytes = pool.geometry.slab_bytes * u64::from(wanted.columns);
+    let mut rows = Vec::new();
+    for _ in 0..bytes.div_ceil(row_bytes.max(1)) {
+        let mut able: Vec<usize> = (0..free.len())
+            .filter(|&disk| pool.disks[disk].media == media && free[disk] > 0)
+            .collect();
+        if able.len() < width || width == 0 {
+            return Err(CreateError::Space {
+                name: wanted.name.clone(),
+                media,
+                needed: width,
+                found: able.len(),
+            });
+        }
+        able.sort_by_key(|&disk| (std::cmp::Reverse(free[disk]), disk));
+        let mut slabs = Vec::with_capacity(width);
+        for &disk in &able[..width] {
+            slabs.push((u16::try_from(disk).unwrap_or(u16::MAX), total[disk] - free[disk]));
+            free[disk] -= 1;
+        }
+        rows.push(Row { slabs });
+    }
+    Ok(Tier { media, rows })
+}
+
+/// Makes a pool on the queue's files, which are overwritten without a question.
+///
+/// # Errors
+/// When the disks have no room for what is asked, or one cannot be written.
+pub fn create<Q: FlushQueue>(
+    queue: Q,
+    slots: SlotPlan,
+    pool: &NewPool,
+    seed: u64,
+) -> Result<Config, CreateError> {
+    let mut random = Random::new(seed);
+    let config = plan(pool, &mut random)?;
+    let blocks = config.disks.iter().zip(0_u16..).map(|(disk, ordinal)| {
+        Some(Superblock {
+            incompat: 0,
+            ro_compat: 0,
+            pool: config.pool,
+            device: disk.id,
+            ordinal,
+            sector: 512,
+            device_bytes: disk.device_bytes,
+            geometry: pool.geometry,
+            created: 0,
+            version: 0,
+            generation: config.generation,
+            epoch_started: 0,
+            area: 1,
+            records: [RecordName::default(); 2],
+        })
+    });
+    let mut io = Io::new(queue, slots);
+    io.name_files((0..to_u32(config.disks.len())).map(|file| Some(FileIndex(file))).collect());
+    let named = |disk: u16| CreateError::Io { name: config.disks[usize::from(disk)].name.clone() };
+    let members = Members::new(config.clone(), blocks.collect(), random.next());
+    let Some(mut members) = members else {
+        return Err(CreateError::Layout { reason: "no disks".into(), remedy: "name some".into() });
+    };
+    let metadata = members.metadata();
+    let page = Checkpoint {
+        sequence: 2,
+        link: Link { lsn: 1, position: 0, chain: 0, epoch: 0 },
+        roots: [Root::default(); 2],
+    };
+    let journal = pool.geometry.journal();
+    let mut failed = io.write(&metadata, journal, &page.encode(config.pool));
+    // What an older pool left there must not be taken for this one's.
+    failed.extend(io.write(&metadata, journal + BLOCK_BYTES, &[0; 4096]));
+    failed.extend(io.write(&metadata, journal + 2 * BLOCK_BYTES, &[0; 4096]));
+    failed.extend(io.flush(&metadata));
+    let all = members.online();
+    failed.extend(members.publish(&mut io, &all));
+    match failed.first() {
+        Some(disk) => Err(named(*disk)),
+        None => Ok(config),
+    }
+}

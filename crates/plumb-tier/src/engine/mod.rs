@@ -1,0 +1,557 @@
+//! The engine: requests come in, are cut into parts, and each part goes its way as a state machine.
+//!
+//! One thread owns it. [`Engine::poll`] moves everything as far as it goes; between polls nothing
+//! happens. A part never spans two disks of one copy, so each is one device I/O per copy.
+
+mod locks;
+mod part;
+mod read;
+mod round;
+mod standstill;
+mod write;
+mod zero;
+
+use std::collections::VecDeque;
+
+use plumb_io::{Errno, FlushQueue};
+use plumb_units::Nanos;
+use plumb_units::convert::{index, to_u32, to_usize};
+
+use crate::core::{Core, Counters, Halt};
+use crate::format::Config;
+use crate::format::frame::FrameKind;
+use crate::io::{SlotPlan, Tag};
+use crate::journal::{Flushing, Room};
+use crate::mutation::{Mutation, active};
+use crate::recover::{self, StartError};
+use locks::Locks;
+use part::{NONE, Part, Step};
+use round::Round;
+
+const EIO: Errno = Errno(5);
+/// How often to look for I/Os whose time is over.
+const OVERDUE_CHECK: Nanos = Nanos(1_000_000_000);
+const EINVAL: Errno = Errno(22);
+
+/// What a request asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RequestKind {
+    /// Virtual disk to the client's buffer.
+    Read,
+    /// The client's buffer to the virtual disk; durable when done if `fua`.
+    Write {
+        /// Whether it must be durable when it is acknowledged.
+        fua: bool,
+    },
+    /// Whole blocks read as zero from now on; partial blocks at the edges are left alone.
+    Discard,
+    /// The range reads as zero from now on: a write in every respect.
+    WriteZeroes,
+    /// All that was acknowledged before is durable when this is.
+    Flush,
+}
+
+/// A request of a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request {
+    /// What.
+    pub kind: RequestKind,
+    /// On which virtual disk, in the configuration's order.
+    pub vdisk: u32,
+    /// Bytes from its start: a multiple of 512.
+    pub offset: u64,
+    /// Bytes: a multiple of 512.
+    pub len: u32,
+}
+
+#[derive(Debug)]
+struct Client {
+    request: Request,
+    busy: bool,
+    /// Bytes cut into parts so far.
+    cut: u32,
+    parts: u32,
+    error: Option<Errno>,
+    buffer: Vec<u8>,
+}
+
+/// A started space.
+#[derive(Debug)]
+pub struct Engine<Q> {
+    core: Core<Q>,
+    now: Nanos,
+    clients: Vec<Client>,
+    finished: VecDeque<(u32, Result<(), Errno>)>,
+    parts: Vec<Part>,
+    free_parts: Vec<u32>,
+    /// New checksums of the parts that write, a part's beside each other.
+    sums: Vec<u32>,
+    part_blocks: usize,
+    locks: Locks,
+    ready: VecDeque<u32>,
+    /// Parts that wait for the standstill to end.
+    held: VecDeque<u32>,
+    durable_wait: VecDeque<u32>,
+    appended_wait: VecDeque<u32>,
+    slot_wait: VecDeque<u32>,
+    tentative_wait: VecDeque<u32>,
+    /// Clients whose request is not wholly cut.
+    cutting: VecDeque<u32>,
+    round: Round,
+    frozen: bool,
+    /// Disks that failed since the last standstill.
+    trouble: Vec<u16>,
+    /// A last copy could not be flushed: no FLUSH succeeds any more (6.3).
+    flush_broken: bool,
+    jobs: VecDeque<standstill::Job>,
+    heal: Vec<u32>,
+    halted: Option<Halt>,
+    last_resync: Nanos,
+    last_overdue: Nanos,
+    returning: Vec<u16>,
+    /// The journal has no room for a frame.
+    crowded: bool,
+}
+
+impl<Q: FlushQueue> Engine<Q> {
+    /// Starts the pool on the queue's files: recovers it, and serves `clients` requests at a time, each
+    /// with a buffer of `client_bytes`.
+    ///
+    /// # Errors
+    /// When the pool cannot be started; nothing was changed then that a later start would miss.
+    pub fn start(
+        queue: Q,
+        plan: SlotPlan,
+        clients: u32,
+        client_bytes: u32,
+        seed: u64,
+    ) -> Result<Self, StartError> {
+        let (core, returning) = recover::start(queue, plan, seed)?;
+        let part_blocks = index((plan.data_bytes / 4096).max(1));
+        let parts = plan.data_slots.max(clients).max(8);
+        let request = Request { kind: RequestKind::Flush, vdisk: 0, offset: 0, len: 0 };
+        let client = |_| Client {
+            request,
+            busy: false,
+            cut: 0,
+            parts: 0,
+            error: None,
+            buffer: vec![0; index(client_bytes)],
+        };
+        let room = || VecDeque::with_capacity(index(parts));
+        Ok(Self {
+            core,
+            now: Nanos::ZERO,
+            clients: (0..clients).map(client).collect(),
+            finished: VecDeque::with_capacity(index(clients)),
+            parts: vec![Part::default(); index(parts)],
+            free_parts: (0..parts).rev().collect(),
+            sums: vec![0; part_blocks * index(parts)],
+            part_blocks,
+            locks: Locks::new(index(parts)),
+            ready: room(),
+            held: room(),
+            durable_wait: room(),
+            appended_wait: room(),
+            slot_wait: room(),
+            tentative_wait: room(),
+            cutting: VecDeque::with_capacity(index(clients)),
+            round: Round::default(),
+            frozen: false,
+            trouble: Vec::new(),
+            flush_broken: false,
+            jobs: VecDeque::new(),
+            heal: Vec::new(),
+            halted: None,
+            last_resync: Nanos::ZERO,
+            last_overdue: Nanos::ZERO,
+            returning,
+            crowded: false,
+        })
+    }
+
+    /// The configuration in force.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.core.members.config
+    }
+
+    /// What happened so far.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.core.counters
+    }
+
+    /// Why nothing is acknowledged any more, if so.
+    #[must_use]
+    pub fn halted(&self) -> Option<Halt> {
+        self.halted
+    }
+
+    /// Ordinals of disks that are here and that the configuration calls missing: [`Engine::attach`]
+    /// brings them back.
+    #[must_use]
+    pub fn returning(&self) -> &[u16] {
+        &self.returning
+    }
+
+    /// How many places of extents on disks that take part are not up to date.
+    #[must_use]
+    pub fn stale_places(&self) -> u32 {
+        let members = &self.core.members;
+        let stale = |disk: u16| members.stale[usize::from(disk)].len();
+        members.online().into_iter().map(stale).sum()
+    }
+
+    /// Bytes of a virtual disk.
+    ///
+    /// # Panics
+    /// When there is no such virtual disk.
+    #[must_use]
+    pub fn size(&self, vdisk: u32) -> u64 {
+        let config = self.config();
+        u64::from(config.vdisks[index(vdisk)].extents) * u64::from(config.extent_bytes)
+    }
+
+    /// The queue beneath, for whoever made it.
+    pub fn queue_mut(&mut self) -> &mut Q {
+        &mut self.core.io.queue
+    }
+
+    /// The queue back, whatever is under way.
+    #[must_use]
+    pub fn into_queue(self) -> Q {
+        self.core.io.queue
+    }
+
+    /// The buffer of a client that has no request under way.
+    ///
+    /// # Panics
+    /// When it has one.
+    pub fn buffer_mut(&mut self, client: u32) -> &mut [u8] {
+        let client = &mut self.clients[index(client)];
+        assert!(!client.busy, "the client's buffer is in use");
+        &mut client.buffer
+    }
+
+    /// Hands in a request of an idle client.
+    ///
+    /// # Panics
+    /// When the client has a request under way.
+    pub fn submit(&mut self, client: u32, request: Request) {
+        let own = &mut self.clients[index(client)];
+        assert!(!own.busy, "client {client} has a request under way");
+        own.busy = true;
+        own.request = request;
+        own.cut = 0;
+        own.parts = 0;
+        own.error = None;
+        if request.kind == RequestKind::Flush {
+            self.join_round(client);
+            return;
+        }
+        let fits = index(request.len) <= own.buffer.len()
+            || matches!(request.kind, RequestKind::Discard | RequestKind::WriteZeroes);
+        let inside = index(request.vdisk) < self.core.members.config.vdisks.len()
+            && request
+                .offset
+                .checked_add(request.len.into())
+                .is_some_and(|end| end <= self.size(request.vdisk));
+        let aligned = request.offset.is_multiple_of(512) && request.len.is_multiple_of(512);
+        if !fits || !inside || !aligned || request.len == 0 {
+            self.clients[index(client)].error = (!fits || !inside || !aligned).then_some(EINVAL);
+            self.end_client(client);
+            return;
+        }
+        self.cutting.push_back(client);
+        self.cut();
+    }
+
+    /// Moves everything on, waiting for devices until `timeout` if nothing is finished yet. `now` never
+    /// goes back.
+    pub fn poll(&mut self, now: Nanos, timeout: Nanos) {
+        self.now = self.now.max(now);
+        self.reap();
+        self.advance_all();
+        let wanted = u32::from(self.finished.is_empty() && self.core.io.in_flight() > 0);
+        let timeout = if wanted == 0 && !self.finished.is_empty() { Nanos::ZERO } else { timeout };
+        // Submission fails only when the kernel has no memory: what is in line goes with the next one.
+        let _ = self.core.io.queue.submit_and_wait(wanted, timeout);
+        self.reap();
+        self.advance_all();
+        let _ = self.core.io.queue.submit_and_wait(0, Nanos::ZERO);
+    }
+
+    /// A finished request: its client is idle.
+    pub fn pop(&mut self) -> Option<(u32, Result<(), Errno>)> {
+        self.finished.pop_front()
+    }
+
+    /// Whether nothing is under way, beside what waits for time to pass.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        let quiet = self.core.io.in_flight() == 0 && self.free_parts.len() == self.parts.len();
+        quiet && !self.frozen && self.jobs.is_empty() && self.round.is_idle()
+    }
+
+    fn advance_all(&mut self) {
+        self.give_up_overdue();
+        loop {
+            while let Some(part) = self.ready.pop_front() {
+                self.advance(part);
+            }
+            self.pump_round();
+            self.pump_journal();
+            if self.stand_still() {
+                continue;
+            }
+            if self.ready.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// Takes completions from the devices.
+    fn reap(&mut self) {
+        self.core.io.queue.look();
+        while let Some((tag, slot, outcome)) = self.core.io.pop() {
+            self.finish_io(tag, slot, outcome);
+        }
+    }
+
+    fn finish_io(&mut self, tag: Tag, slot: u32, outcome: Result<u32, Errno>) {
+        match tag {
+            Tag::Part { part, copy } => self.part_done(part, copy, slot, outcome),
+            Tag::Frame { disk } => {
+                if outcome.is_err() {
+                    self.trouble.push(disk);
+                }
+                if let Some(frame) = &mut self.core.journal.frame {
+                    frame.left -= 1;
+                    frame.done += u32::from(outcome.is_ok());
+                }
+            }
+            Tag::FrameFlush { disk } => {
+                if outcome.is_err() {
+                    self.trouble.push(disk);
+                }
+                if let Some(flush) = &mut self.core.journal.flush {
+                    flush.left -= 1;
+                    flush.done += u32::from(outcome.is_ok());
+                }
+            }
+            Tag::RoundFlush { disk } => {
+                if outcome.is_err() {
+                    self.round.failed.push(disk);
+                    self.trouble.push(disk);
+                }
+                self.round.flushed();
+            }
+            Tag::Idle | Tag::Abandoned | Tag::Waited { .. } => {}
+        }
+    }
+
+    /// I/Os whose time is over count as failed; their slots stay taken.
+    fn give_up_overdue(&mut self) {
+        if self.core.io.in_flight() == 0 || self.now.since(self.last_overdue) < OVERDUE_CHECK {
+            return;
+        }
+        self.last_overdue = self.now;
+        for (tag, slot) in self.core.io.overdue(self.now) {
+            if let Tag::Part { part, copy } = tag {
+                self.trouble.push(self.parts[index(part)].copies.at[usize::from(copy)].0);
+            }
+            self.finish_io(tag, slot, Err(Errno(110)));
+        }
+    }
+
+    /// Starts frames and flushes of the journal, and wakes who waits for them.
+    fn pump_journal(&mut self) {
+        let journal = &mut self.core.journal;
+        let first_is_enough = active(Mutation::CommitFirstCopy);
+        if let Some(frame) = journal.frame {
+            if frame.left == 0 && self.trouble.is_empty() {
+                journal.frame = None;
+                journal.appended = frame.lsn;
+            } else if first_is_enough && frame.done > 0 {
+                journal.appended = frame.lsn;
+            }
+        }
+        if let Some(flush) = journal.flush {
+            if flush.left == 0 && self.trouble.is_empty() {
+                journal.flush = None;
+                journal.durable = journal.durable.max(flush.covers);
+                self.core.release_slots();
+            } else if first_is_enough && flush.done > 0 {
+                journal.durable = journal.durable.max(flush.covers);
+            }
+        }
+        if !self.frozen && self.halted.is_none() {
+            self.start_frame();
+            self.start_journal_flush();
+        }
+        self.wake_journal();
+    }
+
+    fn start_frame(&mut self) {
+        let journal = &mut self.core.journal;
+        if journal.frame.is_some() || !journal.has_batch() {
+            return;
+        }
+        if journal.room(false) == Room::Full {
+            self.crowded = true;
+            return;
+        }
+        let disks = self.core.members.metadata();
+        let (seed, epoch) = (self.core.members.pool_seed, self.core.members.epoch);
+        let (bytes, position, mut made) = journal.make(seed, FrameKind::Records, epoch);
+        let offset = self.core.members.geometry.ring(position);
+        for &disk in &disks {
+            if self.core.io.push_frame(disk, offset, bytes) {
+                made.left += 1;
+            } else {
+                self.trouble.push(disk);
+            }
+        }
+        journal.link = made.next;
+        journal.frame = Some(made);
+    }
+
+    fn start_journal_flush(&mut self) {
+        let journal = &mut self.core.journal;
+        if active(Mutation::CommitUnflushed) {
+            journal.durable = journal.appended;
+        }
+        let due = journal.wanted > journal.durable && journal.appended > journal.durable;
+        let soon = journal.frame.is_some() && journal.appended < journal.wanted;
+        if journal.flush.is_some() || !due || soon {
+            return;
+        }
+        let mut flush = Flushing { covers: journal.appended, left: 0, done: 0 };
+        for disk in self.core.members.metadata() {
+            if self.core.io.push_frame_flush(disk) {
+                flush.left += 1;
+            } else {
+                self.trouble.push(disk);
+            }
+        }
+        self.core.journal.flush = Some(flush);
+    }
+
+    /// Lets parts go on whose record is where they need it.
+    fn wake_journal(&mut self) {
+        let journal = &self.core.journal;
+        while let Some(part) = self.durable_wait.front() {
+            if self.parts[index(*part)].lsn > journal.durable {
+                break;
+            }
+            self.ready.extend(self.durable_wait.pop_front());
+        }
+        while let Some(part) = self.appended_wait.front() {
+            if self.parts[index(*part)].lsn > journal.appended {
+                break;
+            }
+            self.ready.extend(self.appended_wait.pop_front());
+        }
+    }
+
+    /// Cuts waiting requests into parts as long as there are free ones.
+    fn cut(&mut self) {
+        while let Some(&client) = self.cutting.front() {
+            let request = self.clients[index(client)].request;
+            while self.clients[index(client)].cut < request.len {
+                if !self.cut_next(client, request) {
+                    return;
+                }
+            }
+            self.cutting.pop_front();
+            if self.clients[index(client)].parts == 0 {
+                self.end_client(client);
+            }
+        }
+    }
+
+    /// Cuts the next part off; `false` when no part is free.
+    fn cut_next(&mut self, client: u32, request: Request) -> bool {
+        let done = self.clients[index(client)].cut;
+        let config = &self.core.members.config;
+        let vdisk = &config.vdisks[index(request.vdisk)];
+        let extent_bytes = config.extent_bytes;
+        let at = request.offset + u64::from(done);
+        let extent = vdisk.first_extent + to_u32(to_usize(at / u64::from(extent_bytes)));
+        let start = to_u32(to_usize(at % u64::from(extent_bytes)));
+        let left = (request.len - done).min(extent_bytes - start);
+        let piece = match request.kind {
+            RequestKind::Read | RequestKind::Write { .. } | RequestKind::Flush => {
+                let step = self.core.io.plan().data_bytes.min(vdisk.interleave);
+                part::Piece::data(request.kind == RequestKind::Read, left.min(step - start % step))
+            }
+            RequestKind::Discard | RequestKind::WriteZeroes => {
+                part::Piece::zero(request.kind == RequestKind::WriteZeroes, start, left)
+            }
+        };
+        let Some(kind) = piece.kind else {
+            self.clients[index(client)].cut += piece.len;
+            return true;
+        };
+        let Some(part) = self.free_parts.pop() else { return false };
+        self.parts[index(part)] = Part {
+            client,
+            kind,
+            extent,
+            start,
+            len: piece.len,
+            buffer: done,
+            step: Step::Lock,
+            queued: true,
+            ..Part::default()
+        };
+        let own = &mut self.clients[index(client)];
+        own.cut += piece.len;
+        own.parts += 1;
+        self.locks.enter(part, &mut self.parts);
+        if kind.writes() {
+            self.core.extents.get_mut(extent).writers += 1;
+        }
+        self.ready.push_back(part);
+        true
+    }
+
+    /// A part has ended.
+    fn end_part(&mut self, part: u32, error: Option<Errno>) {
+        let own = self.parts[index(part)];
+        debug_assert!(own.slots == [NONE; 3], "a part ends with slots");
+        if own.kind.writes() {
+            self.core.extents.get_mut(own.extent).writers -= 1;
+        }
+        self.locks.leave(part, &mut self.parts, &mut self.ready);
+        self.parts[index(part)].step = Step::Free;
+        self.free_parts.push(part);
+        let client = &mut self.clients[index(own.client)];
+        client.error = client.error.or(error);
+        client.parts -= 1;
+        if client.parts == 0 && client.cut == client.request.len {
+            self.end_client(own.client);
+        }
+        if !self.cutting.is_empty() {
+            self.cut();
+        }
+    }
+
+    fn end_client(&mut self, client: u32) {
+        let own = &self.clients[index(client)];
+        let fua = own.request.kind == RequestKind::Write { fua: true };
+        if fua && own.error.is_none() && !active(Mutation::FuaIgnored) {
+            self.join_round(client);
+        } else {
+            self.answer(client);
+        }
+    }
+
+    fn answer(&mut self, client: u32) {
+        let own = &mut self.clients[index(client)];
+        own.busy = false;
+        let outcome = own.error.map_or(Ok(()), Err);
+        self.finished.push_back((client, outcome));
+    }
+}

@@ -1,0 +1,242 @@
+//! A part of a request: within one extent, on one disk per copy.
+
+use plumb_io::{Errno, FlushQueue};
+use plumb_units::convert::index;
+
+use super::{EIO, Engine};
+use crate::extents::Copies;
+
+/// No slot, no part.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// What a part does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum PartKind {
+    #[default]
+    Read,
+    /// From the client's buffer.
+    Write,
+    /// Less than a block of zeros, as a write.
+    WriteZeros,
+    /// Whole blocks to unwritten.
+    Zero,
+}
+
+impl PartKind {
+    pub(super) fn writes(self) -> bool {
+        self != Self::Read
+    }
+}
+
+/// How far a part is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Step {
+    #[default]
+    Free,
+    /// Waits for those before it that touch the same blocks.
+    Lock,
+    /// May begin, or begin again.
+    Begin,
+    /// Reads the old content around what it writes.
+    OldRead,
+    /// Reads for the client.
+    Reading,
+    /// Writes to all live copies.
+    Writing,
+    /// Its record must be written.
+    Appended,
+}
+
+/// A part.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part {
+    pub(super) client: u32,
+    pub(super) kind: PartKind,
+    pub(super) step: Step,
+    pub(super) extent: u32,
+    /// Bytes from the extent's start.
+    pub(super) start: u32,
+    pub(super) len: u32,
+    /// Bytes from the start of the client's buffer.
+    pub(super) buffer: u32,
+    /// The frame it waits for.
+    pub(super) lsn: u64,
+    /// Device I/Os under way.
+    pub(super) left: u8,
+    /// By copy: succeeded, failed, was tried and is no good.
+    pub(super) ok: u8,
+    pub(super) failed: u8,
+    pub(super) tried: u8,
+    /// The old content is in the first slot's buffer.
+    pub(super) has_old: bool,
+    pub(super) slots: [u32; 3],
+    pub(super) copies: Copies,
+    /// Waits for its lock and is in line to try.
+    pub(super) queued: bool,
+    /// Neighbours in the line for locks.
+    pub(super) before: u32,
+    pub(super) after: u32,
+}
+
+impl Default for Part {
+    fn default() -> Self {
+        Self {
+            client: 0,
+            kind: PartKind::Read,
+            step: Step::Free,
+            extent: 0,
+            start: 0,
+            len: 0,
+            buffer: 0,
+            lsn: 0,
+            left: 0,
+            ok: 0,
+            failed: 0,
+            tried: 0,
+            has_old: false,
+            slots: [NONE; 3],
+            copies: Copies { at: [(0, 0); 3], count: 0 },
+            queued: false,
+            before: NONE,
+            after: NONE,
+        }
+    }
+}
+
+impl Part {
+    /// The blocks it touches: first, and one behind the last.
+    pub(super) fn blocks(&self) -> (u32, u32) {
+        (self.start / 4096, (self.start + self.len).div_ceil(4096))
+    }
+
+    /// Bytes before its first byte in its first block.
+    pub(super) fn skew(&self) -> u32 {
+        self.start % 4096
+    }
+
+    /// Whether it covers a block of its extent wholly.
+    pub(super) fn covers(&self, block: u32) -> bool {
+        self.start <= block * 4096 && (block + 1) * 4096 <= self.start + self.len
+    }
+}
+
+/// What is cut off a request next; without a kind nothing has to be done for it.
+pub(super) struct Piece {
+    pub(super) kind: Option<PartKind>,
+    pub(super) len: u32,
+}
+
+impl Piece {
+    pub(super) fn data(read: bool, len: u32) -> Self {
+        Self { kind: Some(if read { PartKind::Read } else { PartKind::Write }), len }
+    }
+
+    /// Of a range to be zeroed, `start` and `left` in its extent: whole blocks, or the edge before them.
+    pub(super) fn zero(edges: bool, start: u32, left: u32) -> Self {
+        let skew = start % 4096;
+        if skew == 0 && left >= 4096 {
+            return Self { kind: Some(PartKind::Zero), len: left / 4096 * 4096 };
+        }
+        let len = left.min(4096 - skew);
+        Self { kind: edges.then_some(PartKind::WriteZeros), len }
+    }
+}
+
+impl<Q: FlushQueue> Engine<Q> {
+    /// Moves a part as far as it goes.
+    pub(super) fn advance(&mut self, part: u32) {
+        let own = self.parts[index(part)];
+        match own.step {
+            Step::Free => {}
+            Step::Lock => {
+                self.parts[index(part)].queued = false;
+                if !self.locks.conflicts(part, &self.parts) {
+                    self.parts[index(part)].step = Step::Begin;
+                    self.begin(part);
+                }
+            }
+            Step::Begin => self.begin(part),
+            // What devices said can be judged while all stands still, but not before disks that failed
+            // are out.
+            Step::OldRead | Step::Reading | Step::Writing if !self.trouble.is_empty() => {
+                self.held.push_back(part);
+            }
+            Step::OldRead => self.old_read_done(part),
+            Step::Reading => self.read_done(part),
+            Step::Writing => self.write_done(part),
+            Step::Appended => {
+                if self.halted.is_some() {
+                    self.end_part(part, Some(EIO));
+                } else if own.lsn <= self.core.journal.appended {
+                    self.end_part(part, None);
+                } else {
+                    self.appended_wait.push_back(part);
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, part: u32) {
+        if self.halted.is_some() {
+            self.drop_slots(part);
+            self.end_part(part, Some(EIO));
+            return;
+        }
+        if self.frozen {
+            self.held.push_back(part);
+            return;
+        }
+        match self.parts[index(part)].kind {
+            PartKind::Read => self.begin_read(part),
+            PartKind::Write | PartKind::WriteZeros => self.begin_write(part),
+            PartKind::Zero => self.begin_zero(part),
+        }
+    }
+
+    /// A device I/O of a part has ended.
+    pub(super) fn part_done(
+        &mut self,
+        part: u32,
+        copy: u8,
+        slot: u32,
+        outcome: Result<u32, Errno>,
+    ) {
+        let own = &mut self.parts[index(part)];
+        own.left -= 1;
+        if outcome.is_ok() {
+            own.ok |= 1 << copy;
+        } else {
+            own.failed |= 1 << copy;
+        }
+        let (step, left, disk) = (own.step, own.left, own.copies.at[usize::from(copy)].0);
+        if step == Step::Writing {
+            own.slots[usize::from(copy)] = NONE;
+            self.core.io.give_data_slot(slot);
+            self.slot_freed();
+            if outcome.is_err() {
+                self.trouble.push(disk);
+            }
+        }
+        if step != Step::Writing && self.core.io.is_abandoned(slot) {
+            self.parts[index(part)].slots[0] = NONE;
+        }
+        if left == 0 {
+            self.ready.push_back(part);
+        }
+    }
+
+    /// Gives back the slots that a part holds without I/O.
+    pub(super) fn drop_slots(&mut self, part: u32) {
+        for copy in 0..3 {
+            let slot = std::mem::replace(&mut self.parts[index(part)].slots[copy], NONE);
+            if slot != NONE {
+                self.core.io.give_data_slot(slot);
+                self.slot_freed();
+            }
+        }
+    }
+
+    fn slot_freed(&mut self) {
+        self.ready.extend(self.slot_wait.pop_front());
+    }
+}

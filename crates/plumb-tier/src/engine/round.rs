@@ -1,0 +1,179 @@
+//! Rounds: flush the devices, commit the checksums of what they hold, flush the journal (6.3).
+
+use plumb_io::FlushQueue;
+use plumb_units::Nanos;
+use plumb_units::convert::index;
+
+use super::{EIO, Engine};
+use crate::extents::{COMMITTING, PENDING, SEALED, TENTATIVE};
+use crate::format::frame::Record;
+use crate::mutation::{Mutation, active};
+
+/// Without a FLUSH checksums are committed that often (JRN-4).
+const PERIOD: Nanos = Nanos(1_000_000_000);
+/// So many uncommitted blocks start a round of their own.
+const PENDING_MAX: usize = 1 << 18;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Phase {
+    #[default]
+    Idle,
+    /// Devices are being flushed.
+    Devices,
+    /// The records up to that frame must be durable.
+    Journal(u64),
+}
+
+/// The round that runs, and who waits for it and the next.
+#[derive(Debug, Default)]
+pub(super) struct Round {
+    phase: Phase,
+    left: u32,
+    /// Disks whose flush failed.
+    pub(super) failed: Vec<u16>,
+    /// Somebody needs a round.
+    pub(super) wanted: bool,
+    waiters: Vec<u32>,
+    next: Vec<u32>,
+    sealed: Vec<(u32, u32, u32)>,
+    last: Nanos,
+}
+
+impl Round {
+    pub(super) fn is_idle(&self) -> bool {
+        self.phase == Phase::Idle && !self.wanted && self.next.is_empty()
+    }
+
+    pub(super) fn flushed(&mut self) {
+        self.left = self.left.saturating_sub(1);
+    }
+}
+
+impl<Q: FlushQueue> Engine<Q> {
+    /// The client's request is done when the next round is: the running one has begun its flushes, and
+    /// covers nothing that ended since.
+    pub(super) fn join_round(&mut self, client: u32) {
+        if self.flush_broken || self.halted.is_some() {
+            self.clients[index(client)].error = Some(EIO);
+            self.answer(client);
+        } else {
+            self.round.next.push(client);
+        }
+    }
+
+    pub(super) fn pump_round(&mut self) {
+        match self.round.phase {
+            _ if self.frozen || self.halted.is_some() => {}
+            Phase::Idle => {
+                let idle = self.core.pending.is_empty() && self.core.open_list.is_empty();
+                let due = !idle && self.now.since(self.round.last) >= PERIOD;
+                let full = self.core.pending.len() >= PENDING_MAX;
+                let wanted = self.round.wanted || !self.round.next.is_empty() || full;
+                if (wanted || due) && !self.flush_broken {
+                    self.begin_round();
+                }
+            }
+            Phase::Devices => {
+                if self.round.left == 0 && self.trouble.is_empty() {
+                    self.commit_sealed();
+                }
+            }
+            Phase::Journal(lsn) => {
+                if lsn <= self.core.journal.durable {
+                    self.end_round();
+                }
+            }
+        }
+    }
+
+    fn begin_round(&mut self) {
+        self.round.last = self.now;
+        self.round.wanted = false;
+        self.round.phase = Phase::Devices;
+        self.round.left = 0;
+        self.round.failed.clear();
+        std::mem::swap(&mut self.round.waiters, &mut self.round.next);
+        self.core.rounds += 1;
+        self.round.sealed.clear();
+        for (extent, block) in self.core.pending.drain(..) {
+            let sums = &mut self.core.extents.list[index(extent)].sums;
+            if let Some(sum) = sums.get_mut(index(block)).filter(|sum| sum.flags & PENDING != 0) {
+                sum.flags = (sum.flags & !PENDING) | SEALED;
+                self.round.sealed.push((extent, block, sum.newest));
+            }
+        }
+        for (nth, disk) in self.core.members.online().into_iter().enumerate() {
+            if active(Mutation::CommitBeforeFlush) || (nth == 1 && active(Mutation::FlushOneDisk)) {
+                continue;
+            }
+            if self.core.io.push_round_flush(disk) {
+                self.round.left += 1;
+            } else {
+                // Its last flush hangs.
+                self.round.failed.push(disk);
+                self.trouble.push(disk);
+            }
+        }
+    }
+
+    /// The devices hold what was sealed: its checksums are committed, those of blocks that were zeroed
+    /// since excepted.
+    fn commit_sealed(&mut self) {
+        if self.flush_broken {
+            self.end_round();
+            return;
+        }
+        for &(extent, block, crc) in &self.round.sealed {
+            let own = &mut self.core.extents.list[index(extent)];
+            let Some(sum) = own.sums.get_mut(index(block)).filter(|sum| sum.flags & SEALED != 0)
+            else {
+                continue;
+            };
+            sum.flags = (sum.flags & !SEALED) | COMMITTING;
+            sum.committed = crc;
+            own.pending -= u32::from(sum.flags & PENDING == 0);
+            let block = self.core.extents.block(extent, block);
+            self.core.journal.append(Record::CrcCommit { block, crc });
+            self.core.trees.touch_sum(block);
+        }
+        let lsn = self.core.journal.last_lsn();
+        self.core.journal.want(lsn);
+        self.round.phase = Phase::Journal(lsn);
+    }
+
+    /// Everything that the round covers is durable, unless a last copy could not be flushed.
+    pub(super) fn end_round(&mut self) {
+        if self.round.phase == Phase::Idle {
+            return;
+        }
+        self.round.phase = Phase::Idle;
+        for (extent, block, _) in self.round.sealed.drain(..) {
+            let sums = &mut self.core.extents.list[index(extent)].sums;
+            if let Some(sum) = sums.get_mut(index(block)).filter(|sum| sum.flags & COMMITTING != 0)
+            {
+                sum.flags &= !(COMMITTING | TENTATIVE);
+            }
+        }
+        if !self.flush_broken {
+            self.core.close_idle(false);
+        }
+        for client in std::mem::take(&mut self.round.waiters) {
+            if self.flush_broken || self.halted.is_some() {
+                self.clients[index(client)].error = Some(EIO);
+            }
+            self.answer(client);
+        }
+        self.ready.extend(self.tentative_wait.drain(..));
+    }
+
+    /// Answers all who wait for a round: there will be none.
+    pub(super) fn fail_rounds(&mut self) {
+        self.end_round();
+        for client in std::mem::take(&mut self.round.next) {
+            self.clients[index(client)].error = Some(EIO);
+            self.answer(client);
+        }
+        self.round.wanted = false;
+        self.ready.extend(self.tentative_wait.drain(..));
+    }
+}

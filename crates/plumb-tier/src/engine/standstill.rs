@@ -1,0 +1,194 @@
+//! What the engine does while no I/O is under way: it lets the devices finish, begins nothing new, acts,
+//! and goes on. Each standstill is one bounded step.
+
+use plumb_io::FlushQueue;
+use plumb_units::Nanos;
+use plumb_units::convert::{index, to_u32};
+
+use super::part::Step;
+use super::{Engine, Halt};
+use crate::format::frame::Record;
+use crate::journal::Room;
+
+/// Background work that was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Job {
+    /// Bring a disk back.
+    Attach(u16),
+    /// Write a checkpoint.
+    Checkpoint,
+    /// Verify extents from this one on.
+    Scan(u32),
+}
+
+/// Between two steps of a resync.
+const RESYNC_PAUSE: Nanos = Nanos(1_000_000);
+/// Extents per step.
+const RESYNC_EXTENTS: usize = 2;
+
+impl<Q: FlushQueue> Engine<Q> {
+    /// Brings back a disk that the configuration calls missing; its stale places are then brought up to
+    /// date in the background.
+    pub fn attach(&mut self, disk: u16) {
+        self.returning.retain(|other| *other != disk);
+        self.jobs.push_back(Job::Attach(disk));
+    }
+
+    /// Reads and verifies every copy of every written block, and heals what can be healed (RES-8).
+    pub fn scan(&mut self) {
+        self.jobs.push_back(Job::Scan(0));
+    }
+
+    /// Writes a checkpoint soon.
+    pub fn checkpoint(&mut self) {
+        self.jobs.push_back(Job::Checkpoint);
+    }
+
+    fn stale_disk(&self) -> Option<u16> {
+        let members = &self.core.members;
+        members.online().into_iter().find(|disk| members.stale[usize::from(*disk)].len() > 0)
+    }
+
+    fn resync_due(&self) -> bool {
+        self.now.since(self.last_resync) >= RESYNC_PAUSE && self.stale_disk().is_some()
+    }
+
+    fn wants_standstill(&self) -> bool {
+        !self.trouble.is_empty()
+            || !self.jobs.is_empty()
+            || !self.heal.is_empty()
+            || self.crowded
+            || self.core.journal.is_crowded()
+            || self.resync_due()
+    }
+
+    /// Takes one step of what needs a standstill, once everything has drained. `true` when parts may
+    /// have become ready.
+    pub(super) fn stand_still(&mut self) -> bool {
+        if self.halted.is_some() {
+            return self.fail_all();
+        }
+        if !self.frozen && !self.wants_standstill() {
+            return false;
+        }
+        self.frozen = true;
+        if self.core.io.in_flight() > 0 {
+            return false;
+        }
+        if !self.ready.is_empty() {
+            return true;
+        }
+        let outcome = if self.trouble.is_empty() { self.work() } else { self.handle_trouble() };
+        self.frozen = false;
+        if let Err(halt) = outcome {
+            self.halted = Some(halt);
+        }
+        self.core.journal.frame = None;
+        self.core.journal.flush = None;
+        self.ready.extend(self.held.drain(..));
+        true
+    }
+
+    /// Expels the disks that failed, or if they hold the last copy of something says what failed with
+    /// them. Everything said is durable before any part goes on (RES-2).
+    fn handle_trouble(&mut self) -> Result<(), Halt> {
+        let mut failed = std::mem::take(&mut self.trouble);
+        failed.sort_unstable();
+        failed.dedup();
+        for disk in failed {
+            if !self.core.members.is_online(disk) {
+                continue;
+            }
+            if self.core.can_spare(disk) {
+                self.core.lose(vec![disk])?;
+            } else {
+                self.core.drop_metadata(disk)?;
+            }
+        }
+        for nth in 0..self.held.len() {
+            let own = self.parts[index(self.held[nth])];
+            if own.step != Step::Writing {
+                continue;
+            }
+            let members = &self.core.members;
+            let held = |copy: &(u8, u16, u64)| {
+                own.ok >> copy.0 & 1 == 1 && members.in_sync(copy.1, own.extent)
+            };
+            if !own.copies.iter().any(|copy| held(&copy)) {
+                continue;
+            }
+            for (copy, disk, _) in own.copies.iter() {
+                if own.failed >> copy & 1 == 1 && self.core.members.is_online(disk) {
+                    self.core.members.stale[usize::from(disk)].insert(own.extent);
+                    self.core.journal.append(Record::StaleSet { disk, extent: own.extent });
+                }
+            }
+        }
+        let still = |disk: &u16| self.core.members.is_online(*disk);
+        if self.round.failed.iter().any(still) {
+            self.flush_broken = true;
+            self.core.sync()?;
+            self.fail_rounds();
+            return Ok(());
+        }
+        self.core.sync()
+    }
+
+    /// The most urgent piece of background work.
+    fn work(&mut self) -> Result<(), Halt> {
+        if self.crowded || self.core.journal.is_crowded() {
+            return self.checkpoint_now();
+        }
+        if let Some(extent) = self.heal.pop() {
+            return self.core.scan(extent);
+        }
+        if let Some(job) = self.jobs.pop_front() {
+            return match job {
+                Job::Attach(disk) => self.core.attach(disk),
+                Job::Checkpoint => self.checkpoint_now(),
+                Job::Scan(extent) => {
+                    if index(extent) < self.core.extents.list.len() {
+                        self.jobs.push_back(Job::Scan(extent + 1));
+                        self.core.scan(extent)?;
+                    }
+                    Ok(())
+                }
+            };
+        }
+        self.last_resync = self.now;
+        match self.stale_disk() {
+            Some(disk) => self.core.resync(disk, RESYNC_EXTENTS).map(|_| ()),
+            None => Ok(()),
+        }
+    }
+
+    fn checkpoint_now(&mut self) -> Result<(), Halt> {
+        if self.flush_broken || !self.core.checkpoint(false)? {
+            self.flush_broken = true;
+            self.fail_rounds();
+            let full = self.core.journal.room(false) == Room::Full;
+            self.crowded = false;
+            return if full { Err(Halt::MetadataFull) } else { Ok(()) };
+        }
+        self.crowded = false;
+        // It flushed and committed everything, the running round's share included.
+        self.end_round();
+        Ok(())
+    }
+
+    /// Nothing goes on: whoever waits is told.
+    fn fail_all(&mut self) -> bool {
+        self.trouble.clear();
+        self.jobs.clear();
+        self.heal.clear();
+        self.frozen = false;
+        self.fail_rounds();
+        for line in
+            [&mut self.held, &mut self.durable_wait, &mut self.appended_wait, &mut self.slot_wait]
+        {
+            self.ready.extend(line.drain(..));
+        }
+        debug_assert!(to_u32(self.parts.len()) > 0);
+        !self.ready.is_empty()
+    }
+}

@@ -1,0 +1,258 @@
+//! Writing in place: map, intent, old content around the edges, all live copies, checksums.
+
+use plumb_io::{FlushQueue, OpKind};
+use plumb_units::convert::{index, to_u32};
+
+use super::part::{NONE, PartKind, Step};
+use super::{EIO, Engine};
+use crate::extents::{COMMITTING, PENDING, SEALED, TENTATIVE, UNMAPPED};
+use crate::format::checksum;
+use crate::format::frame::Record;
+use crate::io::Tag;
+use crate::mutation::{Mutation, active};
+
+/// No space left: cannot be on fixed provisioning, and is answered all the same.
+const ENOSPC: plumb_io::Errno = plumb_io::Errno(28);
+
+impl<Q: FlushQueue> Engine<Q> {
+    /// Begins, or begins again after a wait: every condition is looked at anew.
+    pub(super) fn begin_write(&mut self, part: u32) {
+        let own = self.parts[index(part)];
+        if self.core.extents.get(own.extent).place == UNMAPPED && !self.map(part) {
+            return;
+        }
+        if !self.is_open(part) || self.waits_for_commit(part) {
+            return;
+        }
+        self.locate_part(part);
+        let copies = self.parts[index(part)].copies;
+        let members = &self.core.members;
+        let live = copies.iter().filter(|copy| members.is_online(copy.1)).count();
+        let in_sync = copies.iter().any(|copy| members.in_sync(copy.1, own.extent));
+        if !in_sync {
+            self.drop_slots(part);
+            self.end_part(part, Some(EIO));
+            return;
+        }
+        let held = own.slots.iter().filter(|slot| **slot != NONE).count();
+        if held + self.core.io.data_slots_free() < live {
+            // All or none: whoever waits holds nothing that another one waits for.
+            self.drop_slots(part);
+            self.parts[index(part)].has_old = false;
+            self.slot_wait.push_back(part);
+            return;
+        }
+        for nth in 0..live {
+            if self.parts[index(part)].slots[nth] == NONE {
+                self.parts[index(part)].slots[nth] = self.core.io.take_data_slot().unwrap_or(NONE);
+            }
+        }
+        let (first, end) = own.blocks();
+        let extent = self.core.extents.get(own.extent);
+        let partial = |block: u32| !own.covers(block) && extent.sums[index(block)].newest != 0;
+        if !own.has_old && (first..end).any(partial) {
+            self.read_copy(part, Step::OldRead);
+        } else {
+            self.issue_write(part);
+        }
+    }
+
+    /// Gives the extent a slot; the record opens it (CRC-2 makes its old content unreachable). `false`
+    /// when the part ended, or waits for a slot to become free.
+    fn map(&mut self, part: u32) -> bool {
+        let extent = self.parts[index(part)].extent;
+        let vdisk = self.core.vdisk(extent);
+        let Some(place) = self.core.extents.allocate(vdisk) else {
+            if self.core.freeing.is_empty() {
+                self.end_part(part, Some(ENOSPC));
+            } else {
+                let lsn = self.core.freeing.iter().map(|one| one.0).max().unwrap_or(0);
+                self.core.journal.want(lsn);
+                self.parts[index(part)].lsn = lsn;
+                self.durable_wait.push_back(part);
+            }
+            return false;
+        };
+        self.core.extents.map(extent, place);
+        let lsn = self.core.journal.append(Record::MapSet { extent, place });
+        self.core.opened(extent);
+        self.core.extents.get_mut(extent).open_lsn = 0;
+        self.core.trees.touch_map(extent);
+        self.core.trees.touch_sums(extent, self.core.extents.blocks);
+        self.parts[index(part)].lsn = lsn;
+        true
+    }
+
+    /// Whether in-place writes may begin; else the intent is on its way, and the part waits.
+    fn is_open(&mut self, part: u32) -> bool {
+        let extent = self.parts[index(part)].extent;
+        if !self.core.extents.get(extent).open {
+            let lsn = self.core.journal.append(Record::Open { extent });
+            self.core.opened(extent);
+            self.core.extents.get_mut(extent).open_lsn = lsn;
+        }
+        let lsn = self.core.extents.get(extent).open_lsn;
+        if lsn <= self.core.journal.durable || active(Mutation::NoIntent) {
+            return true;
+        }
+        self.core.journal.want(lsn);
+        self.parts[index(part)].lsn = lsn;
+        self.durable_wait.push_back(part);
+        false
+    }
+
+    /// CRC-2: a block whose first write may not be durable is not overwritten.
+    fn waits_for_commit(&mut self, part: u32) -> bool {
+        let own = self.parts[index(part)];
+        let (first, end) = own.blocks();
+        let sums = &self.core.extents.get(own.extent).sums;
+        let waits = (first..end).any(|block| sums[index(block)].flags & TENTATIVE != 0);
+        if !waits || active(Mutation::OverwriteTentative) {
+            return false;
+        }
+        if self.flush_broken {
+            self.drop_slots(part);
+            self.end_part(part, Some(EIO));
+            return true;
+        }
+        self.drop_slots(part);
+        self.parts[index(part)].has_old = false;
+        self.round.wanted = true;
+        self.tentative_wait.push_back(part);
+        true
+    }
+
+    pub(super) fn old_read_done(&mut self, part: u32) {
+        if self.verify(part, true) {
+            self.parts[index(part)].has_old = true;
+        }
+        self.begin_again(part);
+    }
+
+    /// Puts the blocks together in the first slot, checksums them, and writes them to all live copies.
+    fn issue_write(&mut self, part: u32) {
+        let own = self.parts[index(part)];
+        let (first, end) = own.blocks();
+        let len = (end - first) * 4096;
+        let seed = self.core.members.data_seeds[self.core.vdisk(own.extent)];
+        let skew = index(own.skew());
+        {
+            let buffer = &mut self.core.io.data(own.slots[0])[..index(len)];
+            let extent = &self.core.extents.list[index(own.extent)];
+            for block in first..end {
+                if !own.covers(block) && extent.sums[index(block)].newest == 0 {
+                    buffer[index(block - first) * 4096..][..4096].fill(0);
+                }
+            }
+            let target = &mut buffer[skew..skew + index(own.len)];
+            if own.kind == PartKind::WriteZeros {
+                target.fill(0);
+            } else {
+                let client = &self.clients[index(own.client)];
+                target.copy_from_slice(&client.buffer[index(own.buffer)..][..index(own.len)]);
+            }
+        }
+        let base = index(part) * self.part_blocks;
+        for block in first..end {
+            let number = self.block_of_vdisk(own.extent, block);
+            let from = index(block - first) * 4096;
+            let crc =
+                checksum::block(seed, number, &self.core.io.data(own.slots[0])[from..from + 4096]);
+            self.sums[base + index(block - first)] = crc;
+            if self.core.extents.get(own.extent).sums[index(block)].newest == 0 {
+                let block = self.core.extents.block(own.extent, block);
+                self.parts[index(part)].lsn =
+                    self.core.journal.append(Record::CrcFirst { block, crc });
+            }
+        }
+        self.push_copies(part, len);
+    }
+
+    fn push_copies(&mut self, part: u32, len: u32) {
+        let own = self.parts[index(part)];
+        let mut nth = 0;
+        let mut slots = [NONE; 3];
+        for (copy, disk, _) in own.copies.iter() {
+            if !self.core.members.is_online(disk) {
+                continue;
+            }
+            slots[usize::from(copy)] = own.slots[nth];
+            nth += 1;
+        }
+        for slot in own.slots[nth..].iter().filter(|slot| **slot != NONE) {
+            // Fewer copies are live than when the slots were taken.
+            self.core.io.give_data_slot(*slot);
+        }
+        let whole = own.kind == PartKind::Write && own.len == len;
+        for slot in &own.slots[1..nth.max(1)] {
+            if whole {
+                let bytes =
+                    &self.clients[index(own.client)].buffer[index(own.buffer)..][..index(len)];
+                self.core.io.data(*slot)[..index(len)].copy_from_slice(bytes);
+            } else {
+                self.core.io.copy_data(own.slots[0], *slot, index(len));
+            }
+        }
+        let state = &mut self.parts[index(part)];
+        state.slots = slots;
+        state.step = Step::Writing;
+        state.left = u8::try_from(nth).unwrap_or(0);
+        state.ok = 0;
+        state.failed = 0;
+        state.tried = 0;
+        for (copy, disk, offset) in own.copies.iter() {
+            let slot = slots[usize::from(copy)];
+            if slot != NONE && active(Mutation::AckFirstCopy) && self.parts[index(part)].left > 1 {
+                let own = &mut self.parts[index(part)];
+                own.left -= 1;
+                own.slots[usize::from(copy)] = NONE;
+                self.core.io.push_part(OpKind::Write, disk, (slot, offset, len), Tag::Abandoned);
+            } else if slot != NONE {
+                let tag = Tag::Part { part, copy };
+                self.core.io.push_part(OpKind::Write, disk, (slot, offset, len), tag);
+            }
+        }
+    }
+
+    /// All live copies have answered (RES-2), and disks that failed are out.
+    pub(super) fn write_done(&mut self, part: u32) {
+        let own = self.parts[index(part)];
+        let held = |copy: &(u8, u16, u64)| {
+            own.ok >> copy.0 & 1 == 1 && self.core.members.in_sync(copy.1, own.extent)
+        };
+        if !own.copies.iter().any(|copy| held(&copy)) {
+            self.end_part(part, Some(EIO));
+            return;
+        }
+        self.note_written(part);
+        self.parts[index(part)].step = Step::Appended;
+        if active(Mutation::AckBeforeCrcFirst) {
+            self.end_part(part, None);
+        } else {
+            self.advance(part);
+        }
+    }
+
+    /// The new checksums are those of the newest completed write from now on.
+    fn note_written(&mut self, part: u32) {
+        let own = self.parts[index(part)];
+        let (first, end) = own.blocks();
+        let base = index(part) * self.part_blocks;
+        let rounds = self.core.rounds;
+        let extent = self.core.extents.get_mut(own.extent);
+        extent.written_in = rounds;
+        for block in first..end {
+            let sum = &mut extent.sums[index(block)];
+            if sum.newest == 0 {
+                sum.flags = (sum.flags | TENTATIVE) & !COMMITTING;
+            }
+            sum.newest = self.sums[base + index(block - first)];
+            if sum.flags & PENDING == 0 {
+                extent.pending += u32::from(sum.flags & SEALED == 0);
+                sum.flags |= PENDING;
+                self.core.pending.push((own.extent, block));
+            }
+        }
+        debug_assert!(to_u32(extent.sums.len()) >= end);
+    }
+}

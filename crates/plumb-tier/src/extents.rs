@@ -1,0 +1,318 @@
+//! The extent map and the checksums in memory; which slots are free; where a slot lies.
+
+use plumb_units::convert::{index, to_u32, to_u64, to_usize};
+
+use crate::format::{Config, Geometry, VirtualDisk};
+
+/// The place of an extent that is not mapped.
+pub(crate) const UNMAPPED: u32 = u32::MAX;
+/// The bit of a place that says: second tier.
+const SECOND_TIER: u32 = 1 << 31;
+
+/// Checksums of a block.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Sum {
+    /// Of the newest completed write; 0 unwritten.
+    pub(crate) newest: u32,
+    /// Committed: its data is durable. What the tree holds.
+    pub(crate) committed: u32,
+    /// [`PENDING`], [`SEALED`], [`TENTATIVE`].
+    pub(crate) flags: u8,
+}
+
+/// Newest differs from committed, or may: a round has yet to commit it.
+pub(crate) const PENDING: u8 = 1;
+/// The running round commits it.
+pub(crate) const SEALED: u8 = 2;
+/// Its first write is not known to be durable (CRC-2).
+pub(crate) const TENTATIVE: u8 = 4;
+/// The record that commits it is written, and not yet known to be durable.
+pub(crate) const COMMITTING: u8 = 8;
+
+/// What is known of an extent.
+#[derive(Debug, Clone)]
+pub(crate) struct Extent {
+    /// Tier and slot, or [`UNMAPPED`].
+    pub(crate) place: u32,
+    /// Whether in-place writes may be under way.
+    pub(crate) open: bool,
+    /// Whether the list of open extents names it.
+    pub(crate) listed: bool,
+    /// The frame that opened it must be durable before the first in-place write.
+    pub(crate) open_lsn: u64,
+    /// Writes that are under way or wait for their turn.
+    pub(crate) writers: u32,
+    /// Blocks that a round has yet to commit.
+    pub(crate) pending: u32,
+    /// The round that was sealed last when the last write ended.
+    pub(crate) written_in: u64,
+    /// One per block while mapped, else none.
+    pub(crate) sums: Box<[Sum]>,
+}
+
+impl Default for Extent {
+    fn default() -> Self {
+        Self {
+            place: UNMAPPED,
+            open: false,
+            listed: false,
+            open_lsn: 0,
+            writers: 0,
+            pending: 0,
+            written_in: 0,
+            sums: Box::default(),
+        }
+    }
+}
+
+/// All extents of a pool and the slots of its tiers.
+#[derive(Debug)]
+pub(crate) struct Extents {
+    pub(crate) list: Vec<Extent>,
+    /// Blocks per extent.
+    pub(crate) blocks: u32,
+    /// By virtual disk, then tier.
+    slots: Vec<Vec<Slots>>,
+}
+
+/// Which slots of a tier are taken.
+#[derive(Debug, Default)]
+struct Slots {
+    taken: Vec<bool>,
+    free: u32,
+    hint: usize,
+}
+
+impl Slots {
+    fn take(&mut self) -> Option<u32> {
+        let slot = (self.hint..self.taken.len()).find(|slot| !self.taken[*slot])?;
+        self.taken[slot] = true;
+        self.hint = slot + 1;
+        self.free -= 1;
+        Some(to_u32(slot))
+    }
+
+    fn free(&mut self, slot: u32) {
+        let slot = index(slot);
+        if let Some(taken) = self.taken.get_mut(slot).filter(|taken| **taken) {
+            *taken = false;
+            self.free += 1;
+            self.hint = self.hint.min(slot);
+        }
+    }
+}
+
+/// Slots of one tier of a virtual disk.
+#[must_use]
+pub(crate) fn slots_of_tier(
+    vdisk: &VirtualDisk,
+    rows: usize,
+    geometry: &Geometry,
+    extent: u32,
+) -> u32 {
+    let row = geometry.slab_bytes * u64::from(vdisk.columns) / u64::from(extent);
+    u32::try_from(row.saturating_mul(to_u64(rows))).unwrap_or(u32::MAX / 4)
+}
+
+impl Extents {
+    /// All unmapped, all free.
+    pub(crate) fn new(config: &Config, geometry: &Geometry) -> Self {
+        let slots = |vdisk: &VirtualDisk| {
+            let tier = |rows| {
+                let count = slots_of_tier(vdisk, rows, geometry, config.extent_bytes);
+                Slots { taken: vec![false; index(count)], free: count, hint: 0 }
+            };
+            vdisk.tiers.iter().map(|rows| tier(rows.rows.len())).collect()
+        };
+        Self {
+            list: vec![Extent::default(); index(config.extents())],
+            blocks: config.extent_blocks(),
+            slots: config.vdisks.iter().map(slots).collect(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, extent: u32) -> &Extent {
+        &self.list[index(extent)]
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, extent: u32) -> &mut Extent {
+        &mut self.list[index(extent)]
+    }
+
+    /// Takes a free slot, of the fast tier if there is one.
+    pub(crate) fn allocate(&mut self, vdisk: usize) -> Option<u32> {
+        let tiers = &mut self.slots[vdisk];
+        let second = |slot| slot | SECOND_TIER;
+        tiers[0].take().or_else(|| tiers.get_mut(1).and_then(Slots::take).map(second))
+    }
+
+    /// Gives a slot back.
+    pub(crate) fn release(&mut self, vdisk: usize, place: u32) {
+        let tier = usize::from(place & SECOND_TIER != 0);
+        if let Some(slots) = self.slots[vdisk].get_mut(tier) {
+            slots.free(place & !SECOND_TIER);
+        }
+    }
+
+    /// Whether the place is one that the virtual disk has.
+    pub(crate) fn exists(&self, vdisk: usize, place: u32) -> bool {
+        let tier = usize::from(place & SECOND_TIER != 0);
+        let slots = self.slots.get(vdisk).and_then(|tiers| tiers.get(tier));
+        slots.is_some_and(|slots| index(place & !SECOND_TIER) < slots.taken.len())
+    }
+
+    /// Takes that very slot; `false` if somebody has it.
+    pub(crate) fn claim(&mut self, vdisk: usize, place: u32) -> bool {
+        let tier = usize::from(place & SECOND_TIER != 0);
+        let slots = &mut self.slots[vdisk][tier];
+        let slot = index(place & !SECOND_TIER);
+        let was = std::mem::replace(&mut slots.taken[slot], true);
+        slots.free -= u32::from(!was);
+        !was
+    }
+
+    /// Gives an extent a place, all its blocks unwritten.
+    pub(crate) fn map(&mut self, extent: u32, place: u32) {
+        let blocks = index(self.blocks);
+        let own = self.get_mut(extent);
+        own.place = place;
+        own.pending = 0;
+        own.sums = vec![Sum::default(); blocks].into();
+    }
+
+    /// Takes its place away.
+    pub(crate) fn unmap(&mut self, extent: u32) {
+        let own = self.get_mut(extent);
+        own.place = UNMAPPED;
+        own.open = false;
+        own.pending = 0;
+        own.sums = Box::default();
+    }
+
+    /// Extent and block in it of a block of the pool.
+    pub(crate) fn split(&self, block: u64) -> Option<(u32, usize)> {
+        let extent = block / u64::from(self.blocks);
+        let within = to_usize(block % u64::from(self.blocks));
+        let extent = u32::try_from(extent).ok()?;
+        (index(extent) < self.list.len()).then_some((extent, within))
+    }
+
+    /// A block of the pool.
+    pub(crate) fn block(&self, extent: u32, within: u32) -> u64 {
+        u64::from(extent) * u64::from(self.blocks) + u64::from(within)
+    }
+}
+
+/// Where the copies of a part of an extent lie: disk and byte offset, `copies` of them. The part must
+/// not cross a boundary of the interleave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Copies {
+    pub(crate) at: [(u16, u64); 3],
+    pub(crate) count: u8,
+}
+
+impl Copies {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u8, u16, u64)> + use<> {
+        let at = self.at;
+        (0..self.count).map(move |copy| (copy, at[usize::from(copy)].0, at[usize::from(copy)].1))
+    }
+}
+
+/// Finds the copies of the byte `within` an extent that lies at `place`.
+pub(crate) fn locate(
+    vdisk: &VirtualDisk,
+    geometry: &Geometry,
+    extent_bytes: u32,
+    place: u32,
+    within: u32,
+) -> Copies {
+    let tier = &vdisk.tiers[usize::from(place & SECOND_TIER != 0)];
+    let slot = u64::from(place & !SECOND_TIER);
+    let columns = u64::from(vdisk.columns);
+    let per_row = geometry.slab_bytes * columns / u64::from(extent_bytes);
+    let row = &tier.rows[to_usize(slot / per_row)];
+    let offset = slot % per_row * u64::from(extent_bytes) + u64::from(within);
+    let interleave = u64::from(vdisk.interleave);
+    let stripe = offset / (interleave * columns);
+    let column = to_usize(offset / interleave % columns);
+    let on_disk = stripe * interleave + offset % interleave;
+    let mut at = [(0, 0); 3];
+    let copies = usize::from(vdisk.copies);
+    for (copy, place) in at.iter_mut().enumerate().take(copies) {
+        let (disk, slab) = row.slabs[column * copies + copy];
+        *place = (disk, geometry.slab(slab) + on_disk);
+    }
+    Copies { at, count: vdisk.copies }
+}
+
+/// Every disk that holds a part of an extent at `place`.
+pub(crate) fn disks_of(
+    vdisk: &VirtualDisk,
+    geometry: &Geometry,
+    extent_bytes: u32,
+    place: u32,
+) -> Vec<u16> {
+    let step = vdisk.interleave.min(extent_bytes);
+    let mut disks: Vec<u16> = (0..extent_bytes / step)
+        .flat_map(|nth| {
+            locate(vdisk, geometry, extent_bytes, place, nth * step)
+                .iter()
+                .map(|copy| copy.1)
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    disks.sort_unstable();
+    disks.dedup();
+    disks
+}
+
+/// A set of extents.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct ExtentSet {
+    bits: Vec<u64>,
+    count: u32,
+}
+
+impl ExtentSet {
+    #[inline]
+    pub(crate) fn has(&self, extent: u32) -> bool {
+        self.count > 0
+            && self.bits.get(index(extent / 64)).is_some_and(|bits| bits >> (extent % 64) & 1 == 1)
+    }
+
+    pub(crate) fn insert(&mut self, extent: u32) {
+        let word = index(extent / 64);
+        if self.bits.len() <= word {
+            self.bits.resize(word + 1, 0);
+        }
+        self.count += u32::from(self.bits[word] >> (extent % 64) & 1 == 0);
+        self.bits[word] |= 1 << (extent % 64);
+    }
+
+    pub(crate) fn remove(&mut self, extent: u32) {
+        if self.has(extent) {
+            self.bits[index(extent / 64)] &= !(1 << (extent % 64));
+            self.count -= 1;
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.bits.clear();
+        self.count = 0;
+    }
+
+    pub(crate) fn len(&self) -> u32 {
+        self.count
+    }
+
+    /// Ascending.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        let word = |(nth, bits): (usize, &u64)| {
+            let (nth, bits) = (to_u32(nth), *bits);
+            (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| nth * 64 + bit)
+        };
+        self.bits.iter().enumerate().flat_map(word)
+    }
+}

@@ -1,0 +1,247 @@
+//! Journal frames: what one group commit writes, and the records inside.
+
+use super::bytes::{Reader, Writer};
+use super::checksum;
+use super::{BLOCK_BYTES, BLOCK_LEN};
+use crate::mutation::{Mutation, active};
+use plumb_units::convert::{index, to_u64};
+
+const MAGIC: u32 = u32::from_le_bytes(*b"PLJF");
+/// Bytes before the records.
+pub(crate) const HEADER: usize = 48;
+
+/// A place in the chain of frames: all that a frame must fit to be its next link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Link {
+    /// LSN of the next frame.
+    pub(crate) lsn: u64,
+    /// Virtual position of the next frame in the ring; real is modulo the ring's length.
+    pub(crate) position: u64,
+    /// Checksum of the frame before.
+    pub(crate) chain: u32,
+    /// Epoch of the frame before.
+    pub(crate) epoch: u32,
+}
+
+/// What a frame carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FrameKind {
+    /// Records.
+    Records,
+    /// Nothing: the ring goes on at its start.
+    Pad,
+    /// The records of a new epoch: the only kind that may raise it.
+    EpochStart,
+}
+
+impl FrameKind {
+    fn code(self) -> u32 {
+        match self {
+            Self::Records => 0,
+            Self::Pad => 1,
+            Self::EpochStart => 2,
+        }
+    }
+}
+
+/// A frame that was read and is whole.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Frame<'a> {
+    pub(crate) kind: FrameKind,
+    pub(crate) epoch: u32,
+    pub(crate) body: &'a [u8],
+    /// Bytes in the ring, padding included.
+    pub(crate) span: u64,
+    /// Its checksum: the chain of the next.
+    pub(crate) crc: u32,
+}
+
+/// Bytes in the ring of a frame with a body of `len` bytes.
+pub(crate) fn span(len: usize) -> u64 {
+    to_u64(len + HEADER).next_multiple_of(BLOCK_BYTES)
+}
+
+/// Writes a frame to the start of `out`, padding included; its checksum. `span` is at least what the
+/// body takes; what is more is skipped when it is read, and not written here.
+pub(crate) fn encode(
+    out: &mut [u8],
+    pool_seed: u32,
+    kind: FrameKind,
+    link: &Link,
+    body: &[u8],
+    span: u64,
+) -> u32 {
+    let mut head = Writer(Vec::new());
+    encode_head(&mut head, kind, link, body.len(), span);
+    out[8..HEADER].copy_from_slice(&head.0);
+    out[HEADER..HEADER + body.len()].copy_from_slice(body);
+    let end = (HEADER + body.len()).next_multiple_of(BLOCK_LEN);
+    out[HEADER + body.len()..end].fill(0);
+    let crc = checksum::crc(pool_seed, &out[8..HEADER + body.len()]);
+    out[..4].copy_from_slice(&MAGIC.to_le_bytes());
+    out[4..8].copy_from_slice(&crc.to_le_bytes());
+    crc
+}
+
+fn encode_head(head: &mut Writer, kind: FrameKind, link: &Link, len: usize, span: u64) {
+    head.u32(link.epoch);
+    head.u32(u32::try_from(len).unwrap_or(u32::MAX));
+    head.u64(link.lsn);
+    head.u64(link.position);
+    head.u32(link.chain);
+    head.u32(kind.code());
+    head.u64(span);
+}
+
+/// How many bytes the frame at the start of `block` claims to need for [`decode`]; `None` if it is no
+/// frame, or longer than `limit`.
+pub(crate) fn claimed(block: &[u8], limit: u64) -> Option<u64> {
+    let mut from = Reader(block);
+    if from.u32()? != MAGIC {
+        return None;
+    }
+    let (_crc, _epoch, len) = (from.u32()?, from.u32()?, from.u32()?);
+    let bytes = span(index(len));
+    (bytes <= limit).then_some(bytes)
+}
+
+/// Reads the frame at the start of `bytes` if it is the next link of the chain (JRN-1).
+pub(crate) fn decode<'a>(
+    bytes: &'a [u8],
+    pool_seed: u32,
+    link: &Link,
+    ring_bytes: u64,
+) -> Option<Frame<'a>> {
+    let mut from = Reader(bytes);
+    if from.u32()? != MAGIC {
+        return None;
+    }
+    let crc = from.u32()?;
+    let (epoch, len) = (from.u32()?, from.u32()?);
+    let (lsn, position, chain) = (from.u64()?, from.u64()?, from.u32()?);
+    let kind = match from.u32()? {
+        0 => FrameKind::Records,
+        1 => FrameKind::Pad,
+        2 => FrameKind::EpochStart,
+        _ => return None,
+    };
+    let stated = from.u64()?;
+    let body = from.0.get(..index(len))?;
+    let whole = bytes.get(8..HEADER + body.len())?;
+    let epoch_fits = match kind {
+        FrameKind::EpochStart => epoch > link.epoch,
+        FrameKind::Records | FrameKind::Pad => epoch == link.epoch,
+    };
+    let fits = checksum::crc(pool_seed, whole) == crc
+        && lsn == link.lsn
+        && position == link.position
+        && (chain == link.chain && epoch_fits || active(Mutation::RemainsAccepted))
+        && stated >= span(body.len())
+        && stated.is_multiple_of(BLOCK_BYTES)
+        && position % ring_bytes + stated <= ring_bytes;
+    fits.then_some(Frame { kind, epoch, body, span: stated, crc })
+}
+
+/// A change of the pool's state. Values, not operations: replaying one twice changes nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Record {
+    /// The extent lies in that place, is open, and all its blocks are unwritten.
+    MapSet { extent: u32, place: u32 },
+    /// The extent lies nowhere; all its blocks are unwritten.
+    MapFree { extent: u32 },
+    /// In-place writes may be under way.
+    Open { extent: u32 },
+    /// No in-place write is under way, and all are durable.
+    Close { extent: u32 },
+    /// The first checksum of a block whose data may not be durable.
+    CrcFirst { block: u64, crc: u32 },
+    /// The checksum of a block whose data is durable.
+    CrcCommit { block: u64, crc: u32 },
+    /// Blocks are unwritten.
+    Zero { block: u64, count: u32 },
+    /// The disk is missing: its places of all open extents, and of all opened later, are stale.
+    DiskLost { disk: u16 },
+    /// The disk takes part again; what is stale on it stays so.
+    DiskBack { disk: u16 },
+    /// All of the disk is stale.
+    AllStale { disk: u16 },
+    /// The place of the extent on that disk is stale.
+    StaleSet { disk: u16, extent: u32 },
+    /// It is in sync.
+    StaleClear { disk: u16, extent: u32 },
+    /// What follows up to the end mark is the whole state beside the tree.
+    CheckpointBegin,
+    /// The state is complete.
+    CheckpointEnd,
+}
+
+impl Record {
+    /// Bytes of the longest record.
+    pub(crate) const LEN_MAX: usize = 13;
+
+    /// Appends the record.
+    #[inline]
+    pub(crate) fn encode(self, out: &mut Vec<u8>) {
+        let mut raw = [0_u8; 13];
+        let (code, len) = match self {
+            Self::MapSet { extent, place } => {
+                raw[1..5].copy_from_slice(&extent.to_le_bytes());
+                raw[5..9].copy_from_slice(&place.to_le_bytes());
+                (1, 9)
+            }
+            Self::MapFree { extent } => (2, put_u32(&mut raw, extent)),
+            Self::Open { extent } => (3, put_u32(&mut raw, extent)),
+            Self::Close { extent } => (4, put_u32(&mut raw, extent)),
+            Self::CrcFirst { block, crc } => (5, put_block(&mut raw, block, crc)),
+            Self::CrcCommit { block, crc } => (6, put_block(&mut raw, block, crc)),
+            Self::Zero { block, count } => (7, put_block(&mut raw, block, count)),
+            Self::DiskLost { disk } => (8, put_u32(&mut raw, disk.into())),
+            Self::DiskBack { disk } => (9, put_u32(&mut raw, disk.into())),
+            Self::AllStale { disk } => (10, put_u32(&mut raw, disk.into())),
+            Self::StaleSet { disk, extent } => (11, put_block(&mut raw, disk.into(), extent)),
+            Self::StaleClear { disk, extent } => (12, put_block(&mut raw, disk.into(), extent)),
+            Self::CheckpointBegin => (13, 1),
+            Self::CheckpointEnd => (14, 1),
+        };
+        raw[0] = code;
+        out.extend_from_slice(&raw[..len]);
+    }
+
+    fn decode(from: &mut Reader) -> Option<Self> {
+        let disk = |value: u64| u16::try_from(value).ok();
+        Some(match from.u8()? {
+            1 => Self::MapSet { extent: from.u32()?, place: from.u32()? },
+            2 => Self::MapFree { extent: from.u32()? },
+            3 => Self::Open { extent: from.u32()? },
+            4 => Self::Close { extent: from.u32()? },
+            5 => Self::CrcFirst { block: from.u64()?, crc: from.u32()? },
+            6 => Self::CrcCommit { block: from.u64()?, crc: from.u32()? },
+            7 => Self::Zero { block: from.u64()?, count: from.u32()? },
+            8 => Self::DiskLost { disk: disk(from.u32()?.into())? },
+            9 => Self::DiskBack { disk: disk(from.u32()?.into())? },
+            10 => Self::AllStale { disk: disk(from.u32()?.into())? },
+            11 => Self::StaleSet { disk: disk(from.u64()?)?, extent: from.u32()? },
+            12 => Self::StaleClear { disk: disk(from.u64()?)?, extent: from.u32()? },
+            13 => Self::CheckpointBegin,
+            14 => Self::CheckpointEnd,
+            _ => return None,
+        })
+    }
+}
+
+fn put_u32(raw: &mut [u8; 13], value: u32) -> usize {
+    raw[1..5].copy_from_slice(&value.to_le_bytes());
+    5
+}
+
+fn put_block(raw: &mut [u8; 13], block: u64, value: u32) -> usize {
+    raw[1..9].copy_from_slice(&block.to_le_bytes());
+    raw[9..13].copy_from_slice(&value.to_le_bytes());
+    13
+}
+
+/// The records of a body, until its end or the first that is none.
+pub(crate) fn records(body: &[u8]) -> impl Iterator<Item = Record> {
+    let mut from = Reader(body);
+    std::iter::from_fn(move || Record::decode(&mut from))
+}

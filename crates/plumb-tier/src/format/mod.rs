@@ -1,0 +1,19 @@
+//! Bytes on disk, drawn in `docs/internals/pool-format.md`. Whatever is read here may be damaged or
+//! foreign: parsers return `None`, never panic, and allocate no more than the bytes they were given.
+
+pub(crate) mod bytes;
+pub(crate) mod checksum;
+pub(crate) mod config;
+pub(crate) mod frame;
+pub(crate) mod geometry;
+pub(crate) mod page;
+pub(crate) mod superblock;
+#[cfg(test)]
+mod tests;
+
+pub use config::{Config, DiskConfig, DiskState, Generation, MediaType, Row, Tier, VirtualDisk};
+pub use geometry::Geometry;
+
+/// Bytes per block: the unit of checksums, and of all metadata.
+pub const BLOCK_BYTES: u64 = 4096;
+pub(crate) const BLOCK_LEN: usize = 4096;

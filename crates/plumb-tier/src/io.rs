@@ -1,0 +1,389 @@
+//! The engine's hold on its queue: slots by purpose, what each completion means, and I/O that waits.
+
+use plumb_io::{Errno, FileIndex, FlushQueue, LaneIndex, LaneSpec, Memory, Op, OpKind, Slot};
+use plumb_units::Nanos;
+use plumb_units::convert::{index, to_u32, to_u64};
+
+/// Buffers and slots of an engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SlotPlan {
+    /// Device I/Os of data in flight, at most.
+    pub data_slots: u32,
+    /// Bytes of each: a power of two, a block at least; no request goes to a device in larger parts.
+    pub data_bytes: u32,
+    /// Bytes of a buffer for metadata, hence of a journal frame: a multiple of 4 KiB.
+    pub control_bytes: u32,
+    /// Devices.
+    pub files: u32,
+}
+
+/// Slots for metadata: frames of three copies, their flushes, and room for those that hang.
+const CONTROL_SLOTS: u32 = 24;
+/// Of these, as many as one disk may have of a set that is waited for: a disk that hangs keeps them.
+const CONTROL_PER_DISK: usize = 3;
+const DATA: LaneIndex = LaneIndex(0);
+const CONTROL: LaneIndex = LaneIndex(1);
+/// How long a device may take for one I/O before it counts as missing (section 18).
+const TIME_OUT: Nanos = Nanos(30_000_000_000);
+
+impl SlotPlan {
+    /// How many slots the queue must have.
+    #[must_use]
+    pub fn depth(&self) -> u32 {
+        self.data_slots + CONTROL_SLOTS + self.files
+    }
+
+    /// The queue's buffers.
+    #[must_use]
+    pub fn lanes(&self) -> Vec<LaneSpec> {
+        vec![
+            LaneSpec { first_slot: 0, slots: self.data_slots, bytes: self.data_bytes },
+            LaneSpec {
+                first_slot: self.data_slots,
+                slots: CONTROL_SLOTS,
+                bytes: self.control_bytes,
+            },
+        ]
+    }
+}
+
+/// What a slot's I/O is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tag {
+    /// Nothing is in flight.
+    Idle,
+    /// It missed its time-out; whatever it says is of no interest.
+    Abandoned,
+    /// A copy's share of a part.
+    Part { part: u32, copy: u8 },
+    /// A journal frame.
+    Frame { disk: u16 },
+    /// The flush behind journal frames.
+    FrameFlush { disk: u16 },
+    /// A data flush of a round.
+    RoundFlush { disk: u16 },
+    /// Somebody stands and waits for it.
+    Waited { nth: u32, disk: u16 },
+}
+
+/// One I/O of a set that is waited for.
+#[derive(Debug)]
+pub(crate) enum Work<'a> {
+    Read { disk: u16, offset: u64, into: &'a mut [u8] },
+    Write { disk: u16, offset: u64, bytes: &'a [u8] },
+    Flush { disk: u16 },
+}
+
+/// Queue, slots and files.
+#[derive(Debug)]
+pub(crate) struct Io<Q> {
+    pub(crate) queue: Q,
+    plan: SlotPlan,
+    tags: Vec<Tag>,
+    /// When an I/O was first seen under way; NEVER until then.
+    begun: Vec<Nanos>,
+    data_free: Vec<u32>,
+    control_free: Vec<u32>,
+    /// File of each disk, by ordinal.
+    files: Vec<Option<FileIndex>>,
+    in_flight: u32,
+    scratch: Vec<u8>,
+}
+
+impl<Q: FlushQueue> Io<Q> {
+    pub(crate) fn new(queue: Q, plan: SlotPlan) -> Self {
+        let first = plan.data_slots;
+        Self {
+            queue,
+            plan,
+            tags: vec![Tag::Idle; index(plan.depth())],
+            begun: vec![Nanos::NEVER; index(plan.depth())],
+            data_free: (0..plan.data_slots).rev().collect(),
+            control_free: (first..first + CONTROL_SLOTS).rev().collect(),
+            files: (0..plan.files).map(|file| Some(FileIndex(file))).collect(),
+            in_flight: 0,
+            scratch: vec![0; index(plan.data_bytes)],
+        }
+    }
+
+    pub(crate) fn plan(&self) -> SlotPlan {
+        self.plan
+    }
+
+    /// From now on disks are numbered by these files.
+    pub(crate) fn name_files(&mut self, files: Vec<Option<FileIndex>>) {
+        self.files = files;
+    }
+
+    pub(crate) fn file(&self, disk: u16) -> Option<FileIndex> {
+        self.files.get(usize::from(disk)).copied().flatten()
+    }
+
+    /// I/Os under way, those given up excepted.
+    pub(crate) fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    pub(crate) fn data_slots_free(&self) -> usize {
+        self.data_free.len()
+    }
+
+    pub(crate) fn take_data_slot(&mut self) -> Option<u32> {
+        self.data_free.pop()
+    }
+
+    /// Gives a slot back that has no I/O in flight. One that was given up comes back by itself.
+    pub(crate) fn give_data_slot(&mut self, slot: u32) {
+        if self.tags[index(slot)] == Tag::Idle {
+            self.data_free.push(slot);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn data(&mut self, slot: u32) -> &mut [u8] {
+        self.queue.buffer_mut(Slot(slot), DATA)
+    }
+
+    /// Copies between the buffers of two slots.
+    pub(crate) fn copy_data(&mut self, from: u32, to: u32, len: usize) {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch[..len].copy_from_slice(&self.data(from)[..len]);
+        self.data(to)[..len].copy_from_slice(&scratch[..len]);
+        self.scratch = scratch;
+    }
+
+    /// Whether the slot's I/O was given up and has not come back.
+    pub(crate) fn is_abandoned(&self, slot: u32) -> bool {
+        self.tags[index(slot)] == Tag::Abandoned
+    }
+
+    /// Begins an I/O of a part. Tagged as abandoned, nobody waits for it.
+    #[inline]
+    pub(crate) fn push_part(&mut self, kind: OpKind, disk: u16, place: (u32, u64, u32), tag: Tag) {
+        let (slot, offset, len) = place;
+        let Some(file) = self.file(disk) else { return };
+        self.mark(slot, tag);
+        let memory = Memory::Lane(DATA);
+        self.queue.push(Op { kind, file, slot: Slot(slot), len, offset, memory });
+    }
+
+    /// Begins to write a frame that `fill` puts into a buffer; `false` when no slot is free.
+    pub(crate) fn push_frame(&mut self, disk: u16, offset: u64, frame: &[u8]) -> bool {
+        let (Some(file), Some(slot)) = (self.file(disk), self.control_free.pop()) else {
+            return false;
+        };
+        self.queue.buffer_mut(Slot(slot), CONTROL)[..frame.len()].copy_from_slice(frame);
+        self.mark(slot, Tag::Frame { disk });
+        let (kind, len, memory) = (OpKind::Write, to_u32(frame.len()), Memory::Lane(CONTROL));
+        self.queue.push(Op { kind, file, slot: Slot(slot), len, offset, memory });
+        true
+    }
+
+    /// Begins to flush the disk for the journal; `false` when no slot is free.
+    pub(crate) fn push_frame_flush(&mut self, disk: u16) -> bool {
+        let (Some(file), Some(slot)) = (self.file(disk), self.control_free.pop()) else {
+            return false;
+        };
+        self.mark(slot, Tag::FrameFlush { disk });
+        self.queue.push_flush(file, Slot(slot));
+        true
+    }
+
+    /// Begins to flush the disk for a round; `false` when its last one is still under way.
+    pub(crate) fn push_round_flush(&mut self, disk: u16) -> bool {
+        let Some(file) = self.file(disk) else { return false };
+        let slot = self.plan.data_slots + CONTROL_SLOTS + file.0;
+        if self.tags[index(slot)] != Tag::Idle {
+            return false;
+        }
+        self.mark(slot, Tag::RoundFlush { disk });
+        self.queue.push_flush(file, Slot(slot));
+        true
+    }
+
+    fn mark(&mut self, slot: u32, tag: Tag) {
+        self.tags[index(slot)] = tag;
+        self.begun[index(slot)] = Nanos::NEVER;
+        self.in_flight += u32::from(tag != Tag::Abandoned);
+    }
+
+    /// The next completion: what it was for, its slot, and what came of it.
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<(Tag, u32, Result<u32, Errno>)> {
+        loop {
+            let done = self.queue.pop()?;
+            let slot = done.slot.0;
+            let tag = std::mem::replace(&mut self.tags[index(slot)], Tag::Idle);
+            if tag == Tag::Abandoned {
+                if slot < self.plan.data_slots {
+                    self.data_free.push(slot);
+                } else {
+                    self.free_control(slot);
+                }
+                continue;
+            }
+            self.in_flight -= 1;
+            self.free_control(slot);
+            return Some((tag, slot, done.outcome()));
+        }
+    }
+
+    fn free_control(&mut self, slot: u32) {
+        if (self.plan.data_slots..self.plan.data_slots + CONTROL_SLOTS).contains(&slot) {
+            self.control_free.push(slot);
+        }
+    }
+
+    /// I/Os that were first seen here more than the time-out ago: they are given up, and what they were
+    /// for. Their slots stay taken until the device answers (RES-10).
+    pub(crate) fn overdue(&mut self, now: Nanos) -> Vec<(Tag, u32)> {
+        let mut late = Vec::new();
+        for slot in 0..self.plan.depth() {
+            let tag = self.tags[index(slot)];
+            let runs = tag != Tag::Idle && tag != Tag::Abandoned;
+            if runs && self.begun[index(slot)] == Nanos::NEVER {
+                self.begun[index(slot)] = now;
+            } else if runs && now.since(self.begun[index(slot)]) >= TIME_OUT {
+                self.tags[index(slot)] = Tag::Abandoned;
+                self.in_flight -= 1;
+                late.push((tag, slot));
+            }
+        }
+        late
+    }
+
+    /// Performs all of `work` and waits for it; the disks that failed, each once. A disk that fails is
+    /// given nothing more of it. Nothing else may be in flight.
+    pub(crate) fn wait_for(&mut self, mut work: Vec<Work>) -> Vec<u16> {
+        let mut failed = Vec::new();
+        let mut pieces = Vec::new();
+        let step = self.plan.control_bytes;
+        for (nth, item) in work.iter().enumerate() {
+            let len = match item {
+                Work::Read { into, .. } => into.len(),
+                Work::Write { bytes, .. } => bytes.len(),
+                Work::Flush { .. } => 0,
+            };
+            let len = to_u32(len);
+            let mut start = 0;
+            loop {
+                pieces.push((nth, start, step.min(len - start)));
+                start += step.min(len - start);
+                if start == len {
+                    break;
+                }
+            }
+        }
+        let mut next = 0;
+        let mut under_way = Vec::new();
+        while next < pieces.len() || !under_way.is_empty() {
+            while next < pieces.len() {
+                let piece = pieces[next];
+                let disk = disk_of(&work[piece.0]);
+                if failed.contains(&disk) || self.file(disk).is_none() {
+                    fail(&mut failed, disk);
+                    next += 1;
+                    continue;
+                }
+                if under_way.iter().filter(|slot| self.waits_on(**slot, disk)).count()
+                    == CONTROL_PER_DISK
+                {
+                    break;
+                }
+                let Some(slot) = self.control_free.pop() else { break };
+                self.begin_piece(&work[piece.0], (to_u32(next), piece.1, piece.2), slot);
+                under_way.push(slot);
+                next += 1;
+            }
+            if under_way.is_empty() {
+                if next < pieces.len() {
+                    // Every slot hangs: so do the disks that are left.
+                    pieces[next..]
+                        .iter()
+                        .for_each(|piece| fail(&mut failed, disk_of(&work[piece.0])));
+                }
+                break;
+            }
+            let submitted = self.queue.submit_and_wait(1, TIME_OUT);
+            self.queue.look();
+            let mut any = false;
+            while let Some((tag, slot, outcome)) = self.pop() {
+                let Tag::Waited { nth, disk } = tag else { continue };
+                any = true;
+                under_way.retain(|other| *other != slot);
+                let (item, start, len) = pieces[index(nth)];
+                if outcome != Ok(len) {
+                    fail(&mut failed, disk);
+                } else if let Work::Read { into, .. } = &mut work[item] {
+                    let bytes = &self.queue.buffer_mut(Slot(slot), CONTROL)[..index(len)];
+                    into[index(start)..index(start + len)].copy_from_slice(bytes);
+                }
+            }
+            if !any || submitted.is_err() {
+                for slot in under_way.drain(..) {
+                    if let Tag::Waited { disk, .. } = self.tags[index(slot)] {
+                        fail(&mut failed, disk);
+                        self.tags[index(slot)] = Tag::Abandoned;
+                        self.in_flight -= 1;
+                    }
+                }
+            }
+        }
+        failed
+    }
+
+    fn waits_on(&self, slot: u32, disk: u16) -> bool {
+        matches!(self.tags[index(slot)], Tag::Waited { disk: other, .. } if other == disk)
+    }
+
+    fn begin_piece(&mut self, work: &Work, piece: (u32, u32, u32), slot: u32) {
+        let (nth, start, len) = piece;
+        let disk = disk_of(work);
+        let Some(file) = self.file(disk) else { return };
+        self.mark(slot, Tag::Waited { nth, disk });
+        let (kind, offset) = match work {
+            Work::Flush { .. } => return self.queue.push_flush(file, Slot(slot)),
+            Work::Read { offset, .. } => (OpKind::Read, *offset),
+            Work::Write { offset, bytes, .. } => {
+                let part = &bytes[index(start)..index(start + len)];
+                self.queue.buffer_mut(Slot(slot), CONTROL)[..part.len()].copy_from_slice(part);
+                (OpKind::Write, *offset)
+            }
+        };
+        let offset = offset + u64::from(start);
+        let memory = Memory::Lane(CONTROL);
+        self.queue.push(Op { kind, file, slot: Slot(slot), len, offset, memory });
+    }
+
+    /// Reads and waits.
+    pub(crate) fn read(&mut self, disk: u16, offset: u64, into: &mut [u8]) -> bool {
+        self.wait_for(vec![Work::Read { disk, offset, into }]).is_empty()
+    }
+
+    /// Writes the same to all `disks` and waits; those that failed.
+    pub(crate) fn write(&mut self, disks: &[u16], offset: u64, bytes: &[u8]) -> Vec<u16> {
+        self.wait_for(disks.iter().map(|&disk| Work::Write { disk, offset, bytes }).collect())
+    }
+
+    /// Flushes all `disks` and waits; those that failed.
+    pub(crate) fn flush(&mut self, disks: &[u16]) -> Vec<u16> {
+        self.wait_for(disks.iter().map(|&disk| Work::Flush { disk }).collect())
+    }
+
+    /// Bytes of metadata that one I/O can move.
+    pub(crate) fn control_bytes(&self) -> u64 {
+        to_u64(index(self.plan.control_bytes))
+    }
+}
+
+fn disk_of(work: &Work) -> u16 {
+    match work {
+        Work::Read { disk, .. } | Work::Write { disk, .. } | Work::Flush { disk } => *disk,
+    }
+}
+
+fn fail(failed: &mut Vec<u16>, disk: u16) {
+    if !failed.contains(&disk) {
+        failed.push(disk);
+    }
+}

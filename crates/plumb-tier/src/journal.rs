@@ -1,0 +1,184 @@
+//! The journal while the engine runs: records gather in a batch; one frame at a time carries a batch to
+//! every copy; a flush makes what was written durable.
+
+use std::collections::VecDeque;
+
+use plumb_units::convert::index;
+
+use crate::format::Geometry;
+use crate::format::frame::{self, FrameKind, HEADER, Link, Record};
+use crate::mutation::{Mutation, active};
+
+/// A frame under way.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InFlight {
+    pub(crate) lsn: u64,
+    /// Copies that have yet to answer.
+    pub(crate) left: u32,
+    /// Copies that have it.
+    pub(crate) done: u32,
+    /// Whether it is a pad, after which the ring starts over.
+    pub(crate) next: Link,
+}
+
+/// A flush under way.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Flushing {
+    pub(crate) covers: u64,
+    pub(crate) left: u32,
+    pub(crate) done: u32,
+}
+
+/// Batches, LSNs, and the ring's two ends.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    pub(crate) link: Link,
+    /// The first frame that is still needed.
+    pub(crate) tail: u64,
+    /// The checkpoint page before this one's sequence.
+    pub(crate) sequence: u64,
+    /// Full batches, oldest first, then the one that records are added to.
+    batches: VecDeque<Vec<u8>>,
+    spare: Vec<Vec<u8>>,
+    body_max: usize,
+    /// Frames up to this one are written on every live copy.
+    pub(crate) appended: u64,
+    /// Frames up to this one are durable there.
+    pub(crate) durable: u64,
+    /// Somebody waits for this one to be durable.
+    pub(crate) wanted: u64,
+    pub(crate) frame: Option<InFlight>,
+    pub(crate) flush: Option<Flushing>,
+    ring_bytes: u64,
+    scratch: Vec<u8>,
+}
+
+/// What comes next for the ring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// There is room.
+    Enough,
+    /// A checkpoint must free some first.
+    Full,
+}
+
+impl Journal {
+    /// A journal that goes on at `link`, whose frames since `tail` are needed.
+    pub(crate) fn new(
+        link: Link,
+        tail: u64,
+        sequence: u64,
+        geometry: &Geometry,
+        frame_bytes: u64,
+    ) -> Self {
+        let quarter = geometry.ring_bytes() / 8 / 4096 * 4096;
+        let frame = frame_bytes.min(quarter.max(4096));
+        let body_max = index(u32::try_from(frame).unwrap_or(1 << 20)) - HEADER;
+        let before = link.lsn - 1;
+        Self {
+            link,
+            tail,
+            sequence,
+            batches: VecDeque::from([Vec::with_capacity(body_max)]),
+            spare: Vec::new(),
+            body_max,
+            appended: before,
+            durable: before,
+            wanted: before,
+            frame: None,
+            flush: None,
+            ring_bytes: geometry.ring_bytes(),
+            scratch: vec![0; body_max + HEADER],
+        }
+    }
+
+    /// Adds a record; the LSN of the frame that will carry it. Pads take an LSN as well, so a frame may
+    /// come later than said, and then whoever waits for this number waits for less than the record:
+    /// therefore a pad is followed by its frame before either is reported.
+    #[inline]
+    pub(crate) fn append(&mut self, record: Record) -> u64 {
+        let full =
+            self.batches.back().is_none_or(|batch| batch.len() + Record::LEN_MAX > self.body_max);
+        if full {
+            let batch = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(self.body_max));
+            self.batches.push_back(batch);
+        }
+        if let Some(batch) = self.batches.back_mut() {
+            record.encode(batch);
+        }
+        self.last_lsn()
+    }
+
+    /// The LSN of the frame that the newest record goes, or went, into.
+    pub(crate) fn last_lsn(&self) -> u64 {
+        let waiting = self.batches.iter().filter(|batch| !batch.is_empty()).count() as u64;
+        self.link.lsn - 1 + waiting
+    }
+
+    /// Somebody waits until that frame is durable.
+    pub(crate) fn want(&mut self, lsn: u64) {
+        self.wanted = self.wanted.max(lsn);
+    }
+
+    /// Whether records wait for a frame.
+    pub(crate) fn has_batch(&self) -> bool {
+        self.batches.front().is_some_and(|batch| !batch.is_empty())
+    }
+
+    /// Bytes in use.
+    fn used(&self) -> u64 {
+        self.link.position - self.tail
+    }
+
+    /// Whether a checkpoint should free space: 3/4 are used (JRN-2).
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.used() > self.ring_bytes / 4 * 3 && !active(Mutation::RingOverrun)
+    }
+
+    /// Whether the next frame fits. `reserve`: whether it may use the space kept for checkpoints and for
+    /// the loss of disks.
+    pub(crate) fn room(&self, reserve: bool) -> Room {
+        let batch = self.batches.front().map_or(0, Vec::len);
+        // The batch may need a pad before it.
+        let needed = 2 * frame::span(batch);
+        if active(Mutation::RingOverrun) {
+            return Room::Enough;
+        }
+        let kept = if reserve { 0 } else { self.ring_bytes / 5 };
+        if self.used() + needed + kept <= self.ring_bytes { Room::Enough } else { Room::Full }
+    }
+
+    /// Makes the next frame, `next_lsn` of the link it goes by; its bytes and where in the ring they go.
+    /// Calls for a pad are answered by the pad. The pad does not take an LSN of its own.
+    pub(crate) fn make(
+        &mut self,
+        pool_seed: u32,
+        kind: FrameKind,
+        epoch: u32,
+    ) -> (&[u8], u64, InFlight) {
+        let at = self.link.position % self.ring_bytes;
+        let batch_len = self.batches.front().map_or(0, Vec::len);
+        let left = self.ring_bytes - at;
+        let mut link = self.link;
+        if frame::span(batch_len) > left {
+            let crc = frame::encode(&mut self.scratch, pool_seed, FrameKind::Pad, &link, &[], left);
+            let next = Link { position: link.position + left, chain: crc, ..link };
+            let in_flight = InFlight { lsn: link.lsn - 1, left: 0, done: 0, next };
+            return (&self.scratch[..4096], link.position, in_flight);
+        }
+        let mut batch = self.batches.pop_front().unwrap_or_default();
+        if self.batches.is_empty() {
+            let next = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(self.body_max));
+            self.batches.push_back(next);
+        }
+        link.epoch = epoch;
+        let span = frame::span(batch.len());
+        let crc = frame::encode(&mut self.scratch, pool_seed, kind, &link, &batch, span);
+        batch.clear();
+        self.spare.push(batch);
+        let next = Link { lsn: link.lsn + 1, position: link.position + span, chain: crc, epoch };
+        let in_flight = InFlight { lsn: link.lsn, left: 0, done: 0, next };
+        let bytes = &self.scratch[..index(u32::try_from(span).unwrap_or(0))];
+        (bytes, self.link.position, in_flight)
+    }
+}

@@ -1,0 +1,32 @@
+//! The tiered storage space: pools, virtual disks, mirrors, checksums, a journal; and the checker that
+//! cuts its power at any write and proves that nothing acknowledged is lost.
+//!
+//! An engine issues all its I/O through one [`plumb_io::FlushQueue`] and is itself driven by polling: the
+//! same code runs on the kernel's rings and on simulated disks.
+#![forbid(unsafe_code)]
+
+mod attach;
+mod core;
+mod create;
+mod engine;
+mod extents;
+mod format;
+mod io;
+mod journal;
+mod members;
+pub mod mutation;
+mod random;
+mod recover;
+mod standstill;
+pub mod torture;
+mod tree;
+
+pub use crate::core::{Counters, Halt};
+pub use create::{CreateError, NewDisk, NewPool, NewVirtualDisk, create};
+pub use engine::{Engine, Request, RequestKind};
+pub use format::{
+    BLOCK_BYTES, Config, DiskConfig, DiskState, Generation, Geometry, MediaType, Row, Tier,
+    VirtualDisk,
+};
+pub use io::SlotPlan;
+pub use recover::StartError;

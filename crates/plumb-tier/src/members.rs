@@ -1,0 +1,223 @@
+//! The disks of a pool: who takes part, what each says of itself, and how all learn of a new generation.
+
+use plumb_io::FlushQueue;
+use plumb_units::convert::{to_u32, to_usize};
+
+use crate::extents::ExtentSet;
+use crate::format::superblock::{RecordName, Superblock};
+use crate::format::{Config, DiskState, Geometry, checksum, config};
+use crate::io::{Io, Work};
+use crate::random::Random;
+
+/// The configuration in force and the superblocks that name it.
+#[derive(Debug)]
+pub(crate) struct Members {
+    pub(crate) config: Config,
+    pub(crate) geometry: Geometry,
+    pub(crate) pool_seed: u32,
+    /// Seeds of the data checksums, by virtual disk.
+    pub(crate) data_seeds: Vec<u32>,
+    /// By ordinal; `None` for a disk that is not here.
+    pub(crate) superblocks: Vec<Option<Superblock>>,
+    /// Takes part in I/O now.
+    pub(crate) online: Vec<bool>,
+    /// The places of these extents on a disk are stale, by ordinal.
+    pub(crate) stale: Vec<ExtentSet>,
+    /// Of this start.
+    pub(crate) epoch: u32,
+    pub(crate) random: Random,
+}
+
+/// Too few disks have the new generation: nothing may be acknowledged any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Suspended;
+
+impl Members {
+    pub(crate) fn new(
+        config: Config,
+        superblocks: Vec<Option<Superblock>>,
+        seed: u64,
+    ) -> Option<Self> {
+        let geometry = superblocks.iter().flatten().next()?.geometry;
+        let pool = config.pool;
+        let online = config
+            .disks
+            .iter()
+            .zip(&superblocks)
+            .map(|(disk, here)| disk.state == DiskState::Online && here.is_some())
+            .collect();
+        Some(Self {
+            geometry,
+            pool_seed: checksum::seed(pool),
+            data_seeds: config.vdisks.iter().map(|v| checksum::data_seed(pool, v.id)).collect(),
+            stale: vec![ExtentSet::default(); config.disks.len()],
+            superblocks,
+            online,
+            epoch: config.generation.epoch,
+            random: Random::new(seed),
+            config,
+        })
+    }
+
+    #[inline]
+    pub(crate) fn is_online(&self, disk: u16) -> bool {
+        self.online[usize::from(disk)]
+    }
+
+    /// Ordinals of all disks that take part.
+    pub(crate) fn online(&self) -> Vec<u16> {
+        let all = 0..u16::try_from(self.online.len()).unwrap_or(u16::MAX);
+        all.filter(|disk| self.is_online(*disk)).collect()
+    }
+
+    /// Ordinals of the live copies of journal and tree.
+    pub(crate) fn metadata(&self) -> Vec<u16> {
+        let is = |disk: &u16| self.config.disks[usize::from(*disk)].metadata;
+        self.online().into_iter().filter(is).collect()
+    }
+
+    /// Whether a copy on that disk may be read.
+    #[inline]
+    pub(crate) fn in_sync(&self, disk: u16, extent: u32) -> bool {
+        let disk = usize::from(disk);
+        self.online[disk]
+            && (!self.stale[disk].has(extent)
+                || crate::mutation::active(crate::mutation::Mutation::ReadStale))
+    }
+
+    /// Writes a superblock of each disk as it is in memory: copies 0 and 2, flush, 1 and 3, flush
+    /// (LAY-2); the disks that failed.
+    fn write_superblocks<Q: FlushQueue>(&mut self, io: &mut Io<Q>, disks: &[u16]) -> Vec<u16> {
+        let mut failed = Vec::new();
+        let blocks: Vec<(u16, Vec<u8>, [u64; 4])> = disks
+            .iter()
+            .filter_map(|&disk| {
+                let block = self.superblocks[usize::from(disk)].as_mut()?;
+                block.version += 1;
+                Some((disk, block.encode(), Geometry::superblocks(block.device_bytes)))
+            })
+            .collect();
+        for half in [[0, 2], [1, 3]] {
+            let write = |(disk, bytes, places): &(u16, Vec<u8>, [u64; 4])| {
+                half.map(|copy| (*disk, places[copy], bytes.clone()))
+            };
+            let writes: Vec<_> = blocks.iter().flat_map(write).collect();
+            let work = writes
+                .iter()
+                .filter(|write| !failed.contains(&write.0))
+                .map(|(disk, offset, bytes)| Work::Write { disk: *disk, offset: *offset, bytes })
+                .collect();
+            let bad = io.wait_for(work);
+            failed.extend(bad);
+            let rest: Vec<u16> = disks.iter().copied().filter(|d| !failed.contains(d)).collect();
+            failed.extend(io.flush(&rest));
+        }
+        failed
+    }
+
+    /// Makes a higher epoch durable on those disks; the ones that failed.
+    pub(crate) fn raise_epoch<Q: FlushQueue>(&mut self, io: &mut Io<Q>, disks: &[u16]) -> Vec<u16> {
+        if crate::mutation::active(crate::mutation::Mutation::EpochKept) {
+            self.epoch = self.epoch.max(1);
+            return Vec::new();
+        }
+        let started =
+            self.superblocks.iter().flatten().map(|b| b.epoch_started.max(b.generation.epoch));
+        self.epoch = started.max().unwrap_or(0).max(self.config.generation.epoch) + 1;
+        for &disk in disks {
+            if let Some(block) = &mut self.superblocks[usize::from(disk)] {
+                block.epoch_started = self.epoch;
+            }
+        }
+        self.write_superblocks(io, disks)
+    }
+
+    /// Writes the configuration as it is in memory, as a new generation, to `disks` (LAY-3): the record to
+    /// the area not in use, flush, then the superblocks. The disks that failed.
+    pub(crate) fn publish<Q: FlushQueue>(&mut self, io: &mut Io<Q>, disks: &[u16]) -> Vec<u16> {
+        let record = self.config.encode();
+        let name = RecordName { len: to_u32(record.len()), digest: checksum::digest(&record) };
+        let pages = config::pages(self.config.pool, &record);
+        assert!(
+            config::pages_len(name.len) <= self.geometry.config_bytes,
+            "the configuration outgrew its area"
+        );
+        let area = |block: &Superblock| block.area ^ 1;
+        let work = disks
+            .iter()
+            .filter_map(|&disk| {
+                let block = self.superblocks[usize::from(disk)].as_ref()?;
+                let offset = self.geometry.config(area(block));
+                Some(Work::Write { disk, offset, bytes: &pages })
+            })
+            .collect();
+        let mut failed = io.wait_for(work);
+        let rest: Vec<u16> = disks.iter().copied().filter(|disk| !failed.contains(disk)).collect();
+        failed.extend(io.flush(&rest));
+        let rest: Vec<u16> = disks.iter().copied().filter(|disk| !failed.contains(disk)).collect();
+        for &disk in &rest {
+            if let Some(block) = &mut self.superblocks[usize::from(disk)] {
+                block.area = area(block);
+                block.records[usize::from(block.area)] = name;
+                block.generation = self.config.generation;
+                block.epoch_started = block.epoch_started.max(self.epoch);
+            }
+        }
+        failed.extend(self.write_superblocks(io, &rest));
+        failed
+    }
+
+    /// Takes disks out of the configuration: a new generation, durable on the survivors (LAY-3). Disks
+    /// that fail meanwhile go with them.
+    pub(crate) fn expel<Q: FlushQueue>(
+        &mut self,
+        io: &mut Io<Q>,
+        mut lost: Vec<u16>,
+    ) -> Result<Vec<u16>, Suspended> {
+        // What others know is the list as it was: half of that must go on, whoever fails meanwhile.
+        let before = self.config.voters.len();
+        loop {
+            for &disk in &lost {
+                self.online[usize::from(disk)] = false;
+                let own = &mut self.config.disks[usize::from(disk)];
+                own.state = DiskState::Missing;
+                own.metadata = false;
+            }
+            self.config.voters.retain(|voter| !lost.contains(voter));
+            let left = self.config.voters.len();
+            if 2 * left < before || self.metadata().is_empty() {
+                return Err(Suspended);
+            }
+            let id = self.random.id();
+            self.config.succeed(self.epoch, id);
+            let voters = self.config.voters.clone();
+            let failed = self.publish(io, &voters);
+            if failed.is_empty() {
+                return Ok(lost);
+            }
+            lost.extend(failed);
+        }
+    }
+
+    /// Reads the configuration record that a superblock names.
+    pub(crate) fn read_config<Q: FlushQueue>(
+        io: &mut Io<Q>,
+        disk: u16,
+        block: &Superblock,
+    ) -> Option<Config> {
+        let name = block.records[usize::from(block.area)];
+        let len = config::pages_len(name.len);
+        if name.len == 0 || len > block.geometry.config_bytes {
+            return None;
+        }
+        let mut pages = vec![0; to_usize(len)];
+        if !io.read(disk, block.geometry.config(block.area), &mut pages) {
+            return None;
+        }
+        let record = config::record(block.pool, name.len, &pages)?;
+        if checksum::digest(&record) != name.digest {
+            return None;
+        }
+        Config::decode(&record).filter(|config| config.pool == block.pool)
+    }
+}

@@ -1,0 +1,131 @@
+//! Rules that tests can switch off, to prove that the checker notices.
+//!
+//! Outside of tests [`active`] is a constant `false`, and nothing of this is in the program.
+
+/// A rule of the engine that can be broken on purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mutation {
+    // Journal.
+    /// A commit is reported when the frame was written, not when it was flushed.
+    CommitUnflushed,
+    /// A commit is reported when one copy has it.
+    CommitFirstCopy,
+    /// Replay reads on into remains of an earlier run: neither chain nor epoch are looked at.
+    RemainsAccepted,
+    /// The checkpoint page is written without waiting for the pages that it names.
+    CheckpointEarly,
+    /// The ring is written over although no checkpoint freed it.
+    RingOverrun,
+    /// A checkpoint leaves out the open extents.
+    CheckpointForgetsOpen,
+    // Mirror and checksums.
+    /// A write is acknowledged when the first copy has it.
+    AckFirstCopy,
+    /// In-place writes begin before the intent is durable.
+    NoIntent,
+    /// The loss of a disk marks only the extent whose write failed.
+    LossMarksOne,
+    /// The loss of a disk is not made durable before the acknowledgement.
+    LossUnrecorded,
+    /// Reads take stale copies.
+    ReadStale,
+    /// FLUSH leaves out the second disk.
+    FlushOneDisk,
+    /// Overlapping writes are not kept apart.
+    NoRangeLock,
+    /// A block whose first write is not durable is overwritten in place.
+    OverwriteTentative,
+    /// Checksums are committed without flushing the data first.
+    CommitBeforeFlush,
+    /// FUA is acknowledged like any write.
+    FuaIgnored,
+    /// A freed slot is handed out before the record that freed it is durable.
+    SlotReusedEarly,
+    /// A first write is acknowledged before its checksum record is written.
+    AckBeforeCrcFirst,
+    /// Extents are closed while their writes are not durable.
+    CloseEarly,
+    /// Blocks are not verified when they are read.
+    ReadUnverified,
+    /// A returned disk is taken for in sync.
+    ReturnUnsynced,
+    // Recovery.
+    /// Copies that differ are left so.
+    NoEqualise,
+    /// A first write found on one copy is committed before the others hold it.
+    ConfirmBeforeFlush,
+    /// An unverified first write is taken for an interrupted overwrite.
+    TentativeTrusted,
+    /// Open extents are not examined.
+    NoSettle,
+    /// Journal copies are not made equal.
+    JournalCopiesDiffer,
+    /// The epoch is not raised.
+    EpochKept,
+    /// Only half of the voters are enough to start.
+    HalfStarts,
+}
+
+#[cfg(test)]
+impl Mutation {
+    /// Rules that the checker must miss within a few thousand states. The others show only in windows that
+    /// are rarer: [`Mutation::RemainsAccepted`] has a test of its own, beside the frames.
+    pub(crate) const OFTEN_SEEN: &[Self] = &[
+        Self::CommitUnflushed,
+        Self::CommitFirstCopy,
+        Self::CheckpointEarly,
+        Self::RingOverrun,
+        Self::CheckpointForgetsOpen,
+        Self::AckFirstCopy,
+        Self::NoIntent,
+        Self::LossMarksOne,
+        Self::LossUnrecorded,
+        Self::ReadStale,
+        Self::FlushOneDisk,
+        Self::NoRangeLock,
+        Self::OverwriteTentative,
+        Self::CommitBeforeFlush,
+        Self::FuaIgnored,
+        Self::AckBeforeCrcFirst,
+        Self::CloseEarly,
+        Self::ReadUnverified,
+        Self::ReturnUnsynced,
+        Self::NoEqualise,
+        Self::TentativeTrusted,
+        Self::NoSettle,
+        Self::HalfStarts,
+    ];
+}
+
+#[cfg(any(test, feature = "mutations"))]
+mod switch {
+    use super::Mutation;
+    use std::cell::Cell;
+
+    thread_local! {
+        static ACTIVE: Cell<Option<Mutation>> = const { Cell::new(None) };
+    }
+
+    /// Whether the rule is broken on this thread.
+    #[inline]
+    #[must_use]
+    pub fn active(mutation: Mutation) -> bool {
+        ACTIVE.get() == Some(mutation)
+    }
+
+    /// Breaks a rule on this thread, or none.
+    pub fn set(mutation: Option<Mutation>) {
+        ACTIVE.set(mutation);
+    }
+}
+
+#[cfg(any(test, feature = "mutations"))]
+pub use switch::{active, set};
+
+/// Whether the rule is broken: never.
+#[cfg(not(any(test, feature = "mutations")))]
+#[inline(always)]
+#[must_use]
+pub const fn active(_: Mutation) -> bool {
+    false
+}

@@ -1,0 +1,344 @@
+//! What is done extent by extent while no request is under way: settling blocks after a crash, bringing
+//! a returned disk up to date, scanning and healing.
+
+use plumb_io::FlushQueue;
+use plumb_units::convert::{index, to_u32, to_u64};
+
+use crate::core::{Core, Halt};
+use crate::extents::{Copies, PENDING, TENTATIVE, UNMAPPED, locate};
+use crate::format::frame::Record;
+use crate::format::{BLOCK_BYTES, BLOCK_LEN, checksum};
+use crate::io::Work;
+use crate::mutation::{Mutation, active};
+
+/// What the copies of one block hold: in-sync ones, in order; `None` for one that cannot be read.
+struct Contents {
+    copies: Vec<(u16, u64, Option<Vec<u8>>)>,
+}
+
+/// What recovery takes a block for (CRC-3).
+#[derive(Debug, PartialEq, Eq)]
+enum Choice {
+    /// The content of that copy.
+    Copy(usize),
+    /// Unwritten.
+    Zero,
+    /// No copy can be read.
+    None,
+}
+
+impl<Q: FlushQueue> Core<Q> {
+    fn copies_at(&self, extent: u32, within: u32) -> Copies {
+        let config = &self.members.config;
+        let vdisk = &config.vdisks[self.vdisk(extent)];
+        let place = self.extents.get(extent).place;
+        locate(vdisk, &self.members.geometry, config.extent_bytes, place, within)
+    }
+
+    /// Checksum of a block's content, by its identity.
+    pub(crate) fn sum_of(&self, extent: u32, within: u32, bytes: &[u8]) -> u32 {
+        let vdisk = self.vdisk(extent);
+        let first = self.members.config.vdisks[vdisk].first_extent;
+        let block = self.extents.block(extent - first, within);
+        checksum::block(self.members.data_seeds[vdisk], block, bytes)
+    }
+
+    /// Longest run of bytes from `within` on that lies on one disk per copy.
+    fn run(&self, extent: u32, within: u32) -> u32 {
+        let config = &self.members.config;
+        let interleave = config.vdisks[self.vdisk(extent)].interleave.min(config.extent_bytes);
+        interleave - within % interleave
+    }
+
+    /// Reads all in-sync copies of all written blocks of an extent.
+    fn read_extent(&mut self, extent: u32) -> Vec<(u32, Contents)> {
+        let mut found = Vec::new();
+        let mut within = 0;
+        while within < self.members.config.extent_bytes {
+            let len = self.run(extent, within);
+            let first = index(within / 4096);
+            let written: Vec<usize> = (first..first + index(len / 4096))
+                .filter(|block| self.extents.get(extent).sums[*block].newest != 0)
+                .collect();
+            if let (Some(&from), Some(&to)) = (written.first(), written.last()) {
+                self.read_run(extent, (from, to), &written, &mut found);
+            }
+            within += len;
+        }
+        found
+    }
+
+    fn read_run(
+        &mut self,
+        extent: u32,
+        (from, to): (usize, usize),
+        written: &[usize],
+        found: &mut Vec<(u32, Contents)>,
+    ) {
+        let len = (to - from + 1) * BLOCK_LEN;
+        let copies = self.copies_at(extent, to_u32(from * BLOCK_LEN));
+        let mut runs = Vec::new();
+        for (_, disk, offset) in copies.iter().filter(|copy| self.members.in_sync(copy.1, extent)) {
+            let mut bytes = vec![0; len];
+            let mut good = vec![true; to - from + 1];
+            if !self.io.read(disk, offset, &mut bytes) {
+                // Block by block: only what cannot be read is lost.
+                for (nth, block) in bytes.chunks_mut(BLOCK_LEN).enumerate() {
+                    good[nth] = self.io.read(disk, offset + to_u64(nth) * BLOCK_BYTES, block);
+                }
+            }
+            runs.push((disk, offset, bytes, good));
+        }
+        for &block in written {
+            let nth = block - from;
+            let copy = |(disk, offset, bytes, good): &(u16, u64, Vec<u8>, Vec<bool>)| {
+                let content = good[nth].then(|| bytes[nth * BLOCK_LEN..][..BLOCK_LEN].to_vec());
+                (*disk, offset + to_u64(nth) * BLOCK_BYTES, content)
+            };
+            found.push((to_u32(block), Contents { copies: runs.iter().map(copy).collect() }));
+        }
+    }
+
+    /// CRC-3 for one block.
+    fn choose(&mut self, extent: u32, within: u32, contents: &Contents) -> Choice {
+        let sum = self.extents.get(extent).sums[index(within)];
+        let readable = || {
+            let content = |(nth, copy): (usize, &(u16, u64, Option<Vec<u8>>))| {
+                copy.2.as_ref().map(|bytes| (nth, bytes.clone()))
+            };
+            contents.copies.iter().enumerate().filter_map(content)
+        };
+        let verified =
+            readable().find(|(_, bytes)| self.sum_of(extent, within, bytes) == sum.newest);
+        if let Some((nth, _)) = verified {
+            return Choice::Copy(nth);
+        }
+        if readable().next().is_none() {
+            return Choice::None;
+        }
+        if sum.flags & TENTATIVE != 0 && !active(Mutation::TentativeTrusted) {
+            return Choice::Zero;
+        }
+        let votes = |bytes: &Vec<u8>| readable().filter(|other| other.1 == *bytes).count();
+        let best =
+            readable().map(|(nth, bytes)| (votes(&bytes), nth)).fold(
+                None,
+                |best, one| match best {
+                    Some((count, _)) if count >= one.0 => best,
+                    _ => Some(one),
+                },
+            );
+        match best {
+            Some((_, nth)) => {
+                self.counters.interrupted += 1;
+                Choice::Copy(nth)
+            }
+            None => Choice::None,
+        }
+    }
+
+    /// Decides for every block of an open extent what it is after a crash, and makes its copies equal
+    /// (CRC-3, CRC-4). The disks were flushed before: what they show stays.
+    pub(crate) fn settle(&mut self, extents: &[u32]) -> Result<(), Halt> {
+        let mut tentative: Vec<(u32, u32)> = Vec::new();
+        for some in extents.chunks(8) {
+            let mut writes: Vec<(u16, u64, Vec<u8>)> = Vec::new();
+            for &extent in some {
+                for (within, contents) in self.read_extent(extent) {
+                    if self.settle_block(extent, within, contents, &mut writes) {
+                        tentative.push((extent, within));
+                    }
+                }
+            }
+            if self.journal.has_batch() {
+                self.sync()?;
+            }
+            self.counters.equalised += to_u64(writes.len());
+            if !active(Mutation::NoEqualise) {
+                self.write_all(&writes)?;
+            }
+        }
+        self.confirm(&tentative)
+    }
+
+    /// Commits blocks that were tentative and matched on a copy: only now, for only now do all live copies
+    /// hold them durably. Committed earlier, the loss of the copy that matched would turn what a former
+    /// owner left on another one into an interrupted write.
+    fn confirm(&mut self, tentative: &[(u32, u32)]) -> Result<(), Halt> {
+        if tentative.is_empty() {
+            return Ok(());
+        }
+        if !active(Mutation::ConfirmBeforeFlush) && !self.flush_data()? {
+            // The last copy of something cannot be flushed: they stay tentative.
+            for &(extent, within) in tentative {
+                let crc = self.extents.get(extent).sums[index(within)].newest;
+                self.unsettled.push((extent, within, Some(crc)));
+            }
+        }
+        for &(extent, within) in tentative {
+            let block = self.extents.block(extent, within);
+            let sum = &mut self.extents.get_mut(extent).sums[index(within)];
+            sum.flags = 0;
+            let crc = sum.newest;
+            if !self.unsettled.contains(&(extent, within, Some(crc))) {
+                self.journal.append(Record::CrcCommit { block, crc });
+                self.trees.touch_sum(block);
+            }
+        }
+        Ok(())
+    }
+
+    /// Decides for one block and adds what has to be written to `writes`. `true` for one that stays
+    /// tentative until that is durable.
+    fn settle_block(
+        &mut self,
+        extent: u32,
+        within: u32,
+        contents: Contents,
+        writes: &mut Vec<(u16, u64, Vec<u8>)>,
+    ) -> bool {
+        let choice = self.choose(extent, within, &contents);
+        let block = self.extents.block(extent, within);
+        let chosen = match choice {
+            Choice::None => {
+                let sum = &mut self.extents.get_mut(extent).sums[index(within)];
+                let tentative = (sum.flags & TENTATIVE != 0).then_some(sum.newest);
+                sum.flags = 0;
+                self.counters.unrecoverable += 1;
+                self.unsettled.push((extent, within, tentative));
+                return false;
+            }
+            Choice::Zero => {
+                let sum = &mut self.extents.get_mut(extent).sums[index(within)];
+                *sum = crate::extents::Sum::default();
+                self.journal.append(Record::Zero { block, count: 1 });
+                self.trees.touch_sum(block);
+                return false;
+            }
+            Choice::Copy(nth) => contents.copies[nth].2.clone().unwrap_or_default(),
+        };
+        let crc = self.sum_of(extent, within, &chosen);
+        let early = active(Mutation::ConfirmBeforeFlush) || active(Mutation::TentativeTrusted);
+        let sum = &mut self.extents.get_mut(extent).sums[index(within)];
+        let stays = sum.flags & TENTATIVE != 0 && !early;
+        if !stays {
+            if sum.newest != crc || early {
+                self.journal.append(Record::CrcCommit { block, crc });
+                self.trees.touch_sum(block);
+            }
+            *sum = crate::extents::Sum { newest: crc, committed: crc, flags: 0 };
+        }
+        for (disk, offset, content) in contents.copies {
+            if content.as_ref() != Some(&chosen) {
+                writes.push((disk, offset, chosen.clone()));
+            }
+        }
+        stays
+    }
+
+    /// Writes and waits; disks that fail are expelled.
+    fn write_all(&mut self, writes: &[(u16, u64, Vec<u8>)]) -> Result<(), Halt> {
+        let online = writes.iter().filter(|write| self.members.is_online(write.0));
+        let work = online
+            .map(|(disk, offset, bytes)| Work::Write { disk: *disk, offset: *offset, bytes })
+            .collect();
+        let mut failed = self.io.wait_for(work);
+        failed.retain(|disk| self.can_spare(*disk));
+        self.lose(failed)
+    }
+
+    /// Brings the places of some extents on a disk up to date, takes back their marks, and says how many.
+    pub(crate) fn resync(&mut self, disk: u16, count: usize) -> Result<usize, Halt> {
+        let stale: Vec<u32> = self.members.stale[usize::from(disk)].iter().take(count).collect();
+        for &extent in &stale {
+            if self.extents.get(extent).place == UNMAPPED {
+                continue;
+            }
+            let mut writes = Vec::new();
+            for (within, contents) in self.read_extent(extent) {
+                let sum = self.extents.get(extent).sums[index(within)];
+                let copies = self.copies_at(extent, within * 4096);
+                let Some((_, _, offset)) = copies.iter().find(|copy| copy.1 == disk) else {
+                    continue;
+                };
+                let good = contents
+                    .copies
+                    .into_iter()
+                    .filter_map(|copy| copy.2)
+                    .find(|bytes| self.sum_of(extent, within, bytes) == sum.newest);
+                match good {
+                    Some(bytes) => writes.push((disk, offset, bytes)),
+                    None => self.counters.unrecoverable += 1,
+                }
+            }
+            if !active(Mutation::ReturnUnsynced) {
+                self.write_all(&writes)?;
+            }
+        }
+        let failed = self.io.flush(&[disk]);
+        self.lose(failed)?;
+        if !self.members.is_online(disk) {
+            // The loss must be durable before anything else is acknowledged.
+            self.sync()?;
+            return Ok(0);
+        }
+        for &extent in &stale {
+            self.members.stale[usize::from(disk)].remove(extent);
+            self.journal.append(Record::StaleClear { disk, extent });
+        }
+        self.counters.resynced += to_u64(stale.len());
+        self.sync()?;
+        Ok(stale.len())
+    }
+
+    /// Reads every copy of every written block of an extent, verifies it, and rewrites bad ones from a
+    /// good one. A block without a good copy is left alone and counted.
+    pub(crate) fn scan(&mut self, extent: u32) -> Result<(), Halt> {
+        if self.extents.get(extent).place == UNMAPPED {
+            return Ok(());
+        }
+        let mut writes = Vec::new();
+        for (within, contents) in self.read_extent(extent) {
+            let newest = self.extents.get(extent).sums[index(within)].newest;
+            let good = |copy: &(u16, u64, Option<Vec<u8>>)| {
+                copy.2.as_ref().is_some_and(|bytes| self.sum_of(extent, within, bytes) == newest)
+            };
+            let verdicts: Vec<bool> = contents.copies.iter().map(good).collect();
+            self.counters.blocks_verified += to_u64(verdicts.len());
+            let bad = verdicts.iter().filter(|good| !**good).count();
+            self.counters.mismatches += to_u64(bad);
+            let Some(source) = verdicts.iter().position(|good| *good) else {
+                self.counters.unrecoverable += u64::from(!verdicts.is_empty());
+                continue;
+            };
+            let bytes = contents.copies[source].2.clone().unwrap_or_default();
+            for (nth, _) in verdicts.iter().enumerate().filter(|(_, good)| !**good) {
+                let (disk, offset, _) = &contents.copies[nth];
+                writes.push((*disk, *offset, bytes.clone()));
+            }
+        }
+        if writes.is_empty() {
+            return Ok(());
+        }
+        if !self.extents.get(extent).open {
+            // A heal is an in-place write: the intent comes first.
+            self.journal.append(Record::Open { extent });
+            self.opened(extent);
+            self.extents.get_mut(extent).open_lsn = self.journal.last_lsn();
+            self.sync()?;
+        }
+        self.counters.healed += to_u64(writes.len());
+        self.write_all(&writes)?;
+        let rounds = self.rounds;
+        let own = self.extents.get_mut(extent);
+        own.written_in = rounds;
+        // Healed copies are durable after the next round, which a pending block brings about.
+        let written = (0_u32..).zip(own.sums.iter_mut()).find(|(_, sum)| sum.newest != 0);
+        if let Some((within, sum)) = written.filter(|(_, sum)| sum.flags & PENDING == 0) {
+            sum.flags |= PENDING;
+            own.pending += 1;
+            self.pending.push((extent, within));
+        }
+        if self.journal.has_batch() { self.sync() } else { Ok(()) }
+    }
+}

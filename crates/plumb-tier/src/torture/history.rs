@@ -1,0 +1,205 @@
+//! Histories: pools, requests, faults and background work, made from a seed.
+
+use crate::format::{Geometry, MediaType};
+use crate::random::Random;
+use crate::{NewDisk, NewPool, NewVirtualDisk, RequestKind, SlotPlan};
+
+/// Bytes of an extent in these pools.
+pub(super) const EXTENT_BYTES: u32 = 64 << 10;
+/// Clients: requests under way at a time.
+pub(super) const CLIENTS: u32 = 6;
+/// Bytes of a client's buffer.
+pub(super) const CLIENT_BYTES: u32 = 64 << 10;
+
+/// One step of a history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// A request; waits until its client is idle.
+    Request { client: u32, kind: RequestKind, offset: u64, len: u32 },
+    /// Lets the engine work.
+    Poll,
+    /// Time passes.
+    Sleep { millis: u64 },
+    /// Something happens to a disk, unless one is not well already.
+    Fault { disk: u32, fault: Fault },
+    /// The disk that is not well comes back.
+    Return,
+    /// A checkpoint.
+    Checkpoint,
+    /// A scan.
+    Scan,
+}
+
+/// What happens to a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// Everything fails, after that many I/Os.
+    Dies { after: u64 },
+    /// Nothing is answered, after that many I/Os.
+    Hangs { after: u64 },
+    /// A write fails, if the I/O after that many is one.
+    WriteError { after: u64 },
+    /// The next flush fails.
+    FlushError,
+}
+
+/// The shape of a pool and its use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Shape {
+    pub(super) disks: u32,
+    pub(super) copies: u8,
+    pub(super) columns: u8,
+    pub(super) seed: u64,
+}
+
+impl Shape {
+    /// A shape for a seed.
+    pub(super) fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let (disks, copies, columns) = match random.below(8) {
+            0 => (2, 1, 1),
+            1 => (2, 1, 2),
+            2 => (2, 2, 1),
+            3 | 4 => (3, 2, 1),
+            5 => (4, 2, 2),
+            6 => (3, 3, 1),
+            _ => (5, 3, 1),
+        };
+        Self { disks, copies, columns, seed }
+    }
+
+    /// Whether a disk may be lost without data being lost, and without an operator's word.
+    pub(super) fn tolerates_loss(&self) -> bool {
+        self.copies > 1
+    }
+
+    pub(super) fn plan(&self) -> SlotPlan {
+        SlotPlan {
+            data_slots: 24,
+            data_bytes: 16 << 10,
+            control_bytes: 16 << 10,
+            files: self.disks,
+        }
+    }
+
+    pub(super) fn geometry() -> Geometry {
+        Geometry {
+            config_bytes: 32 << 10,
+            journal_bytes: 264 << 10,
+            tree_bytes: 96 << 10,
+            slab_bytes: 1 << 20,
+        }
+    }
+
+    pub(super) fn disk_bytes() -> u64 {
+        Self::geometry().slab(2) + (1 << 20)
+    }
+
+    pub(super) fn pool(&self) -> NewPool {
+        let disk = |nth| NewDisk {
+            media: MediaType::Ssd,
+            bytes: Self::disk_bytes(),
+            name: format!("disk {nth}"),
+        };
+        NewPool {
+            name: "torture".into(),
+            extent_bytes: EXTENT_BYTES,
+            geometry: Self::geometry(),
+            disks: (0..self.disks).map(disk).collect(),
+            vdisks: vec![NewVirtualDisk {
+                name: "space".into(),
+                copies: self.copies,
+                columns: self.columns,
+                interleave: 16 << 10,
+                tier_bytes: [1 << 20, 0],
+            }],
+        }
+    }
+}
+
+/// Extents that requests go to.
+const EXTENTS: u64 = 8;
+
+/// Sectors that requests go to.
+pub(super) fn sectors() -> u32 {
+    u32::try_from(EXTENTS * u64::from(EXTENT_BYTES) / 512).unwrap_or(0)
+}
+
+/// A history of that many steps.
+pub(super) fn steps(shape: &Shape, count: usize, seed: u64) -> Vec<Step> {
+    let mut random = Random::new(seed ^ 0x5eed);
+    let mut out = Vec::with_capacity(count);
+    // In some histories all goes to a few blocks, in some everywhere.
+    let hot = [6, 24, 128][usize::try_from(random.below(3)).unwrap_or(0)];
+    // In some histories extents come and go, and with them their slots.
+    let churn = random.one_in(4);
+    let mut faulty = shape.tolerates_loss() && random.below(4) > 0;
+    let mut out_of_order = false;
+    while out.len() < count {
+        let step = match random.below(100) {
+            0..=69 => request(&mut random, hot, churn),
+            70..=79 => Step::Poll,
+            80..=84 => Step::Sleep { millis: 1 + 366 * random.below(4) },
+            85..=88 => Step::Checkpoint,
+            89..=90 => Step::Scan,
+            91..=94 if faulty && !out_of_order => {
+                faulty = random.one_in(2);
+                out_of_order = true;
+                fault(&mut random, shape)
+            }
+            95..=98 if out_of_order => {
+                out_of_order = false;
+                Step::Return
+            }
+            _ => Step::Poll,
+        };
+        out.push(step);
+    }
+    out
+}
+
+fn fault(random: &mut Random, shape: &Shape) -> Step {
+    let after = random.below(12);
+    let fault = match random.below(5) {
+        0 | 1 => Fault::Dies { after },
+        2 => Fault::WriteError { after },
+        3 => Fault::FlushError,
+        _ => Fault::Hangs { after },
+    };
+    Step::Fault { disk: u32::try_from(random.below(u64::from(shape.disks))).unwrap_or(0), fault }
+}
+
+fn request(random: &mut Random, hot: u64, churn: bool) -> Step {
+    let client = u32::try_from(random.below(u64::from(CLIENTS))).unwrap_or(0);
+    let blocks = u64::from(EXTENT_BYTES) / 4096;
+    let total = EXTENTS * blocks;
+    let block = if random.one_in(4) { random.below(total) } else { random.below(hot) * 5 % total };
+    let at = block * 4096;
+    let kind = random.below(40);
+    let (kind, offset, len) = match kind {
+        0..=4 => (RequestKind::Flush, 0, 0),
+        5..=10 => (RequestKind::Read, at, 4096 * (1 + random.below(8))),
+        11 => (RequestKind::Discard, at, 4096 * (1 + random.below(6))),
+        12 => (RequestKind::WriteZeroes, at + 512 * random.below(8), 512 * (1 + random.below(30))),
+        13 | 21..=26 if churn || kind == 13 => {
+            // A whole extent: its slot becomes free, and somebody else's.
+            (
+                RequestKind::Discard,
+                at / u64::from(EXTENT_BYTES) * u64::from(EXTENT_BYTES),
+                EXTENT_BYTES.into(),
+            )
+        }
+        14..=18 => (
+            RequestKind::Write { fua: random.one_in(3) },
+            at + 512 * random.below(8),
+            512 * (1 + random.below(12)),
+        ),
+        19..=20 => {
+            (RequestKind::Write { fua: random.one_in(3) }, at, 4096 * (1 + random.below(12)))
+        }
+        _ => (RequestKind::Write { fua: random.one_in(4) }, at, 4096 * (1 + random.below(2))),
+    };
+    let end = total * 4096;
+    let len = if kind == RequestKind::Flush { 0 } else { len.min(end - offset) };
+    Step::Request { client, kind, offset, len: u32::try_from(len).unwrap_or(0) }
+}

@@ -1,0 +1,144 @@
+//! The crash checker: workloads with faults and background work on simulated disks, cut at any write,
+//! and everything that was promised read back (T1, T2).
+//!
+//! A history is made from a seed and run once. At points strewn over its device events the disks are
+//! taken as a crash might leave them: flushed writes kept, any subset of the rest, torn sectors, a disk
+//! gone, a page rotten. Each state is started, read in full against an oracle that knows only the
+//! requests, read again from other copies, written to, crashed once more, started and read. The same seed
+//! and commit give the same histories and states.
+
+mod history;
+mod oracle;
+mod run;
+mod shrink;
+mod states;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use history::Shape;
+use states::{Broken, Tally};
+
+/// Steps of a history.
+const STEPS: usize = 140;
+/// Crash states of a history, at most.
+const STATES: u64 = 48;
+
+/// What to check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TortureOptions {
+    /// Determines every history and state.
+    pub seed: u64,
+    /// Stop after about that many states.
+    pub states: Option<u64>,
+    /// Stop after that long.
+    pub time: Option<Duration>,
+    /// Threads, each with histories of its own.
+    pub threads: u32,
+    /// How long a failing history is made shorter.
+    pub shrinking: Duration,
+}
+
+/// A promise that was not kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// The seed of its history.
+    pub history_seed: u64,
+    /// What was seen.
+    pub what: String,
+    /// After how many device events the crash came; `None` when there was none.
+    pub crash_at: Option<usize>,
+    /// The pool.
+    pub pool: String,
+    /// The shortest history found that breaks a promise, a step a line.
+    pub history: Vec<String>,
+}
+
+/// What was checked and what was found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TortureReport {
+    /// The seed that it was started with.
+    pub seed: u64,
+    /// Crash states that count: each different, recovered, read in full, written to, and recovered again.
+    pub crash_states: u64,
+    /// Of these, with background work (checkpoints, resync, scans) in the run.
+    pub with_background: u64,
+    /// Of these, after a disk had failed.
+    pub with_failed_disk: u64,
+    /// Histories run.
+    pub histories: u64,
+    /// Promises broken.
+    pub violations: Vec<Violation>,
+    /// Wall-clock time.
+    pub elapsed: Duration,
+}
+
+/// Checks until states or time are used up, or a promise is broken. `progress` is told the states so far.
+pub fn torture(options: &TortureOptions, progress: &(dyn Fn(u64) + Sync)) -> TortureReport {
+    let start = Instant::now();
+    let (next, states, stop) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
+    let report = Mutex::new(TortureReport { seed: options.seed, ..TortureReport::default() });
+    let work = || {
+        while !stop.load(Ordering::Relaxed) {
+            let nth = next.fetch_add(1, Ordering::Relaxed);
+            let mut tally = Tally::default();
+            let found = one_history(history_seed(options.seed, nth), options.shrinking, &mut tally);
+            let total = states.fetch_add(tally.states, Ordering::Relaxed) + tally.states;
+            let mut report = report.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            report.histories += 1;
+            report.crash_states += tally.states;
+            report.with_background += tally.background;
+            report.with_failed_disk += tally.failed_disk;
+            progress(report.crash_states);
+            let enough = options.states.is_some_and(|wanted| total >= wanted)
+                || options.time.is_some_and(|time| start.elapsed() >= time)
+                || found.is_some();
+            report.violations.extend(found);
+            drop(report);
+            if enough {
+                stop.store(true, Ordering::Relaxed);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..options.threads.max(1) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    let mut report = report.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    report.elapsed = start.elapsed();
+    report
+}
+
+/// The seed of the n-th history.
+fn history_seed(seed: u64, nth: u64) -> u64 {
+    let mixed = (seed ^ 0x7065_7274).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(nth);
+    (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+}
+
+fn one_history(seed: u64, shrinking: Duration, tally: &mut Tally) -> Option<Violation> {
+    let shape = Shape::new(seed);
+    let history = history::steps(&shape, STEPS, seed);
+    let broken = states::check(&shape, &history, STATES, seed, tally).err()?;
+    Some(explain(&shape, &history, seed, (broken, shrinking)))
+}
+
+fn explain(
+    shape: &Shape,
+    history: &[history::Step],
+    seed: u64,
+    found: (Broken, Duration),
+) -> Violation {
+    let (shortest, broken) = shrink::shrink(shape, history, seed, 4 * STATES, found.0, found.1);
+    Violation {
+        history_seed: seed,
+        what: broken.wrong,
+        crash_at: broken.crash_at,
+        pool: format!("{} disks, {} copies, {} columns", shape.disks, shape.copies, shape.columns),
+        history: shortest.iter().map(|step| format!("{step:?}")).collect(),
+    }
+}

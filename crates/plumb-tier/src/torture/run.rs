@@ -1,0 +1,430 @@
+//! Runs histories: an engine on simulated disks, and the host that drives it and writes down what it saw.
+
+use plumb_io::sim::power::{DiskFaults, Image, PowerQueue, PowerSpec, Survivors};
+use plumb_units::Nanos;
+use plumb_units::convert::{index, to_u32, to_usize};
+
+use super::history::{CLIENT_BYTES, CLIENTS, Fault, Shape, Step, sectors};
+use super::oracle::{Oracle, Promise, UNIT_BYTES, WriteId, content};
+use crate::format::DiskState;
+use crate::{Engine, Request, RequestKind, StartError, create};
+
+/// What the host saw, for going through it again.
+#[derive(Debug, Clone)]
+pub(super) enum Seen {
+    /// A write was handed in.
+    Issue { first: u32, end: u32, zeros: bool },
+    /// A write was answered.
+    Answer { id: WriteId, good: bool, durable: bool },
+    /// A flush was handed in by that client.
+    Flush { client: u32 },
+    /// That client's flush was acknowledged.
+    FlushDone { client: u32 },
+    /// Every unit was read.
+    Observe { values: Vec<WriteId> },
+    /// A disk is not well from here on, or all are again.
+    Unwell { disk: Option<u32> },
+    /// The space goes on without that disk: whatever it forgets now was seen.
+    Expelled { disk: u32 },
+    /// It is back with what it kept, and takes part as soon as the space wants it.
+    Back,
+}
+
+/// An event and how many device events came before it.
+pub(super) type Log = Vec<(usize, Seen)>;
+
+/// Applies what the host saw to an oracle.
+#[derive(Debug, Clone)]
+pub(super) struct Witness {
+    pub(super) oracle: Oracle,
+    flushes: Vec<u64>,
+    pub(super) unwell: Option<u32>,
+    pub(super) expelled: Option<u32>,
+}
+
+impl Witness {
+    pub(super) fn new(oracle: Oracle) -> Self {
+        Self { oracle, flushes: vec![0; index(CLIENTS)], unwell: None, expelled: None }
+    }
+
+    pub(super) fn see(&mut self, seen: &Seen) {
+        match seen {
+            Seen::Issue { first, end, zeros } => {
+                self.oracle.issue(*first, *end, *zeros);
+            }
+            Seen::Answer { id, good, durable } => self.oracle.answer(*id, *good, *durable),
+            Seen::Flush { client } => self.flushes[index(*client)] = self.oracle.flush_issued(),
+            Seen::FlushDone { client } => {
+                self.oracle.flush_acknowledged(self.flushes[index(*client)]);
+            }
+            Seen::Observe { values } => {
+                for (unit, id) in (0..).zip(values) {
+                    self.oracle.observe(unit, *id);
+                }
+            }
+            Seen::Unwell { disk } => {
+                self.unwell = *disk;
+                self.expelled = None;
+            }
+            Seen::Expelled { disk } => self.expelled = Some(*disk),
+            Seen::Back => self.expelled = None,
+        }
+    }
+}
+
+/// What a client waits for.
+#[derive(Debug, Clone)]
+enum Waiting {
+    Nothing,
+    Write { id: WriteId, fua: bool },
+    Flush,
+    Read { first: u32, since: u64, then: Vec<Vec<WriteId>> },
+}
+
+/// A violation of the contract, in words.
+pub(super) type Wrong = String;
+
+/// An engine under way, with its witness.
+pub(super) struct Run {
+    pub(super) engine: Engine<PowerQueue>,
+    pub(super) witness: Witness,
+    pub(super) log: Log,
+    shape: Shape,
+    waiting: Vec<Waiting>,
+    requests: Vec<Request>,
+    unwell: Option<u32>,
+    /// Device events of the start.
+    pub(super) recovery: usize,
+    /// The disk that was not well is back.
+    returned: bool,
+    wrong: Option<Wrong>,
+}
+
+/// A queue to disks that hold `images`.
+pub(super) fn queue(shape: &Shape, images: Vec<Image>, seed: u64, record: bool) -> PowerQueue {
+    let plan = shape.plan();
+    let spec = PowerSpec {
+        seed,
+        depth: plan.depth(),
+        lanes: plan.lanes(),
+        sector: 512,
+        service: (Nanos(2_000), Nanos(90_000)),
+        record,
+    };
+    PowerQueue::new(&spec, images)
+}
+
+/// New disks with the shape's pool on them.
+pub(super) fn new_pool(shape: &Shape) -> Vec<Image> {
+    let images = vec![Image::new(Shape::disk_bytes()); index(shape.disks)];
+    let mut made = queue(shape, images, shape.seed, false);
+    // The disks are not new: what somebody else left there must never be seen.
+    let dirt = dirt();
+    for disk in 0..shape.disks {
+        let start = Shape::geometry().slab(0);
+        for nth in 0..12 {
+            made.tamper(disk, start + nth * to_units(dirt.len()), &dirt);
+        }
+    }
+    create(&mut made, shape.plan(), &shape.pool(), shape.seed).expect("the shapes fit their disks");
+    (0..shape.disks).map(|disk| made.view(disk)).collect()
+}
+
+fn to_units(len: usize) -> u64 {
+    plumb_units::convert::to_u64(len)
+}
+
+/// Bytes of a former owner: never zero, never of this pool.
+fn dirt() -> Vec<u8> {
+    (0..65_536_u32).map(|nth| u8::try_from(nth % 251).unwrap_or(0) | 1).collect()
+}
+
+impl Run {
+    /// Starts the pool. `absent` disks answer nothing.
+    pub(super) fn start(
+        shape: &Shape,
+        images: Vec<Image>,
+        absent: &[u32],
+        oracle: Oracle,
+        seed: u64,
+    ) -> Result<Self, StartError> {
+        let mut made = queue(shape, images, seed, true);
+        for &disk in absent {
+            made.faults_mut(disk).dead_from = Some(0);
+        }
+        let engine = Engine::start(made, shape.plan(), CLIENTS, CLIENT_BYTES, seed ^ 0x1d)?;
+        let request = Request { kind: RequestKind::Flush, vdisk: 0, offset: 0, len: 0 };
+        let unwell =
+            absent.first().copied().or_else(|| engine.returning().first().map(|d| u32::from(*d)));
+        let mut run = Self {
+            engine,
+            witness: Witness::new(oracle),
+            log: Vec::new(),
+            shape: shape.clone(),
+            waiting: vec![Waiting::Nothing; index(CLIENTS)],
+            requests: vec![request; index(CLIENTS)],
+            unwell,
+            recovery: 0,
+            returned: false,
+            wrong: None,
+        };
+        run.recovery = run.engine.queue_mut().events();
+        if unwell.is_some() {
+            run.note(Seen::Unwell { disk: unwell });
+        }
+        Ok(run)
+    }
+
+    fn note(&mut self, seen: Seen) {
+        self.witness.see(&seen);
+        let position = self.engine.queue_mut().events();
+        self.log.push((position, seen));
+    }
+
+    /// Takes the steps; what is wrong with what was read, if anything.
+    pub(super) fn take(&mut self, steps: &[Step]) -> Result<(), Wrong> {
+        for step in steps {
+            self.step(*step);
+            if let Some(wrong) = self.wrong.take() {
+                return Err(wrong);
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, step: Step) {
+        match step {
+            Step::Request { client, kind, offset, len } => {
+                self.idle(client);
+                if self.wrong.is_none() {
+                    self.submit(client, Request { kind, vdisk: 0, offset, len });
+                    if len % 3 == 0 {
+                        self.poll();
+                    }
+                }
+            }
+            Step::Poll => (0..4).for_each(|_| self.poll()),
+            Step::Sleep { millis } => {
+                self.engine.queue_mut().advance(Nanos::from_millis(millis));
+                self.poll();
+            }
+            Step::Fault { disk, fault } => self.fault(disk, fault),
+            Step::Return => self.bring_back(),
+            Step::Checkpoint => self.engine.checkpoint(),
+            Step::Scan => self.engine.scan(),
+        }
+        self.look_at_health();
+    }
+
+    /// Lets the engine work a little.
+    pub(super) fn poll(&mut self) {
+        let now = self.engine.queue_mut().now();
+        self.engine.poll(now, Nanos(60_000));
+        while let Some((client, outcome)) = self.engine.pop() {
+            self.ended(client, outcome);
+        }
+    }
+
+    /// Waits until a client is idle.
+    fn idle(&mut self, client: u32) {
+        let busy = |run: &Self| !matches!(run.waiting[index(client)], Waiting::Nothing);
+        for turn in 0..4000 {
+            if !busy(self) || self.wrong.is_some() {
+                return;
+            }
+            self.poll();
+            if turn % 64 == 63 {
+                // Whoever waits for time to pass: a device that hangs.
+                self.engine.queue_mut().advance(Nanos::from_secs(2));
+            }
+        }
+        let request = self.requests[index(client)];
+        self.wrong = Some(format!("{request:?} is never answered"));
+    }
+
+    /// Waits until all clients are idle.
+    pub(super) fn settle(&mut self) -> Result<(), Wrong> {
+        (0..CLIENTS).for_each(|client| self.idle(client));
+        self.wrong.take().map_or(Ok(()), Err)
+    }
+
+    fn submit(&mut self, client: u32, request: Request) {
+        let (first, end) = units(&request);
+        self.requests[index(client)] = request;
+        match request.kind {
+            RequestKind::Flush => {
+                self.waiting[index(client)] = Waiting::Flush;
+                self.note(Seen::Flush { client });
+            }
+            RequestKind::Read => {
+                let since = self.witness.oracle.now();
+                let then = (first..end).map(|unit| self.witness.oracle.values(unit)).collect();
+                self.waiting[index(client)] = Waiting::Read { first, since, then };
+            }
+            RequestKind::Write { .. } | RequestKind::Discard | RequestKind::WriteZeroes => {
+                let zeros = !matches!(request.kind, RequestKind::Write { .. });
+                self.note(Seen::Issue { first, end, zeros });
+                let id = self.witness.oracle.newest();
+                let fua = request.kind == RequestKind::Write { fua: true };
+                self.waiting[index(client)] = Waiting::Write { id, fua };
+                if !zeros {
+                    let buffer = self.engine.buffer_mut(client);
+                    for (unit, bytes) in (first..end).zip(buffer.chunks_mut(UNIT_BYTES)) {
+                        content(id, unit, bytes);
+                    }
+                }
+            }
+        }
+        self.engine.submit(client, request);
+    }
+
+    fn ended(&mut self, client: u32, outcome: Result<(), plumb_io::Errno>) {
+        let good = outcome.is_ok();
+        let request = self.requests[index(client)];
+        let waiting = std::mem::replace(&mut self.waiting[index(client)], Waiting::Nothing);
+        if !good && self.wrong.is_none() {
+            let halted = self.engine.halted();
+            self.wrong = Some(format!("{request:?} failed: {outcome:?}, halted {halted:?}"));
+        }
+        match waiting {
+            Waiting::Nothing => {}
+            Waiting::Write { id, fua } => self.note(Seen::Answer { id, good, durable: fua }),
+            Waiting::Flush if good => self.note(Seen::FlushDone { client }),
+            Waiting::Flush => {}
+            Waiting::Read { first, since, then } if good => {
+                let buffer = self.engine.buffer_mut(client);
+                let oracle = &self.witness.oracle;
+                for ((unit, bytes), then) in
+                    (first..).zip(buffer[..index(request.len)].chunks(UNIT_BYTES)).zip(&then)
+                {
+                    let judged =
+                        oracle.judge_since(unit, bytes, Promise::Acknowledged, since, then);
+                    if let Err(wrong) = judged {
+                        self.wrong = Some(format!("a read while it ran: {wrong}"));
+                        return;
+                    }
+                }
+            }
+            Waiting::Read { .. } => {}
+        }
+    }
+
+    fn fault(&mut self, disk: u32, fault: Fault) {
+        if self.unwell.is_some() || !self.shape.tolerates_loss() || self.engine.stale_places() > 0 {
+            return;
+        }
+        self.unwell = Some(disk);
+        self.note(Seen::Unwell { disk: Some(disk) });
+        let queue = self.engine.queue_mut();
+        let ios = queue.ios(disk);
+        let faults = queue.faults_mut(disk);
+        match fault {
+            Fault::Dies { after } => faults.dead_from = Some(ios + after),
+            Fault::Hangs { after } => faults.hangs_from = Some(ios + after),
+            Fault::WriteError { after } => faults.write_errors = vec![ios + after],
+            Fault::FlushError => faults.flush_errors = (0..4096).collect(),
+        }
+    }
+
+    /// The disk comes back with what its cache kept, if the engine has noticed that it was away.
+    fn bring_back(&mut self) {
+        let Some(disk) = self.unwell else { return };
+        let state = self.engine.config().disks[index(disk)].state;
+        if state != DiskState::Missing {
+            *self.engine.queue_mut().faults_mut(disk) = DiskFaults::default();
+            return;
+        }
+        let survivors = if disk % 2 == 0 { Survivors::Some } else { Survivors::None };
+        self.engine.queue_mut().drop_cache(disk, survivors);
+        self.returned = true;
+        self.note(Seen::Back);
+        if let Ok(ordinal) = u16::try_from(disk) {
+            self.engine.attach(ordinal);
+        }
+    }
+
+    /// All disks are well again when all take part and nothing is stale.
+    fn look_at_health(&mut self) {
+        let Some(disk) = self.unwell else { return };
+        let missing = self.engine.config().disks[index(disk)].state == DiskState::Missing;
+        if missing && !self.returned && self.witness.expelled.is_none() {
+            self.note(Seen::Expelled { disk });
+        }
+        let online = self.engine.config().disks.iter().all(|disk| disk.state == DiskState::Online);
+        let faults = self.engine.queue_mut().faults_mut(disk);
+        let harmless = faults.dead_from.is_none()
+            && faults.hangs_from.is_none()
+            && faults.flush_errors.is_empty();
+        let ios = self.engine.queue_mut().ios(disk);
+        let passed =
+            self.engine.queue_mut().faults_mut(disk).write_errors.iter().all(|at| *at < ios);
+        if online && harmless && passed && self.engine.stale_places() == 0 && self.engine.is_quiet()
+        {
+            self.unwell = None;
+            self.returned = false;
+            self.note(Seen::Unwell { disk: None });
+        }
+    }
+
+    /// Brings back, with what it holds, a disk that was missing at the start.
+    pub(super) fn attach_returning(&mut self) {
+        for disk in self.engine.returning().to_vec() {
+            self.engine.attach(disk);
+        }
+    }
+
+    /// Reads everything and judges it; with `observe` it must stay so from now on.
+    pub(super) fn read_all(&mut self, promise: Promise, turn: u32) -> Result<(), Wrong> {
+        let mut values = vec![0; index(sectors())];
+        let step = 32_u32;
+        for first in (0..sectors()).step_by(to_usize(step.into())) {
+            // The client decides which copy is asked first.
+            let client = (first / step + turn) % CLIENTS;
+            let request = Request {
+                kind: RequestKind::Read,
+                vdisk: 0,
+                offset: u64::from(first) * 512,
+                len: step * 512,
+            };
+            self.requests[index(client)] = request;
+            self.engine.submit(client, request);
+            let outcome =
+                self.wait_for(client).ok_or_else(|| format!("{request:?} is never answered"))?;
+            if !outcome {
+                return Err(format!("{request:?} failed"));
+            }
+            let buffer = self.engine.buffer_mut(client);
+            for (unit, bytes) in (first..first + step).zip(buffer.chunks(UNIT_BYTES)) {
+                values[index(unit)] = self.witness.oracle.judge(unit, bytes, promise)?;
+            }
+        }
+        self.note(Seen::Observe { values });
+        Ok(())
+    }
+
+    fn wait_for(&mut self, client: u32) -> Option<bool> {
+        for turn in 0..4000 {
+            let now = self.engine.queue_mut().now();
+            self.engine.poll(now, Nanos(60_000));
+            while let Some((ended, outcome)) = self.engine.pop() {
+                if ended == client {
+                    return Some(outcome.is_ok());
+                }
+            }
+            if turn % 64 == 63 {
+                self.engine.queue_mut().advance(Nanos::from_secs(2));
+            }
+        }
+        None
+    }
+}
+
+/// The units that a request touches: of a discard only whole blocks.
+fn units(request: &Request) -> (u32, u32) {
+    let (mut from, mut to) = (request.offset, request.offset + u64::from(request.len));
+    if request.kind == RequestKind::Discard {
+        from = from.next_multiple_of(4096);
+        to = (to / 4096 * 4096).max(from);
+    }
+    (to_u32(to_usize(from / 512)), to_u32(to_usize(to / 512)))
+}

@@ -1,0 +1,250 @@
+//! Crash states of a history: what the disks may hold, started again, read, written, crashed and started
+//! once more (T1).
+
+use std::collections::HashSet;
+
+use plumb_io::sim::power::{CrashKind, Image, PAGE_BYTES, Replay, Survivors};
+use plumb_units::convert::{index, to_u64, to_usize};
+
+use super::history::{Shape, Step, sectors, steps};
+use super::oracle::{Oracle, Promise, claimed_unit, header};
+use super::run::{Run, Witness, Wrong, new_pool};
+use crate::StartError;
+use crate::random::Random;
+
+/// What was checked so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    /// States that count: recovered, read in full, written to, crashed and recovered again.
+    pub(super) states: u64,
+    /// Of these, states of runs in which background work was done before.
+    pub(super) background: u64,
+    /// Of these, states after a disk had failed.
+    pub(super) failed_disk: u64,
+}
+
+/// How a history went wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Broken {
+    /// What was seen.
+    pub(super) wrong: Wrong,
+    /// After how many device events the crash came; `None` without one.
+    pub(super) crash_at: Option<usize>,
+    /// Which state it was, counted in its history.
+    pub(super) state: u64,
+}
+
+/// One crash: what dies, where, what is left.
+#[derive(Debug, Clone, Copy)]
+struct Crash {
+    kind: CrashKind,
+    survivors: Survivors,
+    seed: u64,
+}
+
+impl Crash {
+    fn random(random: &mut Random) -> Self {
+        let kind = if random.below(3) == 0 { CrashKind::Engine } else { CrashKind::Power };
+        let survivors = match random.below(8) {
+            0 => Survivors::None,
+            1 => Survivors::All,
+            2 => Survivors::Most,
+            3 | 4 => Survivors::Few,
+            _ => Survivors::Some,
+        };
+        Self { kind, survivors, seed: random.next() }
+    }
+
+    fn promise(self) -> Promise {
+        match self.kind {
+            CrashKind::Power => Promise::Durable,
+            CrashKind::Engine => Promise::Acknowledged,
+        }
+    }
+}
+
+/// Runs a history and checks up to `states` of its crash states. A panic of the engine is a violation.
+pub(super) fn check(
+    shape: &Shape,
+    history: &[Step],
+    states: u64,
+    seed: u64,
+    tally: &mut Tally,
+) -> Result<(), Broken> {
+    let guarded =
+        std::panic::AssertUnwindSafe(|| check_unguarded(shape, history, states, seed, tally));
+    std::panic::catch_unwind(guarded).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or_default();
+        Err(Broken { wrong: format!("the engine panicked: {text}"), crash_at: None, state: 0 })
+    })
+}
+
+fn check_unguarded(
+    shape: &Shape,
+    history: &[Step],
+    states: u64,
+    seed: u64,
+    tally: &mut Tally,
+) -> Result<(), Broken> {
+    let mut random = Random::new(seed ^ 0xc7a5);
+    let oracle = Oracle::new(index(sectors()));
+    let broken = |wrong| Broken { wrong, crash_at: None, state: 0 };
+    let mut run = Run::start(shape, new_pool(shape), &[], oracle.clone(), seed)
+        .map_err(|error| broken(format!("a new pool does not start: {error}")))?;
+    run.take(history).map_err(broken)?;
+    let checkpoints = run.engine.counters().checkpoints;
+    let trace = run.engine.queue_mut().take_trace();
+    let log = run.log;
+    let mut points: Vec<usize> =
+        (0..states).map(|_| to_usize(random.below(to_u64(trace.events.len()) + 1))).collect();
+    points.sort_unstable();
+    let mut replay = Replay::new(&trace, 512);
+    let mut witness = Witness::new(oracle);
+    let mut seen = log.iter().peekable();
+    let mut known = HashSet::new();
+    let mut had_fault = false;
+    for (nth, point) in (0..).zip(points) {
+        replay.advance_to(point);
+        while let Some((_, event)) = seen.next_if(|(position, _)| *position <= point) {
+            witness.see(event);
+            had_fault |= witness.unwell.is_some();
+        }
+        let crash = Crash::random(&mut random);
+        let absent = absent(shape, &witness, &mut random);
+        let (images, choice) =
+            replay.crash(crash.kind, witness.expelled, crash.survivors, crash.seed);
+        if !known.insert((point, choice, crash.kind == CrashKind::Power, absent)) {
+            continue;
+        }
+        let (unwell, expelled) = (witness.unwell, witness.expelled);
+        let context = format!(
+            "{:?} crash, {:?} of the unflushed kept, disk away {absent:?}, unwell {unwell:?}, expelled {expelled:?}",
+            crash.kind, crash.survivors
+        );
+        if let Some(left) = witness.expelled {
+            check_left_behind(shape, &images, left, witness.oracle.clone())
+                .map_err(|wrong| Broken { wrong, crash_at: Some(point), state: nth })?;
+        }
+        let broken = |wrong| Broken {
+            wrong: format!("{wrong} ({context})"),
+            crash_at: Some(point),
+            state: nth,
+        };
+        if check_state(shape, images, absent, &witness, crash, &mut random).map_err(broken)? {
+            tally.states += 1;
+            tally.background += u64::from(checkpoints > 1);
+            tally.failed_disk += u64::from(had_fault);
+        }
+    }
+    Ok(())
+}
+
+/// Which disk is away after the crash: one that was not well, or any other within the tolerance.
+fn absent(shape: &Shape, witness: &Witness, random: &mut Random) -> Option<u32> {
+    let lost = random.one_in(3);
+    match witness.unwell {
+        // Of two disks one alone may not start, unless the other was expelled before.
+        Some(disk) => (lost && shape.disks > 2).then_some(disk),
+        None if shape.tolerates_loss() && shape.disks > 2 && lost => {
+            u32::try_from(random.below(u64::from(shape.disks))).ok()
+        }
+        None => None,
+    }
+}
+
+/// Starts what a crash left, reads everything against the oracle, twice; writes, crashes again, starts
+/// again and reads again. `false` when the state does not count: the pool waits for its disks.
+fn check_state(
+    shape: &Shape,
+    mut images: Vec<Image>,
+    absent: Option<u32>,
+    witness: &Witness,
+    crash: Crash,
+    random: &mut Random,
+) -> Result<bool, Wrong> {
+    let mut oracle = witness.oracle.clone();
+    oracle.crash(crash.promise());
+    let healthy = absent.is_none() && witness.unwell.is_none() && shape.tolerates_loss();
+    let rotten = healthy && random.one_in(4);
+    if rotten {
+        rot(&mut images, &oracle, random);
+    }
+    let gone: Vec<u32> = absent.into_iter().collect();
+    let mut run = match Run::start(shape, images, &gone, oracle.clone(), random.next()) {
+        Ok(run) => run,
+        Err(StartError::NoQuorum { .. }) if absent.is_some() && shape.disks <= 2 => {
+            return Ok(false);
+        }
+        Err(error) => return Err(format!("does not start after the crash: {error:?}")),
+    };
+    run.read_all(crash.promise(), 0).map_err(|wrong| format!("after the crash: {wrong}"))?;
+    run.read_all(Promise::Durable, 1).map_err(|wrong| format!("read again: {wrong}"))?;
+    if random.one_in(2) {
+        run.attach_returning();
+    }
+    let more = steps(&Shape { copies: 1, ..shape.clone() }, 10, random.next());
+    run.take(&more)
+        .and_then(|()| run.settle())
+        .map_err(|wrong| format!("after recovery: {wrong}"))?;
+    let trace = run.engine.queue_mut().take_trace();
+    let until = if random.one_in(2) { run.recovery } else { trace.events.len() };
+    let point = to_usize(random.below(to_u64(until) + 1));
+    let mut replay = Replay::new(&trace, 512);
+    replay.advance_to(point);
+    let mut second = Witness::new(oracle);
+    second.unwell = absent.or(witness.unwell);
+    run.log
+        .iter()
+        .filter(|(position, _)| *position <= point)
+        .for_each(|(_, seen)| second.see(seen));
+    let again = Crash::random(random);
+    let (images, _) = replay.crash(again.kind, absent, again.survivors, again.seed);
+    second.oracle.crash(again.promise());
+    let mut stays_away: Vec<u32> = absent.filter(|_| random.one_in(2)).into_iter().collect();
+    // A copy lost beside a rotten one is more than a mirror can bear.
+    if healthy && !rotten && shape.disks > 2 && random.one_in(3) {
+        stays_away.extend(u32::try_from(random.below(u64::from(shape.disks))));
+    }
+    let read = |mut run: Run| run.read_all(again.promise(), 2);
+    Run::start(shape, images, &stays_away, second.oracle, random.next())
+        .map_err(|error| format!("does not start after the second crash: {error:?}"))
+        .and_then(read)
+        .map_err(|wrong| format!("after the second crash, {point} events later: {wrong}"))?;
+    Ok(true)
+}
+
+/// A disk that the others went on without must not start alone (LAY-3).
+fn check_left_behind(
+    shape: &Shape,
+    images: &[Image],
+    left: u32,
+    oracle: Oracle,
+) -> Result<(), Wrong> {
+    let others: Vec<u32> = (0..shape.disks).filter(|disk| *disk != left).collect();
+    match Run::start(shape, images.to_vec(), &others, oracle, 0) {
+        Err(_) => Ok(()),
+        Ok(_) => Err(format!("disk {left}, which was left behind, starts alone")),
+    }
+}
+
+/// Spoils one page of one disk: metadata, or data whose value is settled (C8).
+fn rot(images: &mut [Image], oracle: &Oracle, random: &mut Random) {
+    let disk = to_usize(random.below(to_u64(images.len())));
+    let pages = images[disk].written();
+    let data = Shape::geometry().slab(0);
+    for _ in 0..16 {
+        let page = pages[to_usize(random.below(to_u64(pages.len())))];
+        let tail = page >= Shape::disk_bytes() - (1 << 20);
+        let mut bytes = vec![0; to_usize(PAGE_BYTES)];
+        images[disk].read(page, &mut bytes);
+        let settled = |sector: &[u8]| oracle.is_settled(claimed_unit(sector), header(sector));
+        if page >= data && !tail && !bytes.chunks(512).all(settled) {
+            continue;
+        }
+        let at = to_usize(random.below(PAGE_BYTES));
+        bytes[at] ^= 1 << random.below(8);
+        images[disk].write(page, &bytes);
+        return;
+    }
+}

@@ -1,0 +1,58 @@
+use super::*;
+use crate::mutation::Mutation;
+
+/// CI's share of T1: `PLUMB_TORTURE_STATES` and `PLUMB_TORTURE_SEED` make it longer or another one.
+#[test]
+fn nothing_acknowledged_is_ever_lost() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let options = TortureOptions {
+        seed: number("PLUMB_TORTURE_SEED").unwrap_or(1),
+        states: Some(number("PLUMB_TORTURE_STATES").unwrap_or(10_000)),
+        time: None,
+        threads: 2,
+        shrinking: Duration::from_secs(20),
+    };
+    let report = torture(&options, &|_| {});
+    println!(
+        "{} states of {} histories, {} with background work, {} after a failed disk, {:?}",
+        report.crash_states,
+        report.histories,
+        report.with_background,
+        report.with_failed_disk,
+        report.elapsed
+    );
+    if let Some(violation) = report.violations.first() {
+        panic!("{violation:#?}");
+    }
+    assert!(report.with_background * 10 >= report.crash_states * 8, "{report:?}");
+}
+
+/// Breaks one rule and lets the checker look for it; after how many states it saw that.
+fn states_until_caught(mutation: Mutation) -> Option<u64> {
+    crate::mutation::set(Some(mutation));
+    let options = TortureOptions {
+        seed: 7,
+        states: Some(5_000),
+        time: None,
+        threads: 1,
+        shrinking: Duration::ZERO,
+    };
+    let report = torture(&options, &|_| {});
+    crate::mutation::set(None);
+    let violation = report.violations.first()?;
+    println!(
+        "{mutation:?}: {} states, {:?}, {}",
+        report.crash_states, report.elapsed, violation.what
+    );
+    Some(report.crash_states)
+}
+
+#[test]
+fn broken_rules_are_noticed() {
+    let missed: Vec<Mutation> = Mutation::OFTEN_SEEN
+        .iter()
+        .copied()
+        .filter(|mutation| states_until_caught(*mutation).is_none())
+        .collect();
+    assert!(missed.is_empty(), "not noticed: {missed:?}");
+}

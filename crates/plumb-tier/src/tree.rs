@@ -1,0 +1,327 @@
+//! The copy-on-write trees of map and checksums on disk.
+//!
+//! A checkpoint writes changed leaves to free pages, then the index pages above them, flushes, and only
+//! then writes the page that names the new roots. Pages of the trees before are free after that.
+
+use plumb_io::FlushQueue;
+use plumb_units::convert::{index, to_u32, to_usize};
+
+use crate::extents::{Extents, UNMAPPED};
+use crate::format::page::{self, INDEX_ENTRIES, LEAF_ENTRIES, PageName, Pointer, Root};
+use crate::format::{BLOCK_BYTES, BLOCK_LEN, Geometry};
+use crate::io::{Io, Work};
+
+/// The map's tree and the checksums' tree.
+pub(crate) const MAP: usize = 0;
+pub(crate) const SUMS: usize = 1;
+
+/// One tree: pointers to the pages of each level, leaves first.
+#[derive(Debug, Default)]
+struct Tree {
+    levels: Vec<Vec<Pointer>>,
+    dirty: Vec<bool>,
+}
+
+impl Tree {
+    fn new(leaves: usize) -> Self {
+        let mut levels = vec![vec![Pointer::default(); leaves]];
+        let mut len = leaves;
+        while len > 1 {
+            len = len.div_ceil(INDEX_ENTRIES);
+            levels.push(vec![Pointer::default(); len]);
+        }
+        Self { levels, dirty: vec![false; leaves] }
+    }
+
+    fn root(&self) -> Root {
+        let pointer = self.levels.last().and_then(|level| level.first()).copied();
+        Root { leaves: to_u32(self.levels[0].len()), pointer: pointer.unwrap_or_default() }
+    }
+}
+
+/// Both trees and the pages they use.
+#[derive(Debug)]
+pub(crate) struct Trees {
+    trees: [Tree; 2],
+    used: Vec<bool>,
+    hint: usize,
+    /// Pages that the next checkpoint will free.
+    replaced: Vec<u32>,
+    pool_seed: u32,
+}
+
+/// The area for tree pages is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TreeFull;
+
+fn leaves(extents: &Extents) -> [usize; 2] {
+    let count = extents.list.len();
+    let blocks = count * index(extents.blocks);
+    [count.div_ceil(LEAF_ENTRIES).max(1), blocks.div_ceil(LEAF_ENTRIES).max(1)]
+}
+
+/// What a tree holds at a key.
+fn value(extents: &Extents, tree: usize, key: usize) -> u32 {
+    let per = index(extents.blocks);
+    let at = if tree == MAP { key } else { key / per };
+    let Some(extent) = extents.list.get(at) else { return if tree == MAP { UNMAPPED } else { 0 } };
+    match tree {
+        MAP => extent.place,
+        _ => extent.sums.get(key % per).map_or(0, |sum| sum.committed),
+    }
+}
+
+impl Trees {
+    /// Empty trees for that many extents.
+    pub(crate) fn new(extents: &Extents, geometry: &Geometry, pool_seed: u32) -> Self {
+        let [map, sums] = leaves(extents);
+        let mut used = vec![false; index(geometry.tree_pages())];
+        // Page 0 stands for none.
+        used[0] = true;
+        Self {
+            trees: [Tree::new(map), Tree::new(sums)],
+            used,
+            hint: 1,
+            replaced: Vec::new(),
+            pool_seed,
+        }
+    }
+
+    /// The map entry of an extent changed.
+    pub(crate) fn touch_map(&mut self, extent: u32) {
+        self.trees[MAP].dirty[index(extent) / LEAF_ENTRIES] = true;
+    }
+
+    /// A committed checksum changed.
+    #[inline]
+    pub(crate) fn touch_sum(&mut self, block: u64) {
+        self.trees[SUMS].dirty[to_usize(block) / LEAF_ENTRIES] = true;
+    }
+
+    /// All checksums of an extent changed.
+    pub(crate) fn touch_sums(&mut self, extent: u32, blocks: u32) {
+        let first = u64::from(extent) * u64::from(blocks);
+        let (from, to) = (to_usize(first), to_usize(first) + index(blocks) - 1);
+        self.trees[SUMS].dirty[from / LEAF_ENTRIES..=to / LEAF_ENTRIES].fill(true);
+    }
+
+    pub(crate) fn roots(&self) -> [Root; 2] {
+        [self.trees[MAP].root(), self.trees[SUMS].root()]
+    }
+
+    /// Pages in use, by number.
+    pub(crate) fn pages(&self) -> impl Iterator<Item = u32> + '_ {
+        (1..self.used.len()).filter(|page| self.used[*page]).map(to_u32)
+    }
+
+    fn allocate(&mut self) -> Result<u32, TreeFull> {
+        let len = self.used.len();
+        let find = |from: usize, to: usize| (from..to).find(|page| !self.used[*page]);
+        let page = find(self.hint, len).or_else(|| find(1, self.hint)).ok_or(TreeFull)?;
+        self.used[page] = true;
+        self.hint = page + 1;
+        Ok(to_u32(page))
+    }
+
+    /// Writes all that changed to free pages of `disks`; the disks that failed. Nothing is flushed, and
+    /// the trees on disk stay as they are until a checkpoint page names the new roots.
+    pub(crate) fn write<Q: FlushQueue>(
+        &mut self,
+        io: &mut Io<Q>,
+        geometry: &Geometry,
+        disks: &[u16],
+        extents: &Extents,
+    ) -> Result<Vec<u16>, TreeFull> {
+        let mut pages: Vec<(u32, Box<[u8; BLOCK_LEN]>)> = Vec::new();
+        for tree in [MAP, SUMS] {
+            self.write_tree(tree, extents, &mut pages)?;
+        }
+        let at = |page: u32| geometry.tree() + u64::from(page) * BLOCK_BYTES;
+        let mut failed = Vec::new();
+        for some in pages.chunks(64) {
+            let write = |(page, bytes): &'_ (u32, Box<[u8; BLOCK_LEN]>)| (at(*page), **bytes);
+            let some: Vec<(u64, [u8; BLOCK_LEN])> = some.iter().map(write).collect();
+            let work = some
+                .iter()
+                .flat_map(|(offset, bytes)| {
+                    disks.iter().map(|&disk| Work::Write { disk, offset: *offset, bytes })
+                })
+                .collect();
+            failed.extend(io.wait_for(work));
+        }
+        failed.sort_unstable();
+        failed.dedup();
+        Ok(failed)
+    }
+
+    fn write_tree(
+        &mut self,
+        tree: usize,
+        extents: &Extents,
+        pages: &mut Vec<(u32, Box<[u8; BLOCK_LEN]>)>,
+    ) -> Result<(), TreeFull> {
+        let mut changed: Vec<usize> = Vec::new();
+        for leaf in 0..self.trees[tree].dirty.len() {
+            if !std::mem::take(&mut self.trees[tree].dirty[leaf]) {
+                continue;
+            }
+            changed.push(leaf);
+            let mut bytes = Box::new([0; BLOCK_LEN]);
+            for nth in 0..LEAF_ENTRIES {
+                page::set_entry(&mut bytes, nth, value(extents, tree, leaf * LEAF_ENTRIES + nth));
+            }
+            self.place(tree, 0, leaf, bytes, pages)?;
+        }
+        for level in 1..self.trees[tree].levels.len() {
+            changed = changed.iter().map(|number| number / INDEX_ENTRIES).collect();
+            changed.dedup();
+            for &number in &changed {
+                let mut bytes = Box::new([0; BLOCK_LEN]);
+                let below = self.trees[tree].levels[level - 1].chunks(INDEX_ENTRIES).nth(number);
+                for (nth, pointer) in below.unwrap_or_default().iter().enumerate() {
+                    page::set_pointer(&mut bytes, nth, *pointer);
+                }
+                self.place(tree, level, number, bytes, pages)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn place(
+        &mut self,
+        tree: usize,
+        level: usize,
+        number: usize,
+        mut bytes: Box<[u8; BLOCK_LEN]>,
+        pages: &mut Vec<(u32, Box<[u8; BLOCK_LEN]>)>,
+    ) -> Result<(), TreeFull> {
+        let crc = page::seal(self.pool_seed, name(tree, level, number), &mut bytes);
+        let page = self.allocate()?;
+        let old =
+            std::mem::replace(&mut self.trees[tree].levels[level][number], Pointer { page, crc });
+        if old.page != 0 {
+            self.replaced.push(old.page);
+        }
+        pages.push((page, bytes));
+        Ok(())
+    }
+
+    /// The checkpoint page that names these trees is durable: the pages before are free.
+    pub(crate) fn release(&mut self) {
+        for page in self.replaced.drain(..) {
+            self.used[index(page)] = false;
+        }
+    }
+
+    /// Reads the trees that `roots` name into `extents`, from any of `disks`. A page that no disk holds
+    /// is returned: the blocks that it covers are lost.
+    pub(crate) fn load<Q: FlushQueue>(
+        &mut self,
+        io: &mut Io<Q>,
+        geometry: &Geometry,
+        disks: &[u16],
+        roots: &[Root; 2],
+        extents: &mut Extents,
+    ) -> Result<(), PageName> {
+        for (tree, root) in roots.iter().enumerate() {
+            let mut old = Tree::new(index(root.leaves).clamp(1, self.trees[tree].levels[0].len()));
+            let top = old.levels.len() - 1;
+            old.levels[top][0] = root.pointer;
+            for level in (0..=top).rev() {
+                for number in 0..old.levels[level].len() {
+                    let pointer = old.levels[level][number];
+                    if pointer.page == 0 {
+                        continue;
+                    }
+                    let name = name(tree, level, number);
+                    let bytes = self.read_page(io, geometry, disks, name, pointer)?;
+                    if level > 0 {
+                        let below = old.levels[level - 1].chunks_mut(INDEX_ENTRIES).nth(number);
+                        for (nth, slot) in below.unwrap_or_default().iter_mut().enumerate() {
+                            *slot = page::pointer(&bytes, nth);
+                        }
+                    } else {
+                        take_leaf(extents, tree, number, &bytes);
+                    }
+                }
+            }
+            self.adopt(tree, &old);
+        }
+        Ok(())
+    }
+
+    /// Takes over pointers of a tree that had fewer leaves or as many.
+    fn adopt(&mut self, tree: usize, old: &Tree) {
+        for level in &old.levels {
+            for pointer in level.iter().filter(|pointer| pointer.page != 0) {
+                if let Some(used) = self.used.get_mut(index(pointer.page)) {
+                    *used = true;
+                }
+            }
+        }
+        let own = &mut self.trees[tree];
+        if own.levels.len() == old.levels.len() && own.levels[0].len() == old.levels[0].len() {
+            own.levels.clone_from(&old.levels);
+        } else {
+            // It has grown: all index pages are made anew.
+            own.levels[0][..old.levels[0].len()].copy_from_slice(&old.levels[0]);
+            for pointer in old.levels[1..].iter().flatten().filter(|pointer| pointer.page != 0) {
+                self.replaced.push(pointer.page);
+            }
+            own.dirty.fill(true);
+        }
+    }
+
+    fn read_page<Q: FlushQueue>(
+        &self,
+        io: &mut Io<Q>,
+        geometry: &Geometry,
+        disks: &[u16],
+        name: PageName,
+        pointer: Pointer,
+    ) -> Result<[u8; BLOCK_LEN], PageName> {
+        if pointer.page >= geometry.tree_pages() {
+            return Err(name);
+        }
+        let offset = geometry.tree() + u64::from(pointer.page) * BLOCK_BYTES;
+        let mut bad = Vec::new();
+        for &disk in disks {
+            let mut bytes = [0; BLOCK_LEN];
+            if io.read(disk, offset, &mut bytes)
+                && page::verifies(self.pool_seed, name, pointer, &bytes)
+            {
+                if !bad.is_empty() {
+                    // Rot is healed at once; a disk that cannot be written is noticed when it matters.
+                    io.write(&bad, offset, &bytes);
+                }
+                return Ok(bytes);
+            }
+            bad.push(disk);
+        }
+        Err(name)
+    }
+}
+
+fn name(tree: usize, level: usize, number: usize) -> PageName {
+    let small = |value: usize| u8::try_from(value).unwrap_or(u8::MAX);
+    PageName { tree: small(tree), level: small(level), number: to_u32(number) }
+}
+
+/// Puts the entries of a leaf where they belong. The map is read before the checksums.
+fn take_leaf(extents: &mut Extents, tree: usize, leaf: usize, bytes: &[u8]) {
+    let per = index(extents.blocks);
+    for nth in 0..LEAF_ENTRIES {
+        let key = leaf * LEAF_ENTRIES + nth;
+        let value = page::entry(bytes, nth);
+        if tree == MAP {
+            if key < extents.list.len() && value != UNMAPPED {
+                extents.map(to_u32(key), value);
+            }
+        } else if let Some(sum) =
+            extents.list.get_mut(key / per).and_then(|extent| extent.sums.get_mut(key % per))
+        {
+            sum.newest = value;
+            sum.committed = value;
+        }
+    }
+}
