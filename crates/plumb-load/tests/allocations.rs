@@ -170,6 +170,7 @@ fn run(choice: Choice, requests: u32, mapped: bool, duration: u32) -> Vec<Seen> 
         batch: None,
         open_loop: None,
         truth: None,
+        poll: false,
         continue_on_error: false,
         overwrite: Overwrite::Named(Vec::new()),
         opens_no_target: choice == Choice::Null,

@@ -153,7 +153,19 @@ fn is_mapped_only(spec: &QueueSpec) -> bool {
 
 impl Opener for Ladder {
     fn open<U: QueueUse>(&self, spec: QueueSpec, user: U) -> Result<U::Output, OpenQueueError> {
-        match (self.choice, spec.mode) {
+        let choice = match self.choice {
+            Choice::Auto if self.options.uring.needs_a_ring() => Choice::Uring,
+            Choice::Uring | Choice::Auto => self.choice,
+            other if self.options.uring.needs_a_ring() => {
+                return Err(OpenQueueError::Unavailable {
+                    engine: other.name().to_owned(),
+                    reason: "polling (--poll, --sqpoll) is io_uring's".to_owned(),
+                    remedy: "leave them out, or choose --engine auto or uring".to_owned(),
+                });
+            }
+            other => other,
+        };
+        match (choice, spec.mode) {
             (Choice::Null, _) => Ok(user.with(NullQueue::open(&spec)?)),
             (Choice::Nop, _) => {
                 uring::probe().map_err(|reason| uring::no_ring("nop", reason))?;

@@ -14,7 +14,20 @@ use crate::{
 /// What may be asked of the ring beyond the defaults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub struct UringOptions {}
+pub struct UringOptions {
+    /// Ask the device for completions (IOPOLL).
+    pub poll: bool,
+    /// Let a thread of the kernel's submit (SQPOLL).
+    pub submit_thread: bool,
+}
+
+impl UringOptions {
+    /// Whether something is asked for that no other engine has.
+    #[must_use]
+    pub const fn needs_a_ring(self) -> bool {
+        self.poll || self.submit_thread
+    }
+}
 
 /// I/O through a ring; files and, where allowed, buffers registered with it.
 #[derive(Debug)]
@@ -32,12 +45,16 @@ impl UringQueue {
     ///
     /// # Errors
     /// When there is no io_uring here, memory is refused, or buffers cannot be registered.
-    pub fn open(spec: QueueSpec, _options: UringOptions) -> Result<Self, OpenQueueError> {
+    pub fn open(spec: QueueSpec, options: UringOptions) -> Result<Self, OpenQueueError> {
         let arena = buffers::arena(&spec)?;
         let bytes: u64 = spec.regions.iter().filter_map(plumb_sys::arena::RegionSpec::bytes).sum();
         let priorities: Vec<_> = spec.files.iter().map(|file| file.priority).collect();
         let files = spec.files.into_iter().map(|file| file.descriptor).collect();
-        let setup = ring_setup(spec.measures_latency, spec.depth);
+        let setup = RingSetup {
+            poll: options.poll,
+            submit_thread: options.submit_thread,
+            ..ring_setup(spec.measures_latency, spec.depth)
+        };
         let mut ring =
             Ring::open(arena, files, setup).map_err(|error| unavailable("uring", error))?;
         for (file, priority) in (0..).zip(priorities) {
@@ -213,7 +230,7 @@ mod tests {
         assert!(told(Errno::NOSYS).contains("has no io_uring"));
         assert!(told(Errno::PERM).contains("io_uring"));
         assert!(told(Errno::NOMEM).contains("RLIMIT_MEMLOCK"));
-        assert!(told(Errno::MFILE).contains("Too many open files"));
+        assert!(told(Errno::MFILE).contains("too many files open"));
         assert!(obstacle(SetupError::TooOld).contains("5.11"));
     }
 }

@@ -25,6 +25,7 @@ struct Case {
     register_buffers: bool,
     measures_latency: bool,
     placement: BufferPlacement,
+    submit_thread: bool,
 }
 
 /// The rest of a case: asynchronous, plain buffers, latencies measured.
@@ -36,13 +37,16 @@ const CASE: Case = Case {
     register_buffers: false,
     measures_latency: true,
     placement: BufferPlacement::System,
+    submit_thread: false,
 };
 
 fn run(case: &Case, file: &dyn Fn(u32, FileWish) -> TargetFile) {
+    let mut options = LadderOptions::default();
+    options.uring.submit_thread = case.submit_thread;
     let target = if case.choice.has_no_target() { TargetKind::None } else { TargetKind::Data };
     check(&Subject {
         name: case.name,
-        opener: &Ladder::new(case.choice, LadderOptions::default()),
+        opener: &Ladder::new(case.choice, options),
         clock: &StampClock::monotonic(),
         file,
         engine: case.engine,
@@ -115,6 +119,13 @@ fn uring_ring_deferred() {
         measures_latency: false,
         ..CASE
     });
+}
+
+#[test]
+fn uring_submit_thread() {
+    let name = "uring_submit_thread";
+    let register_buffers = true;
+    run_on_files(&Case { name, engine: "uring", submit_thread: true, register_buffers, ..CASE });
 }
 
 #[test]

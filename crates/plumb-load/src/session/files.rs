@@ -113,6 +113,9 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
                 guarded.map_err(SpanFailure::Refused)?;
             }
             support::check(target, &open).map_err(failed)?;
+            if self.options.poll {
+                support::check_poll(target, &open, self.tree).map_err(failed)?;
+            }
             if let Some(descriptor) = &open.descriptor {
                 target::check_alignment(target, descriptor.as_fd(), &path, open.is_device)
                     .map_err(failed)?;

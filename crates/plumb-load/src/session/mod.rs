@@ -41,6 +41,8 @@ pub struct SessionOptions {
     pub open_loop: Option<OpenLoop>,
     /// `--truth`: the clock of the stamps, which the kernel's events are compared with.
     pub truth: Option<StampClock>,
+    /// `--poll`: targets must be on devices with polled queues.
+    pub poll: bool,
     /// `--on-error continue`: failed I/Os are counted and the run goes on (D-21).
     pub continue_on_error: bool,
     /// What may be overwritten.

@@ -22,6 +22,34 @@ pub fn check(target: &Target, open: &OpenTarget) -> Result<(), TargetError> {
     Ok(())
 }
 
+/// `--poll`: direct I/O, and polled queues of every device under the target.
+///
+/// # Errors
+/// What is missing.
+pub fn check_poll(
+    target: &Target,
+    open: &OpenTarget,
+    tree: &SystemTree,
+) -> Result<(), TargetError> {
+    let refuse = |why: String, remedy| TargetError::Poll { path: open.path.clone(), why, remedy };
+    if target.cache != CacheMode::NoOsCache || target.memory_mapped {
+        let why = "its I/O goes through the page cache".to_owned();
+        return Err(refuse(why, "add -Su or -Sh, or leave out --poll"));
+    }
+    let remedy = "load the driver with polled queues (nvme.poll_queues=4 on the kernel's command line), or \
+                  leave out --poll";
+    if open.stack.devices.is_empty() {
+        return Err(refuse("it lies on no block device".to_owned(), remedy));
+    }
+    for device in &open.stack.devices {
+        let switch = format!("/sys/dev/block/{}/queue/io_poll", device.disk);
+        if tree.number(&switch) != Some(1) {
+            return Err(refuse(format!("/dev/{} has no polled queues", device.name), remedy));
+        }
+    }
+    Ok(())
+}
+
 /// `-Sr` keeps the remote cache and does without the local one. No call says so per file: the mount
 /// must. O_DIRECT is not the same, it asks the server to bypass its cache too.
 fn check_no_local_cache(path: &Path, stack: &BlockStack) -> Result<(), TargetError> {
@@ -134,5 +162,35 @@ mod tests {
         }
         let error = check(&mount("ext4", "rw")).expect_err("it is local").to_string();
         assert!(error.contains("ext4"), "{error}");
+    }
+
+    #[test]
+    fn polling_needs_direct_io_and_polled_queues() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let tree = SystemTree::new(folder.path());
+        let disk = DeviceNumber { major: 259, minor: 0 };
+        let queue = folder.path().join("sys/dev/block/259:0/queue");
+        std::fs::create_dir_all(&queue).expect("a folder");
+        let device =
+            plumb_io::block_stack::BlockDevice { number: disk, name: "nvme0n1".into(), disk };
+        let open = |devices| OpenTarget {
+            path: "/dev/nvme0n1".into(),
+            descriptor: None,
+            size: 1 << 30,
+            is_device: true,
+            stack: BlockStack { devices, ..BlockStack::default() },
+        };
+        let direct = Target { cache: CacheMode::NoOsCache, ..Target::default() };
+        let says = |target: &Target, devices| {
+            let outcome = check_poll(target, &open(devices), &tree);
+            outcome.map_err(|error| error.to_string()).err().unwrap_or_default()
+        };
+        assert!(says(&Target::default(), vec![device.clone()]).contains("page cache"));
+        assert!(says(&direct, Vec::new()).contains("no block device"));
+        assert!(says(&direct, vec![device.clone()]).contains("no polled queues"));
+        std::fs::write(queue.join("io_poll"), "0\n").expect("written");
+        assert!(says(&direct, vec![device.clone()]).contains("no polled queues"));
+        std::fs::write(queue.join("io_poll"), "1\n").expect("written");
+        assert_eq!(says(&direct, vec![device]), "");
     }
 }

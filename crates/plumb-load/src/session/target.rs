@@ -134,6 +134,18 @@ pub enum TargetError {
         /// Which one.
         path: PathBuf,
     },
+    /// `--poll`.
+    #[error("'{}' cannot be polled for completions (--poll): {why}", path.display())]
+    #[diagnostic(code(plumb::load::poll))]
+    Poll {
+        /// Which one.
+        path: PathBuf,
+        /// What is missing.
+        why: String,
+        /// What to do.
+        #[help]
+        remedy: &'static str,
+    },
     /// `-SY`.
     #[error("BypassIO does not exist on Linux, and '{}' asks for all of it (-SY)", path.display())]
     #[diagnostic(

@@ -32,6 +32,7 @@ pub(crate) fn options(choice: Choice) -> SessionOptions {
         batch: None,
         open_loop: None,
         truth: None,
+        poll: false,
         continue_on_error: false,
         overwrite: Overwrite::Named(Vec::new()),
         opens_no_target: matches!(choice, Choice::Null | Choice::Nop),

@@ -4,6 +4,8 @@ const _: () = assert!(cfg!(target_endian = "little"), "entries are composed for 
 
 /// `io_uring_setup` flags.
 pub(super) mod setup {
+    pub(crate) const IOPOLL: u32 = 1 << 0;
+    pub(crate) const SQPOLL: u32 = 1 << 1;
     pub(crate) const CQSIZE: u32 = 1 << 3;
     pub(crate) const CLAMP: u32 = 1 << 4;
     pub(crate) const SUBMIT_ALL: u32 = 1 << 7;
@@ -24,6 +26,7 @@ pub(super) mod feature {
 /// `io_uring_enter` flags.
 pub(super) mod enter {
     pub(crate) const GETEVENTS: u32 = 1 << 0;
+    pub(crate) const SQ_WAKEUP: u32 = 1 << 1;
     pub(crate) const EXT_ARG: u32 = 1 << 3;
     pub(crate) const REGISTERED_RING: u32 = 1 << 4;
     pub(crate) const NO_IOWAIT: u32 = 1 << 7;

@@ -42,11 +42,16 @@ pub struct RingSetup {
     pub defer_taskrun: bool,
     /// Upper bound of submission entries; what does not fit waits in line.
     pub entries_max: u32,
+    /// The device is asked for completions instead of interrupting (IOPOLL): for direct I/O on devices
+    /// with polled queues.
+    pub poll: bool,
+    /// A thread of the kernel's takes submissions (SQPOLL): no call to submit, a processor more at work.
+    pub submit_thread: bool,
 }
 
 impl Default for RingSetup {
     fn default() -> Self {
-        Self { defer_taskrun: false, entries_max: ENTRIES_MAX }
+        Self { defer_taskrun: false, entries_max: ENTRIES_MAX, poll: false, submit_thread: false }
     }
 }
 
@@ -90,15 +95,18 @@ impl Ring {
         let depth = arena.depth().max(1);
         let entries = depth.min(setup.entries_max).min(ENTRIES_MAX);
         let completions = depth.min(COMPLETIONS_MAX);
-        let shared = Shared::new(entries, completions, setup.defer_taskrun)?;
+        let shared = Shared::new(entries, completions, setup)?;
         let mut enter_flags = 0;
         let mut flags = shared.flags();
         if shared.has_feature(feature::NO_IOWAIT) {
             enter_flags |= enter::NO_IOWAIT;
             flags.push("no_iowait");
         }
-        if shared.defers() {
-            // Deferred work runs only in a call that asks for events.
+        if shared.has_submit_thread() && shared.params.sq_entries < depth {
+            return Err(SetupError::Setup(Errno::TOOBIG));
+        }
+        if shared.defers() || shared.polls() {
+            // Deferred work runs, and devices are polled, only in a call that asks for events.
             enter_flags |= enter::GETEVENTS;
         }
         let dropped = shared.dropped.iter().map(|name| (*name, Errno::INVAL)).collect();
@@ -281,6 +289,9 @@ impl Ring {
             if queued == 0 && available >= wanted.max(1) {
                 return Ok(());
             }
+            if self.shared.has_submit_thread() {
+                return self.hand_over(wanted, timeout);
+            }
             // Only the last call for a long line waits.
             let wanted = if self.backlog.is_empty() { wanted } else { 0 };
             match self.enter(queued, wanted, timeout) {
@@ -301,6 +312,25 @@ impl Ring {
                         return Err(errno);
                     }
                 }
+                Err(errno) => return Err(errno),
+            }
+        }
+    }
+
+    /// The same where a thread of the kernel's submits: the ring holds an entry per slot, so there is
+    /// room for all of them whether it has taken the last ones or not.
+    fn hand_over(&mut self, wanted: u32, timeout: Nanos) -> Result<(), Errno> {
+        let queued = self.sq_tail.wrapping_sub(self.sq_submitted);
+        self.sq_submitted = self.sq_tail;
+        let sleeps = self.shared.submit_thread_sleeps();
+        if wanted == 0 && !sleeps {
+            return Ok(());
+        }
+        loop {
+            match self.enter(queued, wanted, timeout) {
+                Ok(_) | Err(Errno::TIME) => return Ok(()),
+                Err(Errno::INTR) if wanted > 0 => return Ok(()),
+                Err(Errno::INTR) => {}
                 Err(errno) => return Err(errno),
             }
         }
@@ -331,6 +361,9 @@ impl Ring {
     #[inline]
     fn enter(&self, submit: u32, wanted: u32, timeout: Nanos) -> Result<u32, Errno> {
         let mut flags = self.enter_flags;
+        if self.shared.has_submit_thread() {
+            flags |= enter::SQ_WAKEUP;
+        }
         if wanted > 0 || submit == 0 {
             flags |= enter::GETEVENTS;
         }

@@ -43,6 +43,7 @@ pub(super) struct Shared {
     pub(super) params: Params,
     pub(super) dropped: Vec<&'static str>,
     pub(super) sq_tail: Index,
+    pub(super) sq_flags: Index,
     pub(super) cq_head: Index,
     pub(super) cq_tail: Index,
     pub(super) entries: NonNull<EntryPlace>,
@@ -74,11 +75,24 @@ impl Index {
 
 impl Shared {
     /// A ring of `entries` submissions (clamped to what the kernel allows) and room for `completions`.
-    pub(super) fn new(entries: u32, completions: u32, defer: bool) -> Result<Self, SetupError> {
+    pub(super) fn new(
+        entries: u32,
+        completions: u32,
+        asked: super::RingSetup,
+    ) -> Result<Self, SetupError> {
         let mut dropped = Vec::new();
         let mut flags = FLAGS.iter().fold(0, |flags, (_, flag)| flags | flag);
-        if !defer {
+        if !asked.defer_taskrun {
             flags &= !setup::DEFER_TASKRUN;
+        }
+        // These two are never given up: who asks for them wants nothing else.
+        if asked.poll {
+            flags |= setup::IOPOLL;
+        }
+        if asked.submit_thread {
+            // Where a thread of the kernel's submits, there is no task of ours to run its work.
+            flags &= !(setup::DEFER_TASKRUN | setup::COOP_TASKRUN);
+            flags |= setup::SQPOLL;
         }
         let (fd, params) = loop {
             let mut params = Params { cq_entries: completions, flags, ..Params::default() };
@@ -117,6 +131,7 @@ impl Shared {
         assert_eq!(rings.index(params.cq.ring_mask).load(), params.cq_entries - 1);
         Ok(Self {
             sq_tail: rings.index(params.sq.tail),
+            sq_flags: rings.index(params.sq.flags),
             cq_head: rings.index(params.cq.head),
             cq_tail: rings.index(params.cq.tail),
             completions: rings.at(params.cq.cqes).cast(),
@@ -130,12 +145,31 @@ impl Shared {
 
     /// Names of the flags in force.
     pub(super) fn flags(&self) -> Vec<&'static str> {
-        let in_force = FLAGS.iter().filter(|(_, flag)| self.params.flags & flag != 0);
-        in_force.map(|(name, _)| *name).collect()
+        let asked = [("iopoll", setup::IOPOLL), ("sqpoll", setup::SQPOLL)];
+        let all = FLAGS.iter().chain(&asked);
+        all.filter(|(_, flag)| self.params.flags & flag != 0).map(|(name, _)| *name).collect()
     }
 
     pub(super) fn has_feature(&self, feature: u32) -> bool {
         self.params.features & feature != 0
+    }
+
+    /// Whether completions are found only by a call that asks for them.
+    pub(super) fn polls(&self) -> bool {
+        self.params.flags & setup::IOPOLL != 0
+    }
+
+    /// Whether a thread of the kernel's submits.
+    pub(super) fn has_submit_thread(&self) -> bool {
+        self.params.flags & setup::SQPOLL != 0
+    }
+
+    /// Whether that thread sleeps and has to be woken. What was stored before is seen by it, or this
+    /// sees that it sleeps.
+    pub(super) fn submit_thread_sleeps(&self) -> bool {
+        const NEED_WAKEUP: u32 = 1;
+        std::sync::atomic::fence(Ordering::SeqCst);
+        self.sq_flags.load() & NEED_WAKEUP != 0
     }
 
     pub(super) fn defers(&self) -> bool {

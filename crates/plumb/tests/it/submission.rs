@@ -95,6 +95,26 @@ fn the_ring_gathers_what_it_is_told_to() {
 }
 
 #[test]
+fn a_thread_of_the_kernels_submits_and_polling_needs_its_device() {
+    let place = place();
+    let name = "a_thread_of_the_kernels_submits_and_polling_needs_its_device";
+    if !can(name, "--engine=uring") {
+        return;
+    }
+    for line in ["-o8 -r -w50 -c1M", "-o1 -L -c1M", "-o32 -t2 -L -c1M -Zr -w100"] {
+        let result = place.json(&format!("--sqpoll -b4K -d1 -W0 {line} sq.dat"));
+        let flags = words(&result, "/time_spans/0/queues/0/flags");
+        assert!(flags.contains(&"sqpoll"), "{line}: {flags:?}");
+        assert!(count(&result, "/total/io_count") > 100, "{line}");
+        assert_eq!(count(&result, "/total/errors"), 0, "{line}");
+    }
+    let refused = place.run("--poll -b4K -d1 -W0 f.dat").ends_with(1).stderr;
+    assert!(refused.contains("(--poll)") && refused.contains("-Su"), "{refused}");
+    let refused = place.run("--sqpoll --engine=aio -b4K -d1 -W0 f.dat").ends_with(1).stderr;
+    assert!(refused.contains("io_uring") && refused.contains("\nhelp: "), "{refused}");
+}
+
+#[test]
 fn every_engine_does_the_same_work() {
     let place = place();
     let name = "every_engine_does_the_same_work";

@@ -16,6 +16,7 @@ mod open_loop;
 mod options;
 mod pass1;
 mod pass2;
+mod polling;
 mod rows;
 mod short;
 pub mod table;
@@ -158,6 +159,7 @@ fn read(
     let mut profile = profile;
     open_loop::apply(scan, &mut profile, &mut warnings)?;
     truth::apply(scan, &mut profile, &mut warnings)?;
+    polling::check(scan, &profile)?;
     let purpose = if profile.profile_only { Purpose::Print } else { Purpose::Run };
     let (profile, found) =
         profile.check(purpose).map_err(|broken| violated(scan, line, &broken))?;

@@ -28,6 +28,10 @@ pub struct RunOptions {
     pub destroy: Vec<PathBuf>,
     /// `--batch`: submissions per system call, 1..=4096; `None` for the default of D-32.
     pub batch: Option<u32>,
+    /// `--poll`: IOPOLL.
+    pub poll: bool,
+    /// `--sqpoll`: SQPOLL.
+    pub submit_thread: bool,
     /// `--truth`: latencies are held against what the block device saw.
     pub truth: bool,
     /// `--rate`: I/Os per second of an open loop.
@@ -115,6 +119,8 @@ impl RunOptions {
             Id::Output => self.output(given.value)?,
             Id::ProfileJson => self.profile_json = true,
             Id::Truth => self.truth = true,
+            Id::Poll => self.poll = true,
+            Id::SubmitThread => self.submit_thread = true,
             Id::ErrorFormat => {
                 self.error_format = match given.value {
                     "json" => ErrorFormat::Json,

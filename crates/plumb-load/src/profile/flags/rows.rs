@@ -317,6 +317,14 @@ Plumb {
         "of --rate: uniform, poisson, burst:<n>/<ms> [uniform]",
         "uniform: at equal distances. poisson: at random, by the seed (`-z`). burst: <n> I/Os spread over \
          <ms> milliseconds, 0 for all at once, then none until the rate asks for the next burst.";
+    Poll "" "poll" Nothing, Shape::Fixed(""), LongOption, Program:
+        "ask the device for completions (IOPOLL)",
+        "For I/O past the page cache (`-Su`, `-Sh`) on devices with polled queues (NVMe with poll_queues); \
+         refused elsewhere. Takes io_uring. A waiting thread spins.";
+    SubmitThread "" "sqpoll" Nothing, Shape::Fixed(""), LongOption, Program:
+        "a thread of the kernel submits (SQPOLL)",
+        "Takes io_uring, and a processor more for each load thread. Its CPU time is in the result. Does not go \
+         with `-u`, which says when to submit.";
     Truth "" "truth" Nothing, Shape::Fixed(""), LongOption, Program:
         "hold latencies against what the block device saw",
         "Follows the kernel's block tracepoints, matched I/O by I/O: device latencies beside the reported ones, \

@@ -211,6 +211,10 @@ pub(super) enum Id {
     Batch,
     Rate,
     Arrival,
+    /// `--poll`.
+    Poll,
+    /// `--sqpoll`.
+    SubmitThread,
     /// `--truth`.
     Truth,
     OnError,

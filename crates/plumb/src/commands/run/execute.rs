@@ -75,11 +75,12 @@ pub(super) fn execute(
         batch: options.batch,
         open_loop: options.open_loop(),
         truth: options.truth.then_some(clock),
+        poll: options.poll,
         continue_on_error: options.on_error == OnError::Continue,
         overwrite: if is_diskspd { Overwrite::Files(named) } else { Overwrite::Named(named) },
         opens_no_target: matches!(options.engine, EngineChoice::Null | EngineChoice::Nop),
     };
-    let ladder = Ladder::new(engine(options), LadderOptions::default());
+    let ladder = Ladder::new(engine(options), ladder_options(options));
     let tree = SystemTree::default();
     let profile = &invocation.profile;
     let outcome = session::run(profile, &session_options, &ladder, &clock, &tree, &mut console);
@@ -200,6 +201,13 @@ fn progress_style(asked: ProgressStyle, is_diskspd: bool) -> Style {
         (_, ProgressStyle::Auto) if is_diskspd => Style::Silent,
         (style, _) => style,
     }
+}
+
+fn ladder_options(options: &RunOptions) -> LadderOptions {
+    let mut ladder = LadderOptions::default();
+    ladder.uring.poll = options.poll;
+    ladder.uring.submit_thread = options.submit_thread;
+    ladder
 }
 
 fn engine(options: &RunOptions) -> Choice {

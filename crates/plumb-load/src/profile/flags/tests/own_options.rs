@@ -13,7 +13,7 @@ fn they_say_how_a_run_is_made_and_reported() {
     let options = workload(
         "--json --output text=b.txt --output=xml=c=d.xml --profile-json --error-format json \
          --progress-style=none --engine uring --destroy=/dev/x --destroy y --batch=4096 \
-         --on-error continue --rate 70 --rate=1000 --arrival burst:100/5 -r f",
+         --on-error continue --rate 70 --poll --sqpoll --rate=1000 --arrival burst:100/5 -r f",
     )
     .options;
     let output = |format, path: &str| Output { format, path: path.into() };
@@ -27,6 +27,8 @@ fn they_say_how_a_run_is_made_and_reported() {
             ],
             profile_json: true,
             truth: false,
+            poll: true,
+            submit_thread: true,
             error_format: ErrorFormat::Json,
             progress_style: ProgressStyle::None,
             engine: EngineChoice::Uring,
@@ -145,5 +147,14 @@ fn truth_measures_latencies_and_needs_a_run_of_its_own() {
             (error.class.keyword(), error.token.as_deref()),
             ("long-option", Some("--truth"))
         );
+    }
+}
+
+#[test]
+fn polling_is_not_for_ring_submission() {
+    assert!(workload("--poll -r f").options.poll);
+    assert!(workload("--sqpoll f").options.submit_thread);
+    for line in ["--poll -u f", "--sqpoll -un f"] {
+        assert_eq!(error(line).class.keyword(), "io-ring", "{line}");
     }
 }
