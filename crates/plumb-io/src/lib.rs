@@ -24,6 +24,7 @@ pub mod sim;
 pub mod stack;
 pub mod system_tree;
 pub mod topology;
+pub mod verify;
 
 pub use errno::Errno;
 pub use flush::FlushQueue;

@@ -23,6 +23,14 @@ pub enum FaultKind {
     Short(u32),
     /// It takes so much longer.
     Delay(Nanos),
+    /// A write is acknowledged and not kept; a read leaves the buffer as it is.
+    Lost,
+    /// All of it is acknowledged, and only so many bytes are moved.
+    Cut(u32),
+    /// It goes to this offset instead of its own.
+    Astray(u64),
+    /// A byte in every 512 of what it moves is changed.
+    Garbled,
 }
 
 /// Faults that the seed strews: each I/O suffers them with a probability of one in so many; 0 is never.
@@ -50,6 +58,10 @@ pub(super) struct Fate {
     pub(super) error: Option<Errno>,
     pub(super) len_max: Option<u32>,
     pub(super) delay: Nanos,
+    /// Bytes that are really moved of those acknowledged.
+    pub(super) kept: Option<u32>,
+    pub(super) astray: Option<u64>,
+    pub(super) garbled: bool,
 }
 
 impl Faults {
@@ -72,6 +84,10 @@ impl Faults {
                 FaultKind::Error(errno) => fate.error = Some(errno),
                 FaultKind::Short(len) => fate.len_max = Some(len),
                 FaultKind::Delay(delay) => fate.delay += delay,
+                FaultKind::Lost => fate.kept = Some(0),
+                FaultKind::Cut(len) => fate.kept = Some(len),
+                FaultKind::Astray(offset) => fate.astray = Some(offset),
+                FaultKind::Garbled => fate.garbled = true,
             }
             self.next += 1;
         }

@@ -11,7 +11,7 @@ use plumb_units::convert::index;
 use rustix::fs::{OFlags, fcntl_getfl};
 
 use super::device::{self, Content, DiskSpec, Files, Server, SharedBytes};
-use super::faults::Faults;
+use super::faults::{Fate, Faults};
 use crate::clock::{Clock, ManualClock};
 use crate::engine::{arena, facts};
 use crate::{
@@ -125,7 +125,7 @@ impl SimQueue {
             let fate = self.faults.fate(number, op.len);
             let result = match fate.error {
                 Some(errno) => -errno.0,
-                None => self.transfer(op, fate.len_max.unwrap_or(u32::MAX)),
+                None => self.transfer(op, &fate),
             };
             let end = self.server.finish_at(now, fate.delay);
             self.serving.push(Reverse(Serving { end, nth: number, slot: op.slot.0, result }));
@@ -133,9 +133,9 @@ impl SimQueue {
         self.line.clear();
     }
 
-    /// Moves the bytes, `len_max` at most; the result is a [`Done`]'s. The disk takes them when the I/O
-    /// begins: what overlaps is served in order of submission.
-    fn transfer(&mut self, op: Op, len_max: u32) -> i32 {
+    /// Moves the bytes, as many as its fate allows; the result is a [`Done`]'s. The disk takes them when
+    /// the I/O begins: what overlaps is served in order of submission.
+    fn transfer(&mut self, op: Op, fate: &Fate) -> i32 {
         let file = &self.files[index(op.file.0)];
         let allowed = match op.kind {
             OpKind::Read => file.readable,
@@ -144,18 +144,30 @@ impl SimQueue {
         if !allowed {
             return -rustix::io::Errno::BADF.raw_os_error();
         }
-        let len = device::within(file.size, op.offset, op.len).min(len_max);
+        let len = device::within(file.size, op.offset, op.len);
+        let len = len.min(fate.len_max.unwrap_or(u32::MAX));
         if let Some(content) = &file.content {
+            let offset = fate.astray.unwrap_or(op.offset);
+            let kept = device::within(file.size, offset, len).min(fate.kept.unwrap_or(u32::MAX));
             // The slot is lent back for the copy.
             self.arena.end(op.slot.0);
             match (op.kind, op.memory) {
                 (OpKind::Read, Memory::Lane(lane)) => {
-                    let buffer = self.arena.buffer_mut(op.slot.0, lane.0);
-                    device::read(content, op.offset, &mut buffer[..index(len)]);
+                    let buffer = &mut self.arena.buffer_mut(op.slot.0, lane.0)[..index(kept)];
+                    device::read(content, offset, buffer);
+                    if fate.garbled {
+                        buffer.iter_mut().step_by(512).for_each(|byte| *byte ^= 0x55);
+                    }
                 }
                 (OpKind::Read | OpKind::Write, _) => {
-                    let bytes = self.arena.bytes_of(&op.into());
-                    device::write(content, op.offset, &bytes[..index(len)]);
+                    let bytes = &self.arena.bytes_of(&op.into())[..index(kept)];
+                    if fate.garbled {
+                        let mut bytes = bytes.to_vec();
+                        bytes.iter_mut().step_by(512).for_each(|byte| *byte ^= 0x55);
+                        device::write(content, offset, &bytes);
+                    } else {
+                        device::write(content, offset, bytes);
+                    }
                 }
             }
             self.arena.begin(op.slot.0);
