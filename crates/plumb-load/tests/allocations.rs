@@ -171,6 +171,7 @@ fn run(choice: Choice, requests: u32, mapped: bool, duration: u32) -> Vec<Seen> 
         open_loop: None,
         truth: None,
         poll: false,
+        verify: None,
         continue_on_error: false,
         overwrite: Overwrite::Named(Vec::new()),
         opens_no_target: choice == Choice::Null,

@@ -95,8 +95,8 @@ impl Verification {
         &self.findings
     }
 
-    /// Takes a target of `size` bytes in, which is written in blocks of `block` bytes, a multiple of
-    /// [`SECTOR`]. The space may have smaller blocks: a state file keeps the finest that it has seen.
+    /// Takes a target of `size` bytes in, of which the first `used` may be written, in blocks of `block`
+    /// bytes, a multiple of [`SECTOR`]. The space may have smaller blocks: a state file keeps the finest that it has seen.
     ///
     /// Each target once: two spaces of one target know nothing of each other's writes.
     ///
@@ -105,18 +105,29 @@ impl Verification {
     ///
     /// # Panics
     /// When `block` is no multiple of [`SECTOR`].
-    pub fn space(&self, path: &Path, size: u64, block: u32) -> Result<Arc<Space>, StateError> {
+    pub fn space(
+        &self,
+        path: &Path,
+        (size, used): (u64, u64),
+        block: u32,
+    ) -> Result<Arc<Space>, StateError> {
         assert!(block > 0 && block.is_multiple_of(SECTOR), "blocks are whole sectors: {block}");
         let Session { history, first, .. } = self.session;
         let name = path.display().to_string();
-        let make = |number, block, state| {
-            Space::new(SpaceSpec { path: name, history, number, block, size, first, state })
+        let make = |number, block, blocks, state| {
+            let path = name;
+            Space::new(SpaceSpec { path, history, number, block, blocks, size, first, state })
         };
         let space = match &self.state {
-            None => make(self.targets.fetch_add(1, Ordering::Relaxed), block, None),
-            Some(state) => state.attach(path, size, block, |number, block, target| {
-                make(number, block, Some(target))
-            })?,
+            None => {
+                let number = self.targets.fetch_add(1, Ordering::Relaxed);
+                make(number, block, used.min(size) / u64::from(block), None)
+            }
+            Some(state) => {
+                state.attach(path, (size, used), block, |number, block, blocks, target| {
+                    make(number, block, blocks, Some(target))
+                })?
+            }
         };
         Ok(Arc::new(space))
     }

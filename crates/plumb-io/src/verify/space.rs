@@ -55,6 +55,7 @@ pub(super) struct SpaceSpec {
     pub(super) history: u64,
     pub(super) number: u64,
     pub(super) block: u32,
+    pub(super) blocks: u64,
     pub(super) size: u64,
     pub(super) first: u32,
     pub(super) state: Option<StateTarget>,
@@ -93,7 +94,7 @@ pub(super) struct Ticket {
 
 impl Space {
     pub(super) fn new(spec: SpaceSpec) -> Self {
-        let blocks = spec.size / u64::from(spec.block);
+        let blocks = spec.blocks;
         let regions = (0..blocks.div_ceil(REGION.into())).map(|_| Mutex::default());
         Self {
             path: spec.path,
@@ -113,11 +114,11 @@ impl Space {
         }
     }
 
-    /// Most bytes of memory that a target of `size` bytes takes when all of it is written: 8 per block,
+    /// Most bytes of memory that a target takes of which `used` bytes are used, when all of them are written: 8 per block,
     /// and a lock for every 1024 blocks.
     #[must_use]
-    pub fn memory(size: u64, block: u32) -> u64 {
-        let blocks = size / u64::from(block.max(1));
+    pub fn memory(used: u64, block: u32) -> u64 {
+        let blocks = used / u64::from(block.max(1));
         let lock = convert::to_u64(size_of::<Mutex<Region>>());
         blocks.saturating_mul(8).saturating_add(blocks.div_ceil(REGION.into()).saturating_mul(lock))
     }
@@ -144,6 +145,12 @@ impl Space {
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size
+    }
+
+    /// Bytes of it that may be written: its first ones.
+    #[must_use]
+    pub fn used(&self) -> u64 {
+        self.blocks * u64::from(self.block)
     }
 
     /// Bytes of acknowledged writes in this session.

@@ -279,14 +279,14 @@ impl State {
     }
 
     /// The number and the floors of a target: of an old one, in blocks of `block` bytes or a part of
-    /// that; else of a new one. `space` makes the space from (number, block, floors' place), and gets
+    /// that; else of a new one. `space` makes the space from (number, block, blocks, floors' place), and gets
     /// the floors.
     pub(super) fn attach(
         &self,
         path: &Path,
-        size: u64,
+        (size, used): (u64, u64),
         block: u32,
-        space: impl FnOnce(u64, u32, StateTarget) -> Space,
+        space: impl FnOnce(u64, u32, u64, StateTarget) -> Space,
     ) -> Result<Space, StateError> {
         let shared = &self.shared;
         let failed =
@@ -296,7 +296,8 @@ impl State {
         let known = header.targets.iter().position(|known| canonical(&known.path()) == wanted);
         let old = known.map(|known| header.targets[known].clone());
         let block = old.as_ref().map_or(block, |old| gcd(block, old.block));
-        let blocks = size / u64::from(block);
+        let known_bytes = old.as_ref().map_or(0, |old| old.blocks * u64::from(old.block));
+        let blocks = used.min(size).max(known_bytes) / u64::from(block);
         if let Some(old) = &old
             && old.blocks * u64::from(old.block) > size
         {
@@ -336,7 +337,7 @@ impl State {
         }
         drop(header);
         let target = StateTarget { shared: Arc::clone(shared), at: entry.at };
-        let space = space(plumb_units::convert::to_u64(number), block, target);
+        let space = space(plumb_units::convert::to_u64(number), block, blocks, target);
         if old.is_some() {
             shared
                 .floors(&entry, |first, floors| space.remember(first, floors))

@@ -185,7 +185,9 @@ fn overlapping_ios_of_a_sound_disk_are_no_mismatch() {
     let spaces: Vec<_> = (0..3)
         .map(|nth| {
             let path = format!("sim{nth}");
-            verification.space(Path::new(&path), sizes[nth], blocks[nth]).expect("in memory")
+            verification
+                .space(Path::new(&path), (sizes[nth], sizes[nth]), blocks[nth])
+                .expect("in memory")
         })
         .collect();
     // Two generations of threads, four at a time, each with a queue of its own.

@@ -11,4 +11,5 @@ pub mod model;
 pub mod open_loop;
 pub mod stamp_error;
 pub mod text;
+pub mod verify;
 pub mod xml;

@@ -10,6 +10,7 @@ use plumb_units::Nanos;
 use crate::arrivals::OpenLoop;
 use crate::pattern::EffectiveDistribution;
 use crate::profile::model::RawProfile;
+use crate::result::verify::VerifyResult;
 use crate::result::stamp_error::StampError;
 use crate::tally::interval_log::IntervalLog;
 use crate::tally::{Histogram, IopsSeries, LatencySet, OpenTally};
@@ -97,6 +98,8 @@ pub struct SpanResult {
     pub stamp_error: Option<StampError>,
     /// Latencies held against what the block device saw (`--truth`).
     pub truth: Option<Truth>,
+    /// What verification did and found (`--verify`).
+    pub verify: Option<VerifyResult>,
     /// Whole-process CPU time over the measurement, io-wq workers included.
     pub process_cpu: Nanos,
     /// The part of it spent in io-wq workers.

@@ -68,8 +68,7 @@ pub(super) fn check(
     plans: &[ThreadPlan],
     tree: &SystemTree,
 ) -> Result<(), TooMuch> {
-    let meminfo = tree.text("/proc/meminfo").unwrap_or_default();
-    let Some(available) = available(&meminfo) else { return Ok(()) };
+    let Some(available) = of_system(tree) else { return Ok(()) };
     let wanted = wanted(span, plans);
     if wanted > available { Err(TooMuch { wanted, available }) } else { Ok(()) }
 }
@@ -90,6 +89,11 @@ fn wanted(span: &TimeSpan, plans: &[ThreadPlan]) -> u64 {
         let copies = plan.sources(span).map(source).filter(|_| apart);
         buffers.chain(copies).fold(sum, u64::saturating_add)
     })
+}
+
+/// Bytes that are to be had, if the kernel says.
+pub(super) fn of_system(tree: &SystemTree) -> Option<u64> {
+    available(&tree.text("/proc/meminfo").unwrap_or_default())
 }
 
 /// `MemAvailable` of /proc/meminfo, which counts in KiB.

@@ -13,6 +13,7 @@ pub mod support;
 pub mod target;
 mod thread;
 mod truth;
+mod verify;
 mod wake_up;
 
 use std::path::PathBuf;
@@ -27,6 +28,7 @@ pub use observe::{Observer, Phase, Snapshot};
 use crate::arrivals::OpenLoop;
 use crate::profile::model::Profile;
 use crate::result::model::{HostFacts, RunResult, SpanResult, Tool};
+use crate::result::verify::VerifyResult;
 
 /// How a profile is run, beside what it says itself.
 #[derive(Debug, Clone)]
@@ -43,12 +45,21 @@ pub struct SessionOptions {
     pub truth: Option<StampClock>,
     /// `--poll`: targets must be on devices with polled queues.
     pub poll: bool,
+    /// `--verify`.
+    pub verify: Option<VerifyOptions>,
     /// `--on-error continue`: failed I/Os are counted and the run goes on (D-21).
     pub continue_on_error: bool,
     /// What may be overwritten.
     pub overwrite: Overwrite,
     /// Whether the engine opens no target (`null`, `nop`).
     pub opens_no_target: bool,
+}
+
+/// How a run is verified.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct VerifyOptions {
+    /// `--verify-state`.
+    pub state: Option<PathBuf>,
 }
 
 /// What writes may overwrite without being asked.
@@ -76,6 +87,8 @@ pub enum SessionEnd {
     Completed,
     /// A run failed: exit code 1.
     Failed,
+    /// Everything was run, and verification found what should not be (`--verify`): exit code 1.
+    Mismatched,
     /// Refused before anything was touched, by the safety gate or for processors that are not there:
     /// exit code 3.
     Refused(String),
@@ -112,6 +125,7 @@ pub fn run<O: Opener, C: Clock>(
         origin: clock.now(),
         made: Vec::new(),
         guard: guard::Guard::default(),
+        verified: None,
         topology: result.host.topology.clone(),
         memory_bytes: result.host.memory_bytes,
         requests: None,
@@ -119,6 +133,7 @@ pub fn run<O: Opener, C: Clock>(
     let mut end = None;
     let ready = session.check_trace().and_then(|()| session.check_processors());
     let ready = ready.and_then(|()| session.guard_all());
+    let ready = ready.and_then(|()| session.begin_verification());
     if let Err(failure) = ready.and_then(|()| session.precreate()) {
         end = Some(note_failure(&mut result, failure));
     }
@@ -137,7 +152,15 @@ pub fn run<O: Opener, C: Clock>(
             Err(failure) => end = Some(note_failure(&mut result, failure)),
         }
     }
-    let end = end.unwrap_or(SessionEnd::Completed);
+    let ended = session.end_verification();
+    if let Err(failure) = &ended {
+        session.observer.warning(failure);
+    }
+    let found = |span: &SpanResult| span.verify.as_ref().is_some_and(VerifyResult::is_bad);
+    let end = end.unwrap_or(match ended.is_err() || result.time_spans.iter().any(found) {
+        true => SessionEnd::Mismatched,
+        false => SessionEnd::Completed,
+    });
     result.interrupted = session.observer.interrupted();
     session.guard.settle(tree, session.observer);
     result.time_spans.resize_with(profile.time_spans.len(), SpanResult::default);

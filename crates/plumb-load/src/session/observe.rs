@@ -42,6 +42,13 @@ pub enum Phase {
         /// Bytes in all.
         total: u64,
     },
+    /// What was acknowledged is read back (`--verify`); done and wanted bytes.
+    Verifying {
+        /// Bytes read.
+        done: u64,
+        /// Bytes in all.
+        total: u64,
+    },
     /// Threads are set up, or an event is waited for.
     Preparing,
     /// Before the measurement.

@@ -18,6 +18,7 @@ use super::observe::{Observer, Phase};
 use super::phases::{PhaseEnd, ShortWatch, Watch};
 use super::target::OpenTarget;
 use super::thread::{self, StartGate, ThreadError, ThreadOutcome, ThreadWork};
+use super::verify::{SpanVerify, Verified};
 use super::{SessionOptions, memory, truth, wake_up};
 use crate::affinity;
 use crate::assemble::Shared;
@@ -56,6 +57,8 @@ pub(super) struct Session<'a, O, C> {
     pub(super) memory_bytes: u64,
     /// Of the time span that was just run, with `--truth`.
     pub(super) requests: Option<Requests>,
+    /// With `--verify`.
+    pub(super) verified: Option<Verified>,
 }
 
 /// Why a time span did not start.
@@ -126,16 +129,27 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             open_loop: self.options.open_loop,
             ..SpanResult::default()
         };
+        let verify = self.verify_before(span, &targets, place)?;
+        if let Some(verify) = &verify {
+            result.failures.extend(verify.failure());
+            if !result.failures.is_empty() || verify.is_cut_short() {
+                return Ok(SpanResult { verify: Some(verify.result()), ..result });
+            }
+        }
         let placements = self.placements(span, &targets)?;
         let wake_up = self.wake_up(span);
         let (outcomes, observed) = self.run_threads(
             &shared,
-            &plans,
+            (&plans, verify.as_ref()),
             &targets,
             &sources,
             (place, (trace, block_trace)),
             &mut result,
         )?;
+        if let Some(verify) = verify {
+            result.failures.extend(verify.failure());
+            result.verify = Some(self.verify_after(span, &targets, &verify, place)?);
+        }
         let mut outcomes = outcomes;
         result.truth = self.requests.take().map(|requests| {
             truth::compare(
@@ -221,7 +235,7 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
     fn run_threads(
         &mut self,
         shared: &Shared<'_>,
-        plans: &[ThreadPlan],
+        (plans, verify): (&[ThreadPlan], Option<&SpanVerify>),
         targets: &[OpenTarget],
         sources: &[Option<Arc<WriteSource>>],
         (place, (trace, block_trace)): ((usize, usize), (Option<TraceSession>, Option<BlockTrace>)),
@@ -300,6 +314,7 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
                         live,
                         gate: &gate,
                         intervals: recorder.take(),
+                        verify,
                     };
                     let named = std::thread::Builder::new().name(format!("plumb-{}", plan.id));
                     named.spawn_scoped(scope, move || work.run(opener))

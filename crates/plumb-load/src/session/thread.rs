@@ -8,6 +8,7 @@ use plumb_io::{IoQueue, OpenQueueError, Opener, QueueFacts, QueueSpec, QueueUse,
 use rustix::thread::CpuSet;
 
 use super::target::{OpenTarget, TargetError, open_handle, priority};
+use super::verify::SpanVerify;
 use crate::assemble::{self, Shared};
 use crate::pattern::TooSmall;
 use crate::plan::ThreadPlan;
@@ -161,6 +162,7 @@ pub(super) struct ThreadWork<'a, C> {
     pub(super) live: &'a Live,
     pub(super) gate: &'a StartGate,
     pub(super) intervals: Option<IntervalRecorder>,
+    pub(super) verify: Option<&'a SpanVerify>,
 }
 
 impl<C: Clock> ThreadWork<'_, C> {
@@ -287,6 +289,22 @@ impl<C: Clock, L: Level> QueueUse for LevelUse<'_, C, L> {
     type Output = Result<ThreadOutcome, ThreadError>;
 
     fn with<Q: IoQueue>(self, mut queue: Q) -> Self::Output {
+        let Some(verify) = self.work.verify else { return self.run(queue) };
+        let controls = self.work.controls;
+        let on_mismatch = || {
+            if verify.stops() {
+                controls.stop();
+            }
+        };
+        // Of any type behind a pointer: one more loop per level, not one per level and engine.
+        let queue: &mut dyn IoQueue = &mut queue;
+        let queue = verify.queue(queue, self.work.shared.span, self.work.plan, &on_mismatch);
+        self.run(queue)
+    }
+}
+
+impl<C: Clock, L: Level> LevelUse<'_, C, L> {
+    fn run<Q: IoQueue>(self, mut queue: Q) -> Result<ThreadOutcome, ThreadError> {
         let work = self.work;
         let (span, plan) = (work.shared.span, work.plan);
         assemble::fill_buffers(&mut queue, span, plan);

@@ -12,8 +12,14 @@ use crate::reference;
 use crate::runs::run;
 use crate::watcher::Watcher;
 
-fn all() -> [plumb_load::result::model::RunResult; 4] {
-    [made_up::two_targets(), made_up::two_spans(), made_up::interrupted(), made_up::failed()]
+fn all() -> [plumb_load::result::model::RunResult; 5] {
+    [
+        made_up::two_targets(),
+        made_up::two_spans(),
+        made_up::interrupted(),
+        made_up::failed(),
+        made_up::verified(),
+    ]
 }
 
 /// The schema, and the schema without room for members that it does not know.

@@ -63,3 +63,8 @@ fn interrupted_before_the_measurement() {
 fn failed_in_the_measurement() {
     check("failed", &made_up::failed());
 }
+
+#[test]
+fn verified_and_not_as_it_was_acknowledged() {
+    check("verified", &made_up::verified());
+}

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use plumb_io::topology::{Cache, CacheKind, Processor, Topology};
+use plumb_io::verify::{Checked, Content, Identity, Kind, Mismatch, Pass, Unreadable, WriteStamp};
 use plumb_io::{Errno, QueueFacts};
 use plumb_load::pattern::bounds::Bounds;
 use plumb_load::pattern::distribution::effective;
@@ -13,6 +14,7 @@ use plumb_load::result::model::{
     CpuUsage, DirectionResult, Failure, HostFacts, PhaseTimes, Plausibility, PlausibilityItem,
     RunResult, SpanResult, TargetResult, ThreadResult, Tool, TraceCounts, WaitStatistics,
 };
+use plumb_load::result::verify::{VerifiedTarget, VerifyResult};
 use plumb_load::run_loop::intervals::IntervalPair;
 use plumb_load::tally::interval_log::IntervalLogWriter;
 use plumb_load::tally::{Histogram, IopsSeries, LatencySet};
@@ -385,6 +387,59 @@ pub(crate) fn interrupted() -> RunResult {
     };
     let spans = vec![(asked.clone(), span), (asked, SpanResult::default())];
     RunResult { interrupted: true, ..result("plumb run -X i.xml", spans) }
+}
+
+/// Verified: an earlier run was cut off, and not all is as it was acknowledged.
+pub(crate) fn verified() -> RunResult {
+    let write = WriteStamp { generation: 3, write: 0x1000_0000_0007, block: 8192, len: 4096 };
+    let place = Identity { history: 0xfeed, target: 1, offset: 12_288 };
+    let mismatch = |offset, kind, pass, expected, found| Mismatch {
+        target: 0,
+        path: NASTY_PATH.to_owned(),
+        offset,
+        kind,
+        pass,
+        expected,
+        found,
+    };
+    let bad = Unreadable { offset: 65_536, errno: Some(Errno(5)) };
+    let verify = VerifyResult {
+        history: 0xfeed,
+        state: Some("run.state".to_owned()),
+        follows_a_cut: true,
+        targets: vec![
+            VerifiedTarget {
+                path: NASTY_PATH.to_owned(),
+                block: 4096,
+                written: 1 << 30,
+                checked: 3 << 30,
+                mismatches: [2, 1, 1, 1],
+                ..VerifiedTarget::default()
+            },
+            VerifiedTarget { path: "b".to_owned(), number: 1, block: 512, ..<_>::default() },
+        ],
+        before: Some(Checked { bytes: 8192, of_bytes: 8192, complete: true, ..<_>::default() }),
+        after: Some(Checked {
+            bytes: 4096,
+            of_bytes: 1 << 20,
+            complete: false,
+            unreadable_bytes: 4096,
+            unreadable: Some(bad),
+        }),
+        first: vec![
+            mismatch(8192, Kind::Stale, Pass::Before, 4, Content::Here(write)),
+            mismatch(512, Kind::Misplaced, Pass::Load, 0, Content::Elsewhere(place, write)),
+            mismatch(4608, Kind::Torn, Pass::Load, 1, Content::Damaged(write)),
+            mismatch(0, Kind::Foreign, Pass::After, 1, Content::OtherHistory(0xbeef)),
+            mismatch(1024, Kind::Foreign, Pass::After, 1, Content::Unknown),
+        ],
+        state_failed: true,
+    };
+    let mut result = failed();
+    result.command_line = "plumb run --verify=crc32c gone".to_owned();
+    result.time_spans[0].failures.clear();
+    result.time_spans[0].verify = Some(verify);
+    result
 }
 
 /// Ended by a fatal error in the middle of the measurement.

@@ -11,4 +11,5 @@ mod read_back;
 mod reference;
 mod runs;
 mod statistics;
+mod verify;
 mod watcher;

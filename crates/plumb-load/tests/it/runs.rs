@@ -33,6 +33,7 @@ pub(crate) fn options(choice: Choice) -> SessionOptions {
         open_loop: None,
         truth: None,
         poll: false,
+        verify: None,
         continue_on_error: false,
         overwrite: Overwrite::Named(Vec::new()),
         opens_no_target: matches!(choice, Choice::Null | Choice::Nop),

@@ -15,7 +15,7 @@ pub(super) fn plain(snapshot: &Snapshot) -> String {
     let seconds = |time: Nanos| Duration::from(time).as_secs();
     let mut line = format!("time span {time_span}/{time_spans}: {}", title(snapshot.phase));
     match (snapshot.phase, seconds(snapshot.total)) {
-        (Phase::Creating { .. }, _) => {
+        (Phase::Creating { .. } | Phase::Verifying { .. }, _) => {
             let percent = fraction(snapshot).map(|fraction| floor_u64(fraction * 100.0));
             line.push_str(&percent.map_or(String::new(), |percent| format!(" {percent}%")));
         }

@@ -18,6 +18,7 @@ const PLAIN_EVERY: u64 = 10;
 fn title(phase: Phase) -> &'static str {
     match phase {
         Phase::Creating { .. } => "creating files",
+        Phase::Verifying { .. } => "verifying",
         Phase::Preparing => "preparing",
         Phase::WarmUp => "warm-up",
         Phase::Measuring => "measuring",
@@ -29,6 +30,7 @@ fn title(phase: Phase) -> &'static str {
 fn key(phase: Phase) -> &'static str {
     match phase {
         Phase::Creating { .. } => "creating",
+        Phase::Verifying { .. } => "verifying",
         Phase::Preparing => "preparing",
         Phase::WarmUp => "warmup",
         Phase::Measuring => "measuring",
@@ -39,7 +41,7 @@ fn key(phase: Phase) -> &'static str {
 /// Part of the phase that is over, 0..=1; `None` when nobody knows.
 fn fraction(snapshot: &Snapshot) -> Option<f64> {
     let (done, total) = match snapshot.phase {
-        Phase::Creating { done, total } => (done, total),
+        Phase::Creating { done, total } | Phase::Verifying { done, total } => (done, total),
         _ => (snapshot.elapsed.0, snapshot.total.0),
     };
     (total > 0).then(|| (done as f64 / total as f64).clamp(0.0, 1.0))

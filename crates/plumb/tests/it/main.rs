@@ -29,4 +29,5 @@ mod sealed;
 mod studies;
 mod submission;
 mod system;
+mod verifying;
 mod watching;

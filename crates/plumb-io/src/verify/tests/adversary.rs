@@ -153,7 +153,8 @@ fn hammer(threads: u64, ops: u64, blocks: u64, faults: bool, seed: u64) {
         })
         .collect();
     let verification = Verification::new();
-    let space = |name: &str| verification.space(Path::new(name), blocks * block, 2048);
+    let space =
+        |name: &str| verification.space(Path::new(name), (blocks * block, blocks * block), 2048);
     let spaces: Vec<_> = ["a", "b"].map(|name| space(name).expect("in memory")).into();
     std::thread::scope(|scope| {
         for thread in 0..threads {
@@ -201,7 +202,8 @@ fn an_old_block_is_found_in_the_midst_of_it() {
     let media =
         vec![Arc::new(Mutex::new(Medium { bytes: vec![0; 16 * 2048], ..Medium::default() }))];
     let verification = Verification::new();
-    let space = verification.space(Path::new("a"), 16 * block, 2048).expect("in memory");
+    let space =
+        verification.space(Path::new("a"), (16 * block, 16 * block), 2048).expect("in memory");
     let spaces = [space];
     let load = |seed| Load { ops: 300, depth: 8, write_percent: 70, blocks_max: 4, seed };
     let run = |seed| {

@@ -17,7 +17,7 @@ const SIZE: u64 = 64 << 10;
 fn check_found(ops: &[(OpKind, u64, u32)], faults: Vec<Fault>, want: &[(Kind, u64, Pass)]) {
     let opener = opener(DiskSpec { faults, ..quick() });
     let verification = Verification::new();
-    let space = verification.space(Path::new("sim0"), SIZE, BLOCK).expect("in memory");
+    let space = verification.space(Path::new("sim0"), (SIZE, SIZE), BLOCK).expect("in memory");
     let spaces = [space];
     with(&opener, &[SIZE], (DEPTH, BUFFER), |queue| {
         let on_mismatch = || {};
@@ -126,7 +126,7 @@ fn changed_bytes_are_foreign_or_torn() {
 fn the_content_of_another_history_is_foreign() {
     let opener = opener(quick());
     let write = |verification: &Verification, offset| {
-        let space = verification.space(Path::new("sim0"), SIZE, BLOCK).expect("in memory");
+        let space = verification.space(Path::new("sim0"), (SIZE, SIZE), BLOCK).expect("in memory");
         with(&opener, &[SIZE], (1, BLOCK), |queue| {
             let (on_mismatch, spaces) = (|| {}, vec![Arc::clone(&space)]);
             let size = (1, BLOCK);
@@ -174,7 +174,7 @@ fn what_cannot_be_read_back_is_counted() {
     ];
     let opener = opener(DiskSpec { faults, ..quick() });
     let verification = Verification::new();
-    let space = verification.space(Path::new("sim0"), SIZE, BLOCK).expect("in memory");
+    let space = verification.space(Path::new("sim0"), (SIZE, SIZE), BLOCK).expect("in memory");
     with(&opener, &[SIZE], (DEPTH, BUFFER), |queue| {
         let (on_mismatch, spaces) = (|| {}, vec![Arc::clone(&space)]);
         let size = (DEPTH, BUFFER);

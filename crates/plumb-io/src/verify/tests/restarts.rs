@@ -20,7 +20,7 @@ fn load(seed: u64) -> Load {
 /// A session on a disk: checks what is there, then puts `load` on it. Returns what was found.
 fn session(opener: &SimOpener, state: &Path, block: u32, seed: u64, close: bool) -> Vec<Mismatch> {
     let verification = Verification::with_state(state).expect("a state file");
-    let space = verification.space(Path::new("/sim0"), SIZE, block).expect("room");
+    let space = verification.space(Path::new("/sim0"), (SIZE, SIZE), block).expect("room");
     let spaces = [space];
     with(opener, &[SIZE], (DEPTH, BUFFER), |queue| {
         check_all(&verification, queue, &spaces, Pass::Before);
@@ -54,7 +54,7 @@ fn what_an_earlier_session_wrote_is_expected() {
     let verification = Verification::with_state(&state).expect("a state file");
     assert!(verification.follows_a_cut());
     assert!(verification.knows(Path::new("/sim0")) && !verification.knows(Path::new("/sim1")));
-    let space = verification.space(Path::new("/sim0"), SIZE, 8192).expect("room");
+    let space = verification.space(Path::new("/sim0"), (SIZE, SIZE), 8192).expect("room");
     assert_eq!(space.block(), 2048);
     assert_eq!(space.written_blocks() * 2048, SIZE, "all of it was written");
 }
@@ -82,7 +82,7 @@ fn no_generation_is_issued_twice() {
     let mut last = 0;
     for close in [true, false, true, true] {
         let verification = Verification::with_state(&state).expect("a state file");
-        let space = verification.space(Path::new("/sim0"), SIZE, BLOCK).expect("room");
+        let space = verification.space(Path::new("/sim0"), (SIZE, SIZE), BLOCK).expect("room");
         let mut tickets = Vec::new();
         space.begin_write(0, BLOCK, &mut tickets);
         assert!(tickets[0].generation > last, "{tickets:?} {last}");
@@ -100,7 +100,7 @@ fn only_what_is_acknowledged_is_claimed() {
     let opener = opener(quick());
     with(&opener, &[SIZE], (1, BLOCK), |queue| {
         let verification = Verification::with_state(&state).expect("a state file");
-        let space = verification.space(Path::new("/sim0"), SIZE, BLOCK).expect("room");
+        let space = verification.space(Path::new("/sim0"), (SIZE, SIZE), BLOCK).expect("room");
         let (on_mismatch, spaces) = (|| {}, vec![Arc::clone(&space)]);
         let mut verify =
             VerifyQueue::new(queue, &verification, spaces, (1, BLOCK), Pass::Load, &on_mismatch);
@@ -109,7 +109,7 @@ fn only_what_is_acknowledged_is_claimed() {
         space.begin_write(8192, BLOCK, &mut Vec::new());
     });
     let verification = Verification::with_state(&state).expect("a state file");
-    let space = verification.space(Path::new("/sim0"), SIZE, BLOCK).expect("room");
+    let space = verification.space(Path::new("/sim0"), (SIZE, SIZE), BLOCK).expect("room");
     assert_eq!(space.next_written(0, 99), Some((1, 2)));
     assert_eq!(space.next_written(2, 99), None);
     with(&opener, &[SIZE], (DEPTH, BUFFER), |queue| {
@@ -124,7 +124,7 @@ fn a_target_that_was_made_anew_is_expected_to_hold_nothing() {
     let (_folder, state) = state_file();
     session(&opener(quick()), &state, BLOCK, 1, true);
     let verification = Verification::with_state(&state).expect("a state file");
-    let space = verification.space(Path::new("/sim0"), SIZE, BLOCK).expect("room");
+    let space = verification.space(Path::new("/sim0"), (SIZE, SIZE), BLOCK).expect("room");
     assert!(space.written_blocks() > 0);
     space.forget();
     assert_eq!(space.written_blocks(), 0);
@@ -145,13 +145,13 @@ fn a_state_file_has_one_user() {
 fn a_shorter_target_is_refused() {
     let (_folder, state) = state_file();
     let verification = Verification::with_state(&state).expect("a state file");
-    verification.space(Path::new("/sim0"), SIZE, BLOCK).expect("room");
+    verification.space(Path::new("/sim0"), (SIZE, SIZE), BLOCK).expect("room");
     drop(verification);
     let verification = Verification::with_state(&state).expect("a state file");
-    let shrunk = verification.space(Path::new("/sim0"), SIZE / 2, BLOCK);
+    let shrunk = verification.space(Path::new("/sim0"), (SIZE / 2, SIZE / 2), BLOCK);
     assert!(matches!(shrunk, Err(StateError::Shrank { .. })));
     // A longer one is fine.
-    let grown = verification.space(Path::new("/sim0"), SIZE * 2, BLOCK).expect("room");
+    let grown = verification.space(Path::new("/sim0"), (SIZE * 2, SIZE * 2), BLOCK).expect("room");
     assert_eq!(grown.size(), 2 * SIZE);
 }
 

@@ -22,6 +22,7 @@ mod short;
 pub mod table;
 mod truth;
 mod values;
+mod verify;
 mod warnings;
 
 use std::ffi::OsString;
@@ -160,6 +161,7 @@ fn read(
     open_loop::apply(scan, &mut profile, &mut warnings)?;
     truth::apply(scan, &mut profile, &mut warnings)?;
     polling::check(scan, &profile)?;
+    verify::apply(scan, &profile, &mut warnings)?;
     let purpose = if profile.profile_only { Purpose::Print } else { Purpose::Run };
     let (profile, found) =
         profile.check(purpose).map_err(|broken| violated(scan, line, &broken))?;

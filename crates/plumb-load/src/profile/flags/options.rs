@@ -38,6 +38,10 @@ pub struct RunOptions {
     pub rate: Option<u32>,
     /// `--arrival`: `None` when not given.
     pub arrival: Option<Arrival>,
+    /// `--verify`.
+    pub verify: bool,
+    /// `--verify-state`.
+    pub verify_state: Option<PathBuf>,
     /// `--on-error`.
     pub on_error: OnError,
 }
@@ -162,6 +166,16 @@ impl RunOptions {
                 self.rate = Some(within(given.value, 1..RATE_MAX + 1)?);
             }
             Id::Arrival => self.arrival = Some(arrival(given.value)?),
+            Id::Verify => self.verify = true,
+            Id::VerifyState => {
+                if given.value.is_empty() {
+                    return Err(Fault::value(
+                        ": the file is missing",
+                        "name a file, as in {}run.state",
+                    ));
+                }
+                self.verify_state = Some(given.value.into());
+            }
             Id::OnError => {
                 self.on_error = match given.value {
                     "continue" => OnError::Continue,

@@ -330,6 +330,16 @@ Plumb {
         "Follows the kernel's block tracepoints, matched I/O by I/O: device latencies beside the reported ones, \
          and how late completions were seen. Takes root and tracefs; implies `-L`. Tracing costs time of its \
          own. Writes that a flush follows (`-Sw`, `-Sh`) are left out. Does not go with `-D`, `--rate` and `-Sm`.";
+    Verify "" "verify" Required("<crc32c>"), Shape::Words(&["crc32c"]), LongOption, Program:
+        "check that what is read is what was written",
+        "Every 512 bytes written carry target, offset, generation and a CRC-32C; reads are compared with the \
+         last acknowledged write, and after the run all that was written is read back. A mismatch is stale, \
+         misplaced, torn or foreign; it ends the run with exit code 1. Rates are not those of a run without. \
+         Does not go with `-Z`, `-Sm`, and engines that keep nothing.";
+    VerifyState "" "verify-state" Required("<file>"), Shape::Any, LongOption, Program:
+        "of --verify: keep what was acknowledged in a file",
+        "The next run with the file first checks that all of it is still there, also after a crash or a \
+         power cut. Targets that the file knows are not made anew (`-c`).";
     OnError "" "on-error" Required("<stop|continue>"),
         Shape::Words(&["stop", "continue"]), LongOption, Program:
         "what a failed I/O does to the run [stop]",

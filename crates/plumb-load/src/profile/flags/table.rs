@@ -217,6 +217,8 @@ pub(super) enum Id {
     SubmitThread,
     /// `--truth`.
     Truth,
+    Verify,
+    VerifyState,
     OnError,
     /// `-y` with a letter that names no event.
     UnknownEvent,

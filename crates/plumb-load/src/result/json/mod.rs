@@ -9,6 +9,7 @@ mod format;
 mod intervals;
 mod open_loop;
 mod span;
+mod verify;
 
 use std::io::{self, Write};
 

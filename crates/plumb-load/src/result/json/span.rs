@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::figures::{Buckets, Latency, Sides, errors_by_direction, targets};
 use super::intervals::{Deviations, Intervals};
 use super::open_loop::Open;
+use super::verify::Verify;
 use crate::profile::model::{
     EfficiencyOrder, GroupOrder, ProcessorOrder, RingBatch, Target, TimeSpan,
 };
@@ -43,6 +44,8 @@ pub(super) struct Span<'a> {
     plausibility: Vec<Item<'a>>,
     failures: Vec<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    verify: Option<Verify<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     open_loop: Option<Open>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stamp_error: Option<ErrorBar>,
@@ -70,6 +73,7 @@ impl<'a> Span<'a> {
             trace: span.trace.as_ref().map(Trace::of),
             plausibility: span.plausibility.iter().map(Item::of).collect(),
             failures: span.failures.iter().map(|failure| failure.text.as_str()).collect(),
+            verify: span.verify.as_ref().map(Verify::of),
             open_loop: Open::of(
                 span.open_loop,
                 span.threads.iter().flat_map(|thread| &thread.targets),

@@ -13,6 +13,7 @@ pub mod processors;
 pub mod system;
 pub mod totals;
 pub mod trace;
+pub mod verify;
 pub mod waits;
 
 use std::io::{self, Write};
@@ -39,6 +40,7 @@ const STARS: &str =
 pub fn write(result: &RunResult, out: &mut dyn Write) -> io::Result<()> {
     write_diskspd(result, out)?;
     open_loop::write(result, out)?;
+    verify::write(result, out)?;
     plausibility::write(result, out)
 }
 

@@ -85,7 +85,8 @@ fn write_queue(queue: &QueueFacts, out: &mut dyn Write) -> io::Result<()> {
 
 /// Whether the engine never has more than one I/O of a thread in flight.
 pub(crate) fn is_one_at_a_time(span: &SpanResult) -> bool {
-    !span.queues.is_empty() && span.queues.iter().all(|queue| queue.engine == "sync")
+    !span.queues.is_empty()
+        && span.queues.iter().all(|queue| queue.engine.split('+').next() == Some("sync"))
 }
 
 /// How submissions were gathered (D-32), in words.

@@ -3,7 +3,7 @@
 use std::io;
 
 use super::element::Elements;
-use super::{fixed, latency, open_loop, plausibility, system};
+use super::{fixed, latency, open_loop, plausibility, system, verify};
 use crate::pattern::EffectiveDistribution;
 use crate::profile::model::TimeSpan;
 use crate::result::model::{SpanResult, TargetResult, ThreadResult, TraceCounts, WaitStatistics};
@@ -23,6 +23,7 @@ pub(super) fn write(
     } else {
         out.text("Error", INTERRUPTED)?;
     }
+    verify::write(span, out)?;
     plausibility::write(span, out)?;
     out.close("TimeSpan")
 }

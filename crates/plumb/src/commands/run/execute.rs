@@ -14,8 +14,9 @@ use plumb_load::profile::flags::{
 };
 use plumb_load::profile::model::{RawProfile, ResultFormat};
 use plumb_load::result::model::RunResult;
+use plumb_load::result::verify::VerifyResult;
 use plumb_load::result::{json, text, xml};
-use plumb_load::session::{self, Overwrite, SessionEnd, SessionOptions};
+use plumb_load::session::{self, Overwrite, SessionEnd, SessionOptions, VerifyOptions};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 
@@ -76,6 +77,7 @@ pub(super) fn execute(
         open_loop: options.open_loop(),
         truth: options.truth.then_some(clock),
         poll: options.poll,
+        verify: options.verify.then(|| VerifyOptions { state: options.verify_state.clone() }),
         continue_on_error: options.on_error == OnError::Continue,
         overwrite: if is_diskspd { Overwrite::Files(named) } else { Overwrite::Named(named) },
         opens_no_target: matches!(options.engine, EngineChoice::Null | EngineChoice::Nop),
@@ -105,6 +107,13 @@ pub(super) fn execute(
     if let Err(error) = written {
         printer.error(&error);
         is_lost = true;
+    }
+    if outcome.end == SessionEnd::Mismatched {
+        let verified = result.time_spans.iter().filter_map(|span| span.verify.as_ref());
+        for complaint in verified.filter_map(VerifyResult::complaint) {
+            printer.failure("mismatch", &complaint);
+        }
+        return ExitCode::FAILURE;
     }
     if outcome.end == SessionEnd::Failed {
         // DISKSPD's last words; who wants objects has them already.
@@ -179,6 +188,7 @@ fn print(result: &RunResult, format: OutputFormat, is_diskspd: bool) -> io::Resu
         out.flush()?;
         let mut own = io::stderr().lock();
         text::open_loop::write(result, &mut own)?;
+        text::verify::write(result, &mut own)?;
         return text::plausibility::write(result, &mut own);
     }
     write(result, format, &mut out)?;

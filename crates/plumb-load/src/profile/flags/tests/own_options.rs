@@ -13,7 +13,8 @@ fn they_say_how_a_run_is_made_and_reported() {
     let options = workload(
         "--json --output text=b.txt --output=xml=c=d.xml --profile-json --error-format json \
          --progress-style=none --engine uring --destroy=/dev/x --destroy y --batch=4096 \
-         --on-error continue --rate 70 --poll --sqpoll --rate=1000 --arrival burst:100/5 -r f",
+         --verify=crc32c --verify-state s --on-error continue --rate 70 --poll --sqpoll --rate=1000 \
+         --arrival burst:100/5 -r f",
     )
     .options;
     let output = |format, path: &str| Output { format, path: path.into() };
@@ -36,6 +37,8 @@ fn they_say_how_a_run_is_made_and_reported() {
             batch: Some(4096),
             rate: Some(1000),
             arrival: Some(Arrival::Burst { ios: 100, millis: 5 }),
+            verify: true,
+            verify_state: Some("s".into()),
             on_error: OnError::Continue,
         }
     );
@@ -118,6 +121,33 @@ fn a_rate_opens_the_loop() {
     ] {
         assert_eq!(error(line).class.keyword(), class, "{line}");
     }
+}
+
+#[test]
+fn what_cannot_be_verified_is_refused() {
+    let sound = workload("--verify=crc32c --verify-state=s -b4K -r512 -w30 -B1M f").options;
+    assert!(sound.verify && sound.verify_state == Some("s".into()));
+    for (line, class) in [
+        ("--verify f", "long-option"),
+        ("--verify=md5 f", "long-option"),
+        ("--verify-state=s f", "long-option"),
+        ("--verify=crc32c --verify-state= f", "long-option"),
+        ("--verify=crc32c --engine=null f", "long-option"),
+        ("--engine=nop --verify=crc32c f", "long-option"),
+        ("--verify=crc32c -Z f", "write-buffer"),
+        ("--verify=crc32c -Zr f", "write-buffer"),
+        ("--verify=crc32c -Z1M f", "write-buffer"),
+        ("--verify=crc32c -Sm f", "mmap-conflict"),
+        ("--verify=crc32c -b1000 f", "block-size"),
+        ("--verify=crc32c -b4K -r100 f", "alignment"),
+        ("--verify=crc32c -b4K -B100 f", "base-offset"),
+        ("--verify=crc32c -b4K -T100 -t2 f", "thread-stride"),
+        ("--verify=crc32c -b4K -r -rdabs50/1000000:50/0 f", "distribution"),
+    ] {
+        assert_eq!(error(line).class.keyword(), class, "{line}");
+    }
+    let warnings = |line: &str| workload(line).warnings.len();
+    assert_eq!((warnings("-Rp --verify=crc32c f"), warnings("--verify=crc32c f")), (1, 0));
 }
 
 #[test]

@@ -1,0 +1,157 @@
+//! Verified runs on real files: what is damaged behind the program's back is found and named, and a
+//! run that is killed leaves no false alarm.
+
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::place::{Place, can, count, document};
+
+const VERIFY: &str = "--verify=crc32c --verify-state run.state";
+
+/// Two verified runs that write all of a file of 1 MiB; what it held in between.
+fn written_twice(place: &Place) -> Vec<u8> {
+    let line = format!("{VERIFY} -b4K -w100 -o8 -d1 -W0 f.dat");
+    place.run(&format!("-c1M {line}")).ends_with(0);
+    let between = place.read("f.dat");
+    place.run(&line).ends_with(0);
+    between
+}
+
+/// The verification of a run that only reads, and how it ended.
+fn looked(place: &Place, more: &str) -> (Value, i32) {
+    let outcome = place.run(&format!("{VERIFY} --json -b4K -r -o4 -d1 -W0 {more} f.dat"));
+    let status = outcome.status;
+    (document(&outcome.stdout)["time_spans"][0]["verify"].clone(), status)
+}
+
+#[test]
+fn a_sound_file_passes_on_every_engine() {
+    let place = Place::new();
+    Place::each(&["uring", "aio", "threads", "sync"], |engine| {
+        let file = format!("{engine}.dat");
+        let line = format!(
+            "--verify=crc32c --engine={engine} --json -c4M -b8K -r4K -w50 -o8 -t2 -L -d1 -W0 {file}"
+        );
+        if !can("a_sound_file_passes_on_every_engine", &line) {
+            return;
+        }
+        let result = document(&place.run(&line).ends_with(0).stdout);
+        let verify = &result["time_spans"][0]["verify"];
+        assert_eq!(count(verify, "/mismatches"), 0, "{verify:#}");
+        assert_eq!(verify["after"]["complete"], true);
+        assert_eq!(count(verify, "/after/bytes"), count(verify, "/after/of_bytes"));
+        assert_eq!(verify["targets"][0]["block_bytes"], 4096);
+        assert!(count(verify, "/targets/0/written_bytes") >= count(&result, "/write/bytes"));
+        let engine = result["engine"].as_str().expect("a name");
+        assert!(engine.ends_with("+verify"), "{engine}");
+    });
+}
+
+#[test]
+fn what_was_damaged_is_found_with_kind_and_place() {
+    let place = Place::new();
+    let old = written_twice(&place);
+    let (verify, status) = looked(&place, "");
+    assert_eq!((status, count(&verify, "/mismatches")), (0, 0), "{verify:#}");
+    assert_eq!(count(&verify, "/before/bytes"), 1 << 20);
+    let now = place.read("f.dat");
+    let file = std::fs::OpenOptions::new().write(true).open(place.path("f.dat")).expect("it");
+    let put = |bytes: &[u8], at: u64| file.write_all_at(bytes, at).expect("written");
+    // A block as it was, half a block as it was, a block from elsewhere, a bit, and zeros.
+    put(&old[4096..8192], 4096);
+    put(&old[5 * 4096 + 2048..6 * 4096], 5 * 4096 + 2048);
+    put(&now[0..4096], 9 * 4096);
+    put(&[now[13 * 4096 + 700] ^ 1], 13 * 4096 + 700);
+    put(&[0; 512], 17 * 4096 + 1024);
+    let (verify, status) = looked(&place, "--on-error=continue");
+    assert_eq!(status, 1);
+    let found = verify["first_mismatches"].as_array().expect("a list");
+    let found: Vec<(&str, u64, &str)> = found
+        .iter()
+        .map(|found| {
+            let word = |key: &str| found[key].as_str().expect("a word");
+            (word("kind"), count(found, "/offset_bytes"), word("pass"))
+        })
+        .collect();
+    let want = [
+        ("stale", 4096, "before"),
+        ("torn", 5 * 4096 + 2048, "before"),
+        ("misplaced", 9 * 4096, "before"),
+        ("torn", 13 * 4096 + 512, "before"),
+        ("foreign", 17 * 4096 + 1024, "before"),
+    ];
+    assert_eq!(found, want, "{verify:#}");
+    assert_eq!(verify["first_mismatches"][2]["found"]["offset_bytes"], 0);
+    // Reads of the load saw them as well: 256 blocks, thousands of reads.
+    assert!(count(&verify, "/mismatches") > 5);
+
+    // Without that wish nothing is read further.
+    let line = format!("{VERIFY} -b4K -r -o4 -d60 -W0 f.dat");
+    let outcome = place.run(&line).ends_with(1);
+    for word in [
+        "error: verification found 5 mismatches (1 stale, 1 misplaced, 2 torn, 1 foreign)",
+        "first 'f.dat' at 4096: stale: expected generation ",
+        "help: --on-error continue",
+    ] {
+        assert!(outcome.stderr.contains(word), "{word}: {}", outcome.stderr);
+    }
+    for word in ["\nVerification (CRC-32C)\n", "'f.dat' at 36864: misplaced", "'run.state'"] {
+        assert!(outcome.stdout.contains(word), "{word}: {}", outcome.stdout);
+    }
+    let outcome = place.run(&format!("-Rxml {line}")).ends_with(1);
+    for word in ["<Verification Algorithm=\"crc32c\"", "<Mismatches Kind=\"torn\" Count=\"2\"/>"] {
+        assert!(outcome.stdout.contains(word), "{word}: {}", outcome.stdout);
+    }
+}
+
+#[test]
+fn a_killed_run_leaves_no_false_alarm() {
+    let place = Place::new();
+    let name = "a_killed_run_leaves_no_false_alarm";
+    place.run(&format!("{VERIFY} -c8M -b4K -w100 -o8 -d1 -W0 f.dat")).ends_with(0);
+    for (nth, options) in
+        ["-b4K -r -w70 -o16 -t2 -Su", "-b16K -r4K -w90 -o8 -t3", "-b64K -w50 -o2 -Sh"]
+            .into_iter()
+            .enumerate()
+    {
+        if !can(name, options) {
+            return;
+        }
+        // The mark of a file that is being written is that of a dead process.
+        let line = format!("{VERIFY} {options} -d60 -W0 --destroy f.dat f.dat");
+        let run = place.start(&line).phase("measuring");
+        std::thread::sleep(Duration::from_millis(300));
+        run.signal(Signal::KILL);
+        let ended = run.end();
+        assert!(!ended.status.success());
+        let (verify, status) = looked(&place, "");
+        assert_eq!((status, count(&verify, "/mismatches")), (0, 0), "{nth}: {verify:#}");
+        assert_eq!(verify["follows_a_cut"], true);
+        assert_eq!(count(&verify, "/before/bytes"), 8 << 20, "{nth}");
+    }
+    // All of that was looked at: a block set back is seen.
+    let file = std::fs::OpenOptions::new().write(true).open(place.path("f.dat")).expect("it");
+    file.write_all_at(&[0; 4096], 1 << 20).expect("written");
+    let (verify, status) = looked(&place, "");
+    assert_eq!((status, count(&verify, "/mismatches")), (1, 1), "{verify:#}");
+}
+
+#[test]
+fn a_state_file_in_use_or_of_another_kind_is_refused() {
+    let place = Place::new();
+    let line = format!("{VERIFY} -b4K -w100 -o2 -d30 -W0");
+    let run = place.start(&format!("-c1M {line} f.dat")).phase("measuring");
+    let outcome = place.run(&format!("-c1M {line} g.dat")).ends_with(1);
+    assert!(outcome.stderr.contains("in use by another run"), "{}", outcome.stderr);
+    assert!(!place.path("g.dat").exists(), "nothing was made");
+    run.interrupt().with(0);
+    place.write("run.state", "something else");
+    let outcome = place.run(&format!("{line} f.dat")).ends_with(1);
+    assert!(outcome.stderr.contains("is no state file"), "{}", outcome.stderr);
+    assert_eq!(place.read("run.state"), b"something else");
+    let outcome = place.run("--verify=crc32c --engine=null -d1 -W0 f.dat");
+    assert!(outcome.status != 0 && outcome.stderr.contains("null, nop"), "{}", outcome.stderr);
+}
