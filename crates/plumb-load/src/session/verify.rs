@@ -78,6 +78,9 @@ pub(super) struct Verified {
     spaces: Vec<(Identity, Arc<Space>)>,
 }
 
+/// The space of each target of a time span, and those of them that are new in the session.
+type SpanSpaces = (Vec<Arc<Space>>, Vec<Arc<Space>>);
+
 /// What makes two names one target: file system and inode, or the device; else the name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Identity {
@@ -249,14 +252,14 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         &mut self,
         span: &TimeSpan,
         targets: &[OpenTarget],
-        verify: SpanVerify,
+        verify: &SpanVerify,
         place: (usize, usize),
     ) -> Result<VerifyResult, SpanFailure> {
         let has_written =
             |(space, before): &&(Arc<Space>, VerifiedTarget)| space.acknowledged() > before.written;
         let written = verify.started.iter().filter(has_written);
         let written: Vec<Arc<Space>> = written.map(|(space, _)| Arc::clone(space)).collect();
-        let after = self.check_all(span, targets, &verify, written, (Pass::After, place))?;
+        let after = self.check_all(span, targets, verify, written, (Pass::After, place))?;
         self.tell_incomplete(after);
         Ok(VerifyResult { after, ..verify.result() })
     }
@@ -278,7 +281,7 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         verified: &mut Verified,
         span: &TimeSpan,
         targets: &[OpenTarget],
-    ) -> Result<(Vec<Arc<Space>>, Vec<Arc<Space>>), SpanFailure> {
+    ) -> Result<SpanSpaces, SpanFailure> {
         let (mut spaces, mut fresh) = (Vec::new(), Vec::new());
         let precreated = self.profile.precreate.is_some();
         let mut anew: Vec<Identity> = Vec::new();
