@@ -370,6 +370,25 @@ fn of_span(a: &[Figures], b: &[Figures], remarks: &[String]) -> Vec<Map<String, 
     decisions
 }
 
+/// Compares any bytes, read as a result, with themselves and asserts what always holds.
+///
+/// # Panics
+/// When it does not.
+#[doc(hidden)]
+pub fn fuzz_record(bytes: &[u8]) {
+    match read(bytes) {
+        Ok(records) => {
+            if let Ok(decisions) = compare(&records, &records, Allowance::Nothing) {
+                let changed = |decision: &Map<String, Value>| {
+                    ["better", "worse"].iter().any(|word| decision["verdict"] == *word)
+                };
+                assert!(!decisions.iter().any(changed), "it differs from itself");
+            }
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -375,5 +375,31 @@ pub fn split(text: &str) -> Vec<(usize, Result<Value, SampleError>)> {
     }
 }
 
+/// Judges any bytes as samples and asserts what always holds.
+///
+/// # Panics
+/// When it does not.
+#[doc(hidden)]
+pub fn fuzz_samples(bytes: &[u8]) {
+    const VERDICTS: [&str; 4] = ["better", "worse", "same", "unclear"];
+    let text = String::from_utf8_lossy(bytes);
+    for (_, object) in split(&text) {
+        let Ok(object) = object else { continue };
+        for decision in [compare(&object), history(&object)] {
+            let decision = match decision {
+                Ok(decision) => decision,
+                Err(error) => {
+                    assert!(!error.to_string().is_empty());
+                    continue;
+                }
+            };
+            let verdict = decision["verdict"].as_str().expect("a word").to_owned();
+            assert!(VERDICTS.contains(&verdict.as_str()), "{verdict}");
+            let explained = crate::explain::explain(&Value::Object(decision));
+            assert!(explained.is_ok_and(|text| text.contains(&verdict)));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests;

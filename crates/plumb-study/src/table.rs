@@ -1,7 +1,7 @@
 //! Curves as comma-separated tables: columns by header.
 
 use crate::identities::MIB;
-use crate::knee::Row;
+use crate::knee::{self, Row};
 use crate::stats::describe::median;
 
 /// Why a table cannot be used.
@@ -176,6 +176,31 @@ fn whole(cell: &str, line: usize) -> Result<u64, TableError> {
 fn places(cell: &str) -> i32 {
     let digits = cell.split_once('.').map_or(0, |(_, decimals)| decimals.len());
     i32::try_from(digits.min(12)).unwrap_or(12)
+}
+
+/// Judges any bytes as a table and asserts what always holds.
+///
+/// # Panics
+/// When it does not.
+#[doc(hidden)]
+pub fn fuzz_table(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let table = match read(&text, None) {
+        Ok(table) => table,
+        Err(error) => {
+            assert!(!error.to_string().is_empty());
+            return;
+        }
+    };
+    let knee = knee::find(&table.rows, &knee::Options::default());
+    let layout = crate::findings::Layout::default();
+    let decision = crate::decision::of_knee(&knee, &knee::Options::default(), &layout);
+    let is_tested = |o: &serde_json::Value| {
+        o.is_null() || table.rows.iter().any(|row| o.as_u64() == Some(row.o))
+    };
+    assert!(is_tested(&decision["plateau_o"]) && is_tested(&decision["recommended_o"]));
+    let explained = crate::explain::explain(&serde_json::Value::Object(decision));
+    assert!(explained.is_ok());
 }
 
 #[cfg(test)]

@@ -1,6 +1,14 @@
 //! Shifts between two samples by ranks: Hodges–Lehmann with the Mann–Whitney interval.
 
+use plumb_units::convert;
+
 use super::describe::{median, sorted};
+use super::distribution::normal_quantile;
+
+/// Pairs of values up to which differences are listed.
+const PAIRS_MOST: usize = 1_000_000;
+/// Values up to which orders are counted.
+const EXACT_MOST: usize = 100;
 
 /// A shift of location and its 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -14,9 +22,12 @@ pub struct Shift {
 }
 
 /// The shift from `a` to `b` [Hodges & Lehmann 1963]; `None` where either sample is too small for a
-/// 95 % interval.
+/// 95 % interval, or both are so large (a million pairs) that means do as well.
 #[must_use]
 pub fn hodges_lehmann(a: &[f64], b: &[f64]) -> Option<Shift> {
+    if a.len().saturating_mul(b.len()) > PAIRS_MOST {
+        return None;
+    }
     let differences: Vec<f64> = b.iter().flat_map(|b| a.iter().map(move |a| b - a)).collect();
     let ordered = sorted(&differences);
     let cut = critical_rank(a.len(), b.len())?;
@@ -30,6 +41,13 @@ pub fn hodges_lehmann(a: &[f64], b: &[f64]) -> Option<Shift> {
 /// How many of the ordered differences lie below the interval: the largest c with
 /// P(U ≤ c − 1) ≤ 0.025, U being Mann–Whitney's count without a difference.
 fn critical_rank(a: usize, b: usize) -> Option<usize> {
+    if a + b > EXACT_MOST {
+        // Normal from here on: the counts of orders would not fit a float much further.
+        let (m, n) = (a as f64, b as f64);
+        let deviation = (m * n * (m + n + 1.0) / 12.0).sqrt();
+        let rank = m * n / 2.0 - normal_quantile(0.975) * deviation;
+        return Some(convert::to_usize(convert::floor_u64(rank)));
+    }
     let counts = arrangements(a, b);
     let total: f64 = counts.iter().sum();
     let mut below = 0.0;
@@ -78,6 +96,14 @@ mod tests {
         assert_eq!(critical_rank(6, 6), Some(5));
         assert_eq!(critical_rank(8, 10), Some(17));
         assert_eq!(critical_rank(3, 3), None);
+        // The normal approximation goes on where counting ends.
+        let (exact, normal) = (critical_rank(50, 50), critical_rank(50, 51));
+        let (exact, normal) = (exact.expect("many"), normal.expect("many"));
+        assert!((exact..exact + 30).contains(&normal), "{exact} {normal}");
+        let many: Vec<f64> = (0..700_u32).map(f64::from).collect();
+        assert!(hodges_lehmann(&many, &many).is_some_and(|shift| shift.estimate == 0.0));
+        let more: Vec<f64> = (0..2000_u32).map(f64::from).collect();
+        assert_eq!(hodges_lehmann(&more, &more), None);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod compare_cases;
+mod damaged;
 mod history_cases;
 mod interval_cases;
 mod knee_cases;
