@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod attribution;
+pub mod bracket;
 pub mod compare;
 pub mod decision;
 pub mod explain;
@@ -24,4 +25,5 @@ pub mod samples;
 pub mod split;
 pub mod stats;
 pub mod steady;
+pub mod sweep_time;
 pub mod table;
