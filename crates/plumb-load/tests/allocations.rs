@@ -170,6 +170,7 @@ fn run(choice: Choice, requests: u32, mapped: bool, duration: u32) -> Vec<Seen> 
         batch: None,
         open_loop: None,
         truth: None,
+        wake_up: None,
         poll: false,
         verify: None,
         continue_on_error: false,

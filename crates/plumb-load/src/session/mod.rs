@@ -14,7 +14,7 @@ pub mod target;
 mod thread;
 mod truth;
 mod verify;
-mod wake_up;
+pub mod wake_up;
 
 use std::path::PathBuf;
 
@@ -28,6 +28,7 @@ pub use observe::{Observer, Phase, Snapshot};
 use crate::arrivals::OpenLoop;
 use crate::profile::model::Profile;
 use crate::result::model::{HostFacts, RunResult, SpanResult, Tool};
+use crate::result::stamp_error::WakeUp;
 use crate::result::verify::VerifyResult;
 
 /// How a profile is run, beside what it says itself.
@@ -43,6 +44,8 @@ pub struct SessionOptions {
     pub open_loop: Option<OpenLoop>,
     /// `--truth`: the clock of the stamps, which the kernel's events are compared with.
     pub truth: Option<StampClock>,
+    /// What a wake-up takes here ([`wake_up::measure`]), for the error bar.
+    pub wake_up: Option<WakeUp>,
     /// `--poll`: targets must be on devices with polled queues.
     pub poll: bool,
     /// `--verify`.

@@ -19,7 +19,7 @@ use super::phases::{PhaseEnd, ShortWatch, Watch};
 use super::target::OpenTarget;
 use super::thread::{self, StartGate, ThreadError, ThreadOutcome, ThreadWork};
 use super::verify::{SpanVerify, Verified};
-use super::{SessionOptions, memory, truth, wake_up};
+use super::{SessionOptions, memory, truth};
 use crate::affinity;
 use crate::assemble::Shared;
 use crate::pattern::{Bounds, distribution};
@@ -30,7 +30,7 @@ use crate::profile::model::{BufferSeparation, Profile, TimeSpan, WriteContent};
 use crate::result::model::{
     Failure, PhaseTimes, SpanResult, TargetResult, ThreadResult, TraceCounts,
 };
-use crate::result::stamp_error::{StampError, WakeUp};
+use crate::result::stamp_error::StampError;
 use crate::result::{open_loop, stamp_error};
 use crate::rng::Rng;
 use crate::run_loop::intervals::{IntervalCollector, collect_every_ms, exchange};
@@ -137,7 +137,7 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             }
         }
         let placements = self.placements(span, &targets)?;
-        let wake_up = self.wake_up(span);
+        let wake_up = self.options.wake_up;
         let (outcomes, observed) = self.run_threads(
             &shared,
             (&plans, verify.as_ref()),
@@ -188,12 +188,6 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             result.effective_affinity = Some(effective.to_vec());
         }
         Ok(result)
-    }
-
-    /// What a wake-up takes, where latencies contain them.
-    fn wake_up(&self, span: &TimeSpan) -> Option<WakeUp> {
-        let contains = span.stamps_latency() && !self.options.opens_no_target;
-        contains.then(|| wake_up::measure().ok()).flatten()
     }
 
     /// The counters of `-e`, open and not yet counting.

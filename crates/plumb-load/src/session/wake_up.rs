@@ -19,7 +19,7 @@ const SLEEP: Nanos = Nanos(100_000);
 ///
 /// # Errors
 /// When the system gives no thread.
-pub(super) fn measure() -> io::Result<WakeUp> {
+pub fn measure() -> io::Result<WakeUp> {
     let sleeper = std::thread::Builder::new().name("plumb-wake-up".to_owned());
     let times = sleeper.spawn(|| {
         // Without it the kernel gathers timers over 50 µs. A refusal shows as a longer time, which is safe.

@@ -32,6 +32,7 @@ pub(crate) fn options(choice: Choice) -> SessionOptions {
         batch: None,
         open_loop: None,
         truth: None,
+        wake_up: None,
         poll: false,
         verify: None,
         continue_on_error: false,

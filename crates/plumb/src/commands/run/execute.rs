@@ -12,11 +12,11 @@ use plumb_io::system_tree::SystemTree;
 use plumb_load::profile::flags::{
     EngineChoice, ErrorFormat, Invocation, OnError, OutputFormat, ProgressStyle, RunOptions,
 };
-use plumb_load::profile::model::{RawProfile, ResultFormat};
+use plumb_load::profile::model::{RawProfile, ResultFormat, TimeSpan};
 use plumb_load::result::model::RunResult;
 use plumb_load::result::verify::VerifyResult;
 use plumb_load::result::{json, text, xml};
-use plumb_load::session::{self, Overwrite, SessionEnd, SessionOptions, VerifyOptions};
+use plumb_load::session::{self, Overwrite, SessionEnd, SessionOptions, VerifyOptions, wake_up};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 
@@ -68,7 +68,11 @@ pub(super) fn execute(
         signalled: &is_signalled,
         told: false,
     };
+    // Both take some time, and each sleeps through most of it.
+    let stamps = invocation.profile.time_spans.iter().any(TimeSpan::stamps_latency);
+    let sleeper = stamps.then(|| std::thread::spawn(wake_up::measure));
     let (clock, _) = StampClock::new();
+    let wake_up = sleeper.and_then(|sleeper| sleeper.join().expect("it only sleeps").ok());
     let named = options.destroy.clone();
     let session_options = SessionOptions {
         command_line,
@@ -76,6 +80,7 @@ pub(super) fn execute(
         batch: options.batch,
         open_loop: options.open_loop(),
         truth: options.truth.then_some(clock),
+        wake_up,
         poll: options.poll,
         verify: options.verify.then(|| VerifyOptions { state: options.verify_state.clone() }),
         continue_on_error: options.on_error == OnError::Continue,
