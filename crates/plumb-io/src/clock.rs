@@ -12,6 +12,12 @@ use plumb_units::Nanos;
 pub trait Clock: Clone + Send + Sync {
     /// The time now. Its zero means nothing; differences do.
     fn now(&self) -> Nanos;
+
+    /// By how much it has run ahead of the kernel's raw clock since it was made, as a share of the time that
+    /// passed. `None` where it is that clock, or too little time has passed.
+    fn drift(&self) -> Option<f64> {
+        None
+    }
 }
 
 /// The clock of measured runs: the time stamp counter where the kernel itself keeps time by it, else
@@ -78,6 +84,13 @@ impl Clock for StampClock {
         match self.source {
             Source::Tsc(scale) => scale.nanos(tsc::ticks()),
             Source::Monotonic => plumb_sys::monotonic::now(),
+        }
+    }
+
+    fn drift(&self) -> Option<f64> {
+        match self.source {
+            Source::Tsc(scale) => scale.drift(),
+            Source::Monotonic => None,
         }
     }
 }

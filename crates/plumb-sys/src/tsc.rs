@@ -14,6 +14,8 @@ const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_
 pub struct TscScale {
     zero: u64,
     factor: u64,
+    /// CLOCK_MONOTONIC_RAW at the zero.
+    raw_zero: Nanos,
 }
 
 /// Why the counter is not used as a clock.
@@ -64,7 +66,7 @@ impl TscScale {
         let nanos = second.time.since(first.time).0;
         let factor = (u128::from(nanos) << 32) / u128::from(ticks);
         let factor = u64::try_from(factor).ok().filter(|&factor| factor > 0)?;
-        Some(Self { zero: first.ticks, factor })
+        Some(Self { zero: first.ticks, factor, raw_zero: first.time })
     }
 
     /// Nanoseconds since the zero; 0 before it.
@@ -74,6 +76,20 @@ impl TscScale {
     pub fn nanos(self, ticks: u64) -> Nanos {
         let passed = ticks.saturating_sub(self.zero);
         Nanos(((u128::from(passed) * u128::from(self.factor)) >> 32) as u64)
+    }
+
+    /// By how much the counter has run ahead of CLOCK_MONOTONIC_RAW since the zero, as a share of the time
+    /// that passed; negative: behind. `None` before a tenth of a second has passed.
+    #[must_use]
+    pub fn drift(self) -> Option<f64> {
+        let now = Pair::take();
+        self.drift_at(now)
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "shares of what a run lasts")]
+    fn drift_at(self, now: Pair) -> Option<f64> {
+        let (ours, theirs) = (self.nanos(now.ticks).0, now.time.since(self.raw_zero).0);
+        (theirs >= 100_000_000).then(|| (ours as f64 - theirs as f64) / theirs as f64)
     }
 
     /// Ticks per second.
@@ -139,6 +155,17 @@ mod tests {
         let year = 31_536_000 * 1_000_000_000_u64;
         assert!(scale.nanos(1000 + year / 10 * 26).0.abs_diff(year) < year / 1_000_000_000);
         assert!(scale.frequency_hz().abs_diff(2_600_000_000) < 10);
+    }
+
+    #[test]
+    fn a_counter_that_changes_its_rate_drifts() {
+        let scale = TscScale::between(pair(1000, 50), pair(26_001_000, 10_000_050));
+        let scale = scale.expect("time passed");
+        assert_eq!(scale.drift_at(pair(2_000, 60)), None, "too early to tell");
+        let after = |ticks| scale.drift_at(pair(ticks, 1_000_000_050)).expect("a second passed");
+        assert!(after(2_600_001_000).abs() < 1e-8);
+        assert!((after(2_600_260_000) - 1e-4).abs() < 1e-6);
+        assert!((after(2_599_741_000) + 1e-4).abs() < 1e-6);
     }
 
     #[test]

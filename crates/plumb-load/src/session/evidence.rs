@@ -129,6 +129,26 @@ pub(super) fn strays(count: u64, interval_ms: u32) -> Option<PlausibilityItem> {
     })
 }
 
+/// The clock of the stamps against the kernel's: 50 ppm are 0.05 ms in a second, nothing in a latency.
+pub(super) fn clock_drift(share: f64) -> PlausibilityItem {
+    let is_off = share.abs() > 1e-4;
+    let rest = if is_off {
+        ": the processor's time stamp counter changed its rate, so latencies are off by that share"
+    } else {
+        ""
+    };
+    PlausibilityItem {
+        key: "clock_drift",
+        target: None,
+        value: Some(share),
+        verdict: if is_off { Plausibility::Suspicious } else { Plausibility::Ok },
+        sentence: format!(
+            "The clock of the stamps ran {:+.1} ppm off the kernel's raw clock{rest}.",
+            share * 1e6
+        ),
+    }
+}
+
 /// The scratch file of the intervals took no more.
 pub(super) fn lost_intervals(error: &std::io::Error) -> PlausibilityItem {
     PlausibilityItem {

@@ -167,6 +167,7 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         (result.submission, result.batch) = thread::submission(span, &plans);
         if let Some(observed) = observed {
             result.plausibility.extend(evidence::after(&result, span, &targets, &observed));
+            result.plausibility.extend(self.clock.drift().map(evidence::clock_drift));
             result.plausibility.extend(stamp_error::evidence(&result));
             result.plausibility.extend(result.truth.iter().flat_map(witness::evidence));
             result.plausibility.extend(open_loop::evidence(&result));
