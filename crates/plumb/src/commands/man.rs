@@ -78,10 +78,13 @@ fn pages() -> Vec<Page> {
     for subcommand in plumb.get_subcommands() {
         let name = format!("plumb-{}", subcommand.get_name());
         pages.push(match subcommand.get_name() {
-            "run" => Page { name, roff: load_page::roff().into_bytes() },
-            "diskspd" => Page { name, roff: b".so man1/plumb-run.1\n".to_vec() },
-            _ => page(name, subcommand.clone()),
+            "run" => Page { name: name.clone(), roff: load_page::roff().into_bytes() },
+            "diskspd" => Page { name: name.clone(), roff: b".so man1/plumb-run.1\n".to_vec() },
+            _ => page(name.clone(), subcommand.clone()),
         });
+        for inner in subcommand.get_subcommands() {
+            pages.push(page(format!("{name}-{}", inner.get_name()), inner.clone()));
+        }
     }
     pages.push(Page { name: "diskspd".to_owned(), roff: b".so man1/plumb-run.1\n".to_vec() });
     pages

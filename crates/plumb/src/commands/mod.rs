@@ -11,6 +11,7 @@ pub(crate) mod history;
 pub(crate) mod knee;
 pub(crate) mod man;
 pub(crate) mod run;
+pub(crate) mod space;
 pub(crate) mod version;
 
 use std::ffi::OsString;
@@ -34,7 +35,8 @@ pub(crate) fn command() -> Command {
              files and block devices and reports throughput, IOPS, latency percentiles and CPU; it \
              takes the command lines and XML profiles of DISKSPD 2.3. Called by the name diskspd, \
              plumb is that program. `plumb knee`, `plumb compare` and `plumb history` say what many \
-             results mean, and `plumb explain` why.",
+             results mean, and `plumb explain` why. `plumb space torture` checks the storage engine by \
+             crashing it.",
         )
         .subcommand_required(true)
         .disable_help_subcommand(true)
@@ -46,6 +48,7 @@ pub(crate) fn command() -> Command {
         .subcommand(compare::command())
         .subcommand(history::command())
         .subcommand(explain::command())
+        .subcommand(space::command())
         .subcommand(man::command())
         .subcommand(completions::command())
         .subcommand(help::command())
@@ -70,6 +73,7 @@ pub(crate) fn other(words: Vec<OsString>) -> ExitCode {
         Some(("compare", matches)) => compare::run(matches),
         Some(("history", matches)) => history::run(matches),
         Some(("explain", matches)) => explain::run(matches),
+        Some(("space", matches)) => space::run(matches),
         Some(("man", matches)) => man::run(matches),
         Some(("completions", matches)) => completions::run(matches),
         Some(("help", matches)) => help::run(help::topic(matches)),

@@ -31,6 +31,8 @@ fn every_page_is_written() {
             "plumb-knee.1",
             "plumb-man.1",
             "plumb-run.1",
+            "plumb-space-torture.1",
+            "plumb-space.1",
             "plumb-version.1",
             "plumb.1",
         ]
@@ -60,12 +62,30 @@ fn every_shell_completes_the_options_of_run() {
         for row in OPTIONS {
             assert!(script.contains(row.long), "{shell}: --{}", row.long);
         }
-        for command in
-            ["convert", "completions", "diskspd", "check", "knee", "compare", "history", "explain"]
-        {
+        for command in [
+            "convert",
+            "completions",
+            "diskspd",
+            "check",
+            "knee",
+            "compare",
+            "history",
+            "explain",
+            "torture",
+        ] {
             assert!(script.contains(command), "{shell}: {command}");
         }
     }
     plumb("completions").ends_with(2);
     plumb("completions tcsh").ends_with(2);
+}
+
+#[test]
+fn a_torture_run_ends_with_its_figures() {
+    let outcome = plumb("space torture --seed 5 --states 60 --json").succeeds_quietly();
+    let result: serde_json::Value = serde_json::from_str(&outcome.stdout).expect("it is JSON");
+    assert!(result["crash_states"].as_u64().is_some_and(|states| states >= 60), "{result}");
+    assert_eq!((&result["violations"], &result["seed"]), (&0.into(), &5.into()));
+    plumb("space torture --minutes 0").ends_with(2);
+    plumb("space").ends_with(2);
 }
