@@ -3,7 +3,7 @@
 
 use plumb_io::FlushQueue;
 
-use crate::extents::{Extents, PENDING, SEALED, TENTATIVE, UNMAPPED, disks_of};
+use crate::extents::{COMMITTING, Extents, PENDING, SEALED, Sum, TENTATIVE, UNMAPPED, disks_of};
 use crate::format::BLOCK_BYTES;
 use crate::format::frame::{FrameKind, Record};
 use crate::format::page::Checkpoint;
@@ -328,6 +328,12 @@ impl<Q: FlushQueue> Core<Q> {
         for (extent, own) in (0..).zip(&self.extents.list) {
             if own.open && !active(Mutation::CheckpointForgetsOpen) {
                 self.journal.append(Record::Open { extent });
+            }
+            // Only while a start has yet to settle them: later a checkpoint commits all blocks first.
+            let tentative = |sum: &Sum| sum.flags & (TENTATIVE | COMMITTING) == TENTATIVE;
+            for (within, sum) in (0..).zip(&own.sums).filter(|(_, sum)| tentative(sum)) {
+                let block = self.extents.block(extent, within);
+                self.journal.append(Record::CrcFirst { block, crc: sum.newest });
             }
         }
         for &(extent, within, tentative) in &self.unsettled {

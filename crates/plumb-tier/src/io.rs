@@ -82,6 +82,8 @@ pub(crate) struct Io<Q> {
     tags: Vec<Tag>,
     /// When an I/O was first seen under way; NEVER until then.
     begun: Vec<Nanos>,
+    /// On which disk a slot's I/O is, or was.
+    disks: Vec<u16>,
     data_free: Vec<u32>,
     control_free: Vec<u32>,
     /// File of each disk, by ordinal.
@@ -97,6 +99,7 @@ impl<Q: FlushQueue> Io<Q> {
             queue,
             plan,
             tags: vec![Tag::Idle; index(plan.depth())],
+            disks: vec![0; index(plan.depth())],
             begun: vec![Nanos::NEVER; index(plan.depth())],
             data_free: (0..plan.data_slots).rev().collect(),
             control_free: (first..first + CONTROL_SLOTS).rev().collect(),
@@ -152,6 +155,12 @@ impl<Q: FlushQueue> Io<Q> {
         self.scratch = scratch;
     }
 
+    /// Whether the disk has yet to answer an I/O that was given up (RES-10).
+    pub(crate) fn owes(&self, disk: u16) -> bool {
+        let owed = |(tag, other): (&Tag, &u16)| *tag == Tag::Abandoned && *other == disk;
+        self.tags.iter().zip(&self.disks).any(owed)
+    }
+
     /// Whether the slot's I/O was given up and has not come back.
     pub(crate) fn is_abandoned(&self, slot: u32) -> bool {
         self.tags[index(slot)] == Tag::Abandoned
@@ -162,7 +171,7 @@ impl<Q: FlushQueue> Io<Q> {
     pub(crate) fn push_part(&mut self, kind: OpKind, disk: u16, place: (u32, u64, u32), tag: Tag) {
         let (slot, offset, len) = place;
         let Some(file) = self.file(disk) else { return };
-        self.mark(slot, tag);
+        self.mark(slot, disk, tag);
         let memory = Memory::Lane(DATA);
         self.queue.push(Op { kind, file, slot: Slot(slot), len, offset, memory });
     }
@@ -173,7 +182,7 @@ impl<Q: FlushQueue> Io<Q> {
             return false;
         };
         self.queue.buffer_mut(Slot(slot), CONTROL)[..frame.len()].copy_from_slice(frame);
-        self.mark(slot, Tag::Frame { disk });
+        self.mark(slot, disk, Tag::Frame { disk });
         let (kind, len, memory) = (OpKind::Write, to_u32(frame.len()), Memory::Lane(CONTROL));
         self.queue.push(Op { kind, file, slot: Slot(slot), len, offset, memory });
         true
@@ -184,7 +193,7 @@ impl<Q: FlushQueue> Io<Q> {
         let (Some(file), Some(slot)) = (self.file(disk), self.control_free.pop()) else {
             return false;
         };
-        self.mark(slot, Tag::FrameFlush { disk });
+        self.mark(slot, disk, Tag::FrameFlush { disk });
         self.queue.push_flush(file, Slot(slot));
         true
     }
@@ -196,12 +205,13 @@ impl<Q: FlushQueue> Io<Q> {
         if self.tags[index(slot)] != Tag::Idle {
             return false;
         }
-        self.mark(slot, Tag::RoundFlush { disk });
+        self.mark(slot, disk, Tag::RoundFlush { disk });
         self.queue.push_flush(file, Slot(slot));
         true
     }
 
-    fn mark(&mut self, slot: u32, tag: Tag) {
+    fn mark(&mut self, slot: u32, disk: u16, tag: Tag) {
+        self.disks[index(slot)] = disk;
         self.tags[index(slot)] = tag;
         self.begun[index(slot)] = Nanos::NEVER;
         self.in_flight += u32::from(tag != Tag::Abandoned);
@@ -340,7 +350,7 @@ impl<Q: FlushQueue> Io<Q> {
         let (nth, start, len) = piece;
         let disk = disk_of(work);
         let Some(file) = self.file(disk) else { return };
-        self.mark(slot, Tag::Waited { nth, disk });
+        self.mark(slot, disk, Tag::Waited { nth, disk });
         let (kind, offset) = match work {
             Work::Flush { .. } => return self.queue.push_flush(file, Slot(slot)),
             Work::Read { offset, .. } => (OpKind::Read, *offset),

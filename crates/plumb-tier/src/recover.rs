@@ -13,7 +13,7 @@ use crate::format::page::{Checkpoint, PageName};
 use crate::format::superblock::Superblock;
 use crate::format::{BLOCK_BYTES, BLOCK_LEN, Config, DiskState, Geometry};
 use crate::io::{Io, SlotPlan};
-use crate::journal::Journal;
+use crate::journal::{Journal, Room};
 use crate::members::Members;
 use crate::mutation::{Mutation, active};
 use crate::tree::Trees;
@@ -132,7 +132,7 @@ pub(crate) fn start<Q: FlushQueue>(
     let mut trees = Trees::new(&extents, &members.geometry, members.pool_seed);
     let metadata = members.metadata();
     trees.load(&mut io, &members.geometry, &metadata, &checkpoint.roots, &mut extents)?;
-    let (frames, link) = read_chain(&mut io, &members, checkpoint.link);
+    let (frames, link, again) = read_chain(&mut io, &members, checkpoint.link);
     let geometry = members.geometry;
     let journal = Journal::new(
         link,
@@ -163,11 +163,16 @@ pub(crate) fn start<Q: FlushQueue>(
         }
     }
     core.claim_slots();
-    core.begin_epoch(&lost)?;
     let open: Vec<u32> =
         (0..).zip(&core.extents.list).filter(|own| own.1.open).map(|own| own.0).collect();
     for &extent in &open {
         core.opened(extent);
+    }
+    core.begin_epoch(&lost)?;
+    if again {
+        // A start that dies over and over must not fill the ring: what it replayed is put away first,
+        // undecided as it is.
+        core.checkpoint(false)?;
     }
     if !active(Mutation::NoSettle) {
         core.settle(&open)?;
@@ -361,16 +366,18 @@ fn newest_checkpoint<Q: FlushQueue>(
 }
 
 /// Follows the chain of frames from `link` over all copies (JRN-1), writes each frame to the copies that
-/// lack it, flushes; the bodies and the end of the chain.
+/// lack it, flushes; the bodies, the end of the chain, and whether an earlier start died before its
+/// checkpoint.
 fn read_chain<Q: FlushQueue>(
     io: &mut Io<Q>,
     members: &Members,
     start: Link,
-) -> (Vec<Vec<u8>>, Link) {
+) -> (Vec<Vec<u8>>, Link, bool) {
     let ring = members.geometry.ring_bytes();
     let disks = members.metadata();
     let mut link = start;
     let mut bodies = Vec::new();
+    let mut again = false;
     let mut repaired = Vec::new();
     while link.position - start.position < ring {
         let offset = members.geometry.ring(link.position);
@@ -395,6 +402,7 @@ fn read_chain<Q: FlushQueue>(
             io.write(&lacking, offset, &bytes);
             repaired.extend(lacking);
         }
+        again |= kind == FrameKind::EpochStart;
         let lsn = link.lsn + u64::from(kind != FrameKind::Pad);
         if let Some(frame) = frame::decode(&bytes, members.pool_seed, &link, ring) {
             bodies.push(frame.body.to_vec());
@@ -405,7 +413,7 @@ fn read_chain<Q: FlushQueue>(
         // A disk that fails here fails again with the first frame of the new epoch, and is expelled.
         io.flush(&disks);
     }
-    (bodies, link)
+    (bodies, link, again)
 }
 
 fn read_frame<Q: FlushQueue>(io: &mut Io<Q>, disk: u16, offset: u64, left: u64) -> Option<Vec<u8>> {
@@ -542,6 +550,9 @@ impl<Q: FlushQueue> Core<Q> {
                 }
                 _ => {}
             }
+        }
+        if self.journal.room(true) == Room::Full {
+            return Err(Halt::MetadataFull);
         }
         let kind =
             if active(Mutation::EpochKept) { FrameKind::Records } else { FrameKind::EpochStart };

@@ -53,9 +53,15 @@ impl<Q: FlushQueue> Engine<Q> {
         self.now.since(self.last_resync) >= RESYNC_PAUSE && self.stale_disk().is_some()
     }
 
+    /// A disk may come back once it has answered all that was given up: a late write must not land on
+    /// newer data (RES-10).
+    fn is_due(&self, job: Job) -> bool {
+        !matches!(job, Job::Attach(disk) if self.core.io.owes(disk))
+    }
+
     fn wants_standstill(&self) -> bool {
         !self.trouble.is_empty()
-            || !self.jobs.is_empty()
+            || self.jobs.iter().any(|job| self.is_due(*job))
             || !self.heal.is_empty()
             || self.crowded
             || self.core.journal.is_crowded()
@@ -142,7 +148,8 @@ impl<Q: FlushQueue> Engine<Q> {
         if let Some(extent) = self.heal.pop() {
             return self.core.scan(extent);
         }
-        if let Some(job) = self.jobs.pop_front() {
+        let due = self.jobs.iter().position(|job| self.is_due(*job));
+        if let Some(job) = due.and_then(|nth| self.jobs.remove(nth)) {
             return match job {
                 Job::Attach(disk) => self.core.attach(disk),
                 Job::Checkpoint => self.checkpoint_now(),

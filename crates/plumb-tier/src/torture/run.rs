@@ -1,6 +1,6 @@
 //! Runs histories: an engine on simulated disks, and the host that drives it and writes down what it saw.
 
-use plumb_io::sim::power::{DiskFaults, Image, PowerQueue, PowerSpec, Survivors};
+use plumb_io::sim::power::{Image, PowerQueue, PowerSpec, Survivors};
 use plumb_units::Nanos;
 use plumb_units::convert::{index, to_u32, to_usize};
 
@@ -331,7 +331,7 @@ impl Run {
         let Some(disk) = self.unwell else { return };
         let state = self.engine.config().disks[index(disk)].state;
         if state != DiskState::Missing {
-            *self.engine.queue_mut().faults_mut(disk) = DiskFaults::default();
+            self.engine.queue_mut().repair(disk);
             return;
         }
         let survivors = if disk % 2 == 0 { Survivors::Some } else { Survivors::None };

@@ -90,6 +90,8 @@ pub struct PowerQueue {
     busy: Vec<bool>,
     line: Vec<Request>,
     serving: BinaryHeap<Reverse<Serving>>,
+    /// Handed to a disk that hangs.
+    hung: Vec<Serving>,
     done: VecDeque<Done>,
     counted: usize,
     now: u64,
@@ -122,6 +124,7 @@ impl PowerQueue {
             busy: vec![false; index(spec.depth)],
             line: Vec::new(),
             serving: BinaryHeap::new(),
+            hung: Vec::new(),
             done: VecDeque::new(),
             counted: 0,
             now: 0,
@@ -170,14 +173,25 @@ impl PowerQueue {
         self.trace.take().unwrap_or_default()
     }
 
+    /// The disk works from now on; what it did not answer ends with errors, whether it was done or not.
+    pub fn repair(&mut self, disk: u32) {
+        self.disks[index(disk)].faults = DiskFaults::default();
+        for serving in self.hung.extract_if(.., |one| one.disk == disk).collect::<Vec<_>>() {
+            if let What::Write { offset, bytes, .. } = &serving.what {
+                self.land(disk, WriteId(serving.nth), *offset, bytes, true);
+            }
+            self.done.push_back(Done { slot: Slot(serving.slot), result: -EIO });
+        }
+    }
+
     /// The disk loses its cache, as when it was unplugged and plugged in again, and works from now on.
     pub fn drop_cache(&mut self, disk: u32, survivors: Survivors) {
+        self.repair(disk);
         let seed = self.random.next();
         let own = &mut self.disks[index(disk)];
         let (mut image, _) = own.media.after_crash(CrashKind::Power, survivors, seed);
         own.media.replace(image.fork());
         own.view = image.fork();
-        own.faults = DiskFaults::default();
         self.note(Event::Replaced { disk, image });
     }
 
@@ -221,6 +235,7 @@ impl PowerQueue {
             };
             let own = &self.disks[index(disk)];
             if own.faults.hangs_from.is_some_and(|from| own.ios > from) {
+                self.hung.push(Serving { end: 0, nth, disk, slot, what });
                 continue;
             }
             let span = self.service.1 - self.service.0 + 1;
