@@ -80,7 +80,7 @@ fn a_null_run_counts_and_times() {
     let outcome = run(span, Choice::Null, &mut watcher);
     assert_eq!(outcome.end, SessionEnd::Completed);
     let span = &outcome.result.time_spans[0];
-    assert!((0.99..1.2).contains(&span.elapsed.as_secs_f64()), "{:?}", span.elapsed);
+    assert!((0.99..5.0).contains(&span.elapsed.as_secs_f64()), "{:?}", span.elapsed);
     assert_eq!(span.threads.len(), 2);
     let mixed = &span.threads[0].targets[0];
     let share = mixed.write.io_count as f64 / (mixed.read.io_count + mixed.write.io_count) as f64;
