@@ -52,7 +52,10 @@ pub enum BlockTraceError {
     },
     /// The kernel or the user's rights do not allow it.
     #[error("cannot trace block devices: {}: {source}", path.display())]
-    #[diagnostic(code(plumb::io::trace), help("it takes root; {remedy}"))]
+    #[diagnostic(
+        code(plumb::io::trace),
+        help("it takes root and a kernel with these tracepoints; else {remedy}")
+    )]
     System {
         /// The file.
         path: PathBuf,
@@ -114,9 +117,15 @@ impl BlockTrace {
     /// # Errors
     /// As for [`BlockTrace::open`].
     pub fn open_in(root: &Path, clock: StampClock) -> Result<Self, BlockTraceError> {
+        remove_orphans(root);
         let folder = root.join(format!("instances/plumb-{}", std::process::id()));
-        fs::create_dir(&folder)
-            .map_err(|source| failed(&folder, source, "remove an instance that was left behind"))?;
+        fs::create_dir(&folder).map_err(|source| {
+            failed(
+                &folder,
+                source,
+                "remove the instances that were left behind there, or leave out --truth",
+            )
+        })?;
         // From here on the instance is removed whatever fails.
         let mut trace =
             Self { folder, issue: Layout::default(), complete: Layout::default(), clock };
@@ -170,7 +179,7 @@ impl BlockTrace {
 
     fn write(&self, file: &str, text: &str) -> Result<(), BlockTraceError> {
         let path = self.folder.join(file);
-        fs::write(&path, text).map_err(|source| failed(&path, source, "a kernel that has this"))
+        fs::write(&path, text).map_err(|source| failed(&path, source, TRY_AGAIN))
     }
 
     fn layout(&self, event: &str) -> Result<Layout, BlockTraceError> {
@@ -189,6 +198,21 @@ impl Drop for BlockTrace {
         // Best effort: an instance that stays takes memory, and the next message names it.
         let _ = fs::write(self.folder.join("tracing_on"), "0");
         let _ = fs::remove_dir(&self.folder);
+    }
+}
+
+/// Removes instances of processes that were killed: each holds kernel memory. Those in use refuse to go.
+fn remove_orphans(root: &Path) {
+    let Ok(entries) = fs::read_dir(root.join("instances")) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|name| name.strip_prefix("plumb-"));
+        if let Some(process) = process.filter(|process| process.parse::<u32>().is_ok())
+            && !Path::new("/proc").join(process).exists()
+        {
+            // Best effort: without it only memory is lost.
+            let _ = fs::remove_dir(entry.path());
+        }
     }
 }
 
@@ -285,6 +309,9 @@ mod tests {
             return;
         }
         let _mounted = Mounted(root.path().to_owned());
+        // No process has this number: pid_max is at most 2^22.
+        let orphan = root.path().join("instances/plumb-4294967295");
+        fs::create_dir(&orphan).expect("an instance");
         let trace = match BlockTrace::open_in(root.path(), clock) {
             Ok(trace) => trace,
             Err(why @ BlockTraceError::NoClock { .. }) => {
@@ -293,6 +320,7 @@ mod tests {
             }
             Err(why) => panic!("{why}"),
         };
+        assert!(!orphan.exists(), "what a killed process left behind is gone");
         let folder = trace.folder.clone();
         let file = tempfile::NamedTempFile::new_in(env!("CARGO_MANIFEST_DIR")).expect("a file");
         let before = crate::clock::Clock::now(&clock);

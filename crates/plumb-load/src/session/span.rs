@@ -123,7 +123,8 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             open_loop: self.options.open_loop,
             witnessed: self.options.truth.map(|_| truth::KEPT_MAX / plans.len().max(1)),
         };
-        let block_trace = self.block_trace(span, &targets)?;
+        let placements = self.placements(span, &targets)?;
+        let block_trace = self.block_trace()?;
         let mut result = SpanResult {
             plausibility: evidence::before(span, &targets, self.memory_bytes, self.tree),
             open_loop: self.options.open_loop,
@@ -136,7 +137,6 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
                 return Ok(SpanResult { verify: Some(verify.result()), ..result });
             }
         }
-        let placements = self.placements(span, &targets)?;
         let wake_up = self.options.wake_up;
         let (outcomes, observed) = self.run_threads(
             &shared,

@@ -20,13 +20,8 @@ pub(super) const KEPT_MAX: usize = 4 << 20;
 
 impl<O: Opener, C: Clock> Session<'_, O, C> {
     /// The kernel's block events, ready to be taken, with `--truth`.
-    pub(super) fn block_trace(
-        &self,
-        span: &TimeSpan,
-        targets: &[OpenTarget],
-    ) -> Result<Option<BlockTrace>, SpanFailure> {
+    pub(super) fn block_trace(&self) -> Result<Option<BlockTrace>, SpanFailure> {
         let Some(clock) = self.options.truth else { return Ok(None) };
-        self.placements(span, targets)?;
         BlockTrace::open(clock).map(Some).map_err(failed)
     }
 
