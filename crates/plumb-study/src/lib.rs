@@ -1,8 +1,8 @@
 //! Many runs to a conclusion: what a set of measurements says, with its uncertainty, and what it does
 //! not say yet.
 //!
-//! Everything here is a pure function from numbers to a decision, but for the preflight, which looks at the
-//! machine; nothing writes or measures.
+//! Everything here is a pure function from numbers to a decision, but for two: the preflight looks at the
+//! machine, and `study` has runs performed and writes them down.
 #![forbid(unsafe_code)]
 
 pub mod attribution;
@@ -25,5 +25,6 @@ pub mod samples;
 pub mod split;
 pub mod stats;
 pub mod steady;
+pub mod study;
 pub mod sweep_time;
 pub mod table;

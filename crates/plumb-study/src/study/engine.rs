@@ -1,0 +1,142 @@
+//! The loop that works a study off: ask what is due, perform it, write it down.
+
+use super::journal::Journal;
+use super::perform::{Due, Order, Perform, Performance, Performed};
+use super::random::Random;
+use super::record::{Outcome, RunRecord};
+use super::summary::summarise;
+use super::{StudyError, StudyFolder};
+
+/// What follows from the runs so far.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Next {
+    /// This run.
+    Run(Box<Order>),
+    /// Nothing more.
+    Done,
+}
+
+/// Which runs a study needs: a pure function of the plan and the runs so far, so that a study goes on after an
+/// interruption as it would have without.
+pub trait Planner {
+    /// What follows. `runs` holds finished ones only, never aborted ones.
+    fn next(&self, runs: &[RunRecord]) -> Next;
+
+    /// Seed of the study.
+    fn seed(&self) -> u64;
+
+    /// Whether a run may end as soon as it is steady and precise.
+    fn early_end(&self) -> bool;
+}
+
+/// What a study tells whoever watches it.
+pub trait Watch {
+    /// A run begins.
+    fn begins(&mut self, run: u32, order: &Order);
+    /// A run is over and written down.
+    fn finished(&mut self, record: &RunRecord);
+    /// Whether no further run is to be begun.
+    fn stops(&mut self) -> bool;
+}
+
+/// How the loop ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// Every run that the plan asks for is there.
+    Complete,
+    /// It was stopped, and can be resumed.
+    Stopped,
+    /// Runs failed one after the other: the target cannot be measured.
+    Failing,
+}
+
+/// Failed runs in a row after which the study gives up.
+const FAILURES_MOST: usize = 3;
+
+/// Works a study off: from its beginning, or from where it was interrupted.
+///
+/// # Errors
+/// Something cannot be written down. All runs written before stay.
+pub fn work(
+    folder: &StudyFolder,
+    journal: &mut Journal,
+    planner: &dyn Planner,
+    performer: &mut dyn Perform,
+    watch: &mut dyn Watch,
+) -> Result<End, StudyError> {
+    performer.resume_at(journal.records().last().map_or(0.0, |record| record.ended_s));
+    loop {
+        let finished = finished(journal.records());
+        let failed = |record: &&RunRecord| matches!(record.outcome, Outcome::Failed(_));
+        if finished.iter().rev().take_while(failed).count() >= FAILURES_MOST {
+            return Ok(End::Failing);
+        }
+        let Next::Run(order) = planner.next(&finished) else { return Ok(End::Complete) };
+        if watch.stops() {
+            return Ok(End::Stopped);
+        }
+        let run = journal.records().last().map_or(1, |record| record.run + 1);
+        watch.begins(run, &order);
+        let seed = Random::new(planner.seed(), run.into()).next() >> 32;
+        let due = Due { run, seed, order: &order, early_end: planner.early_end() };
+        let performed = performer.perform(due);
+        if performed.outcome == Performance::Aborted {
+            return Ok(End::Stopped);
+        }
+        let record = record(folder, run, *order, performed)?;
+        journal.append(record)?;
+        if let Some(record) = journal.records().last() {
+            watch.finished(record);
+        }
+    }
+}
+
+/// Runs that count: those that the user ended are run again.
+fn finished(records: &[RunRecord]) -> Vec<RunRecord> {
+    records.iter().filter(|record| record.outcome != Outcome::Aborted).cloned().collect()
+}
+
+fn record(
+    folder: &StudyFolder,
+    run: u32,
+    order: Order,
+    performed: Performed,
+) -> Result<RunRecord, StudyError> {
+    let (outcome, summary, result) = match performed.outcome {
+        Performance::Result(result) => {
+            let name = folder.write_result(run, &result)?;
+            match summarise(&result, &order.setting) {
+                Ok(summary) => (Outcome::Measured, Some(summary), Some(name)),
+                Err(why) => (Outcome::Failed(why), None, Some(name)),
+            }
+        }
+        Performance::Failed(why) => (Outcome::Failed(why), None, None),
+        Performance::Aborted => (Outcome::Aborted, None, None),
+    };
+    Ok(RunRecord {
+        run,
+        key: key(&order),
+        step: order.step,
+        purpose: order.purpose,
+        repetition: order.repetition,
+        setting: order.setting,
+        started_s: performed.started_s,
+        ended_s: performed.ended_s,
+        ended: performed.ended,
+        outcome,
+        summary,
+        result,
+        command: performed.command,
+        counters: performed.counters,
+    })
+}
+
+/// 64 bits of FNV-1a of what makes the run: step, purpose, repetition and setting.
+fn key(order: &Order) -> String {
+    let text =
+        format!("{}|{:?}|{}|{:?}", order.step, order.purpose, order.repetition, order.setting);
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{hash:016x}")
+}

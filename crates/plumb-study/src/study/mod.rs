@@ -1,0 +1,39 @@
+//! A study: many runs that answer one question, and the folder in which it stands on disk.
+//!
+//! `<state>/plumb/studies/<id>/` holds
+//!
+//! | file | content | written |
+//! |---|---|---|
+//! | `plan.json` | [`Study`]: what is asked, of what, with which seed | once, before the first run |
+//! | `journal.ndjson` | a [`RunRecord`] per line, one for each finished run | a line per run, synced |
+//! | `runs/<n>.json` | the whole result of `plumb run --json` | before the run's line |
+//! | `findings.json` | [`Findings`]: decisions with their evidence | at the end, and at each interruption |
+//! | `lock` | nothing; locked by the process that works on the study | – |
+//!
+//! What is written whole is written to a temporary name, synced and renamed; the journal only grows. A
+//! process that dies at any instant leaves at most an unfinished last line, which the next one cuts off,
+//! and a result without its line, which is replaced. A study is a function of its plan and its journal:
+//! after an interruption the same runs follow as would have without.
+
+mod document;
+mod engine;
+mod findings;
+mod folder;
+mod journal;
+mod perform;
+mod random;
+mod record;
+mod setting;
+mod simulated;
+mod summary;
+
+pub use document::{Device, FORMAT, Kind, Study};
+pub use engine::{End, Next, Planner, Watch, work};
+pub use findings::{Finding, Findings, State, Table};
+pub use folder::{StudyError, StudyFolder, studies, studies_folder};
+pub use journal::Journal;
+pub use perform::{Due, Order, Perform, Performance, Performed, says_enough};
+pub use record::{Outcome, Percentile, Purpose, RunRecord, Summary};
+pub use setting::{Access, Setting};
+pub use simulated::{SimulatedDevice, Simulation};
+pub use summary::summarise;

@@ -1,0 +1,99 @@
+//! What performs one run, and when a run may end early.
+
+use serde_json::Value;
+
+use super::{Purpose, Setting};
+use crate::{precision, steady};
+
+/// A run that is due.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Order {
+    /// The step of the workflow.
+    pub step: String,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// Of this setting in this step, from 1.
+    pub repetition: u32,
+    /// What to run.
+    pub setting: Setting,
+}
+
+/// An order with its number and seed.
+#[derive(Debug, Clone, Copy)]
+pub struct Due<'a> {
+    /// Number of the run in the study, from 1.
+    pub run: u32,
+    /// Seed of random offsets: another one for each run.
+    pub seed: u64,
+    /// What to run.
+    pub order: &'a Order,
+    /// Whether it may end as soon as it is steady and precise.
+    pub early_end: bool,
+}
+
+/// A run that was performed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Performed {
+    /// Seconds since the study began.
+    pub started_s: f64,
+    /// The same at its end.
+    pub ended_s: f64,
+    /// Wall-clock time of its end, RFC 3339 in UTC; `None` in virtual time.
+    pub ended: Option<String>,
+    /// What came of it.
+    pub outcome: Performance,
+    /// The command that does the same by hand; empty on a simulated device.
+    pub command: Vec<String>,
+    /// What was seen beside the run.
+    pub counters: Option<Value>,
+}
+
+/// What came of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Performance {
+    /// The whole result, as `plumb run --json` prints it; boxed, it is large.
+    Result(Box<Value>),
+    /// It failed; why.
+    Failed(String),
+    /// The user ended it.
+    Aborted,
+}
+
+/// Performs runs: a child process on a real target, or a simulated device in virtual time.
+pub trait Perform {
+    /// Goes on `seconds` after the study began: where an interrupted one stopped.
+    fn resume_at(&mut self, seconds: f64);
+
+    /// Performs one run, and blocks until it is over.
+    fn perform(&mut self, due: Due) -> Performed;
+}
+
+/// Seconds that are measured at least before a run may end early (method, 5.2).
+const EARLIEST_S: usize = 30;
+/// Half widths of the intervals of throughput and latency that suffice.
+const PRECISE: (f64, f64) = (0.01, 0.02);
+
+/// Whether a measurement with these values per second says enough: steady (5.1) and precise (5.2).
+#[must_use]
+pub fn says_enough(iops: &[f64], latency: &[f64]) -> bool {
+    if iops.len() < EARLIEST_S {
+        return false;
+    }
+    let cut = steady::warm_up_of_run(iops, latency);
+    let steady_part = &iops[cut.drop..];
+    if !cut.settled || steady_part.len() < EARLIEST_S {
+        return false;
+    }
+    let round = steady_part.len() / steady::ROUNDS;
+    let rounds: Vec<f64> =
+        steady_part.chunks_exact(round).map(crate::stats::describe::mean).collect();
+    let level = steady::Level::Standard;
+    let is_steady = steady::Window::of(&rounds).is_some_and(|window| window.is_steady(level));
+    let precise = |series: &[f64], wanted: f64| {
+        precision::of_series(series)
+            .is_some_and(|interval| interval.relative() <= wanted && interval.is_long_enough())
+    };
+    is_steady
+        && precise(steady_part, PRECISE.0)
+        && (latency.is_empty() || precise(&latency[cut.drop..], PRECISE.1))
+}

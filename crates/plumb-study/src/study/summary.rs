@@ -1,0 +1,93 @@
+//! The figures of a run, from its whole result.
+
+use serde_json::Value;
+
+use super::Setting;
+use super::record::{Percentile, Summary};
+use crate::identities::{self, Consistency};
+use crate::record::{self, Figures};
+use crate::{precision, steady};
+
+/// Seconds of measurement below which the flag `too-short` is set (R17).
+const SHORT_S: f64 = 60.0;
+
+/// What a result says of a run of this setting; why it says nothing, otherwise.
+///
+/// Where the beginning of the measurement was not steady (5.1 a), or its level shifted (5.1 c), rate and
+/// latency are those of what follows.
+///
+/// # Errors
+/// It holds no time span that was measured.
+pub fn summarise(result: &Value, setting: &Setting) -> Result<Summary, String> {
+    let text = result.to_string();
+    let records = record::read(text.as_bytes()).map_err(|error| error.to_string())?;
+    let figures = records
+        .first()
+        .and_then(|record| record.spans.first())
+        .ok_or_else(|| "no time span was measured".to_owned())?;
+    let span = result["time_spans"]
+        .as_array()
+        .and_then(|spans| spans.iter().find(|span| span["state"] == "measured"))
+        .unwrap_or(&Value::Null);
+    Ok(of_figures(figures, span, setting))
+}
+
+fn of_figures(figures: &Figures, span: &Value, setting: &Setting) -> Summary {
+    let seconds = span["elapsed_ns"].as_f64().unwrap_or_default() / 1e9;
+    let mut flags = Vec::new();
+    let warm_up = steady::warm_up(&figures.series);
+    let phases = steady::two_phases(&figures.series[warm_up.drop..], figures.interval_s);
+    let cut = warm_up.drop + phases.map_or(0, |phases| phases.at);
+    let rest = &figures.series[cut..];
+    let interval = precision::of_series(rest);
+    let iops = if cut > 0 { crate::stats::describe::mean(rest) } else { figures.iops };
+    let outstanding = setting.total_outstanding() as f64;
+    let residual = figures
+        .latency_ms
+        .filter(|_| setting.rate.is_none())
+        .map(|ms| identities::residual(figures.iops, ms, outstanding));
+    let steady = warm_up.settled && !figures.series.is_empty();
+    if !warm_up.settled {
+        flags.push("not-steady");
+    }
+    if phases.is_some() {
+        flags.push("two-phase");
+    }
+    if seconds < SHORT_S {
+        flags.push("too-short");
+    }
+    if let (Some(residual), Some(ms)) = (residual, figures.latency_ms) {
+        let epsilon = ms / 1e3 / seconds.max(1e-3);
+        match identities::consistency(residual, epsilon) {
+            Consistency::AccountingError => flags.push("inconsistent"),
+            Consistency::GeneratorLimited => flags.push("generator-limited"),
+            _ => {}
+        }
+    }
+    let count = |side: &str| span[side]["io_count"].as_f64();
+    let write_share = count("write").zip(count("total")).map(|(w, all)| w / all.max(1.0));
+    Summary {
+        io_count: figures.count,
+        iops,
+        mib_per_s: identities::mib_per_s(iops, setting.block_bytes as f64),
+        half_width: interval.map(|interval| interval.relative()),
+        // What is in flight is the same in the part that was cut: L = N/X in both.
+        latency_ms: figures.latency_ms.map(|ms| ms * figures.iops / iops),
+        percentiles: figures
+            .percentiles
+            .iter()
+            .map(|(percent, ms)| Percentile { percent: *percent, ms: *ms })
+            .collect(),
+        seconds,
+        cut_s: cut as f64 * figures.interval_s,
+        steady,
+        two_phase: phases.is_some(),
+        effective: interval.map(|interval| interval.effective),
+        residual,
+        write_share,
+        cpu_percent: span["cpu"]["mean"]["usage_percent"].as_f64(),
+        cpu_us_per_io: figures.cpu_us_per_io,
+        errors: span["total"]["errors"].as_u64().unwrap_or_default(),
+        flags: flags.into_iter().map(str::to_owned).collect(),
+    }
+}
