@@ -159,6 +159,21 @@ pub fn inspect(descriptor: BorrowedFd<'_>, path: &Path, tree: &SystemTree) -> Co
     Contents { path: path.to_owned(), stable_path, verdict, findings }
 }
 
+/// Who uses the open file or device right now, other than through a name: mounts, devices made of it, swap,
+/// loop devices, locks, and for devices programs that have them open for writing.
+#[must_use]
+pub fn uses(descriptor: BorrowedFd<'_>, path: &Path, tree: &SystemTree) -> Vec<Finding> {
+    let Ok(found) = rustix::fs::fstat(descriptor) else { return Vec::new() };
+    match FileType::from_raw_mode(found.st_mode) {
+        FileType::RegularFile => users::of_file(tree, path, &found),
+        FileType::BlockDevice => {
+            let device = BlockDevice::find(tree, DeviceNumber::from_raw(found.st_rdev));
+            device.map_or_else(Vec::new, |device| users::of_device(tree, &device))
+        }
+        _ => Vec::new(),
+    }
+}
+
 /// Whether `other` names the very file or device that is open, by whatever path: what the user's
 /// `--destroy` is compared with.
 #[must_use]

@@ -13,6 +13,7 @@ pub mod contents;
 pub mod engine;
 mod errno;
 pub mod event;
+pub mod exclusive;
 #[cfg(test)]
 mod fake_tree;
 mod flush;
@@ -21,6 +22,7 @@ pub mod mark;
 mod op;
 mod queue;
 pub mod sim;
+mod slot_memory;
 pub mod stack;
 pub mod system_tree;
 pub mod topology;
@@ -33,3 +35,4 @@ pub use queue::{
     BufferPlacement, IoPriority, IoQueue, LaneSpec, MappingFlush, MappingSpec, OpenQueueError,
     Opener, QueueFacts, QueueMode, QueueSpec, QueueUse, RegionSpec, TargetFile, WriteSource,
 };
+pub use slot_memory::SlotMemory;

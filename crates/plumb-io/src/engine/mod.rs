@@ -3,6 +3,7 @@
 mod aio;
 mod buffers;
 mod ladder;
+mod memory;
 mod mmap;
 mod nop;
 mod null;
@@ -13,12 +14,13 @@ mod uring;
 pub use aio::AioQueue;
 pub(crate) use buffers::{arena, arena_error, facts};
 pub use ladder::{Choice, Ladder, LadderOptions};
+pub use memory::MemoryQueue;
 pub use mmap::{MappedFile, MappedFiles};
 pub use nop::NopQueue;
 pub use null::NullQueue;
 pub use sync::SyncQueue;
 pub use threads::ThreadsQueue;
-pub use uring::{UringOptions, UringQueue};
+pub use uring::{UringOptions, UringQueue, probe as probe_ring};
 
 /// Passes a time in which nothing can complete; at once without a limit, for it would never end.
 #[cold]

@@ -8,8 +8,8 @@ use rustix::io::{pread, pwrite, retry_on_intr};
 
 use super::buffers;
 use crate::{
-    Done, Errno, IoQueue, LaneIndex, Memory, Op, OpKind, OpenQueueError, QueueFacts, QueueMode,
-    QueueSpec, Slot, TargetFile,
+    Done, Errno, FileIndex, FlushQueue, IoQueue, LaneIndex, Memory, Op, OpKind, OpenQueueError,
+    QueueFacts, QueueMode, QueueSpec, Slot, TargetFile,
 };
 
 /// Performs each I/O while it is pushed, so that only its own time lies between push and completion.
@@ -94,5 +94,15 @@ impl IoQueue for SyncQueue {
             facts.dropped.push(format!("{depth} outstanding I/Os: this engine has one in flight"));
         }
         facts
+    }
+}
+
+impl FlushQueue for SyncQueue {
+    fn push_flush(&mut self, file: FileIndex, slot: Slot) {
+        let descriptor = &self.files[index(file.0)].descriptor;
+        let outcome = retry_on_intr(|| rustix::fs::fdatasync(descriptor));
+        let result = outcome.err().map_or(0, |errno| -errno.raw_os_error());
+        self.arena.begin(slot.0);
+        self.done.push(Finished { slot: slot.0, result });
     }
 }

@@ -8,7 +8,8 @@ use rustix::process::{Resource, getrlimit};
 
 use super::buffers;
 use crate::{
-    Done, Errno, IoQueue, LaneIndex, Op, OpenQueueError, QueueFacts, QueueMode, QueueSpec, Slot,
+    Done, Errno, FileIndex, FlushQueue, IoQueue, LaneIndex, Op, OpenQueueError, QueueFacts,
+    QueueMode, QueueSpec, Slot,
 };
 
 /// What may be asked of the ring beyond the defaults.
@@ -103,7 +104,7 @@ fn unregistered(errno: Errno) -> String {
 ///
 /// # Errors
 /// Why io_uring cannot be used here.
-pub(crate) fn probe() -> Result<(), String> {
+pub fn probe() -> Result<(), String> {
     let arena = Arena::new(1, &[], &[], crate::BufferPlacement::System);
     let arena = arena.map_err(|error| Errno::from(error.errno).to_string())?;
     let setup = RingSetup::default();
@@ -197,6 +198,12 @@ impl IoQueue for UringQueue {
 
     fn facts(&self) -> QueueFacts {
         facts("uring", &self.ring, &self.notes)
+    }
+}
+
+impl FlushQueue for UringQueue {
+    fn push_flush(&mut self, file: FileIndex, slot: Slot) {
+        self.ring.push_flush(file.0, slot.0);
     }
 }
 

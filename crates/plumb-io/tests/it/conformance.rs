@@ -221,3 +221,35 @@ fn sim() {
         });
     }
 }
+
+/// Opens queues to files in memory.
+struct InMemory;
+
+impl plumb_io::Opener for InMemory {
+    fn open<U: plumb_io::QueueUse>(
+        &self,
+        spec: QueueSpec,
+        user: U,
+    ) -> Result<U::Output, OpenQueueError> {
+        Ok(user.with(plumb_io::engine::MemoryQueue::open(&spec)?))
+    }
+}
+
+#[test]
+fn memory() {
+    check(&Subject {
+        name: "memory",
+        opener: &InMemory,
+        clock: &StampClock::monotonic(),
+        file: &|_, wish| {
+            let (descriptor, path) = (stand_in(wish), "in memory".into());
+            TargetFile { descriptor, path, size: wish.size, priority: None, mapping: None }
+        },
+        engine: "memory",
+        target: TargetKind::Data,
+        mode: CASE.mode,
+        placement: CASE.placement,
+        register_buffers: false,
+        measures_latency: true,
+    });
+}

@@ -5,6 +5,7 @@
 mod allocations;
 mod conformance;
 mod drive;
+mod exclusive;
 mod files;
 mod in_flight;
 mod ladder;

@@ -57,7 +57,11 @@ pub(super) mod operation {
     pub(crate) const WRITE_FIXED: u8 = 5;
     pub(crate) const READ: u8 = 22;
     pub(crate) const WRITE: u8 = 23;
+    pub(crate) const FSYNC: u8 = 3;
 }
+
+/// Flag of FSYNC, in the entry's `rw_flags`: data and what is needed to find it, no times.
+pub(super) const FSYNC_DATA: u64 = 1 << 32;
 
 /// Entry flag: `fd` is an index into the registered files.
 pub(super) const FIXED_FILE: u8 = 1 << 0;

@@ -17,8 +17,8 @@ use plumb_units::convert::{index, low_u32, to_u32, to_u64};
 use rustix::io::Errno;
 
 use self::layout::{
-    CANCEL_ALL, CANCEL_ANY, Entry, FIXED_FILE, ResourceUpdate, SyncCancel, Timespec, WaitArgument,
-    enter, feature, head, operation, register,
+    CANCEL_ALL, CANCEL_ANY, Entry, FIXED_FILE, FSYNC_DATA, ResourceUpdate, SyncCancel, Timespec,
+    WaitArgument, enter, feature, head, operation, register,
 };
 pub use self::setup::SetupError;
 use self::setup::Shared;
@@ -31,6 +31,8 @@ use crate::priority::IoPriority;
 const ENTRIES_MAX: u32 = 32768;
 /// The largest completion ring (IORING_MAX_CQ_ENTRIES).
 const COMPLETIONS_MAX: u32 = 2 * ENTRIES_MAX;
+/// Which of a file's first words is that of a flush.
+const FLUSH: usize = 4;
 /// How long a dropped ring waits for its last I/Os before it gives up their memory for good.
 const DRAIN_LIMIT: Duration = Duration::from_secs(10);
 
@@ -69,8 +71,8 @@ pub struct Ring {
     cq_counted: u32,
     /// Filled and not popped, those in the backlog included.
     outstanding: u32,
-    /// First words of entries per file: read, read fixed, write, write fixed.
-    heads: Box<[[u64; 4]]>,
+    /// First words of entries per file: read, read fixed, write, write fixed, flush.
+    heads: Box<[[u64; 5]]>,
     /// Freed when drained, else leaked.
     arena: ManuallyDrop<Arena>,
     shared: Shared,
@@ -165,7 +167,8 @@ impl Ring {
     /// # Panics
     /// When there is no such file.
     pub fn set_priority(&mut self, file: u32, priority: IoPriority) {
-        for head in &mut self.heads[index(file)] {
+        // A flush takes none.
+        for head in &mut self.heads[index(file)][..FLUSH] {
             // `ioprio` is bytes 2 and 3 of an entry.
             *head = (*head & !0xffff_0000) | u64::from(priority.value()) << 16;
         }
@@ -209,6 +212,18 @@ impl Ring {
         };
         self.arena.begin(transfer.slot);
         self.put(entry);
+    }
+
+    /// Puts a flush of a file in line: fdatasync.
+    ///
+    /// # Panics
+    /// When the slot is in flight, or the file does not exist.
+    pub fn push_flush(&mut self, file: u32, slot: u32) {
+        let Some(heads) = self.heads.get(index(file)) else { refuse_file(file) };
+        let head = heads[FLUSH];
+        self.arena.begin(slot);
+        let user_data = slot.into();
+        self.put(Entry { head, offset: 0, address: 0, len: FSYNC_DATA, user_data, buffer: 0 });
     }
 
     /// Puts an operation in line that does nothing.
@@ -448,8 +463,13 @@ impl Ring {
         }
         let heads = (0_u32..).zip(raw).map(|(nth, fd)| {
             let (flag, fd) = if registered { (FIXED_FILE, nth) } else { (0, fd.cast_unsigned()) };
-            let kinds =
-                [operation::READ, operation::READ_FIXED, operation::WRITE, operation::WRITE_FIXED];
+            let kinds = [
+                operation::READ,
+                operation::READ_FIXED,
+                operation::WRITE,
+                operation::WRITE_FIXED,
+                operation::FSYNC,
+            ];
             kinds.map(|kind| head(kind, flag, fd))
         });
         self.heads = heads.collect();
