@@ -1,6 +1,9 @@
 //! Results of runs as they are compared: figures per time span, and what makes them comparable
 //! (method, 6.5).
 
+mod comparable;
+mod overview;
+
 use plumb_load::convert::{self, ForeignEpoch, ImportError, ImportedResult, ImportedSpan};
 use plumb_load::profile::json::normalised;
 use serde_json::{Map, Value};
@@ -9,6 +12,9 @@ use crate::compare::{self, Metric, SteadyRun};
 use crate::decision::{self, Subject};
 use crate::percentile::{self, Mark};
 
+pub use comparable::{Allowance, Incomparable};
+pub use overview::Overview;
+
 /// One result: one or more time spans of one run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
@@ -16,6 +22,12 @@ pub struct Record {
     pub epoch: Option<String>,
     /// The normalised profile; `None` where the result does not say.
     pub profile: Option<Value>,
+    /// Who performed the I/O; `None` where the result does not say.
+    pub engine: Option<String>,
+    /// The environment that was stored with it; null without one.
+    pub environment: Value,
+    /// What a list of results shows.
+    pub overview: Overview,
     /// The measured time spans.
     pub spans: Vec<Figures>,
 }
@@ -65,58 +77,40 @@ pub enum RecordError {
     Nothing,
 }
 
-/// Two results that must not be compared.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
-pub enum Incomparable {
-    /// Different measuring methods.
-    #[error("the results were measured in different ways: {a} and {b}")]
-    #[diagnostic(
-        code(plumb::compare::epoch),
-        help("measure the baseline again with the tool of the candidate")
-    )]
-    Epoch {
-        /// Of the baseline.
-        a: String,
-        /// Of the candidate.
-        b: String,
-    },
-    /// Different workloads.
-    #[error("the workloads differ: {}", differences.join("; "))]
-    #[diagnostic(
-        code(plumb::compare::parameters),
-        help(
-            "run both with the same parameters, or say --allow parameters to compare them anyway"
-        )
-    )]
-    Parameters {
-        /// What differs.
-        differences: Vec<String>,
-    },
-    /// Different numbers of time spans.
-    #[error("the results have different numbers of time spans: {a} and {b}")]
-    #[diagnostic(code(plumb::compare::spans), help("compare results of the same profile"))]
-    Spans {
-        /// Of the first baseline.
-        a: usize,
-        /// Of the other.
-        b: usize,
-    },
-}
-
-/// Reads a result: JSON of `plumb run`, XML or text of DISKSPD or Plumb.
+/// Reads a result: JSON of `plumb run`, XML or text of DISKSPD or Plumb, or the document of a stored run.
 ///
 /// # Errors
 /// It is none, or nothing was measured.
 pub fn read(bytes: &[u8]) -> Result<Vec<Record>, RecordError> {
     let is_json = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
-    let records = if is_json {
+    if is_json {
         let value: Value = serde_json::from_slice(bytes)
             .map_err(|source| RecordError::Json { what: source.to_string() })?;
-        vec![of_json(&value)?]
-    } else {
-        let results = convert::read(bytes).map_err(|source| RecordError::Import { source })?;
-        results.iter().map(of_import).collect()
+        return of_object(&value);
+    }
+    let results = convert::read(bytes).map_err(|source| RecordError::Import { source })?;
+    measured(results.iter().map(of_import).collect())
+}
+
+/// Reads the object of a result, or of a stored run with its environment.
+///
+/// # Errors
+/// It is none, or nothing was measured.
+pub fn of_object(value: &Value) -> Result<Vec<Record>, RecordError> {
+    if value.get("store_version").is_none() {
+        return measured(vec![of_json(value)?]);
+    }
+    let mut records = match &value["result"] {
+        Value::String(text) => read(text.as_bytes())?,
+        object => measured(vec![of_json(object)?])?,
     };
+    for record in &mut records {
+        record.environment = value["environment"].clone();
+    }
+    Ok(records)
+}
+
+fn measured(records: Vec<Record>) -> Result<Vec<Record>, RecordError> {
     if records.iter().any(|record| record.spans.is_empty()) || records.is_empty() {
         return Err(RecordError::Nothing);
     }
@@ -134,6 +128,9 @@ fn of_import(result: &ImportedResult) -> Record {
     Record {
         epoch: own.or(foreign),
         profile: result.profile.as_ref().map(normalised),
+        engine: None,
+        environment: Value::Null,
+        overview: Overview::of_import(result),
         spans: result.time_spans.iter().filter(|s| !s.is_interrupted()).map(imported).collect(),
     }
 }
@@ -205,16 +202,9 @@ fn of_json(value: &Value) -> Result<Record, RecordError> {
         .collect::<Result<_, _>>()?;
     let epoch = value.get("epoch").filter(|epoch| !epoch.is_null()).map(plumb_epoch);
     let profile = value.get("profile").filter(|profile| profile.is_object()).cloned();
-    Ok(Record { epoch, profile, spans })
-}
-
-/// Whether workloads that differ are compared all the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Allowance {
-    /// They are refused.
-    Nothing,
-    /// They are compared, and every decision says so.
-    Parameters,
+    let engine = value["engine"].as_str().map(str::to_owned);
+    let overview = Overview::of_json(value);
+    Ok(Record { epoch, profile, engine, environment: Value::Null, overview, spans })
 }
 
 /// Compares the runs of two sides: a decision per time span and metric.
@@ -227,13 +217,13 @@ pub enum Allowance {
 pub fn compare(
     baseline: &[Record],
     candidate: &[Record],
-    allowance: Allowance,
+    allowed: &[Allowance],
 ) -> Result<Vec<Map<String, Value>>, Incomparable> {
     let first = baseline.first().expect("a baseline");
     assert!(!candidate.is_empty(), "a candidate");
     let mut remarks = Vec::new();
     for other in baseline[1..].iter().chain(candidate) {
-        comparable(first, other, allowance, &mut remarks)?;
+        comparable::comparable(first, other, allowed, &mut remarks)?;
     }
     let mut decisions = Vec::new();
     for span in 0..first.spans.len() {
@@ -247,82 +237,6 @@ pub fn compare(
         }
     }
     Ok(decisions)
-}
-
-fn comparable(
-    a: &Record,
-    b: &Record,
-    allowance: Allowance,
-    remarks: &mut Vec<String>,
-) -> Result<(), Incomparable> {
-    match (&a.epoch, &b.epoch) {
-        (Some(a), Some(b)) if a != b => {
-            return Err(Incomparable::Epoch { a: a.clone(), b: b.clone() });
-        }
-        (Some(_), Some(_)) => {}
-        _ => add_once(remarks, "a result does not say how it was measured".to_owned()),
-    }
-    let mut differences = Vec::new();
-    if let (Some(a), Some(b)) = (&a.profile, &b.profile) {
-        differ("", a, b, &mut differences);
-    } else {
-        add_once(remarks, "a result does not say what was run".to_owned());
-    }
-    if !differences.is_empty() {
-        if allowance == Allowance::Nothing {
-            return Err(Incomparable::Parameters { differences });
-        }
-        add_once(remarks, format!("different workloads: {}", differences.join("; ")));
-    }
-    if a.spans.len() != b.spans.len() {
-        return Err(Incomparable::Spans { a: a.spans.len(), b: b.spans.len() });
-    }
-    Ok(())
-}
-
-fn add_once(remarks: &mut Vec<String>, remark: String) {
-    if !remarks.contains(&remark) {
-        remarks.push(remark);
-    }
-}
-
-/// Keys that do not make another workload: how it is told, and what is to vary between repetitions.
-const FREE_KEYS: &[&str] = &[
-    "ETW",
-    "Path",
-    "ProfileOnly",
-    "Progress",
-    "RandSeed",
-    "ResultFormat",
-    "Synchronization",
-    "Verbose",
-    "VerboseStats",
-];
-
-fn differ(place: &str, a: &Value, b: &Value, found: &mut Vec<String>) {
-    match (a, b) {
-        (Value::Object(a), Value::Object(b)) => {
-            let mut keys: Vec<&String> = a.keys().chain(b.keys()).collect();
-            keys.sort();
-            keys.dedup();
-            for key in keys.into_iter().filter(|key| !FREE_KEYS.contains(&key.as_str())) {
-                let inside = if place.is_empty() { key.clone() } else { format!("{place}.{key}") };
-                let null = Value::Null;
-                differ(&inside, a.get(key).unwrap_or(&null), b.get(key).unwrap_or(&null), found);
-            }
-        }
-        (Value::Array(x), Value::Array(y)) if x.len() == y.len() => {
-            for (index, (x, y)) in x.iter().zip(y).enumerate() {
-                differ(&format!("{place}[{index}]"), x, y, found);
-            }
-        }
-        _ if a == b => {}
-        // Text reports round sizes.
-        (Value::Number(x), Value::Number(y))
-            if place.ends_with("FileSize")
-                && (x.as_f64().unwrap_or(0.0) / y.as_f64().unwrap_or(1.0) - 1.0).abs() < 0.005 => {}
-        _ => found.push(format!("{place} is {a} and {b}")),
-    }
 }
 
 fn of_span(a: &[Figures], b: &[Figures], remarks: &[String]) -> Vec<Map<String, Value>> {
@@ -378,7 +292,7 @@ fn of_span(a: &[Figures], b: &[Figures], remarks: &[String]) -> Vec<Map<String, 
 pub fn fuzz_record(bytes: &[u8]) {
     match read(bytes) {
         Ok(records) => {
-            if let Ok(decisions) = compare(&records, &records, Allowance::Nothing) {
+            if let Ok(decisions) = compare(&records, &records, &[]) {
                 let changed = |decision: &Map<String, Value>| {
                     ["better", "worse"].iter().any(|word| decision["verdict"] == *word)
                 };
@@ -406,11 +320,18 @@ mod tests {
         };
         let profile =
             json!({ "TimeSpans": [{ "RandSeed": 1, "Targets": [{ "BlockSize": 4096 }] }] });
-        Record { epoch: Some("Plumb 1".into()), profile: Some(profile), spans: vec![figures] }
+        Record {
+            epoch: Some("Plumb 1".into()),
+            profile: Some(profile),
+            engine: Some("uring".into()),
+            environment: Value::Null,
+            overview: Overview::default(),
+            spans: vec![figures],
+        }
     }
 
     fn verdicts(a: &[Record], b: &[Record]) -> Vec<String> {
-        let decisions = compare(a, b, Allowance::Nothing).expect("comparable");
+        let decisions = compare(a, b, &[]).expect("comparable");
         let word = |key: &str, decision: &Map<String, Value>| {
             decision[key].as_str().expect("a word").to_owned()
         };
@@ -425,28 +346,66 @@ mod tests {
             verdicts(&[slow.clone(), slower], &[fast.clone(), faster]),
             ["iops better", "avg_lat_ms better", "p50_ms better", "p99_ms better", "p99_9_ms same"]
         );
-        let single = compare(&[slow], &[fast], Allowance::Nothing).expect("comparable");
+        let single = compare(&[slow], &[fast], &[]).expect("comparable");
         assert_eq!(single[0]["flags"], json!(["single_run"]));
     }
 
     #[test]
     fn what_must_not_be_compared_is_refused() {
         let (a, mut b) = (record(1.0), record(1.0));
-        let with = |b: &Record, allowance| {
-            compare(std::slice::from_ref(&a), std::slice::from_ref(b), allowance)
+        let with = |b: &Record, allowed: &[Allowance]| {
+            compare(std::slice::from_ref(&a), std::slice::from_ref(b), allowed)
         };
         b.profile.as_mut().expect("one")["TimeSpans"][0]["RandSeed"] = 7.into();
-        assert!(with(&b, Allowance::Nothing).is_ok());
+        assert!(with(&b, &[]).is_ok());
         b.profile.as_mut().expect("one")["TimeSpans"][0]["Targets"][0]["BlockSize"] = 8192.into();
-        let error = with(&b, Allowance::Nothing).expect_err("differs");
+        let error = with(&b, &[]).expect_err("differs");
         assert_eq!(
             error.to_string(),
             "the workloads differ: TimeSpans[0].Targets[0].BlockSize is 4096 and 8192"
         );
-        let allowed = with(&b, Allowance::Parameters).expect("allowed");
+        let allowed = with(&b, &[Allowance::Parameters]).expect("allowed");
         assert!(allowed[0]["notes"].to_string().contains("different workloads"));
         b.epoch = Some("Plumb 2".into());
-        assert!(matches!(with(&b, Allowance::Parameters), Err(Incomparable::Epoch { .. })));
+        assert!(matches!(with(&b, &[Allowance::Parameters]), Err(Incomparable::Epoch { .. })));
+    }
+
+    #[test]
+    fn another_machine_or_engine_is_refused_unless_wanted() {
+        let environment = |model: &str, kernel: &str, bytes: u64| {
+            json!({ "groups": {
+                "device": [{ "model": model }],
+                "kernel": { "release": kernel },
+                "target": [{ "size_bytes": bytes }],
+            }})
+        };
+        let with = |environment: Value, engine: &str, allowed: &[Allowance]| {
+            let mut a = record(1000.0);
+            a.environment = self::environment_of();
+            let b = Record { environment, engine: Some(engine.into()), ..record(1000.0) };
+            compare(&[a], &[b], allowed).map(|found| found[0]["notes"].to_string())
+        };
+        let same = with(environment("A", "6.1", 5), "uring", &[]).expect("comparable");
+        assert!(!same.contains("differs"), "{same}");
+        let kernel = with(environment("A", "6.2", 5), "uring", &[]).expect("comparable");
+        assert!(kernel.contains("environment differs: kernel: 6.1 and 6.2"), "{kernel}");
+        let error = with(environment("B", "6.1", 5), "uring", &[]).expect_err("another device");
+        assert!(matches!(error, Incomparable::Hardware { .. }), "{error}");
+        let allowed = [Allowance::Hardware];
+        let change = with(environment("B", "6.1", 5), "uring", &allowed).expect("allowed");
+        assert!(change.contains("hardware change: device: model A and B"), "{change}");
+        let error = with(environment("A", "6.1", 6), "uring", &allowed).expect_err("another size");
+        assert!(matches!(error, Incomparable::Parameters { .. }), "{error}");
+        let error = with(environment("A", "6.1", 5), "sync", &[]).expect_err("another engine");
+        assert!(matches!(error, Incomparable::Engine { .. }), "{error}");
+    }
+
+    fn environment_of() -> Value {
+        json!({ "groups": {
+            "device": [{ "model": "A" }],
+            "kernel": { "release": "6.1" },
+            "target": [{ "size_bytes": 5 }],
+        }})
     }
 
     #[test]

@@ -87,6 +87,19 @@ impl Printer {
         });
     }
 
+    /// Something good to know.
+    pub(crate) fn note(self, message: &str) {
+        self.print(&match self.style {
+            Style::Json => {
+                let object = serde_json::json!({ "severity": "note", "message": message });
+                format!("{object}\n")
+            }
+            Style::Plain | Style::Coloured => {
+                format!("note: {}\n", indented(message, "note: ".len()))
+            }
+        });
+    }
+
     fn print(self, text: &str) {
         let text = match self.style {
             Style::Coloured => coloured(text),

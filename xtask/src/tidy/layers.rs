@@ -9,7 +9,7 @@ const LAYERS: &[&[&str]] = &[
     &["plumb-sys"],
     &["plumb-io"],
     &["plumb-load", "plumb-tier", "plumb-serve"],
-    &["plumb-study", "plumb-fleet"],
+    &["plumb-study", "plumb-fleet", "plumb-store"],
     &["plumb"],
 ];
 

@@ -11,6 +11,7 @@ use plumb_study::samples::{self, SampleError};
 use serde_json::{Map, Value};
 
 use super::answers::{self, Answers, Place};
+use super::sources;
 
 /// For clap.
 pub(crate) fn command() -> Command {
@@ -22,10 +23,12 @@ pub(crate) fn command() -> Command {
             .conflicts_with("samples")
             .help(help)
     };
-    let baseline = side("baseline", "A", "The baseline: a result, or a folder of repetitions")
-        .required_unless_present("samples")
-        .requires("candidate");
-    let candidate = side("candidate", "B", "The candidate: a result, or a folder of repetitions");
+    let baseline =
+        side("baseline", "A", "The baseline: a result, a folder of repetitions, or a stored run")
+            .required_unless_present("samples")
+            .requires("candidate");
+    let candidate =
+        side("candidate", "B", "The candidate: a result, a folder of repetitions, or a stored run");
     let samples = Arg::new("samples")
         .long("samples")
         .value_name("FILE")
@@ -36,16 +39,17 @@ pub(crate) fn command() -> Command {
     let allow = Arg::new("allow")
         .long("allow")
         .value_name("DIFFERENCE")
-        .value_parser(["parameters"])
+        .action(ArgAction::Append)
+        .value_parser(["parameters", "hardware"])
         .conflicts_with("samples")
-        .help("Compare results although their workloads differ; every answer says so");
+        .help("Compare results although workloads, or machines, differ; every answer says so");
     Command::new("compare")
         .about("Say whether one set of runs is better than another")
         .long_about(
             "Say whether one set of runs is better than another: `better`, `worse`, `same` when any \
              difference is too small to matter, `unclear` when the data cannot tell. Results are what \
-             DISKSPD or Plumb print, as text, XML or JSON; results of different workloads or measuring \
-             methods are refused. An object of samples is {\"id\", \"metric\", \"higher_is_better\", …} \
+             DISKSPD or Plumb print, as text, XML or JSON, or stored runs by id or label; results of \
+             different workloads, machines or measuring methods are refused. An object of samples is {\"id\", \"metric\", \"higher_is_better\", …} \
              with \"baseline_runs\": […] and \"candidate_runs\": […], or \"baseline_series\": [[a value \
              per interval], …], \"candidate_series\" and \"interval_s\", or \"runs_in_order\": \
              [{\"order\", \"arm\", \"value\"}, …].",
@@ -68,15 +72,18 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
         return answers.print();
     }
     let path = |name: &str| matches.get_one::<PathBuf>(name).expect("clap requires it");
-    let allowance = match matches.contains_id("allow") {
-        true => Allowance::Parameters,
-        false => Allowance::Nothing,
-    };
-    judge_results(&mut answers, path("baseline"), path("candidate"), allowance);
+    let words = matches.get_many::<String>("allow").into_iter().flatten();
+    let allowed: Vec<Allowance> = words
+        .map(|word| match word.as_str() {
+            "hardware" => Allowance::Hardware,
+            _ => Allowance::Parameters,
+        })
+        .collect();
+    judge_results(&mut answers, path("baseline"), path("candidate"), &allowed);
     answers.print()
 }
 
-fn judge_results(answers: &mut Answers, baseline: &Path, candidate: &Path, allowance: Allowance) {
+fn judge_results(answers: &mut Answers, baseline: &Path, candidate: &Path, allowed: &[Allowance]) {
     let mut sides = Vec::new();
     for path in [baseline, candidate] {
         match records(path) {
@@ -86,7 +93,7 @@ fn judge_results(answers: &mut Answers, baseline: &Path, candidate: &Path, allow
     }
     let [a, b] = sides.as_slice() else { return };
     let place = Place::file(candidate);
-    match record::compare(a, b, allowance) {
+    match record::compare(a, b, allowed) {
         Err(error) => answers.refused(&place, &error),
         Ok(decisions) => {
             for mut decision in decisions {
@@ -132,14 +139,16 @@ fn records(path: &Path) -> Result<Vec<Record>, ResultError> {
 }
 
 fn one(path: &Path) -> Result<Vec<Record>, ResultError> {
-    let bytes =
-        fs::read(path).map_err(|source| ResultError::Read { path: path.to_owned(), source })?;
+    let bytes = sources::bytes(path).map_err(ResultError::Source)?;
     record::read(&bytes).map_err(|source| ResultError::Record { path: path.to_owned(), source })
 }
 
 /// Why a side has no results.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 enum ResultError {
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Source(sources::SourceError),
     #[error("cannot read {}", path.display())]
     #[diagnostic(
         code(plumb::compare::read),

@@ -10,7 +10,10 @@ pub(crate) mod help;
 pub(crate) mod history;
 pub(crate) mod knee;
 pub(crate) mod man;
+pub(crate) mod profile;
 pub(crate) mod run;
+pub(crate) mod runs;
+mod sources;
 pub(crate) mod space;
 pub(crate) mod version;
 
@@ -44,6 +47,8 @@ pub(crate) fn command() -> Command {
         .subcommand(run::command("diskspd").about("The same, by DISKSPD's name"))
         .subcommand(convert::command())
         .subcommand(check::command())
+        .subcommand(profile::command())
+        .subcommand(runs::command())
         .subcommand(knee::command())
         .subcommand(compare::command())
         .subcommand(history::command())
@@ -69,6 +74,8 @@ pub(crate) fn other(words: Vec<OsString>) -> ExitCode {
     match matches.subcommand() {
         Some(("convert", matches)) => convert::run(matches),
         Some(("check", matches)) => check::run(matches),
+        Some(("profile", matches)) => profile::run(matches),
+        Some(("runs", matches)) => runs::run(matches),
         Some(("knee", matches)) => knee::run(matches),
         Some(("compare", matches)) => compare::run(matches),
         Some(("history", matches)) => history::run(matches),

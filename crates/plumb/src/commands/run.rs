@@ -3,6 +3,7 @@
 mod console;
 mod events;
 mod execute;
+mod keep;
 mod outputs;
 mod system_info;
 mod world;

@@ -10,6 +10,7 @@ mod convert;
 mod documents;
 mod failing_io;
 mod interruption;
+mod kept;
 mod memory;
 mod names;
 mod order;

@@ -30,7 +30,18 @@ fn every_page_is_written() {
             "plumb-history.1",
             "plumb-knee.1",
             "plumb-man.1",
+            "plumb-profile-explain.1",
+            "plumb-profile-list.1",
+            "plumb-profile-show.1",
+            "plumb-profile.1",
             "plumb-run.1",
+            "plumb-runs-export.1",
+            "plumb-runs-import.1",
+            "plumb-runs-list.1",
+            "plumb-runs-rerun.1",
+            "plumb-runs-rm.1",
+            "plumb-runs-show.1",
+            "plumb-runs.1",
             "plumb-space-torture.1",
             "plumb-space.1",
             "plumb-version.1",
@@ -72,6 +83,8 @@ fn every_shell_completes_the_options_of_run() {
             "history",
             "explain",
             "torture",
+            "profile",
+            "runs",
         ] {
             assert!(script.contains(command), "{shell}: {command}");
         }

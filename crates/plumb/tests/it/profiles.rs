@@ -7,6 +7,8 @@ use plumb_load::profile::check::Purpose;
 use plumb_load::profile::model::{RawProfile, Target, WriteContent};
 use plumb_load::profile::xml;
 
+use crate::program::plumb;
+
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/profiles")
 }
@@ -39,7 +41,7 @@ fn every_example_profile_is_valid_and_takes_its_target_from_the_command_line() {
         assert!(checked.is_ok(), "{name}: {checked:?}");
         seen += 1;
     }
-    assert!(seen >= 7, "{seen} profiles");
+    assert!(seen >= 9, "{seen} profiles");
 }
 
 #[test]
@@ -72,4 +74,27 @@ fn vmfleet_profiles_have_vmfleets_parameters() {
         assert_eq!((target.block_size, target.request_count), (4096, 32), "{name}");
         assert_eq!(target.distribution.is_some(), has_distribution, "{name}");
     }
+}
+
+#[test]
+fn named_profiles_are_listed_shown_and_run() {
+    let list = plumb("profile list").succeeds_quietly().stdout;
+    for name in ["oltp", "olap", "vmfleet-peak", "vmfleet-general", "vmfleet-vdi", "vmfleet-sql"] {
+        assert!(list.contains(name), "{list}");
+        let shown = plumb(&format!("profile show {name}")).succeeds_quietly().stdout;
+        assert!(xml::read(&shown).is_ok(), "{name}");
+        let words = plumb(&format!("profile explain {name}")).succeeds_quietly().stdout;
+        assert!(words.contains("The target must exist") && words.contains("plumb run"), "{words}");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let profile = folder.path().join("oltp.xml");
+    fs::write(&profile, plumb("profile show OLTP").succeeds_quietly().stdout).expect("a file");
+    let printed = plumb(&format!("run -Rp -X{} f.dat", profile.display())).succeeds_quietly();
+    assert!(printed.stdout.contains("f.dat"), "{}", printed.stdout);
+    let line = plumb("profile show oltp --command").succeeds_quietly().stdout;
+    plumb(&format!("run -Rp {} f.dat", line.trim())).succeeds_quietly();
+    let outcome = plumb("profile show vdi --command").ends_with(1);
+    assert!(outcome.stderr.contains("plumb profile show vmfleet-vdi"), "{}", outcome.stderr);
+    assert!(plumb("profile show web").ends_with(1).stderr.contains("`web`"));
+    plumb("profile").ends_with(2);
 }

@@ -32,7 +32,7 @@ pub use error::{CommandLineError, ErrorFormat};
 #[doc(hidden)]
 pub use fuzz::fuzz_command_line;
 pub use help::{reference, usage};
-pub use options::{EngineChoice, OnError, Output, OutputFormat, ProgressStyle, RunOptions};
+pub use options::{EngineChoice, Keep, OnError, Output, OutputFormat, ProgressStyle, RunOptions};
 
 use self::line::{Given, Line, Scan};
 use self::pass1::First;

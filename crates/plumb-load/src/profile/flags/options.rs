@@ -16,6 +16,8 @@ pub struct RunOptions {
     pub json: bool,
     /// `--output`: files that get the result as well, each path once.
     pub outputs: Vec<Output>,
+    /// `--store`: whether the result is kept, and under which label.
+    pub store: Keep,
     /// `--profile-json`: print the normalised profile and run nothing.
     pub profile_json: bool,
     /// `--error-format`.
@@ -53,6 +55,18 @@ pub struct Output {
     pub format: OutputFormat,
     /// The file.
     pub path: PathBuf,
+}
+
+/// Whether a result is kept (`--store`).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Keep {
+    /// It is not.
+    #[default]
+    No,
+    /// It is.
+    Yes,
+    /// It is, under a label.
+    As(String),
 }
 
 /// The formats of `--output`.
@@ -121,6 +135,7 @@ impl RunOptions {
         match given.id {
             Id::Json => self.json = true,
             Id::Output => self.output(given.value)?,
+            Id::Store => self.store = label(given.value)?,
             Id::ProfileJson => self.profile_json = true,
             Id::Truth => self.truth = true,
             Id::Poll => self.poll = true,
@@ -224,6 +239,21 @@ impl RunOptions {
             return Err(fault.of(ErrorClass::Duplicate).bytes(offset..offset + path.len()));
         }
         Ok(())
+    }
+}
+
+/// A label: what can stand on a command line and in a table.
+fn label(value: &str) -> Result<Keep, Fault> {
+    let is_fit = |c: char| c.is_alphanumeric() || "-_.+@:".contains(c);
+    match value {
+        "" => Ok(Keep::Yes),
+        _ if value == "latest" || !value.chars().all(is_fit) || value.chars().count() > 64 => {
+            let what = format!(": '{}' is no label", visible(value));
+            let help =
+                "write up to 64 letters, digits and -_.+@:, but not latest, as in {}=nightly";
+            Err(Fault::value(what, help))
+        }
+        _ => Ok(Keep::As(value.to_owned())),
     }
 }
 

@@ -285,6 +285,10 @@ Plumb {
     Output "" "output" Required("<format>=<file>"), Shape::Any, LongOption, Program:
         "additionally write the result to a file",
         "The format is text, xml or json. May be repeated, with a file of its own each.";
+    Store "" "store" Optional("<label>"), Shape::Any, LongOption, Program:
+        "keep the result, to be found by plumb runs",
+        "With the environment before and after the run, and under a label if one is given; several runs may \
+         share it. `plumb runs list` shows what is kept. The last one wins.";
     ProfileJson "" "profile-json" Nothing, Shape::Fixed(""), LongOption, Program:
         "print the normalised profile as JSON, run nothing",
         "The profile is checked as for a run, unless `-Rp` is given too.";

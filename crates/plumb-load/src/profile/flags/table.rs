@@ -220,6 +220,8 @@ pub(super) enum Id {
     Verify,
     VerifyState,
     OnError,
+    /// `--store`.
+    Store,
     /// `-y` with a letter that names no event.
     UnknownEvent,
     /// No option at all.

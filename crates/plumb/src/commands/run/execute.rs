@@ -22,6 +22,7 @@ use signal_hook::flag;
 
 use super::console::Console;
 use super::events::Events;
+use super::keep::Keeper;
 use super::outputs::Outputs;
 use crate::commands::{StdoutError, version};
 use crate::message::Printer;
@@ -46,6 +47,14 @@ pub(super) fn execute(
     let format = stdout_format(invocation);
     let events = match Events::open(&invocation.profile.synchronization, &EventFolder::of_user()) {
         Ok(events) => events,
+        Err(error) => {
+            printer.error(&error);
+            return ExitCode::FAILURE;
+        }
+    };
+    let tree = SystemTree::default();
+    let keeper = match Keeper::open(invocation, &tree) {
+        Ok(keeper) => keeper,
         Err(error) => {
             printer.error(&error);
             return ExitCode::FAILURE;
@@ -88,7 +97,6 @@ pub(super) fn execute(
         opens_no_target: matches!(options.engine, EngineChoice::Null | EngineChoice::Nop),
     };
     let ladder = Ladder::new(engine(options), ladder_options(options));
-    let tree = SystemTree::default();
     let profile = &invocation.profile;
     let outcome = session::run(profile, &session_options, &ladder, &clock, &tree, &mut console);
     console.progress.clear();
@@ -112,6 +120,14 @@ pub(super) fn execute(
     if let Err(error) = written {
         printer.error(&error);
         is_lost = true;
+    }
+    match keeper.map(|keeper| keeper.keep(result, &tree)) {
+        Some(Ok(id)) => printer.note(&format!("stored as {id}")),
+        Some(Err(error)) => {
+            printer.error(&error);
+            is_lost = true;
+        }
+        None => {}
     }
     if outcome.end == SessionEnd::Mismatched {
         let verified = result.time_spans.iter().filter_map(|span| span.verify.as_ref());

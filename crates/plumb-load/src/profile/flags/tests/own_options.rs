@@ -1,7 +1,7 @@
 //! Plumb's own options.
 
 use super::super::options::{
-    EngineChoice, OnError, Output, OutputFormat, ProgressStyle, RunOptions,
+    EngineChoice, Keep, OnError, Output, OutputFormat, ProgressStyle, RunOptions,
 };
 use super::super::{ErrorFormat, Parsed};
 use super::{error, read, workload};
@@ -14,7 +14,7 @@ fn they_say_how_a_run_is_made_and_reported() {
         "--json --output text=b.txt --output=xml=c=d.xml --profile-json --error-format json \
          --progress-style=none --engine uring --destroy=/dev/x --destroy y --batch=4096 \
          --verify=crc32c --verify-state s --on-error continue --rate 70 --poll --sqpoll --rate=1000 \
-         --arrival burst:100/5 -r f",
+         --arrival burst:100/5 --store --store=nightly -r f",
     )
     .options;
     let output = |format, path: &str| Output { format, path: path.into() };
@@ -26,6 +26,7 @@ fn they_say_how_a_run_is_made_and_reported() {
                 output(OutputFormat::Text, "b.txt"),
                 output(OutputFormat::Xml, "c=d.xml")
             ],
+            store: Keep::As("nightly".into()),
             profile_json: true,
             truth: false,
             poll: true,
@@ -43,6 +44,15 @@ fn they_say_how_a_run_is_made_and_reported() {
         }
     );
     assert_eq!(workload("-r f").options, RunOptions::default());
+}
+
+#[test]
+fn a_result_is_kept_under_a_label_or_none() {
+    assert_eq!(workload("--store f").options.store, Keep::Yes);
+    assert_eq!(workload("--store=a.b-1@x f").options.store, Keep::As("a.b-1@x".into()));
+    for line in ["--store=latest f", "--store=a/b f", "--store=a~1 f", "--store= f"] {
+        assert_eq!(error(line).class.keyword(), "long-option", "{line}");
+    }
 }
 
 #[test]

@@ -1,0 +1,135 @@
+//! The catalogue: a row per document, in SQLite.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
+
+use crate::document::{StoredRun, Summary};
+use crate::store::Entry;
+
+/// How long one process waits for another.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The version of the tables, in the file's `user_version`.
+const TABLES_VERSION: i64 = 1;
+
+const TABLES: &str = "
+    CREATE TABLE IF NOT EXISTS runs (
+        id TEXT PRIMARY KEY,
+        stored_at TEXT NOT NULL,
+        origin TEXT NOT NULL,
+        label TEXT,
+        summary TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX IF NOT EXISTS runs_by_label ON runs (label, id);
+";
+
+/// An open catalogue.
+#[derive(Debug)]
+pub(crate) struct Catalogue(Connection);
+
+/// Why a catalogue cannot be used.
+#[derive(Debug)]
+pub(crate) enum CatalogueError {
+    /// Its content is no catalogue any more: it can be made anew.
+    Damaged,
+    /// A later version made it.
+    TooNew,
+    /// What SQLite says.
+    Sqlite(rusqlite::Error),
+}
+
+impl From<rusqlite::Error> for CatalogueError {
+    fn from(error: rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Damaged,
+            _ => Self::Sqlite(error),
+        }
+    }
+}
+
+type Outcome<T> = Result<T, CatalogueError>;
+
+impl Catalogue {
+    /// Opens it, and makes it if it is not there.
+    pub(crate) fn open(path: &Path) -> Outcome<Self> {
+        let connection = Connection::open(path)?;
+        connection.busy_timeout(PATIENCE)?;
+        // Readers and one writer side by side; a file system without shared memory keeps the old way.
+        let _: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
+        connection.execute_batch("PRAGMA synchronous = FULL")?;
+        let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+        if version > TABLES_VERSION {
+            return Err(CatalogueError::TooNew);
+        }
+        if version < TABLES_VERSION {
+            connection.execute_batch(&format!(
+                "BEGIN IMMEDIATE; {TABLES} PRAGMA user_version = {TABLES_VERSION}; COMMIT;"
+            ))?;
+        }
+        Ok(Self(connection))
+    }
+
+    /// Enters a document; nothing happens if it is there.
+    pub(crate) fn enter(&self, run: &StoredRun) -> Outcome<()> {
+        let summary = serde_json::to_string(&run.summary).expect("a summary is JSON");
+        let words = "INSERT OR IGNORE INTO runs (id, stored_at, origin, label, summary) \
+                     VALUES (?1, ?2, ?3, ?4, ?5)";
+        let origin = run.origin.keyword();
+        self.0.prepare(words)?.execute(params![
+            run.id,
+            run.stored_at,
+            origin,
+            run.label,
+            summary
+        ])?;
+        Ok(())
+    }
+
+    pub(crate) fn forget(&self, id: &str) -> Outcome<()> {
+        self.0.prepare("DELETE FROM runs WHERE id = ?1")?.execute([id])?;
+        Ok(())
+    }
+
+    /// Every id, ascending.
+    pub(crate) fn ids(&self) -> Outcome<Vec<String>> {
+        let mut statement = self.0.prepare("SELECT id FROM runs ORDER BY id")?;
+        let ids = statement.query_map([], |row| row.get(0))?;
+        Ok(ids.collect::<Result<_, _>>()?)
+    }
+
+    /// Every run, oldest first; only those with a label if there is one.
+    pub(crate) fn list(&self, label: Option<&str>) -> Outcome<Vec<Entry>> {
+        let words = "SELECT id, stored_at, origin, label, summary FROM runs \
+                     WHERE ?1 IS NULL OR label = ?1 ORDER BY id";
+        let mut statement = self.0.prepare(words)?;
+        let entries = statement.query_map([label], |row| {
+            let summary: String = row.get(4)?;
+            Ok(Entry {
+                id: row.get(0)?,
+                stored_at: row.get(1)?,
+                origin: row.get(2)?,
+                label: row.get(3)?,
+                summary: serde_json::from_str::<Summary>(&summary).unwrap_or_default(),
+            })
+        })?;
+        Ok(entries.collect::<Result<_, _>>()?)
+    }
+
+    /// Ids that begin so, at most `most`.
+    pub(crate) fn beginning(&self, prefix: &str, most: u32) -> Outcome<Vec<String>> {
+        let words = "SELECT id FROM runs WHERE substr(id, 1, length(?1)) = ?1 ORDER BY id LIMIT ?2";
+        let mut statement = self.0.prepare(words)?;
+        let ids = statement.query_map(params![prefix, most], |row| row.get(0))?;
+        Ok(ids.collect::<Result<_, _>>()?)
+    }
+
+    /// The newest id, of a label if there is one; `back` runs before that.
+    pub(crate) fn newest(&self, label: Option<&str>, back: u32) -> Outcome<Option<String>> {
+        let words = "SELECT id FROM runs WHERE ?1 IS NULL OR label = ?1 \
+                     ORDER BY id DESC LIMIT 1 OFFSET ?2";
+        let mut statement = self.0.prepare(words)?;
+        Ok(statement.query_row(params![label, back], |row| row.get(0)).optional()?)
+    }
+}

@@ -1,0 +1,182 @@
+//! What must not be compared, and what is said when it is all the same (method, 6.5).
+
+use serde_json::Value;
+
+use super::Record;
+use crate::environment::{self, Level};
+
+/// A difference in spite of which results are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Allowance {
+    /// Another workload, engine or size of the target.
+    Parameters,
+    /// Another device, stack, file system or processor.
+    Hardware,
+}
+
+/// Two results that must not be compared.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
+pub enum Incomparable {
+    /// Different measuring methods.
+    #[error("the results were measured in different ways: {a} and {b}")]
+    #[diagnostic(
+        code(plumb::compare::epoch),
+        help("measure the baseline again with the tool of the candidate")
+    )]
+    Epoch {
+        /// Of the baseline.
+        a: String,
+        /// Of the candidate.
+        b: String,
+    },
+    /// Different workloads.
+    #[error("the workloads differ: {}", differences.join("; "))]
+    #[diagnostic(
+        code(plumb::compare::parameters),
+        help(
+            "run both with the same parameters, or say --allow parameters to compare them anyway"
+        )
+    )]
+    Parameters {
+        /// What differs.
+        differences: Vec<String>,
+    },
+    /// Different engines.
+    #[error("the results were made by different engines: {a} and {b}")]
+    #[diagnostic(
+        code(plumb::compare::engine),
+        help("run both with the same --engine, or say --allow parameters to compare them anyway")
+    )]
+    Engine {
+        /// Of the baseline.
+        a: String,
+        /// Of the candidate.
+        b: String,
+    },
+    /// Different hardware, layers or file systems.
+    #[error("the results are of different machines: {}", differences.join("; "))]
+    #[diagnostic(
+        code(plumb::compare::hardware),
+        help(
+            "measure the baseline again on what there is now, or say --allow hardware if that change is \
+             what you want to judge"
+        )
+    )]
+    Hardware {
+        /// What differs.
+        differences: Vec<String>,
+    },
+    /// Different numbers of time spans.
+    #[error("the results have different numbers of time spans: {a} and {b}")]
+    #[diagnostic(code(plumb::compare::spans), help("compare results of the same profile"))]
+    Spans {
+        /// Of the first baseline.
+        a: usize,
+        /// Of the other.
+        b: usize,
+    },
+}
+
+/// Refuses what must not be compared; what is to be said with every decision is added to `remarks`.
+pub(super) fn comparable(
+    a: &Record,
+    b: &Record,
+    allowed: &[Allowance],
+    remarks: &mut Vec<String>,
+) -> Result<(), Incomparable> {
+    match (&a.epoch, &b.epoch) {
+        (Some(a), Some(b)) if a != b => {
+            return Err(Incomparable::Epoch { a: a.clone(), b: b.clone() });
+        }
+        (Some(_), Some(_)) => {}
+        _ => add_once(remarks, "a result does not say how it was measured".to_owned()),
+    }
+    let may = |allowance| allowed.contains(&allowance);
+    if let (Some(x), Some(y)) = (&a.engine, &b.engine)
+        && x != y
+    {
+        if !may(Allowance::Parameters) {
+            return Err(Incomparable::Engine { a: x.clone(), b: y.clone() });
+        }
+        add_once(remarks, format!("different engines: {x} and {y}"));
+    }
+    let found = environment::differences(&a.environment, &b.environment);
+    let at = |level| -> Vec<String> {
+        found.iter().filter(|f| f.level == level).map(|f| f.text.clone()).collect()
+    };
+    let mut differences = Vec::new();
+    if let (Some(a), Some(b)) = (&a.profile, &b.profile) {
+        differ("", a, b, &mut differences);
+    } else {
+        add_once(remarks, "a result does not say what was run".to_owned());
+    }
+    differences.extend(at(Level::Parameters));
+    if !differences.is_empty() {
+        if !may(Allowance::Parameters) {
+            return Err(Incomparable::Parameters { differences });
+        }
+        add_once(remarks, format!("different workloads: {}", differences.join("; ")));
+    }
+    let hardware = at(Level::Hardware);
+    if !hardware.is_empty() {
+        if !may(Allowance::Hardware) {
+            return Err(Incomparable::Hardware { differences: hardware });
+        }
+        add_once(remarks, format!("hardware change: {}", hardware.join("; ")));
+    }
+    for label in at(Level::Label) {
+        add_once(remarks, format!("environment differs: {label}"));
+    }
+    for reminder in at(Level::Remind) {
+        add_once(remarks, reminder);
+    }
+    if a.spans.len() != b.spans.len() {
+        return Err(Incomparable::Spans { a: a.spans.len(), b: b.spans.len() });
+    }
+    Ok(())
+}
+
+fn add_once(remarks: &mut Vec<String>, remark: String) {
+    if !remarks.contains(&remark) {
+        remarks.push(remark);
+    }
+}
+
+/// Keys that do not make another workload: how it is told, and what is to vary between repetitions.
+const FREE_KEYS: &[&str] = &[
+    "ETW",
+    "Path",
+    "ProfileOnly",
+    "Progress",
+    "RandSeed",
+    "ResultFormat",
+    "Synchronization",
+    "Verbose",
+    "VerboseStats",
+];
+
+fn differ(place: &str, a: &Value, b: &Value, found: &mut Vec<String>) {
+    match (a, b) {
+        (Value::Object(a), Value::Object(b)) => {
+            let mut keys: Vec<&String> = a.keys().chain(b.keys()).collect();
+            keys.sort();
+            keys.dedup();
+            for key in keys.into_iter().filter(|key| !FREE_KEYS.contains(&key.as_str())) {
+                let inside = if place.is_empty() { key.clone() } else { format!("{place}.{key}") };
+                let null = Value::Null;
+                differ(&inside, a.get(key).unwrap_or(&null), b.get(key).unwrap_or(&null), found);
+            }
+        }
+        (Value::Array(x), Value::Array(y)) if x.len() == y.len() => {
+            for (index, (x, y)) in x.iter().zip(y).enumerate() {
+                differ(&format!("{place}[{index}]"), x, y, found);
+            }
+        }
+        _ if a == b => {}
+        // Text reports round sizes.
+        (Value::Number(x), Value::Number(y))
+            if place.ends_with("FileSize")
+                && (x.as_f64().unwrap_or(0.0) / y.as_f64().unwrap_or(1.0) - 1.0).abs() < 0.005 => {}
+        _ => found.push(format!("{place} is {a} and {b}")),
+    }
+}
