@@ -3,10 +3,12 @@
 
 mod comparison;
 mod curve;
+mod plain;
 mod series;
 
 pub use comparison::{Subject, of_comparison};
 pub use curve::of_knee;
+pub use plain::{ChoiceMade, of_choice, plain};
 pub use series::of_history;
 
 use serde_json::{Map, Value, json};
@@ -20,11 +22,27 @@ pub enum Rule {
     Compare,
     /// Change points (6.4).
     History,
+    /// A choice among settings (2.5, 2.7).
+    Best,
+    /// Drift of the device, by its reference setting (4.2).
+    Drift,
+    /// A figure that was measured, with what it rests on.
+    Figure,
+    /// What holds throughput down (2.12).
+    Bottleneck,
 }
 
 impl Rule {
     /// Every rule.
-    pub const ALL: [Self; 3] = [Self::Knee, Self::Compare, Self::History];
+    pub const ALL: [Self; 7] = [
+        Self::Knee,
+        Self::Compare,
+        Self::History,
+        Self::Best,
+        Self::Drift,
+        Self::Figure,
+        Self::Bottleneck,
+    ];
 
     /// The word in a decision.
     #[must_use]
@@ -33,6 +51,10 @@ impl Rule {
             Self::Knee => "knee",
             Self::Compare => "compare",
             Self::History => "history",
+            Self::Best => "best",
+            Self::Drift => "drift",
+            Self::Figure => "figure",
+            Self::Bottleneck => "bottleneck",
         }
     }
 
@@ -69,6 +91,26 @@ impl Rule {
                  pruned weakest first at p < 0.001 and steps of 2 %; no level is shorter than four values.",
                 "A change point is the first value of the new level. With fewer than eight values the last \
                  is compared with those before it.",
+            ],
+            Self::Best => &[
+                "Each setting has the mean of ln X of its runs; the spread between runs is pooled over all \
+                 settings, or taken from the curve before where too few were repeated.",
+                "A setting is worse than the best when it is so by 2 % or more and significantly at 5 %, with \
+                 Holm's correction for many comparisons. The rest is the best set.",
+                "Of the best set the cheapest is chosen: fewest files, threads or outstanding I/Os.",
+            ],
+            Self::Drift => &[
+                "A reference setting is run at the start, after every ten runs and at the end.",
+                "ln X of these runs is put on a straight line over time. Drift is told above 2 % and outside its \
+                 95 % interval, and taken out of every figure; above 10 % the sweep is disturbed.",
+            ],
+            Self::Figure => &[
+                "The figure is that of whole runs: their median. Its interval comes from repetitions where there \
+                 are any, else from inside the run, and then covers no variation between runs.",
+            ],
+            Self::Bottleneck => &[
+                "The first of these that matches names it: disturbed, a ceiling, the processor of this host or \
+                 the generator, one core, the device, a queue above the device, imbalance, not determined.",
             ],
         }
     }

@@ -15,6 +15,28 @@ pub struct DeclaredCap {
     pub limit: Limit,
 }
 
+impl DeclaredCap {
+    /// Reads `1920`, `1920iops`, `48MiB/s`, `50MB/s`. Its name is what was written.
+    ///
+    /// # Errors
+    /// It is no positive number, or has another unit; which.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let end = text.find(char::is_alphabetic).unwrap_or(text.len());
+        let (number, unit) = text.split_at(end);
+        let number = number.trim().parse().ok().filter(|n: &f64| n.is_finite() && *n > 0.0);
+        let number = number.ok_or_else(|| {
+            "it must be a positive number, such as 1920iops or 48MiB/s".to_owned()
+        })?;
+        let limit = match unit.trim().to_lowercase().as_str() {
+            "" | "iops" | "io/s" => Limit::Iops(number),
+            "mib/s" | "mibps" => Limit::MibPerS(number),
+            "mb/s" | "mbps" => Limit::MibPerS(number * 1e6 / MIB),
+            other => return Err(format!("`{other}` is no unit: iops or MiB/s")),
+        };
+        Ok(Self { name: text.to_owned(), limit })
+    }
+}
+
 /// A limit and its unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Limit {

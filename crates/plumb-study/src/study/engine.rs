@@ -14,6 +14,8 @@ pub enum Next {
     Run(Box<Order>),
     /// Nothing more.
     Done,
+    /// There would be more, but the time is up.
+    TimeIsUp,
 }
 
 /// Which runs a study needs: a pure function of the plan and the runs so far, so that a study goes on after an
@@ -44,6 +46,8 @@ pub trait Watch {
 pub enum End {
     /// Every run that the plan asks for is there.
     Complete,
+    /// The time that was given is up.
+    TimeIsUp,
     /// It was stopped, and can be resumed.
     Stopped,
     /// Runs failed one after the other: the target cannot be measured.
@@ -71,7 +75,11 @@ pub fn work(
         if finished.iter().rev().take_while(failed).count() >= FAILURES_MOST {
             return Ok(End::Failing);
         }
-        let Next::Run(order) = planner.next(&finished) else { return Ok(End::Complete) };
+        let order = match planner.next(&finished) {
+            Next::Run(order) => order,
+            Next::Done => return Ok(End::Complete),
+            Next::TimeIsUp => return Ok(End::TimeIsUp),
+        };
         if watch.stops() {
             return Ok(End::Stopped);
         }
@@ -132,7 +140,7 @@ fn record(
 }
 
 /// 64 bits of FNV-1a of what makes the run: step, purpose, repetition and setting.
-fn key(order: &Order) -> String {
+pub(super) fn key(order: &Order) -> String {
     let text =
         format!("{}|{:?}|{}|{:?}", order.step, order.purpose, order.repetition, order.setting);
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

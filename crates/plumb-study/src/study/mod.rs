@@ -15,25 +15,39 @@
 //! and a result without its line, which is replaced. A study is a function of its plan and its journal:
 //! after an interruption the same runs follow as would have without.
 
+mod axis;
+mod best;
+mod child;
 mod document;
+mod drift;
 mod engine;
 mod findings;
 mod folder;
 mod journal;
+mod options;
 mod perform;
 mod random;
 mod record;
 mod setting;
 mod simulated;
 mod summary;
+mod sweep;
+mod sweep_findings;
 
+pub use axis::{Axis, AxisError, Parameter};
+pub use best::{Best, Candidate, choose_best};
+pub use child::{ChildRuns, PARENT, bytes_to_make, targets};
 pub use document::{Device, FORMAT, Kind, Study};
+pub use drift::Drift;
 pub use engine::{End, Next, Planner, Watch, work};
 pub use findings::{Finding, Findings, State, Table};
 pub use folder::{StudyError, StudyFolder, studies, studies_folder};
 pub use journal::Journal;
+pub use options::{PlanError, RunOrder, SweepOptions, SweepPlan, seconds};
 pub use perform::{Due, Order, Perform, Performance, Performed, says_enough};
 pub use record::{Outcome, Percentile, Purpose, RunRecord, Summary};
 pub use setting::{Access, Setting};
 pub use simulated::{SimulatedDevice, Simulation};
 pub use summary::summarise;
+pub use sweep::{GAP_S, SWEEP, SweepPlanner};
+pub use sweep_findings::{Told, sweep_findings};

@@ -32,4 +32,12 @@ impl Random {
         let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.unit()).cos()
     }
+    /// In another order, each equally likely [Fisher & Yates].
+    pub(super) fn shuffle<T>(&mut self, list: &mut [T]) {
+        for last in (1..list.len()).rev() {
+            let bound = u64::try_from(last).expect("fits") + 1;
+            let other = usize::try_from(self.next() % bound).expect("below the length");
+            list.swap(last, other);
+        }
+    }
 }

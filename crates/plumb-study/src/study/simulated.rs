@@ -95,6 +95,36 @@ impl Default for SimulatedDevice {
 }
 
 impl SimulatedDevice {
+    /// Reads its description.
+    ///
+    /// # Errors
+    /// It is no TOML, has an unknown key, or a value that no device has; which.
+    pub fn of_toml(text: &str) -> Result<Self, String> {
+        let device: Self = toml::from_str(text).map_err(|error| error.to_string())?;
+        for (name, value, low, high) in [
+            ("max-iops", device.max_iops, 1.0, 1e12),
+            ("max-mib-per-s", device.max_mib_per_s, 0.01, 1e9),
+            ("latency-us", device.latency_us, 0.001, 1e9),
+            ("sharpness", device.sharpness, 0.5, 100.0),
+            ("write-cost", device.write_cost, 0.01, 1000.0),
+            ("sequential-cost", device.sequential_cost, 0.001, 1000.0),
+            ("latency-cost", device.latency_cost, 0.0, 0.9),
+            ("noise", device.noise, 0.0, 1.0),
+            ("ripple", device.ripple, 0.0, 1.0),
+            ("ripple-correlation", device.ripple_correlation, 0.0, 0.99),
+            ("per-doubling-of-threads", device.per_doubling_of_threads, -0.9, 10.0),
+            ("per-doubling-of-files", device.per_doubling_of_files, -0.9, 10.0),
+            ("beyond", device.beyond, -0.9, 1.0),
+            ("slow-run", device.slow_run, 0.0, 0.99),
+            ("burst", device.burst, 0.0, 100.0),
+        ] {
+            if !(low..=high).contains(&value) {
+                return Err(format!("{name} is {low} to {high}, not {value}"));
+            }
+        }
+        Ok(device)
+    }
+
     /// I/Os per second without noise, drift or stalls, and the mean latency in seconds.
     #[must_use]
     pub fn truth(&self, setting: &Setting) -> (f64, f64) {

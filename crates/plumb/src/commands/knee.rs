@@ -40,7 +40,7 @@ pub(crate) fn command() -> Command {
         .long("cap")
         .value_name("N[iops|MiB/s]")
         .action(ArgAction::Append)
-        .value_parser(cap)
+        .value_parser(DeclaredCap::parse)
         .help("A limit that somebody declared; several may be given");
     Command::new("knee")
         .about("Find the queue depth beyond which more outstanding I/Os do not pay")
@@ -136,21 +136,6 @@ fn share(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "it must be a share from 0 to 1, 0.3 for 30 %".to_owned())
 }
 
-/// A limit: `1920`, `1920iops`, `48MiB/s`, `50MB/s`. Its name is what was typed.
-fn cap(text: &str) -> Result<DeclaredCap, String> {
-    let end = text.find(|c: char| c.is_alphabetic()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(end);
-    let number = positive(number.trim())
-        .map_err(|_| "it must be a positive number, such as 1920iops or 48MiB/s".to_owned())?;
-    let limit = match unit.trim().to_lowercase().as_str() {
-        "" | "iops" | "io/s" => Limit::Iops(number),
-        "mib/s" | "mibps" => Limit::MibPerS(number),
-        "mb/s" | "mbps" => Limit::MibPerS(number * 1e6 / f64::from(1 << 20)),
-        other => return Err(format!("`{other}` is no unit: iops or MiB/s")),
-    };
-    Ok(DeclaredCap { name: text.to_owned(), limit })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -164,11 +149,11 @@ mod tests {
             ("48MiB/s", Limit::MibPerS(48.0)),
             ("1.048576MB/s", Limit::MibPerS(1.0)),
         ] {
-            let found = cap(text).expect("a limit");
+            let found = DeclaredCap::parse(text).expect("a limit");
             assert_eq!((found.name.as_str(), found.limit), (text, limit));
         }
         for text in ["", "iops", "-3", "5furlongs", "1e999"] {
-            assert!(cap(text).is_err(), "{text}");
+            assert!(DeclaredCap::parse(text).is_err(), "{text}");
         }
         assert!(share("30").is_err() && share("0.3").is_ok());
     }

@@ -15,6 +15,8 @@ pub(crate) mod run;
 pub(crate) mod runs;
 mod sources;
 pub(crate) mod space;
+mod study;
+pub(crate) mod sweep;
 pub(crate) mod version;
 
 use std::ffi::OsString;
@@ -37,7 +39,7 @@ pub(crate) fn command() -> Command {
             "Storage performance software for Linux. `plumb run` puts a precisely described load on \
              files and block devices and reports throughput, IOPS, latency percentiles and CPU; it \
              takes the command lines and XML profiles of DISKSPD 2.3. Called by the name diskspd, \
-             plumb is that program. `plumb knee`, `plumb compare` and `plumb history` say what many \
+             plumb is that program. `plumb sweep` measures many settings and says which is best. `plumb knee`, `plumb compare` and `plumb history` say what many \
              results mean, and `plumb explain` why. `plumb space torture` checks the storage engine by \
              crashing it.",
         )
@@ -49,6 +51,8 @@ pub(crate) fn command() -> Command {
         .subcommand(check::command())
         .subcommand(profile::command())
         .subcommand(runs::command())
+        .subcommand(sweep::command())
+        .subcommand(sweep::plan_command())
         .subcommand(knee::command())
         .subcommand(compare::command())
         .subcommand(history::command())
@@ -76,6 +80,11 @@ pub(crate) fn other(words: Vec<OsString>) -> ExitCode {
         Some(("check", matches)) => check::run(matches),
         Some(("profile", matches)) => profile::run(matches),
         Some(("runs", matches)) => runs::run(matches),
+        Some(("sweep", matches)) => sweep::run(matches),
+        Some(("plan", matches)) => match matches.subcommand() {
+            Some(("show", matches)) => sweep::show(matches),
+            subcommand => unreachable!("clap let {subcommand:?} pass"),
+        },
         Some(("knee", matches)) => knee::run(matches),
         Some(("compare", matches)) => compare::run(matches),
         Some(("history", matches)) => history::run(matches),

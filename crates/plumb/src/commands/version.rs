@@ -13,7 +13,7 @@ const DATE: &str = "2026/11/21";
 
 /// How results are measured (spec 15.14): raised when a change alters what is timed, when it is stamped,
 /// how I/O is issued, or where threads and buffers lie.
-const EPOCH: u32 = 1;
+pub(crate) const EPOCH: u32 = 1;
 
 /// Who makes the results.
 pub(crate) fn tool() -> Tool {

@@ -29,6 +29,7 @@ mod rights;
 mod sealed;
 mod studies;
 mod submission;
+mod sweeps;
 mod system;
 mod verifying;
 mod watching;

@@ -30,6 +30,8 @@ fn every_page_is_written() {
             "plumb-history.1",
             "plumb-knee.1",
             "plumb-man.1",
+            "plumb-plan-show.1",
+            "plumb-plan.1",
             "plumb-profile-explain.1",
             "plumb-profile-list.1",
             "plumb-profile-show.1",
@@ -44,6 +46,7 @@ fn every_page_is_written() {
             "plumb-runs.1",
             "plumb-space-torture.1",
             "plumb-space.1",
+            "plumb-sweep.1",
             "plumb-version.1",
             "plumb.1",
         ]

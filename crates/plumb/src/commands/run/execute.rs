@@ -17,6 +17,7 @@ use plumb_load::result::model::RunResult;
 use plumb_load::result::verify::VerifyResult;
 use plumb_load::result::{json, text, xml};
 use plumb_load::session::{self, Overwrite, SessionEnd, SessionOptions, VerifyOptions, wake_up};
+use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 
@@ -37,6 +38,7 @@ pub(super) fn execute(
 ) -> ExitCode {
     let options = &invocation.options;
     let is_diskspd = program.ends_with("diskspd");
+    end_with_the_study();
     let outputs = match Outputs::open(options, &invocation.profile) {
         Ok(outputs) => outputs,
         Err(error) => {
@@ -145,6 +147,17 @@ pub(super) fn execute(
         return ExitCode::FAILURE;
     }
     if is_lost { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// A run of a study ends with it: a load that nobody waits for would disturb the next.
+fn end_with_the_study() {
+    let parent = std::env::var(plumb_study::study::PARENT).ok().and_then(|pid| pid.parse().ok());
+    let Some(parent) = parent else { return };
+    // Where the kernel cannot do it, the run ends by itself.
+    let _ = set_parent_process_death_signal(Some(Signal::TERM));
+    if getppid().map(|pid| pid.as_raw_nonzero().get()) != Some(parent) {
+        std::process::exit(1);
+    }
 }
 
 /// Memory mapped targets can end the process at any touch; then it is to say why.

@@ -1,0 +1,280 @@
+//! Runs on a real target, each a child process `plumb run --json`.
+//!
+//! A child, not a call: a run that dies (a mapped file that is cut off, memory that ends) takes no study with
+//! it, each begins in the same state of memory, and the line in the journal is what anybody can repeat by
+//! hand.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use super::Setting;
+use super::perform::{Due, Perform, Performance, Performed, says_enough};
+use super::setting::size;
+
+/// The environment variable by which a run knows whose child it is: it ends when that process does.
+pub const PARENT: &str = "PLUMB_STUDY_PID";
+
+/// Performs runs by calling the program itself.
+pub struct ChildRuns<'a> {
+    /// The program.
+    program: PathBuf,
+    /// File or device, absolute.
+    target: PathBuf,
+    /// Targets whose content may be overwritten.
+    destroy: Vec<PathBuf>,
+    began: Instant,
+    offset_s: f64,
+    stops: &'a dyn Fn() -> bool,
+    now: &'a dyn Fn() -> String,
+}
+
+impl<'a> ChildRuns<'a> {
+    /// Runs of `program` on `target`. `stops` says whether the user wants an end, `now` the time, RFC 3339.
+    #[must_use]
+    pub fn new(
+        program: PathBuf,
+        target: PathBuf,
+        destroy: Vec<PathBuf>,
+        stops: &'a dyn Fn() -> bool,
+        now: &'a dyn Fn() -> String,
+    ) -> Self {
+        Self { program, target, destroy, began: Instant::now(), offset_s: 0.0, stops, now }
+    }
+
+    fn elapsed(&self) -> f64 {
+        self.offset_s + self.began.elapsed().as_secs_f64()
+    }
+
+    fn command(&self, due: &Due) -> Vec<OsString> {
+        let setting = &due.order.setting;
+        let mut words: Vec<OsString> = vec!["run".into()];
+        words.extend(setting.arguments(due.seed).into_iter().map(OsString::from));
+        let targets = targets(&self.target, setting);
+        if let Some(bytes) = setting.file_bytes
+            && targets.iter().any(|path| must_be_made(path, bytes))
+        {
+            words.push(format!("-c{}", size(bytes)).into());
+        }
+        for path in &self.destroy {
+            let mut word = OsString::from("--destroy=");
+            word.push(path);
+            words.push(word);
+        }
+        words.extend(["--json", "--progress-style=json"].map(OsString::from));
+        words.extend(targets.into_iter().map(PathBuf::into_os_string));
+        words
+    }
+
+    fn watch(&self, child: &mut Child, early_end: bool) -> (Vec<u8>, Vec<String>, bool) {
+        let stdout = child.stdout.take();
+        let reader = std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            // A result that was cut off is no JSON, and is told as such.
+            let _ = stdout.map(|mut stdout| stdout.read_to_end(&mut bytes));
+            bytes
+        });
+        let mut said = Vec::new();
+        let mut progress = Series::default();
+        let mut is_told = false;
+        let mut is_stopped = false;
+        if let Some(stderr) = child.stderr.take() {
+            for line in BufReader::new(stderr).lines() {
+                let Ok(line) = line else { break };
+                is_stopped |= (self.stops)();
+                match serde_json::from_str::<Value>(&line) {
+                    Ok(snapshot) if snapshot.get("phase").is_some() => progress.add(&snapshot),
+                    _ => said.push(line),
+                }
+                let enough = early_end && progress.is_new() && progress.says_enough();
+                if (enough || is_stopped) && !is_told {
+                    is_told = true;
+                    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+                    // It may have ended by itself.
+                    let _ = pid.map(|pid| kill_process(pid, Signal::INT));
+                }
+            }
+        }
+        let bytes = reader.join().unwrap_or_default();
+        (bytes, said, is_stopped || (self.stops)())
+    }
+}
+
+impl Perform for ChildRuns<'_> {
+    fn resume_at(&mut self, seconds: f64) {
+        self.offset_s = seconds;
+        self.began = Instant::now();
+    }
+
+    fn perform(&mut self, due: Due) -> Performed {
+        let started_s = self.elapsed();
+        let words = self.command(&due);
+        let spawned = Command::new(&self.program)
+            .args(&words)
+            .env(PARENT, std::process::id().to_string())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        let outcome = match spawned {
+            Err(error) => Performance::Failed(format!(
+                "{} cannot be started: {error}",
+                self.program.display()
+            )),
+            Ok(mut child) => {
+                let (bytes, said, is_stopped) = self.watch(&mut child, due.early_end);
+                let status = child.wait();
+                match (is_stopped, status) {
+                    (true, _) => Performance::Aborted,
+                    (_, Err(error)) => Performance::Failed(error.to_string()),
+                    (_, Ok(status)) if !status.success() => {
+                        Performance::Failed(format!("{status}: {}", said.join(" ")))
+                    }
+                    _ => match serde_json::from_slice(&bytes) {
+                        Ok(result) => Performance::Result(Box::new(result)),
+                        Err(error) => {
+                            Performance::Failed(format!("its result is no JSON: {error}"))
+                        }
+                    },
+                }
+            }
+        };
+        let word = |word: &OsString| word.to_string_lossy().into_owned();
+        let shown = words.iter().map(word).filter(|word| word != "--progress-style=json");
+        Performed {
+            started_s,
+            ended_s: self.elapsed(),
+            ended: Some((self.now)()),
+            outcome,
+            command: std::iter::once("plumb".to_owned()).chain(shown).collect(),
+            counters: None,
+        }
+    }
+}
+
+/// The files of a setting: the target itself, or parts beside it that differ by number and count.
+#[must_use]
+pub fn targets(target: &Path, setting: &Setting) -> Vec<PathBuf> {
+    if setting.files == 1 {
+        return vec![target.to_owned()];
+    }
+    let part = |number: u32| {
+        let mut name = target.as_os_str().to_owned();
+        name.push(format!(".{number}of{}", setting.files));
+        PathBuf::from(name)
+    };
+    (1..=setting.files).map(part).collect()
+}
+
+/// Whether a file of that size is to be made: nothing is there, or a file of another size.
+pub(super) fn must_be_made(path: &Path, bytes: u64) -> bool {
+    match fs::metadata(path) {
+        Ok(found) if found.file_type().is_block_device() => false,
+        Ok(found) => found.len() != bytes,
+        Err(_) => true,
+    }
+}
+
+/// Bytes that have to be written before settings can be run: each file of each new size once.
+#[must_use]
+pub fn bytes_to_make<'a>(target: &Path, settings: impl Iterator<Item = &'a Setting>) -> u64 {
+    let mut made: Vec<(PathBuf, u64)> = Vec::new();
+    for setting in settings {
+        let Some(bytes) = setting.file_bytes else { continue };
+        for path in targets(target, setting) {
+            let file = (path, bytes);
+            if !made.contains(&file) && must_be_made(&file.0, bytes) {
+                made.push(file);
+            }
+        }
+    }
+    made.iter().map(|(_, bytes)| bytes).sum()
+}
+
+/// Throughput and latency of each second of the measurement, as the progress tells them.
+#[derive(Debug, Default)]
+struct Series {
+    iops: Vec<f64>,
+    latency: Vec<f64>,
+    second: f64,
+    is_new: bool,
+}
+
+impl Series {
+    fn add(&mut self, snapshot: &Value) {
+        self.is_new = false;
+        let elapsed = snapshot["phase_elapsed_s"].as_f64().unwrap_or_default();
+        if snapshot["phase"] != "measuring" || elapsed < self.second + 1.0 {
+            return;
+        }
+        let Some(iops) = snapshot["iops"].as_f64() else { return };
+        self.second = elapsed.floor();
+        self.is_new = true;
+        self.iops.push(iops);
+        self.latency.extend(snapshot["latency_mean_us"].as_f64());
+    }
+
+    /// Whether the last snapshot began a second at which a look pays.
+    fn is_new(&self) -> bool {
+        self.is_new && self.iops.len().is_multiple_of(5)
+    }
+
+    fn says_enough(&self) -> bool {
+        let latency = if self.latency.len() == self.iops.len() { &self.latency[..] } else { &[] };
+        says_enough(&self.iops, latency)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn parts_have_names_of_their_own() {
+        let with = |files| Setting { files, ..Setting::default() };
+        let names = |files| -> Vec<String> {
+            let paths = targets(Path::new("/d/f.dat"), &with(files));
+            paths.iter().map(|path| path.display().to_string()).collect()
+        };
+        assert_eq!(names(1), ["/d/f.dat"]);
+        assert_eq!(names(2), ["/d/f.dat.1of2", "/d/f.dat.2of2"]);
+    }
+
+    #[test]
+    fn each_new_file_is_made_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let target = folder.path().join("f");
+        let with = |files, bytes| Setting { files, file_bytes: Some(bytes), ..Setting::default() };
+        let settings = [with(1, 100), with(1, 100), with(2, 50), Setting::default()];
+        assert_eq!(bytes_to_make(&target, settings.iter()), 200);
+        fs::write(&target, [0; 100]).expect("written");
+        assert_eq!(bytes_to_make(&target, settings.iter()), 100);
+        fs::write(&target, [0; 99]).expect("written");
+        assert_eq!(bytes_to_make(&target, settings.iter()), 200);
+    }
+
+    #[test]
+    fn a_second_counts_once_and_only_while_it_is_measured() {
+        let mut series = Series::default();
+        for tenth in 0..400_u32 {
+            let seconds = f64::from(tenth) / 10.0;
+            let wobble = f64::from(tenth * 37 % 11);
+            series.add(&json!({ "phase": "warmup", "phase_elapsed_s": seconds, "iops": 1.0 }));
+            series.add(&json!({
+                "phase": "measuring", "phase_elapsed_s": seconds, "iops": 1000.0 + wobble,
+                "latency_mean_us": 8000.0 - wobble,
+            }));
+            assert!(tenth > 300 || !series.says_enough(), "after {tenth} tenths of a second");
+        }
+        assert_eq!((series.iops.len(), series.latency.len()), (39, 39));
+    }
+}

@@ -1,0 +1,484 @@
+//! What a sweep is to do, as flags or a plan file say it, and the plan that follows.
+
+use serde::{Deserialize, Serialize};
+
+use super::axis::{Axis, AxisError, Parameter};
+use super::{Access, Setting};
+use crate::findings::Layout;
+use crate::knee::{DeclaredCap, Options, Policy};
+
+/// In which order settings are run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunOrder {
+    /// Each repetition of all settings is a block, in a seeded random order of its own: drift does not align
+    /// with an axis.
+    #[default]
+    Random,
+    /// As the axes are given: the first outermost, the last innermost.
+    AsGiven,
+    /// By the number of outstanding I/Os, ascending.
+    Sorted,
+}
+
+impl RunOrder {
+    /// The order of a word.
+    #[must_use]
+    pub fn of_keyword(word: &str) -> Option<Self> {
+        match word {
+            "random" => Some(Self::Random),
+            "as-given" => Some(Self::AsGiven),
+            "sorted" => Some(Self::Sorted),
+            _ => None,
+        }
+    }
+}
+
+/// What a sweep is to do. A plan file has these keys in TOML; flags have the same names. What is not said is
+/// `None` or empty.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct SweepOptions {
+    /// The file or device.
+    pub target: Option<String>,
+    /// Axes, such as `o=1..32`.
+    pub vary: Vec<String>,
+    /// Parameters with one value, such as `b=8K`.
+    pub set: Vec<String>,
+    /// Seconds before each measurement.
+    pub warmup: Option<u32>,
+    /// Seconds of each measurement, at most.
+    pub duration: Option<u32>,
+    /// Seconds after it.
+    pub cooldown: Option<u32>,
+    /// Runs of each setting.
+    pub repetitions: Option<u32>,
+    /// In which order.
+    pub order: Option<RunOrder>,
+    /// Seed of the order and of random offsets.
+    pub seed: Option<u64>,
+    /// Whether a reference setting is run at the start, after every ten runs and at the end.
+    pub anchors: Option<bool>,
+    /// Whether o is searched for the knee instead of run through.
+    pub adaptive: Option<bool>,
+    /// Whether runs take their whole duration.
+    pub full_length: Option<bool>,
+    /// Whether latencies are left unmeasured.
+    pub no_latency: Option<bool>,
+    /// How long it may take: `2h`, `45m`, `300s`.
+    pub budget: Option<String>,
+    /// Which mark of a curve is recommended.
+    pub policy: Option<String>,
+    /// Largest mean latency in milliseconds that is acceptable.
+    pub latency_budget_ms: Option<f64>,
+    /// Devices that back the target.
+    pub ssds: Option<u32>,
+    /// Copies that the volume keeps.
+    pub copies: Option<u32>,
+    /// Limits that are known, such as `1920iops`.
+    pub cap: Vec<String>,
+}
+
+/// Why options are no plan.
+#[derive(Debug, Clone, PartialEq, thiserror::Error, miette::Diagnostic)]
+pub enum PlanError {
+    /// The file is no TOML, or has a key that nobody reads.
+    #[error("the plan cannot be read: {what}")]
+    #[diagnostic(
+        code(plumb::plan::toml),
+        help("keys are the names of the options of plumb sweep, without dashes in front")
+    )]
+    Toml {
+        /// What the reader says, with the place.
+        what: String,
+    },
+    /// An axis that means nothing.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Axis(#[from] AxisError),
+    /// The same parameter twice.
+    #[error("`{name}` is varied twice")]
+    #[diagnostic(code(plumb::plan::twice), help("give all its values in one --vary"))]
+    Twice {
+        /// The parameter.
+        name: String,
+    },
+    /// Nothing varies.
+    #[error("nothing is varied")]
+    #[diagnostic(
+        code(plumb::plan::nothing),
+        help("say --vary o=1..32, or `vary` in the plan file")
+    )]
+    Nothing,
+    /// Several values for what is to be set.
+    #[error("`{text}` sets several values")]
+    #[diagnostic(code(plumb::plan::set), help("use --vary for several values"))]
+    Several {
+        /// As given.
+        text: String,
+    },
+    /// A setting that would measure its own overlap.
+    #[error("{setting}: sequential threads of one file walk over the same blocks")]
+    #[diagnostic(
+        code(plumb::plan::overlap),
+        help(
+            "say access=interlocked (one shared position) or access=apart (a stretch each), or t=1"
+        )
+    )]
+    Overlap {
+        /// In a few letters.
+        setting: String,
+    },
+    /// `apart` without a known size.
+    #[error("{setting}: threads can only be set apart in a file of known size")]
+    #[diagnostic(code(plumb::plan::apart), help("say --set size=64G"))]
+    Apart {
+        /// In a few letters.
+        setting: String,
+    },
+    /// An adaptive search without o.
+    #[error("an adaptive sweep searches o, and o is not varied by itself")]
+    #[diagnostic(code(plumb::plan::adaptive), help("say --vary o=1..64"))]
+    Adaptive,
+    /// A value that is none.
+    #[error("`{value}` is no {what}")]
+    #[diagnostic(code(plumb::plan::value))]
+    Value {
+        /// What it should be.
+        what: &'static str,
+        /// As given.
+        value: String,
+        /// What to write.
+        #[help]
+        help: &'static str,
+    },
+    /// More runs than anybody waits for.
+    #[error("{runs} runs are planned")]
+    #[diagnostic(code(plumb::plan::runs), help("give fewer values, or search: --adaptive"))]
+    Runs {
+        /// How many.
+        runs: u64,
+    },
+}
+
+/// Most runs of a plan.
+const RUNS_MOST: u64 = 100_000;
+
+impl SweepOptions {
+    /// Reads a plan file.
+    ///
+    /// # Errors
+    /// It is no TOML, or has an unknown key.
+    pub fn of_toml(text: &str) -> Result<Self, PlanError> {
+        toml::from_str(text).map_err(|error| PlanError::Toml { what: error.to_string() })
+    }
+
+    /// These options where they say something, else `base`. An axis or a value of the same parameters takes
+    /// the place of that in `base`.
+    #[must_use]
+    pub fn over(self, base: Self) -> Self {
+        let name = |text: &String| text.split('=').next().unwrap_or_default().to_owned();
+        let join = |own: Vec<String>, others: Vec<String>, also: &[String]| {
+            let taken: Vec<String> = own.iter().chain(also).map(name).collect();
+            let kept = others.into_iter().filter(|text| !taken.contains(&name(text)));
+            kept.chain(own.clone()).collect::<Vec<_>>()
+        };
+        let (varied, set) = (self.vary.clone(), self.set.clone());
+        Self {
+            target: self.target.or(base.target),
+            vary: join(self.vary, base.vary, &set),
+            set: join(self.set, base.set, &varied),
+            warmup: self.warmup.or(base.warmup),
+            duration: self.duration.or(base.duration),
+            cooldown: self.cooldown.or(base.cooldown),
+            repetitions: self.repetitions.or(base.repetitions),
+            order: self.order.or(base.order),
+            seed: self.seed.or(base.seed),
+            anchors: self.anchors.or(base.anchors),
+            adaptive: self.adaptive.or(base.adaptive),
+            full_length: self.full_length.or(base.full_length),
+            no_latency: self.no_latency.or(base.no_latency),
+            budget: self.budget.or(base.budget),
+            policy: self.policy.or(base.policy),
+            latency_budget_ms: self.latency_budget_ms.or(base.latency_budget_ms),
+            ssds: self.ssds.or(base.ssds),
+            copies: self.copies.or(base.copies),
+            cap: if self.cap.is_empty() { base.cap } else { self.cap },
+        }
+    }
+
+    /// The plan that they mean.
+    ///
+    /// # Errors
+    /// They mean none; why.
+    pub fn plan(&self) -> Result<SweepPlan, PlanError> {
+        let mut base = Setting {
+            warm_up_s: self.warmup.unwrap_or(10),
+            measured_s: self.duration.unwrap_or(60).max(1),
+            cool_down_s: self.cooldown.unwrap_or(0),
+            latency: !self.no_latency.unwrap_or(false),
+            ..Setting::default()
+        };
+        for text in &self.set {
+            let axis = Axis::parse(text)?;
+            if axis.values.len() != 1 {
+                return Err(PlanError::Several { text: text.clone() });
+            }
+            axis.apply(0, &mut base).map_err(|_| PlanError::Several { text: text.clone() })?;
+        }
+        let axes: Vec<Axis> = self.vary.iter().map(|t| Axis::parse(t)).collect::<Result<_, _>>()?;
+        let names: Vec<&str> =
+            axes.iter().flat_map(|axis| axis.parameters.iter().map(Parameter::name)).collect();
+        for (index, name) in names.iter().enumerate() {
+            if names[..index].contains(name) {
+                return Err(PlanError::Twice { name: (*name).to_owned() });
+            }
+        }
+        if axes.is_empty() {
+            return Err(PlanError::Nothing);
+        }
+        let repetitions = self.repetitions.unwrap_or(3).max(1);
+        let runs = axes
+            .iter()
+            .try_fold(u64::from(repetitions), |n, a| n.checked_mul(a.values.len() as u64));
+        let runs = runs.unwrap_or(u64::MAX);
+        if runs > RUNS_MOST {
+            return Err(PlanError::Runs { runs });
+        }
+        let settings = cross(&base, &axes);
+        for setting in &settings {
+            check(setting)?;
+        }
+        let adaptive = self.adaptive.unwrap_or(false);
+        if adaptive && !axes.iter().any(Axis::is_outstanding) {
+            return Err(PlanError::Adaptive);
+        }
+        let wrong =
+            |what, value: &str, help| PlanError::Value { what, value: value.to_owned(), help };
+        let policy = match self.policy.as_deref() {
+            None => Policy::default(),
+            Some(word) => Policy::of_keyword(word)
+                .ok_or_else(|| wrong("policy", word, "write throughput, balanced or latency"))?,
+        };
+        let budget_s = match self.budget.as_deref() {
+            None => None,
+            Some(text) => {
+                Some(seconds(text).ok_or_else(|| wrong("time", text, "write 2h, 45m or 300s"))?)
+            }
+        };
+        let caps = self
+            .cap
+            .iter()
+            .map(|text| {
+                DeclaredCap::parse(text)
+                    .map_err(|_| wrong("limit", text, "write 1920iops or 450MiB/s"))
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(SweepPlan {
+            base,
+            axes,
+            settings,
+            repetitions,
+            order: self.order.unwrap_or_default(),
+            seed: self.seed.unwrap_or(1),
+            anchors: self.anchors.unwrap_or(true),
+            adaptive,
+            early_end: !self.full_length.unwrap_or(false),
+            budget_s,
+            policy,
+            latency_budget_ms: self.latency_budget_ms,
+            devices: self.ssds,
+            copies: self.copies.unwrap_or(1).max(1),
+            caps,
+        })
+    }
+}
+
+/// A sweep that can be run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SweepPlan {
+    /// What every setting has in common.
+    pub base: Setting,
+    /// What varies.
+    pub axes: Vec<Axis>,
+    /// All settings: the first axis outermost, the last innermost.
+    pub settings: Vec<Setting>,
+    /// Runs of each setting.
+    pub repetitions: u32,
+    /// In which order.
+    pub order: RunOrder,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// Whether a reference setting shows drift.
+    pub anchors: bool,
+    /// Whether o is searched.
+    pub adaptive: bool,
+    /// Whether runs end when they are steady and precise.
+    pub early_end: bool,
+    /// Seconds that it may take.
+    pub budget_s: Option<f64>,
+    /// Which mark is recommended.
+    pub policy: Policy,
+    /// Largest mean latency in milliseconds that is acceptable.
+    pub latency_budget_ms: Option<f64>,
+    /// S.
+    pub devices: Option<u32>,
+    /// c.
+    pub copies: u32,
+    /// Known limits.
+    pub caps: Vec<DeclaredCap>,
+}
+
+impl SweepPlan {
+    /// How a curve of these settings is judged.
+    #[must_use]
+    pub fn knee_options(&self, setting: &Setting) -> Options {
+        Options {
+            threads: Some(f64::from(setting.threads)),
+            files: Some(f64::from(setting.files)),
+            block_bytes: Some(setting.block_bytes as f64),
+            policy: self.policy,
+            budget_ms: self.latency_budget_ms,
+            caps: self.caps.clone(),
+        }
+    }
+
+    /// What is behind the target.
+    #[must_use]
+    pub fn layout(&self, setting: &Setting) -> Layout {
+        Layout {
+            devices: self.devices.map(f64::from),
+            copies: Some(f64::from(self.copies)),
+            write_share: Some(setting.write_share()),
+        }
+    }
+}
+
+/// All combinations.
+fn cross(base: &Setting, axes: &[Axis]) -> Vec<Setting> {
+    let mut settings = vec![base.clone()];
+    for axis in axes {
+        settings = settings
+            .iter()
+            .flat_map(|setting| {
+                (0..axis.values.len()).map(|index| {
+                    let mut setting = setting.clone();
+                    axis.apply(index, &mut setting).expect("values were checked");
+                    setting
+                })
+            })
+            .collect();
+    }
+    settings
+}
+
+fn check(setting: &Setting) -> Result<(), PlanError> {
+    if setting.access == Access::Sequential && setting.threads > 1 {
+        return Err(PlanError::Overlap { setting: setting.short() });
+    }
+    if setting.access == Access::Apart && setting.threads > 1 && setting.file_bytes.is_none() {
+        return Err(PlanError::Apart { setting: setting.short() });
+    }
+    Ok(())
+}
+
+/// `2h`, `45m`, `300s`, `1h30m`; a bare number counts seconds.
+#[must_use]
+pub fn seconds(text: &str) -> Option<f64> {
+    let mut total = 0.0;
+    let mut rest = text.trim();
+    if rest.is_empty() {
+        return None;
+    }
+    while !rest.is_empty() {
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let number: f64 = rest[..end].parse().ok()?;
+        let unit = rest[end..].chars().next();
+        let scale = match unit {
+            None | Some('s') => 1.0,
+            Some('m') => 60.0,
+            Some('h') => 3600.0,
+            Some('d') => 86_400.0,
+            Some(_) => return None,
+        };
+        total += number * scale;
+        rest = &rest[end + unit.map_or(0, char::len_utf8)..];
+    }
+    (total > 0.0).then_some(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(vary: &[&str], set: &[&str]) -> SweepOptions {
+        let own = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect();
+        SweepOptions { vary: own(vary), set: own(set), ..SweepOptions::default() }
+    }
+
+    #[test]
+    fn the_published_loops_in_their_order() {
+        let axes = ["w=0,10", "access=random,interlocked", "b=8K,64K", "o=1,2", "t=1,2"];
+        let plan = options(&axes, &[]).plan().expect("a plan");
+        assert_eq!(plan.settings.len(), 32);
+        let first: Vec<String> = plan.settings[..5].iter().map(Setting::short).collect();
+        assert_eq!(
+            first,
+            [
+                "t1 o1 b8K r w0",
+                "t2 o1 b8K r w0",
+                "t1 o2 b8K r w0",
+                "t2 o2 b8K r w0",
+                "t1 o1 b64K r w0"
+            ]
+        );
+        assert_eq!(plan.settings[31].short(), "t2 o2 b64K si w10");
+    }
+
+    #[test]
+    fn a_file_does_what_flags_do_and_flags_go_first() {
+        let file = SweepOptions::of_toml(
+            "target = \"f\"\nvary = [\"o=1..4\", \"t=1,2\"]\nset = [\"b=4K\", \"w=0\"]\norder = \"as-given\"\n\
+             repetitions = 1\nbudget = \"1h30m\"\n",
+        )
+        .expect("a plan file");
+        let flags =
+            SweepOptions { duration: Some(5), ..options(&["t=4,8", "b=8K,64K"], &["w=50"]) };
+        let both = flags.over(file);
+        assert_eq!(both.vary, ["o=1..4", "t=4,8", "b=8K,64K"]);
+        assert_eq!(both.set, ["w=50"]);
+        let plan = both.plan().expect("a plan");
+        assert_eq!((plan.settings.len(), plan.repetitions), (16, 1));
+        assert_eq!((plan.budget_s, plan.base.measured_s), (Some(5400.0), 5));
+        assert_eq!(plan.order, RunOrder::AsGiven);
+        let error = SweepOptions::of_toml("varry = []").expect_err("a slip").to_string();
+        assert!(error.contains("varry"), "{error}");
+    }
+
+    #[test]
+    fn what_cannot_be_run_is_refused() {
+        let refused = |vary: &[&str], set: &[&str]| {
+            options(vary, set).plan().expect_err("no plan").to_string()
+        };
+        assert!(refused(&[], &[]).contains("nothing"));
+        assert!(refused(&["o=1,2", "o=3"], &[]).contains("twice"));
+        assert!(refused(&["o=1,2"], &["t=1,2"]).contains("several"));
+        assert!(refused(&["t=1,2"], &["access=sequential"]).contains("same blocks"));
+        assert!(refused(&["t=1,2"], &["access=apart"]).contains("known size"));
+        assert!(refused(&["o=1..9999", "t=1..64"], &[]).contains("runs are planned"));
+        let adaptive = SweepOptions { adaptive: Some(true), ..options(&["t=1,2"], &[]) };
+        assert!(adaptive.plan().expect_err("no o").to_string().contains("searches o"));
+        let budget = SweepOptions { budget: Some("soon".into()), ..options(&["t=1,2"], &[]) };
+        assert!(budget.plan().expect_err("no time").to_string().contains("soon"));
+    }
+
+    #[test]
+    fn times() {
+        assert_eq!(seconds("2h"), Some(7200.0));
+        assert_eq!(seconds("1h30m"), Some(5400.0));
+        assert_eq!(seconds("90"), Some(90.0));
+        for text in ["", "h", "1y", "0s", "-1s"] {
+            assert_eq!(seconds(text), None, "{text}");
+        }
+    }
+}

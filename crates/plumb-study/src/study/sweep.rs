@@ -1,0 +1,279 @@
+//! Which run of a sweep comes next (method, section 4).
+
+use std::collections::BTreeSet;
+
+use super::Setting;
+use super::engine::{Next, Planner, key};
+use super::options::{RunOrder, SweepPlan};
+use super::perform::Order;
+use super::random::Random;
+use super::record::{Purpose, RunRecord};
+use crate::bracket::{self, Step};
+use crate::knee::{self, Row};
+use crate::stats::describe::{mean, squares};
+use crate::stats::distribution::t_95;
+
+/// The step of all runs of a sweep.
+pub const SWEEP: &str = "sweep";
+
+/// Seconds between two runs: the start of the program, its threads and files.
+pub const GAP_S: f64 = 1.0;
+
+/// Runs between two anchors.
+const ANCHOR_EVERY: usize = 10;
+/// A setting whose interval lies below the best one's by more than this is not repeated within a budget.
+const RACE: f64 = 0.05;
+
+/// A sweep at work.
+#[derive(Debug)]
+pub struct SweepPlanner {
+    plan: SweepPlan,
+    /// Everything, in order; empty where it is searched.
+    sequence: Vec<(String, Order)>,
+    /// What is searched: settings whose o is the lowest.
+    groups: Vec<Setting>,
+    /// First and last o of the search.
+    range: (u64, u64),
+}
+
+impl SweepPlanner {
+    /// Of a plan.
+    #[must_use]
+    pub fn new(plan: SweepPlan) -> Self {
+        let os = || plan.settings.iter().map(|setting| setting.outstanding);
+        let range = (os().min().unwrap_or(1).into(), os().max().unwrap_or(1).into());
+        let lowest = u32::try_from(range.0).unwrap_or(1);
+        let mut groups = Vec::new();
+        let mut sequence = Vec::new();
+        if plan.adaptive {
+            groups = plan.settings.iter().filter(|s| s.outstanding == lowest).cloned().collect();
+        } else {
+            sequence = in_order(&plan).into_iter().map(|order| (key(&order), order)).collect();
+        }
+        Self { plan, sequence, groups, range }
+    }
+
+    /// The plan.
+    #[must_use]
+    pub fn plan(&self) -> &SweepPlan {
+        &self.plan
+    }
+
+    /// All runs in order, where they are known before the first.
+    pub fn sequence(&self) -> impl Iterator<Item = &Order> {
+        self.sequence.iter().map(|(_, order)| order)
+    }
+
+    /// Settings that are searched for the knee, each with its lowest o.
+    #[must_use]
+    pub fn groups(&self) -> &[Setting] {
+        &self.groups
+    }
+
+    /// Runs at most, and those of the exhaustive plan without anchors.
+    #[must_use]
+    pub fn counts(&self) -> (u64, u64) {
+        let each = self.plan.settings.len() as u64;
+        let all = each * u64::from(self.plan.repetitions);
+        if !self.plan.adaptive {
+            return (self.sequence.len() as u64, all);
+        }
+        // A climb by doublings, about as many splits, and repetitions of plateau and neighbours.
+        let span = self.range.1 as f64 / self.range.0 as f64;
+        let climb = plumb_units::convert::floor_u64(span.log2().ceil()) + 1;
+        let confirm = 3 * u64::from(self.plan.repetitions - 1);
+        ((climb + 6 + confirm) * self.groups.len() as u64, all)
+    }
+
+    /// The next run of the search: the group with fewest runs first, then repetitions.
+    fn search(&self, runs: &[RunRecord]) -> Option<Order> {
+        let mut open: Vec<(usize, usize, u64)> = Vec::new();
+        let mut repeats: Vec<(usize, u64, usize, u64)> = Vec::new();
+        for (index, group) in self.groups.iter().enumerate() {
+            let own: Vec<&RunRecord> =
+                runs.iter().filter(|run| same_but_o(&run.setting, group)).collect();
+            let rows = rows(own.iter().copied());
+            let options = self.plan.knee_options(group);
+            // A setting that fails is not tried again and again.
+            let failed = |o: u64| {
+                own.iter()
+                    .any(|run| u64::from(run.setting.outstanding) == o && run.usable().is_none())
+            };
+            match bracket::next(&rows, self.range.0, self.range.1, &options) {
+                Step::Measure(o) if !failed(o) => open.push((own.len(), index, o)),
+                Step::Measure(_) => {}
+                Step::Done(found) => {
+                    for o in to_confirm(&found) {
+                        let count = rows.iter().filter(|row| row.o == o).count();
+                        if count < self.repetitions() && !failed(o) {
+                            let mut random = Random::new(self.plan.seed, o * 1000 + count as u64);
+                            repeats.push((count, random.next(), index, o));
+                        }
+                    }
+                }
+            }
+        }
+        if let Some((_, index, o)) = open.into_iter().min() {
+            return Some(self.order(index, o, 1));
+        }
+        let (count, _, index, o) = repeats.into_iter().min()?;
+        Some(self.order(index, o, count + 1))
+    }
+
+    fn repetitions(&self) -> usize {
+        usize::try_from(self.plan.repetitions).expect("a few")
+    }
+
+    fn order(&self, group: usize, o: u64, repetition: usize) -> Order {
+        let mut setting = self.groups[group].clone();
+        setting.outstanding = u32::try_from(o).expect("o is in the range of the axis");
+        let repetition = u32::try_from(repetition).expect("a few");
+        let purpose = if repetition > 1 { Purpose::Repeat } else { Purpose::Measure };
+        Order { step: SWEEP.to_owned(), purpose, repetition, setting }
+    }
+
+    /// Settings that need no further repetition: far below the best (4.5).
+    fn out_of_the_race(&self, runs: &[RunRecord]) -> Vec<Setting> {
+        let mut all: Vec<(Setting, Vec<f64>)> = Vec::new();
+        for run in runs.iter().filter(|run| run.purpose != Purpose::Anchor) {
+            let Some(summary) = run.usable() else { continue };
+            match all.iter_mut().find(|(setting, _)| *setting == run.setting) {
+                Some((_, values)) => values.push(summary.iops.ln()),
+                None => all.push((run.setting.clone(), vec![summary.iops.ln()])),
+            }
+        }
+        let freedom: usize = all.iter().map(|(_, values)| values.len() - 1).sum();
+        if freedom < 2 {
+            return Vec::new();
+        }
+        let pooled: f64 = all.iter().map(|(_, values)| squares(values)).sum();
+        let deviation = (pooled / freedom as f64).sqrt();
+        let reach = |count: usize| t_95(freedom as f64) * deviation / (count as f64).sqrt();
+        let best = all
+            .iter()
+            .map(|(_, values)| mean(values) - reach(values.len()))
+            .fold(f64::NEG_INFINITY, f64::max);
+        all.into_iter()
+            .filter(|(_, values)| values.len() >= 2)
+            .filter(|(_, values)| mean(values) + reach(values.len()) < best + (-RACE).ln_1p())
+            .map(|(setting, _)| setting)
+            .collect()
+    }
+}
+
+impl Planner for SweepPlanner {
+    fn next(&self, runs: &[RunRecord]) -> Next {
+        let next = if self.plan.adaptive {
+            self.search(runs)
+        } else {
+            let done: BTreeSet<&str> = runs.iter().map(|run| run.key.as_str()).collect();
+            // Only a budget makes it worth to leave something out.
+            let out = match self.plan.budget_s {
+                Some(_) => self.out_of_the_race(runs),
+                None => Vec::new(),
+            };
+            let is_due = |(key, order): &&(String, Order)| {
+                !done.contains(key.as_str())
+                    && (order.purpose == Purpose::Anchor || !out.contains(&order.setting))
+            };
+            self.sequence.iter().find(is_due).map(|(_, order)| order.clone())
+        };
+        let Some(order) = next else { return Next::Done };
+        let spent = runs.last().map_or(0.0, |run| run.ended_s);
+        let needed = order.setting.seconds() + GAP_S;
+        match self.plan.budget_s {
+            Some(budget) if spent + needed > budget => Next::TimeIsUp,
+            _ => Next::Run(Box::new(order)),
+        }
+    }
+
+    fn seed(&self) -> u64 {
+        self.plan.seed
+    }
+
+    fn early_end(&self) -> bool {
+        self.plan.early_end
+    }
+}
+
+/// What a curve's answer rests on: the plateau, its tested neighbours, and what lies off the curve (3.2, 8).
+fn to_confirm(found: &knee::Knee) -> Vec<u64> {
+    let mut list = found.outliers();
+    if let Some(marks) = found.marks {
+        let tested: Vec<u64> = found.settings.iter().map(|setting| setting.o).collect();
+        if let Some(at) = tested.iter().position(|o| *o == marks.plateau) {
+            let from = at.saturating_sub(1);
+            list.extend(&tested[from..(at + 2).min(tested.len())]);
+        }
+        list.push(marks.recommended);
+    }
+    list.sort_unstable();
+    list.dedup();
+    list
+}
+
+/// Whether two settings differ in nothing but o.
+pub(super) fn same_but_o(a: &Setting, b: &Setting) -> bool {
+    let with = |setting: &Setting| Setting { outstanding: 1, ..setting.clone() };
+    with(a) == with(b)
+}
+
+/// Rows of a curve.
+pub(super) fn rows<'a>(runs: impl Iterator<Item = &'a RunRecord>) -> Vec<Row> {
+    runs.filter_map(|run| {
+        let summary = run.usable()?;
+        Some(Row {
+            o: run.setting.outstanding.into(),
+            iops: summary.iops,
+            latency_ms: summary.latency_ms,
+            latency_half_unit_ms: 0.0,
+        })
+    })
+    .collect()
+}
+
+/// Blocks with their anchors (4.2).
+fn in_order(plan: &SweepPlan) -> Vec<Order> {
+    let mut list = Vec::new();
+    for repetition in 1..=plan.repetitions {
+        let mut block: Vec<usize> = (0..plan.settings.len()).collect();
+        match plan.order {
+            RunOrder::AsGiven => {}
+            RunOrder::Sorted => {
+                block.sort_by_key(|index| plan.settings[*index].total_outstanding());
+            }
+            RunOrder::Random => Random::new(plan.seed, repetition.into()).shuffle(&mut block),
+        }
+        let purpose = if repetition > 1 { Purpose::Repeat } else { Purpose::Measure };
+        list.extend(block.into_iter().map(|index| Order {
+            step: SWEEP.to_owned(),
+            purpose,
+            repetition,
+            setting: plan.settings[index].clone(),
+        }));
+    }
+    // Fewer runs have no time to drift.
+    if !plan.anchors || list.len() < ANCHOR_EVERY {
+        return list;
+    }
+    let reference = plan.settings[plan.settings.len() / 2].clone();
+    let mut with_anchors = Vec::new();
+    let mut anchors = 0;
+    let mut anchor = || {
+        anchors += 1;
+        Order {
+            step: SWEEP.to_owned(),
+            purpose: Purpose::Anchor,
+            repetition: anchors,
+            setting: reference.clone(),
+        }
+    };
+    for (index, order) in list.into_iter().enumerate() {
+        if index % ANCHOR_EVERY == 0 {
+            with_anchors.push(anchor());
+        }
+        with_anchors.push(order);
+    }
+    with_anchors.push(anchor());
+    with_anchors
+}

@@ -1,0 +1,399 @@
+//! What a sweep says.
+
+use serde_json::{Map, Value, json};
+
+use super::Setting;
+use super::best::{Candidate, choose_best};
+use super::document::FORMAT;
+use super::drift::Drift;
+use super::findings::{Finding, Findings, State, Table};
+use super::options::SweepPlan;
+use super::record::{Outcome, Purpose, RunRecord};
+use super::sweep::{SWEEP, rows, same_but_o};
+use crate::decision::{self, Rule};
+use crate::findings::Layout;
+use crate::knee::{self, Knee, Options, Row, Verdict};
+use crate::stats::describe::{deviation, mean, median};
+use crate::stats::distribution::t_95;
+
+/// What the findings are told of beside plan and runs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Told<'a> {
+    /// The study's name.
+    pub study: &'a str,
+    /// How far it is.
+    pub state: State,
+    /// Runs of an exhaustive plan.
+    pub runs_exhaustive: u64,
+}
+
+/// Findings of a sweep: the best setting, a knee per curve, drift; a pure function of plan and runs.
+#[must_use]
+pub fn sweep_findings(plan: &SweepPlan, runs: &[RunRecord], told: Told) -> Findings {
+    let drift = Drift::of(runs);
+    let corrected: Vec<RunRecord> =
+        runs.iter().map(|run| without_drift(run, drift.as_ref())).collect();
+    let mut findings = Vec::new();
+    let settings = tested(&corrected);
+    if settings.len() > 1 {
+        findings.extend(best(&settings, &corrected));
+    }
+    findings.extend(curves(plan, &settings, &corrected));
+    findings.extend(drift.as_ref().map(|drift| of_drift(drift, runs)));
+    let mut notes = notes(runs);
+    if told.state == State::Partial {
+        notes.push("the sweep is not finished: settings or repetitions are missing".to_owned());
+    }
+    if plan.adaptive {
+        let measured = runs.len() as u64;
+        let saved = told.runs_exhaustive.saturating_sub(measured);
+        notes.push(format!(
+            "{measured} runs instead of {} exhaustive; saved {saved}",
+            told.runs_exhaustive
+        ));
+    }
+    Findings {
+        format: FORMAT,
+        study: told.study.to_owned(),
+        state: told.state,
+        runs: runs.len() as u64,
+        runs_exhaustive: told.runs_exhaustive,
+        findings,
+        notes,
+    }
+}
+
+fn without_drift(run: &RunRecord, drift: Option<&Drift>) -> RunRecord {
+    let mut run = run.clone();
+    if let (Some(drift), Some(summary)) = (drift, run.summary.as_mut()) {
+        let iops = drift.corrected(summary.iops, run.started_s);
+        summary.latency_ms = summary.latency_ms.map(|ms| ms * summary.iops / iops);
+        summary.mib_per_s *= iops / summary.iops;
+        summary.iops = iops;
+    }
+    run
+}
+
+/// Settings in the order of their numbers, each once.
+fn tested(runs: &[RunRecord]) -> Vec<Setting> {
+    let mut list: Vec<Setting> = Vec::new();
+    for run in runs {
+        if !list.contains(&run.setting) {
+            list.push(run.setting.clone());
+        }
+    }
+    list.sort_by(|a, b| {
+        let key = |s: &Setting| (s.block_bytes, s.write_percent, s.files, s.threads, s.outstanding);
+        key(a).cmp(&key(b)).then_with(|| a.short().cmp(&b.short()))
+    });
+    list
+}
+
+/// Usable rates of a setting, and the runs they come from.
+pub(super) fn rates(setting: &Setting, runs: &[RunRecord]) -> (Vec<f64>, Vec<u32>) {
+    runs.iter()
+        .filter(|run| run.setting == *setting)
+        .filter_map(|run| Some((run.usable()?.iops, run.run)))
+        .unzip()
+}
+
+fn best(settings: &[Setting], runs: &[RunRecord]) -> Option<Finding> {
+    let (candidates, numbers): (Vec<Candidate>, Vec<Vec<u32>>) = settings
+        .iter()
+        .map(|setting| {
+            let (iops, numbers) = rates(setting, runs);
+            let cost = setting.total_outstanding() * 10_000 + u64::from(setting.threads);
+            (Candidate { label: setting.short(), iops, cost }, numbers)
+        })
+        .unzip();
+    let found = choose_best(&candidates, None)?;
+    let label = |index: usize| candidates[index].label.clone();
+    let set: Vec<String> = found.set.iter().map(|index| label(*index)).collect();
+    let level = |index: usize| median(&candidates[index].iops);
+    let reason = format!(
+        "{} has most, {:.0} I/Os per second; {} of {} settings are not worse, and {} is the one with fewest \
+         outstanding I/Os",
+        label(found.best),
+        level(found.best),
+        found.set.len(),
+        candidates.len(),
+        label(found.chosen)
+    );
+    let is_single = candidates.iter().any(|candidate| candidate.iops.len() == 1);
+    let how =
+        if found.is_measured { "of repetitions, pooled" } else { "assumed: too few repetitions" };
+    let decision = decision::of_choice(&decision::ChoiceMade {
+        id: "best",
+        value: label(found.chosen),
+        best: label(found.best),
+        set: set.clone(),
+        reason: reason.clone(),
+        flags: if is_single { vec!["single_runs"] } else { Vec::new() },
+        deviation: (found.deviation, how),
+    });
+    let table = table(settings, runs, &found.standing);
+    Some(Finding {
+        id: "best".to_owned(),
+        title: "The best setting".to_owned(),
+        sentence: format!("{reason}."),
+        step: SWEEP.to_owned(),
+        decision,
+        runs: numbers.concat(),
+        table: Some(table),
+    })
+}
+
+/// A row per setting.
+fn table(settings: &[Setting], runs: &[RunRecord], standing: &[(f64, f64)]) -> Table {
+    let columns = [
+        "setting",
+        "F",
+        "t",
+        "o",
+        "N",
+        "block [B]",
+        "write [%]",
+        "runs",
+        "iops [1/s]",
+        "ci95 [%]",
+        "mib_per_s",
+        "avg_lat [ms]",
+        "p99 [ms]",
+        "off best [%]",
+    ];
+    let rows = settings
+        .iter()
+        .zip(standing)
+        .map(|(setting, (off, _))| {
+            let own: Vec<&RunRecord> = runs
+                .iter()
+                .filter(|run| run.setting == *setting && run.usable().is_some())
+                .collect();
+            let of = |f: &dyn Fn(&RunRecord) -> Option<f64>| -> Value {
+                let values: Vec<f64> = own.iter().filter_map(|run| f(run)).collect();
+                if values.is_empty() { Value::Null } else { json!(median(&values)) }
+            };
+            let logs: Vec<f64> =
+                own.iter().filter_map(|run| Some(run.usable()?.iops.ln())).collect();
+            let count = logs.len() as f64;
+            let reach = (logs.len() > 1)
+                .then(|| t_95(count - 1.0) * deviation(&logs) / count.sqrt() * 100.0);
+            let p99 = |run: &RunRecord| {
+                let all = &run.usable()?.percentiles;
+                all.iter().find(|p| (p.percent - 99.0).abs() < 1e-6).map(|p| p.ms)
+            };
+            vec![
+                json!(setting.short()),
+                json!(setting.files),
+                json!(setting.threads),
+                json!(setting.outstanding),
+                json!(setting.total_outstanding()),
+                json!(setting.block_bytes),
+                json!(setting.write_percent),
+                json!(own.len()),
+                of(&|run| Some(run.usable()?.iops)),
+                json!(reach),
+                of(&|run| Some(run.usable()?.mib_per_s)),
+                of(&|run| run.usable()?.latency_ms),
+                of(&p99),
+                if off.is_finite() { json!(off.exp_m1() * 100.0) } else { Value::Null },
+            ]
+        })
+        .collect();
+    Table { columns: columns.map(str::to_owned).to_vec(), rows }
+}
+
+/// A knee for each set of settings that differ in o alone, three of them or more.
+fn curves(plan: &SweepPlan, settings: &[Setting], runs: &[RunRecord]) -> Vec<Finding> {
+    let mut seen: Vec<&Setting> = Vec::new();
+    let mut list = Vec::new();
+    for setting in settings {
+        if seen.iter().any(|other| same_but_o(other, setting)) {
+            continue;
+        }
+        seen.push(setting);
+        let own: Vec<&RunRecord> =
+            runs.iter().filter(|run| same_but_o(&run.setting, setting)).collect();
+        let mut os: Vec<u32> = own.iter().map(|run| run.setting.outstanding).collect();
+        os.sort_unstable();
+        os.dedup();
+        if os.len() < 3 {
+            continue;
+        }
+        let name = Setting { outstanding: 0, ..setting.clone() }.short().replace(" o0", "");
+        let id = format!("knee-{}", name.replace([' ', '='], "-"));
+        let rows = rows(own.iter().copied());
+        let numbers = own.iter().map(|run| run.run).collect();
+        let named = Named { id, name, step: SWEEP };
+        let judged = (&plan.knee_options(setting), &plan.layout(setting));
+        list.push(of_curve(judged, &rows, &named, numbers));
+    }
+    list
+}
+
+/// What a curve is called.
+pub(super) struct Named<'a> {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) step: &'a str,
+}
+
+/// The finding on a curve, judged with these options and what is behind the target.
+pub(super) fn of_curve(
+    (options, layout): (&Options, &Layout),
+    rows: &[Row],
+    named: &Named,
+    runs: Vec<u32>,
+) -> Finding {
+    let found = knee::find(rows, options);
+    let mut decision = decision::of_knee(&found, options, layout);
+    decision.insert("id".to_owned(), named.id.clone().into());
+    Finding {
+        title: format!("Queue depth of {}", named.name),
+        sentence: sentence(&found),
+        id: named.id.clone(),
+        step: named.step.to_owned(),
+        table: Some(curve_table(&found)),
+        decision,
+        runs,
+    }
+}
+
+/// A curve in plain words.
+pub(super) fn sentence(found: &Knee) -> String {
+    match (found.verdict, found.marks) {
+        (Verdict::Knee, Some(marks)) => {
+            let at = |o: u64| found.settings.iter().find(|setting| setting.o == o);
+            let figures = at(marks.recommended).map_or(String::new(), |setting| {
+                format!(" ({:.0} I/Os per second, {:.3} ms)", setting.iops(), setting.latency_ms)
+            });
+            let cap = found.named_cap.as_ref().map_or(String::new(), |cap| {
+                format!(" The ceiling is {}: more outstanding I/Os only add waiting.", cap.name)
+            });
+            format!(
+                "Use o = {}{figures}: beyond o = {} more outstanding I/Os are useless; any of {} to {} gives the \
+                 same throughput within noise.{cap}",
+                marks.recommended, marks.plateau, marks.indifferent.0, marks.indifferent.1
+            )
+        }
+        (Verdict::Extend, _) => match found.next_range {
+            Some((first, last)) => {
+                format!("Not yet: {}. Measure o = {first} to {last} too.", found.reason)
+            }
+            None => format!("Not yet: {}.", found.reason),
+        },
+        (Verdict::Flat, _) => {
+            format!("No queue depth of the range is better than another: {}.", found.reason)
+        }
+        _ => format!("The data cannot tell: {}.", found.reason),
+    }
+}
+
+fn curve_table(found: &Knee) -> Table {
+    let columns = ["o", "N", "runs", "iops [1/s]", "fitted [1/s]", "avg_lat [ms]", "left out"];
+    let rows = found
+        .settings
+        .iter()
+        .enumerate()
+        .map(|(index, setting)| {
+            vec![
+                json!(setting.o),
+                json!(found.outstanding_per_o * setting.o as f64),
+                json!(setting.runs.len()),
+                json!(setting.iops()),
+                json!(found.fit.as_ref().map(|fit| fit.ln_x[index].exp())),
+                json!(setting.latency_ms),
+                json!(setting.is_outlier()),
+            ]
+        })
+        .collect();
+    Table { columns: columns.map(str::to_owned).to_vec(), rows }
+}
+
+fn of_drift(drift: &Drift, runs: &[RunRecord]) -> Finding {
+    let verdict = match (drift.is_disturbed(), drift.is_real()) {
+        (true, _) => "disturbed",
+        (_, true) => "drift",
+        _ => "stable",
+    };
+    let percent = drift.total.exp_m1() * 100.0;
+    let sentence = match verdict {
+        "stable" => format!(
+            "The reference setting stayed the same: {percent:+.1} % from first to last, ±{:.1} %.",
+            drift.half_width * 100.0
+        ),
+        "drift" => format!(
+            "The device changed by {percent:+.1} % while it was measured; that is taken out of the figures."
+        ),
+        _ => format!(
+            "The device changed by {percent:+.1} % while it was measured: the sweep is disturbed. Find the cause \
+             (temperature, wear, other load) and run it again."
+        ),
+    };
+    let mut decision: Map<String, Value> =
+        decision::plain(Rule::Drift, "drift", verdict, &sentence);
+    decision.insert("value".to_owned(), json!(drift.total.exp_m1()));
+    let (low, high) = (drift.total - drift.half_width, drift.total + drift.half_width);
+    decision.insert("interval".to_owned(), json!([low.exp_m1(), high.exp_m1()]));
+    let anchors: Vec<&RunRecord> =
+        runs.iter().filter(|run| run.purpose == Purpose::Anchor).collect();
+    decision.insert(
+        "evidence".to_owned(),
+        json!([{ "name": "anchors", "value": drift.count, "arithmetic": "ln X ~ time, least squares" }]),
+    );
+    let table = Table {
+        columns: vec!["run".to_owned(), "started [s]".to_owned(), "iops [1/s]".to_owned()],
+        rows: anchors
+            .iter()
+            .map(|run| {
+                vec![json!(run.run), json!(run.started_s), json!(run.usable().map(|s| s.iops))]
+            })
+            .collect(),
+    };
+    Finding {
+        id: "drift".to_owned(),
+        title: "Drift".to_owned(),
+        sentence,
+        step: SWEEP.to_owned(),
+        decision,
+        runs: anchors.iter().map(|run| run.run).collect(),
+        table: Some(table),
+    }
+}
+
+/// What went wrong with single runs.
+pub(super) fn notes(runs: &[RunRecord]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for run in runs {
+        let what = match (&run.outcome, &run.summary) {
+            (Outcome::Failed(why), _) => format!("failed: {why}"),
+            (_, Some(summary)) if summary.errors > 0 => {
+                format!("{} I/Os failed: its figures are in no finding", summary.errors)
+            }
+            (_, Some(summary)) => {
+                let told = ["not-steady", "two-phase", "inconsistent", "generator-limited"];
+                let flags: Vec<&str> =
+                    summary.flags.iter().map(String::as_str).filter(|f| told.contains(f)).collect();
+                if flags.is_empty() {
+                    continue;
+                }
+                flags.join(", ")
+            }
+            _ => continue,
+        };
+        notes.push(format!("{} ({}): {what}", run.name(), run.setting.short()));
+    }
+    let short = |run: &&RunRecord| {
+        run.usable().is_some_and(|summary| summary.flags.iter().any(|flag| flag == "too-short"))
+    };
+    let count = runs.iter().filter(short).count();
+    if count > 0 {
+        let lengths: Vec<f64> = runs.iter().filter_map(|run| Some(run.usable()?.seconds)).collect();
+        notes.push(format!(
+            "{count} runs were shorter than 60 s ({:.0} s on average): tails of latency and slow changes of the \
+             device are not seen",
+            mean(&lengths)
+        ));
+    }
+    notes
+}

@@ -1,0 +1,288 @@
+//! What the commands that have many runs performed share: the study's folder, its device, its progress.
+
+mod device;
+mod told;
+
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::{Arg, ArgAction, ArgMatches, ValueHint, value_parser};
+use jiff::Timestamp;
+use plumb_study::study::{
+    self, ChildRuns, Device, End, FORMAT, Findings, Journal, Kind, Perform, Planner, RunRecord,
+    SimulatedDevice, Simulation, State, Study, StudyError, StudyFolder,
+};
+use serde_json::Value;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
+
+pub(super) use device::{DeviceError, critical, simulated};
+use told::Teller;
+pub(super) use told::{duration, text};
+
+use super::version;
+use crate::message::Printer;
+
+/// Exit status when a study is not finished and can be resumed.
+pub(super) const PARTIAL: u8 = 5;
+
+/// Options of every study.
+pub(super) fn options() -> Vec<Arg> {
+    let flag = |name: &'static str, help: &'static str| {
+        Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
+    };
+    let id = Arg::new("id")
+        .long("id")
+        .value_name("NAME")
+        .help("Name of the study [default: what it is and the time]");
+    let resume = Arg::new("resume")
+        .long("resume")
+        .value_name("NAME")
+        .help("Go on with a study that was interrupted: no run is repeated");
+    let accept = flag(
+        "accept-changes",
+        "Resume although the target or the machine is not the same any more; the findings say so",
+    );
+    let simulate = Arg::new("simulate")
+        .long("simulate")
+        .value_name("FILE")
+        .value_parser(value_parser!(PathBuf))
+        .value_hint(ValueHint::FilePath)
+        .help("Measure a simulated device in virtual time, described by this TOML file, instead of the target");
+    let destroy = Arg::new("destroy")
+        .long("destroy")
+        .value_name("PATH")
+        .action(ArgAction::Append)
+        .value_parser(value_parser!(PathBuf))
+        .value_hint(ValueHint::AnyPath)
+        .help("A target that holds data of somebody else's and may be overwritten");
+    let json = flag("json", "Print the findings as one JSON object");
+    let dry =
+        flag("dry-run", "Say how many runs there would be and how long they take; run nothing");
+    vec![id, resume, accept, simulate, destroy, dry, json]
+}
+
+/// A study that is begun, or gone on with.
+pub(super) struct Opened {
+    pub(super) folder: StudyFolder,
+    pub(super) journal: Journal,
+    pub(super) study: Study,
+}
+
+/// Why a study cannot be worked on.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+pub(super) enum OpenError {
+    /// Its folder.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Study(#[from] StudyError),
+    /// Another kind.
+    #[error("the study `{id}` is a {found}, not a {wanted}")]
+    #[diagnostic(code(plumb::study::kind), help("resume it with plumb {found} --resume {id}"))]
+    Kind { id: String, found: &'static str, wanted: &'static str },
+    /// The machine or target changed.
+    #[error("the study `{id}` cannot go on: {what} was `{was}` and is `{is}`")]
+    #[diagnostic(
+        code(plumb::study::changed),
+        help("its runs would not be comparable; start a new study, or say --accept-changes")
+    )]
+    Changed { id: String, what: String, was: String, is: String },
+    /// Its epoch.
+    #[error("the study `{id}` was measured with epoch {was}; this program has epoch {is}")]
+    #[diagnostic(
+        code(plumb::study::epoch),
+        help("results of different measuring methods are never mixed: start a new study")
+    )]
+    Epoch { id: String, was: u32, is: u32 },
+    /// The folder cannot be made absolute.
+    #[error("cannot find out where {} is", path.display())]
+    #[diagnostic(code(plumb::study::target), help("name a file in a folder that exists"))]
+    Target { path: PathBuf, source: std::io::Error },
+}
+
+/// What a new study is made of.
+pub(super) struct Planned {
+    pub(super) kind: Kind,
+    pub(super) title: String,
+    pub(super) target: String,
+    pub(super) device: Device,
+    pub(super) devices: Option<u32>,
+    pub(super) copies: u32,
+    pub(super) seed: u64,
+    pub(super) request: Value,
+    pub(super) runs_most: u64,
+    pub(super) runs_exhaustive: u64,
+    pub(super) estimate_s: f64,
+}
+
+/// Begins a study.
+pub(super) fn create(matches: &ArgMatches, planned: Planned) -> Result<Opened, OpenError> {
+    let studies = study::studies_folder();
+    let target = match &planned.device {
+        Device::Real => std::path::absolute(&planned.target)
+            .map_err(|source| OpenError::Target { path: planned.target.clone().into(), source })?,
+        Device::Simulated(_) => PathBuf::from(&planned.target),
+    };
+    let now = Timestamp::now();
+    let given = matches.get_one::<String>("id").cloned();
+    let base = format!("{}-{}", planned.kind.keyword(), now.strftime("%Y%m%d-%H%M%S"));
+    let mut id = given.clone().unwrap_or_else(|| base.clone());
+    let mut study = Study {
+        format: FORMAT,
+        id: String::new(),
+        kind: planned.kind,
+        title: planned.title,
+        created: now.to_string(),
+        tool: format!("plumb {}", version::VERSION),
+        epoch: version::EPOCH,
+        critical: critical(&target, &planned.device),
+        target: target.display().to_string(),
+        device: planned.device,
+        devices: planned.devices,
+        copies: planned.copies,
+        seed: planned.seed,
+        request: planned.request,
+        runs_most: planned.runs_most,
+        runs_exhaustive: planned.runs_exhaustive,
+        estimate_s: planned.estimate_s,
+        environment: None,
+    };
+    for number in 2.. {
+        study.id.clone_from(&id);
+        match StudyFolder::create(&studies, &study) {
+            // Two in the same second; a name that was given is the user's own.
+            Err(StudyError::Exists { .. } | StudyError::Locked { .. }) if given.is_none() => {
+                id = format!("{base}-{number}");
+            }
+            Err(error) => return Err(error.into()),
+            Ok(folder) => {
+                let journal = folder.journal()?;
+                return Ok(Opened { folder, journal, study });
+            }
+        }
+    }
+    unreachable!("names do not run out")
+}
+
+/// Opens a study to go on with it.
+pub(super) fn resume(matches: &ArgMatches, id: &str, kind: Kind) -> Result<Opened, OpenError> {
+    let folder = StudyFolder::open(&study::studies_folder(), id)?;
+    let study = folder.plan()?;
+    let id = id.to_owned();
+    if study.kind != kind {
+        let (found, wanted) = (study.kind.keyword(), kind.keyword());
+        return Err(OpenError::Kind { id, found, wanted });
+    }
+    if study.epoch != version::EPOCH {
+        return Err(OpenError::Epoch { id, was: study.epoch, is: version::EPOCH });
+    }
+    let now = critical(Path::new(&study.target), &study.device);
+    let changed = study.critical.iter().find_map(|(what, was)| {
+        let is = now.get(what).cloned().unwrap_or_default();
+        (is != *was).then(|| (what.clone(), was.clone(), is))
+    });
+    if let Some((what, was, is)) = changed
+        && !matches.get_flag("accept-changes")
+    {
+        return Err(OpenError::Changed { id, what, was, is });
+    }
+    let journal = folder.journal()?;
+    Ok(Opened { folder, journal, study })
+}
+
+/// Works a study off, writes what `conclude` makes of its runs, and prints that.
+pub(super) fn work(
+    matches: &ArgMatches,
+    opened: Opened,
+    planner: &dyn Planner,
+    conclude: &dyn Fn(&[RunRecord], State) -> Findings,
+) -> ExitCode {
+    let printer = Printer::on_stderr();
+    match worked(matches, opened, planner, conclude, printer) {
+        Ok(code) => code,
+        Err(error) => {
+            printer.error(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn worked(
+    matches: &ArgMatches,
+    opened: Opened,
+    planner: &dyn Planner,
+    conclude: &dyn Fn(&[RunRecord], State) -> Findings,
+    printer: Printer,
+) -> Result<ExitCode, StudyError> {
+    let Opened { folder, mut journal, study } = opened;
+    let stop = stop_flag(printer);
+    let stops = || stop.load(Ordering::Relaxed);
+    let now = || Timestamp::now().to_string();
+    let mut performer: Box<dyn Perform> = match &study.device {
+        Device::Simulated(device) => {
+            let device: SimulatedDevice =
+                serde_json::from_value(device.clone()).map_err(|source| StudyError::Damaged {
+                    path: folder.path().join("plan.json"),
+                    line: None,
+                    what: source.to_string(),
+                })?;
+            Box::new(Simulation::new(device))
+        }
+        Device::Real => {
+            let destroy = matches.get_many("destroy").into_iter().flatten().cloned().collect();
+            let program = std::env::current_exe().unwrap_or_else(|_| "plumb".into());
+            Box::new(ChildRuns::new(program, (&study.target).into(), destroy, &stops, &now))
+        }
+    };
+    let said = Cell::new(false);
+    let mut teller = Teller::new(&study, journal.records(), &stops, &said);
+    teller.starts(folder.path());
+    let end = study::work(&folder, &mut journal, planner, performer.as_mut(), &mut teller)?;
+    let state = if end == End::Complete { State::Complete } else { State::Partial };
+    let findings = conclude(journal.records(), state);
+    folder.write_findings(&findings)?;
+    let printed = match matches.get_flag("json") {
+        true => format!(
+            "{}\n",
+            serde_json::to_string(&findings).expect("findings have string keys only")
+        ),
+        false => text(&findings, &study),
+    };
+    let status = match end {
+        End::Complete => 0,
+        End::Failing => 1,
+        End::TimeIsUp | End::Stopped => PARTIAL,
+    };
+    let word = study.kind.keyword();
+    match end {
+        End::Complete => {}
+        End::TimeIsUp => printer.warning(&format!(
+            "the budget is used up; plumb {word} --resume {} goes on with a new one",
+            study.id
+        )),
+        End::Stopped => printer.warning(&format!(
+            "stopped; what was measured is kept, and plumb {word} --resume {} goes on",
+            study.id
+        )),
+        End::Failing => printer.warning(&format!(
+            "three runs failed one after the other: {}",
+            journal.records().last().map_or(String::new(), |run| format!("{:?}", run.outcome))
+        )),
+    }
+    Ok(super::print_and_exit(&printed, status))
+}
+
+/// Ctrl-C, SIGTERM and a terminal that goes away set it; the second one ends the program.
+fn stop_flag(printer: Printer) -> Arc<AtomicBool> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        let second = flag::register_conditional_default(signal, Arc::clone(&stop));
+        if let Err(error) = second.and(flag::register(signal, Arc::clone(&stop))) {
+            printer.warning(&format!("signal {signal} will end the study at once: {error}"));
+        }
+    }
+    stop
+}

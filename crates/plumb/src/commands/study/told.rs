@@ -1,0 +1,163 @@
+//! A study as it is told: its progress on standard error, its findings on standard output.
+
+use std::cell::Cell;
+use std::io::Write;
+use std::path::Path;
+
+use plumb_study::study::{Device, Findings, GAP_S, Order, Purpose, RunRecord, State, Study, Watch};
+
+/// A line per run on standard error.
+pub(super) struct Teller<'a> {
+    study: &'a Study,
+    stops: &'a dyn Fn() -> bool,
+    /// Whether the end was told.
+    said: &'a Cell<bool>,
+    done: u64,
+    /// Seconds that runs took, and those that were planned for them.
+    took: (f64, f64),
+    begun: String,
+}
+
+impl<'a> Teller<'a> {
+    pub(super) fn new(
+        study: &'a Study,
+        runs: &[RunRecord],
+        stops: &'a dyn Fn() -> bool,
+        said: &'a Cell<bool>,
+    ) -> Self {
+        let mut teller =
+            Self { study, stops, said, done: 0, took: (0.0, 0.0), begun: String::new() };
+        for run in runs {
+            teller.count(run);
+        }
+        teller
+    }
+
+    pub(super) fn starts(&self, folder: &Path) {
+        let what = match &self.study.device {
+            Device::Real => self.study.target.clone(),
+            Device::Simulated(_) => "a simulated device, in virtual time".to_owned(),
+        };
+        let from = match self.done {
+            0 => String::new(),
+            done => format!(", {done} of them are there"),
+        };
+        say(&format!(
+            "{} `{}` of {what}: at most {} runs{from}, about {} in all; kept in {}",
+            self.study.kind.keyword(),
+            self.study.id,
+            self.study.runs_most,
+            duration(self.study.estimate_s),
+            folder.display()
+        ));
+    }
+
+    fn count(&mut self, run: &RunRecord) {
+        self.done += 1;
+        self.took.0 += run.ended_s - run.started_s;
+        self.took.1 += run.setting.seconds() + GAP_S;
+    }
+
+    /// Seconds left, by the runs so far.
+    fn left(&self) -> f64 {
+        let pace = if self.took.1 > 0.0 { self.took.0 / self.took.1 } else { 1.0 };
+        (self.study.estimate_s - self.took.1).max(0.0) * pace
+    }
+}
+
+impl Watch for Teller<'_> {
+    fn begins(&mut self, _: u32, order: &Order) {
+        let word = match order.purpose {
+            Purpose::Measure | Purpose::Prepare => String::new(),
+            Purpose::Repeat => format!(", repetition {}", order.repetition),
+            Purpose::Anchor | Purpose::ResumeAnchor => ", the reference".to_owned(),
+        };
+        let step = match order.step.as_str() {
+            "sweep" => String::new(),
+            step => format!("{step}: "),
+        };
+        self.begun = format!("{step}{}{word}", order.setting.short());
+    }
+
+    fn finished(&mut self, record: &RunRecord) {
+        self.count(record);
+        let figures = match (&record.outcome, &record.summary) {
+            (_, Some(summary)) => {
+                let width = summary
+                    .half_width
+                    .map_or(String::new(), |half| format!(" ±{:.1} %", half * 100.0));
+                let latency =
+                    summary.latency_ms.map_or(String::new(), |ms| format!(", {ms:.3} ms"));
+                format!("{:.0} IOPS{width}, {:.1} MiB/s{latency}", summary.iops, summary.mib_per_s)
+            }
+            (outcome, None) => format!("{outcome:?}"),
+        };
+        let left = match self.left() {
+            seconds if seconds > 0.0 => format!("; about {} left", duration(seconds)),
+            _ => String::new(),
+        };
+        say(&format!(
+            "run {} of at most {}: {}: {figures}{left}",
+            record.run,
+            self.study.runs_most.max(u64::from(record.run)),
+            self.begun
+        ));
+    }
+
+    fn stops(&mut self) -> bool {
+        if (self.stops)() && !self.said.replace(true) {
+            say("stopping");
+        }
+        (self.stops)()
+    }
+}
+
+/// Progress that nobody reads is not worth failing for.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// `45 s`, `12 min`, `3 h 20 min`.
+pub(in crate::commands) fn duration(seconds: f64) -> String {
+    let whole = plumb_units::convert::floor_u64(seconds.max(0.0).ceil());
+    match whole {
+        0..=90 => format!("{whole} s"),
+        91..=5400 => format!("{} min", whole.div_ceil(60)),
+        _ => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
+    }
+}
+
+/// Findings in plain words.
+pub(in crate::commands) fn text(findings: &Findings, study: &Study) -> String {
+    let mut text = format!("{} `{}`: {}\n", study.kind.keyword(), findings.study, study.title);
+    let state = match findings.state {
+        State::Complete => "complete",
+        State::Partial => "not finished",
+    };
+    text.push_str(&format!(
+        "{state}; {} runs (an exhaustive plan: {})\n",
+        findings.runs, findings.runs_exhaustive
+    ));
+    for finding in &findings.findings {
+        text.push_str(&format!("\n{}\n  {}\n", finding.title, finding.sentence));
+    }
+    if !findings.notes.is_empty() {
+        text.push_str("\nRemarks\n");
+        for note in &findings.notes {
+            text.push_str(&format!("  - {note}\n"));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_round() {
+        assert_eq!(duration(0.2), "1 s");
+        assert_eq!(duration(600.0), "10 min");
+        assert_eq!(duration(87_300.0), "24 h 15 min");
+    }
+}

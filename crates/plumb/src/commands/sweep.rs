@@ -1,0 +1,389 @@
+//! `plumb sweep` and `plumb plan show`: settings that somebody chose, run in an order that misleads nobody.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
+use miette::Diagnostic;
+use plumb_study::knee::Policy;
+use plumb_study::study::{
+    Device, GAP_S, Kind, PlanError, RunOrder, RunRecord, State, SweepOptions, SweepPlanner, Told,
+    bytes_to_make, sweep_findings,
+};
+use plumb_study::sweep_time;
+use serde_json::{Value, json};
+
+use super::study::{self, DeviceError, OpenError, Planned, duration};
+use crate::message::Printer;
+
+/// For clap.
+pub(crate) fn command() -> Command {
+    Command::new("sweep")
+        .about("Measure many settings, and say which is best and where the knee is")
+        .long_about(
+            "Measure many settings, and say which is best and where the knee of each curve is. Every parameter of \
+             the load can be varied, several at once. The runs are in a random order of repetitions, with a \
+             reference setting between them that shows drift; each is written down when it is over, so that a \
+             sweep that is interrupted at any point goes on with --resume. With --adaptive the queue depth is \
+             searched in less than half of the runs.",
+        )
+        .arg(target().required_unless_present_any(["plan", "resume"]))
+        .args(plan_options())
+        .args(study::options())
+        .after_help(
+            "Exit status: 0 if all is measured, 1 if it cannot be, 2 for a wrong command line, 5 if it is not \
+             finished and can be resumed.\n\nFor example:\n  \
+             plumb sweep f.dat --set size=64G --vary o=1..24 --vary t=4,8\n  \
+             plumb sweep f.dat --set size=64G --set t=8 --vary o=1..64 --adaptive --budget 30m\n  \
+             plumb sweep --plan night.toml --dry-run",
+        )
+}
+
+/// `plumb plan`, for clap.
+pub(crate) fn plan_command() -> Command {
+    let show = Command::new("show")
+        .about("Show what a sweep would run: settings in their order, runs, time")
+        .arg(target())
+        .args(plan_options())
+        .arg(super::answers::json_option().help("Print one JSON object"));
+    Command::new("plan").about("Plans of sweeps").subcommand_required(true).subcommand(show)
+}
+
+fn target() -> Arg {
+    Arg::new("target")
+        .value_name("TARGET")
+        .value_hint(ValueHint::AnyPath)
+        .help("File or device to measure; a file is made if --set size=SIZE is given")
+}
+
+fn plan_options() -> Vec<Arg> {
+    let many = |name: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name(value).action(ArgAction::Append).help(help)
+    };
+    let count = |name: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name(value).value_parser(value_parser!(u32)).help(help)
+    };
+    let flag = |name: &'static str, help: &'static str| {
+        Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
+    };
+    let word = |name: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name(value).help(help)
+    };
+    vec![
+        Arg::new("plan")
+            .long("plan")
+            .value_name("FILE")
+            .value_parser(value_parser!(PathBuf))
+            .value_hint(ValueHint::FilePath)
+            .help("A TOML file with these options as keys; options on the command line go first"),
+        many(
+            "vary",
+            "NAME=VALUES",
+            "An axis: o=1..32, o=8..64/8, o=1..64*2, b=4K,64K, t:o=1:8,2:4; t, o, b, w, F, access, cache, rate, size or a long option of plumb run",
+        ),
+        many(
+            "set",
+            "NAME=VALUE",
+            "One value for all settings [default: b=8K t=8 o=12 w=30 access=random cache=h]",
+        ),
+        count("warmup", "SECONDS", "Before each measurement [default: 10]"),
+        count("duration", "SECONDS", "Of each measurement, at most [default: 60]"),
+        count("cooldown", "SECONDS", "After each measurement [default: 0]"),
+        count("repetitions", "N", "Runs of each setting [default: 3]"),
+        word(
+            "order",
+            "ORDER",
+            "random (blocks of repetitions), as-given or sorted [default: random]",
+        )
+        .value_parser(["random", "as-given", "sorted"]),
+        Arg::new("seed")
+            .long("seed")
+            .value_name("N")
+            .value_parser(value_parser!(u64))
+            .help("Of the order and of random offsets [default: 1]"),
+        flag("no-anchors", "Leave out the reference setting that shows drift"),
+        flag("adaptive", "Search the knee on o instead of running every value"),
+        flag(
+            "full-length",
+            "Measure the whole duration even if a run is steady and precise before",
+        ),
+        flag("no-latency", "Do not measure the latency of each I/O: it costs some throughput"),
+        word("budget", "TIME", "End when this is used up: 2h, 45m, 300s"),
+        word(
+            "policy",
+            "POLICY",
+            "Which queue depth is recommended: throughput, balanced or latency [default: balanced]",
+        )
+        .value_parser(Policy::ALL.map(Policy::keyword)),
+        Arg::new("latency-budget")
+            .long("latency-budget")
+            .value_name("MS")
+            .value_parser(value_parser!(f64))
+            .help("Largest mean latency that is acceptable"),
+        count("ssds", "S", "Devices that back the target"),
+        count("copies", "C", "Copies that the volume keeps of each datum [default: 1]"),
+        many("cap", "LIMIT", "A limit that is known: 1920iops, 48MiB/s"),
+    ]
+}
+
+/// The options as typed.
+fn typed(matches: &ArgMatches) -> SweepOptions {
+    let many = |name: &str| -> Vec<String> {
+        matches.get_many(name).into_iter().flatten().cloned().collect()
+    };
+    let count = |name: &str| matches.get_one::<u32>(name).copied();
+    let word = |name: &str| matches.get_one::<String>(name).cloned();
+    let flag = |name: &str| matches.get_flag(name).then_some(true);
+    SweepOptions {
+        target: word("target"),
+        vary: many("vary"),
+        set: many("set"),
+        warmup: count("warmup"),
+        duration: count("duration"),
+        cooldown: count("cooldown"),
+        repetitions: count("repetitions"),
+        order: word("order").and_then(|word| RunOrder::of_keyword(&word)),
+        seed: matches.get_one("seed").copied(),
+        anchors: flag("no-anchors").map(|none| !none),
+        adaptive: flag("adaptive"),
+        full_length: flag("full-length"),
+        no_latency: flag("no-latency"),
+        budget: word("budget"),
+        policy: word("policy"),
+        latency_budget_ms: matches.get_one("latency-budget").copied(),
+        ssds: count("ssds"),
+        copies: count("copies"),
+        cap: many("cap"),
+    }
+}
+
+/// Why there is no sweep.
+#[derive(Debug, thiserror::Error, Diagnostic)]
+enum SweepError {
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Plan(#[from] PlanError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Open(#[from] OpenError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Device(#[from] DeviceError),
+    #[error("cannot read the plan {}", path.display())]
+    #[diagnostic(code(plumb::plan::read), help("name a TOML file that exists"))]
+    Read { path: PathBuf, source: std::io::Error },
+    #[error("no target is named")]
+    #[diagnostic(code(plumb::plan::target), help("name one, or say `target` in the plan file"))]
+    NoTarget,
+    #[error("the plan of the study cannot be read: {what}")]
+    #[diagnostic(code(plumb::plan::request), help("start a new study"))]
+    Request { what: String },
+}
+
+impl SweepError {
+    /// A wrong command line or plan is 2.
+    fn status(&self) -> u8 {
+        match self {
+            Self::Plan(_) | Self::Read { .. } | Self::NoTarget | Self::Device(_) => 2,
+            Self::Open(_) | Self::Request { .. } => 1,
+        }
+    }
+}
+
+/// Options of the plan file and of the command line.
+fn options(matches: &ArgMatches) -> Result<SweepOptions, SweepError> {
+    let typed = typed(matches);
+    let Some(path) = matches.get_one::<PathBuf>("plan") else { return Ok(typed) };
+    let text = fs::read_to_string(path)
+        .map_err(|source| SweepError::Read { path: path.clone(), source })?;
+    Ok(typed.over(SweepOptions::of_toml(&text)?))
+}
+
+/// `plumb sweep`.
+pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
+    match sweep(matches) {
+        Ok(code) => code,
+        Err(error) => {
+            Printer::on_stderr().error(&error);
+            error.status().into()
+        }
+    }
+}
+
+fn sweep(matches: &ArgMatches) -> Result<ExitCode, SweepError> {
+    let opened;
+    let options = match matches.get_one::<String>("resume") {
+        Some(id) => {
+            opened = Some(study::resume(matches, id, Kind::Sweep)?);
+            let request = opened.as_ref().map_or(Value::Null, |o| o.study.request.clone());
+            let kept: SweepOptions = serde_json::from_value(request)
+                .map_err(|error| SweepError::Request { what: error.to_string() })?;
+            // Only how long it may still take can be said anew.
+            SweepOptions { budget: typed(matches).budget.or(kept.budget.clone()), ..kept }
+        }
+        None => {
+            opened = None;
+            options(matches)?
+        }
+    };
+    let plan = options.plan()?;
+    let planner = SweepPlanner::new(plan.clone());
+    let target = options.target.clone().ok_or(SweepError::NoTarget)?;
+    let device = match matches.get_one::<PathBuf>("simulate") {
+        Some(path) => study::simulated(path)?,
+        None => Device::Real,
+    };
+    let (most, exhaustive) = planner.counts();
+    let estimate = Estimate::of(&planner, Path::new(&target), &device);
+    if matches.get_flag("dry-run") {
+        let text = match matches.get_flag("json") {
+            true => format!("{}\n", estimate.object()),
+            false => estimate.text(),
+        };
+        return Ok(super::print(&text));
+    }
+    let opened = match opened {
+        Some(opened) => opened,
+        None => study::create(
+            matches,
+            Planned {
+                kind: Kind::Sweep,
+                title: format!("{} over {}", target, options.vary.join(", ")),
+                target,
+                device,
+                devices: plan.devices,
+                copies: plan.copies,
+                seed: plan.seed,
+                request: serde_json::to_value(&options)
+                    .map_err(|error| SweepError::Request { what: error.to_string() })?,
+                runs_most: most,
+                runs_exhaustive: exhaustive,
+                estimate_s: estimate.seconds,
+            },
+        )?,
+    };
+    let id = opened.study.id.clone();
+    let conclude = |runs: &[RunRecord], state: State| {
+        let told = Told { study: &id, state, runs_exhaustive: exhaustive };
+        sweep_findings(&plan, runs, told)
+    };
+    Ok(study::work(matches, opened, &planner, &conclude))
+}
+
+/// `plumb plan show`.
+pub(crate) fn show(matches: &ArgMatches) -> ExitCode {
+    let shown = || -> Result<String, SweepError> {
+        let options = options(matches)?;
+        let planner = SweepPlanner::new(options.plan()?);
+        let target = options.target.unwrap_or_default();
+        let estimate = Estimate::of(&planner, Path::new(&target), &Device::Real);
+        let settings: Vec<String> = match planner.plan().adaptive {
+            true => planner.groups().iter().map(|s| format!("{}, o searched", s.short())).collect(),
+            false => planner
+                .sequence()
+                .map(|order| {
+                    let word = format!("{:?}", order.purpose).to_lowercase();
+                    format!("{} ({word} {})", order.setting.short(), order.repetition)
+                })
+                .collect(),
+        };
+        if matches.get_flag("json") {
+            let mut object = estimate.object();
+            object["runs_in_order"] = json!(settings);
+            return Ok(format!("{object}\n"));
+        }
+        let lines: String =
+            (1..).zip(&settings).map(|(n, line)| format!("{n:>6}  {line}\n")).collect();
+        Ok(format!("{lines}{}", estimate.text()))
+    };
+    match shown() {
+        Ok(text) => super::print(&text),
+        Err(error) => {
+            Printer::on_stderr().error(&error);
+            error.status().into()
+        }
+    }
+}
+
+/// How many runs, and how long (4.1).
+struct Estimate {
+    runs: u64,
+    exhaustive: u64,
+    settings: usize,
+    /// Seconds of all runs.
+    runs_s: f64,
+    /// Bytes that have to be written first, and the seconds that takes.
+    bytes: u64,
+    creation_s: f64,
+    seconds: f64,
+    budget_s: Option<f64>,
+}
+
+/// Bytes per second that files are assumed to be written with.
+const WRITTEN_PER_S: f64 = 500e6;
+
+impl Estimate {
+    fn of(planner: &SweepPlanner, target: &Path, device: &Device) -> Self {
+        let plan = planner.plan();
+        let (runs, exhaustive) = planner.counts();
+        let each = sweep_time::RunTime {
+            warm_up_s: plan.base.warm_up_s.into(),
+            measured_s: plan.base.measured_s.into(),
+            cool_down_s: plan.base.cool_down_s.into(),
+            gap_s: GAP_S,
+        };
+        let bytes = match device {
+            Device::Real => bytes_to_make(target, plan.settings.iter()),
+            Device::Simulated(_) => 0,
+        };
+        let creation_s = bytes as f64 / WRITTEN_PER_S;
+        let runs_s = sweep_time::sweep_s(runs, each, 0.0);
+        let all = runs_s + creation_s;
+        Self {
+            runs,
+            exhaustive,
+            settings: plan.settings.len(),
+            runs_s,
+            bytes,
+            creation_s,
+            seconds: plan.budget_s.map_or(all, |budget| budget.min(all)),
+            budget_s: plan.budget_s,
+        }
+    }
+
+    fn object(&self) -> Value {
+        json!({
+            "settings": self.settings,
+            "runs_most": self.runs,
+            "runs_exhaustive": self.exhaustive,
+            "runs_s": self.runs_s,
+            "bytes_to_write": self.bytes,
+            "creation_s": self.creation_s,
+            "estimate_s": self.seconds,
+            "budget_s": self.budget_s,
+        })
+    }
+
+    fn text(&self) -> String {
+        let mut text = format!(
+            "{} settings; at most {} runs (without the search and the reference: {}): {}\n",
+            self.settings,
+            self.runs,
+            self.exhaustive,
+            duration(self.runs_s)
+        );
+        if self.bytes > 0 {
+            text.push_str(&format!(
+                "files to be written first: {:.1} GiB, {} at an assumed 500 MB/s\n",
+                self.bytes as f64 / f64::from(1 << 30),
+                duration(self.creation_s)
+            ));
+        }
+        if let Some(budget) = self.budget_s {
+            text.push_str(&format!("budget: {}\n", duration(budget)));
+        }
+        text.push_str("runs end earlier where they are steady and precise after 30 s\n");
+        text
+    }
+}

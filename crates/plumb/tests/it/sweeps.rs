@@ -1,0 +1,248 @@
+//! `plumb sweep` and `plumb plan` on simulated devices and a small file.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::program::{Outcome, outcome, path};
+
+/// A state folder and a device of its own.
+pub(crate) struct Bench {
+    folder: tempfile::TempDir,
+}
+
+impl Bench {
+    pub(crate) fn with(device: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::write(folder.path().join("device.toml"), device).expect("written");
+        Self { folder }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn command(&self, line: &str) -> Command {
+        let mut command = Command::new(path());
+        let device = OsString::from(self.path("device.toml"));
+        let words = line.split_whitespace().map(|word| match word {
+            "DEVICE" => device.clone(),
+            word => word.into(),
+        });
+        command
+            .args(words)
+            .env("XDG_STATE_HOME", self.folder.path())
+            .current_dir(self.folder.path());
+        command
+    }
+
+    /// Calls the program; `DEVICE` in the line is the description of the device.
+    pub(crate) fn call(&self, line: &str) -> Outcome {
+        outcome(&mut self.command(line))
+    }
+
+    pub(crate) fn start(&self, line: &str) -> Child {
+        let mut command = self.command(line);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().expect("the program can be started")
+    }
+
+    pub(crate) fn study(&self, id: &str) -> PathBuf {
+        self.path("plumb/studies").join(id)
+    }
+
+    #[track_caller]
+    pub(crate) fn findings(&self, id: &str) -> Value {
+        let bytes = fs::read(self.study(id).join("findings.json")).expect("findings");
+        serde_json::from_slice(&bytes).expect("JSON")
+    }
+}
+
+/// The finding of that name.
+#[track_caller]
+pub(crate) fn finding<'a>(findings: &'a Value, id: &str) -> &'a Value {
+    let all = findings["findings"].as_array().expect("a list");
+    let has = |finding: &&Value| finding["id"] == id;
+    all.iter().find(has).unwrap_or_else(|| panic!("no {id} in {all:?}"))
+}
+
+const DEVICE: &str = "seed = 5\nmax-iops = 40000\nlatency-us = 400\nnoise = 0.004\n";
+
+#[test]
+fn a_sweep_finds_best_and_knee() {
+    let bench = Bench::with(DEVICE);
+    let line = "sweep f --simulate DEVICE --set w=0 --vary t=2,4 --vary o=1..12 --repetitions 2 --id s --json";
+    let found = bench.call(line).ends_with(0);
+    let findings: Value = serde_json::from_str(&found.stdout).expect("JSON");
+    assert_eq!(findings, bench.findings("s"));
+    assert_eq!(findings["state"], "complete");
+    // 48 runs and an anchor before each ten and at the end.
+    assert_eq!(findings["runs"], 54);
+    assert_eq!(finding(&findings, "drift")["decision"]["verdict"], "stable");
+    let knee = finding(&findings, "knee-t4-b8K-r-w0");
+    assert_eq!(knee["decision"]["verdict"], "knee", "{}", knee["sentence"]);
+    // The corner of the service curve is at 40 000·0.4 ms = 16 outstanding, o = 4 of four threads.
+    let plateau = knee["decision"]["plateau_o"].as_u64().expect("a plateau");
+    assert!((5..=8).contains(&plateau), "{plateau}");
+    assert_eq!(knee["runs"].as_array().map(Vec::len), Some(30));
+    let lines = fs::read_to_string(bench.study("s").join("journal.ndjson")).expect("a journal");
+    assert_eq!(lines.lines().count(), 54);
+    assert!(found.stderr.contains("run 54 of at most 54"), "{}", found.stderr);
+    // Its decisions can be explained.
+    let file = bench.path("decision.json");
+    fs::write(&file, knee["decision"].to_string()).expect("written");
+    let explained = bench.call(&format!("explain {}", file.display())).succeeds_quietly();
+    assert!(explained.stdout.contains("concave"), "{}", explained.stdout);
+    fs::write(&file, finding(&findings, "best")["decision"].to_string()).expect("written");
+    bench.call(&format!("explain {}", file.display())).succeeds_quietly();
+}
+
+#[test]
+fn killed_at_fifty_instants_the_findings_are_the_same() {
+    let bench = Bench::with(&format!("{DEVICE}drift-per-hour = 0.1\nreal-ms-per-run = 2\n"));
+    let plan =
+        "sweep f --simulate DEVICE --vary o=1,2,4,8,16 --vary w=0,50 --repetitions 2 --duration 40";
+    let began = Instant::now();
+    bench.call(&format!("{plan} --id whole")).ends_with(0);
+    let takes = began.elapsed();
+    let read = |id: &str, name: &str| {
+        let text = fs::read_to_string(bench.study(id).join(name)).expect("there");
+        text.replace(id, "whole")
+    };
+    let (findings, journal) = (read("whole", "findings.json"), read("whole", "journal.ndjson"));
+    let mut interrupted = 0;
+    for instant in 0..50_u32 {
+        let id = format!("killed{instant}");
+        let mut child = bench.start(&format!("{plan} --id {id}"));
+        // Golden-ratio steps cover the whole run evenly.
+        let share = (f64::from(instant) * 0.618_033_988_75).fract();
+        std::thread::sleep(Duration::from_secs_f64(takes.as_secs_f64() * share));
+        child.kill().expect("a child of ours");
+        child.wait().expect("it ends");
+        let study = bench.study(&id);
+        if !study.join("findings.json").exists() {
+            interrupted += 1;
+        }
+        let line = match study.join("plan.json").exists() {
+            true => format!("sweep --resume {id}"),
+            false => format!("{plan} --id {id}"),
+        };
+        bench.call(&line).ends_with(0);
+        assert_eq!(read(&id, "findings.json"), findings, "{id} after {share}");
+        assert_eq!(read(&id, "journal.ndjson"), journal, "{id} after {share}");
+    }
+    assert!(interrupted >= 20, "only {interrupted} were interrupted");
+}
+
+#[test]
+fn an_adaptive_sweep_takes_less_than_half_of_the_runs() {
+    let bench = Bench::with(DEVICE);
+    let line = "sweep f --simulate DEVICE --set w=0 --set t=1 --vary o=1..48 --policy throughput";
+    bench.call(&format!("{line} --repetitions 1 --id all")).ends_with(0);
+    bench.call(&format!("{line} --repetitions 1 --adaptive --id some")).ends_with(0);
+    let (all, some) = (bench.findings("all"), bench.findings("some"));
+    let runs = |findings: &Value| findings["runs"].as_u64().expect("a count");
+    assert!(runs(&some) * 100 <= 45 * 48, "{} runs", runs(&some));
+    let rate = |findings: &Value| {
+        let knee = finding(findings, "knee-t1-b8K-r-w0");
+        knee["decision"]["finding"]["iops"].as_f64().expect("a rate")
+    };
+    assert!((rate(&some) / rate(&all) - 1.0).abs() < 0.03, "{} {}", rate(&some), rate(&all));
+    assert!(some["notes"].to_string().contains("instead of 48 exhaustive"), "{}", some["notes"]);
+}
+
+#[test]
+fn a_budget_ends_a_sweep_and_a_larger_one_goes_on() {
+    let bench = Bench::with(DEVICE);
+    let line = "sweep f --simulate DEVICE --vary o=1..12 --repetitions 1 --full-length --id s";
+    let partial = bench.call(&format!("{line} --budget 5m")).ends_with(5);
+    assert!(partial.stderr.contains("--resume s"), "{}", partial.stderr);
+    let findings = bench.findings("s");
+    assert_eq!((&findings["state"], &findings["runs"]), (&json!("partial"), &json!(4)));
+    bench.call("sweep --resume s --budget 2h").ends_with(0);
+    assert_eq!(bench.findings("s")["state"], "complete");
+}
+
+#[test]
+fn what_would_be_run_is_told_before() {
+    let bench = Bench::with(DEVICE);
+    let plan = "vary = [\"w=0,10\", \"access=r,si\", \"b=8K,16K,32K,64K\", \"o=1,2,4,8\", \"t=1,2,4,8\"]\n\
+                warmup = 5\nduration = 120\nrepetitions = 1\norder = \"as-given\"\nanchors = false\n";
+    fs::write(bench.path("plan.toml"), plan).expect("written");
+    let shown = bench.call("plan show f --plan plan.toml --json").succeeds_quietly();
+    let object: Value = serde_json::from_str(&shown.stdout).expect("JSON");
+    // The published loops, with a second between runs.
+    assert_eq!((&object["settings"], &object["runs_most"]), (&json!(256), &json!(256)));
+    assert_eq!(object["runs_s"], 256.0 * 126.0);
+    assert_eq!(object["runs_in_order"][1], "t2 o1 b8K r w0 (measure 1)");
+    // Flags go before the file, and both together make the plan.
+    let line = "sweep f --plan plan.toml --vary w=0 --set size=1G --dry-run --json";
+    let shown = bench.call(line).succeeds_quietly();
+    let object: Value = serde_json::from_str(&shown.stdout).expect("JSON");
+    assert_eq!(
+        (&object["settings"], &object["bytes_to_write"]),
+        (&json!(128), &json!(1_u64 << 30))
+    );
+    assert!(!bench.path("plumb").exists(), "a dry run leaves nothing");
+    for (line, says) in [
+        ("sweep f --vary o=0", "1 to 65536"),
+        ("sweep f --plan none.toml", "none.toml"),
+        ("sweep f --vary t=1,2 --set access=s", "same blocks"),
+        ("plan show f", "nothing is varied"),
+    ] {
+        let refused = bench.call(line).ends_with(2);
+        assert!(refused.stderr.contains(says), "{line}: {}", refused.stderr);
+    }
+}
+
+#[test]
+fn a_study_goes_on_only_with_what_it_began_with() {
+    let bench = Bench::with(DEVICE);
+    bench.call("sweep f --simulate DEVICE --vary o=1,2,3 --repetitions 1 --id s").ends_with(0);
+    let again = bench.call("sweep f --simulate DEVICE --vary o=1,2,3 --id s").ends_with(1);
+    assert!(again.stderr.contains("--resume s"), "{}", again.stderr);
+    let unknown = bench.call("sweep --resume other").ends_with(1);
+    assert!(unknown.stderr.contains("no study `other`"), "{}", unknown.stderr);
+    // A finished one only tells its findings again.
+    let before = bench.findings("s");
+    bench.call("sweep --resume s").ends_with(0);
+    assert_eq!(bench.findings("s"), before);
+    let plan = bench.study("s").join("plan.json");
+    let text = fs::read_to_string(&plan).expect("a plan");
+    fs::write(&plan, text.replace("\"max-iops\": 40000.0", "\"max-iops\": 50000.0"))
+        .expect("written");
+    let changed = bench.call("sweep --resume s").ends_with(1);
+    assert!(changed.stderr.contains("--accept-changes"), "{}", changed.stderr);
+    bench.call("sweep --resume s --accept-changes").ends_with(0);
+}
+
+#[test]
+fn a_real_file_is_made_measured_and_its_runs_can_be_repeated() {
+    let bench = Bench::with(DEVICE);
+    let line = "sweep f.dat --set size=1M --set t=1 --set cache=b --vary o=1,2,3 --repetitions 1 --warmup 0 \
+                --duration 1 --id s --json";
+    let found = bench.call(line);
+    assert_eq!(found.status, 0, "{}", found.stderr);
+    assert_eq!(fs::metadata(bench.path("f.dat")).expect("a file").len(), 1 << 20);
+    let journal = fs::read_to_string(bench.study("s").join("journal.ndjson")).expect("a journal");
+    let records: Vec<Value> =
+        journal.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(records.len(), 3);
+    for record in &records {
+        assert_eq!(record["outcome"], "measured");
+        assert!(record["summary"]["iops"].as_f64().expect("a rate") > 0.0);
+        let result = record["result"].as_str().expect("a name");
+        let result = fs::read(bench.study("s").join(result)).expect("a result");
+        let result: Value = serde_json::from_slice(&result).expect("JSON");
+        assert_eq!(result["time_spans"][0]["state"], "measured");
+    }
+    let words = records[1]["command"].as_array().expect("a command");
+    let words: Vec<&str> = words[1..].iter().filter_map(Value::as_str).collect();
+    let mut command = Command::new(path());
+    assert_eq!(outcome(command.args(&words)).status, 0);
+    assert!(Path::new(words[words.len() - 1]).is_absolute());
+}
