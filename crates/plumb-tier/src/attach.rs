@@ -19,6 +19,7 @@ impl<Q: FlushQueue> Core<Q> {
         let before = self.members.config.voters.len();
         self.members.config.voters.retain(|voter| *voter != disk);
         self.members.config.disks[usize::from(disk)].metadata = false;
+        self.members.leave_logs(disk);
         let left = self.members.config.voters.len();
         if 2 * left < before || left == 0 || self.members.metadata().is_empty() {
             return Err(Halt::Voters);
@@ -43,8 +44,13 @@ impl<Q: FlushQueue> Core<Q> {
         let knows = self.members.config.descends_from(block.generation);
         self.members.superblocks[nth] = Some(block);
         let metadata = self.members.metadata().len() < METADATA_COPIES && self.copy_metadata(disk);
+        let logs = self.copy_logs(disk);
         let old = self.members.config.voters.clone();
         let config = &mut self.members.config;
+        for vdisk in logs {
+            let copies = config.vdisks[vdisk].cache.iter_mut().flat_map(|cache| &mut cache.copies);
+            copies.filter(|copy| copy.disk == disk).for_each(|copy| copy.current = true);
+        }
         config.disks[nth].state = DiskState::Online;
         config.disks[nth].metadata = metadata;
         config.voters.push(disk);

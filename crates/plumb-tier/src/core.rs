@@ -3,12 +3,15 @@
 
 use plumb_io::FlushQueue;
 
-use crate::extents::{COMMITTING, Extents, PENDING, SEALED, Sum, TENTATIVE, UNMAPPED, disks_of};
+use crate::extents::{
+    COMMITTING, Extent, Extents, PENDING, SEALED, Sum, TENTATIVE, UNMAPPED, disks_of,
+};
 use crate::format::BLOCK_BYTES;
 use crate::format::frame::{FrameKind, Record};
 use crate::format::page::Checkpoint;
 use crate::io::Io;
 use crate::journal::{Journal, Room};
+use crate::log::Log;
 use crate::members::Members;
 use crate::mutation::{Mutation, active};
 use crate::tree::Trees;
@@ -48,6 +51,12 @@ pub struct Counters {
     pub resynced: u64,
     /// Checkpoints.
     pub checkpoints: u64,
+    /// Records written to logs of write-back caches.
+    pub cache_records: u64,
+    /// Blocks of data in them.
+    pub cache_blocks: u64,
+    /// Blocks copied home from them.
+    pub destaged: u64,
 }
 
 /// Everything but the requests.
@@ -58,6 +67,8 @@ pub(crate) struct Core<Q> {
     pub(crate) extents: Extents,
     pub(crate) trees: Trees,
     pub(crate) journal: Journal,
+    /// Logs of the write-back caches, by virtual disk.
+    pub(crate) logs: Vec<Option<Log>>,
     /// Virtual disk of each extent.
     pub(crate) vdisk_of: Vec<u16>,
     /// Slots that are free once that frame is durable.
@@ -190,8 +201,9 @@ impl<Q: FlushQueue> Core<Q> {
     /// Whether every mapped extent keeps a copy in sync without that disk.
     pub(crate) fn can_spare(&self, disk: u16) -> bool {
         let config = &self.members.config;
-        (0_u32..).zip(&self.extents.list).filter(|(_, own)| own.place != UNMAPPED).all(
-            |(extent, own)| {
+        let mapped = |extent: &(u32, &Extent)| extent.1.place != UNMAPPED;
+        self.members.logs_spare(disk)
+            && (0_u32..).zip(&self.extents.list).filter(mapped).all(|(extent, own)| {
                 let vdisk = &config.vdisks[self.vdisk(extent)];
                 let step = vdisk.interleave.min(config.extent_bytes);
                 (0..config.extent_bytes / step).all(|nth| {
@@ -206,8 +218,7 @@ impl<Q: FlushQueue> Core<Q> {
                     !at.iter().any(|(_, other, _)| other == disk)
                         || at.iter().any(|(_, other, _)| other != disk && in_sync(other))
                 })
-            },
-        )
+            })
     }
 
     /// Flushes every disk that takes part; those that fail and can be spared are expelled. `false` when
@@ -270,12 +281,15 @@ impl<Q: FlushQueue> Core<Q> {
     /// `false` when a disk could not be flushed that holds the last copy of something: then nothing was
     /// committed.
     pub(crate) fn checkpoint(&mut self, close_all: bool) -> Result<bool, Halt> {
+        self.seal_logs();
         if !self.flush_data()? {
             return Ok(false);
         }
         self.commit_all();
+        self.commit_logs();
         self.close_idle(close_all);
         self.sync()?;
+        self.end_logs();
         let link = self.journal.link;
         self.append_snapshot();
         self.sync()?;
@@ -323,6 +337,14 @@ impl<Q: FlushQueue> Core<Q> {
             }
             if !self.members.online[disk] {
                 self.journal.append(Record::DiskLost { disk: ordinal });
+            }
+        }
+        for (vdisk, log) in (0..).zip(&self.logs) {
+            let records = log.as_ref().map(|log| log.snapshot(vdisk));
+            for record in records.into_iter().flatten() {
+                if !active(Mutation::CheckpointForgetsTail) {
+                    self.journal.append(record);
+                }
             }
         }
         for (extent, own) in (0..).zip(&self.extents.list) {

@@ -3,13 +3,13 @@
 use plumb_io::{FileIndex, FlushQueue};
 use plumb_units::convert::to_u32;
 
-use crate::extents::slots_of_tier;
+use crate::extents::{move_reserve, slots_of_tier};
 use crate::format::frame::Link;
 use crate::format::page::{Checkpoint, Root};
 use crate::format::superblock::{RecordName, Superblock};
 use crate::format::{
-    BLOCK_BYTES, Config, DiskConfig, DiskState, Generation, Geometry, MediaType, Row, Tier,
-    VirtualDisk,
+    BLOCK_BYTES, CacheConfig, CacheCopy, Config, DiskConfig, DiskState, Generation, Geometry,
+    MediaType, Row, Tier, VirtualDisk,
 };
 use crate::io::{Io, SlotPlan};
 use crate::members::Members;
@@ -39,6 +39,9 @@ pub struct NewVirtualDisk {
     pub interleave: u32,
     /// Bytes on solid-state disks and on rotating disks; either may be 0.
     pub tier_bytes: [u64; 2],
+    /// Bytes of the write-back cache on solid-state disks: a multiple of 4 KiB, 0 for none. Each of its
+    /// copies takes whole slabs.
+    pub cache_bytes: u64,
 }
 
 /// A pool to be.
@@ -87,6 +90,25 @@ pub enum CreateError {
         /// With free slabs.
         found: usize,
     },
+    /// Not enough solid-state disks for a write-back cache.
+    #[error(
+        "the write-back cache of virtual disk {name} needs {needed} solid-state disks with {slabs} free \
+         slabs each; {found} have them"
+    )]
+    #[diagnostic(
+        code(plumb::tier::cache),
+        help("add solid-state disks, or ask for a smaller cache or none")
+    )]
+    Cache {
+        /// Which virtual disk.
+        name: String,
+        /// As many as copies.
+        needed: usize,
+        /// With free slabs.
+        found: usize,
+        /// Per disk.
+        slabs: u32,
+    },
     /// A disk did not take what was written.
     #[error("cannot write to {name}")]
     #[diagnostic(code(plumb::tier::create_io), help("see the kernel's log, or leave the disk out"))]
@@ -98,6 +120,8 @@ pub enum CreateError {
 
 /// Copies of journal and tree, at most.
 const METADATA_COPIES: usize = 3;
+/// Bytes of a write-back cache, at least: a few records.
+const CACHE_MIN: u64 = 64 << 10;
 /// Disks that vote, at most (LAY-3).
 const VOTERS: usize = 16;
 
@@ -130,21 +154,20 @@ fn plan(pool: &NewPool, random: &mut Random) -> Result<Config, CreateError> {
             first_extent,
             extents: 0,
             tiers: Vec::new(),
+            cache: None,
         };
         for (media, bytes) in [MediaType::Ssd, MediaType::Hdd].into_iter().zip(wanted.tier_bytes) {
             if bytes > 0 {
                 let tier = plan_tier(pool, wanted, (media, bytes), &mut free, &total)?;
                 let slots =
                     slots_of_tier(&vdisk, tier.rows.len(), &pool.geometry, pool.extent_bytes);
-                // MOD-2's reserve, smaller in pools that would have nothing else.
-                let reserve = if wanted.tier_bytes.contains(&0) {
-                    0
-                } else {
-                    (slots / 1000).max(64).min(slots / 8)
-                };
-                vdisk.extents += slots - reserve;
+                let tiers = wanted.tier_bytes.iter().filter(|bytes| **bytes > 0).count();
+                vdisk.extents += slots - move_reserve(slots, tiers);
                 vdisk.tiers.push(tier);
             }
+        }
+        if wanted.cache_bytes > 0 {
+            vdisk.cache = Some(plan_cache(pool, wanted, &mut free, &total)?);
         }
         if vdisk.tiers.is_empty() {
             return Err(layout(
@@ -214,6 +237,49 @@ fn plan_tier(
         rows.push(Row { slabs });
     }
     Ok(Tier { media, rows })
+}
+
+/// A log with a copy on each of as many solid-state disks as the virtual disk has copies (RES-7).
+fn plan_cache(
+    pool: &NewPool,
+    wanted: &NewVirtualDisk,
+    free: &mut [u32],
+    total: &[u32],
+) -> Result<CacheConfig, CreateError> {
+    let slabs = wanted.cache_bytes.div_ceil(pool.geometry.slab_bytes);
+    let slabs = u32::try_from(slabs).unwrap_or(u32::MAX);
+    let misfit = !wanted.cache_bytes.is_multiple_of(BLOCK_BYTES)
+        || wanted.cache_bytes < CACHE_MIN
+        || wanted.tier_bytes.contains(&0);
+    if misfit {
+        return Err(CreateError::Layout {
+            reason: format!(
+                "virtual disk {} has a write-back cache of {} bytes and tiers of {:?} bytes",
+                wanted.name, wanted.cache_bytes, wanted.tier_bytes
+            ),
+            remedy: format!("give it two tiers and a cache of {CACHE_MIN} bytes or more, or none"),
+        });
+    }
+    let copies = usize::from(wanted.copies);
+    let mut able: Vec<usize> = (0..free.len())
+        .filter(|&disk| pool.disks[disk].media == MediaType::Ssd && free[disk] >= slabs)
+        .collect();
+    if able.len() < copies || copies == 0 {
+        return Err(CreateError::Cache {
+            name: wanted.name.clone(),
+            needed: copies,
+            found: able.len(),
+            slabs,
+        });
+    }
+    able.sort_by_key(|&disk| (std::cmp::Reverse(free[disk]), disk));
+    let copy = |&disk: &usize| {
+        let first = total[disk] - free[disk];
+        free[disk] -= slabs;
+        let disk = u16::try_from(disk).unwrap_or(u16::MAX);
+        CacheCopy { disk, current: true, slabs: (first..first + slabs).collect() }
+    };
+    Ok(CacheConfig { bytes: wanted.cache_bytes, copies: able[..copies].iter().map(copy).collect() })
 }
 
 /// Makes a pool on the queue's files, which are overwritten without a question.

@@ -80,11 +80,16 @@ pub(crate) struct Extents {
 struct Slots {
     taken: Vec<bool>,
     free: u32,
+    /// Never given to host data (MOD-2).
+    reserve: u32,
     hint: usize,
 }
 
 impl Slots {
     fn take(&mut self) -> Option<u32> {
+        if self.free <= self.reserve {
+            return None;
+        }
         let slot = (self.hint..self.taken.len()).find(|slot| !self.taken[*slot])?;
         self.taken[slot] = true;
         self.hint = slot + 1;
@@ -102,6 +107,13 @@ impl Slots {
     }
 }
 
+/// Whether a place is in the second tier.
+#[inline]
+#[must_use]
+pub(crate) fn is_second_tier(place: u32) -> bool {
+    place != UNMAPPED && place & SECOND_TIER != 0
+}
+
 /// Slots of one tier of a virtual disk.
 #[must_use]
 pub(crate) fn slots_of_tier(
@@ -114,13 +126,21 @@ pub(crate) fn slots_of_tier(
     u32::try_from(row.saturating_mul(to_u64(rows))).unwrap_or(u32::MAX / 4)
 }
 
+/// Slots of a tier that stay free so that extents can always change places (MOD-2): fewer in pools that
+/// would have nothing else, none where there is one tier only.
+#[must_use]
+pub(crate) fn move_reserve(slots: u32, tiers: usize) -> u32 {
+    if tiers < 2 { 0 } else { (slots / 1000).max(64).min(slots / 8) }
+}
+
 impl Extents {
     /// All unmapped, all free.
     pub(crate) fn new(config: &Config, geometry: &Geometry) -> Self {
         let slots = |vdisk: &VirtualDisk| {
             let tier = |rows| {
                 let count = slots_of_tier(vdisk, rows, geometry, config.extent_bytes);
-                Slots { taken: vec![false; index(count)], free: count, hint: 0 }
+                let reserve = move_reserve(count, vdisk.tiers.len());
+                Slots { taken: vec![false; index(count)], free: count, reserve, hint: 0 }
             };
             vdisk.tiers.iter().map(|rows| tier(rows.rows.len())).collect()
         };

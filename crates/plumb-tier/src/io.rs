@@ -21,8 +21,11 @@ pub struct SlotPlan {
 const CONTROL_SLOTS: u32 = 24;
 /// Of these, as many as one disk may have of a set that is waited for: a disk that hangs keeps them.
 const CONTROL_PER_DISK: usize = 3;
+/// Slots for records of write-back caches: three copies, and room for those that hang.
+const LOG_SLOTS: u32 = 6;
 const DATA: LaneIndex = LaneIndex(0);
 const CONTROL: LaneIndex = LaneIndex(1);
+const LOG: LaneIndex = LaneIndex(2);
 /// How long a device may take for one I/O before it counts as missing (section 18).
 const TIME_OUT: Nanos = Nanos(30_000_000_000);
 
@@ -30,7 +33,16 @@ impl SlotPlan {
     /// How many slots the queue must have.
     #[must_use]
     pub fn depth(&self) -> u32 {
+        self.first_log_slot() + LOG_SLOTS
+    }
+
+    fn first_log_slot(&self) -> u32 {
         self.data_slots + CONTROL_SLOTS + self.files
+    }
+
+    /// Bytes of a record of a write-back cache, at most.
+    pub(crate) fn log_bytes(&self) -> u32 {
+        (2 * self.data_bytes).clamp(16 << 10, 1 << 20) + 4096
     }
 
     /// The queue's buffers.
@@ -42,6 +54,11 @@ impl SlotPlan {
                 first_slot: self.data_slots,
                 slots: CONTROL_SLOTS,
                 bytes: self.control_bytes,
+            },
+            LaneSpec {
+                first_slot: self.first_log_slot(),
+                slots: LOG_SLOTS,
+                bytes: self.log_bytes(),
             },
         ]
     }
@@ -56,6 +73,8 @@ pub(crate) enum Tag {
     Abandoned,
     /// A copy's share of a part.
     Part { part: u32, copy: u8 },
+    /// A copy of a record of a virtual disk's log.
+    Log { vdisk: u16, copy: u8, disk: u16 },
     /// A journal frame.
     Frame { disk: u16 },
     /// The flush behind journal frames.
@@ -86,6 +105,7 @@ pub(crate) struct Io<Q> {
     disks: Vec<u16>,
     data_free: Vec<u32>,
     control_free: Vec<u32>,
+    log_free: Vec<u32>,
     /// File of each disk, by ordinal.
     files: Vec<Option<FileIndex>>,
     in_flight: u32,
@@ -103,6 +123,7 @@ impl<Q: FlushQueue> Io<Q> {
             begun: vec![Nanos::NEVER; index(plan.depth())],
             data_free: (0..plan.data_slots).rev().collect(),
             control_free: (first..first + CONTROL_SLOTS).rev().collect(),
+            log_free: (plan.first_log_slot()..plan.depth()).rev().collect(),
             files: (0..plan.files).map(|file| Some(FileIndex(file))).collect(),
             in_flight: 0,
             scratch: vec![0; index(plan.data_bytes)],
@@ -149,9 +170,14 @@ impl<Q: FlushQueue> Io<Q> {
 
     /// Copies between the buffers of two slots.
     pub(crate) fn copy_data(&mut self, from: u32, to: u32, len: usize) {
+        self.copy_data_to(from, to, (0, len));
+    }
+
+    /// Copies the first `len` bytes of a slot's buffer to byte `at` of another's.
+    pub(crate) fn copy_data_to(&mut self, from: u32, to: u32, (at, len): (usize, usize)) {
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch[..len].copy_from_slice(&self.data(from)[..len]);
-        self.data(to)[..len].copy_from_slice(&scratch[..len]);
+        self.data(to)[at..at + len].copy_from_slice(&scratch[..len]);
         self.scratch = scratch;
     }
 
@@ -184,6 +210,19 @@ impl<Q: FlushQueue> Io<Q> {
         self.queue.buffer_mut(Slot(slot), CONTROL)[..frame.len()].copy_from_slice(frame);
         self.mark(slot, disk, Tag::Frame { disk });
         let (kind, len, memory) = (OpKind::Write, to_u32(frame.len()), Memory::Lane(CONTROL));
+        self.queue.push(Op { kind, file, slot: Slot(slot), len, offset, memory });
+        true
+    }
+
+    /// Begins to write a record of a log; `false` when no slot is free.
+    pub(crate) fn push_log(&mut self, tag: (u16, u8, u16), offset: u64, record: &[u8]) -> bool {
+        let (vdisk, copy, disk) = tag;
+        let (Some(file), Some(slot)) = (self.file(disk), self.log_free.pop()) else {
+            return false;
+        };
+        self.queue.buffer_mut(Slot(slot), LOG)[..record.len()].copy_from_slice(record);
+        self.mark(slot, disk, Tag::Log { vdisk, copy, disk });
+        let (kind, len, memory) = (OpKind::Write, to_u32(record.len()), Memory::Lane(LOG));
         self.queue.push(Op { kind, file, slot: Slot(slot), len, offset, memory });
         true
     }
@@ -241,6 +280,8 @@ impl<Q: FlushQueue> Io<Q> {
     fn free_control(&mut self, slot: u32) {
         if (self.plan.data_slots..self.plan.data_slots + CONTROL_SLOTS).contains(&slot) {
             self.control_free.push(slot);
+        } else if slot >= self.plan.first_log_slot() {
+            self.log_free.push(slot);
         }
     }
 

@@ -13,6 +13,8 @@ mod extents;
 mod format;
 mod io;
 mod journal;
+mod log;
+mod logs;
 mod members;
 pub mod mutation;
 mod random;
@@ -25,8 +27,8 @@ pub use crate::core::{Counters, Halt};
 pub use create::{CreateError, NewDisk, NewPool, NewVirtualDisk, create};
 pub use engine::{Engine, Request, RequestKind};
 pub use format::{
-    BLOCK_BYTES, Config, DiskConfig, DiskState, Generation, Geometry, MediaType, Row, Tier,
-    VirtualDisk,
+    BLOCK_BYTES, CacheConfig, CacheCopy, Config, DiskConfig, DiskState, Generation, Geometry,
+    MediaType, Row, Tier, VirtualDisk,
 };
 pub use io::SlotPlan;
 pub use recover::StartError;

@@ -185,7 +185,9 @@ impl Members {
             }
             self.config.voters.retain(|voter| !lost.contains(voter));
             let left = self.config.voters.len();
-            if 2 * left < before || self.metadata().is_empty() {
+            let online = self.online.clone();
+            let logs = self.config.expire_log_copies(|disk| online[usize::from(disk)]);
+            if 2 * left < before || self.metadata().is_empty() || !logs {
                 return Err(Suspended);
             }
             let id = self.random.id();

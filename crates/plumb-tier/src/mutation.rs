@@ -49,7 +49,44 @@ pub enum Mutation {
     ReadUnverified,
     /// A returned disk is taken for in sync.
     ReturnUnsynced,
+    // Write-back cache.
+    /// A block whose line is clean is written at its home, past the log.
+    CleanWrittenDirectly,
+    /// Records are written over that are still needed.
+    LogOverrun,
+    /// The tail passes a record with one line that is not at home.
+    TailPassesDirty,
+    /// Finishing an old destage cleans a newer line.
+    NewLineCleaned,
+    /// A read does not hold its record.
+    ReadUnpinned,
+    /// A line is clean although its home was not flushed.
+    HomeUnflushed,
+    /// A write is acknowledged when one copy of the log has its record.
+    LogFirstCopy,
+    /// A write is acknowledged before its record is written.
+    AckBeforeLog,
+    /// An extent with live lines is unmapped.
+    LinesUnmapped,
+    /// Writes over live lines go home.
+    LinesIgnored,
+    /// A destage and a write of the same blocks are not kept apart.
+    DestageUnlocked,
     // Recovery.
+    /// Remains of an earlier run are read on from the log.
+    LogRemainsAccepted,
+    /// A log copy that missed records is still read.
+    LogCopyKept,
+    /// Copies of the log are not made equal.
+    LogCopiesDiffer,
+    /// Data of the log's records is not verified at a start.
+    LogDataUnverified,
+    /// The log's epoch is not raised.
+    LogEpochKept,
+    /// A returned copy of the log is taken for current.
+    LogReturnUncopied,
+    /// A checkpoint leaves out the tails of logs.
+    CheckpointForgetsTail,
     /// Copies that differ are left so.
     NoEqualise,
     /// A first write found on one copy is committed before the others hold it.
@@ -94,6 +131,18 @@ impl Mutation {
         Self::TentativeTrusted,
         Self::NoSettle,
         Self::HalfStarts,
+        Self::LogOverrun,
+        Self::TailPassesDirty,
+        Self::NewLineCleaned,
+        Self::HomeUnflushed,
+        Self::LogFirstCopy,
+        Self::AckBeforeLog,
+        Self::LinesUnmapped,
+        Self::LinesIgnored,
+        Self::DestageUnlocked,
+        Self::LogRemainsAccepted,
+        Self::LogDataUnverified,
+        Self::CheckpointForgetsTail,
     ];
 }
 

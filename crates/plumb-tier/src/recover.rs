@@ -14,6 +14,7 @@ use crate::format::superblock::Superblock;
 use crate::format::{BLOCK_BYTES, BLOCK_LEN, Config, DiskState, Geometry};
 use crate::io::{Io, SlotPlan};
 use crate::journal::{Journal, Room};
+use crate::logs;
 use crate::members::Members;
 use crate::mutation::{Mutation, active};
 use crate::tree::Trees;
@@ -142,12 +143,14 @@ pub(crate) fn start<Q: FlushQueue>(
         io.control_bytes(),
     );
     let vdisk_of = vdisk_of(&members.config);
+    let logs = logs::new_logs(&members.config, &geometry, &members.data_seeds);
     let mut core = Core {
         io,
         members,
         extents,
         trees,
         journal,
+        logs,
         vdisk_of,
         freeing: Vec::new(),
         pending: Vec::new(),
@@ -168,6 +171,7 @@ pub(crate) fn start<Q: FlushQueue>(
     for &extent in &open {
         core.opened(extent);
     }
+    core.recover_logs()?;
     core.begin_epoch(&lost)?;
     if again {
         // A start that dies over and over must not fill the ring: what it replayed is put away first,
@@ -232,9 +236,18 @@ fn assemble<Q: FlushQueue>(
     if !enough {
         return Err(StartError::NoQuorum { present, voters });
     }
+    if !config.logs_here(|disk| is_here(&config, &blocks, disk)) {
+        return Err(StartError::Metadata { what: "write cache" });
+    }
     let members = Members::new(config, blocks, seed);
     let members = members.ok_or(StartError::Metadata { what: "superblock" })?;
     Ok((members, returning))
+}
+
+/// Whether a disk takes part and is here.
+fn is_here(config: &Config, blocks: &[Option<Superblock>], disk: u16) -> bool {
+    let state = config.disks.get(usize::from(disk)).map(|disk| disk.state);
+    state == Some(DiskState::Online) && blocks.get(usize::from(disk)).is_some_and(Option::is_some)
 }
 
 fn to_disk(file: FileIndex) -> u16 {
@@ -325,6 +338,9 @@ fn raise<Q: FlushQueue>(io: &mut Io<Q>, members: &mut Members) -> Result<(), Sta
     members.config.voters.retain(|voter| online[usize::from(*voter)]);
     if members.metadata().is_empty() {
         return Err(StartError::Metadata { what: "journal" });
+    }
+    if !members.config.expire_log_copies(|disk| online[usize::from(disk)]) {
+        return Err(StartError::Metadata { what: "write cache" });
     }
     let id = members.random.id();
     members.config.succeed(members.epoch, id);
@@ -501,6 +517,9 @@ impl<Q: FlushQueue> Core<Q> {
                     stale.remove(extent);
                 }
             }
+            Record::LogTail { .. } | Record::LogHead { .. } | Record::LogFlushed { .. } => {
+                self.replay_log(record);
+            }
             Record::CheckpointBegin | Record::CheckpointEnd => {}
         }
     }
@@ -551,6 +570,7 @@ impl<Q: FlushQueue> Core<Q> {
                 _ => {}
             }
         }
+        self.begin_log_epoch();
         if self.journal.room(true) == Room::Full {
             return Err(Halt::MetadataFull);
         }

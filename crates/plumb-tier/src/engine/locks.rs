@@ -83,8 +83,5 @@ impl Locks {
 
 fn overlap(one: &Part, other: &Part) -> bool {
     let (a, b) = (one.blocks(), other.blocks());
-    one.extent == other.extent
-        && (one.kind.writes() || other.kind.writes())
-        && a.0 < b.1
-        && b.0 < a.1
+    one.extent == other.extent && one.kind.excludes(other.kind) && a.0 < b.1 && b.0 < a.1
 }

@@ -3,11 +3,14 @@
 //! One thread owns it. [`Engine::poll`] moves everything as far as it goes; between polls nothing
 //! happens. A part never spans two disks of one copy, so each is one device I/O per copy.
 
+mod cache;
+mod destage;
 mod locks;
 mod part;
 mod read;
 mod round;
 mod standstill;
+mod streams;
 mod write;
 mod zero;
 
@@ -24,6 +27,7 @@ use crate::io::{SlotPlan, Tag};
 use crate::journal::{Flushing, Room};
 use crate::mutation::{Mutation, active};
 use crate::recover::{self, StartError};
+use cache::Cache;
 use locks::Locks;
 use part::{NONE, Part, Step};
 use round::Round;
@@ -71,6 +75,8 @@ struct Client {
     /// Bytes cut into parts so far.
     cut: u32,
     parts: u32,
+    /// It writes, and is part of a sequential stream.
+    sequential: bool,
     error: Option<Errno>,
     buffer: Vec<u8>,
 }
@@ -84,6 +90,12 @@ pub struct Engine<Q> {
     finished: VecDeque<(u32, Result<(), Errno>)>,
     parts: Vec<Part>,
     free_parts: Vec<u32>,
+    /// Parts for destage: clients cannot take them.
+    free_background: Vec<u32>,
+    /// By virtual disk.
+    caches: Vec<Option<Cache>>,
+    /// When the last request came in.
+    last_request: Nanos,
     /// New checksums of the parts that write, a part's beside each other.
     sums: Vec<u32>,
     part_blocks: usize,
@@ -128,13 +140,17 @@ impl<Q: FlushQueue> Engine<Q> {
     ) -> Result<Self, StartError> {
         let (core, returning) = recover::start(queue, plan, seed)?;
         let part_blocks = index((plan.data_bytes / 4096).max(1));
-        let parts = plan.data_slots.max(clients).max(8);
+        let caches = Self::new_caches(&core);
+        let for_clients = plan.data_slots.max(clients).max(8);
+        let background = if caches.iter().any(Option::is_some) { destage::DESTAGES } else { 0 };
+        let parts = for_clients + background;
         let request = Request { kind: RequestKind::Flush, vdisk: 0, offset: 0, len: 0 };
         let client = |_| Client {
             request,
             busy: false,
             cut: 0,
             parts: 0,
+            sequential: false,
             error: None,
             buffer: vec![0; index(client_bytes)],
         };
@@ -145,7 +161,10 @@ impl<Q: FlushQueue> Engine<Q> {
             clients: (0..clients).map(client).collect(),
             finished: VecDeque::with_capacity(index(clients)),
             parts: vec![Part::default(); index(parts)],
-            free_parts: (0..parts).rev().collect(),
+            free_parts: (0..for_clients).rev().collect(),
+            free_background: (for_clients..parts).rev().collect(),
+            caches,
+            last_request: Nanos::ZERO,
             sums: vec![0; part_blocks * index(parts)],
             part_blocks,
             locks: Locks::new(index(parts)),
@@ -263,6 +282,12 @@ impl<Q: FlushQueue> Engine<Q> {
             self.end_client(client);
             return;
         }
+        self.last_request = self.now;
+        if matches!(request.kind, RequestKind::Write { .. })
+            && self.core.logs[index(request.vdisk)].is_some()
+        {
+            self.note_stream(client);
+        }
         self.cutting.push_back(client);
         self.cut();
     }
@@ -290,7 +315,8 @@ impl<Q: FlushQueue> Engine<Q> {
     /// Whether nothing is under way, beside what waits for time to pass.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
-        let quiet = self.core.io.in_flight() == 0 && self.free_parts.len() == self.parts.len();
+        let free = self.free_parts.len() + self.free_background.len();
+        let quiet = self.core.io.in_flight() == 0 && free == self.parts.len();
         quiet && !self.frozen && self.jobs.is_empty() && self.round.is_idle()
     }
 
@@ -302,6 +328,7 @@ impl<Q: FlushQueue> Engine<Q> {
             }
             self.pump_round();
             self.pump_journal();
+            self.pump_logs();
             if self.stand_still() {
                 continue;
             }
@@ -322,6 +349,9 @@ impl<Q: FlushQueue> Engine<Q> {
     fn finish_io(&mut self, tag: Tag, slot: u32, outcome: Result<u32, Errno>) {
         match tag {
             Tag::Part { part, copy } => self.part_done(part, copy, slot, outcome),
+            Tag::Log { vdisk, copy, disk } => {
+                self.record_written(vdisk, copy, disk, outcome.is_ok());
+            }
             Tag::Frame { disk } => {
                 if outcome.is_err() {
                     self.trouble.push(disk);
@@ -484,7 +514,12 @@ impl<Q: FlushQueue> Engine<Q> {
         let piece = match request.kind {
             RequestKind::Read | RequestKind::Write { .. } | RequestKind::Flush => {
                 let step = self.core.io.plan().data_bytes.min(vdisk.interleave);
-                part::Piece::data(request.kind == RequestKind::Read, left.min(step - start % step))
+                let left = left.min(step - start % step);
+                if request.kind == RequestKind::Read {
+                    part::Piece::data(true, left)
+                } else {
+                    part::Piece::write(start, left.min(self.part_max(index(request.vdisk))))
+                }
             }
             RequestKind::Discard | RequestKind::WriteZeroes => {
                 part::Piece::zero(request.kind == RequestKind::WriteZeroes, start, left)
@@ -521,11 +556,19 @@ impl<Q: FlushQueue> Engine<Q> {
     fn end_part(&mut self, part: u32, error: Option<Errno>) {
         let own = self.parts[index(part)];
         debug_assert!(own.slots == [NONE; 3], "a part ends with slots");
+        self.release_source(part);
+        if own.kind.destages() {
+            self.destage_ended(part, error.is_none());
+        }
         if own.kind.writes() {
             self.core.extents.get_mut(own.extent).writers -= 1;
         }
         self.locks.leave(part, &mut self.parts, &mut self.ready);
         self.parts[index(part)].step = Step::Free;
+        if own.is_background() {
+            self.free_background.push(part);
+            return;
+        }
         self.free_parts.push(part);
         let client = &mut self.clients[index(own.client)];
         client.error = client.error.or(error);

@@ -5,6 +5,7 @@ use plumb_units::convert::index;
 
 use super::{EIO, Engine};
 use crate::extents::Copies;
+use crate::mutation::{Mutation, active};
 
 /// No slot, no part.
 pub(super) const NONE: u32 = u32::MAX;
@@ -20,11 +21,31 @@ pub(super) enum PartKind {
     WriteZeros,
     /// Whole blocks to unwritten.
     Zero,
+    /// From the log of the write-back cache home.
+    Destage,
+    /// The same, of lines that say: unwritten.
+    DestageZero,
 }
 
 impl PartKind {
     pub(super) fn writes(self) -> bool {
         self != Self::Read
+    }
+
+    pub(super) fn destages(self) -> bool {
+        matches!(self, Self::Destage | Self::DestageZero)
+    }
+
+    /// Whether two parts that touch one block must go one after the other (WR-1). A destage changes nothing
+    /// that a read could see: while it runs, reads of its blocks go to the log.
+    pub(super) fn excludes(self, other: Self) -> bool {
+        if active(Mutation::DestageUnlocked) && (self.destages() || other.destages()) {
+            return false;
+        }
+        match (self, other) {
+            (Self::Read, other) | (other, Self::Read) => other.writes() && !other.destages(),
+            _ => true,
+        }
     }
 }
 
@@ -43,6 +64,8 @@ pub(super) enum Step {
     Reading,
     /// Writes to all live copies.
     Writing,
+    /// Is in line for the log.
+    Logging,
     /// Its record must be written.
     Appended,
 }
@@ -69,6 +92,13 @@ pub(super) struct Part {
     pub(super) tried: u8,
     /// The old content is in the first slot's buffer.
     pub(super) has_old: bool,
+    /// The next block to read, of its extent; up to which the run under way goes.
+    pub(super) cursor: u32,
+    pub(super) run_end: u32,
+    /// The record of the log that the run is read from; 0: its home.
+    pub(super) source: u64,
+    /// Which of the slots the run is read into.
+    pub(super) reads_into: u8,
     pub(super) slots: [u32; 3],
     pub(super) copies: Copies,
     /// Waits for its lock and is in line to try.
@@ -94,6 +124,10 @@ impl Default for Part {
             failed: 0,
             tried: 0,
             has_old: false,
+            cursor: 0,
+            run_end: 0,
+            source: 0,
+            reads_into: 0,
             slots: [NONE; 3],
             copies: Copies { at: [(0, 0); 3], count: 0 },
             queued: false,
@@ -104,6 +138,18 @@ impl Default for Part {
 }
 
 impl Part {
+    /// Bytes of a record of a log that holds only this part.
+    pub(super) fn log_span(&self) -> u64 {
+        let (first, end) = self.blocks();
+        let blocks = if self.kind == PartKind::Zero { 0 } else { end - first };
+        4096 * u64::from(1 + blocks)
+    }
+
+    /// Whether nobody waits for it.
+    pub(super) fn is_background(&self) -> bool {
+        self.client == NONE
+    }
+
     /// The blocks it touches: first, and one behind the last.
     pub(super) fn blocks(&self) -> (u32, u32) {
         (self.start / 4096, (self.start + self.len).div_ceil(4096))
@@ -129,6 +175,14 @@ pub(super) struct Piece {
 impl Piece {
     pub(super) fn data(read: bool, len: u32) -> Self {
         Self { kind: Some(if read { PartKind::Read } else { PartKind::Write }), len }
+    }
+
+    /// Of a write at `start` of its extent: whole blocks, or a part of one.
+    pub(super) fn write(start: u32, left: u32) -> Self {
+        let skew = start % 4096;
+        let len =
+            if skew == 0 && left >= 4096 { left / 4096 * 4096 } else { left.min(4096 - skew) };
+        Self::data(false, len)
     }
 
     /// Of a range to be zeroed, `start` and `left` in its extent: whole blocks, or the edge before them.
@@ -164,6 +218,8 @@ impl<Q: FlushQueue> Engine<Q> {
             Step::OldRead => self.old_read_done(part),
             Step::Reading => self.read_done(part),
             Step::Writing => self.write_done(part),
+            // Its record is under way, or it is in line.
+            Step::Logging => {}
             Step::Appended => {
                 if self.halted.is_some() {
                     self.end_part(part, Some(EIO));
@@ -190,6 +246,7 @@ impl<Q: FlushQueue> Engine<Q> {
             PartKind::Read => self.begin_read(part),
             PartKind::Write | PartKind::WriteZeros => self.begin_write(part),
             PartKind::Zero => self.begin_zero(part),
+            PartKind::Destage | PartKind::DestageZero => self.begin_destage(part),
         }
     }
 
@@ -218,7 +275,8 @@ impl<Q: FlushQueue> Engine<Q> {
             }
         }
         if step != Step::Writing && self.core.io.is_abandoned(slot) {
-            self.parts[index(part)].slots[0] = NONE;
+            let own = &mut self.parts[index(part)];
+            own.slots.iter_mut().filter(|own| **own == slot).for_each(|own| *own = NONE);
         }
         if left == 0 {
             self.ready.push_back(part);

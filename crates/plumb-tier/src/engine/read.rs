@@ -5,52 +5,174 @@ use plumb_units::convert::index;
 
 use super::part::{NONE, PartKind, Step};
 use super::{EIO, Engine};
-use crate::extents::{UNMAPPED, locate};
+use crate::extents::locate;
+use crate::format::BLOCK_BYTES;
 use crate::io::Tag;
 use crate::mutation::{Mutation, active};
 
+/// Where a run of blocks is read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    /// Nowhere: they are unwritten.
+    Zeros,
+    /// The extent's place.
+    Home,
+    /// The log: record, position of the first block.
+    Log { lsn: u64, position: u64 },
+}
+
 impl<Q: FlushQueue> Engine<Q> {
+    /// Reads run by run: each from the log or from home, the log first.
     pub(super) fn begin_read(&mut self, part: u32) {
-        let own = self.parts[index(part)];
-        let extent = self.core.extents.get(own.extent);
-        let (first, end) = own.blocks();
-        let mapped = extent.place != UNMAPPED;
-        let written = |block: u32| extent.sums[index(block)].newest != 0;
-        if !mapped || !(first..end).any(written) {
-            self.hand_over(part, None);
-            self.end_part(part, None);
+        loop {
+            let own = self.parts[index(part)];
+            let (first, end) = own.blocks();
+            let from = own.cursor.max(first);
+            if from == end {
+                self.drop_slots(part);
+                self.end_part(part, None);
+                return;
+            }
+            let (to, source) = self.run_at(own.extent, from, end);
+            if source == Source::Zeros {
+                self.hand_over(part, (from, to), None);
+                self.parts[index(part)].run_end = to;
+                self.run_done(part);
+                continue;
+            }
+            if self.parts[index(part)].slots[0] == NONE {
+                let Some(slot) = self.core.io.take_data_slot() else {
+                    self.slot_wait.push_back(part);
+                    return;
+                };
+                self.parts[index(part)].slots[0] = slot;
+            }
+            self.aim(part, from, end);
+            self.read_copy(part, Step::Reading);
             return;
         }
-        self.locate_part(part);
-        if self.parts[index(part)].slots[0] == NONE {
-            let Some(slot) = self.core.io.take_data_slot() else {
-                self.slot_wait.push_back(part);
-                return;
-            };
-            self.parts[index(part)].slots[0] = slot;
-        }
-        self.read_copy(part, Step::Reading);
     }
 
-    /// Finds where the part's blocks lie.
-    pub(super) fn locate_part(&mut self, part: u32) {
+    /// The longest run of blocks from `from` on that one I/O can read.
+    fn run_at(&self, extent: u32, from: u32, end: u32) -> (u32, Source) {
+        let log = self.log_of(extent).filter(|log| log.lines() > 0);
+        let log = log.filter(|_| !active(Mutation::LinesIgnored));
+        let home = |to: u32| {
+            let sums = &self.core.extents.get(extent).sums;
+            let written = |block: u32| sums.get(index(block)).is_some_and(|sum| sum.newest != 0);
+            let source = if (from..to).any(written) { Source::Home } else { Source::Zeros };
+            (to, source)
+        };
+        let Some(log) = log else { return home(end) };
+        let base = self.block_of_vdisk(extent, 0);
+        let line = |block: u32| log.line(base + u64::from(block));
+        let stop = |differs: &dyn Fn(u32) -> bool| {
+            (from + 1..end).find(|block| differs(*block)).unwrap_or(end)
+        };
+        match line(from).copied() {
+            None => home(stop(&|block| line(block).is_some())),
+            Some(own) if own.crc == 0 => {
+                (stop(&|block| line(block).is_none_or(|line| line.crc != 0)), Source::Zeros)
+            }
+            Some(own) => {
+                let next = |block: u32| own.position + u64::from(block - from) * BLOCK_BYTES;
+                let follows = |block: u32| {
+                    line(block).is_some_and(|line| {
+                        line.crc != 0 && line.lsn == own.lsn && line.position == next(block)
+                    })
+                };
+                let source = Source::Log { lsn: own.lsn, position: own.position };
+                (stop(&|block| !follows(block)), source)
+            }
+        }
+    }
+
+    /// Finds where the part's blocks from `from` on lie, as many as one I/O can read. A run of the log holds
+    /// its record, and what it must be is kept: the tail may pass it while it is read.
+    pub(super) fn aim(&mut self, part: u32, from: u32, end: u32) {
+        let own = self.parts[index(part)];
+        let (to, source) = self.run_at(own.extent, from, end);
+        let lsn = if let Source::Log { lsn, .. } = source { lsn } else { 0 };
+        if own.source != lsn {
+            self.release_source(part);
+            self.parts[index(part)].tried = 0;
+        }
+        let state = &mut self.parts[index(part)];
+        (state.cursor, state.run_end, state.reads_into) = (from, to, 0);
+        let Source::Log { lsn, position } = source else {
+            self.locate_part(part, from);
+            return;
+        };
+        let vdisk = self.core.vdisk(own.extent);
+        let base = self.block_of_vdisk(own.extent, 0);
+        let (first, _) = own.blocks();
+        let sums = index(part) * self.part_blocks;
+        let members = &self.core.members;
+        let (Some(log), Some(cache)) =
+            (&mut self.core.logs[vdisk], &members.config.vdisks[vdisk].cache)
+        else {
+            return;
+        };
+        for block in from..to {
+            let crc = log.line(base + u64::from(block)).map_or(0, |line| line.crc);
+            self.sums[sums + index(block - first)] = crc;
+        }
+        self.parts[index(part)].copies = log.locate(cache, &members.geometry, position);
+        if own.source != lsn {
+            log.pin(lsn);
+            self.parts[index(part)].source = lsn;
+        }
+    }
+
+    /// The run that was read is done with.
+    pub(super) fn run_done(&mut self, part: u32) {
+        self.release_source(part);
+        let own = &mut self.parts[index(part)];
+        own.cursor = own.run_end;
+        own.tried = 0;
+    }
+
+    pub(super) fn release_source(&mut self, part: u32) {
+        let own = &mut self.parts[index(part)];
+        let lsn = std::mem::replace(&mut own.source, 0);
+        if lsn != 0 {
+            let vdisk = self.core.vdisk(self.parts[index(part)].extent);
+            if let Some(log) = &mut self.core.logs[vdisk] {
+                log.unpin(lsn);
+            }
+        }
+    }
+
+    /// Gives back what a part read of the old content: it begins from the start.
+    pub(super) fn forget_old(&mut self, part: u32) {
+        self.drop_slots(part);
+        self.release_source(part);
+        let own = &mut self.parts[index(part)];
+        (own.has_old, own.cursor, own.tried) = (false, 0, 0);
+    }
+
+    /// Finds where the part's blocks from `first` on have their home.
+    pub(super) fn locate_part(&mut self, part: u32, first: u32) {
         let own = &mut self.parts[index(part)];
         let core = &self.core;
         let config = &core.members.config;
         let vdisk = &config.vdisks[core.vdisk(own.extent)];
         let place = core.extents.get(own.extent).place;
-        let within = own.start / 4096 * 4096;
+        let within = first * 4096;
         own.copies = locate(vdisk, &core.members.geometry, config.extent_bytes, place, within);
     }
 
-    /// Reads the whole blocks of a part into its first slot, from a copy that was not tried.
+    /// Reads the run that a part aims at into a slot of it, from a copy that was not tried.
     pub(super) fn read_copy(&mut self, part: u32, step: Step) {
         let own = self.parts[index(part)];
-        let (first, end) = own.blocks();
-        let turn = own.client.wrapping_add(first) % 3;
-        let able = |copy: &(u8, u16, u64)| {
-            own.tried >> copy.0 & 1 == 0 && self.core.members.in_sync(copy.1, own.extent)
+        let (from, to) = (own.cursor, own.run_end);
+        let turn = own.client.wrapping_add(from) % 3;
+        let vdisk = self.core.vdisk(own.extent);
+        let readable = |disk: u16| match own.source {
+            0 => self.core.members.in_sync(disk, own.extent),
+            _ => self.core.members.log_readable(vdisk, disk),
         };
+        let able = |copy: &(u8, u16, u64)| own.tried >> copy.0 & 1 == 0 && readable(copy.1);
         let by_turn =
             |copy: &(u8, u16, u64)| (u32::from(copy.0) + turn) % u32::from(own.copies.count);
         let Some((copy, disk, offset)) = own.copies.iter().filter(able).min_by_key(by_turn) else {
@@ -64,38 +186,38 @@ impl<Q: FlushQueue> Engine<Q> {
         own.left = 1;
         own.ok = 0;
         own.failed = 0;
-        let (slot, len) = (own.slots[0], (end - first) * 4096);
+        let (slot, len) = (own.slots[usize::from(own.reads_into)], (to - from) * 4096);
         let tag = Tag::Part { part, copy };
         self.core.io.push_part(OpKind::Read, disk, (slot, offset, len), tag);
     }
 
-    /// Which copy was just read, and whether what it gave verifies: all written blocks, or with `edges`
-    /// only those that the part covers in part.
-    pub(super) fn verify(&mut self, part: u32, edges: bool) -> bool {
+    /// Which copy was just read, and whether what it gave verifies.
+    pub(super) fn verify(&mut self, part: u32) -> bool {
         let own = self.parts[index(part)];
         let copy = own.ok | own.failed;
         self.parts[index(part)].tried |= copy;
         let mut good = own.ok != 0;
-        let (first, end) = own.blocks();
-        for block in first..end {
-            let newest = self.core.extents.get(own.extent).sums[index(block)].newest;
-            if !good
-                || newest == 0
-                || (edges && own.covers(block))
-                || active(Mutation::ReadUnverified)
-            {
+        let (first, _) = own.blocks();
+        let slot = own.slots[usize::from(own.reads_into)];
+        for block in own.cursor..own.run_end {
+            let wanted = match own.source {
+                0 => self.core.extents.get(own.extent).sums[index(block)].newest,
+                _ => self.sums[index(part) * self.part_blocks + index(block - first)],
+            };
+            if !good || wanted == 0 || active(Mutation::ReadUnverified) {
                 continue;
             }
-            let from = index(block - first) * 4096;
+            let from = index(block - own.cursor) * 4096;
             let seed = self.core.members.data_seeds[self.core.vdisk(own.extent)];
             let number = self.block_of_vdisk(own.extent, block);
-            let bytes = &self.core.io.data(own.slots[0])[from..from + 4096];
-            good = crate::format::checksum::block(seed, number, bytes) == newest;
+            let bytes = &self.core.io.data(slot)[from..from + 4096];
+            good = crate::format::checksum::block(seed, number, bytes) == wanted;
             self.core.counters.blocks_verified += 1;
         }
         if !good {
             self.core.counters.mismatches += 1;
-            if own.copies.count > 1 && !self.heal.contains(&own.extent) && self.heal.len() < 64 {
+            let heals = own.source == 0 && own.copies.count > 1;
+            if heals && !self.heal.contains(&own.extent) && self.heal.len() < 64 {
                 self.heal.push(own.extent);
             }
         }
@@ -110,14 +232,18 @@ impl<Q: FlushQueue> Engine<Q> {
     }
 
     pub(super) fn read_done(&mut self, part: u32) {
-        if self.verify(part, false) {
-            let slot = self.parts[index(part)].slots[0];
-            self.hand_over(part, Some(slot));
-            self.drop_slots(part);
-            self.end_part(part, None);
-        } else {
-            self.begin_again(part);
+        if self.verify(part) {
+            let own = self.parts[index(part)];
+            self.hand_over(part, (own.cursor, own.run_end), Some(own.slots[0]));
+            self.run_done(part);
+            self.parts[index(part)].step = Step::Begin;
+            if self.parts[index(part)].cursor == own.blocks().1 {
+                self.drop_slots(part);
+                self.end_part(part, None);
+                return;
+            }
         }
+        self.begin_again(part);
     }
 
     /// Begins from the start, with all that it knows about its copies.
@@ -126,27 +252,27 @@ impl<Q: FlushQueue> Engine<Q> {
         self.ready.push_back(part);
     }
 
-    /// Copies what was read to the client; zeros for blocks that were never written.
-    fn hand_over(&mut self, part: u32, slot: Option<u32>) {
+    /// Copies a run that was read to the client; zeros for blocks that were never written.
+    fn hand_over(&mut self, part: u32, (first, end): (u32, u32), slot: Option<u32>) {
         let own = self.parts[index(part)];
         debug_assert!(own.kind == PartKind::Read);
         let extent = self.core.extents.get(own.extent);
-        let (first, end) = own.blocks();
-        let (from, to) = (own.start, own.start + own.len);
+        let (from, to) = (own.start.max(first * 4096), (own.start + own.len).min(end * 4096));
         let target = &mut self.clients[index(own.client)].buffer[index(own.buffer)..];
-        let whole =
-            slot.is_some() && (first..end).all(|block| extent.sums[index(block)].newest != 0);
-        if let (Some(slot), true) = (slot, whole) {
-            let skew = index(own.skew());
-            let bytes = &self.core.io.data(slot)[skew..skew + index(own.len)];
-            target[..bytes.len()].copy_from_slice(bytes);
+        let written = |block: u32| {
+            own.source != 0 || extent.sums.get(index(block)).is_some_and(|sum| sum.newest != 0)
+        };
+        if let (Some(slot), true) = (slot, (first..end).all(written)) {
+            let target = &mut target[index(from - own.start)..index(to - own.start)];
+            let skew = index(from - first * 4096);
+            let bytes = &self.core.io.data(slot)[skew..skew + target.len()];
+            target.copy_from_slice(bytes);
             return;
         }
         for block in first..end {
             let (low, high) = ((block * 4096).max(from), ((block + 1) * 4096).min(to));
-            let range = index(low - from)..index(high - from);
-            let written = extent.sums.get(index(block)).is_some_and(|sum| sum.newest != 0);
-            match slot.filter(|_| written) {
+            let range = index(low - own.start)..index(high - own.start);
+            match slot.filter(|_| written(block)) {
                 Some(slot) => {
                     let base = first * 4096;
                     let bytes = &self.core.io.data(slot)[index(low - base)..index(high - base)];

@@ -65,7 +65,9 @@ impl<Q: FlushQueue> Engine<Q> {
         match self.round.phase {
             _ if self.frozen || self.halted.is_some() => {}
             Phase::Idle => {
-                let idle = self.core.pending.is_empty() && self.core.open_list.is_empty();
+                let idle = self.core.pending.is_empty()
+                    && self.core.open_list.is_empty()
+                    && !self.core.logs_want_round();
                 let due = !idle && self.now.since(self.round.last) >= PERIOD;
                 let full = self.core.pending.len() >= PENDING_MAX;
                 let wanted = self.round.wanted || !self.round.next.is_empty() || full;
@@ -80,6 +82,7 @@ impl<Q: FlushQueue> Engine<Q> {
             }
             Phase::Journal(lsn) => {
                 if lsn <= self.core.journal.durable {
+                    self.core.end_logs();
                     self.end_round();
                 }
             }
@@ -94,6 +97,7 @@ impl<Q: FlushQueue> Engine<Q> {
         self.round.failed.clear();
         std::mem::swap(&mut self.round.waiters, &mut self.round.next);
         self.core.rounds += 1;
+        self.core.seal_logs();
         self.round.sealed.clear();
         for (extent, block) in self.core.pending.drain(..) {
             let sums = &mut self.core.extents.list[index(extent)].sums;
@@ -136,6 +140,7 @@ impl<Q: FlushQueue> Engine<Q> {
             self.core.journal.append(Record::CrcCommit { block, crc });
             self.core.trees.touch_sum(block);
         }
+        self.core.commit_logs();
         let lsn = self.core.journal.last_lsn();
         self.core.journal.want(lsn);
         self.round.phase = Phase::Journal(lsn);

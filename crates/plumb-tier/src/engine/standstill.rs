@@ -111,6 +111,7 @@ impl<Q: FlushQueue> Engine<Q> {
                 self.core.drop_metadata(disk)?;
             }
         }
+        self.close_logs();
         for nth in 0..self.held.len() {
             let own = self.parts[index(self.held[nth])];
             if own.step != Step::Writing {
@@ -195,6 +196,7 @@ impl<Q: FlushQueue> Engine<Q> {
         {
             self.ready.extend(line.drain(..));
         }
+        self.fail_lines();
         debug_assert!(to_u32(self.parts.len()) > 0);
         !self.ready.is_empty()
     }

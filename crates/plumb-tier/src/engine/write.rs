@@ -15,42 +15,61 @@ use crate::mutation::{Mutation, active};
 const ENOSPC: plumb_io::Errno = plumb_io::Errno(28);
 
 impl<Q: FlushQueue> Engine<Q> {
-    /// Begins, or begins again after a wait: every condition is looked at anew.
+    /// Begins, or begins again after a wait: every condition is looked at anew (6.1).
     pub(super) fn begin_write(&mut self, part: u32) {
         let own = self.parts[index(part)];
-        if self.core.extents.get(own.extent).place == UNMAPPED && !self.map(part) {
+        let overlaps = self.overlaps_lines(part);
+        let unmapped = self.core.extents.get(own.extent).place == UNMAPPED;
+        if unmapped && !overlaps && !self.map(part) {
             return;
         }
+        if overlaps || self.admits(part) {
+            self.begin_logging(part);
+        } else {
+            self.begin_in_place(part);
+        }
+    }
+
+    /// Writes a part home, when the extent is open and nothing else stands in the way.
+    pub(super) fn begin_in_place(&mut self, part: u32) {
+        let own = self.parts[index(part)];
         if !self.is_open(part) || self.waits_for_commit(part) {
             return;
         }
-        self.locate_part(part);
+        let (first, end) = own.blocks();
+        self.locate_part(part, first);
         let copies = self.parts[index(part)].copies;
         let members = &self.core.members;
         let live = copies.iter().filter(|copy| members.is_online(copy.1)).count();
         let in_sync = copies.iter().any(|copy| members.in_sync(copy.1, own.extent));
         if !in_sync {
-            self.drop_slots(part);
+            self.forget_old(part);
             self.end_part(part, Some(EIO));
             return;
         }
+        // A destage of several runs puts them together in a slot beside the one that it reads into.
+        let needed = if own.kind == PartKind::Destage { live.max(2) } else { live };
         let held = own.slots.iter().filter(|slot| **slot != NONE).count();
-        if held + self.core.io.data_slots_free() < live {
+        if held + self.core.io.data_slots_free() < needed {
             // All or none: whoever waits holds nothing that another one waits for.
-            self.drop_slots(part);
-            self.parts[index(part)].has_old = false;
+            self.forget_old(part);
             self.slot_wait.push_back(part);
             return;
         }
-        for nth in 0..live {
+        if own.slots[0] == NONE {
+            (self.parts[index(part)].has_old, self.parts[index(part)].cursor) = (false, 0);
+        }
+        for nth in 0..needed {
             if self.parts[index(part)].slots[nth] == NONE {
                 self.parts[index(part)].slots[nth] = self.core.io.take_data_slot().unwrap_or(NONE);
             }
         }
-        let (first, end) = own.blocks();
-        let extent = self.core.extents.get(own.extent);
-        let partial = |block: u32| !own.covers(block) && extent.sums[index(block)].newest != 0;
-        if !own.has_old && (first..end).any(partial) {
+        if self.parts[index(part)].has_old {
+            self.issue_write(part);
+        } else if own.kind == PartKind::Destage {
+            self.gather(part);
+        } else if self.needs_old(part) {
+            self.aim(part, first, end);
             self.read_copy(part, Step::OldRead);
         } else {
             self.issue_write(part);
@@ -59,7 +78,7 @@ impl<Q: FlushQueue> Engine<Q> {
 
     /// Gives the extent a slot; the record opens it (CRC-2 makes its old content unreachable). `false`
     /// when the part ended, or waits for a slot to become free.
-    fn map(&mut self, part: u32) -> bool {
+    pub(super) fn map(&mut self, part: u32) -> bool {
         let extent = self.parts[index(part)].extent;
         let vdisk = self.core.vdisk(extent);
         let Some(place) = self.core.extents.allocate(vdisk) else {
@@ -110,21 +129,24 @@ impl<Q: FlushQueue> Engine<Q> {
         if !waits || active(Mutation::OverwriteTentative) {
             return false;
         }
+        self.forget_old(part);
         if self.flush_broken {
-            self.drop_slots(part);
             self.end_part(part, Some(EIO));
             return true;
         }
-        self.drop_slots(part);
-        self.parts[index(part)].has_old = false;
         self.round.wanted = true;
         self.tentative_wait.push_back(part);
         true
     }
 
     pub(super) fn old_read_done(&mut self, part: u32) {
-        if self.verify(part, true) {
-            self.parts[index(part)].has_old = true;
+        if self.verify(part) {
+            if self.parts[index(part)].kind == PartKind::Destage {
+                self.gathered(part);
+            } else {
+                self.run_done(part);
+                self.parts[index(part)].has_old = true;
+            }
         }
         self.begin_again(part);
     }
@@ -138,16 +160,13 @@ impl<Q: FlushQueue> Engine<Q> {
         let skew = index(own.skew());
         {
             let buffer = &mut self.core.io.data(own.slots[0])[..index(len)];
-            let extent = &self.core.extents.list[index(own.extent)];
-            for block in first..end {
-                if !own.covers(block) && extent.sums[index(block)].newest == 0 {
-                    buffer[index(block - first) * 4096..][..4096].fill(0);
-                }
+            if !own.has_old && !own.covers(first) {
+                buffer.fill(0);
             }
             let target = &mut buffer[skew..skew + index(own.len)];
             if own.kind == PartKind::WriteZeros {
                 target.fill(0);
-            } else {
+            } else if own.kind == PartKind::Write {
                 let client = &self.clients[index(own.client)];
                 target.copy_from_slice(&client.buffer[index(own.buffer)..][..index(own.len)]);
             }

@@ -13,29 +13,40 @@ impl<Q: FlushQueue> Engine<Q> {
     pub(super) fn begin_zero(&mut self, part: u32) {
         let own = self.parts[index(part)];
         let (first, end) = own.blocks();
+        let whole = first == 0 && end == self.core.extents.blocks;
+        // An extent with live lines is never unmapped (WBC-8).
+        let unmaps = whole && active(Mutation::LinesUnmapped);
+        if self.overlaps_lines(part) && !unmaps {
+            self.begin_logging(part);
+            return;
+        }
         if self.core.extents.get(own.extent).place == UNMAPPED {
             self.end_part(part, None);
             return;
         }
-        let lsn = if first == 0 && end == self.core.extents.blocks {
-            self.unmap(own.extent)
-        } else {
-            let extent = self.core.extents.get_mut(own.extent);
-            for sum in &mut extent.sums[index(first)..index(end)] {
-                extent.pending -= u32::from(sum.flags & (PENDING | SEALED) != 0);
-                *sum = Sum::default();
-            }
-            let block = self.core.extents.block(own.extent, first);
-            (first..end).for_each(|block| {
-                let block = self.core.extents.block(own.extent, block);
-                self.core.trees.touch_sum(block);
-            });
-            self.core.journal.append(Record::Zero { block, count: end - first })
-        };
+        let lsn =
+            if whole { self.unmap(own.extent) } else { self.zero_home(own.extent, first, end) };
         let own = &mut self.parts[index(part)];
         own.lsn = lsn;
         own.step = Step::Appended;
         self.advance(part);
+    }
+
+    /// Blocks of a mapped extent become unwritten; the frame that says so.
+    pub(super) fn zero_home(&mut self, extent: u32, first: u32, end: u32) -> u64 {
+        let own = self.core.extents.get_mut(extent);
+        if own.place == UNMAPPED {
+            return 0;
+        }
+        for sum in &mut own.sums[index(first)..index(end)] {
+            own.pending -= u32::from(sum.flags & (PENDING | SEALED) != 0);
+            *sum = Sum::default();
+        }
+        let block = self.core.extents.block(extent, first);
+        for block in first..end {
+            self.core.trees.touch_sum(self.core.extents.block(extent, block));
+        }
+        self.core.journal.append(Record::Zero { block, count: end - first })
     }
 
     /// ALC-4: nobody else touches the extent, for the whole of it is locked. Its slot is free when the

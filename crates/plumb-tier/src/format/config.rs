@@ -85,6 +85,26 @@ pub struct Tier {
     pub rows: Vec<Row>,
 }
 
+/// One copy of a write-back cache's log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CacheCopy {
+    /// The disk that holds it.
+    pub disk: u16,
+    /// Whether it holds all records: only such a copy is read.
+    pub current: bool,
+    /// Its slabs, in order.
+    pub slabs: Vec<u32>,
+}
+
+/// The write-back cache of a virtual disk (section 6.2).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CacheConfig {
+    /// Bytes of the ring: a multiple of 4 KiB.
+    pub bytes: u64,
+    /// As many as the virtual disk has copies, on distinct disks (RES-7).
+    pub copies: Vec<CacheCopy>,
+}
+
 /// A virtual disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VirtualDisk {
@@ -104,6 +124,8 @@ pub struct VirtualDisk {
     pub extents: u32,
     /// One or two, the fast one first.
     pub tiers: Vec<Tier>,
+    /// Takes small writes that are aimed at the second tier.
+    pub cache: Option<CacheConfig>,
 }
 
 /// The whole configuration of a pool.
@@ -237,6 +259,15 @@ impl VirtualDisk {
                 out.u32(*slab);
             }
         }
+        let copies = self.cache.as_ref().map_or(&[][..], |cache| &cache.copies);
+        out.u64(self.cache.as_ref().map_or(0, |cache| cache.bytes));
+        count(out, copies.len());
+        for copy in copies {
+            out.u16(copy.disk);
+            out.u8(u8::from(copy.current));
+            count(out, copy.slabs.len());
+            copy.slabs.iter().for_each(|slab| out.u32(*slab));
+        }
     }
 
     fn decode(from: &mut Reader) -> Option<Self> {
@@ -258,10 +289,11 @@ impl VirtualDisk {
             }
             tiers.push(Tier { media, rows });
         }
-        Some(Self { id, name, copies, columns, interleave, first_extent, extents, tiers })
+        let cache = cache(from)?;
+        Some(Self { id, name, copies, columns, interleave, first_extent, extents, tiers, cache })
     }
 
-    fn is_sane(&self, extent_bytes: u32, known: impl Fn(u16) -> bool) -> bool {
+    fn is_sane(&self, extent_bytes: u32, known: impl Fn(u16) -> bool + Copy) -> bool {
         let distinct = |row: &Row| {
             let mut disks: Vec<u16> = row.slabs.iter().map(|slab| slab.0).collect();
             disks.sort_unstable();
@@ -275,6 +307,38 @@ impl VirtualDisk {
             && u64::from(extent_bytes).is_multiple_of(BLOCK_BYTES)
             && (1..=2).contains(&self.tiers.len())
             && rows.all(|row| distinct(row) && row.slabs.iter().all(|slab| known(slab.0)))
+            && self.cache.as_ref().is_none_or(|cache| cache.is_sane(self.copies, known))
+    }
+}
+
+impl CacheConfig {
+    fn is_sane(&self, copies: u8, known: impl Fn(u16) -> bool) -> bool {
+        let distinct = |nth: usize| {
+            self.copies[..nth].iter().all(|before| before.disk != self.copies[nth].disk)
+        };
+        let slabs = self.copies.first().map_or(0, |copy| copy.slabs.len());
+        self.bytes.is_multiple_of(BLOCK_BYTES)
+            && (4 * BLOCK_BYTES..=1 << 44).contains(&self.bytes)
+            && slabs > 0
+            && self.copies.len() == usize::from(copies)
+            && (0..self.copies.len()).all(distinct)
+            && self.copies.iter().all(|copy| copy.slabs.len() == slabs && known(copy.disk))
+    }
+}
+
+/// A cache, or none: then its size is 0.
+fn cache(from: &mut Reader) -> Option<Option<CacheConfig>> {
+    let bytes = from.u64()?;
+    let copy = |from: &mut Reader| {
+        let (disk, current) = (from.u16()?, from.u8()? == 1);
+        let slabs = (0..from.u32()?).map(|_| from.u32()).collect::<Option<Vec<_>>>()?;
+        Some(CacheCopy { disk, current, slabs })
+    };
+    let copies = (0..from.u32()?).map(|_| copy(from)).collect::<Option<Vec<_>>>()?;
+    match (bytes, copies.is_empty()) {
+        (0, true) => Some(None),
+        (0, false) => None,
+        _ => Some(Some(CacheConfig { bytes, copies })),
     }
 }
 

@@ -169,6 +169,13 @@ pub(crate) enum Record {
     StaleSet { disk: u16, extent: u32 },
     /// It is in sync.
     StaleClear { disk: u16, extent: u32 },
+    /// From here on the log of a virtual disk's cache is read (WBC-2): what lies before is at home.
+    LogTail { vdisk: u16, link: Link },
+    /// Records of the log from that position on are remains if their epoch is lower; the highest epoch: the
+    /// log ends before it (WBC-1).
+    LogHead { vdisk: u16, position: u64, epoch: u32 },
+    /// Records of the log up to that LSN are durable on all its live copies.
+    LogFlushed { vdisk: u16, lsn: u64 },
     /// What follows up to the end mark is the whole state beside the tree.
     CheckpointBegin,
     /// The state is complete.
@@ -177,12 +184,12 @@ pub(crate) enum Record {
 
 impl Record {
     /// Bytes of the longest record.
-    pub(crate) const LEN_MAX: usize = 13;
+    pub(crate) const LEN_MAX: usize = 27;
 
     /// Appends the record.
     #[inline]
     pub(crate) fn encode(self, out: &mut Vec<u8>) {
-        let mut raw = [0_u8; 13];
+        let mut raw = [0_u8; Self::LEN_MAX];
         let (code, len) = match self {
             Self::MapSet { extent, place } => {
                 raw[1..5].copy_from_slice(&extent.to_le_bytes());
@@ -202,6 +209,22 @@ impl Record {
             Self::StaleClear { disk, extent } => (12, put_block(&mut raw, disk.into(), extent)),
             Self::CheckpointBegin => (13, 1),
             Self::CheckpointEnd => (14, 1),
+            Self::LogTail { vdisk, link } => {
+                put_log(&mut raw, vdisk, link.lsn);
+                raw[11..19].copy_from_slice(&link.position.to_le_bytes());
+                raw[19..23].copy_from_slice(&link.chain.to_le_bytes());
+                raw[23..27].copy_from_slice(&link.epoch.to_le_bytes());
+                (15, 27)
+            }
+            Self::LogHead { vdisk, position, epoch } => {
+                put_log(&mut raw, vdisk, position);
+                raw[11..15].copy_from_slice(&epoch.to_le_bytes());
+                (16, 15)
+            }
+            Self::LogFlushed { vdisk, lsn } => {
+                put_log(&mut raw, vdisk, lsn);
+                (17, 11)
+            }
         };
         raw[0] = code;
         out.extend_from_slice(&raw[..len]);
@@ -224,17 +247,31 @@ impl Record {
             12 => Self::StaleClear { disk: disk(from.u64()?)?, extent: from.u32()? },
             13 => Self::CheckpointBegin,
             14 => Self::CheckpointEnd,
+            15 => {
+                let (vdisk, lsn, position) = (from.u16()?, from.u64()?, from.u64()?);
+                let (chain, epoch) = (from.u32()?, from.u32()?);
+                Self::LogTail { vdisk, link: Link { lsn, position, chain, epoch } }
+            }
+            16 => Self::LogHead { vdisk: from.u16()?, position: from.u64()?, epoch: from.u32()? },
+            17 => Self::LogFlushed { vdisk: from.u16()?, lsn: from.u64()? },
             _ => return None,
         })
     }
 }
 
-fn put_u32(raw: &mut [u8; 13], value: u32) -> usize {
+type Raw = [u8; Record::LEN_MAX];
+
+fn put_log(raw: &mut Raw, vdisk: u16, lsn: u64) {
+    raw[1..3].copy_from_slice(&vdisk.to_le_bytes());
+    raw[3..11].copy_from_slice(&lsn.to_le_bytes());
+}
+
+fn put_u32(raw: &mut Raw, value: u32) -> usize {
     raw[1..5].copy_from_slice(&value.to_le_bytes());
     5
 }
 
-fn put_block(raw: &mut [u8; 13], block: u64, value: u32) -> usize {
+fn put_block(raw: &mut Raw, block: u64, value: u32) -> usize {
     raw[1..9].copy_from_slice(&block.to_le_bytes());
     raw[9..13].copy_from_slice(&value.to_le_bytes());
     13

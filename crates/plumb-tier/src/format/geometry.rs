@@ -43,7 +43,7 @@ impl Geometry {
             && blocks(self.journal_bytes, 16 * BLOCK_BYTES)
             && blocks(self.tree_bytes, 8 * BLOCK_BYTES)
             && self.slab_bytes.is_power_of_two()
-            && (MIB..=1 << 30).contains(&self.slab_bytes)
+            && (MIB / 8..=1 << 30).contains(&self.slab_bytes)
     }
 
     /// Where the four superblock copies of a device of that size lie.
@@ -98,7 +98,7 @@ impl Geometry {
     /// Bytes of a slab and its metadata (LAY-4).
     #[must_use]
     pub fn envelope_bytes(&self) -> u64 {
-        self.slab_bytes + self.slab_bytes / 256
+        self.slab_bytes + (self.slab_bytes / 256).next_multiple_of(BLOCK_BYTES)
     }
 
     /// How many slabs a device of that size has.

@@ -6,12 +6,16 @@ pub(crate) mod checksum;
 pub(crate) mod config;
 pub(crate) mod frame;
 pub(crate) mod geometry;
+pub(crate) mod log;
 pub(crate) mod page;
 pub(crate) mod superblock;
 #[cfg(test)]
 mod tests;
 
-pub use config::{Config, DiskConfig, DiskState, Generation, MediaType, Row, Tier, VirtualDisk};
+pub use config::{
+    CacheConfig, CacheCopy, Config, DiskConfig, DiskState, Generation, MediaType, Row, Tier,
+    VirtualDisk,
+};
 pub use geometry::Geometry;
 
 /// Bytes per block: the unit of checksums, and of all metadata.

@@ -36,6 +36,13 @@ fn sample_config() -> Config {
                 media: MediaType::Ssd,
                 rows: vec![Row { slabs: vec![(0, 0), (1, 0)] }],
             }],
+            cache: Some(CacheConfig {
+                bytes: 1 << 20,
+                copies: vec![
+                    CacheCopy { disk: 0, current: true, slabs: vec![1] },
+                    CacheCopy { disk: 1, current: false, slabs: vec![2] },
+                ],
+            }),
         }],
     }
 }
@@ -72,6 +79,7 @@ pub(crate) fn fuzz_format(bytes: &[u8]) {
     }
     assert!(frame::records(bytes).count() <= bytes.len());
     let name = PageName { tree: 0, level: 0, number: 0 };
+    let _ = log::decode(bytes, SEED, &link, 0);
     let _ = page::verifies(SEED, name, Pointer { page: 1, crc: 0 }, bytes);
 }
 
@@ -142,6 +150,9 @@ fn what_is_written_is_read_back() {
         Record::StaleClear { disk: 16, extent: 17 },
         Record::CheckpointBegin,
         Record::CheckpointEnd,
+        Record::LogTail { vdisk: 18, link },
+        Record::LogHead { vdisk: 19, position: 20, epoch: 21 },
+        Record::LogFlushed { vdisk: 22, lsn: 23 },
     ];
     let (bytes, crc) = sample_frame(&link, FrameKind::Records, &records);
     let read = frame::decode(&bytes, SEED, &link, 1 << 20);

@@ -47,8 +47,12 @@ pub(super) enum Fault {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Shape {
     pub(super) disks: u32,
+    /// Of these, rotating ones; 0 for a pool with one tier.
+    pub(super) rotating: u32,
     pub(super) copies: u8,
     pub(super) columns: u8,
+    /// Bytes of the write-back cache.
+    pub(super) cache: u64,
     pub(super) seed: u64,
 }
 
@@ -56,16 +60,32 @@ impl Shape {
     /// A shape for a seed.
     pub(super) fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let (disks, copies, columns) = match random.below(8) {
-            0 => (2, 1, 1),
-            1 => (2, 1, 2),
-            2 => (2, 2, 1),
-            3 | 4 => (3, 2, 1),
-            5 => (4, 2, 2),
-            6 => (3, 3, 1),
-            _ => (5, 3, 1),
+        let (disks, rotating, copies, columns) = match random.below(20) {
+            0 => (2, 0, 1, 1),
+            1 => (2, 0, 1, 2),
+            2 => (2, 0, 2, 1),
+            3 | 4 => (3, 0, 2, 1),
+            5 => (4, 0, 2, 2),
+            6 => (3, 0, 3, 1),
+            7 => (5, 0, 3, 1),
+            8 => (2, 1, 1, 1),
+            9 => (4, 2, 1, 2),
+            10..=13 => (4, 2, 2, 1),
+            14 | 15 => (5, 2, 2, 1),
+            16 => (5, 3, 2, 1),
+            17 => (8, 4, 2, 2),
+            _ => (6, 3, 3, 1),
         };
-        Self { disks, copies, columns, seed }
+        // Small, so that its tail moves and its ring goes round; now and then of more than one slab.
+        let cache = match random.below(8) {
+            _ if rotating == 0 => 0,
+            0 => 0,
+            1..=4 => 64 << 10,
+            5 => 100 << 10,
+            6 => 144 << 10,
+            _ => 288 << 10,
+        };
+        Self { disks, rotating, copies, columns, cache, seed }
     }
 
     /// Whether a disk may be lost without data being lost, and without an operator's word.
@@ -82,36 +102,39 @@ impl Shape {
         }
     }
 
-    pub(super) fn geometry() -> Geometry {
+    pub(super) fn geometry(&self) -> Geometry {
         Geometry {
             config_bytes: 32 << 10,
             journal_bytes: 264 << 10,
             tree_bytes: 96 << 10,
-            slab_bytes: 1 << 20,
+            slab_bytes: (256 << 10) / u64::from(self.columns),
         }
     }
 
-    pub(super) fn disk_bytes() -> u64 {
-        Self::geometry().slab(2) + (1 << 20)
+    pub(super) fn disk_bytes(&self) -> u64 {
+        self.geometry().slab(5 * u32::from(self.columns)) + (1 << 20)
     }
 
     pub(super) fn pool(&self) -> NewPool {
         let disk = |nth| NewDisk {
-            media: MediaType::Ssd,
-            bytes: Self::disk_bytes(),
+            media: if nth < self.disks - self.rotating { MediaType::Ssd } else { MediaType::Hdd },
+            bytes: self.disk_bytes(),
             name: format!("disk {nth}"),
         };
+        // With two tiers half of the extents that are used lie on each.
+        let tier_bytes = if self.rotating > 0 { [256 << 10, 768 << 10] } else { [1 << 20, 0] };
         NewPool {
             name: "torture".into(),
             extent_bytes: EXTENT_BYTES,
-            geometry: Self::geometry(),
+            geometry: self.geometry(),
             disks: (0..self.disks).map(disk).collect(),
             vdisks: vec![NewVirtualDisk {
                 name: "space".into(),
                 copies: self.copies,
                 columns: self.columns,
                 interleave: 16 << 10,
-                tier_bytes: [1 << 20, 0],
+                tier_bytes,
+                cache_bytes: self.cache,
             }],
         }
     }

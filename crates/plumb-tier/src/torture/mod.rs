@@ -66,6 +66,8 @@ pub struct TortureReport {
     pub crash_states: u64,
     /// Of these, with background work (checkpoints, resync, scans) in the run.
     pub with_background: u64,
+    /// Of these, with a write-back cache being destaged in the run.
+    pub with_cache: u64,
     /// Of these, after a disk had failed.
     pub with_failed_disk: u64,
     /// Histories run.
@@ -91,6 +93,7 @@ pub fn torture(options: &TortureOptions, progress: &(dyn Fn(u64) + Sync)) -> Tor
             report.histories += 1;
             report.crash_states += tally.states;
             report.with_background += tally.background;
+            report.with_cache += tally.cached;
             report.with_failed_disk += tally.failed_disk;
             progress(report.crash_states);
             let enough = options.states.is_some_and(|wanted| total >= wanted)
@@ -138,7 +141,10 @@ fn explain(
         history_seed: seed,
         what: broken.wrong,
         crash_at: broken.crash_at,
-        pool: format!("{} disks, {} copies, {} columns", shape.disks, shape.copies, shape.columns),
+        pool: format!(
+            "{} disks, {} of them rotating, {} copies, {} columns, cache of {} bytes",
+            shape.disks, shape.rotating, shape.copies, shape.columns, shape.cache
+        ),
         history: shortest.iter().map(|step| format!("{step:?}")).collect(),
     }
 }

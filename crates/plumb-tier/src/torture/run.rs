@@ -116,12 +116,12 @@ pub(super) fn queue(shape: &Shape, images: Vec<Image>, seed: u64, record: bool) 
 
 /// New disks with the shape's pool on them.
 pub(super) fn new_pool(shape: &Shape) -> Vec<Image> {
-    let images = vec![Image::new(Shape::disk_bytes()); index(shape.disks)];
+    let images = vec![Image::new(shape.disk_bytes()); index(shape.disks)];
     let mut made = queue(shape, images, shape.seed, false);
     // The disks are not new: what somebody else left there must never be seen.
     let dirt = dirt();
     for disk in 0..shape.disks {
-        let start = Shape::geometry().slab(0);
+        let start = shape.geometry().slab(0);
         for nth in 0..12 {
             made.tamper(disk, start + nth * to_units(dirt.len()), &dirt);
         }

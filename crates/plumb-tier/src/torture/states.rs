@@ -19,6 +19,8 @@ pub(super) struct Tally {
     pub(super) states: u64,
     /// Of these, states of runs in which background work was done before.
     pub(super) background: u64,
+    /// Of these, states of runs in which a write-back cache was destaged.
+    pub(super) cached: u64,
     /// Of these, states after a disk had failed.
     pub(super) failed_disk: u64,
 }
@@ -93,7 +95,7 @@ fn check_unguarded(
     let mut run = Run::start(shape, new_pool(shape), &[], oracle.clone(), seed)
         .map_err(|error| broken(format!("a new pool does not start: {error}")))?;
     run.take(history).map_err(broken)?;
-    let checkpoints = run.engine.counters().checkpoints;
+    let counters = run.engine.counters();
     let trace = run.engine.queue_mut().take_trace();
     let log = run.log;
     let mut points: Vec<usize> =
@@ -133,7 +135,8 @@ fn check_unguarded(
         };
         if check_state(shape, images, absent, &witness, crash, &mut random).map_err(broken)? {
             tally.states += 1;
-            tally.background += u64::from(checkpoints > 1);
+            tally.background += u64::from(counters.checkpoints > 1 || counters.destaged > 0);
+            tally.cached += u64::from(counters.destaged > 0);
             tally.failed_disk += u64::from(had_fault);
         }
     }
@@ -168,7 +171,7 @@ fn check_state(
     let healthy = absent.is_none() && witness.unwell.is_none() && shape.tolerates_loss();
     let rotten = healthy && random.one_in(4);
     if rotten {
-        rot(&mut images, &oracle, random);
+        rot(shape, &mut images, &oracle, random);
     }
     let gone: Vec<u32> = absent.into_iter().collect();
     let mut run = match Run::start(shape, images, &gone, oracle.clone(), random.next()) {
@@ -229,13 +232,13 @@ fn check_left_behind(
 }
 
 /// Spoils one page of one disk: metadata, or data whose value is settled (C8).
-fn rot(images: &mut [Image], oracle: &Oracle, random: &mut Random) {
+fn rot(shape: &Shape, images: &mut [Image], oracle: &Oracle, random: &mut Random) {
     let disk = to_usize(random.below(to_u64(images.len())));
     let pages = images[disk].written();
-    let data = Shape::geometry().slab(0);
+    let data = shape.geometry().slab(0);
     for _ in 0..16 {
         let page = pages[to_usize(random.below(to_u64(pages.len())))];
-        let tail = page >= Shape::disk_bytes() - (1 << 20);
+        let tail = page >= shape.disk_bytes() - (1 << 20);
         let mut bytes = vec![0; to_usize(PAGE_BYTES)];
         images[disk].read(page, &mut bytes);
         let settled = |sector: &[u8]| oracle.is_settled(claimed_unit(sector), header(sector));

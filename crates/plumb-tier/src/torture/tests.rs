@@ -14,10 +14,11 @@ fn nothing_acknowledged_is_ever_lost() {
     };
     let report = torture(&options, &|_| {});
     println!(
-        "{} states of {} histories, {} with background work, {} after a failed disk, {:?}",
+        "{} states of {} histories, {} with background work, {} with a cache, {} after a failed disk, {:?}",
         report.crash_states,
         report.histories,
         report.with_background,
+        report.with_cache,
         report.with_failed_disk,
         report.elapsed
     );
@@ -25,6 +26,16 @@ fn nothing_acknowledged_is_ever_lost() {
         panic!("{violation:#?}");
     }
     assert!(report.with_background * 10 >= report.crash_states * 8, "{report:?}");
+}
+
+/// One history again, by its own seed: `PLUMB_TORTURE_HISTORY`.
+#[test]
+fn a_history_is_checked_again() {
+    let named = std::env::var("PLUMB_TORTURE_HISTORY").ok().and_then(|text| text.parse().ok());
+    let mut tally = Tally::default();
+    let found = one_history(named.unwrap_or(3), Duration::ZERO, &mut tally);
+    assert_eq!(found, None);
+    assert!(tally.states > 0, "{tally:?}");
 }
 
 /// Breaks one rule and lets the checker look for it; after how many states it saw that.
@@ -49,9 +60,11 @@ fn states_until_caught(mutation: Mutation) -> Option<u64> {
 
 #[test]
 fn broken_rules_are_noticed() {
+    let only = std::env::var("PLUMB_MUTATION").ok();
     let missed: Vec<Mutation> = Mutation::OFTEN_SEEN
         .iter()
         .copied()
+        .filter(|mutation| only.as_ref().is_none_or(|name| format!("{mutation:?}") == *name))
         .filter(|mutation| states_until_caught(*mutation).is_none())
         .collect();
     assert!(missed.is_empty(), "not noticed: {missed:?}");

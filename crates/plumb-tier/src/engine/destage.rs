@@ -1,0 +1,243 @@
+//! Destage: copying lines of a write-back cache home (WBC-2, WBC-3, WBC-5).
+//!
+//! A destage is a part like a client's: it holds the range lock from its read to the end of its write
+//! (RES-9), opens its extent, writes all live copies, and a round makes it durable. The map cannot change
+//! under it.
+
+use plumb_io::FlushQueue;
+use plumb_units::Nanos;
+use plumb_units::convert::{index, to_u32, to_usize};
+
+use super::Engine;
+use super::cache::Cache;
+use super::part::{Part, PartKind, Step};
+use crate::extents::UNMAPPED;
+use crate::log::LineState;
+use crate::mutation::{Mutation, active};
+
+/// Destages under way at a time, at most: as many as a rotating disk sorts well.
+pub(super) const DESTAGES: u32 = 8;
+/// Without client requests for so long, all is destaged.
+const REST: Nanos = Nanos(1_000_000_000);
+/// After an error the next try.
+const RETRY: Nanos = Nanos(1_000_000_000);
+
+impl<Q: FlushQueue> Engine<Q> {
+    /// Starts destages, as many as the log's filling asks for, and the rounds that let its tail move.
+    pub(super) fn destage(&mut self, vdisk: usize) {
+        if self.flush_broken {
+            return;
+        }
+        let limit = self.destage_limit(vdisk);
+        let mut refilled = false;
+        while self.caches[vdisk].as_ref().is_some_and(|cache| cache.destaging < limit) {
+            let Some(cache) = &mut self.caches[vdisk] else { return };
+            if cache.queue.is_empty() {
+                if std::mem::replace(&mut refilled, true) {
+                    break;
+                }
+                self.refill(vdisk);
+                continue;
+            }
+            if !self.spawn_destage(vdisk) {
+                break;
+            }
+        }
+        self.want_round(vdisk);
+    }
+
+    fn destage_limit(&self, vdisk: usize) -> u32 {
+        let (Some(cache), Some(log)) = (&self.caches[vdisk], &self.core.logs[vdisk]) else {
+            return 0;
+        };
+        if log.lines() == 0 || self.now < cache.retry {
+            return 0;
+        }
+        let copies = self.core.members.config.vdisks[vdisk].copies;
+        let degraded = self.core.members.log_copies(vdisk).count() < usize::from(copies);
+        let rests = self.now.since(self.last_request) >= REST;
+        match log.fill() {
+            _ if degraded || rests || !cache.room_wait.is_empty() => DESTAGES,
+            8.. => DESTAGES,
+            4.. => DESTAGES / 4,
+            _ => 0,
+        }
+    }
+
+    /// The oldest lines, in the order of their homes.
+    fn refill(&mut self, vdisk: usize) {
+        let (Some(cache), Some(log)) = (&mut self.caches[vdisk], &self.core.logs[vdisk]) else {
+            return;
+        };
+        let mut blocks = Vec::from(std::mem::take(&mut cache.queue));
+        log.oldest(&mut blocks);
+        let extents = &self.core.extents;
+        let first = self.core.members.config.vdisks[vdisk].first_extent;
+        let place = |block: u64| {
+            let extent = first + to_u32(to_usize(block / u64::from(extents.blocks)));
+            (extents.get(extent).place, block)
+        };
+        blocks.sort_by_cached_key(|block| place(*block));
+        cache.queue = blocks.into();
+    }
+
+    /// Begins to copy the next blocks of the queue home; `false` when no part is free.
+    fn spawn_destage(&mut self, vdisk: usize) -> bool {
+        let Some(part) = self.free_background.pop() else { return false };
+        let config = &self.core.members.config;
+        let step = self.core.io.plan().data_bytes.min(config.vdisks[vdisk].interleave) / 4096;
+        let first_extent = config.vdisks[vdisk].first_extent;
+        let per = u64::from(self.core.extents.blocks);
+        let (Some(cache), Some(log)) = (&mut self.caches[vdisk], &mut self.core.logs[vdisk]) else {
+            return false;
+        };
+        // What is first in the queue may have been written over since.
+        let zeros = loop {
+            let Some(&block) = cache.queue.front() else {
+                self.free_background.push(part);
+                return true;
+            };
+            match log.line(block).filter(|line| line.state == LineState::Dirty) {
+                Some(line) => break line.crc == 0,
+                None => cache.queue.pop_front(),
+            };
+        };
+        let block = cache.queue[0];
+        let start = to_u32(to_usize(block % per));
+        let room = (step - start % step).min(to_u32(to_usize(per)) - start);
+        let mut count = 0;
+        while count < room && cache.queue.front() == Some(&(block + u64::from(count))) {
+            let line = log.line(block + u64::from(count));
+            let same = |line: &&crate::log::Line| {
+                line.state == LineState::Dirty && (line.crc == 0) == zeros
+            };
+            if line.filter(same).is_none() {
+                break;
+            }
+            log.set_state(block + u64::from(count), LineState::Destaging);
+            cache.queue.pop_front();
+            count += 1;
+        }
+        cache.destaging += 1;
+        let extent = first_extent + to_u32(to_usize(block / per));
+        self.parts[index(part)] = Part {
+            client: super::part::NONE,
+            kind: if zeros { PartKind::DestageZero } else { PartKind::Destage },
+            extent,
+            start: start * 4096,
+            len: count * 4096,
+            step: Step::Lock,
+            queued: true,
+            ..Part::default()
+        };
+        self.locks.enter(part, &mut self.parts);
+        self.core.extents.get_mut(extent).writers += 1;
+        self.ready.push_back(part);
+        true
+    }
+
+    /// Begins, or begins again after a wait.
+    pub(super) fn begin_destage(&mut self, part: u32) {
+        let own = self.parts[index(part)];
+        let (first, end) = own.blocks();
+        let base = self.block_of_vdisk(own.extent, 0);
+        let vdisk = self.core.vdisk(own.extent);
+        let zeros = own.kind == PartKind::DestageZero;
+        let Some(log) = &mut self.core.logs[vdisk] else { return };
+        let blocks = || base + u64::from(first)..base + u64::from(end);
+        let to_do = |block: u64| {
+            let line = log.line(block);
+            line.is_some_and(|l| l.state == LineState::Destaging && (l.crc == 0) == zeros)
+        };
+        if !blocks().all(to_do) {
+            // A client was first: what is left of the lines waits for the next turn.
+            for block in blocks() {
+                if log.line(block).is_some_and(|line| line.state == LineState::Destaging) {
+                    log.set_state(block, LineState::Dirty);
+                }
+            }
+            self.drop_slots(part);
+            self.end_part(part, None);
+            return;
+        }
+        if zeros {
+            let lsn = self.zero_home(own.extent, first, end);
+            let own = &mut self.parts[index(part)];
+            own.lsn = lsn;
+            own.step = Step::Appended;
+            self.advance(part);
+            return;
+        }
+        if self.core.extents.get(own.extent).place == UNMAPPED && !self.map(part) {
+            return;
+        }
+        self.begin_in_place(part);
+    }
+
+    /// Reads the next run of a destage, behind what was read before.
+    pub(super) fn gather(&mut self, part: u32) {
+        let own = self.parts[index(part)];
+        let (first, end) = own.blocks();
+        let from = own.cursor.max(first);
+        self.aim(part, from, end);
+        self.parts[index(part)].reads_into = u8::from(from > first);
+        self.read_copy(part, Step::OldRead);
+    }
+
+    /// A run of a destage was read.
+    pub(super) fn gathered(&mut self, part: u32) {
+        let own = self.parts[index(part)];
+        let (first, end) = own.blocks();
+        let from = own.cursor.max(first);
+        if own.reads_into == 1 {
+            let place = (index(from - first) * 4096, index(own.run_end - from) * 4096);
+            self.core.io.copy_data_to(own.slots[1], own.slots[0], place);
+        }
+        self.run_done(part);
+        self.parts[index(part)].has_old = own.run_end == end;
+    }
+
+    /// A destage has ended.
+    pub(super) fn destage_ended(&mut self, part: u32, good: bool) {
+        let own = self.parts[index(part)];
+        let (first, end) = own.blocks();
+        let base = self.block_of_vdisk(own.extent, 0);
+        let vdisk = self.core.vdisk(own.extent);
+        let now = self.now;
+        let (Some(cache), Some(log)) = (&mut self.caches[vdisk], &mut self.core.logs[vdisk]) else {
+            return;
+        };
+        cache.destaging -= 1;
+        if !good {
+            cache.retry = now + RETRY;
+        }
+        for block in base + u64::from(first)..base + u64::from(end) {
+            if log.line(block).is_none_or(|line| line.state != LineState::Destaging) {
+                continue;
+            }
+            if good {
+                self.core.counters.destaged += 1;
+                log.set_home(block);
+                if active(Mutation::HomeUnflushed) {
+                    log.set_state(block, LineState::Clean);
+                }
+            } else {
+                log.set_state(block, LineState::Dirty);
+            }
+        }
+    }
+
+    /// A full log needs rounds: they clean its lines and let its tail move.
+    fn want_round(&mut self, vdisk: usize) {
+        let (Some(cache), Some(log)) = (&self.caches[vdisk], &self.core.logs[vdisk]) else {
+            return;
+        };
+        let (home, passable) = log.wants_round();
+        let waits = |cache: &Cache| !cache.room_wait.is_empty();
+        let many = home >= to_usize(log.ring_bytes / 4096 / 8) || passable && cache.destaging == 0;
+        let hurry = waits(cache) && (home > 0 || passable);
+        if hurry || log.fill() >= 8 && (many || home > 0 && cache.destaging == 0) {
+            self.round.wanted = true;
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! The logs of write-back caches while no request is under way: reading them at a start, bringing a copy
+//! up to date, what a round and a checkpoint say of them.
+
+use plumb_io::FlushQueue;
+use plumb_units::convert::{index, to_u64, to_usize};
+
+use crate::core::Core;
+use crate::format::checksum;
+use crate::format::frame::{Link, Record};
+use crate::format::log::{self, LogHeader};
+use crate::format::{BLOCK_BYTES, BLOCK_LEN, Config, Geometry};
+use crate::log::Log;
+use crate::members::Members;
+use crate::mutation::{Mutation, active};
+use crate::recover::StartError;
+
+/// No record follows: the epoch that none has.
+pub(crate) const CLOSED: u32 = u32::MAX;
+
+/// The empty logs of all virtual disks.
+pub(crate) fn new_logs(config: &Config, geometry: &Geometry, seeds: &[u32]) -> Vec<Option<Log>> {
+    let own = |(vdisk, seed): (&crate::format::VirtualDisk, &u32)| {
+        vdisk.cache.as_ref().map(|cache| Log::new(cache, geometry, *seed))
+    };
+    config.vdisks.iter().zip(seeds).map(own).collect()
+}
+
+impl Config {
+    /// Copies of logs on disks that do not take part are not current any more, unless none would be left.
+    /// `false` if a log has no current copy here.
+    pub(crate) fn expire_log_copies(&mut self, here: impl Fn(u16) -> bool) -> bool {
+        let mut all = true;
+        for cache in self.vdisks.iter_mut().filter_map(|vdisk| vdisk.cache.as_mut()) {
+            let left = cache.copies.iter().any(|copy| copy.current && here(copy.disk));
+            if left && !active(Mutation::LogCopyKept) {
+                cache.copies.iter_mut().for_each(|copy| copy.current &= here(copy.disk));
+            }
+            all &= left;
+        }
+        all
+    }
+
+    /// Whether each log has a current copy on a disk that is `here`.
+    pub(crate) fn logs_here(&self, here: impl Fn(u16) -> bool) -> bool {
+        let caches = self.vdisks.iter().filter_map(|vdisk| vdisk.cache.as_ref());
+        caches.into_iter().all(|cache| cache.copies.iter().any(|c| c.current && here(c.disk)))
+    }
+}
+
+impl Members {
+    /// Copies of a log that take part: number and disk.
+    pub(crate) fn log_copies(&self, vdisk: usize) -> impl Iterator<Item = (u8, u16)> + '_ {
+        let copies = self.config.vdisks[vdisk].cache.as_ref().map_or(&[][..], |c| &c.copies);
+        (0..).zip(copies).filter_map(|(nth, copy)| {
+            (copy.current && self.is_online(copy.disk)).then_some((nth, copy.disk))
+        })
+    }
+
+    /// Whether a disk has a log's copy that may be read.
+    pub(crate) fn log_readable(&self, vdisk: usize, disk: u16) -> bool {
+        self.log_copies(vdisk).any(|copy| copy.1 == disk)
+    }
+
+    /// Whether every log has a current copy without that disk.
+    pub(crate) fn logs_spare(&self, disk: u16) -> bool {
+        self.config.logs_here(|other| other != disk && self.is_online(other))
+    }
+
+    /// A disk keeps the last copy of something and failed: logs go on without it if they can.
+    pub(crate) fn leave_logs(&mut self, disk: u16) {
+        let online = self.online.clone();
+        self.config.expire_log_copies(|other| other != disk && online[usize::from(other)]);
+    }
+}
+
+impl<Q: FlushQueue> Core<Q> {
+    /// Devices are about to be flushed.
+    pub(crate) fn seal_logs(&mut self) {
+        self.logs.iter_mut().flatten().for_each(Log::seal);
+    }
+
+    /// Devices were flushed: what the journal has to say.
+    pub(crate) fn commit_logs(&mut self) {
+        for (vdisk, log) in (0_u16..).zip(&self.logs) {
+            let Some(log) = log else { continue };
+            for record in log.records_of_round(vdisk) {
+                self.journal.append(record);
+            }
+        }
+    }
+
+    /// The journal is durable.
+    pub(crate) fn end_logs(&mut self) {
+        self.logs.iter_mut().flatten().for_each(Log::end_round);
+    }
+
+    /// Whether a round would let the tail of a log move, or clean lines.
+    pub(crate) fn logs_want_round(&self) -> bool {
+        let wants = |log: &Log| {
+            let (home, passable) = log.wants_round();
+            home > 0 || passable
+        };
+        self.logs.iter().flatten().any(wants)
+    }
+
+    /// Reads the logs from their tails on, makes their copies equal and flushes them (WBC-1).
+    pub(crate) fn recover_logs(&mut self) -> Result<(), StartError> {
+        for vdisk in 0..self.logs.len() {
+            let Some(mut log) = self.logs[vdisk].take() else { continue };
+            let outcome = self.recover_log(vdisk, &mut log);
+            self.logs[vdisk] = Some(log);
+            outcome?;
+        }
+        Ok(())
+    }
+
+    fn recover_log(&mut self, vdisk: usize, log: &mut Log) -> Result<(), StartError> {
+        let copies: Vec<(u8, u16)> = self.members.log_copies(vdisk).collect();
+        let start = log.tail;
+        log.link = start;
+        let mut repaired = false;
+        let mut failed = Vec::new();
+        let blocks =
+            u64::from(self.members.config.vdisks[vdisk].extents) * u64::from(self.extents.blocks);
+        while log.link.position - start.position < log.ring_bytes {
+            let link = log.link;
+            if link.position >= log.head.0 && log.head.1 == CLOSED {
+                break;
+            }
+            let least = if link.position >= log.head.0 { log.head.1 } else { 0 };
+            let found = self.read_record(vdisk, log, &copies, least);
+            let Some((header, bytes, lacking)) = found else { break };
+            let inside = header.span <= log.ring_bytes - (link.position - start.position);
+            let known = |range: &log::LogRange| range.block + u64::from(range.count) <= blocks;
+            if !inside || !header.ranges.iter().all(known) {
+                break;
+            }
+            if !lacking.is_empty() && !active(Mutation::LogCopiesDiffer) {
+                repaired = true;
+                for (_, disk, offset) in self.log_places(vdisk, log, link.position) {
+                    if lacking.contains(&disk) {
+                        failed.extend(self.io.write(&[disk], offset, &bytes));
+                    }
+                }
+            }
+            let lsn = link.lsn + u64::from(!header.pad);
+            let position = link.position + header.span;
+            let next = Link { lsn, position, chain: header.crc, epoch: header.epoch };
+            if header.pad {
+                log.link = next;
+            } else {
+                log.recovered(link, &header.ranges, &header.sums, next);
+            }
+        }
+        if log.link.lsn <= log.flushed {
+            // A record is durable and no current copy has it.
+            return Err(StartError::Metadata { what: "write cache" });
+        }
+        if repaired {
+            let disks: Vec<u16> = copies.iter().map(|copy| copy.1).collect();
+            failed.extend(self.io.flush(&disks));
+            self.lose(failed)?;
+        }
+        log.flushed = log.link.lsn - 1;
+        Ok(())
+    }
+
+    fn log_places(&self, vdisk: usize, log: &Log, position: u64) -> Vec<(u8, u16, u64)> {
+        let Some(cache) = self.members.config.vdisks[vdisk].cache.as_ref() else {
+            return Vec::new();
+        };
+        log.locate(cache, &self.members.geometry, position).iter().collect()
+    }
+
+    /// Reads the next record from all copies: its header, its bytes from a copy that has all of it, and the
+    /// disks that do not. Of records known to be durable only headers are read.
+    fn read_record(
+        &mut self,
+        vdisk: usize,
+        log: &Log,
+        copies: &[(u8, u16)],
+        least: u32,
+    ) -> Option<(LogHeader, Vec<u8>, Vec<u16>)> {
+        let link = log.link;
+        let durable = link.lsn <= log.flushed;
+        let places = self.log_places(vdisk, log, link.position);
+        let mut best: Option<(LogHeader, Vec<u8>)> = None;
+        let mut lacking = Vec::new();
+        for (nth, disk, offset) in places {
+            if !copies.contains(&(nth, disk)) {
+                continue;
+            }
+            let whole =
+                self.read_copy_of_record(disk, offset, log, least).and_then(|(head, mut bytes)| {
+                    let blocks = head.sums.len();
+                    if durable || active(Mutation::LogDataUnverified) {
+                        return Some((head, bytes));
+                    }
+                    bytes.resize(BLOCK_LEN * (1 + blocks), 0);
+                    let read = blocks == 0
+                        || self.io.read(disk, offset + BLOCK_BYTES, &mut bytes[BLOCK_LEN..]);
+                    (read && data_verifies(log.seed, &head, &bytes)).then_some((head, bytes))
+                });
+            match (whole, &best) {
+                (Some(one), None) => best = Some(one),
+                (Some((head, _)), Some((other, _))) if head.crc == other.crc => {}
+                _ => lacking.push(disk),
+            }
+        }
+        best.map(|(head, bytes)| (head, bytes, lacking))
+    }
+
+    fn read_copy_of_record(
+        &mut self,
+        disk: u16,
+        offset: u64,
+        log: &Log,
+        least: u32,
+    ) -> Option<(LogHeader, Vec<u8>)> {
+        let mut bytes = vec![0; BLOCK_LEN];
+        if !self.io.read(disk, offset, &mut bytes) {
+            return None;
+        }
+        let header = log::decode(&bytes, log.seed, &log.link, least)?;
+        Some((header, bytes))
+    }
+
+    /// Makes the log copies on a disk that returns current: copies everything between tail and head; which
+    /// virtual disks' copies are current then. Nothing is under way.
+    pub(crate) fn copy_logs(&mut self, disk: u16) -> Vec<usize> {
+        let mut done = Vec::new();
+        for vdisk in 0..self.logs.len() {
+            let Some(log) = &self.logs[vdisk] else { continue };
+            let lacks = self.members.config.vdisks[vdisk]
+                .cache
+                .as_ref()
+                .is_some_and(|cache| cache.copies.iter().any(|c| c.disk == disk && !c.current));
+            if !lacks {
+                continue;
+            }
+            let range = (log.tail.position, log.link.position);
+            if active(Mutation::LogReturnUncopied) || self.copy_log(vdisk, disk, range) {
+                done.push(vdisk);
+            }
+        }
+        done
+    }
+
+    fn copy_log(&mut self, vdisk: usize, disk: u16, (from, to): (u64, u64)) -> bool {
+        let mut bytes = vec![0; to_usize(self.io.control_bytes())];
+        let sources: Vec<(u8, u16)> = self.members.log_copies(vdisk).collect();
+        let mut position = from;
+        while position < to {
+            let Some(log) = &self.logs[vdisk] else { return false };
+            let len = log.contiguous(position).min(to - position).min(to_u64(bytes.len()));
+            let part = &mut bytes[..to_usize(len)];
+            let places = self.log_places_of(vdisk, position);
+            let source = |place: &&(u8, u16, u64)| sources.contains(&(place.0, place.1));
+            let read =
+                places.iter().filter(source).any(|place| self.io.read(place.1, place.2, part));
+            let Some(own) = places.iter().find(|place| place.1 == disk) else { return false };
+            if !read || !self.io.write(&[disk], own.2, part).is_empty() {
+                return false;
+            }
+            position += len;
+        }
+        // What lies behind the head must not be taken for the next record: its LSN, position and chain are
+        // those of the past, and its epoch is lower.
+        self.io.flush(&[disk]).is_empty()
+    }
+
+    fn log_places_of(&self, vdisk: usize, position: u64) -> Vec<(u8, u16, u64)> {
+        self.logs[vdisk].as_ref().map_or_else(Vec::new, |log| self.log_places(vdisk, log, position))
+    }
+
+    /// A start of the log's new epoch: what was read before is all there is of earlier ones.
+    pub(crate) fn begin_log_epoch(&mut self) {
+        for (vdisk, log) in (0_u16..).zip(self.logs.iter_mut()) {
+            let Some(log) = log else { continue };
+            log.closed = false;
+            log.link.epoch = log.link.epoch.max(self.members.epoch);
+            if !active(Mutation::LogEpochKept) {
+                log.head = (log.link.position, self.members.epoch);
+            }
+            for record in log.snapshot(vdisk) {
+                self.journal.append(record);
+            }
+        }
+    }
+
+    /// An append failed on every copy: the log ends before it.
+    pub(crate) fn close_log(&mut self, vdisk: usize) {
+        let Some(log) = &mut self.logs[vdisk] else { return };
+        log.closed = true;
+        log.head = (log.link.position, CLOSED);
+        let (position, epoch) = log.head;
+        let vdisk = u16::try_from(vdisk).unwrap_or(u16::MAX);
+        self.journal.append(Record::LogHead { vdisk, position, epoch });
+    }
+
+    /// Applies a record about a log.
+    pub(crate) fn replay_log(&mut self, record: Record) {
+        let vdisk = match record {
+            Record::LogTail { vdisk, .. }
+            | Record::LogHead { vdisk, .. }
+            | Record::LogFlushed { vdisk, .. } => index(vdisk.into()),
+            _ => return,
+        };
+        let Some(log) = self.logs.get_mut(vdisk).and_then(Option::as_mut) else { return };
+        match record {
+            Record::LogTail { link, .. } => log.tail = link,
+            Record::LogHead { position, epoch, .. } => log.head = (position, epoch),
+            Record::LogFlushed { lsn, .. } => log.flushed = lsn,
+            _ => {}
+        }
+    }
+}
+
+/// Whether the data of a record is what its header says.
+fn data_verifies(seed: u32, head: &LogHeader, bytes: &[u8]) -> bool {
+    let mut blocks = bytes[BLOCK_LEN..].chunks(BLOCK_LEN).zip(&head.sums);
+    let data = head.ranges.iter().filter(|range| !range.zeros);
+    data.flat_map(|range| range.block..range.block + u64::from(range.count)).all(|block| {
+        blocks.next().is_some_and(|(bytes, sum)| checksum::block(seed, block, bytes) == *sum)
+    })
+}
