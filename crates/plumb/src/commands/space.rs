@@ -114,6 +114,7 @@ fn as_json(report: &TortureReport) -> String {
         "seed": report.seed,
         "crash_states": report.crash_states,
         "with_background": report.with_background,
+        "with_cache": report.with_cache,
         "with_failed_disk": report.with_failed_disk,
         "histories": report.histories,
         "elapsed_s": report.elapsed.as_secs_f64(),
@@ -125,11 +126,13 @@ fn as_json(report: &TortureReport) -> String {
 
 fn as_text(report: &TortureReport) -> String {
     let mut text = format!(
-        "seed:                {}\ncrash states:        {}\n  background work:   {}\n  after disk loss:   {}\n\
+        "seed:                {}\ncrash states:        {}\n  background work:   {}\n  cache destaged:    {}\n  \
+         after disk loss:   {}\n\
          histories:           {}\ntime:                {:.1} s\nviolations:          {}\n",
         report.seed,
         report.crash_states,
         report.with_background,
+        report.with_cache,
         report.with_failed_disk,
         report.histories,
         report.elapsed.as_secs_f64(),
