@@ -13,6 +13,11 @@ use crate::run_loop::Dispatch;
 pub const BATCH_LATENCY: u32 = 8;
 /// Submissions gathered per call when they are not (D-32).
 pub const BATCH_PEAK: u32 = 32;
+/// Where latencies are measured: the share of a thread's requests that one call takes when a burst of
+/// completions has left so many idle, as a fraction (docs/decisions/0022).
+const BURST_SHARE: (u32, u32) = (5, 8);
+/// No burst takes more.
+const BURST_MAX: u32 = 64;
 /// A lane that is never used.
 const NO_LANE: u32 = u32::MAX;
 
@@ -268,7 +273,15 @@ fn dispatch(
             None if span.stamps_latency() => span.effective_completion_depth().min(requests),
             None => requests,
         };
-        Dispatch::Asynchronous { batch: gathered, completions }
+        let burst = match batch {
+            Some(batch) => batch,
+            None if !span.stamps_latency() => gathered,
+            None => {
+                let share = requests.min(2 * BURST_MAX) * BURST_SHARE.0 / BURST_SHARE.1;
+                share.clamp(gathered, BURST_MAX)
+            }
+        };
+        Dispatch::Asynchronous { batch: gathered, burst, completions }
     }
 }
 
@@ -351,6 +364,25 @@ mod tests {
         };
         assert_eq!((of(0), of(1)), (vec![(0, 1)], vec![(0, 1), (1, 7)]));
         assert!(plan.threads.iter().all(|thread| thread.requests == 4 && thread.weighted));
+    }
+
+    #[test]
+    fn a_burst_may_take_more_than_the_cap_unless_a_cap_is_given() {
+        let caps = |requests, latency, batch| {
+            let targets = vec![Target { request_count: requests, ..target("a") }];
+            let span = TimeSpan { targets, measure_latency: latency, ..TimeSpan::default() };
+            let plan = plan(&span, PlanOptions { batch, ..options(&[]) });
+            let dispatch = plan.threads[0].dispatch;
+            (dispatch.batch(), dispatch.burst())
+        };
+        assert_eq!(caps(4, true, None), (8, 8));
+        assert_eq!(caps(16, true, None), (8, 10));
+        assert_eq!(caps(32, true, None), (8, 20));
+        assert_eq!(caps(64, true, None), (8, 40));
+        assert_eq!(caps(u32::MAX / 64, true, None), (8, 64));
+        assert_eq!(caps(32, false, None), (32, 32));
+        assert_eq!(caps(32, true, Some(8)), (8, 8));
+        assert_eq!(caps(32, true, Some(1)), (1, 1));
     }
 
     #[test]

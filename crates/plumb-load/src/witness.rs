@@ -54,6 +54,9 @@ impl Placement {
         if is_device {
             pieces.push((0, start, size));
         } else {
+            // What was written a moment ago has no place before it is on the disk.
+            rustix::fs::fsync(target)
+                .map_err(|errno| format!("'{path}' cannot be written out (fsync): {errno}"))?;
             let mut untold = false;
             plumb_sys::device::extents(target, |extent| {
                 match extent.physical {

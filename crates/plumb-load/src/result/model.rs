@@ -88,6 +88,8 @@ pub struct SpanResult {
     pub queues: Vec<QueueFacts>,
     /// Submission cap in force (D-32).
     pub batch: u32,
+    /// The same while a burst of completions has left more requests idle; never less.
+    pub burst: u32,
     /// `latency`, `peak`, `ring`, `routines` or `synchronous`: how submissions are gathered.
     pub submission: String,
     /// Targets that asked for BypassIO and ran without it.

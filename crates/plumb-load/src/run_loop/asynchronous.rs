@@ -18,11 +18,21 @@ enum Pause {
     Throttled(Nanos),
 }
 
+/// Limits of one thread.
+pub(super) struct Caps {
+    /// Submissions per call.
+    pub(super) batch: u32,
+    /// The same while more than that are idle; not less than `batch`.
+    pub(super) burst: u32,
+    /// Completions per visit.
+    pub(super) completions: u32,
+}
+
 pub(super) fn run<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
     queue: &mut Q,
     issuer: &mut Issuer<L>,
     around: &Surroundings<'_, C>,
-    (batch, completions): (u32, u32),
+    Caps { batch, burst, completions }: Caps,
     counts: &mut LoopCounts,
 ) -> Result<(), Errno> {
     let (mut queued, mut looks) = (0, 0);
@@ -31,6 +41,9 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
         let start = around.stamp::<L>(PACED);
         let elapsed = around.elapsed(start, PACED);
         let looks_before = looks;
+        // Requests that a burst of completions left idle would wait for the call before theirs, and no
+        // latency would tell.
+        let cap = (queued + issuer.idle()).clamp(batch, burst);
         let pause = loop {
             match issuer.next_op::<Q, PACED>(queue, start, elapsed) {
                 Next::Op(op) => queue.push(op),
@@ -49,7 +62,7 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
                     break Pause::Found;
                 }
             }
-            if queued >= batch {
+            if queued >= cap {
                 break Pause::Batch;
             }
         };

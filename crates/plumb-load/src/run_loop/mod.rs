@@ -25,6 +25,7 @@ pub use looks::Looks;
 pub use tally::{Counts, Intervals, Latencies, Level, Open, TargetCounts, Witnessed};
 
 use crate::result::model::WaitStatistics;
+use asynchronous::Caps;
 
 /// How a thread hands in its I/O (spec 6.2, 6.10, 15.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +37,8 @@ pub enum Dispatch {
     Asynchronous {
         /// Submissions per call.
         batch: u32,
+        /// Submissions per call while more than `batch` requests are idle.
+        burst: u32,
         /// Completions per visit.
         completions: u32,
     },
@@ -72,6 +75,15 @@ impl Dispatch {
             Self::Asynchronous { batch, .. } | Self::Routines { batch } | Self::Ring { batch } => {
                 batch
             }
+        }
+    }
+
+    /// The same while a burst of completions has left more requests idle.
+    #[must_use]
+    pub fn burst(self) -> u32 {
+        match self {
+            Self::Asynchronous { burst, .. } => burst,
+            _ => self.batch(),
         }
     }
 }
@@ -131,8 +143,8 @@ pub fn run_loop<Q: IoQueue, C: Clock, L: Level>(
     }
     match around.dispatch {
         Dispatch::Synchronous => synchronous::run(queue, issuer, around, &mut counts)?,
-        Dispatch::Asynchronous { batch, completions } => {
-            let caps = (batch, completions);
+        Dispatch::Asynchronous { batch, burst, completions } => {
+            let caps = Caps { batch, burst: burst.max(batch), completions };
             if L::OPEN || issuer.is_paced() {
                 asynchronous::run::<Q, C, L, true>(queue, issuer, around, caps, &mut counts)?;
             } else {

@@ -164,7 +164,9 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         if let Some(error) = &mut result.stamp_error {
             error.wake_up = wake_up;
         }
-        (result.submission, result.batch) = thread::submission(span, &plans);
+        let (submission, dispatch) = thread::submission(span, &plans);
+        result.submission = submission;
+        (result.batch, result.burst) = (dispatch.batch(), dispatch.burst());
         if let Some(observed) = observed {
             result.plausibility.extend(evidence::after(&result, span, &targets, &observed));
             result.plausibility.extend(self.clock.drift().map(evidence::clock_drift));

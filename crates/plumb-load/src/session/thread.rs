@@ -390,11 +390,11 @@ pub(super) fn verbose_lines(span: &TimeSpan, plan: &ThreadPlan) -> Vec<String> {
     lines
 }
 
-/// The word for how a span hands in its I/O, and its cap; the first thread speaks for all.
-pub(super) fn submission(span: &TimeSpan, plans: &[ThreadPlan]) -> (String, u32) {
-    let dispatch = plans.iter().map(|plan| plan.dispatch).max_by_key(|dispatch| dispatch.batch());
+/// The word for how a span hands in its I/O, and how; the thread that gathers most speaks for all.
+pub(super) fn submission(span: &TimeSpan, plans: &[ThreadPlan]) -> (String, Dispatch) {
+    let dispatch = plans.iter().map(|plan| plan.dispatch).max_by_key(|dispatch| dispatch.burst());
     let dispatch = dispatch.unwrap_or(Dispatch::Synchronous);
-    (dispatch.name(span.stamps_latency()).to_owned(), dispatch.batch())
+    (dispatch.name(span.stamps_latency()).to_owned(), dispatch)
 }
 
 #[cfg(test)]

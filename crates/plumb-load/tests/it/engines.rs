@@ -277,23 +277,23 @@ fn a_simulated_disk_gets_its_depth_and_gives_its_rate() {
 #[test]
 fn a_real_run_obeys_littles_law() {
     let (_folder, path) = target();
-    let mut watcher = Watcher::default();
     let mut span = TimeSpan { warmup: 1, ..span(&path, 32) };
     span.targets[0].cache = CacheMode::NoOsCache;
-    let outcome = crate::runs::run(span.clone(), Choice::Auto, &mut watcher);
-    if outcome.end == SessionEnd::Failed {
-        let why = outcome.result.time_spans[0]
-            .failures
-            .iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
-            .join("; ");
-        println!("skipped a_real_run_obeys_littles_law: {why}");
-        return;
+    // Other tests share the processors with this one: the best of some runs shows what the loop can do.
+    // Unoptimised code spends more of each cycle in the tool than the 5 % of a consistent result; a loop that
+    // does not fill its queue, or makes half of a burst wait for the other half, loses more.
+    let mut residuals = Vec::new();
+    while residuals.len() < 5 && !residuals.iter().any(|residual| *residual > -0.08) {
+        let outcome = crate::runs::run(span.clone(), Choice::Auto, &mut Watcher::default());
+        let measured = &outcome.result.time_spans[0];
+        if outcome.end == SessionEnd::Failed {
+            let why = measured.failures.iter().map(ToString::to_string).collect::<Vec<_>>();
+            println!("skipped a_real_run_obeys_littles_law: {}", why.join("; "));
+            return;
+        }
+        let law = LittlesLaw::of(measured, &span);
+        assert_ne!(law.verdict, Verdict::AccountingError, "{law:?}");
+        residuals.push(law.residual.expect("latencies were measured"));
     }
-    let law = LittlesLaw::of(&outcome.result.time_spans[0], &span);
-    // Unoptimised code on a busy machine spends some of each cycle in the tool; a loop that does not
-    // fill its queue loses half of it.
-    let residual = law.residual.expect("latencies were measured");
-    assert!(residual > -0.2 && law.verdict != Verdict::AccountingError, "{law:?}");
+    assert!(residuals.iter().any(|residual| *residual > -0.08), "{residuals:?}");
 }

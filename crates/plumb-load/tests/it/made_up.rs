@@ -240,6 +240,7 @@ pub(crate) fn two_targets() -> RunResult {
         effective_buffer_separation: 16 << 20,
         queues: vec![uring()],
         batch: 8,
+        burst: 20,
         submission: "latency".to_owned(),
         process_cpu: Nanos(1_234_000_000),
         io_wq_cpu: Nanos(12_000_000),
@@ -318,6 +319,7 @@ pub(crate) fn two_spans() -> RunResult {
         threads: vec![pool_thread(0), pool_thread(1)],
         queues: vec![uring()],
         batch: 32,
+        burst: 32,
         submission: "peak".to_owned(),
         process_cpu: Nanos(900_000_000),
         trace: Some(TraceCounts {
@@ -366,6 +368,7 @@ pub(crate) fn two_spans() -> RunResult {
         mixed_classes: true,
         queues: vec![uring(), QueueFacts { engine: "sync".to_owned(), ..QueueFacts::default() }],
         batch: 1,
+        burst: 1,
         submission: "ring".to_owned(),
         bypass_io_missing: vec!["f2".to_owned()],
         process_cpu: Nanos(100_000_000),
@@ -382,6 +385,7 @@ pub(crate) fn interrupted() -> RunResult {
         threads: vec![ThreadResult::default()],
         queues: vec![uring()],
         batch: 32,
+        burst: 32,
         submission: "peak".to_owned(),
         ..SpanResult::default()
     };
@@ -460,6 +464,7 @@ pub(crate) fn failed() -> RunResult {
         threads: vec![ThreadResult { targets: vec![target], ..ThreadResult::default() }],
         queues: vec![uring()],
         batch: 32,
+        burst: 32,
         submission: "peak".to_owned(),
         failures: vec![Failure::new("io", "cannot read 'gone': EIO\ntry another disk")],
         ..SpanResult::default()

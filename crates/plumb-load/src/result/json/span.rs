@@ -168,6 +168,7 @@ impl Phases {
 struct Mode<'a> {
     submission: Option<&'a str>,
     batch: u32,
+    burst: u32,
     ring: Option<Ring>,
     completion_depth: u32,
     buffer_separation_bytes: u64,
@@ -206,6 +207,7 @@ impl<'a> Mode<'a> {
         Self {
             submission: Some(span.submission.as_str()).filter(|words| !words.is_empty()),
             batch: span.batch,
+            burst: span.burst,
             ring: asked.io_ring.map(ring),
             completion_depth: asked.effective_completion_depth(),
             buffer_separation_bytes: span.effective_buffer_separation,

@@ -91,9 +91,12 @@ pub(crate) fn is_one_at_a_time(span: &SpanResult) -> bool {
 
 /// How submissions were gathered (D-32), in words.
 fn submission(span: &SpanResult, asked: &TimeSpan) -> String {
-    let shared = match span.batch {
-        1 => "a system call for each I/O".to_owned(),
-        batch => format!("up to {batch} I/Os share a system call"),
+    let shared = match (span.batch, span.burst) {
+        (1, ..=1) => "a system call for each I/O".to_owned(),
+        (batch, burst) if burst > batch => {
+            format!("up to {batch} I/Os share a system call, {burst} after a burst of completions")
+        }
+        (batch, _) => format!("up to {batch} I/Os share a system call"),
     };
     if is_one_at_a_time(span) {
         return "one I/O at a time".to_owned();

@@ -49,7 +49,10 @@ fn write_engines(span: &SpanResult, out: &mut Elements<'_>) -> io::Result<()> {
         out.close("Engine")?;
     }
     if !span.submission.is_empty() {
-        out.empty("Submission", &[("Profile", &span.submission), ("Batch", &span.batch)])?;
+        out.empty(
+            "Submission",
+            &[("Profile", &span.submission), ("Batch", &span.batch), ("Burst", &span.burst)],
+        )?;
     }
     for path in &span.bypass_io_missing {
         out.empty("BypassIoMissing", &[("Path", path)])?;
