@@ -4,7 +4,9 @@ use plumb_io::clock::Clock;
 use plumb_io::{Errno, IoQueue};
 use plumb_units::Nanos;
 
-use super::{Issuer, Level, LoopCounts, Next, Surroundings, bucket, probe, reap, sleep};
+use super::{
+    Issuer, Level, LoopCounts, Next, Surroundings, bucket, probe, reap, reap_after_submission, sleep,
+};
 
 /// Why the filling of the queue paused.
 enum Pause {
@@ -84,8 +86,7 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
                 queue.submit_and_wait(0, Nanos::ZERO)?;
                 queued = 0;
                 if L::STAMPS {
-                    issuer.looks.submitted_in(around.clock.now().since(start));
-                    reap(queue, issuer, around, completions, 0);
+                    reap_after_submission(queue, issuer, around, completions, start);
                 }
             }
             Pause::Found => {

@@ -180,10 +180,37 @@ fn reap<Q: IoQueue, C: Clock, L: Level>(
     wanted: u32,
 ) -> u32 {
     let there = queue.look();
+    // Stamp after the look: an I/O finishes when we see it, not when the device says so.
+    let seen = if L::STAMPS && there > 0 { around.clock.now() } else { Nanos::ZERO };
+    take(queue, issuer, around, (there, cap, wanted), seen)
+}
+
+/// The same behind an entry that only submitted and began at `start`: one stamp ends both.
+#[inline(always)]
+fn reap_after_submission<Q: IoQueue, C: Clock, L: Level>(
+    queue: &mut Q,
+    issuer: &mut Issuer<L>,
+    around: &Surroundings<'_, C>,
+    cap: u32,
+    start: Nanos,
+) {
+    let there = queue.look();
+    let seen = around.clock.now();
+    issuer.looks.submitted_in(seen.since(start));
+    take(queue, issuer, around, (there, cap, 0), seen);
+}
+
+/// Accounts up to `cap` of the completions that were `there` at the look that `seen` stamps.
+#[inline(always)]
+fn take<Q: IoQueue, C: Clock, L: Level>(
+    queue: &mut Q,
+    issuer: &mut Issuer<L>,
+    around: &Surroundings<'_, C>,
+    (there, cap, wanted): (u32, u32, u32),
+    seen: Nanos,
+) -> u32 {
     let found = there.min(cap);
     if found > 0 {
-        // Stamp after the look: an I/O finishes when we see it, not when the device says so.
-        let seen = if L::STAMPS { around.clock.now() } else { Nanos::ZERO };
         let since = around.controls.measuring_since();
         let mut bounds = (Nanos::ZERO, 0);
         if L::STAMPS {
