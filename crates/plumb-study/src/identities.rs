@@ -1,5 +1,7 @@
 //! What ties rates, sizes, latencies and outstanding I/Os together (method, section 1).
 
+use plumb_load::result::littles_law::Verdict;
+
 /// Bytes of a MiB.
 pub const MIB: f64 = 1_048_576.0;
 
@@ -97,10 +99,10 @@ pub fn residual(iops: f64, latency_ms: f64, outstanding: f64) -> f64 {
 /// (1.3) The verdict on r; `epsilon` is what rounding and the ends of the window may add.
 #[must_use]
 pub fn consistency(residual: f64, epsilon: f64) -> Consistency {
-    match residual {
-        r if r > 0.002 + epsilon => Consistency::AccountingError,
-        r if r < -0.05 => Consistency::GeneratorLimited,
-        r if r < -0.01 => Consistency::Turnaround,
+    match Verdict::of_residual(residual, Verdict::TOLERANCE + epsilon) {
+        Verdict::AccountingError => Consistency::AccountingError,
+        Verdict::GeneratorLimited => Consistency::GeneratorLimited,
+        Verdict::ToolTurnaround => Consistency::Turnaround,
         _ => Consistency::Consistent,
     }
 }

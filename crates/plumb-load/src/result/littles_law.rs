@@ -49,6 +49,20 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// What a closed loop's residual may exceed 0 by, apart from the ends of its window and rounding.
+    pub const TOLERANCE: f64 = 0.002;
+
+    /// Of a closed loop with no limit but its depth (methodology 1.3).
+    #[must_use]
+    pub fn of_residual(residual: f64, tolerance: f64) -> Self {
+        match residual {
+            r if r > tolerance => Self::AccountingError,
+            r if r < -0.05 => Self::GeneratorLimited,
+            r if r < -0.01 => Self::ToolTurnaround,
+            _ => Self::Consistent,
+        }
+    }
+
     /// The word that documents use.
     #[must_use]
     pub fn keyword(self) -> &'static str {
@@ -133,7 +147,7 @@ fn check(
         configured,
         in_flight_mean: None,
         residual: None,
-        tolerance: 0.002,
+        tolerance: Verdict::TOLERANCE,
         verdict: Verdict::NotMeasured,
     };
     let Some((count, mean_us)) = measured.filter(|(count, _)| *count > 0 && elapsed.0 > 0) else {
@@ -148,12 +162,10 @@ fn check(
         return law;
     };
     let residual = in_flight / configured as f64 - 1.0;
-    law.verdict = match residual {
-        r if r > law.tolerance => Verdict::AccountingError,
+    law.verdict = match Verdict::of_residual(residual, law.tolerance) {
+        Verdict::AccountingError => Verdict::AccountingError,
         _ if limited => Verdict::Limited,
-        r if r < -0.05 => Verdict::GeneratorLimited,
-        r if r < -0.01 => Verdict::ToolTurnaround,
-        _ => Verdict::Consistent,
+        verdict => verdict,
     };
     law.residual = (!limited).then_some(residual);
     law

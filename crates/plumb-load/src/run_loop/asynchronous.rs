@@ -5,7 +5,8 @@ use plumb_io::{Errno, IoQueue};
 use plumb_units::Nanos;
 
 use super::{
-    Issuer, Level, LoopCounts, Next, Surroundings, bucket, probe, reap, reap_after_submission, sleep,
+    Issuer, Level, LoopCounts, Next, Surroundings, bucket, probe, reap, reap_after_submission,
+    sleep,
 };
 
 /// Why the filling of the queue paused.
