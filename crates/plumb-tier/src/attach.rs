@@ -8,10 +8,8 @@ use crate::extents::UNMAPPED;
 use crate::format::frame::Record;
 use crate::format::superblock::Superblock;
 use crate::format::{BLOCK_BYTES, BLOCK_LEN, DiskState, Geometry};
+use crate::members::METADATA_COPIES;
 use crate::mutation::{Mutation, active};
-
-/// Copies of journal and tree, at most.
-const METADATA_COPIES: usize = 3;
 
 impl<Q: FlushQueue> Core<Q> {
     /// A disk that holds the last copy of data failed: it keeps that, and leaves journal, tree and voters.
@@ -108,7 +106,7 @@ impl<Q: FlushQueue> Core<Q> {
 
     /// Copies the live range of the journal, both checkpoint pages and all tree pages to a disk, durably;
     /// `false` when that failed.
-    fn copy_metadata(&mut self, disk: u16) -> bool {
+    pub(crate) fn copy_metadata(&mut self, disk: u16) -> bool {
         let geometry = self.members.geometry;
         let sources = self.members.metadata();
         let mut offsets: Vec<u64> = self

@@ -47,6 +47,8 @@ pub struct Counters {
     pub equalised: u64,
     /// Disks that were expelled.
     pub disks_lost: u64,
+    /// Places of extents that were given a new disk, to be rebuilt there.
+    pub rebuilt: u64,
     /// Places of extents brought up to date on a returned disk.
     pub resynced: u64,
     /// Checkpoints.

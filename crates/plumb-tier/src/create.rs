@@ -12,7 +12,7 @@ use crate::format::{
     MediaType, Row, Tier, VirtualDisk,
 };
 use crate::io::{Io, SlotPlan};
-use crate::members::Members;
+use crate::members::{METADATA_COPIES, Members};
 use crate::random::Random;
 
 /// A disk to be.
@@ -118,8 +118,6 @@ pub enum CreateError {
     },
 }
 
-/// Copies of journal and tree, at most.
-const METADATA_COPIES: usize = 3;
 /// Bytes of a write-back cache, at least: a few records.
 const CACHE_MIN: u64 = 64 << 10;
 /// Disks that vote, at most (LAY-3).

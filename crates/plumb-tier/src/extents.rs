@@ -240,6 +240,18 @@ impl Copies {
     }
 }
 
+/// Tier and row of a place.
+pub(crate) fn row_of(
+    vdisk: &VirtualDisk,
+    geometry: &Geometry,
+    extent_bytes: u32,
+    place: u32,
+) -> (usize, usize) {
+    let per_row = geometry.slab_bytes * u64::from(vdisk.columns) / u64::from(extent_bytes);
+    let slot = u64::from(place & !SECOND_TIER);
+    (usize::from(place & SECOND_TIER != 0), to_usize(slot / per_row))
+}
+
 /// Finds the copies of the byte `within` an extent that lies at `place`.
 pub(crate) fn locate(
     vdisk: &VirtualDisk,

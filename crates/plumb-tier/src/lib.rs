@@ -18,6 +18,7 @@ mod logs;
 mod members;
 pub mod mutation;
 mod random;
+mod rebuild;
 mod recover;
 mod standstill;
 pub mod torture;

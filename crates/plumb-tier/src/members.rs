@@ -9,6 +9,9 @@ use crate::format::{Config, DiskState, Geometry, checksum, config};
 use crate::io::{Io, Work};
 use crate::random::Random;
 
+/// Copies of journal and tree, at most.
+pub(crate) const METADATA_COPIES: usize = 3;
+
 /// The configuration in force and the superblocks that name it.
 #[derive(Debug)]
 pub(crate) struct Members {

@@ -72,6 +72,11 @@ pub enum Mutation {
     LinesIgnored,
     /// A destage and a write of the same blocks are not kept apart.
     DestageUnlocked,
+    // Rebuild.
+    /// A rebuilt place is taken for in sync before anything was copied there.
+    RebuiltUnmarked,
+    /// A generation names the new disk before the marks on it are durable.
+    RebuildMarksLate,
     // Recovery.
     /// Remains of an earlier run are read on from the log.
     LogRemainsAccepted,
@@ -131,6 +136,7 @@ impl Mutation {
         Self::TentativeTrusted,
         Self::NoSettle,
         Self::HalfStarts,
+        Self::RebuiltUnmarked,
         Self::LogOverrun,
         Self::TailPassesDirty,
         Self::NewLineCleaned,

@@ -220,7 +220,7 @@ fn assemble<Q: FlushQueue>(
         if files[ordinal].is_some() {
             return Err(StartError::Duplicate { ordinal: one.block.ordinal });
         }
-        if known.state == DiskState::Missing {
+        if known.state != DiskState::Online {
             returning.push(one.block.ordinal);
         } else if !config.descends_from(one.block.generation) {
             return Err(StartError::Split { ordinal: one.block.ordinal });
@@ -330,7 +330,9 @@ fn raise<Q: FlushQueue>(io: &mut Io<Q>, members: &mut Members) -> Result<(), Sta
     }
     for (disk, own) in members.config.disks.iter_mut().enumerate() {
         if !members.online[disk] {
-            own.state = DiskState::Missing;
+            if own.state == DiskState::Online {
+                own.state = DiskState::Missing;
+            }
             own.metadata = false;
         }
     }

@@ -35,6 +35,8 @@ use round::Round;
 const EIO: Errno = Errno(5);
 /// How often to look for I/Os whose time is over.
 const OVERDUE_CHECK: Nanos = Nanos(1_000_000_000);
+/// How long a disk may be away before it is given up (RES-4).
+const RETIRE_AFTER: Nanos = Nanos(300_000_000_000);
 const EINVAL: Errno = Errno(22);
 
 /// What a request asks for.
@@ -119,6 +121,11 @@ pub struct Engine<Q> {
     heal: Vec<u32>,
     halted: Option<Halt>,
     last_resync: Nanos,
+    /// Something may be left to rebuild.
+    rebuilding: bool,
+    retire_after: Option<Nanos>,
+    missing_since: Vec<Option<Nanos>>,
+    last_missing: Nanos,
     last_overdue: Nanos,
     returning: Vec<u16>,
     /// The journal has no room for a frame.
@@ -183,6 +190,10 @@ impl<Q: FlushQueue> Engine<Q> {
             heal: Vec::new(),
             halted: None,
             last_resync: Nanos::ZERO,
+            rebuilding: true,
+            retire_after: Some(RETIRE_AFTER),
+            missing_since: Vec::new(),
+            last_missing: Nanos::ZERO,
             last_overdue: Nanos::ZERO,
             returning,
             crowded: false,
@@ -383,6 +394,10 @@ impl<Q: FlushQueue> Engine<Q> {
 
     /// I/Os whose time is over count as failed; their slots stay taken.
     fn give_up_overdue(&mut self) {
+        if self.now.since(self.last_missing) >= OVERDUE_CHECK {
+            self.last_missing = self.now;
+            self.note_missing();
+        }
         if self.core.io.in_flight() == 0 || self.now.since(self.last_overdue) < OVERDUE_CHECK {
             return;
         }

@@ -7,6 +7,7 @@ use plumb_units::convert::{index, to_u32};
 
 use super::part::Step;
 use super::{Engine, Halt};
+use crate::format::DiskState;
 use crate::format::frame::Record;
 use crate::journal::Room;
 
@@ -15,6 +16,8 @@ use crate::journal::Room;
 pub(super) enum Job {
     /// Bring a disk back.
     Attach(u16),
+    /// Give a missing disk up.
+    Retire(u16),
     /// Write a checkpoint.
     Checkpoint,
     /// Verify extents from this one on.
@@ -32,6 +35,34 @@ impl<Q: FlushQueue> Engine<Q> {
     pub fn attach(&mut self, disk: u16) {
         self.returning.retain(|other| *other != disk);
         self.jobs.push_back(Job::Attach(disk));
+    }
+
+    /// Gives a missing disk up: what it held is rebuilt on spare slabs of others, in the background. Disks that
+    /// stay away are given up by themselves after a time: [`Engine::set_retirement`].
+    pub fn retire(&mut self, disk: u16) {
+        self.jobs.push_back(Job::Retire(disk));
+    }
+
+    /// Disks that are missing for so long are given up; `None`: never. Five minutes unless set (RES-4).
+    pub fn set_retirement(&mut self, after: Option<Nanos>) {
+        self.retire_after = after;
+    }
+
+    /// Notes since when disks are missing, and gives up those that were for too long.
+    pub(super) fn note_missing(&mut self) {
+        let disks = &self.core.members.config.disks;
+        self.missing_since.resize(disks.len(), None);
+        for (since, disk) in self.missing_since.iter_mut().zip(disks) {
+            *since = (disk.state == DiskState::Missing).then(|| since.unwrap_or(self.now));
+        }
+        let Some(after) = self.retire_after else { return };
+        let late = |since: &Option<Nanos>| since.is_some_and(|at| self.now.since(at) >= after);
+        let mut late = (0_u16..).zip(&self.missing_since).filter(|(_, since)| late(since));
+        if let Some((disk, _)) = late.next()
+            && !self.jobs.contains(&Job::Retire(disk))
+        {
+            self.retire(disk);
+        }
     }
 
     /// Reads and verifies every copy of every written block, and heals what can be healed (RES-8).
@@ -66,6 +97,7 @@ impl<Q: FlushQueue> Engine<Q> {
             || self.crowded
             || self.core.journal.is_crowded()
             || self.resync_due()
+            || self.rebuilding && self.now.since(self.last_resync) >= RESYNC_PAUSE
     }
 
     /// Takes one step of what needs a standstill, once everything has drained. `true` when parts may
@@ -152,7 +184,14 @@ impl<Q: FlushQueue> Engine<Q> {
         let due = self.jobs.iter().position(|job| self.is_due(*job));
         if let Some(job) = due.and_then(|nth| self.jobs.remove(nth)) {
             return match job {
-                Job::Attach(disk) => self.core.attach(disk),
+                Job::Attach(disk) => {
+                    self.rebuilding = true;
+                    self.core.attach(disk)
+                }
+                Job::Retire(disk) => {
+                    self.rebuilding = true;
+                    self.core.retire(disk)
+                }
                 Job::Checkpoint => self.checkpoint_now(),
                 Job::Scan(extent) => {
                     if index(extent) < self.core.extents.list.len() {
@@ -166,6 +205,11 @@ impl<Q: FlushQueue> Engine<Q> {
         self.last_resync = self.now;
         match self.stale_disk() {
             Some(disk) => self.core.resync(disk, RESYNC_EXTENTS).map(|_| ()),
+            // One row after the other: the next when the one before is in sync.
+            None if self.rebuilding => {
+                self.rebuilding = self.core.rebuild()?;
+                Ok(())
+            }
             None => Ok(()),
         }
     }

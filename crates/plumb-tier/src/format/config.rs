@@ -50,6 +50,8 @@ pub enum DiskState {
     Online,
     /// Lost, failed or expelled; may return.
     Missing,
+    /// Given up: what it held is rebuilt on other disks.
+    Retired,
 }
 
 /// A member disk.
@@ -189,7 +191,11 @@ impl Config {
         for disk in &self.disks {
             out.u128(disk.id);
             out.u8(media_code(disk.media));
-            out.u8(u8::from(disk.state == DiskState::Missing));
+            out.u8(match disk.state {
+                DiskState::Online => 0,
+                DiskState::Missing => 1,
+                DiskState::Retired => 2,
+            });
             out.u8(u8::from(disk.metadata));
             out.u64(disk.device_bytes);
             out.text(&disk.name);
@@ -353,6 +359,7 @@ fn disk(from: &mut Reader) -> Option<DiskConfig> {
         state: match from.u8()? {
             0 => DiskState::Online,
             1 => DiskState::Missing,
+            2 => DiskState::Retired,
             _ => return None,
         },
         metadata: from.u8()? == 1,

@@ -24,6 +24,8 @@ pub(super) enum Step {
     Fault { disk: u32, fault: Fault },
     /// The disk that is not well comes back.
     Return,
+    /// It is given up: what it held is rebuilt elsewhere.
+    Retire,
     /// A checkpoint.
     Checkpoint,
     /// A scan.
@@ -156,9 +158,17 @@ pub(super) fn steps(shape: &Shape, count: usize, seed: u64) -> Vec<Step> {
     let hot = [6, 24, 128][usize::try_from(random.below(3)).unwrap_or(0)];
     // In some histories extents come and go, and with them their slots.
     let churn = random.one_in(4);
-    let mut faulty = shape.tolerates_loss() && random.below(4) > 0;
+    let mut faulty = shape.tolerates_loss() && random.below(12) > 0;
+    // The first one comes early: most crashes are to come after it.
+    let first = usize::try_from(4 + random.below(24)).unwrap_or(4);
     let mut out_of_order = false;
     while out.len() < count {
+        if faulty && !out_of_order && out.len() == first {
+            out_of_order = true;
+            faulty = random.one_in(2);
+            out.push(fault(&mut random, shape));
+            continue;
+        }
         let step = match random.below(100) {
             0..=69 => request(&mut random, hot, churn),
             70..=79 => Step::Poll,
@@ -170,6 +180,7 @@ pub(super) fn steps(shape: &Shape, count: usize, seed: u64) -> Vec<Step> {
                 out_of_order = true;
                 fault(&mut random, shape)
             }
+            91..=94 if out_of_order => Step::Retire,
             95..=98 if out_of_order => {
                 out_of_order = false;
                 Step::Return
@@ -179,6 +190,25 @@ pub(super) fn steps(shape: &Shape, count: usize, seed: u64) -> Vec<Step> {
         out.push(step);
     }
     out
+}
+
+/// Whether requests write over what others wrote, and some are made durable.
+pub(super) fn is_demanding(history: &[Step]) -> bool {
+    let writes: Vec<(u64, u64)> = history
+        .iter()
+        .filter_map(|step| match step {
+            Step::Request { kind: RequestKind::Write { .. }, offset, len, .. } => {
+                Some((*offset, offset + u64::from(*len)))
+            }
+            _ => None,
+        })
+        .collect();
+    let over = |nth: usize| {
+        let (from, to) = writes[nth];
+        writes[..nth].iter().any(|other| other.0 < to && from < other.1)
+    };
+    let flush = |step: &Step| matches!(step, Step::Request { kind: RequestKind::Flush, .. });
+    history.iter().any(flush) && (0..writes.len()).any(over)
 }
 
 fn fault(random: &mut Random, shape: &Shape) -> Step {

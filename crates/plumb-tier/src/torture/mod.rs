@@ -68,6 +68,10 @@ pub struct TortureReport {
     pub with_background: u64,
     /// Of these, with a write-back cache being destaged in the run.
     pub with_cache: u64,
+    /// Of these, after a disk had failed, in runs with overwrites and flushes.
+    pub demanding: u64,
+    /// Of these, with a retired disk being rebuilt in the run.
+    pub with_rebuild: u64,
     /// Of these, after a disk had failed.
     pub with_failed_disk: u64,
     /// Histories run.
@@ -93,6 +97,8 @@ pub fn torture(options: &TortureOptions, progress: &(dyn Fn(u64) + Sync)) -> Tor
             report.histories += 1;
             report.crash_states += tally.states;
             report.with_background += tally.background;
+            report.demanding += tally.demanding;
+            report.with_rebuild += tally.rebuilt;
             report.with_cache += tally.cached;
             report.with_failed_disk += tally.failed_disk;
             progress(report.crash_states);

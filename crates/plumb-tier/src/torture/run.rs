@@ -97,6 +97,8 @@ pub(super) struct Run {
     pub(super) recovery: usize,
     /// The disk that was not well is back.
     returned: bool,
+    /// All that a retired disk held was rebuilt.
+    pub(super) rebuilt: bool,
     wrong: Option<Wrong>,
 }
 
@@ -166,6 +168,7 @@ impl Run {
             unwell,
             recovery: 0,
             returned: false,
+            rebuilt: false,
             wrong: None,
         };
         run.recovery = run.engine.queue_mut().events();
@@ -210,6 +213,7 @@ impl Run {
             }
             Step::Fault { disk, fault } => self.fault(disk, fault),
             Step::Return => self.bring_back(),
+            Step::Retire => self.retire(),
             Step::Checkpoint => self.engine.checkpoint(),
             Step::Scan => self.engine.scan(),
         }
@@ -313,6 +317,9 @@ impl Run {
         if self.unwell.is_some() || !self.shape.tolerates_loss() || self.engine.stale_places() > 0 {
             return;
         }
+        if self.engine.config().disks[index(disk)].state != DiskState::Online {
+            return;
+        }
         self.unwell = Some(disk);
         self.note(Seen::Unwell { disk: Some(disk) });
         let queue = self.engine.queue_mut();
@@ -326,11 +333,30 @@ impl Run {
         }
     }
 
+    /// The disk is given up, if the engine has noticed that it is away and it did not come back.
+    fn retire(&mut self) {
+        let Some(disk) = self.unwell.filter(|_| !self.returned) else { return };
+        if let Ok(ordinal) = u16::try_from(disk) {
+            self.engine.retire(ordinal);
+        }
+    }
+
+    /// Whether all that a retired disk held is elsewhere, and another disk may be lost.
+    fn is_rebuilt(&self, disk: u32) -> bool {
+        let config = self.engine.config();
+        let online = config.disks.iter().filter(|disk| disk.state == DiskState::Online).count();
+        config.disks[index(disk)].state == DiskState::Retired
+            && !config.holds_retired()
+            && online > 2
+            && self.engine.stale_places() == 0
+            && self.engine.is_quiet()
+    }
+
     /// The disk comes back with what its cache kept, if the engine has noticed that it was away.
     fn bring_back(&mut self) {
         let Some(disk) = self.unwell else { return };
         let state = self.engine.config().disks[index(disk)].state;
-        if state != DiskState::Missing {
+        if state == DiskState::Online {
             self.engine.queue_mut().repair(disk);
             return;
         }
@@ -346,11 +372,17 @@ impl Run {
     /// All disks are well again when all take part and nothing is stale.
     fn look_at_health(&mut self) {
         let Some(disk) = self.unwell else { return };
-        let missing = self.engine.config().disks[index(disk)].state == DiskState::Missing;
+        let missing = self.engine.config().disks[index(disk)].state != DiskState::Online;
         if missing && !self.returned && self.witness.expelled.is_none() {
             self.note(Seen::Expelled { disk });
         }
-        let online = self.engine.config().disks.iter().all(|disk| disk.state == DiskState::Online);
+        if self.is_rebuilt(disk) {
+            self.unwell = None;
+            self.rebuilt = true;
+            self.note(Seen::Unwell { disk: None });
+            return;
+        }
+        let online = self.engine.config().disks[index(disk)].state == DiskState::Online;
         let faults = self.engine.queue_mut().faults_mut(disk);
         let harmless = faults.dead_from.is_none()
             && faults.hangs_from.is_none()

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use plumb_io::sim::power::{CrashKind, Image, PAGE_BYTES, Replay, Survivors};
 use plumb_units::convert::{index, to_u64, to_usize};
 
-use super::history::{Shape, Step, sectors, steps};
+use super::history::{Shape, Step, is_demanding, sectors, steps};
 use super::oracle::{Oracle, Promise, claimed_unit, header};
 use super::run::{Run, Witness, Wrong, new_pool};
 use crate::StartError;
@@ -21,6 +21,10 @@ pub(super) struct Tally {
     pub(super) background: u64,
     /// Of these, states of runs in which a write-back cache was destaged.
     pub(super) cached: u64,
+    /// Of these, states after a disk had failed, of runs with overwrites and flushes.
+    pub(super) demanding: u64,
+    /// Of these, states of runs in which a retired disk was rebuilt.
+    pub(super) rebuilt: u64,
     /// Of these, states after a disk had failed.
     pub(super) failed_disk: u64,
 }
@@ -96,6 +100,7 @@ fn check_unguarded(
         .map_err(|error| broken(format!("a new pool does not start: {error}")))?;
     run.take(history).map_err(broken)?;
     let counters = run.engine.counters();
+    let demanding = is_demanding(history);
     let trace = run.engine.queue_mut().take_trace();
     let log = run.log;
     let mut points: Vec<usize> =
@@ -136,6 +141,8 @@ fn check_unguarded(
         if check_state(shape, images, absent, &witness, crash, &mut random).map_err(broken)? {
             tally.states += 1;
             tally.background += u64::from(counters.checkpoints > 1 || counters.destaged > 0);
+            tally.demanding += u64::from(had_fault && demanding);
+            tally.rebuilt += u64::from(counters.rebuilt > 0);
             tally.cached += u64::from(counters.destaged > 0);
             tally.failed_disk += u64::from(had_fault);
         }

@@ -14,11 +14,13 @@ fn nothing_acknowledged_is_ever_lost() {
     };
     let report = torture(&options, &|_| {});
     println!(
-        "{} states of {} histories, {} with background work, {} with a cache, {} after a failed disk, {:?}",
+        "{} states of {} histories, {} with background work, {} with a cache, {} with a rebuild, {} demanding, {} after a failed disk, {:?}",
         report.crash_states,
         report.histories,
         report.with_background,
         report.with_cache,
+        report.with_rebuild,
+        report.demanding,
         report.with_failed_disk,
         report.elapsed
     );
@@ -26,6 +28,10 @@ fn nothing_acknowledged_is_ever_lost() {
         panic!("{violation:#?}");
     }
     assert!(report.with_background * 10 >= report.crash_states * 8, "{report:?}");
+    assert!(report.demanding * 2 >= report.crash_states, "{report:?}");
+    for (name, share) in [("cache", report.with_cache), ("rebuild", report.with_rebuild)] {
+        assert!(share * 50 >= report.crash_states, "{name}: {report:?}");
+    }
 }
 
 /// One history again, by its own seed: `PLUMB_TORTURE_HISTORY`.

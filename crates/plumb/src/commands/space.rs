@@ -114,6 +114,8 @@ fn as_json(report: &TortureReport) -> String {
         "seed": report.seed,
         "crash_states": report.crash_states,
         "with_background": report.with_background,
+        "demanding": report.demanding,
+        "with_rebuild": report.with_rebuild,
         "with_cache": report.with_cache,
         "with_failed_disk": report.with_failed_disk,
         "histories": report.histories,
@@ -127,12 +129,14 @@ fn as_json(report: &TortureReport) -> String {
 fn as_text(report: &TortureReport) -> String {
     let mut text = format!(
         "seed:                {}\ncrash states:        {}\n  background work:   {}\n  cache destaged:    {}\n  \
-         after disk loss:   {}\n\
+         disk rebuilt:      {}\n  overwrites, flushes, a failed disk: {}\n  after disk loss:   {}\n\
          histories:           {}\ntime:                {:.1} s\nviolations:          {}\n",
         report.seed,
         report.crash_states,
         report.with_background,
         report.with_cache,
+        report.with_rebuild,
+        report.demanding,
         report.with_failed_disk,
         report.histories,
         report.elapsed.as_secs_f64(),
