@@ -19,7 +19,8 @@ const RUNS_MOST: usize = 200;
 /// The next step of the search in `first..=last`, given the rows so far.
 ///
 /// First it climbs, doubling o until two successive doublings bring less than τ each; then it splits the
-/// wider gap beside the plateau at its geometric mean until both are narrow.
+/// wider gap beside what is recommended at its geometric mean until both are narrow, and the same beside the
+/// plateau, where that is another setting.
 #[must_use]
 pub fn next(rows: &[Row], first: u64, last: u64, options: &Options) -> Step {
     let mut tested: Vec<u64> = rows.iter().map(|row| row.o).collect();
@@ -29,9 +30,10 @@ pub fn next(rows: &[Row], first: u64, last: u64, options: &Options) -> Step {
         return Step::Measure(o);
     }
     let knee = knee::find(rows, options);
-    let plateau = knee.marks.map(|marks| marks.plateau);
-    match plateau.filter(|_| tested.len() < RUNS_MOST).and_then(|plateau| refine(&tested, plateau))
-    {
+    let marks = knee.marks.filter(|_| tested.len() < RUNS_MOST);
+    // A recommendation below the plateau is the smallest tested o that does: what lies beside it matters too.
+    let beside = marks.map(|marks| [marks.recommended, marks.plateau]);
+    match beside.into_iter().flatten().find_map(|o| refine(&tested, o)) {
         Some(o) => Step::Measure(o),
         None => Step::Done(Box::new(knee)),
     }

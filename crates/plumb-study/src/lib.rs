@@ -31,3 +31,5 @@ pub mod steady;
 pub mod study;
 pub mod sweep_time;
 pub mod table;
+pub mod tiers;
+pub mod usl;

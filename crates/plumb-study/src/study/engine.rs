@@ -85,13 +85,15 @@ pub fn work(
         }
         let run = journal.records().last().map_or(1, |record| record.run + 1);
         watch.begins(run, &order);
-        let seed = Random::new(planner.seed(), run.into()).next() >> 32;
-        let due = Due { run, seed, order: &order, early_end: planner.early_end() };
-        let performed = performer.perform(due);
+        let performed = perform(planner, performer, run, &order);
         if performed.outcome == Performance::Aborted {
             return Ok(End::Stopped);
         }
-        let record = record(folder, run, *order, performed)?;
+        let name = match &performed.outcome {
+            Performance::Result(result) => Some(folder.write_result(run, result)?),
+            Performance::Failed(_) | Performance::Aborted => None,
+        };
+        let record = record(run, *order, performed, name);
         journal.append(record)?;
         if let Some(record) = journal.records().last() {
             watch.finished(record);
@@ -99,29 +101,46 @@ pub fn work(
     }
 }
 
+/// The runs of a study without a disk: what it would do on a simulated device, from beginning to end.
+#[must_use]
+pub fn rehearse(planner: &dyn Planner, performer: &mut dyn Perform) -> Vec<RunRecord> {
+    let mut runs: Vec<RunRecord> = Vec::new();
+    while let Next::Run(order) = planner.next(&runs) {
+        let run = plumb_units::convert::to_u32(runs.len()) + 1;
+        let performed = perform(planner, performer, run, &order);
+        if performed.outcome == Performance::Aborted {
+            break;
+        }
+        runs.push(record(run, *order, performed, None));
+    }
+    runs
+}
+
+fn perform(
+    planner: &dyn Planner,
+    performer: &mut dyn Perform,
+    run: u32,
+    order: &Order,
+) -> Performed {
+    let seed = Random::new(planner.seed(), run.into()).next() >> 32;
+    performer.perform(Due { run, seed, order, early_end: planner.early_end() })
+}
+
 /// Runs that count: those that the user ended are run again.
 fn finished(records: &[RunRecord]) -> Vec<RunRecord> {
     records.iter().filter(|record| record.outcome != Outcome::Aborted).cloned().collect()
 }
 
-fn record(
-    folder: &StudyFolder,
-    run: u32,
-    order: Order,
-    performed: Performed,
-) -> Result<RunRecord, StudyError> {
-    let (outcome, summary, result) = match performed.outcome {
-        Performance::Result(result) => {
-            let name = folder.write_result(run, &result)?;
-            match summarise(&result, &order.setting) {
-                Ok(summary) => (Outcome::Measured, Some(summary), Some(name)),
-                Err(why) => (Outcome::Failed(why), None, Some(name)),
-            }
-        }
-        Performance::Failed(why) => (Outcome::Failed(why), None, None),
-        Performance::Aborted => (Outcome::Aborted, None, None),
+fn record(run: u32, order: Order, performed: Performed, result: Option<String>) -> RunRecord {
+    let (outcome, summary) = match performed.outcome {
+        Performance::Result(result) => match summarise(&result, &order.setting) {
+            Ok(summary) => (Outcome::Measured, Some(summary)),
+            Err(why) => (Outcome::Failed(why), None),
+        },
+        Performance::Failed(why) => (Outcome::Failed(why), None),
+        Performance::Aborted => (Outcome::Aborted, None),
     };
-    Ok(RunRecord {
+    RunRecord {
         run,
         key: key(&order),
         step: order.step,
@@ -136,7 +155,7 @@ fn record(
         result,
         command: performed.command,
         counters: performed.counters,
-    })
+    }
 }
 
 /// 64 bits of FNV-1a of what makes the run: step, purpose, repetition and setting.

@@ -16,6 +16,7 @@
 //! after an interruption the same runs follow as would have without.
 
 mod axis;
+mod baseline;
 mod best;
 mod child;
 mod document;
@@ -26,6 +27,7 @@ mod folder;
 mod journal;
 mod options;
 mod perform;
+mod quick;
 mod random;
 mod record;
 mod setting;
@@ -35,16 +37,20 @@ mod sweep;
 mod sweep_findings;
 
 pub use axis::{Axis, AxisError, Parameter};
+pub use baseline::{
+    BaselineOptions, BaselinePlanner, Choices, Part, Preset, Step, baseline_findings,
+};
 pub use best::{Best, Candidate, choose_best};
 pub use child::{ChildRuns, PARENT, bytes_to_make, targets};
 pub use document::{Device, FORMAT, Kind, Study};
 pub use drift::Drift;
-pub use engine::{End, Next, Planner, Watch, work};
+pub use engine::{End, Next, Planner, Watch, rehearse, work};
 pub use findings::{Finding, Findings, State, Table};
 pub use folder::{StudyError, StudyFolder, studies, studies_folder};
 pub use journal::Journal;
 pub use options::{PlanError, RunOrder, SweepOptions, SweepPlan, seconds};
 pub use perform::{Due, Order, Perform, Performance, Performed, says_enough};
+pub use quick::{QUICK_BYTES, quick_findings, quick_plan};
 pub use record::{Outcome, Percentile, Purpose, RunRecord, Summary};
 pub use setting::{Access, Setting};
 pub use simulated::{SimulatedDevice, Simulation};

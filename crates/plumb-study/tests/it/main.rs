@@ -1,6 +1,7 @@
 //! The study's decisions scored on simulated cases whose truth is known.
 #![forbid(unsafe_code)]
 
+mod baseline_cases;
 mod compare_cases;
 mod damaged;
 mod history_cases;

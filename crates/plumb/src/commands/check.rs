@@ -132,7 +132,7 @@ fn text(path: &Path, checks: &[Check], accepted: &[String], worst: Verdict) -> S
 }
 
 /// A size such as `64G`.
-fn bytes(text: &str) -> Result<u64, String> {
+pub(super) fn bytes(text: &str) -> Result<u64, String> {
     match parse_size(text, 1) {
         Ok(0) => Err("it must be more than 0".to_owned()),
         Ok(bytes) => Ok(bytes),

@@ -1,6 +1,7 @@
 //! The subcommands, a file each; those beside `run` are described to clap here.
 
 mod answers;
+pub(crate) mod baseline;
 pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod completions;
@@ -11,6 +12,7 @@ pub(crate) mod history;
 pub(crate) mod knee;
 pub(crate) mod man;
 pub(crate) mod profile;
+pub(crate) mod quick;
 pub(crate) mod run;
 pub(crate) mod runs;
 mod sources;
@@ -51,7 +53,9 @@ pub(crate) fn command() -> Command {
         .subcommand(check::command())
         .subcommand(profile::command())
         .subcommand(runs::command())
+        .subcommand(baseline::command())
         .subcommand(sweep::command())
+        .subcommand(quick::command())
         .subcommand(sweep::plan_command())
         .subcommand(knee::command())
         .subcommand(compare::command())
@@ -80,6 +84,8 @@ pub(crate) fn other(words: Vec<OsString>) -> ExitCode {
         Some(("check", matches)) => check::run(matches),
         Some(("profile", matches)) => profile::run(matches),
         Some(("runs", matches)) => runs::run(matches),
+        Some(("baseline", matches)) => baseline::run(matches),
+        Some(("quick", matches)) => quick::run(matches),
         Some(("sweep", matches)) => sweep::run(matches),
         Some(("plan", matches)) => match matches.subcommand() {
             Some(("show", matches)) => sweep::show(matches),

@@ -3,6 +3,7 @@
 
 mod as_diskspd;
 mod bad_input;
+mod baselines;
 mod caching;
 mod command_line;
 mod content;

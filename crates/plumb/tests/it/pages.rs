@@ -20,6 +20,7 @@ fn every_page_is_written() {
         names,
         [
             "diskspd.1",
+            "plumb-baseline.1",
             "plumb-check.1",
             "plumb-compare.1",
             "plumb-completions.1",
@@ -36,6 +37,7 @@ fn every_page_is_written() {
             "plumb-profile-list.1",
             "plumb-profile-show.1",
             "plumb-profile.1",
+            "plumb-quick.1",
             "plumb-run.1",
             "plumb-runs-export.1",
             "plumb-runs-import.1",

@@ -1,0 +1,492 @@
+//! What a baseline says.
+
+use serde_json::{Value, json};
+
+use super::options::{BaselineOptions, Step};
+use super::planner::{BaselinePlanner, Choices, apart};
+use crate::attribution::{Seen, attribute};
+use crate::compare::{self, Metric};
+use crate::decision::{self, ChoiceMade, Rule};
+use crate::findings::Finding as Row;
+use crate::knee;
+use crate::stats::describe::median;
+use crate::study::document::FORMAT;
+use crate::study::findings::{Finding, Findings, State, Table};
+use crate::study::record::{RunRecord, Summary};
+use crate::study::sweep::{rows, same_but_o};
+use crate::study::sweep_findings::{Named, Told, notes, of_curve, rates};
+use crate::study::{Access, Setting};
+
+/// Findings of a baseline: a pure function of its options and its runs.
+#[must_use]
+pub fn baseline_findings(options: &BaselineOptions, runs: &[RunRecord], told: Told) -> Findings {
+    let planner = BaselinePlanner::new(options.clone());
+    let choices = planner.choices(runs);
+    let study = Study { options, choices: &choices, runs };
+    let has = |step| options.has(step);
+    let mut findings = Vec::new();
+    findings.extend(study.table());
+    if has(Step::RandomOne) {
+        let template = options.random(choices.files);
+        findings.extend(study.curve(Step::RandomOne, "Small random I/O", &template));
+    }
+    if has(Step::RandomTwo) {
+        findings.extend(study.pair());
+    }
+    for (step, title, chosen) in [
+        (Step::Reads, "Sequential reads", &choices.reads),
+        (Step::Writes, "Sequential writes", &choices.writes),
+    ] {
+        if let Some((_, setting)) = chosen {
+            findings.extend(study.curve(step, title, setting));
+        }
+    }
+    if has(Step::PretestTwo) {
+        findings.extend(study.files());
+    }
+    if has(Step::Latency) {
+        findings.extend(study.cost());
+        findings.extend(study.alone());
+    }
+    if has(Step::PretestOne) {
+        findings.extend(study.first());
+    }
+    let mut remarks = notes(runs);
+    for name in &options.skip {
+        remarks.push(format!("the step {name} was left out"));
+    }
+    if told.state == State::Partial {
+        remarks.push("the baseline is not finished: later steps are missing".to_owned());
+    }
+    if !options.is_exhaustive() {
+        remarks.push(format!("{} runs instead of {} exhaustive", runs.len(), told.runs_exhaustive));
+    }
+    Findings {
+        format: FORMAT,
+        study: told.study.to_owned(),
+        state: told.state,
+        runs: runs.len() as u64,
+        runs_exhaustive: told.runs_exhaustive,
+        findings,
+        notes: remarks,
+    }
+}
+
+struct Study<'a> {
+    options: &'a BaselineOptions,
+    choices: &'a Choices,
+    runs: &'a [RunRecord],
+}
+
+/// The numbers of runs that measured any of these settings.
+fn numbers(runs: &[RunRecord], settings: &[Setting]) -> Vec<u32> {
+    let is_one = |run: &&RunRecord| settings.contains(&run.setting);
+    runs.iter().filter(is_one).map(|run| run.run).collect()
+}
+
+/// Median over usable runs of a setting.
+fn middle(
+    runs: &[RunRecord],
+    setting: &Setting,
+    of: impl Fn(&Summary) -> Option<f64>,
+) -> Option<f64> {
+    let values: Vec<f64> = runs
+        .iter()
+        .filter(|run| run.setting == *setting)
+        .filter_map(|run| of(run.usable()?))
+        .collect();
+    (!values.is_empty()).then(|| median(&values))
+}
+
+impl Study<'_> {
+    fn curve(&self, step: Step, title: &str, template: &Setting) -> Option<Finding> {
+        let own: Vec<&RunRecord> =
+            self.runs.iter().filter(|run| same_but_o(&run.setting, template)).collect();
+        if own.is_empty() {
+            return None;
+        }
+        let all = rows(own.iter().copied());
+        let options = self.options.knee_options(template);
+        let layout = self.options.layout(template);
+        let named =
+            Named { id: step.keyword().into(), name: template.short(), step: step.keyword() };
+        let numbers = own.iter().map(|run| run.run).collect();
+        let mut finding = of_curve((&options, &layout), &all, &named, numbers);
+        finding.title = title.to_owned();
+        let before = own.iter().copied().filter(|run| run.step != Step::Confirm.keyword());
+        self.add_confirmation(&mut finding, &rows(before), &options);
+        self.add_bottleneck(&mut finding, &all, &options, &own);
+        Some(finding)
+    }
+
+    /// (3.2, 8) Whether the answer moved when it was confirmed.
+    fn add_confirmation(
+        &self,
+        finding: &mut Finding,
+        before: &[knee::Row],
+        options: &knee::Options,
+    ) {
+        let recommended = |found: &knee::Knee| found.marks.map(|marks| marks.recommended);
+        let first = knee::find(before, options);
+        let now = finding.decision["recommended_o"].as_u64();
+        let note = match recommended(&first).filter(|_| first.verdict == knee::Verdict::Knee) {
+            Some(o) if now == Some(o) => format!("repeated runs confirm o = {o}"),
+            Some(o) => format!(
+                "repeated runs move the answer: o = {o} before, {} now",
+                now.map_or("none".to_owned(), |o| format!("o = {o}"))
+            ),
+            None => return,
+        };
+        if before.len() == finding.runs.len() {
+            return;
+        }
+        if let Some(Value::Array(notes)) = finding.decision.get_mut("notes") {
+            notes.push(note.into());
+        }
+    }
+
+    /// (2.12) What holds throughput down at the plateau.
+    fn add_bottleneck(
+        &self,
+        finding: &mut Finding,
+        rows: &[knee::Row],
+        options: &knee::Options,
+        own: &[&RunRecord],
+    ) {
+        let found = knee::find(rows, options);
+        let Some(marks) = found.marks else { return };
+        let is_there = |run: &&&RunRecord| u64::from(run.setting.outstanding) >= marks.plateau;
+        let residuals: Vec<f64> =
+            own.iter().filter(is_there).filter_map(|run| run.usable()?.residual).collect();
+        let cap = found.flags.contains(&knee::Flag::Capped).then(|| {
+            found.named_cap.as_ref().map_or_else(
+                || format!("unknown, at {:.0} I/Os per second", found.cap.level_iops),
+                |cap| cap.name.clone(),
+            )
+        });
+        let seen = Seen {
+            cap,
+            residual: (!residuals.is_empty()).then(|| median(&residuals)),
+            ..Seen::default()
+        };
+        let named = attribute(&seen);
+        finding.decision.insert(
+            "bottleneck".to_owned(),
+            json!({
+                "rule": named.bottleneck.rule(),
+                "sentence": named.bottleneck.sentence(),
+                "evidence": named.evidence,
+            }),
+        );
+    }
+
+    /// 2.9: a row per operation.
+    fn table(&self) -> Option<Finding> {
+        let mut chosen: Vec<(&str, &Setting)> = Vec::new();
+        if self.options.has(Step::RandomOne) || self.options.has(Step::RandomTwo) {
+            chosen.push(("random", &self.choices.random));
+        }
+        chosen.extend(self.choices.reads.as_ref().map(|(_, setting)| ("read", setting)));
+        chosen.extend(self.choices.writes.as_ref().map(|(_, setting)| ("write", setting)));
+        let mut lines = Vec::new();
+        let mut said = Vec::new();
+        for (name, setting) in &chosen {
+            let Some(iops) = middle(self.runs, setting, |s| Some(s.iops)) else { continue };
+            let latency = middle(self.runs, setting, |s| s.latency_ms).unwrap_or(f64::NAN);
+            let block = Some(setting.block_bytes as f64);
+            let outstanding = setting.total_outstanding() as f64;
+            let row = self.options.layout(setting).finding(outstanding, iops, latency, block);
+            said.push(match setting.access {
+                Access::Random => format!(
+                    "small random I/O: {iops:.0} I/Os per second at {latency:.3} ms with {}",
+                    setting.short()
+                ),
+                _ => format!(
+                    "sequential {name}s: {:.1} MiB/s at {latency:.3} ms with {}",
+                    row.mib_per_s.unwrap_or_default(),
+                    setting.short()
+                ),
+            });
+            lines.push(line(name, setting, &row, self.options.devices));
+        }
+        if lines.is_empty() {
+            return None;
+        }
+        let sentence = format!("{}.", said.join("; "));
+        let mut decision = decision::plain(Rule::Figure, "findings", "measured", &sentence);
+        decision.insert(
+            "parameters".to_owned(),
+            json!({
+                "devices": self.options.devices, "copies": self.options.copies,
+            }),
+        );
+        let settings: Vec<Setting> = chosen.iter().map(|(_, setting)| (*setting).clone()).collect();
+        let columns = [
+            "operation",
+            "setting",
+            "N",
+            "iops [1/s]",
+            "mib_per_s",
+            "avg_lat [ms]",
+            "A",
+            "S",
+            "mib_per_s per device",
+            "N·A per device",
+            "client mib_per_s per device",
+        ];
+        Some(Finding {
+            id: "findings".to_owned(),
+            title: "Findings".to_owned(),
+            sentence,
+            step: "findings".to_owned(),
+            decision,
+            runs: numbers(self.runs, &settings),
+            table: Some(Table { columns: columns.map(str::to_owned).to_vec(), rows: lines }),
+        })
+    }
+
+    fn pair(&self) -> Option<Finding> {
+        let best = self.choices.pair.as_ref()?;
+        let pairs = &self.choices.pairs;
+        let label =
+            |index: usize| format!("t{} o{}", pairs[index].threads, pairs[index].outstanding);
+        let tested: Vec<usize> = (0..pairs.len())
+            .filter(|index| !rates(&pairs[*index], self.runs).0.is_empty())
+            .collect();
+        let reason = format!(
+            "of {} ways to split N = {}, {} of them run, {} has the fewest threads among those that give all the \
+             throughput",
+            pairs.len(),
+            pairs[best.chosen].total_outstanding(),
+            tested.len(),
+            label(best.chosen)
+        );
+        let how =
+            if best.is_measured { "of repetitions" } else { "of the settings about their curve" };
+        let decision = decision::of_choice(&ChoiceMade {
+            id: "random-2",
+            value: label(best.chosen),
+            best: label(best.best),
+            set: best.set.iter().map(|index| label(*index)).collect(),
+            reason: reason.clone(),
+            flags: if best.is_measured { Vec::new() } else { vec!["single_runs"] },
+            deviation: (best.deviation, how),
+        });
+        let rows = tested
+            .iter()
+            .map(|index| {
+                let (iops, _) = rates(&pairs[*index], self.runs);
+                let off = best.standing[*index].0.exp_m1() * 100.0;
+                vec![
+                    json!(pairs[*index].threads),
+                    json!(pairs[*index].outstanding),
+                    json!(median(&iops)),
+                    json!(off),
+                    json!(best.set.contains(index)),
+                ]
+            })
+            .collect();
+        let columns = ["t", "o", "iops [1/s]", "off best [%]", "in the best set"];
+        Some(Finding {
+            id: "random-2".to_owned(),
+            title: "Threads for small random I/O".to_owned(),
+            sentence: format!("Use {}: {reason}.", label(best.chosen)),
+            step: Step::RandomTwo.keyword().to_owned(),
+            decision,
+            runs: numbers(self.runs, pairs),
+            table: Some(Table { columns: columns.map(str::to_owned).to_vec(), rows }),
+        })
+    }
+
+    fn files(&self) -> Option<Finding> {
+        let settings: Vec<Setting> = [1, 2, 4].map(|files| self.options.random(files)).to_vec();
+        let of = |setting: &Setting| middle(self.runs, setting, |summary| Some(summary.iops));
+        let measured: Vec<(&Setting, f64)> =
+            settings.iter().filter_map(|setting| Some((setting, of(setting)?))).collect();
+        let chosen = self.choices.files;
+        if measured.len() < 2 {
+            return None;
+        }
+        let each: Vec<String> = measured
+            .iter()
+            .map(|(setting, iops)| format!("{}: {iops:.0} I/Os per second", setting.files))
+            .collect();
+        let reason = format!(
+            "{}; more files are taken only where they are better by 2 % and more than noise",
+            each.join(", ")
+        );
+        let decision = decision::of_choice(&ChoiceMade {
+            id: "pretest-2",
+            value: chosen.to_string(),
+            best: chosen.to_string(),
+            set: vec![chosen.to_string()],
+            reason: reason.clone(),
+            flags: Vec::new(),
+            deviation: (self.choices.noise.unwrap_or(0.015), "of the curve, or assumed"),
+        });
+        let word = if chosen == 1 { "1 file" } else { &format!("{chosen} files") };
+        Some(Finding {
+            id: "pretest-2".to_owned(),
+            title: "Number of files".to_owned(),
+            sentence: format!("Use {word}: {reason}."),
+            step: Step::PretestTwo.keyword().to_owned(),
+            decision,
+            runs: numbers(self.runs, &settings),
+            table: None,
+        })
+    }
+
+    /// 2.10: what the measurement of latencies costs.
+    fn cost(&self) -> Option<Finding> {
+        let with = self.choices.random.clone();
+        let without = Setting { latency: false, ..with.clone() };
+        let (a, b) = (rates(&without, self.runs).0, rates(&with, self.runs).0);
+        let (x, y) = (median_of(&a)?, median_of(&b)?);
+        let found = compare::judge(compare::of_runs(&a, &b)?, &Metric::named("iops", true));
+        let cost = 1.0 - y / x;
+        let (low, high) = (-found.interval.1, -found.interval.0);
+        let mut sentence = format!(
+            "{x:.0} I/Os per second without measuring latencies, {y:.0} with: measuring them costs {:.1} % \
+             ({:.1} to {:.1} %). Quote the first as the maximum, the second with its latencies.",
+            cost * 100.0,
+            low * 100.0,
+            high * 100.0
+        );
+        if cost > 0.10 {
+            sentence.push_str(" Latencies at this load include time of the tool.");
+        }
+        let verdict = if cost > 0.10 { "costly" } else { "measured" };
+        let mut decision = decision::plain(Rule::Figure, "latency-cost", verdict, &sentence);
+        decision.insert("value".to_owned(), json!(cost));
+        decision.insert("interval".to_owned(), json!([low, high]));
+        decision.insert("evidence".to_owned(), json!([
+            { "name": "iops_without_latency", "value": x, "arithmetic": format!("median of {} runs", a.len()) },
+            { "name": "iops_with_latency", "value": y, "arithmetic": format!("median of {} runs", b.len()) },
+            { "name": "cost", "value": cost, "arithmetic": format!("1 − {y:.1}/{x:.1}") },
+        ]));
+        Some(Finding {
+            id: "latency-cost".to_owned(),
+            title: "Most throughput, without latencies".to_owned(),
+            sentence,
+            step: Step::Latency.keyword().to_owned(),
+            decision,
+            runs: numbers(self.runs, &[with, without]),
+            table: None,
+        })
+    }
+
+    /// 2.10: latency without queueing.
+    fn alone(&self) -> Option<Finding> {
+        let settings = &apart(&self.choices.random)[2..];
+        let mut lines = Vec::new();
+        let mut first = None;
+        for setting in settings {
+            let Some(mean) = middle(self.runs, setting, |s| s.latency_ms) else { continue };
+            let percentile = |percent: f64| {
+                middle(self.runs, setting, |summary| {
+                    let near =
+                        summary.percentiles.iter().find(|p| (p.percent - percent).abs() < 1e-6);
+                    near.map(|p| p.ms)
+                })
+            };
+            let p99 = percentile(99.0);
+            first = first.or(Some((mean, p99)));
+            let iops = middle(self.runs, setting, |s| Some(s.iops));
+            lines.push(vec![
+                json!(setting.outstanding),
+                json!(iops),
+                json!(mean),
+                json!(percentile(50.0)),
+                json!(p99),
+                json!(percentile(99.9)),
+            ]);
+        }
+        let (mean, p99) = first?;
+        let sentence = format!(
+            "One I/O at a time takes {mean:.3} ms on average{}: what the device needs without any queue.",
+            p99.map_or(String::new(), |ms| format!(", one in a hundred more than {ms:.3} ms"))
+        );
+        let mut decision = decision::plain(Rule::Figure, "latency-alone", "measured", &sentence);
+        decision.insert("value".to_owned(), json!(mean));
+        let columns = ["o", "iops [1/s]", "avg_lat [ms]", "p50 [ms]", "p99 [ms]", "p99.9 [ms]"];
+        Some(Finding {
+            id: "latency-alone".to_owned(),
+            title: "Latency without load".to_owned(),
+            sentence,
+            step: Step::Latency.keyword().to_owned(),
+            decision,
+            runs: numbers(self.runs, settings),
+            table: Some(Table { columns: columns.map(str::to_owned).to_vec(), rows: lines }),
+        })
+    }
+
+    /// 2.4: the first run, explained.
+    fn first(&self) -> Option<Finding> {
+        let setting = self.options.random(1);
+        let run = self.runs.iter().find(|run| run.setting == setting && run.usable().is_some())?;
+        let summary = run.usable()?;
+        let threads = f64::from(setting.threads);
+        let mut sentence = format!(
+            "{}: {:.0} I/Os per second, {:.1} MiB/s in all, about {:.0} per thread",
+            setting.short(),
+            summary.iops,
+            summary.mib_per_s,
+            summary.iops / threads
+        );
+        if let Some(ms) = summary.latency_ms {
+            sentence.push_str(&format!(", {ms:.3} ms on average"));
+        }
+        sentence.push('.');
+        if let Some(residual) = summary.residual {
+            sentence.push_str(&format!(
+                " Rate times latency is {:+.2} % off the {} outstanding I/Os.",
+                residual * 100.0,
+                setting.total_outstanding()
+            ));
+        }
+        if let Some(half) = summary.half_width {
+            sentence.push_str(&format!(
+                " Inside this run the mean is known within ±{:.2} %; another run may differ by more.",
+                half * 100.0
+            ));
+        }
+        let mut decision = decision::plain(Rule::Figure, "pretest-1", "measured", &sentence);
+        decision.insert("value".to_owned(), json!(summary.iops));
+        decision.insert("flags".to_owned(), json!(summary.flags));
+        decision.insert("evidence".to_owned(), json!([
+            { "name": "residual", "value": summary.residual, "arithmetic": "X·L/N − 1" },
+            { "name": "write_share", "value": summary.write_share, "arithmetic": "achieved" },
+            { "name": "cpu_us_per_io", "value": summary.cpu_us_per_io, "arithmetic": "of the whole machine" },
+        ]));
+        Some(Finding {
+            id: "pretest-1".to_owned(),
+            title: "The first run, explained".to_owned(),
+            sentence,
+            step: Step::PretestOne.keyword().to_owned(),
+            decision,
+            runs: vec![run.run],
+            table: None,
+        })
+    }
+}
+
+fn median_of(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| median(values))
+}
+
+fn line(name: &str, setting: &Setting, row: &Row, devices: Option<u32>) -> Vec<Value> {
+    let finite = |value: f64| if value.is_finite() { json!(value) } else { Value::Null };
+    vec![
+        json!(name),
+        json!(setting.short()),
+        json!(row.outstanding),
+        json!(row.iops),
+        json!(row.mib_per_s),
+        finite(row.latency_ms),
+        json!(row.amplification),
+        json!(devices),
+        json!(row.mib_per_s_per_device),
+        json!(row.depth_per_device),
+        json!(row.client_mib_per_s_per_device),
+    ]
+}

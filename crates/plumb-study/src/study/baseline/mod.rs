@@ -1,0 +1,10 @@
+//! The whole workflow (method, section 2): pre-tests, random tests, sequential tests, latency and throughput
+//! apart, in at most forty runs.
+
+mod findings;
+mod options;
+mod planner;
+
+pub use findings::baseline_findings;
+pub use options::{BaselineOptions, Part, Preset, Step};
+pub use planner::{BaselinePlanner, Choices};

@@ -1,0 +1,263 @@
+//! What a baseline is to do.
+
+use serde::{Deserialize, Serialize};
+
+use crate::findings::Layout;
+use crate::knee::{DeclaredCap, Options, Policy};
+use crate::study::{Access, Setting};
+
+/// Most runs of a plan that is not exhaustive.
+pub(super) const RUNS_MOST: usize = 40;
+
+/// A step of the workflow that performs runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Step {
+    /// 2.4: one run, explained.
+    PretestOne,
+    /// 2.5: number of files.
+    PretestTwo,
+    /// 2.6: outstanding I/Os of small random I/O.
+    RandomOne,
+    /// 2.7: splitting them between threads.
+    RandomTwo,
+    /// 2.8: sequential reads.
+    Reads,
+    /// 2.8: sequential writes.
+    Writes,
+    /// 2.10: throughput without latencies, latencies without load.
+    Latency,
+    /// 3.2, 8: what the choices rest on, again.
+    Confirm,
+}
+
+impl Step {
+    /// Every step, in order.
+    pub const ALL: [Self; 8] = [
+        Self::PretestOne,
+        Self::PretestTwo,
+        Self::RandomOne,
+        Self::RandomTwo,
+        Self::Reads,
+        Self::Writes,
+        Self::Latency,
+        Self::Confirm,
+    ];
+
+    /// Its name, as in `--skip`.
+    #[must_use]
+    pub fn keyword(self) -> &'static str {
+        match self {
+            Self::PretestOne => "pretest-1",
+            Self::PretestTwo => "pretest-2",
+            Self::RandomOne => "random-1",
+            Self::RandomTwo => "random-2",
+            Self::Reads => "sequential-read",
+            Self::Writes => "sequential-write",
+            Self::Latency => "latency",
+            Self::Confirm => "confirm",
+        }
+    }
+
+    /// The step of a name.
+    #[must_use]
+    pub fn of_keyword(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|step| step.keyword() == word)
+    }
+
+    fn is_random(self) -> bool {
+        matches!(
+            self,
+            Self::PretestOne | Self::PretestTwo | Self::RandomOne | Self::RandomTwo | Self::Latency
+        )
+    }
+
+    fn is_sequential(self) -> bool {
+        matches!(self, Self::Reads | Self::Writes)
+    }
+
+    /// Runs of the documents' own plan.
+    fn published_runs(self) -> u64 {
+        match self {
+            Self::PretestOne => 1,
+            Self::PretestTwo => 2,
+            Self::RandomOne => 24,
+            Self::RandomTwo => 12,
+            Self::Reads | Self::Writes => 29,
+            Self::Latency | Self::Confirm => 0,
+        }
+    }
+}
+
+/// How long runs are, and how many.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Preset {
+    /// Ten minutes: 2 s of warm-up and 8 s of measurement.
+    Quick,
+    /// 10 s of warm-up, up to 60 s of measurement.
+    #[default]
+    Standard,
+    /// As in the documents: 300 s and 600 s, every setting of their ranges.
+    Published,
+}
+
+/// Which workload is asked about.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Part {
+    /// Both.
+    #[default]
+    All,
+    /// Small random I/O only.
+    Oltp,
+    /// Large sequential I/O only.
+    Olap,
+}
+
+/// What a baseline is to do; kept as the request of its study.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BaselineOptions {
+    /// Bytes of all files together; `None` for a device, which is taken as it is.
+    pub size: Option<u64>,
+    /// How long runs are.
+    pub preset: Preset,
+    /// Which workload.
+    pub part: Part,
+    /// Whether every setting is run instead of searched.
+    pub exhaustive: bool,
+    /// Names of steps that are left out.
+    pub skip: Vec<String>,
+    /// S.
+    pub devices: Option<u32>,
+    /// c.
+    pub copies: u32,
+    /// t₀: threads to begin with.
+    pub threads: u32,
+    /// Most threads per file when N is split.
+    pub threads_most: u32,
+    /// Most outstanding I/Os in all.
+    pub outstanding_most: u64,
+    /// Seed of random offsets.
+    pub seed: u64,
+    /// Limits that are known.
+    pub caps: Vec<String>,
+    /// Seconds of warm-up, where the preset's are not wanted.
+    pub warm_up_s: Option<u32>,
+    /// Seconds of measurement, likewise.
+    pub measured_s: Option<u32>,
+}
+
+impl Default for BaselineOptions {
+    fn default() -> Self {
+        Self {
+            size: None,
+            preset: Preset::Standard,
+            part: Part::All,
+            exhaustive: false,
+            skip: Vec::new(),
+            devices: None,
+            copies: 1,
+            threads: 8,
+            threads_most: 64,
+            outstanding_most: 4096,
+            seed: 1,
+            caps: Vec::new(),
+            warm_up_s: None,
+            measured_s: None,
+        }
+    }
+}
+
+impl BaselineOptions {
+    /// Whether a step is done.
+    #[must_use]
+    pub fn has(&self, step: Step) -> bool {
+        let is_part = match self.part {
+            Part::All => true,
+            Part::Oltp => !step.is_sequential(),
+            Part::Olap => !step.is_random(),
+        };
+        let is_for_files = step == Step::PretestTwo;
+        is_part
+            && !(is_for_files && self.size.is_none())
+            && !self.skip.iter().any(|name| name == step.keyword())
+    }
+
+    /// Whether every setting of the ranges is run.
+    #[must_use]
+    pub fn is_exhaustive(&self) -> bool {
+        self.exhaustive || self.preset == Preset::Published
+    }
+
+    /// Seconds of warm-up and of measurement.
+    #[must_use]
+    pub fn timing(&self) -> (u32, u32) {
+        let (warm_up, measured) = match self.preset {
+            Preset::Quick => (2, 8),
+            Preset::Standard => (10, 60),
+            Preset::Published => (300, 600),
+        };
+        (self.warm_up_s.unwrap_or(warm_up), self.measured_s.unwrap_or(measured).max(1))
+    }
+
+    /// Runs of the documents' own plan for the same steps: 97 for all of them.
+    #[must_use]
+    pub fn published_runs(&self) -> u64 {
+        Step::ALL.into_iter().filter(|step| self.has(*step)).map(Step::published_runs).sum()
+    }
+
+    /// Most runs of this plan; of an exhaustive one about so many.
+    #[must_use]
+    pub fn runs_most(&self) -> u64 {
+        if self.is_exhaustive() { self.published_runs() + 8 } else { RUNS_MOST as u64 }
+    }
+
+    /// Small random I/O with `files` files.
+    #[must_use]
+    pub fn random(&self, files: u32) -> Setting {
+        Setting { threads: (self.threads / files).max(1), ..self.common(files) }
+    }
+
+    /// Large sequential I/O with `files` files, one thread each: more would walk over the same blocks.
+    #[must_use]
+    pub fn sequential(&self, files: u32, write_percent: u32) -> Setting {
+        Setting {
+            threads: 1,
+            outstanding: 8,
+            block_bytes: 512 << 10,
+            write_percent,
+            access: Access::Sequential,
+            ..self.common(files)
+        }
+    }
+
+    fn common(&self, files: u32) -> Setting {
+        let (warm_up_s, measured_s) = self.timing();
+        let file_bytes = self.size.map(|size| size / u64::from(files));
+        Setting { files, file_bytes, warm_up_s, measured_s, ..Setting::default() }
+    }
+
+    /// How a curve of such settings is judged.
+    #[must_use]
+    pub fn knee_options(&self, setting: &Setting) -> Options {
+        let is_random = setting.access == Access::Random;
+        Options {
+            threads: Some(f64::from(setting.threads)),
+            files: Some(f64::from(setting.files)),
+            block_bytes: Some(setting.block_bytes as f64),
+            policy: if is_random { Policy::Balanced } else { Policy::Throughput },
+            budget_ms: None,
+            caps: self.caps.iter().filter_map(|cap| DeclaredCap::parse(cap).ok()).collect(),
+        }
+    }
+
+    /// What is behind the target.
+    #[must_use]
+    pub fn layout(&self, setting: &Setting) -> Layout {
+        Layout {
+            devices: self.devices.map(f64::from),
+            copies: Some(f64::from(self.copies)),
+            write_share: Some(setting.write_share()),
+        }
+    }
+}

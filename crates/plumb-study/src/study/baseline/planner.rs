@@ -1,0 +1,437 @@
+//! Which run of a baseline comes next.
+
+use super::options::{BaselineOptions, Preset, RUNS_MOST, Step};
+use crate::bracket;
+use crate::compare::{self, Metric, Verdict};
+use crate::knee::{self, Knee};
+use crate::split::{self, Pair};
+use crate::study::Setting;
+use crate::study::best::{Best, Candidate, choose_best};
+use crate::study::engine::{Next, Planner};
+use crate::study::perform::Order;
+use crate::study::record::{Purpose, RunRecord};
+use crate::study::sweep::{rows, same_but_o};
+use crate::study::sweep_findings::rates;
+
+/// A baseline at work.
+#[derive(Debug)]
+pub struct BaselinePlanner {
+    options: BaselineOptions,
+}
+
+/// What the steps so far chose; what a step that is left out would have chosen is the published default.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Choices {
+    /// F.
+    pub files: u32,
+    /// Small random I/O: the setting to begin with, then the chosen one.
+    pub random: Setting,
+    /// The curve of random test 1.
+    pub random_curve: Option<Knee>,
+    /// The pairs of random test 2, with the outcome.
+    pub pairs: Vec<Setting>,
+    /// Which of the pairs.
+    pub pair: Option<Best>,
+    /// Sequential reads: the curve, and its setting.
+    pub reads: Option<(Knee, Setting)>,
+    /// Sequential writes.
+    pub writes: Option<(Knee, Setting)>,
+    /// SD of ln X between settings of a curve, beside the curve itself.
+    pub noise: Option<f64>,
+}
+
+/// Most new runs of a search.
+const CURVE_MOST: (usize, usize) = (13, 9);
+/// Most runs that split N.
+const PAIRS_MOST: usize = 5;
+/// Runs that later steps need at least: reads, writes, latency.
+const KEPT_BACK: [(Step, usize); 4] =
+    [(Step::RandomTwo, 3), (Step::Reads, 7), (Step::Writes, 7), (Step::Latency, 4)];
+/// Repetitions of pre-test 2 and of what is confirmed.
+const REPETITIONS: usize = 3;
+/// A gain by more files that is worth a repetition.
+const PROMISING: f64 = 0.01;
+/// A gain or loss by another number of threads that counts.
+const DELTA: f64 = 0.02;
+/// Scatter about a curve above which its plateau is run twice.
+const NOISY: f64 = 0.006;
+/// Extensions of an exhaustive range.
+const EXTENSIONS: u32 = 4;
+
+/// A step's answer, or the run that it needs first.
+enum Ask<T> {
+    Run(Setting),
+    Have(T),
+}
+
+/// Unwraps an answer, or returns the run with its step.
+macro_rules! have {
+    ($ask:expr, $step:expr) => {
+        match $ask {
+            Ask::Run(setting) => return Err(($step, setting)),
+            Ask::Have(answer) => answer,
+        }
+    };
+}
+
+impl BaselinePlanner {
+    /// Of these options.
+    #[must_use]
+    pub fn new(options: BaselineOptions) -> Self {
+        Self { options }
+    }
+
+    /// What it is to do.
+    #[must_use]
+    pub fn options(&self) -> &BaselineOptions {
+        &self.options
+    }
+
+    /// What the runs so far chose, as far as they reach.
+    #[must_use]
+    pub fn choices(&self, runs: &[RunRecord]) -> Choices {
+        let mut choices = self.begin();
+        // What is missing is left as it is.
+        let _ = self.decide(&mut choices, &without_confirmation(runs));
+        choices
+    }
+
+    fn begin(&self) -> Choices {
+        Choices {
+            files: 1,
+            random: self.options.random(1),
+            random_curve: None,
+            pairs: Vec::new(),
+            pair: None,
+            reads: None,
+            writes: None,
+            noise: None,
+        }
+    }
+
+    /// Goes through the steps; the first run that is missing ends it.
+    fn decide(&self, choices: &mut Choices, runs: &[RunRecord]) -> Result<(), (Step, Setting)> {
+        let has = |step| self.options.has(step);
+        if has(Step::PretestOne) {
+            have!(once(&choices.random, runs), Step::PretestOne);
+        }
+        if has(Step::PretestTwo) {
+            choices.files = have!(self.files(runs), Step::PretestTwo);
+            choices.random = self.options.random(choices.files);
+        }
+        if has(Step::RandomOne) {
+            let curve = have!(self.curve(Step::RandomOne, &choices.random, runs), Step::RandomOne);
+            choices.noise = curve.fit.as_ref().map(|fit| fit.sigma);
+            choices.random.outstanding = chosen(&curve).unwrap_or(choices.random.outstanding);
+            choices.random_curve = Some(curve);
+        }
+        if has(Step::RandomTwo) {
+            self.split(choices, runs)?;
+        }
+        for (step, percent) in [(Step::Reads, 0), (Step::Writes, 100)] {
+            if !has(step) {
+                continue;
+            }
+            let mut setting = self.options.sequential(choices.files, percent);
+            let curve = have!(self.curve(step, &setting, runs), step);
+            setting.outstanding = chosen(&curve).unwrap_or(setting.outstanding);
+            let answer = Some((curve, setting));
+            if step == Step::Reads {
+                choices.reads = answer;
+            } else {
+                choices.writes = answer;
+            }
+        }
+        if has(Step::Latency) {
+            for setting in apart(&choices.random) {
+                have!(once(&setting, runs), Step::Latency);
+            }
+        }
+        Ok(())
+    }
+
+    /// 2.5: the fewest files that nothing is better than.
+    fn files(&self, runs: &[RunRecord]) -> Ask<u32> {
+        let size = self.options.size.unwrap_or(0);
+        let fits = |files: &u32| {
+            self.options.threads.is_multiple_of(*files) && size.is_multiple_of(u64::from(*files))
+        };
+        let counts: Vec<u32> = [1, 2, 4].into_iter().filter(fits).collect();
+        let setting = |files: u32| self.options.random(files);
+        let first = if self.options.is_exhaustive() { REPETITIONS } else { 1 };
+        for repetition in 1..=first {
+            for files in &counts {
+                if tries(&setting(*files), runs) < repetition {
+                    return Ask::Run(setting(*files));
+                }
+            }
+        }
+        let mut kept = 1;
+        for files in counts.into_iter().skip(1) {
+            loop {
+                let (a, b) = (rates(&setting(kept), runs).0, rates(&setting(files), runs).0);
+                let Some(found) = compare::of_runs(&a, &b) else { break };
+                let gain = found.difference;
+                let found = compare::judge(found, &Metric::named("iops", true));
+                if found.verdict == Verdict::Better {
+                    kept = files;
+                    break;
+                }
+                let fewer = [kept, files].into_iter().min_by_key(|f| tries(&setting(*f), runs));
+                let fewer = fewer.unwrap_or(files);
+                let is_open = found.verdict == Verdict::Unclear && gain > PROMISING;
+                if !is_open || tries(&setting(fewer), runs) >= REPETITIONS {
+                    break;
+                }
+                return Ask::Run(setting(fewer));
+            }
+        }
+        Ask::Have(kept)
+    }
+
+    /// The knee over o of a step.
+    fn curve(&self, step: Step, setting: &Setting, runs: &[RunRecord]) -> Ask<Knee> {
+        let own: Vec<&RunRecord> =
+            runs.iter().filter(|run| same_but_o(&run.setting, setting)).collect();
+        let rows = rows(own.iter().copied());
+        let options = self.options.knee_options(setting);
+        let each = u64::from(setting.files) * u64::from(setting.threads);
+        let limit = (self.options.outstanding_most / each).max(1);
+        let with = |o: u64| {
+            let outstanding = u32::try_from(o).unwrap_or(u32::MAX);
+            Setting { outstanding, ..setting.clone() }
+        };
+        let missing = |range: std::ops::RangeInclusive<u64>| {
+            range.map(with).find(|setting| tries(setting, runs) == 0)
+        };
+        if self.options.is_exhaustive() {
+            let (first, mut last) = match step {
+                Step::Reads => (8, 36),
+                Step::Writes => (4, 32),
+                _ => (1, 12),
+            };
+            let mut from = first;
+            for extension in 0..=EXTENSIONS {
+                if let Some(setting) = missing(from..=last.min(limit)) {
+                    return Ask::Run(setting);
+                }
+                let found = knee::find(&rows, &options);
+                match found.verdict {
+                    knee::Verdict::Extend if extension < EXTENSIONS && last < limit => last *= 2,
+                    // The range began above the knee, or too near it to see: all that lies below.
+                    knee::Verdict::Flat if from > 1 => from = 1,
+                    knee::Verdict::Knee if from > 1 && begins_late(&found, from) => from = 1,
+                    _ => return Ask::Have(found),
+                }
+            }
+            return Ask::Have(knee::find(&rows, &options));
+        }
+        let used = runs.iter().filter(|run| run.step == step.keyword()).count();
+        let most = if step == Step::RandomOne { CURVE_MOST.0 } else { CURVE_MOST.1 };
+        if used >= most || self.left(step, runs) == 0 {
+            return Ask::Have(knee::find(&rows, &options));
+        }
+        let last = if step == Step::RandomOne { limit } else { limit.min(256) };
+        match bracket::next(&rows, 1, last, &options) {
+            // One that failed is not tried again.
+            bracket::Step::Measure(o) if tries(&with(o), runs) > 0 => {
+                Ask::Have(knee::find(&rows, &options))
+            }
+            bracket::Step::Measure(o) => Ask::Run(with(o)),
+            bracket::Step::Done(found) => {
+                match doubtful(&found).into_iter().map(with).find(|s| tries(s, runs) < 2) {
+                    Some(setting) => Ask::Run(setting),
+                    None => Ask::Have(*found),
+                }
+            }
+        }
+    }
+
+    /// Runs that a step may still add, so that later ones have enough.
+    fn left(&self, step: Step, runs: &[RunRecord]) -> usize {
+        let later = KEPT_BACK.iter().filter(|(other, _)| *other > step && self.options.has(*other));
+        let kept: usize = later.map(|(_, count)| count).sum();
+        RUNS_MOST.saturating_sub(kept + runs.len())
+    }
+
+    /// 2.7: the same N, split between threads.
+    fn split(&self, choices: &mut Choices, runs: &[RunRecord]) -> Result<(), (Step, Setting)> {
+        let files = u64::from(choices.files);
+        let threads_most = u64::from(self.options.threads_most);
+        let o_most = self.options.outstanding_most.min(65_536);
+        let wanted = choices.random.total_outstanding();
+        let n = split::divisible(wanted, files, threads_most, o_most);
+        let setting = |pair: &Pair| {
+            let threads = u32::try_from(pair.threads).unwrap_or(u32::MAX);
+            let outstanding = u32::try_from(pair.o).unwrap_or(u32::MAX);
+            Setting { threads, outstanding, ..choices.random.clone() }
+        };
+        let pairs: Vec<Setting> =
+            split::pairs(n, files, threads_most, o_most).iter().map(setting).collect();
+        if pairs.is_empty() {
+            return Ok(());
+        }
+        if self.options.is_exhaustive() {
+            if let Some(missing) = pairs.iter().find(|pair| tries(pair, runs) == 0) {
+                return Err((Step::RandomTwo, missing.clone()));
+            }
+        } else {
+            have!(self.fewest(&pairs, choices, runs), Step::RandomTwo);
+        }
+        let candidates: Vec<Candidate> = pairs
+            .iter()
+            .map(|pair| Candidate {
+                label: format!("t{} o{}", pair.threads, pair.outstanding),
+                iops: rates(pair, runs).0,
+                cost: pair.threads.into(),
+            })
+            .collect();
+        choices.pair = choose_best(&candidates, choices.noise);
+        if let Some(best) = &choices.pair {
+            choices.random = pairs[best.chosen].clone();
+        }
+        choices.pairs = pairs;
+        Ok(())
+    }
+
+    /// Runs that find the fewest threads which give all there is: up by doublings while that pays, then down by
+    /// halves of what is left.
+    fn fewest(&self, pairs: &[Setting], choices: &Choices, runs: &[RunRecord]) -> Ask<()> {
+        let used = runs.iter().filter(|run| run.step == Step::RandomTwo.keyword()).count();
+        let is_over = used >= PAIRS_MOST || self.left(Step::RandomTwo, runs) == 0;
+        let rate = |index: usize| {
+            let found = rates(&pairs[index], runs).0;
+            match found.is_empty() {
+                true if is_over || tries(&pairs[index], runs) > 0 => Some(0.0),
+                true => None,
+                false => Some(crate::stats::describe::mean(&found)),
+            }
+        };
+        let near = |index: &usize| pairs[*index].threads.abs_diff(choices.random.threads);
+        let Some(start) = (0..pairs.len()).min_by_key(near) else { return Ask::Have(()) };
+        let Some(mut top) = rate(start) else { return Ask::Run(pairs[start].clone()) };
+        let mut best = start;
+        loop {
+            let doubled = |index: &usize| pairs[*index].threads >= 2 * pairs[best].threads;
+            let Some(more) = (best + 1..pairs.len()).find(doubled) else { break };
+            let Some(found) = rate(more) else { return Ask::Run(pairs[more].clone()) };
+            if found <= top * (1.0 + DELTA) {
+                break;
+            }
+            (best, top) = (more, found);
+        }
+        let loss = f64::max(DELTA, 2.8 * choices.noise.unwrap_or(0.0));
+        let (mut low, mut high) = (0, best);
+        while low < high {
+            let middle = (low + high) / 2;
+            let Some(found) = rate(middle) else { return Ask::Run(pairs[middle].clone()) };
+            if found >= top * (1.0 - loss) {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        Ask::Have(())
+    }
+
+    /// The least repeated of what the choices rest on; `None` when all were repeated, or forty runs are used.
+    fn confirm(&self, choices: &Choices, runs: &[RunRecord]) -> Option<Setting> {
+        if !self.options.has(Step::Confirm)
+            || self.options.is_exhaustive()
+            || runs.len() >= RUNS_MOST
+        {
+            return None;
+        }
+        let mut list = Vec::new();
+        if self.options.has(Step::RandomOne) || self.options.has(Step::RandomTwo) {
+            list.push(choices.random.clone());
+        }
+        list.extend([&choices.reads, &choices.writes].into_iter().flatten().map(|c| c.1.clone()));
+        if self.options.has(Step::Latency) {
+            list.push(Setting { latency: false, ..choices.random.clone() });
+        }
+        let wanted = if self.options.preset == Preset::Quick { 2 } else { REPETITIONS };
+        list.into_iter()
+            .filter(|setting| tries(setting, runs) < wanted)
+            .min_by_key(|setting| tries(setting, runs))
+    }
+}
+
+impl Planner for BaselinePlanner {
+    fn next(&self, runs: &[RunRecord]) -> Next {
+        let mut choices = self.begin();
+        let due = self.decide(&mut choices, &without_confirmation(runs));
+        let (step, setting) = match due {
+            Err(due) => due,
+            Ok(()) => match self.confirm(&choices, runs) {
+                Some(setting) => (Step::Confirm, setting),
+                None => return Next::Done,
+            },
+        };
+        let repetition = u32::try_from(tries(&setting, runs)).unwrap_or(u32::MAX) + 1;
+        Next::Run(Box::new(Order {
+            step: step.keyword().to_owned(),
+            purpose: if repetition > 1 { Purpose::Repeat } else { Purpose::Measure },
+            repetition,
+            setting,
+        }))
+    }
+
+    fn seed(&self) -> u64 {
+        self.options.seed
+    }
+
+    fn early_end(&self) -> bool {
+        self.options.preset == Preset::Standard
+    }
+}
+
+/// Choices must not change while they are confirmed: the steps after them would begin anew.
+fn without_confirmation(runs: &[RunRecord]) -> Vec<RunRecord> {
+    runs.iter().filter(|run| run.step != Step::Confirm.keyword()).cloned().collect()
+}
+
+/// How often a setting was run, well or not.
+fn tries(setting: &Setting, runs: &[RunRecord]) -> usize {
+    runs.iter().filter(|run| run.setting == *setting).count()
+}
+
+fn once(setting: &Setting, runs: &[RunRecord]) -> Ask<()> {
+    if tries(setting, runs) > 0 { Ask::Have(()) } else { Ask::Run(setting.clone()) }
+}
+
+/// Whether the plateau is as near to the beginning of a range as it must not be to its end (3.2, 5).
+fn begins_late(curve: &Knee, from: u64) -> bool {
+    curve.marks.is_some_and(|marks| marks.plateau as f64 <= 1.25 * from as f64)
+}
+
+/// On a noisy curve, what its plateau rests on: to be run twice while there are runs for it.
+fn doubtful(curve: &Knee) -> Vec<u64> {
+    let is_noisy = curve.fit.as_ref().is_some_and(|fit| fit.sigma > NOISY);
+    let Some(marks) = curve.marks.filter(|_| is_noisy) else { return Vec::new() };
+    let os: Vec<u64> = curve.settings.iter().map(|setting| setting.o).collect();
+    let Some(at) = os.iter().position(|o| *o == marks.plateau) else { return Vec::new() };
+    let mut list = vec![os[at]];
+    list.extend(os.get(at + 1));
+    list.extend(at.checked_sub(1).map(|before| os[before]));
+    list
+}
+
+/// The o that a curve recommends; where it gives no answer, the tested one with most throughput.
+fn chosen(curve: &Knee) -> Option<u32> {
+    let o = match (curve.verdict, curve.marks) {
+        (knee::Verdict::Knee, Some(marks)) => Some(marks.recommended),
+        (knee::Verdict::Flat, _) => curve.settings.first().map(|setting| setting.o),
+        _ => {
+            let counted = curve.settings.iter().filter(|setting| setting.counts());
+            counted.max_by(|a, b| a.ln_x.total_cmp(&b.ln_x)).map(|setting| setting.o)
+        }
+    };
+    o.and_then(|o| u32::try_from(o).ok())
+}
+
+/// 2.10: the chosen setting without latencies and with, and one thread with 1, 2 and 4 outstanding.
+pub(super) fn apart(random: &Setting) -> Vec<Setting> {
+    let alone = |outstanding| Setting { threads: 1, outstanding, ..random.clone() };
+    vec![Setting { latency: false, ..random.clone() }, random.clone(), alone(1), alone(2), alone(4)]
+}

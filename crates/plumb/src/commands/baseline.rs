@@ -1,0 +1,315 @@
+//! `plumb baseline`: the whole workflow, from the preflight to the findings.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
+use miette::Diagnostic;
+use plumb_io::system_tree::SystemTree;
+use plumb_study::knee::DeclaredCap;
+use plumb_study::preflight::{self, Plan, Sample, Target, Verdict};
+use plumb_study::study::{
+    BaselineOptions, BaselinePlanner, Device, GAP_S, Kind, Part, Preset, RunRecord, Setting, State,
+    Step, Told, baseline_findings, bytes_to_make,
+};
+use serde_json::json;
+
+use super::check::bytes;
+use super::study::{self, DeviceError, OpenError, Planned, duration};
+use crate::message::Printer;
+
+/// Exit status when a check blocks.
+const BLOCKED: u8 = 3;
+/// The step that no run belongs to.
+const PREFLIGHT: &str = "preflight";
+/// How long the machine is watched.
+const WATCHED: Duration = Duration::from_secs(1);
+/// Bytes per second that files are assumed to be written with.
+const WRITTEN_PER_S: f64 = 500e6;
+
+/// For clap.
+pub(crate) fn command() -> Command {
+    let flag = |name: &'static str, help: &'static str| {
+        Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
+    };
+    let count = |name: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(name)
+            .long(name)
+            .value_name(value)
+            .value_parser(value_parser!(u32).range(1..))
+            .help(help)
+    };
+    let target = Arg::new("target")
+        .value_name("TARGET")
+        .required_unless_present("resume")
+        .value_parser(value_parser!(PathBuf))
+        .value_hint(ValueHint::AnyPath)
+        .help("File or device to measure; a file is made if it is not there");
+    let size = Arg::new("size")
+        .long("size")
+        .value_name("SIZE")
+        .value_parser(bytes)
+        .help("Bytes of all test files together [default: of the file that is there, else 64G; with --quick 1G]");
+    let steps: Vec<&str> = std::iter::once(PREFLIGHT).chain(Step::ALL.map(Step::keyword)).collect();
+    let skip = Arg::new("skip")
+        .long("skip")
+        .value_name("STEP")
+        .action(ArgAction::Append)
+        .value_parser(clap::builder::PossibleValuesParser::new(steps))
+        .help("Leave this step out; several may be given");
+    let accept = Arg::new("accept")
+        .long("accept")
+        .value_name("ID")
+        .action(ArgAction::Append)
+        .value_parser(clap::builder::PossibleValuesParser::new(preflight::ids()))
+        .hide_possible_values(true)
+        .help("Let this check of the preflight say what it wants; several may be given");
+    let cap = Arg::new("cap")
+        .long("cap")
+        .value_name("LIMIT")
+        .action(ArgAction::Append)
+        .value_parser(|text: &str| DeclaredCap::parse(text).map(|_| text.to_owned()))
+        .help("A limit that is known: 1920iops, 48MiB/s");
+    Command::new("baseline")
+        .about("Measure what a target can do: the whole workflow, in at most 40 runs")
+        .long_about(
+            "Measure what a target can do, in at most 40 runs where the published procedure takes 97: a look at the \
+             machine, one run explained, the number of files, the queue depth and the threads for small random I/O, \
+             the queue depth for sequential reads and writes, throughput without latencies and latencies without \
+             load; then what the answers rest on, again. It says \"not yet\" where the data cannot tell. Every run \
+             is written down when it is over: after an interruption --resume goes on.",
+        )
+        .arg(target)
+        .args([
+            size,
+            flag("quick", "About ten minutes: 2 s of warm-up and 8 s of measurement per run, which sees no slow change of the device, no rare latency, and smaller differences less surely").conflicts_with("d0-timing"),
+            flag("d0-timing", "As published: 300 s of warm-up, 600 s of measurement, every setting of the ranges; about a day"),
+            flag("exhaustive", "Every setting of the published ranges instead of a search"),
+            flag("oltp", "Small random I/O only").conflicts_with("olap"),
+            flag("olap", "Large sequential I/O only"),
+            skip,
+            accept,
+            count("ssds", "S", "Devices that back the target: figures for each of them"),
+            count("copies", "C", "Copies that the volume keeps of each datum [default: 1]"),
+            count("threads", "N", "Threads to begin with [default: 8]"),
+            count("warmup", "SECONDS", "Before each measurement"),
+            count("duration", "SECONDS", "Of each measurement, at most"),
+            cap,
+            Arg::new("max-outstanding").long("max-outstanding").value_name("N").value_parser(value_parser!(u64).range(1..)).help("Most outstanding I/Os in all [default: 4096]"),
+            Arg::new("seed").long("seed").value_name("N").value_parser(value_parser!(u64)).help("Of random offsets [default: 1]"),
+        ])
+        .args(study::options())
+        .after_help(
+            "Exit status: 0 if all is measured, 1 if it cannot be, 2 for a wrong command line, 3 if a check of the \
+             preflight blocks, 5 if it is not finished and can be resumed.\n\nFor example:\n  \
+             plumb baseline f.dat --size 64G --ssds 8 --copies 2\n  plumb baseline f.dat --quick\n  \
+             plumb baseline --resume baseline-20260131-200000",
+        )
+}
+
+/// Why there is no baseline.
+#[derive(Debug, thiserror::Error, Diagnostic)]
+enum BaselineError {
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Open(#[from] OpenError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Device(#[from] DeviceError),
+    #[error("cannot look at {}", path.display())]
+    #[diagnostic(
+        code(plumb::baseline::target),
+        help("name a file, a device, or a file to be made in a folder that exists")
+    )]
+    Target { path: PathBuf, source: std::io::Error },
+    #[error("the preflight blocks: {}", ids.join(", "))]
+    #[diagnostic(
+        code(plumb::baseline::preflight),
+        help("plumb check says what to do; --accept ID lets one pass, --skip preflight all")
+    )]
+    Blocked { ids: Vec<String> },
+    #[error("the plan of the study cannot be read: {what}")]
+    #[diagnostic(code(plumb::baseline::request), help("start a new study"))]
+    Request { what: String },
+}
+
+/// `plumb baseline`.
+pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
+    match baseline(matches) {
+        Ok(code) => code,
+        Err(error) => {
+            Printer::on_stderr().error(&error);
+            match error {
+                BaselineError::Blocked { .. } => BLOCKED.into(),
+                BaselineError::Device(_) => 2.into(),
+                _ => ExitCode::FAILURE,
+            }
+        }
+    }
+}
+
+fn baseline(matches: &ArgMatches) -> Result<ExitCode, BaselineError> {
+    if let Some(id) = matches.get_one::<String>("resume") {
+        let opened = study::resume(matches, id, Kind::Baseline)?;
+        let options: BaselineOptions = serde_json::from_value(opened.study.request.clone())
+            .map_err(|error| BaselineError::Request { what: error.to_string() })?;
+        return Ok(work(matches, opened, options));
+    }
+    let path = matches.get_one::<PathBuf>("target").expect("clap requires it");
+    let device = match matches.get_one::<PathBuf>("simulate") {
+        Some(file) => study::simulated(file)?,
+        None => Device::Real,
+    };
+    let options = options(matches, path, &device);
+    let estimate_s = estimate(&options, path, &device);
+    let most = options.runs_most();
+    let exhaustive = options.published_runs();
+    if matches.get_flag("dry-run") {
+        let text = match matches.get_flag("json") {
+            true => format!(
+                "{}\n",
+                json!({
+                    "runs_most": most, "runs_exhaustive": exhaustive, "estimate_s": estimate_s,
+                    "size": options.size,
+                })
+            ),
+            false => format!(
+                "at most {most} runs, {}; the published plan takes {exhaustive} runs of 15 min each, {}\n",
+                duration(estimate_s),
+                duration(exhaustive as f64 * 900.0)
+            ),
+        };
+        return Ok(super::print(&text));
+    }
+    let skips_preflight =
+        matches.get_many::<String>("skip").into_iter().flatten().any(|step| step == PREFLIGHT);
+    if device == Device::Real && !skips_preflight {
+        look(matches, path, &options, estimate_s)?;
+    }
+    let opened = study::create(
+        matches,
+        Planned {
+            kind: Kind::Baseline,
+            title: format!("what {} can do", path.display()),
+            target: path.display().to_string(),
+            device,
+            devices: options.devices,
+            copies: options.copies,
+            seed: options.seed,
+            request: serde_json::to_value(&options)
+                .map_err(|error| BaselineError::Request { what: error.to_string() })?,
+            runs_most: most,
+            runs_exhaustive: exhaustive,
+            estimate_s,
+        },
+    )?;
+    Ok(work(matches, opened, options))
+}
+
+fn work(matches: &ArgMatches, opened: study::Opened, options: BaselineOptions) -> ExitCode {
+    let id = opened.study.id.clone();
+    let runs_exhaustive = opened.study.runs_exhaustive;
+    let planner = BaselinePlanner::new(options);
+    let conclude = |runs: &[RunRecord], state: State| {
+        let told = Told { study: &id, state, runs_exhaustive };
+        baseline_findings(planner.options(), runs, told)
+    };
+    study::work(matches, opened, &planner, &conclude)
+}
+
+fn options(matches: &ArgMatches, path: &Path, device: &Device) -> BaselineOptions {
+    let count = |name: &str| matches.get_one::<u32>(name).copied();
+    let preset = match (matches.get_flag("quick"), matches.get_flag("d0-timing")) {
+        (true, _) => Preset::Quick,
+        (_, true) => Preset::Published,
+        _ => Preset::Standard,
+    };
+    let part = match (matches.get_flag("oltp"), matches.get_flag("olap")) {
+        (true, _) => Part::Oltp,
+        (_, true) => Part::Olap,
+        _ => Part::All,
+    };
+    let found = std::fs::metadata(path).ok().filter(|_| *device == Device::Real);
+    let usual = match preset {
+        Preset::Quick => 1 << 30,
+        _ => 64 << 30,
+    };
+    let size = match (matches.get_one::<u64>("size").copied(), found) {
+        // What is no file has the size that it has.
+        (_, Some(found)) if !found.is_file() => None,
+        (Some(size), _) => Some(size),
+        (None, Some(found)) if found.len() > 0 => Some(found.len()),
+        _ => Some(usual),
+    };
+    let processors = thread::available_parallelism().map_or(16, usize::from);
+    let threads_most = match device {
+        Device::Real => u32::try_from(processors * 4).unwrap_or(64),
+        Device::Simulated(_) => 64,
+    };
+    BaselineOptions {
+        size,
+        preset,
+        part,
+        exhaustive: matches.get_flag("exhaustive"),
+        skip: matches.get_many::<String>("skip").into_iter().flatten().cloned().collect(),
+        devices: count("ssds"),
+        copies: count("copies").unwrap_or(1),
+        threads: count("threads").unwrap_or(8),
+        threads_most,
+        outstanding_most: matches.get_one("max-outstanding").copied().unwrap_or(4096),
+        seed: matches.get_one("seed").copied().unwrap_or(1),
+        caps: matches.get_many::<String>("cap").into_iter().flatten().cloned().collect(),
+        warm_up_s: count("warmup"),
+        measured_s: count("duration"),
+    }
+}
+
+/// Seconds of all runs, and of the files that are made for them.
+fn estimate(options: &BaselineOptions, path: &Path, device: &Device) -> f64 {
+    let (warm_up, measured) = options.timing();
+    let each = f64::from(warm_up) + f64::from(measured) + GAP_S;
+    let counts = if options.has(Step::PretestTwo) { vec![1, 2, 4] } else { vec![1] };
+    let settings: Vec<Setting> = counts.into_iter().map(|files| options.random(files)).collect();
+    let bytes = match device {
+        Device::Real => bytes_to_make(path, settings.iter()),
+        Device::Simulated(_) => 0,
+    };
+    options.runs_most() as f64 * each + bytes as f64 / WRITTEN_PER_S
+}
+
+/// The preflight: tells what is not fine, and refuses what blocks.
+fn look(
+    matches: &ArgMatches,
+    path: &Path,
+    options: &BaselineOptions,
+    estimate_s: f64,
+) -> Result<(), BaselineError> {
+    let tree = SystemTree::default();
+    let plan = Plan {
+        file_bytes: options.size,
+        copies: Some(options.copies.into()),
+        block_bytes: Some(8192),
+        seconds: Some(plumb_units::convert::floor_u64(estimate_s)),
+    };
+    let before = Sample::take(&tree);
+    let target = Target::find(&tree, path, plan)
+        .map_err(|source| BaselineError::Target { path: path.to_owned(), source })?;
+    thread::sleep(WATCHED);
+    let checks = preflight::check(&tree, &target, &before, &Sample::take(&tree));
+    let accepted: Vec<String> = matches.get_many("accept").into_iter().flatten().cloned().collect();
+    let printer = Printer::on_stderr();
+    for check in checks.iter().filter(|check| check.verdict >= Verdict::Warn) {
+        printer.warning(&format!("{} ({}): {}", check.id, check.verdict.keyword(), check.evidence));
+    }
+    if preflight::worst(&checks, &accepted) < Verdict::Block {
+        return Ok(());
+    }
+    let blocks = |check: &&preflight::Check| {
+        check.verdict == Verdict::Block && !accepted.iter().any(|id| id == check.id)
+    };
+    Err(BaselineError::Blocked {
+        ids: checks.iter().filter(blocks).map(|check| check.id.to_owned()).collect(),
+    })
+}

@@ -1,0 +1,146 @@
+//! `plumb quick`: the eight figures that desktop tools show.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
+use miette::Diagnostic;
+use plumb_study::study::{
+    Device, GAP_S, Kind, QUICK_BYTES, RunRecord, State, SweepPlanner, Told, quick_findings,
+    quick_plan,
+};
+use serde_json::{Value, json};
+
+use super::check::bytes;
+use super::study::{self, DeviceError, OpenError, Planned, duration};
+use crate::message::Printer;
+
+/// For clap.
+pub(crate) fn command() -> Command {
+    let count = |name: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(name)
+            .long(name)
+            .value_name(value)
+            .value_parser(value_parser!(u32).range(1..1000))
+            .help(help)
+    };
+    let target = Arg::new("target")
+        .value_name("FILE")
+        .required_unless_present("resume")
+        .value_parser(value_parser!(PathBuf))
+        .value_hint(ValueHint::FilePath)
+        .help("Test file; it is made if it is not there");
+    let size = Arg::new("size")
+        .long("size")
+        .value_name("SIZE")
+        .value_parser(bytes)
+        .help("Bytes of the test file [default: of the file that is there, else 1G]");
+    Command::new("quick")
+        .about("The eight figures that desktop tools show, honestly labelled")
+        .long_about(
+            "The eight figures that desktop tools show: 1 MiB sequential with 8 and 1 outstanding, 4 KiB random \
+             with 32 and 1, read and written, one thread, past the page cache, in decimal megabytes. Medians with \
+             their range, not the best of several. It takes about two minutes and is no baseline.",
+        )
+        .args([
+            target,
+            size,
+            count("duration", "SECONDS", "Of each measurement [default: 5]"),
+            count("repetitions", "N", "Runs of each of the eight [default: 3]"),
+        ])
+        .args(study::options())
+        .after_help("For example:\n  plumb quick f.dat\n  plumb quick f.dat --size 4G --json")
+}
+
+/// Why there are no figures.
+#[derive(Debug, thiserror::Error, Diagnostic)]
+enum QuickError {
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Open(#[from] OpenError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Device(#[from] DeviceError),
+}
+
+/// `plumb quick`.
+pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
+    match quick(matches) {
+        Ok(code) => code,
+        Err(error) => {
+            Printer::on_stderr().error(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn quick(matches: &ArgMatches) -> Result<ExitCode, QuickError> {
+    if let Some(id) = matches.get_one::<String>("resume") {
+        let opened = study::resume(matches, id, Kind::Quick)?;
+        let request = opened.study.request.clone();
+        return Ok(work(matches, opened, &request));
+    }
+    let path = matches.get_one::<PathBuf>("target").expect("clap requires it");
+    let device = match matches.get_one::<PathBuf>("simulate") {
+        Some(file) => study::simulated(file)?,
+        None => Device::Real,
+    };
+    let count = |name: &str, usual: u32| matches.get_one(name).copied().unwrap_or(usual);
+    let (seconds, repetitions) = (count("duration", 5), count("repetitions", 3));
+    let request = json!({
+        "size": size(matches, path),
+        "seconds": seconds,
+        "repetitions": repetitions,
+    });
+    let runs = 8 * u64::from(repetitions);
+    let estimate_s = runs as f64 * (f64::from(seconds) + 1.0 + GAP_S);
+    if matches.get_flag("dry-run") {
+        let text = match matches.get_flag("json") {
+            true => format!("{}\n", json!({ "runs_most": runs, "estimate_s": estimate_s })),
+            false => format!("{runs} runs, {}\n", duration(estimate_s)),
+        };
+        return Ok(super::print(&text));
+    }
+    let opened = study::create(
+        matches,
+        Planned {
+            kind: Kind::Quick,
+            title: format!("eight figures of {}", path.display()),
+            target: path.display().to_string(),
+            device,
+            devices: None,
+            copies: 1,
+            seed: 1,
+            request: request.clone(),
+            runs_most: runs,
+            runs_exhaustive: runs,
+            estimate_s,
+        },
+    )?;
+    Ok(work(matches, opened, &request))
+}
+
+/// Bytes of the file; none for what is no file.
+fn size(matches: &ArgMatches, path: &Path) -> Option<u64> {
+    match (matches.get_one::<u64>("size").copied(), std::fs::metadata(path)) {
+        (_, Ok(found)) if !found.is_file() => None,
+        (Some(size), _) => Some(size),
+        (None, Ok(found)) if found.len() > 0 => Some(found.len()),
+        _ => Some(QUICK_BYTES),
+    }
+}
+
+fn work(matches: &ArgMatches, opened: study::Opened, request: &Value) -> ExitCode {
+    let number = |key: &str| {
+        let value = request[key].as_u64().and_then(|value| u32::try_from(value).ok());
+        value.unwrap_or(1)
+    };
+    let plan = quick_plan(request["size"].as_u64(), number("seconds"), number("repetitions"));
+    let planner = SweepPlanner::new(plan.clone());
+    let id = opened.study.id.clone();
+    let runs_exhaustive = opened.study.runs_exhaustive;
+    let conclude = |runs: &[RunRecord], state: State| {
+        quick_findings(&plan, runs, Told { study: &id, state, runs_exhaustive })
+    };
+    study::work(matches, opened, &planner, &conclude)
+}

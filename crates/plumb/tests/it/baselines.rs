@@ -1,0 +1,117 @@
+//! `plumb baseline` and `plumb quick`.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::sweeps::{Bench, finding};
+
+const DEVICE: &str = "seed = 3\nmax-iops = 50000\nlatency-us = 500\nreal-ms-per-run = 2\n";
+
+#[test]
+fn a_baseline_is_found_in_forty_runs_and_explained() {
+    let bench = Bench::with(DEVICE);
+    let line = "baseline f --simulate DEVICE --size 64G --ssds 8 --copies 2 --id b --json";
+    let found = bench.call(line).ends_with(0);
+    let findings: Value = serde_json::from_str(&found.stdout).expect("JSON");
+    assert_eq!(findings, bench.findings("b"));
+    assert!(findings["runs"].as_u64().expect("a count") <= 40, "{}", findings["runs"]);
+    assert_eq!(findings["runs_exhaustive"], 97);
+    let table = &finding(&findings, "findings")["table"]["rows"];
+    let names: Vec<&Value> = table.as_array().expect("rows").iter().map(|row| &row[0]).collect();
+    assert_eq!(names, ["random", "read", "write"]);
+    for each in findings["findings"].as_array().expect("a list") {
+        for key in ["id", "verdict", "value", "interval", "flags", "evidence", "rule", "parameters"]
+        {
+            assert!(each["decision"].get(key).is_some(), "{key} of {}", each["id"]);
+        }
+        let file = bench.path("decision.json");
+        fs::write(&file, each["decision"].to_string()).expect("written");
+        let explained = bench.call(&format!("explain {}", file.display())).succeeds_quietly();
+        assert!(explained.stdout.contains("Rule"), "{}", explained.stdout);
+    }
+    let again = bench.call("baseline --resume b").ends_with(0);
+    assert!(again.stdout.contains("Sequential reads"), "{}", again.stdout);
+    let wrong = bench.call("sweep --resume b").ends_with(1);
+    assert!(wrong.stderr.contains("is a baseline"), "{}", wrong.stderr);
+}
+
+#[test]
+fn a_baseline_that_is_killed_goes_on_with_the_same_findings() {
+    let bench = Bench::with(DEVICE);
+    let plan = "baseline f --simulate DEVICE --size 1G --quick";
+    let began = Instant::now();
+    bench.call(&format!("{plan} --id whole")).ends_with(0);
+    let takes = began.elapsed().as_secs_f64();
+    let read = |id: &str, name: &str| {
+        fs::read_to_string(bench.study(id).join(name)).expect("there").replace(id, "whole")
+    };
+    for instant in 1..6_u32 {
+        let id = format!("killed{instant}");
+        let mut child = bench.start(&format!("{plan} --id {id}"));
+        std::thread::sleep(Duration::from_secs_f64(takes * f64::from(instant) / 6.0));
+        child.kill().expect("a child of ours");
+        child.wait().expect("it ends");
+        let line = match bench.study(&id).join("plan.json").exists() {
+            true => format!("baseline --resume {id}"),
+            false => format!("{plan} --id {id}"),
+        };
+        bench.call(&line).ends_with(0);
+        for name in ["findings.json", "journal.ndjson"] {
+            assert_eq!(read(&id, name), read("whole", name), "{id}");
+        }
+    }
+}
+
+#[test]
+fn a_preflight_that_blocks_ends_it_before_any_run() {
+    let bench = Bench::with(DEVICE);
+    let blocked = bench.call("baseline f.dat --size 100T --id b").ends_with(3);
+    assert!(blocked.stderr.contains("capacity"), "{}", blocked.stderr);
+    assert!(!bench.study("b").exists() && !bench.path("f.dat").exists());
+    let nowhere = bench.call("baseline none/f.dat --quick --id b").ends_with(1);
+    assert!(nowhere.stderr.contains("none/f.dat"), "{}", nowhere.stderr);
+}
+
+#[test]
+fn what_a_baseline_takes_is_told_before() {
+    let bench = Bench::with(DEVICE);
+    let told = |line: &str| -> Value {
+        let shown = bench.call(line).succeeds_quietly();
+        serde_json::from_str(&shown.stdout).expect("JSON")
+    };
+    let usual = told("baseline f --simulate DEVICE --dry-run --json");
+    assert_eq!((&usual["runs_most"], &usual["runs_exhaustive"]), (&json!(40), &json!(97)));
+    let quick = told("baseline f --simulate DEVICE --quick --dry-run --json");
+    assert!(quick["estimate_s"].as_f64().expect("seconds") <= 600.0);
+    let published = told("baseline f --simulate DEVICE --d0-timing --dry-run --json");
+    assert!(published["estimate_s"].as_f64().expect("seconds") >= 24.25 * 3600.0);
+}
+
+#[test]
+fn a_real_file_is_measured_and_a_part_of_the_steps() {
+    let bench = Bench::with(DEVICE);
+    let line = "baseline f.dat --size 4M --oltp --quick --skip preflight --skip pretest-2 --skip random-1 \
+                --skip confirm --skip random-2 --threads 2 --warmup 1 --duration 1 --id b --json";
+    let found = bench.call(line);
+    assert_eq!(found.status, 0, "{}", found.stderr);
+    let findings: Value = serde_json::from_str(&found.stdout).expect("JSON");
+    assert_eq!(findings["state"], "complete");
+    assert_eq!(findings["runs"], 5);
+    assert!(finding(&findings, "latency-alone")["decision"]["value"].as_f64().expect("ms") > 0.0);
+}
+
+#[test]
+fn eight_figures() {
+    let bench = Bench::with(DEVICE);
+    let found = bench.call("quick f --simulate DEVICE --id q --json").ends_with(0);
+    let findings: Value = serde_json::from_str(&found.stdout).expect("JSON");
+    assert_eq!(findings["runs"], 24);
+    let values = &finding(&findings, "quick")["decision"]["value"];
+    assert_eq!(values.as_object().map(serde_json::Map::len), Some(8));
+    // 32 outstanding and 25 alone at the corner: near the most, less what latencies cost.
+    let random = values["RND4K Q32T1 read"].as_f64().expect("MB/s");
+    assert!((0.9..1.0).contains(&(random / (50_000.0 * 4096.0 / 1e6 * 0.97 * 0.92))), "{random}");
+    assert!(findings["notes"].to_string().contains("10^6"));
+}
