@@ -15,10 +15,6 @@ pub enum Purpose {
     Repeat,
     /// The reference setting, which shows drift (method, 4.2).
     Anchor,
-    /// The reference setting again after an interruption (4.3).
-    ResumeAnchor,
-    /// The target was written: no measurement.
-    Prepare,
 }
 
 /// How a run ended.

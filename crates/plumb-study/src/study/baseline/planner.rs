@@ -58,6 +58,9 @@ const NOISY: f64 = 0.006;
 /// Extensions of an exhaustive range.
 const EXTENSIONS: u32 = 4;
 
+/// A run that is missing, with its step.
+type Missing = Box<(Step, Setting)>;
+
 /// A step's answer, or the run that it needs first.
 enum Ask<T> {
     Run(Setting),
@@ -68,7 +71,7 @@ enum Ask<T> {
 macro_rules! have {
     ($ask:expr, $step:expr) => {
         match $ask {
-            Ask::Run(setting) => return Err(($step, setting)),
+            Ask::Run(setting) => return Err(Box::new(($step, setting))),
             Ask::Have(answer) => answer,
         }
     };
@@ -110,7 +113,7 @@ impl BaselinePlanner {
     }
 
     /// Goes through the steps; the first run that is missing ends it.
-    fn decide(&self, choices: &mut Choices, runs: &[RunRecord]) -> Result<(), (Step, Setting)> {
+    fn decide(&self, choices: &mut Choices, runs: &[RunRecord]) -> Result<(), Missing> {
         let has = |step| self.options.has(step);
         if has(Step::PretestOne) {
             have!(once(&choices.random, runs), Step::PretestOne);
@@ -168,21 +171,18 @@ impl BaselinePlanner {
         }
         let mut kept = 1;
         for files in counts.into_iter().skip(1) {
-            loop {
-                let (a, b) = (rates(&setting(kept), runs).0, rates(&setting(files), runs).0);
-                let Some(found) = compare::of_runs(&a, &b) else { break };
-                let gain = found.difference;
-                let found = compare::judge(found, &Metric::named("iops", true));
-                if found.verdict == Verdict::Better {
-                    kept = files;
-                    break;
-                }
-                let fewer = [kept, files].into_iter().min_by_key(|f| tries(&setting(*f), runs));
-                let fewer = fewer.unwrap_or(files);
-                let is_open = found.verdict == Verdict::Unclear && gain > PROMISING;
-                if !is_open || tries(&setting(fewer), runs) >= REPETITIONS {
-                    break;
-                }
+            let (a, b) = (rates(&setting(kept), runs).0, rates(&setting(files), runs).0);
+            let Some(found) = compare::of_runs(&a, &b) else { continue };
+            let gain = found.difference;
+            let found = compare::judge(found, &Metric::named("iops", true));
+            if found.verdict == Verdict::Better {
+                kept = files;
+                continue;
+            }
+            let fewer = [kept, files].into_iter().min_by_key(|f| tries(&setting(*f), runs));
+            let fewer = fewer.unwrap_or(files);
+            let is_open = found.verdict == Verdict::Unclear && gain > PROMISING;
+            if is_open && tries(&setting(fewer), runs) < REPETITIONS {
                 return Ask::Run(setting(fewer));
             }
         }
@@ -255,7 +255,7 @@ impl BaselinePlanner {
     }
 
     /// 2.7: the same N, split between threads.
-    fn split(&self, choices: &mut Choices, runs: &[RunRecord]) -> Result<(), (Step, Setting)> {
+    fn split(&self, choices: &mut Choices, runs: &[RunRecord]) -> Result<(), Missing> {
         let files = u64::from(choices.files);
         let threads_most = u64::from(self.options.threads_most);
         let o_most = self.options.outstanding_most.min(65_536);
@@ -273,7 +273,7 @@ impl BaselinePlanner {
         }
         if self.options.is_exhaustive() {
             if let Some(missing) = pairs.iter().find(|pair| tries(pair, runs) == 0) {
-                return Err((Step::RandomTwo, missing.clone()));
+                return Err(Box::new((Step::RandomTwo, missing.clone())));
             }
         } else {
             have!(self.fewest(&pairs, choices, runs), Step::RandomTwo);
@@ -362,7 +362,7 @@ impl Planner for BaselinePlanner {
         let mut choices = self.begin();
         let due = self.decide(&mut choices, &without_confirmation(runs));
         let (step, setting) = match due {
-            Err(due) => due,
+            Err(due) => *due,
             Ok(()) => match self.confirm(&choices, runs) {
                 Some(setting) => (Step::Confirm, setting),
                 None => return Next::Done,

@@ -68,9 +68,9 @@ impl<'a> Teller<'a> {
 impl Watch for Teller<'_> {
     fn begins(&mut self, _: u32, order: &Order) {
         let word = match order.purpose {
-            Purpose::Measure | Purpose::Prepare => String::new(),
+            Purpose::Measure => String::new(),
             Purpose::Repeat => format!(", repetition {}", order.repetition),
-            Purpose::Anchor | Purpose::ResumeAnchor => ", the reference".to_owned(),
+            Purpose::Anchor => ", the reference".to_owned(),
         };
         let step = match order.step.as_str() {
             "sweep" => String::new(),
