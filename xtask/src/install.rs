@@ -13,6 +13,7 @@ const NEEDS: &[(Need, &str)] = &[
     (Need::Program("mkfs.xfs"), "xfsprogs"),
     (Need::Program("mkfs.btrfs"), "btrfs-progs"),
     (Need::Program("valgrind"), "valgrind"),
+    (Need::Program("chromium"), "chromium"),
 ];
 
 /// (what cargo must be able to do, the part of Rust that brings it).

@@ -28,6 +28,7 @@ const CAPABILITIES: &[(&str, Probe)] = &[
     ("xfs", |_| command::find("mkfs.xfs").is_some()),
     ("btrfs", |_| command::find("mkfs.btrfs").is_some()),
     ("valgrind", |_| command::find("valgrind").is_some()),
+    ("chromium", |_| command::find("chromium").is_some()),
 ];
 
 /// What this machine has and what it lacks.

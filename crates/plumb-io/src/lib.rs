@@ -10,6 +10,7 @@ pub mod block_trace;
 pub mod clock;
 pub mod conformance;
 pub mod contents;
+pub mod counters;
 pub mod engine;
 mod errno;
 pub mod event;

@@ -1,7 +1,8 @@
 //! Files that are whole or not there, and stay there after a crash.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use tempfile::{Builder, NamedTempFile};
@@ -9,24 +10,29 @@ use tempfile::{Builder, NamedTempFile};
 /// How files begin that are not in place yet.
 pub(crate) const INCOMING: &str = ".incoming-";
 
+/// What only its owner reads.
+const PRIVATE: u32 = 0o600;
+/// What the umask lets others read.
+const ORDINARY: u32 = 0o666;
+
 /// Writes a file that must not exist yet: under another name, synced, put in place, and its folder
 /// synced. After an error nothing is in its place.
 ///
 /// # Errors
 /// What the system says; [`io::ErrorKind::AlreadyExists`] if the file is there.
 pub(crate) fn create(path: &Path, content: &[u8]) -> io::Result<()> {
-    let file = written(path, content)?;
+    let file = written(path, content, PRIVATE)?;
     file.persist_noclobber(path).map_err(|error| error.error)?;
     sync_folder(path)
 }
 
 /// Writes a file, or puts it in the place of another, so that whoever reads it sees the old or the new
-/// one, whole, whatever happens.
+/// one, whole, whatever happens. It is an ordinary file: the umask says who may read it.
 ///
 /// # Errors
 /// What the system says.
 pub fn write_file(path: &Path, content: &[u8]) -> io::Result<()> {
-    let file = written(path, content)?;
+    let file = written(path, content, ORDINARY)?;
     file.persist(path).map_err(|error| error.error)?;
     sync_folder(path)
 }
@@ -37,8 +43,10 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
     sync_folder(path)
 }
 
-fn written(path: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
-    let mut file = Builder::new().prefix(INCOMING).tempfile_in(folder(path))?;
+fn written(path: &Path, content: &[u8], mode: u32) -> io::Result<NamedTempFile> {
+    let mut builder = Builder::new();
+    builder.prefix(INCOMING).permissions(Permissions::from_mode(mode));
+    let mut file = builder.tempfile_in(folder(path))?;
     // Whoever cleans up takes what is locked for alive.
     rustix::fs::flock(file.as_file(), rustix::fs::FlockOperation::LockExclusive)?;
     file.write_all(content)?;

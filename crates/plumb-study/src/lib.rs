@@ -23,6 +23,7 @@ pub mod profiles;
 pub mod reading;
 pub mod record;
 pub mod repetitions;
+pub mod report;
 pub mod samples;
 pub mod series_table;
 pub mod split;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use plumb_io::counters::Counters;
 use plumb_io::topology::Topology;
 use plumb_io::{Errno, QueueFacts};
 use plumb_units::Nanos;
@@ -114,6 +115,8 @@ pub struct SpanResult {
     pub plausibility: Vec<PlausibilityItem>,
     /// Fatal errors of this span.
     pub failures: Vec<Failure>,
+    /// What was seen beside the measurement, once per second; `None` where nobody looked.
+    pub counters: Option<Counters>,
 }
 
 /// Why a run failed.

@@ -11,8 +11,10 @@ pub(crate) mod help;
 pub(crate) mod history;
 pub(crate) mod knee;
 pub(crate) mod man;
+pub(crate) mod monitor;
 pub(crate) mod profile;
 pub(crate) mod quick;
+pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod runs;
 mod sources;
@@ -52,11 +54,13 @@ pub(crate) fn command() -> Command {
         .subcommand(convert::command())
         .subcommand(check::command())
         .subcommand(profile::command())
+        .subcommand(monitor::command())
         .subcommand(runs::command())
         .subcommand(baseline::command())
         .subcommand(sweep::command())
         .subcommand(quick::command())
         .subcommand(sweep::plan_command())
+        .subcommand(report::command())
         .subcommand(knee::command())
         .subcommand(compare::command())
         .subcommand(history::command())
@@ -83,6 +87,7 @@ pub(crate) fn other(words: Vec<OsString>) -> ExitCode {
         Some(("convert", matches)) => convert::run(matches),
         Some(("check", matches)) => check::run(matches),
         Some(("profile", matches)) => profile::run(matches),
+        Some(("monitor", matches)) => monitor::run(matches),
         Some(("runs", matches)) => runs::run(matches),
         Some(("baseline", matches)) => baseline::run(matches),
         Some(("quick", matches)) => quick::run(matches),
@@ -91,6 +96,7 @@ pub(crate) fn other(words: Vec<OsString>) -> ExitCode {
             Some(("show", matches)) => sweep::show(matches),
             subcommand => unreachable!("clap let {subcommand:?} pass"),
         },
+        Some(("report", matches)) => report::run(matches),
         Some(("knee", matches)) => knee::run(matches),
         Some(("compare", matches)) => compare::run(matches),
         Some(("history", matches)) => history::run(matches),

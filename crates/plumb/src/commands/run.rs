@@ -1,5 +1,6 @@
 //! `plumb run`, and the program diskspd: the load generator.
 
+mod beside;
 mod console;
 mod events;
 mod execute;

@@ -3,6 +3,7 @@
 //! Adding a member keeps [`SCHEMA_VERSION`]; removing or renaming one, or changing a meaning or a unit,
 //! raises it. Members stand in a fixed order, the run's totals before everything that resembles them.
 
+pub mod counters;
 mod document;
 mod figures;
 mod format;

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use plumb_io::{Errno, QueueFacts};
 use plumb_units::Nanos;
 use serde::Serialize;
+use serde_json::Value;
 
+use super::counters;
 use super::figures::{Buckets, Latency, Sides, errors_by_direction, targets};
 use super::intervals::{Deviations, Intervals};
 use super::open_loop::Open;
@@ -51,6 +53,8 @@ pub(super) struct Span<'a> {
     stamp_error: Option<ErrorBar>,
     #[serde(skip_serializing_if = "Option::is_none")]
     truth: Option<Compared>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    counters: Option<Value>,
 }
 
 impl<'a> Span<'a> {
@@ -81,6 +85,7 @@ impl<'a> Span<'a> {
             ),
             stamp_error: span.stamp_error.as_ref().and_then(|error| ErrorBar::of(span, error)),
             truth: span.truth.as_ref().map(Compared::of),
+            counters: span.counters.as_ref().map(counters::value),
         }
     }
 }

@@ -6,6 +6,7 @@ use jiff::Zoned;
 use plumb_io::event::Event;
 use plumb_load::session::{Observer, Snapshot};
 
+use super::beside::Beside;
 use super::events::Events;
 use crate::message::Printer;
 use crate::progress::Progress;
@@ -24,6 +25,8 @@ pub(super) struct Console<'a, N, P: Write> {
     pub(super) notes: N,
     /// `-v`.
     pub(super) verbose: bool,
+    /// What is recorded while it measures.
+    pub(super) beside: Beside,
     /// `-y`.
     pub(super) events: &'a Events,
     /// Whether Ctrl-C or SIGTERM came.
@@ -88,10 +91,12 @@ impl<N: Write, P: Write> Observer for Console<'_, N, P> {
     }
 
     fn measurement_started(&mut self) {
+        self.beside.begin();
         self.signal(self.events.started.as_ref());
     }
 
     fn measurement_finished(&mut self) {
+        self.beside.end();
         self.signal(self.events.finished.as_ref());
     }
 }
@@ -121,7 +126,8 @@ mod tests {
     ) -> Console<'a, Vec<u8>, Vec<u8>> {
         let progress = Progress::new(Style::Silent, Vec::new(), || 80);
         let printer = Printer::on_stderr();
-        Console { printer, progress, notes: Vec::new(), verbose, events, signalled, told: false }
+        let (notes, beside) = (Vec::new(), Beside::default());
+        Console { printer, progress, notes, verbose, beside, events, signalled, told: false }
     }
 
     fn events(folder: &EventFolder) -> Events {

@@ -21,6 +21,7 @@ use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 
+use super::beside::Beside;
 use super::console::Console;
 use super::events::Events;
 use super::keep::Keeper;
@@ -75,6 +76,7 @@ pub(super) fn execute(
         progress: Progress::on_stderr(progress_style(options.progress_style, is_diskspd)),
         notes,
         verbose: invocation.profile.verbose,
+        beside: Beside::new(invocation, &tree),
         events: &events,
         signalled: &is_signalled,
         told: false,
@@ -100,8 +102,9 @@ pub(super) fn execute(
     };
     let ladder = Ladder::new(engine(options), ladder_options(options));
     let profile = &invocation.profile;
-    let outcome = session::run(profile, &session_options, &ladder, &clock, &tree, &mut console);
+    let mut outcome = session::run(profile, &session_options, &ladder, &clock, &tree, &mut console);
     console.progress.clear();
+    console.beside.add_to(&mut outcome.result);
     let result = &outcome.result;
     for failure in result.time_spans.iter().flat_map(|span| &span.failures) {
         printer.failure(&failure.class, &failure.text);

@@ -1,0 +1,120 @@
+//! What uPlot needs to draw a chart: lines and points on numeric axes; all else stays a drawing.
+
+use serde_json::{Value, json};
+
+use super::{Axis, Chart, Layer, Scale, Side};
+
+/// The chart as data for the page's script; `None` where it stays a drawing.
+pub(crate) fn live(chart: &Chart) -> Option<Value> {
+    let is_numeric = chart.x.names.is_empty() && chart.left.names.is_empty();
+    let mut series: Vec<(&str, Side, u8, bool, Vec<(f64, f64)>)> = Vec::new();
+    let (mut ranges, mut marks, mut levels) = (Vec::new(), Vec::new(), Vec::new());
+    for layer in &chart.layers {
+        match layer {
+            Layer::Line { name, side, tone, points } => {
+                series.push((name, *side, *tone, false, points.clone()));
+            }
+            Layer::Dots { name, side, tone, dots } => {
+                let points = dots.iter().map(|dot| (dot.x, dot.y)).collect();
+                series.push((name, *side, *tone, true, points));
+            }
+            Layer::Between { .. } => {}
+            Layer::Range { name, x } => ranges.push(json!([x.0, x.1, name])),
+            Layer::Mark { name, x } => marks.push(json!([x, name])),
+            Layer::Level { name, y } => levels.push(json!([y, name])),
+            Layer::Bars { .. } | Layer::Lying { .. } | Layer::Cells { .. } => return None,
+        }
+    }
+    if !is_numeric || series.is_empty() {
+        return None;
+    }
+    let mut places: Vec<f64> =
+        series.iter().flat_map(|(.., points)| points.iter().map(|(x, _)| *x)).collect();
+    places.retain(|x| x.is_finite());
+    places.sort_by(f64::total_cmp);
+    places.dedup();
+    let column = |points: &[(f64, f64)]| -> Vec<Option<f64>> {
+        let mut sorted: Vec<(f64, f64)> = points.to_vec();
+        sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
+        places
+            .iter()
+            .map(|x| {
+                let at = sorted.partition_point(|(place, _)| place < x);
+                let (place, y) = *sorted.get(at)?;
+                #[expect(clippy::float_cmp, reason = "it is the same number, copied")]
+                let is_here = place == *x;
+                (is_here && y.is_finite()).then(|| rounded(y))
+            })
+            .collect()
+    };
+    let shown: Vec<Value> = series
+        .iter()
+        .map(|(name, side, tone, is_dots, points)| {
+            json!({
+                "name": name,
+                "right": *side == Side::Right && chart.right.is_some(),
+                "tone": tone,
+                "dots": is_dots,
+                "y": column(points),
+            })
+        })
+        .collect();
+    Some(json!({
+        "x": axis(&chart.x),
+        "left": axis(&chart.left),
+        "right": chart.right.as_ref().map(axis),
+        "at": places.iter().map(|x| rounded(*x)).collect::<Vec<_>>(),
+        "series": shown,
+        "ranges": ranges,
+        "marks": marks,
+        "levels": levels,
+    }))
+}
+
+fn axis(axis: &Axis) -> Value {
+    json!({
+        "label": axis.label,
+        "log": axis.scale == Scale::Logarithmic,
+        "zero": axis.from_zero,
+    })
+}
+
+/// Six significant digits: more than a screen shows, and short.
+fn rounded(value: f64) -> f64 {
+    if value == 0.0 {
+        return 0.0;
+    }
+    let factor = 10_f64.powf(5.0 - value.abs().log10().floor());
+    let rounded = (value * factor).round() / factor;
+    if rounded.is_finite() { rounded } else { value }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_share_their_places() {
+        let line = |name: &str, points: &[(f64, f64)]| Layer::Line {
+            name: name.to_owned(),
+            side: Side::Left,
+            tone: 1,
+            points: points.to_vec(),
+        };
+        let mut chart = Chart {
+            x: Axis::linear("s"),
+            left: Axis::from_zero("n"),
+            right: None,
+            layers: vec![
+                line("a", &[(1.0, 10.0), (2.0, f64::NAN)]),
+                line("b", &[(2.0, 1.234_567_89), (3.0, 30.0)]),
+            ],
+        };
+        let value = live(&chart).expect("lines");
+        assert_eq!(value["at"], json!([1.0, 2.0, 3.0]));
+        assert_eq!(value["series"][0]["y"], json!([10.0, null, null]));
+        assert_eq!(value["series"][1]["y"], json!([null, 1.23457, 30.0]));
+        chart.layers.push(Layer::Cells { name: String::new(), cells: Vec::new() });
+        assert_eq!(live(&chart), None);
+    }
+}

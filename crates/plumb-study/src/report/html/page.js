@@ -1,0 +1,125 @@
+"use strict";
+(() => {
+  const plots = JSON.parse(document.getElementById("live").textContent);
+  const tone = (n) => getComputedStyle(document.documentElement).getPropertyValue("--" + n).trim();
+  const dashes = { 2: [7, 3], 3: [2, 3], 4: [9, 3, 2, 3], 5: [4, 4], 6: [1, 4] };
+  const short = (v) => {
+    const a = Math.abs(v);
+    const cut = (x) => String(Number(x.toPrecision(4)));
+    return a >= 1e9 ? cut(v / 1e9) + "G" : a >= 1e6 ? cut(v / 1e6) + "M" : a >= 1e4 ? cut(v / 1e3) + "k" : cut(v);
+  };
+  const drawn = new Map();
+
+  function draw(plot, figure) {
+    const ink = tone("ink"), soft = tone("soft"), line = tone("line");
+    const width = figure.clientWidth;
+    const axis = (spec, scale, side) => ({
+      scale, side, stroke: soft, label: spec.label, labelSize: 18, labelFont: "12px system-ui", font: "11px system-ui",
+      size: scale === "x" ? 34 : 52, grid: { show: scale !== "right", stroke: line, width: 1 },
+      ticks: { stroke: line }, values: (_, all) => all.map((v) => (v === null ? "" : short(v))),
+    });
+    const scale = (spec) => spec.log ? { distr: 3 } : {
+      range: (_, low, high) => {
+        if (low === null) return [0, 1];
+        const from = spec.zero ? Math.min(0, low) : low - (high - low || Math.abs(low) || 1) * 0.04;
+        return [from, high + (high - from || 1) * 0.06];
+      },
+    };
+    const marks = (u) => {
+      const c = u.ctx, box = u.bbox, ratio = devicePixelRatio;
+      c.save();
+      c.beginPath(); c.rect(box.left, box.top, box.width, box.height); c.clip();
+      c.font = 11 * ratio + "px system-ui"; c.textAlign = "left";
+      for (const [from, to, name] of plot.ranges) {
+        const a = u.valToPos(from, "x", true), b = u.valToPos(to, "x", true);
+        c.fillStyle = tone("shade"); c.fillRect(a, box.top, Math.max(b - a, 2), box.height);
+        c.fillStyle = ink; c.fillText(name, a + 4, box.top + 12 * ratio);
+      }
+      c.setLineDash([5 * ratio, 4 * ratio]);
+      const taken = [];
+      for (const [at, name] of plot.marks) {
+        const x = u.valToPos(at, "x", true);
+        const length = c.measureText(name).width + 10;
+        const right = x + length > box.left + box.width;
+        const from = right ? x - length : x;
+        let row = taken.findIndex((end) => end <= from);
+        if (row < 0) row = taken.length;
+        taken[row] = from + length;
+        c.strokeStyle = ink; c.beginPath(); c.moveTo(x, box.top); c.lineTo(x, box.top + box.height); c.stroke();
+        c.textAlign = right ? "right" : "left";
+        c.fillStyle = ink; c.fillText(name, x + (right ? -5 : 5), box.top + box.height - (7 + 14 * row) * ratio);
+      }
+      c.textAlign = "right";
+      for (const [at, name] of plot.levels) {
+        const y = u.valToPos(at, "left", true);
+        c.strokeStyle = tone("t4"); c.beginPath(); c.moveTo(box.left, y); c.lineTo(box.left + box.width, y); c.stroke();
+        c.fillStyle = ink; c.fillText(name, box.left + box.width - 5, y - 5);
+      }
+      c.restore();
+    };
+    const axes = [axis(plot.x, "x", 2), axis(plot.left, "left", 3)];
+    const scales = { x: { time: false, ...scale({ ...plot.x, zero: false }) }, left: scale(plot.left) };
+    if (plot.right) { axes.push(axis(plot.right, "right", 1)); scales.right = scale(plot.right); }
+    const series = [{ label: plot.x.label, value: (_, v) => (v === null ? "–" : short(v)) }];
+    for (const s of plot.series) {
+      const colour = tone("t" + s.tone);
+      series.push({
+        label: s.name, scale: s.right ? "right" : "left", stroke: colour, width: s.dots ? 0 : 1.8, dash: s.dots ? undefined : dashes[s.tone],
+        spanGaps: true, points: { show: s.dots, size: 7, fill: colour, stroke: colour }, paths: s.dots ? () => null : undefined,
+        value: (_, v) => (v === null || v === undefined ? "–" : short(v)),
+      });
+    }
+    const place = figure.querySelector(".live");
+    place.textContent = "";
+    const options = { width, height: Math.max(240, Math.min(340, width * 0.5)), axes, scales, series, hooks: { draw: [marks] }, legend: { live: true } };
+    return new uPlot(options, [plot.at, ...plot.series.map((s) => s.y)], place);
+  }
+
+  function show(plot) {
+    const figure = document.getElementById(plot.id);
+    const old = drawn.get(plot.id);
+    if (old) old.destroy();
+    figure.classList.add("has-live");
+    figure.querySelector(".still").removeAttribute("tabindex");
+    drawn.set(plot.id, draw(plot, figure));
+  }
+
+  const byId = new Map(plots.map((plot) => [plot.id, plot]));
+  const watch = new IntersectionObserver((entries) => {
+    for (const entry of entries) {
+      if (entry.isIntersecting) { watch.unobserve(entry.target); show(byId.get(entry.target.id)); }
+    }
+  }, { rootMargin: "300px" });
+  for (const plot of plots) {
+    const figure = document.getElementById(plot.id);
+    const place = document.createElement("div");
+    place.className = "live";
+    place.setAttribute("aria-hidden", "true");
+    figure.querySelector(".still").before(place);
+    watch.observe(figure);
+  }
+  const again = () => { for (const id of drawn.keys()) show(byId.get(id)); };
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
+  let waiting = 0;
+  addEventListener("resize", () => { clearTimeout(waiting); waiting = setTimeout(again, 150); });
+
+  for (const table of document.querySelectorAll("pre.csv")) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = "Save " + table.dataset.name;
+    button.addEventListener("click", () => {
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(new Blob([table.textContent], { type: "text/csv" }));
+      link.download = table.dataset.name;
+      link.click();
+    });
+    table.before(button);
+  }
+  const open = () => {
+    const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (target && target.tagName === "DETAILS") target.open = true;
+  };
+  addEventListener("hashchange", open);
+  open();
+  document.documentElement.dataset.ready = Math.round(performance.now());
+})();

@@ -1,0 +1,240 @@
+//! A run: its findings in plain words, and its plots.
+
+use super::page::{Block, Data, Headline, Section, Table, Tone, cell, latency, rate};
+use super::plot::{cores, heat, percentiles, seconds, spread};
+use super::run_view::{RunView, SideView, SpanView, Workload};
+use crate::percentile::Mark;
+use crate::reading::{self, Access, Cpu, Facts, Latencies, Percentiles, Severity, Sync, Thread};
+
+/// The findings of a run, with links into its section.
+pub(super) fn findings(view: &RunView, id: &str) -> Vec<Headline> {
+    let mut found = Vec::new();
+    let is_several = view.spans.len() > 1;
+    for (number, span) in (1..).zip(&view.spans) {
+        let place = span_id(id, number);
+        let of = if is_several { format!("Time span {number}: ") } else { String::new() };
+        found.push(Headline::new(
+            Tone::Plain,
+            format!("{of}{}", figures(span)),
+            "figures",
+            &format!("{place}-figures"),
+        ));
+        if span.intervals.len() >= 3 {
+            let text = seconds::sentence(span);
+            let calm =
+                ["steady from the start", "steady after"].iter().any(|word| text.contains(word));
+            let tone = if calm { Tone::Plain } else { Tone::Warn };
+            found.push(Headline::new(tone, text, "over time", &format!("{place}-seconds")));
+        }
+        let is_plotted = percentiles::plot(span, &place).is_some();
+        let rows = if is_plotted { percentiles::rows(&span.total) } else { Vec::new() };
+        if let Some(p99) = rows.iter().find(|row| (row.percent - 99.0).abs() < 1e-9) {
+            let tail = rows.iter().rfind(|row| row.support.mark == Mark::Good);
+            let tail = tail.filter(|row| row.percent > 99.0).map_or_else(String::new, |row| {
+                format!(
+                    "; the {} is {} (mark good)",
+                    percentiles::ordinal(row.percent),
+                    row.printed()
+                )
+            });
+            let text = format!(
+                "99 of 100 I/Os took {} or less (mark {}){tail}.",
+                p99.printed(),
+                p99.mark()
+            );
+            found.push(Headline::new(
+                Tone::Plain,
+                text,
+                "percentiles",
+                &format!("{place}-percentiles"),
+            ));
+        }
+        for text in span.failures.iter().chain(&span.warnings) {
+            found.push(Headline::new(
+                Tone::Warn,
+                text.clone(),
+                "figures",
+                &format!("{place}-figures"),
+            ));
+        }
+        for remark in remarks(span).into_iter().filter(|remark| remark.severity == Severity::Warn) {
+            let words = format!("rule R{}", remark.rule);
+            found.push(Headline::new(Tone::Warn, remark.text, &words, &format!("{place}-reading")));
+        }
+    }
+    found
+}
+
+/// Everything about a run.
+pub(super) fn sections(view: &RunView, id: &str) -> Vec<Section> {
+    let mut sections = Vec::new();
+    for (number, span) in (1..).zip(&view.spans) {
+        let place = span_id(id, number);
+        let title = match view.spans.len() {
+            1 => view.name.clone(),
+            _ => format!("{}, time span {number}", view.name),
+        };
+        let mut blocks = vec![Block::Paragraph(span.title())];
+        blocks.push(Block::Table(totals(span, &place)));
+        for plot in [
+            seconds::plot(span, &place),
+            percentiles::plot(span, &place),
+            cores::plot(span, &place),
+            spread::plot(span, &place),
+        ]
+        .into_iter()
+        .flatten()
+        {
+            let is_percentiles = plot.id.ends_with("-percentiles");
+            blocks.push(Block::Plot(Box::new(plot)));
+            if is_percentiles {
+                blocks.push(Block::Table(tail(span, &place)));
+                blocks.extend(
+                    heat::plots(span, &place).into_iter().map(|p| Block::Plot(Box::new(p))),
+                );
+            }
+        }
+        blocks.extend(
+            super::counters::plots(span, &place).into_iter().map(|p| Block::Plot(Box::new(p))),
+        );
+        let remarks = remarks(span);
+        if !remarks.is_empty() {
+            let lines = remarks.iter().map(|remark| format!("R{}: {}", remark.rule, remark.text));
+            blocks.push(Block::Folded {
+                id: format!("{place}-reading"),
+                heading: "How to read this result: every rule that applies".into(),
+                text: lines.collect::<Vec<_>>().join("\n"),
+            });
+        }
+        sections.push(Section { id: place, title, blocks });
+    }
+    sections
+}
+
+fn span_id(id: &str, number: usize) -> String {
+    if number == 1 { id.to_owned() } else { format!("{id}-{number}") }
+}
+
+/// The figures in a sentence.
+pub(super) fn figures(span: &SpanView) -> String {
+    let total = &span.total;
+    let latency =
+        total.mean_ms.map_or_else(String::new, |ms| format!(", {} each on average", latency(ms)));
+    let outstanding =
+        span.outstanding().map_or_else(String::new, |n| format!(" with {n:.0} outstanding"));
+    format!(
+        "{} I/Os per second, {:.1} MiB/s{latency}{outstanding}, over {:.0} s: {}.",
+        rate(total.iops),
+        total.mib_per_s,
+        span.seconds,
+        span.title()
+    )
+}
+
+fn totals(span: &SpanView, place: &str) -> Table {
+    let mut data = Data::new(&["", "I/Os", "I/Os per s", "MiB/s", "mean ms"]);
+    let mut add = |name: &str, side: &SideView| {
+        data.add([
+            name.to_owned(),
+            rate(side.count as f64),
+            rate(side.iops),
+            format!("{:.2}", side.mib_per_s),
+            side.mean_ms.map_or_else(|| "–".to_owned(), |ms| format!("{ms:.3}")),
+        ]);
+    };
+    for (name, side) in [("reads", &span.read), ("writes", &span.write)] {
+        if side.count > 0 {
+            add(name, side);
+        }
+    }
+    add("total", &span.total);
+    Table { id: format!("{place}-figures"), caption: "Figures".into(), data }
+}
+
+/// Percentiles, each with its mark.
+fn tail(span: &SpanView, place: &str) -> Table {
+    let mut data = Data::new(&["side", "percentile", "latency", "95 % interval", "mark"]);
+    for (name, side) in [("reads", &span.read), ("writes", &span.write), ("total", &span.total)] {
+        if side.count == 0 || (name == "total" && (span.read.count == 0 || span.write.count == 0)) {
+            continue;
+        }
+        for row in percentiles::rows(side) {
+            let interval = row.interval.filter(|_| row.support.mark != Mark::None);
+            data.add([
+                name.to_owned(),
+                cell(Some(row.percent)),
+                row.printed(),
+                interval.map_or_else(
+                    || "–".to_owned(),
+                    |(low, high)| format!("{} to {}", latency(low), latency(high)),
+                ),
+                row.mark(),
+            ]);
+        }
+    }
+    Table { id: format!("{place}-tail"), caption: "Percentiles and what they rest on".into(), data }
+}
+
+/// What the reading rules say.
+pub(super) fn remarks(span: &SpanView) -> Vec<reading::Remark> {
+    reading::read(&facts(span))
+}
+
+fn facts(span: &SpanView) -> Facts {
+    let workload = &span.workload;
+    let side = |side: &SideView| {
+        let mut rows: Vec<(f64, f64)> = if side.buckets.is_empty() {
+            side.percentiles.iter().copied().filter(|(percent, _)| *percent > 0.0).collect()
+        } else {
+            percentiles::rows(side).iter().map(|row| (row.percent, row.ms)).collect()
+        };
+        if let Some(largest) = side.buckets.at_rank(side.buckets.count()) {
+            rows.push((100.0, largest));
+        }
+        Percentiles { rows, count: Some(side.count), episodes: None }
+    };
+    let count = span.total.count;
+    Facts {
+        iops: Some(span.total.iops),
+        block_bytes: workload.block_bytes,
+        count: Some(count),
+        outstanding: span.outstanding(),
+        closed_loop: !workload.limited && span.outstanding().is_some(),
+        measured_s: Some(span.seconds),
+        warm_up_s: workload.warm_up_s,
+        latencies: Latencies {
+            mean_ms: span.total.mean_ms,
+            half_unit_ms: if span.law.2.is_some() { 0.0 } else { 0.0005 },
+            read: side(&span.read),
+            write: side(&span.write),
+            total: side(&span.total),
+        },
+        threads: span.threads.iter().map(|iops| Thread { iops: *iops }).collect(),
+        series: span.series(),
+        cores: span
+            .cores
+            .iter()
+            .map(|core| Cpu { usage: core.user + core.kernel, idle: core.idle })
+            .collect(),
+        incompressible: workload.incompressible,
+        write_share_wanted: workload.write_share,
+        write_share: (count > 0).then(|| span.write.count as f64 / count as f64),
+        access: access(workload),
+        measures_latency: span.measures_latency,
+        sync: workload.sync.map(|sync| match sync {
+            (true, true) => Sync::Both,
+            (true, false) => Sync::PageCache,
+            (false, true) => Sync::WriteThrough,
+            (false, false) => Sync::Buffered,
+        }),
+        ..Facts::default()
+    }
+}
+
+fn access(workload: &Workload) -> Option<Access> {
+    match workload.random {
+        Some(true) => Some(Access::Random),
+        Some(false) if workload.threads == Some(1.0) => Some(Access::SequentialApart),
+        _ => None,
+    }
+}

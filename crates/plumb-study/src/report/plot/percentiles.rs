@@ -1,0 +1,151 @@
+//! Plot 4: latencies by percentile, each with its mark (method, 5.4).
+
+use super::super::chart::{Axis, Chart, Dot, Layer, Side};
+use super::super::page::{cell, latency};
+use super::super::run_view::{SideView, SpanView};
+use super::{Data, Plot};
+use crate::percentile::{self, Mark, Support};
+
+/// What is shown, in percent.
+const SHOWN: [f64; 8] = [50.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999, 99.9999];
+
+/// A percentile with what it rests on.
+#[derive(Debug, Clone, PartialEq)]
+pub(in super::super) struct Row {
+    pub(in super::super) percent: f64,
+    pub(in super::super) ms: f64,
+    pub(in super::super) interval: Option<(f64, f64)>,
+    pub(in super::super) support: Support,
+}
+
+impl Row {
+    /// The value as it may be printed: `–` without an upper end, a lower bound in brackets where weak.
+    pub(in super::super) fn printed(&self) -> String {
+        match (self.support.mark, self.interval) {
+            (Mark::None, _) => "–".to_owned(),
+            (Mark::Weak, interval) => {
+                let low = interval.map_or(self.ms, |(low, _)| low);
+                format!("({}, ≥ {})", latency(self.ms), latency(low))
+            }
+            _ => latency(self.ms),
+        }
+    }
+
+    /// Its mark, and what it rests on.
+    pub(in super::super) fn mark(&self) -> String {
+        match self.support.mark {
+            Mark::Good => "good".to_owned(),
+            Mark::None => "none: too few I/Os".to_owned(),
+            mark => format!("{}: rests on {:.0} I/Os", mark.keyword(), self.support.above),
+        }
+    }
+}
+
+/// The rows of a side; empty without latencies.
+pub(in super::super) fn rows(side: &SideView) -> Vec<Row> {
+    let count = if side.buckets.is_empty() { side.count } else { side.buckets.count() };
+    let row = |percent: f64| {
+        let support = percentile::support(percent / 100.0, count);
+        let stated = side.percentiles.iter().find(|(p, _)| (p - percent).abs() < 1e-6);
+        let ms = side.buckets.at_rank(support.rank).or(stated.map(|(_, ms)| *ms))?;
+        let bounds = support
+            .interval
+            .and_then(|(low, high)| side.buckets.at_rank(low).zip(side.buckets.at_rank(high)));
+        Some(Row { percent, ms, interval: bounds, support })
+    };
+    SHOWN.into_iter().filter_map(row).collect()
+}
+
+/// `99.9` as `99.9th`.
+pub(in super::super) fn ordinal(percent: f64) -> String {
+    format!("{percent}th percentile")
+}
+
+/// The plot; `None` without latencies.
+pub(in super::super) fn plot(span: &SpanView, id: &str) -> Option<Plot> {
+    let sides = [("reads", 1, &span.read), ("writes", 2, &span.write)];
+    let mut layers = Vec::new();
+    let mut data =
+        Data::new(&["side", "percentile", "latency_ms", "low_ms", "high_ms", "mark", "rests_on"]);
+    for (name, tone, side) in sides {
+        let rows = rows(side);
+        let solid: Vec<&Row> = rows.iter().filter(|row| row.support.mark != Mark::None).collect();
+        if solid.is_empty() {
+            continue;
+        }
+        let nines = |row: &Row| 1.0 / (1.0 - row.percent / 100.0);
+        let band: Vec<(f64, f64, f64)> = solid
+            .iter()
+            .filter_map(|row| row.interval.map(|(low, high)| (nines(row), low, high)))
+            .collect();
+        if band.len() > 1 {
+            layers.push(Layer::Between {
+                name: format!("95 % interval, {name}"),
+                tone,
+                points: band,
+            });
+        }
+        layers.push(Layer::Line {
+            name: name.to_owned(),
+            side: Side::Left,
+            tone,
+            points: solid.iter().map(|row| (nines(row), row.ms)).collect(),
+        });
+        let dots = solid.iter().map(|row| Dot {
+            x: nines(row),
+            y: row.ms,
+            bar: row.interval,
+            hollow: row.support.mark == Mark::Weak,
+            name: format!("{name}, {}: {} ({})", ordinal(row.percent), row.printed(), row.mark()),
+        });
+        layers.push(Layer::Dots {
+            name: format!("{name}; hollow: weak"),
+            side: Side::Left,
+            tone,
+            dots: dots.collect(),
+        });
+        for row in &rows {
+            let is_told = row.support.mark != Mark::None;
+            data.add([
+                name.to_owned(),
+                cell(Some(row.percent)),
+                cell(Some(row.ms).filter(|_| is_told)),
+                cell(row.interval.map(|(low, _)| low)),
+                cell(row.interval.map(|(_, high)| high)),
+                row.support.mark.keyword().to_owned(),
+                cell(Some(row.support.above)),
+            ]);
+        }
+    }
+    if layers.is_empty() {
+        return None;
+    }
+    let mut axis = Axis::logarithmic("percentile");
+    let told = data.rows.iter().filter(|row| !row[2].is_empty());
+    let last = told.filter_map(|row| row[1].parse().ok()).fold(0.0, f64::max);
+    let shown = SHOWN.iter().filter(|percent| **percent <= last + 1e-9);
+    axis.names = shown.map(|p| (1.0 / (1.0 - p / 100.0), format!("{p}"))).collect();
+    Some(Plot {
+        id: format!("{id}-percentiles"),
+        title: "Latency by percentile".into(),
+        sentence: sentence(span),
+        chart: Chart { x: axis, left: Axis::logarithmic("latency, ms"), right: None, layers },
+        data,
+    })
+}
+
+fn sentence(span: &SpanView) -> String {
+    let rows = rows(&span.total);
+    let told = |percent: f64| {
+        let row = rows.iter().find(|row| (row.percent - percent).abs() < 1e-9)?;
+        (row.support.mark != Mark::None).then(|| (row.printed(), row.mark()))
+    };
+    let last = rows.iter().rfind(|row| row.support.mark != Mark::None);
+    match (told(50.0), told(99.0), last) {
+        (Some((median, _)), Some((p99, mark)), Some(last)) => format!(
+            "Half of the I/Os took {median} or less, 99 of 100 {p99} (mark {mark}). The data say something up to the {}.",
+            ordinal(last.percent)
+        ),
+        _ => "Too few I/Os for percentiles that could be relied on.".to_owned(),
+    }
+}

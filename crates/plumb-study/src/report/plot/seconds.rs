@@ -1,0 +1,109 @@
+//! Plot 2: throughput and latency per interval.
+
+use super::super::chart::{Axis, Chart, Layer, Side};
+use super::super::page::{cell, rate};
+use super::super::run_view::{IntervalView, SpanView};
+use super::{Data, Plot};
+use crate::stats::describe::{deviation, mean};
+use crate::{precision, steady};
+
+/// Points that a plot shows at most; more are averaged.
+const POINTS_MOST: usize = 400;
+
+/// The plot; `None` with fewer than three intervals.
+pub(in super::super) fn plot(span: &SpanView, id: &str) -> Option<Plot> {
+    if span.intervals.len() < 3 {
+        return None;
+    }
+    let joined = span.intervals.len().div_ceil(POINTS_MOST);
+    let means = |of: &dyn Fn(&IntervalView) -> f64| -> Vec<(f64, f64)> {
+        span.intervals
+            .chunks(joined)
+            .map(|chunk| {
+                let values: Vec<f64> =
+                    chunk.iter().map(of).filter(|value| value.is_finite()).collect();
+                let value = if values.is_empty() { f64::NAN } else { mean(&values) };
+                (chunk.last().map_or(0.0, |last| last.end_s), value)
+            })
+            .collect()
+    };
+    let mut layers = Vec::new();
+    let series = span.series();
+    let warm_up = steady::warm_up(&series);
+    let cut_s = warm_up.drop as f64 * span.interval_s;
+    if warm_up.drop > 0 {
+        layers.push(Layer::Range { name: "not steady yet".into(), x: (0.0, cut_s) });
+    }
+    let phases = steady::two_phases(&series[warm_up.drop..], span.interval_s);
+    if let Some(phases) = phases {
+        let at = cut_s + phases.at as f64 * span.interval_s;
+        layers.push(Layer::Mark { name: "level changes".into(), x: at });
+    }
+    layers.push(Layer::Line {
+        name: "I/Os per second".into(),
+        side: Side::Left,
+        tone: 1,
+        points: means(&|interval| interval.iops),
+    });
+    let has_latency = span.intervals.iter().any(|interval| interval.mean_ms.is_some());
+    if has_latency {
+        layers.push(Layer::Line {
+            name: "mean latency, ms".into(),
+            side: Side::Right,
+            tone: 2,
+            points: means(&|interval| interval.mean_ms.unwrap_or(f64::NAN)),
+        });
+    }
+    let chart = Chart {
+        x: Axis::linear("seconds since the measurement began"),
+        left: Axis::from_zero("I/Os per second"),
+        right: has_latency.then(|| Axis::from_zero("mean latency, ms")),
+        layers,
+    };
+    let mut sentence = sentence(span);
+    if joined > 1 {
+        sentence.push_str(&format!(" Each point is the mean of {joined} intervals."));
+    }
+    let mut data = Data::new(&["end_s", "iops", "mean_lat_ms"]);
+    for interval in &span.intervals {
+        data.add([cell(Some(interval.end_s)), cell(Some(interval.iops)), cell(interval.mean_ms)]);
+    }
+    let id = format!("{id}-seconds");
+    Some(Plot { id, title: "Throughput and latency over time".into(), sentence, chart, data })
+}
+
+/// Whether it was steady, and how precisely its mean is known.
+pub(in super::super) fn sentence(span: &SpanView) -> String {
+    let series = span.series();
+    let warm_up = steady::warm_up(&series);
+    let rest = &series[warm_up.drop..];
+    let cut_s = warm_up.drop as f64 * span.interval_s;
+    if let Some(phases) = steady::two_phases(rest, span.interval_s) {
+        return format!(
+            "The level changes from {} to {} I/Os per second after {:.0} s: a cache, a tier or a limit. The later level is the one that lasts.",
+            rate(phases.before),
+            rate(phases.after),
+            cut_s + phases.at as f64 * span.interval_s
+        );
+    }
+    if !warm_up.settled {
+        return "Throughput never became steady: the run was too short, or something else was at work.".to_owned();
+    }
+    let beginning = match warm_up.drop {
+        0 => "Throughput was steady from the start".to_owned(),
+        _ => format!("Throughput was steady after {cut_s:.0} s"),
+    };
+    let calm = match mean(rest) {
+        level if level > 0.0 => {
+            format!("; single intervals vary by {:.1} %", deviation(rest) / level * 100.0)
+        }
+        _ => String::new(),
+    };
+    let precise = precision::of_series(rest).map_or_else(String::new, |interval| {
+        format!(
+            "; the mean is known to ±{:.2} % (95 %, within this run only)",
+            interval.relative() * 100.0
+        )
+    });
+    format!("{beginning}{calm}{precise}.")
+}

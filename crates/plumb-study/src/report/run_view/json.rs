@@ -1,0 +1,187 @@
+//! The JSON result of `plumb run`.
+
+use serde_json::Value;
+
+use super::{Buckets, CoreView, IntervalView, RunView, SideView, SpanView, Workload};
+
+const MIB: f64 = 1_048_576.0;
+
+pub(super) fn view(name: &str, result: &Value) -> RunView {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let host = &result["host"];
+    let facts = [
+        ("Host", text(&host["computer_name"])),
+        ("Processor", text(&host["processor_name"])),
+        ("Kernel", text(&host["kernel"])),
+        ("Processors", host["processor_count"].as_u64().map(|count| count.to_string())),
+        (
+            "Memory",
+            host["memory_bytes"].as_f64().map(|bytes| format!("{:.1} GiB", bytes / MIB / 1024.0)),
+        ),
+        ("Governor", text(&host["power_scheme"])),
+    ];
+    let spans = result["time_spans"].as_array().into_iter().flatten();
+    let asked = result["profile"]["TimeSpans"].as_array();
+    RunView {
+        name: name.to_owned(),
+        started_at: text(&result["started_at"]),
+        command_line: text(&result["command_line"]),
+        epoch: result["epoch"].as_u64().map(|epoch| format!("Plumb, measurement epoch {epoch}")),
+        engine: text(&result["engine"]),
+        machine: known(facts),
+        spans: spans
+            .enumerate()
+            .filter(|(_, span)| span["state"] == "measured")
+            .map(|(index, span)| {
+                let asked = asked.and_then(|asked| asked.get(index)).unwrap_or(&Value::Null);
+                of_span(span, asked)
+            })
+            .collect(),
+        record: None,
+    }
+}
+
+/// Facts of a stored environment that the result itself does not have.
+pub(super) fn environment(environment: &Value) -> Vec<(String, String)> {
+    let groups = &environment["groups"];
+    let text = |pointer: &str| groups.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+    let layers: Vec<&str> = groups["stack"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(str::trim)
+        .collect();
+    known([
+        ("Device", text("/device/0/model")),
+        ("Firmware", text("/device/0/firmware")),
+        ("Layers", (!layers.is_empty()).then(|| layers.join(" on "))),
+        ("File system", text("/fs/0/kind")),
+        ("Scheduler", text("/queue/0/scheduler")),
+    ])
+}
+
+fn known<const N: usize>(facts: [(&str, Option<String>); N]) -> Vec<(String, String)> {
+    facts
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), value.filter(|v| v != "<unknown>")?)))
+        .collect()
+}
+
+fn of_span(span: &Value, asked: &Value) -> SpanView {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let texts = |value: &Value| -> Vec<String> {
+        list(value).iter().filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let (mut total, read, write) =
+        (side(&span["total"]), side(&span["read"]), side(&span["write"]));
+    if total.buckets.is_empty() {
+        total.buckets = read.buckets.and(&write.buckets);
+    }
+    let law = &span["littles_law"];
+    let processors = list(&span["cpu"]["processors"]);
+    let usage = span["cpu"]["mean"]["usage_percent"].as_f64();
+    let warnings = list(&span["plausibility"])
+        .iter()
+        .filter(|item| item["verdict"] == "suspicious")
+        .filter_map(|item| item["sentence"].as_str().map(str::to_owned))
+        .collect();
+    SpanView {
+        seconds: span["elapsed_ns"].as_f64().unwrap_or_default() / 1e9,
+        workload: workload(asked),
+        cpu_us_per_io: usage
+            .filter(|_| total.iops > 0.0)
+            .map(|usage| usage / 100.0 * processors.len() as f64 * 1e6 / total.iops),
+        total,
+        read,
+        write,
+        interval_s: span["intervals"]["interval_ns"].as_f64().unwrap_or(1e9) / 1e9,
+        intervals: list(&span["intervals"]["series"]).iter().map(interval).collect(),
+        cores: processors.iter().map(core).collect(),
+        threads: list(&span["threads"])
+            .iter()
+            .map(|thread| {
+                let targets = thread["targets"].as_array().into_iter().flatten();
+                targets.filter_map(|target| target["total"]["iops_per_s"].as_f64()).sum()
+            })
+            .collect(),
+        law: (
+            law["configured_outstanding"].as_f64(),
+            law["residual"].as_f64(),
+            law["verdict"].as_str().map(str::to_owned),
+        ),
+        measures_latency: span["mode"]["measures_latency"].as_bool().unwrap_or(false),
+        warnings,
+        failures: texts(&span["failures"]),
+        counters: span.get("counters").cloned().unwrap_or(Value::Null),
+    }
+}
+
+fn side(side: &Value) -> SideView {
+    SideView {
+        count: side["io_count"].as_u64().unwrap_or_default(),
+        iops: side["iops_per_s"].as_f64().unwrap_or_default(),
+        mib_per_s: side["bytes_per_s"].as_f64().unwrap_or_default() / MIB,
+        mean_ms: side["latency_ns"]["mean"].as_f64().map(|nanos| nanos / 1e6),
+        buckets: buckets(&side["latency_ns"]),
+        percentiles: Vec::new(),
+    }
+}
+
+fn buckets(latency: &Value) -> Buckets {
+    let list = latency["buckets"].as_array().into_iter().flatten();
+    Buckets::new(
+        list.filter_map(|bucket| {
+            Some((bucket[0].as_f64()?, bucket[1].as_f64()?, bucket[2].as_u64()?))
+        })
+        .collect(),
+    )
+}
+
+fn interval(interval: &Value) -> IntervalView {
+    IntervalView {
+        end_s: interval["end_ns"].as_f64().unwrap_or_default() / 1e9,
+        iops: interval["total"]["iops_per_s"].as_f64().unwrap_or_default(),
+        mean_ms: interval["total"]["latency_ns"]["mean"].as_f64().map(|nanos| nanos / 1e6),
+        read: buckets(&interval["read"]["latency_ns"]),
+        write: buckets(&interval["write"]["latency_ns"]),
+    }
+}
+
+fn core(processor: &Value) -> CoreView {
+    let percent = |key: &str| processor[key].as_f64().unwrap_or_default();
+    let number = &processor["cpu"];
+    CoreView {
+        name: match processor["group"].as_u64() {
+            Some(0) | None => number.to_string(),
+            Some(group) => format!("{group}/{number}"),
+        },
+        user: percent("user_percent"),
+        kernel: percent("kernel_percent"),
+        idle: percent("idle_percent"),
+    }
+}
+
+/// The first target of a time span of the normalised profile.
+pub(super) fn workload(span: &Value) -> Workload {
+    let targets = span["Targets"].as_array().map_or(&[][..], Vec::as_slice);
+    let first = targets.first().unwrap_or(&Value::Null);
+    let number = |key: &str| first[key].as_f64();
+    let is_random = number("RandomRatio").map(|percent| percent >= 50.0);
+    let writes = number("WriteRatio");
+    let content = first["WriteBufferContent"]["Pattern"].as_str();
+    let flag = |key: &str| first[key].as_bool();
+    Workload {
+        threads: number("ThreadsPerFile"),
+        outstanding: number("RequestCount"),
+        block_bytes: number("BlockSize"),
+        write_share: writes.map(|percent| percent / 100.0),
+        random: is_random,
+        targets: targets.len(),
+        warm_up_s: span["Warmup"].as_f64(),
+        incompressible: writes.filter(|w| *w > 0.0).and(content).map(|word| word == "random"),
+        sync: flag("DisableOSCache").zip(flag("WriteThrough")),
+        limited: number("ThinkTime").is_some_and(|time| time > 0.0)
+            || first["Throughput"]["Value"].as_f64().is_some_and(|rate| rate > 0.0),
+    }
+}

@@ -1,0 +1,300 @@
+//! Reports of made-up runs, curves and studies.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value, json};
+
+use super::*;
+use crate::study::{
+    Device, FORMAT, Finding, Kind, Outcome, Percentile, Purpose, Setting, State, Summary,
+};
+
+/// A result of `plumb run --json` with latencies around `ms`, and an interval per second.
+fn result(iops: f64, ms: f64, seconds: u64) -> Value {
+    let count = iops * seconds as f64;
+    let part = |share: f64| {
+        let at = |factor: f64| (ms * factor * 1e6).round();
+        let of = |portion: f64| plumb_units::convert::floor_u64((count * share * portion).round());
+        json!({
+            "io_count": of(1.0), "bytes": of(1.0) * 4096, "iops_per_s": iops * share,
+            "bytes_per_s": iops * share * 4096.0,
+            "latency_ns": { "mean": ms * 1e6, "buckets": [
+                [at(0.7), 100, of(0.6)], [at(1.2), 100, of(0.39)], [at(5.0), 1000, of(0.01)],
+            ]},
+        })
+    };
+    let second = |number: u64| {
+        let wobble = 1.0 + 0.01 * ((number * 7 % 5) as f64 - 2.0);
+        let cell = json!({
+            "iops_per_s": iops * wobble, "latency_ns": { "mean": ms * 1e6 / wobble,
+            "buckets": [[(ms * 1e6).round(), 100, plumb_units::convert::floor_u64(iops * 0.5)]] },
+        });
+        json!({ "number": number, "end_ns": (number + 1) * 1_000_000_000,
+                "total": cell, "read": cell, "write": cell })
+    };
+    json!({
+        "schema_version": 1, "engine": "uring", "epoch": 1, "started_at": "2026-01-01T00:00:00Z",
+        "command_line": "plumb run <b>", "interrupted": false, "host": { "kernel": "6.12" },
+        "total": part(1.0),
+        "profile": { "TimeSpans": [{ "Warmup": 5, "Targets": [{
+            "Path": "f", "BlockSize": 4096, "RequestCount": 8, "ThreadsPerFile": 2, "WriteRatio": 30,
+            "RandomRatio": 100, "DisableOSCache": true, "WriteThrough": true,
+            "WriteBufferContent": { "Pattern": "random" },
+        }]}]},
+        "time_spans": [{
+            "number": 1, "state": "measured", "elapsed_ns": seconds * 1_000_000_000,
+            "mode": { "measures_latency": true }, "total": part(1.0), "read": part(0.7), "write": part(0.3),
+            "littles_law": { "configured_outstanding": 16, "residual": -0.001, "verdict": "consistent" },
+            "cpu": { "mean": { "usage_percent": 20.0 }, "processors": [
+                { "group": 0, "cpu": 0, "user_percent": 10.0, "kernel_percent": 20.0, "idle_percent": 70.0 },
+                { "group": 0, "cpu": 1, "user_percent": 5.0, "kernel_percent": 5.0, "idle_percent": 90.0 },
+            ]},
+            "threads": [
+                { "targets": [{ "total": { "iops_per_s": iops * 0.5 } }] },
+                { "targets": [{ "total": { "iops_per_s": iops * 0.5 } }] },
+            ],
+            "intervals": { "interval_ns": 1_000_000_000,
+                           "series": (0..seconds).map(second).collect::<Vec<_>>() },
+            "plausibility": [], "failures": [],
+        }],
+    })
+}
+
+fn run(name: &str, result: &Value) -> RunView {
+    RunView::of_object(name, result).expect("a result").remove(0)
+}
+
+/// A page that keeps every promise; what it says.
+#[track_caller]
+fn check(sources: &Sources, says: &[&str]) -> String {
+    let report = make(sources, "now");
+    let page = html(&report);
+    for part in says {
+        assert!(page.contains(part), "`{part}` in\n{}", summary(&report));
+    }
+    // No link leads nowhere, and no two things have one name.
+    let names: Vec<&str> = parts(&page, " id=\"").collect();
+    let distinct: BTreeSet<&str> = names.iter().copied().collect();
+    assert_eq!(names.len(), distinct.len(), "{names:?}");
+    for link in parts(&page, "href=\"#") {
+        assert!(distinct.contains(link), "#{link} leads nowhere");
+    }
+    // Nothing is fetched.
+    for word in [" src=", "<link", "url(", "@import", "href=\"http"] {
+        assert!(!page.contains(word), "{word}");
+    }
+    for section in &report.sections {
+        for block in &section.blocks {
+            if let Block::Plot(plot) = block {
+                assert!(!plot.sentence.is_empty() && !plot.data.rows.is_empty(), "{}", plot.id);
+                let width = plot.data.columns.len();
+                assert!(plot.data.rows.iter().all(|row| row.len() == width), "{}", plot.id);
+                let drawn = format!("<figure id=\"{}\"", plot.id);
+                assert!(page.contains(&drawn), "{}", plot.id);
+            }
+        }
+    }
+    page
+}
+
+/// What stands between a word and the next quotation mark, everywhere.
+fn parts<'a>(page: &'a str, word: &'a str) -> impl Iterator<Item = &'a str> {
+    page.split(word).skip(1).filter_map(|rest| rest.split('"').next())
+}
+
+#[test]
+fn a_run_is_told_with_its_marks() {
+    let runs = vec![run("monday.json", &result(10_000.0, 1.6, 60))];
+    let page = check(
+        &Sources { runs, ..Sources::default() },
+        &[
+            "10\u{202f}000 I/Os per second, 39.1 MiB/s, 1.60 ms each on average with 16 outstanding",
+            "Throughput was steady from the start",
+            "4 KiB random, 30 % writes, t2 o8",
+            "(mark good)",
+            "Latency of reads over time",
+            "Processors",
+            "Threads",
+            "plumb run &lt;b&gt;",
+        ],
+    );
+    assert!(!page.contains("plumb run <b>"));
+}
+
+#[test]
+fn no_percentile_is_told_without_its_mark() {
+    // 200 I/Os: enough for a 95th percentile, not for a 99.9th.
+    let runs = vec![run("short", &result(50.0, 20.0, 4))];
+    let page =
+        check(&Sources { runs, ..Sources::default() }, &["none: too few I/Os", "weak: rests on"]);
+    for (place, _) in page.match_indices("<td class=\"n\">99.9</td>") {
+        let row: String = page[place..].chars().take(90).collect();
+        assert!(row.contains("<td class=\"n\">–</td>"), "{row}");
+    }
+    let tiny = vec![run("tiny", &result(1.0, 20.0, 3))];
+    check(&Sources { runs: tiny, ..Sources::default() }, &["1.0 I/Os per second"]);
+}
+
+#[test]
+fn runs_are_compared_or_make_a_curve() {
+    let [a, b] =
+        [10_000.0, 12_000.0].map(|iops| run(&format!("r{iops}"), &result(iops, 16e3 / iops, 60)));
+    check(
+        &Sources { runs: vec![a.clone(), b], ..Sources::default() },
+        &["iops: r12000 against r10000: better", "Effects with their 95 % intervals", "Why: iops"],
+    );
+
+    let mut other = result(10_000.0, 1.6, 60);
+    other["profile"]["TimeSpans"][0]["Targets"][0]["BlockSize"] = 8192.into();
+    let runs = vec![a, run("other", &other)];
+    check(
+        &Sources { runs, ..Sources::default() },
+        &["r10000 and other are not compared: the workloads differ"],
+    );
+
+    let curve = [1, 2, 4, 8, 16, 32].map(|o: u32| {
+        let iops = (f64::from(o) * 2000.0).min(9000.0 + f64::from(o));
+        let mut result = result(iops, f64::from(o) * 2.0 / iops * 1e3, 10);
+        result["profile"]["TimeSpans"][0]["Targets"][0]["RequestCount"] = o.into();
+        run(&format!("o{o}"), &result)
+    });
+    check(
+        &Sources { runs: curve.into(), ..Sources::default() },
+        &["Queue depth: More outstanding I/Os stop paying at o", "latency over throughput"],
+    );
+
+    let many = (0..14_i32).map(|n| {
+        let iops = if n < 8 { 10_000.0 } else { 9_000.0 } + f64::from(n % 3) * 20.0;
+        run(&format!("n{n}"), &result(iops, 1.6, 5))
+    });
+    check(
+        &Sources { runs: many.collect(), ..Sources::default() },
+        &["The level changes: -10.0 % from n8 on", "2 more runs are in the table only"],
+    );
+}
+
+#[test]
+fn a_curve_is_judged() {
+    let text = include_str!("../../tests/data/sequential-reads.csv");
+    let table = crate::table::read(text, None).expect("a table");
+    let curve =
+        Curve { name: "reads & more".into(), rows: table.rows, block_bytes: table.block_bytes };
+    let curves = vec![curve.clone(), curve];
+    check(
+        &Sources { curves, ..Sources::default() },
+        &["stop paying at o31", "reads &amp; more", "end_elasticity", "same throughput"],
+    );
+}
+
+#[test]
+fn whatever_is_in_a_result_makes_a_page() {
+    let mut odd = result(1e9, 1e-6, 3);
+    odd["engine"] = "</script><script>alert(1)</script>".into();
+    odd["time_spans"][0]["intervals"]["series"] = json!([{}, { "end_ns": null }, {}, {}]);
+    odd["time_spans"][0]["threads"] = json!([{}, {}]);
+    odd["time_spans"][0]["counters"] = json!({ "devices": [{}], "series": [{}, {}, {}, {}] });
+    let runs = vec![run("</script>", &odd)];
+    let page = check(&Sources { runs, ..Sources::default() }, &["&lt;/script&gt;"]);
+    assert!(!page.contains("<script>alert"));
+    check(&Sources::default(), &["Nothing could be found"]);
+}
+
+/// A study of a range of queue depths, ten times each.
+fn study(runs: u32) -> StudyView {
+    let record = |run: u32| {
+        let o = (run - 1) % 50 + 1;
+        let iops = f64::min(f64::from(o) * 400.0, 8000.0) * (1.0 + 0.002 * f64::from(run % 7));
+        let summary = Summary {
+            io_count: 480_000,
+            iops,
+            mib_per_s: iops / 128.0,
+            half_width: Some(0.004),
+            latency_ms: Some(f64::from(o) * 1e3 / iops),
+            percentiles: vec![Percentile { percent: 99.0, ms: 5.0 }],
+            seconds: 60.0,
+            steady: true,
+            ..Summary::default()
+        };
+        RunRecord {
+            run,
+            key: format!("{run:016x}"),
+            step: "sweep".into(),
+            purpose: Purpose::Measure,
+            repetition: (run - 1) / 50 + 1,
+            setting: Setting { threads: 1, outstanding: o, ..Setting::default() },
+            started_s: 0.0,
+            ended_s: 60.0,
+            ended: None,
+            outcome: Outcome::Measured,
+            summary: Some(summary),
+            result: None,
+            command: Vec::new(),
+            counters: None,
+        }
+    };
+    let runs: Vec<RunRecord> = (1..=runs).map(record).collect();
+    let mut decision = Map::new();
+    decision.insert("rule".into(), "knee".into());
+    decision.insert("verdict".into(), "knee".into());
+    let finding = Finding {
+        id: "o of t1".into(),
+        title: "Queue depth".into(),
+        sentence: "More than o20 brings nothing.".into(),
+        step: "sweep".into(),
+        decision,
+        runs: runs.iter().map(|run| run.run).collect(),
+        table: None,
+    };
+    StudyView {
+        plan: Study {
+            format: FORMAT,
+            id: "s".into(),
+            kind: Kind::Sweep,
+            title: "A sweep".into(),
+            created: "2026-01-01T00:00:00Z".into(),
+            tool: "plumb".into(),
+            epoch: 1,
+            target: "f".into(),
+            device: Device::Real,
+            devices: None,
+            copies: 1,
+            seed: 1,
+            request: Value::Null,
+            runs_most: 500,
+            runs_exhaustive: 500,
+            estimate_s: 1.0,
+            critical: [("kernel".to_owned(), "6.12".to_owned())].into(),
+            environment: None,
+        },
+        findings: Some(Findings {
+            format: FORMAT,
+            study: "s".into(),
+            state: State::Partial,
+            runs: 500,
+            runs_exhaustive: 500,
+            findings: vec![finding],
+            notes: vec!["The anchor drifted.".into()],
+        }),
+        runs,
+    }
+}
+
+#[test]
+fn a_study_of_five_hundred_runs_is_small_and_quick() {
+    let studies = vec![study(500)];
+    let begun = Instant::now();
+    let page = check(
+        &Sources { studies, ..Sources::default() },
+        &[
+            "Queue depth: More than o20 brings nothing.",
+            "The study is not finished",
+            "The anchor drifted.",
+            "throughput and latency per queue depth",
+            "440 more rows",
+        ],
+    );
+    let taken = begun.elapsed();
+    assert!(taken < Duration::from_secs(3), "{taken:?}");
+    assert!(page.len() < 3 << 20, "{} bytes", page.len());
+}

@@ -1,0 +1,197 @@
+//! `plumb report`: one HTML file from runs, curves and studies.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
+use jiff::Timestamp;
+use plumb_study::record::RecordError;
+use plumb_study::report::{self, Curve, RunView, Sources, StudyView};
+use plumb_study::study::{StudyError, StudyFolder, studies_folder};
+use plumb_study::table::{self, TableError};
+
+use super::sources::{self, SourceError};
+use super::version::VERSION;
+use crate::message::Printer;
+
+/// For clap.
+pub(crate) fn command() -> Command {
+    let what = Arg::new("source")
+        .value_name("RUN")
+        .required(true)
+        .num_args(1..)
+        .action(ArgAction::Append)
+        .value_parser(value_parser!(PathBuf))
+        .value_hint(ValueHint::AnyPath)
+        .help(
+            "A result, a folder of results, a table (o,iops,avg_lat_ms), a stored run, or a study",
+        );
+    let output = Arg::new("output")
+        .short('o')
+        .long("output")
+        .value_name("FILE")
+        .default_value("report.html")
+        .value_parser(value_parser!(PathBuf))
+        .value_hint(ValueHint::FilePath)
+        .help("Where to write; - for standard output");
+    Command::new("report")
+        .about("Make one HTML file of runs, curves and studies: findings, plots, data")
+        .long_about(
+            "Make one HTML file of runs, curves and studies: findings first in plain words, then plots, each \
+             with a sentence and its data, and the arithmetic of every decision. The file needs no network. \
+             One run is shown in detail; several are compared, or make a curve where they differ in nothing \
+             but their outstanding I/Os; a study says what it found. The findings are printed too.",
+        )
+        .args([what, output])
+        .after_help(
+            "For example:\n  plumb run -b4K -r -d60 -L -D --output json=run.json data.dat\n  \
+             plumb report run.json -o run.html\n  plumb report nightly~1 nightly -o change.html\n  \
+             plumb report reads.csv -o knee.html",
+        )
+}
+
+/// Makes the report.
+pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
+    match make(matches) {
+        Ok(status) => status,
+        Err(error) => {
+            Printer::on_stderr().error(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn make(matches: &ArgMatches) -> Result<ExitCode, ReportError> {
+    let output = matches.get_one::<PathBuf>("output").expect("it has a default");
+    let is_printed = output == Path::new("-");
+    if !is_printed {
+        may_be_replaced(output)?;
+    }
+    let mut sources = Sources::default();
+    for name in matches.get_many::<PathBuf>("source").expect("clap requires it") {
+        add(&mut sources, name)?;
+    }
+    let made = format!("plumb {VERSION}, {}", Timestamp::now().strftime("%Y-%m-%d %H:%M UTC"));
+    let report = report::make(&sources, &made);
+    let page = report::html(&report);
+    if is_printed {
+        return Ok(super::print(&page));
+    }
+    plumb_store::write_file(output, page.as_bytes())
+        .map_err(|source| ReportError::Write { path: output.clone(), source })?;
+    Ok(super::print(&format!("{}\n{}\n", report::summary(&report), output.display())))
+}
+
+/// A report may take the place of a report, and of nothing else.
+fn may_be_replaced(output: &Path) -> Result<(), ReportError> {
+    match fs::read(output) {
+        Ok(bytes) if bytes.starts_with(b"<!doctype html>") => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Ok(_) => Err(ReportError::NoReport { path: output.to_owned() }),
+        Err(source) => Err(ReportError::Write { path: output.to_owned(), source }),
+    }
+}
+
+fn add(sources: &mut Sources, name: &Path) -> Result<(), ReportError> {
+    if let Some(study) = study(name)? {
+        sources.studies.push(study);
+        return Ok(());
+    }
+    if !name.is_dir() {
+        return one(sources, name);
+    }
+    let failed = |source| SourceError::Read { path: name.to_owned(), source };
+    let mut files = Vec::new();
+    for entry in fs::read_dir(name).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.is_file() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    files.iter().try_for_each(|file| one(sources, file))
+}
+
+/// A study by its folder or its name; `None` if it is none.
+fn study(name: &Path) -> Result<Option<StudyView>, ReportError> {
+    let by_folder = name.join("plan.json").is_file();
+    let studies = match (by_folder, name.components().count()) {
+        (true, _) => {
+            let whole = name.canonicalize().unwrap_or_else(|_| name.to_owned());
+            whole.parent().unwrap_or(Path::new("/")).to_owned()
+        }
+        (false, 1) if !name.exists() => studies_folder(),
+        _ => return Ok(None),
+    };
+    let whole = if by_folder {
+        name.canonicalize().unwrap_or_else(|_| name.to_owned())
+    } else {
+        name.to_owned()
+    };
+    let Some(id) = whole.file_name().and_then(|id| id.to_str()) else { return Ok(None) };
+    let folder = match StudyFolder::view(&studies, id) {
+        Ok(folder) => folder,
+        Err(_) if !by_folder => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    Ok(Some(StudyView { plan: folder.plan()?, findings: folder.findings()?, runs: folder.runs()? }))
+}
+
+fn one(sources: &mut Sources, name: &Path) -> Result<(), ReportError> {
+    let bytes = sources::bytes(name)?;
+    // A label or an id has no folder; of a path the last part says enough.
+    let shown = name
+        .file_name()
+        .map_or_else(|| name.display().to_string(), |part| part.to_string_lossy().into_owned());
+    if name.extension().is_some_and(|extension| extension == "csv") {
+        let text = String::from_utf8_lossy(&bytes);
+        let table = table::read(&text, None)
+            .map_err(|source| ReportError::Table { path: name.to_owned(), source })?;
+        sources.curves.push(Curve {
+            name: shown,
+            rows: table.rows,
+            block_bytes: table.block_bytes,
+        });
+        return Ok(());
+    }
+    let views = RunView::read(&shown, &bytes)
+        .map_err(|source| ReportError::Record { path: name.to_owned(), source })?;
+    sources.runs.extend(views);
+    Ok(())
+}
+
+/// Why there is no report.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+enum ReportError {
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Source(#[from] SourceError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Study(#[from] StudyError),
+    #[error("{} is no result", path.display())]
+    #[diagnostic(
+        code(plumb::report::result),
+        help(
+            "results are what DISKSPD or Plumb print: text, XML (-Rxml) or JSON (--json); tables end in .csv"
+        )
+    )]
+    Record { path: PathBuf, source: RecordError },
+    #[error("{} is no table of a curve", path.display())]
+    #[diagnostic(
+        code(plumb::report::table),
+        help("its first line names the columns: o,iops,avg_lat_ms")
+    )]
+    Table { path: PathBuf, source: TableError },
+    #[error("{} is there and is no report", path.display())]
+    #[diagnostic(code(plumb::report::replaces), help("name another file: -o FILE"))]
+    NoReport { path: PathBuf },
+    #[error("cannot write {}", path.display())]
+    #[diagnostic(
+        code(plumb::report::write),
+        help("name a file in a folder that you may write to, with room for it")
+    )]
+    Write { path: PathBuf, source: io::Error },
+}
