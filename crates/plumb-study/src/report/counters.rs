@@ -5,10 +5,40 @@ use super::page::{Data, Plot, cell};
 use super::run_view::SpanView;
 use serde_json::Value;
 
+use crate::attribution::{self, Attribution};
+
 /// A series of counters: name, unit, a value per second.
 struct Series {
     name: String,
     values: Vec<f64>,
+}
+
+/// What holds throughput down, by what was seen beside the run (method, 2.12); `None` where nothing was, and
+/// where the page cache lies between the load and the device.
+pub(super) fn attribution(span: &SpanView) -> Option<Attribution> {
+    let rows = span.counters["series"].as_array().filter(|rows| rows.len() >= 3)?;
+    let is_direct = span.workload.sync.is_some_and(|(bypasses_cache, _)| bypasses_cache);
+    let mean_of = |key: &str| {
+        let values: Vec<f64> =
+            rows.iter().filter_map(|row| row["devices"][0][key].as_f64()).collect();
+        (!values.is_empty()).then(|| finite_mean(&values))
+    };
+    let throttled: u64 = rows.iter().filter_map(|row| row["throttle_events"].as_u64()).sum();
+    let disturbances = match throttled {
+        0 => Vec::new(),
+        times => vec![format!("processors were throttled {times} times")],
+    };
+    // The device on top does what the load does: A is 1 there.
+    let seen = attribution::Seen {
+        disturbances,
+        residual: span.law.1.filter(|_| !span.workload.limited),
+        cores: span.cores.iter().map(|core| (core.user + core.kernel) / 100.0).collect(),
+        device_busy: mean_of("busy_percent").map(|percent| percent / 100.0),
+        device_in_flight: mean_of("in_flight"),
+        expected_in_flight: span.outstanding().filter(|_| !span.workload.limited),
+        ..attribution::Seen::default()
+    };
+    is_direct.then(|| attribution::attribute(&seen))
 }
 
 /// Plots of devices, pressure, memory and temperatures; none where nothing was recorded.
@@ -72,6 +102,12 @@ pub(super) fn plots(span: &SpanView, id: &str) -> Vec<Plot> {
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// What the recording itself costs, in a sentence; `None` where nothing was recorded.
+pub(super) fn cost(span: &SpanView) -> Option<String> {
+    let nanos = span.counters["cost_ns"].as_f64()?;
+    Some(format!("Recording costs {:.2} ms of processor time per second.", nanos / 1e6))
 }
 
 fn plot(

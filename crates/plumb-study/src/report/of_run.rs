@@ -3,17 +3,18 @@
 use super::page::{Block, Data, Headline, Section, Table, Tone, cell, latency, rate};
 use super::plot::{cores, heat, percentiles, seconds, spread};
 use super::run_view::{RunView, SideView, SpanView, Workload};
+use crate::attribution::Bottleneck;
 use crate::percentile::Mark;
 use crate::reading::{self, Access, Cpu, Facts, Latencies, Percentiles, Severity, Sync, Thread};
 
 /// The findings of a run, with links into its section.
 pub(super) fn findings(view: &RunView, id: &str) -> Vec<Headline> {
-    let mut found = Vec::new();
+    let mut headlines = Vec::new();
     let is_several = view.spans.len() > 1;
     for (number, span) in (1..).zip(&view.spans) {
         let place = span_id(id, number);
         let of = if is_several { format!("Time span {number}: ") } else { String::new() };
-        found.push(Headline::new(
+        headlines.push(Headline::new(
             Tone::Plain,
             format!("{of}{}", figures(span)),
             "figures",
@@ -24,7 +25,7 @@ pub(super) fn findings(view: &RunView, id: &str) -> Vec<Headline> {
             let calm =
                 ["steady from the start", "steady after"].iter().any(|word| text.contains(word));
             let tone = if calm { Tone::Plain } else { Tone::Warn };
-            found.push(Headline::new(tone, text, "over time", &format!("{place}-seconds")));
+            headlines.push(Headline::new(tone, text, "over time", &format!("{place}-seconds")));
         }
         let is_plotted = percentiles::plot(span, &place).is_some();
         let rows = if is_plotted { percentiles::rows(&span.total) } else { Vec::new() };
@@ -42,15 +43,22 @@ pub(super) fn findings(view: &RunView, id: &str) -> Vec<Headline> {
                 p99.printed(),
                 p99.mark()
             );
-            found.push(Headline::new(
+            headlines.push(Headline::new(
                 Tone::Plain,
                 text,
                 "percentiles",
                 &format!("{place}-percentiles"),
             ));
         }
+        if let Some(found) = super::counters::attribution(span)
+            && found.bottleneck != Bottleneck::NotDetermined
+        {
+            let text = format!("What holds it down: {}.", found.bottleneck.sentence());
+            let at = format!("{place}-bottleneck");
+            headlines.push(Headline::new(Tone::Plain, text, "evidence", &at));
+        }
         for text in span.failures.iter().chain(&span.warnings) {
-            found.push(Headline::new(
+            headlines.push(Headline::new(
                 Tone::Warn,
                 text.clone(),
                 "figures",
@@ -59,10 +67,15 @@ pub(super) fn findings(view: &RunView, id: &str) -> Vec<Headline> {
         }
         for remark in remarks(span).into_iter().filter(|remark| remark.severity == Severity::Warn) {
             let words = format!("rule R{}", remark.rule);
-            found.push(Headline::new(Tone::Warn, remark.text, &words, &format!("{place}-reading")));
+            headlines.push(Headline::new(
+                Tone::Warn,
+                remark.text,
+                &words,
+                &format!("{place}-reading"),
+            ));
         }
     }
-    found
+    headlines
 }
 
 /// Everything about a run.
@@ -97,6 +110,16 @@ pub(super) fn sections(view: &RunView, id: &str) -> Vec<Section> {
         blocks.extend(
             super::counters::plots(span, &place).into_iter().map(|p| Block::Plot(Box::new(p))),
         );
+        blocks.extend(super::counters::cost(span).map(Block::Paragraph));
+        if let Some(found) = super::counters::attribution(span) {
+            let sentence =
+                format!("{} (rule {})", found.bottleneck.sentence(), found.bottleneck.rule());
+            blocks.push(Block::Folded {
+                id: format!("{place}-bottleneck"),
+                heading: format!("What holds it down: {sentence}"),
+                text: found.evidence.join("\n"),
+            });
+        }
         let remarks = remarks(span);
         if !remarks.is_empty() {
             let lines = remarks.iter().map(|remark| format!("R{}: {}", remark.rule, remark.text));

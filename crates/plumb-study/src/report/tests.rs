@@ -123,6 +123,34 @@ fn a_run_is_told_with_its_marks() {
 }
 
 #[test]
+fn what_was_seen_beside_the_run_is_plotted_and_names_the_bottleneck() {
+    let mut seen = result(10_000.0, 1.6, 10);
+    let second = |end: u64| {
+        json!({
+            "end_ns": end * 1_000_000_000,
+            "devices": [{ "reads_per_s": 7000.0, "writes_per_s": 3000.0, "in_flight": 15.9, "busy_percent": 99.5 }],
+            "pressure": { "io_some_percent": 12.5 }, "memory": { "dirty_bytes": 1 << 20, "writeback_bytes": 0 },
+            "temperatures_c": [41.5], "throttle_events": 0,
+        })
+    };
+    seen["time_spans"][0]["counters"] = json!({
+        "cost_ns": 300_000, "devices": [{ "name": "sda" }], "processors": [0, 1], "temperatures": ["nvme"],
+        "series": (1..=10).map(second).collect::<Vec<_>>(),
+    });
+    let runs = vec![run("a", &seen)];
+    check(
+        &Sources { runs, ..Sources::default() },
+        &[
+            "What holds it down: the device is saturated.",
+            "At most 7000.0 I/Os per second (sda reads)",
+            "At most 12.5 % (io some)",
+            "At most 42 °C (nvme)",
+            "Recording costs 0.30 ms of processor time per second",
+        ],
+    );
+}
+
+#[test]
 fn no_percentile_is_told_without_its_mark() {
     // 200 I/Os: enough for a 95th percentile, not for a 99.9th.
     let runs = vec![run("short", &result(50.0, 20.0, 4))];

@@ -31,7 +31,7 @@
       c.beginPath(); c.rect(box.left, box.top, box.width, box.height); c.clip();
       c.font = 11 * ratio + "px system-ui"; c.textAlign = "left";
       for (const [from, to, name] of plot.ranges) {
-        const a = u.valToPos(from, "x", true), b = u.valToPos(to, "x", true);
+        const a = Math.max(u.valToPos(from, "x", true), box.left), b = u.valToPos(to, "x", true);
         c.fillStyle = tone("shade"); c.fillRect(a, box.top, Math.max(b - a, 2), box.height);
         c.fillStyle = ink; c.fillText(name, a + 4, box.top + 12 * ratio);
       }
@@ -96,7 +96,9 @@
     place.className = "live";
     place.setAttribute("aria-hidden", "true");
     figure.querySelector(".still").before(place);
-    watch.observe(figure);
+    // What is seen at once is drawn at once.
+    if (figure.getBoundingClientRect().top < innerHeight + 300) show(plot);
+    else watch.observe(figure);
   }
   const again = () => { for (const id of drawn.keys()) show(byId.get(id)); };
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
