@@ -21,6 +21,11 @@ pub(in super::super) fn plot(span: &SpanView, id: &str) -> Option<Plot> {
     } else {
         "even"
     };
+    // Threads are counted: there is none between two of them.
+    let names = match span.threads.len() {
+        count @ ..=32 => (0..count).map(|thread| (thread as f64, thread.to_string())).collect(),
+        _ => Vec::new(),
+    };
     let dots = span.threads.iter().enumerate().map(|(thread, iops)| Dot {
         x: thread as f64,
         y: *iops,
@@ -37,7 +42,7 @@ pub(in super::super) fn plot(span: &SpanView, id: &str) -> Option<Plot> {
             spread.range * 100.0
         ),
         chart: Chart {
-            x: Axis::linear("thread"),
+            x: Axis::named("thread", names),
             left: Axis::from_zero("I/Os per second"),
             right: None,
             layers: vec![
