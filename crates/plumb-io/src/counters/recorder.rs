@@ -65,7 +65,7 @@ impl Recorder {
 }
 
 fn counters(watched: &Watched, looks: &[Look]) -> Counters {
-    let start = looks.first().map_or(Nanos::ZERO, |first| first.at());
+    let start = looks.first().map_or(Nanos::ZERO, Look::at);
     let count = u64::try_from(looks.len()).unwrap_or(u64::MAX).max(1);
     Counters {
         devices: watched.device_names().map(str::to_owned).collect(),

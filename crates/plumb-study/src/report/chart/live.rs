@@ -4,19 +4,29 @@ use serde_json::{Value, json};
 
 use super::{Axis, Chart, Layer, Scale, Side};
 
+/// A series on its way to the page.
+struct Shown<'a> {
+    name: &'a str,
+    side: Side,
+    tone: u8,
+    is_dots: bool,
+    points: Vec<(f64, f64)>,
+}
+
 /// The chart as data for the page's script; `None` where it stays a drawing.
 pub(crate) fn live(chart: &Chart) -> Option<Value> {
     let is_numeric = chart.x.names.is_empty() && chart.left.names.is_empty();
-    let mut series: Vec<(&str, Side, u8, bool, Vec<(f64, f64)>)> = Vec::new();
+    let mut series: Vec<Shown<'_>> = Vec::new();
     let (mut ranges, mut marks, mut levels) = (Vec::new(), Vec::new(), Vec::new());
     for layer in &chart.layers {
         match layer {
             Layer::Line { name, side, tone, points } => {
-                series.push((name, *side, *tone, false, points.clone()));
+                let points = points.clone();
+                series.push(Shown { name, side: *side, tone: *tone, is_dots: false, points });
             }
             Layer::Dots { name, side, tone, dots } => {
                 let points = dots.iter().map(|dot| (dot.x, dot.y)).collect();
-                series.push((name, *side, *tone, true, points));
+                series.push(Shown { name, side: *side, tone: *tone, is_dots: true, points });
             }
             Layer::Between { .. } => {}
             Layer::Range { name, x } => ranges.push(json!([x.0, x.1, name])),
@@ -29,7 +39,7 @@ pub(crate) fn live(chart: &Chart) -> Option<Value> {
         return None;
     }
     let mut places: Vec<f64> =
-        series.iter().flat_map(|(.., points)| points.iter().map(|(x, _)| *x)).collect();
+        series.iter().flat_map(|shown| shown.points.iter().map(|(x, _)| *x)).collect();
     places.retain(|x| x.is_finite());
     places.sort_by(f64::total_cmp);
     places.dedup();
@@ -49,13 +59,13 @@ pub(crate) fn live(chart: &Chart) -> Option<Value> {
     };
     let shown: Vec<Value> = series
         .iter()
-        .map(|(name, side, tone, is_dots, points)| {
+        .map(|shown| {
             json!({
-                "name": name,
-                "right": *side == Side::Right && chart.right.is_some(),
-                "tone": tone,
-                "dots": is_dots,
-                "y": column(points),
+                "name": shown.name,
+                "right": shown.side == Side::Right && chart.right.is_some(),
+                "tone": shown.tone,
+                "dots": shown.is_dots,
+                "y": column(&shown.points),
             })
         })
         .collect();

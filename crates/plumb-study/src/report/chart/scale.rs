@@ -136,7 +136,7 @@ pub(super) fn across(chart: &Chart) -> Vec<f64> {
             Layer::Bars { bars, .. } => values.extend(bars.iter().map(|(x, _)| *x)),
             Layer::Cells { cells, .. } => values.extend(cells.iter().flat_map(|c| [c.x.0, c.x.1])),
             Layer::Lying { rows } => {
-                values.extend(rows.iter().flat_map(|row| [row.1, row.2, row.3]))
+                values.extend(rows.iter().flat_map(|row| [row.1, row.2, row.3]));
             }
             Layer::Level { .. } => {}
         }

@@ -12,14 +12,17 @@ const COLUMNS: usize = 90;
 /// Rows per decade of latency.
 const PER_DECADE: f64 = 12.0;
 
+/// One side of an interval.
+type Of = fn(&IntervalView) -> &Buckets;
+
 /// A plot for reads and one for writes, where latencies were kept per interval.
 pub(in super::super) fn plots(span: &SpanView, id: &str) -> Vec<Plot> {
-    let sides: [(&str, fn(&IntervalView) -> &Buckets); 2] =
+    let sides: [(&str, Of); 2] =
         [("reads", |interval| &interval.read), ("writes", |interval| &interval.write)];
     sides.into_iter().filter_map(|(name, of)| plot(span, id, name, of)).collect()
 }
 
-fn plot(span: &SpanView, id: &str, name: &str, of: fn(&IntervalView) -> &Buckets) -> Option<Plot> {
+fn plot(span: &SpanView, id: &str, name: &str, of: Of) -> Option<Plot> {
     if span.intervals.len() < 3 || span.intervals.iter().all(|interval| of(interval).is_empty()) {
         return None;
     }
