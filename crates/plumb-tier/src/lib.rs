@@ -16,6 +16,8 @@ mod journal;
 mod log;
 mod logs;
 mod members;
+#[cfg(test)]
+mod model;
 pub mod mutation;
 mod random;
 mod rebuild;

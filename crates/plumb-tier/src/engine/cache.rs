@@ -64,6 +64,12 @@ pub(super) struct Cache {
 }
 
 impl<Q: FlushQueue> Engine<Q> {
+    /// Blocks that the write-back cache of a virtual disk holds, destaged or not.
+    #[must_use]
+    pub fn cached_blocks(&self, vdisk: u32) -> usize {
+        self.core.logs.get(index(vdisk)).and_then(Option::as_ref).map_or(0, Log::lines)
+    }
+
     pub(super) fn new_caches(core: &crate::core::Core<Q>) -> Vec<Option<Cache>> {
         let bytes = index(core.io.plan().log_bytes());
         let own = |log: &Option<Log>| {

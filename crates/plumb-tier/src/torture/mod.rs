@@ -7,6 +7,8 @@
 //! requests, read again from other copies, written to, crashed once more, started and read. The same seed
 //! and commit give the same histories and states.
 
+#[cfg(test)]
+mod faults;
 mod history;
 mod oracle;
 mod run;

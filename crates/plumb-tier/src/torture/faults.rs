@@ -1,0 +1,309 @@
+//! The failure matrix of section 18, cell by cell, on simulated disks: the fault, the data after it, and what
+//! the space says of itself.
+
+use plumb_io::sim::power::{Image, Survivors};
+use plumb_units::Nanos;
+
+use super::history::{Shape, Step, sectors};
+use super::oracle::{Oracle, Promise};
+use super::run::{Run, new_pool, queue};
+use crate::format::DiskState;
+use crate::{Halt, RequestKind, StartError};
+
+const MIRROR: (u32, u32, u8, u64) = (3, 0, 2, 0);
+const SIMPLE: (u32, u32, u8, u64) = (2, 0, 1, 0);
+const TIERED: (u32, u32, u8, u64) = (5, 2, 2, 64 << 10);
+
+fn shape((disks, rotating, copies, cache): (u32, u32, u8, u64)) -> Shape {
+    Shape { disks, rotating, copies, columns: 1, cache, seed: 5 }
+}
+
+fn oracle() -> Oracle {
+    Oracle::new(plumb_units::convert::index(sectors()))
+}
+
+fn start(of: (u32, u32, u8, u64)) -> Run {
+    let shape = shape(of);
+    Run::start(&shape, new_pool(&shape), &[], oracle(), 1).expect("a new pool starts")
+}
+
+/// Starts again on what the disks show, as after a stop of the engine alone.
+fn restart(run: &mut Run, of: (u32, u32, u8, u64), absent: &[u32]) -> Result<Run, StartError> {
+    let mut oracle = run.witness.oracle.clone();
+    oracle.crash(Promise::Acknowledged);
+    Run::start(&shape(of), images(run, of.0), absent, oracle, 2)
+}
+
+fn images(run: &mut Run, disks: u32) -> Vec<Image> {
+    (0..disks).map(|disk| run.engine.queue_mut().view(disk)).collect()
+}
+
+fn write(block: u64) -> Step {
+    let kind = RequestKind::Write { fua: false };
+    Step::Request { client: 0, kind, offset: block * 4096, len: 4096 }
+}
+
+fn flush() -> Step {
+    Step::Request { client: 1, kind: RequestKind::Flush, offset: 0, len: 0 }
+}
+
+fn done(run: &mut Run, steps: &[Step]) -> Result<(), String> {
+    run.take(steps).and_then(|()| run.settle())
+}
+
+/// Writes every extent in use, durably.
+fn fill(run: &mut Run) {
+    let steps: Vec<Step> = (0..8).map(|nth| write(nth * 16)).chain([flush()]).collect();
+    done(run, &steps).expect("nothing is wrong yet");
+}
+
+fn reads_well(run: &mut Run) {
+    run.read_all(Promise::Acknowledged, 0).expect("all is there");
+    run.read_all(Promise::Acknowledged, 1).expect("from any copy");
+}
+
+fn rest(run: &mut Run, seconds: u64) {
+    for _ in 0..seconds * 4 {
+        run.engine.queue_mut().advance(Nanos::from_millis(250));
+        (0..8).for_each(|_| run.poll());
+    }
+}
+
+fn state(run: &Run, disk: usize) -> DiskState {
+    run.engine.config().disks[disk].state
+}
+
+fn die(run: &mut Run, disk: u32) {
+    run.engine.queue_mut().faults_mut(disk).dead_from = Some(0);
+}
+
+/// Where copies of the first extent's first block lie.
+fn first_block(of: (u32, u32, u8, u64), run: &Run) -> Vec<(u32, u64)> {
+    let row = &run.engine.config().vdisks[0].tiers[0].rows[0];
+    let place = |slab: &(u16, u32)| (u32::from(slab.0), shape(of).geometry().slab(slab.1));
+    row.slabs.iter().map(place).collect()
+}
+
+#[test]
+fn read_error_on_one_copy_is_served_by_the_other_and_rewritten() {
+    let mut run = start(MIRROR);
+    fill(&mut run);
+    let (disk, offset) = first_block(MIRROR, &run)[0];
+    run.engine.queue_mut().faults_mut(disk).unreadable = vec![(offset, offset + 4096)];
+    reads_well(&mut run);
+    reads_well(&mut run);
+    rest(&mut run, 2);
+    assert!(run.engine.counters().mismatches > 0 && run.engine.counters().healed > 0);
+    let healed = run.engine.queue_mut().faults_mut(disk).unreadable.is_empty();
+    assert!(healed, "the bad copy was written anew");
+    assert_eq!(state(&run, 0), DiskState::Online);
+}
+
+#[test]
+fn write_error_on_one_copy_expels_the_disk_and_is_acknowledged() {
+    let mut run = start(MIRROR);
+    fill(&mut run);
+    let (disk, _) = first_block(MIRROR, &run)[1];
+    let ios = run.engine.queue_mut().ios(disk);
+    run.engine.queue_mut().faults_mut(disk).write_errors = (ios..ios + 50).collect();
+    done(&mut run, &[write(0), flush()]).expect("the other copy took it");
+    let nth = usize::try_from(disk).expect("small");
+    assert_eq!((state(&run, nth), run.engine.counters().disks_lost), (DiskState::Missing, 1));
+    reads_well(&mut run);
+    let mut again = restart(&mut run, MIRROR, &[]).expect("two of three start");
+    assert_eq!(again.engine.returning().len(), 1);
+    reads_well(&mut again);
+}
+
+#[test]
+fn write_error_on_the_last_copy_fails_the_request_only() {
+    let mut run = start(SIMPLE);
+    fill(&mut run);
+    let disk = first_block(SIMPLE, &run)[0].0;
+    let ios = run.engine.queue_mut().ios(disk);
+    run.engine.queue_mut().faults_mut(disk).write_errors = vec![ios, ios + 1, ios + 2];
+    let failed = done(&mut run, &[write(0)]).expect_err("its only copy did not take it");
+    assert!(failed.contains("Errno(5)"), "{failed}");
+    run.engine.queue_mut().repair(disk);
+    assert_eq!(run.engine.halted(), None);
+    done(&mut run, &[write(16)]).expect("other blocks are written as before");
+}
+
+#[test]
+fn a_disk_that_hangs_is_missing_after_its_time_and_waits_for_its_answers() {
+    let mut run = start(MIRROR);
+    fill(&mut run);
+    let (disk, _) = first_block(MIRROR, &run)[1];
+    let ios = run.engine.queue_mut().ios(disk);
+    run.engine.queue_mut().faults_mut(disk).hangs_from = Some(ios);
+    done(&mut run, &[write(0)]).expect("acknowledged without it");
+    let nth = usize::try_from(disk).expect("small");
+    assert_eq!(state(&run, nth), DiskState::Missing);
+    let ordinal = u16::try_from(disk).expect("small");
+    run.engine.attach(ordinal);
+    rest(&mut run, 2);
+    assert_eq!(state(&run, nth), DiskState::Missing, "it owes an answer (RES-10)");
+    run.engine.queue_mut().drop_cache(disk, Survivors::None);
+    rest(&mut run, 4);
+    assert_eq!((state(&run, nth), run.engine.stale_places()), (DiskState::Online, 0));
+    reads_well(&mut run);
+}
+
+#[test]
+fn a_failed_flush_expels_the_disk_and_on_a_last_copy_fails_every_flush() {
+    let mut run = start(MIRROR);
+    fill(&mut run);
+    run.engine.queue_mut().faults_mut(0).flush_errors = (0..4096).collect();
+    done(&mut run, &[write(0), flush()]).expect("goes on with the rest");
+    assert_eq!(state(&run, 0), DiskState::Missing);
+    reads_well(&mut run);
+    // Of a simple space one disk keeps metadata and another the data.
+    let mut run = start(SIMPLE);
+    fill(&mut run);
+    let disk = first_block(SIMPLE, &run)[0].0;
+    run.engine.queue_mut().faults_mut(disk).flush_errors = (0..4096).collect();
+    done(&mut run, &[write(0), flush()]).expect_err("the last copy was not flushed");
+    run.engine.queue_mut().repair(disk);
+    done(&mut run, &[flush()]).expect_err("and stays failed (C10)");
+    let mut again = restart(&mut run, SIMPLE, &[]).expect("a start examines the open extents");
+    done(&mut again, &[write(0), flush()]).expect("all is well again");
+}
+
+#[test]
+fn exactly_half_of_the_voters_lost_goes_on_and_more_suspends() {
+    let four = (4, 0, 2, 0);
+    let mut run = start((2, 0, 2, 0));
+    fill(&mut run);
+    die(&mut run, 1);
+    done(&mut run, &[write(0), flush()]).expect("half goes on");
+    assert_eq!(run.engine.halted(), None);
+    let mut run = start(four);
+    fill(&mut run);
+    [1, 2, 3].into_iter().for_each(|disk| die(&mut run, disk));
+    done(&mut run, &[write(0), write(16), write(32), flush()]).expect_err("three of four are gone");
+    assert_eq!(run.engine.halted(), Some(Halt::Voters));
+}
+
+#[test]
+fn no_quorum_at_start_writes_nothing() {
+    let mut run = start(MIRROR);
+    fill(&mut run);
+    let before = images(&mut run, 3);
+    let shape = shape(MIRROR);
+    let mut made = queue(&shape, before.clone(), 3, true);
+    [0, 1].into_iter().for_each(|disk| made.faults_mut(disk).dead_from = Some(0));
+    let refused = crate::Engine::start(&mut made, shape.plan(), 1, 4096, 1).err();
+    assert_eq!(refused, Some(StartError::NoQuorum { present: 1, voters: 3 }));
+    assert_eq!(made.take_trace().events.len(), 0, "nothing was written or flushed");
+}
+
+#[test]
+fn disks_of_two_pools_and_two_of_one_disk_are_refused() {
+    let mut run = start(MIRROR);
+    let mine = images(&mut run, 3);
+    let refused = |images: Vec<Image>| {
+        Run::start(&shape(MIRROR), images, &[], oracle(), 4).err().expect("refused")
+    };
+    let other = Shape { seed: 6, ..shape(MIRROR) };
+    let foreign = vec![mine[0].clone(), mine[1].clone(), new_pool(&other)[2].clone()];
+    assert_eq!(refused(foreign), StartError::Foreign);
+    let twice = vec![mine[0].clone(), mine[1].clone(), mine[1].clone()];
+    assert_eq!(refused(twice), StartError::Duplicate { ordinal: 1 });
+}
+
+#[test]
+fn a_lost_solid_state_disk_leaves_the_cache_on_the_other_copy_and_empties_it() {
+    let mut run = start(TIERED);
+    fill(&mut run);
+    let lines = |run: &Run| run.engine.cached_blocks(0);
+    done(&mut run, &[write(112), write(96), write(80)]).expect("to the cache");
+    assert!(lines(&run) >= 3, "{} lines", lines(&run));
+    let disk = run.engine.config().vdisks[0].cache.as_ref().expect("it has one").copies[0].disk;
+    die(&mut run, disk.into());
+    done(&mut run, &[write(112), flush()]).expect("the other copy goes on");
+    assert_eq!(state(&run, disk.into()), DiskState::Missing);
+    rest(&mut run, 6);
+    assert_eq!(lines(&run), 0, "destage hurried");
+    reads_well(&mut run);
+    let mut again = restart(&mut run, TIERED, &[disk.into()]).expect("starts without it");
+    reads_well(&mut again);
+}
+
+#[test]
+fn a_lost_rotating_disk_is_borne_and_brought_up_to_date() {
+    let mut run = start(TIERED);
+    fill(&mut run);
+    die(&mut run, 4);
+    done(&mut run, &[write(112), write(96), flush()]).expect("the cache takes it");
+    rest(&mut run, 4);
+    assert_eq!(state(&run, 4), DiskState::Missing);
+    run.engine.queue_mut().drop_cache(4, Survivors::Some);
+    run.engine.attach(4);
+    rest(&mut run, 4);
+    assert_eq!((state(&run, 4), run.engine.stale_places()), (DiskState::Online, 0));
+    reads_well(&mut run);
+}
+
+#[test]
+fn a_disk_that_stays_away_is_given_up_and_another_may_then_be_lost() {
+    let of = (5, 0, 2, 0);
+    let mut run = start(of);
+    fill(&mut run);
+    run.engine.set_retirement(Some(Nanos::from_secs(3)));
+    die(&mut run, 0);
+    done(&mut run, &[write(0), write(16), flush()]).expect("goes on");
+    for block in 0..40 {
+        // Rebuilding goes on with writes.
+        done(&mut run, &[write(block % 8 * 16)]).expect("writes go on");
+        rest(&mut run, 1);
+    }
+    assert_eq!(state(&run, 0), DiskState::Retired);
+    assert!(!run.engine.config().holds_retired() && run.engine.stale_places() == 0);
+    assert!(run.engine.counters().rebuilt > 0);
+    die(&mut run, 1);
+    done(&mut run, &[write(0), flush()]).expect("another one may be lost");
+    reads_well(&mut run);
+    let mut again = restart(&mut run, of, &[1]).expect("three of four voters");
+    reads_well(&mut again);
+    again.attach_returning();
+    rest(&mut again, 3);
+    assert_eq!(state(&again, 0), DiskState::Online, "it is a member again");
+    reads_well(&mut again);
+}
+
+#[test]
+fn a_durable_record_that_no_log_copy_has_refuses_the_start() {
+    let mut run = start(TIERED);
+    fill(&mut run);
+    done(&mut run, &[write(112), write(96), flush()]).expect("durable in the cache");
+    assert!(run.engine.cached_blocks(0) > 0);
+    let cache = run.engine.config().vdisks[0].cache.clone().expect("it has one");
+    for copy in &cache.copies {
+        let slab = shape(TIERED).geometry().slab(copy.slabs[0]);
+        // The ring holds a few records: all their headers.
+        for nth in 0..16 {
+            let disk = copy.disk.into();
+            run.engine.queue_mut().tamper(disk, slab + nth * 4096, &[0xee; 4096]);
+        }
+    }
+    let refused = restart(&mut run, TIERED, &[]).err();
+    assert_eq!(refused, Some(StartError::Metadata { what: "write cache" }));
+}
+
+#[test]
+fn rot_in_data_is_healed_and_without_a_copy_an_error() {
+    for (of, heals) in [(MIRROR, true), (SIMPLE, false)] {
+        let mut run = start(of);
+        fill(&mut run);
+        rest(&mut run, 8);
+        let (disk, offset) = first_block(of, &run)[0];
+        run.engine.queue_mut().tamper(disk, offset + 512, &[0xee; 512]);
+        let first = run.read_all(Promise::Acknowledged, 0);
+        let second = run.read_all(Promise::Acknowledged, 1);
+        assert_eq!(first.is_ok() && second.is_ok(), heals, "{first:?} {second:?}");
+        rest(&mut run, 2);
+        let counters = run.engine.counters();
+        assert_eq!(counters.healed > 0, heals, "{counters:?}");
+        assert_eq!(counters.unrecoverable > 0, !heals, "{counters:?}");
+    }
+}
