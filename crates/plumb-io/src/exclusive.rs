@@ -302,3 +302,15 @@ fn remedy(errno: Errno) -> &'static str {
         _ => "check the path",
     }
 }
+
+/// Offset of the first byte of a file that was ever written; `None` when all of it is a hole.
+///
+/// # Errors
+/// When the file system cannot tell.
+pub fn first_data(file: impl AsFd) -> io::Result<Option<u64>> {
+    match rustix::fs::seek(file, rustix::fs::SeekFrom::Data(0)) {
+        Ok(first) => Ok(Some(first)),
+        Err(Errno::NXIO) => Ok(None),
+        Err(errno) => Err(errno.into()),
+    }
+}

@@ -186,6 +186,12 @@ pub trait Opener: Sync {
     /// # Errors
     /// When no queue could be opened; `user` was not called then.
     fn open<U: QueueUse>(&self, spec: QueueSpec, user: U) -> Result<U::Output, OpenQueueError>;
+
+    /// Bytes of a target that is no file but something of the opener's own, such as a virtual disk; `None` if
+    /// it is a file. In a [`TargetFile`] it stands by its name, and the descriptor only tells its flags.
+    fn own_target(&self, _name: &str) -> Option<u64> {
+        None
+    }
 }
 
 /// What an issuer does with a queue: a function that is generic over the queue's type.

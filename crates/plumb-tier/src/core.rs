@@ -28,6 +28,9 @@ pub enum Halt {
     /// The journal or the tree has no room for what a checkpoint must write.
     #[error("the metadata area is too small for this pool")]
     MetadataFull,
+    /// The last copy of something could not be flushed.
+    #[error("a disk that holds the last copy of data could not be flushed")]
+    Unflushed,
 }
 
 /// What happened to data, counted.

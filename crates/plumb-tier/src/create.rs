@@ -119,7 +119,7 @@ pub enum CreateError {
 }
 
 /// Bytes of a write-back cache, at least: a few records.
-const CACHE_MIN: u64 = 64 << 10;
+pub(crate) const CACHE_MIN: u64 = 64 << 10;
 /// Disks that vote, at most (LAY-3).
 const VOTERS: usize = 16;
 

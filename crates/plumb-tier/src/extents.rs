@@ -7,7 +7,7 @@ use crate::format::{Config, Geometry, VirtualDisk};
 /// The place of an extent that is not mapped.
 pub(crate) const UNMAPPED: u32 = u32::MAX;
 /// The bit of a place that says: second tier.
-const SECOND_TIER: u32 = 1 << 31;
+pub(crate) const SECOND_TIER: u32 = 1 << 31;
 
 /// Checksums of a block.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

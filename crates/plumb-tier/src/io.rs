@@ -139,6 +139,11 @@ impl<Q: FlushQueue> Io<Q> {
         self.files = files;
     }
 
+    /// One disk more.
+    pub(crate) fn add_file(&mut self, file: FileIndex) {
+        self.files.push(Some(file));
+    }
+
     pub(crate) fn file(&self, disk: u16) -> Option<FileIndex> {
         self.files.get(usize::from(disk)).copied().flatten()
     }

@@ -19,16 +19,18 @@ mod members;
 #[cfg(test)]
 mod model;
 pub mod mutation;
+pub mod pool;
 mod random;
 mod rebuild;
 mod recover;
+pub mod space;
 mod standstill;
 pub mod torture;
 mod tree;
 
 pub use crate::core::{Counters, Halt};
 pub use create::{CreateError, NewDisk, NewPool, NewVirtualDisk, create};
-pub use engine::{Engine, Request, RequestKind};
+pub use engine::{ChangeError, Engine, Request, RequestKind};
 pub use format::{
     BLOCK_BYTES, CacheConfig, CacheCopy, Config, DiskConfig, DiskState, Generation, Geometry,
     MediaType, Row, Tier, VirtualDisk,

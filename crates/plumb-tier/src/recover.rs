@@ -106,10 +106,10 @@ impl From<PageName> for StartError {
 }
 
 /// A device as open found it.
-struct Found {
-    file: FileIndex,
-    block: Superblock,
-    copies: usize,
+pub(crate) struct Found {
+    pub(crate) file: FileIndex,
+    pub(crate) block: Superblock,
+    pub(crate) copies: usize,
 }
 
 /// Starts the pool on the queue's files. Disks that the configuration calls missing and that are here are
@@ -250,13 +250,16 @@ fn is_here(config: &Config, blocks: &[Option<Superblock>], disk: u16) -> bool {
     state == Some(DiskState::Online) && blocks.get(usize::from(disk)).is_some_and(Option::is_some)
 }
 
-fn to_disk(file: FileIndex) -> u16 {
+pub(crate) fn to_disk(file: FileIndex) -> u16 {
     u16::try_from(file.0).unwrap_or(u16::MAX)
 }
 
 /// Reads all copies on all devices; of each device the newest version that two copies, or a copy and
 /// another device, confirm (LAY-1).
-fn discover<Q: FlushQueue>(io: &mut Io<Q>, plan: SlotPlan) -> Result<Vec<Found>, StartError> {
+pub(crate) fn discover<Q: FlushQueue>(
+    io: &mut Io<Q>,
+    plan: SlotPlan,
+) -> Result<Vec<Found>, StartError> {
     let mut candidates = Vec::new();
     for file in 0..plan.files {
         let disk = to_disk(FileIndex(file));

@@ -34,6 +34,29 @@ pub struct RunResult {
     pub tool: Tool,
     /// Whether Ctrl-C or SIGTERM ended the run early.
     pub interrupted: bool,
+    /// Storage spaces whose virtual disks were targets.
+    pub spaces: Vec<SpaceUse>,
+}
+
+/// What a storage space did during a run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SpaceUse {
+    /// Its pool's name.
+    pub pool: String,
+    /// Requests that entered on another thread than the owner's and reached it over its ring.
+    pub forwarded: u64,
+    /// Blocks whose checksum was compared on a read.
+    pub blocks_verified: u64,
+    /// Blocks that did not match on one copy.
+    pub mismatches: u64,
+    /// Blocks rewritten from a good copy.
+    pub healed: u64,
+    /// Blocks without a good copy.
+    pub unrecoverable: u64,
+    /// Disks that were expelled.
+    pub disks_lost: u64,
+    /// Extents brought up to date on disks that returned.
+    pub resynced: u64,
 }
 
 /// Who made a result.

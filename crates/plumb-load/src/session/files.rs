@@ -47,6 +47,9 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         }
         let profile = self.profile;
         for target in profile.time_spans.iter().flat_map(|span| &span.targets) {
+            if self.opener.own_target(&target.path).is_some() {
+                continue;
+            }
             let makes = target.file_size.is_some_and(|size| size > 0) && is_made(target);
             if !makes && !Access::of(target).writes() {
                 continue;
@@ -85,6 +88,7 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
                 size: target.file_size.filter(|size| *size > 0).unwrap_or(NO_TARGET_SIZE),
                 is_device: false,
                 stack: BlockStack::default(),
+                is_own: false,
             });
             return Ok(none.collect());
         }
@@ -98,6 +102,10 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         }
         let mut opened = Vec::with_capacity(span.targets.len());
         for target in &span.targets {
+            if let Some(size) = self.opener.own_target(&target.path) {
+                opened.push(self.open_own(target, size)?);
+                continue;
+            }
             let path = target::resolve(&target.path).map_err(failed)?;
             let open = target::open(target, &path, self.tree).map_err(failed)?;
             if Access::of(target).writes()
@@ -128,6 +136,19 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         Ok(opened)
     }
 
+    /// A target of the opener's own: nothing of it can be made, looked at or overwritten by mistake.
+    fn open_own(&mut self, target: &Target, size: u64) -> Result<OpenTarget, SpanFailure> {
+        let open = target::own(target, size).map_err(failed)?;
+        support::check(target, &open).map_err(failed)?;
+        if self.options.poll {
+            support::check_poll(target, &open, self.tree).map_err(failed)?;
+        }
+        for warning in support::warnings(target, &open, self.tree) {
+            self.observer.warning(&warning);
+        }
+        Ok(open)
+    }
+
     /// Makes one file, unless the target is a device, which cannot be made.
     fn create_file(
         &mut self,
@@ -137,7 +158,7 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         number: (usize, usize),
     ) -> Result<(), SpanFailure> {
         let path = target::resolve(name).map_err(failed)?;
-        if !can_be_made(&path) {
+        if self.opener.own_target(name).is_some() || !can_be_made(&path) {
             // Devices are warned about when they are opened (D-18); the rest fails there.
             return Ok(());
         }

@@ -117,6 +117,7 @@ pub fn run<O: Opener, C: Clock>(
         time_spans: Vec::with_capacity(profile.time_spans.len()),
         tool: options.tool.clone(),
         interrupted: false,
+        spaces: Vec::new(),
     };
     let mut session = span::Session {
         profile,

@@ -179,6 +179,7 @@ mod tests {
             size: 1 << 30,
             is_device: true,
             stack: BlockStack { devices, ..BlockStack::default() },
+            is_own: false,
         };
         let direct = Target { cache: CacheMode::NoOsCache, ..Target::default() };
         let says = |target: &Target, devices| {

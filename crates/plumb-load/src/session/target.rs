@@ -31,6 +31,8 @@ pub struct OpenTarget {
     pub is_device: bool,
     /// What lies under it.
     pub stack: BlockStack,
+    /// Whether it is the opener's own, and no file.
+    pub is_own: bool,
 }
 
 /// A target that cannot be used.
@@ -277,7 +279,14 @@ fn finish(
         return Err(TargetError::Empty { path: path.into() });
     }
     let stack = block_stack::underlying(descriptor.as_fd(), tree).unwrap_or_default();
-    Ok(OpenTarget { path: path.into(), descriptor: Some(descriptor), size, is_device, stack })
+    Ok(OpenTarget {
+        path: path.into(),
+        descriptor: Some(descriptor),
+        size,
+        is_device,
+        stack,
+        is_own: false,
+    })
 }
 
 fn open_error(path: &Path, errno: Errno) -> TargetError {
@@ -348,6 +357,50 @@ pub fn check_direct(target: &Target, file: BorrowedFd<'_>, path: &Path) -> Resul
     check_alignment(target, file, path, false)
 }
 
+/// Something of the opener's own under a name: it has no file, no blocks below, and is as fixed as a device.
+///
+/// # Errors
+/// When it is to be mapped, or is not accessed in whole sectors.
+pub fn own(target: &Target, size: u64) -> Result<OpenTarget, TargetError> {
+    let path = PathBuf::from(&target.path);
+    if target.memory_mapped {
+        return Err(TargetError::MapDevice { path });
+    }
+    let figures = [
+        ("block size (-b)", u64::from(target.block_size)),
+        ("alignment or stride (-r, -s)", target.alignment),
+        ("base offset (-B)", target.base_file_offset),
+        ("thread stride (-T)", target.thread_stride),
+    ];
+    for (what, value) in figures {
+        if !value.is_multiple_of(OWN_SECTOR) {
+            return Err(TargetError::Unaligned { path, what, value, granule: OWN_SECTOR });
+        }
+    }
+    let (is_device, stack) = (true, BlockStack::default());
+    Ok(OpenTarget { path, descriptor: None, size, is_device, stack, is_own: true })
+}
+
+/// Bytes that accesses to what is the opener's own are multiples of.
+const OWN_SECTOR: u64 = 512;
+
+/// The handle of a thread to what is the opener's own: a descriptor that carries the flags, and the name.
+fn own_handle(target: &Target, open: &OpenTarget) -> Result<TargetFile, TargetError> {
+    let mut flags = match Access::of(target) {
+        Access::Read => OFlags::RDONLY,
+        Access::Write => OFlags::WRONLY,
+        Access::Both => OFlags::RDWR,
+    };
+    if target.write_through {
+        flags |= OFlags::DSYNC;
+    }
+    let null = Path::new("/dev/null");
+    let descriptor = rustix::fs::open(null, flags | OFlags::CLOEXEC, Mode::empty());
+    let descriptor = descriptor.map_err(|errno| open_error(null, errno))?;
+    let (path, size) = (open.path.clone(), open.size);
+    Ok(TargetFile { descriptor, path, size, priority: None, mapping: None })
+}
+
 /// What offsets and lengths of O_DIRECT must be multiples of: statx where it knows, else the
 /// device's logical block, else 512.
 fn direct_granule(descriptor: BorrowedFd<'_>, is_device: bool) -> u64 {
@@ -371,6 +424,9 @@ fn direct_granule(descriptor: BorrowedFd<'_>, is_device: bool) -> u64 {
 /// # Errors
 /// When the kernel refuses the flags.
 pub fn open_handle(target: &Target, open: &OpenTarget) -> Result<Option<TargetFile>, TargetError> {
+    if open.is_own {
+        return own_handle(target, open).map(Some);
+    }
     let Some(descriptor) = &open.descriptor else { return Ok(None) };
     if target.memory_mapped && open.is_device {
         return Err(TargetError::MapDevice { path: open.path.clone() });

@@ -331,6 +331,7 @@ fn totals_block(input: &Value) -> String {
             epoch: None,
         },
         interrupted: false,
+        spaces: Vec::new(),
     };
     printed(|out| totals::write(&result, out))
 }

@@ -107,6 +107,7 @@ fn result(command_line: &str, time_spans: Vec<(TimeSpan, SpanResult)>) -> RunRes
             epoch: Some(1),
         },
         interrupted: false,
+        spaces: Vec::new(),
     }
 }
 

@@ -4,6 +4,8 @@
 //! happens. A part never spans two disks of one copy, so each is one device I/O per copy.
 
 mod cache;
+mod change;
+mod clients;
 mod destage;
 mod locks;
 mod part;
@@ -28,6 +30,7 @@ use crate::journal::{Flushing, Room};
 use crate::mutation::{Mutation, active};
 use crate::recover::{self, StartError};
 use cache::Cache;
+pub use change::ChangeError;
 use locks::Locks;
 use part::{NONE, Part, Step};
 use round::Round;
@@ -240,6 +243,9 @@ impl<Q: FlushQueue> Engine<Q> {
     #[must_use]
     pub fn size(&self, vdisk: u32) -> u64 {
         let config = self.config();
+        if config.vdisks[index(vdisk)].is_removed() {
+            return 0;
+        }
         u64::from(config.vdisks[index(vdisk)].extents) * u64::from(config.extent_bytes)
     }
 

@@ -131,7 +131,7 @@ pub struct VirtualDisk {
 }
 
 /// The whole configuration of a pool.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Config {
     /// Which version.
     pub generation: Generation,
@@ -176,6 +176,15 @@ impl Config {
     #[must_use]
     pub fn extents(&self) -> u32 {
         self.vdisks.last().map_or(0, |last| last.first_extent + last.extents)
+    }
+
+    /// Every slab that somebody has.
+    pub(crate) fn taken_slabs(&self) -> impl Iterator<Item = (u16, u32)> + '_ {
+        let tiers = self.vdisks.iter().flat_map(|vdisk| &vdisk.tiers);
+        let rows = tiers.flat_map(|tier| &tier.rows).flat_map(|row| row.slabs.iter().copied());
+        let caches = self.vdisks.iter().filter_map(|vdisk| vdisk.cache.as_ref());
+        let copies = caches.flat_map(|cache| &cache.copies);
+        rows.chain(copies.flat_map(|copy| copy.slabs.iter().map(|slab| (copy.disk, *slab))))
     }
 
     /// The record, whole.
@@ -248,6 +257,21 @@ impl Config {
 }
 
 impl VirtualDisk {
+    /// Whether it is only the extents that a removed virtual disk had: it has no name and no rows.
+    #[must_use]
+    pub fn is_removed(&self) -> bool {
+        self.name.is_empty()
+    }
+
+    /// Gives up everything but the extents' numbers, by which the map's tree goes.
+    pub(crate) fn remove(&mut self) {
+        self.name.clear();
+        (self.copies, self.columns) = (1, 1);
+        self.cache = None;
+        self.tiers.truncate(1);
+        self.tiers.iter_mut().for_each(|tier| tier.rows.clear());
+    }
+
     fn encode(&self, out: &mut Writer) {
         out.u128(self.id);
         out.text(&self.name);

@@ -12,6 +12,7 @@ pub(crate) mod history;
 pub(crate) mod knee;
 pub(crate) mod man;
 pub(crate) mod monitor;
+pub(crate) mod pool;
 pub(crate) mod profile;
 pub(crate) mod quick;
 pub(crate) mod report;
@@ -21,6 +22,8 @@ mod sources;
 pub(crate) mod space;
 mod study;
 pub(crate) mod sweep;
+pub(crate) mod tier;
+pub(crate) mod vdisk;
 pub(crate) mod version;
 
 use std::ffi::OsString;
@@ -44,8 +47,9 @@ pub(crate) fn command() -> Command {
              files and block devices and reports throughput, IOPS, latency percentiles and CPU; it \
              takes the command lines and XML profiles of DISKSPD 2.3. Called by the name diskspd, \
              plumb is that program. `plumb sweep` measures many settings and says which is best. `plumb knee`, `plumb compare` and `plumb history` say what many \
-             results mean, and `plumb explain` why. `plumb space torture` checks the storage engine by \
-             crashing it.",
+             results mean, and `plumb explain` why. `plumb pool` and `plumb vdisk` make mirrored, \
+             checksummed virtual disks of files and devices, `plumb space` looks after them and checks the \
+             engine by crashing it.",
         )
         .subcommand_required(true)
         .disable_help_subcommand(true)
@@ -65,6 +69,9 @@ pub(crate) fn command() -> Command {
         .subcommand(compare::command())
         .subcommand(history::command())
         .subcommand(explain::command())
+        .subcommand(pool::command())
+        .subcommand(vdisk::command())
+        .subcommand(tier::command())
         .subcommand(space::command())
         .subcommand(man::command())
         .subcommand(completions::command())
@@ -74,7 +81,7 @@ pub(crate) fn command() -> Command {
 
 /// A subcommand beside `run`.
 pub(crate) fn other(words: Vec<OsString>) -> ExitCode {
-    let words = std::iter::once("plumb".into()).chain(words);
+    let words = std::iter::once("plumb".into()).chain(translated(words));
     let matches = match command().try_get_matches_from(words) {
         Ok(matches) => matches,
         Err(error) => {
@@ -101,12 +108,43 @@ pub(crate) fn other(words: Vec<OsString>) -> ExitCode {
         Some(("compare", matches)) => compare::run(matches),
         Some(("history", matches)) => history::run(matches),
         Some(("explain", matches)) => explain::run(matches),
+        Some(("pool", matches)) => pool::run(matches),
+        Some(("vdisk", matches)) => vdisk::run(matches),
+        Some(("tier", matches)) => tier::run(matches),
         Some(("space", matches)) => space::run(matches),
         Some(("man", matches)) => man::run(matches),
         Some(("completions", matches)) => completions::run(matches),
         Some(("help", matches)) => help::run(help::topic(matches)),
         Some(("version", _)) => version::run(),
         subcommand => unreachable!("clap let {subcommand:?} pass"),
+    }
+}
+
+/// Commands of another storage product, by which runbooks go, and what they are here.
+const CMDLETS: [(&str, [&str; 2]); 12] = [
+    ("new-storagepool", ["pool", "new"]),
+    ("get-storagepool", ["pool", "show"]),
+    ("add-physicaldisk", ["pool", "add-disk"]),
+    ("remove-storagepool", ["pool", "remove"]),
+    ("new-virtualdisk", ["vdisk", "new"]),
+    ("get-virtualdisk", ["vdisk", "list"]),
+    ("remove-virtualdisk", ["vdisk", "rm"]),
+    ("get-storagetier", ["tier", "show"]),
+    ("get-physicaldisk", ["pool", "show"]),
+    ("get-storagejob", ["space", "job"]),
+    ("repair-virtualdisk", ["space", "scan"]),
+    ("get-healthstatus", ["space", "status"]),
+];
+
+/// The words with a cmdlet's name, in any case, as the command that it is here.
+fn translated(words: Vec<OsString>) -> Vec<OsString> {
+    let first = words.first().map(|word| word.to_string_lossy().to_ascii_lowercase());
+    let known = CMDLETS.iter().find(|(name, _)| first.as_deref() == Some(name));
+    match known {
+        Some((_, command)) => {
+            command.iter().map(OsString::from).chain(words.into_iter().skip(1)).collect()
+        }
+        None => words,
     }
 }
 

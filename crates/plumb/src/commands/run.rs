@@ -6,6 +6,7 @@ mod events;
 mod execute;
 mod keep;
 mod outputs;
+mod spaces;
 mod system_info;
 mod world;
 

@@ -31,6 +31,7 @@ mod reports;
 mod results;
 mod rights;
 mod sealed;
+mod spaces;
 mod studies;
 mod submission;
 mod sweeps;

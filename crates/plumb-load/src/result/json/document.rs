@@ -12,7 +12,7 @@ use super::figures::{Buckets, Sides, errors_by_direction, targets};
 use super::span::{CpuTime, Law, Span};
 use crate::profile::model::TimeSpan;
 use crate::result::figures::Figures;
-use crate::result::model::{HostFacts, RunResult, SpanResult, Tool};
+use crate::result::model::{HostFacts, RunResult, SpaceUse, SpanResult, Tool};
 use crate::tally::{Histogram, LatencySet};
 
 #[derive(Serialize)]
@@ -33,6 +33,35 @@ pub(super) struct Document<'a> {
     host: Host<'a>,
     profile: Value,
     time_spans: Vec<Span<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    spaces: Vec<Space<'a>>,
+}
+
+#[derive(Serialize)]
+struct Space<'a> {
+    pool: &'a str,
+    forwarded_requests: u64,
+    blocks_verified: u64,
+    mismatches: u64,
+    healed: u64,
+    unrecoverable: u64,
+    disks_lost: u64,
+    extents_resynced: u64,
+}
+
+impl<'a> Space<'a> {
+    fn of(space: &'a SpaceUse) -> Self {
+        Self {
+            pool: &space.pool,
+            forwarded_requests: space.forwarded,
+            blocks_verified: space.blocks_verified,
+            mismatches: space.mismatches,
+            healed: space.healed,
+            unrecoverable: space.unrecoverable,
+            disks_lost: space.disks_lost,
+            extents_resynced: space.resynced,
+        }
+    }
 }
 
 impl<'a> Document<'a> {
@@ -80,6 +109,7 @@ impl<'a> Document<'a> {
                 .zip(spans())
                 .map(|(n, (span, asked))| Span::of(n, span, asked))
                 .collect(),
+            spaces: result.spaces.iter().map(Space::of).collect(),
         }
     }
 }

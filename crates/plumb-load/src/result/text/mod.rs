@@ -10,6 +10,7 @@ pub mod latency;
 pub mod open_loop;
 pub mod plausibility;
 pub mod processors;
+pub mod spaces;
 pub mod system;
 pub mod totals;
 pub mod trace;
@@ -41,6 +42,7 @@ pub fn write(result: &RunResult, out: &mut dyn Write) -> io::Result<()> {
     write_diskspd(result, out)?;
     open_loop::write(result, out)?;
     verify::write(result, out)?;
+    spaces::write(result, out)?;
     plausibility::write(result, out)
 }
 

@@ -26,6 +26,7 @@ use super::console::Console;
 use super::events::Events;
 use super::keep::Keeper;
 use super::outputs::Outputs;
+use super::spaces::{SpaceOpener, Spaces};
 use crate::commands::{StdoutError, version};
 use crate::message::Printer;
 use crate::progress::{Progress, Style};
@@ -100,11 +101,25 @@ pub(super) fn execute(
         overwrite: if is_diskspd { Overwrite::Files(named) } else { Overwrite::Named(named) },
         opens_no_target: matches!(options.engine, EngineChoice::Null | EngineChoice::Nop),
     };
+    // Without targets there is no pool to start.
+    let spaces = match session_options.opens_no_target {
+        true => Ok(Spaces::default()),
+        false => Spaces::open(&invocation.profile),
+    };
+    let spaces = match spaces {
+        Ok(spaces) => spaces,
+        Err(failure) => {
+            printer.error(failure.diagnostic());
+            return failure.status().into();
+        }
+    };
     let ladder = Ladder::new(engine(options), ladder_options(options));
+    let opener = SpaceOpener { ladder, spaces: &spaces };
     let profile = &invocation.profile;
-    let mut outcome = session::run(profile, &session_options, &ladder, &clock, &tree, &mut console);
+    let mut outcome = session::run(profile, &session_options, &opener, &clock, &tree, &mut console);
     console.progress.clear();
     console.beside.add_to(&mut outcome.result);
+    outcome.result.spaces = spaces.end(printer);
     let result = &outcome.result;
     for failure in result.time_spans.iter().flat_map(|span| &span.failures) {
         printer.failure(&failure.class, &failure.text);

@@ -1,0 +1,163 @@
+//! What a space costs: processor time per 4 KiB random I/O on the owner's thread, on disks in memory that answer
+//! at once, beside the same load on a file.
+//!
+//!     cargo run --release -p plumb-tier --example space_cost -- [MIB] [SECONDS]
+#![forbid(unsafe_code)]
+
+use std::time::{Duration, Instant};
+
+use plumb_io::clock::StampClock;
+use plumb_io::engine::{MemoryQueue, UringOptions, UringQueue};
+use plumb_io::{
+    FileIndex, IoQueue, LaneIndex, LaneSpec, Memory, Op, OpKind, QueueSpec, RegionSpec, Slot,
+    TargetFile,
+};
+use plumb_tier::space::{SpaceFile, SpaceQueue};
+use plumb_tier::{Engine, Geometry, MediaType, NewDisk, NewPool, NewVirtualDisk, SlotPlan, create};
+use plumb_units::Nanos;
+use rustix::time::{ClockId, clock_gettime};
+
+const MIB: u64 = 1 << 20;
+const DEPTH: u32 = 32;
+const BLOCK: u32 = 4096;
+
+fn main() {
+    let mut arguments = std::env::args().skip(1).filter_map(|word| word.parse::<u64>().ok());
+    let (mib, seconds) = (arguments.next().unwrap_or(1024), arguments.next().unwrap_or(3));
+    let time = Duration::from_secs(seconds);
+    println!("4 KiB random, {DEPTH} outstanding, {mib} MiB mapped, one thread");
+    for copies in [1, 2, 3] {
+        let mut space = space(copies, mib);
+        for kind in [OpKind::Read, OpKind::Write] {
+            report(&format!("space, {copies} copies, {kind:?}"), &mut space, mib, kind, time);
+        }
+    }
+    let folder = tempfile::tempdir_in(".").expect("a folder here");
+    let path = folder.path().join("file");
+    std::fs::write(&path, vec![1; usize::try_from(mib * MIB).expect("it fits")]).expect("room");
+    let mut file = file(&path, mib);
+    for kind in [OpKind::Read, OpKind::Write] {
+        report(&format!("file in the page cache, ring, {kind:?}"), &mut file, mib, kind, time);
+    }
+}
+
+fn lanes() -> Vec<RegionSpec> {
+    vec![RegionSpec { lanes: vec![LaneSpec { first_slot: 0, slots: DEPTH, bytes: BLOCK }] }]
+}
+
+/// A new mirrored virtual disk, every block of it written.
+fn space(copies: u8, mib: u64) -> SpaceQueue<MemoryQueue, StampClock> {
+    let disks = u32::from(copies);
+    let plan =
+        SlotPlan { data_slots: 128, data_bytes: 128 << 10, control_bytes: 256 << 10, files: disks };
+    let geometry = Geometry {
+        config_bytes: MIB,
+        journal_bytes: 64 * MIB,
+        tree_bytes: 16 * MIB,
+        slab_bytes: 16 * MIB,
+    };
+    let bytes = geometry.slab(0) + (mib / 16 + 2) * geometry.envelope_bytes() + 2 * MIB;
+    let regions = vec![RegionSpec { lanes: plan.lanes() }];
+    let spec = QueueSpec { depth: plan.depth(), regions, ..QueueSpec::default() };
+    let sizes = vec![bytes; usize::from(copies)];
+    let mut queue = MemoryQueue::of_sizes(&spec, &sizes).expect("memory for the disks");
+    let disk = |nth: u8| NewDisk { media: MediaType::Ssd, bytes, name: format!("memory{nth}") };
+    let vdisk = NewVirtualDisk {
+        name: "v".to_owned(),
+        copies,
+        columns: 1,
+        interleave: 256 << 10,
+        tier_bytes: [mib * MIB, 0],
+        cache_bytes: 0,
+    };
+    let pool = NewPool {
+        name: "p".to_owned(),
+        extent_bytes: 1 << 20,
+        geometry,
+        disks: (0..copies).map(disk).collect(),
+        vdisks: vec![vdisk],
+    };
+    create(&mut queue, plan, &pool, 1).expect("it fits");
+    let engine = Engine::start(queue, plan, DEPTH, BLOCK, 2).expect("a new pool starts");
+    let file = SpaceFile { vdisk: 0, size: mib * MIB, writable: true, durable: false };
+    let spec = QueueSpec { depth: DEPTH, regions: lanes(), ..QueueSpec::default() };
+    let clock = StampClock::new().0;
+    let mut queue = SpaceQueue::open(engine, vec![file], &spec, clock).expect("memory");
+    let blocks = mib * MIB / u64::from(BLOCK);
+    let mut next = 0;
+    drive(&mut queue, OpKind::Write, || {
+        next += 1;
+        (next <= blocks).then(|| next - 1)
+    });
+    // The second that makes first writes final.
+    std::thread::sleep(Duration::from_millis(1100));
+    for _ in 0..20 {
+        queue.submit_and_wait(0, Nanos::ZERO).expect("taken");
+    }
+    queue
+}
+
+fn file(path: &std::path::Path, mib: u64) -> UringQueue {
+    let opened = std::fs::File::options().read(true).write(true).open(path).expect("just made");
+    let (descriptor, size) = (opened.into(), mib * MIB);
+    let file = TargetFile { descriptor, path: path.into(), size, priority: None, mapping: None };
+    let spec =
+        QueueSpec { depth: DEPTH, files: vec![file], regions: lanes(), ..QueueSpec::default() };
+    UringQueue::open(spec, UringOptions::default()).expect("a ring")
+}
+
+/// Keeps the queue full with the blocks that `next` gives; how many I/Os there were.
+fn drive(queue: &mut dyn IoQueue, kind: OpKind, mut next: impl FnMut() -> Option<u64>) -> u64 {
+    let memory = Memory::Lane(LaneIndex(0));
+    let mut issue = |queue: &mut dyn IoQueue, slot: Slot| {
+        let Some(block) = next() else { return false };
+        let offset = block * u64::from(BLOCK);
+        queue.push(Op { kind, file: FileIndex(0), slot, len: BLOCK, offset, memory });
+        true
+    };
+    let mut outstanding = 0;
+    for slot in 0..DEPTH {
+        outstanding += u32::from(issue(queue, Slot(slot)));
+    }
+    let mut count = 0;
+    while outstanding > 0 {
+        queue.submit_and_wait(1, Nanos::from_secs(1)).expect("taken");
+        queue.look();
+        while let Some(done) = queue.pop() {
+            assert_eq!(done.outcome(), Ok(BLOCK));
+            count += 1;
+            outstanding -= 1;
+            outstanding += u32::from(issue(queue, done.slot));
+        }
+    }
+    count
+}
+
+fn report(what: &str, queue: &mut dyn IoQueue, mib: u64, kind: OpKind, time: Duration) {
+    let blocks = mib * MIB / u64::from(BLOCK);
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % blocks
+    };
+    let cpu = || {
+        let now = clock_gettime(ClockId::ProcessCPUTime);
+        Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))
+    };
+    let (began, used) = (Instant::now(), cpu());
+    let mut nth = 0_u32;
+    let count = drive(queue, kind, || {
+        nth = nth.wrapping_add(1);
+        // Looking at the clock costs as much as some of the work: not each time.
+        let over = nth.is_multiple_of(256) && began.elapsed() >= time;
+        if over {
+            nth = 255;
+        }
+        (!over).then(&mut random)
+    });
+    let (elapsed, used) = (began.elapsed().as_secs_f64(), (cpu() - used).as_secs_f64());
+    let each = used / count as f64 * 1e6;
+    println!("{what:45} {:9.0} IOPS  {each:6.3} us CPU per I/O", count as f64 / elapsed);
+}

@@ -1,0 +1,441 @@
+//! Changes of the configuration: virtual disks come and go, disks are added. Each is made while nothing is
+//! under way and ends the engine: the next start works with the new configuration.
+
+use std::collections::BTreeSet;
+
+use plumb_io::{FileIndex, FlushQueue};
+use plumb_units::Nanos;
+use plumb_units::convert::{index, to_u32, to_u64, to_usize};
+
+use super::Engine;
+use crate::core::{Core, Halt};
+use crate::create::{CACHE_MIN, CreateError, NewDisk, NewVirtualDisk};
+use crate::extents::{UNMAPPED, move_reserve, slots_of_tier};
+use crate::format::frame::Record;
+use crate::format::page::LEAF_ENTRIES;
+use crate::format::superblock::{RecordName, Superblock};
+use crate::format::{
+    BLOCK_BYTES, CacheConfig, CacheCopy, Config, DiskConfig, DiskState, Geometry, MediaType, Row,
+    Tier, VirtualDisk,
+};
+
+/// Time that passes per look while everything under way comes to its end.
+const STEP: Nanos = Nanos(10_000_000);
+/// Records of a removal between two checkpoints.
+const FREED_AT_ONCE: usize = 100_000;
+
+/// Why a change was not made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
+pub enum ChangeError {
+    /// What is asked for does not fit.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Layout(#[from] CreateError),
+    /// There is one of that name.
+    #[error("the pool has a virtual disk named {name} already")]
+    #[diagnostic(code(plumb::tier::vdisk_exists), help("choose another name, or remove it first"))]
+    Exists {
+        /// Its name.
+        name: String,
+    },
+    /// There is none of that name.
+    #[error("the pool has no virtual disk named {name}")]
+    #[diagnostic(code(plumb::tier::no_vdisk), help("see `plumb vdisk list`"))]
+    Unknown {
+        /// The name.
+        name: String,
+    },
+    /// It is on it already.
+    #[error("{name} is a disk of the pool already")]
+    #[diagnostic(code(plumb::tier::disk_exists), help("see `plumb pool show`"))]
+    HasDisk {
+        /// The disk's path.
+        name: String,
+    },
+    /// The disk did not take what was written.
+    #[error("disk {name} cannot be brought into the pool: it does not take what is written")]
+    #[diagnostic(code(plumb::tier::add_io), help("see the kernel's log, or name another disk"))]
+    DiskFailed {
+        /// The disk's path.
+        name: String,
+    },
+    /// The pool stopped meanwhile.
+    #[error("the pool stopped while it was being changed")]
+    #[diagnostic(code(plumb::tier::change_halt), help("start it again, then see what is there"))]
+    Halted {
+        /// Why.
+        source: Halt,
+    },
+}
+
+impl From<Halt> for ChangeError {
+    fn from(source: Halt) -> Self {
+        Self::Halted { source }
+    }
+}
+
+impl<Q: FlushQueue> Engine<Q> {
+    /// Ends cleanly: everything acknowledged is durable and the next start has nothing to examine.
+    ///
+    /// # Errors
+    /// When that could not be; nothing that was flushed is lost, the next start recovers.
+    ///
+    /// # Panics
+    /// When a request is under way.
+    pub fn shut_down(mut self) -> Result<Q, Halt> {
+        self.come_to_rest()?;
+        Ok(self.into_queue())
+    }
+
+    /// Adds a virtual disk.
+    ///
+    /// # Errors
+    /// When it does not fit, or the pool stopped.
+    ///
+    /// # Panics
+    /// When a request is under way.
+    pub fn add_virtual_disk(mut self, wanted: &NewVirtualDisk) -> Result<Q, ChangeError> {
+        let geometry = self.core.members.geometry;
+        let id = self.core.members.random.id();
+        let mut config = self.core.members.config.clone();
+        let able: Vec<bool> = (0_u16..)
+            .take(config.disks.len())
+            .map(|disk| self.core.members.is_online(disk))
+            .collect();
+        place_virtual_disk(&mut config, &geometry, wanted, id, &able)?;
+        self.come_to_rest()?;
+        self.core.members.config.vdisks = config.vdisks;
+        self.core.announce()?;
+        Ok(self.into_queue())
+    }
+
+    /// Removes a virtual disk and all that it holds.
+    ///
+    /// # Errors
+    /// When there is none of that name, or the pool stopped.
+    ///
+    /// # Panics
+    /// When a request is under way.
+    pub fn remove_virtual_disk(mut self, name: &str) -> Result<Q, ChangeError> {
+        let vdisks = &self.core.members.config.vdisks;
+        let Some(nth) = vdisks.iter().position(|vdisk| vdisk.name == name && !vdisk.is_removed())
+        else {
+            return Err(ChangeError::Unknown { name: name.to_owned() });
+        };
+        self.come_to_rest()?;
+        self.core.free_extents(nth)?;
+        self.core.members.config.vdisks[nth].remove();
+        self.core.announce()?;
+        Ok(self.into_queue())
+    }
+
+    /// Brings a disk into the pool: the queue's file is overwritten without a question.
+    ///
+    /// # Errors
+    /// When it has no room for a slab, cannot be written, or the pool stopped.
+    ///
+    /// # Panics
+    /// When a request is under way.
+    pub fn add_disk(mut self, file: FileIndex, new: &NewDisk) -> Result<Q, ChangeError> {
+        let members = &self.core.members;
+        if members.config.disks.iter().any(|disk| disk.name == new.name) {
+            return Err(ChangeError::HasDisk { name: new.name.clone() });
+        }
+        if members.geometry.slabs(new.bytes) == 0 {
+            return Err(too_small(new, &members.geometry).into());
+        }
+        self.come_to_rest()?;
+        let ordinal = self.core.enlist(file, new)?;
+        self.core.attach(ordinal)?;
+        if !self.core.members.is_online(ordinal) {
+            return Err(ChangeError::DiskFailed { name: new.name.clone() });
+        }
+        Ok(self.into_queue())
+    }
+
+    /// Lets everything end and writes a checkpoint that leaves no extent open.
+    fn come_to_rest(&mut self) -> Result<(), Halt> {
+        assert!(self.clients.iter().all(|client| !client.busy), "a request is under way");
+        loop {
+            if let Some(halt) = self.halted {
+                return Err(halt);
+            }
+            if self.core.io.in_flight() == 0 && self.trouble.is_empty() {
+                break;
+            }
+            self.poll(Nanos(self.now.0.saturating_add(STEP.0)), STEP);
+        }
+        self.core.journal.frame = None;
+        self.core.journal.flush = None;
+        if self.flush_broken || !self.core.checkpoint(true)? {
+            return Err(Halt::Unflushed);
+        }
+        Ok(())
+    }
+}
+
+impl<Q: FlushQueue> Core<Q> {
+    /// The configuration in memory becomes the pool's next generation.
+    fn announce(&mut self) -> Result<(), Halt> {
+        let id = self.members.random.id();
+        self.members.config.succeed(self.members.epoch, id);
+        let voters = self.members.config.voters.clone();
+        let failed = self.members.publish(&mut self.io, &voters);
+        self.lose(failed)?;
+        self.sync()
+    }
+
+    /// Unmaps everything of a virtual disk, durably.
+    fn free_extents(&mut self, vdisk: usize) -> Result<(), Halt> {
+        let own = &self.members.config.vdisks[vdisk];
+        let range = own.first_extent..own.first_extent + own.extents;
+        let mapped: Vec<u32> =
+            range.filter(|extent| self.extents.get(*extent).place != UNMAPPED).collect();
+        for some in mapped.chunks(FREED_AT_ONCE) {
+            for &extent in some {
+                self.extents.unmap(extent);
+                self.members.stale.iter_mut().for_each(|stale| stale.remove(extent));
+                self.trees.touch_map(extent);
+                self.trees.touch_sums(extent, self.extents.blocks);
+                self.journal.append(Record::MapFree { extent });
+            }
+            if !self.checkpoint(true)? {
+                return Err(Halt::Unflushed);
+            }
+        }
+        Ok(())
+    }
+
+    /// Names a new disk in the configuration, as one that is missing, and writes it a superblock: then it can
+    /// come back like any other. Its ordinal.
+    fn enlist(&mut self, file: FileIndex, new: &NewDisk) -> Result<u16, ChangeError> {
+        let members = &mut self.members;
+        let ordinal = u16::try_from(members.config.disks.len()).unwrap_or(u16::MAX);
+        let id = members.random.id();
+        members.config.disks.push(DiskConfig {
+            id,
+            media: new.media,
+            state: DiskState::Missing,
+            metadata: false,
+            device_bytes: new.bytes,
+            name: new.name.clone(),
+        });
+        members.superblocks.push(Some(Superblock {
+            incompat: 0,
+            ro_compat: 0,
+            pool: members.config.pool,
+            device: id,
+            ordinal,
+            sector: 512,
+            device_bytes: new.bytes,
+            geometry: members.geometry,
+            created: 0,
+            version: 0,
+            generation: members.config.generation,
+            epoch_started: 0,
+            area: 1,
+            records: [RecordName::default(); 2],
+        }));
+        members.online.push(false);
+        members.stale.push(crate::extents::ExtentSet::default());
+        self.io.add_file(file);
+        self.announce()?;
+        // What another pool left there must not be read as this one's journal.
+        let journal = self.members.geometry.journal();
+        let zeros = [0; 4096];
+        let mut failed = Vec::new();
+        for offset in [journal, journal + BLOCK_BYTES, journal + 2 * BLOCK_BYTES] {
+            failed.extend(self.io.write(&[ordinal], offset, &zeros));
+        }
+        failed.extend(self.members.publish(&mut self.io, &[ordinal]));
+        match failed.is_empty() {
+            true => Ok(ordinal),
+            false => Err(ChangeError::DiskFailed { name: new.name.clone() }),
+        }
+    }
+}
+
+fn too_small(disk: &NewDisk, geometry: &Geometry) -> CreateError {
+    let needed = geometry.slab(1) + (2 << 20);
+    CreateError::Layout {
+        reason: format!(
+            "{} has {} bytes, and a disk with one slab takes {needed}",
+            disk.name, disk.bytes
+        ),
+        remedy: "name a larger disk, or make the pool with smaller slabs".to_owned(),
+    }
+}
+
+/// Slabs that nobody has, ascending, by disk.
+fn free_slabs(config: &Config, geometry: &Geometry, able: &[bool]) -> Vec<Vec<u32>> {
+    let taken: BTreeSet<(u16, u32)> = config.taken_slabs().collect();
+    let of_disk = |(ordinal, disk): (u16, &DiskConfig)| {
+        if !able[usize::from(ordinal)] {
+            return Vec::new();
+        }
+        let all = 0..geometry.slabs(disk.device_bytes);
+        all.filter(|slab| !taken.contains(&(ordinal, *slab))).rev().collect()
+    };
+    (0_u16..).zip(&config.disks).map(of_disk).collect()
+}
+
+/// Gives a virtual disk its slabs and its extents.
+fn place_virtual_disk(
+    config: &mut Config,
+    geometry: &Geometry,
+    wanted: &NewVirtualDisk,
+    id: u128,
+    able: &[bool],
+) -> Result<(), ChangeError> {
+    if config.vdisks.iter().any(|vdisk| vdisk.name == wanted.name) {
+        return Err(ChangeError::Exists { name: wanted.name.clone() });
+    }
+    let mut free = free_slabs(config, geometry, able);
+    let mut vdisk = VirtualDisk {
+        id,
+        name: wanted.name.clone(),
+        copies: wanted.copies,
+        columns: wanted.columns,
+        interleave: wanted.interleave,
+        first_extent: 0,
+        extents: 0,
+        tiers: Vec::new(),
+        cache: None,
+    };
+    let tiers = wanted.tier_bytes.iter().filter(|bytes| **bytes > 0).count();
+    for (media, bytes) in [MediaType::Ssd, MediaType::Hdd].into_iter().zip(wanted.tier_bytes) {
+        if bytes == 0 {
+            continue;
+        }
+        let rows = rows(config, geometry, wanted, (media, bytes), &mut free)?;
+        let slots = slots_of_tier(&vdisk, rows.len(), geometry, config.extent_bytes);
+        let usable = slots - move_reserve(slots, tiers);
+        vdisk.extents = vdisk.extents.saturating_add(usable);
+        vdisk.tiers.push(Tier { media, rows });
+    }
+    if vdisk.tiers.is_empty() {
+        return Err(CreateError::Layout {
+            reason: format!("virtual disk {} has no tier", wanted.name),
+            remedy: "give it a size".to_owned(),
+        }
+        .into());
+    }
+    if wanted.cache_bytes > 0 {
+        vdisk.cache = Some(cache(config, geometry, wanted, &mut free)?);
+    }
+    number_extents(config, vdisk);
+    let pages = tree_pages(config);
+    if 2 * pages + 16 > u64::from(geometry.tree_pages()) {
+        return Err(CreateError::Layout {
+            reason: format!(
+                "the pool's area for map and checksums has {} pages, and {} would be needed",
+                geometry.tree_pages(),
+                2 * pages + 16
+            ),
+            remedy: "ask for less space: the area is fixed when a pool is made".to_owned(),
+        }
+        .into());
+    }
+    Ok(())
+}
+
+/// Pages of both trees when everything is mapped.
+fn tree_pages(config: &Config) -> u64 {
+    let extents = u64::from(config.extents());
+    let leaf = to_u64(LEAF_ENTRIES);
+    let leaves =
+        extents.div_ceil(leaf) + (extents * u64::from(config.extent_blocks())).div_ceil(leaf);
+    leaves + leaves / 256 + 4
+}
+
+/// Takes the place of a removed virtual disk with as many extents, or of the last one, else goes behind all.
+/// Nobody else's number changes: the journal knows the logs of caches by it.
+fn number_extents(config: &mut Config, mut vdisk: VirtualDisk) {
+    let last = config.vdisks.len().saturating_sub(1);
+    let fits = |(nth, old): (usize, &VirtualDisk)| {
+        let same = old.extents == vdisk.extents;
+        let split = nth == last && old.extents > vdisk.extents;
+        (old.is_removed() && (same || split)).then_some(nth)
+    };
+    let Some(nth) = config.vdisks.iter().enumerate().find_map(fits) else {
+        vdisk.first_extent = config.extents();
+        config.vdisks.push(vdisk);
+        return;
+    };
+    let mut rest = config.vdisks[nth].clone();
+    vdisk.first_extent = rest.first_extent;
+    rest.first_extent += vdisk.extents;
+    rest.extents -= vdisk.extents;
+    config.vdisks[nth] = vdisk;
+    if rest.extents > 0 {
+        config.vdisks.push(rest);
+    }
+}
+
+/// A log with a copy on each of as many solid-state disks as the virtual disk has copies (RES-7).
+fn cache(
+    config: &Config,
+    geometry: &Geometry,
+    wanted: &NewVirtualDisk,
+    free: &mut [Vec<u32>],
+) -> Result<CacheConfig, CreateError> {
+    let slabs = to_usize(wanted.cache_bytes.div_ceil(geometry.slab_bytes));
+    let whole = wanted.cache_bytes.is_multiple_of(BLOCK_BYTES) && wanted.cache_bytes >= CACHE_MIN;
+    if !whole || wanted.tier_bytes.contains(&0) {
+        return Err(CreateError::Layout {
+            reason: format!(
+                "virtual disk {} has a write-back cache of {} bytes and tiers of {:?} bytes",
+                wanted.name, wanted.cache_bytes, wanted.tier_bytes
+            ),
+            remedy: format!("give it two tiers and a cache of {CACHE_MIN} bytes or more, or none"),
+        });
+    }
+    let copies = usize::from(wanted.copies);
+    let mut able: Vec<usize> = (0..free.len())
+        .filter(|&disk| config.disks[disk].media == MediaType::Ssd && free[disk].len() >= slabs)
+        .collect();
+    if able.len() < copies || copies == 0 {
+        return Err(CreateError::Cache {
+            name: wanted.name.clone(),
+            needed: copies,
+            found: able.len(),
+            slabs: to_u32(slabs),
+        });
+    }
+    able.sort_by_key(|&disk| (std::cmp::Reverse(free[disk].len()), disk));
+    let copy = |&disk: &usize| {
+        let left = free[disk].len() - slabs;
+        let slabs = free[disk].drain(left..).rev().collect();
+        CacheCopy { disk: u16::try_from(disk).unwrap_or(u16::MAX), current: true, slabs }
+    };
+    Ok(CacheConfig { bytes: wanted.cache_bytes, copies: able[..copies].iter().map(copy).collect() })
+}
+
+/// Rows for at least `bytes`, each on the disks with most free slabs (RES-1).
+fn rows(
+    config: &Config,
+    geometry: &Geometry,
+    wanted: &NewVirtualDisk,
+    (media, bytes): (MediaType, u64),
+    free: &mut [Vec<u32>],
+) -> Result<Vec<Row>, CreateError> {
+    let width = usize::from(wanted.copies) * usize::from(wanted.columns);
+    let row_bytes = geometry.slab_bytes * u64::from(wanted.columns);
+    let mut rows = Vec::new();
+    for _ in 0..bytes.div_ceil(row_bytes.max(1)) {
+        let mut able: Vec<usize> = (0..free.len())
+            .filter(|&disk| config.disks[disk].media == media && !free[disk].is_empty())
+            .collect();
+        if able.len() < width || width == 0 {
+            let (name, found) = (wanted.name.clone(), able.len());
+            return Err(CreateError::Space { name, media, needed: width, found });
+        }
+        able.sort_by_key(|&disk| (std::cmp::Reverse(free[disk].len()), disk));
+        let slab = |&disk: &usize| {
+            free[disk].pop().map(|slab| (u16::try_from(disk).unwrap_or(u16::MAX), slab))
+        };
+        rows.push(Row { slabs: able[..width].iter().filter_map(slab).collect() });
+    }
+    debug_assert!(index(to_u32(rows.len())) == rows.len());
+    Ok(rows)
+}

@@ -1,0 +1,370 @@
+//! Health (section 15): a pure function of recorded facts.
+
+use super::look::{DiskStanding, Look};
+
+/// How well something is; the worse, the greater.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HealthStatus {
+    /// Nothing to do.
+    Healthy,
+    /// It works, with less than it should have.
+    Warning,
+    /// Something is lost or cannot be used.
+    Unhealthy,
+    /// It cannot be told.
+    Unknown,
+}
+
+impl HealthStatus {
+    /// As it is shown.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Healthy => "Healthy",
+            Self::Warning => "Warning",
+            Self::Unhealthy => "Unhealthy",
+            Self::Unknown => "Unknown",
+        }
+    }
+
+    /// Exit status (HLT-5).
+    #[must_use]
+    pub const fn exit_status(self) -> u8 {
+        match self {
+            Self::Healthy => 0,
+            Self::Warning => 1,
+            Self::Unhealthy => 2,
+            Self::Unknown => 3,
+        }
+    }
+}
+
+/// The health of one object. Whatever is not Healthy has a cause and something to do about it (HLT-1).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// How well it is.
+    pub status: HealthStatus,
+    /// In the words of section 15.
+    pub operational: &'static str,
+    /// Why, and what to do.
+    pub cause: Option<(String, &'static str)>,
+}
+
+impl Verdict {
+    fn ok() -> Self {
+        Self { status: HealthStatus::Healthy, operational: "OK", cause: None }
+    }
+
+    fn of(
+        status: HealthStatus,
+        operational: &'static str,
+        cause: impl Into<String>,
+        action: &'static str,
+    ) -> Self {
+        Self { status, operational, cause: Some((cause.into(), action)) }
+    }
+}
+
+/// What is known of a disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DiskFacts {
+    /// For messages.
+    pub name: String,
+    /// How it stands to its pool.
+    pub standing: DiskStanding,
+    /// Extents whose place on it is not up to date, if the pool was started.
+    pub stale: u32,
+    /// Blocks of it that had to be healed, if the pool was started.
+    pub healed: u64,
+}
+
+/// What is known of a virtual disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VirtualDiskFacts {
+    /// Its name.
+    pub name: String,
+    /// Copies that it should have.
+    pub copies: u32,
+    /// Copies on disks that take part, of the place that has fewest.
+    pub live: u32,
+    /// Copies on disks that are here or whose content is still current, of the place that has fewest.
+    pub current: u32,
+    /// Blocks without a good copy that were met.
+    pub unrecoverable: u64,
+}
+
+/// What is known of a pool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facts {
+    /// Disks that vote and are here; all that vote.
+    pub voters: (usize, usize),
+    /// By ordinal.
+    pub disks: Vec<DiskFacts>,
+    /// In the configuration's order.
+    pub vdisks: Vec<VirtualDiskFacts>,
+}
+
+/// The health of a pool and all in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Health {
+    /// The pool's own.
+    pub pool: Verdict,
+    /// By ordinal.
+    pub disks: Vec<Verdict>,
+    /// In the configuration's order.
+    pub vdisks: Vec<Verdict>,
+}
+
+impl Health {
+    /// The worst of all (HLT-2).
+    #[must_use]
+    pub fn worst(&self) -> HealthStatus {
+        let parts = self.disks.iter().chain(&self.vdisks).chain([&self.pool]);
+        parts.map(|part| part.status).max().unwrap_or(HealthStatus::Unknown)
+    }
+}
+
+impl Facts {
+    /// What the disks alone say, without a start.
+    #[must_use]
+    pub fn of(look: &Look) -> Self {
+        let disk = |(config, found): (&crate::DiskConfig, &super::DiskLook)| DiskFacts {
+            name: config.name.clone(),
+            standing: found.standing,
+            stale: 0,
+            healed: 0,
+        };
+        let disks = look.config.disks.iter().zip(&look.disks).map(disk).collect();
+        let vdisks = look.config.vdisks.iter().filter(|vdisk| !vdisk.is_removed());
+        Self {
+            voters: look.voters(),
+            disks,
+            vdisks: vdisks.map(|vdisk| virtual_disk(look, vdisk)).collect(),
+        }
+    }
+}
+
+fn virtual_disk(look: &Look, vdisk: &crate::VirtualDisk) -> VirtualDiskFacts {
+    let copies = usize::from(vdisk.copies);
+    let (mut live, mut current) = (copies, copies);
+    for row in vdisk.tiers.iter().flat_map(|tier| &tier.rows) {
+        for column in row.slabs.chunks(copies.max(1)) {
+            let standing = |slab: &(u16, u32)| look.disks[usize::from(slab.0)].standing;
+            let count = |is: &dyn Fn(DiskStanding) -> bool| {
+                column.iter().filter(|slab| is(standing(slab))).count()
+            };
+            live = live.min(count(&|standing| standing == DiskStanding::Present));
+            let keeps = |s| matches!(s, DiskStanding::Present | DiskStanding::Away);
+            current = current.min(count(&keeps));
+        }
+    }
+    let small = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    VirtualDiskFacts {
+        name: vdisk.name.clone(),
+        copies: small(copies),
+        live: small(live),
+        current: small(current),
+        unrecoverable: 0,
+    }
+}
+
+/// Blocks healed on a disk after which it is expected to fail (section 7).
+const HEALED_MAX: u64 = 10;
+
+/// Judges everything.
+#[must_use]
+pub fn judge(facts: &Facts) -> Health {
+    let (present, voters) = facts.voters;
+    let quorum = 2 * present > voters;
+    let disks: Vec<Verdict> = facts.disks.iter().map(disk).collect();
+    let vdisks: Vec<Verdict> = facts.vdisks.iter().map(|one| vdisk(one, quorum)).collect();
+    let ill = disks.iter().filter(|disk| disk.status != HealthStatus::Healthy).count();
+    let pool = if !quorum {
+        Verdict::of(
+            HealthStatus::Unhealthy,
+            "Read-only (Incomplete)",
+            format!("{present} of {voters} voting disks are here; more than half are needed"),
+            "connect the missing disks",
+        )
+    } else if ill > 0 {
+        Verdict::of(
+            HealthStatus::Warning,
+            "Degraded",
+            format!("{ill} of {} disks need attention", disks.len()),
+            "see the disks",
+        )
+    } else {
+        Verdict::ok()
+    };
+    Health { pool, disks, vdisks }
+}
+
+fn disk(facts: &DiskFacts) -> Verdict {
+    use HealthStatus::{Healthy, Unhealthy, Warning};
+    match facts.standing {
+        DiskStanding::Away | DiskStanding::Missing => Verdict::of(
+            Warning,
+            "Lost Communication",
+            "it is not here, or did not answer",
+            "connect it, or add another disk",
+        ),
+        DiskStanding::Returning => Verdict::of(
+            Warning,
+            "Lost Communication",
+            "it was lost and is here again",
+            "start the pool: plumb space job --wait brings it up to date",
+        ),
+        DiskStanding::TooSmall => Verdict::of(
+            Unhealthy,
+            "Not Usable",
+            "it is smaller than when it joined the pool; nothing is written to it",
+            "restore its size, or replace it",
+        ),
+        DiskStanding::Split => Verdict::of(
+            Unhealthy,
+            "Split",
+            "it went on without the others",
+            "start without it, or without the others",
+        ),
+        DiskStanding::Present if facts.stale > 0 => Verdict {
+            status: Healthy,
+            operational: "In Service",
+            cause: Some((
+                format!("{} extents on it are being brought up to date", facts.stale),
+                "wait: plumb space job --wait",
+            )),
+        },
+        DiskStanding::Present if facts.healed > HEALED_MAX => Verdict::of(
+            Warning,
+            "Predictive Failure",
+            format!("{} blocks of it had to be healed", facts.healed),
+            "replace it",
+        ),
+        DiskStanding::Present => Verdict::ok(),
+    }
+}
+
+fn vdisk(facts: &VirtualDiskFacts, quorum: bool) -> Verdict {
+    use HealthStatus::{Unhealthy, Unknown, Warning};
+    let copies = facts.copies;
+    if !quorum {
+        return Verdict::of(
+            Unknown,
+            "Detached (Majority Disks Unhealthy)",
+            "its pool cannot be started",
+            "connect the missing disks",
+        );
+    }
+    if facts.current == 0 || facts.unrecoverable > 0 {
+        let cause = match facts.unrecoverable {
+            0 => "a part of it has no copy that is up to date".to_owned(),
+            blocks => format!("{blocks} blocks of it have no good copy"),
+        };
+        return Verdict::of(Unhealthy, "No Redundancy", cause, "connect the missing disks");
+    }
+    if facts.live < copies && facts.current == copies {
+        return Verdict::of(
+            Warning,
+            "Incomplete",
+            format!("{} of {copies} copies are here; the others are still current", facts.live),
+            "connect the missing disks",
+        );
+    }
+    if facts.live < copies {
+        return Verdict::of(
+            Warning,
+            "Degraded",
+            format!("{} of {copies} copies are up to date and here", facts.live),
+            "connect the missing disks, then plumb space job --wait",
+        );
+    }
+    Verdict::ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STANDINGS: [(DiskStanding, HealthStatus, &str); 6] = [
+        (DiskStanding::Present, HealthStatus::Healthy, "OK"),
+        (DiskStanding::Away, HealthStatus::Warning, "Lost Communication"),
+        (DiskStanding::Missing, HealthStatus::Warning, "Lost Communication"),
+        (DiskStanding::Returning, HealthStatus::Warning, "Lost Communication"),
+        (DiskStanding::TooSmall, HealthStatus::Unhealthy, "Not Usable"),
+        (DiskStanding::Split, HealthStatus::Unhealthy, "Split"),
+    ];
+
+    #[test]
+    fn every_combination_has_its_verdict() {
+        for (standing, status, words) in STANDINGS {
+            for voters in [(3, 3), (2, 3), (1, 3), (1, 2), (0, 0)] {
+                for (copies, live, current) in
+                    [(1, 1, 1), (1, 0, 0), (2, 2, 2), (2, 1, 2), (2, 1, 1), (2, 0, 0), (3, 1, 2)]
+                {
+                    check(voters, (standing, status, words), (copies, live, current));
+                }
+            }
+        }
+    }
+
+    fn check(
+        voters: (usize, usize),
+        (standing, status, words): (DiskStanding, HealthStatus, &str),
+        (copies, live, current): (u32, u32, u32),
+    ) {
+        let disk = DiskFacts { name: "d".to_owned(), standing, stale: 0, healed: 0 };
+        let name = "v".to_owned();
+        let vdisk = VirtualDiskFacts { name, copies, live, current, unrecoverable: 0 };
+        let health = judge(&Facts { voters, disks: vec![disk], vdisks: vec![vdisk] });
+        let text = format!("{voters:?} {standing:?} {copies} {live} {current}: {health:?}");
+        assert_eq!(
+            (health.disks[0].status, health.disks[0].operational),
+            (status, words),
+            "{text}"
+        );
+        let quorum = 2 * voters.0 > voters.1;
+        let expected = match (quorum, current, live == copies) {
+            (false, ..) => HealthStatus::Unknown,
+            (true, 0, _) => HealthStatus::Unhealthy,
+            (true, _, true) => HealthStatus::Healthy,
+            (true, _, false) => HealthStatus::Warning,
+        };
+        assert_eq!(health.vdisks[0].status, expected, "{text}");
+        let pool = match (quorum, status) {
+            (false, _) => HealthStatus::Unhealthy,
+            (true, HealthStatus::Healthy) => HealthStatus::Healthy,
+            (true, _) => HealthStatus::Warning,
+        };
+        assert_eq!(health.pool.status, pool, "{text}");
+        let worst = [status, expected, pool].into_iter().max().expect("three");
+        assert_eq!(health.worst(), worst, "{text}");
+        for verdict in [&health.pool, &health.disks[0], &health.vdisks[0]] {
+            let healthy = verdict.status == HealthStatus::Healthy;
+            assert_eq!(verdict.cause.is_none(), healthy, "a cause and an action: {text}");
+        }
+    }
+
+    #[test]
+    fn what_was_met_while_it_ran_counts() {
+        let facts = |stale, healed, unrecoverable| Facts {
+            voters: (1, 1),
+            disks: vec![DiskFacts {
+                name: "d".to_owned(),
+                standing: DiskStanding::Present,
+                stale,
+                healed,
+            }],
+            vdisks: vec![VirtualDiskFacts {
+                name: "v".to_owned(),
+                copies: 2,
+                live: 2,
+                current: 2,
+                unrecoverable,
+            }],
+        };
+        assert_eq!(judge(&facts(3, 0, 0)).disks[0].operational, "In Service");
+        assert_eq!(judge(&facts(0, 10, 0)).disks[0].operational, "OK");
+        assert_eq!(judge(&facts(0, 11, 0)).disks[0].operational, "Predictive Failure");
+        assert_eq!(judge(&facts(0, 0, 1)).vdisks[0].operational, "No Redundancy");
+    }
+}

@@ -1,0 +1,172 @@
+//! A look at a pool's disks that changes nothing, takes no lock and starts no engine.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use plumb_io::TargetFile;
+use plumb_units::convert::{index, to_u32};
+
+use super::devices::DeviceQueue;
+use super::open::PoolError;
+use crate::format::superblock::Superblock;
+use crate::format::{BLOCK_LEN, Config, DiskState, Geometry};
+use crate::io::{Io, SlotPlan};
+use crate::members::Members;
+use crate::recover::{StartError, discover, to_disk};
+
+/// How a disk stands to its pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DiskStanding {
+    /// Here, and takes part.
+    Present,
+    /// Not here, though the configuration counts on it.
+    Away,
+    /// Expelled or lost, and not here.
+    Missing,
+    /// Expelled or lost, and here again: the next start takes it back.
+    Returning,
+    /// Here, but shorter than recorded: never written to.
+    TooSmall,
+    /// It went on without the others.
+    Split,
+}
+
+/// A disk of a pool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DiskLook {
+    /// Where it is, if it is here.
+    pub path: Option<PathBuf>,
+    /// How it stands.
+    pub standing: DiskStanding,
+}
+
+/// What a pool's disks say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Look {
+    /// The newest configuration that can be read.
+    pub config: Config,
+    /// Sizes of the areas of each disk.
+    pub geometry: Geometry,
+    /// By ordinal.
+    pub disks: Vec<DiskLook>,
+    /// Paths that are not disks of the pool, and why.
+    pub strays: Vec<(PathBuf, String)>,
+}
+
+impl Look {
+    /// How many of the disks that vote are here, and how many there are.
+    #[must_use]
+    pub fn voters(&self) -> (usize, usize) {
+        let here = |voter: &&u16| {
+            let disk = self.disks.get(usize::from(**voter));
+            disk.is_some_and(|disk| disk.standing == DiskStanding::Present)
+        };
+        (self.config.voters.iter().filter(here).count(), self.config.voters.len())
+    }
+}
+
+/// All superblock copies of a disk that can be read, and its length in bytes.
+pub(super) fn superblocks(path: &Path) -> std::io::Result<(Vec<Superblock>, u64)> {
+    use std::io::Seek;
+    let mut file = File::open(path)?;
+    let size = file.seek(std::io::SeekFrom::End(0))?;
+    let mut copies = Vec::new();
+    let mut bytes = vec![0; BLOCK_LEN];
+    let mut read = |offset: u64, copies: &mut Vec<Superblock>| {
+        if file.read_exact_at(&mut bytes, offset).is_ok() {
+            copies.extend(Superblock::decode(&bytes));
+        }
+    };
+    let [head_a, head_b, ..] = Geometry::superblocks(u64::MAX);
+    read(head_a, &mut copies);
+    read(head_b, &mut copies);
+    let ends = copies.iter().map(|copy| copy.device_bytes).max().unwrap_or(size);
+    let [_, _, tail_a, tail_b] = Geometry::superblocks(ends);
+    read(tail_a, &mut copies);
+    read(tail_b, &mut copies);
+    Ok((copies, size))
+}
+
+/// Why a disk cannot be one of a pool's; `None` if it can.
+pub(super) fn stray(pool: Option<u128>, found: &(Vec<Superblock>, u64)) -> Option<String> {
+    let (copies, size) = found;
+    let Some(first) = copies.first() else {
+        return Some("it holds no pool".to_owned());
+    };
+    if let Some(pool) = pool.filter(|pool| copies.iter().all(|copy| copy.pool != *pool)) {
+        return Some(format!("it belongs to pool {:032x}, not to {pool:032x}", first.pool));
+    }
+    let recorded = copies.iter().map(|copy| copy.device_bytes).max().unwrap_or(0);
+    (recorded > *size).then(|| format!("it has {size} bytes, and had {recorded}"))
+}
+
+/// Looks at `paths` as disks of the pool of that id, or of whichever they belong to.
+///
+/// # Errors
+/// When no configuration can be read from any of them.
+pub fn look(pool: Option<u128>, paths: &[PathBuf]) -> Result<Look, PoolError> {
+    let mut strays = Vec::new();
+    let mut too_small: Vec<(PathBuf, u128)> = Vec::new();
+    let mut good: Vec<TargetFile> = Vec::new();
+    for path in paths {
+        let found = match superblocks(path) {
+            Ok(found) => found,
+            Err(error) => {
+                strays.push((path.clone(), error.to_string()));
+                continue;
+            }
+        };
+        if let Some(why) = stray(pool, &found) {
+            let ours = |copy: &&Superblock| pool.is_none_or(|pool| copy.pool == pool);
+            let id = found.0.iter().find(ours).map(|copy| copy.device);
+            too_small.extend(id.map(|id| (path.clone(), id)));
+            strays.push((path.clone(), why));
+            continue;
+        }
+        if let Ok(file) = File::open(path) {
+            good.push(TargetFile {
+                descriptor: file.into(),
+                path: path.clone(),
+                size: found.1,
+                priority: None,
+                mapping: None,
+            });
+        }
+    }
+    let places: Vec<PathBuf> = good.iter().map(|file| file.path.clone()).collect();
+    let files = to_u32(good.len());
+    let plan = SlotPlan { data_slots: 1, data_bytes: 4096, control_bytes: 64 << 10, files };
+    let mut io = Io::new(DeviceQueue::calls(&plan, good)?, plan);
+    let found = discover(&mut io, plan)?;
+    let newest = found.iter().map(|one| one.block.generation).max();
+    let newest = newest.ok_or(StartError::Metadata { what: "superblock" })?;
+    let named = found.iter().filter(|one| one.block.generation == newest);
+    let config =
+        named.filter_map(|one| Members::read_config(&mut io, to_disk(one.file), &one.block));
+    let config = config.into_iter().next().ok_or(StartError::Metadata { what: "configuration" })?;
+    let geometry = found.first().map(|one| one.block.geometry);
+    let geometry = geometry.ok_or(StartError::Metadata { what: "superblock" })?;
+    let disk = |(ordinal, disk): (u16, &crate::format::DiskConfig)| {
+        let ours = |one: &&crate::recover::Found| {
+            one.block.ordinal == ordinal && one.block.device == disk.id
+        };
+        let missing = disk.state == DiskState::Missing;
+        let Some(one) = found.iter().find(ours) else {
+            if let Some((path, _)) = too_small.iter().find(|(_, id)| *id == disk.id) {
+                let standing = DiskStanding::TooSmall;
+                return DiskLook { path: Some(path.clone()), standing };
+            }
+            let standing = if missing { DiskStanding::Missing } else { DiskStanding::Away };
+            return DiskLook { path: None, standing };
+        };
+        let standing = match (missing, config.descends_from(one.block.generation)) {
+            (true, _) => DiskStanding::Returning,
+            (false, true) => DiskStanding::Present,
+            (false, false) => DiskStanding::Split,
+        };
+        DiskLook { path: Some(places[index(one.file.0)].clone()), standing }
+    };
+    let disks = (0_u16..).zip(&config.disks).map(disk).collect();
+    Ok(Look { config: config.clone(), geometry, disks, strays })
+}

@@ -1,0 +1,326 @@
+//! Pools are made, grow by disks, and are destroyed. No disk with recognisable data is taken without the
+//! user's word (HLT-3).
+
+use std::fs::{File, OpenOptions};
+use std::io::{Seek, SeekFrom};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use plumb_io::FileIndex;
+use plumb_io::contents::{self, FindingKind, Verdict};
+use plumb_io::exclusive::{self, ExclusiveDisk};
+use plumb_io::system_tree::SystemTree;
+use plumb_units::convert::to_u32;
+
+use super::devices::DeviceQueue;
+use super::look::{look, superblocks};
+use super::open::{PATIENCE, PoolError, descriptor_path, fresh_seed, open, slot_plan};
+use super::registry::{RegisteredPool, Registry, RegistryError};
+use crate::create::{NewDisk, NewPool, create};
+use crate::format::{Geometry, MediaType};
+
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+/// The largest logical sector that 4 KiB blocks can be written in.
+const SECTOR_MAX: u32 = 4096;
+
+/// A disk that is to be taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DiskWish {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What it is, if not what the kernel says. Files count as solid state.
+    pub media: Option<MediaType>,
+    /// Whether the user said that all it holds may be lost.
+    pub destroy: bool,
+}
+
+/// A pool that is to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PoolWish {
+    /// Its name.
+    pub name: String,
+    /// Its disks.
+    pub disks: Vec<DiskWish>,
+    /// Bytes of a slab: a power of two from 16 MiB to 1 GiB; `None` for what suits the smallest disk.
+    pub slab_bytes: Option<u64>,
+}
+
+/// Bytes of an extent (section 2).
+const EXTENT_BYTES: u32 = 1 << 20;
+
+/// Makes a pool and writes down where it is.
+///
+/// # Errors
+/// When a disk is not taken, has no room, or cannot be written; before anything is written if it can be known
+/// then.
+pub fn make(registry: &Registry, wish: &PoolWish) -> Result<RegisteredPool, PoolError> {
+    if registry.has(&wish.name)? {
+        return Err(RegistryError::Exists { name: wish.name.clone() }.into());
+    }
+    if let Some(slab) = wish.slab_bytes
+        && !(slab.is_power_of_two() && (16 * MIB..=GIB).contains(&slab))
+    {
+        return Err(crate::CreateError::Layout {
+            reason: format!("slabs of {slab} bytes"),
+            remedy: "use a power of two from 16M to 1G".to_owned(),
+        }
+        .into());
+    }
+    let mut disks = Vec::new();
+    for (nth, disk) in wish.disks.iter().enumerate() {
+        let same = |other: &DiskWish| is_same(&other.path, &disk.path);
+        if wish.disks[..nth].iter().any(same) {
+            return Err(PoolError::Twice { path: disk.path.clone() });
+        }
+        disks.push(take(disk)?);
+    }
+    let geometry = geometry(wish.slab_bytes, &disks.iter().map(|d| d.size).collect::<Vec<_>>());
+    for disk in &disks {
+        has_room(disk, &geometry)?;
+    }
+    let paths = disks.iter().map(|disk| absolute(&disk.path)).collect::<Result<Vec<_>, _>>()?;
+    let new = wish.disks.iter().zip(&disks).zip(&paths);
+    let new = new.map(|((wish, disk), path)| new_disk(wish, disk, path)).collect();
+    disks.iter().try_for_each(wipe_ends)?;
+    let plan = slot_plan(to_u32(disks.len()));
+    let files = disks.into_iter().map(ExclusiveDisk::into_target).collect();
+    let pool = NewPool {
+        name: wish.name.clone(),
+        extent_bytes: EXTENT_BYTES,
+        geometry,
+        disks: new,
+        vdisks: Vec::new(),
+    };
+    let config = create(DeviceQueue::open(&plan, files)?, plan, &pool, fresh_seed())?;
+    let made = RegisteredPool { name: wish.name.clone(), id: config.pool, disks: paths };
+    registry.put(&made)?;
+    Ok(made)
+}
+
+/// Brings a disk into a pool.
+///
+/// # Errors
+/// When it is not taken, or the pool cannot be started.
+pub fn add_disk(
+    registry: &Registry,
+    pool: &RegisteredPool,
+    wish: &DiskWish,
+) -> Result<(), PoolError> {
+    if pool.disks.iter().any(|disk| is_same(disk, &wish.path)) {
+        return Err(PoolError::Twice { path: wish.path.clone() });
+    }
+    let disk = take(wish)?;
+    let path = absolute(&disk.path)?;
+    let new = new_disk(wish, &disk, &path);
+    has_room(&disk, &look(Some(pool.id), &pool.disks)?.geometry)?;
+    wipe_ends(&disk)?;
+    // Known before it is one of the pool's, so that no start misses it.
+    let mut pool = pool.clone();
+    let before = pool.clone();
+    pool.disks.push(path);
+    registry.put(&pool)?;
+    let started = open(&before, vec![disk], (1, 4096));
+    let added = started.and_then(|started| {
+        let file = FileIndex(started.present - 1);
+        Ok(started.engine.add_disk(file, &new)?)
+    });
+    match added {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            registry.put(&before)?;
+            Err(error)
+        }
+    }
+}
+
+/// Destroys a pool: its disks are free again, and what it held is lost. Disks that are not here are returned:
+/// they still say that they belong to it.
+///
+/// # Errors
+/// When it holds virtual disks and `sure` is false, or a disk is in use.
+pub fn destroy(
+    registry: &Registry,
+    pool: &RegisteredPool,
+    sure: bool,
+) -> Result<Vec<PathBuf>, PoolError> {
+    let tree = SystemTree::default();
+    // A pool that cannot be read is one of which nobody knows what it holds.
+    let names: Vec<String> = match look(Some(pool.id), &pool.disks) {
+        Ok(found) => {
+            let vdisks = found.config.vdisks.iter().filter(|vdisk| !vdisk.is_removed());
+            vdisks.map(|vdisk| vdisk.name.clone()).collect()
+        }
+        Err(_) if sure => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    if !names.is_empty() && !sure {
+        let (name, count) = (pool.name.clone(), names.len());
+        return Err(PoolError::HoldsData { name, count, list: names.join(", ") });
+    }
+    let (mut disks, mut away) = (Vec::new(), Vec::new());
+    for path in &pool.disks {
+        let ours = superblocks(path)
+            .is_ok_and(|(copies, _)| copies.iter().any(|copy| copy.pool == pool.id));
+        if ours {
+            disks.push(exclusive::open(path, PATIENCE, &tree)?);
+        } else {
+            away.push(path.clone());
+        }
+    }
+    disks.iter().try_for_each(wipe_ends)?;
+    registry.forget(&pool.name)?;
+    Ok(away)
+}
+
+fn new_disk(wish: &DiskWish, disk: &ExclusiveDisk, path: &Path) -> NewDisk {
+    let found = if disk.rotational == Some(true) { MediaType::Hdd } else { MediaType::Ssd };
+    NewDisk {
+        media: wish.media.unwrap_or(found),
+        bytes: disk.size,
+        name: path.display().to_string(),
+    }
+}
+
+/// Sizes of the areas: those of the format for disks of 16 GiB or more, smaller ones below.
+fn geometry(slab: Option<u64>, disks: &[u64]) -> Geometry {
+    let smallest = disks.iter().copied().min().unwrap_or(0);
+    let total: u64 = disks.iter().sum();
+    let slab = slab.unwrap_or(match smallest {
+        bytes if bytes >= 16 * GIB => 256 * MIB,
+        bytes if bytes >= 4 * GIB => 64 * MIB,
+        _ => 16 * MIB,
+    });
+    // Twice what is here, for disks that are added later.
+    let standard = Geometry::standard(slab, total.saturating_mul(2));
+    if smallest >= 16 * GIB {
+        return standard;
+    }
+    let journal = (smallest / 32).next_multiple_of(MIB).clamp(8 * MIB, 64 * MIB);
+    Geometry { config_bytes: MIB, journal_bytes: journal, ..standard }
+}
+
+fn has_room(disk: &ExclusiveDisk, geometry: &Geometry) -> Result<(), PoolError> {
+    if geometry.slabs(disk.size) > 0 {
+        return Ok(());
+    }
+    let needed = geometry.slab(1) + 2 * MIB;
+    Err(PoolError::CannotPool {
+        path: disk.path.clone(),
+        reason: format!(
+            "has {} bytes: too few for one slab beside the metadata (Insufficient Capacity)",
+            disk.size
+        ),
+        remedy: format!("name a disk of {needed} bytes or more, or use smaller slabs"),
+    })
+}
+
+/// Opens a disk that may be taken.
+fn take(wish: &DiskWish) -> Result<ExclusiveDisk, PoolError> {
+    let tree = SystemTree::default();
+    let refused = |reason: String, remedy: String| PoolError::CannotPool {
+        path: wish.path.clone(),
+        reason,
+        remedy,
+    };
+    let quoted = wish.path.display();
+    let override_with = format!(
+        "nothing was written. Name another disk, or, if all of this may be lost for good, add: --destroy {quoted}"
+    );
+    // Looked at first: once it is claimed, the claim itself would be found.
+    if let Ok(file) = File::open(&wish.path)
+        && !wish.destroy
+    {
+        if let Ok((copies, _)) = superblocks(&wish.path)
+            && let Some(copy) = copies.first()
+        {
+            let reason =
+                format!("is disk {} of a pool (In a Pool, id {:032x})", copy.ordinal, copy.pool);
+            return Err(refused(reason, override_with));
+        }
+        let found = contents::inspect(file.as_fd(), &wish.path, &tree);
+        let data: Vec<String> = found
+            .findings
+            .iter()
+            .filter(|finding| finding.kind != FindingKind::InUse)
+            .map(|finding| format!("\n  - {finding}"))
+            .collect();
+        if found.verdict == Verdict::Refused && !data.is_empty() && !is_hole(file) {
+            return Err(refused(format!("holds data:{}", data.concat()), override_with));
+        }
+    }
+    let disk = exclusive::open(&wish.path, PATIENCE, &tree)?;
+    if disk.logical_sector > SECTOR_MAX {
+        return Err(refused(
+            format!("has sectors of {} bytes (Wrong Sector Size)", disk.logical_sector),
+            "name a disk with sectors of 512 or 4096 bytes".to_owned(),
+        ));
+    }
+    if disk.size == 0 {
+        return Err(refused(
+            "is empty (0 bytes)".to_owned(),
+            "give it a size first: truncate -s 4G FILE".to_owned(),
+        ));
+    }
+    Ok(disk)
+}
+
+/// Whether a file has no byte that was ever written.
+fn is_hole(mut file: File) -> bool {
+    let is_file = file.metadata().is_ok_and(|found| found.is_file());
+    // Where holes cannot be told the whole file is data.
+    is_file && plumb_io::exclusive::first_data(&file).is_ok_and(|first| first.is_none()) && {
+        file.seek(SeekFrom::Start(0)).is_ok()
+    }
+}
+
+fn wipe_ends(disk: &ExclusiveDisk) -> Result<(), PoolError> {
+    let zeros = vec![0; usize::try_from(MIB).unwrap_or(1 << 20)];
+    let wipe = || {
+        let file = OpenOptions::new().write(true).open(descriptor_path(disk))?;
+        file.write_all_at(&zeros, 0)?;
+        file.write_all_at(&zeros, disk.size.saturating_sub(MIB))?;
+        file.sync_all()
+    };
+    wipe().map_err(|source| PoolError::Write { path: disk.path.clone(), source })
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, PoolError> {
+    // A link stays one: /dev/disk/by-id/… names the disk wherever it turns up.
+    std::path::absolute(path).map_err(|source| PoolError::Write { path: path.to_owned(), source })
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    let identity = |path: &Path| {
+        let found = std::fs::metadata(path).ok()?;
+        let device = found.file_type().is_block_device();
+        Some(if device { (u64::MAX, found.rdev()) } else { (found.dev(), found.ino()) })
+    };
+    match (identity(one), identity(other)) {
+        (Some(one), Some(other)) => one == other,
+        _ => one == other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_suit_the_smallest_disk() {
+        for (disks, slab, journal) in [
+            (vec![64 * MIB, GIB], 16 * MIB, 8 * MIB),
+            (vec![GIB; 2], 16 * MIB, 32 * MIB),
+            (vec![8 * GIB; 2], 64 * MIB, 64 * MIB),
+            (vec![400 * GIB; 4], 256 * MIB, 256 * MIB),
+        ] {
+            let found = geometry(None, &disks);
+            assert!(found.is_sane(), "{found:?}");
+            assert_eq!((found.slab_bytes, found.journal_bytes), (slab, journal), "{disks:?}");
+            assert!(found.slabs(disks[0]) > 0, "{disks:?}");
+        }
+        assert_eq!(geometry(Some(GIB), &[64 * GIB]).slab_bytes, GIB);
+    }
+}

@@ -1,0 +1,211 @@
+//! Starting a pool on this machine's disks.
+
+use std::hash::{BuildHasher, Hasher};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use plumb_io::OpenQueueError;
+use plumb_io::exclusive::{self, ExclusiveDisk, ExclusiveError};
+use plumb_io::system_tree::SystemTree;
+use plumb_units::Nanos;
+use plumb_units::convert::to_u32;
+
+use super::devices::DeviceQueue;
+use super::look::{stray, superblocks};
+use super::registry::{RegisteredPool, RegistryError};
+use crate::core::Halt;
+use crate::create::CreateError;
+use crate::engine::{ChangeError, Engine};
+use crate::io::SlotPlan;
+use crate::recover::StartError;
+
+/// How long to wait for the last I/O of an engine that has ended.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// Longest wait for devices at a time.
+const GLANCE: Nanos = Nanos(5_000_000);
+/// Sleep while only time can bring anything about.
+const NAP: Duration = Duration::from_micros(200);
+
+/// What can go wrong with a pool as a whole.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+pub enum PoolError {
+    /// The list of pools.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Registry(#[from] RegistryError),
+    /// A disk cannot be had.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Disk(#[from] ExclusiveError),
+    /// It cannot be started.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Start(#[from] StartError),
+    /// There is no queue for its disks.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Queue(#[from] OpenQueueError),
+    /// It cannot be made.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Create(#[from] CreateError),
+    /// It cannot be changed so.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Change(#[from] ChangeError),
+    /// A disk is not taken (HLT-3).
+    #[error("not taking disk {}, which {reason}", path.display())]
+    #[diagnostic(code(plumb::tier::cannot_pool))]
+    CannotPool {
+        /// Which.
+        path: PathBuf,
+        /// The reason, with what was found.
+        reason: String,
+        /// What to do.
+        #[help]
+        remedy: String,
+    },
+    /// The same disk twice.
+    #[error("disk {} is named twice", path.display())]
+    #[diagnostic(code(plumb::tier::disk_twice), help("name each disk once"))]
+    Twice {
+        /// Which.
+        path: PathBuf,
+    },
+    /// It holds virtual disks.
+    #[error("pool {name} holds {count} virtual disks: {list}")]
+    #[diagnostic(
+        code(plumb::tier::pool_holds_data),
+        help("nothing was changed. If all of this may be lost for good, add: --destroy {name}")
+    )]
+    HoldsData {
+        /// The pool.
+        name: String,
+        /// How many.
+        count: usize,
+        /// Their names.
+        list: String,
+    },
+    /// It stopped.
+    #[error("pool {name} stopped")]
+    #[diagnostic(code(plumb::tier::pool_halted), help("start it again: it recovers"))]
+    Halted {
+        /// The pool.
+        name: String,
+        /// Why.
+        source: Halt,
+    },
+    /// The system refuses.
+    #[error("cannot write to {}", path.display())]
+    #[diagnostic(code(plumb::tier::disk_write), help("see the kernel's log, or name another disk"))]
+    Write {
+        /// Which disk.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// A pool that serves on the calling thread.
+#[derive(Debug)]
+pub struct OpenPool {
+    /// Its engine.
+    pub engine: Engine<DeviceQueue>,
+    /// Disks that are not part of it now, and why.
+    pub absent: Vec<(PathBuf, String)>,
+    /// How many disks are.
+    pub present: u32,
+    began: Instant,
+}
+
+impl OpenPool {
+    /// Lets the engine work until `done` says so, or it stops.
+    pub fn work_until(&mut self, mut done: impl FnMut(&Engine<DeviceQueue>) -> bool) {
+        while self.engine.halted().is_none() && !done(&self.engine) {
+            self.engine.poll(self.began.elapsed().into(), GLANCE);
+            if self.engine.in_flight() == 0 {
+                // Only time can bring anything about.
+                std::thread::sleep(NAP);
+            }
+        }
+    }
+
+    /// Lets the engine do all that waits to be done: a scan, a disk that comes back.
+    pub fn work(&mut self) {
+        self.work_until(|engine| engine.is_quiet() && engine.stale_places() == 0);
+    }
+}
+
+/// Slots and buffers for a pool on real disks: 16 MiB for data, 6 MiB for metadata.
+#[must_use]
+pub fn slot_plan(files: u32) -> SlotPlan {
+    SlotPlan { data_slots: 128, data_bytes: 128 << 10, control_bytes: 256 << 10, files }
+}
+
+/// A seed that no other start has: generations are told apart by it.
+pub(super) fn fresh_seed() -> u64 {
+    std::hash::RandomState::new().build_hasher().finish()
+}
+
+/// Opens a pool's disks for this program alone and starts it; `more` are queue files behind them. Disks that
+/// came back are taken back.
+///
+/// # Errors
+/// When a disk is in use, or too few are here.
+pub fn open(
+    pool: &RegisteredPool,
+    more: Vec<ExclusiveDisk>,
+    (clients, client_bytes): (u32, u32),
+) -> Result<OpenPool, PoolError> {
+    let tree = SystemTree::default();
+    let (mut files, mut absent) = (Vec::new(), Vec::new());
+    for path in &pool.disks {
+        match claim(pool.id, path, &tree) {
+            Ok(disk) => files.push(disk.into_target()),
+            Err(Claimed::Absent(why)) => absent.push((path.clone(), why)),
+            Err(Claimed::Refused(error)) => return Err(error.into()),
+        }
+    }
+    files.extend(more.into_iter().map(ExclusiveDisk::into_target));
+    let present = to_u32(files.len());
+    let plan = slot_plan(present);
+    let queue = DeviceQueue::open(&plan, files)?;
+    let mut engine = Engine::start(queue, plan, clients, client_bytes, fresh_seed())?;
+    for disk in engine.returning().to_vec() {
+        engine.attach(disk);
+    }
+    Ok(OpenPool { engine, absent, present, began: Instant::now() })
+}
+
+enum Claimed {
+    /// It is not here, or not this pool's: the pool does without.
+    Absent(String),
+    /// Somebody has it.
+    Refused(ExclusiveError),
+}
+
+fn claim(pool: u128, path: &Path, tree: &SystemTree) -> Result<ExclusiveDisk, Claimed> {
+    let disk = match exclusive::open(path, PATIENCE, tree) {
+        Ok(disk) => disk,
+        Err(error @ (ExclusiveError::InUse { .. } | ExclusiveError::Busy { .. })) => {
+            return Err(Claimed::Refused(error));
+        }
+        Err(ExclusiveError::Open { source, .. }) => {
+            return Err(Claimed::Absent(source.to_string()));
+        }
+        Err(error) => return Err(Claimed::Absent(error.to_string())),
+    };
+    // What is open is judged, not what the path leads to by now (LAY-8).
+    let found = superblocks(&descriptor_path(&disk));
+    let found = found.map_err(|error| Claimed::Absent(error.to_string()))?;
+    match stray(Some(pool), &found) {
+        Some(why) => Err(Claimed::Absent(why)),
+        None => Ok(disk),
+    }
+}
+
+/// A name for what is open.
+pub(super) fn descriptor_path(disk: &ExclusiveDisk) -> PathBuf {
+    format!("/proc/self/fd/{}", disk.descriptor.as_raw_fd()).into()
+}

@@ -1,0 +1,14 @@
+//! The engine under a queue's promises, and pools on real files.
+#![forbid(unsafe_code)]
+
+mod allocations;
+mod conformance;
+mod disks;
+mod emulated;
+mod pools;
+mod verified;
+
+use plumb_sys::allocations::CountingAllocator;
+
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;

@@ -1,0 +1,307 @@
+//! Pools on files: made, started, changed, moved, damaged, destroyed.
+
+use std::path::{Path, PathBuf};
+
+use plumb_tier::pool::{
+    self, DiskStanding, DiskWish, Facts, HealthStatus, PoolError, PoolWish, RegisteredPool,
+    Registry, judge, look,
+};
+use plumb_tier::{Engine, NewVirtualDisk, Request, RequestKind};
+use plumb_units::Nanos;
+
+use crate::disks::{MIB, vdisk};
+
+struct Place {
+    folder: tempfile::TempDir,
+    registry: Registry,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+        let registry = Registry::at(folder.path().join("pools"));
+        Self { folder, registry }
+    }
+
+    fn disk(&self, nth: u32) -> PathBuf {
+        let path = self.folder.path().join(format!("disk{nth}.img"));
+        if !path.exists() {
+            std::fs::File::create(&path).expect("made").set_len(96 * MIB).expect("sparse");
+        }
+        path
+    }
+
+    fn make(&self, disks: u32) -> RegisteredPool {
+        let disks = (0..disks).map(|nth| wish(&self.disk(nth))).collect();
+        let wish = PoolWish { name: "p".to_owned(), disks, slab_bytes: None };
+        pool::make(&self.registry, &wish).expect("files of nothing but holes are taken")
+    }
+
+    fn pool(&self) -> RegisteredPool {
+        self.registry.find("p").expect("it was made")
+    }
+
+    fn add(&self, wanted: &NewVirtualDisk) {
+        let started = pool::open(&self.pool(), Vec::new(), (1, 4096)).expect("it starts");
+        started.engine.add_virtual_disk(wanted).expect("it fits");
+    }
+}
+
+fn wish(path: &Path) -> DiskWish {
+    DiskWish { path: path.to_owned(), media: None, destroy: false }
+}
+
+/// Performs one request on client 0.
+fn perform(engine: &mut Engine<pool::DeviceQueue>, request: Request) -> Result<(), i32> {
+    engine.submit(0, request);
+    for nth in 0..100_000_u64 {
+        engine.poll(Nanos(nth * 1_000_000), Nanos::from_millis(5));
+        if let Some((_, outcome)) = engine.pop() {
+            return outcome.map_err(|errno| errno.0);
+        }
+    }
+    panic!("{request:?} never ends");
+}
+
+fn write(engine: &mut Engine<pool::DeviceQueue>, vdisk: u32, block: u64, byte: u8) {
+    engine.buffer_mut(0).fill(byte);
+    let kind = RequestKind::Write { fua: true };
+    perform(engine, Request { kind, vdisk, offset: block * 4096, len: 4096 }).expect("written");
+}
+
+fn read(engine: &mut Engine<pool::DeviceQueue>, vdisk: u32, block: u64) -> Result<u8, i32> {
+    engine.buffer_mut(0).fill(0xee);
+    let kind = RequestKind::Read;
+    perform(engine, Request { kind, vdisk, offset: block * 4096, len: 4096 })?;
+    let bytes = engine.buffer_mut(0);
+    assert!(bytes.iter().all(|byte| *byte == bytes[0]), "a block is whole");
+    Ok(bytes[0])
+}
+
+fn start(place: &Place) -> Engine<pool::DeviceQueue> {
+    pool::open(&place.pool(), Vec::new(), (1, 4096)).expect("it starts").engine
+}
+
+#[test]
+fn what_is_written_is_there_after_a_clean_end_and_after_none() {
+    let place = Place::new();
+    place.make(2);
+    place.add(&vdisk("v", 2, 16 * MIB));
+    let mut engine = start(&place);
+    for block in 0..8 {
+        write(&mut engine, 0, block * 300, 7);
+    }
+    engine.shut_down().expect("a clean end");
+    let mut engine = start(&place);
+    for block in 0..8 {
+        assert_eq!(read(&mut engine, 0, block * 300), Ok(7));
+        assert_eq!(read(&mut engine, 0, block * 300 + 1), Ok(0), "never written");
+    }
+    write(&mut engine, 0, 0, 9);
+    drop(engine);
+    let mut engine = start(&place);
+    assert_eq!(read(&mut engine, 0, 0), Ok(9), "FUA survives an engine that ends without a word");
+    assert_eq!(read(&mut engine, 0, 300), Ok(7));
+}
+
+#[test]
+fn a_pool_in_use_is_refused_and_names_its_user() {
+    let place = Place::new();
+    place.make(2);
+    let first = start(&place);
+    let second = pool::open(&place.pool(), Vec::new(), (1, 4096)).expect_err("it is in use");
+    assert!(second.to_string().contains("this program has it open"), "{second}");
+    // A look needs no lock.
+    assert_eq!(look(None, &place.pool().disks).expect("it can be looked at").voters(), (2, 2));
+    drop(first);
+    start(&place);
+}
+
+#[test]
+fn virtual_disks_come_and_go() {
+    let place = Place::new();
+    place.make(2);
+    for name in ["a", "b", "c"] {
+        place.add(&vdisk(name, 2, 16 * MIB));
+    }
+    let mut engine = start(&place);
+    for vdisk in 0..3 {
+        write(&mut engine, vdisk, 5, 10 + u8::try_from(vdisk).expect("few"));
+    }
+    engine.shut_down().expect("a clean end");
+    start(&place).remove_virtual_disk("b").expect("it goes");
+    assert!(start(&place).remove_virtual_disk("b").is_err(), "it is gone");
+    let mut engine = start(&place);
+    assert_eq!(read(&mut engine, 0, 5), Ok(10));
+    assert_eq!(read(&mut engine, 2, 5), Ok(12));
+    assert_eq!(read(&mut engine, 1, 5), Err(22), "nothing can be read of it");
+    engine.shut_down().expect("a clean end");
+    // Its slabs and extents are used again, and show nothing of it.
+    place.add(&vdisk("d", 2, 16 * MIB));
+    let mut engine = start(&place);
+    let nth = engine.config().vdisks.iter().position(|vdisk| vdisk.name == "d").expect("made");
+    assert_eq!(nth, 1, "in the place of the one that was removed");
+    assert_eq!(read(&mut engine, 1, 5), Ok(0));
+    write(&mut engine, 1, 5, 20);
+    assert_eq!(read(&mut engine, 1, 5), Ok(20));
+    assert_eq!(read(&mut engine, 2, 5), Ok(12));
+    engine.shut_down().expect("a clean end");
+    let twice = start(&place).add_virtual_disk(&vdisk("a", 2, MIB)).expect_err("it exists");
+    assert!(twice.to_string().contains("named a already"), "{twice}");
+    let much = start(&place).add_virtual_disk(&vdisk("z", 2, 1 << 30)).expect_err("no room");
+    assert!(much.to_string().contains("free slab"), "{much}");
+}
+
+#[test]
+fn a_disk_that_is_added_gets_slabs_and_metadata() {
+    let place = Place::new();
+    place.make(1);
+    assert!(start(&place).add_virtual_disk(&vdisk("v", 2, MIB)).is_err(), "one disk, two copies");
+    for nth in [1, 2] {
+        let (pool, disk) = (place.pool(), wish(&place.disk(nth)));
+        pool::add_disk(&place.registry, &pool, &disk).expect("it is taken");
+    }
+    let found = look(None, &place.pool().disks).expect("it can be looked at");
+    assert_eq!((found.voters(), found.disks.len()), ((3, 3), 3));
+    assert!(found.config.disks.iter().all(|disk| disk.metadata), "three copies of the journal");
+    place.add(&vdisk("v", 3, 16 * MIB));
+    let mut engine = start(&place);
+    write(&mut engine, 0, 1, 3);
+    engine.shut_down().expect("a clean end");
+    // The first disk can go: all that it had is on the others.
+    std::fs::remove_file(place.disk(0)).expect("pulled");
+    assert_eq!(read(&mut start(&place), 0, 1), Ok(3));
+}
+
+#[test]
+fn a_disk_that_was_pulled_comes_back_and_is_brought_up_to_date() {
+    let place = Place::new();
+    place.make(3);
+    place.add(&vdisk("v", 3, 16 * MIB));
+    let mut engine = start(&place);
+    (0..40).for_each(|block| write(&mut engine, 0, block * 16, 1));
+    engine.shut_down().expect("a clean end");
+    let away = place.folder.path().join("away");
+    std::fs::rename(place.disk(1), &away).expect("pulled");
+    let look_now = || look(None, &place.pool().disks).expect("two are here");
+    assert_eq!(look_now().disks[1].standing, DiskStanding::Away);
+    assert_eq!(judge(&Facts::of(&look_now())).vdisks[0].operational, "Incomplete");
+    let mut engine = start(&place);
+    (0..20).for_each(|block| write(&mut engine, 0, block * 16, 2));
+    engine.shut_down().expect("a clean end");
+    assert_eq!(look_now().disks[1].standing, DiskStanding::Missing);
+    let health = judge(&Facts::of(&look_now()));
+    assert_eq!(health.vdisks[0].operational, "Degraded");
+    assert_eq!((health.worst(), health.pool.operational), (HealthStatus::Warning, "Degraded"));
+    std::fs::rename(&away, place.folder.path().join("disk1.img")).expect("put back");
+    assert_eq!(look_now().disks[1].standing, DiskStanding::Returning);
+    let mut engine = start(&place);
+    let mut now = 0;
+    while engine.stale_places() > 0 || !engine.is_quiet() || !engine.returning().is_empty() {
+        now += 2_000_000;
+        assert!(now < 60_000_000_000, "it is never up to date");
+        engine.poll(Nanos(now), Nanos::from_millis(5));
+    }
+    assert!(engine.counters().resynced > 0);
+    engine.shut_down().expect("a clean end");
+    // It alone can serve now, beside one voter.
+    std::fs::rename(place.disk(0), &away).expect("pulled");
+    assert_eq!(judge(&Facts::of(&look_now())).vdisks[0].operational, "Incomplete");
+    let mut engine = start(&place);
+    for block in 0..40 {
+        assert_eq!(read(&mut engine, 0, block * 16), Ok(if block < 20 { 2 } else { 1 }));
+    }
+}
+
+#[test]
+fn disks_are_refused_by_what_they_hold() {
+    let place = Place::new();
+    let pool = place.make(1);
+    let says = |error: PoolError| {
+        use miette::Diagnostic;
+        format!("{error}\n{}", error.help().map(|help| help.to_string()).unwrap_or_default())
+    };
+    let other = |disks: Vec<DiskWish>| {
+        let wish = PoolWish { name: "q".to_owned(), disks, slab_bytes: None };
+        pool::make(&place.registry, &wish).map_err(says)
+    };
+    let member = other(vec![wish(&place.disk(0))]).expect_err("it is another pool's");
+    assert!(member.contains("In a Pool") && member.contains("--destroy"), "{member}");
+    let data = place.folder.path().join("data");
+    std::fs::write(&data, vec![1; 96 << 20]).expect("written");
+    let refused = other(vec![wish(&data)]).expect_err("it holds data");
+    let exact = format!("--destroy {}", data.display());
+    assert!(refused.contains("holds data") && refused.ends_with(&exact), "{refused}");
+    let small = place.folder.path().join("small");
+    std::fs::File::create(&small).expect("made").set_len(8 * MIB).expect("sparse");
+    let refused = other(vec![wish(&small)]).expect_err("too small");
+    assert!(refused.contains("Insufficient Capacity"), "{refused}");
+    let twice = other(vec![wish(&place.disk(1)), wish(&place.disk(1))]).expect_err("twice");
+    assert!(twice.contains("named twice"), "{twice}");
+    let gone = other(vec![wish(&place.folder.path().join("none"))]).expect_err("not there");
+    assert!(gone.contains("cannot open disk"), "{gone}");
+    let held = start(&place);
+    let destroyed = DiskWish { destroy: true, ..wish(&place.disk(0)) };
+    let refused = other(vec![destroyed.clone()]).expect_err("no word opens a disk in use");
+    assert!(refused.contains("in use"), "{refused}");
+    drop(held);
+    other(vec![DiskWish { destroy: true, ..wish(&data) }]).expect("the user's word");
+    assert!(
+        pool::make(
+            &place.registry,
+            &PoolWish { name: "p".to_owned(), disks: Vec::new(), slab_bytes: None }
+        )
+        .is_err_and(|error| error.to_string().contains("already"))
+    );
+    drop(pool);
+}
+
+#[test]
+fn a_pool_is_destroyed_only_by_the_users_word() {
+    let place = Place::new();
+    let pool = place.make(2);
+    place.add(&vdisk("v", 2, MIB));
+    let refused =
+        pool::destroy(&place.registry, &pool, false).expect_err("it holds a virtual disk");
+    assert!(refused.to_string().contains("1 virtual disks: v"), "{refused}");
+    assert_eq!(
+        pool::destroy(&place.registry, &pool, true).expect("it goes"),
+        Vec::<PathBuf>::new()
+    );
+    assert!(place.registry.find("p").is_err());
+    assert!(look(None, &pool.disks).is_err(), "nothing is left on its disks");
+}
+
+#[test]
+fn wrong_disks_are_never_written_to() {
+    let place = Place::new();
+    let first = place.make(2);
+    place.add(&vdisk("v", 2, 16 * MIB));
+    // One is cut short, another one is somebody else's: LAY-8.
+    let disk = std::fs::OpenOptions::new().write(true).open(place.disk(1)).expect("it is there");
+    disk.set_len(95 * MIB).expect("cut");
+    let found = look(None, &first.disks).expect("it can be looked at");
+    assert_eq!(found.disks[1].standing, DiskStanding::TooSmall);
+    assert_eq!(judge(&Facts::of(&found)).disks[1].operational, "Not Usable");
+    let before = std::fs::read(place.disk(1)).expect("read");
+    let refused = pool::open(&first, Vec::new(), (1, 4096)).expect_err("one of two voters");
+    assert!(refused.to_string().contains("1 of 2 voting disks"), "{refused}");
+    assert!(before == std::fs::read(place.disk(1)).expect("read"), "it was written to");
+    disk.set_len(96 * MIB).expect("restored");
+    // Its copy, named beside it.
+    let copy = place.folder.path().join("copy");
+    std::fs::copy(place.disk(0), &copy).expect("copied");
+    let mut both = first.clone();
+    both.disks.push(copy);
+    let refused = pool::open(&both, Vec::new(), (1, 4096)).expect_err("two say that they are one");
+    assert!(refused.to_string().contains("two devices"), "{refused}");
+    // Of another pool.
+    let other =
+        PoolWish { name: "q".to_owned(), disks: vec![wish(&place.disk(7))], slab_bytes: None };
+    let other = pool::make(&place.registry, &other).expect("made");
+    let mut mixed = first;
+    mixed.disks.extend(other.disks);
+    let started = pool::open(&mixed, Vec::new(), (1, 4096)).expect("its own two are enough");
+    assert_eq!(started.absent.len(), 1);
+    assert!(started.absent[0].1.contains("belongs to pool"), "{:?}", started.absent);
+}

@@ -1,0 +1,256 @@
+//! `plumb pool`: pools of disks, made, shown, extended, destroyed.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
+use plumb_tier::MediaType;
+use plumb_tier::pool::{self, DiskWish, PoolWish, RegisteredPool};
+use serde_json::json;
+
+use super::space::report::{self, Reply};
+
+/// For clap.
+pub(crate) fn command() -> Command {
+    Command::new("pool")
+        .about("Pools of disks for virtual disks")
+        .subcommand_required(true)
+        .disable_help_subcommand(true)
+        .subcommand(new())
+        .subcommand(
+            Command::new("list").about("List the pools of this machine").arg(report::json_option()),
+        )
+        .subcommand(
+            Command::new("show")
+                .about("Show pools, their disks and their health; starts and changes nothing")
+                .args([report::pool_argument().required(false), report::json_option()]),
+        )
+        .subcommand(
+            Command::new("add-disk")
+                .about("Bring a disk into a pool")
+                .args([
+                    report::pool_argument(),
+                    disk("disk").value_name("DISK").required(true).help("A block device or a file"),
+                    Arg::new("media")
+                        .long("media")
+                        .value_name("MEDIA")
+                        .value_parser(["ssd", "hdd"])
+                        .help("What it is, if not what the kernel says"),
+                    destroy("What DISK holds may be lost: its path again"),
+                    report::json_option(),
+                ])
+                .after_help("For example:\n  plumb pool add-disk tank /dev/disk/by-id/nvme-3"),
+        )
+        .subcommand(
+            Command::new("import")
+                .about("Find a pool on disks that this machine does not know yet")
+                .args([
+                    disk("disk").value_name("DISK").num_args(1..).required(true).help("Its disks"),
+                    report::json_option(),
+                ]),
+        )
+        .subcommand(
+            Command::new("remove")
+                .about("Destroy a pool: its disks are free again")
+                .args([
+                    report::pool_argument(),
+                    destroy("What the pool holds may be lost: its name again"),
+                    report::json_option(),
+                ])
+                .after_help("For example:\n  plumb pool remove tank --destroy tank"),
+        )
+}
+
+fn disk(name: &'static str) -> Arg {
+    Arg::new(name).value_parser(value_parser!(PathBuf)).value_hint(ValueHint::AnyPath)
+}
+
+fn destroy(help: &'static str) -> Arg {
+    let argument = Arg::new("destroy").long("destroy").value_name("WHAT").action(ArgAction::Append);
+    argument.value_parser(value_parser!(PathBuf)).help(help)
+}
+
+fn new() -> Command {
+    let of_media = |name: &'static str, help: &'static str| {
+        disk(name).long(name).value_name("DISK").action(ArgAction::Append).help(help)
+    };
+    Command::new("new")
+        .about("Make a pool of disks")
+        .long_about(
+            "Make a pool of block devices or files. A disk that holds anything recognisable, or that \
+             somebody uses, is not taken; what may be lost is named with --destroy. Disks are opened so \
+             that no other program can write to them.",
+        )
+        .args([
+            report::new_name("pool", "POOL", "Its name"),
+            disk("disk").value_name("DISK").num_args(0..).help("Disks whose kind the kernel knows"),
+            of_media("ssd", "A solid-state disk"),
+            of_media("hdd", "A rotating disk"),
+            Arg::new("file-size")
+                .long("file-size")
+                .value_name("SIZE")
+                .value_parser(report::size)
+                .help("Make files of that size for disks that do not exist"),
+            Arg::new("slab")
+                .long("slab")
+                .value_name("SIZE")
+                .value_parser(report::size)
+                .help("What space is given out in, 16M to 1G [default: by the smallest disk]"),
+            destroy("What this disk holds may be lost: its path again"),
+            report::json_option(),
+        ])
+        .after_help(
+            "For example:\n  plumb pool new tank /dev/nvme1n1 /dev/nvme2n1\n  \
+             plumb pool new demo --file-size 2G --ssd a.img --ssd b.img --hdd c.img --hdd d.img",
+        )
+}
+
+/// Does what the subcommand says.
+pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
+    let (name, matches) = matches.subcommand().expect("clap requires one");
+    let reply = match name {
+        "new" => make(matches),
+        "list" => list(),
+        "show" => show(matches),
+        "add-disk" => add_disk(matches),
+        "import" => import(matches),
+        "remove" => remove(matches),
+        other => unreachable!("clap let {other} pass"),
+    };
+    report::print(reply, matches.get_flag("json"))
+}
+
+fn make(matches: &ArgMatches) -> report::Outcome {
+    let many = |name: &str| matches.get_many::<PathBuf>(name).into_iter().flatten().cloned();
+    let named: Vec<PathBuf> = many("destroy").collect();
+    let wish = |media: Option<MediaType>| {
+        let named = named.clone();
+        move |path: PathBuf| DiskWish { destroy: named.contains(&path), path, media }
+    };
+    let disks = many("disk")
+        .map(wish(None))
+        .chain(many("ssd").map(wish(Some(MediaType::Ssd))))
+        .chain(many("hdd").map(wish(Some(MediaType::Hdd))));
+    let disks: Vec<DiskWish> = disks.collect();
+    let registry = report::registry();
+    let name = report::text(matches, "pool");
+    // What cannot be is known before a file is made for it.
+    if registry.has(&name)? {
+        return Err(pool::RegistryError::Exists { name }.into());
+    }
+    let made = match matches.get_one::<u64>("file-size") {
+        Some(&bytes) => make_files(&disks, bytes)?,
+        None => Vec::new(),
+    };
+    let wish = PoolWish { name, disks, slab_bytes: matches.get_one("slab").copied() };
+    match pool::make(&registry, &wish) {
+        Ok(pool) => report::pool(&registry, &pool),
+        Err(error) => {
+            for path in made {
+                // Best effort: the error that led here is the one to report.
+                let _ = std::fs::remove_file(path);
+            }
+            Err(error.into())
+        }
+    }
+}
+
+/// Makes files where there is nothing; which ones.
+fn make_files(disks: &[DiskWish], bytes: u64) -> Result<Vec<PathBuf>, report::Failure> {
+    let mut made = Vec::new();
+    for disk in disks.iter().filter(|disk| !disk.path.exists()) {
+        let file = std::fs::File::create_new(&disk.path);
+        let sized = file.and_then(|file| file.set_len(bytes));
+        sized.map_err(|source| report::FileError { path: disk.path.clone(), source })?;
+        made.push(disk.path.clone());
+    }
+    Ok(made)
+}
+
+fn list() -> report::Outcome {
+    let registry = report::registry();
+    let names = registry.names()?;
+    let mut text = String::new();
+    let mut pools = Vec::new();
+    for name in &names {
+        let one = registry.find(name).map_err(report::Failure::from);
+        match one.and_then(|found| report::pool(&registry, &found)) {
+            Ok(reply) => {
+                text.push_str(&format!(
+                    "{name}: {}\n",
+                    reply.json["health"].as_str().unwrap_or("")
+                ));
+                pools.push(reply.json);
+            }
+            Err(error) => {
+                text.push_str(&format!("{name}: {error}\n"));
+                pools.push(json!({ "name": name, "error": error.to_string() }));
+            }
+        }
+    }
+    if names.is_empty() {
+        text.push_str("no pools; `plumb pool new` makes one\n");
+    }
+    Ok(Reply { json: json!({ "pools": pools }), text, status: 0 })
+}
+
+fn show(matches: &ArgMatches) -> report::Outcome {
+    let registry = report::registry();
+    match matches.get_one::<String>("pool") {
+        Some(name) => report::pool(&registry, &registry.find(name)?),
+        None => {
+            let mut replies = Vec::new();
+            for name in registry.names()? {
+                replies.push(report::pool(&registry, &registry.find(&name)?)?);
+            }
+            let text: Vec<String> = replies.iter().map(|reply| reply.text.clone()).collect();
+            let pools: Vec<_> = replies.into_iter().map(|reply| reply.json).collect();
+            Ok(Reply { json: json!({ "pools": pools }), text: text.join("\n"), status: 0 })
+        }
+    }
+}
+
+fn add_disk(matches: &ArgMatches) -> report::Outcome {
+    let registry = report::registry();
+    let found = registry.find(&report::text(matches, "pool"))?;
+    let path = matches.get_one::<PathBuf>("disk").expect("clap requires it").clone();
+    let named = matches.get_many::<PathBuf>("destroy").into_iter().flatten().any(|it| *it == path);
+    let media = matches.get_one::<String>("media").map(|media| match media.as_str() {
+        "hdd" => MediaType::Hdd,
+        _ => MediaType::Ssd,
+    });
+    pool::add_disk(&registry, &found, &DiskWish { path, media, destroy: named })?;
+    report::pool(&registry, &registry.find(&found.name)?)
+}
+
+fn import(matches: &ArgMatches) -> report::Outcome {
+    let registry = report::registry();
+    let disks = matches.get_many::<PathBuf>("disk").into_iter().flatten();
+    let disks = disks.map(std::path::absolute).collect::<Result<Vec<_>, _>>();
+    let disks = disks.map_err(|source| report::FileError { path: PathBuf::new(), source })?;
+    let look = pool::look(None, &disks)?;
+    let name = look.config.name.clone();
+    if registry.has(&name)? && registry.find(&name)?.id != look.config.pool {
+        return Err(pool::RegistryError::Exists { name }.into());
+    }
+    let found = RegisteredPool { name, id: look.config.pool, disks };
+    registry.put(&found)?;
+    report::pool(&registry, &found)
+}
+
+fn remove(matches: &ArgMatches) -> report::Outcome {
+    let registry = report::registry();
+    let found = registry.find(&report::text(matches, "pool"))?;
+    let named = matches.get_many::<PathBuf>("destroy").into_iter().flatten();
+    let sure = named.map(PathBuf::as_path).any(|it| it == std::path::Path::new(&found.name));
+    let away = pool::destroy(&registry, &found, sure)?;
+    let mut text = format!("pool {} is gone\n", found.name);
+    for disk in &away {
+        text.push_str(&format!(
+            "disk {} was not reached: it still says that it belongs to it\n",
+            disk.display()
+        ));
+    }
+    let away: Vec<String> = away.iter().map(|path| path.display().to_string()).collect();
+    Ok(Reply { json: json!({ "removed": found.name, "not_reached": away }), text, status: 0 })
+}

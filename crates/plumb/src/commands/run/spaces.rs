@@ -1,0 +1,143 @@
+//! Targets that are virtual disks: `space:POOL/VDISK`. A file of that name is `./space:…`.
+
+use std::path::Path;
+
+use plumb_io::engine::Ladder;
+use plumb_io::{OpenQueueError, Opener, QueueSpec, QueueUse, TargetFile};
+use plumb_load::profile::model::RawProfile;
+use plumb_load::result::model::SpaceUse;
+use plumb_tier::pool;
+use plumb_tier::space::{SpaceFile, SpaceServer};
+
+use crate::commands::space::report::{self, Failure};
+use crate::message::Printer;
+
+const PREFIX: &str = "space:";
+/// Requests that a space works on at a time; more wait in its ring.
+const CLIENTS: u32 = 256;
+
+/// The spaces of a run, each with its engine on a thread of its own.
+#[derive(Debug, Default)]
+pub(super) struct Spaces {
+    servers: Vec<(String, SpaceServer)>,
+}
+
+/// Pool and virtual disk of a target.
+fn names(target: &str) -> Option<Result<(String, String), report::VdiskError>> {
+    target.strip_prefix(PREFIX).map(report::split)
+}
+
+impl Spaces {
+    /// Starts the pools of all targets that are virtual disks.
+    ///
+    /// # Errors
+    /// When a pool cannot be started, or has no such virtual disk.
+    pub(super) fn open(profile: &RawProfile) -> Result<Self, Failure> {
+        let mut spaces = Self::default();
+        for target in profile.time_spans.iter().flat_map(|span| &span.targets) {
+            let Some(named) = names(&target.path) else { continue };
+            let (pool, vdisk) = named?;
+            if spaces.server(&pool).is_none() {
+                let found = report::registry().find(&pool)?;
+                let start = move || {
+                    let bytes = 64 << 10;
+                    pool::open(&found, Vec::new(), (CLIENTS, bytes)).map(|open| open.engine)
+                };
+                spaces.servers.push((pool.clone(), SpaceServer::spawn(start)?));
+            }
+            let server = spaces.server(&pool).expect("it was just started");
+            report::find(server.config(), &pool, &vdisk)?;
+        }
+        Ok(spaces)
+    }
+
+    fn server(&self, pool: &str) -> Option<&SpaceServer> {
+        self.servers.iter().find(|(name, _)| name == pool).map(|(_, server)| server)
+    }
+
+    /// Server, number and size of the virtual disk that a target names.
+    fn find(&self, target: &str) -> Option<(&SpaceServer, u32, u64)> {
+        let (pool, vdisk) = names(target)?.ok()?;
+        let server = self.server(&pool)?;
+        let (nth, own) = report::find(server.config(), &pool, &vdisk).ok()?;
+        Some((server, nth, u64::from(own.extents) * u64::from(server.config().extent_bytes)))
+    }
+
+    /// Ends all spaces: what each did.
+    pub(super) fn end(self, printer: Printer) -> Vec<SpaceUse> {
+        let mut uses = Vec::new();
+        for (pool, server) in self.servers {
+            let Some(end) = server.stop() else {
+                printer
+                    .warning(&format!("the engine of pool {pool} failed: its next start recovers"));
+                continue;
+            };
+            if let Some(halt) = end.halt {
+                printer.warning(&format!("pool {pool} stopped: {halt}. Its next start recovers"));
+            }
+            uses.push(SpaceUse {
+                pool,
+                forwarded: end.forwarded,
+                blocks_verified: end.counters.blocks_verified,
+                mismatches: end.counters.mismatches,
+                healed: end.counters.healed,
+                unrecoverable: end.counters.unrecoverable,
+                disks_lost: end.counters.disks_lost,
+                resynced: end.counters.resynced,
+            });
+        }
+        uses
+    }
+}
+
+/// Opens queues to files by the ladder, and to virtual disks by their pool's owner.
+#[derive(Debug)]
+pub(super) struct SpaceOpener<'a> {
+    pub(super) ladder: Ladder,
+    pub(super) spaces: &'a Spaces,
+}
+
+impl SpaceOpener<'_> {
+    /// Virtual disks of one pool, or why they cannot share a thread.
+    fn own<'a>(
+        &'a self,
+        files: &[TargetFile],
+    ) -> Result<(&'a SpaceServer, Vec<SpaceFile>), OpenQueueError> {
+        let refuse = |path: &Path| OpenQueueError::Target {
+            path: path.to_owned(),
+            reason: "a thread works with files, or with virtual disks of one pool, not with both"
+                .to_owned(),
+            remedy: "give each target threads of its own (-t), not a pool of threads for all (-F)"
+                .to_owned(),
+        };
+        let mut server: Option<&SpaceServer> = None;
+        let mut own = Vec::with_capacity(files.len());
+        for file in files {
+            let found = file.path.to_str().and_then(|name| self.spaces.find(name));
+            let (its, nth, size) = found.ok_or_else(|| refuse(&file.path))?;
+            if server.is_some_and(|server| !std::ptr::eq(server, its)) {
+                return Err(refuse(&file.path));
+            }
+            server = Some(its);
+            own.push(SpaceFile::of(file, nth, size));
+        }
+        let server = server.ok_or_else(|| refuse(Path::new("")))?;
+        Ok((server, own))
+    }
+}
+
+impl Opener for SpaceOpener<'_> {
+    fn open<U: QueueUse>(&self, spec: QueueSpec, user: U) -> Result<U::Output, OpenQueueError> {
+        let is_own =
+            |file: &TargetFile| file.path.to_str().is_some_and(|name| name.starts_with(PREFIX));
+        if !spec.files.iter().any(is_own) {
+            return self.ladder.open(spec, user);
+        }
+        let (server, files) = self.own(&spec.files)?;
+        Ok(user.with(server.client(files, &spec)?))
+    }
+
+    fn own_target(&self, name: &str) -> Option<u64> {
+        self.spaces.find(name).map(|(_, _, size)| size)
+    }
+}

@@ -1,0 +1,362 @@
+//! What the commands about pools share: options, names, replies.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Arg, ArgAction};
+use miette::Diagnostic;
+use plumb_io::exclusive::ExclusiveError;
+use plumb_tier::pool::{
+    self, DiskStanding, Facts, Health, Look, OpenPool, PoolError, RegisteredPool, Registry,
+    RegistryError, Verdict,
+};
+use plumb_tier::{Config, MediaType, VirtualDisk};
+use plumb_units::Bytes;
+use serde_json::{Value, json};
+
+use crate::message::Printer;
+
+/// Exit status when a command was refused for what it would destroy or what is in use.
+const REFUSED: u8 = 3;
+
+/// What a command has to say.
+pub(crate) struct Reply {
+    /// For programs.
+    pub(crate) json: Value,
+    /// For people.
+    pub(crate) text: String,
+    /// The exit status.
+    pub(crate) status: u8,
+}
+
+/// A reply, or why there is none.
+pub(crate) type Outcome = Result<Reply, Failure>;
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+pub(crate) enum Failure {
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Pool(#[from] PoolError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Vdisk(#[from] VdiskError),
+}
+
+impl From<RegistryError> for Failure {
+    fn from(error: RegistryError) -> Self {
+        Self::Pool(error.into())
+    }
+}
+
+/// A file for a disk that cannot be made.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[error("cannot make {}", path.display())]
+#[diagnostic(code(plumb::pool::file), help("name a file in a folder that you may write to"))]
+pub(crate) struct FileError {
+    pub(crate) path: PathBuf,
+    pub(crate) source: std::io::Error,
+}
+
+/// A virtual disk that is not what was meant.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+pub(crate) enum VdiskError {
+    #[error("'{name}' names no virtual disk")]
+    #[diagnostic(code(plumb::vdisk::name), help("name it POOL/VDISK, e.g. tank/data"))]
+    Name { name: String },
+    #[error("pool {pool} has no virtual disk named '{name}'")]
+    #[diagnostic(code(plumb::vdisk::unknown), help("see `plumb vdisk list {pool}`"))]
+    Unknown { pool: String, name: String },
+    #[error("virtual disk {name} holds {} of data", Bytes(*bytes))]
+    #[diagnostic(
+        code(plumb::vdisk::holds_data),
+        help("nothing was changed. If all of this may be lost for good, add: --destroy {name}")
+    )]
+    HoldsData { name: String, bytes: u64 },
+}
+
+impl Failure {
+    /// With everything that is known about it.
+    pub(crate) fn diagnostic(&self) -> &dyn Diagnostic {
+        match self {
+            Self::Pool(error) => error,
+            Self::File(error) => error,
+            Self::Vdisk(error) => error,
+        }
+    }
+
+    /// The exit status.
+    pub(crate) fn status(&self) -> u8 {
+        let refused = matches!(
+            self,
+            Self::Pool(
+                PoolError::CannotPool { .. }
+                    | PoolError::HoldsData { .. }
+                    | PoolError::Twice { .. }
+                    | PoolError::Disk(ExclusiveError::InUse { .. } | ExclusiveError::Busy { .. })
+                    | PoolError::Registry(RegistryError::Exists { .. })
+            ) | Self::Vdisk(VdiskError::HoldsData { .. })
+        );
+        if refused { REFUSED } else { 1 }
+    }
+}
+
+/// `--json`.
+pub(crate) fn json_option() -> Arg {
+    Arg::new("json")
+        .long("json")
+        .action(ArgAction::SetTrue)
+        .help("Print the result as one JSON object")
+}
+
+/// A pool that there is.
+pub(crate) fn pool_argument() -> Arg {
+    Arg::new("pool").value_name("POOL").required(true).help("Name of the pool")
+}
+
+/// A virtual disk that there is.
+pub(crate) fn vdisk_argument() -> Arg {
+    Arg::new("vdisk").value_name("POOL/VDISK").required(true).help("The virtual disk")
+}
+
+/// A name to give.
+pub(crate) fn new_name(id: &'static str, value: &'static str, help: &'static str) -> Arg {
+    Arg::new(id).value_name(value).required(true).value_parser(name).help(help)
+}
+
+fn name(text: &str) -> Result<String, String> {
+    match pool::is_name(text) {
+        true => Ok(text.to_owned()),
+        false => {
+            Err("1 to 64 letters, digits, '.', '_' or '-'; the first a letter or digit".into())
+        }
+    }
+}
+
+/// A size with a unit: 256M, 4G.
+pub(crate) fn size(text: &str) -> Result<u64, String> {
+    match plumb_units::parse_size(text, 4096) {
+        Ok(0) => Err("it must be above 0".to_owned()),
+        Ok(bytes) => Ok(bytes),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// A text that clap requires.
+pub(crate) fn text(matches: &clap::ArgMatches, name: &str) -> String {
+    matches.get_one::<String>(name).expect("clap requires it").clone()
+}
+
+/// The pools that this user knows.
+pub(crate) fn registry() -> Registry {
+    Registry::of_user(rustix::process::geteuid().is_root())
+}
+
+/// Prints a reply or says why there is none.
+pub(crate) fn print(outcome: Outcome, json: bool) -> ExitCode {
+    match outcome {
+        Ok(reply) => {
+            let text = if json { format!("{:#}\n", reply.json) } else { reply.text };
+            super::super::print_and_exit(&text, reply.status)
+        }
+        Err(failure) => {
+            let printer = if json { Printer::json() } else { Printer::on_stderr() };
+            printer.error(failure.diagnostic());
+            failure.status().into()
+        }
+    }
+}
+
+/// Splits `POOL/VDISK`.
+pub(crate) fn split(name: &str) -> Result<(String, String), VdiskError> {
+    match name.split_once('/') {
+        Some((pool, vdisk)) if pool::is_name(pool) && pool::is_name(vdisk) => {
+            Ok((pool.to_owned(), vdisk.to_owned()))
+        }
+        _ => Err(VdiskError::Name { name: name.to_owned() }),
+    }
+}
+
+/// A virtual disk by name, with its place in the configuration.
+pub(crate) fn find<'a>(
+    config: &'a Config,
+    pool: &str,
+    name: &str,
+) -> Result<(u32, &'a VirtualDisk), VdiskError> {
+    let found = (0..).zip(&config.vdisks).find(|(_, vdisk)| vdisk.name == name);
+    found.ok_or_else(|| VdiskError::Unknown { pool: pool.to_owned(), name: name.to_owned() })
+}
+
+/// What is known of a pool without starting it.
+pub(crate) fn pool(_registry: &Registry, pool: &RegisteredPool) -> Outcome {
+    let look = pool::look(Some(pool.id), &pool.disks)?;
+    let health = pool::judge(&Facts::of(&look));
+    Ok(describe(&look, &health))
+}
+
+/// The facts of a pool that was started: what the disks say, and what its engine met.
+pub(crate) fn facts_of(pool: &RegisteredPool, open: &OpenPool) -> Result<(Look, Facts), PoolError> {
+    let look = pool::look(Some(pool.id), &pool.disks)?;
+    let mut facts = Facts::of(&look);
+    for (disk, stale) in facts.disks.iter_mut().zip(open.engine.stale_by_disk()) {
+        disk.stale = stale;
+    }
+    Ok((look, facts))
+}
+
+/// A pool with its disks, virtual disks and health.
+pub(crate) fn describe(look: &Look, health: &Health) -> Reply {
+    let config = &look.config;
+    let worst = health.worst();
+    let mut text = format!(
+        "pool {} ({} disks): {}\n",
+        config.name,
+        config.disks.len(),
+        in_words(&health.pool)
+    );
+    let mut disks = Vec::new();
+    for ((disk, found), verdict) in config.disks.iter().zip(&look.disks).zip(&health.disks) {
+        let slabs = look.geometry.slabs(disk.device_bytes);
+        let size = u64::from(slabs) * look.geometry.slab_bytes;
+        text.push_str(&format!(
+            "  disk {}: {}, {} usable: {}\n",
+            disk.name,
+            media(disk.media),
+            Bytes(size),
+            in_words(verdict)
+        ));
+        disks.push(json!({
+            "name": disk.name,
+            "path": found.path.as_ref().map(|path| path.display().to_string()),
+            "media": media(disk.media),
+            "bytes": disk.device_bytes,
+            "usable_bytes": size,
+            "standing": standing(found.standing),
+            "health": verdict.status.name(),
+            "operational_status": verdict.operational,
+            "cause": verdict.cause.as_ref().map(|(cause, _)| cause),
+            "action": verdict.cause.as_ref().map(|(_, action)| action),
+        }));
+    }
+    let shown = config.vdisks.iter().filter(|vdisk| !vdisk.is_removed());
+    let mut vdisks = Vec::new();
+    for (vdisk, verdict) in shown.zip(&health.vdisks) {
+        let reply = describe_vdisk(look, vdisk, verdict);
+        text.push_str(&format!("  {}", reply.text));
+        vdisks.push(reply.json);
+    }
+    for (path, why) in &look.strays {
+        text.push_str(&format!("  not one of its disks: {}: {why}\n", path.display()));
+    }
+    let json = json!({
+        "name": config.name,
+        "id": format!("{:032x}", config.pool),
+        "health": worst.name(),
+        "operational_status": health.pool.operational,
+        "cause": health.pool.cause.as_ref().map(|(cause, _)| cause),
+        "action": health.pool.cause.as_ref().map(|(_, action)| action),
+        "slab_bytes": look.geometry.slab_bytes,
+        "extent_bytes": config.extent_bytes,
+        "voters": { "here": look.voters().0, "all": look.voters().1 },
+        "disks": disks,
+        "vdisks": vdisks,
+    });
+    Reply { json, text, status: 0 }
+}
+
+/// A virtual disk.
+pub(crate) fn describe_vdisk(look: &Look, vdisk: &VirtualDisk, verdict: &Verdict) -> Reply {
+    let config = &look.config;
+    let size = u64::from(vdisk.extents) * u64::from(config.extent_bytes);
+    let tiers: Vec<Value> = vdisk
+        .tiers
+        .iter()
+        .map(|tier| {
+            let row = look.geometry.slab_bytes * u64::from(vdisk.columns);
+            let rows = u64::try_from(tier.rows.len()).unwrap_or(u64::MAX);
+            let mut on: Vec<&str> = tier
+                .rows
+                .iter()
+                .flat_map(|row| &row.slabs)
+                .map(|slab| config.disks[usize::from(slab.0)].name.as_str())
+                .collect();
+            on.sort_unstable();
+            on.dedup();
+            json!({ "media": media(tier.media), "bytes": row.saturating_mul(rows), "disks": on })
+        })
+        .collect();
+    let text = format!(
+        "vdisk {}/{}: {}, {}, {} column(s), interleave {}: {}\n",
+        config.name,
+        vdisk.name,
+        Bytes(size),
+        resiliency(vdisk.copies),
+        vdisk.columns,
+        Bytes(vdisk.interleave.into()),
+        in_words(verdict)
+    );
+    let json = json!({
+        "pool": config.name,
+        "name": vdisk.name,
+        "id": format!("{:032x}", vdisk.id),
+        "bytes": size,
+        "resiliency": resiliency(vdisk.copies),
+        "copies": vdisk.copies,
+        "columns": vdisk.columns,
+        "interleave_bytes": vdisk.interleave,
+        "atomic_unit_bytes": 512,
+        "write_cache_bytes": vdisk.cache.as_ref().map_or(0, |cache| cache.bytes),
+        "tiers": tiers,
+        "health": verdict.status.name(),
+        "operational_status": verdict.operational,
+        "cause": verdict.cause.as_ref().map(|(cause, _)| cause),
+        "action": verdict.cause.as_ref().map(|(_, action)| action),
+    });
+    Reply { json, text, status: 0 }
+}
+
+/// What a disk is made of.
+pub(crate) fn media(media: MediaType) -> &'static str {
+    match media {
+        MediaType::Ssd => "ssd",
+        MediaType::Hdd => "hdd",
+    }
+}
+
+/// The setting that makes so many copies.
+pub(crate) fn resiliency(copies: u8) -> &'static str {
+    match copies {
+        1 => "simple",
+        2 => "mirror2",
+        _ => "mirror3",
+    }
+}
+
+fn standing(standing: DiskStanding) -> &'static str {
+    match standing {
+        DiskStanding::Present => "present",
+        DiskStanding::Away => "away",
+        DiskStanding::Missing => "missing",
+        DiskStanding::Returning => "returning",
+        DiskStanding::TooSmall => "too-small",
+        DiskStanding::Split => "split",
+    }
+}
+
+fn in_words(verdict: &Verdict) -> String {
+    struct Shown<'a>(&'a Verdict);
+    impl fmt::Display for Shown<'_> {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "{}, {}", self.0.status.name(), self.0.operational)?;
+            match &self.0.cause {
+                Some((cause, action)) => write!(f, " ({cause}: {action})"),
+                None => Ok(()),
+            }
+        }
+    }
+    Shown(verdict).to_string()
+}

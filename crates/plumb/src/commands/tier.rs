@@ -1,0 +1,62 @@
+//! `plumb tier`: the tiers of a virtual disk and what is used of them.
+
+use std::process::ExitCode;
+
+use clap::{ArgMatches, Command};
+use plumb_tier::pool;
+use plumb_units::Bytes;
+use serde_json::json;
+
+use super::space::report::{self, Reply};
+
+/// For clap.
+pub(crate) fn command() -> Command {
+    Command::new("tier")
+        .about("The tiers of a virtual disk")
+        .subcommand_required(true)
+        .disable_help_subcommand(true)
+        .subcommand(
+            Command::new("show")
+                .about("Show what each tier has and what is used of it; starts the pool")
+                .args([report::vdisk_argument(), report::json_option()]),
+        )
+}
+
+/// Does what the subcommand says.
+pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
+    match matches.subcommand() {
+        Some(("show", matches)) => report::print(show(matches), matches.get_flag("json")),
+        subcommand => unreachable!("clap let {subcommand:?} pass"),
+    }
+}
+
+fn show(matches: &ArgMatches) -> report::Outcome {
+    let name = report::text(matches, "vdisk");
+    let (pool, vdisk) = report::split(&name)?;
+    let found = report::registry().find(&pool)?;
+    let look = pool::look(Some(found.id), &found.disks)?;
+    let started = pool::open(&found, Vec::new(), (1, 4096))?;
+    let (nth, own) = report::find(started.engine.config(), &pool, &vdisk)?;
+    let used = started.engine.mapped_bytes(nth);
+    let row = look.geometry.slab_bytes * u64::from(own.columns);
+    let (mut text, mut tiers) = (String::new(), Vec::new());
+    for (tier, used) in own.tiers.iter().zip(used) {
+        let bytes = row.saturating_mul(u64::try_from(tier.rows.len()).unwrap_or(u64::MAX));
+        let (media, resiliency) = (report::media(tier.media), report::resiliency(own.copies));
+        text.push_str(&format!(
+            "tier {name} {media}: {} of {} used, {resiliency}\n",
+            Bytes(used),
+            Bytes(bytes)
+        ));
+        tiers.push(json!({
+            "media": media,
+            "bytes": bytes,
+            "used_bytes": used,
+            "resiliency": resiliency,
+            "columns": own.columns,
+        }));
+    }
+    let json = json!({ "vdisk": name, "tiers": tiers });
+    started.engine.shut_down().map_err(|source| pool::PoolError::Halted { name: pool, source })?;
+    Ok(Reply { json, text, status: 0 })
+}

@@ -1,0 +1,219 @@
+//! `plumb vdisk`: virtual disks.
+
+use std::process::ExitCode;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use plumb_tier::NewVirtualDisk;
+use plumb_tier::pool::{self, DiskStanding, Facts, Look, PoolError};
+use plumb_tier::{CreateError, MediaType};
+use serde_json::json;
+
+use super::space::report::{self, Reply, VdiskError};
+
+/// For clap.
+pub(crate) fn command() -> Command {
+    Command::new("vdisk")
+        .about("Virtual disks in a pool")
+        .subcommand_required(true)
+        .disable_help_subcommand(true)
+        .subcommand(new())
+        .subcommand(
+            Command::new("list")
+                .about("List virtual disks")
+                .args([report::pool_argument().required(false), report::json_option()]),
+        )
+        .subcommand(
+            Command::new("show")
+                .about("Show a virtual disk; starts and changes nothing")
+                .args([report::vdisk_argument(), report::json_option()]),
+        )
+        .subcommand(
+            Command::new("rm")
+                .about("Remove a virtual disk and all that it holds")
+                .args([
+                    report::vdisk_argument(),
+                    Arg::new("destroy")
+                        .long("destroy")
+                        .value_name("POOL/VDISK")
+                        .action(ArgAction::Append)
+                        .help("What it holds may be lost: its name again"),
+                    report::json_option(),
+                ])
+                .after_help("For example:\n  plumb vdisk rm tank/data --destroy tank/data"),
+        )
+}
+
+fn new() -> Command {
+    let size = |name: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name("SIZE").value_parser(report::size).help(help)
+    };
+    Command::new("new")
+        .about("Make a virtual disk")
+        .args([
+            report::vdisk_argument(),
+            size("size", "Its size, on solid-state disks if the pool has any"),
+            size("ssd-tier", "Space on solid-state disks"),
+            size("hdd-tier", "Space on rotating disks"),
+            size(
+                "write-cache",
+                "A log on solid-state disks for small writes to the tier on rotating ones",
+            ),
+            Arg::new("resiliency")
+                .long("resiliency")
+                .value_name("SETTING")
+                .value_parser(["simple", "mirror2", "mirror3"])
+                .help(
+                    "Copies of everything: 1, 2 or 3 [default: mirror2 if there are disks for it]",
+                ),
+            Arg::new("columns")
+                .long("columns")
+                .value_name("N")
+                .value_parser(value_parser!(u8).range(1..=32))
+                .help("Disks that a stripe spans [default: as many as there are, 8 at most]"),
+            Arg::new("interleave")
+                .long("interleave")
+                .value_name("SIZE")
+                .value_parser(report::size)
+                .default_value("256K")
+                .help("Bytes on one disk before the stripe goes on to the next"),
+            report::json_option(),
+        ])
+        .after_help(
+            "For example:\n  plumb vdisk new tank/data --size 4G --resiliency mirror2\n  \
+             plumb vdisk new tank/fast --ssd-tier 2G --resiliency simple --columns 2\n  \
+             plumb vdisk new tank/both --ssd-tier 4G --hdd-tier 16G --write-cache 256M",
+        )
+}
+
+/// Does what the subcommand says.
+pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
+    let (name, matches) = matches.subcommand().expect("clap requires one");
+    let reply = match name {
+        "new" => make(matches),
+        "list" => list(matches),
+        "show" => show(&report::text(matches, "vdisk")),
+        "rm" => remove(matches),
+        other => unreachable!("clap let {other} pass"),
+    };
+    report::print(reply, matches.get_flag("json"))
+}
+
+fn make(matches: &ArgMatches) -> report::Outcome {
+    let name = report::text(matches, "vdisk");
+    let (pool, vdisk) = report::split(&name)?;
+    let found = report::registry().find(&pool)?;
+    let wanted = wanted(matches, vdisk, &pool::look(Some(found.id), &found.disks)?)?;
+    let started = pool::open(&found, Vec::new(), (1, 4096))?;
+    started.engine.add_virtual_disk(&wanted).map_err(PoolError::from)?;
+    show(&name)
+}
+
+fn layout(reason: String, remedy: &str) -> PoolError {
+    CreateError::Layout { reason, remedy: remedy.to_owned() }.into()
+}
+
+/// What is asked for, with the defaults that the pool's disks suggest.
+fn wanted(matches: &ArgMatches, name: String, look: &Look) -> Result<NewVirtualDisk, PoolError> {
+    let bytes = |name: &str| matches.get_one::<u64>(name).copied();
+    let here = |media: MediaType| {
+        let disks = look.config.disks.iter().zip(&look.disks);
+        disks
+            .filter(|(disk, look)| disk.media == media && look.standing == DiskStanding::Present)
+            .count()
+    };
+    let mut tier_bytes =
+        [bytes("ssd-tier").unwrap_or_default(), bytes("hdd-tier").unwrap_or_default()];
+    match (bytes("size"), tier_bytes) {
+        (Some(size), [0, 0]) => tier_bytes[usize::from(here(MediaType::Ssd) == 0)] = size,
+        (Some(_), _) => {
+            return Err(layout(
+                "both a size and the size of a tier are given".to_owned(),
+                "use --size alone, or --ssd-tier and --hdd-tier",
+            ));
+        }
+        (None, [0, 0]) => {
+            return Err(layout(
+                format!("virtual disk {name} has no size"),
+                "add --size, --ssd-tier or --hdd-tier",
+            ));
+        }
+        (None, _) => {}
+    }
+    let media = [MediaType::Ssd, MediaType::Hdd].into_iter().zip(tier_bytes);
+    let disks = media.filter(|(_, bytes)| *bytes > 0).map(|(media, _)| here(media)).min();
+    let disks = disks.unwrap_or(0);
+    let copies = match matches.get_one::<String>("resiliency").map(String::as_str) {
+        Some("simple") => 1,
+        Some("mirror2") => 2,
+        Some(_) => 3,
+        None if disks >= 2 => 2,
+        None => 1,
+    };
+    let columns = matches.get_one::<u8>("columns").copied();
+    let columns = columns
+        .unwrap_or_else(|| u8::try_from((disks / usize::from(copies)).clamp(1, 8)).unwrap_or(8));
+    let interleave = bytes("interleave").unwrap_or(256 << 10);
+    let slab = look.geometry.slab_bytes;
+    if !interleave.is_power_of_two() || !(16 << 10..=slab).contains(&interleave) {
+        return Err(layout(
+            format!("an interleave of {interleave} bytes"),
+            "use a power of two from 16K to the size of a slab",
+        ));
+    }
+    let interleave = u32::try_from(interleave).unwrap_or(u32::MAX);
+    let cache_bytes = bytes("write-cache").unwrap_or_default();
+    Ok(NewVirtualDisk { name, copies, columns, interleave, tier_bytes, cache_bytes })
+}
+
+fn show(name: &str) -> report::Outcome {
+    let (pool, vdisk) = report::split(name)?;
+    let found = report::registry().find(&pool)?;
+    let look = pool::look(Some(found.id), &found.disks)?;
+    let (_, own) = report::find(&look.config, &pool, &vdisk)?;
+    let health = pool::judge(&Facts::of(&look));
+    let shown = look.config.vdisks.iter().filter(|vdisk| !vdisk.is_removed());
+    let verdict = shown.zip(&health.vdisks).find(|(one, _)| one.id == own.id);
+    let (_, verdict) =
+        verdict.ok_or_else(|| VdiskError::Unknown { pool: pool.clone(), name: vdisk.clone() })?;
+    Ok(report::describe_vdisk(&look, own, verdict))
+}
+
+fn list(matches: &ArgMatches) -> report::Outcome {
+    let registry = report::registry();
+    let pools = match matches.get_one::<String>("pool") {
+        Some(name) => vec![name.clone()],
+        None => registry.names()?,
+    };
+    let (mut text, mut vdisks) = (String::new(), Vec::new());
+    for name in pools {
+        let found = registry.find(&name)?;
+        let look = pool::look(Some(found.id), &found.disks)?;
+        for vdisk in look.config.vdisks.iter().filter(|vdisk| !vdisk.is_removed()) {
+            let reply = show(&format!("{name}/{}", vdisk.name))?;
+            text.push_str(&reply.text);
+            vdisks.push(reply.json);
+        }
+    }
+    if vdisks.is_empty() {
+        text.push_str("no virtual disks; `plumb vdisk new POOL/NAME --size 4G` makes one\n");
+    }
+    Ok(Reply { json: json!({ "vdisks": vdisks }), text, status: 0 })
+}
+
+fn remove(matches: &ArgMatches) -> report::Outcome {
+    let name = report::text(matches, "vdisk");
+    let (pool, vdisk) = report::split(&name)?;
+    let found = report::registry().find(&pool)?;
+    let started = pool::open(&found, Vec::new(), (1, 4096))?;
+    let (nth, _) = report::find(started.engine.config(), &pool, &vdisk)?;
+    let bytes: u64 = started.engine.mapped_bytes(nth).iter().sum();
+    let named = matches.get_many::<String>("destroy").into_iter().flatten();
+    if bytes > 0 && !named.into_iter().any(|it| *it == name) {
+        // Nothing was changed, and a clean end leaves the next start less to do; it is no failure if not.
+        let _ = started.engine.shut_down();
+        return Err(VdiskError::HoldsData { name, bytes }.into());
+    }
+    started.engine.remove_virtual_disk(&vdisk).map_err(PoolError::from)?;
+    let text = format!("virtual disk {name} is gone\n");
+    Ok(Reply { json: json!({ "removed": name, "bytes_freed": bytes }), text, status: 0 })
+}

@@ -1,0 +1,204 @@
+//! Pools, virtual disks and load on them, as their users meet them.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::program::{Outcome, outcome, path};
+
+/// A folder with pools of its own.
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+        Self(folder)
+    }
+
+    fn plumb(&self, line: &str) -> Outcome {
+        let mut command = Command::new(path());
+        command.args(line.split_whitespace()).current_dir(self.0.path());
+        outcome(command.env("PLUMB_POOLS", self.0.path().join("pools")))
+    }
+
+    fn json(&self, line: &str) -> Value {
+        let said = self.plumb(&format!("{line} --json"));
+        serde_json::from_str(&said.stdout).unwrap_or_else(|_| panic!("{line}: {said:?}"))
+    }
+
+    fn file(&self, name: &str) -> std::path::PathBuf {
+        self.0.path().join(name)
+    }
+}
+
+/// A pool of three disks with a virtual disk of each resiliency.
+fn with_disks() -> Place {
+    let place = Place::new();
+    place.plumb("pool new tank --file-size 96M a.img b.img c.img").succeeds_quietly();
+    for (name, resiliency) in [("one", "simple"), ("two", "mirror2"), ("three", "mirror3")] {
+        let line = format!("vdisk new tank/{name} --size 16M --resiliency {resiliency}");
+        place.plumb(&line).succeeds_quietly();
+    }
+    place
+}
+
+#[test]
+fn a_pool_is_made_shown_extended_and_removed() {
+    let place = with_disks();
+    let pool = place.json("pool show tank");
+    assert_eq!((&pool["health"], &pool["name"]), (&"Healthy".into(), &"tank".into()), "{pool}");
+    assert_eq!(pool["disks"].as_array().map(Vec::len), Some(3));
+    let vdisks = place.json("vdisk list tank");
+    let kinds: Vec<&str> = vdisks["vdisks"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|vdisk| vdisk["resiliency"].as_str())
+        .collect();
+    assert_eq!(kinds, ["simple", "mirror2", "mirror3"]);
+    assert_eq!(place.json("vdisk show tank/two")["columns"], 1);
+    // Commands that runbooks know by other names.
+    assert_eq!(place.json("Get-StoragePool tank"), pool);
+    assert_eq!(place.json("get-virtualdisk tank"), vdisks);
+    std::fs::File::create(place.file("d.img")).expect("made").set_len(96 << 20).expect("sparse");
+    place.plumb("pool add-disk tank d.img").succeeds_quietly();
+    assert_eq!(place.json("pool show tank")["voters"]["all"], 4);
+    assert_eq!(place.json("tier show tank/two")["tiers"][0]["used_bytes"], 0);
+    place.plumb("vdisk rm tank/one").succeeds_quietly();
+    place.plumb("vdisk show tank/one").ends_with(1);
+    let refused = place.plumb("pool remove tank").ends_with(3).stderr;
+    assert!(refused.contains("two, three") && refused.contains("--destroy tank"), "{refused}");
+    place.plumb("pool remove tank --destroy tank").succeeds_quietly();
+    assert_eq!(place.json("pool list")["pools"], Value::Array(Vec::new()));
+    // No pool is left on the disks, but what somebody wrote there is.
+    place.plumb("pool import a.img b.img").ends_with(1);
+    place.plumb("pool new other a.img b.img").ends_with(3);
+    place.plumb("pool new other a.img b.img --destroy a.img --destroy b.img").succeeds_quietly();
+    std::fs::remove_dir_all(place.file("pools")).expect("forgotten");
+    place.plumb("pool import a.img b.img").succeeds_quietly();
+    assert_eq!(place.json("pool show other")["health"], "Healthy");
+}
+
+#[test]
+fn a_verified_load_runs_on_every_resiliency() {
+    let place = with_disks();
+    for vdisk in ["one", "two", "three"] {
+        let line = format!(
+            "run -b4K -r -w50 -o8 -t2 -d1 -W0 -L --verify crc32c --json space:tank/{vdisk}"
+        );
+        let said = place.plumb(&line).ends_with(0);
+        let result: Value = serde_json::from_str(&said.stdout).expect("JSON");
+        assert!(result["total"]["io_count"].as_u64().is_some_and(|count| count > 50), "{line}");
+        assert!(result["engine"].as_str().is_some_and(|name| name.starts_with("space+")));
+        let space = &result["spaces"][0];
+        assert_eq!(space["pool"], "tank");
+        assert_eq!((&space["mismatches"], &space["unrecoverable"]), (&0.into(), &0.into()));
+        assert!(space["forwarded_requests"].as_u64().is_some_and(|count| count > 50), "{space}");
+    }
+    // What was written is there in the next process, with write-through and without.
+    place.plumb("run -b4K -s -w100 -Sw -c1M -o1 -t1 -d1 -W0 space:tank/two").ends_with(0);
+    let scan = place.json("space scan tank");
+    assert_eq!((&scan["mismatches"], &scan["unrecoverable"]), (&0.into(), &0.into()));
+    assert!(scan["blocks_verified"].as_u64().is_some_and(|count| count > 10), "{scan}");
+}
+
+#[test]
+fn rot_is_found_and_healed_and_a_pulled_disk_comes_back() {
+    let place = with_disks();
+    // Without copies it would be out of service while the disk is away.
+    place.plumb("vdisk rm tank/one").succeeds_quietly();
+    place.plumb("run -b64K -s -w100 -o4 -t1 -d1 -W0 space:tank/two").ends_with(0);
+    let pool = place.json("pool show tank");
+    let disks = place.json("vdisk show tank/two")["tiers"][0]["disks"].clone();
+    let disk = disks[0].as_str().expect("a name").to_owned();
+    rot(Path::new(&disk));
+    let scan = place.json("space scan tank");
+    let healed = scan["healed"].as_u64().unwrap_or(0);
+    assert!(healed > 0 && scan["mismatches"] == scan["healed"], "{scan}");
+    assert_eq!(place.json("space scan tank")["mismatches"], 0, "once is enough");
+    // A disk is pulled, the load goes on, the disk returns.
+    std::fs::rename(&disk, place.file("away")).expect("pulled");
+    let status = place.plumb("space status tank --json").ends_with(1);
+    assert!(status.stdout.contains("Incomplete"), "{}", status.stdout);
+    place.plumb("run -b4K -r -w50 -o8 -t1 -d1 -W0 --verify crc32c space:tank/two").ends_with(0);
+    let status = place.plumb("space status tank").ends_with(1).stdout;
+    assert!(status.contains("Degraded") && status.contains("Lost Communication"), "{status}");
+    std::fs::rename(place.file("away"), &disk).expect("put back");
+    let job = place.json("space job tank --wait");
+    assert!(job["bytes_done"].as_u64().is_some_and(|bytes| bytes > 0), "{job}");
+    assert_eq!(job["bytes_left"], 0);
+    place.plumb("space status tank").ends_with(0);
+    assert_eq!(place.json("space scan tank")["mismatches"], 0);
+    assert_eq!(place.json("pool show tank")["id"], pool["id"]);
+}
+
+/// Spoils one copy of everything that is not metadata: single bytes, far apart.
+fn rot(disk: &Path) {
+    use std::os::unix::fs::FileExt;
+    let file = std::fs::File::options().read(true).write(true).open(disk).expect("it is there");
+    let mut found = 0;
+    for offset in ((24 << 20)..(90 << 20)).step_by(64 << 10) {
+        // Written blocks count up from 0.
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, offset + 1).expect("read");
+        if byte[0] != 0 {
+            file.write_all_at(&[byte[0] ^ 0x55], offset + 1).expect("written");
+            found += 1;
+        }
+    }
+    assert!(found > 0, "nothing was written there");
+}
+
+fn is_locked(file: &Path) -> bool {
+    let file = std::fs::File::open(file).expect("it is there");
+    file.try_lock_shared().is_err()
+}
+
+#[test]
+fn mistakes_are_refused_with_a_word() {
+    let place = with_disks();
+    let says = |line: &str, status: i32, words: &[&str]| {
+        let said = place.plumb(line).ends_with(status).stderr;
+        for word in words {
+            assert!(said.contains(word), "{line}: {said}");
+        }
+    };
+    says("pool new tank x.img", 3, &["already"]);
+    says("pool new other a.img", 3, &["In a Pool", "--destroy a.img"]);
+    says("pool new other nothing.img", 1, &["cannot open disk", "nothing.img"]);
+    says("pool show none", 1, &["no pool named 'none'", "tank"]);
+    says("vdisk new tank/two --size 16M", 1, &["named two already"]);
+    says("vdisk new tank/huge --size 1T", 1, &["free slab"]);
+    says("vdisk new tank --size 1M", 1, &["POOL/VDISK"]);
+    says("vdisk new tank/v", 1, &["no size"]);
+    says("vdisk new tank/v --size 1M --resiliency mirror9", 2, &["mirror2"]);
+    says("vdisk new tank/v --size 16M --columns 3 --resiliency mirror2", 1, &["needs 6"]);
+    says("run -d1 space:tank/none", 1, &["no virtual disk named 'none'"]);
+    says("run -d1 space:tank", 1, &["POOL/VDISK"]);
+    says("run -d1 space:none/v", 1, &["no pool named 'none'"]);
+    says("run -d1 -b1000 space:tank/two", 1, &["512"]);
+    std::fs::write(place.file("letters"), vec![7; 96 << 20]).expect("written");
+    says("pool add-disk tank letters", 3, &["holds data", "--destroy letters"]);
+    place.plumb("pool add-disk tank letters --destroy letters").succeeds_quietly();
+    // Two engines on one pool.
+    let mut first = Command::new(path());
+    first.args("run -b4K -r -w0 -d30 -W0 space:tank/two".split(' '));
+    first.current_dir(place.0.path()).env("PLUMB_POOLS", place.file("pools"));
+    let quiet = std::process::Stdio::null;
+    let mut first = first.stdout(quiet()).stderr(quiet()).spawn().expect("it starts");
+    let began = std::time::Instant::now();
+    while !is_locked(&place.file("a.img")) {
+        assert!(began.elapsed().as_secs() < 20, "it never opens its disks");
+    }
+    let refused = place.plumb("space scan tank").ends_with(3).stderr;
+    assert!(refused.contains("in use: process ") && refused.contains("plumb"), "{refused}");
+    // It can be looked at meanwhile.
+    assert_eq!(place.json("pool show tank")["health"], "Healthy");
+    first.kill().expect("it runs");
+    first.wait().expect("it ends");
+    place.plumb("space scan tank").ends_with(0);
+    // The name of a file is not that of a space.
+    std::fs::write(place.file("space:tank"), vec![0; 1 << 20]).expect("written");
+    place.plumb("run -d1 -W0 -b4K ./space:tank").ends_with(0);
+}
