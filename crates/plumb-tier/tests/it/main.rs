@@ -5,6 +5,7 @@ mod allocations;
 mod conformance;
 mod disks;
 mod emulated;
+mod linearizable;
 mod pools;
 mod verified;
 

@@ -1,0 +1,195 @@
+//! Overlapping I/O (T8): every history of every block is one that some order of its operations explains.
+//!
+//! A block is a register whose writes all differ, so a history can be judged exactly (Gibbons and Korach, "Testing
+//! shared memories", 1997): the operations of one value span a zone; zones in which everything could happen at
+//! one instant do not lie within those of other values, and the others do not overlap.
+
+use plumb_io::clock::StampClock;
+use plumb_io::sim::power::{Image, PowerQueue, PowerSpec};
+use plumb_io::{
+    FileIndex, IoQueue, LaneIndex, LaneSpec, Memory, Op, OpKind, QueueSpec, RegionSpec, Slot,
+};
+use plumb_tier::space::{SpaceFile, SpaceQueue};
+use plumb_tier::{Engine, create};
+use plumb_units::Nanos;
+
+use crate::disks::{self, DISK_BYTES, MIB};
+
+const DEPTH: u32 = 12;
+/// Few, so that they are fought for.
+const BLOCKS: u64 = 6;
+const LONGEST: u32 = 3;
+
+/// What one operation did to one block, and between which moments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Event {
+    write: bool,
+    /// 0: what the block held at first.
+    value: u64,
+    began: u64,
+    ended: u64,
+}
+
+/// Whether some order of the events explains them; what is wrong if none does.
+fn judge(history: &[Event]) -> Result<(), String> {
+    let mut values: Vec<u64> = history.iter().map(|event| event.value).collect();
+    values.sort_unstable();
+    values.dedup();
+    let mut zones = Vec::new();
+    for value in values {
+        let of = || history.iter().filter(|event| event.value == value);
+        // The first value was there before everything.
+        let write = of().find(|event| event.write).copied();
+        let written = write.map(|write| write.began).or((value == 0).then_some(0));
+        let Some(written) = written else { return Err(format!("{value} was never written")) };
+        if let Some(early) = of().find(|event| event.ended < written) {
+            return Err(format!("{early:?} came before its write"));
+        }
+        let first_end = of().map(|event| event.ended).min().unwrap_or(0);
+        let first_end = if value == 0 { 0 } else { first_end };
+        let last_begin = of().map(|event| event.began).max().unwrap_or(0);
+        zones.push((value, first_end, last_begin));
+    }
+    for one in &zones {
+        for other in zones.iter().filter(|other| other.0 != one.0) {
+            let forward = |zone: &(u64, u64, u64)| zone.1 < zone.2;
+            if forward(one) && forward(other) && one.1 < other.2 && other.1 < one.2 {
+                return Err(format!("{one:?} and {other:?} overlap"));
+            }
+            if forward(one) && !forward(other) && one.1 < other.2 && other.1 < one.2 {
+                return Err(format!("{other:?} lies within {one:?}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+struct Recorder {
+    state: u64,
+    moment: u64,
+    next_value: u64,
+    under_way: Vec<Option<(OpKind, u64, u32, u64, u64)>>,
+    histories: Vec<Vec<Event>>,
+}
+
+impl Recorder {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        self.state % bound
+    }
+
+    fn issue(&mut self, queue: &mut dyn IoQueue, slot: u32) {
+        let count = u32::try_from(self.below(u64::from(LONGEST))).expect("few") + 1;
+        let first = self.below(BLOCKS - u64::from(count) + 1);
+        let kind = if self.below(2) == 0 { OpKind::Read } else { OpKind::Write };
+        let value = self.next_value;
+        self.next_value += 1;
+        if kind == OpKind::Write {
+            let buffer = queue.buffer_mut(Slot(slot), LaneIndex(0));
+            for word in buffer.chunks_exact_mut(8) {
+                word.copy_from_slice(&value.to_le_bytes());
+            }
+        }
+        self.moment += 1;
+        self.under_way[slot as usize] = Some((kind, first, count, value, self.moment));
+        let (file, memory) = (FileIndex(0), Memory::Lane(LaneIndex(0)));
+        let (len, offset) = (count * 4096, first * 4096);
+        queue.push(Op { kind, file, slot: Slot(slot), len, offset, memory });
+    }
+
+    fn end(&mut self, queue: &mut dyn IoQueue, slot: Slot, result: i32) {
+        let issued = self.under_way[slot.0 as usize].take();
+        let (kind, first, count, written, began) = issued.expect("it was issued");
+        assert_eq!(result, (count * 4096).cast_signed(), "mirrors serve on");
+        self.moment += 1;
+        let buffer = queue.buffer_mut(slot, LaneIndex(0));
+        for (block, bytes) in (first..first + u64::from(count)).zip(buffer.chunks_exact(4096)) {
+            let mut word = [0; 8];
+            word.copy_from_slice(&bytes[..8]);
+            assert!(bytes.chunks_exact(8).all(|other| other == word), "block {block} is torn");
+            let write = kind == OpKind::Write;
+            let value = if write { written } else { u64::from_le_bytes(word) };
+            let event = Event { write, value, began, ended: self.moment };
+            self.histories[usize::try_from(block).expect("few")].push(event);
+        }
+    }
+}
+
+fn check(seed: u64, copies: u8, dead: Option<u32>) {
+    let plan = disks::plan(3);
+    let spec = PowerSpec {
+        seed,
+        depth: plan.depth(),
+        lanes: plan.lanes(),
+        sector: 512,
+        service: (Nanos(2_000), Nanos(90_000)),
+        record: false,
+    };
+    let mut queue = PowerQueue::new(&spec, vec![Image::new(DISK_BYTES); 3]);
+    let pool = disks::pool(3, vec![disks::vdisk("v", copies, MIB)]);
+    create(&mut queue, plan, &pool, seed).expect("it fits");
+    let engine = Engine::start(queue, plan, DEPTH, LONGEST * 4096, seed).expect("it starts");
+    let lanes = vec![LaneSpec { first_slot: 0, slots: DEPTH, bytes: LONGEST * 4096 }];
+    let regions = vec![RegionSpec { lanes }];
+    let spec = QueueSpec { depth: DEPTH, regions, ..QueueSpec::default() };
+    let file = SpaceFile { vdisk: 0, size: BLOCKS * 4096, writable: true, durable: false };
+    let mut queue =
+        SpaceQueue::open(engine, vec![file], &spec, StampClock::monotonic()).expect("room");
+    let mut recorder = Recorder {
+        state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
+        moment: 0,
+        next_value: 1,
+        under_way: vec![None; 12],
+        histories: vec![Vec::new(); 6],
+    };
+    let mut left = 600;
+    (0..DEPTH).for_each(|slot| recorder.issue(&mut queue, slot));
+    let mut outstanding = DEPTH;
+    while outstanding > 0 {
+        if let (Some(disk), 300) = (dead, left) {
+            let faults = queue.engine_mut().queue_mut().faults_mut(disk);
+            faults.dead_from = Some(0);
+        }
+        queue.submit_and_wait(1, Nanos::from_secs(5)).expect("taken");
+        queue.look();
+        // One at a time: so that each is seen at a moment of its own.
+        if let Some(done) = queue.pop() {
+            recorder.end(&mut queue, done.slot, done.result);
+            outstanding -= 1;
+            if left > 0 {
+                left -= 1;
+                recorder.issue(&mut queue, done.slot.0);
+                outstanding += 1;
+            }
+        }
+    }
+    for (block, history) in recorder.histories.iter().enumerate() {
+        assert_eq!(judge(history), Ok(()), "seed {seed}, {copies} copies, block {block}");
+    }
+}
+
+#[test]
+fn histories_of_overlapping_io_are_linearizable() {
+    for seed in 1..=20 {
+        check(seed, 1, None);
+        check(seed, 2, None);
+        check(seed, 3, Some(u32::try_from(seed % 3).expect("few")));
+    }
+}
+
+#[test]
+fn histories_that_no_order_explains_are_noticed() {
+    let event = |write, value, began, ended| Event { write, value, began, ended };
+    let (w, r) = (true, false);
+    assert_eq!(judge(&[event(w, 1, 1, 4), event(r, 1, 2, 3), event(r, 0, 1, 2)]), Ok(()));
+    assert_eq!(judge(&[event(w, 1, 1, 2), event(w, 2, 1, 3), event(r, 1, 4, 5)]), Ok(()));
+    // A stale read; a value that flips; one that comes from nowhere, or before it was written.
+    assert!(judge(&[event(w, 1, 1, 2), event(r, 0, 3, 4)]).is_err());
+    let flips = [event(w, 1, 1, 9), event(w, 2, 1, 9), event(r, 1, 2, 3), event(r, 2, 4, 5)];
+    assert_eq!(judge(&flips), Ok(()));
+    assert!(judge(&[&flips[..], &[event(r, 1, 6, 7)]].concat()).is_err());
+    assert!(judge(&[event(r, 7, 1, 2)]).is_err());
+    assert!(judge(&[event(r, 1, 1, 2), event(w, 1, 3, 4)]).is_err());
+}
