@@ -159,6 +159,9 @@ pub fn inspect(descriptor: BorrowedFd<'_>, path: &Path, tree: &SystemTree) -> Co
     Contents { path: path.to_owned(), stable_path, verdict, findings }
 }
 
+/// What is found where a lock is held and no process says that it holds it.
+pub(crate) const UNKNOWN_LOCK: &str = "another program has locked it";
+
 /// Who uses the open file or device right now, other than through a name: mounts, devices made of it, swap,
 /// loop devices, locks, and for devices programs that have them open for writing.
 #[must_use]

@@ -198,6 +198,10 @@ fn users_behind(disk: &ExclusiveDisk, tree: &SystemTree) -> Option<String> {
 
 /// Whether a finding speaks of a process that was killed and waits for its last I/O.
 fn is_ending(what: &str, tree: &SystemTree) -> bool {
+    // A lock outlives the process that took it until the last I/O on its file has ended.
+    if what == contents::UNKNOWN_LOCK {
+        return true;
+    }
     let Some(rest) = what.strip_prefix("process ") else { return false };
     let Some(process) = rest.split(' ').next() else { return false };
     let status = tree.text(format!("/proc/{process}/status")).unwrap_or_default();

@@ -76,8 +76,10 @@ impl<Q: FlushQueue> Engine<Q> {
     }
 
     fn stale_disk(&self) -> Option<u16> {
+        // Asked at every turn: it gathers nothing.
         let members = &self.core.members;
-        members.online().into_iter().find(|disk| members.stale[usize::from(*disk)].len() > 0)
+        let disks = (0_u16..).zip(members.online.iter().zip(&members.stale));
+        disks.filter(|(_, (online, stale))| **online && stale.len() > 0).map(|one| one.0).next()
     }
 
     fn resync_due(&self) -> bool {

@@ -64,11 +64,14 @@ fn judge(history: &[Event]) -> Result<(), String> {
     Ok(())
 }
 
+/// What was asked: kind, first block, blocks, value, moment.
+type Issued = (OpKind, u64, u32, u64, u64);
+
 struct Recorder {
     state: u64,
     moment: u64,
     next_value: u64,
-    under_way: Vec<Option<(OpKind, u64, u32, u64, u64)>>,
+    under_way: Vec<Option<Issued>>,
     histories: Vec<Vec<Event>>,
 }
 
