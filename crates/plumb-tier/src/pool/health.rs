@@ -226,6 +226,12 @@ fn disk(facts: &DiskFacts) -> Verdict {
             "it went on without the others",
             "start without it, or without the others",
         ),
+        DiskStanding::Retired => Verdict::of(
+            Warning,
+            "Removing From Pool",
+            "it was given up; what it held is rebuilt on other disks",
+            "wait, and add another disk in its place",
+        ),
         DiskStanding::Present if facts.stale > 0 => Verdict {
             status: Healthy,
             operational: "In Service",
@@ -285,13 +291,14 @@ fn vdisk(facts: &VirtualDiskFacts, quorum: bool) -> Verdict {
 mod tests {
     use super::*;
 
-    const STANDINGS: [(DiskStanding, HealthStatus, &str); 6] = [
+    const STANDINGS: [(DiskStanding, HealthStatus, &str); 7] = [
         (DiskStanding::Present, HealthStatus::Healthy, "OK"),
         (DiskStanding::Away, HealthStatus::Warning, "Lost Communication"),
         (DiskStanding::Missing, HealthStatus::Warning, "Lost Communication"),
         (DiskStanding::Returning, HealthStatus::Warning, "Lost Communication"),
         (DiskStanding::TooSmall, HealthStatus::Unhealthy, "Not Usable"),
         (DiskStanding::Split, HealthStatus::Unhealthy, "Split"),
+        (DiskStanding::Retired, HealthStatus::Warning, "Removing From Pool"),
     ];
 
     #[test]

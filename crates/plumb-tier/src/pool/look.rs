@@ -30,6 +30,8 @@ pub enum DiskStanding {
     TooSmall,
     /// It went on without the others.
     Split,
+    /// Given up: what it held is rebuilt on other disks.
+    Retired,
 }
 
 /// A disk of a pool.
@@ -152,6 +154,9 @@ pub fn look(pool: Option<u128>, paths: &[PathBuf]) -> Result<Look, PoolError> {
             one.block.ordinal == ordinal && one.block.device == disk.id
         };
         let missing = disk.state == DiskState::Missing;
+        if disk.state == DiskState::Retired {
+            return DiskLook { path: None, standing: DiskStanding::Retired };
+        }
         let Some(one) = found.iter().find(ours) else {
             if let Some((path, _)) = too_small.iter().find(|(_, id)| *id == disk.id) {
                 let standing = DiskStanding::TooSmall;

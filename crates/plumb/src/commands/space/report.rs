@@ -344,6 +344,7 @@ fn standing(standing: DiskStanding) -> &'static str {
         DiskStanding::Returning => "returning",
         DiskStanding::TooSmall => "too-small",
         DiskStanding::Split => "split",
+        DiskStanding::Retired => "retired",
     }
 }
 
