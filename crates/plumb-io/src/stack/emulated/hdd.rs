@@ -86,6 +86,9 @@ impl HddModel {
     }
 
     pub(super) fn submit(&mut self, now: Nanos, access: Access) {
+        if now > self.free {
+            self.go_on();
+        }
         self.waiting.push((now, access));
         if self.serving.is_none() {
             self.start(now.max(self.free));
@@ -114,17 +117,26 @@ impl HddModel {
         self.serving = Some((end, access.slot));
     }
 
-    pub(super) fn next(&self) -> Option<Nanos> {
+    /// Begins the next command once nobody can add one before it any more.
+    fn go_on(&mut self) {
+        if let (None, Some((arrived, _))) = (self.serving, self.waiting.first()) {
+            let arrived = *arrived;
+            self.start(self.free.max(arrived));
+        }
+    }
+
+    pub(super) fn next_end(&mut self) -> Option<Nanos> {
+        self.go_on();
         self.serving.map(|(end, _)| end)
     }
 
     pub(super) fn finish(&mut self, now: Nanos) -> Option<u32> {
+        if now > self.free {
+            self.go_on();
+        }
         let (end, slot) = self.serving.filter(|(end, _)| *end <= now)?;
         self.serving = None;
         self.free = end;
-        if let Some((arrived, _)) = self.waiting.first() {
-            self.start(end.max(*arrived));
-        }
         Some(slot)
     }
 }

@@ -91,11 +91,10 @@ impl DeviceModel {
     }
 
     /// When the next access ends; `None` when nothing is under way.
-    #[must_use]
-    pub fn next(&self) -> Option<Nanos> {
+    pub fn next_end(&mut self) -> Option<Nanos> {
         match self {
-            Self::Ssd(model) => model.next(),
-            Self::Hdd(model) => model.next(),
+            Self::Ssd(model) => model.next_end(),
+            Self::Hdd(model) => model.next_end(),
         }
     }
 
@@ -225,7 +224,7 @@ impl<Q: IoQueue, C: Passing> IoQueue for EmulatedQueue<Q, C> {
             if now >= end {
                 break;
             }
-            let due = self.devices.iter().filter_map(DeviceModel::next).min();
+            let due = self.devices.iter_mut().filter_map(DeviceModel::next_end).min();
             match due {
                 Some(due) => self.clock.pass_until(due.min(end)),
                 // The models are done and the queue within is not.

@@ -166,12 +166,12 @@ impl SsdModel {
         }
     }
 
-    pub(super) fn next(&self) -> Option<Nanos> {
+    pub(super) fn next_end(&self) -> Option<Nanos> {
         self.ends.peek().map(|Reverse(end)| end.0)
     }
 
     pub(super) fn finish(&mut self, now: Nanos) -> Option<u32> {
-        self.next().filter(|end| *end <= now)?;
+        self.next_end().filter(|end| *end <= now)?;
         self.ends.pop().map(|Reverse(end)| end.2)
     }
 }

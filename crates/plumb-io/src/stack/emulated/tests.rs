@@ -23,7 +23,7 @@ fn run(
         submit(&mut model, now, slot);
     }
     for _ in 0..count {
-        now = model.next().expect("something is under way");
+        now = model.next_end().expect("something is under way");
         let slot = model.finish(now).expect("it is over");
         course = course.rotate_left(7) ^ now.0 ^ u64::from(slot);
         submit(&mut model, now, slot);
@@ -93,7 +93,7 @@ fn a_cache_takes_writes_until_it_is_full_and_a_flush_waits_for_them() {
     let write = |slot| Access { slot, kind: AccessKind::Write, offset: 0, len: 4096 };
     let ends = |model: &mut DeviceModel| {
         let mut ends = Vec::new();
-        while let Some(end) = model.next() {
+        while let Some(end) = model.next_end() {
             ends.push((model.finish(end).expect("it is over"), end.0));
         }
         ends
@@ -134,7 +134,8 @@ fn a_queue_ends_when_its_device_does() {
         file: FileIndex(file),
         slot: Slot(slot),
         len: 4096,
-        offset: 8192,
+        // Behind the first track of the rotating one.
+        offset: if file == 0 { 8192 } else { (1 << 20) - 8192 },
         memory,
     };
     queue.buffer_mut(Slot(0), LaneIndex(0)).fill(7);
