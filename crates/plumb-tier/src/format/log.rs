@@ -165,6 +165,10 @@ mod tests {
         ] {
             assert_eq!(decode(&bytes, 77, &wrong, 0), None, "{wrong:?}");
         }
+        crate::mutation::set(Some(Mutation::LogRemainsAccepted));
+        let accepted = decode(&bytes, 77, &Link { chain: 6, ..LINK }, 0).is_some();
+        crate::mutation::set(None);
+        assert!(accepted, "the mutation breaks what this test guards");
         let later = sample(&Link { epoch: 4, ..LINK });
         assert!(decode(&later, 77, &LINK, 4).is_some(), "a later start goes on");
         let mut pad = vec![0; BLOCK_LEN];

@@ -47,7 +47,14 @@ fn a_history_is_checked_again() {
 /// A seed whose histories meet that rule early.
 fn seed_for(mutation: Mutation) -> u64 {
     match mutation {
-        _ if mutation == Mutation::RebuiltUnmarked => 7,
+        Mutation::DestageUnlocked | Mutation::LogDataUnverified => 1,
+        Mutation::CommitFirstCopy | Mutation::CleanWrittenDirectly => 2,
+        Mutation::ReadStale
+        | Mutation::ReadUnverified
+        | Mutation::LogOverrun
+        | Mutation::RebuiltUnmarked => 3,
+        Mutation::RingOverrun => 5,
+        Mutation::HalfStarts => 8,
         _ => 7,
     }
 }
@@ -58,7 +65,7 @@ fn states_until_caught(mutation: Mutation) -> Option<u64> {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
     let options = TortureOptions {
         seed: number("PLUMB_MUTATION_SEED").unwrap_or_else(|| seed_for(mutation)),
-        states: Some(number("PLUMB_MUTATION_STATES").unwrap_or(5_000)),
+        states: Some(number("PLUMB_MUTATION_STATES").unwrap_or(1_500)),
         time: None,
         threads: 1,
         shrinking: Duration::ZERO,
@@ -73,14 +80,26 @@ fn states_until_caught(mutation: Mutation) -> Option<u64> {
     Some(report.crash_states)
 }
 
-#[test]
-fn broken_rules_are_noticed() {
+/// Every second rule, from the first or the second on.
+fn are_noticed(from: usize) {
     let only = std::env::var("PLUMB_MUTATION").ok();
     let missed: Vec<Mutation> = Mutation::OFTEN_SEEN
         .iter()
         .copied()
+        .skip(from)
+        .step_by(2)
         .filter(|mutation| only.as_ref().is_none_or(|name| format!("{mutation:?}") == *name))
         .filter(|mutation| states_until_caught(*mutation).is_none())
         .collect();
     assert!(missed.is_empty(), "not noticed: {missed:?}");
+}
+
+#[test]
+fn broken_rules_are_noticed() {
+    are_noticed(0);
+}
+
+#[test]
+fn other_broken_rules_are_noticed() {
+    are_noticed(1);
 }
