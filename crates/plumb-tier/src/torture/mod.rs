@@ -9,6 +9,8 @@
 
 #[cfg(test)]
 mod faults;
+#[cfg(test)]
+mod full_journal;
 mod history;
 mod oracle;
 mod run;
