@@ -159,6 +159,24 @@ impl Concave {
             + self.corners.iter().filter(|(c, _)| *c > u + 1e-12).map(|(_, d)| d).sum::<f64>()
     }
 
+    /// Where a curve that bends gradually about its corner at `u` crosses `slope`: between the middles of the
+    /// pieces on both sides, in a straight line. `None` where the piece before is steep or the slope changes much,
+    /// a real corner, and where the curve rises little from its beginning.
+    pub(super) fn gradual_crossing(&self, u: f64, last: f64, slope: f64) -> Option<f64> {
+        let after = self.slope_after(u);
+        let change = self.corners.iter().find(|(c, _)| (c - u).abs() <= 1e-12)?.1;
+        let before = after + change;
+        let rises = self.slope_after(0.0) >= 3.0 * slope;
+        if !(slope..=2.0 * slope).contains(&before) || after >= slope || change > slope || !rises {
+            return None;
+        }
+        let corners = || self.corners.iter().map(|(corner, _)| *corner);
+        let start = corners().filter(|c| *c < u - 1e-12).fold(0.0, f64::max);
+        let end = corners().filter(|c| *c > u + 1e-12).fold(last, f64::min);
+        let (low, high) = ((start + u) / 2.0, (u + end) / 2.0);
+        Some(low + (before - slope) / (before - after) * (high - low))
+    }
+
     fn residuals(&self, settings: &[Setting]) -> Vec<f64> {
         settings.iter().zip(&self.fitted).map(|(setting, fitted)| setting.ln_x - fitted).collect()
     }

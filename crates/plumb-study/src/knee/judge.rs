@@ -177,6 +177,12 @@ fn plateau(settings: &[Setting], concave: &Concave) -> Option<usize> {
     let last = settings.len() - 1;
     let first = (0..last)
         .find(|index| settings[*index].counts() && concave.slope_after(settings[*index].u) < TAU)?;
+    // Without a corner single settings say little: the pieces of the fit do (docs/decisions/0040-gradual-bends.md).
+    if let Some(u) = concave.gradual_crossing(settings[first].u, settings[last].u, TAU) {
+        let apart = |index: &usize| (settings[*index].u - u).abs();
+        let counted = (0..last).filter(|index| settings[*index].counts());
+        return counted.min_by(|a, b| apart(a).total_cmp(&apart(b)));
+    }
     let holds = |index: usize| {
         let here = &settings[index];
         settings[index + 1..]

@@ -7,5 +7,6 @@ mod damaged;
 mod history_cases;
 mod interval_cases;
 mod knee_cases;
+mod queueing_cases;
 mod random;
 mod score;
