@@ -77,8 +77,9 @@ pub(super) fn judge(knee: &mut Knee, concave: &Concave, options: &Options) {
         );
         (Verdict::Unclear, reason)
     } else if plateau == Some(0) || gain_to_plateau < f64::max(2.0 * sigma, 0.02).max(TAU / 2.0) {
+        let advice = if settings[0].o > 1 { "start with fewer" } else { "one is enough" };
         let reason = format!(
-            "throughput gains {:.1} % over the range and no more from o{} on: start with fewer",
+            "throughput gains {:.1} % over the range and no more from o{} on: {advice}",
             gain.exp_m1() * 100.0,
             settings[plateau.unwrap_or(0)].o
         );

@@ -8,6 +8,7 @@
 //! | `journal.ndjson` | a [`RunRecord`] per line, one for each finished run | a line per run, synced |
 //! | `runs/<n>.json` | the whole result of `plumb run --json` | before the run's line |
 //! | `findings.json` | [`Findings`]: decisions with their evidence | at the end, and at each interruption |
+//! | `report.html` | the findings as a page, where the program that works on it makes one | with the findings |
 //! | `lock` | nothing; locked by the process that works on the study | – |
 //!
 //! What is written whole is written to a temporary name, synced and renamed; the journal only grows. A

@@ -31,6 +31,8 @@ fn a_baseline_is_found_in_forty_runs_and_explained() {
         let explained = bench.call(&format!("explain {}", file.display())).succeeds_quietly();
         assert!(explained.stdout.contains("Rule"), "{}", explained.stdout);
     }
+    let report = fs::read_to_string(bench.study("b").join("report.html")).expect("a report");
+    assert!(report.starts_with("<!doctype html>") && report.contains("Sequential writes"));
     let again = bench.call("baseline --resume b").ends_with(0);
     assert!(again.stdout.contains("Sequential reads"), "{}", again.stdout);
     let wrong = bench.call("sweep --resume b").ends_with(1);

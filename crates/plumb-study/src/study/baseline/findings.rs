@@ -180,6 +180,16 @@ impl Study<'_> {
         );
     }
 
+    /// What the curve of an operation says.
+    fn verdict(&self, operation: &str) -> Option<knee::Verdict> {
+        let curve = match operation {
+            "read" => self.choices.reads.as_ref().map(|(curve, _)| curve),
+            "write" => self.choices.writes.as_ref().map(|(curve, _)| curve),
+            _ => self.choices.random_curve.as_ref(),
+        };
+        curve.map(|curve| curve.verdict)
+    }
+
     /// 2.9: a row per operation.
     fn table(&self) -> Option<Finding> {
         let mut chosen: Vec<(&str, &Setting)> = Vec::new();
@@ -196,13 +206,18 @@ impl Study<'_> {
             let block = Some(setting.block_bytes as f64);
             let outstanding = setting.total_outstanding() as f64;
             let row = self.options.layout(setting).finding(outstanding, iops, latency, block);
+            // A figure of a setting that the curve does not vouch for is no answer yet.
+            let doubt = match self.verdict(name) {
+                Some(knee::Verdict::Unclear | knee::Verdict::Extend) => ", not certain yet",
+                _ => "",
+            };
             said.push(match setting.access {
                 Access::Random => format!(
-                    "small random I/O: {iops:.0} I/Os per second at {latency:.3} ms with {}",
+                    "small random I/O: {iops:.0} I/Os per second at {latency:.3} ms with {}{doubt}",
                     setting.short()
                 ),
                 _ => format!(
-                    "sequential {name}s: {:.1} MiB/s at {latency:.3} ms with {}",
+                    "sequential {name}s: {:.1} MiB/s at {latency:.3} ms with {}{doubt}",
                     row.mib_per_s.unwrap_or_default(),
                     setting.short()
                 ),

@@ -55,6 +55,8 @@ const PROMISING: f64 = 0.01;
 const DELTA: f64 = 0.02;
 /// Scatter about a curve above which its plateau is run twice.
 const NOISY: f64 = 0.006;
+/// No more noise than this is allowed for when threads are chosen.
+const NOISE_MOST: f64 = 0.02;
 /// Extensions of an exhaustive range.
 const EXTENSIONS: u32 = 4;
 
@@ -286,7 +288,7 @@ impl BaselinePlanner {
                 cost: pair.threads.into(),
             })
             .collect();
-        choices.pair = choose_best(&candidates, choices.noise);
+        choices.pair = choose_best(&candidates, noise(choices));
         if let Some(best) = &choices.pair {
             choices.random = pairs[best.chosen].clone();
         }
@@ -320,7 +322,7 @@ impl BaselinePlanner {
             }
             (best, top) = (more, found);
         }
-        let loss = f64::max(DELTA, 2.8 * choices.noise.unwrap_or(0.0));
+        let loss = f64::max(DELTA, 2.8 * noise(choices).unwrap_or(0.0));
         let (mut low, mut high) = (0, best);
         while low < high {
             let middle = (low + high) / 2;
@@ -415,6 +417,12 @@ fn doubtful(curve: &Knee) -> Vec<u64> {
     list.extend(os.get(at + 1));
     list.extend(at.checked_sub(1).map(|before| os[before]));
     list
+}
+
+/// SD between runs that divisions of N are judged by: a noisier machine tells none of them apart, and then it is
+/// not the fewest threads that are to be taken.
+fn noise(choices: &Choices) -> Option<f64> {
+    choices.noise.map(|noise| noise.min(NOISE_MOST))
 }
 
 /// The o that a curve recommends; where it gives no answer, the tested one with most throughput.

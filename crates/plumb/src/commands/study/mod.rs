@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Arg, ArgAction, ArgMatches, ValueHint, value_parser};
 use jiff::Timestamp;
+use plumb_study::report::{self, Sources, StudyView};
 use plumb_study::study::{
     self, ChildRuns, Device, End, FORMAT, Findings, Journal, Kind, Perform, Planner, RunRecord,
     SimulatedDevice, Simulation, State, Study, StudyError, StudyFolder,
@@ -244,6 +245,9 @@ fn worked(
     let state = if end == End::Complete { State::Complete } else { State::Partial };
     let findings = conclude(journal.records(), state);
     folder.write_findings(&findings)?;
+    if let Err(source) = write_report(&folder, &study, &findings, journal.records()) {
+        printer.warning(&format!("the report cannot be written: {source}"));
+    }
     let printed = match matches.get_flag("json") {
         true => format!(
             "{}\n",
@@ -273,6 +277,21 @@ fn worked(
         )),
     }
     Ok(super::print_and_exit(&printed, status))
+}
+
+/// The same as one page, beside the findings.
+fn write_report(
+    folder: &StudyFolder,
+    study: &Study,
+    findings: &Findings,
+    runs: &[RunRecord],
+) -> std::io::Result<()> {
+    let view =
+        StudyView { plan: study.clone(), findings: Some(findings.clone()), runs: runs.to_vec() };
+    let now = Timestamp::now().strftime("%Y-%m-%d %H:%M UTC");
+    let made = format!("plumb {}, {now}", version::VERSION);
+    let report = report::make(&Sources { studies: vec![view], ..Sources::default() }, &made);
+    plumb_store::write_file(&folder.path().join("report.html"), report::html(&report).as_bytes())
 }
 
 /// Ctrl-C, SIGTERM and a terminal that goes away set it; the second one ends the program.
