@@ -8,9 +8,12 @@ use super::StudyView;
 use super::of_runs::explained;
 use super::page::{Block, Data, Headline, Section, Table, Tone, cell, latency, rate};
 use super::plot::curve;
-use crate::knee::{self, Options, Row};
+use crate::knee::{self, DeclaredCap, Limit, Options, Policy, Row};
 use crate::percentile::{self, Mark};
-use crate::study::{Outcome, RunRecord, Setting, State};
+use crate::study::{Finding, Outcome, RunRecord, Setting, State};
+
+/// Letters of a fact that are shown.
+const FACT_MOST: usize = 100;
 
 pub(super) fn facts(study: &StudyView) -> Vec<(String, String)> {
     let plan = &study.plan;
@@ -30,7 +33,10 @@ pub(super) fn facts(study: &StudyView) -> Vec<(String, String)> {
         ),
     ];
     for (name, value) in &plan.critical {
-        facts.push((name.clone(), value.clone()));
+        // A whole simulated device is one of them.
+        let shown: String = value.chars().take(FACT_MOST).collect();
+        let cut = if shown.len() < value.len() { "…" } else { "" };
+        facts.push((name.clone(), format!("{shown}{cut}")));
     }
     facts
 }
@@ -63,7 +69,7 @@ pub(super) fn found(study: &StudyView, id: &str) -> (Vec<Headline>, Vec<Section>
     }
     for note in found.into_iter().flat_map(|findings| &findings.notes) {
         let text = note.clone();
-        headlines.push(Headline::new(Tone::Warn, text, "the runs", &format!("{id}-runs")));
+        headlines.push(Headline::new(Tone::Plain, text, "the runs", &format!("{id}-runs")));
     }
     sections.push(runs(study, id));
     (headlines, sections)
@@ -76,11 +82,11 @@ fn slug(id: &str) -> String {
         .collect()
 }
 
-fn section(study: &StudyView, finding: &crate::study::Finding, place: &str) -> Section {
+fn section(study: &StudyView, finding: &Finding, place: &str) -> Section {
     let mut blocks = vec![Block::Paragraph(finding.sentence.clone())];
     let rests: Vec<&RunRecord> =
         study.runs.iter().filter(|run| finding.runs.contains(&run.run)).collect();
-    blocks.extend(curves(&rests, place, &finding.title));
+    blocks.extend(curves(&rests, place, finding));
     if let Some(table) = &finding.table {
         let data = Data {
             columns: table.columns.clone(),
@@ -110,7 +116,10 @@ fn shown(value: &Value) -> String {
 }
 
 /// The curve of runs that differ in nothing but their outstanding I/Os.
-fn curves(runs: &[&RunRecord], place: &str, title: &str) -> Vec<Block> {
+fn curves(runs: &[&RunRecord], place: &str, finding: &Finding) -> Vec<Block> {
+    let parameters = finding.decision.get("parameters").unwrap_or(&Value::Null);
+    let policy = parameters["policy"].as_str().and_then(Policy::of_keyword).unwrap_or_default();
+    let budget_ms = parameters["budget_ms"].as_f64();
     let mut by_rest: BTreeMap<String, Vec<&RunRecord>> = BTreeMap::new();
     for run in runs {
         let rest = Setting { outstanding: 0, ..run.setting.clone() };
@@ -139,14 +148,28 @@ fn curves(runs: &[&RunRecord], place: &str, title: &str) -> Vec<Block> {
             threads: Some(setting.threads.into()),
             files: Some(setting.files.into()),
             block_bytes: Some(setting.block_bytes as f64),
-            ..Options::default()
+            policy,
+            budget_ms,
+            caps: caps(parameters),
         };
         let found = knee::find(&rows, &options);
         let id = format!("{place}-{number}");
-        let plots = curve::plots(&found, &id, title, None);
+        let plots = curve::plots(&found, &id, &finding.title, budget_ms);
         blocks.extend(plots.into_iter().map(|plot| Block::Plot(Box::new(plot))));
     }
     blocks
+}
+
+/// The limits that the decision was told of.
+fn caps(parameters: &Value) -> Vec<DeclaredCap> {
+    let cap = |cap: &Value| {
+        let limit = match (cap["iops"].as_f64(), cap["mib_per_s"].as_f64()) {
+            (Some(iops), _) => Limit::Iops(iops),
+            (None, mib) => Limit::MibPerS(mib?),
+        };
+        Some(DeclaredCap { name: cap["name"].as_str()?.to_owned(), limit })
+    };
+    parameters["caps"].as_array().into_iter().flatten().filter_map(cap).collect()
 }
 
 /// A row per run.
