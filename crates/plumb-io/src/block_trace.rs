@@ -14,13 +14,19 @@ use plumb_units::convert;
 
 use crate::block_stack::DeviceNumber;
 use crate::clock::StampClock;
-use pages::{Layout, Raw};
+use pages::{Layout, Layouts, Raw, What};
 use plumb_units::Nanos;
 
 pub use pages::fuzz_pages;
 
 /// Where tracefs may be mounted.
 const FOLDERS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+/// The events that are taken.
+const EVENTS: [(What, &str); 3] = [
+    (What::Issue, "block_rq_issue"),
+    (What::Requeue, "block_rq_requeue"),
+    (What::Complete, "block_rq_complete"),
+];
 /// Memory for events over all processors.
 const BUFFERS_KIB: u64 = 256 << 10;
 /// Memory for events of one processor at most.
@@ -96,8 +102,7 @@ pub struct BlockRequests {
 #[derive(Debug)]
 pub struct BlockTrace {
     folder: PathBuf,
-    issue: Layout,
-    complete: Layout,
+    layouts: Layouts,
     clock: StampClock,
 }
 
@@ -107,9 +112,18 @@ impl BlockTrace {
     /// # Errors
     /// Without root, tracefs or a usable time stamp counter.
     pub fn open(clock: StampClock) -> Result<Self, BlockTraceError> {
-        let is_there = |folder: &&&str| Path::new(folder).join("events/block").is_dir();
-        let root = FOLDERS.iter().find(is_there).ok_or(BlockTraceError::NoTracefs)?;
-        Self::open_in(Path::new(root), clock)
+        let events = |folder: &str| Path::new(folder).join("events/block");
+        if let Some(root) = FOLDERS.into_iter().find(|folder| events(folder).is_dir()) {
+            return Self::open_in(Path::new(root), clock);
+        }
+        for folder in FOLDERS {
+            if let Err(source) = fs::metadata(events(folder))
+                && source.kind() == io::ErrorKind::PermissionDenied
+            {
+                return Err(failed(Path::new(folder), source, "leave out --truth"));
+            }
+        }
+        Err(BlockTraceError::NoTracefs)
     }
 
     /// The same in a tracefs that is mounted at `root`.
@@ -127,8 +141,8 @@ impl BlockTrace {
             )
         })?;
         // From here on the instance is removed whatever fails.
-        let mut trace =
-            Self { folder, issue: Layout::default(), complete: Layout::default(), clock };
+        let layouts = EVENTS.map(|(what, _)| (what, Layout::default()));
+        let mut trace = Self { folder, layouts, clock };
         if clock.trace_ticks(0).is_none() {
             return Err(BlockTraceError::NoClock { clock: clock.to_string() });
         }
@@ -139,10 +153,12 @@ impl BlockTrace {
         let cpus = convert::to_u64(std::thread::available_parallelism().map_or(1, usize::from));
         let each = (BUFFERS_KIB / cpus.max(1)).clamp(1 << 10, BUFFER_MAX_KIB);
         trace.write("buffer_size_kb", &each.to_string())?;
-        trace.issue = trace.layout("block_rq_issue")?;
-        trace.complete = trace.layout("block_rq_complete")?;
-        trace.write("events/block/block_rq_issue/enable", "1")?;
-        trace.write("events/block/block_rq_complete/enable", "1")?;
+        for (place, (what, event)) in EVENTS.into_iter().enumerate() {
+            trace.layouts[place] = (what, trace.layout(event)?);
+        }
+        for (_, event) in EVENTS {
+            trace.write(&format!("events/block/{event}/enable"), "1")?;
+        }
         Ok(trace)
     }
 
@@ -168,7 +184,7 @@ impl BlockTrace {
             let cpu = entry.map_err(|source| failed(&folder, source, TRY_AGAIN))?.path();
             found.lost += lost(&cpu);
             let pipe = cpu.join("trace_pipe_raw");
-            pages::read(&pipe, &self.issue, &self.complete, &mut raw)
+            pages::read(&pipe, &self.layouts, &mut raw)
                 .map_err(|source| failed(&pipe, source, TRY_AGAIN))?;
         }
         // An issue and its completion may be seen on different processors.
@@ -227,15 +243,20 @@ fn lost(cpu: &Path) -> u64 {
     dropped.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
 }
 
-/// Issues with their completions: of the same disk, sector and direction, the earlier first.
+/// Issues with their completions: of the same disk, sector and direction, the earlier first. A request that
+/// the driver gave back was not issued; it is issued again.
 fn pair(events: &[Raw], time: impl Fn(u64) -> Nanos) -> Vec<BlockRequest> {
     let mut open: std::collections::HashMap<(u32, u64, bool), Vec<(u64, u64)>> =
         std::collections::HashMap::new();
     let mut requests = Vec::with_capacity(events.len() / 2);
     for event in events {
         let key = (event.device, event.sector, event.is_write);
-        if event.is_issue {
+        if event.what == What::Issue {
             open.entry(key).or_default().push((event.ticks, event.sectors));
+            continue;
+        }
+        if event.what == What::Requeue {
+            let _ = open.get_mut(&key).and_then(Vec::pop);
             continue;
         }
         let Some(waiting) = open.get_mut(&key).filter(|waiting| !waiting.is_empty()) else {
@@ -262,7 +283,26 @@ mod tests {
     use super::*;
 
     fn event(is_issue: bool, sector: u64, ticks: u64) -> Raw {
-        Raw { ticks, is_issue, device: 254 << 20, sector, sectors: 8, is_write: false }
+        let what = if is_issue { What::Issue } else { What::Complete };
+        Raw { ticks, what, device: 254 << 20, sector, sectors: 8, is_write: false }
+    }
+
+    #[test]
+    fn a_request_that_was_given_back_was_not_issued() {
+        let back = |ticks| Raw { what: What::Requeue, ..event(true, 16, ticks) };
+        let events = [
+            event(true, 16, 10),
+            back(11),
+            event(true, 16, 12),
+            event(false, 16, 20),
+            event(true, 16, 30),
+            event(false, 16, 41),
+        ];
+        let times: Vec<_> = pair(&events, Nanos)
+            .iter()
+            .map(|request| (request.issued.0, request.completed.0))
+            .collect();
+        assert_eq!(times, [(12, 20), (30, 41)]);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! the front (the kernel's way down and, with gathering, the I/Os before) and the reap lag (how late the
 //! completion was seen), which the error bar claims to bound.
 
+use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
 
 use plumb_io::block_stack::{BlockStack, DeviceNumber};
@@ -20,6 +21,9 @@ use crate::tally::Histogram;
 const SECTOR: u64 = 512;
 /// What two stamps on different processors may be apart.
 const SLACK: Nanos = Nanos(1000);
+
+/// A reported median above this many times the device's is the tool's more than the device's.
+const RATIO_MAX: f64 = 2.0;
 
 /// Where a target's bytes are on a disk.
 #[derive(Debug, Clone)]
@@ -107,6 +111,8 @@ pub struct Truth {
     pub reap_lag: Histogram,
     /// Matched I/Os whose reap lag is within their bound and a wake-up.
     pub within_bound: u64,
+    /// What was allowed for a wake-up beside the bound.
+    pub wake_up: Nanos,
 }
 
 impl Default for Truth {
@@ -124,6 +130,7 @@ impl Default for Truth {
             front,
             reap_lag,
             within_bound,
+            wake_up: Nanos::ZERO,
         }
     }
 }
@@ -131,21 +138,39 @@ impl Default for Truth {
 /// The device's requests, ready to be looked up.
 #[derive(Debug)]
 pub struct Requests {
-    /// By disk, sector and time of completion.
-    sorted: Vec<BlockRequest>,
+    /// By length, a class per power of two: a few long ones do not make the search for short ones long.
+    classes: Vec<LengthClass>,
+    lost: u64,
+}
+
+/// Requests of like length.
+#[derive(Debug)]
+struct LengthClass {
     /// Sectors of the longest.
     longest: u64,
-    lost: u64,
+    /// By [`order`].
+    sorted: Vec<BlockRequest>,
+}
+
+/// Disk, direction, sector, time of completion.
+fn order(request: &BlockRequest) -> (DeviceNumber, bool, u64, Nanos) {
+    (request.device, request.is_write, request.sector, request.completed)
 }
 
 impl Requests {
     /// Takes what was traced.
     #[must_use]
     pub fn new(found: BlockRequests) -> Self {
-        let BlockRequests { requests: mut sorted, lost } = found;
-        sorted.sort_by_key(|request| (request.device, request.sector, request.completed));
-        let longest = sorted.iter().map(|request| request.sectors).max().unwrap_or(0);
-        Self { sorted, longest, lost }
+        let BlockRequests { requests, lost } = found;
+        let mut by_length: BTreeMap<u64, Vec<BlockRequest>> = BTreeMap::new();
+        for request in requests {
+            by_length.entry(request.sectors.next_power_of_two()).or_default().push(request);
+        }
+        let class = |(longest, mut sorted): (u64, Vec<BlockRequest>)| {
+            sorted.sort_by_key(order);
+            LengthClass { longest, sorted }
+        };
+        Self { classes: by_length.into_iter().map(class).collect(), lost }
     }
 
     /// When the device began and ended an I/O: the first issue and the last completion of the requests
@@ -156,23 +181,14 @@ impl Requests {
         (first, sectors): (u64, u64),
         io: &WitnessedIo,
     ) -> Option<(Nanos, Nanos)> {
-        let end = first + sectors;
-        let lowest = first.saturating_sub(self.longest);
-        let from = self
-            .sorted
-            .partition_point(|request| (request.device, request.sector) < (disk, lowest));
         let mut covered = 0;
         let mut span: Option<(Nanos, Nanos)> = None;
-        for request in &self.sorted[from..] {
-            if request.device != disk || request.sector >= end {
-                break;
-            }
-            let inside = request.is_write == io.is_write
-                && request.issued + SLACK >= io.start
-                && request.completed <= io.seen + SLACK;
+        for request in self.classes.iter().flat_map(|class| class.near(disk, (first, sectors), io))
+        {
+            let end = first + sectors;
             let overlap =
                 end.min(request.sector + request.sectors).saturating_sub(first.max(request.sector));
-            if !inside || overlap == 0 {
+            if request.issued + SLACK < io.start || overlap == 0 {
                 continue;
             }
             // The same sectors twice within the time of one I/O: the last one is the one that was seen.
@@ -189,6 +205,43 @@ impl Requests {
     }
 }
 
+impl LengthClass {
+    /// Requests of the I/O's disk and direction that may touch its sectors and completed in its time.
+    /// Goes from sector to sector by search: a block that is read a thousand times is looked at once.
+    fn near(
+        &self,
+        disk: DeviceNumber,
+        (first, sectors): (u64, u64),
+        io: &WitnessedIo,
+    ) -> impl Iterator<Item = &BlockRequest> {
+        let earliest = Nanos(io.start.0.saturating_sub(SLACK.0));
+        let (is_write, latest) = (io.is_write, io.seen + SLACK);
+        let from = move |at: usize, sector: u64, time: Nanos| {
+            let key = (disk, is_write, sector, time);
+            at + self.sorted[at..].partition_point(|request| order(request) < key)
+        };
+        let mut at = from(0, first.saturating_sub(self.longest), Nanos::ZERO);
+        std::iter::from_fn(move || {
+            loop {
+                let request = self.sorted.get(at)?;
+                if (request.device, request.is_write) != (disk, is_write)
+                    || request.sector >= first + sectors
+                {
+                    return None;
+                }
+                if request.completed < earliest {
+                    at = from(at, request.sector, earliest);
+                } else if request.completed > latest {
+                    at = from(at, request.sector + 1, Nanos::ZERO);
+                } else {
+                    at += 1;
+                    return Some(request);
+                }
+            }
+        })
+    }
+}
+
 impl Truth {
     /// Compares the I/Os of one thread, `placements` by target of the thread, `wake_up` the time that the
     /// error bar leaves to a wake-up.
@@ -200,6 +253,7 @@ impl Truth {
         wake_up: Nanos,
     ) {
         self.lost_events = requests.lost;
+        self.wake_up = wake_up;
         self.not_kept += not_kept;
         for io in ios {
             let placement = placements[convert::index(io.target)];
@@ -252,10 +306,16 @@ pub(crate) fn evidence(truth: &Truth) -> Vec<PlausibilityItem> {
     };
     let matched = truth.matched as f64 / (truth.kept.max(1)) as f64;
     let mut items = Vec::new();
+    if truth.kept == 0 {
+        let sentence = "Truth: no I/O to compare: none completed during the measurement, or all were writes that \
+                        a flush follows, whose end the device's requests do not show.";
+        let sentence = sentence.to_owned();
+        return vec![item("truth_matched_share", None, Plausibility::Unknown, sentence)];
+    }
     let (Some(ratio), Some(share)) = (truth.median_ratio(), truth.within_bound_share()) else {
         let sentence = format!(
-            "Truth: none of {} I/Os was found among the requests of the device: the page cache, a file system \
-             that moves data, or lost events ({}) are in the way.",
+            "Truth: none of {} I/Os was found among the requests of the device: the page cache, extents \
+             that were never written, a file system that moves data, or lost events ({}) are in the way.",
             truth.kept, truth.lost_events
         );
         return vec![item("truth_matched_share", Some(0.0), Plausibility::Suspicious, sentence)];
@@ -277,10 +337,16 @@ pub(crate) fn evidence(truth: &Truth) -> Vec<PlausibilityItem> {
         at(&truth.reap_lag, 50),
         at(&truth.reap_lag, 99),
     );
-    items.push(item("truth_median_ratio", Some(ratio), Plausibility::Ok, sentence));
+    let verdict = match ratio {
+        _ if matched < 0.9 => Plausibility::Unknown,
+        ratio if ratio > RATIO_MAX => Plausibility::Suspicious,
+        _ => Plausibility::Ok,
+    };
+    items.push(item("truth_median_ratio", Some(ratio), verdict, sentence));
     let verdict = if share >= 0.99 { Plausibility::Ok } else { Plausibility::Suspicious };
     let sentence = format!(
-        "Truth: the error bar held for {:.2} % of the I/Os found.",
+        "Truth: the error bar, with {:.1} µs for a wake-up, held for {:.2} % of the I/Os found.",
+        truth.wake_up.as_micros_f64(),
         (share * 10_000.0).floor() / 100.0
     );
     items.push(item("truth_within_bound_share", Some(share), verdict, sentence));
@@ -339,6 +405,41 @@ mod tests {
         assert_eq!((truth.front.min(), truth.front.max()), (Some(10_000), Some(20_000)));
         // 5 µs are within 6; 10 are not within 5 and a wake-up of 0.1.
         assert_eq!(truth.within_bound_share(), Some(0.5));
+    }
+
+    #[test]
+    fn a_block_that_is_read_over_and_over_finds_each_of_its_requests() {
+        let first = (10 << 20) / 512;
+        let times = (0..1000_u64).map(|nth| 100_000 + nth * 100_000);
+        let mut requests: Vec<_> =
+            times.clone().map(|at| request(first + 8, 8, at + 10_000, at + 60_000)).collect();
+        // Somebody's long requests around it, all the time, but for the sectors and the direction.
+        requests.extend(times.clone().flat_map(|at| {
+            let write = BlockRequest { is_write: true, ..request(first, 4096, at, at + 50_000) };
+            [write, request(first - 4096, 4096, at, at + 50_000)]
+        }));
+        let ios: Vec<_> = times.map(|at| io(4096, at, at + 70_000, 20_000)).collect();
+        let truth = compare(requests, &ios);
+        assert_eq!((truth.matched, truth.within_bound), (1000, 1000));
+        assert_eq!((truth.device.min(), truth.device.max()), (Some(50_000), Some(50_000)));
+        assert_eq!((truth.front.min(), truth.reap_lag.max()), (Some(10_000), Some(10_000)));
+    }
+
+    #[test]
+    fn few_matches_or_a_far_median_are_not_called_right() {
+        let first = (10 << 20) / 512;
+        let verdicts = |truth: &Truth| -> Vec<Plausibility> {
+            evidence(truth).into_iter().map(|item| item.verdict).collect()
+        };
+        let found = |latency: u64| vec![request(first, 8, 20_000, 20_000 + latency)];
+        let one = [io(0, 10_000, 90_000, 20_000)];
+        let near = compare(found(60_000), &one);
+        assert_eq!(verdicts(&near), [Plausibility::Ok, Plausibility::Ok, Plausibility::Ok]);
+        let far = compare(found(39_000), &one);
+        assert_eq!(verdicts(&far)[1], Plausibility::Suspicious, "more than twice");
+        let half = compare(found(60_000), &[one[0], io(4096, 10_000, 90_000, 20_000)]);
+        assert_eq!(verdicts(&half)[..2], [Plausibility::Unknown, Plausibility::Unknown]);
+        assert_eq!(verdicts(&compare(found(1), &[])), [Plausibility::Unknown]);
     }
 
     #[test]

@@ -150,8 +150,11 @@ impl Pool {
         self.submitted += to_u32(self.line.len());
         let mut state = self.shared.lock();
         if !self.line.is_empty() {
-            state.jobs.extend(self.line.drain(..));
-            self.shared.work.notify_all();
+            // As many as there are jobs: who finds none goes back to sleep, and that costs.
+            for job in self.line.drain(..) {
+                state.jobs.push_back(job);
+                self.shared.work.notify_one();
+            }
         }
         let missing = wanted.saturating_sub(self.done.waiting());
         if timeout == Nanos::NEVER {

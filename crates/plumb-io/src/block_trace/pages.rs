@@ -45,12 +45,26 @@ impl Layout {
     }
 }
 
+/// What happened to a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    /// It was handed to the driver.
+    Issue,
+    /// The driver gave it back undone; it will be issued again.
+    Requeue,
+    /// It is done.
+    Complete,
+}
+
+/// Where the fields of each event lie.
+pub(super) type Layouts = [(What, Layout); 3];
+
 /// An event of a block device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Raw {
     /// On the trace's clock.
     pub(super) ticks: u64,
-    pub(super) is_issue: bool,
+    pub(super) what: What,
     /// As the kernel packs it.
     pub(super) device: u32,
     pub(super) sector: u64,
@@ -59,12 +73,7 @@ pub(super) struct Raw {
 }
 
 /// Reads all pages of one processor.
-pub(super) fn read(
-    pipe: &Path,
-    issue: &Layout,
-    complete: &Layout,
-    out: &mut Vec<Raw>,
-) -> io::Result<()> {
+pub(super) fn read(pipe: &Path, layouts: &Layouts, out: &mut Vec<Raw>) -> io::Result<()> {
     const NONBLOCK: i32 = 0o4000;
     let mut pipe = File::options().read(true).custom_flags(NONBLOCK).open(pipe)?;
     // Each read gives one page, whatever its size, as long as the buffer holds it.
@@ -72,7 +81,7 @@ pub(super) fn read(
     loop {
         match pipe.read(&mut page) {
             Ok(0) => return Ok(()),
-            Ok(length) => parse(&page[..length], issue, complete, out),
+            Ok(length) => parse(&page[..length], layouts, out),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
@@ -88,11 +97,12 @@ pub(super) fn read(
 pub fn fuzz_pages(bytes: &[u8]) {
     let issue = Layout { id: 1, device: 8, sector: 16, sectors: 24, flags: 34 };
     let mut events = Vec::new();
-    parse(bytes, &issue, &Layout { id: 2, ..issue }, &mut events);
+    let layouts = [(What::Issue, 1), (What::Requeue, 3), (What::Complete, 2)];
+    parse(bytes, &layouts.map(|(what, id)| (what, Layout { id, ..issue })), &mut events);
     assert!(events.len() <= bytes.len() / 4, "an event has a word at least");
 }
 
-fn parse(page: &[u8], issue: &Layout, complete: &Layout, out: &mut Vec<Raw>) {
+fn parse(page: &[u8], layouts: &Layouts, out: &mut Vec<Raw>) {
     let (Some(mut time), Some(commit)) = (word64(page, 0), word64(page, 8)) else { return };
     // The upper bits of the length say that events were lost before this page.
     let end = page.len().min(16 + convert::to_usize(commit & 0xf_ffff));
@@ -111,7 +121,7 @@ fn parse(page: &[u8], issue: &Layout, complete: &Layout, out: &mut Vec<Raw>) {
                 time = time.wrapping_add(delta);
                 let length = convert::index(length).max(4).div_ceil(4) * 4;
                 if kind == 0 {
-                    event(page.get(at + 4..end.min(at + length)), time, (issue, complete), out);
+                    event(page.get(at + 4..end.min(at + length)), time, layouts, out);
                 }
                 at = at.saturating_add(length);
                 continue;
@@ -131,23 +141,16 @@ fn parse(page: &[u8], issue: &Layout, complete: &Layout, out: &mut Vec<Raw>) {
             words => convert::index(words),
         };
         time = time.wrapping_add(delta);
-        event(page.get(at..end.min(at + words * 4)), time, (issue, complete), out);
+        event(page.get(at..end.min(at + words * 4)), time, layouts, out);
         at += words * 4;
     }
 }
 
-fn event(
-    data: Option<&[u8]>,
-    ticks: u64,
-    (issue, complete): (&Layout, &Layout),
-    out: &mut Vec<Raw>,
-) {
+fn event(data: Option<&[u8]>, ticks: u64, layouts: &Layouts, out: &mut Vec<Raw>) {
     let Some(data) = data else { return };
     let id = data.get(..2).map(|bytes| u16::from_ne_bytes([bytes[0], bytes[1]]));
-    let layout = match id {
-        Some(id) if id == issue.id => issue,
-        Some(id) if id == complete.id => complete,
-        _ => return,
+    let Some((what, layout)) = layouts.iter().find(|(_, layout)| Some(layout.id) == id) else {
+        return;
     };
     let (Some(device), Some(sector), Some(sectors), Some(flags)) = (
         word32(data, layout.device),
@@ -163,9 +166,9 @@ fn event(
         Some(b'W') => true,
         _ => return,
     };
-    let (is_issue, sectors) = (id == Some(issue.id), u64::from(sectors));
+    let (what, sectors) = (*what, u64::from(sectors));
     if sectors > 0 {
-        out.push(Raw { ticks, is_issue, device, sector, sectors, is_write });
+        out.push(Raw { ticks, what, device, sector, sectors, is_write });
     }
 }
 
@@ -223,7 +226,7 @@ mod tests {
         let mut long = 52_u32.to_ne_bytes().to_vec();
         long.extend(data(2107, 16, b"RA"));
         push(0, 2, &long);
-        push(12, 1, &data(7, 1, b"R"));
+        push(12, 1, &data(2105, 17, b"R"));
         push(12, 1, &data(2104, 99, b"FWS"));
         push(12, 1, &data(2104, 98, b"D"));
         push(29, 0, &[0; 4]);
@@ -232,16 +235,18 @@ mod tests {
         page.extend(body);
         page.resize(4096, 0);
         let mut out = Vec::new();
-        parse(&page, &layout(), &Layout { id: 2107, ..layout() }, &mut out);
+        let ids = [(What::Issue, 2104), (What::Requeue, 2105), (What::Complete, 2107)];
+        parse(&page, &ids.map(|(what, id)| (what, Layout { id, ..layout() })), &mut out);
         let seen: Vec<_> =
-            out.iter().map(|raw| (raw.ticks, raw.is_issue, raw.sector, raw.is_write)).collect();
+            out.iter().map(|raw| (raw.ticks, raw.what, raw.sector, raw.is_write)).collect();
         let extended = 1005 + (1 << 27) + 3;
         assert_eq!(
             seen,
             [
-                (1005, true, 16, false),
-                (extended + 2, false, 16, false),
-                (extended + 4, true, 99, true)
+                (1005, What::Issue, 16, false),
+                (extended + 2, What::Complete, 16, false),
+                (extended + 3, What::Requeue, 17, false),
+                (extended + 4, What::Issue, 99, true)
             ]
         );
     }

@@ -54,7 +54,7 @@ impl OpenFigures {
         tallies.for_each(|other| tally.merge(other));
         let total = Figures::of(targets).total();
         Some(Self {
-            verdict: verdict(&tally, total.io_count),
+            verdict: verdict(&tally),
             completed: total.io_count,
             response: total.latency.unwrap_or_default(),
             tally,
@@ -74,14 +74,14 @@ impl OpenFigures {
     }
 }
 
-fn verdict(tally: &OpenTally, completed: u64) -> OpenVerdict {
+fn verdict(tally: &OpenTally) -> OpenVerdict {
     if tally.offered == 0 {
         return OpenVerdict::NotMeasured;
     }
     // What is in flight at the end of a short run has not completed; by Little's law it is this at least.
     let quickest = Nanos(tally.service().min().unwrap_or(0));
     let in_flight = convert::floor_u64((tally.rate * quickest.as_secs_f64()).ceil());
-    let missing = tally.offered.saturating_sub(completed);
+    let missing = tally.offered.saturating_sub(tally.served);
     if missing > (tally.offered / 100).max(in_flight) || tally.trend.rises(WAKE_UP) {
         OpenVerdict::Saturated
     } else {
@@ -95,10 +95,10 @@ pub(crate) fn evidence(span: &SpanResult) -> Vec<PlausibilityItem> {
     let (Some(open), Some(figures)) = (span.open_loop, OpenFigures::of(targets)) else {
         return Vec::new();
     };
-    let OpenTally { offered, waited, .. } = figures.tally;
+    let OpenTally { offered, served, waited, .. } = figures.tally;
     let achieved = figures.completed as f64 / span.elapsed.as_secs_f64().max(1e-9);
     let rate = format!("open loop: {} I/Os per second ({})", open.rate, open.arrival);
-    let counts = format!("{offered} were meant to start, {} completed", figures.completed);
+    let counts = format!("{offered} were meant to start, {served} of them completed");
     let (verdict, sentence) = match figures.verdict {
         OpenVerdict::Sustained => (Plausibility::Ok, format!("{rate} were sustained: {counts}")),
         OpenVerdict::Saturated => (
@@ -145,7 +145,7 @@ mod tests {
     fn span(offered: u64, completed: u64, waited: u64) -> SpanResult {
         let mut open = OpenTally { offered, waited, ..OpenTally::new(1000.0, 10) };
         for place in 0..completed {
-            let at = Nanos(place * 10_000_000_000 / completed.max(1));
+            let at = Nanos(1_020_000 + place * 9_900_000_000 / completed.max(1));
             open.record(false, Nanos(1_000_000), Nanos(20_000), at);
         }
         let read = DirectionResult { io_count: completed, ..DirectionResult::default() };

@@ -52,7 +52,8 @@ pub(crate) fn evidence(span: &SpanResult) -> Option<PlausibilityItem> {
     let us = |time: Nanos| format!("{:.1} µs", time.0 as f64 / 1000.0);
     let wake_up = match error.wake_up {
         Some(time) => format!(
-            "; after a sleep exact to the wake-up time of {} (p50), {} (max)",
+            "; after a sleep exact to the wake-up time of {} (p50), {} (max), and to what the thread had to wait \
+             for a processor",
             us(time.median),
             us(time.max)
         ),

@@ -147,8 +147,9 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             &mut result,
         )?;
         if let Some(verify) = verify {
-            result.failures.extend(verify.failure());
             result.verify = Some(self.verify_after(span, &targets, &verify, place)?);
+            // After the last check: the sentence counts what the table counts.
+            result.failures.extend(verify.failure());
         }
         let mut outcomes = outcomes;
         result.truth = self.requests.take().map(|requests| {

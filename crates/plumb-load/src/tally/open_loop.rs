@@ -14,6 +14,8 @@ pub struct OpenTally {
     pub rate: f64,
     /// I/Os that were meant to start during the measurement.
     pub offered: u64,
+    /// Good I/Os of these that completed during the measurement.
+    pub served: u64,
     /// I/Os of the measurement that had to wait because every request was taken.
     pub waited: u64,
     /// Reads from submission to completion.
@@ -38,6 +40,7 @@ impl OpenTally {
         let side = if is_write { &mut self.service_write } else { &mut self.service_read };
         side.record(service.0);
         self.lag.record(lag.0);
+        self.served += u64::from(at >= service + lag);
         self.trend.record(at, lag);
     }
 
@@ -45,6 +48,7 @@ impl OpenTally {
     pub fn merge(&mut self, other: &Self) {
         self.rate += other.rate;
         self.offered += other.offered;
+        self.served += other.served;
         self.waited += other.waited;
         self.service_read.merge(&other.service_read);
         self.service_write.merge(&other.service_write);
@@ -95,7 +99,7 @@ impl LagTrend {
 
     /// Whether lags grow: the line through the slices' means rises beyond its own uncertainty, the typical
     /// slice of the last fifth is above twice that of the first and above it by `least` at least, and the
-    /// lag is still there at the end. Lags of neighbours are alike, so a single hiccup near the end makes a
+    /// lag is still there at the end: in the last slice with I/Os, which lies in the last fifth. Lags of neighbours are alike, so a single hiccup near the end makes a
     /// line rise; a queue that builds up stays.
     #[must_use]
     pub fn rises(&self, least: Nanos) -> bool {
@@ -117,7 +121,8 @@ impl LagTrend {
         let (first, last) = (typical(&points[..fifth]), typical(&points[points.len() - fifth..]));
         let grown = last > 2.0 * first && last - first > least.0 as f64;
         let most = points.iter().map(mean).fold(0.0, f64::max);
-        let stays = points.last().is_some_and(|end| mean(end) >= most / 2.0);
+        let late = (self.cells.len() * 4 / 5) as f64;
+        let stays = points.last().is_some_and(|end| mean(end) >= most / 2.0 && end.0 >= late);
         grown
             && stays
             && slope_is_positive(points.iter().map(|(place, sum, count)| (*place, sum / count)))
@@ -169,5 +174,23 @@ mod tests {
             assert!(!flat.rises(least), "{name}");
         }
         assert!(!LagTrend::default().rises(least), "nothing was measured");
+        let mut burst = LagTrend::new(10);
+        for milli in 0..1500 {
+            burst.record(Nanos::from_millis(milli), Nanos(milli * 1_000_000));
+        }
+        assert!(!burst.rises(least), "a burst that was over long before the end");
+    }
+
+    #[test]
+    fn only_what_was_meant_for_the_measurement_is_served() {
+        let mut tally = OpenTally::new(1000.0, 10);
+        let (service, lag) = (Nanos(1_000_000), Nanos(500_000));
+        tally.record(false, service, lag, Nanos(1_499_999));
+        assert_eq!(tally.served, 0, "it was meant to start before");
+        tally.record(false, service, lag, Nanos(1_500_000));
+        assert_eq!(tally.served, 1);
+        let mut both = tally.clone();
+        both.merge(&tally);
+        assert_eq!((both.served, both.lag.count()), (2, 4));
     }
 }

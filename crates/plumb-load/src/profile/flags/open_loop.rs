@@ -5,6 +5,7 @@ use super::line::{Given, Scan};
 use super::table::Id;
 use super::values::Fault;
 use super::warnings::Warnings;
+use crate::arrivals::Arrival;
 use crate::profile::error::ErrorClass;
 use crate::profile::model::{RawProfile, TimeSpan};
 
@@ -37,6 +38,17 @@ pub(super) fn apply(
     }
     for span in &profile.time_spans {
         conflicts(rate, span)?;
+        if let (Some(given), Arrival::Burst { ios, .. }) = (arrival, open.arrival)
+            && u64::from(ios) > u64::from(open.rate) * u64::from(span.duration)
+            && span.duration > 0
+        {
+            let what = format!(
+                ": at {} I/Os per second a burst of {ios} lasts for more than the {} s of the measurement",
+                open.rate, span.duration
+            );
+            let help = "make the burst smaller or the measurement longer: a burst stands for the time to the next";
+            return Err(given.error(&Fault::value(what, help)));
+        }
     }
     let says_requests = scan
         .options

@@ -311,7 +311,8 @@ Plumb {
     Batch "" "batch" Required("<n>"), Shape::Any, BadNumber, Program:
         "submissions gathered per system call, 1..4096",
         "Without it 8 when latency is measured, up to 5/8 of a thread's requests, at most 64, while a burst of completions \
-         leaves that many idle; else 32. The last one wins.";
+         leaves that many idle; else 32. Of no account with `-u`, which has a batch of its own, and for threads \
+         with one request. The last one wins.";
     Rate "" "rate" Required("<n>"), Shape::Any, BadNumber, Program:
         "open loop: <n> I/Os per second of the whole run",
         "I/Os start at times fixed in advance, whatever the device does. Targets share the rate by weight, \

@@ -50,6 +50,16 @@ fn write_span(verify: &VerifyResult, out: &mut dyn Write) -> io::Result<()> {
     }
     writeln!(out, "{line}")?;
     match verify.complaint() {
+        None if verify.targets.iter().all(|target| target.checked == 0) => {
+            writeln!(
+                out,
+                "\t[??] nothing was checked: nothing that was read had been written before"
+            )
+        }
+        None if verify.after.is_some_and(|after| !after.complete) => writeln!(
+            out,
+            "\t[??] what was read is what was acknowledged; not all of it was read back"
+        ),
         None => writeln!(out, "\t[ok] everything that was read is what was acknowledged"),
         Some(_) => write_mismatches(verify, out),
     }

@@ -174,35 +174,41 @@ impl<L: Level> Issuer<L> {
         self.schedule().tallies[convert::index(target)].record(is_write, service, lag, at);
     }
 
-    /// At the end: arrivals of the measurement that never got a request count as offered. Those of a
-    /// weighted pool have not drawn their target; the targets get them in turn, by their rates.
+    /// At the end: arrivals of the measurement that never got a request count as offered, and as waiting
+    /// where every request was taken. Those of a weighted pool have not drawn their target; the targets get
+    /// them in turn, by their rates.
     pub(crate) fn count_left_behind(&mut self, controls: &Controls) {
         /// Arrivals looked at one by one; the rest of a hopeless rate is estimated.
-        const LOOKED_AT: u64 = 1 << 20;
+        const LOOKED_AT: u64 = 1 << 22;
         let Some((from, to)) = controls.measured() else { return };
         let began = controls.started_at();
         let schedule = self.schedule();
         let total: f64 = schedule.tallies.iter().map(|tally| tally.rate).sum();
         for (place, stream) in schedule.streams.iter_mut().enumerate() {
-            let (mut left, mut looked_at) = (0_u64, 0);
+            let (mut left, mut waited, mut looked_at) = (0_u64, 0_u64, 0);
             while stream.due < to.since(began) && looked_at < LOOKED_AT {
-                left += u64::from(began + stream.due >= from);
+                let counts = u64::from(began + stream.due >= from);
+                left += counts;
+                waited += counts * u64::from(stream.due < stream.full_until);
                 looked_at += 1;
                 stream.due = stream.arrivals.next_due();
             }
             let unseen = to.since((began + stream.due.min(to.since(began))).max(from));
-            left += convert::floor_u64(unseen.as_secs_f64() * stream.arrivals.rate());
+            let unseen = convert::floor_u64(unseen.as_secs_f64() * stream.arrivals.rate());
+            left += unseen;
+            waited += if stream.due < stream.full_until { unseen } else { 0 };
             if !schedule.pooled {
                 schedule.tallies[place].offered += left;
-                schedule.tallies[place].waited += left;
+                schedule.tallies[place].waited += waited;
                 continue;
             }
-            let (mut sum, mut given) = (0.0, 0);
+            let (mut sum, mut given) = (0.0, (0, 0));
             for tally in &mut schedule.tallies {
                 sum += tally.rate;
-                let until = convert::floor_u64((left as f64 * (sum / total)).round());
-                tally.offered += until - given;
-                tally.waited += until - given;
+                let share = |of: u64| convert::floor_u64((of as f64 * (sum / total)).round());
+                let until = (share(left), share(waited));
+                tally.offered += until.0 - given.0;
+                tally.waited += until.1 - given.1;
                 given = until;
             }
         }

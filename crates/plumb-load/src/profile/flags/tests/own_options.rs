@@ -121,6 +121,7 @@ fn a_rate_opens_the_loop() {
         ("--rate=9 --arrival=burst:0/1 f", "long-option"),
         ("--rate=9 --arrival=burst:1/-1 f", "long-option"),
         ("--rate=1000 --arrival=burst:100/101 f", "long-option"),
+        ("--rate=100 -d10 --arrival=burst:1001/0 f", "long-option"),
         ("--arrival=poisson f", "long-option"),
         ("--rate=9 -g100 f", "throughput-conflict"),
         ("-g100i --rate=9 f", "throughput-conflict"),
