@@ -95,7 +95,8 @@ fn lack() -> Option<Skip> {
 pub(crate) fn measure(repository: &Path) -> Result<Vec<Figure>, String> {
     let mut build = Command::new("cargo");
     build.current_dir(repository).args(["build", "--locked", "--release"]);
-    build.args(["--package", "plumb", "--example", "null_loop"]);
+    // With the programs, which the gate builds next: each is linked on one processor.
+    build.args(["--package", "plumb", "--bins", "--example", "null_loop"]);
     let outcome = command::run(&mut build).map_err(|error| format!("cargo: {error}"))?;
     if !outcome.ok {
         return Err("the example `null_loop` does not build".to_owned());

@@ -155,7 +155,8 @@ fn time_of_kernel_workers_is_in_the_result_where_they_work() {
 fn traced(place: &Place, line: &str) -> Option<Outcome> {
     let program = crate::program::path().display();
     let script = format!(
-        "mount -t tracefs nodev /sys/kernel/tracing || exit 99; exec {program} run --progress-style=none {line}"
+        "[ -d /sys/kernel/tracing/events/block ] || mount -t tracefs nodev /sys/kernel/tracing || exit 99; \
+         exec {program} run --progress-style=none {line}"
     );
     let mut command = std::process::Command::new("unshare");
     command.args(["--mount", "sh", "-c", &script]).current_dir(place.folder());
