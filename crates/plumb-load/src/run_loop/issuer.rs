@@ -383,7 +383,8 @@ impl<L: Level> Issuer<L> {
             self.latency_sum = self.latency_sum.wrapping_add(latency.0);
         }
         if bytes != counted.target.block {
-            counted.tally.short_transfers += 1;
+            // With the I/Os and the bytes, to the end of the measurement.
+            counted.tally.short_transfers += u64::from(since.is_some());
             around.1.short_transfer(bytes, counted.target.block);
         }
         if let Some(since) = since {
