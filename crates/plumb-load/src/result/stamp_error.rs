@@ -3,7 +3,7 @@
 use plumb_units::Nanos;
 
 use super::model::{Plausibility, PlausibilityItem, SpanResult};
-use crate::tally::Histogram;
+use crate::tally::{Histogram, ProcessorWait};
 
 /// A bound beyond this share of the median latency is felt in the figures.
 const FELT: f64 = 0.1;
@@ -16,6 +16,9 @@ pub struct StampError {
     pub bounds: Histogram,
     /// What a wake-up takes; `None` where it could not be measured.
     pub wake_up: Option<WakeUp>,
+    /// What the load threads waited for a processor from the start signal to their end; `None` where the
+    /// kernel does not tell.
+    pub wait: Option<ProcessorWait>,
 }
 
 /// From an interrupt to the thread that it wakes, measured before the start.
@@ -38,10 +41,48 @@ impl StampError {
     /// The median bound as a share of the median latency.
     #[must_use]
     pub fn share_of_median(&self, span: &SpanResult) -> Option<f64> {
-        let median = span.figures().total().latency?.percentile_us(0.5)? * 1000.0;
-        let bound = self.percentile(50)?;
-        (median > 0.0).then(|| bound.0 as f64 / median)
+        of_median(self.percentile(50)?, span)
     }
+
+    /// What a thread waited for a processor before a turn, on average and beyond the usual wake-up (which
+    /// has such a wait in it), as a share of the median latency: completions were seen so much later than
+    /// the bounds say.
+    #[must_use]
+    pub fn wait_share_of_median(&self, span: &SpanResult) -> Option<f64> {
+        let usual = self.wake_up.map_or(Nanos::ZERO, |time| time.median);
+        of_median(self.wait?.mean()?.since(usual), span)
+    }
+}
+
+fn of_median(time: Nanos, span: &SpanResult) -> Option<f64> {
+    let median = span.figures().total().latency?.percentile_us(0.5)? * 1000.0;
+    (median > 0.0).then(|| time.0 as f64 / median)
+}
+
+/// What waiting for processors adds to the error bar, as a sentence; none without latencies and where the
+/// kernel does not tell.
+pub(crate) fn waiting(span: &SpanResult) -> Option<PlausibilityItem> {
+    let error = span.stamp_error.as_ref()?;
+    let share = error.wait_share_of_median(span)?;
+    let (wait, is_felt) = (error.wait?, share > FELT);
+    let remedy = if is_felt {
+        ": beyond the usual wake-up this is more than 10 % of the median latency, and no bound has it. \
+         Fewer threads than processors, threads bound to processors of their own (-a), or less other \
+         load beside the run"
+    } else {
+        ""
+    };
+    Some(PlausibilityItem {
+        key: "processor_wait_share",
+        target: None,
+        value: Some(share),
+        verdict: if is_felt { Plausibility::Suspicious } else { Plausibility::Ok },
+        sentence: format!(
+            "Load threads waited {:.1} µs for a processor before each of {} turns on average{remedy}.",
+            wait.mean()?.0 as f64 / 1000.0,
+            wait.turns
+        ),
+    })
 }
 
 /// The error bar as a sentence; none without latencies.
@@ -52,8 +93,7 @@ pub(crate) fn evidence(span: &SpanResult) -> Option<PlausibilityItem> {
     let us = |time: Nanos| format!("{:.1} µs", time.0 as f64 / 1000.0);
     let wake_up = match error.wake_up {
         Some(time) => format!(
-            "; after a sleep exact to the wake-up time of {} (p50), {} (max), and to what the thread had to wait \
-             for a processor",
+            "; after a sleep exact to the wake-up time of {} (p50), {} (max)",
             us(time.median),
             us(time.max)
         ),
@@ -103,6 +143,7 @@ mod tests {
             stamp_error: Some(StampError {
                 bounds: histogram,
                 wake_up: Some(WakeUp { median: Nanos(21_000), max: Nanos(99_000) }),
+                wait: Some(ProcessorWait { waited: Nanos(50_000), turns: 10 }),
             }),
             ..SpanResult::default()
         }
@@ -123,9 +164,31 @@ mod tests {
     }
 
     #[test]
+    fn waits_for_a_processor_beyond_a_wake_up_are_felt_from_a_tenth_of_the_median() {
+        for (mean, verdict) in [
+            (0, Plausibility::Ok),
+            (21_000, Plausibility::Ok),
+            (30_500, Plausibility::Ok),
+            (31_500, Plausibility::Suspicious),
+        ] {
+            let mut span = span(100_000, &[(10, 1)]);
+            let error = span.stamp_error.as_mut().expect("made so");
+            error.wait = Some(ProcessorWait { waited: Nanos(mean * 7), turns: 7 });
+            let item = waiting(&span).expect("latencies");
+            assert_eq!(item.verdict, verdict, "{}", item.sentence);
+            assert_eq!(item.sentence.contains("(-a)"), verdict != Plausibility::Ok);
+            let said = format!("{:.1} µs for a processor", mean as f64 / 1000.0);
+            assert!(item.sentence.contains(&said), "{}", item.sentence);
+        }
+    }
+
+    #[test]
     fn nothing_is_said_where_nothing_was_stamped() {
         let none = SpanResult { stamp_error: None, ..span(1000, &[(1, 1)]) };
         assert_eq!(evidence(&none), None);
         assert_eq!(evidence(&span(1000, &[])), None);
+        let mut untold = span(1000, &[(1, 1)]);
+        untold.stamp_error.as_mut().expect("made so").wait = None;
+        assert_eq!(waiting(&untold), None);
     }
 }

@@ -172,6 +172,7 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             result.plausibility.extend(evidence::after(&result, span, &targets, &observed));
             result.plausibility.extend(self.clock.drift().map(evidence::clock_drift));
             result.plausibility.extend(stamp_error::evidence(&result));
+            result.plausibility.extend(stamp_error::waiting(&result));
             result.plausibility.extend(result.truth.iter().flat_map(witness::evidence));
             result.plausibility.extend(open_loop::evidence(&result));
             result.process_cpu = observed.process.process;
@@ -529,8 +530,12 @@ fn collect(
         };
         result.failures.extend(outcome.failure);
         if let Some(bounds) = outcome.stamp_bounds {
-            let none = || StampError { bounds: Histogram::new(), wake_up: None };
-            result.stamp_error.get_or_insert_with(none).bounds.merge(&bounds);
+            let none = || StampError { bounds: Histogram::new(), wake_up: None, wait: None };
+            let error = result.stamp_error.get_or_insert_with(none);
+            error.bounds.merge(&bounds);
+            if let Some(wait) = outcome.processor_wait {
+                error.wait = Some(error.wait.unwrap_or_default().with(wait));
+            }
         }
         if !outcome.facts.engine.is_empty() && !queues.contains(&outcome.facts) {
             queues.push(outcome.facts);

@@ -19,7 +19,8 @@ use crate::run_loop::{
     Controls, Counts, Dispatch, Intervals, Latencies, Level, Live, LoopCounts, Open, Surroundings,
     TargetCounts, Witness, Witnessed, run_loop,
 };
-use crate::tally::Histogram;
+use crate::tally::processor_wait::WaitMeter;
+use crate::tally::{Histogram, ProcessorWait};
 
 /// What a thread brings home.
 #[derive(Debug)]
@@ -29,6 +30,8 @@ pub(super) struct ThreadOutcome {
     pub(super) facts: QueueFacts,
     /// Upper bounds of the stamps' errors, where I/Os are stamped.
     pub(super) stamp_bounds: Option<Histogram>,
+    /// What the thread waited for a processor, where the kernel tells.
+    pub(super) processor_wait: Option<ProcessorWait>,
     /// Every I/O, with `--truth`.
     pub(super) witness: Option<Witness>,
     /// A fatal error, in words.
@@ -190,8 +193,15 @@ impl<C: Clock> ThreadWork<'_, C> {
             self.gate.arrive();
             let (counts, facts) = (LoopCounts::default(), QueueFacts::default());
             let targets = Vec::new();
-            let (stamp_bounds, witness, failure) = (None, None, None);
-            return Ok(ThreadOutcome { counts, targets, facts, stamp_bounds, witness, failure });
+            return Ok(ThreadOutcome {
+                counts,
+                targets,
+                facts,
+                stamp_bounds: None,
+                processor_wait: None,
+                witness: None,
+                failure: None,
+            });
         }
         let open = self.shared.open_loop.is_some();
         if open {
@@ -320,7 +330,9 @@ impl<C: Clock, L: Level> LevelUse<'_, C, L> {
             live: work.live,
             dispatch: plan.dispatch,
         };
+        let meter = WaitMeter::start();
         let outcome = run_loop(&mut queue, &mut issuer, &around);
+        let processor_wait = meter.and_then(|meter| meter.stop());
         let failure = match (&outcome, issuer.failure()) {
             (_, Some(failed)) => {
                 let target = &span.targets[plan.targets[failed.target as usize].index].path;
@@ -355,6 +367,7 @@ impl<C: Clock, L: Level> LevelUse<'_, C, L> {
             targets,
             facts,
             stamp_bounds,
+            processor_wait,
             witness,
             failure,
         })

@@ -6,8 +6,10 @@ pub mod interval_log;
 pub mod iops_series;
 pub mod latency;
 pub mod open_loop;
+pub mod processor_wait;
 
 pub use histogram::Histogram;
 pub use iops_series::{IntervalCell, IopsSeries};
 pub use latency::{ExactLatencies, LatencySet};
 pub use open_loop::OpenTally;
+pub use processor_wait::ProcessorWait;

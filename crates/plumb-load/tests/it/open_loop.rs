@@ -59,6 +59,14 @@ struct OnDisk<'a> {
     plan: &'a ThreadPlan,
     open: Option<OpenLoop>,
     clock: ManualClock,
+    ends: Ends,
+}
+
+/// When a run ends, and how often its loop sees the time move.
+#[derive(Clone, Copy)]
+struct Ends {
+    at: Nanos,
+    tick: Nanos,
 }
 
 /// Virtual time that ends the run.
@@ -66,17 +74,17 @@ struct OnDisk<'a> {
 struct StopAt<'a> {
     inner: ManualClock,
     controls: &'a Controls,
-    at: Nanos,
+    ends: Ends,
 }
 
 impl Clock for StopAt<'_> {
     fn now(&self) -> Nanos {
-        let now = self.inner.now();
-        if now >= self.at {
-            self.controls.end_measurement(self.at);
+        let (now, Ends { at, tick }) = (self.inner.now(), self.ends);
+        if now >= at {
+            self.controls.end_measurement(at);
             self.controls.stop();
         }
-        now
+        Nanos(now.0 / tick.0 * tick.0)
     }
 }
 
@@ -96,8 +104,7 @@ impl OnDisk<'_> {
         let (controls, live) = (Controls::default(), Live::default());
         controls.start(Nanos::ZERO);
         controls.measure(Nanos::ZERO);
-        let at = Nanos::from_secs(self.span.duration.into());
-        let clock = StopAt { inner: self.clock, controls: &controls, at };
+        let clock = StopAt { inner: self.clock, controls: &controls, ends: self.ends };
         let dispatch = self.plan.dispatch;
         let around = Surroundings { clock: &clock, controls: &controls, live: &live, dispatch };
         run_loop(&mut queue, &mut issuer, &around).expect("a simulated disk takes everything");
@@ -122,6 +129,16 @@ fn simulate(
     open: Option<OpenLoop>,
     disk: DiskSpec,
 ) -> (Vec<TargetResult>, Vec<(u32, OpKind, u64)>) {
+    let ends = Ends { at: Nanos::from_secs(span.duration.into()), tick: Nanos(1) };
+    simulate_until(ends, span, open, disk)
+}
+
+fn simulate_until(
+    ends: Ends,
+    span: &TimeSpan,
+    open: Option<OpenLoop>,
+    disk: DiskSpec,
+) -> (Vec<TargetResult>, Vec<(u32, OpKind, u64)>) {
     let plans = plan(span, PlanOptions { processors: &[], separation: 0, batch: None }).threads;
     let plan = &plans[0];
     let clock = ManualClock::default();
@@ -133,7 +150,7 @@ fn simulate(
         ..QueueSpec::default()
     };
     let opener = RecordingOpener::new(SimOpener::new(disk, clock.clone()));
-    let counts = opener.open(spec, OnDisk { span, plan, open, clock }).expect("a simulated queue");
+    let counts = opener.open(spec, OnDisk { span, plan, open, clock, ends }).expect("a simulated queue");
     let result =
         |(counts, planned): (TargetCounts, &plumb_load::plan::PlannedTarget)| TargetResult {
             read: counts.read,
@@ -233,6 +250,18 @@ fn a_disk_that_is_too_slow_is_saturated() {
             assert_eq!(waited, want == OpenVerdict::Saturated, "{}", open.tally.waited);
         }
     }
+}
+
+#[test]
+fn arrivals_that_no_look_saw_are_offered_and_waited_for_nothing() {
+    // The last look before the end at 1.08 s is at 1.05 s: 15 arrivals are left, and requests are idle.
+    let ends = Ends { at: Nanos(1_080_000_000), tick: Nanos(50_000_000) };
+    let span = span(2, vec![target("sim", 64)]);
+    let (targets, pushed) = simulate_until(ends, &span, Some(uniform(500)), quick());
+    let open = OpenFigures::of(&targets).expect("an open loop");
+    let left = 540 - u64::try_from(pushed.len()).expect("few");
+    assert!((10..=20).contains(&left), "{left} left behind");
+    assert_eq!((open.tally.offered, open.tally.waited), (540, 0));
 }
 
 #[test]

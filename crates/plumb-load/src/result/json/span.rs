@@ -131,6 +131,8 @@ struct ErrorBar {
     max_ns: u64,
     wake_up_ns: Option<u64>,
     wake_up_max_ns: Option<u64>,
+    processor_wait_ns: Option<u64>,
+    processor_turns: Option<u64>,
     share_of_median: Option<f64>,
 }
 
@@ -142,6 +144,8 @@ impl ErrorBar {
             max_ns: error.bounds.max()?,
             wake_up_ns: error.wake_up.map(|time| time.median.0),
             wake_up_max_ns: error.wake_up.map(|time| time.max.0),
+            processor_wait_ns: error.wait.and_then(|wait| wait.mean()).map(|wait| wait.0),
+            processor_turns: error.wait.map(|wait| wait.turns),
             share_of_median: error.share_of_median(span),
         })
     }

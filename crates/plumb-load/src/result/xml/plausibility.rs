@@ -72,6 +72,10 @@ fn write_engines(span: &SpanResult, out: &mut Elements<'_>) -> io::Result<()> {
             attributes.push(("WakeUpNanoseconds", &time.median.0));
             attributes.push(("WakeUpMaxNanoseconds", &time.max.0));
         }
+        let mean = error.wait.and_then(|wait| wait.mean());
+        if let Some(mean) = &mean {
+            attributes.push(("ProcessorWaitNanoseconds", &mean.0));
+        }
         out.empty("StampError", &attributes)?;
     }
     Ok(())
