@@ -127,6 +127,23 @@ pub(super) struct Entry {
     pub(super) buffer: u64,
 }
 
+impl Entry {
+    pub(super) const WORDS: usize = 6;
+
+    #[inline(always)]
+    pub(super) fn words(self) -> [u64; Self::WORDS] {
+        let Self { head, offset, address, len, user_data, buffer } = self;
+        [head, offset, address, len, user_data, buffer]
+    }
+}
+
+impl From<[u64; Entry::WORDS]> for Entry {
+    fn from(words: [u64; Self::WORDS]) -> Self {
+        let [head, offset, address, len, user_data, buffer] = words;
+        Self { head, offset, address, len, user_data, buffer }
+    }
+}
+
 /// `struct io_uring_sqe`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
