@@ -150,7 +150,8 @@ fn simulate_until(
         ..QueueSpec::default()
     };
     let opener = RecordingOpener::new(SimOpener::new(disk, clock.clone()));
-    let counts = opener.open(spec, OnDisk { span, plan, open, clock, ends }).expect("a simulated queue");
+    let counts =
+        opener.open(spec, OnDisk { span, plan, open, clock, ends }).expect("a simulated queue");
     let result =
         |(counts, planned): (TargetCounts, &plumb_load::plan::PlannedTarget)| TargetResult {
             read: counts.read,
