@@ -11,22 +11,28 @@ mod create;
 mod engine;
 mod extents;
 mod format;
+pub mod heat;
 mod io;
 mod journal;
 mod log;
+mod log_buckets;
 mod logs;
 mod members;
 #[cfg(test)]
 mod model;
 pub mod mutation;
+pub mod optimizer;
 pub mod pool;
 mod random;
 mod rebuild;
 mod recover;
 pub mod space;
 mod standstill;
+pub mod tier_report;
 pub mod torture;
+pub mod trace;
 mod tree;
+pub mod what_if;
 
 pub use crate::core::{Counters, Halt};
 pub use create::{CreateError, NewDisk, NewPool, NewVirtualDisk, create};

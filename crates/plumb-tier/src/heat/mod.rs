@@ -1,0 +1,355 @@
+//! The heat map (spec 9): how much host I/O each extent took, decayed, in bounded memory.
+//!
+//! Pages of 256 extents come into being at the first touch; over the limit the coldest go and are counted. One owner
+//! keeps a map. Queues of other threads gather in a [`HeatDelta`] each, which the owner merges: nothing is
+//! shared while they count.
+
+mod counter;
+mod delta;
+mod page;
+mod snapshot;
+mod streams;
+#[cfg(test)]
+mod tests;
+
+use plumb_units::convert::{index, to_u64, to_usize};
+
+pub use delta::{HeatDelta, HostIo, HostIoKind, Weigher};
+pub use page::ExtentHeat;
+pub use snapshot::{HeatFileError, Restored, fuzz_heat};
+
+use crate::random::Random;
+use delta::Touch;
+use page::{Decay, Page};
+
+/// Extents per page.
+pub(crate) const PAGE_EXTENTS: u32 = 256;
+/// What a page takes: 8 bytes for each extent, and its place in the list.
+const PAGE_BYTES: u64 = 8 * 256 + to_u64(size_of::<Page>());
+/// An entry's last epoch has 8 bits: pages are brought up to date before they are so old.
+const SWEEP_EPOCHS: u64 = 128;
+/// Of the pages, so many go when there is no room for one more.
+const DROPPED_SHARE: usize = 64;
+
+/// What a map is made for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HeatSettings {
+    /// Extents of the virtual disk.
+    pub extents: u32,
+    /// Most bytes that the map takes, its directory included; at least one page is kept.
+    pub limit_bytes: u64,
+    /// Hours after which a score is half.
+    pub half_life_hours: f32,
+    /// Which random numbers round the counters.
+    pub seed: u64,
+}
+
+impl HeatSettings {
+    /// 128 MiB and 24 hours (HEAT-3, HEAT-4).
+    #[must_use]
+    pub fn new(extents: u32) -> Self {
+        Self { extents, limit_bytes: 128 << 20, half_life_hours: 24.0, seed: 1 }
+    }
+}
+
+/// What was not kept since the window began (core: instead of folding).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Dropped {
+    /// Pages of 256 extents, the coldest at their time.
+    pub pages: u64,
+    /// Host I/Os of this window that they had counted.
+    pub ios: u64,
+    /// Host I/Os that a full delta could not take.
+    pub missed: u64,
+}
+
+/// Heat of all extents of a virtual disk.
+#[derive(Debug)]
+pub struct HeatMap {
+    settings: HeatSettings,
+    decay: Decay,
+    /// One more than the page's place, by slab; 0 for none.
+    directory: Vec<u32>,
+    pages: Vec<Page>,
+    /// Hours since some beginning; never goes back.
+    epoch: u64,
+    /// When all pages were last brought up to date.
+    swept: u64,
+    working_set: u64,
+    ios: u64,
+    dropped: Dropped,
+    random: Random,
+}
+
+impl HeatMap {
+    /// An empty map.
+    ///
+    /// # Panics
+    /// Without a positive half-life.
+    #[must_use]
+    pub fn new(settings: HeatSettings) -> Self {
+        assert!(settings.half_life_hours > 0.0, "a half-life is a time");
+        Self {
+            decay: Decay::new(settings.half_life_hours),
+            directory: vec![0; index(settings.extents.div_ceil(PAGE_EXTENTS))],
+            pages: Vec::new(),
+            epoch: 0,
+            swept: 0,
+            working_set: 0,
+            ios: 0,
+            dropped: Dropped::default(),
+            random: Random::new(settings.seed),
+            settings,
+        }
+    }
+
+    /// What it was made for.
+    #[must_use]
+    pub fn settings(&self) -> &HeatSettings {
+        &self.settings
+    }
+
+    /// Counts one host I/O on `extent`.
+    ///
+    /// # Panics
+    /// When there is no such extent.
+    #[inline]
+    pub fn record(&mut self, extent: u32, kind: HostIoKind, weight: Weight) {
+        self.add(Touch::new(extent, kind, weight), 1);
+    }
+
+    /// Counts `count` random host I/Os on `extent` at once.
+    ///
+    /// # Panics
+    /// When there is no such extent.
+    pub fn record_many(&mut self, extent: u32, kind: HostIoKind, count: u64) {
+        if count > 0 {
+            self.add(Touch::new(extent, kind, Weight::Random), count);
+        }
+    }
+
+    /// Takes what a queue has gathered and empties it.
+    ///
+    /// # Panics
+    /// When it names an extent that there is not.
+    pub fn merge(&mut self, delta: &mut HeatDelta) {
+        for touch in delta.touches.drain(..) {
+            self.add(touch, 1);
+        }
+        let missed = std::mem::take(&mut delta.missed);
+        self.dropped.missed = self.dropped.missed.saturating_add(missed);
+    }
+
+    #[inline]
+    fn add(&mut self, touch: Touch, count: u64) {
+        let extent = touch.extent();
+        assert!(extent < self.settings.extents, "extent {extent} of {}", self.settings.extents);
+        let slab = extent / PAGE_EXTENTS;
+        let nth = match self.directory[index(slab)] {
+            0 => self.page_for(slab),
+            nth => index(nth - 1),
+        };
+        let page = &mut self.pages[nth];
+        let first = page.add(&self.decay, self.epoch, touch, count, &mut self.random);
+        self.working_set += u64::from(first);
+        self.ios = self.ios.saturating_add(count);
+    }
+
+    /// A new page; the coldest go if there is no room for it.
+    #[cold]
+    fn page_for(&mut self, slab: u32) -> usize {
+        // By steps, not by doubling: the bound is the bound.
+        let step = match self.pages.len() == self.pages.capacity() {
+            true => (self.pages.len() / 16).max(64),
+            false => 0,
+        };
+        let wanted = self.bytes() + PAGE_BYTES + to_u64(step * size_of::<Page>());
+        if wanted > self.settings.limit_bytes && !self.pages.is_empty() {
+            self.drop_coldest();
+        } else {
+            self.pages.reserve_exact(step);
+        }
+        let nth = self.pages.len();
+        self.pages.push(Page::new(slab, self.epoch));
+        self.directory[index(slab)] = u32::try_from(nth + 1).expect("fewer pages than extents");
+        nth
+    }
+
+    fn drop_coldest(&mut self) {
+        let mut order: Vec<(f32, u32)> = self
+            .pages
+            .iter()
+            .map(|page| (page.warmth(&self.decay, self.epoch), page.slab))
+            .collect();
+        let count = (order.len() / DROPPED_SHARE).max(1);
+        let coldest = |one: &(f32, u32), other: &(f32, u32)| {
+            one.0.total_cmp(&other.0).then(one.1.cmp(&other.1))
+        };
+        order.select_nth_unstable_by(count - 1, coldest);
+        for (_, slab) in &order[..count] {
+            let page = self.remove(*slab);
+            let (extents, ios) = page.window();
+            self.working_set -= extents;
+            self.dropped.pages = self.dropped.pages.saturating_add(1);
+            self.dropped.ios = self.dropped.ios.saturating_add(ios);
+        }
+    }
+
+    fn remove(&mut self, slab: u32) -> Page {
+        let nth = index(self.directory[index(slab)] - 1);
+        self.directory[index(slab)] = 0;
+        let page = self.pages.swap_remove(nth);
+        if let Some(moved) = self.pages.get(nth) {
+            self.directory[index(moved.slab)] = u32::try_from(nth + 1).expect("as before");
+        }
+        page
+    }
+
+    /// It is hour `epoch` now, from a beginning that never changes. An earlier one than before changes nothing
+    /// (clocks jump).
+    pub fn advance(&mut self, epoch: u64) {
+        if epoch.saturating_sub(self.swept) >= SWEEP_EPOCHS {
+            for page in &mut self.pages {
+                page.age(&self.decay, self.epoch, epoch, &mut self.random);
+            }
+            self.swept = epoch;
+        }
+        self.epoch = self.epoch.max(epoch);
+    }
+
+    /// The hour that it is.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Begins a new window: the counts are 0, the scores stay. Pages without score are given back.
+    pub fn begin_window(&mut self) {
+        let mut empty = Vec::new();
+        for page in &mut self.pages {
+            if page.begin_window() {
+                empty.push(page.slab);
+            }
+        }
+        for slab in empty {
+            self.remove(slab);
+        }
+        (self.working_set, self.ios, self.dropped) = (0, 0, Dropped::default());
+    }
+
+    /// Makes room for a virtual disk that has grown to `extents`.
+    ///
+    /// # Panics
+    /// When it would shrink.
+    pub fn grow(&mut self, extents: u32) {
+        assert!(extents >= self.settings.extents, "a map does not shrink");
+        self.settings.extents = extents;
+        self.directory.resize(index(extents.div_ceil(PAGE_EXTENTS)), 0);
+    }
+
+    /// Extents that took host I/O in this window and are still counted: the working set.
+    #[must_use]
+    pub fn working_set(&self) -> u64 {
+        self.working_set
+    }
+
+    /// Host I/Os counted in this window, those of dropped pages included.
+    #[must_use]
+    pub fn ios(&self) -> u64 {
+        self.ios
+    }
+
+    /// What was not kept in this window.
+    #[must_use]
+    pub fn dropped(&self) -> Dropped {
+        self.dropped
+    }
+
+    /// Pages that there are.
+    #[must_use]
+    pub fn pages(&self) -> u64 {
+        to_u64(self.pages.len())
+    }
+
+    /// Bytes that it takes: its directory, its pages, and the room for their list.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let spare = self.pages.capacity() - self.pages.len();
+        4 * to_u64(self.directory.len())
+            + PAGE_BYTES * to_u64(self.pages.len())
+            + to_u64(spare * size_of::<Page>())
+    }
+
+    /// What is known about an extent; nothing is none.
+    #[must_use]
+    pub fn extent(&self, extent: u32) -> ExtentHeat {
+        let nth = self.directory.get(index(extent / PAGE_EXTENTS)).copied().unwrap_or(0);
+        match nth {
+            0 => ExtentHeat::default(),
+            nth => self.pages[index(nth - 1)].extent(&self.decay, self.epoch, extent),
+        }
+    }
+
+    /// Heat of the 256 extents from `first` on, a multiple of 256; `None` when all are cold.
+    pub(crate) fn slab(&self, first: u32) -> Option<SlabHeat<'_>> {
+        match self.directory.get(index(first / PAGE_EXTENTS)).copied().unwrap_or(0) {
+            0 => None,
+            nth => Some(SlabHeat { map: self, page: &self.pages[index(nth - 1)] }),
+        }
+    }
+
+    /// Every extent with score or counts, in the order of their numbers.
+    pub fn touched(&self) -> impl Iterator<Item = (u32, ExtentHeat)> {
+        let slabs = self.directory.iter().filter(|nth| **nth > 0);
+        slabs.flat_map(move |nth| {
+            let page = &self.pages[index(nth - 1)];
+            let first = page.slab * PAGE_EXTENTS;
+            (first..=first + (PAGE_EXTENTS - 1))
+                .take_while(|extent| *extent < self.settings.extents)
+                .map(move |extent| (extent, page.extent(&self.decay, self.epoch, extent)))
+                .filter(|(_, heat)| *heat != ExtentHeat::default())
+        })
+    }
+}
+
+/// How much an I/O adds to the score (HEAT-2). In the counts each is one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weight {
+    /// At most 64 KiB, on its own: 1.
+    Random,
+    /// Above 64 KiB: 1/4.
+    Large,
+    /// At most 64 KiB, of a sequential stream: 1/16.
+    Sequential,
+}
+
+impl Weight {
+    /// Sixteenths.
+    pub(crate) fn units(self) -> u64 {
+        match self {
+            Self::Random => 16,
+            Self::Large => 4,
+            Self::Sequential => 1,
+        }
+    }
+}
+
+/// A page as the planner walks it.
+pub(crate) struct SlabHeat<'a> {
+    map: &'a HeatMap,
+    page: &'a Page,
+}
+
+impl SlabHeat<'_> {
+    pub(crate) fn extent(&self, extent: u32) -> ExtentHeat {
+        self.page.extent(&self.map.decay, self.map.epoch, extent)
+    }
+}
+
+/// How many extents of `extent_bytes` a virtual disk of `bytes` has.
+#[must_use]
+pub fn extents_of(bytes: u64, extent_bytes: u64) -> Option<u32> {
+    u32::try_from(bytes.div_ceil(extent_bytes.max(1))).ok().filter(|extents| *extents < u32::MAX)
+}
+
+const _: () = assert!(to_usize(PAGE_BYTES) < 2200, "a page is little more than its entries");

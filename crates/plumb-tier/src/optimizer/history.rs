@@ -1,0 +1,150 @@
+//! Which extents moved in the last runs (10.3): 4 bits each, in pages that come with the first move in them.
+
+use plumb_units::convert::{index, to_u64};
+
+use super::{Move, TierName};
+
+/// Runs that are remembered.
+const RUNS: u8 = 3;
+/// Extents per page.
+const PAGE: u32 = 8192;
+/// Share of promoted extents that were demoted again at which the bar is raised.
+const TOO_MANY: f64 = 0.20;
+/// Below this share it is lowered again.
+const FEW: f64 = 0.10;
+
+/// Promotions and what became of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Thrash {
+    /// Extents promoted in the last 3 runs.
+    pub promoted: u64,
+    /// How many of them were demoted again within 3 runs.
+    pub demoted_again: u64,
+    /// Whether the bar is doubled for that.
+    pub guarded: bool,
+}
+
+impl Thrash {
+    /// Demoted again, as a share of the promoted.
+    #[must_use]
+    pub fn share(&self) -> f64 {
+        match self.promoted {
+            0 => 0.0,
+            promoted => self.demoted_again as f64 / promoted as f64,
+        }
+    }
+}
+
+/// One run.
+#[derive(Debug, Clone, Copy, Default)]
+struct Run {
+    moved: u64,
+    promoted: u64,
+    demoted_again: u64,
+}
+
+/// The last runs' moves.
+#[derive(Debug, Default)]
+pub struct MoveHistory {
+    /// Two extents in a byte: bits 0 and 1 runs since its move, from 1; 0 for none; bit 2 set if it was promoted.
+    pages: Vec<Option<Box<[u8]>>>,
+    /// The last runs, the newest first.
+    runs: [Run; 3],
+    guarded: bool,
+}
+
+impl MoveHistory {
+    /// Nothing has moved.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn get(&self, extent: u32) -> u8 {
+        let page = self.pages.get(index(extent / PAGE)).and_then(Option::as_ref);
+        let byte = page.map_or(0, |page| page[index(extent % PAGE / 2)]);
+        byte >> (extent % 2 * 4) & 0xf
+    }
+
+    fn set(&mut self, extent: u32, value: u8) {
+        let nth = index(extent / PAGE);
+        if self.pages.len() <= nth {
+            self.pages.resize_with(nth + 1, || None);
+        }
+        let page = self.pages[nth].get_or_insert_with(|| vec![0; index(PAGE / 2)].into());
+        let byte = &mut page[index(extent % PAGE / 2)];
+        let shift = extent % 2 * 4;
+        *byte = *byte & !(0xf << shift) | value << shift;
+    }
+
+    /// Whether an extent moved in the last 2 runs.
+    #[must_use]
+    pub fn is_recent(&self, extent: u32) -> bool {
+        (1..=2).contains(&(self.get(extent) & 3))
+    }
+
+    /// Takes a run's moves, those really made. A run without moves is a run.
+    pub fn run_ended(&mut self, moves: &[Move]) {
+        let demoted = moves.iter().filter(|made| made.to == TierName::Capacity);
+        // Of 1 to 3 runs ago, before this one makes everything older.
+        let again = demoted.filter(|made| self.get(made.extent) & 4 != 0).count();
+        self.age();
+        for made in moves {
+            let up = if made.to == TierName::Performance { 4 } else { 0 };
+            self.set(made.extent, up | 1);
+        }
+        let promoted = moves.iter().filter(|made| made.to == TierName::Performance).count();
+        let run = Run {
+            moved: to_u64(moves.len()),
+            promoted: to_u64(promoted),
+            demoted_again: to_u64(again),
+        };
+        self.runs = [run, self.runs[0], self.runs[1]];
+        let share = self.thrash().share();
+        self.guarded = if self.guarded { share >= FEW } else { share > TOO_MANY };
+    }
+
+    /// One run later: a move of 3 runs ago is still known as such, an older one is forgotten.
+    fn age(&mut self) {
+        for page in &mut self.pages {
+            let Some(bytes) = page else { continue };
+            let mut used = 0;
+            for byte in bytes.iter_mut() {
+                *byte = aged(*byte & 0xf) | aged(*byte >> 4) << 4;
+                used |= *byte;
+            }
+            if used == 0 {
+                *page = None;
+            }
+        }
+    }
+
+    /// How many moves the last 2 runs made: at least as many as extents are recent.
+    pub(super) fn recent_moves(&self) -> u64 {
+        self.runs[0].moved + self.runs[1].moved
+    }
+
+    /// How much goes back and forth.
+    #[must_use]
+    pub fn thrash(&self) -> Thrash {
+        let sum = |of: fn(&Run) -> u64| self.runs.iter().map(of).sum();
+        Thrash {
+            promoted: sum(|run| run.promoted),
+            demoted_again: sum(|run| run.demoted_again),
+            guarded: self.guarded,
+        }
+    }
+
+    /// How many times the bar is raised: 2 while the guard is on.
+    #[must_use]
+    pub fn raised(&self) -> f32 {
+        if self.guarded { 2.0 } else { 1.0 }
+    }
+}
+
+fn aged(nibble: u8) -> u8 {
+    match nibble & 3 {
+        0 | RUNS => 0,
+        runs => nibble & 4 | (runs + 1),
+    }
+}

@@ -1,0 +1,52 @@
+//! Storage tiers optimization (spec 10): which extents should move, as pure functions from a snapshot to a list.
+
+mod bar;
+mod history;
+mod pins;
+mod plan;
+mod select;
+#[cfg(test)]
+mod tests;
+
+pub use bar::{Bar, MoveTimes};
+pub use history::{MoveHistory, Thrash};
+pub(crate) use pins::zone_at;
+pub use pins::{Pin, PinId, PinState, PinStatus, PinTable, PlacementStatus};
+pub use plan::{Move, MoveReason, Plan, PlanLimits, PlanRequest, Room, plan};
+
+/// One of the two tiers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TierName {
+    /// Solid state.
+    Performance,
+    /// Rotating.
+    Capacity,
+}
+
+impl TierName {
+    /// As reports write it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Performance => "Performance",
+            Self::Capacity => "Capacity",
+        }
+    }
+
+    /// The other one.
+    #[must_use]
+    pub fn other(self) -> Self {
+        match self {
+            Self::Performance => Self::Capacity,
+            Self::Capacity => Self::Performance,
+        }
+    }
+}
+
+/// Where the extents of a virtual disk are: the engine's map, or a model of one.
+pub trait Placement {
+    /// Extents that there are, mapped or not.
+    fn extents(&self) -> u32;
+    /// Where an extent is; `None` when it is not mapped. Called once per extent and pass, in order.
+    fn tier(&self, extent: u32) -> Option<TierName>;
+}

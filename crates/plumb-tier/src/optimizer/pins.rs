@@ -1,0 +1,322 @@
+//! Pins by range (spec 13): which extents belong on which tier whatever their heat.
+
+use std::collections::BTreeMap;
+
+use super::{Placement, TierName};
+
+/// A pin's number; never used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PinId(pub u64);
+
+/// A range of a virtual disk that belongs on a tier.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pin {
+    /// Its number.
+    pub id: PinId,
+    /// First byte.
+    pub start: u64,
+    /// Bytes; above 0.
+    pub len: u64,
+    /// Where it belongs.
+    pub tier: TierName,
+}
+
+impl Pin {
+    /// First and last extent that it touches (PIN-3).
+    fn extents(&self, extent_bytes: u64) -> Option<(u32, u32)> {
+        let last = self.start.checked_add(self.len)?.checked_sub(1)?;
+        let first = u32::try_from(self.start / extent_bytes).ok()?;
+        (self.len > 0).then_some((first, u32::try_from(last / extent_bytes).ok()?))
+    }
+}
+
+/// The pins of a virtual disk, in the order of their creation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PinTable {
+    extent_bytes: u64,
+    pins: Vec<Pin>,
+    next: u64,
+}
+
+/// A run of extents that one pin decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Zone {
+    pub(crate) first: u32,
+    pub(crate) last: u32,
+    /// Place in the list of pins.
+    pub(crate) pin: usize,
+}
+
+/// Where a pinned range is (13).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlacementStatus {
+    /// Not known.
+    Unknown,
+    /// All of it is where it belongs, or not mapped.
+    CompletelyOnTier,
+    /// Some of it.
+    PartiallyOnTier,
+    /// None of it.
+    NotOnTier,
+}
+
+impl PlacementStatus {
+    /// The number by which other tools know it.
+    #[must_use]
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Unknown => 0,
+            Self::CompletelyOnTier => 1,
+            Self::PartiallyOnTier => 2,
+            Self::NotOnTier => 3,
+        }
+    }
+
+    /// As it is printed.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Unknown => "Unknown",
+            Self::CompletelyOnTier => "Completely on tier",
+            Self::PartiallyOnTier => "Partially on tier",
+            Self::NotOnTier => "Not on tier",
+        }
+    }
+}
+
+/// What becomes of a pin (13).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PinState {
+    /// Not known.
+    Unknown,
+    /// It is as wanted, or a later pin decides.
+    Ok,
+    /// The tier has no room for all of it.
+    InsufficientCapacity,
+    /// An optimization is moving it.
+    InProcess,
+    /// The next optimization will move it.
+    Pending,
+}
+
+impl PinState {
+    /// The number by which other tools know it.
+    #[must_use]
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Unknown => 0,
+            Self::Ok => 1,
+            Self::InsufficientCapacity => 2,
+            Self::InProcess => 3,
+            Self::Pending => 4,
+        }
+    }
+
+    /// As it is printed.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Unknown => "Unknown",
+            Self::Ok => "OK",
+            Self::InsufficientCapacity => "Insufficient Capacity",
+            Self::InProcess => "In Process",
+            Self::Pending => "Pending",
+        }
+    }
+}
+
+/// How a pin stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PinStatus {
+    /// Which.
+    pub pin: PinId,
+    /// Where its bytes are.
+    pub placement: PlacementStatus,
+    /// What becomes of it.
+    pub state: PinState,
+    /// Bytes of the range.
+    pub bytes: u64,
+    /// Bytes of the range on the desired tier or not mapped.
+    pub bytes_on_tier: u64,
+    /// Bytes of all extents that it touches: pinned with it (PIN-3).
+    pub bytes_pinned: u64,
+    /// Later pins with another tier that decide about some of it (PIN-5).
+    pub overridden_by: Vec<PinId>,
+}
+
+impl PinTable {
+    /// No pins, for extents of `extent_bytes`.
+    ///
+    /// # Panics
+    /// When that is 0.
+    #[must_use]
+    pub fn new(extent_bytes: u64) -> Self {
+        assert!(extent_bytes > 0, "an extent has bytes");
+        Self { extent_bytes, pins: Vec::new(), next: 1 }
+    }
+
+    /// Pins a range; its number. `None` when the range is empty or ends beyond what extents can number.
+    pub fn set(&mut self, start: u64, len: u64, tier: TierName) -> Option<PinId> {
+        let pin = Pin { id: PinId(self.next), start, len, tier };
+        pin.extents(self.extent_bytes)?;
+        self.next += 1;
+        self.pins.push(pin);
+        Some(PinId(self.next - 1))
+    }
+
+    /// Removes a pin; whether there was one.
+    pub fn clear(&mut self, id: PinId) -> bool {
+        let before = self.pins.len();
+        self.pins.retain(|pin| pin.id != id);
+        self.pins.len() < before
+    }
+
+    /// The pins, the oldest first.
+    #[must_use]
+    pub fn pins(&self) -> &[Pin] {
+        &self.pins
+    }
+
+    /// Which pin decides about which extents: of several the latest (PIN-5). In the order of extents, disjoint.
+    pub(crate) fn zones(&self) -> Vec<Zone> {
+        let mut zones: BTreeMap<u32, Zone> = BTreeMap::new();
+        for (nth, pin) in self.pins.iter().enumerate() {
+            let Some((first, last)) = pin.extents(self.extent_bytes) else { continue };
+            // What lies under the new one is cut.
+            let under: Vec<Zone> = zones
+                .range(..=last)
+                .rev()
+                .map(|(_, zone)| *zone)
+                .take_while(|zone| zone.last >= first)
+                .collect();
+            for zone in under {
+                zones.remove(&zone.first);
+                if zone.first < first {
+                    zones.insert(zone.first, Zone { last: first - 1, ..zone });
+                }
+                if zone.last > last {
+                    zones.insert(last + 1, Zone { first: last + 1, ..zone });
+                }
+            }
+            zones.insert(first, Zone { first, last, pin: nth });
+        }
+        zones.into_values().collect()
+    }
+
+    /// Bytes of a pin's range within an extent.
+    fn bytes_within(&self, pin: &Pin, extent: u32) -> u64 {
+        let start = u64::from(extent) * self.extent_bytes;
+        let end = (start + self.extent_bytes).min(pin.start.saturating_add(pin.len));
+        end.saturating_sub(start.max(pin.start))
+    }
+
+    /// How every pin stands, with `usable` slots of the Performance tier; `moving` while an optimization runs.
+    pub fn statuses<P: Placement>(
+        &self,
+        placement: &P,
+        usable: u64,
+        moving: bool,
+    ) -> Vec<PinStatus> {
+        let zones = self.zones();
+        let admitted = Admitted::of(self, &zones, placement, usable);
+        let status = |(nth, pin): (usize, &Pin)| {
+            let (first, last) = pin.extents(self.extent_bytes).unwrap_or((0, 0));
+            let (mut off_tier, mut short, mut waits) = (0, false, false);
+            let mut overridden_by = Vec::new();
+            for zone in zones.iter().filter(|zone| zone.last >= first && zone.first <= last) {
+                let other = &self.pins[zone.pin];
+                if other.tier != pin.tier && !overridden_by.contains(&other.id) {
+                    overridden_by.push(other.id);
+                }
+            }
+            for extent in (first..=last).take_while(|extent| *extent < placement.extents()) {
+                if placement.tier(extent).is_some_and(|tier| tier != pin.tier) {
+                    off_tier += self.bytes_within(pin, extent);
+                    let own = zone_at(&zones, extent).is_some_and(|zone| zone.pin == nth);
+                    let room = pin.tier == TierName::Capacity || admitted.has(extent);
+                    short |= own && !room;
+                    waits |= own && room;
+                }
+            }
+            let on_tier = pin.len - off_tier;
+            overridden_by.sort_unstable();
+            PinStatus {
+                pin: pin.id,
+                placement: match on_tier {
+                    all if all == pin.len => PlacementStatus::CompletelyOnTier,
+                    0 => PlacementStatus::NotOnTier,
+                    _ => PlacementStatus::PartiallyOnTier,
+                },
+                state: match (short, waits, moving) {
+                    (true, ..) => PinState::InsufficientCapacity,
+                    (_, true, true) => PinState::InProcess,
+                    (_, true, false) => PinState::Pending,
+                    _ => PinState::Ok,
+                },
+                bytes: pin.len,
+                bytes_on_tier: on_tier,
+                bytes_pinned: (u64::from(last - first) + 1) * self.extent_bytes,
+                overridden_by,
+            }
+        };
+        self.pins.iter().enumerate().map(status).collect()
+    }
+}
+
+/// The zone that an extent is in.
+pub(crate) fn zone_at(zones: &[Zone], extent: u32) -> Option<&Zone> {
+    let after = zones.partition_point(|zone| zone.first <= extent);
+    zones[..after].last().filter(|zone| extent <= zone.last)
+}
+
+/// Which extents pinned to the Performance tier have room there: pins in the order of their creation, extents in
+/// the order of their numbers, until the tier is full (10.2).
+#[derive(Debug, Default)]
+pub(super) struct Admitted {
+    /// First and last extent, sorted.
+    ranges: Vec<(u32, u32)>,
+    /// Mapped extents that are in.
+    pub(super) count: u64,
+    /// Mapped extents that have no room.
+    pub(super) refused: u64,
+}
+
+impl Admitted {
+    pub(super) fn of<P: Placement>(
+        table: &PinTable,
+        zones: &[Zone],
+        placement: &P,
+        usable: u64,
+    ) -> Self {
+        let mut admitted = Self::default();
+        let extents = placement.extents();
+        let mut order: Vec<&Zone> = zones
+            .iter()
+            .filter(|zone| table.pins[zone.pin].tier == TierName::Performance)
+            .collect();
+        order.sort_by_key(|zone| (zone.pin, zone.first));
+        for zone in order {
+            let mut last_in = None;
+            for extent in (zone.first..=zone.last).take_while(|extent| *extent < extents) {
+                match placement.tier(extent) {
+                    Some(_) if admitted.count == usable => admitted.refused += 1,
+                    Some(_) => {
+                        admitted.count += 1;
+                        last_in = Some(extent);
+                    }
+                    None => {}
+                }
+            }
+            if let Some(last) = last_in {
+                admitted.ranges.push((zone.first, last));
+            }
+        }
+        admitted.ranges.sort_unstable();
+        admitted
+    }
+
+    pub(super) fn has(&self, extent: u32) -> bool {
+        let after = self.ranges.partition_point(|range| range.0 <= extent);
+        self.ranges[..after].last().is_some_and(|range| extent <= range.1)
+    }
+}

@@ -1,0 +1,431 @@
+//! The plan (10.2): pins, then free slots for the hottest, then the hottest below for the coldest above.
+//!
+//! Extents have equal size, so for any budget of moves this is the best there is; a property test compares it with
+//! all placements of a small disk.
+
+use std::collections::VecDeque;
+
+use plumb_units::convert::to_u64;
+
+use super::history::MoveHistory;
+use super::pins::{Admitted, PinTable, Zone};
+use super::select::{Key, Least};
+use super::{Bar, Placement, TierName};
+use crate::heat::{HeatMap, PAGE_EXTENTS};
+
+/// Slots of the tiers, those reserved for moves left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// Slots of the Performance tier that data may use, used ones included.
+    pub performance_slots: u64,
+    /// Slots of the Capacity tier that are free.
+    pub capacity_free: u64,
+    /// Slots of the Performance tier that the plan leaves free for new data (`fast_reserve`, ALC-1).
+    pub reserve: u64,
+}
+
+/// The most that a plan may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlanLimits {
+    /// Extents moved either way: the movement budget.
+    pub moved: u64,
+    /// Extents written to the Performance tier: the endurance budget.
+    pub promoted: u64,
+}
+
+impl PlanLimits {
+    /// None.
+    #[must_use]
+    pub fn none() -> Self {
+        Self { moved: u64::MAX, promoted: u64::MAX }
+    }
+}
+
+/// All that a plan depends on.
+#[derive(Debug)]
+pub struct PlanRequest<'a, P> {
+    /// What is hot.
+    pub heat: &'a HeatMap,
+    /// Where everything is.
+    pub placement: &'a P,
+    /// What belongs where.
+    pub pins: &'a PinTable,
+    /// What moved lately.
+    pub history: &'a MoveHistory,
+    /// What is free.
+    pub room: Room,
+    /// What a move must gain.
+    pub bar: Bar,
+    /// How much may move.
+    pub limits: PlanLimits,
+}
+
+/// Why an extent moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MoveReason {
+    /// A pin says so, or makes room for one.
+    Pin,
+    /// The Performance tier should have free slots.
+    Reserve,
+    /// It is hot, or makes room for one that is.
+    Heat,
+}
+
+/// One move.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Move {
+    /// Which extent.
+    pub extent: u32,
+    /// Its score, which is won by a promotion and lost by a demotion.
+    pub score: f32,
+    /// Where to.
+    pub to: TierName,
+    /// Why.
+    pub reason: MoveReason,
+}
+
+/// What should move, in this order: whoever stops early has done the best part.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// A demotion that makes room comes right before what it makes room for.
+    pub moves: Vec<Move>,
+    /// Host I/Os of the window.
+    pub ios: u64,
+    /// Those on extents that are on the Performance tier now.
+    pub ios_before: u64,
+    /// Those on extents that will be.
+    pub ios_after: u64,
+    /// Whether a budget kept anything from being moved.
+    pub budget_spent: bool,
+    /// Extents pinned to the Performance tier for which it has no room.
+    pub pins_refused: u64,
+    /// Extents that should leave the Performance tier while the Capacity tier has no room for them.
+    pub stuck: u64,
+}
+
+impl Plan {
+    /// Moves to that tier.
+    #[must_use]
+    pub fn count(&self, to: TierName) -> u64 {
+        to_u64(self.moves.iter().filter(|planned| planned.to == to).count())
+    }
+
+    /// Expected share of host I/Os on the Performance tier, 0 to 1, with such a window again; `None` without I/O.
+    #[must_use]
+    pub fn expected_share(&self) -> Option<f64> {
+        (self.ios > 0).then(|| self.ios_after as f64 / self.ios as f64)
+    }
+}
+
+/// Plans. Depends on nothing but the request, and changes nothing.
+#[must_use]
+pub fn plan<P: Placement>(request: &PlanRequest<'_, P>) -> Plan {
+    let zones = request.pins.zones();
+    let slots = request.room.performance_slots;
+    let admitted = Admitted::of(request.pins, &zones, request.placement, slots);
+    let mut survey = Survey::new(request);
+    for_each_mapped(request, &zones, |found| survey.look(request, &admitted, &found));
+    let mut course = Course::new(request, &survey, admitted.refused);
+    let over = (survey.used + request.room.reserve).saturating_sub(slots);
+    let incoming = to_u64(survey.pinned_up.len()) + survey.hot.count();
+    let wanted = incoming + over + request.history.recent_moves();
+    let mut coldest = Least::new(wanted.min(survey.used));
+    if wanted > 0 {
+        for_each_mapped(request, &zones, |found| {
+            if found.tier == TierName::Performance && !found.is_pinned(request, &admitted) {
+                coldest.push(Key::coldest(found.score(), found.extent));
+            }
+        });
+    }
+    course.coldest = coldest.sorted().into();
+    course.hottest = survey.hot.sorted().into();
+    survey.pinned_up.sort_unstable();
+    course.pins(&survey.pinned_up, &survey.pinned_down);
+    course.make_reserve();
+    course.fill();
+    course.swap();
+    course.plan
+}
+
+/// A mapped extent as the passes see it.
+struct Found<'a> {
+    extent: u32,
+    tier: TierName,
+    heat: crate::heat::ExtentHeat,
+    zone: Option<&'a Zone>,
+}
+
+impl Found<'_> {
+    fn score(&self) -> f32 {
+        self.heat.score
+    }
+
+    /// Whether a pin in force decides about it.
+    fn is_pinned<P>(&self, request: &PlanRequest<'_, P>, admitted: &Admitted) -> bool {
+        self.zone.is_some_and(|zone| match request.pins.pins()[zone.pin].tier {
+            TierName::Capacity => true,
+            TierName::Performance => admitted.has(self.extent),
+        })
+    }
+}
+
+/// Calls for each mapped extent, in order.
+fn for_each_mapped<'a, P: Placement>(
+    request: &PlanRequest<'_, P>,
+    zones: &'a [Zone],
+    mut look: impl FnMut(Found<'a>),
+) {
+    let mut zones = zones.iter().peekable();
+    let extents = request.placement.extents();
+    for slab in 0..extents.div_ceil(PAGE_EXTENTS) {
+        let first = slab * PAGE_EXTENTS;
+        let page = request.heat.slab(first);
+        for extent in first..=(first + (PAGE_EXTENTS - 1)).min(extents - 1) {
+            let Some(tier) = request.placement.tier(extent) else { continue };
+            while zones.next_if(|zone| zone.last < extent).is_some() {}
+            let zone = zones.peek().copied().filter(|zone| zone.first <= extent);
+            let heat = page.as_ref().map(|page| page.extent(extent)).unwrap_or_default();
+            look(Found { extent, tier, heat, zone });
+        }
+    }
+}
+
+/// What the first pass finds.
+struct Survey {
+    used: u64,
+    ios: u64,
+    ios_performance: u64,
+    /// Pinned to the Performance tier, and not there: pin and extent.
+    pinned_up: Vec<(u32, u32)>,
+    pinned_down: Vec<u32>,
+    /// Not on the Performance tier and worth a move to a free slot.
+    hot: Least,
+}
+
+impl Survey {
+    fn new<P>(request: &PlanRequest<'_, P>) -> Self {
+        let recent = request.history.recent_moves();
+        let most = request.room.performance_slots.min(request.limits.promoted);
+        Self {
+            used: 0,
+            ios: 0,
+            ios_performance: 0,
+            pinned_up: Vec::new(),
+            pinned_down: Vec::new(),
+            // One more than may go up, to see whether a budget ends the plan.
+            hot: Least::new(most.saturating_add(recent).saturating_add(1)),
+        }
+    }
+
+    #[inline]
+    fn look<P>(&mut self, request: &PlanRequest<'_, P>, admitted: &Admitted, found: &Found<'_>) {
+        let ios = found.heat.ios();
+        self.ios = self.ios.saturating_add(ios);
+        if found.tier == TierName::Performance {
+            self.used += 1;
+            self.ios_performance = self.ios_performance.saturating_add(ios);
+        }
+        let pin = found.zone.filter(|_| found.is_pinned(request, admitted));
+        match (pin, found.tier) {
+            (Some(zone), tier) if request.pins.pins()[zone.pin].tier != tier => match tier {
+                TierName::Capacity => {
+                    let pin = u32::try_from(zone.pin).unwrap_or(u32::MAX);
+                    self.pinned_up.push((pin, found.extent));
+                }
+                TierName::Performance => self.pinned_down.push(found.extent),
+            },
+            (None, TierName::Capacity) => {
+                let score = found.score();
+                if score > 0.0 && score >= request.bar.height(0.0) {
+                    self.hot.push(Key::hottest(score, found.extent));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The plan as it grows.
+struct Course<'a> {
+    heat: &'a HeatMap,
+    history: &'a MoveHistory,
+    bar: Bar,
+    room: Room,
+    left: PlanLimits,
+    used: u64,
+    hottest: VecDeque<Key>,
+    coldest: VecDeque<Key>,
+    /// Should leave and has nowhere to go.
+    stuck: VecDeque<u32>,
+    plan: Plan,
+}
+
+impl<'a> Course<'a> {
+    fn new<P>(request: &PlanRequest<'a, P>, survey: &Survey, pins_refused: u64) -> Self {
+        let plan = Plan {
+            moves: Vec::new(),
+            ios: survey.ios,
+            ios_before: survey.ios_performance,
+            ios_after: survey.ios_performance,
+            budget_spent: false,
+            pins_refused,
+            stuck: 0,
+        };
+        Self {
+            heat: request.heat,
+            history: request.history,
+            bar: request.bar,
+            room: request.room,
+            left: request.limits,
+            used: survey.used,
+            hottest: [].into(),
+            coldest: [].into(),
+            stuck: [].into(),
+            plan,
+        }
+    }
+
+    /// Whether so many moves, a promotion among them, are within the budgets.
+    fn affords(&mut self, moves: u64, promotions: u64) -> bool {
+        let can = self.left.moved >= moves && self.left.promoted >= promotions;
+        self.plan.budget_spent |= !can;
+        can
+    }
+
+    fn promote(&mut self, extent: u32, reason: MoveReason) {
+        self.left.promoted -= 1;
+        self.used += 1;
+        self.room.capacity_free = self.room.capacity_free.saturating_add(1);
+        let ios = self.moved(extent, TierName::Performance, reason);
+        self.plan.ios_after = self.plan.ios_after.saturating_add(ios);
+    }
+
+    fn demote(&mut self, extent: u32, reason: MoveReason) {
+        self.used -= 1;
+        // Within a swap the move reserve stands in until the promotion frees a slot.
+        self.room.capacity_free = self.room.capacity_free.saturating_sub(1);
+        let ios = self.moved(extent, TierName::Capacity, reason);
+        self.plan.ios_after = self.plan.ios_after.saturating_sub(ios);
+    }
+
+    fn moved(&mut self, extent: u32, to: TierName, reason: MoveReason) -> u64 {
+        self.left.moved -= 1;
+        let heat = self.heat.extent(extent);
+        self.plan.moves.push(Move { extent, score: heat.score, to, reason });
+        heat.ios()
+    }
+
+    fn swap_pair(&mut self, down: u32, up: u32, reason: MoveReason) {
+        let free = self.room.capacity_free;
+        self.demote(down, reason);
+        self.promote(up, reason);
+        self.room.capacity_free = free;
+    }
+
+    /// Pinned extents first (10.2 step 1).
+    fn pins(&mut self, up: &[(u32, u32)], down: &[u32]) {
+        let mut down = down.iter().copied();
+        for (_, extent) in up {
+            if self.used < self.room.performance_slots {
+                if !self.affords(1, 1) {
+                    break;
+                }
+                self.promote(*extent, MoveReason::Pin);
+                continue;
+            }
+            if !self.affords(2, 1) {
+                break;
+            }
+            let victim = down.next().or_else(|| self.coldest.pop_front().map(Key::extent));
+            // Only extents with room are asked for, so somebody can make it.
+            let Some(victim) = victim else { break };
+            self.swap_pair(victim, *extent, MoveReason::Pin);
+        }
+        for extent in down {
+            if self.room.capacity_free == 0 {
+                self.stuck.push_back(extent);
+            } else if self.affords(1, 0) {
+                self.demote(extent, MoveReason::Pin);
+            }
+        }
+        self.plan.stuck = to_u64(self.stuck.len());
+    }
+
+    /// The coldest leave until as many slots are free as should be.
+    fn make_reserve(&mut self) {
+        while self.used + self.room.reserve > self.room.performance_slots {
+            if self.room.capacity_free == 0 {
+                let over = self.used + self.room.reserve - self.room.performance_slots;
+                self.plan.stuck += over.min(to_u64(self.coldest.len()));
+                return;
+            }
+            let Some(victim) = self.coldest.front().copied() else { return };
+            if !self.affords(1, 0) {
+                return;
+            }
+            self.coldest.pop_front();
+            self.demote(victim.extent(), MoveReason::Reserve);
+        }
+    }
+
+    /// Twice the bar for what moved in the last 2 runs.
+    fn recent(&self, extent: u32) -> f32 {
+        if self.history.is_recent(extent) { 2.0 } else { 1.0 }
+    }
+
+    /// The hottest take the free slots (step 3).
+    fn fill(&mut self) {
+        while self.used + self.room.reserve < self.room.performance_slots {
+            let Some(hot) = self.hottest.front().copied() else { return };
+            let bar = self.bar.height(0.0) * self.recent(hot.extent());
+            if hot.hot_score() < bar {
+                // Those behind are colder, but they may not have moved lately.
+                self.hottest.pop_front();
+                continue;
+            }
+            if !self.affords(1, 1) {
+                return;
+            }
+            self.hottest.pop_front();
+            self.promote(hot.extent(), MoveReason::Heat);
+        }
+    }
+
+    /// The hottest below for the coldest above while that gains enough (step 4).
+    fn swap(&mut self) {
+        while let Some(hot) = self.hottest.front().copied() {
+            let (victim, score) = match (self.stuck.front(), self.coldest.front()) {
+                // Somebody who should leave anyway: nothing is lost.
+                (Some(extent), _) => (*extent, 0.0),
+                (None, Some(key)) => (key.extent(), key.cold_score()),
+                (None, None) => return,
+            };
+            let gain = hot.hot_score() - score;
+            let bar = self.bar.height(score);
+            if gain <= 0.0 || gain < bar {
+                return;
+            }
+            if gain < bar * self.recent(hot.extent()) {
+                self.hottest.pop_front();
+                continue;
+            }
+            let stuck = !self.stuck.is_empty();
+            if !stuck && gain < bar * self.recent(victim) {
+                self.coldest.pop_front();
+                continue;
+            }
+            if !self.affords(2, 1) {
+                return;
+            }
+            self.hottest.pop_front();
+            let reason = if stuck { MoveReason::Pin } else { MoveReason::Heat };
+            if stuck {
+                self.stuck.pop_front();
+                self.plan.stuck -= 1;
+            } else {
+                self.coldest.pop_front();
+            }
+            self.swap_pair(victim, hot.extent(), reason);
+        }
+    }
+}

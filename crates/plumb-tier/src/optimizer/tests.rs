@@ -1,0 +1,450 @@
+use super::*;
+use crate::heat::{HeatMap, HeatSettings, HostIoKind};
+use crate::random::Random;
+
+/// A small disk: a tier for each extent.
+struct Disk(Vec<Option<TierName>>);
+
+impl Placement for Disk {
+    fn extents(&self) -> u32 {
+        u32::try_from(self.0.len()).expect("small")
+    }
+    fn tier(&self, extent: u32) -> Option<TierName> {
+        self.0[usize::try_from(extent).expect("small")]
+    }
+}
+
+const EXTENT: u64 = 1 << 20;
+
+/// All of a request, owned.
+struct Case {
+    heat: HeatMap,
+    disk: Disk,
+    pins: PinTable,
+    history: MoveHistory,
+    room: Room,
+    bar: Bar,
+    limits: PlanLimits,
+}
+
+impl Case {
+    /// Extents as `P30` (Performance, score 30), `C7`, or `-` (not mapped); slots of the Performance tier.
+    fn new(extents: &str, slots: u64) -> Self {
+        let words: Vec<&str> = extents.split_whitespace().collect();
+        let count = u32::try_from(words.len()).expect("small");
+        let mut heat = HeatMap::new(HeatSettings::new(count));
+        let tier = |word: &&str| match word.chars().next() {
+            Some('P') => Some(TierName::Performance),
+            Some('C') => Some(TierName::Capacity),
+            _ => None,
+        };
+        for (extent, word) in (0..).zip(&words) {
+            if let Ok(score) = word[1..].parse() {
+                heat.record_many(extent, HostIoKind::Read, score);
+            }
+        }
+        Self {
+            heat,
+            disk: Disk(words.iter().map(tier).collect()),
+            pins: PinTable::new(EXTENT),
+            history: MoveHistory::new(),
+            room: Room { performance_slots: slots, capacity_free: 100, reserve: 0 },
+            bar: Bar { break_even: 0.0, hysteresis: 0.0, raised: 1.0 },
+            limits: PlanLimits::none(),
+        }
+    }
+
+    fn plan(&self) -> Plan {
+        let Self { heat, disk, pins, history, room, bar, limits } = self;
+        plan(&PlanRequest {
+            heat,
+            placement: disk,
+            pins,
+            history,
+            room: *room,
+            bar: *bar,
+            limits: *limits,
+        })
+    }
+
+    /// The moves as `5^` (up) and `3v` (down).
+    #[track_caller]
+    fn check(&self, wanted: &str) {
+        assert_eq!(shown(&self.plan().moves), wanted);
+    }
+
+    fn statuses(&self) -> Vec<PinStatus> {
+        self.pins.statuses(&self.disk, self.room.performance_slots, false)
+    }
+}
+
+fn shown(moves: &[Move]) -> String {
+    let arrow = |to| if to == TierName::Performance { '^' } else { 'v' };
+    let words: Vec<String> =
+        moves.iter().map(|made| format!("{}{}", made.extent, arrow(made.to))).collect();
+    words.join(" ")
+}
+
+#[test]
+fn the_hottest_displaces_the_coldest() {
+    Case::new("P3 C90 P50", 2).check("0v 1^");
+    Case::new("P3 C90 C91 P50", 2).check("0v 2^ 3v 1^");
+    // Free slots first, then swaps; ties by number; what is not mapped does not move.
+    Case::new("C5 P1 C9 - C5 P1", 3).check("2^ 1v 0^ 5v 4^");
+}
+
+#[test]
+fn when_all_is_cold_nothing_moves() {
+    let mut case = Case::new("P C P C", 2);
+    case.check("");
+    case.bar = Bar::reference();
+    case.check("");
+    let idle = case.plan();
+    assert_eq!((idle.ios, idle.expected_share()), (0, None));
+    // Cold, and the tier half empty: still no reason.
+    Case::new("P C C C", 4).check("");
+}
+
+#[test]
+fn hotness_is_relative_above_an_absolute_bar() {
+    // Relative: the hottest extents of the disk, whatever they count.
+    let mut case = Case::new("P20 C40 P2000 C4000", 2);
+    case.bar = Bar { break_even: 5.0, hysteresis: 0.25, raised: 1.0 };
+    case.check("0v 3^");
+    // Absolute: a nearly idle disk does not churn.
+    let mut idle = Case::new("P0 C4 P1 C3", 2);
+    idle.bar = case.bar;
+    idle.check("");
+}
+
+#[test]
+fn hysteresis_wants_a_quarter_more() {
+    for (hot, wanted) in [(124, ""), (125, "0v 1^")] {
+        let mut case = Case::new(&format!("P100 C{hot}"), 1);
+        case.bar = Bar { break_even: 5.0, hysteresis: 0.25, raised: 1.0 };
+        case.check(wanted);
+    }
+    for (hot, wanted) in [(149, ""), (150, "0v 1^")] {
+        let mut case = Case::new(&format!("P100 C{hot}"), 1);
+        case.bar = Bar { break_even: 5.0, hysteresis: 0.25, raised: 2.0 };
+        case.check(wanted);
+    }
+}
+
+fn made(extent: u32, to: TierName) -> Move {
+    Move { extent, score: 0.0, to, reason: MoveReason::Heat }
+}
+
+#[test]
+fn what_moved_lately_needs_twice_the_bar() {
+    let mut case = Case::new("P100 C140 C130", 1);
+    case.bar = Bar { break_even: 5.0, hysteresis: 0.25, raised: 1.0 };
+    case.history.run_ended(&[made(1, TierName::Capacity)]);
+    // Extent 1 is hotter, but has just moved; extent 2 clears the plain bar.
+    case.check("0v 2^");
+    case.history.run_ended(&[]);
+    case.check("0v 2^");
+    case.history.run_ended(&[]);
+    case.check("0v 1^");
+    // A victim that has just come up is passed over for one that has not.
+    let mut case = Case::new("P10 P20 C35", 2);
+    case.bar = Bar { break_even: 14.0, hysteresis: 0.25, raised: 1.0 };
+    case.history.run_ended(&[made(0, TierName::Performance)]);
+    case.check("1v 2^");
+}
+
+#[test]
+fn a_thrashing_disk_raises_its_bar_until_it_rests() {
+    let mut history = MoveHistory::new();
+    let up: Vec<Move> = (0..100).map(|extent| made(extent, TierName::Performance)).collect();
+    let down = |count: u32| -> Vec<Move> {
+        (0..count).map(|extent| made(extent, TierName::Capacity)).collect()
+    };
+    history.run_ended(&up);
+    history.run_ended(&down(20));
+    assert_eq!(history.thrash(), Thrash { promoted: 100, demoted_again: 20, guarded: false });
+    history.run_ended(&[made(99, TierName::Capacity)]);
+    assert!(history.thrash().guarded, "21 of 100");
+    assert_eq!(history.raised(), 2.0);
+    // The first run is forgotten after three: nothing is known to thrash any more.
+    history.run_ended(&[]);
+    assert_eq!(history.thrash(), Thrash { promoted: 0, demoted_again: 21, guarded: false });
+    // What was promoted more than 3 runs ago was no mistake.
+    let mut slow = MoveHistory::new();
+    slow.run_ended(&up);
+    (0..3).for_each(|_| slow.run_ended(&[]));
+    slow.run_ended(&down(100));
+    assert_eq!(slow.thrash().demoted_again, 0);
+    let mut quick = MoveHistory::new();
+    quick.run_ended(&up);
+    (0..2).for_each(|_| quick.run_ended(&[]));
+    quick.run_ended(&down(100));
+    assert_eq!(quick.thrash().demoted_again, 100);
+}
+
+#[test]
+fn budgets_keep_the_best_part() {
+    let mut case = Case::new("P1 P2 C30 C20 C10", 3);
+    case.check("2^ 0v 3^ 1v 4^");
+    for (moved, promoted, wanted) in
+        [(5, 9, "2^ 0v 3^ 1v 4^"), (4, 9, "2^ 0v 3^"), (2, 9, "2^"), (9, 2, "2^ 0v 3^"), (0, 9, "")]
+    {
+        case.limits = PlanLimits { moved, promoted };
+        case.check(wanted);
+        assert_eq!(case.plan().budget_spent, wanted.len() < 14, "{wanted}");
+    }
+}
+
+#[test]
+fn reserved_slots_are_freed_by_the_coldest() {
+    let mut case = Case::new("P5 P4 P3 C90 C1", 3);
+    case.room.reserve = 1;
+    case.check("2v 1v 3^");
+    case.room.capacity_free = 0;
+    let stuck = case.plan();
+    assert_eq!((shown(&stuck.moves).as_str(), stuck.stuck), ("2v 3^", 1));
+}
+
+#[test]
+fn pins_come_first_and_stay() {
+    let mut case = Case::new("P9 P8 C1 C0 C7", 2);
+    case.pins.set(2 * EXTENT, EXTENT, TierName::Performance).expect("a range");
+    // The pinned one takes the coldest place; the hot one below is still colder than who stays.
+    case.check("1v 2^");
+    assert_eq!(case.statuses()[0].state, PinState::Pending);
+    // Pinned down, though hot: its place goes to the next.
+    case.pins.clear(PinId(1));
+    case.pins.set(0, EXTENT, TierName::Capacity).expect("a range");
+    case.check("0v 4^");
+    // No pinned extent is a victim.
+    let mut case = Case::new("P0 P1 C200", 2);
+    case.pins.set(0, 2 * EXTENT, TierName::Performance).expect("a range");
+    case.check("");
+    assert_eq!(case.statuses()[0].state, PinState::Ok);
+}
+
+#[test]
+fn pins_without_room_say_so_in_the_order_of_their_creation() {
+    let mut case = Case::new("C1 C1 C1 C1 P50", 3);
+    let first = case.pins.set(2 * EXTENT, 2 * EXTENT, TierName::Performance).expect("a range");
+    let second = case.pins.set(0, 2 * EXTENT, TierName::Performance).expect("a range");
+    let planned = case.plan();
+    assert_eq!(shown(&planned.moves), "2^ 3^ 4v 0^");
+    assert_eq!(planned.pins_refused, 1);
+    let states: Vec<_> = case.statuses().iter().map(|status| (status.pin, status.state)).collect();
+    assert_eq!(states, [(first, PinState::Pending), (second, PinState::InsufficientCapacity)]);
+}
+
+#[test]
+fn of_two_pins_the_later_decides_and_the_earlier_says_so() {
+    let mut case = Case::new("P9 P9 P9 C9", 4);
+    let whole = case.pins.set(0, 4 * EXTENT, TierName::Performance).expect("a range");
+    let part = case.pins.set(EXTENT + 100, 100, TierName::Capacity).expect("a range");
+    case.check("3^ 1v");
+    case.disk.0[3] = Some(TierName::Performance);
+    case.disk.0[1] = Some(TierName::Capacity);
+    case.check("");
+    let statuses = case.statuses();
+    assert_eq!(statuses[0].placement, PlacementStatus::PartiallyOnTier);
+    assert_eq!((statuses[0].state, statuses[0].bytes_on_tier), (PinState::Ok, 3 * EXTENT));
+    assert_eq!(statuses[0].overridden_by, [part]);
+    assert_eq!(statuses[1].placement, PlacementStatus::CompletelyOnTier);
+    assert_eq!((statuses[1].bytes_on_tier, statuses[1].bytes_pinned), (100, EXTENT));
+    assert!(case.pins.clear(part) && !case.pins.clear(part));
+    case.check("1^");
+    assert_eq!(case.statuses()[0].pin, whole);
+}
+
+#[test]
+fn statuses_count_bytes_and_holes_count_as_placed() {
+    let mut case = Case::new("- P1 C1 -", 4);
+    case.pins.set(EXTENT / 2, 3 * EXTENT, TierName::Performance).expect("a range");
+    case.pins.set(2 * EXTENT, 10, TierName::Performance).expect("a range");
+    case.pins.set(3 * EXTENT, 900 * EXTENT, TierName::Capacity).expect("a range");
+    let seen: Vec<_> = case
+        .statuses()
+        .iter()
+        .map(|status| (status.placement, status.bytes_on_tier, status.bytes))
+        .collect();
+    let wanted = [
+        (PlacementStatus::PartiallyOnTier, 2 * EXTENT, 3 * EXTENT),
+        (PlacementStatus::NotOnTier, 0, 10),
+        (PlacementStatus::CompletelyOnTier, 900 * EXTENT, 900 * EXTENT),
+    ];
+    assert_eq!(seen, wanted);
+    assert_eq!(case.pins.set(0, 0, TierName::Capacity), None);
+    assert_eq!(case.pins.set(u64::MAX, 2, TierName::Capacity), None);
+    assert_eq!(case.pins.set(EXTENT << 33, 1, TierName::Capacity), None);
+}
+
+#[test]
+fn zones_are_what_painting_extent_by_extent_gives() {
+    let mut random = Random::new(31);
+    for _ in 0..2000 {
+        let mut pins = PinTable::new(EXTENT);
+        let mut painted = [None; 40];
+        for nth in 0..=usize::try_from(random.below(7)).expect("small") {
+            let (start, len) = (random.below(30 * EXTENT), 1 + random.below(9 * EXTENT));
+            pins.set(start, len, TierName::Capacity).expect("a range");
+            let last = (start + len - 1) / EXTENT;
+            (start / EXTENT..=last)
+                .for_each(|at| painted[usize::try_from(at).expect("small")] = Some(nth));
+        }
+        let zones = pins.zones();
+        for (extent, wanted) in (0..).zip(painted) {
+            assert_eq!(pins::zone_at(&zones, extent).map(|zone| zone.pin), wanted);
+        }
+        assert!(zones.windows(2).all(|pair| pair[0].last < pair[1].first));
+    }
+}
+
+/// A disk of at most 12 extents.
+fn random_case(random: &mut Random) -> Case {
+    let count = 1 + random.below(12);
+    let words: Vec<String> = (0..count)
+        .map(|_| match random.below(7) {
+            0 => "-".to_owned(),
+            1 | 2 => format!("P{}", random.below(200)),
+            3 => format!("P{}", random.below(4)),
+            _ => format!("C{}", random.below(200)),
+        })
+        .collect();
+    let used = words.iter().filter(|word| word.starts_with('P')).count();
+    let slots = plumb_units::convert::to_u64(used) + random.below(4);
+    let mut case = Case::new(&words.join(" "), slots);
+    case.room.capacity_free = random.below(3);
+    case
+}
+
+/// Bits of the extents on the Performance tier after the moves; no extent moves twice or to where it is.
+fn after(case: &Case, moves: &[Move]) -> u32 {
+    let mut tiers = case.disk.0.clone();
+    let mut seen = std::collections::HashSet::new();
+    for made in moves {
+        let at = usize::try_from(made.extent).expect("small");
+        assert_eq!(tiers[at], Some(made.to.other()));
+        assert!(seen.insert(made.extent));
+        tiers[at] = Some(made.to);
+    }
+    bits(&tiers)
+}
+
+fn bits(tiers: &[Option<TierName>]) -> u32 {
+    let fast = |tier: &Option<TierName>| u32::from(*tier == Some(TierName::Performance));
+    tiers.iter().enumerate().map(|(nth, tier)| fast(tier) << nth).sum()
+}
+
+fn worth(case: &Case, set: u32) -> f32 {
+    (0..case.disk.extents())
+        .filter(|extent| set >> extent & 1 == 1)
+        .map(|extent| case.heat.extent(extent).score)
+        .sum()
+}
+
+#[test]
+fn no_placement_within_the_budgets_is_better() {
+    let mut random = Random::new(41);
+    let mut moved = 0;
+    for _ in 0..10_000 {
+        let mut case = random_case(&mut random);
+        if random.one_in(2) {
+            case.limits = PlanLimits { moved: random.below(6), promoted: random.below(4) };
+        }
+        let planned = case.plan();
+        moved += planned.moves.len();
+        let reached = after(&case, &planned.moves);
+        let before = bits(&case.disk.0);
+        let slots = case.room.performance_slots;
+        let mapped: u32 = case
+            .disk
+            .0
+            .iter()
+            .enumerate()
+            .map(|(nth, tier)| u32::from(tier.is_some()) << nth)
+            .sum();
+        let allowed = |set: u32| {
+            let (up, down) = ((set & !before).count_ones(), (before & !set).count_ones());
+            set & !mapped == 0
+                && u64::from(set.count_ones()) <= slots
+                && u64::from(up + down) <= case.limits.moved
+                && u64::from(up) <= case.limits.promoted
+        };
+        assert!(allowed(reached), "{reached:b}");
+        let best = (0..1 << case.disk.extents())
+            .filter(|set| allowed(*set))
+            .map(|set| worth(&case, set))
+            .fold(0.0, f32::max);
+        assert_eq!(worth(&case, reached), best, "{:?} of {:?}", planned.moves, case.disk.0);
+    }
+    assert!(moved > 10_000, "the cases move something: {moved}");
+}
+
+#[test]
+fn with_pins_the_rest_is_as_good_as_it_can_be() {
+    let mut random = Random::new(42);
+    for _ in 0..10_000 {
+        let mut case = random_case(&mut random);
+        case.room.capacity_free = 12;
+        for _ in 0..random.below(3) {
+            let tier = if random.one_in(2) { TierName::Performance } else { TierName::Capacity };
+            case.pins.set(random.below(12 * EXTENT), 1 + random.below(3 * EXTENT), tier);
+        }
+        let planned = case.plan();
+        let reached = after(&case, &planned.moves);
+        let zones = case.pins.zones();
+        let slots = case.room.performance_slots;
+        let admitted = pins::Admitted::of(&case.pins, &zones, &case.disk, slots);
+        let (mut fast, mut free) = (0_u32, 0_u32);
+        for extent in 0..case.disk.extents() {
+            let tier = pins::zone_at(&zones, extent).map(|zone| case.pins.pins()[zone.pin].tier);
+            match (case.disk.tier(extent), tier) {
+                (None, _) | (_, Some(TierName::Capacity)) => {}
+                (_, Some(TierName::Performance)) if admitted.has(extent) => fast |= 1 << extent,
+                _ => free |= 1 << extent,
+            }
+        }
+        assert_eq!(reached & !free, fast, "pins are as they should be");
+        let allowed = |set: &u32| set & !free == fast && u64::from(set.count_ones()) <= slots;
+        let best = (0..1 << case.disk.extents())
+            .filter(allowed)
+            .map(|set| worth(&case, set))
+            .fold(0.0, f32::max);
+        assert_eq!(worth(&case, reached), best, "{:?} of {:?}", planned.moves, case.disk.0);
+    }
+}
+
+#[test]
+fn the_bar_holds_and_no_pair_that_clears_it_is_left() {
+    let mut random = Random::new(43);
+    for _ in 0..10_000 {
+        let mut case = random_case(&mut random);
+        case.bar = Bar { break_even: random.below(40) as f32, hysteresis: 0.25, raised: 1.0 };
+        let planned = case.plan();
+        let score = |extent: u32| case.heat.extent(extent).score;
+        let mut victim = None;
+        for made in &planned.moves {
+            match made.to {
+                TierName::Capacity => victim = Some(made.score),
+                TierName::Performance => {
+                    let lost = victim.take().unwrap_or(0.0);
+                    assert!(made.score - lost >= case.bar.height(lost), "{:?}", planned.moves);
+                }
+            }
+        }
+        assert_eq!(victim, None, "nobody is demoted for nothing");
+        let reached = after(&case, &planned.moves);
+        let fast = |extent: &u32| reached >> extent & 1 == 1;
+        let below = (0..case.disk.extents())
+            .filter(|extent| case.disk.tier(*extent).is_some() && !fast(extent))
+            .map(score)
+            .fold(0.0, f32::max);
+        let above = (0..case.disk.extents()).filter(fast).map(score).reduce(f32::min);
+        let is_full = u64::from(reached.count_ones()) == case.room.performance_slots;
+        let lost = if is_full { above.unwrap_or(f32::MAX) } else { 0.0 };
+        let gain = below - lost;
+        assert!(gain <= 0.0 || gain < case.bar.height(lost), "{:?}", planned.moves);
+        let wanted: u64 =
+            (0..case.disk.extents()).filter(fast).map(|e| case.heat.extent(e).ios()).sum();
+        assert_eq!(planned.ios_after, wanted);
+    }
+}

@@ -1,0 +1,128 @@
+//! What the figures of a report advise, in words.
+
+use plumb_units::Bytes;
+use plumb_units::convert::to_u64;
+
+use super::{ReportFacts, needed, share_of};
+use crate::optimizer::{PinId, PinTable, TierName};
+
+/// Shares for which the smallest tier is named.
+const SHARES: [u8; 4] = [80, 90, 95, 99];
+/// The share that the advice aims at.
+const AIM: u8 = 95;
+/// A pin should serve so many percent of all I/Os per GiB.
+const WORTH: f64 = 1.0;
+/// Measured below what the best placement would serve by so much of 1: moves come too late.
+const LATE: f64 = 0.05;
+
+/// A pin to the Performance tier that serves little.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WeakPin {
+    /// Which.
+    pub pin: PinId,
+    /// Percent of all host I/Os per GiB pinned.
+    pub percent_per_gib: f64,
+}
+
+/// Advice.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Advice {
+    /// Percent of I/Os, and bytes of the smallest tier that serves them; empty without I/O.
+    pub sizes: Vec<(u8, u64)>,
+    /// Bytes of the working set.
+    pub working_set_bytes: u64,
+    /// Its change against the mean of up to 7 runs before, in percent.
+    pub working_set_change: Option<f64>,
+    /// Extents demoted again, as percent of those promoted in the last 3 runs.
+    pub thrash_percent: f64,
+    /// Pins that serve less than 1 % of I/O per GiB.
+    pub weak_pins: Vec<WeakPin>,
+    /// Sentences.
+    pub suggestions: Vec<String>,
+}
+
+impl Advice {
+    /// `sorted` are the counts of all extents, falling; `by_pin` the I/Os on the extents that each pin decides about.
+    pub(super) fn of(
+        facts: &ReportFacts,
+        sorted: &[u64],
+        working_set: u64,
+        pins: &PinTable,
+        by_pin: &[u64],
+    ) -> Self {
+        let bytes = |extents: u64| extents.saturating_mul(facts.extent_bytes);
+        let sizes: Vec<(u8, u64)> = match sorted.is_empty() {
+            true => Vec::new(),
+            false => SHARES.iter().map(|share| (*share, bytes(needed(sorted, *share)))).collect(),
+        };
+        let total: u64 = sorted.iter().sum();
+        let weak = |(pin, ios): (&crate::optimizer::Pin, &u64)| {
+            let gib = pin.len as f64 / (1_u64 << 30) as f64;
+            let percent_per_gib = 100.0 * *ios as f64 / total as f64 / gib;
+            let is_weak = pin.tier == TierName::Performance && percent_per_gib < WORTH;
+            is_weak.then_some(WeakPin { pin: pin.id, percent_per_gib })
+        };
+        let weak_pins = match total {
+            0 => Vec::new(),
+            _ => pins.pins().iter().zip(by_pin).filter_map(weak).collect(),
+        };
+        let mut advice = Self {
+            sizes,
+            working_set_bytes: bytes(working_set),
+            working_set_change: change(working_set, &facts.working_sets),
+            thrash_percent: 100.0 * facts.thrash.share(),
+            weak_pins,
+            suggestions: Vec::new(),
+        };
+        advice.suggest(facts, sorted);
+        advice
+    }
+
+    fn suggest(&mut self, facts: &ReportFacts, sorted: &[u64]) {
+        if sorted.is_empty() {
+            self.suggestions.push("no I/O in window; no moves".to_owned());
+            return;
+        }
+        if facts.thrash.guarded {
+            self.suggestions.push(format!(
+                "extents go back and forth ({:.0} % of the promoted): the bar is doubled until they rest",
+                self.thrash_percent
+            ));
+        }
+        let current = facts.performance_slots.saturating_mul(facts.extent_bytes);
+        let wanted = self.sizes.iter().find(|(share, _)| *share == AIM).map_or(0, |size| size.1);
+        if wanted > current {
+            let more = Bytes(wanted - current);
+            self.suggestions
+                .push(format!("grow the Performance tier by {more}: it would serve {AIM} %"));
+        }
+        let fast = facts.answered_performance + facts.answered_cache;
+        let measured = (facts.answered > 0).then(|| fast as f64 / facts.answered as f64);
+        if let (Some(best), Some(measured)) = (share_of(sorted, facts.performance_slots), measured)
+            && measured < best - LATE
+        {
+            self.suggestions.push(format!(
+                "optimize more often: {:.1} % were served, the best placement of this size serves {:.1} %",
+                100.0 * measured,
+                100.0 * best
+            ));
+        }
+        for weak in &self.weak_pins {
+            self.suggestions.push(format!(
+                "unpin {}: it serves {:.2} % of I/Os per GiB",
+                weak.pin.0, weak.percent_per_gib
+            ));
+        }
+        if self.suggestions.is_empty() {
+            self.suggestions.push("nothing to do".to_owned());
+        }
+    }
+}
+
+/// In percent of the mean before; `None` without runs before.
+fn change(now: u64, before: &[u64]) -> Option<f64> {
+    let last = &before[before.len().saturating_sub(7)..];
+    let sum: u64 = last.iter().sum();
+    let mean = sum as f64 / to_u64(last.len()) as f64;
+    (sum > 0).then(|| 100.0 * (now as f64 / mean - 1.0))
+}

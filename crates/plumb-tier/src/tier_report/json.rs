@@ -1,0 +1,61 @@
+//! A report for programs.
+
+use serde_json::{Value, json};
+
+use super::{PinnedFigures, SizeRow, TierReport, percent};
+
+pub(super) fn render(report: &TierReport) -> Value {
+    let TierReport { facts, advice, .. } = report;
+    let rows = |rows: &[SizeRow]| -> Vec<Value> {
+        let row = |row: &SizeRow| json!({ "ios_percent": row.percent, "extents": row.extents, "bytes": row.bytes });
+        rows.iter().map(row).collect()
+    };
+    let pinned = |figures: &PinnedFigures| json!({ "bytes": figures.bytes, "ios_percent": percent(figures.ios, report.ios) });
+    let sizes: Vec<Value> = advice
+        .sizes
+        .iter()
+        .map(|(share, bytes)| json!({ "ios_percent": share, "bytes": bytes }))
+        .collect();
+    let weak: Vec<Value> = advice
+        .weak_pins
+        .iter()
+        .map(|weak| json!({ "pin": weak.pin.0, "ios_percent_per_gib": weak.percent_per_gib }))
+        .collect();
+    json!({
+        "vdisk": facts.name,
+        "window_start_s": facts.window_start_s,
+        "window_end_s": facts.window_end_s,
+        "host_ios": facts.answered,
+        "table": rows(&report.rows),
+        "table_unpinned": rows(&report.rows_unpinned),
+        "performance_tier_bytes": report.performance_bytes(),
+        "serviced_percent": report.serviced_percent(),
+        "serviced_by_cache_percent": percent(facts.answered_cache, facts.answered),
+        "expected_percent": facts.expected_share.map(|share| 100.0 * share),
+        "pinned_performance": pinned(&report.pinned_performance),
+        "pinned_capacity": pinned(&report.pinned_capacity),
+        "moves": {
+            "up_requested": facts.moves.up_requested,
+            "up": facts.moves.up,
+            "down_requested": facts.moves.down_requested,
+            "down": facts.moves.down,
+            "bytes": facts.moves.bytes,
+            "seconds": facts.moves.seconds,
+            "stop": facts.moves.stop.name(),
+        },
+        "advice": {
+            "sizes": sizes,
+            "working_set_bytes": advice.working_set_bytes,
+            "working_set_change_percent": advice.working_set_change,
+            "thrash_percent": advice.thrash_percent,
+            "bar_doubled": facts.thrash.guarded,
+            "weak_pins": weak,
+            "suggestions": advice.suggestions,
+        },
+        "quality": {
+            "extents_counted": report.working_set,
+            "ios_counted": report.ios,
+            "ios_lost": report.ios_lost,
+        },
+    })
+}

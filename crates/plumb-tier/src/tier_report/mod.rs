@@ -1,0 +1,257 @@
+//! The Storage Tier Optimization Report (spec 11): which share of I/O a Performance tier of which size serves.
+
+mod advice;
+mod csv;
+mod json;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use plumb_units::convert::{to_u64, to_usize};
+
+pub use advice::{Advice, WeakPin};
+
+use crate::heat::HeatMap;
+use crate::optimizer::{PinTable, Thrash, TierName};
+
+/// What was requested of an optimization and done.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct MoveFigures {
+    /// Extents that the plan moves up.
+    pub up_requested: u64,
+    /// Extents that it moved up.
+    pub up: u64,
+    /// Extents that the plan moves down.
+    pub down_requested: u64,
+    /// Extents that it moved down.
+    pub down: u64,
+    /// Bytes moved.
+    pub bytes: u64,
+    /// Seconds of moving.
+    pub seconds: f64,
+    /// Why it ended.
+    pub stop: MoveStop,
+}
+
+/// Why an optimization ended (10.7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MoveStop {
+    /// All was moved.
+    #[default]
+    Done,
+    /// Its time was over.
+    Time,
+    /// A budget was spent.
+    Budget,
+    /// What is observed ended before it.
+    Cancelled,
+}
+
+impl MoveStop {
+    /// As it is printed.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Time => "time",
+            Self::Budget => "budget",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// What the report needs beside heat and pins.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReportFacts {
+    /// Name of the virtual disk.
+    pub name: String,
+    /// When the window began, in seconds of the clock that the report is by.
+    pub window_start_s: f64,
+    /// When it ended.
+    pub window_end_s: f64,
+    /// Bytes of an extent.
+    pub extent_bytes: u64,
+    /// Slots of the Performance tier that data may use.
+    pub performance_slots: u64,
+    /// Extents that are mapped.
+    pub mapped_extents: u64,
+    /// Host I/Os that the Performance tier answered.
+    pub answered_performance: u64,
+    /// Host I/Os that the write-back cache answered.
+    pub answered_cache: u64,
+    /// All host I/Os that were answered.
+    pub answered: u64,
+    /// Expected share under the placement just made.
+    pub expected_share: Option<f64>,
+    /// What was moved.
+    pub moves: MoveFigures,
+    /// What went back and forth.
+    pub thrash: Thrash,
+    /// Extents of the working sets of the runs before, the newest last.
+    pub working_sets: Vec<u64>,
+}
+
+/// A row of the table: so large must the tier be to serve so much.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SizeRow {
+    /// Percent of host I/Os.
+    pub percent: u8,
+    /// Extents, the hottest.
+    pub extents: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// What is pinned to a tier.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct PinnedFigures {
+    /// Bytes of the pinned ranges.
+    pub bytes: u64,
+    /// Host I/Os on pinned extents.
+    pub ios: u64,
+}
+
+/// A report.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TierReport {
+    /// What it was made of.
+    pub facts: ReportFacts,
+    /// Host I/Os on extents whose counts were kept; the table is about these.
+    pub ios: u64,
+    /// 100, 95, ... 5 percent; empty without I/O (REP-1).
+    pub rows: Vec<SizeRow>,
+    /// The same for extents without a pin.
+    pub rows_unpinned: Vec<SizeRow>,
+    /// Pinned to the Performance tier.
+    pub pinned_performance: PinnedFigures,
+    /// Pinned to the Capacity tier.
+    pub pinned_capacity: PinnedFigures,
+    /// Extents that took I/O.
+    pub working_set: u64,
+    /// Host I/Os whose extents are not known any more: their pages were dropped, or a queue had no room.
+    pub ios_lost: u64,
+    /// What to do.
+    pub advice: Advice,
+}
+
+impl TierReport {
+    /// Of the window that the heat map is in. Depends on nothing else.
+    #[must_use]
+    pub fn new(facts: &ReportFacts, heat: &HeatMap, pins: &PinTable) -> Self {
+        let (mut all, mut unpinned) = (Vec::new(), Vec::new());
+        let mut pinned = [PinnedFigures::default(); 2];
+        let mut by_pin = vec![0_u64; pins.pins().len()];
+        let zones = pins.zones();
+        for pin in pins.pins() {
+            pinned[place(pin.tier)].bytes += pin.len;
+        }
+        let mut working_set = 0;
+        for (extent, seen) in heat.touched().filter(|(_, seen)| seen.ios() > 0) {
+            let ios = seen.ios();
+            working_set += 1;
+            all.push(ios);
+            match crate::optimizer::zone_at(&zones, extent) {
+                None => unpinned.push(ios),
+                Some(zone) => {
+                    by_pin[zone.pin] += ios;
+                    pinned[place(pins.pins()[zone.pin].tier)].ios += ios;
+                }
+            }
+        }
+        let rows = rows_of(&mut all, facts.extent_bytes);
+        let rows_unpinned = rows_of(&mut unpinned, facts.extent_bytes);
+        let dropped = heat.dropped();
+        let ios = all.iter().sum();
+        let advice = Advice::of(facts, &all, working_set, pins, &by_pin);
+        Self {
+            facts: facts.clone(),
+            ios,
+            rows,
+            rows_unpinned,
+            pinned_performance: pinned[place(TierName::Performance)],
+            pinned_capacity: pinned[place(TierName::Capacity)],
+            working_set,
+            ios_lost: dropped.ios.saturating_add(dropped.missed),
+            advice,
+        }
+    }
+
+    /// Bytes of the Performance tier that data may use.
+    #[must_use]
+    pub fn performance_bytes(&self) -> u64 {
+        self.facts.performance_slots.saturating_mul(self.facts.extent_bytes)
+    }
+
+    /// Percent of host I/Os that the Performance tier or the cache answered; `None` without I/O.
+    #[must_use]
+    pub fn serviced_percent(&self) -> Option<f64> {
+        let fast = self.facts.answered_performance + self.facts.answered_cache;
+        percent(fast, self.facts.answered)
+    }
+
+    /// As text of a fixed layout.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        text::render(self)
+    }
+
+    /// The table as CSV, for spreadsheets.
+    #[must_use]
+    pub fn to_csv(&self) -> String {
+        csv::render(self)
+    }
+
+    /// All of it for programs; units are in the names.
+    #[must_use]
+    pub fn to_json(&self) -> serde_json::Value {
+        json::render(self)
+    }
+}
+
+fn place(tier: TierName) -> usize {
+    match tier {
+        TierName::Performance => 0,
+        TierName::Capacity => 1,
+    }
+}
+
+/// `None` of nothing.
+fn percent(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| 100.0 * part as f64 / whole as f64)
+}
+
+/// The 20 rows; sorts the counts, the highest first.
+fn rows_of(counts: &mut [u64], extent_bytes: u64) -> Vec<SizeRow> {
+    counts.sort_unstable_by(|one, other| other.cmp(one));
+    if counts.is_empty() {
+        return Vec::new();
+    }
+    let steps = (1..=20_u8).rev().map(|step| step * 5);
+    steps
+        .map(|percent| {
+            let extents = needed(counts, percent);
+            SizeRow { percent, extents, bytes: extents.saturating_mul(extent_bytes) }
+        })
+        .collect()
+}
+
+/// The least n with c_1 + ... + c_n >= percent / 100 x C; `sorted` falls.
+fn needed(sorted: &[u64], percent: u8) -> u64 {
+    let total: u128 = sorted.iter().map(|count| u128::from(*count)).sum();
+    let wanted = u128::from(percent) * total;
+    let mut sum = 0;
+    let short = |count: &&u64| {
+        let is_short = sum * 100 < wanted;
+        sum += u128::from(**count);
+        is_short
+    };
+    to_u64(sorted.iter().take_while(short).count())
+}
+
+/// What the hottest so many extents serve, of 1; `sorted` falls.
+fn share_of(sorted: &[u64], extents: u64) -> Option<f64> {
+    let total: u64 = sorted.iter().sum();
+    let most = sorted.len().min(to_usize(extents));
+    let served: u64 = sorted[..most].iter().sum();
+    (total > 0).then(|| served as f64 / total as f64)
+}

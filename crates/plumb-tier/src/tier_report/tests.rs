@@ -1,0 +1,136 @@
+use super::*;
+use crate::heat::{HeatSettings, HostIoKind};
+use crate::random::Random;
+
+const MIB: u64 = 1 << 20;
+
+fn facts() -> ReportFacts {
+    ReportFacts {
+        name: "tank/data".to_owned(),
+        window_start_s: 3600.0,
+        window_end_s: 90_000.0,
+        extent_bytes: MIB,
+        performance_slots: 20,
+        mapped_extents: 100,
+        answered_performance: 700,
+        answered_cache: 50,
+        answered: 1000,
+        expected_share: Some(0.876),
+        moves: MoveFigures {
+            up_requested: 12,
+            up: 10,
+            down_requested: 8,
+            down: 8,
+            bytes: 18 * MIB,
+            seconds: 4.4,
+            stop: MoveStop::Budget,
+        },
+        thrash: Thrash { promoted: 40, demoted_again: 10, guarded: true },
+        working_sets: vec![50, 30],
+    }
+}
+
+/// Extent n takes `counts[n]` I/Os.
+fn heat(counts: &[u64]) -> HeatMap {
+    let mut heat = HeatMap::new(HeatSettings::new(1 << 16));
+    for (extent, count) in (0..).zip(counts) {
+        if *count > 0 {
+            heat.record_many(extent, HostIoKind::Read, *count);
+        }
+    }
+    heat
+}
+
+#[test]
+fn the_text_is_the_one_committed() {
+    let counts: Vec<u64> = (1..=44).collect();
+    let mut pins = PinTable::new(MIB);
+    pins.set(0, 8 * MIB, TierName::Performance).expect("a range");
+    pins.set(40 * MIB, 2 * MIB, TierName::Capacity).expect("a range");
+    let report = TierReport::new(&facts(), &heat(&counts), &pins);
+    let golden = include_str!("golden.txt");
+    assert_eq!(report.to_text(), golden, "\n{}", report.to_text());
+}
+
+#[test]
+fn rows_are_what_adding_up_a_sorted_list_gives() {
+    let mut random = Random::new(77);
+    for _ in 0..2000 {
+        let counts: Vec<u64> = (0..1 + random.below(60)).map(|_| random.below(200)).collect();
+        let report = TierReport::new(&facts(), &heat(&counts), &PinTable::new(MIB));
+        let total: u64 = counts.iter().sum();
+        if total == 0 {
+            assert_eq!(report.rows, []);
+            continue;
+        }
+        let mut sorted = counts.clone();
+        sorted.sort_unstable();
+        assert_eq!(report.rows.len(), 20);
+        for (row, percent) in report.rows.iter().zip((1..=20_u8).rev().map(|step| 5 * step)) {
+            let (mut left, mut extents, mut sum) = (sorted.clone(), 0, 0);
+            while (sum as f64) < f64::from(percent) / 100.0 * total as f64 - 1e-9 {
+                sum += left.pop().expect("enough");
+                extents += 1;
+            }
+            let wanted = SizeRow { percent, extents, bytes: extents * MIB };
+            assert_eq!(*row, wanted, "{counts:?}");
+        }
+        assert!(report.rows.windows(2).all(|pair| pair[0].bytes >= pair[1].bytes), "REP-2");
+        let used = to_u64(counts.iter().filter(|count| **count > 0).count());
+        assert_eq!((report.rows[0].extents, report.working_set), (used, used), "REP-2");
+        assert_eq!(report.rows, report.rows_unpinned);
+    }
+}
+
+#[test]
+fn without_io_there_is_no_table() {
+    let idle = ReportFacts { answered: 0, answered_performance: 0, answered_cache: 0, ..facts() };
+    let report = TierReport::new(&idle, &heat(&[]), &PinTable::new(MIB));
+    let text = report.to_text();
+    assert!(text.contains("\nno I/O in window\n") && !text.contains("Size Required"), "{text}");
+    assert_eq!(report.advice.suggestions, ["no I/O in window; no moves"]);
+    assert_eq!(report.serviced_percent(), None);
+    assert_eq!(report.to_csv().lines().count(), 1);
+    assert!(report.to_json()["serviced_percent"].is_null());
+}
+
+#[test]
+fn advice_follows_the_figures() {
+    let rested = || ReportFacts { thrash: Thrash::default(), ..facts() };
+    let suggestions = |facts: &ReportFacts, counts: &[u64]| {
+        TierReport::new(facts, &heat(counts), &PinTable::new(MIB)).advice.suggestions
+    };
+    // 30 extents alike: 29 of them serve 95 %, 20 are there, which serve 67 %.
+    let alike = suggestions(&rested(), &[10; 30]);
+    assert_eq!(alike, ["grow the Performance tier by 9MiB: it would serve 95 %"]);
+    let few = suggestions(&rested(), &[10; 10]);
+    assert_eq!(
+        few,
+        ["optimize more often: 75.0 % were served, the best placement of this size serves 100.0 %"]
+    );
+    let good = ReportFacts { answered_performance: 940, ..rested() };
+    assert_eq!(suggestions(&good, &[10; 10]), ["nothing to do"]);
+    let mut pins = PinTable::new(MIB);
+    pins.set(1 << 30, 4 << 30, TierName::Performance).expect("a range");
+    let report = TierReport::new(&good, &heat(&[10; 10]), &pins);
+    assert_eq!(report.advice.suggestions, ["unpin 1: it serves 0.00 % of I/Os per GiB"]);
+    assert!((report.advice.working_set_change.expect("runs before") + 75.0).abs() < 1e-9);
+}
+
+#[test]
+fn json_and_csv_say_the_same_as_the_report() {
+    let counts: Vec<u64> = (1..=44).collect();
+    let mut pins = PinTable::new(MIB);
+    pins.set(0, 8 * MIB, TierName::Performance).expect("a range");
+    let report = TierReport::new(&facts(), &heat(&counts), &pins);
+    let json = report.to_json();
+    assert_eq!(json["table"][0]["extents"], 44);
+    assert_eq!(json["table_unpinned"][0]["extents"], 36);
+    assert_eq!(json["serviced_percent"], 75.0);
+    assert_eq!(json["moves"]["stop"], "budget");
+    let csv = report.to_csv();
+    let rows: Vec<&str> = csv.lines().collect();
+    assert_eq!(rows[0], "ios_percent,extents,bytes,unpinned_extents,unpinned_bytes");
+    assert_eq!(rows[1], format!("100,44,{},36,{}", 44 * MIB, 36 * MIB));
+    assert_eq!(rows.len(), 21);
+}

@@ -1,0 +1,409 @@
+//! Seeded generators of host I/O (spec 20). What they make is synthetic, and labelled so wherever it is shown.
+
+use plumb_units::convert::{floor_u64, index, to_u64};
+use plumb_units::{Nanos, parse_size};
+
+use super::TraceIo;
+use super::zipf::{Zipf, fit_theta};
+use crate::heat::{HostIo, HostIoKind};
+use crate::random::Random;
+
+/// Bytes of an extent of a generated space.
+const EXTENT: u64 = 1 << 20;
+const HOUR: u64 = 3_600_000_000_000;
+
+/// Why a workload cannot be made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
+#[error("workload '{spec}': {what}")]
+#[diagnostic(code(plumb::trace::workload))]
+pub struct WorkloadError {
+    /// As it was given.
+    pub spec: String,
+    /// What is wrong.
+    pub what: String,
+    /// What to do.
+    #[help]
+    pub remedy: String,
+}
+
+/// Where the I/O goes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kind {
+    Uniform,
+    /// Zipf over shuffled extents, of which a share changes place every hour.
+    Zipf,
+    /// A share of the space takes a share of the I/O.
+    HotCold,
+    /// The same, and the hot spot wanders.
+    Moving,
+    /// Zipf by day, little at night, when the whole space is read in order.
+    Diurnal,
+    /// 8 KiB, 30 % writes, zipf.
+    Oltp,
+    /// 512 KiB, whole tables in order.
+    Olap,
+    /// Disks of several kinds.
+    Vms,
+}
+
+/// Name, kind, what it is.
+const KINDS: [(&str, Kind, &str); 8] = [
+    ("uniform", Kind::Uniform, "every block alike"),
+    (
+        "zipf",
+        Kind::Zipf,
+        "theta=0.99 or top1= or top10= (percent of I/O), change=0 (percent of extents an hour)",
+    ),
+    ("hotcold", Kind::HotCold, "space=10 (percent) takes io=90 (percent)"),
+    ("moving", Kind::Moving, "space=10 takes io=90, drift=100 (extents an hour)"),
+    (
+        "diurnal",
+        Kind::Diurnal,
+        "theta=0.99 from 8:00 to 18:00, a tenth of it at night, a scan from 2:00 to 4:00",
+    ),
+    ("oltp", Kind::Oltp, "8 KiB, 30 % writes, theta=0.99"),
+    ("olap", Kind::Olap, "512 KiB, tables read in order, theta=0.9 over 64 tables"),
+    ("vms", Kind::Vms, "disks=8: zipf, hot and cold, sequential in turn"),
+];
+
+/// The kinds of workloads: name and what else can be set.
+#[must_use]
+pub fn workload_kinds() -> Vec<(&'static str, &'static str)> {
+    KINDS.iter().map(|(name, _, what)| (*name, *what)).collect()
+}
+
+/// A workload to generate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorkloadSpec {
+    kind: Kind,
+    /// Extents of 1 MiB.
+    extents: u32,
+    /// I/Os per second, in the mean.
+    rate: f64,
+    hours: f64,
+    /// Share of writes.
+    writes: f64,
+    block: u64,
+    seed: u64,
+    theta: f64,
+    change: f64,
+    space: f64,
+    io: f64,
+    drift: f64,
+    disks: u32,
+}
+
+impl WorkloadSpec {
+    /// Reads `KIND[:KEY=VALUE,...]`. Every kind has `extents` (of 1 MiB), `rate` (I/Os per second), `hours`, `writes`
+    /// (percent), `block` (bytes, or 8K) and `seed`.
+    ///
+    /// # Errors
+    /// An unknown kind or key, or a value that cannot be.
+    pub fn parse(text: &str) -> Result<Self, WorkloadError> {
+        let refuse =
+            |what: String, remedy: String| WorkloadError { spec: text.to_owned(), what, remedy };
+        let (name, rest) = text.split_once(':').unwrap_or((text, ""));
+        let Some((_, kind, _)) = KINDS.iter().find(|(known, ..)| *known == name) else {
+            let names: Vec<&str> = KINDS.iter().map(|(name, ..)| *name).collect();
+            return Err(refuse(
+                format!("there is no kind '{name}'"),
+                format!("kinds: {}", names.join(", ")),
+            ));
+        };
+        let mut spec = Self::of(*kind);
+        let mut top = None;
+        for pair in rest.split(',').filter(|pair| !pair.is_empty()) {
+            let usual = "every kind takes extents, rate, hours, writes, block and seed".to_owned();
+            let Some((key, value)) = pair.split_once('=') else {
+                return Err(refuse(format!("'{pair}' is no KEY=VALUE"), usual));
+            };
+            if spec.set(key, value, &mut top).is_none() {
+                return Err(refuse(format!("{key} cannot be '{value}' for {name}"), usual));
+            }
+        }
+        if let Some((percent, share)) = top {
+            let first = (u64::from(spec.extents) * percent / 100).max(1);
+            let theta = fit_theta(spec.extents, u32::try_from(first).unwrap_or(u32::MAX), share);
+            spec.theta = theta.ok_or_else(|| {
+                let what = format!("no zipf gives the top {percent} % that share");
+                refuse(what, "use a share above an equal one, and below 100".to_owned())
+            })?;
+        }
+        Ok(spec)
+    }
+
+    fn of(kind: Kind) -> Self {
+        let base = Self {
+            kind,
+            extents: 100_000,
+            rate: 100.0,
+            hours: 48.0,
+            writes: 0.3,
+            block: 8192,
+            seed: 1,
+            theta: 0.99,
+            change: 0.0,
+            space: 0.1,
+            io: 0.9,
+            drift: 100.0,
+            disks: 8,
+        };
+        match kind {
+            Kind::Olap => Self { block: 512 << 10, writes: 0.0, theta: 0.9, ..base },
+            _ => base,
+        }
+    }
+
+    fn set(&mut self, key: &str, value: &str, top: &mut Option<(u64, f64)>) -> Option<()> {
+        let number = |low: f64, high: f64| {
+            value.parse::<f64>().ok().filter(|value| (low..=high).contains(value))
+        };
+        let percent = || number(0.0, 100.0).map(|percent| percent / 100.0);
+        let zipf =
+            matches!(self.kind, Kind::Zipf | Kind::Diurnal | Kind::Oltp | Kind::Olap | Kind::Vms);
+        let hot = matches!(self.kind, Kind::HotCold | Kind::Moving);
+        match key {
+            "extents" => {
+                self.extents = value.parse().ok().filter(|n| (64..=1 << 26).contains(n))?;
+            }
+            "rate" => self.rate = number(1e-3, 1e7)?,
+            "hours" => self.hours = number(1e-3, 1e5)?,
+            "writes" => self.writes = percent()?,
+            "block" => {
+                let block = parse_size(value, 4096).ok()?;
+                self.block = Some(block)
+                    .filter(|block| (512..=EXTENT).contains(block) && block.is_power_of_two())?;
+            }
+            "seed" => self.seed = value.parse().ok()?,
+            "theta" if zipf => self.theta = number(0.0, 3.0)?,
+            "top1" if zipf => *top = Some((1, percent()?)),
+            "top10" if zipf => *top = Some((10, percent()?)),
+            "change" if self.kind == Kind::Zipf => self.change = percent()?,
+            "space" if hot => self.space = percent()?,
+            "io" if hot => self.io = percent()?,
+            "drift" if self.kind == Kind::Moving => self.drift = number(0.0, 1e9)?,
+            "disks" if self.kind == Kind::Vms => {
+                self.disks = value.parse().ok().filter(|disks| (1..=64).contains(disks))?;
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// Bytes of the space that it works on.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        u64::from(self.extents) * EXTENT
+    }
+
+    /// The I/Os.
+    #[must_use]
+    pub fn generate(&self) -> Generator {
+        Generator::new(self.clone())
+    }
+}
+
+/// The I/Os of a workload: an iterator that ends after its hours.
+#[derive(Debug)]
+pub struct Generator {
+    spec: WorkloadSpec,
+    random: Random,
+    /// Exact time, for intervals shorter than a nanosecond add up.
+    now: f64,
+    hour: u64,
+    zipf: Option<Zipf>,
+    /// Extent of each rank.
+    places: Vec<u32>,
+    /// Bytes up to which each stream has come.
+    streams: Vec<u64>,
+}
+
+/// What one I/O is.
+struct Draw {
+    volume: u32,
+    kind: HostIoKind,
+    offset: u64,
+    len: u64,
+}
+
+impl Generator {
+    fn new(spec: WorkloadSpec) -> Self {
+        let mut random = Random::new(spec.seed);
+        let ranks = match spec.kind {
+            Kind::Olap => Some(64),
+            Kind::Vms => Some((spec.extents / spec.disks).max(1)),
+            Kind::Zipf | Kind::Diurnal | Kind::Oltp => Some(spec.extents),
+            Kind::Uniform | Kind::HotCold | Kind::Moving => None,
+        };
+        let zipf = ranks.map(|ranks| Zipf::new(ranks, spec.theta));
+        let mut places: Vec<u32> = (0..ranks.unwrap_or(spec.extents)).collect();
+        shuffle(&mut places, &mut random);
+        let streams = vec![u64::MAX; index(spec.disks)];
+        Self { spec, random, now: 0.0, hour: 0, zipf, places, streams }
+    }
+
+    fn chance(&mut self) -> f64 {
+        self.random.below(1 << 52) as f64 / (1_u64 << 52) as f64
+    }
+
+    fn hour_of_day(&self) -> u64 {
+        self.hour % 24
+    }
+
+    /// How busy it is now, as a share of the rate.
+    fn activity(&self) -> f64 {
+        match (self.spec.kind, self.hour_of_day()) {
+            (Kind::Diurnal, 8..18 | 2..4) => 1.0,
+            (Kind::Diurnal, _) => 0.1,
+            _ => 1.0,
+        }
+    }
+
+    /// A new hour: a share of the extents changes place.
+    fn next_hour(&mut self) {
+        self.hour += 1;
+        let count = floor_u64(f64::from(self.spec.extents) * self.spec.change);
+        if count == 0 {
+            return;
+        }
+        // Who changes place does so with the others that do: a cycle through distinct ranks.
+        let ranks = to_u64(self.places.len());
+        let mut chosen = std::collections::BTreeSet::new();
+        while to_u64(chosen.len()) < count.min(ranks) {
+            chosen.insert(plumb_units::convert::to_usize(self.random.below(ranks)));
+        }
+        let mut cycle: Vec<usize> = chosen.into_iter().collect();
+        shuffle(&mut cycle, &mut self.random);
+        for pair in cycle.windows(2) {
+            self.places.swap(pair[0], pair[1]);
+        }
+    }
+
+    /// A random block within an extent.
+    fn within(&mut self, extent: u64) -> u64 {
+        extent * EXTENT + self.random.below(EXTENT / self.spec.block) * self.spec.block
+    }
+
+    fn ranked(&mut self) -> u64 {
+        let rank = self.zipf.as_ref().map_or(0, |zipf| zipf.draw(&mut self.random));
+        u64::from(self.places[index(rank)])
+    }
+
+    fn hot_or_cold(&mut self) -> u64 {
+        let extents = u64::from(self.spec.extents);
+        let hot = floor_u64(f64::from(self.spec.extents) * self.spec.space).clamp(1, extents - 1);
+        let place = match self.chance() < self.spec.io {
+            true => self.random.below(hot),
+            false => hot + self.random.below(extents - hot),
+        };
+        match self.spec.kind {
+            Kind::Moving => {
+                let drifted = floor_u64(self.now / HOUR as f64 * self.spec.drift);
+                (place + drifted) % extents
+            }
+            _ => u64::from(self.places[plumb_units::convert::to_usize(place)]),
+        }
+    }
+
+    /// The next piece of a stream over `extents` from `first` on; it begins anew at its end.
+    fn streamed(&mut self, stream: usize, first: u64, extents: u64, len: u64) -> u64 {
+        let (start, end) = (first * EXTENT, (first + extents) * EXTENT);
+        let at = Some(self.streams[stream]).filter(|at| (start..end).contains(at)).unwrap_or(start);
+        self.streams[stream] = at + len;
+        at
+    }
+
+    fn draw(&mut self) -> Draw {
+        let kind =
+            if self.chance() < self.spec.writes { HostIoKind::Write } else { HostIoKind::Read };
+        let (extents, len) = (u64::from(self.spec.extents), self.spec.block);
+        let (mut volume, mut kind, mut len) = (0, kind, len);
+        let offset = match self.spec.kind {
+            Kind::Uniform => {
+                let extent = self.random.below(extents);
+                self.within(extent)
+            }
+            Kind::Zipf | Kind::Oltp => {
+                let extent = self.ranked();
+                self.within(extent)
+            }
+            Kind::HotCold | Kind::Moving => {
+                let extent = self.hot_or_cold();
+                self.within(extent)
+            }
+            Kind::Diurnal if (2..4).contains(&self.hour_of_day()) => {
+                (kind, len) = (HostIoKind::Read, 256 << 10);
+                self.streamed(0, 0, extents, len)
+            }
+            Kind::Diurnal => {
+                let extent = self.ranked();
+                self.within(extent)
+            }
+            Kind::Olap => self.table(len),
+            Kind::Vms => {
+                let disk = self.random.below(u64::from(self.spec.disks));
+                volume = u32::try_from(disk).unwrap_or(0);
+                self.of_disk(volume, len)
+            }
+        };
+        Draw { volume, kind, offset, len }
+    }
+
+    /// A piece of the table that is being read; then one by its rank.
+    fn table(&mut self, len: u64) -> u64 {
+        let size = (u64::from(self.spec.extents) / 64).max(1);
+        let at = self.streams[0];
+        if at == u64::MAX || at.is_multiple_of(size * EXTENT) {
+            let table = self.ranked();
+            self.streams[0] = table * size * EXTENT;
+        }
+        let at = self.streams[0];
+        self.streams[0] = at + len;
+        at
+    }
+
+    fn of_disk(&mut self, disk: u32, len: u64) -> u64 {
+        let size = u64::from(self.spec.extents / self.spec.disks).max(1);
+        match disk % 3 {
+            0 => {
+                let extent = self.ranked();
+                self.within(extent)
+            }
+            1 => {
+                let hot = (size / 10).max(1);
+                let extent = match self.chance() < 0.9 {
+                    true => self.random.below(hot),
+                    false => self.random.below(size),
+                };
+                self.within(extent)
+            }
+            _ => self.streamed(index(disk), 0, size, len),
+        }
+    }
+}
+
+/// Fisher and Yates.
+fn shuffle<T>(items: &mut [T], random: &mut Random) {
+    for nth in (1..items.len()).rev() {
+        items.swap(nth, plumb_units::convert::to_usize(random.below(to_u64(nth + 1))));
+    }
+}
+
+impl Iterator for Generator {
+    type Item = TraceIo;
+
+    fn next(&mut self) -> Option<TraceIo> {
+        let rate = self.spec.rate * self.activity();
+        let wait = -(1.0 - self.chance()).ln() / rate * 1e9;
+        self.now += wait;
+        while floor_u64(self.now) / HOUR > self.hour {
+            self.next_hour();
+        }
+        if self.now > self.spec.hours * HOUR as f64 {
+            return None;
+        }
+        let Draw { volume, kind, offset, len } = self.draw();
+        let io = HostIo { kind, offset, len };
+        Some(TraceIo { at: Nanos(floor_u64(self.now)), volume, io })
+    }
+}

@@ -1,0 +1,330 @@
+//! A trace as a stream of I/Os; what is wrong is told with file, line and remedy.
+
+use std::collections::HashMap;
+use std::io::{self, BufRead, Read};
+use std::path::{Path, PathBuf};
+
+use plumb_units::Nanos;
+
+use super::binary::{self, RECORD};
+use super::line::{self, Line, Volume};
+use super::{TraceFormat, TraceIo};
+
+/// A longer line is no line.
+const LINE_LONGEST: u64 = 16 << 10;
+/// So many faults are kept word by word in lenient mode.
+const FAULTS_KEPT: usize = 5;
+
+/// What becomes of a bad line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strictness {
+    /// It ends the trace with an error.
+    Strict,
+    /// It is counted and left out.
+    Lenient,
+}
+
+/// Why a trace cannot be read.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+pub enum TraceError {
+    /// The file fails.
+    #[error("cannot read {}", path.display())]
+    #[diagnostic(code(plumb::trace::read), help("name a trace that you may read"))]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A line, or a record of a binary trace, is bad.
+    #[error("{}, line {line}: {what}", path.display())]
+    #[diagnostic(code(plumb::trace::line))]
+    Line {
+        /// Which file.
+        path: PathBuf,
+        /// From 1.
+        line: u64,
+        /// What is wrong.
+        what: String,
+        /// What to do.
+        #[help]
+        remedy: String,
+    },
+    /// No I/O is in it.
+    #[error("{} has no I/O in it", path.display())]
+    #[diagnostic(code(plumb::trace::empty))]
+    Empty {
+        /// Which file.
+        path: PathBuf,
+        /// What to do.
+        #[help]
+        remedy: String,
+    },
+}
+
+/// What was read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TraceSummary {
+    /// I/Os.
+    pub ios: u64,
+    /// Lines, or records of a binary trace, with those that are no I/Os.
+    pub lines: u64,
+    /// Lines left out as bad (lenient mode).
+    pub bad: u64,
+    /// The first of them, with their numbers.
+    pub faults: Vec<String>,
+    /// I/Os earlier than the one before; they count as being at its time.
+    pub out_of_order: u64,
+    /// Names of the volumes in the order of their numbers.
+    pub volumes: Vec<String>,
+    /// Time of the last I/O.
+    pub duration: Nanos,
+    /// Made by a generator.
+    pub synthetic: bool,
+}
+
+/// A trace being read: an iterator that ends after an error.
+#[derive(Debug)]
+pub struct TraceReader<R> {
+    input: R,
+    path: PathBuf,
+    format: TraceFormat,
+    strictness: Strictness,
+    only: Option<String>,
+    line: Vec<u8>,
+    numbers: HashMap<String, u32>,
+    first: Option<u64>,
+    summary: TraceSummary,
+    over: bool,
+}
+
+impl<R: BufRead> TraceReader<R> {
+    /// Reads `input`, which messages call `path`; with `only` the I/Os of that volume alone.
+    pub fn new(
+        input: R,
+        path: &Path,
+        format: TraceFormat,
+        strictness: Strictness,
+        only: Option<String>,
+    ) -> Self {
+        Self {
+            input,
+            path: path.to_owned(),
+            format,
+            strictness,
+            only,
+            line: Vec::new(),
+            numbers: HashMap::new(),
+            first: None,
+            summary: TraceSummary::default(),
+            over: false,
+        }
+    }
+
+    /// What was read so far.
+    #[must_use]
+    pub fn summary(&self) -> &TraceSummary {
+        &self.summary
+    }
+
+    /// What was read, or why that is nothing.
+    ///
+    /// # Errors
+    /// Without any I/O.
+    pub fn end(self) -> Result<TraceSummary, TraceError> {
+        if self.summary.ios > 0 {
+            return Ok(self.summary);
+        }
+        let remedy = match &self.only {
+            Some(volume) => {
+                let names = self.summary.volumes.join(", ");
+                format!("no I/O is on volume {volume}; the trace has: {names}")
+            }
+            None => format!("a line of format {} is: {}", self.format.name(), self.format.shape()),
+        };
+        Err(TraceError::Empty { path: self.path, remedy })
+    }
+
+    fn read_error(&mut self, source: io::Error) -> TraceError {
+        self.over = true;
+        TraceError::Read { path: self.path.clone(), source }
+    }
+
+    /// A bad line: an error, or counted.
+    fn fault(&mut self, what: String) -> Result<(), TraceError> {
+        let line = self.summary.lines;
+        if self.strictness == Strictness::Strict {
+            self.over = true;
+            let (name, shape) = (self.format.name(), self.format.shape());
+            let remedy = format!(
+                "a line of format {name} is: {shape}. Correct the line, name the right --format, or leave bad \
+                 lines out with --lenient"
+            );
+            return Err(TraceError::Line { path: self.path.clone(), line, what, remedy });
+        }
+        self.summary.bad += 1;
+        if self.summary.faults.len() < FAULTS_KEPT {
+            self.summary.faults.push(format!("line {line}: {what}"));
+        }
+        Ok(())
+    }
+
+    /// The next I/O; `None` at the end.
+    fn next_io(&mut self) -> Result<Option<TraceIo>, TraceError> {
+        while !self.over {
+            let found = match self.format {
+                TraceFormat::Plumb => self.next_record()?,
+                _ => self.next_line()?,
+            };
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    fn next_record(&mut self) -> Result<Option<TraceIo>, TraceError> {
+        let mut bytes = [0; RECORD];
+        let mut filled = 0;
+        while filled < RECORD {
+            match self.input.read(&mut bytes[filled..]) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.read_error(error)),
+            }
+        }
+        if filled == 0 {
+            self.over = true;
+            return Ok(None);
+        }
+        self.summary.lines += 1;
+        if filled < RECORD {
+            self.over = true;
+            self.fault(format!("the file ends within a record, after {filled} of {RECORD} bytes"))?;
+            return Ok(None);
+        }
+        if self.summary.lines == 1 {
+            match binary::header(&bytes) {
+                Ok(synthetic) => self.summary.synthetic = synthetic,
+                Err(what) => {
+                    // Without a header nothing is known about what follows.
+                    self.strictness = Strictness::Strict;
+                    self.fault(what)?;
+                }
+            }
+            return Ok(None);
+        }
+        match binary::record(&bytes) {
+            Ok(found) => {
+                let volume = found.volume.to_string();
+                Ok(self.accept(found.at.0, &volume, found.io))
+            }
+            Err(what) => self.fault(what).map(|()| None),
+        }
+    }
+
+    fn next_line(&mut self) -> Result<Option<TraceIo>, TraceError> {
+        let mut line = std::mem::take(&mut self.line);
+        line.clear();
+        let read = self.input.by_ref().take(LINE_LONGEST).read_until(b'\n', &mut line);
+        let found = match read {
+            Ok(0) => {
+                self.over = true;
+                Ok(None)
+            }
+            Ok(_) => self.look_at(&line),
+            Err(error) => Err(self.read_error(error)),
+        };
+        self.line = line;
+        found
+    }
+
+    fn look_at(&mut self, line: &[u8]) -> Result<Option<TraceIo>, TraceError> {
+        self.summary.lines += 1;
+        if plumb_units::convert::to_u64(line.len()) == LINE_LONGEST && !line.ends_with(b"\n") {
+            self.strictness = Strictness::Strict;
+            return self
+                .fault("it is longer than 16 KiB: this is no text".to_owned())
+                .map(|()| None);
+        }
+        let Ok(text) = std::str::from_utf8(line) else {
+            return self.fault("it is not UTF-8".to_owned()).map(|()| None);
+        };
+        let text = text.trim();
+        if text.is_empty() || text.starts_with('#') {
+            return Ok(None);
+        }
+        match line::parse(self.format, text) {
+            Ok(Line::Io { at, volume: Volume::One(name), io }) => Ok(self.accept(at, name, io)),
+            Ok(Line::Io { at, volume: Volume::Two(one, two), io }) => {
+                let name = match self.format {
+                    TraceFormat::Msr => format!("{one}.{two}"),
+                    _ => format!("{one}:{two}"),
+                };
+                Ok(self.accept(at, &name, io))
+            }
+            Ok(Line::Other) => Ok(None),
+            Ok(Line::End) => {
+                self.over = true;
+                Ok(None)
+            }
+            // The names of columns.
+            Err(_)
+                if self.summary.lines == 1 && !text.bytes().any(|byte| byte.is_ascii_digit()) =>
+            {
+                Ok(None)
+            }
+            Err(what) => self.fault(what).map(|()| None),
+        }
+    }
+
+    fn accept(&mut self, at: u64, volume: &str, io: crate::heat::HostIo) -> Option<TraceIo> {
+        let volume = match self.numbers.get(volume) {
+            Some(number) => *number,
+            None => {
+                let number = u32::try_from(self.numbers.len()).unwrap_or(u32::MAX);
+                self.numbers.insert(volume.to_owned(), number);
+                self.summary.volumes.push(volume.to_owned());
+                number
+            }
+        };
+        if let Some(only) = &self.only
+            && self.summary.volumes.get(plumb_units::convert::index(volume)) != Some(only)
+        {
+            return None;
+        }
+        let first = *self.first.get_or_insert(at);
+        let mut since = Nanos(at.saturating_sub(first));
+        if since < self.summary.duration || at < first {
+            self.summary.out_of_order += 1;
+            since = self.summary.duration;
+        }
+        self.summary.duration = since;
+        self.summary.ios += 1;
+        Some(TraceIo { at: since, volume, io })
+    }
+}
+
+impl<R: BufRead> Iterator for TraceReader<R> {
+    type Item = Result<TraceIo, TraceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_io().transpose()
+    }
+}
+
+/// Reads any bytes as a trace of every format, both ways; for fuzzing. The first byte picks the way.
+pub fn fuzz_trace(bytes: &[u8]) {
+    let (first, rest) = bytes.split_first().unwrap_or((&0, &[]));
+    let strictness = if first % 2 == 0 { Strictness::Strict } else { Strictness::Lenient };
+    for format in TraceFormat::ALL {
+        let mut reader = TraceReader::new(rest, Path::new("fuzz"), format, strictness, None);
+        let mut last = Nanos::ZERO;
+        for io in reader.by_ref().map_while(Result::ok) {
+            assert!(io.at >= last && io.io.len > 0, "time does not go back");
+            last = io.at;
+        }
+        assert!(reader.summary.faults.len() <= FAULTS_KEPT, "few are kept");
+    }
+}
