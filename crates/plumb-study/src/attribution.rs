@@ -62,6 +62,21 @@ impl Bottleneck {
         }
     }
 
+    /// The word that documents use.
+    #[must_use]
+    pub fn keyword(self) -> &'static str {
+        match self {
+            Self::Disturbed => "disturbed",
+            Self::Cap => "cap",
+            Self::Generator => "generator",
+            Self::SingleCore => "single-core",
+            Self::Device => "device",
+            Self::AboveDevice => "above-device",
+            Self::Imbalance => "imbalance",
+            Self::NotDetermined => "not-determined",
+        }
+    }
+
     /// What it is, and what to do about it.
     #[must_use]
     pub fn sentence(self) -> &'static str {

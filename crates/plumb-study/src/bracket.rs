@@ -20,7 +20,8 @@ const RUNS_MOST: usize = 200;
 ///
 /// First it climbs, doubling o until two successive doublings bring less than τ each; then it splits the
 /// wider gap beside what is recommended at its geometric mean until both are narrow, and the same beside the
-/// plateau, where that is another setting.
+/// plateau, where that is another setting. By the balanced policy it looks first where the fit says that balance
+/// and recommendation are, tested or not: what it is asked for need not be near a tested setting.
 #[must_use]
 pub fn next(rows: &[Row], first: u64, last: u64, options: &Options) -> Step {
     let mut tested: Vec<u64> = rows.iter().map(|row| row.o).collect();
@@ -33,7 +34,9 @@ pub fn next(rows: &[Row], first: u64, last: u64, options: &Options) -> Step {
     let marks = knee.marks.filter(|_| tested.len() < RUNS_MOST);
     // A recommendation below the plateau is the smallest tested o that does: what lies beside it matters too.
     let beside = marks.map(|marks| [marks.recommended, marks.plateau]);
-    match beside.into_iter().flatten().find_map(|o| refine(&tested, o)) {
+    let aims = marks.map(|marks| [marks.aims.1, marks.aims.0]);
+    let aim = aims.into_iter().flatten().find(|o| is_far(&tested, *o));
+    match aim.or_else(|| beside.into_iter().flatten().find_map(|o| refine(&tested, o))) {
         Some(o) => Step::Measure(o),
         None => Step::Done(Box::new(knee)),
     }
@@ -62,6 +65,15 @@ fn climb(rows: &[Row], tested: &[u64], first: u64, last: u64) -> Option<u64> {
         }
         o = next;
     }
+}
+
+/// Whether no tested setting is near: it lies in a gap that is not narrow.
+fn is_far(tested: &[u64], o: u64) -> bool {
+    let narrow = f64::max(1.0, GAP * o as f64);
+    let above = tested.partition_point(|other| *other < o);
+    let near = [above.checked_sub(1), Some(above)];
+    let mut near = near.into_iter().flatten().filter_map(|place| tested.get(place));
+    !near.any(|other| other.abs_diff(o) as f64 <= narrow / 2.0)
 }
 
 /// The geometric mean of the wider gap beside the plateau; `None` when both are narrow.

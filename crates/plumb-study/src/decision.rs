@@ -30,11 +30,15 @@ pub enum Rule {
     Figure,
     /// What holds throughput down (2.12).
     Bottleneck,
+    /// Whether the machine is fit for a measurement (2.1).
+    Preflight,
+    /// Help with reading a result (8).
+    Reading,
 }
 
 impl Rule {
     /// Every rule.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Knee,
         Self::Compare,
         Self::History,
@@ -42,6 +46,8 @@ impl Rule {
         Self::Drift,
         Self::Figure,
         Self::Bottleneck,
+        Self::Preflight,
+        Self::Reading,
     ];
 
     /// The word in a decision.
@@ -55,6 +61,8 @@ impl Rule {
             Self::Drift => "drift",
             Self::Figure => "figure",
             Self::Bottleneck => "bottleneck",
+            Self::Preflight => "preflight",
+            Self::Reading => "reading",
         }
     }
 
@@ -111,6 +119,19 @@ impl Rule {
             Self::Bottleneck => &[
                 "The first of these that matches names it: disturbed, a ceiling, the processor of this host or \
                  the generator, one core, the device, a queue above the device, imbalance, not determined.",
+                "What was seen is the median of the runs at and beyond the plateau; device figures are those of \
+                 the device on top, and only where the page cache is bypassed.",
+            ],
+            Self::Preflight => &[
+                "Each check looks at the machine once and says ok, note, warn, block, or unknown where it cannot \
+                 see; nothing is changed.",
+                "The verdict is the heaviest of those that were not accepted (--accept). block ends the work \
+                 before the first run.",
+            ],
+            Self::Reading => &[
+                "Each of the rules R1 to R24 looks at a run, or at the whole study, and says what it sees in its \
+                 numbers; a rule whose facts are not known says nothing.",
+                "warn: the result may not mean what it seems to. info: good to know.",
             ],
         }
     }

@@ -6,12 +6,15 @@
 mod health;
 mod load;
 mod machine;
+mod nvme_log;
 mod queue;
 mod sample;
 mod space;
 mod target;
 mod tasks;
 
+pub(crate) use health::controller;
+pub(crate) use nvme_log::HealthLog;
 pub use sample::Sample;
 pub use target::{Plan, Target};
 

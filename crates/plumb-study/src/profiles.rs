@@ -3,6 +3,8 @@
 use plumb_load::profile::model::RawProfile;
 use plumb_load::profile::xml;
 
+use crate::study::Setting;
+
 /// A workload with a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NamedProfile {
@@ -107,6 +109,21 @@ impl NamedProfile {
         })
     }
 
+    /// One of ours.
+    ///
+    /// # Panics
+    /// There is none of that name.
+    pub(crate) fn named(name: &str) -> &'static Self {
+        Self::find(name).unwrap_or_else(|| panic!("no profile is called {name}"))
+    }
+
+    /// What studies vary of it: a setting per time span, by its first target. Its file is as large as it is.
+    #[must_use]
+    pub fn settings(&self) -> Vec<Setting> {
+        let profile = self.profile();
+        profile.time_spans.iter().filter_map(Setting::of_time_span).collect()
+    }
+
     /// The workload, with `*1` in the target's place.
     ///
     /// # Panics
@@ -175,6 +192,20 @@ mod tests {
             }
         }
         assert_eq!(seen, 5);
+    }
+
+    #[test]
+    fn a_setting_of_a_profile_is_the_profile() {
+        for (name, spans) in [("oltp", 1), ("olap", 2)] {
+            let named = NamedProfile::named(name);
+            let settings = named.settings();
+            assert_eq!(settings.len(), spans);
+            for (setting, line) in settings.iter().zip(named.arguments) {
+                let seed = u64::from(named.profile().time_spans[0].rand_seed);
+                let said = of_line(&format!("{} f", setting.arguments(seed).join(" ")));
+                assert_eq!(said, of_line(&format!("{line} f")), "{name}");
+            }
+        }
     }
 
     #[test]

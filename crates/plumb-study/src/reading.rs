@@ -13,8 +13,11 @@ pub use facts::{
     Access, Cache, Completion, Cpu, Facts, Latencies, Medium, Percentiles, Spread, Sync, Thread,
 };
 
+use serde::{Deserialize, Serialize};
+
 /// How much a remark matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// Good to know.
     Info,
@@ -22,8 +25,19 @@ pub enum Severity {
     Warn,
 }
 
+impl Severity {
+    /// The word that documents use.
+    #[must_use]
+    pub fn keyword(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warn => "warn",
+        }
+    }
+}
+
 /// What a rule says.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remark {
     /// The rule's number, from 1: R1 to R24.
     pub rule: u32,

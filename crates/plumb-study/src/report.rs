@@ -11,6 +11,8 @@ mod page;
 mod plot;
 mod run_view;
 
+pub(crate) use of_run::facts as reading_facts;
+
 pub use chart::{Axis, Cell, Chart, Dot, Layer, Scale, Side};
 pub use html::html;
 pub use page::{Block, Data, Headline, Plot, Report, Section, Table, Tone};

@@ -16,6 +16,7 @@ pub mod fifo;
 pub mod mapping;
 pub mod memory;
 pub mod monotonic;
+pub mod nvme;
 pub mod perf;
 pub mod pool;
 pub mod priority;

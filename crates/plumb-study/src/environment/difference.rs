@@ -50,6 +50,8 @@ const FACTS: &[(&str, &str, Level, &str)] = &[
 const AGE_DAYS_MAX: i64 = 180;
 /// Points of used capacity after which it should be.
 const USED_POINTS_MAX: f64 = 10.0;
+/// Points of a device's endurance, likewise.
+const WORN_POINTS_MAX: f64 = 10.0;
 
 /// What differs between the environments of a baseline and of a candidate, in the order of importance.
 /// What either does not know does not differ.
@@ -113,6 +115,13 @@ fn reminders(a: &Value, b: &Value) -> Vec<String> {
     if let Some((x, y)) = used(a).zip(used(b)).filter(|(x, y)| y - x >= USED_POINTS_MAX) {
         found
             .push(format!("{:.0} points more of the capacity are in use: measure it again", y - x));
+    }
+    let worn = |environment: &Value| environment["volatile"]["wear_percent"][0].as_f64();
+    if let Some((x, y)) = worn(a).zip(worn(b)).filter(|(x, y)| y - x >= WORN_POINTS_MAX) {
+        found.push(format!(
+            "{:.0} points more of the device's endurance are used: measure it again",
+            y - x
+        ));
     }
     found
 }

@@ -1,12 +1,15 @@
 //! The targets, and the layers down to the devices.
 
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use plumb_io::block_stack::{BlockDevice, DiskFacts, WriteCache};
 use plumb_io::system_tree::SystemTree;
+use plumb_sys::device as node;
 use serde_json::{Map, Value, json};
 
-use crate::preflight::{Plan, Target};
+use crate::preflight::{self, HealthLog, Plan, Target};
 
 /// Adds the groups `target`, `fs`, `stack`, `device` and `queue`; what changes by itself goes to `volatile`.
 pub(super) fn add(
@@ -17,8 +20,9 @@ pub(super) fn add(
 ) {
     let (mut targets, mut systems, mut stack) = (Vec::new(), Vec::new(), Vec::new());
     let (mut devices, mut queues, mut names) = (Vec::new(), Vec::new(), Vec::new());
-    let mut free = Vec::new();
+    let (mut free, mut placed, mut wear) = (Vec::new(), Vec::new(), Vec::new());
     for path in paths {
+        placed.push(if tree.is_real() { placement(path) } else { Value::Null });
         let Ok(target) = Target::find(tree, path, Plan::default()) else {
             targets.push(Value::Null);
             continue;
@@ -38,6 +42,8 @@ pub(super) fn add(
             }
             devices.push(device(tree, &disk));
             queues.push(queue(tree, &disk));
+            let log = preflight::controller(&disk.name).and_then(|name| HealthLog::read(tree, &name));
+            wear.push(log.map(|log| log.used_percent));
             names.push(disk.name);
         }
     }
@@ -48,6 +54,31 @@ pub(super) fn add(
     groups.insert("queue".to_owned(), queues.into());
     volatile.insert("device_names".to_owned(), names.into());
     volatile.insert("free_bytes".to_owned(), free.into());
+    volatile.insert("placement".to_owned(), placed.into());
+    volatile.insert("wear_percent".to_owned(), json!(wear));
+}
+
+/// How a file lies on its file system: it may move by itself, so it makes nothing incomparable. Null for what is no
+/// file.
+fn placement(path: &Path) -> Value {
+    let Some(found) = fs::metadata(path).ok().filter(fs::Metadata::is_file) else {
+        return Value::Null;
+    };
+    let mut extents = 0_u64;
+    let mut unwritten_bytes = 0_u64;
+    let counted = File::open(path).ok().and_then(|file| {
+        let count = |extent: node::Extent| {
+            extents += 1;
+            unwritten_bytes += if extent.is_unwritten { extent.len } else { 0 };
+            true
+        };
+        node::extents(&file, count).ok()
+    });
+    json!({
+        "allocated_bytes": found.blocks().saturating_mul(512),
+        "extents": counted.map(|()| extents),
+        "unwritten_bytes": counted.map(|()| unwritten_bytes),
+    })
 }
 
 /// No stack of devices is deeper.

@@ -51,6 +51,9 @@ pub struct Marks {
     pub recommended: u64,
     /// First and last setting with the plateau's throughput within noise.
     pub indifferent: (u64, u64),
+    /// Where balance and recommendation would be if every o had been tested, by the fit alone: where a search has to
+    /// look. Those of the tested settings, but for the balanced policy.
+    pub aims: (u64, u64),
 }
 
 /// Balance is looked for up to this many times the plateau.
@@ -87,6 +90,10 @@ pub(super) fn marks(
     let reach = f64::max(0.01, 2.0 * concave.sigma);
     let level = concave.at(settings[plateau].u);
     let alike = |setting: &&Setting| (concave.at(setting.u) - level).abs() <= reach;
+    let aims = match options.policy {
+        Policy::Balanced => aims(settings, concave, plateau),
+        Policy::Throughput | Policy::Latency => (settings[plateau].o, settings[recommended].o),
+    };
     let first = settings.iter().find(alike).map_or(settings[plateau].o, |setting| setting.o);
     let last = settings.iter().rev().find(alike).map_or(settings[plateau].o, |setting| setting.o);
     Marks {
@@ -96,7 +103,27 @@ pub(super) fn marks(
         budget: budget.map(|index| settings[index].o),
         recommended: settings[recommended].o,
         indifferent: (first, last),
+        aims,
     }
+}
+
+/// Settings that are looked at by the fit at most.
+const GRID_MOST: u64 = 256;
+
+/// K, not beyond P, and the smallest o that keeps its throughput, on the fit of every o up to 1.4·P.
+fn aims(settings: &[Setting], concave: &Concave, plateau: usize) -> (u64, u64) {
+    let (first, last) = (settings[0].o, settings[settings.len() - 1].o);
+    let end = plumb_units::convert::floor_u64(WINDOW * settings[plateau].o as f64).clamp(first, last);
+    let step = ((end - first) / GRID_MOST).max(1);
+    let grid: Vec<u64> = (first..=end).step_by(usize::try_from(step).unwrap_or(1)).collect();
+    let ln_rate = |o: u64| concave.at((o as f64 / first as f64).ln());
+    let rate: Vec<f64> = grid.iter().map(|o| ln_rate(*o).exp()).collect();
+    let latency: Vec<f64> = grid.iter().zip(&rate).map(|(o, rate)| *o as f64 / rate).collect();
+    let balance = balanced(&rate, &latency).map_or(settings[plateau].o, |place| grid[place]);
+    let balance = balance.min(settings[plateau].o);
+    let wanted = ln_rate(balance) + KEPT.ln();
+    let aim = grid.iter().copied().find(|o| ln_rate(*o) >= wanted).unwrap_or(balance);
+    (balance, aim)
 }
 
 /// K: the largest o whose difference of normalised throughput and latency is within 0.02 of its
@@ -107,20 +134,23 @@ fn balance(settings: &[Setting], concave: &Concave, plateau: usize, per_o: f64) 
         (0..settings.len()).filter(|index| settings[*index].o as f64 <= limit).collect();
     let rate = |index: usize| concave.at(settings[index].u).exp();
     let latency = |index: usize| per_o * settings[index].o as f64 / rate(index);
-    let normalised = |value: &dyn Fn(usize) -> f64| -> Vec<f64> {
-        let values: Vec<f64> = inside.iter().map(|index| value(*index)).collect();
+    let (rates, latencies): (Vec<f64>, Vec<f64>) =
+        inside.iter().map(|index| (rate(*index), latency(*index))).unzip();
+    balanced(&rates, &latencies).map_or(plateau, |place| inside[place])
+}
+
+/// The last place at which normalised throughput less normalised latency is near its maximum.
+fn balanced(rates: &[f64], latencies: &[f64]) -> Option<usize> {
+    let normalised = |values: &[f64]| -> Vec<f64> {
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);
         let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let range = if high > low { high - low } else { 1.0 };
         values.iter().map(|value| (value - low) / range).collect()
     };
     let difference: Vec<f64> =
-        normalised(&rate).iter().zip(normalised(&latency)).map(|(x, l)| x - l).collect();
+        normalised(rates).iter().zip(normalised(latencies)).map(|(x, l)| x - l).collect();
     let best = difference.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    difference
-        .iter()
-        .rposition(|value| *value >= best - BALANCE_WITHIN)
-        .map_or(plateau, |place| inside[place])
+    difference.iter().rposition(|value| *value >= best - BALANCE_WITHIN)
 }
 
 /// argmax X/L of what counts [Kleinrock 1979].

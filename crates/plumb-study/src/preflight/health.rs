@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use plumb_io::block_stack::BlockDevice;
 
-use super::{Check, Scene, Verdict};
+use super::{Check, HealthLog, Scene, Verdict};
 
 fn folder(device: &BlockDevice) -> String {
     format!("/sys/dev/block/{}", device.number)
@@ -52,24 +52,55 @@ pub(super) fn nvme(scene: &Scene) -> Check {
         .filter(|(_, state)| state != "live")
         .map(|(name, state)| format!("{name} is {state}"))
         .collect();
-    if states.is_empty() {
-        let evidence = format!("{}: live; the health log was not read", names.join(", "));
-        return Check::new(ID, Verdict::Unknown, evidence, "look at `nvme smart-log`, as root");
+    if !states.is_empty() {
+        let remedy = "wait until the controller is live again";
+        return Check::new(ID, Verdict::Block, states.join("; "), remedy);
     }
-    Check::new(ID, Verdict::Block, states.join("; "), "wait until the controller is live again")
+    let logs: Vec<(&String, Option<HealthLog>)> =
+        names.iter().map(|name| (name, HealthLog::read(scene.tree, name))).collect();
+    let verdict = logs.iter().map(|(_, log)| log.map_or(Verdict::Unknown, judged)).max();
+    let verdict = verdict.unwrap_or(Verdict::Unknown);
+    let said = logs.iter().map(|(name, log)| match log {
+        None => format!("{name} is live; its health log was not read"),
+        Some(log) => format!(
+            "{name} is live; critical warnings {:#04x}, {} % spare (alarm below {} %), {} % of its endurance used, {} \
+             media errors",
+            log.critical_warning, log.spare.0, log.spare.1, log.used_percent, log.media_errors
+        ),
+    });
+    let evidence = said.collect::<Vec<_>>().join("; ");
+    let remedy = match verdict {
+        Verdict::Block => "replace the drive",
+        Verdict::Warn => "expect other figures than of a new drive, and plan its replacement",
+        Verdict::Unknown => "look at `nvme smart-log`, as root",
+        Verdict::Ok | Verdict::Note => "",
+    };
+    Check::new(ID, verdict, evidence, remedy)
+}
+
+/// What a health log means for a measurement (2.1).
+fn judged(log: HealthLog) -> Verdict {
+    if log.critical_warning != 0 || log.spare.0 < log.spare.1 {
+        Verdict::Block
+    } else if log.used_percent >= 100 || log.media_errors > 0 {
+        Verdict::Warn
+    } else {
+        Verdict::Ok
+    }
 }
 
 fn nvme_controllers(scene: &Scene) -> Vec<String> {
     let mut names = Vec::new();
     for disk in scene.target.disks(scene.tree) {
-        let Some(rest) = disk.name.strip_prefix("nvme") else { continue };
-        let digits = rest.split('n').next().unwrap_or_default();
-        let name = format!("nvme{digits}");
-        if !names.contains(&name) {
-            names.push(name);
-        }
+        names.extend(controller(&disk.name).filter(|name| !names.contains(name)));
     }
     names
+}
+
+/// The controller of an NVMe disk: `nvme0` of `nvme0n1`.
+pub(crate) fn controller(disk: &str) -> Option<String> {
+    let digits = disk.strip_prefix("nvme")?.split('n').next().unwrap_or_default();
+    Some(format!("nvme{digits}"))
 }
 
 /// Arrays of md: degraded, or busy with themselves.

@@ -205,6 +205,21 @@ fn drives_and_volumes() {
     machine.file("/sys/class/nvme/nvme0/state", "live");
     machine.file("/sys/class/nvme/nvme0/transport", "pcie");
     machine.says("health-nvme", Verdict::Unknown, "nvme0");
+    // Critical warnings, spare and its threshold, endurance used, media errors; the log is bytes, here all ASCII.
+    for (warning, spare, least, used, errors, verdict, says) in [
+        (0, 100, 10, 7, 0, Verdict::Ok, "7 % of its endurance"),
+        (0, 100, 10, 101, 0, Verdict::Warn, "101 % of its endurance"),
+        (0, 100, 10, 7, 3, Verdict::Warn, "3 media errors"),
+        (0, 9, 10, 7, 0, Verdict::Block, "9 % spare"),
+        (4, 100, 10, 7, 0, Verdict::Block, "0x04"),
+    ] {
+        let mut log = vec![0_u8; 512];
+        log[0] = warning;
+        log[3..6].copy_from_slice(&[spare, least, used]);
+        log[160] = errors;
+        machine.file("/dev/nvme0", std::str::from_utf8(&log).expect("ASCII"));
+        machine.says("health-nvme", verdict, says);
+    }
     machine.says("health-fabric", Verdict::Ok, "remote");
     machine.file("/sys/class/nvme/nvme0/state", "resetting");
     machine.file("/sys/class/nvme/nvme0/transport", "tcp");

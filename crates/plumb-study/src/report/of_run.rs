@@ -203,7 +203,8 @@ pub(super) fn remarks(span: &SpanView) -> Vec<reading::Remark> {
     reading::read(&facts(span))
 }
 
-fn facts(span: &SpanView) -> Facts {
+/// What the rules look at.
+pub(crate) fn facts(span: &SpanView) -> Facts {
     let workload = &span.workload;
     let side = |side: &SideView| {
         let mut rows: Vec<(f64, f64)> = if side.buckets.is_empty() {

@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -21,6 +21,9 @@ use super::setting::size;
 
 /// The environment variable by which a run knows whose child it is: it ends when that process does.
 pub const PARENT: &str = "PLUMB_STUDY_PID";
+
+/// How often a rest looks whether the user wants an end.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Performs runs by calling the program itself.
 pub struct ChildRuns<'a> {
@@ -111,6 +114,17 @@ impl Perform for ChildRuns<'_> {
     fn resume_at(&mut self, seconds: f64) {
         self.offset_s = seconds;
         self.began = Instant::now();
+    }
+
+    fn rest(&mut self, seconds: f64) {
+        let end = Instant::now() + Duration::from_secs_f64(seconds);
+        while !(self.stops)() {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            std::thread::sleep(left.min(LOOK));
+        }
     }
 
     fn perform(&mut self, due: Due) -> Performed {

@@ -3,9 +3,9 @@
 use super::journal::Journal;
 use super::perform::{Due, Order, Perform, Performance, Performed};
 use super::random::Random;
-use super::record::{Outcome, RunRecord};
+use super::record::{Outcome, Purpose, RunRecord};
 use super::summary::summarise;
-use super::{StudyError, StudyFolder};
+use super::{Resumption, Setting, StudyError, StudyFolder};
 
 /// What follows from the runs so far.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,11 +28,29 @@ pub trait Planner {
     fn seed(&self) -> u64;
 
     /// Whether a run may end as soon as it is steady and precise.
-    fn early_end(&self) -> bool;
+    fn early_end(&self, order: &Order) -> bool;
+
+    /// Seconds to leave the device alone between a run and the next (method, 4.2).
+    fn rest_s(&self, last: &RunRecord, next: &Order) -> f64;
+
+    /// The setting that shows, when a study goes on, whether the device is what it was (method, 4.3): one that was
+    /// run before. `None` where none is worth its time.
+    fn reference(&self, runs: &[RunRecord]) -> Option<Setting>;
+}
+
+/// What is not as it was when the study began, as whoever goes on with it found; told in the findings.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Changed {
+    /// When that was seen, RFC 3339 in UTC; `None` in virtual time.
+    pub at: Option<String>,
+    /// What differs, in words.
+    pub what: Vec<String>,
 }
 
 /// What a study tells whoever watches it.
 pub trait Watch {
+    /// The reference setting is run before an interrupted study goes on.
+    fn checks(&mut self, order: &Order);
     /// A run begins.
     fn begins(&mut self, run: u32, order: &Order);
     /// A run is over and written down.
@@ -67,7 +85,11 @@ pub fn work(
     planner: &dyn Planner,
     performer: &mut dyn Perform,
     watch: &mut dyn Watch,
+    changed: &Changed,
 ) -> Result<End, StudyError> {
+    if go_on(folder, journal.records(), planner, performer, watch, changed)? == Went::Stopped {
+        return Ok(End::Stopped);
+    }
     performer.resume_at(journal.records().last().map_or(0.0, |record| record.ended_s));
     loop {
         let finished = finished(journal.records());
@@ -85,6 +107,7 @@ pub fn work(
         }
         let run = journal.records().last().map_or(1, |record| record.run + 1);
         watch.begins(run, &order);
+        rest(planner, performer, journal.records().last(), &order);
         let performed = perform(planner, performer, run, &order);
         if performed.outcome == Performance::Aborted {
             return Ok(End::Stopped);
@@ -107,6 +130,7 @@ pub fn rehearse(planner: &dyn Planner, performer: &mut dyn Perform) -> Vec<RunRe
     let mut runs: Vec<RunRecord> = Vec::new();
     while let Next::Run(order) = planner.next(&runs) {
         let run = plumb_units::convert::to_u32(runs.len()) + 1;
+        rest(planner, performer, runs.last(), &order);
         let performed = perform(planner, performer, run, &order);
         if performed.outcome == Performance::Aborted {
             break;
@@ -123,8 +147,79 @@ fn perform(
     order: &Order,
 ) -> Performed {
     let seed = Random::new(planner.seed(), run.into()).next() >> 32;
-    performer.perform(Due { run, seed, order, early_end: planner.early_end() })
+    performer.perform(Due { run, seed, order, early_end: planner.early_end(order) })
 }
+
+fn rest(
+    planner: &dyn Planner,
+    performer: &mut dyn Perform,
+    last: Option<&RunRecord>,
+    order: &Order,
+) {
+    let seconds = last.map_or(0.0, |last| planner.rest_s(last, order));
+    if seconds > 0.0 {
+        performer.rest(seconds);
+    }
+}
+
+/// Whether a study may go on.
+#[derive(PartialEq, Eq)]
+enum Went {
+    On,
+    Stopped,
+}
+
+/// Numbers of reference runs on going on, beyond those of any study: their seeds and noise are their own.
+const REFERENCES_FROM: u32 = 1_000_000;
+
+/// Runs the reference setting before an interrupted study goes on, and writes down what it gave and what changed.
+///
+/// The run is neither in the journal nor on the study's clock: what follows is what would have followed.
+fn go_on(
+    folder: &StudyFolder,
+    records: &[RunRecord],
+    planner: &dyn Planner,
+    performer: &mut dyn Perform,
+    watch: &mut dyn Watch,
+    changed: &Changed,
+) -> Result<Went, StudyError> {
+    let runs = finished(records);
+    let Some(last) = records.last().filter(|_| matches!(planner.next(&runs), Next::Run(_))) else {
+        return Ok(Went::On);
+    };
+    let mut resumptions = folder.resumptions()?;
+    let mut reference = None;
+    if let Some(setting) = planner.reference(&runs) {
+        let count = plumb_units::convert::to_u32(resumptions.records().len());
+        let order = Order {
+            step: RESUMED.to_owned(),
+            purpose: Purpose::Anchor,
+            repetition: count + 1,
+            setting,
+        };
+        if watch.stops() {
+            return Ok(Went::Stopped);
+        }
+        performer.resume_at(last.ended_s);
+        watch.checks(&order);
+        let run = REFERENCES_FROM.saturating_add(count);
+        let performed = perform(planner, performer, run, &order);
+        if performed.outcome == Performance::Aborted {
+            return Ok(Went::Stopped);
+        }
+        reference = Some(record(run, order, performed, None));
+    }
+    resumptions.append(Resumption {
+        after_run: last.run,
+        at: changed.at.clone(),
+        changes: changed.what.clone(),
+        reference,
+    })?;
+    Ok(Went::On)
+}
+
+/// The step of reference runs on going on.
+const RESUMED: &str = "resumed";
 
 /// Runs that count: those that the user ended are run again.
 fn finished(records: &[RunRecord]) -> Vec<RunRecord> {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{FORMAT, Findings, Journal, RunRecord, Study};
+use super::{FORMAT, Findings, Journal, Resumptions, RunRecord, Study};
 
 /// What can go wrong with a study's folder.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
@@ -228,6 +228,14 @@ impl StudyFolder {
         Journal::read(&self.path.join("journal.ndjson"))
     }
 
+    /// Each time that it went on, to be continued.
+    ///
+    /// # Errors
+    /// It cannot be read, written, or is damaged.
+    pub fn resumptions(&self) -> Result<Resumptions, StudyError> {
+        Resumptions::open(&self.path.join("resumptions.ndjson"))
+    }
+
     /// The whole result of a run; `None` where it has none.
     ///
     /// # Errors
@@ -252,6 +260,14 @@ impl StudyFolder {
     /// They cannot be written.
     pub fn write_findings(&self, findings: &Findings) -> Result<(), StudyError> {
         self.write("findings.json", findings)
+    }
+
+    /// Writes the environment record after the last run.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write_environment_after(&self, environment: &Value) -> Result<(), StudyError> {
+        self.write("environment-after.json", environment)
     }
 
     fn plan_path(&self) -> PathBuf {

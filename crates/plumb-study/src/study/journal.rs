@@ -1,20 +1,29 @@
-//! `journal.ndjson`: a line per finished run, each synced before the next run begins.
+//! `journal.ndjson`: a line per finished run, each synced before the next run begins; and other lists of that kind.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use super::{RunRecord, StudyError};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
-/// An open journal.
+use super::{Resumption, RunRecord, StudyError};
+
+/// Finished runs.
+pub type Journal = Lines<RunRecord>;
+
+/// Each time that a study went on.
+pub type Resumptions = Lines<Resumption>;
+
+/// A file that only grows, a record per line.
 #[derive(Debug)]
-pub struct Journal {
+pub struct Lines<T> {
     path: PathBuf,
     file: File,
-    records: Vec<RunRecord>,
+    records: Vec<T>,
 }
 
-impl Journal {
+impl<T: Serialize + DeserializeOwned> Lines<T> {
     /// Opens or begins it. What an interrupted write left at its end is cut off.
     ///
     /// # Errors
@@ -44,7 +53,7 @@ impl Journal {
     ///
     /// # Errors
     /// It cannot be read, or a whole line is no record. A journal that does not exist is empty.
-    pub fn read(path: &Path) -> Result<Vec<RunRecord>, StudyError> {
+    pub fn read(path: &Path) -> Result<Vec<T>, StudyError> {
         match std::fs::read(path) {
             Ok(bytes) => Ok(parse(path, &bytes)?.0),
             Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -54,7 +63,7 @@ impl Journal {
 
     /// What is in it.
     #[must_use]
-    pub fn records(&self) -> &[RunRecord] {
+    pub fn records(&self) -> &[T] {
         &self.records
     }
 
@@ -62,7 +71,7 @@ impl Journal {
     ///
     /// # Errors
     /// It cannot be written. Nothing is lost of what was there before.
-    pub fn append(&mut self, record: RunRecord) -> Result<(), StudyError> {
+    pub fn append(&mut self, record: T) -> Result<(), StudyError> {
         let failed = |source| StudyError::io("write to", &self.path, source);
         let mut line = serde_json::to_string(&record)
             .map_err(|source| StudyError::document(&self.path, None, &source))?;
@@ -75,7 +84,7 @@ impl Journal {
 }
 
 /// The records of whole lines, and how many bytes those are.
-fn parse(path: &Path, bytes: &[u8]) -> Result<(Vec<RunRecord>, usize), StudyError> {
+fn parse<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<(Vec<T>, usize), StudyError> {
     let mut records = Vec::new();
     let mut whole = 0;
     let mut lines = bytes.split_inclusive(|byte| *byte == b'\n').enumerate().peekable();

@@ -7,7 +7,9 @@
 //! | `plan.json` | [`Study`]: what is asked, of what, with which seed | once, before the first run |
 //! | `journal.ndjson` | a [`RunRecord`] per line, one for each finished run | a line per run, synced |
 //! | `runs/<n>.json` | the whole result of `plumb run --json` | before the run's line |
+//! | `resumptions.ndjson` | a [`Resumption`] for each time that it went on after an interruption | before the first run then |
 //! | `findings.json` | [`Findings`]: decisions with their evidence | at the end, and at each interruption |
+//! | `environment-after.json` | the environment record after the last run; that before the first is in the plan | at the end |
 //! | `report.html` | the findings as a page, where the program that works on it makes one | with the findings |
 //! | `lock` | nothing; locked by the process that works on the study | – |
 //!
@@ -18,19 +20,25 @@
 
 mod axis;
 mod baseline;
+mod beside;
 mod best;
+mod bottleneck;
 mod child;
+mod conditioning;
 mod document;
 mod drift;
 mod engine;
 mod findings;
 mod folder;
 mod journal;
+mod machine;
 mod options;
 mod perform;
 mod quick;
 mod random;
 mod record;
+mod remarks;
+mod resumption;
 mod setting;
 mod simulated;
 mod summary;
@@ -41,18 +49,21 @@ pub use axis::{Axis, AxisError, Parameter};
 pub use baseline::{
     BaselineOptions, BaselinePlanner, Choices, Part, Preset, Step, baseline_findings,
 };
+pub use beside::Beside;
 pub use best::{Best, Candidate, choose_best};
 pub use child::{ChildRuns, PARENT, bytes_to_make, targets};
+pub use conditioning::{Conditioning, PUBLISHED_WARM_UP_S};
 pub use document::{Device, FORMAT, Kind, Study};
 pub use drift::Drift;
-pub use engine::{End, Next, Planner, Watch, rehearse, work};
+pub use engine::{Changed, End, Next, Planner, Watch, rehearse, work};
 pub use findings::{Finding, Findings, State, Table};
 pub use folder::{StudyError, StudyFolder, studies, studies_folder};
-pub use journal::Journal;
+pub use journal::{Journal, Lines, Resumptions};
 pub use options::{PlanError, RunOrder, SweepOptions, SweepPlan, seconds};
 pub use perform::{Due, Order, Perform, Performance, Performed, says_enough};
 pub use quick::{QUICK_BYTES, quick_findings, quick_plan};
 pub use record::{Outcome, Percentile, Purpose, RunRecord, Summary};
+pub use resumption::Resumption;
 pub use setting::{Access, Setting};
 pub use simulated::{SimulatedDevice, Simulation};
 pub use summary::summarise;

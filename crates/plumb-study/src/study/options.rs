@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::axis::{Axis, AxisError, Parameter};
-use super::{Access, Setting};
+use super::conditioning::PUBLISHED_WARM_UP_S;
+use super::{Access, Conditioning, Setting};
 use crate::findings::Layout;
 use crate::knee::{DeclaredCap, Options, Policy};
 
@@ -51,6 +52,10 @@ pub struct SweepOptions {
     pub duration: Option<u32>,
     /// Seconds after it.
     pub cooldown: Option<u32>,
+    /// Seconds between two runs in which the device is left alone.
+    pub gap: Option<u32>,
+    /// What is done before the first run: none, d0 or pts-file.
+    pub conditioning: Option<Conditioning>,
     /// Runs of each setting.
     pub repetitions: Option<u32>,
     /// In which order.
@@ -191,6 +196,8 @@ impl SweepOptions {
             warmup: self.warmup.or(base.warmup),
             duration: self.duration.or(base.duration),
             cooldown: self.cooldown.or(base.cooldown),
+            gap: self.gap.or(base.gap),
+            conditioning: self.conditioning.or(base.conditioning),
             repetitions: self.repetitions.or(base.repetitions),
             order: self.order.or(base.order),
             seed: self.seed.or(base.seed),
@@ -212,8 +219,10 @@ impl SweepOptions {
     /// # Errors
     /// They mean none; why.
     pub fn plan(&self) -> Result<SweepPlan, PlanError> {
+        let conditioning = self.conditioning.unwrap_or_default();
+        let usual = if conditioning == Conditioning::D0 { PUBLISHED_WARM_UP_S } else { 10 };
         let mut base = Setting {
-            warm_up_s: self.warmup.unwrap_or(10),
+            warm_up_s: self.warmup.unwrap_or(usual),
             measured_s: self.duration.unwrap_or(60).max(1),
             cool_down_s: self.cooldown.unwrap_or(0),
             latency: !self.no_latency.unwrap_or(false),
@@ -255,6 +264,15 @@ impl SweepOptions {
         }
         let wrong =
             |what, value: &str, help| PlanError::Value { what, value: value.to_owned(), help };
+        if conditioning == Conditioning::PtsFile
+            && settings.first().is_none_or(|setting| setting.file_bytes.is_none())
+        {
+            return Err(wrong(
+                "level of conditioning without a file of known size",
+                conditioning.keyword(),
+                "say --set size=64G",
+            ));
+        }
         let policy = match self.policy.as_deref() {
             None => Policy::default(),
             Some(word) => Policy::of_keyword(word)
@@ -280,6 +298,8 @@ impl SweepOptions {
             settings,
             repetitions,
             order: self.order.unwrap_or_default(),
+            gap_s: self.gap.unwrap_or(0),
+            conditioning,
             seed: self.seed.unwrap_or(1),
             anchors: self.anchors.unwrap_or(true),
             adaptive,
@@ -307,6 +327,10 @@ pub struct SweepPlan {
     pub repetitions: u32,
     /// In which order.
     pub order: RunOrder,
+    /// Seconds between two runs in which the device is left alone.
+    pub gap_s: u32,
+    /// What is done before the first run.
+    pub conditioning: Conditioning,
     /// Seed of every random choice.
     pub seed: u64,
     /// Whether a reference setting shows drift.

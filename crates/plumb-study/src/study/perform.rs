@@ -64,6 +64,9 @@ pub trait Perform {
     /// Goes on `seconds` after the study began: where an interrupted one stopped.
     fn resume_at(&mut self, seconds: f64);
 
+    /// Leaves the device alone for some seconds, or until the user wants an end.
+    fn rest(&mut self, seconds: f64);
+
     /// Performs one run, and blocks until it is over.
     fn perform(&mut self, due: Due) -> Performed;
 }

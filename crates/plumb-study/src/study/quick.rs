@@ -8,7 +8,7 @@ use super::findings::{Finding, Findings, State, Table};
 use super::options::{RunOrder, SweepPlan};
 use super::record::RunRecord;
 use super::sweep_findings::{Told, notes};
-use super::{Access, Setting};
+use super::{Access, Conditioning, Setting};
 use crate::decision::{self, Rule};
 use crate::knee::Policy;
 use crate::stats::describe::median;
@@ -53,6 +53,8 @@ pub fn quick_plan(file_bytes: Option<u64>, seconds: u32, repetitions: u32) -> Sw
         settings,
         repetitions: repetitions.max(1),
         order: RunOrder::AsGiven,
+        gap_s: 0,
+        conditioning: Conditioning::None,
         seed: 1,
         anchors: false,
         adaptive: false,
@@ -123,6 +125,7 @@ pub fn quick_findings(plan: &SweepPlan, runs: &[RunRecord], told: Told) -> Findi
         "runs of seconds on a small file see caches as much as the device: this is no baseline".to_owned(),
     ];
     remarks.extend(notes(runs));
+    remarks.extend(told.notes(runs));
     if told.state == State::Partial {
         remarks.push("not finished: some figures are missing".to_owned());
     }

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Setting;
+use super::{Beside, Setting};
+use crate::reading::Remark;
 
 /// What a run is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,6 +79,12 @@ pub struct Summary {
     /// Words such as `not-steady`, `two-phase`, `too-short`, `inconsistent`.
     #[serde(default)]
     pub flags: Vec<String>,
+    /// What the reading rules say of it, but for those that need the whole study (method, section 8).
+    #[serde(default)]
+    pub remarks: Vec<Remark>,
+    /// What was seen beside it; `None` where no counters were recorded.
+    #[serde(default)]
+    pub beside: Option<Beside>,
 }
 
 /// A finished run, as a line of the journal.
@@ -110,7 +117,7 @@ pub struct RunRecord {
     /// The command that does the same by hand; empty on a simulated device.
     #[serde(default)]
     pub command: Vec<String>,
-    /// What was seen beside the run: counters of devices, processors and memory.
+    /// What was seen beside the run, as a document of its own; what a result holds is not repeated here.
     #[serde(default)]
     pub counters: Option<Value>,
 }

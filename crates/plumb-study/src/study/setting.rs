@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use plumb_load::profile::model::{CacheMode, TimeSpan, WriteContent};
 use serde::{Deserialize, Serialize};
 
 /// Where the next I/O goes.
@@ -74,7 +75,7 @@ pub struct Setting {
     pub measured_s: u32,
     /// Seconds after it.
     pub cool_down_s: u32,
-    /// Bytes of the buffer of random content that writes are taken from.
+    /// Bytes of the buffer of random content that writes are taken from; 0 writes a pattern that compresses.
     pub write_source_bytes: u64,
     /// More options of `plumb run`, by long name.
     #[serde(default)]
@@ -105,6 +106,47 @@ impl Default for Setting {
 }
 
 impl Setting {
+    /// The setting of a time span, by its first target; what a setting cannot say (rates, distributions, lists of
+    /// processors) is left out. `None` without a target.
+    #[must_use]
+    pub fn of_time_span(span: &TimeSpan) -> Option<Self> {
+        let target = span.targets.first()?;
+        let cache = match (target.cache, target.write_through) {
+            (CacheMode::NoOsCache, true) => "h",
+            (CacheMode::NoOsCache, false) => "u",
+            (CacheMode::NoLocalCache, _) => "r",
+            (CacheMode::Cached, true) => "w",
+            (CacheMode::Cached, false) => "b",
+        };
+        let access = match (target.random_ratio, target.interlocked, target.thread_stride) {
+            (0, true, _) => Access::Interlocked,
+            (0, false, 0) => Access::Sequential,
+            (0, false, _) => Access::Apart,
+            _ => Access::Random,
+        };
+        let write_source_bytes = match target.write_content {
+            WriteContent::Random { size, .. } => size,
+            WriteContent::Sequential | WriteContent::Zero => 0,
+        };
+        Some(Self {
+            files: plumb_units::convert::to_u32(span.targets.len()),
+            file_bytes: target.file_size,
+            threads: target.threads_per_file,
+            outstanding: target.request_count,
+            block_bytes: target.block_size.into(),
+            write_percent: target.write_ratio,
+            access,
+            cache: cache.to_owned(),
+            rate: None,
+            latency: span.measure_latency,
+            warm_up_s: span.warmup,
+            measured_s: span.duration,
+            cool_down_s: span.cooldown,
+            write_source_bytes,
+            options: BTreeMap::new(),
+        })
+    }
+
     /// N: all outstanding I/Os.
     #[must_use]
     pub fn total_outstanding(&self) -> u64 {
@@ -115,6 +157,12 @@ impl Setting {
     #[must_use]
     pub fn write_share(&self) -> f64 {
         f64::from(self.write_percent) / 100.0
+    }
+
+    /// Whether I/O goes past the page cache.
+    #[must_use]
+    pub fn bypasses_page_cache(&self) -> bool {
+        self.cache.contains(['h', 'u'])
     }
 
     /// Seconds of warm-up, measurement and cool-down.
@@ -175,7 +223,7 @@ impl Setting {
                 }
             }
         }
-        if self.write_percent > 0 {
+        if self.write_source_bytes > 0 {
             words.push(format!("-Z{}", size(self.write_source_bytes.max(self.block_bytes))));
         }
         if self.latency {
@@ -236,7 +284,7 @@ mod tests {
         };
         assert_eq!(
             apart.arguments(1 << 32).join(" "),
-            "-b512K -t3 -o12 -w0 -W10 -d60 -C0 -Sh -z0 -D1000 -s -T3M --rate=500 --engine=aio"
+            "-b512K -t3 -o12 -w0 -W10 -d60 -C0 -Sh -z0 -D1000 -s -T3M -Z1M --rate=500 --engine=aio"
         );
         assert_eq!(apart.short(), "t3 o12 b512K s-T w0 rate500 engine=aio");
         assert_eq!(setting.total_outstanding(), 96);

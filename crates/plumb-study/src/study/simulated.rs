@@ -165,6 +165,24 @@ impl SimulatedDevice {
     }
 }
 
+impl SimulatedDevice {
+    /// I/Os of a setting that are at the device on average: all of them, unless a ceiling above it or the
+    /// generator's threads hold the rest.
+    fn at_device(&self, setting: &Setting) -> f64 {
+        let outstanding = f64_of(setting.total_outstanding());
+        let (rate, latency_s) = self.truth(setting);
+        if setting.rate.is_some() {
+            return rate * latency_s;
+        }
+        let alone = Setting { files: 1, threads: 1, outstanding: 1, ..setting.clone() };
+        let free = Self { cap_iops: 0.0, thread_iops: 0.0, ..self.clone() };
+        if rate >= 0.999 * free.truth(setting).0 {
+            return outstanding;
+        }
+        (rate * free.truth(&alone).1).min(outstanding)
+    }
+}
+
 fn f64_of(value: u64) -> f64 {
     value as f64
 }
@@ -231,6 +249,10 @@ impl Perform for Simulation {
         self.now_s = seconds;
     }
 
+    fn rest(&mut self, seconds: f64) {
+        self.now_s += seconds;
+    }
+
     fn perform(&mut self, due: Due) -> Performed {
         if self.device.real_ms_per_run > 0 {
             std::thread::sleep(std::time::Duration::from_millis(self.device.real_ms_per_run));
@@ -288,6 +310,20 @@ fn result(setting: &Setting, series: &[f64], mean_s: f64, device: &SimulatedDevi
             "p99_999": tail(5.3, 0.00001),
         })
     });
+    // Arrivals at random: the share of time with one in flight or more.
+    let in_flight = device.at_device(setting);
+    let busy = -(-in_flight).exp_m1() * 100.0;
+    let share = setting.write_share();
+    let counters: Vec<Value> = series
+        .iter()
+        .map(|iops| {
+            let rates = json!({
+                "reads_per_s": iops * (1.0 - share), "writes_per_s": iops * share, "in_flight": in_flight,
+                "busy_percent": busy,
+            });
+            json!({ "devices": [rates] })
+        })
+        .collect();
     let cells: Vec<Value> =
         series.iter().map(|iops| json!({ "total": { "iops_per_s": iops } })).collect();
     let side = |count: u64| {
@@ -312,6 +348,7 @@ fn result(setting: &Setting, series: &[f64], mean_s: f64, device: &SimulatedDevi
             "write": side(writes),
             "cpu": { "mean": { "usage_percent": (rate / 20_000.0).min(95.0) }, "processors": [{}] },
             "intervals": { "interval_ns": 1_000_000_000_u64, "series": cells },
+            "counters": { "devices": [{ "name": "simulated" }], "series": counters },
         }],
     })
 }

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::Setting;
 use super::record::{Percentile, Summary};
+use super::{Beside, Setting, remarks};
 use crate::identities::{self, Consistency};
 use crate::record::{self, Figures};
 use crate::{precision, steady};
@@ -19,8 +19,7 @@ const SHORT_S: f64 = 60.0;
 /// # Errors
 /// It holds no time span that was measured.
 pub fn summarise(result: &Value, setting: &Setting) -> Result<Summary, String> {
-    let text = result.to_string();
-    let records = record::read(text.as_bytes()).map_err(|error| error.to_string())?;
+    let records = record::of_object(result).map_err(|error| error.to_string())?;
     let figures = records
         .first()
         .and_then(|record| record.spans.first())
@@ -29,7 +28,10 @@ pub fn summarise(result: &Value, setting: &Setting) -> Result<Summary, String> {
         .as_array()
         .and_then(|spans| spans.iter().find(|span| span["state"] == "measured"))
         .unwrap_or(&Value::Null);
-    Ok(of_figures(figures, span, setting))
+    let mut summary = of_figures(figures, span, setting);
+    summary.beside = Beside::of_span(span, setting);
+    summary.remarks = remarks::of_run(result, setting, &summary);
+    Ok(summary)
 }
 
 fn of_figures(figures: &Figures, span: &Value, setting: &Setting) -> Summary {
@@ -89,5 +91,7 @@ fn of_figures(figures: &Figures, span: &Value, setting: &Setting) -> Summary {
         cpu_us_per_io: figures.cpu_us_per_io,
         errors: span["total"]["errors"].as_u64().unwrap_or_default(),
         flags: flags.into_iter().map(str::to_owned).collect(),
+        remarks: Vec::new(),
+        beside: None,
     }
 }

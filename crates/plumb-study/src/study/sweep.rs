@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Setting;
+use super::conditioning::{CONDITIONING, counted, settle_s};
 use super::engine::{Next, Planner, key};
 use super::options::{RunOrder, SweepPlan};
 use super::perform::Order;
@@ -82,7 +83,43 @@ impl SweepPlanner {
         let span = self.range.1 as f64 / self.range.0 as f64;
         let climb = plumb_units::convert::floor_u64(span.log2().ceil()) + 1;
         let confirm = 3 * u64::from(self.plan.repetitions - 1);
-        ((climb + 6 + confirm) * self.groups.len() as u64, all)
+        let most = (climb + 6 + confirm) * self.groups.len() as u64;
+        // The first anchor is a step of the climb.
+        let anchors = if self.plan.anchors { most / ANCHOR_EVERY as u64 + 1 } else { 0 };
+        (most + anchors, all)
+    }
+
+    /// A search with its reference setting: at the start, after every ten runs, and at the end of one that is
+    /// longer.
+    fn searched(&self, runs: &[RunRecord]) -> Option<Order> {
+        let due = self.search(runs);
+        let is_anchor = |run: &RunRecord| run.purpose == Purpose::Anchor;
+        let anchors = runs.iter().filter(|run| is_anchor(run)).count();
+        let since = runs.iter().rev().take_while(|run| !is_anchor(run)).count();
+        let is_due = match &due {
+            Some(_) => anchors == 0 || since >= ANCHOR_EVERY,
+            None => since > 0 && runs.len() > ANCHOR_EVERY + 1,
+        };
+        if !self.plan.anchors || !is_due {
+            return due;
+        }
+        // On the way of the climb, so that the first one costs nothing.
+        let (first, last) = self.range;
+        let steps = (last as f64 / first as f64).log2() / 2.0;
+        let o = first << plumb_units::convert::floor_u64(steps.ceil()).min(32);
+        let repetition = plumb_units::convert::to_u32(anchors) + 1;
+        Some(Order { purpose: Purpose::Anchor, repetition, ..self.order(0, o.min(last), 1) })
+    }
+
+    /// The setting that is measured first.
+    fn first(&self) -> Option<&Setting> {
+        self.sequence.first().map(|(_, order)| &order.setting).or(self.groups.first())
+    }
+
+    /// What was done before, for the remarks.
+    #[must_use]
+    pub fn conditioning_note(&self, runs: &[RunRecord]) -> Option<String> {
+        Some(self.plan.conditioning.note(self.first()?, runs))
     }
 
     /// The next run of the search: the group with fewest runs first, then repetitions.
@@ -162,9 +199,13 @@ impl SweepPlanner {
 }
 
 impl Planner for SweepPlanner {
-    fn next(&self, runs: &[RunRecord]) -> Next {
-        let next = if self.plan.adaptive {
-            self.search(runs)
+    fn next(&self, all: &[RunRecord]) -> Next {
+        let runs = &*counted(all);
+        let conditioning = self.first().and_then(|first| self.plan.conditioning.next(first, all));
+        let next = if conditioning.is_some() {
+            conditioning
+        } else if self.plan.adaptive {
+            self.searched(runs)
         } else {
             let done: BTreeSet<&str> = runs.iter().map(|run| run.key.as_str()).collect();
             // Only a budget makes it worth to leave something out.
@@ -179,7 +220,7 @@ impl Planner for SweepPlanner {
             self.sequence.iter().find(is_due).map(|(_, order)| order.clone())
         };
         let Some(order) = next else { return Next::Done };
-        let spent = runs.last().map_or(0.0, |run| run.ended_s);
+        let spent = all.last().map_or(0.0, |run| run.ended_s);
         let needed = order.setting.seconds() + GAP_S;
         match self.plan.budget_s {
             Some(budget) if spent + needed > budget => Next::TimeIsUp,
@@ -191,8 +232,19 @@ impl Planner for SweepPlanner {
         self.plan.seed
     }
 
-    fn early_end(&self) -> bool {
-        self.plan.early_end
+    fn early_end(&self, order: &Order) -> bool {
+        self.plan.early_end && order.step != CONDITIONING
+    }
+
+    fn rest_s(&self, last: &RunRecord, next: &Order) -> f64 {
+        settle_s(&last.setting, &next.setting).max(self.plan.gap_s.into())
+    }
+
+    fn reference(&self, runs: &[RunRecord]) -> Option<Setting> {
+        let usable = |run: &&RunRecord| run.usable().is_some();
+        let anchor = runs.iter().rfind(|run| run.purpose == Purpose::Anchor && usable(run));
+        let run = anchor.or_else(|| runs.iter().find(usable)).filter(|_| self.plan.anchors)?;
+        Some(run.setting.clone())
     }
 }
 

@@ -2,14 +2,17 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Setting;
 use super::best::{Candidate, choose_best};
+use super::bottleneck::Plateau;
+use super::conditioning::counted;
 use super::document::FORMAT;
 use super::drift::Drift;
 use super::findings::{Finding, Findings, State, Table};
 use super::options::SweepPlan;
+use super::remarks::Whole;
 use super::record::{Outcome, Purpose, RunRecord};
-use super::sweep::{SWEEP, rows, same_but_o};
+use super::sweep::{SWEEP, SweepPlanner, rows, same_but_o};
+use super::{Conditioning, Resumption, Setting, bottleneck, machine, remarks};
 use crate::decision::{self, Rule};
 use crate::findings::Layout;
 use crate::knee::{self, Knee, Options, Row, Verdict};
@@ -17,7 +20,7 @@ use crate::stats::describe::{deviation, mean, median};
 use crate::stats::distribution::t_95;
 
 /// What the findings are told of beside plan and runs.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Told<'a> {
     /// The study's name.
     pub study: &'a str,
@@ -25,22 +28,49 @@ pub struct Told<'a> {
     pub state: State,
     /// Runs of an exhaustive plan.
     pub runs_exhaustive: u64,
+    /// The environment record before the first run, with the preflight; `None` where none was taken.
+    pub environment: Option<&'a Value>,
+    /// Each time that it went on after an interruption.
+    pub resumptions: &'a [Resumption],
+    /// What of the environment changed between the first run and the last, in words.
+    pub changed: &'a [String],
+}
+
+impl Told<'_> {
+    /// Remarks on the machine: interruptions that changed something, and what changed on the way.
+    pub(super) fn notes(&self, runs: &[RunRecord]) -> Vec<String> {
+        let mut notes = machine::resumptions(self.resumptions, runs);
+        let changed = self.changed.iter();
+        notes.extend(changed.map(|what| format!("this changed while it was measured: {what}")));
+        notes
+    }
 }
 
 /// Findings of a sweep: the best setting, a knee per curve, drift; a pure function of plan and runs.
 #[must_use]
-pub fn sweep_findings(plan: &SweepPlan, runs: &[RunRecord], told: Told) -> Findings {
+pub fn sweep_findings(plan: &SweepPlan, all: &[RunRecord], told: Told) -> Findings {
+    let runs = &*counted(all);
     let drift = Drift::of(runs);
     let corrected: Vec<RunRecord> =
         runs.iter().map(|run| without_drift(run, drift.as_ref())).collect();
     let mut findings = Vec::new();
     let settings = tested(&corrected);
-    if settings.len() > 1 {
-        findings.extend(best(&settings, &corrected));
-    }
+    let chosen = if settings.len() > 1 { best(&settings, &corrected) } else { None };
+    let read = chosen.as_ref().map_or_else(|| settings.first(), |(_, chosen)| settings.get(*chosen));
+    let reading = read.and_then(|setting| {
+        let subjects = [("the best setting", setting)];
+        remarks::finding(&subjects, &corrected, &Whole::default())
+    });
+    findings.extend(chosen.map(|(finding, _)| finding));
     findings.extend(curves(plan, &settings, &corrected));
     findings.extend(drift.as_ref().map(|drift| of_drift(drift, runs)));
+    findings.extend(reading);
+    findings.extend(machine::preflight(told.environment));
     let mut notes = notes(runs);
+    notes.extend(told.notes(runs));
+    if plan.conditioning != Conditioning::None {
+        notes.extend(SweepPlanner::new(plan.clone()).conditioning_note(all));
+    }
     if told.state == State::Partial {
         notes.push("the sweep is not finished: settings or repetitions are missing".to_owned());
     }
@@ -97,7 +127,8 @@ pub(super) fn rates(setting: &Setting, runs: &[RunRecord]) -> (Vec<f64>, Vec<u32
         .unzip()
 }
 
-fn best(settings: &[Setting], runs: &[RunRecord]) -> Option<Finding> {
+/// The finding, and the place of the chosen setting.
+fn best(settings: &[Setting], runs: &[RunRecord]) -> Option<(Finding, usize)> {
     let (candidates, numbers): (Vec<Candidate>, Vec<Vec<u32>>) = settings
         .iter()
         .map(|setting| {
@@ -132,7 +163,7 @@ fn best(settings: &[Setting], runs: &[RunRecord]) -> Option<Finding> {
         deviation: (found.deviation, how),
     });
     let table = table(settings, runs, &found.standing);
-    Some(Finding {
+    let finding = Finding {
         id: "best".to_owned(),
         title: "The best setting".to_owned(),
         sentence: format!("{reason}."),
@@ -140,7 +171,8 @@ fn best(settings: &[Setting], runs: &[RunRecord]) -> Option<Finding> {
         decision,
         runs: numbers.concat(),
         table: Some(table),
-    })
+    };
+    Some((finding, found.chosen))
 }
 
 /// A row per setting.
@@ -203,7 +235,7 @@ fn table(settings: &[Setting], runs: &[RunRecord], standing: &[(f64, f64)]) -> T
     Table { columns: columns.map(str::to_owned).to_vec(), rows }
 }
 
-/// A knee for each set of settings that differ in o alone, three of them or more.
+/// A knee for each set of settings that differ in o alone, three of them or more, and what limits each.
 fn curves(plan: &SweepPlan, settings: &[Setting], runs: &[RunRecord]) -> Vec<Finding> {
     let mut seen: Vec<&Setting> = Vec::new();
     let mut list = Vec::new();
@@ -226,7 +258,15 @@ fn curves(plan: &SweepPlan, settings: &[Setting], runs: &[RunRecord]) -> Vec<Fin
         let numbers = own.iter().map(|run| run.run).collect();
         let named = Named { id, name, step: SWEEP };
         let judged = (&plan.knee_options(setting), &plan.layout(setting));
-        list.push(of_curve(judged, &rows, &named, numbers));
+        let (finding, knee) = of_curve(judged, &rows, &named, numbers);
+        list.push(finding);
+        list.extend(bottleneck::finding(&Plateau {
+            of: &named.id,
+            title: &named.name,
+            knee: &knee,
+            runs: &own,
+            gain_by_threads: None,
+        }));
     }
     list
 }
@@ -244,11 +284,11 @@ pub(super) fn of_curve(
     rows: &[Row],
     named: &Named,
     runs: Vec<u32>,
-) -> Finding {
+) -> (Finding, Knee) {
     let found = knee::find(rows, options);
     let mut decision = decision::of_knee(&found, options, layout);
     decision.insert("id".to_owned(), named.id.clone().into());
-    Finding {
+    let finding = Finding {
         title: format!("Queue depth of {}", named.name),
         sentence: sentence(&found),
         id: named.id.clone(),
@@ -256,7 +296,8 @@ pub(super) fn of_curve(
         table: Some(curve_table(&found)),
         decision,
         runs,
-    }
+    };
+    (finding, found)
 }
 
 /// A curve in plain words.

@@ -2,7 +2,7 @@
 
 use plumb_study::study::{
     BaselineOptions, BaselinePlanner, Choices, Preset, RunRecord, Setting, SimulatedDevice,
-    Simulation, State, Step, Told, baseline_findings, rehearse,
+    Simulation, Step, Told, baseline_findings, rehearse,
 };
 
 /// Devices of many kinds.
@@ -111,7 +111,7 @@ fn at_most_forty_runs_and_the_choices_of_the_exhaustive_plan() {
                 far.push(format!("{name}: {what} {} {}: {off}", found.short(), wanted.short()));
             }
         }
-        let told = Told { study: "s", state: State::Complete, runs_exhaustive: 97 };
+        let told = Told { study: "s", runs_exhaustive: 97, ..Told::default() };
         let findings = baseline_findings(&options, &runs, told);
         let ids: Vec<&str> = findings.findings.iter().map(|finding| finding.id.as_str()).collect();
         let wanted = [
@@ -124,8 +124,13 @@ fn at_most_forty_runs_and_the_choices_of_the_exhaustive_plan() {
             "latency-cost",
             "latency-alone",
             "pretest-1",
+            "reading",
         ];
-        assert_eq!(ids, wanted, "{name}");
+        let is_limit = |id: &&&str| id.starts_with("bottleneck-");
+        let limits: Vec<&&str> = ids.iter().filter(is_limit).collect();
+        assert!(!limits.is_empty(), "{name}: {ids:?}");
+        let others: Vec<&str> = ids.iter().copied().filter(|id| !is_limit(&id)).collect();
+        assert_eq!(others, wanted, "{name}");
         for finding in &findings.findings {
             assert!(!finding.runs.is_empty(), "{name}: {}", finding.id);
             let last = u32::try_from(runs.len()).expect("few");
@@ -151,6 +156,59 @@ fn a_ceiling_is_named() {
     let (_, choices) = run(&device, &options);
     let curve = choices.random_curve.expect("it is run");
     assert_eq!(curve.named_cap.expect("it is a ceiling").name, "5000iops");
+}
+
+#[test]
+fn what_limits_a_device_is_named() {
+    let usual = SimulatedDevice::default;
+    let limited = |device: &SimulatedDevice| {
+        let options = BaselineOptions { size: Some(64 << 30), ..BaselineOptions::default() };
+        let (runs, _) = run(device, &options);
+        let told = Told { study: "s", runs_exhaustive: 97, ..Told::default() };
+        let findings = baseline_findings(&options, &runs, told);
+        let id = "bottleneck-random-1";
+        let found = findings.findings.iter().find(|finding| finding.id == id).expect(id);
+        let known = found.decision["evidence"].as_array().expect("evidence").iter();
+        let in_flight = known.filter(|item| item["name"] == "device_in_flight");
+        assert!(in_flight.clone().all(|item| item["value"].is_f64()), "{:?}", found.decision);
+        assert_eq!(in_flight.count(), 1);
+        found.decision["verdict"].as_str().expect("a word").to_owned()
+    };
+    assert_eq!(limited(&usual()), "device");
+    assert_eq!(limited(&SimulatedDevice { cap_iops: 5000.0, noise: 0.002, ..usual() }), "cap");
+    // Eight threads are too few: sixteen bring more.
+    let threads = SimulatedDevice { thread_iops: 3000.0, noise: 0.002, latency_us: 900.0, ..usual() };
+    assert!(["generator", "cap"].contains(&limited(&threads).as_str()));
+}
+
+#[test]
+fn the_rules_of_reading_see_the_runs_and_the_whole() {
+    let device = SimulatedDevice { cap_iops: 5000.0, ..SimulatedDevice::default() };
+    let options = BaselineOptions { size: Some(64 << 30), ..BaselineOptions::default() };
+    let (runs, _) = run(&device, &options);
+    let told = Told { study: "s", runs_exhaustive: 97, ..Told::default() };
+    let findings = baseline_findings(&options, &runs, told);
+    let reading = findings.findings.iter().find(|f| f.id == "reading").expect("a finding");
+    let said: Vec<String> = reading.decision["evidence"]
+        .as_array()
+        .expect("remarks")
+        .iter()
+        .map(|item| item["name"].as_str().expect("a name").to_owned())
+        .collect();
+    for rule in [
+        "R1 of the first run",
+        "R7 of small random I/O",
+        "R17 of the first run",
+        "R24 of sequential writes",
+        "R8 of the whole",
+        "R21 of the whole",
+        "R23 of the whole",
+    ] {
+        assert!(said.iter().any(|name| name == rule), "{rule}: {said:?}");
+    }
+    let flags = reading.decision["flags"].to_string();
+    assert!(flags.contains("R8") && flags.contains("R17"), "{flags}");
+    assert_eq!(reading.decision["verdict"], "warn");
 }
 
 #[test]

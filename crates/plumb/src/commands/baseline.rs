@@ -3,75 +3,35 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
-use std::time::Duration;
 
-use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
+use clap::{ArgMatches, Command, value_parser};
 use miette::Diagnostic;
 use plumb_io::system_tree::SystemTree;
-use plumb_study::knee::DeclaredCap;
-use plumb_study::preflight::{self, Plan, Sample, Target, Verdict};
+use plumb_study::preflight::{self, Plan, Verdict};
 use plumb_study::study::{
-    BaselineOptions, BaselinePlanner, Device, GAP_S, Kind, Part, Preset, RunRecord, Setting, State,
-    Step, Told, baseline_findings, bytes_to_make,
+    BaselineOptions, BaselinePlanner, Conditioning, Device, GAP_S, Kind, Part, Preset, RunRecord,
+    Setting, Step, Told, baseline_findings, bytes_to_make,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::check::bytes;
-use super::study::{self, DeviceError, OpenError, Planned, duration};
+use super::study::arguments::{self, count, flag, many, word};
+use super::study::{self, DeviceError, OpenError, Planned, duration, machine};
 use crate::message::Printer;
 
 /// Exit status when a check blocks.
 const BLOCKED: u8 = 3;
 /// The step that no run belongs to.
 const PREFLIGHT: &str = "preflight";
-/// How long the machine is watched.
-const WATCHED: Duration = Duration::from_secs(1);
-/// Bytes per second that files are assumed to be written with.
-const WRITTEN_PER_S: f64 = 500e6;
 
 /// For clap.
 pub(crate) fn command() -> Command {
-    let flag = |name: &'static str, help: &'static str| {
-        Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
-    };
-    let count = |name: &'static str, value: &'static str, help: &'static str| {
-        Arg::new(name)
-            .long(name)
-            .value_name(value)
-            .value_parser(value_parser!(u32).range(1..))
-            .help(help)
-    };
-    let target = Arg::new("target")
-        .value_name("TARGET")
-        .required_unless_present("resume")
-        .value_parser(value_parser!(PathBuf))
-        .value_hint(ValueHint::AnyPath)
-        .help("File or device to measure; a file is made if it is not there");
-    let size = Arg::new("size")
-        .long("size")
-        .value_name("SIZE")
-        .value_parser(bytes)
-        .help("Bytes of all test files together [default: of the file that is there, else 64G; with --quick 1G]");
+    let target = arguments::target("File or device to measure; a file is made if it is not there")
+        .required_unless_present("resume");
     let steps: Vec<&str> = std::iter::once(PREFLIGHT).chain(Step::ALL.map(Step::keyword)).collect();
-    let skip = Arg::new("skip")
-        .long("skip")
-        .value_name("STEP")
-        .action(ArgAction::Append)
-        .value_parser(clap::builder::PossibleValuesParser::new(steps))
-        .help("Leave this step out; several may be given");
-    let accept = Arg::new("accept")
-        .long("accept")
-        .value_name("ID")
-        .action(ArgAction::Append)
-        .value_parser(clap::builder::PossibleValuesParser::new(preflight::ids()))
-        .hide_possible_values(true)
-        .help("Let this check of the preflight say what it wants; several may be given");
-    let cap = Arg::new("cap")
-        .long("cap")
-        .value_name("LIMIT")
-        .action(ArgAction::Append)
-        .value_parser(|text: &str| DeclaredCap::parse(text).map(|_| text.to_owned()))
-        .help("A limit that is known: 1920iops, 48MiB/s");
+    let skip = many("skip", "STEP", "Leave this step out; several may be given")
+        .value_parser(clap::builder::PossibleValuesParser::new(steps));
+    let most = word("max-outstanding", "N", "Most outstanding I/Os in all [default: 4096]")
+        .value_parser(value_parser!(u64).range(1..));
     Command::new("baseline")
         .about("Measure what a target can do: the whole workflow, in at most 40 runs")
         .long_about(
@@ -81,26 +41,26 @@ pub(crate) fn command() -> Command {
              load; then what the answers rest on, again. It says \"not yet\" where the data cannot tell. Every run \
              is written down when it is over: after an interruption --resume goes on.",
         )
-        .arg(target)
         .args([
-            size,
+            target,
+            arguments::size("Bytes of all test files together [default: of the file that is there, else 64G; with --quick 1G]"),
             flag("quick", "About ten minutes: 2 s of warm-up and 8 s of measurement per run, which sees no slow change of the device, no rare latency, and smaller differences less surely").conflicts_with("d0-timing"),
             flag("d0-timing", "As published: 300 s of warm-up, 600 s of measurement, every setting of the ranges; about a day"),
             flag("exhaustive", "Every setting of the published ranges instead of a search"),
-            flag("oltp", "Small random I/O only").conflicts_with("olap"),
-            flag("olap", "Large sequential I/O only"),
+            flag("oltp", "Small random I/O only: the profile oltp (plumb profile show oltp)").conflicts_with("olap"),
+            flag("olap", "Large sequential I/O only: the profile olap (plumb profile show olap)"),
             skip,
-            accept,
-            count("ssds", "S", "Devices that back the target: figures for each of them"),
-            count("copies", "C", "Copies that the volume keeps of each datum [default: 1]"),
-            count("threads", "N", "Threads to begin with [default: 8]"),
-            count("warmup", "SECONDS", "Before each measurement"),
-            count("duration", "SECONDS", "Of each measurement, at most"),
-            cap,
-            Arg::new("max-outstanding").long("max-outstanding").value_name("N").value_parser(value_parser!(u64).range(1..)).help("Most outstanding I/Os in all [default: 4096]"),
-            Arg::new("seed").long("seed").value_name("N").value_parser(value_parser!(u64)).help("Of random offsets [default: 1]"),
+            arguments::accept(),
+            count("threads", "N", "Threads to begin with [default: 8, as in the profile oltp]"),
+            most,
+            arguments::seed("Of random offsets [default: 1]"),
         ])
-        .args(study::options())
+        .args(arguments::behind())
+        .args(arguments::timing(
+            "Before each measurement [default: 10; with --quick 2]",
+            "Of each measurement, at most [default: 60; with --quick 8]",
+        ))
+        .args(arguments::of_every_study())
         .after_help(
             "Exit status: 0 if all is measured, 1 if it cannot be, 2 for a wrong command line, 3 if a check of the \
              preflight blocks, 5 if it is not finished and can be resumed.\n\nFor example:\n  \
@@ -130,6 +90,12 @@ enum BaselineError {
         help("plumb check says what to do; --accept ID lets one pass, --skip preflight all")
     )]
     Blocked { ids: Vec<String> },
+    #[error("a device has no file that could be filled: --conditioning pts-file is for files")]
+    #[diagnostic(
+        code(plumb::baseline::conditioning),
+        help("name a file, or leave --conditioning away")
+    )]
+    NoFile,
     #[error("the plan of the study cannot be read: {what}")]
     #[diagnostic(code(plumb::baseline::request), help("start a new study"))]
     Request { what: String },
@@ -143,7 +109,7 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
             Printer::on_stderr().error(&error);
             match error {
                 BaselineError::Blocked { .. } => BLOCKED.into(),
-                BaselineError::Device(_) => 2.into(),
+                BaselineError::Device(_) | BaselineError::NoFile => 2.into(),
                 _ => ExitCode::FAILURE,
             }
         }
@@ -163,31 +129,47 @@ fn baseline(matches: &ArgMatches) -> Result<ExitCode, BaselineError> {
         None => Device::Real,
     };
     let options = options(matches, path, &device);
-    let estimate_s = estimate(&options, path, &device);
+    if options.size.is_none() && options.conditioning == Conditioning::PtsFile {
+        return Err(BaselineError::NoFile);
+    }
     let most = options.runs_most();
     let exhaustive = options.published_runs();
     if matches.get_flag("dry-run") {
+        let (estimate_s, writing) = estimate(&options, path, &device, machine::writing);
         let text = match matches.get_flag("json") {
             true => format!(
                 "{}\n",
                 json!({
                     "runs_most": most, "runs_exhaustive": exhaustive, "estimate_s": estimate_s,
                     "size": options.size,
+                    "bytes_to_write": writing.0, "creation_s": writing.1.seconds(writing.0),
+                    "write_rate_is_measured": writing.1.is_measured,
                 })
             ),
             false => format!(
-                "at most {most} runs, {}; the published plan takes {exhaustive} runs of 15 min each, {}\n",
+                "at most {most} runs, {}; the published plan takes {exhaustive} runs of 15 min each, {}\n\
+                 files to be written first: {:.1} GiB, {} of it ({})\n",
                 duration(estimate_s),
-                duration(exhaustive as f64 * 900.0)
+                duration(exhaustive as f64 * 900.0),
+                writing.0 as f64 / f64::from(1 << 30),
+                duration(writing.1.seconds(writing.0)),
+                writing.1.words()
             ),
         };
         return Ok(super::print(&text));
     }
     let skips_preflight =
         matches.get_many::<String>("skip").into_iter().flatten().any(|step| step == PREFLIGHT);
-    if device == Device::Real && !skips_preflight {
-        look(matches, path, &options, estimate_s)?;
-    }
+    let preflight = match device {
+        Device::Simulated(_) => machine::not_looked("a simulated device has no machine"),
+        Device::Real if skips_preflight => machine::not_looked("--skip preflight was given"),
+        Device::Real => {
+            // What a probe writes would be seen as the load of somebody else.
+            let assumed = |_: &Path, _| machine::Writing::ASSUMED;
+            look(matches, path, &options, estimate(&options, path, &device, assumed).0)?
+        }
+    };
+    let (estimate_s, _) = estimate(&options, path, &device, machine::writing);
     let opened = study::create(
         matches,
         Planned {
@@ -203,19 +185,16 @@ fn baseline(matches: &ArgMatches) -> Result<ExitCode, BaselineError> {
             runs_most: most,
             runs_exhaustive: exhaustive,
             estimate_s,
+            preflight,
         },
     )?;
     Ok(work(matches, opened, options))
 }
 
 fn work(matches: &ArgMatches, opened: study::Opened, options: BaselineOptions) -> ExitCode {
-    let id = opened.study.id.clone();
-    let runs_exhaustive = opened.study.runs_exhaustive;
     let planner = BaselinePlanner::new(options);
-    let conclude = |runs: &[RunRecord], state: State| {
-        let told = Told { study: &id, state, runs_exhaustive };
-        baseline_findings(planner.options(), runs, told)
-    };
+    let conclude =
+        |runs: &[RunRecord], told: Told| baseline_findings(planner.options(), runs, told);
     study::work(matches, opened, &planner, &conclude)
 }
 
@@ -263,48 +242,61 @@ fn options(matches: &ArgMatches, path: &Path, device: &Device) -> BaselineOption
         caps: matches.get_many::<String>("cap").into_iter().flatten().cloned().collect(),
         warm_up_s: count("warmup"),
         measured_s: count("duration"),
+        gap_s: count("gap").unwrap_or(0),
+        conditioning: arguments::conditioning(matches).unwrap_or_default(),
     }
 }
 
-/// Seconds of all runs, and of the files that are made for them.
-fn estimate(options: &BaselineOptions, path: &Path, device: &Device) -> f64 {
+/// Seconds of all runs and of the files that are made for them; how many bytes those are, and how fast they are
+/// written.
+fn estimate(
+    options: &BaselineOptions,
+    path: &Path,
+    device: &Device,
+    writing: impl Fn(&Path, u64) -> machine::Writing,
+) -> (f64, (u64, machine::Writing)) {
     let (warm_up, measured) = options.timing();
-    let each = f64::from(warm_up) + f64::from(measured) + GAP_S;
+    let each = f64::from(warm_up) + f64::from(measured) + f64::from(options.gap_s) + GAP_S;
     let counts = if options.has(Step::PretestTwo) { vec![1, 2, 4] } else { vec![1] };
     let settings: Vec<Setting> = counts.into_iter().map(|files| options.random(files)).collect();
     let bytes = match device {
         Device::Real => bytes_to_make(path, settings.iter()),
         Device::Simulated(_) => 0,
     };
-    options.runs_most() as f64 * each + bytes as f64 / WRITTEN_PER_S
+    let writing = writing(path, bytes);
+    let conditioning = match options.conditioning {
+        // Twice the file, and about ten rounds.
+        Conditioning::PtsFile => {
+            writing.seconds(2 * options.size.unwrap_or(0)) + 10.0 * f64::from(measured.min(60))
+        }
+        Conditioning::None | Conditioning::D0 => 0.0,
+    };
+    let seconds = options.runs_most() as f64 * each + writing.seconds(bytes) + conditioning;
+    (seconds, (bytes, writing))
 }
 
-/// The preflight: tells what is not fine, and refuses what blocks.
+/// The preflight: tells what is not fine, and refuses what blocks. Returns the verdicts.
 fn look(
     matches: &ArgMatches,
     path: &Path,
     options: &BaselineOptions,
     estimate_s: f64,
-) -> Result<(), BaselineError> {
-    let tree = SystemTree::default();
+) -> Result<Value, BaselineError> {
     let plan = Plan {
         file_bytes: options.size,
         copies: Some(options.copies.into()),
         block_bytes: Some(8192),
         seconds: Some(plumb_units::convert::floor_u64(estimate_s)),
     };
-    let before = Sample::take(&tree);
-    let target = Target::find(&tree, path, plan)
+    let checks = machine::look_for_a_second(&SystemTree::default(), path, plan)
         .map_err(|source| BaselineError::Target { path: path.to_owned(), source })?;
-    thread::sleep(WATCHED);
-    let checks = preflight::check(&tree, &target, &before, &Sample::take(&tree));
-    let accepted: Vec<String> = matches.get_many("accept").into_iter().flatten().cloned().collect();
+    let accepted = arguments::accepted(matches);
     let printer = Printer::on_stderr();
     for check in checks.iter().filter(|check| check.verdict >= Verdict::Warn) {
         printer.warning(&format!("{} ({}): {}", check.id, check.verdict.keyword(), check.evidence));
     }
     if preflight::worst(&checks, &accepted) < Verdict::Block {
-        return Ok(());
+        return Ok(machine::verdicts(&checks, &accepted));
     }
     let blocks = |check: &&preflight::Check| {
         check.verdict == Verdict::Block && !accepted.iter().any(|id| id == check.id)

@@ -1,32 +1,26 @@
 //! `plumb check`: whether the machine is fit for a measurement.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
-use std::{io, thread};
 
-use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
+use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
 use plumb_io::system_tree::SystemTree;
-use plumb_study::preflight::{self, Check, Plan, Sample, Target, Verdict};
+use plumb_study::preflight::{self, Check, Plan, Verdict};
 use plumb_units::parse_size;
-use serde_json::json;
 
 use super::answers;
+use super::study::{arguments, machine};
 use crate::message::Printer;
 
 /// Exit status when something blocks.
 const BLOCKED: u8 = 3;
-/// How long traffic and processors are watched.
-const WATCHED: Duration = Duration::from_secs(1);
 
 /// For clap.
 pub(crate) fn command() -> Command {
-    let target = Arg::new("target")
-        .value_name("TARGET")
-        .required(true)
-        .value_parser(value_parser!(PathBuf))
-        .value_hint(ValueHint::AnyPath)
-        .help("The file or device that is to be measured; a file need not exist yet");
+    let target =
+        arguments::target("The file or device that is to be measured; a file need not exist yet")
+            .required(true);
     let size = |name: &'static str, value: &'static str, help: &'static str| {
         Arg::new(name).long(name).value_name(value).value_parser(bytes).help(help)
     };
@@ -37,13 +31,6 @@ pub(crate) fn command() -> Command {
             .value_parser(value_parser!(u64).range(1..))
             .help(help)
     };
-    let accept = Arg::new("accept")
-        .long("accept")
-        .value_name("ID")
-        .action(ArgAction::Append)
-        .value_parser(clap::builder::PossibleValuesParser::new(preflight::ids()))
-        .hide_possible_values(true)
-        .help("Let this check say what it wants; several may be given");
     let root = Arg::new("system-root")
         .long("system-root")
         .value_name("FOLDER")
@@ -64,7 +51,7 @@ pub(crate) fn command() -> Command {
             number("copies", "C", "Copies that the volume keeps of each datum [default: 1]"),
             size("block-size", "SIZE", "Size of the I/Os that are planned, such as 8K"),
             number("for", "SECONDS", "How long the measurement will take"),
-            accept,
+            arguments::accept(),
             root,
             answers::json_option(),
         ])
@@ -86,32 +73,25 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
         block_bytes: number("block-size"),
         seconds: number("for"),
     };
-    let before = Sample::take(&tree);
-    let target = match Target::find(&tree, path, plan) {
-        Ok(target) => target,
+    let checks = match machine::look_for_a_second(&tree, path, plan) {
+        Ok(checks) => checks,
         Err(source) => {
             Printer::on_stderr().error(&TargetError { path: path.clone(), source });
             return ExitCode::FAILURE;
         }
     };
-    thread::sleep(WATCHED);
-    let checks = preflight::check(&tree, &target, &before, &Sample::take(&tree));
-    let accepted: Vec<String> = matches.get_many("accept").into_iter().flatten().cloned().collect();
+    let accepted = arguments::accepted(matches);
     let worst = preflight::worst(&checks, &accepted);
     let text = match matches.get_flag("json") {
-        true => object(path, &checks, &accepted, worst),
+        true => object(path, &checks, &accepted),
         false => text(path, &checks, &accepted, worst),
     };
     super::print_and_exit(&text, if worst == Verdict::Block { BLOCKED } else { 0 })
 }
 
-fn object(path: &Path, checks: &[Check], accepted: &[String], worst: Verdict) -> String {
-    let object = json!({
-        "target": path.display().to_string(),
-        "verdict": worst.keyword(),
-        "accepted": accepted,
-        "checks": checks.iter().map(Check::to_json).collect::<Vec<_>>(),
-    });
+fn object(path: &Path, checks: &[Check], accepted: &[String]) -> String {
+    let mut object = machine::verdicts(checks, accepted);
+    object["target"] = path.display().to_string().into();
     format!("{object}\n")
 }
 

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
 use plumb_study::{explain, samples};
+use serde_json::Value;
 
 use super::answers;
 use crate::message::Printer;
@@ -16,7 +17,7 @@ pub(crate) fn command() -> Command {
         .required(true)
         .value_parser(value_parser!(PathBuf))
         .value_hint(ValueHint::FilePath)
-        .help("A file of decisions, as `plumb knee`, `compare` and `history` print them with --json; - for standard input");
+        .help("A file of decisions, as `plumb knee`, `compare` and `history` print them with --json, or a study's findings.json; - for standard input");
     let id =
         Arg::new("id").long("id").value_name("ID").help("Explain only the decision with this id");
     Command::new("explain")
@@ -24,7 +25,7 @@ pub(crate) fn command() -> Command {
         .args([decision, id])
         .after_help(
             "For example:\n  plumb knee --csv reads.csv --json | plumb explain -\n  \
-             plumb explain decisions.ndjson --id nightly",
+             plumb explain decisions.ndjson --id nightly\n  plumb explain findings.json --id random-1",
         )
 }
 
@@ -43,8 +44,8 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
     let mut out = String::new();
     let mut failed = false;
     let mut seen = 0_usize;
-    for (_, object) in samples::split(&text) {
-        let is_wanted = |object: &serde_json::Value| {
+    for object in samples::split(&text).into_iter().flat_map(|(_, object)| decisions(object)) {
+        let is_wanted = |object: &Value| {
             let id = &object["id"];
             // An id may be a number.
             let shown = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
@@ -76,6 +77,17 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
         failed = true;
     }
     super::print_and_exit(&out, u8::from(failed))
+}
+
+/// The decisions of a study's findings; any other object is taken as one decision.
+fn decisions<E>(object: Result<Value, E>) -> Vec<Result<Value, E>> {
+    match object {
+        Ok(object) if object["findings"].is_array() => {
+            let all = object["findings"].as_array().into_iter().flatten();
+            all.map(|finding| Ok(finding["decision"].clone())).collect()
+        }
+        other => vec![other],
+    }
 }
 
 /// No decision has the id that was asked for.

@@ -183,6 +183,9 @@ pub(crate) struct StdoutError {
 }
 
 #[cfg(test)]
+mod reference;
+
+#[cfg(test)]
 mod tests {
     #[test]
     fn the_subcommands_are_sound() {

@@ -3,38 +3,21 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
+use clap::{Arg, ArgMatches, Command, value_parser};
 use miette::Diagnostic;
 use plumb_study::study::{
-    Device, GAP_S, Kind, QUICK_BYTES, RunRecord, State, SweepPlanner, Told, quick_findings,
-    quick_plan,
+    Device, GAP_S, Kind, QUICK_BYTES, RunRecord, SweepPlanner, Told, quick_findings, quick_plan,
 };
 use serde_json::{Value, json};
 
-use super::check::bytes;
-use super::study::{self, DeviceError, OpenError, Planned, duration};
+use super::study::{self, DeviceError, OpenError, Planned, arguments, duration, machine};
 use crate::message::Printer;
 
 /// For clap.
 pub(crate) fn command() -> Command {
-    let count = |name: &'static str, value: &'static str, help: &'static str| {
-        Arg::new(name)
-            .long(name)
-            .value_name(value)
-            .value_parser(value_parser!(u32).range(1..1000))
-            .help(help)
-    };
-    let target = Arg::new("target")
+    let target = arguments::target("Test file; it is made if it is not there")
         .value_name("FILE")
-        .required_unless_present("resume")
-        .value_parser(value_parser!(PathBuf))
-        .value_hint(ValueHint::FilePath)
-        .help("Test file; it is made if it is not there");
-    let size = Arg::new("size")
-        .long("size")
-        .value_name("SIZE")
-        .value_parser(bytes)
-        .help("Bytes of the test file [default: of the file that is there, else 1G]");
+        .required_unless_present("resume");
     Command::new("quick")
         .about("The eight figures that desktop tools show, honestly labelled")
         .long_about(
@@ -44,12 +27,16 @@ pub(crate) fn command() -> Command {
         )
         .args([
             target,
-            size,
-            count("duration", "SECONDS", "Of each measurement [default: 5]"),
-            count("repetitions", "N", "Runs of each of the eight [default: 3]"),
+            arguments::size("Bytes of the test file [default: of the file that is there, else 1G]"),
+            few("duration", "SECONDS", "Of each measurement [default: 5]"),
+            few("repetitions", "N", "Runs of each of the eight [default: 3]"),
         ])
-        .args(study::options())
+        .args(arguments::of_every_study())
         .after_help("For example:\n  plumb quick f.dat\n  plumb quick f.dat --size 4G --json")
+}
+
+fn few(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    arguments::count(name, value, help).value_parser(value_parser!(u32).range(1..1000))
 }
 
 /// Why there are no figures.
@@ -115,6 +102,7 @@ fn quick(matches: &ArgMatches) -> Result<ExitCode, QuickError> {
             runs_most: runs,
             runs_exhaustive: runs,
             estimate_s,
+            preflight: machine::not_looked("plumb quick looks at no machine; plumb check does"),
         },
     )?;
     Ok(work(matches, opened, &request))
@@ -137,10 +125,6 @@ fn work(matches: &ArgMatches, opened: study::Opened, request: &Value) -> ExitCod
     };
     let plan = quick_plan(request["size"].as_u64(), number("seconds"), number("repetitions"));
     let planner = SweepPlanner::new(plan.clone());
-    let id = opened.study.id.clone();
-    let runs_exhaustive = opened.study.runs_exhaustive;
-    let conclude = |runs: &[RunRecord], state: State| {
-        quick_findings(&plan, runs, Told { study: &id, state, runs_exhaustive })
-    };
+    let conclude = |runs: &[RunRecord], told: Told| quick_findings(&plan, runs, told);
     study::work(matches, opened, &planner, &conclude)
 }

@@ -4,17 +4,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
+use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
 use miette::Diagnostic;
 use plumb_study::knee::Policy;
 use plumb_study::study::{
-    Device, GAP_S, Kind, PlanError, RunOrder, RunRecord, State, SweepOptions, SweepPlanner, Told,
+    Device, GAP_S, Kind, PlanError, RunOrder, RunRecord, SweepOptions, SweepPlanner, Told,
     bytes_to_make, sweep_findings,
 };
 use plumb_study::sweep_time;
 use serde_json::{Value, json};
 
-use super::study::{self, DeviceError, OpenError, Planned, duration};
+use super::study::arguments::{self, flag, many, word};
+use super::study::{self, DeviceError, OpenError, Planned, duration, machine};
 use crate::message::Printer;
 
 /// For clap.
@@ -30,7 +31,7 @@ pub(crate) fn command() -> Command {
         )
         .arg(target().required_unless_present_any(["plan", "resume"]))
         .args(plan_options())
-        .args(study::options())
+        .args(arguments::of_every_study())
         .after_help(
             "Exit status: 0 if all is measured, 1 if it cannot be, 2 for a wrong command line, 5 if it is not \
              finished and can be resumed.\n\nFor example:\n  \
@@ -58,19 +59,7 @@ fn target() -> Arg {
 }
 
 fn plan_options() -> Vec<Arg> {
-    let many = |name: &'static str, value: &'static str, help: &'static str| {
-        Arg::new(name).long(name).value_name(value).action(ArgAction::Append).help(help)
-    };
-    let count = |name: &'static str, value: &'static str, help: &'static str| {
-        Arg::new(name).long(name).value_name(value).value_parser(value_parser!(u32)).help(help)
-    };
-    let flag = |name: &'static str, help: &'static str| {
-        Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
-    };
-    let word = |name: &'static str, value: &'static str, help: &'static str| {
-        Arg::new(name).long(name).value_name(value).help(help)
-    };
-    vec![
+    let mut list = vec![
         Arg::new("plan")
             .long("plan")
             .value_name("FILE")
@@ -87,21 +76,15 @@ fn plan_options() -> Vec<Arg> {
             "NAME=VALUE",
             "One value for all settings [default: b=8K t=8 o=12 w=30 access=random cache=h]",
         ),
-        count("warmup", "SECONDS", "Before each measurement [default: 10]"),
-        count("duration", "SECONDS", "Of each measurement, at most [default: 60]"),
-        count("cooldown", "SECONDS", "After each measurement [default: 0]"),
-        count("repetitions", "N", "Runs of each setting [default: 3]"),
+        arguments::seconds("cooldown", "After each measurement [default: 0]"),
+        arguments::count("repetitions", "N", "Runs of each setting [default: 3]"),
         word(
             "order",
             "ORDER",
             "random (blocks of repetitions), as-given or sorted [default: random]",
         )
         .value_parser(["random", "as-given", "sorted"]),
-        Arg::new("seed")
-            .long("seed")
-            .value_name("N")
-            .value_parser(value_parser!(u64))
-            .help("Of the order and of random offsets [default: 1]"),
+        arguments::seed("Of the order and of random offsets [default: 1]"),
         flag("no-anchors", "Leave out the reference setting that shows drift"),
         flag("adaptive", "Search the knee on o instead of running every value"),
         flag(
@@ -121,10 +104,13 @@ fn plan_options() -> Vec<Arg> {
             .value_name("MS")
             .value_parser(value_parser!(f64))
             .help("Largest mean latency that is acceptable"),
-        count("ssds", "S", "Devices that back the target"),
-        count("copies", "C", "Copies that the volume keeps of each datum [default: 1]"),
-        many("cap", "LIMIT", "A limit that is known: 1920iops, 48MiB/s"),
-    ]
+    ];
+    list.extend(arguments::behind());
+    list.extend(arguments::timing(
+        "Before each measurement [default: 10]",
+        "Of each measurement, at most [default: 60]",
+    ));
+    list
 }
 
 /// The options as typed.
@@ -142,6 +128,8 @@ fn typed(matches: &ArgMatches) -> SweepOptions {
         warmup: count("warmup"),
         duration: count("duration"),
         cooldown: count("cooldown"),
+        gap: count("gap"),
+        conditioning: arguments::conditioning(matches),
         repetitions: count("repetitions"),
         order: word("order").and_then(|word| RunOrder::of_keyword(&word)),
         seed: matches.get_one("seed").copied(),
@@ -260,14 +248,11 @@ fn sweep(matches: &ArgMatches) -> Result<ExitCode, SweepError> {
                 runs_most: most,
                 runs_exhaustive: exhaustive,
                 estimate_s: estimate.seconds,
+                preflight: machine::not_looked("plumb sweep looks at no machine; plumb check does"),
             },
         )?,
     };
-    let id = opened.study.id.clone();
-    let conclude = |runs: &[RunRecord], state: State| {
-        let told = Told { study: &id, state, runs_exhaustive: exhaustive };
-        sweep_findings(&plan, runs, told)
-    };
+    let conclude = |runs: &[RunRecord], told: Told| sweep_findings(&plan, runs, told);
     Ok(study::work(matches, opened, &planner, &conclude))
 }
 
@@ -316,12 +301,10 @@ struct Estimate {
     /// Bytes that have to be written first, and the seconds that takes.
     bytes: u64,
     creation_s: f64,
+    writing: machine::Writing,
     seconds: f64,
     budget_s: Option<f64>,
 }
-
-/// Bytes per second that files are assumed to be written with.
-const WRITTEN_PER_S: f64 = 500e6;
 
 impl Estimate {
     fn of(planner: &SweepPlanner, target: &Path, device: &Device) -> Self {
@@ -331,13 +314,14 @@ impl Estimate {
             warm_up_s: plan.base.warm_up_s.into(),
             measured_s: plan.base.measured_s.into(),
             cool_down_s: plan.base.cool_down_s.into(),
-            gap_s: GAP_S,
+            gap_s: GAP_S + f64::from(plan.gap_s),
         };
         let bytes = match device {
             Device::Real => bytes_to_make(target, plan.settings.iter()),
             Device::Simulated(_) => 0,
         };
-        let creation_s = bytes as f64 / WRITTEN_PER_S;
+        let writing = machine::writing(target, bytes);
+        let creation_s = writing.seconds(bytes);
         let runs_s = sweep_time::sweep_s(runs, each, 0.0);
         let all = runs_s + creation_s;
         Self {
@@ -347,6 +331,7 @@ impl Estimate {
             runs_s,
             bytes,
             creation_s,
+            writing,
             seconds: plan.budget_s.map_or(all, |budget| budget.min(all)),
             budget_s: plan.budget_s,
         }
@@ -360,6 +345,7 @@ impl Estimate {
             "runs_s": self.runs_s,
             "bytes_to_write": self.bytes,
             "creation_s": self.creation_s,
+            "write_rate_is_measured": self.writing.is_measured,
             "estimate_s": self.seconds,
             "budget_s": self.budget_s,
         })
@@ -375,9 +361,10 @@ impl Estimate {
         );
         if self.bytes > 0 {
             text.push_str(&format!(
-                "files to be written first: {:.1} GiB, {} at an assumed 500 MB/s\n",
+                "files to be written first: {:.1} GiB, {} ({})\n",
                 self.bytes as f64 / f64::from(1 << 30),
-                duration(self.creation_s)
+                duration(self.creation_s),
+                self.writing.words()
             ));
         }
         if let Some(budget) = self.budget_s {

@@ -21,6 +21,10 @@ fn a_baseline_is_found_in_forty_runs_and_explained() {
     let table = &finding(&findings, "findings")["table"]["rows"];
     let names: Vec<&Value> = table.as_array().expect("rows").iter().map(|row| &row[0]).collect();
     assert_eq!(names, ["random", "read", "write"]);
+    let preflight = finding(&findings, "preflight");
+    assert_eq!(preflight["decision"]["verdict"], "unknown");
+    assert!(preflight["sentence"].as_str().expect("words").contains("simulated"), "{preflight}");
+    assert_eq!(finding(&findings, "bottleneck-random-1")["decision"]["verdict"], "device");
     for each in findings["findings"].as_array().expect("a list") {
         for key in ["id", "verdict", "value", "interval", "flags", "evidence", "rule", "parameters"]
         {
@@ -31,6 +35,10 @@ fn a_baseline_is_found_in_forty_runs_and_explained() {
         let explained = bench.call(&format!("explain {}", file.display())).succeeds_quietly();
         assert!(explained.stdout.contains("Rule"), "{}", explained.stdout);
     }
+    let file = bench.study("b").join("findings.json");
+    let line = format!("explain {} --id reading", file.display());
+    let explained = bench.call(&line).succeeds_quietly();
+    assert!(explained.stdout.contains("R1 of the first run = info"), "{}", explained.stdout);
     let report = fs::read_to_string(bench.study("b").join("report.html")).expect("a report");
     assert!(report.starts_with("<!doctype html>") && report.contains("Sequential writes"));
     let again = bench.call("baseline --resume b").ends_with(0);
@@ -92,16 +100,46 @@ fn what_a_baseline_takes_is_told_before() {
 }
 
 #[test]
-fn a_real_file_is_measured_and_a_part_of_the_steps() {
+fn a_real_file_that_is_killed_in_the_middle_goes_on_and_repeats_no_run() {
     let bench = Bench::with(DEVICE);
-    let line = "baseline f.dat --size 4M --oltp --quick --skip preflight --skip pretest-2 --skip random-1 \
-                --skip confirm --skip random-2 --threads 2 --warmup 1 --duration 1 --id b --json";
-    let found = bench.call(line);
+    let line = "baseline f.dat --size 4M --oltp --quick --skip pretest-2 --skip random-1 --skip confirm \
+                --skip random-2 --threads 2 --warmup 0 --duration 1 --id b";
+    // Whatever else the machine does now.
+    let accept: String = ["load-psi", "load-disk", "tasks-running", "health-md", "tasks-timers"]
+        .map(|id| format!(" --accept {id}"))
+        .concat();
+    let mut child = bench.start(&format!("{line}{accept}"));
+    let journal = bench.study("b").join("journal.ndjson");
+    let began = Instant::now();
+    let lines = || fs::read_to_string(&journal).map_or(0, |text| text.lines().count());
+    while lines() < 2 && began.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    child.kill().expect("a child of ours");
+    child.wait().expect("it ends");
+    let before = fs::read_to_string(&journal).expect("a journal");
+    assert!(before.lines().count() >= 2, "{before}");
+    let found = bench.call("baseline --resume b --json");
     assert_eq!(found.status, 0, "{}", found.stderr);
     let findings: Value = serde_json::from_str(&found.stdout).expect("JSON");
-    assert_eq!(findings["state"], "complete");
-    assert_eq!(findings["runs"], 5);
+    assert_eq!((&findings["state"], &findings["runs"]), (&json!("complete"), &json!(5)));
     assert!(finding(&findings, "latency-alone")["decision"]["value"].as_f64().expect("ms") > 0.0);
+    let runs = bench.journal("b");
+    let keys: std::collections::BTreeSet<&str> =
+        runs.iter().map(|run| run["key"].as_str().expect("a key")).collect();
+    assert_eq!((runs.len(), keys.len()), (5, 5), "a run was repeated");
+    assert!(fs::read_to_string(&journal).expect("a journal").starts_with(&before));
+    // The first run is the profile that it is named after, but for its times.
+    let words: Vec<&str> =
+        runs[0]["command"].as_array().expect("words").iter().filter_map(Value::as_str).collect();
+    for word in ["-b8K", "-r", "-w30", "-o12", "-Z1M", "-Sh", "-L"] {
+        assert!(words.contains(&word), "{word}: {words:?}");
+    }
+    // The machine was looked at, and what was seen is a decision.
+    let preflight = finding(&findings, "preflight");
+    assert!(preflight["table"]["rows"].as_array().expect("checks").len() >= 30);
+    assert_eq!(preflight["decision"]["parameters"]["accepted"].as_array().map(Vec::len), Some(5));
+    assert!(finding(&findings, "reading")["decision"]["flags"].to_string().contains("R17"));
 }
 
 #[test]

@@ -66,6 +66,12 @@ fn a_run_is_kept_shown_exported_repeated_and_removed() {
     let groups = &whole["environment"]["groups"];
     assert_eq!(groups["target"][0]["size_bytes"], 1 << 20);
     assert_eq!(whole["environment"]["stamps"], whole["environment_after"]["stamps"]);
+    // The whole preflight stands beside it, and where the file lies.
+    let checks = whole["environment"]["preflight"]["checks"].as_array().expect("verdicts");
+    assert!(checks.len() >= 30, "{}", checks.len());
+    assert!(checks.iter().all(|check| check["verdict"].is_string() && check["evidence"].is_string()));
+    let placed = &whole["environment"]["volatile"]["placement"][0];
+    assert_eq!(placed["allocated_bytes"], 1 << 20, "{placed}");
 
     let made = user.plumb("runs export latest --dir out --csv --parquet").succeeds_quietly().stdout;
     assert_eq!(made.lines().count(), 3, "{made}");

@@ -55,6 +55,13 @@ impl Bench {
         self.path("plumb/studies").join(id)
     }
 
+    /// The lines of a study's journal.
+    #[track_caller]
+    pub(crate) fn journal(&self, id: &str) -> Vec<Value> {
+        let text = fs::read_to_string(self.study(id).join("journal.ndjson")).expect("a journal");
+        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    }
+
     #[track_caller]
     pub(crate) fn findings(&self, id: &str) -> Value {
         let bytes = fs::read(self.study(id).join("findings.json")).expect("findings");
@@ -115,6 +122,7 @@ fn killed_at_fifty_instants_the_findings_are_the_same() {
     };
     let (findings, journal) = (read("whole", "findings.json"), read("whole", "journal.ndjson"));
     let mut interrupted = 0;
+    let mut resumed = 0;
     for instant in 0..50_u32 {
         let id = format!("killed{instant}");
         let mut child = bench.start(&format!("{plan} --id {id}"));
@@ -134,7 +142,13 @@ fn killed_at_fifty_instants_the_findings_are_the_same() {
         bench.call(&line).ends_with(0);
         assert_eq!(read(&id, "findings.json"), findings, "{id} after {share}");
         assert_eq!(read(&id, "journal.ndjson"), journal, "{id} after {share}");
+        // The reference was run before it went on, beside the journal.
+        if let Ok(text) = fs::read_to_string(study.join("resumptions.ndjson")) {
+            let line: Value = serde_json::from_str(text.lines().next().unwrap_or("{}")).unwrap_or_default();
+            resumed += u32::from(line["reference"]["summary"]["iops"].is_number());
+        }
     }
+    assert!(resumed >= 10, "only {resumed} ran the reference first");
     assert!(interrupted >= 20, "only {interrupted} were interrupted");
 }
 
@@ -153,6 +167,39 @@ fn an_adaptive_sweep_takes_less_than_half_of_the_runs() {
     };
     assert!((rate(&some) / rate(&all) - 1.0).abs() < 0.03, "{} {}", rate(&some), rate(&all));
     assert!(some["notes"].to_string().contains("instead of 48 exhaustive"), "{}", some["notes"]);
+    // A longer search has the reference at its start, after every ten runs, and at its end.
+    let longer = "sweep f --simulate DEVICE --set w=0 --vary t=1,2,4 --vary o=1..32 --repetitions 2 --adaptive";
+    bench.call(&format!("{longer} --id longer")).ends_with(0);
+    let drift = bench.findings("longer");
+    assert_eq!(finding(&drift, "drift")["decision"]["verdict"], "stable");
+    let journal = bench.journal("longer");
+    let is_anchor: Vec<bool> = journal.iter().map(|run| run["purpose"] == "anchor").collect();
+    assert!(is_anchor[0] && is_anchor[is_anchor.len() - 1], "{is_anchor:?}");
+    let longest = is_anchor.split(|anchor| *anchor).map(<[bool]>::len).max();
+    assert_eq!(longest, Some(10), "{is_anchor:?}");
+}
+
+#[test]
+fn a_target_is_conditioned_before_it_is_measured() {
+    let bench = Bench::with(DEVICE);
+    let line = "sweep f --simulate DEVICE --set size=8G --set w=100 --vary o=1,2,4 --repetitions 1 \
+                --conditioning pts-file --id s --json";
+    bench.call(line).ends_with(0);
+    let journal = bench.journal("s");
+    let of = |step: &str| journal.iter().filter(|run| run["step"] == step).count();
+    // At 2000 MiB/s less the cost of writes, twice 8 GiB take one run of 60 s; five rounds make a window.
+    assert!(of("conditioning") >= 6, "{}", of("conditioning"));
+    assert_eq!(of("sweep"), 3);
+    let findings = bench.findings("s");
+    assert_eq!(findings["runs"], 3);
+    let notes = findings["notes"].to_string();
+    assert!(notes.contains("written 2.0 times") && notes.contains(": steady"), "{notes}");
+    let refused = bench.call("sweep f --vary o=1,2 --conditioning pts-file --dry-run").ends_with(2);
+    assert!(refused.stderr.contains("size=64G"), "{}", refused.stderr);
+    let published = bench.call("plan show f --vary o=1,2,4 --conditioning d0 --json").succeeds_quietly();
+    let object: Value = serde_json::from_str(&published.stdout).expect("JSON");
+    let runs = object["runs_most"].as_f64().expect("a count");
+    assert_eq!(object["runs_s"], runs * 361.0);
 }
 
 #[test]
@@ -218,6 +265,36 @@ fn a_study_goes_on_only_with_what_it_began_with() {
     let changed = bench.call("sweep --resume s").ends_with(1);
     assert!(changed.stderr.contains("--accept-changes"), "{}", changed.stderr);
     bench.call("sweep --resume s --accept-changes").ends_with(0);
+}
+
+#[test]
+fn a_machine_that_changed_is_refused_or_told() {
+    let bench = Bench::with(DEVICE);
+    let line = "sweep f.dat --set size=1M --set t=1 --set cache=b --vary o=1,2 --repetitions 1 --warmup 0 \
+                --duration 1 --id s";
+    bench.call(&format!("{line} --budget 3s")).ends_with(5);
+    let plan = bench.study("s").join("plan.json");
+    let text = fs::read_to_string(&plan).expect("a plan");
+    let began: Value = serde_json::from_str(&text).expect("JSON");
+    let groups = &began["environment"]["groups"];
+    assert!(groups["cpu"].is_object() && groups["kernel"]["release"].is_string(), "{groups}");
+    let changed = |group: &str, member: &str, value: &str| {
+        let mut plan_then = began.clone();
+        plan_then["environment"]["groups"][group][member] = value.into();
+        fs::write(&plan, plan_then.to_string()).expect("written");
+    };
+    changed("cpu", "model", "Another");
+    let refused = bench.call("sweep --resume s --budget 1h").ends_with(1);
+    assert!(refused.stderr.contains("processor: Another and"), "{}", refused.stderr);
+    assert_eq!(bench.journal("s").len(), 1);
+    changed("kernel", "release", "5.0");
+    let told = bench.call("sweep --resume s --budget 1h").ends_with(0);
+    assert!(told.stderr.contains("kernel: 5.0 and"), "{}", told.stderr);
+    let notes = bench.findings("s")["notes"].to_string();
+    assert!(notes.contains("after run 1 it went on although this changed: kernel: 5.0 and"), "{notes}");
+    let after = fs::read(bench.study("s").join("environment-after.json")).expect("a record");
+    let after: Value = serde_json::from_slice(&after).expect("JSON");
+    assert_eq!(after["groups"]["cpu"], began["environment"]["groups"]["cpu"]);
 }
 
 #[test]

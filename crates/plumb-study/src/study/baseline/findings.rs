@@ -4,31 +4,40 @@ use serde_json::{Value, json};
 
 use super::options::{BaselineOptions, Step};
 use super::planner::{BaselinePlanner, Choices, apart};
-use crate::attribution::{Seen, attribute};
 use crate::compare::{self, Metric};
 use crate::decision::{self, ChoiceMade, Rule};
 use crate::findings::Finding as Row;
 use crate::knee;
-use crate::stats::describe::median;
+use crate::stats::describe::{deviation, median};
+use crate::stats::distribution::t_95;
+use crate::study::bottleneck::{self, Plateau};
+use crate::study::conditioning::counted;
 use crate::study::document::FORMAT;
 use crate::study::findings::{Finding, Findings, State, Table};
 use crate::study::record::{RunRecord, Summary};
+use crate::study::remarks::{self, Whole};
 use crate::study::sweep::{rows, same_but_o};
 use crate::study::sweep_findings::{Named, Told, notes, of_curve, rates};
-use crate::study::{Access, Setting};
+use crate::study::{Access, Setting, machine};
 
 /// Findings of a baseline: a pure function of its options and its runs.
 #[must_use]
-pub fn baseline_findings(options: &BaselineOptions, runs: &[RunRecord], told: Told) -> Findings {
+pub fn baseline_findings(options: &BaselineOptions, all: &[RunRecord], told: Told) -> Findings {
+    let runs = &*counted(all);
     let planner = BaselinePlanner::new(options.clone());
     let choices = planner.choices(runs);
     let study = Study { options, choices: &choices, runs };
     let has = |step| options.has(step);
     let mut findings = Vec::new();
+    let mut limits = Vec::new();
     findings.extend(study.table());
     if has(Step::RandomOne) {
         let template = options.random(choices.files);
-        findings.extend(study.curve(Step::RandomOne, "Small random I/O", &template));
+        let found = study.curve(Step::RandomOne, "Small random I/O", &template);
+        if let Some((curve, limit)) = found {
+            findings.push(curve);
+            limits.extend(limit);
+        }
     }
     if has(Step::RandomTwo) {
         findings.extend(study.pair());
@@ -37,10 +46,13 @@ pub fn baseline_findings(options: &BaselineOptions, runs: &[RunRecord], told: To
         (Step::Reads, "Sequential reads", &choices.reads),
         (Step::Writes, "Sequential writes", &choices.writes),
     ] {
-        if let Some((_, setting)) = chosen {
-            findings.extend(study.curve(step, title, setting));
+        let found = chosen.as_ref().and_then(|(_, setting)| study.curve(step, title, setting));
+        if let Some((curve, limit)) = found {
+            findings.push(curve);
+            limits.extend(limit);
         }
     }
+    findings.extend(limits);
     if has(Step::PretestTwo) {
         findings.extend(study.files());
     }
@@ -51,7 +63,11 @@ pub fn baseline_findings(options: &BaselineOptions, runs: &[RunRecord], told: To
     if has(Step::PretestOne) {
         findings.extend(study.first());
     }
+    findings.extend(study.reading(machine::remote(told.environment)));
+    findings.extend(machine::preflight(told.environment));
     let mut remarks = notes(runs);
+    remarks.extend(told.notes(runs));
+    remarks.push(options.conditioning.note(&options.random(1), all));
     for name in &options.skip {
         remarks.push(format!("the step {name} was left out"));
     }
@@ -99,7 +115,13 @@ fn middle(
 }
 
 impl Study<'_> {
-    fn curve(&self, step: Step, title: &str, template: &Setting) -> Option<Finding> {
+    /// What a curve says, and what limits its plateau.
+    fn curve(
+        &self,
+        step: Step,
+        title: &str,
+        template: &Setting,
+    ) -> Option<(Finding, Option<Finding>)> {
         let own: Vec<&RunRecord> =
             self.runs.iter().filter(|run| same_but_o(&run.setting, template)).collect();
         if own.is_empty() {
@@ -111,12 +133,64 @@ impl Study<'_> {
         let named =
             Named { id: step.keyword().into(), name: template.short(), step: step.keyword() };
         let numbers = own.iter().map(|run| run.run).collect();
-        let mut finding = of_curve((&options, &layout), &all, &named, numbers);
+        let (mut finding, knee) = of_curve((&options, &layout), &all, &named, numbers);
         finding.title = title.to_owned();
         let before = own.iter().copied().filter(|run| run.step != Step::Confirm.keyword());
         self.add_confirmation(&mut finding, &rows(before), &options);
-        self.add_bottleneck(&mut finding, &all, &options, &own);
-        Some(finding)
+        let limit = bottleneck::finding(&Plateau {
+            of: step.keyword(),
+            title,
+            knee: &knee,
+            runs: &own,
+            gain_by_threads: (step == Step::RandomOne).then(|| self.gain_by_threads()).flatten(),
+        });
+        Some((finding, limit))
+    }
+
+    /// What the most throughput with more threads, but the same N, is above that of the curve's threads.
+    fn gain_by_threads(&self) -> Option<f64> {
+        let template = self.options.random(self.choices.files);
+        let level = |pair: &Setting| median_of(&rates(pair, self.runs).0);
+        let base = self.choices.pairs.iter().find(|pair| pair.threads == template.threads)?;
+        let more = self.choices.pairs.iter().filter(|pair| pair.threads > base.threads);
+        let most = more.filter_map(level).reduce(f64::max)?;
+        Some(most / level(base)? - 1.0)
+    }
+
+    /// 2.4 and 8: what the reading rules say of the first run, of the chosen ones, and of the whole.
+    fn reading(&self, remote: Option<String>) -> Option<Finding> {
+        let choices = self.choices;
+        let first = self.options.random(1);
+        let mut subjects = vec![("the first run", &first)];
+        subjects.push(("small random I/O", &choices.random));
+        subjects.extend(choices.reads.as_ref().map(|(_, s)| ("sequential reads", s)));
+        subjects.extend(choices.writes.as_ref().map(|(_, s)| ("sequential writes", s)));
+        let level = |setting: &Setting| middle(self.runs, setting, |s| Some(s.iops));
+        let curves = [
+            ("small random I/O", choices.random_curve.as_ref()),
+            ("sequential reads", choices.reads.as_ref().map(|(curve, _)| curve)),
+            ("sequential writes", choices.writes.as_ref().map(|(curve, _)| curve)),
+        ];
+        let ceilings: Vec<String> = curves
+            .into_iter()
+            .filter_map(|(name, curve)| {
+                let curve = curve.filter(|curve| curve.flags.contains(&knee::Flag::Capped))?;
+                Some(match &curve.named_cap {
+                    Some(cap) => format!("{} for {name}", cap.name),
+                    None => format!("{:.0} I/Os per second for {name}", curve.cap.level_iops),
+                })
+            })
+            .collect();
+        let without = Setting { latency: false, ..choices.random.clone() };
+        let whole = Whole {
+            chosen: level(&choices.random).map(|iops| (choices.random.clone(), iops)),
+            ceiling: (!ceilings.is_empty()).then(|| ceilings.join(", ")),
+            lowest_latency_ms: middle(self.runs, &apart(&choices.random)[2], |s| s.latency_ms),
+            latency_cost: level(&choices.random).zip(level(&without)).map(|(with, x)| 1.0 - with / x),
+            differing: Vec::new(),
+            remote,
+        };
+        remarks::finding(&subjects, self.runs, &whole)
     }
 
     /// (3.2, 8) Whether the answer moved when it was confirmed.
@@ -145,49 +219,24 @@ impl Study<'_> {
         }
     }
 
-    /// (2.12) What holds throughput down at the plateau.
-    fn add_bottleneck(
-        &self,
-        finding: &mut Finding,
-        rows: &[knee::Row],
-        options: &knee::Options,
-        own: &[&RunRecord],
-    ) {
-        let found = knee::find(rows, options);
-        let Some(marks) = found.marks else { return };
-        let is_there = |run: &&&RunRecord| u64::from(run.setting.outstanding) >= marks.plateau;
-        let residuals: Vec<f64> =
-            own.iter().filter(is_there).filter_map(|run| run.usable()?.residual).collect();
-        let cap = found.flags.contains(&knee::Flag::Capped).then(|| {
-            found.named_cap.as_ref().map_or_else(
-                || format!("unknown, at {:.0} I/Os per second", found.cap.level_iops),
-                |cap| cap.name.clone(),
-            )
-        });
-        let seen = Seen {
-            cap,
-            residual: (!residuals.is_empty()).then(|| median(&residuals)),
-            ..Seen::default()
-        };
-        let named = attribute(&seen);
-        finding.decision.insert(
-            "bottleneck".to_owned(),
-            json!({
-                "rule": named.bottleneck.rule(),
-                "sentence": named.bottleneck.sentence(),
-                "evidence": named.evidence,
-            }),
-        );
-    }
-
-    /// What the curve of an operation says.
-    fn verdict(&self, operation: &str) -> Option<knee::Verdict> {
-        let curve = match operation {
+    /// The curve of an operation.
+    fn of_operation(&self, operation: &str) -> Option<&knee::Knee> {
+        match operation {
             "read" => self.choices.reads.as_ref().map(|(curve, _)| curve),
             "write" => self.choices.writes.as_ref().map(|(curve, _)| curve),
             _ => self.choices.random_curve.as_ref(),
-        };
-        curve.map(|curve| curve.verdict)
+        }
+    }
+
+    /// Half the 95 % interval of a setting's throughput in percent: between its runs where there are several, else
+    /// within the only one.
+    fn half_width(&self, setting: &Setting) -> Option<f64> {
+        let logs: Vec<f64> = rates(setting, self.runs).0.iter().map(|iops| iops.ln()).collect();
+        let count = logs.len() as f64;
+        if logs.len() > 1 {
+            return Some(t_95(count - 1.0) * deviation(&logs) / count.sqrt() * 100.0);
+        }
+        middle(self.runs, setting, |summary| summary.half_width).map(|half| half * 100.0)
     }
 
     /// 2.9: a row per operation.
@@ -207,7 +256,8 @@ impl Study<'_> {
             let outstanding = setting.total_outstanding() as f64;
             let row = self.options.layout(setting).finding(outstanding, iops, latency, block);
             // A figure of a setting that the curve does not vouch for is no answer yet.
-            let doubt = match self.verdict(name) {
+            let curve = self.of_operation(name);
+            let doubt = match curve.map(|curve| curve.verdict) {
                 Some(knee::Verdict::Unclear | knee::Verdict::Extend) => ", not certain yet",
                 _ => "",
             };
@@ -222,7 +272,15 @@ impl Study<'_> {
                     setting.short()
                 ),
             });
-            lines.push(line(name, setting, &row, self.options.devices));
+            let mut line = line(name, setting, &row, self.options.devices);
+            let alike = curve.and_then(|curve| curve.marks).map(|marks| marks.indifferent);
+            line.extend([
+                json!(self.half_width(setting)),
+                json!(rates(setting, self.runs).0.len()),
+                json!(curve.map(|curve| curve.verdict.keyword())),
+                json!(alike.map(|(first, last)| format!("{first} to {last}"))),
+            ]);
+            lines.push(line);
         }
         if lines.is_empty() {
             return None;
@@ -248,6 +306,10 @@ impl Study<'_> {
             "mib_per_s per device",
             "N·A per device",
             "client mib_per_s per device",
+            "ci95 [%]",
+            "runs",
+            "verdict",
+            "o with the same throughput",
         ];
         Some(Finding {
             id: "findings".to_owned(),

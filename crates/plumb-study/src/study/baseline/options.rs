@@ -1,10 +1,19 @@
 //! What a baseline is to do.
 
+use std::sync::LazyLock;
+
 use serde::{Deserialize, Serialize};
 
 use crate::findings::Layout;
 use crate::knee::{DeclaredCap, Options, Policy};
-use crate::study::{Access, Setting};
+use crate::profiles::NamedProfile;
+use crate::study::conditioning::PUBLISHED_WARM_UP_S;
+use crate::study::{Access, Conditioning, Setting};
+
+/// The profile `oltp`: what `plumb profile show oltp` prints is what is measured.
+static OLTP: LazyLock<Setting> = LazyLock::new(|| NamedProfile::named("oltp").settings().remove(0));
+/// The profile `olap`: reads, and writes.
+static OLAP: LazyLock<Vec<Setting>> = LazyLock::new(|| NamedProfile::named("olap").settings());
 
 /// Most runs of a plan that is not exhaustive.
 pub(super) const RUNS_MOST: usize = 40;
@@ -108,9 +117,9 @@ pub enum Part {
     /// Both.
     #[default]
     All,
-    /// Small random I/O only.
+    /// Small random I/O only: the profile `oltp`.
     Oltp,
-    /// Large sequential I/O only.
+    /// Large sequential I/O only: the profile `olap`.
     Olap,
 }
 
@@ -145,6 +154,12 @@ pub struct BaselineOptions {
     pub warm_up_s: Option<u32>,
     /// Seconds of measurement, likewise.
     pub measured_s: Option<u32>,
+    /// Seconds between two runs in which the device is left alone.
+    #[serde(default)]
+    pub gap_s: u32,
+    /// What is done before the first run.
+    #[serde(default)]
+    pub conditioning: Conditioning,
 }
 
 impl Default for BaselineOptions {
@@ -164,6 +179,8 @@ impl Default for BaselineOptions {
             caps: Vec::new(),
             warm_up_s: None,
             measured_s: None,
+            gap_s: 0,
+            conditioning: Conditioning::None,
         }
     }
 }
@@ -195,7 +212,11 @@ impl BaselineOptions {
         let (warm_up, measured) = match self.preset {
             Preset::Quick => (2, 8),
             Preset::Standard => (10, 60),
-            Preset::Published => (300, 600),
+            Preset::Published => (OLTP.warm_up_s, OLTP.measured_s),
+        };
+        let warm_up = match self.conditioning {
+            Conditioning::D0 => warm_up.max(PUBLISHED_WARM_UP_S),
+            _ => warm_up,
         };
         (self.warm_up_s.unwrap_or(warm_up), self.measured_s.unwrap_or(measured).max(1))
     }
@@ -212,29 +233,25 @@ impl BaselineOptions {
         if self.is_exhaustive() { self.published_runs() + 8 } else { RUNS_MOST as u64 }
     }
 
-    /// Small random I/O with `files` files.
+    /// Small random I/O with `files` files: the profile `oltp`.
     #[must_use]
     pub fn random(&self, files: u32) -> Setting {
-        Setting { threads: (self.threads / files).max(1), ..self.common(files) }
+        Setting { threads: (self.threads / files).max(1), ..self.with(files, OLTP.clone()) }
     }
 
-    /// Large sequential I/O with `files` files, one thread each: more would walk over the same blocks.
+    /// Large sequential I/O with `files` files, one thread each: more would walk over the same blocks. The profile
+    /// `olap`; `write_percent` is 0 or 100.
     #[must_use]
     pub fn sequential(&self, files: u32, write_percent: u32) -> Setting {
-        Setting {
-            threads: 1,
-            outstanding: 8,
-            block_bytes: 512 << 10,
-            write_percent,
-            access: Access::Sequential,
-            ..self.common(files)
-        }
+        let mut all = OLAP.iter();
+        let setting = all.find(|setting| setting.write_percent == write_percent);
+        self.with(files, setting.expect("the profile reads, and writes").clone())
     }
 
-    fn common(&self, files: u32) -> Setting {
+    fn with(&self, files: u32, setting: Setting) -> Setting {
         let (warm_up_s, measured_s) = self.timing();
         let file_bytes = self.size.map(|size| size / u64::from(files));
-        Setting { files, file_bytes, warm_up_s, measured_s, ..Setting::default() }
+        Setting { files, file_bytes, warm_up_s, measured_s, ..setting }
     }
 
     /// How a curve of such settings is judged.

@@ -6,6 +6,7 @@ use crate::compare::{self, Metric, Verdict};
 use crate::knee::{self, Knee};
 use crate::split::{self, Pair};
 use crate::study::Setting;
+use crate::study::conditioning::{CONDITIONING, counted, settle_s};
 use crate::study::best::{Best, Candidate, choose_best};
 use crate::study::engine::{Next, Planner};
 use crate::study::perform::Order;
@@ -97,7 +98,7 @@ impl BaselinePlanner {
     pub fn choices(&self, runs: &[RunRecord]) -> Choices {
         let mut choices = self.begin();
         // What is missing is left as it is.
-        let _ = self.decide(&mut choices, &without_confirmation(runs));
+        let _ = self.decide(&mut choices, &without_confirmation(&counted(runs)));
         choices
     }
 
@@ -360,7 +361,11 @@ impl BaselinePlanner {
 }
 
 impl Planner for BaselinePlanner {
-    fn next(&self, runs: &[RunRecord]) -> Next {
+    fn next(&self, all: &[RunRecord]) -> Next {
+        if let Some(order) = self.options.conditioning.next(&self.options.random(1), all) {
+            return Next::Run(Box::new(order));
+        }
+        let runs = &*counted(all);
         let mut choices = self.begin();
         let due = self.decide(&mut choices, &without_confirmation(runs));
         let (step, setting) = match due {
@@ -383,8 +388,17 @@ impl Planner for BaselinePlanner {
         self.options.seed
     }
 
-    fn early_end(&self) -> bool {
-        self.options.preset == Preset::Standard
+    fn early_end(&self, order: &Order) -> bool {
+        self.options.preset == Preset::Standard && order.step != CONDITIONING
+    }
+
+    fn rest_s(&self, last: &RunRecord, next: &Order) -> f64 {
+        settle_s(&last.setting, &next.setting).max(self.options.gap_s.into())
+    }
+
+    fn reference(&self, runs: &[RunRecord]) -> Option<Setting> {
+        let counted = |run: &&RunRecord| run.usable().is_some() && run.step != CONDITIONING;
+        runs.iter().find(counted).map(|run| run.setting.clone())
     }
 }
 

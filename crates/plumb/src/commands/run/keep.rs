@@ -2,6 +2,7 @@
 //! work is not lost to a folder that cannot be written to.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use plumb_io::system_tree::SystemTree;
@@ -11,9 +12,11 @@ use plumb_load::result::model::RunResult;
 use plumb_load::session::target::resolve;
 use plumb_store::{NewRun, Origin, Store};
 use plumb_study::environment;
+use plumb_study::preflight::Plan;
 use serde_json::Value;
 
 use crate::commands::sources::{self, SourceError};
+use crate::commands::study::machine;
 use crate::commands::{runs, version};
 
 /// A run that is to be kept.
@@ -41,7 +44,8 @@ impl Keeper {
         let mut targets: Vec<PathBuf> = names.filter_map(|name| resolve(name).ok()).collect();
         targets.dedup();
         let store = sources::open()?;
-        let before = look(tree, &targets);
+        let mut before = look(tree, &targets);
+        before["preflight"] = preflight(tree, &targets);
         let arguments = invocation.tokens.clone();
         Ok(Some(Self { store, label, arguments, targets, before }))
     }
@@ -66,6 +70,18 @@ impl Keeper {
             result,
         };
         self.store.add(run).map_err(SourceError::Store)
+    }
+}
+
+/// How long the machine is watched: each run that is kept waits for it.
+const WATCHED: Duration = Duration::from_millis(250);
+
+/// The verdicts on the first target; nothing is refused, a run is what its user wants.
+fn preflight(tree: &SystemTree, targets: &[PathBuf]) -> Value {
+    let Some(path) = targets.first() else { return machine::not_looked("there is no target") };
+    match machine::look(tree, path, Plan::default(), WATCHED) {
+        Ok(checks) => machine::verdicts(&checks, &[]),
+        Err(error) => machine::not_looked(&format!("{} cannot be looked at: {error}", path.display())),
     }
 }
 

@@ -1,6 +1,8 @@
 //! What the commands that have many runs performed share: the study's folder, its device, its progress.
 
+pub(super) mod arguments;
 mod device;
+pub(super) mod machine;
 mod told;
 
 use std::cell::Cell;
@@ -9,12 +11,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use clap::{Arg, ArgAction, ArgMatches, ValueHint, value_parser};
+use clap::ArgMatches;
 use jiff::Timestamp;
 use plumb_study::report::{self, Sources, StudyView};
 use plumb_study::study::{
-    self, ChildRuns, Device, End, FORMAT, Findings, Journal, Kind, Perform, Planner, RunRecord,
-    SimulatedDevice, Simulation, State, Study, StudyError, StudyFolder,
+    self, Changed, ChildRuns, Device, End, FORMAT, Findings, Journal, Kind, Perform, Planner,
+    RunRecord, SimulatedDevice, Simulation, State, Study, StudyError, StudyFolder, Told,
 };
 use serde_json::Value;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -30,47 +32,13 @@ use crate::message::Printer;
 /// Exit status when a study is not finished and can be resumed.
 pub(super) const PARTIAL: u8 = 5;
 
-/// Options of every study.
-pub(super) fn options() -> Vec<Arg> {
-    let flag = |name: &'static str, help: &'static str| {
-        Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
-    };
-    let id = Arg::new("id")
-        .long("id")
-        .value_name("NAME")
-        .help("Name of the study [default: what it is and the time]");
-    let resume = Arg::new("resume")
-        .long("resume")
-        .value_name("NAME")
-        .help("Go on with a study that was interrupted: no run is repeated");
-    let accept = flag(
-        "accept-changes",
-        "Resume although the target or the machine is not the same any more; the findings say so",
-    );
-    let simulate = Arg::new("simulate")
-        .long("simulate")
-        .value_name("FILE")
-        .value_parser(value_parser!(PathBuf))
-        .value_hint(ValueHint::FilePath)
-        .help("Measure a simulated device in virtual time, described by this TOML file, instead of the target");
-    let destroy = Arg::new("destroy")
-        .long("destroy")
-        .value_name("PATH")
-        .action(ArgAction::Append)
-        .value_parser(value_parser!(PathBuf))
-        .value_hint(ValueHint::AnyPath)
-        .help("A target that holds data of somebody else's and may be overwritten");
-    let json = flag("json", "Print the findings as one JSON object");
-    let dry =
-        flag("dry-run", "Say how many runs there would be and how long they take; run nothing");
-    vec![id, resume, accept, simulate, destroy, dry, json]
-}
-
 /// A study that is begun, or gone on with.
 pub(super) struct Opened {
     pub(super) folder: StudyFolder,
     pub(super) journal: Journal,
     pub(super) study: Study,
+    /// What is not as it was when it began.
+    changed: Changed,
 }
 
 /// Why a study cannot be worked on.
@@ -85,12 +53,12 @@ pub(super) enum OpenError {
     #[diagnostic(code(plumb::study::kind), help("resume it with plumb {found} --resume {id}"))]
     Kind { id: String, found: &'static str, wanted: &'static str },
     /// The machine or target changed.
-    #[error("the study `{id}` cannot go on: {what} was `{was}` and is `{is}`")]
+    #[error("the study `{id}` cannot go on, for this changed since it began: {what}")]
     #[diagnostic(
         code(plumb::study::changed),
         help("its runs would not be comparable; start a new study, or say --accept-changes")
     )]
-    Changed { id: String, what: String, was: String, is: String },
+    Changed { id: String, what: String },
     /// Its epoch.
     #[error("the study `{id}` was measured with epoch {was}; this program has epoch {is}")]
     #[diagnostic(
@@ -117,6 +85,8 @@ pub(super) struct Planned {
     pub(super) runs_most: u64,
     pub(super) runs_exhaustive: u64,
     pub(super) estimate_s: f64,
+    /// The verdicts of the preflight, or why there are none.
+    pub(super) preflight: Value,
 }
 
 /// Begins a study.
@@ -128,6 +98,8 @@ pub(super) fn create(matches: &ArgMatches, planned: Planned) -> Result<Opened, O
         Device::Simulated(_) => PathBuf::from(&planned.target),
     };
     let now = Timestamp::now();
+    let mut environment = machine::environment(&target, &planned.device);
+    environment["preflight"] = planned.preflight;
     let given = matches.get_one::<String>("id").cloned();
     let base = format!("{}-{}", planned.kind.keyword(), now.strftime("%Y%m%d-%H%M%S"));
     let mut id = given.clone().unwrap_or_else(|| base.clone());
@@ -149,7 +121,7 @@ pub(super) fn create(matches: &ArgMatches, planned: Planned) -> Result<Opened, O
         runs_most: planned.runs_most,
         runs_exhaustive: planned.runs_exhaustive,
         estimate_s: planned.estimate_s,
-        environment: None,
+        environment: Some(environment),
     };
     for number in 2.. {
         study.id.clone_from(&id);
@@ -161,7 +133,7 @@ pub(super) fn create(matches: &ArgMatches, planned: Planned) -> Result<Opened, O
             Err(error) => return Err(error.into()),
             Ok(folder) => {
                 let journal = folder.journal()?;
-                return Ok(Opened { folder, journal, study });
+                return Ok(Opened { folder, journal, study, changed: Changed::default() });
             }
         }
     }
@@ -180,18 +152,32 @@ pub(super) fn resume(matches: &ArgMatches, id: &str, kind: Kind) -> Result<Opene
     if study.epoch != version::EPOCH {
         return Err(OpenError::Epoch { id, was: study.epoch, is: version::EPOCH });
     }
-    let now = critical(Path::new(&study.target), &study.device);
-    let changed = study.critical.iter().find_map(|(what, was)| {
-        let is = now.get(what).cloned().unwrap_or_default();
-        (is != *was).then(|| (what.clone(), was.clone(), is))
-    });
-    if let Some((what, was, is)) = changed
-        && !matches.get_flag("accept-changes")
-    {
-        return Err(OpenError::Changed { id, what, was, is });
+    let target = Path::new(&study.target);
+    let now = critical(target, &study.device);
+    let mut forbids: Vec<String> = study
+        .critical
+        .iter()
+        .filter_map(|(what, was)| {
+            let is = now.get(what).cloned().unwrap_or_default();
+            (is != *was).then(|| format!("{what}: `{was}` and `{is}`"))
+        })
+        .collect();
+    let mut what = Vec::new();
+    if let Some(was) = &study.environment {
+        let (more, told) = machine::changes(was, &machine::environment(target, &study.device));
+        forbids.extend(more);
+        what = told;
     }
+    if let Some(first) = forbids.first().filter(|_| !matches.get_flag("accept-changes")) {
+        return Err(OpenError::Changed { id, what: first.clone() });
+    }
+    for told in forbids.iter().chain(&what) {
+        Printer::on_stderr().warning(&format!("this is not as it was: {told}"));
+    }
+    what.splice(0..0, forbids);
+    let at = (study.device == Device::Real).then(|| Timestamp::now().to_string());
     let journal = folder.journal()?;
-    Ok(Opened { folder, journal, study })
+    Ok(Opened { folder, journal, study, changed: Changed { at, what } })
 }
 
 /// Works a study off, writes what `conclude` makes of its runs, and prints that.
@@ -199,7 +185,7 @@ pub(super) fn work(
     matches: &ArgMatches,
     opened: Opened,
     planner: &dyn Planner,
-    conclude: &dyn Fn(&[RunRecord], State) -> Findings,
+    conclude: &dyn Fn(&[RunRecord], Told) -> Findings,
 ) -> ExitCode {
     let printer = Printer::on_stderr();
     match worked(matches, opened, planner, conclude, printer) {
@@ -215,10 +201,10 @@ fn worked(
     matches: &ArgMatches,
     opened: Opened,
     planner: &dyn Planner,
-    conclude: &dyn Fn(&[RunRecord], State) -> Findings,
+    conclude: &dyn Fn(&[RunRecord], Told) -> Findings,
     printer: Printer,
 ) -> Result<ExitCode, StudyError> {
-    let Opened { folder, mut journal, study } = opened;
+    let Opened { folder, mut journal, study, changed } = opened;
     let stop = stop_flag(printer);
     let stops = || stop.load(Ordering::Relaxed);
     let now = || Timestamp::now().to_string();
@@ -241,9 +227,21 @@ fn worked(
     let said = Cell::new(false);
     let mut teller = Teller::new(&study, journal.records(), &stops, &said);
     teller.starts(folder.path());
-    let end = study::work(&folder, &mut journal, planner, performer.as_mut(), &mut teller)?;
+    let end =
+        study::work(&folder, &mut journal, planner, performer.as_mut(), &mut teller, &changed)?;
     let state = if end == End::Complete { State::Complete } else { State::Partial };
-    let findings = conclude(journal.records(), state);
+    let changed = afterwards(&folder, &study, end)?;
+    let findings = conclude(
+        journal.records(),
+        Told {
+            study: &study.id,
+            state,
+            runs_exhaustive: study.runs_exhaustive,
+            environment: study.environment.as_ref(),
+            resumptions: folder.resumptions()?.records(),
+            changed: &changed,
+        },
+    );
     folder.write_findings(&findings)?;
     if let Err(source) = write_report(&folder, &study, &findings, journal.records()) {
         printer.warning(&format!("the report cannot be written: {source}"));
@@ -277,6 +275,20 @@ fn worked(
         )),
     }
     Ok(super::print_and_exit(&printed, status))
+}
+
+/// Records the environment after the last run (method, 2.2), and says what changed since before the first.
+fn afterwards(folder: &StudyFolder, study: &Study, end: End) -> Result<Vec<String>, StudyError> {
+    let Some(before) = study.environment.as_ref().filter(|_| study.device == Device::Real) else {
+        return Ok(Vec::new());
+    };
+    if end != End::Complete {
+        return Ok(Vec::new());
+    }
+    let after = machine::environment(Path::new(&study.target), &study.device);
+    folder.write_environment_after(&after)?;
+    let (hardware, others) = machine::changes(before, &after);
+    Ok([hardware, others].concat())
 }
 
 /// The same as one page, beside the findings.

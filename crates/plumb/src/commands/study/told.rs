@@ -4,7 +4,10 @@ use std::cell::Cell;
 use std::io::Write;
 use std::path::Path;
 
-use plumb_study::study::{Device, Findings, GAP_S, Order, Purpose, RunRecord, State, Study, Watch};
+use plumb_study::study::{
+    Device, Finding, Findings, GAP_S, Order, Purpose, RunRecord, State, Study, Watch,
+};
+use serde_json::Value;
 
 /// A line per run on standard error.
 pub(super) struct Teller<'a> {
@@ -66,6 +69,10 @@ impl<'a> Teller<'a> {
 }
 
 impl Watch for Teller<'_> {
+    fn checks(&mut self, order: &Order) {
+        say(&format!("before it goes on: {}, the reference", order.setting.short()));
+    }
+
     fn begins(&mut self, _: u32, order: &Order) {
         let word = match order.purpose {
             Purpose::Measure => String::new(),
@@ -140,6 +147,7 @@ pub(in crate::commands) fn text(findings: &Findings, study: &Study) -> String {
     ));
     for finding in &findings.findings {
         text.push_str(&format!("\n{}\n  {}\n", finding.title, finding.sentence));
+        text.push_str(&remarks(finding));
     }
     if !findings.notes.is_empty() {
         text.push_str("\nRemarks\n");
@@ -148,6 +156,22 @@ pub(in crate::commands) fn text(findings: &Findings, study: &Study) -> String {
         }
     }
     text
+}
+
+/// What warns in a preflight or by a reading rule, a line each; the rest is in the findings.
+fn remarks(finding: &Finding) -> String {
+    let (word, of, says) = match finding.id.as_str() {
+        "preflight" => (1, 0, 2),
+        "reading" => (2, 1, 3),
+        _ => return String::new(),
+    };
+    let rows = finding.table.iter().flat_map(|table| &table.rows);
+    let cell = |row: &[Value], place: usize| {
+        row.get(place).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    rows.filter(|row| ["warn", "block"].contains(&cell(row, word).as_str()))
+        .map(|row| format!("  - {}: {}\n", cell(row, of), cell(row, says)))
+        .collect()
 }
 
 #[cfg(test)]
