@@ -42,7 +42,8 @@ pub(super) fn add(
             }
             devices.push(device(tree, &disk));
             queues.push(queue(tree, &disk));
-            let log = preflight::controller(&disk.name).and_then(|name| HealthLog::read(tree, &name));
+            let log =
+                preflight::controller(&disk.name).and_then(|name| HealthLog::read(tree, &name));
             wear.push(log.map(|log| log.used_percent));
             names.push(disk.name);
         }

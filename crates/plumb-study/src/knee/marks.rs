@@ -52,7 +52,7 @@ pub struct Marks {
     /// First and last setting with the plateau's throughput within noise.
     pub indifferent: (u64, u64),
     /// Where balance and recommendation would be if every o had been tested, by the fit alone: where a search has to
-    /// look. Those of the tested settings, but for the balanced policy.
+    /// look, and from where the balanced recommendation counts. The plateau and the recommendation by other policies.
     pub aims: (u64, u64),
 }
 
@@ -72,11 +72,14 @@ pub(super) fn marks(
 ) -> Marks {
     let balance = balance(settings, concave, plateau, outstanding_per_o);
     let lean = lean(settings);
+    let aimed = (options.policy == Policy::Balanced).then(|| aims(settings, concave, plateau));
     let chosen = match options.policy {
         Policy::Throughput => plateau,
         Policy::Latency => lean,
         Policy::Balanced => {
-            let wanted = concave.at(settings[balance.min(plateau)].u) + KEPT.ln();
+            // Which settings happen to be tested must not move the level that is to be kept.
+            let at = aimed.map_or(settings[plateau].o, |(balance, _)| balance);
+            let wanted = concave.at((at as f64 / settings[0].o as f64).ln()) + KEPT.ln();
             settings
                 .iter()
                 .position(|setting| setting.counts() && concave.at(setting.u) >= wanted)
@@ -90,10 +93,7 @@ pub(super) fn marks(
     let reach = f64::max(0.01, 2.0 * concave.sigma);
     let level = concave.at(settings[plateau].u);
     let alike = |setting: &&Setting| (concave.at(setting.u) - level).abs() <= reach;
-    let aims = match options.policy {
-        Policy::Balanced => aims(settings, concave, plateau),
-        Policy::Throughput | Policy::Latency => (settings[plateau].o, settings[recommended].o),
-    };
+    let aims = aimed.unwrap_or((settings[plateau].o, settings[recommended].o));
     let first = settings.iter().find(alike).map_or(settings[plateau].o, |setting| setting.o);
     let last = settings.iter().rev().find(alike).map_or(settings[plateau].o, |setting| setting.o);
     Marks {
@@ -113,7 +113,8 @@ const GRID_MOST: u64 = 256;
 /// K, not beyond P, and the smallest o that keeps its throughput, on the fit of every o up to 1.4·P.
 fn aims(settings: &[Setting], concave: &Concave, plateau: usize) -> (u64, u64) {
     let (first, last) = (settings[0].o, settings[settings.len() - 1].o);
-    let end = plumb_units::convert::floor_u64(WINDOW * settings[plateau].o as f64).clamp(first, last);
+    let end =
+        plumb_units::convert::floor_u64(WINDOW * settings[plateau].o as f64).clamp(first, last);
     let step = ((end - first) / GRID_MOST).max(1);
     let grid: Vec<u64> = (first..=end).step_by(usize::try_from(step).unwrap_or(1)).collect();
     let ln_rate = |o: u64| concave.at((o as f64 / first as f64).ln());

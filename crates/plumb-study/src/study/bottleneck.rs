@@ -46,10 +46,13 @@ pub(super) fn finding(plateau: &Plateau) -> Option<Finding> {
     let named = attribute(&seen);
     let mut sentence = format!("{}: {}.", plateau.title, named.bottleneck.sentence());
     if let Some(cap) = seen.cap.as_ref().filter(|_| named.bottleneck == Bottleneck::Cap) {
-        sentence = format!("{}: a ceiling, {cap}: more queue depth only adds waiting.", plateau.title);
+        sentence =
+            format!("{}: a ceiling, {cap}: more queue depth only adds waiting.", plateau.title);
     }
     if !has_counters {
-        sentence.push_str(" No counters were recorded beside the runs: what the devices did is unknown.");
+        sentence.push_str(
+            " No counters were recorded beside the runs: what the devices did is unknown.",
+        );
     }
     let runs: Vec<u32> = at.iter().map(|(run, _)| run.run).collect();
     Some(Finding {
@@ -133,7 +136,11 @@ fn decision(
         ("generator_threads_busy", seen.busiest_worker, "processor time over time and threads"),
         ("residual", seen.residual, "X·L/N − 1"),
         ("gain_by_threads", seen.gain_by_threads, "most more threads bring at equal N"),
-        ("device_busy", seen.device_busy, "share of time with an I/O in flight at the device on top"),
+        (
+            "device_busy",
+            seen.device_busy,
+            "share of time with an I/O in flight at the device on top",
+        ),
         ("device_in_flight", seen.device_in_flight, "share of N at the device, times N"),
         ("outstanding", seen.expected_in_flight, "N of the runs at the plateau"),
     ];
@@ -148,7 +155,11 @@ fn decision(
         (!values.is_empty()).then(|| json!({ "name": name, "value": values, "arithmetic": how }))
     };
     evidence.extend(list("cores_busy", &seen.cores, "median of each processor, 0…1"));
-    evidence.extend(list("device_rates", &seen.device_rates, "I/Os per second of each device below"));
+    evidence.extend(list(
+        "device_rates",
+        &seen.device_rates,
+        "I/Os per second of each device below",
+    ));
     evidence.extend(seen.cap.iter().map(|cap| json!({ "name": "ceiling", "value": cap })));
     decision.insert("evidence".to_owned(), evidence.into());
     decision.insert("notes".to_owned(), json!(named.evidence));

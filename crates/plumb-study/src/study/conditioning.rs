@@ -145,11 +145,19 @@ fn fill(first: &Setting, offset: u64) -> Setting {
 }
 
 fn round(first: &Setting) -> Setting {
-    Setting { warm_up_s: 0, measured_s: first.measured_s.min(RUN_S), cool_down_s: 0, ..first.clone() }
+    Setting {
+        warm_up_s: 0,
+        measured_s: first.measured_s.min(RUN_S),
+        cool_down_s: 0,
+        ..first.clone()
+    }
 }
 
 fn rates(own: &[&RunRecord], round: &Setting) -> Vec<f64> {
-    own.iter().filter(|run| run.setting == *round).filter_map(|run| Some(run.usable()?.iops)).collect()
+    own.iter()
+        .filter(|run| run.setting == *round)
+        .filter_map(|run| Some(run.usable()?.iops))
+        .collect()
 }
 
 fn is_steady(rates: &[f64]) -> bool {
@@ -197,7 +205,8 @@ mod tests {
 
     /// Ten blocks in each of two files, of which a run writes seven; rounds as given.
     fn conditioned(rates: &[f64]) -> (Vec<RunRecord>, String) {
-        let first = Setting { files: 2, file_bytes: Some(10 * FILL_BLOCK + 5), ..Setting::default() };
+        let first =
+            Setting { files: 2, file_bytes: Some(10 * FILL_BLOCK + 5), ..Setting::default() };
         let mut runs = Vec::new();
         let mut rounds = rates.iter();
         while let Some(order) = Conditioning::PtsFile.next(&first, &runs) {
@@ -216,13 +225,18 @@ mod tests {
         let offsets: Vec<u64> = runs
             .iter()
             .filter(|run| run.setting.write_percent == 100)
-            .map(|run| run.setting.options.get("base-offset").map_or(0, |o| o.parse().expect("bytes")))
+            .map(|run| {
+                run.setting.options.get("base-offset").map_or(0, |o| o.parse().expect("bytes"))
+            })
             .map(|bytes: u64| bytes / FILL_BLOCK)
             .collect();
         assert_eq!(offsets, [0, 7, 0, 7]);
         // The window must be past the second round.
         assert_eq!(runs.len() - offsets.len(), 7);
-        assert!(note.contains("2.0 times") && note.contains("7 rounds") && note.contains(": steady"), "{note}");
+        assert!(
+            note.contains("2.0 times") && note.contains("7 rounds") && note.contains(": steady"),
+            "{note}"
+        );
         let numbers: Vec<u32> = runs[4..].iter().map(|run| run.repetition).collect();
         assert_eq!(numbers, [1, 2, 3, 4, 5, 6, 7]);
         assert!(counted(&runs).is_empty());
@@ -252,7 +266,8 @@ mod tests {
 
     #[test]
     fn reads_after_writes_wait() {
-        let with = |write_percent, measured_s| Setting { write_percent, measured_s, ..Setting::default() };
+        let with =
+            |write_percent, measured_s| Setting { write_percent, measured_s, ..Setting::default() };
         assert_eq!(settle_s(&with(100, 60), &with(0, 60)), 10.0);
         assert_eq!(settle_s(&with(100, 60), &with(30, 12)), 2.0);
         assert_eq!(settle_s(&with(0, 60), &with(100, 60)), 0.0);

@@ -40,8 +40,12 @@ pub(super) fn preflight(environment: Option<&Value>) -> Option<Finding> {
                 [] => String::new(),
                 ids => format!(" Accepted: {}.", ids.join(", ")),
             };
-            let others = if parts.is_empty() { String::new() } else { format!("; {}", parts.join("; ")) };
-            format!("Of {} checks before the first run {fine} are fine{others}.{accepted}", checks.len())
+            let others =
+                if parts.is_empty() { String::new() } else { format!("; {}", parts.join("; ")) };
+            format!(
+                "Of {} checks before the first run {fine} are fine{others}.{accepted}",
+                checks.len()
+            )
         }
     };
     let mut decision = decision::plain(Rule::Preflight, "preflight", verdict, &sentence);
@@ -144,7 +148,13 @@ mod tests {
         assert_eq!(found.decision["flags"], json!(["load-disk", "numa"]));
         assert_eq!(found.decision["evidence"].as_array().map(Vec::len), Some(3));
         assert_eq!(found.table.map(|table| table.rows.len()), Some(4));
-        for part in ["4 checks", "1 are fine", "1 block (load-disk)", "cannot see (klog)", "Accepted: load-disk"] {
+        for part in [
+            "4 checks",
+            "1 are fine",
+            "1 block (load-disk)",
+            "cannot see (klog)",
+            "Accepted: load-disk",
+        ] {
             assert!(found.sentence.contains(part), "{part}: {}", found.sentence);
         }
         assert_eq!(remote(Some(&environment)).as_deref(), Some("node 1 from node 0"));
@@ -188,7 +198,11 @@ mod tests {
         assert_eq!(told.len(), 2, "{told:?}");
         assert!(told[0].contains("-7.0 %") && !told[0].contains("run it again"), "{told:?}");
         assert!(told[1].contains("-20.0 %") && told[1].contains("run it again"), "{told:?}");
-        let changed = Resumption { changes: vec!["kernel: a and b".to_owned()], reference: None, ..with(1.0) };
+        let changed = Resumption {
+            changes: vec!["kernel: a and b".to_owned()],
+            reference: None,
+            ..with(1.0)
+        };
         assert!(resumptions(&[changed], &runs)[0].contains("kernel: a and b"));
     }
 }

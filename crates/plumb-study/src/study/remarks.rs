@@ -35,7 +35,8 @@ fn asked(setting: &Setting, seen: Facts) -> Facts {
     Facts {
         block_bytes: Some(setting.block_bytes as f64),
         outstanding: Some(setting.total_outstanding() as f64),
-        closed_loop: setting.rate.is_none() && !PACED.iter().any(|o| setting.options.contains_key(*o)),
+        closed_loop: setting.rate.is_none()
+            && !PACED.iter().any(|o| setting.options.contains_key(*o)),
         warm_up_s: Some(setting.warm_up_s.into()),
         write_share_wanted: Some(setting.write_share()),
         incompressible: (setting.write_percent > 0).then_some(setting.write_source_bytes > 0),
@@ -130,7 +131,11 @@ pub(super) fn finding(
         0 => format!("Of the reading rules, {} say something and none warns.", rows.len()),
         1 => format!("Of the reading rules, one remark of {} warns ({}).", rows.len(), flags[0]),
         count => {
-            format!("Of {} remarks of the reading rules {count} warn: {}.", rows.len(), flags.join(", "))
+            format!(
+                "Of {} remarks of the reading rules {count} warn: {}.",
+                rows.len(),
+                flags.join(", ")
+            )
         }
     };
     let verdict = if count > 0 { Severity::Warn } else { Severity::Info };

@@ -9,8 +9,8 @@ use super::document::FORMAT;
 use super::drift::Drift;
 use super::findings::{Finding, Findings, State, Table};
 use super::options::SweepPlan;
-use super::remarks::Whole;
 use super::record::{Outcome, Purpose, RunRecord};
+use super::remarks::Whole;
 use super::sweep::{SWEEP, SweepPlanner, rows, same_but_o};
 use super::{Conditioning, Resumption, Setting, bottleneck, machine, remarks};
 use crate::decision::{self, Rule};
@@ -56,7 +56,8 @@ pub fn sweep_findings(plan: &SweepPlan, all: &[RunRecord], told: Told) -> Findin
     let mut findings = Vec::new();
     let settings = tested(&corrected);
     let chosen = if settings.len() > 1 { best(&settings, &corrected) } else { None };
-    let read = chosen.as_ref().map_or_else(|| settings.first(), |(_, chosen)| settings.get(*chosen));
+    let read =
+        chosen.as_ref().map_or_else(|| settings.first(), |(_, chosen)| settings.get(*chosen));
     let reading = read.and_then(|setting| {
         let subjects = [("the best setting", setting)];
         remarks::finding(&subjects, &corrected, &Whole::default())

@@ -99,15 +99,9 @@ fn at_most_forty_runs_and_the_choices_of_the_exhaustive_plan() {
         ] {
             let off = truth(&device, found) / truth(&device, wanted) - 1.0;
             println!("  {what}: {} ({}): {:+.1} %", found.short(), wanted.short(), off * 100.0);
-            // More than the exhaustive plan found is no loss; noise of single runs moves both answers. The
-            // balanced answer trades throughput for latency: there it is their ratio, X²/N, that must not be less.
+            // More than the exhaustive plan found is no loss; noise of single runs moves both answers.
             let allowed = if device.noise > 0.01 { 0.03 + 2.0 * device.noise } else { 0.03 };
-            let power = |setting: &Setting| {
-                truth(&device, setting).powi(2) / setting.total_outstanding() as f64
-            };
-            let as_balanced =
-                what == "random" && off >= -0.08 && power(found) >= power(wanted) * (1.0 - allowed);
-            if off < -allowed && !as_balanced {
+            if off < -allowed {
                 far.push(format!("{name}: {what} {} {}: {off}", found.short(), wanted.short()));
             }
         }
@@ -177,7 +171,8 @@ fn what_limits_a_device_is_named() {
     assert_eq!(limited(&usual()), "device");
     assert_eq!(limited(&SimulatedDevice { cap_iops: 5000.0, noise: 0.002, ..usual() }), "cap");
     // Eight threads are too few: sixteen bring more.
-    let threads = SimulatedDevice { thread_iops: 3000.0, noise: 0.002, latency_us: 900.0, ..usual() };
+    let threads =
+        SimulatedDevice { thread_iops: 3000.0, noise: 0.002, latency_us: 900.0, ..usual() };
     assert!(["generator", "cap"].contains(&limited(&threads).as_str()));
 }
 

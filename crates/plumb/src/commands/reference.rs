@@ -28,8 +28,10 @@ fn section(text: &mut String, command: &Command) {
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
     let name = command.get_bin_name().unwrap_or(command.get_name());
     text.push_str(&format!("\n## {name}\n\n{about}.\n\n    {usage}\n"));
-    let shown: Vec<&Arg> =
-        command.get_arguments().filter(|arg| !arg.is_hide_set() && arg.get_id() != "help").collect();
+    let shown: Vec<&Arg> = command
+        .get_arguments()
+        .filter(|arg| !arg.is_hide_set() && arg.get_id() != "help")
+        .collect();
     if shown.is_empty() {
         return;
     }

@@ -69,7 +69,9 @@ fn a_run_is_kept_shown_exported_repeated_and_removed() {
     // The whole preflight stands beside it, and where the file lies.
     let checks = whole["environment"]["preflight"]["checks"].as_array().expect("verdicts");
     assert!(checks.len() >= 30, "{}", checks.len());
-    assert!(checks.iter().all(|check| check["verdict"].is_string() && check["evidence"].is_string()));
+    assert!(
+        checks.iter().all(|check| check["verdict"].is_string() && check["evidence"].is_string())
+    );
     let placed = &whole["environment"]["volatile"]["placement"][0];
     assert_eq!(placed["allocated_bytes"], 1 << 20, "{placed}");
 

@@ -144,7 +144,8 @@ fn killed_at_fifty_instants_the_findings_are_the_same() {
         assert_eq!(read(&id, "journal.ndjson"), journal, "{id} after {share}");
         // The reference was run before it went on, beside the journal.
         if let Ok(text) = fs::read_to_string(study.join("resumptions.ndjson")) {
-            let line: Value = serde_json::from_str(text.lines().next().unwrap_or("{}")).unwrap_or_default();
+            let line: Value =
+                serde_json::from_str(text.lines().next().unwrap_or("{}")).unwrap_or_default();
             resumed += u32::from(line["reference"]["summary"]["iops"].is_number());
         }
     }
@@ -196,7 +197,8 @@ fn a_target_is_conditioned_before_it_is_measured() {
     assert!(notes.contains("written 2.0 times") && notes.contains(": steady"), "{notes}");
     let refused = bench.call("sweep f --vary o=1,2 --conditioning pts-file --dry-run").ends_with(2);
     assert!(refused.stderr.contains("size=64G"), "{}", refused.stderr);
-    let published = bench.call("plan show f --vary o=1,2,4 --conditioning d0 --json").succeeds_quietly();
+    let published =
+        bench.call("plan show f --vary o=1,2,4 --conditioning d0 --json").succeeds_quietly();
     let object: Value = serde_json::from_str(&published.stdout).expect("JSON");
     let runs = object["runs_most"].as_f64().expect("a count");
     assert_eq!(object["runs_s"], runs * 361.0);
@@ -291,7 +293,10 @@ fn a_machine_that_changed_is_refused_or_told() {
     let told = bench.call("sweep --resume s --budget 1h").ends_with(0);
     assert!(told.stderr.contains("kernel: 5.0 and"), "{}", told.stderr);
     let notes = bench.findings("s")["notes"].to_string();
-    assert!(notes.contains("after run 1 it went on although this changed: kernel: 5.0 and"), "{notes}");
+    assert!(
+        notes.contains("after run 1 it went on although this changed: kernel: 5.0 and"),
+        "{notes}"
+    );
     let after = fs::read(bench.study("s").join("environment-after.json")).expect("a record");
     let after: Value = serde_json::from_slice(&after).expect("JSON");
     assert_eq!(after["groups"]["cpu"], began["environment"]["groups"]["cpu"]);

@@ -186,7 +186,9 @@ impl Study<'_> {
             chosen: level(&choices.random).map(|iops| (choices.random.clone(), iops)),
             ceiling: (!ceilings.is_empty()).then(|| ceilings.join(", ")),
             lowest_latency_ms: middle(self.runs, &apart(&choices.random)[2], |s| s.latency_ms),
-            latency_cost: level(&choices.random).zip(level(&without)).map(|(with, x)| 1.0 - with / x),
+            latency_cost: level(&choices.random)
+                .zip(level(&without))
+                .map(|(with, x)| 1.0 - with / x),
             differing: Vec::new(),
             remote,
         };

@@ -81,7 +81,9 @@ fn preflight(tree: &SystemTree, targets: &[PathBuf]) -> Value {
     let Some(path) = targets.first() else { return machine::not_looked("there is no target") };
     match machine::look(tree, path, Plan::default(), WATCHED) {
         Ok(checks) => machine::verdicts(&checks, &[]),
-        Err(error) => machine::not_looked(&format!("{} cannot be looked at: {error}", path.display())),
+        Err(error) => {
+            machine::not_looked(&format!("{} cannot be looked at: {error}", path.display()))
+        }
     }
 }
 

@@ -99,13 +99,9 @@ pub(in crate::commands) fn conditioning(matches: &ArgMatches) -> Option<Conditio
 
 /// `--accept`: checks of the preflight that may say what they want.
 pub(in crate::commands) fn accept() -> Arg {
-    many(
-        "accept",
-        "ID",
-        "Let this check of the preflight say what it wants; several may be given",
-    )
-    .value_parser(PossibleValuesParser::new(preflight::ids()))
-    .hide_possible_values(true)
+    many("accept", "ID", "Let this check of the preflight say what it wants; several may be given")
+        .value_parser(PossibleValuesParser::new(preflight::ids()))
+        .hide_possible_values(true)
 }
 
 /// What `--accept` names.
@@ -124,11 +120,19 @@ pub(in crate::commands) fn of_every_study() -> Vec<Arg> {
             "Resume although the target or the machine is not the same any more; the findings say so",
         ),
         path(
-            word("simulate", "FILE", "Measure a simulated device in virtual time, described by this TOML file, instead of the target"),
+            word(
+                "simulate",
+                "FILE",
+                "Measure a simulated device in virtual time, described by this TOML file, instead of the target",
+            ),
             ValueHint::FilePath,
         ),
         path(
-            many("destroy", "PATH", "A target that holds data of somebody else's and may be overwritten"),
+            many(
+                "destroy",
+                "PATH",
+                "A target that holds data of somebody else's and may be overwritten",
+            ),
             ValueHint::AnyPath,
         ),
         flag("json", "Print the findings as one JSON object"),

@@ -63,7 +63,12 @@ pub(super) fn environment(target: &Path, device: &Device) -> Value {
         Device::Simulated(_) => json!({ "simulated": true }),
         Device::Real => {
             let now = Timestamp::now().to_string();
-            environment::record(&SystemTree::default(), &version::tool(), &[target.to_owned()], &now)
+            environment::record(
+                &SystemTree::default(),
+                &version::tool(),
+                &[target.to_owned()],
+                &now,
+            )
         }
     }
 }
@@ -74,7 +79,8 @@ pub(super) fn changes(was: &Value, is: &Value) -> (Vec<String>, Vec<String>) {
     let found = differences(was, is).into_iter();
     let told = found.filter(|found| matches!(found.level, Level::Hardware | Level::Label));
     let (forbids, told): (Vec<_>, Vec<_>) = told.partition(|found| found.level == Level::Hardware);
-    let texts = |list: Vec<environment::Difference>| list.into_iter().map(|found| found.text).collect();
+    let texts =
+        |list: Vec<environment::Difference>| list.into_iter().map(|found| found.text).collect();
     (texts(forbids), texts(told))
 }
 
@@ -97,7 +103,8 @@ pub(in crate::commands) struct Writing {
 
 impl Writing {
     /// Where nothing was tried.
-    pub(in crate::commands) const ASSUMED: Self = Self { bytes_per_s: ASSUMED_PER_S, is_measured: false };
+    pub(in crate::commands) const ASSUMED: Self =
+        Self { bytes_per_s: ASSUMED_PER_S, is_measured: false };
 
     /// Seconds that `bytes` take.
     pub(in crate::commands) fn seconds(self, bytes: u64) -> f64 {
