@@ -101,7 +101,8 @@ fn seen(plateau: &Plateau, at: &[(&RunRecord, &Summary)]) -> Seen {
         (times > 0).then(|| format!("processors were throttled {times} times in {}", run.name()))
     };
     let knee = plateau.knee;
-    let cap = knee.flags.contains(&Flag::Capped).then(|| {
+    let is_capped = knee.flags.contains(&Flag::Capped) || knee.named_cap.is_some();
+    let cap = is_capped.then(|| {
         knee.named_cap.as_ref().map_or_else(
             || format!("unknown, at {:.0} I/Os per second", knee.cap.level_iops),
             |cap| format!("{}, measured {:+.1} % off it", cap.name, cap.distance * 100.0),

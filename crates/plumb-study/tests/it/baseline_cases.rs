@@ -152,6 +152,17 @@ fn a_ceiling_is_named() {
     assert_eq!(curve.named_cap.expect("it is a ceiling").name, "5000iops");
 }
 
+/// Twice what one I/O per thread gives, far below what the device can do.
+fn ceiling() -> SimulatedDevice {
+    SimulatedDevice {
+        max_iops: 120_000.0,
+        cap_iops: 30_000.0,
+        noise: 0.002,
+        latency_cost: 0.0,
+        ..SimulatedDevice::default()
+    }
+}
+
 #[test]
 fn what_limits_a_device_is_named() {
     let usual = SimulatedDevice::default;
@@ -169,7 +180,10 @@ fn what_limits_a_device_is_named() {
         found.decision["verdict"].as_str().expect("a word").to_owned()
     };
     assert_eq!(limited(&usual()), "device");
-    assert_eq!(limited(&SimulatedDevice { cap_iops: 5000.0, noise: 0.002, ..usual() }), "cap");
+    assert_eq!(limited(&ceiling()), "cap");
+    // Flat from the first setting on: no shape tells a ceiling, but most I/Os are not at the device.
+    let flat = SimulatedDevice { cap_iops: 5000.0, noise: 0.002, ..usual() };
+    assert_eq!(limited(&flat), "above-device");
     // Eight threads are too few: sixteen bring more.
     let threads =
         SimulatedDevice { thread_iops: 3000.0, noise: 0.002, latency_us: 900.0, ..usual() };
@@ -178,9 +192,8 @@ fn what_limits_a_device_is_named() {
 
 #[test]
 fn the_rules_of_reading_see_the_runs_and_the_whole() {
-    let device = SimulatedDevice { cap_iops: 5000.0, ..SimulatedDevice::default() };
     let options = BaselineOptions { size: Some(64 << 30), ..BaselineOptions::default() };
-    let (runs, _) = run(&device, &options);
+    let (runs, _) = run(&ceiling(), &options);
     let told = Told { study: "s", runs_exhaustive: 97, ..Told::default() };
     let findings = baseline_findings(&options, &runs, told);
     let reading = findings.findings.iter().find(|f| f.id == "reading").expect("a finding");

@@ -174,7 +174,10 @@ impl Study<'_> {
         let ceilings: Vec<String> = curves
             .into_iter()
             .filter_map(|(name, curve)| {
-                let curve = curve.filter(|curve| curve.flags.contains(&knee::Flag::Capped))?;
+                let is_capped = |curve: &&knee::Knee| {
+                    curve.named_cap.is_some() || curve.flags.contains(&knee::Flag::Capped)
+                };
+                let curve = curve.filter(is_capped)?;
                 Some(match &curve.named_cap {
                     Some(cap) => format!("{} for {name}", cap.name),
                     None => format!("{:.0} I/Os per second for {name}", curve.cap.level_iops),
