@@ -26,6 +26,7 @@ pub mod pool;
 mod random;
 mod rebuild;
 mod recover;
+pub mod replay;
 pub mod space;
 mod standstill;
 pub mod tier_report;

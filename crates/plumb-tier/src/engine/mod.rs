@@ -12,7 +12,7 @@ mod part;
 mod read;
 mod round;
 mod standstill;
-mod streams;
+pub(crate) mod streams;
 mod write;
 mod zero;
 

@@ -16,14 +16,14 @@ struct Stream {
 
 /// The streams of a virtual disk.
 #[derive(Debug, Default)]
-pub(super) struct Streams {
+pub(crate) struct Streams {
     slots: Vec<Stream>,
     clock: u64,
 }
 
 impl Streams {
     /// A write of `len` bytes at `offset`; whether it is part of a sequential stream.
-    pub(super) fn note(&mut self, offset: u64, len: u64) -> bool {
+    pub(crate) fn note(&mut self, offset: u64, len: u64) -> bool {
         self.clock += 1;
         let clock = self.clock;
         let near = |stream: &&mut Stream| offset.abs_diff(stream.end) <= REORDERING;

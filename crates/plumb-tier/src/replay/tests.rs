@@ -1,0 +1,440 @@
+use plumb_units::Nanos;
+use plumb_units::convert::{floor_u64, to_u64};
+
+use super::tierer::{Tierer, TiererSettings};
+use super::*;
+use crate::optimizer::{PlanLimits, TierName};
+use crate::random::Random;
+use crate::trace::{WorkloadSpec, Zipf};
+
+const EXTENTS: u32 = 100_000;
+const TIER: u32 = 10_000;
+/// Host I/Os per hour: 1400 per second.
+const RATE: f64 = 5e6;
+
+/// Poisson's law: exact where few are expected, Gaussian where many are.
+struct Poisson {
+    mean: f64,
+    none: f64,
+}
+
+impl Poisson {
+    fn new(mean: f64) -> Self {
+        Self { mean, none: (-mean).exp() }
+    }
+
+    fn draw(&self, random: &mut Random) -> u64 {
+        let unit =
+            |random: &mut Random| (random.below(1 << 52) as f64 + 0.5) / (1_u64 << 52) as f64;
+        if self.mean > 12.0 {
+            let radius = (-2.0 * unit(random).ln()).sqrt();
+            let normal = radius * (std::f64::consts::TAU * unit(random)).cos();
+            return floor_u64(self.mean + self.mean.sqrt() * normal + 0.5);
+        }
+        let (mut left, mut share, mut count) = (unit(random), self.none, 0_u64);
+        while left > share {
+            left -= share;
+            count += 1;
+            share *= self.mean / count as f64;
+            if share < 1e-18 {
+                break;
+            }
+        }
+        count
+    }
+}
+
+/// A tier under a load whose hot spots wander, hour by hour, beside who knows each hour before.
+struct Drift {
+    tierer: Tierer,
+    seer: Clairvoyant,
+    laws: Vec<Poisson>,
+    places: Vec<u32>,
+    random: Random,
+    /// Extents that change place in an hour.
+    change: u64,
+    /// Slices of an hour.
+    slices: u64,
+}
+
+impl Drift {
+    fn new(percent: f64, half_life_hours: f32, slices: u64) -> Self {
+        let zipf = Zipf::new(EXTENTS, 0.99);
+        let mut tierer = Tierer::new(TiererSettings {
+            extent_bytes: 1 << 20,
+            performance_slots: TIER,
+            capacity_slots: EXTENTS,
+            half_life_hours,
+            bar: Bar::reference(),
+        });
+        tierer.make_room(EXTENTS - 1);
+        (0..EXTENTS).for_each(|extent| assert!(tierer.space.touch(extent).is_some()));
+        let mut places: Vec<u32> = (0..EXTENTS).collect();
+        let mut random = Random::new(25);
+        for nth in (1..places.len()).rev() {
+            places.swap(nth, plumb_units::convert::to_usize(random.below(to_u64(nth + 1))));
+        }
+        let mean = |rank| Poisson::new(zipf.share(rank) * RATE / slices as f64);
+        Self {
+            tierer,
+            seer: Clairvoyant::new(vec![u64::from(TIER)]),
+            laws: (0..EXTENTS).map(mean).collect(),
+            places,
+            random,
+            change: floor_u64(f64::from(EXTENTS) * percent / 100.0),
+            slices,
+        }
+    }
+
+    /// One slice of an hour; I/Os that the tier served.
+    fn slice(&mut self) -> u64 {
+        let mut served = 0;
+        for (law, place) in self.laws.iter().zip(&self.places) {
+            let count = law.draw(&mut self.random);
+            self.tierer.heat.record_many(*place, HostIoKind::Read, count);
+            self.seer.count(*place, u32::try_from(count).expect("few"));
+            let place = self.tierer.space.place(*place).expect("all are mapped");
+            served += if place.tier == TierName::Performance { count } else { 0 };
+        }
+        served
+    }
+
+    /// Who changes place does so with others that do.
+    fn wander(&mut self) {
+        let mut chosen = std::collections::BTreeSet::new();
+        while to_u64(chosen.len()) < self.change {
+            chosen.insert(plumb_units::convert::to_usize(self.random.below(u64::from(EXTENTS))));
+        }
+        let mut chosen: Vec<usize> = chosen.into_iter().collect();
+        for nth in (1..chosen.len()).rev() {
+            chosen.swap(nth, plumb_units::convert::to_usize(self.random.below(to_u64(nth + 1))));
+        }
+        chosen.windows(2).for_each(|pair| self.places.swap(pair[0], pair[1]));
+    }
+
+    /// An optimization, at once; extents moved up.
+    fn optimize(&mut self, limits: PlanLimits, raised: f32) -> u64 {
+        let plan = self.tierer.plan(limits, raised);
+        self.tierer.begin_window();
+        assert!(
+            plan.moves.iter().all(|planned| self.tierer.make(planned)),
+            "the reserve is enough"
+        );
+        self.tierer.run_ended(&plan.moves);
+        plan.count(TierName::Performance)
+    }
+
+    /// Share of what the seer serves, over the hours after `from`; and extents moved up in them.
+    fn run(
+        &mut self,
+        from: u64,
+        to: u64,
+        every: u64,
+        limits: PlanLimits,
+        raised: f32,
+    ) -> (f64, u64) {
+        let (mut served, mut base, mut up) = (0, 0, 0);
+        for hour in 0..to {
+            if hour == from {
+                (served, up, base) = (0, 0, self.seer.served[0]);
+            }
+            for slice in 0..self.slices {
+                self.tierer.heat.advance(hour);
+                served += self.slice();
+                if (hour * self.slices + slice + 1).is_multiple_of(every) {
+                    self.tierer.heat.advance(hour + u64::from(slice + 1 == self.slices));
+                    up += self.optimize(limits, raised);
+                }
+            }
+            self.seer.end_hour();
+            self.wander();
+        }
+        (served as f64 / (self.seer.served[0] - base) as f64, up)
+    }
+}
+
+/// Section 25, against whoever knows each hour before it comes.
+#[test]
+fn hit_shares_are_near_the_clairvoyant_ones() {
+    let none = PlanLimits::none();
+    let mut missed = Vec::new();
+    let mut found = |what: &str, share: f64, least: f64| {
+        println!("{what}: {share:.4}, to be at least {least}");
+        if share < least {
+            missed.push(format!("{what}: {share:.4}, not {least}"));
+        }
+    };
+    // Percent that change place in an hour; hours between runs; half-life; least share. With the usual half-life the
+    // daily run misses its 92 % at 0.5 (docs/decisions/0073-half-life-and-drift.md).
+    for (percent, every, half_life, from, to, least) in [
+        (0.1, 24, 24.0, 72, 120, 0.98),
+        (0.5, 24, 24.0, 72, 120, 0.91),
+        (0.5, 24, 6.0, 72, 120, 0.92),
+        (0.5, 6, 24.0, 48, 72, 0.96),
+    ] {
+        let (share, _) = Drift::new(percent, half_life, 1).run(from, to, every, none, 1.0);
+        found(
+            &format!("{percent} % an hour, every {every} h, half-life {half_life} h"),
+            share,
+            least,
+        );
+    }
+    // Every quarter of an hour, at most 5 % of the device time: 2600 moves.
+    let trickle = PlanLimits { moved: 2600, ..none };
+    let (share, _) = Drift::new(1.0, 24.0, 4).run(24, 36, 1, trickle, 2.0);
+    found("1 % an hour, continuous", share, 0.97);
+    assert!(missed.is_empty(), "{missed:#?}");
+}
+
+#[test]
+fn a_steady_load_moves_next_to_nothing() {
+    let (share, up) = Drift::new(0.0, 24.0, 1).run(48, 96, 24, PlanLimits::none(), 1.0);
+    // Two days: 1 % of the tier each.
+    assert!(up <= u64::from(TIER) / 50, "{up} extents of {TIER} in two days");
+    assert!(share >= 0.98, "{share}");
+}
+
+/// Workloads of more extents than are followed.
+const WORKLOADS: [&str; 8] = [
+    "uniform:extents=30000,rate=5,hours=12",
+    "zipf:extents=40000,rate=5,hours=12,theta=0.7",
+    "zipf:extents=40000,rate=5,hours=12,theta=0.99",
+    "zipf:extents=30000,rate=5,hours=12,theta=1.2,change=1",
+    "hotcold:extents=30000,rate=5,hours=12,space=20,io=80",
+    "moving:extents=30000,rate=5,hours=12,drift=500",
+    "diurnal:extents=30000,rate=10,hours=24",
+    "vms:extents=32000,rate=5,hours=12,disks=8",
+];
+
+#[test]
+fn what_if_curves_are_near_exact_simulations() {
+    let (mut sum, mut count) = (0.0, 0);
+    for text in WORKLOADS {
+        let ios: Vec<TraceIo> = WorkloadSpec::parse(text).expect("a workload").generate().collect();
+        let mut numbers = HashMap::new();
+        let mut what_if = WhatIf::new(1 << 20);
+        let mut extents = Vec::new();
+        for trace_io in &ios {
+            let next = u32::try_from(numbers.len()).expect("few");
+            let key = (trace_io.volume, trace_io.io.offset >> 20);
+            let extent = *numbers.entry(key).or_insert(next);
+            extents.push(extent);
+            let offset = u64::from(extent) << 20;
+            what_if.record(HostIo { offset, len: 4096, ..trace_io.io });
+        }
+        assert!(numbers.len() > 10_000, "{text}: a sample is taken of {}", numbers.len());
+        let (mut worst, mut total) = (0.0_f64, 0.0);
+        for percent in [1, 2, 5, 10, 20, 35, 50, 70, 90] {
+            let size = to_u64(numbers.len()) * percent / 100;
+            let mut cache = LruCache::new(size);
+            extents.iter().for_each(|extent| cache.refer(*extent));
+            let exact = cache.served as f64 / extents.len() as f64;
+            let found = what_if.by_extents(size << 20).expect("references").share;
+            worst = worst.max((found - exact).abs());
+            total += (found - exact).abs();
+            sum += (found - exact).abs();
+            count += 1;
+        }
+        println!("{text}: mean error {:.4}, largest {worst:.4}", total / 9.0);
+        assert!(worst <= 0.05, "{text}: {worst}");
+    }
+    let mean = sum / f64::from(count);
+    assert!(mean <= 0.01, "{mean}");
+}
+
+fn replay(layout: Layout, sizes: &[u64], policies: &[Policy], workload: &str) -> ReplayOutcome {
+    let mut replay = Replay::new(layout, sizes, policies).expect("a space");
+    for trace_io in WorkloadSpec::parse(workload).expect("a workload").generate() {
+        replay.feed(&trace_io).expect("room");
+    }
+    replay.end()
+}
+
+const GIB: u64 = 1 << 30;
+
+/// The same on a space whose extents were all written before, in order: the Performance tier holds the first.
+fn replay_on_used(
+    layout: Layout,
+    sizes: &[u64],
+    policies: &[Policy],
+    workload: &str,
+) -> ReplayOutcome {
+    let spec = WorkloadSpec::parse(workload).expect("a workload");
+    let mut replay = Replay::new(layout, sizes, policies).expect("a space");
+    let extents = spec.bytes() >> 20;
+    for extent in 0..extents {
+        let io = HostIo { kind: HostIoKind::Write, offset: extent << 20, len: 1 << 20 };
+        let fill = TraceIo { at: Nanos::from_millis(20 * extent), volume: 0, io };
+        replay.feed(&fill).expect("room");
+    }
+    let begin = Nanos::from_millis(20 * extents);
+    for trace_io in spec.generate() {
+        replay.feed(&TraceIo { at: trace_io.at + begin, ..trace_io }).expect("room");
+    }
+    replay.end()
+}
+
+#[test]
+fn what_fits_is_served_fast_and_what_does_not_is_not() {
+    let layout = Layout { write_cache_bytes: 0, ..Layout::default() };
+    let workload = "uniform:extents=2048,rate=50,hours=0.2,writes=50";
+    let found = replay(layout, &[4 * GIB, 1 << 20], &[Policy::Never], workload);
+    let [all, none] = &found.outcomes[..] else { panic!("two sizes") };
+    assert_eq!((all.share, all.by_performance), (1.0, found.ios));
+    assert!(none.share < 0.01, "{}", none.share);
+    let figures = |outcome: &Outcome| outcome.devices.clone().expect("devices");
+    let (fast, slow) = (figures(all), figures(none));
+    // The models' service times: 120 and 266 us; 8 ms for a random I/O alone on a disk of 10K rpm.
+    assert!(fast.reads.is_some_and(|reads| (115e3..130e3).contains(&reads.mean_ns)), "{fast:?}");
+    assert!(fast.writes.is_some_and(|writes| writes.p99_ns < 300_000), "{fast:?}");
+    assert!(slow.latency.is_some_and(|all| (3e6..9e6).contains(&all.mean_ns)), "{slow:?}");
+    assert_eq!((fast.hdd_written, fast.hdd_busy_s), (0, 0.0));
+    assert_eq!(fast.ssd_written, slow.hdd_written + slow.ssd_written);
+    assert!(slow.hdd_busy_share > 0.03 && slow.hdd_busy_share < 0.2, "{}", slow.hdd_busy_share);
+    assert_eq!((slow.delayed, found.extents), (0, 2048));
+}
+
+#[test]
+fn copies_are_written_and_read_once() {
+    let layout = Layout { copies: 2, write_cache_bytes: 0, ..Layout::default() };
+    let found = replay(
+        layout,
+        &[GIB],
+        &[Policy::Never],
+        "uniform:extents=512,rate=50,hours=0.1,writes=100",
+    );
+    let devices = found.outcomes[0].devices.as_ref().expect("devices");
+    assert_eq!(devices.ssd_written, found.ios * 8192 * 2);
+}
+
+#[test]
+fn the_write_cache_takes_small_random_writes_and_brings_them_home() {
+    let workload = "uniform:extents=4096,rate=100,hours=0.05,writes=100,block=4K";
+    let with = |bytes| {
+        let layout = Layout { write_cache_bytes: bytes, ..Layout::default() };
+        let found = replay(layout, &[GIB / 4], &[Policy::Never], workload);
+        found.outcomes[0].clone()
+    };
+    // A quarter of the tier at most: 64 MiB.
+    let (none, small, large) = (with(0), with(64 << 10), with(GIB));
+    let devices = |outcome: &Outcome| outcome.devices.clone().expect("devices");
+    assert_eq!((none.by_cache, devices(&none).ssd_written_by_cache), (0, 0));
+    assert!(none.share < 0.1 && large.share > 0.999, "{} {}", none.share, large.share);
+    assert!(devices(&large).latency.expect("I/O").mean_ns < 500_000.0);
+    assert!(small.by_cache > 0 && devices(&small).bypassed < devices(&none).bypassed, "{small:?}");
+    // Each record has a header of its own.
+    assert_eq!(devices(&large).ssd_written_by_cache, large.by_cache * 8192);
+    // Nothing is written home more often than it came.
+    assert!(devices(&small).hdd_written <= small.ios * 4096, "{small:?}");
+    // What a full cache does not take goes past it.
+    let layout = Layout { write_cache_bytes: 1 << 20, ..Layout::default() };
+    let flood = "uniform:extents=4096,rate=3000,hours=0.004,writes=100,block=4K";
+    let found = replay(layout, &[64 << 20], &[Policy::Never], flood);
+    assert!(devices(&found.outcomes[0]).bypassed > 0, "{found:?}");
+}
+
+#[test]
+fn optimizations_bring_the_hot_extents_up() {
+    let policies = [Policy::Never, Policy::Every { hours: 2.0 }, Policy::Clairvoyant, Policy::Lru];
+    let workload = "hotcold:extents=8192,rate=6,hours=8,space=10,io=90,seed=4";
+    let layout = Layout { write_cache_bytes: 0, ..Layout::default() };
+    let found = replay_on_used(layout, &[GIB], &policies, workload);
+    let [never, every, seer, cache] = &found.outcomes[..] else { panic!("four policies") };
+    assert!(never.share < 0.2, "{}", never.share);
+    // The first two hours are without; then 1024 slots hold all 819 hot extents.
+    assert!(every.share > 0.65 && every.share < seer.share, "{} of {}", every.share, seer.share);
+    assert!(cache.share < seer.share && cache.devices.is_none());
+    let devices = every.devices.as_ref().expect("devices");
+    let (first, second) = (devices.runs[0], devices.runs[1]);
+    assert_eq!(first.moves.up, first.moves.up_requested);
+    assert!(first.moves.up > 500 && first.moves.up == first.moves.down, "{first:?}");
+    // The window that it is predicted by has the fill in it.
+    assert!(first.predicted_share.is_some_and(|share| share > 0.7), "{first:?}");
+    assert!(first.measured_share.is_some_and(|share| share > 0.85), "{first:?}");
+    assert!(second.moves.up < 150, "{second:?}");
+    let moved: u64 = devices.runs.iter().map(|run| run.moves.up).sum();
+    assert_eq!(devices.ssd_written_by_moves, moved << 20);
+    // At 64 MiB/s.
+    let rate = first.moves.bytes as f64 / first.moves.seconds;
+    assert!((30e6..=68e6).contains(&rate), "{rate} bytes per second");
+    let report = devices.report.as_ref().expect("the last run's");
+    assert_eq!(report.rows.len(), 20);
+    assert!(report.serviced_percent().is_some_and(|percent| percent > 85.0));
+    assert!(report.to_text().contains("Storage Tier Optimization Report"));
+}
+
+#[test]
+fn a_run_ends_at_its_limit_and_keeps_the_best_part() {
+    let layout = Layout {
+        run_limit: Nanos::from_secs(4),
+        move_rate: 16 << 20,
+        write_cache_bytes: 0,
+        ..Layout::default()
+    };
+    let workload = "hotcold:extents=4096,rate=10,hours=2.5,space=10,io=90";
+    let found = replay_on_used(layout, &[GIB / 4], &[Policy::Every { hours: 1.0 }], workload);
+    let first = found.outcomes[0].devices.as_ref().expect("devices").runs[0].moves;
+    assert_eq!(first.stop, crate::tier_report::MoveStop::Time);
+    assert!(
+        (60..=80).contains(&(first.up + first.down)) && first.up < first.up_requested,
+        "{first:?}"
+    );
+}
+
+#[test]
+fn a_space_slower_than_the_trace_says_so() {
+    let layout = Layout { hdds: 1, write_cache_bytes: 0, ..Layout::default() };
+    let found =
+        replay(layout, &[1 << 20], &[Policy::Never], "uniform:extents=4096,rate=1500,hours=0.01");
+    let devices = found.outcomes[0].devices.as_ref().expect("devices");
+    assert!(devices.delayed > 10_000, "{}", devices.delayed);
+    assert!(devices.latency.is_some_and(|all| all.p99_ns > 1_000_000_000), "{devices:?}");
+    assert!(devices.hdd_busy_share > 0.99);
+}
+
+#[test]
+fn a_replay_is_the_same_every_time() {
+    let run = || {
+        let policies = [Policy::Every { hours: 0.5 }, Policy::Continuous];
+        let workload = "vms:extents=4096,rate=20,hours=2,disks=4";
+        replay(Layout::default(), &[GIB, GIB / 2], &policies, workload)
+    };
+    let first = run();
+    assert_eq!(first, run());
+    assert_eq!((first.outcomes.len(), first.what_if.len()), (4, 2));
+    let named: Vec<String> = first.outcomes.iter().map(|outcome| outcome.policy.name()).collect();
+    assert_eq!(named, ["every:0.5", "continuous", "every:0.5", "continuous"]);
+}
+
+#[test]
+fn spaces_that_cannot_be_and_traces_without_room_are_refused() {
+    let refused =
+        |layout: Layout, sizes: &[u64]| Replay::new(layout, sizes, &[Policy::Never]).err();
+    let standard = Layout::default();
+    for layout in [
+        Layout { copies: 0, ..standard },
+        Layout { copies: 3, hdds: 2, ..standard },
+        Layout { interleave: 3000, ..standard },
+        Layout { move_rate: 0, ..standard },
+    ] {
+        assert!(matches!(refused(layout, &[GIB]), Some(ReplayError::Layout { .. })), "{layout:?}");
+    }
+    assert!(refused(standard, &[4096]).is_some() && refused(standard, &[1 << 60]).is_some());
+    let tiny = Layout { hdd_bytes: 16 << 20, ..standard };
+    let mut replay = Replay::new(tiny, &[64 << 20], &[Policy::Never]).expect("a space");
+    let workload = WorkloadSpec::parse("uniform:extents=4096,rate=50,hours=1").expect("a workload");
+    let error = workload.generate().find_map(|trace_io| replay.feed(&trace_io).err());
+    let Some(ReplayError::Full { touched, remedy }) = error else { panic!("{error:?}") };
+    assert_eq!(touched, 129 << 20);
+    assert!(remedy.contains("4 of 16MiB"), "{remedy}");
+}
+
+#[test]
+fn policies_have_names() {
+    for name in ["never", "daily", "every:6", "every:0.5", "continuous", "clairvoyant", "lru"] {
+        assert_eq!(Policy::named(name).map(Policy::name).as_deref(), Some(name));
+    }
+    for name in ["", "every", "every:", "every:0", "every:nan", "hourly"] {
+        assert_eq!(Policy::named(name), None, "{name}");
+    }
+}
