@@ -1,4 +1,4 @@
-//! The README's main command, on a small file: whoever follows the README gets a result.
+//! The README's commands, on a small file: whoever follows the README gets a result.
 
 use std::fs;
 use std::path::Path;
@@ -7,39 +7,84 @@ use std::process::Command;
 use crate::{command, machine};
 
 /// How the README's main command begins.
-const MAIN: &str = "cargo run --release -p plumb -- run ";
+const MAIN: &str = "cargo run --release -p plumb -- baseline ";
+/// How the README's command for one load begins.
+const LOAD: &str = "cargo run --release -p plumb -- run ";
+/// What makes a baseline short: a small file, few steps, runs of a second. A busy machine is no reason to fail.
+const SHORT: &str = "--size 64M --warmup 1 --duration 1 --oltp --skip preflight --skip pretest-2 --skip random-1 \
+                     --skip random-2 --skip confirm";
 
-/// Runs it, shortened; the reason when it does not give a result.
+/// Runs both, shortened; the reason when one does not give a result.
 ///
 /// # Errors
 /// Why it is no result.
 pub(crate) fn run(repository: &Path) -> Result<(), String> {
     let readme = fs::read_to_string(repository.join("README.md")).map_err(|e| e.to_string())?;
-    let line = main_command(&readme).ok_or(format!("README.md has no line `{MAIN}…`"))?;
     let file = repository.join("target/xtask/smoke.dat");
+    let state = repository.join("target/xtask/smoke-state");
+    let is_direct = machine::has_direct_io(repository);
+    let outcome = baseline(repository, &readme, &file, &state)
+        .and_then(|()| load(repository, &readme, &file, is_direct));
+    // They may not have been created.
+    let _ = fs::remove_file(&file);
+    let _ = fs::remove_dir_all(&state);
+    outcome
+}
+
+fn baseline(repository: &Path, readme: &str, file: &Path, state: &Path) -> Result<(), String> {
+    let line = main_command(readme).ok_or(format!("README.md has no line `{MAIN}…`"))?;
+    let words = small(line, &file.to_string_lossy());
+    let lines = called(&words, repository, Some(state))?;
+    let report = lines.iter().rev().find_map(|line| line.strip_prefix("Report: "));
+    let report = report.ok_or("it names no report")?;
+    let page = fs::read_to_string(report).map_err(|error| format!("{report}: {error}"))?;
+    match page.starts_with("<!doctype html>") && page.contains("I/Os per second") {
+        true => Ok(()),
+        false => Err(format!("{report} is no report")),
+    }
+}
+
+fn load(repository: &Path, readme: &str, file: &Path, is_direct: bool) -> Result<(), String> {
+    let line = load_command(readme).ok_or(format!("README.md has no line `{LOAD}…`"))?;
     let mut words = shortened(line, &file.to_string_lossy());
-    if !machine::has_direct_io(repository) {
+    if !is_direct {
         println!("without -Sh: this file system does not take O_DIRECT");
         words.retain(|word| word != "-Sh");
     }
-    println!("$ {}", words.join(" "));
-    let outcome = command::run(Command::new("cargo").args(&words[1..]).current_dir(repository))
-        .map_err(|error| format!("cargo could not be run: {error}"));
-    // It may not have been created.
-    let _ = fs::remove_file(&file);
-    let outcome = outcome?;
-    if !outcome.ok {
-        return Err("it failed".to_owned());
-    }
-    judge(&outcome.lines)
+    judge(&called(&words, repository, None)?)
 }
 
-/// The line of the README.
+/// Calls cargo with these words; what it printed.
+fn called(words: &[String], folder: &Path, state: Option<&Path>) -> Result<Vec<String>, String> {
+    println!("$ {}", words.join(" "));
+    let mut command = Command::new("cargo");
+    command.args(&words[1..]).current_dir(folder);
+    if let Some(state) = state {
+        command.env("XDG_STATE_HOME", state);
+    }
+    let outcome =
+        command::run(&mut command).map_err(|error| format!("cargo could not be run: {error}"))?;
+    if outcome.ok { Ok(outcome.lines) } else { Err("it failed".to_owned()) }
+}
+
+/// The line of the README that does the main job.
 pub(crate) fn main_command(readme: &str) -> Option<&str> {
     readme.lines().map(str::trim).find(|line| line.starts_with(MAIN))
 }
 
-/// The same command on a small file of our own, for a short time.
+/// The line of the README that puts one load on a file.
+fn load_command(readme: &str) -> Option<&str> {
+    readme.lines().map(str::trim).find(|line| line.starts_with(LOAD))
+}
+
+/// The main command on a small file of our own, with few and short runs.
+fn small(line: &str, file: &str) -> Vec<String> {
+    let is_target = |word: &&str| word.ends_with(".dat");
+    let words = line.split_whitespace().map(|word| if is_target(&word) { file } else { word });
+    words.chain(SHORT.split_whitespace()).map(str::to_owned).collect()
+}
+
+/// The load command on the same file, for a short time.
 fn shortened(line: &str, file: &str) -> Vec<String> {
     let mut words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
     for word in &mut words {
@@ -79,11 +124,22 @@ mod tests {
     fn the_readme_command_is_shortened_and_nothing_else() {
         let readme =
             "# X\n\n    cargo run --release -p plumb -- run -c1G -b8K -d10 -W5 -D -Z1M f.dat\n";
-        let line = main_command(readme).expect("the line");
+        let line = load_command(readme).expect("the line");
         assert_eq!(
             shortened(line, "small").join(" "),
             "cargo run --release -p plumb -- run -c64M -b8K -d2 -W1 -D -Z1M small"
         );
+    }
+
+    #[test]
+    fn the_main_command_is_made_small() {
+        let readme = "    cargo run --release -p plumb -- baseline f.dat --quick\n";
+        let line = main_command(readme).expect("the line");
+        let small = small(line, "target/s.dat").join(" ");
+        assert!(small.starts_with(
+            "cargo run --release -p plumb -- baseline target/s.dat --quick --size 64M --warmup 1"
+        ));
+        assert_eq!(main_command("    cargo run --release -p plumb -- run -b8K f.dat\n"), None);
     }
 
     #[test]

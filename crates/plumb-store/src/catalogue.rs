@@ -6,13 +6,13 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
 
 use crate::document::{StoredRun, Summary};
-use crate::store::Entry;
+use crate::store::{Entry, StudyEntry};
 
 /// How long one process waits for another.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The version of the tables, in the file's `user_version`.
-const TABLES_VERSION: i64 = 1;
+const TABLES_VERSION: i64 = 2;
 
 const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS runs (
@@ -23,6 +23,12 @@ const TABLES: &str = "
         summary TEXT NOT NULL
     ) STRICT;
     CREATE INDEX IF NOT EXISTS runs_by_label ON runs (label, id);
+    CREATE TABLE IF NOT EXISTS studies (
+        id TEXT PRIMARY KEY,
+        stamp TEXT NOT NULL,
+        created TEXT NOT NULL,
+        summary TEXT NOT NULL
+    ) STRICT;
 ";
 
 /// An open catalogue.
@@ -90,6 +96,36 @@ impl Catalogue {
     pub(crate) fn forget(&self, id: &str) -> Outcome<()> {
         self.0.prepare("DELETE FROM runs WHERE id = ?1")?.execute([id])?;
         Ok(())
+    }
+
+    /// Enters a study, in the place of an older entry.
+    pub(crate) fn enter_study(&self, entry: &StudyEntry) -> Outcome<()> {
+        let words = "INSERT OR REPLACE INTO studies (id, stamp, created, summary) \
+                     VALUES (?1, ?2, ?3, ?4)";
+        let summary = entry.summary.to_string();
+        self.0.prepare(words)?.execute(params![entry.id, entry.stamp, entry.created, summary])?;
+        Ok(())
+    }
+
+    pub(crate) fn forget_study(&self, id: &str) -> Outcome<()> {
+        self.0.prepare("DELETE FROM studies WHERE id = ?1")?.execute([id])?;
+        Ok(())
+    }
+
+    /// Every study, oldest first.
+    pub(crate) fn studies(&self) -> Outcome<Vec<StudyEntry>> {
+        let words = "SELECT id, stamp, created, summary FROM studies ORDER BY created, id";
+        let mut statement = self.0.prepare(words)?;
+        let entries = statement.query_map([], |row| {
+            let summary: String = row.get(3)?;
+            Ok(StudyEntry {
+                id: row.get(0)?,
+                stamp: row.get(1)?,
+                created: row.get(2)?,
+                summary: serde_json::from_str(&summary).unwrap_or_default(),
+            })
+        })?;
+        Ok(entries.collect::<Result<_, _>>()?)
     }
 
     /// Every id, ascending.

@@ -14,4 +14,4 @@ mod store;
 pub use document::{NewRun, Origin, STORE_VERSION, StoredRun, Summary};
 pub use durable::write_file;
 pub use place::{NoPlace, state_folder};
-pub use store::{Entry, Store, StoreError};
+pub use store::{Entry, Store, StoreError, StudyEntry};

@@ -28,6 +28,19 @@ pub struct Entry {
     pub summary: Summary,
 }
 
+/// A study as a list shows it: many runs of one question, in a folder of their own that the store does not read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StudyEntry {
+    /// Its name.
+    pub id: String,
+    /// Of what it was made: an entry with another stamp is an old one.
+    pub stamp: String,
+    /// When the study was planned, RFC 3339.
+    pub created: String,
+    /// What a list shows.
+    pub summary: Value,
+}
+
 /// Why the store cannot do what it is asked to.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum StoreError {
@@ -221,6 +234,30 @@ impl Store {
         let path = self.path(id);
         durable::remove(&path).map_err(files("remove", &path))?;
         self.in_catalogue(|catalogue| catalogue.forget(id))
+    }
+
+    /// The studies that were entered, oldest first.
+    ///
+    /// # Errors
+    /// The catalogue cannot be read.
+    pub fn studies(&self) -> Result<Vec<StudyEntry>, StoreError> {
+        self.in_catalogue(Catalogue::studies)
+    }
+
+    /// Enters a study, in the place of an older entry.
+    ///
+    /// # Errors
+    /// The catalogue cannot be written.
+    pub fn enter_study(&self, entry: &StudyEntry) -> Result<(), StoreError> {
+        self.in_catalogue(|catalogue| catalogue.enter_study(entry))
+    }
+
+    /// Forgets a study; its folder is not the store's.
+    ///
+    /// # Errors
+    /// The catalogue cannot be written.
+    pub fn forget_study(&self, id: &str) -> Result<(), StoreError> {
+        self.in_catalogue(|catalogue| catalogue.forget_study(id))
     }
 
     /// Where the document of an id lies.

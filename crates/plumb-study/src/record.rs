@@ -12,6 +12,7 @@ use crate::compare::{self, Metric, SteadyRun};
 use crate::decision::{self, Subject};
 use crate::percentile::{self, Mark};
 
+pub(crate) use comparable::add_once;
 pub use comparable::{Allowance, Incomparable};
 pub use overview::Overview;
 
@@ -239,7 +240,8 @@ pub fn compare(
     Ok(decisions)
 }
 
-fn of_span(a: &[Figures], b: &[Figures], remarks: &[String]) -> Vec<Map<String, Value>> {
+/// Decisions on the figures of one time span, a metric each.
+pub(crate) fn of_span(a: &[Figures], b: &[Figures], remarks: &[String]) -> Vec<Map<String, Value>> {
     let mut decisions = Vec::new();
     let mut decide =
         |metric: &Metric, of: &dyn Fn(&Figures) -> Option<f64>, remark: Option<String>| {

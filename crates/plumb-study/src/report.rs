@@ -2,7 +2,9 @@
 
 mod chart;
 mod counters;
+mod details;
 mod html;
+mod of_against;
 mod of_curve;
 mod of_run;
 mod of_runs;
@@ -10,12 +12,15 @@ mod of_study;
 mod page;
 mod plot;
 mod run_view;
+mod study_plots;
+mod tiles;
 
 pub(crate) use of_run::facts as reading_facts;
 
 pub use chart::{Axis, Cell, Chart, Dot, Layer, Scale, Side};
+pub use details::{Detail, worth_a_look};
 pub use html::html;
-pub use page::{Block, Data, Headline, Plot, Report, Section, Table, Tone};
+pub use page::{Block, Data, Headline, Plot, Report, Section, Table, Tile, Tone};
 pub use run_view::{Buckets, CoreView, IntervalView, RunView, SideView, SpanView, Workload};
 
 use crate::findings::Layout;
@@ -37,7 +42,7 @@ pub struct Curve {
 }
 
 /// A study with its runs.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct StudyView {
     /// Its plan.
     pub plan: Study,
@@ -45,6 +50,8 @@ pub struct StudyView {
     pub findings: Option<Findings>,
     /// Its finished runs.
     pub runs: Vec<RunRecord>,
+    /// Single runs that are shown with everything, see [`worth_a_look`].
+    pub details: Vec<Detail>,
 }
 
 /// Everything that a report is made of.
@@ -56,15 +63,33 @@ pub struct Sources {
     pub curves: Vec<Curve>,
     /// Studies.
     pub studies: Vec<StudyView>,
+    /// An earlier study, or an earlier run, that is drawn under the others and compared with them.
+    pub earlier: Option<Earlier>,
+}
+
+/// What is drawn under the rest: the baseline.
+#[derive(Debug, Clone)]
+pub enum Earlier {
+    /// A study.
+    Study(Box<StudyView>),
+    /// A run.
+    Run(Box<RunView>),
 }
 
 /// Makes the report. `made` says when and by which program.
 #[must_use]
 pub fn make(sources: &Sources, made: &str) -> Report {
     let mut report = Report { title: title(sources), ..Report::default() };
+    let (earlier_study, earlier_run) = match &sources.earlier {
+        Some(Earlier::Study(study)) => (Some(study.as_ref()), None),
+        Some(Earlier::Run(run)) => (None, Some(run.as_ref())),
+        None => (None, None),
+    };
     for (number, study) in (1..).zip(&sources.studies) {
-        let (findings, sections) = of_study::found(study, &format!("study-{number}"));
+        let (findings, sections) =
+            of_study::found(study, earlier_study, &format!("study-{number}"));
         report.facts.extend(of_study::facts(study));
+        report.tiles.extend(tiles::of_study(study, &format!("study-{number}")));
         report.findings.extend(findings);
         report.sections.extend(sections);
     }
@@ -80,18 +105,27 @@ pub fn make(sources: &Sources, made: &str) -> Report {
     let runs = &sources.runs;
     if let [only] = runs.as_slice() {
         report.facts.extend(facts(only));
+        report.tiles.extend(tiles::of_run(only, "run-1"));
     }
-    if runs.len() > 1 {
+    if runs.len() > 1 && earlier_run.is_none() {
         let (findings, sections) = of_runs::over_all(runs);
+        report.findings.extend(findings);
+        report.sections.extend(sections);
+    }
+    if let Some(earlier) = earlier_run {
+        let mut both = vec![earlier.clone()];
+        both.extend(runs.iter().cloned());
+        let (findings, sections) = of_runs::against(&both);
         report.findings.extend(findings);
         report.sections.extend(sections);
     }
     for (number, run) in (1..).zip(runs.iter().take(DETAILED_MOST)) {
         let id = format!("run-{number}");
+        let under = earlier_run.filter(|earlier| of_runs::are_alike(earlier, run));
         if let [_] = runs.as_slice() {
             report.findings.extend(of_run::findings(run, &id));
         }
-        report.sections.extend(of_run::sections(run, &id));
+        report.sections.extend(of_run::sections(run, &id, under));
     }
     if runs.len() > DETAILED_MOST {
         let left = runs.len() - DETAILED_MOST;

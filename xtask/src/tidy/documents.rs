@@ -6,6 +6,7 @@ use crate::{skips, smoke};
 
 const CI: &str = ".ci/run";
 const README: &str = "README.md";
+const FIGURES: &str = "docs/internals/worked-figures.md";
 
 /// The README shows the two commands that set everything up, and CI runs just the second of them.
 pub(super) fn set_up(tree: &Tree) -> Vec<Complaint> {
@@ -60,6 +61,24 @@ fn has_blank(path: &str) -> bool {
     path.split(|c: char| !c.is_alphanumeric()).any(is_blank)
 }
 
+/// Every test that the list of worked figures names exists.
+pub(super) fn figures_tested(tree: &Tree) -> Vec<Complaint> {
+    let mut complaints = Vec::new();
+    let rows = tree.text(FIGURES).unwrap_or_default().lines().enumerate();
+    for (index, row) in rows.filter(|(_, row)| row.starts_with("| ")) {
+        // The last cell names them in backticks.
+        let cell = row.trim_end_matches([' ', '|']).rsplit('|').next().unwrap_or_default();
+        for name in cell.split('`').skip(1).step_by(2) {
+            let head = format!("fn {name}()");
+            if !tree.texts_with(".rs").any(|(_, code)| code.contains(&head)) {
+                let what = format!("there is no test `{name}`");
+                complaints.push(Complaint::line(FIGURES, index, what));
+            }
+        }
+    }
+    complaints
+}
+
 /// Every test that a skip list names exists.
 pub(super) fn skips_exist(tree: &Tree) -> Vec<Complaint> {
     let mut complaints = Vec::new();
@@ -105,7 +124,7 @@ mod tests {
     use super::super::tests::check;
     use super::*;
 
-    const MAIN: &str = "    cargo run --release -p plumb -- run f.dat\n";
+    const MAIN: &str = "    cargo run --release -p plumb -- baseline f.dat\n";
 
     #[test]
     fn ci_runs_what_the_readme_says() {
@@ -132,6 +151,16 @@ mod tests {
             paths_exist,
             &[("ARCHITECTURE.md", text), ("crates/a.rs", ""), ("docs/a.md", "")],
             &["ARCHITECTURE.md:1: there is no `crates/b.rs`"],
+        );
+    }
+
+    #[test]
+    fn a_figure_without_its_test_is_refused() {
+        let table = "| a | b | test |\n|---|---|---|\n| 1 | `x` | `here`, there: `gone` |\n";
+        check(
+            figures_tested,
+            &[(FIGURES, table), ("a.rs", "#[test]\nfn here() {}")],
+            &["docs/internals/worked-figures.md:3: there is no test `gone`"],
         );
     }
 

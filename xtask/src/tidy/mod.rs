@@ -37,6 +37,7 @@ const RULES: &[fn(&Tree) -> Vec<Complaint>] = &[
     invariants::tested,
     documents::set_up,
     documents::paths_exist,
+    documents::figures_tested,
     documents::skips_exist,
     documents::fuzz_bodies_exist,
 ];

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use plumb_store::{Store, StoreError};
+use plumb_store::{Store, StoreError, StudyEntry};
 
 use crate::runs::run;
 
@@ -37,6 +37,27 @@ fn what_is_kept_is_found_again() {
     assert!(matches!(again.remove(&first), Err(StoreError::Files { .. })));
     assert!(matches!(store.read(&first), Err(StoreError::Unknown { .. })));
     assert_eq!(store.list(Some("nightly")).expect("a list"), []);
+}
+
+#[test]
+fn studies_are_entered_replaced_and_forgotten() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::open(folder.path()).expect("a store");
+    let entry = |id: &str, stamp: &str, created: &str| StudyEntry {
+        id: id.into(),
+        stamp: stamp.into(),
+        created: created.into(),
+        summary: serde_json::json!({ "kind": "baseline", "stamp": stamp }),
+    };
+    store.enter_study(&entry("b", "1", "2026-02-01")).expect("entered");
+    store.enter_study(&entry("a", "1", "2026-03-01")).expect("entered");
+    store.enter_study(&entry("b", "2", "2026-02-01")).expect("entered");
+    let again = Store::open(folder.path()).expect("a store");
+    let found = again.studies().expect("a list");
+    assert_eq!(found, [entry("b", "2", "2026-02-01"), entry("a", "1", "2026-03-01")]);
+    again.forget_study("b").expect("forgotten");
+    assert_eq!(store.studies().expect("a list").len(), 1);
+    assert_eq!(store.list(None).expect("a list"), []);
 }
 
 #[test]

@@ -136,7 +136,7 @@ pub(super) fn comparable(
     Ok(())
 }
 
-fn add_once(remarks: &mut Vec<String>, remark: String) {
+pub(crate) fn add_once(remarks: &mut Vec<String>, remark: String) {
     if !remarks.contains(&remark) {
         remarks.push(remark);
     }

@@ -59,6 +59,12 @@ impl Axis {
     }
 }
 
+/// How near two words may be, in places of the sheet: across and upward.
+pub(crate) const WORDS_APART: (f64, f64) = (24.0, 12.0);
+
+/// How much of the height a strip takes.
+pub(crate) const STRIP: f64 = 0.2;
+
 /// How an axis runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
@@ -157,6 +163,22 @@ pub enum Layer {
         name: String,
         /// Where, on the left axis.
         y: f64,
+    },
+    /// Words beside points of the left axis; of those that would touch only the first is written.
+    Words {
+        /// Where, and what.
+        words: Vec<(f64, f64, String)>,
+    },
+    /// An area along the bottom on a scale of its own: a fifth of the height is `full`.
+    Strip {
+        /// In the legend, with its unit.
+        name: String,
+        /// Its tone.
+        tone: u8,
+        /// What the whole strip means.
+        full: f64,
+        /// In order; a value that is no number leaves a gap.
+        points: Vec<(f64, f64)>,
     },
     /// Bars whose parts stand on each other.
     Bars {

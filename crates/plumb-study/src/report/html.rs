@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::chart::{self, Layer};
-use super::page::{Block, Data, Headline, Plot, Report, Section, Table};
+use super::page::{Block, Data, Headline, Plot, Report, Section, Table, Tile};
 
 const STYLE: &str = include_str!("html/page.css");
 const SCRIPT: &str = include_str!("html/page.js");
@@ -27,6 +27,7 @@ pub fn html(report: &Report) -> String {
          <a class=\"skip\" href=\"#findings\">Skip to the findings</a>\n<header>\n<p class=\"brand\">Plumb</p>\n\
          <h1>{title}</h1>\n</header>\n<main>\n"
     ));
+    page.tiles(&report.tiles);
     page.findings(&report.findings);
     page.facts(&report.facts);
     page.contents(&report.sections);
@@ -72,6 +73,22 @@ struct Page {
 impl Page {
     fn add(&mut self, text: &str) {
         self.out.push_str(text);
+    }
+
+    fn tiles(&mut self, tiles: &[Tile]) {
+        if tiles.is_empty() {
+            return;
+        }
+        self.add("<ul class=\"tiles\" aria-label=\"Key figures\">\n");
+        for tile in tiles {
+            let [name, value, note, link] =
+                [&tile.name, &tile.value, &tile.note, &tile.link].map(|text| escape(text));
+            self.add(&format!(
+                "<li><a href=\"#{link}\"><span class=\"name\">{name}</span> <strong>{value}</strong> \
+                 <span class=\"note\">{note}</span></a></li>\n"
+            ));
+        }
+        self.add("</ul>\n");
     }
 
     fn findings(&mut self, findings: &[Headline]) {
@@ -188,7 +205,9 @@ impl Page {
             let (name, tone, kind) = match layer {
                 Layer::Line { name, tone, .. } => (name, *tone, "line"),
                 Layer::Dots { name, tone, .. } => (name, *tone, "dots"),
-                Layer::Between { name, tone, .. } => (name, *tone, "area"),
+                Layer::Between { name, tone, .. } | Layer::Strip { name, tone, .. } => {
+                    (name, *tone, "area")
+                }
                 Layer::Cells { name, .. } => (name, 1, "area"),
                 Layer::Bars { parts, .. } => {
                     for (name, tone) in parts {

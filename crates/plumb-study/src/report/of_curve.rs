@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::of_runs::explained;
 use super::page::{Block, Data, Headline, Section, Table, Tone, cell};
+use super::plot::beside::Beside;
 use super::plot::curve;
 use crate::decision;
 use crate::findings::Layout;
@@ -37,10 +38,11 @@ pub(super) fn found(
         let text = format!("{title}: throughput falls again beyond its best.");
         findings.push(Headline::new(Tone::Warn, text, "curve", &place));
     }
-    let mut blocks: Vec<Block> = curve::plots(knee, id, title, options.budget_ms)
-        .into_iter()
-        .map(|plot| Block::Plot(Box::new(plot)))
-        .collect();
+    let mut blocks: Vec<Block> =
+        curve::plots(knee, id, title, options.budget_ms, &Beside::default())
+            .into_iter()
+            .map(|plot| Block::Plot(Box::new(plot)))
+            .collect();
     let mut decision = decision::of_knee(knee, options, layout);
     decision.insert("id".to_owned(), id.into());
     if let Some(finding) = decision.get("finding") {

@@ -1,7 +1,8 @@
 //! A run: its findings in plain words, and its plots.
 
 use super::page::{Block, Data, Headline, Section, Table, Tone, cell, latency, rate};
-use super::plot::{cores, heat, percentiles, seconds, spread};
+use super::plot::percentiles::Which;
+use super::plot::{cores, cumulative, devices, heat, percentiles, seconds, spread};
 use super::run_view::{RunView, SideView, SpanView, Workload};
 use crate::attribution::Bottleneck;
 use crate::percentile::Mark;
@@ -27,8 +28,8 @@ pub(super) fn findings(view: &RunView, id: &str) -> Vec<Headline> {
             let tone = if calm { Tone::Plain } else { Tone::Warn };
             headlines.push(Headline::new(tone, text, "over time", &format!("{place}-seconds")));
         }
-        let is_plotted = percentiles::plot(span, &place).is_some();
-        let rows = if is_plotted { percentiles::rows(&span.total) } else { Vec::new() };
+        let is_plotted = percentiles::plot(span, &place, None).is_some();
+        let rows = if is_plotted { percentiles::rows(span, Which::All) } else { Vec::new() };
         if let Some(p99) = rows.iter().find(|row| (row.percent - 99.0).abs() < 1e-9) {
             let tail = rows.iter().rfind(|row| row.support.mark == Mark::Good);
             let tail = tail.filter(|row| row.percent > 99.0).map_or_else(String::new, |row| {
@@ -78,8 +79,8 @@ pub(super) fn findings(view: &RunView, id: &str) -> Vec<Headline> {
     headlines
 }
 
-/// Everything about a run.
-pub(super) fn sections(view: &RunView, id: &str) -> Vec<Section> {
+/// Everything about a run; `earlier` is one of the same workload that is drawn under it.
+pub(super) fn sections(view: &RunView, id: &str, earlier: Option<&RunView>) -> Vec<Section> {
     let mut sections = Vec::new();
     for (number, span) in (1..).zip(&view.spans) {
         let place = span_id(id, number);
@@ -87,11 +88,12 @@ pub(super) fn sections(view: &RunView, id: &str) -> Vec<Section> {
             1 => view.name.clone(),
             _ => format!("{}, time span {number}", view.name),
         };
+        let before = earlier.and_then(|run| Some((run.name.as_str(), run.spans.get(number - 1)?)));
         let mut blocks = vec![Block::Paragraph(span.title())];
         blocks.push(Block::Table(totals(span, &place)));
         for plot in [
             seconds::plot(span, &place),
-            percentiles::plot(span, &place),
+            percentiles::plot(span, &place, before),
             cores::plot(span, &place),
             spread::plot(span, &place),
         ]
@@ -103,10 +105,14 @@ pub(super) fn sections(view: &RunView, id: &str) -> Vec<Section> {
             if is_percentiles {
                 blocks.push(Block::Table(tail(span, &place)));
                 blocks.extend(
+                    cumulative::plot(span, &place, before).map(|p| Block::Plot(Box::new(p))),
+                );
+                blocks.extend(
                     heat::plots(span, &place).into_iter().map(|p| Block::Plot(Box::new(p))),
                 );
             }
         }
+        blocks.extend(devices::plot(span, &place).map(|p| Block::Plot(Box::new(p))));
         blocks.extend(
             super::counters::plots(span, &place).into_iter().map(|p| Block::Plot(Box::new(p))),
         );
@@ -177,11 +183,15 @@ fn totals(span: &SpanView, place: &str) -> Table {
 /// Percentiles, each with its mark.
 fn tail(span: &SpanView, place: &str) -> Table {
     let mut data = Data::new(&["side", "percentile", "latency", "95 % interval", "mark"]);
-    for (name, side) in [("reads", &span.read), ("writes", &span.write), ("total", &span.total)] {
+    for (name, which, side) in [
+        ("reads", Which::Reads, &span.read),
+        ("writes", Which::Writes, &span.write),
+        ("total", Which::All, &span.total),
+    ] {
         if side.count == 0 || (name == "total" && (span.read.count == 0 || span.write.count == 0)) {
             continue;
         }
-        for row in percentiles::rows(side) {
+        for row in percentiles::rows(span, which) {
             let interval = row.interval.filter(|_| row.support.mark != Mark::None);
             data.add([
                 name.to_owned(),
@@ -206,11 +216,11 @@ pub(super) fn remarks(span: &SpanView) -> Vec<reading::Remark> {
 /// What the rules look at.
 pub(crate) fn facts(span: &SpanView) -> Facts {
     let workload = &span.workload;
-    let side = |side: &SideView| {
+    let side = |side: &SideView, which: Which| {
         let mut rows: Vec<(f64, f64)> = if side.buckets.is_empty() {
             side.percentiles.iter().copied().filter(|(percent, _)| *percent > 0.0).collect()
         } else {
-            percentiles::rows(side).iter().map(|row| (row.percent, row.ms)).collect()
+            percentiles::rows(span, which).iter().map(|row| (row.percent, row.ms)).collect()
         };
         if let Some(largest) = side.buckets.at_rank(side.buckets.count()) {
             rows.push((100.0, largest));
@@ -229,9 +239,9 @@ pub(crate) fn facts(span: &SpanView) -> Facts {
         latencies: Latencies {
             mean_ms: span.total.mean_ms,
             half_unit_ms: if span.law.2.is_some() { 0.0 } else { 0.0005 },
-            read: side(&span.read),
-            write: side(&span.write),
-            total: side(&span.total),
+            read: side(&span.read, Which::Reads),
+            write: side(&span.write, Which::Writes),
+            total: side(&span.total, Which::All),
         },
         threads: span.threads.iter().map(|iops| Thread { iops: *iops }).collect(),
         series: span.series(),

@@ -46,6 +46,22 @@ pub(super) fn over_all(views: &[RunView]) -> (Vec<Headline>, Vec<Section>) {
     (findings, sections)
 }
 
+/// Whether two runs may be compared.
+pub(super) fn are_alike(a: &RunView, b: &RunView) -> bool {
+    a.record.as_ref().zip(b.record.as_ref()).is_some_and(|(a, b)| {
+        record::compare(std::slice::from_ref(a), std::slice::from_ref(b), &[]).is_ok()
+    })
+}
+
+/// Findings and sections of runs against the first of them.
+pub(super) fn against(views: &[RunView]) -> (Vec<Headline>, Vec<Section>) {
+    let (found, section) = comparison(views, &alike(views));
+    let mut blocks = vec![Block::Table(table(views))];
+    blocks.extend(section.into_iter().flat_map(|section| section.blocks));
+    let (id, title) = ("against".to_owned(), format!("Against {}", views[0].name));
+    (found, vec![Section { id, title, blocks }])
+}
+
 fn table(views: &[RunView]) -> Table {
     let mut data = Data::new(&["run", "workload", "I/Os per s", "MiB/s", "mean", "started"]);
     for view in views {
@@ -66,12 +82,7 @@ fn table(views: &[RunView]) -> Table {
 fn alike(views: &[RunView]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for (index, view) in views.iter().enumerate() {
-        let fits = groups.iter().position(|group| {
-            let first = views[group[0]].record.as_ref();
-            first.zip(view.record.as_ref()).is_some_and(|(a, b)| {
-                record::compare(std::slice::from_ref(a), std::slice::from_ref(b), &[]).is_ok()
-            })
-        });
+        let fits = groups.iter().position(|group| are_alike(&views[group[0]], view));
         match fits {
             Some(place) => groups[place].push(index),
             None => groups.push(vec![index]),

@@ -1,17 +1,15 @@
 //! A study: what it found, as it says itself, and plots of its runs.
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
 
-use super::StudyView;
 use super::of_runs::explained;
 use super::page::{Block, Data, Headline, Section, Table, Tone, cell, latency, rate};
-use super::plot::curve;
-use crate::knee::{self, DeclaredCap, Limit, Options, Policy, Row};
+use super::{Detail, StudyView, of_against, of_run, study_plots};
 use crate::percentile::{self, Mark};
 use crate::study::{Finding, Outcome, RunRecord, Setting, State};
 
+/// Facts that say nothing to a reader, or are told already.
+const UNTOLD: [&str; 2] = ["target", "device number"];
 /// Letters of a fact that are shown.
 const FACT_MOST: usize = 100;
 
@@ -32,17 +30,22 @@ pub(super) fn facts(study: &StudyView) -> Vec<(String, String)> {
             ),
         ),
     ];
-    for (name, value) in &plan.critical {
+    for (name, value) in plan.critical.iter().filter(|(name, _)| !UNTOLD.contains(&name.as_str())) {
         // A whole simulated device is one of them.
         let shown: String = value.chars().take(FACT_MOST).collect();
         let cut = if shown.len() < value.len() { "…" } else { "" };
-        facts.push((name.clone(), format!("{shown}{cut}")));
+        facts.push((sentence(name), format!("{shown}{cut}")));
     }
     facts
 }
 
-/// Findings, then a section per finding, then the runs.
-pub(super) fn found(study: &StudyView, id: &str) -> (Vec<Headline>, Vec<Section>) {
+/// Findings, then a section per finding, then single runs, then all of them. `earlier` is an earlier study of the
+/// same question.
+pub(super) fn found(
+    study: &StudyView,
+    earlier: Option<&StudyView>,
+    id: &str,
+) -> (Vec<Headline>, Vec<Section>) {
     let mut headlines = Vec::new();
     let mut sections = Vec::new();
     let found = study.findings.as_ref();
@@ -50,29 +53,88 @@ pub(super) fn found(study: &StudyView, id: &str) -> (Vec<Headline>, Vec<Section>
         let text = "The study is not finished: it was interrupted or its budget ended. Resume it for the rest.";
         headlines.push(Headline::new(Tone::Open, text, "the runs", &format!("{id}-runs")));
     }
+    if let Some(earlier) = earlier {
+        let (told, section) = of_against::found(earlier, study, id);
+        headlines.extend(told);
+        sections.extend(section);
+    }
     for finding in found.into_iter().flat_map(|findings| &findings.findings) {
         let place = format!("{id}-{}", slug(&finding.id));
-        let verdict = finding.decision.get("verdict").and_then(Value::as_str).unwrap_or_default();
-        let tone = match verdict {
-            "better" => Tone::Better,
-            "worse" => Tone::Worse,
-            "unclear" | "extend" | "flat" => Tone::Open,
-            _ => Tone::Plain,
-        };
-        let mut evidence = vec![("evidence".to_owned(), place.clone())];
-        if finding.decision.contains_key("rule") {
-            evidence.push(("decision".to_owned(), format!("{place}-decision")));
-        }
-        let text = format!("{}: {}", finding.title, finding.sentence);
-        headlines.push(Headline { tone, text, evidence });
-        sections.push(section(study, finding, &place));
+        headlines.push(headline(study, finding, id, &place));
+        headlines.extend(bottleneck(finding, &place));
+        sections.push(section(study, earlier, finding, &place));
     }
     for note in found.into_iter().flat_map(|findings| &findings.notes) {
         let text = note.clone();
         headlines.push(Headline::new(Tone::Plain, text, "the runs", &format!("{id}-runs")));
     }
+    for detail in &study.details {
+        let same = |other: &&Detail| other.setting == detail.setting;
+        let before = earlier.and_then(|earlier| earlier.details.iter().find(same));
+        let view = before.map(|before| &before.view);
+        let mut shown = of_run::sections(&detail.view, &detail_id(id, detail.run), view);
+        if let Some(first) = shown.first_mut() {
+            first.blocks.insert(0, Block::Paragraph(format!("{}.", detail.why)));
+        }
+        sections.extend(shown);
+    }
     sections.push(runs(study, id));
     (headlines, sections)
+}
+
+fn detail_id(id: &str, run: u32) -> String {
+    format!("{id}-run-{run}")
+}
+
+/// A finding in its own words, with links to its evidence.
+fn headline(study: &StudyView, finding: &Finding, id: &str, place: &str) -> Headline {
+    let mut evidence = vec![("evidence".to_owned(), place.to_owned())];
+    if finding.decision.contains_key("rule") {
+        evidence.push(("decision".to_owned(), format!("{place}-decision")));
+    }
+    for detail in study.details.iter().filter(|detail| detail.finding == finding.id) {
+        evidence.push((format!("run {}", detail.run), detail_id(id, detail.run)));
+    }
+    let text = match finding.id.as_str() {
+        ANSWERS => sentence(&finding.sentence),
+        _ => format!("{}: {}", finding.title, finding.sentence),
+    };
+    Headline { tone: tone(finding), text, evidence }
+}
+
+/// The finding that has the figures of each operation.
+const ANSWERS: &str = "findings";
+
+/// What a section of a finding is called: the whole page has findings.
+fn title(finding: &Finding) -> &str {
+    if finding.id == ANSWERS { "The answers" } else { &finding.title }
+}
+
+/// With a capital at its beginning.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|letter| letter.to_uppercase().to_string());
+    first.unwrap_or_default() + letters.as_str()
+}
+
+fn tone(finding: &Finding) -> Tone {
+    let verdict = finding.decision.get("verdict").and_then(Value::as_str).unwrap_or_default();
+    match verdict {
+        "better" => Tone::Better,
+        "worse" => Tone::Worse,
+        "unclear" | "extend" | "flat" | "unknown" | "never-plateaued" | "unconfirmed"
+        | "not-determined" => Tone::Open,
+        "warn" | "block" | "disturbed" | "drift" | "costly" | "not-steady" | "two-phase"
+        | "saturated" => Tone::Warn,
+        _ => Tone::Plain,
+    }
+}
+
+/// What holds throughput down, where the decision says it (method, 2.12).
+fn bottleneck(finding: &Finding, place: &str) -> Option<Headline> {
+    let sentence = finding.decision.get("bottleneck")?["sentence"].as_str()?;
+    let text = format!("{}: what holds it down: {sentence}.", finding.title);
+    Some(Headline::new(Tone::Plain, text, "evidence", &format!("{place}-bottleneck")))
 }
 
 /// What may stand in a link.
@@ -82,94 +144,140 @@ fn slug(id: &str) -> String {
         .collect()
 }
 
-fn section(study: &StudyView, finding: &Finding, place: &str) -> Section {
-    let mut blocks = vec![Block::Paragraph(finding.sentence.clone())];
+fn section(
+    study: &StudyView,
+    earlier: Option<&StudyView>,
+    finding: &Finding,
+    place: &str,
+) -> Section {
+    let mut blocks = vec![Block::Paragraph(sentence(&finding.sentence))];
     let rests: Vec<&RunRecord> =
         study.runs.iter().filter(|run| finding.runs.contains(&run.run)).collect();
-    blocks.extend(curves(&rests, place, finding));
+    // Others rest on runs of a curve too: it is drawn where it is judged.
+    if finding.decision.get("rule").is_some_and(|rule| rule == "knee") {
+        blocks.extend(study_plots::curves(&rests, earlier, place, finding));
+    }
+    blocks.extend(study_plots::choice(&rests, place, finding));
     if let Some(table) = &finding.table {
         let data = Data {
             columns: table.columns.clone(),
             rows: table.rows.iter().map(|row| row.iter().map(shown).collect()).collect(),
         };
         let id = format!("{place}-table");
-        blocks.push(Block::Table(Table { id, caption: finding.title.clone(), data }));
+        let (caption, data) = (title(finding).to_owned(), known(&data));
+        blocks.push(Block::Table(Table { id, caption, data }));
+    }
+    blocks.extend(lists(finding, place).into_iter().map(Block::Table));
+    if let Some(bottleneck) = finding.decision.get("bottleneck") {
+        let lines = bottleneck["evidence"].as_array().into_iter().flatten().map(shown);
+        let sentence = bottleneck["sentence"].as_str().unwrap_or("not determined");
+        blocks.push(Block::Folded {
+            id: format!("{place}-bottleneck"),
+            heading: format!("What holds it down: {sentence}"),
+            text: lines.collect::<Vec<_>>().join("\n"),
+        });
     }
     if !rests.is_empty() {
-        let told: Vec<String> = rests.iter().map(|run| run.run.to_string()).collect();
-        blocks.push(Block::Paragraph(format!("It rests on the runs {}.", told.join(", "))));
+        let numbers: Vec<u32> = rests.iter().map(|run| run.run).collect();
+        blocks.push(Block::Paragraph(format!("It rests on the runs {}.", ranges(&numbers))));
     }
     if finding.decision.contains_key("rule") {
         let decision = Value::Object(finding.decision.clone());
-        blocks.push(explained(&format!("{place}-decision"), &finding.title, &decision));
+        blocks.push(explained(&format!("{place}-decision"), title(finding), &decision));
     }
-    Section { id: place.to_owned(), title: finding.title.clone(), blocks }
+    Section { id: place.to_owned(), title: title(finding).to_owned(), blocks }
+}
+
+/// Without columns in which nothing is known.
+fn known(data: &Data) -> Data {
+    let is_known = |place: usize| {
+        data.rows
+            .iter()
+            .any(|row| row.get(place).is_some_and(|cell| !cell.is_empty() && cell != "–"))
+    };
+    let kept: Vec<usize> = (0..data.columns.len()).filter(|place| is_known(*place)).collect();
+    let of = |row: &Vec<String>| -> Vec<String> {
+        kept.iter().filter_map(|place| row.get(*place).cloned()).collect()
+    };
+    Data { columns: of(&data.columns), rows: data.rows.iter().map(of).collect() }
+}
+
+/// Columns that stand first.
+const LEADING: [&str; 5] = ["id", "name", "check", "rule", "verdict"];
+
+/// Members of a decision that are told elsewhere.
+const TOLD: [&str; 4] = ["evidence", "settings", "dropped", "changes"];
+
+/// Lists of objects that a decision holds beside its evidence: checks, remarks and the like, each as a table.
+fn lists(finding: &Finding, place: &str) -> Vec<Table> {
+    let mut tables = Vec::new();
+    for (name, list) in finding.decision.iter().filter(|(name, _)| !TOLD.contains(&name.as_str())) {
+        let rows: Vec<_> =
+            list.as_array().into_iter().flatten().filter_map(Value::as_object).collect();
+        let mut columns: Vec<String> = Vec::new();
+        for (key, value) in rows.iter().flat_map(|row| row.iter()) {
+            if !value.is_object() && !columns.contains(key) {
+                columns.push(key.clone());
+            }
+        }
+        if columns.is_empty() {
+            continue;
+        }
+        // What it is about, and how it came out, before what was seen.
+        let rank = |name: &String| {
+            let place = LEADING.iter().position(|leading| leading == name);
+            place.unwrap_or(LEADING.len())
+        };
+        columns.sort_by_key(rank);
+        let row = |row: &&serde_json::Map<String, Value>| {
+            columns.iter().map(|key| row.get(key).map_or_else(String::new, cell_of)).collect()
+        };
+        let rows = rows.iter().map(row).collect();
+        tables.push(Table {
+            id: format!("{place}-{}", slug(name)),
+            caption: name.replace('_', " "),
+            data: Data {
+                columns: columns.iter().map(|name| name.replace('_', " ")).collect(),
+                rows,
+            },
+        });
+    }
+    tables
+}
+
+fn cell_of(value: &Value) -> String {
+    match value {
+        Value::Array(items) => items.iter().map(shown).collect::<Vec<_>>().join("; "),
+        Value::Null => String::new(),
+        other => shown(other),
+    }
+}
+
+/// `1, 2, 3, 7` as `1–3, 7`; the numbers ascend.
+fn ranges(numbers: &[u32]) -> String {
+    let mut parts: Vec<(u32, u32)> = Vec::new();
+    for number in numbers {
+        match parts.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(*number) => *last = *number,
+            _ => parts.push((*number, *number)),
+        }
+    }
+    let told = parts.iter().map(|(first, last)| match last - first {
+        0 => first.to_string(),
+        1 => format!("{first}, {last}"),
+        _ => format!("{first}–{last}"),
+    });
+    told.collect::<Vec<_>>().join(", ")
 }
 
 fn shown(value: &Value) -> String {
     match value {
         Value::Null => "–".to_owned(),
+        Value::Bool(is) => if *is { "yes" } else { "no" }.to_owned(),
         Value::String(text) => text.clone(),
         Value::Number(number) => cell(number.as_f64()),
         other => other.to_string(),
     }
-}
-
-/// The curve of runs that differ in nothing but their outstanding I/Os.
-fn curves(runs: &[&RunRecord], place: &str, finding: &Finding) -> Vec<Block> {
-    let parameters = finding.decision.get("parameters").unwrap_or(&Value::Null);
-    let policy = parameters["policy"].as_str().and_then(Policy::of_keyword).unwrap_or_default();
-    let budget_ms = parameters["budget_ms"].as_f64();
-    let mut by_rest: BTreeMap<String, Vec<&RunRecord>> = BTreeMap::new();
-    for run in runs {
-        let rest = Setting { outstanding: 0, ..run.setting.clone() };
-        by_rest.entry(format!("{rest:?}")).or_default().push(run);
-    }
-    let mut blocks = Vec::new();
-    for (number, group) in (1..).zip(by_rest.values()) {
-        let rows: Vec<Row> = group
-            .iter()
-            .filter_map(|run| {
-                let summary = run.usable()?;
-                Some(Row {
-                    o: run.setting.outstanding.into(),
-                    iops: summary.iops,
-                    latency_ms: summary.latency_ms,
-                    latency_half_unit_ms: 0.0,
-                })
-            })
-            .collect();
-        let distinct: std::collections::BTreeSet<u64> = rows.iter().map(|row| row.o).collect();
-        if distinct.len() < 4 {
-            continue;
-        }
-        let setting = &group[0].setting;
-        let options = Options {
-            threads: Some(setting.threads.into()),
-            files: Some(setting.files.into()),
-            block_bytes: Some(setting.block_bytes as f64),
-            policy,
-            budget_ms,
-            caps: caps(parameters),
-        };
-        let found = knee::find(&rows, &options);
-        let id = format!("{place}-{number}");
-        let plots = curve::plots(&found, &id, &finding.title, budget_ms);
-        blocks.extend(plots.into_iter().map(|plot| Block::Plot(Box::new(plot))));
-    }
-    blocks
-}
-
-/// The limits that the decision was told of.
-fn caps(parameters: &Value) -> Vec<DeclaredCap> {
-    let cap = |cap: &Value| {
-        let limit = match (cap["iops"].as_f64(), cap["mib_per_s"].as_f64()) {
-            (Some(iops), _) => Limit::Iops(iops),
-            (None, mib) => Limit::MibPerS(mib?),
-        };
-        Some(DeclaredCap { name: cap["name"].as_str()?.to_owned(), limit })
-    };
-    parameters["caps"].as_array().into_iter().flatten().filter_map(cap).collect()
 }
 
 /// A row per run.
@@ -240,4 +348,15 @@ fn setting(setting: &Setting) -> String {
         setting.write_percent,
         setting.access.keyword()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_told_as_ranges() {
+        assert_eq!(ranges(&[1, 2, 3, 7, 9, 10]), "1–3, 7, 9, 10");
+        assert_eq!(ranges(&[]), "");
+    }
 }

@@ -9,10 +9,25 @@ pub struct Report {
     pub title: String,
     /// Pairs of name and value: what, where, when.
     pub facts: Vec<(String, String)>,
+    /// The few figures that most readers came for.
+    pub tiles: Vec<Tile>,
     /// What was found, the most important first.
     pub findings: Vec<Headline>,
     /// Everything behind it.
     pub sections: Vec<Section>,
+}
+
+/// A figure in large.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tile {
+    /// What it is.
+    pub name: String,
+    /// The figure with its unit.
+    pub value: String,
+    /// At which setting, with which latency, how sure.
+    pub note: String,
+    /// Where its evidence is: the id of a section or table.
+    pub link: String,
 }
 
 /// How a finding is meant.

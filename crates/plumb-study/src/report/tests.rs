@@ -117,6 +117,7 @@ fn a_run_is_told_with_its_marks() {
             "Processors",
             "Threads",
             "plumb run &lt;b&gt;",
+            "<span class=\"name\">99th percentile</span> <strong>",
         ],
     );
     assert!(!page.contains("plumb run <b>"));
@@ -127,8 +128,8 @@ fn what_was_seen_beside_the_run_is_plotted_and_names_the_bottleneck() {
     let mut seen = result(10_000.0, 1.6, 10);
     let second = |end: u64| {
         json!({
-            "end_ns": end * 1_000_000_000,
-            "devices": [{ "reads_per_s": 7000.0, "writes_per_s": 3000.0, "in_flight": 15.9, "busy_percent": 99.5 }],
+            "end_ns": end * 1_000_000_000, "processors_percent": [20.0, 40.0 + end as f64],
+            "devices": [{ "read_bytes_per_s": 8e6, "reads_per_s": 7000.0, "writes_per_s": 3000.0, "in_flight": 15.9, "busy_percent": 99.5 }],
             "pressure": { "io_some_percent": 12.5 }, "memory": { "dirty_bytes": 1 << 20, "writeback_bytes": 0 },
             "temperatures_c": [41.5], "throttle_events": 0,
         })
@@ -146,6 +147,10 @@ fn what_was_seen_beside_the_run_is_plotted_and_names_the_bottleneck() {
             "At most 12.5 % (io some)",
             "At most 42 °C (nvme)",
             "Recording costs 0.30 ms of processor time per second",
+            "Throughput, latency and processors over time",
+            "All processors together were 33 % busy; the busiest one in any second 50 %.",
+            "What the devices moved",
+            "class=\"strip t6\"",
         ],
     );
 }
@@ -305,7 +310,142 @@ fn study(runs: u32) -> StudyView {
             notes: vec!["The anchor drifted.".into()],
         }),
         runs,
+        details: Vec::new(),
     }
+}
+
+/// A finding that chooses among the settings of a study.
+fn choice(study: &StudyView) -> Finding {
+    let decision = json!({
+        "id": "random-2", "rule": "best", "verdict": "best", "reason": "because", "value": "t1 o3",
+        "best_set": ["t1 o3", "t1 o4"], "checks": [{ "id": "mem", "verdict": "warn", "evidence": ["swap", 2] }],
+        "bottleneck": { "rule": 5, "sentence": "the device is saturated", "evidence": ["busy 99 %"] },
+        "evidence": [{ "name": "deviation_between_runs", "value": 0.01 }],
+    });
+    Finding {
+        id: "random-2".into(),
+        title: "Threads".into(),
+        sentence: "Use t1 o3.".into(),
+        step: "random-2".into(),
+        decision: decision.as_object().expect("an object").clone(),
+        runs: study.runs.iter().map(|run| run.run).filter(|run| *run <= 4).collect(),
+        table: None,
+    }
+}
+
+#[test]
+fn a_study_is_told_with_its_runs_and_what_holds_it_down() {
+    let mut study = study(60);
+    let finding = choice(&study);
+    let findings = study.findings.as_mut().expect("some");
+    findings.findings[0].decision.insert("recommended_o".into(), 20.into());
+    findings.findings.push(finding);
+    for run in &mut study.runs {
+        let summary = run.summary.as_mut().expect("measured");
+        summary.cpu_us_per_io = Some(5.0 + f64::from(run.run));
+        // Of the last queue depth only few I/Os are known.
+        if run.setting.outstanding == 50 {
+            summary.io_count = 20;
+        }
+        run.result = Some("a file".into());
+    }
+    let chosen = worth_a_look(study.findings.as_ref(), &study.runs);
+    let numbers: Vec<u32> = chosen.iter().map(|(run, ..)| run.run).collect();
+    assert_eq!(numbers, [20, 3]);
+    let (run, finding, why) = chosen[1].clone();
+    let view = self::run("Run 3", &result(1200.0, 2.5, 20));
+    study.details = vec![Detail { run: run.run, finding, why, setting: run.setting.clone(), view }];
+    let sources = Sources { studies: vec![study.clone()], ..Sources::default() };
+    let page = check(
+        &sources,
+        &[
+            "Threads: what holds it down: the device is saturated.",
+            "Threads: settings side by side",
+            "t1 o3 is the cheapest of these",
+            "<a href=\"#study-1-run-3\">run 3</a>",
+            "The answer to: Threads.",
+            "Latency of reads over time",
+            "busy 99 %",
+            "<td>swap; 2</td>",
+            "It rests on the runs 1–60.",
+            "99 of 100 I/Os took 5.00 ms or less (o20, mark good)",
+            "processor time per I/O",
+        ],
+    );
+    // A 99th percentile of 20 I/Os is none.
+    let row = page.lines().find(|line| line.starts_with("50,50,1,")).expect("the row of o50");
+    let cells: Vec<&str> = row.split(',').collect();
+    assert_eq!((cells[8], cells[9]), ("", ""), "{row}");
+    let row = page.lines().find(|line| line.starts_with("20,20,1,")).expect("the row of o20");
+    assert!(row.contains(",5,good,"), "{row}");
+}
+
+#[test]
+fn an_earlier_study_is_drawn_under_this_one_and_compared() {
+    let earlier = study(100);
+    let mut now = study(100);
+    now.plan.id = "now".into();
+    for run in &mut now.runs {
+        let summary = run.summary.as_mut().expect("measured");
+        summary.iops *= 0.8;
+        summary.latency_ms = summary.latency_ms.map(|ms| ms / 0.8);
+    }
+    let earlier = Some(Earlier::Study(Box::new(earlier)));
+    check(
+        &Sources { studies: vec![now.clone()], earlier: earlier.clone(), ..Sources::default() },
+        &[
+            "Against s: 50 settings were measured in both: 0 figures better, ",
+            "something changed, at 5 % over all of them together",
+            "I/Os per second of s",
+            "now 6",
+            "(-20.0 %)",
+            "t1 o1 b8K r w30: iops: worse",
+        ],
+    );
+    now.plan.epoch = 2;
+    check(
+        &Sources { studies: vec![now], earlier, ..Sources::default() },
+        &["Against s: not compared: the results were measured in different ways"],
+    );
+}
+
+#[test]
+fn an_earlier_run_is_drawn_under_this_one() {
+    let earlier = run("before", &result(10_000.0, 1.6, 60));
+    let now = run("after", &result(8000.0, 2.0, 60));
+    let earlier = Some(Earlier::Run(Box::new(earlier)));
+    check(
+        &Sources { runs: vec![now], earlier, ..Sources::default() },
+        &[
+            "iops: after against before: worse",
+            "reads of before",
+            "In before these 99 took",
+            "Effects with their 95 % intervals",
+            "Share of I/Os by latency",
+        ],
+    );
+}
+
+#[test]
+fn a_tail_of_few_stalls_says_so() {
+    let mut stalled = result(10_000.0, 1.6, 60);
+    let slow = json!([200_000_000_u64, 1000, 700]);
+    let buckets = |span: &mut Value| {
+        span["latency_ns"]["buckets"].as_array_mut().expect("buckets").push(slow.clone());
+    };
+    buckets(&mut stalled["time_spans"][0]["read"]);
+    for second in [7, 31] {
+        buckets(&mut stalled["time_spans"][0]["intervals"]["series"][second]["read"]);
+    }
+    let runs = vec![run("stalled", &stalled)];
+    let page = check(
+        &Sources { runs, ..Sources::default() },
+        &["good; few episodes: in 2 of 60 intervals"],
+    );
+    assert!(page.contains("reads,99.9,200,"), "the percentile is that of the stalls");
+    let calm = vec![run("calm", &result(10_000.0, 1.6, 60))];
+    let page = check(&Sources { runs: calm, ..Sources::default() }, &["mark good"]);
+    assert!(!page.contains("few episodes"));
 }
 
 #[test]

@@ -128,6 +128,7 @@ pub fn studies(folder: &Path) -> Result<Vec<String>, StudyError> {
         let entry = entry.map_err(|source| StudyError::io("read", folder, source))?;
         if entry.path().join("plan.json").exists()
             && let Ok(name) = entry.file_name().into_string()
+            && !name.starts_with('.')
         {
             names.push(name);
         }
@@ -185,6 +186,23 @@ impl StudyFolder {
             return Ok(folder);
         }
         Err(StudyError::Unknown { id: id.to_owned(), folder: studies.to_owned() })
+    }
+
+    /// Removes an existing study for good: no name of it is left when its files go.
+    ///
+    /// # Errors
+    /// There is none of that name, another process works on it, or it cannot be removed.
+    pub fn remove(studies: &Path, id: &str) -> Result<(), StudyError> {
+        let folder = Self::open(studies, id)?;
+        let failed = |source| StudyError::io("remove", &folder.path, source);
+        let aside = studies.join(format!(".removed-{id}"));
+        if aside.exists() {
+            // Of a removal that was interrupted.
+            fs::remove_dir_all(&aside).map_err(failed)?;
+        }
+        fs::rename(&folder.path, &aside).map_err(failed)?;
+        sync_folder(studies).map_err(failed)?;
+        fs::remove_dir_all(&aside).map_err(failed)
     }
 
     /// Where it is.
@@ -400,6 +418,11 @@ mod tests {
         let exists = refused(StudyFolder::create(place.path(), &study("a")));
         assert!(matches!(exists, StudyError::Exists { .. }), "{exists}");
         assert!(StudyFolder::open(place.path(), "a").is_ok());
+        let open = StudyFolder::open(place.path(), "a").expect("opened");
+        assert!(matches!(StudyFolder::remove(place.path(), "a"), Err(StudyError::Locked { .. })));
+        drop(open);
+        StudyFolder::remove(place.path(), "a").expect("removed");
+        assert_eq!(fs::read_dir(place.path()).expect("a folder").count(), 0);
         for name in ["", "../a", "a/b", ".hidden", "ä"] {
             let error = refused(StudyFolder::open(place.path(), name));
             assert!(matches!(error, StudyError::Name { .. }), "{name}: {error}");

@@ -18,6 +18,7 @@
 //! and a result without its line, which is replaced. A study is a function of its plan and its journal:
 //! after an interruption the same runs follow as would have without.
 
+mod against;
 mod axis;
 mod baseline;
 mod beside;
@@ -45,6 +46,7 @@ mod summary;
 mod sweep;
 mod sweep_findings;
 
+pub use against::{Against, against};
 pub use axis::{Axis, AxisError, Parameter};
 pub use baseline::{
     BaselineOptions, BaselinePlanner, Choices, Part, Preset, Step, baseline_findings,

@@ -10,3 +10,4 @@ mod knee_cases;
 mod queueing_cases;
 mod random;
 mod score;
+mod worked_figures;

@@ -69,6 +69,19 @@ impl Answers {
         }
     }
 
+    /// Whether they are for programs: then all of them are printed.
+    pub(super) fn are_json(&self) -> bool {
+        self.json
+    }
+
+    /// Adds a line for people.
+    pub(super) fn tell(&mut self, line: &str) {
+        if !self.json {
+            self.out.push_str(line);
+            self.out.push('\n');
+        }
+    }
+
     /// Adds what could not be judged, in its place.
     pub(super) fn refused(&mut self, place: &Place, error: &dyn Diagnostic) {
         self.failed = true;

@@ -8,10 +8,11 @@ use std::process::ExitCode;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use plumb_study::record::{self, Allowance, Record, RecordError};
 use plumb_study::samples::{self, SampleError};
+use plumb_study::study::{RunRecord, Study, StudyError, against};
 use serde_json::{Map, Value};
 
 use super::answers::{self, Answers, Place};
-use super::sources;
+use super::{report, sources};
 
 /// For clap.
 pub(crate) fn command() -> Command {
@@ -23,12 +24,18 @@ pub(crate) fn command() -> Command {
             .conflicts_with("samples")
             .help(help)
     };
-    let baseline =
-        side("baseline", "A", "The baseline: a result, a folder of repetitions, or a stored run")
-            .required_unless_present("samples")
-            .requires("candidate");
-    let candidate =
-        side("candidate", "B", "The candidate: a result, a folder of repetitions, or a stored run");
+    let baseline = side(
+        "baseline",
+        "A",
+        "The baseline: a result, a folder of repetitions, a stored run, or a study",
+    )
+    .required_unless_present("samples")
+    .requires("candidate");
+    let candidate = side(
+        "candidate",
+        "B",
+        "The candidate: a result, a folder of repetitions, a stored run, or a study",
+    );
     let samples = Arg::new("samples")
         .long("samples")
         .value_name("FILE")
@@ -49,7 +56,8 @@ pub(crate) fn command() -> Command {
             "Say whether one set of runs is better than another: `better`, `worse`, `same` when any \
              difference is too small to matter, `unclear` when the data cannot tell. Results are what \
              DISKSPD or Plumb print, as text, XML or JSON, or stored runs by id or label; results of \
-             different workloads, machines or measuring methods are refused. An object of samples is {\"id\", \"metric\", \"higher_is_better\", …} \
+             different workloads, machines or measuring methods are refused. Two studies, baselines or sweeps, \
+             are compared setting by setting, each that both measured. An object of samples is {\"id\", \"metric\", \"higher_is_better\", …} \
              with \"baseline_runs\": […] and \"candidate_runs\": […], or \"baseline_series\": [[a value \
              per interval], …], \"candidate_series\" and \"interval_s\", or \"runs_in_order\": \
              [{\"order\", \"arm\", \"value\"}, …].",
@@ -60,7 +68,7 @@ pub(crate) fn command() -> Command {
             "Exit status: 0 whatever the verdict is, 1 if something cannot be compared, 2 for a wrong \
              command line, 4 with --fail-on worse if a verdict is that.\n\nFor example:\n  \
              plumb compare monday.xml tuesday.xml\n  plumb compare before/ after/ --fail-on worse\n  \
-             plumb compare --samples runs.ndjson --json",
+             plumb compare commissioning today\n  plumb compare --samples runs.ndjson --json",
         )
 }
 
@@ -84,6 +92,21 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
 }
 
 fn judge_results(answers: &mut Answers, baseline: &Path, candidate: &Path, allowed: &[Allowance]) {
+    match (study(baseline), study(candidate)) {
+        (Ok(None), Ok(None)) => {}
+        (Ok(Some(a)), Ok(Some(b))) => {
+            judge_studies(answers, (baseline, &a), (candidate, &b), allowed);
+            return;
+        }
+        (Err(error), _) => return answers.refused(&Place::file(baseline), &error),
+        (_, Err(error)) => return answers.refused(&Place::file(candidate), &error),
+        (Ok(a), Ok(_)) => {
+            let (study, other) =
+                if a.is_some() { (baseline, candidate) } else { (candidate, baseline) };
+            let (study, other) = (study.to_owned(), other.to_owned());
+            return answers.refused(&Place::file(candidate), &ResultError::Mixed { study, other });
+        }
+    }
     let mut sides = Vec::new();
     for path in [baseline, candidate] {
         match records(path) {
@@ -105,6 +128,49 @@ fn judge_results(answers: &mut Answers, baseline: &Path, candidate: &Path, allow
                     decision["metric"].as_str().unwrap_or_default()
                 );
                 decision.insert("baseline_file".to_owned(), baseline.display().to_string().into());
+                answers.decided(&Place { id: Some(name.into()), ..place.clone() }, decision);
+            }
+        }
+    }
+}
+
+/// A study by its folder or name, with its runs.
+fn study(name: &Path) -> Result<Option<(Study, Vec<RunRecord>)>, StudyError> {
+    let Some(folder) = report::study::find(name)? else { return Ok(None) };
+    Ok(Some((folder.plan()?, folder.runs()?)))
+}
+
+/// A study as it was named, with its runs.
+type Named<'a> = (&'a Path, &'a (Study, Vec<RunRecord>));
+
+/// Each setting that both measured.
+fn judge_studies(answers: &mut Answers, a: Named, b: Named, allowed: &[Allowance]) {
+    let place = Place::file(b.0);
+    match against((&a.1.0, &a.1.1), (&b.1.0, &b.1.1), allowed) {
+        Err(error) => answers.refused(&place, &error),
+        Ok(found) => {
+            let count = |word: &str| found.count(word);
+            answers.tell(&format!(
+                "{} against {}: {} settings were measured in both; {} figures better, {} worse, {} the same, {} \
+                 unclear; {} over all of them together",
+                b.0.display(),
+                a.0.display(),
+                found.settings,
+                count("better"),
+                count("worse"),
+                count("same"),
+                count("unclear"),
+                if found.something_changed { "something changed" } else { "nothing changed for sure" }
+            ));
+            for mut decision in found.decisions {
+                // People are told what changed; programs get everything.
+                let is_told = ["better", "worse"].iter().any(|word| decision["verdict"] == *word);
+                if !is_told && !answers.are_json() {
+                    continue;
+                }
+                let id = decision["id"].as_str().unwrap_or_default();
+                let name = format!("compare:{}:{}:{id}", a.0.display(), b.0.display());
+                decision.insert("baseline_file".to_owned(), a.0.display().to_string().into());
                 answers.decided(&Place { id: Some(name.into()), ..place.clone() }, decision);
             }
         }
@@ -161,6 +227,14 @@ enum ResultError {
         help("results are what DISKSPD or Plumb print: text, XML (-Rxml) or JSON (--json)")
     )]
     Record { path: PathBuf, source: RecordError },
+    #[error("{} is a study and {} is none", study.display(), other.display())]
+    #[diagnostic(
+        code(plumb::compare::mixed),
+        help(
+            "compare two studies, or two results; a study's single results are in its folder, below runs/"
+        )
+    )]
+    Mixed { study: PathBuf, other: PathBuf },
     #[error("the folder {} is empty", path.display())]
     #[diagnostic(code(plumb::compare::empty), help("name a folder that holds results"))]
     Empty { path: PathBuf },

@@ -1,19 +1,19 @@
 //! `plumb report`: one HTML file from runs, curves and studies.
 
+pub(super) mod study;
+
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
-use jiff::Timestamp;
 use plumb_study::record::RecordError;
-use plumb_study::report::{self, Curve, RunView, Sources, StudyView};
-use plumb_study::study::{StudyError, StudyFolder, studies_folder};
+use plumb_study::report::{self, Curve, Earlier, RunView, Sources};
+use plumb_study::study::StudyError;
 use plumb_study::table::{self, TableError};
 
 use super::sources::{self, SourceError};
-use super::version::VERSION;
 use crate::message::Printer;
 
 /// For clap.
@@ -36,6 +36,12 @@ pub(crate) fn command() -> Command {
         .value_parser(value_parser!(PathBuf))
         .value_hint(ValueHint::FilePath)
         .help("Where to write; - for standard output");
+    let against = Arg::new("against")
+        .long("against")
+        .value_name("BASELINE")
+        .value_parser(value_parser!(PathBuf))
+        .value_hint(ValueHint::AnyPath)
+        .help("An earlier study or run: drawn under the others, and compared with them");
     Command::new("report")
         .about("Make one HTML file of runs, curves and studies: findings, plots, data")
         .long_about(
@@ -44,11 +50,11 @@ pub(crate) fn command() -> Command {
              One run is shown in detail; several are compared, or make a curve where they differ in nothing \
              but their outstanding I/Os; a study says what it found. The findings are printed too.",
         )
-        .args([what, output])
+        .args([what, output, against])
         .after_help(
             "For example:\n  plumb run -b4K -r -d60 -L -D --output json=run.json data.dat\n  \
              plumb report run.json -o run.html\n  plumb report nightly~1 nightly -o change.html\n  \
-             plumb report reads.csv -o knee.html",
+             plumb report reads.csv -o knee.html\n  plumb report today --against commissioning -o today.html",
         )
 }
 
@@ -73,8 +79,9 @@ fn make(matches: &ArgMatches) -> Result<ExitCode, ReportError> {
     for name in matches.get_many::<PathBuf>("source").expect("clap requires it") {
         add(&mut sources, name)?;
     }
-    let made = format!("plumb {VERSION}, {}", Timestamp::now().strftime("%Y-%m-%d %H:%M UTC"));
-    let report = report::make(&sources, &made);
+    sources.earlier =
+        matches.get_one::<PathBuf>("against").map(|name| earlier(name)).transpose()?;
+    let report = report::make(&sources, &study::made());
     let page = report::html(&report);
     if is_printed {
         return Ok(super::print(&page));
@@ -95,8 +102,8 @@ fn may_be_replaced(output: &Path) -> Result<(), ReportError> {
 }
 
 fn add(sources: &mut Sources, name: &Path) -> Result<(), ReportError> {
-    if let Some(study) = study(name)? {
-        sources.studies.push(study);
+    if let Some(folder) = study::find(name)? {
+        sources.studies.push(study::view(&folder)?);
         return Ok(());
     }
     if !name.is_dir() {
@@ -114,29 +121,15 @@ fn add(sources: &mut Sources, name: &Path) -> Result<(), ReportError> {
     files.iter().try_for_each(|file| one(sources, file))
 }
 
-/// A study by its folder or its name; `None` if it is none.
-fn study(name: &Path) -> Result<Option<StudyView>, ReportError> {
-    let by_folder = name.join("plan.json").is_file();
-    let studies = match (by_folder, name.components().count()) {
-        (true, _) => {
-            let whole = name.canonicalize().unwrap_or_else(|_| name.to_owned());
-            whole.parent().unwrap_or(Path::new("/")).to_owned()
-        }
-        (false, 1) if !name.exists() => studies_folder(),
-        _ => return Ok(None),
-    };
-    let whole = if by_folder {
-        name.canonicalize().unwrap_or_else(|_| name.to_owned())
-    } else {
-        name.to_owned()
-    };
-    let Some(id) = whole.file_name().and_then(|id| id.to_str()) else { return Ok(None) };
-    let folder = match StudyFolder::view(&studies, id) {
-        Ok(folder) => folder,
-        Err(_) if !by_folder => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
-    Ok(Some(StudyView { plan: folder.plan()?, findings: folder.findings()?, runs: folder.runs()? }))
+/// What the others are drawn over.
+fn earlier(name: &Path) -> Result<Earlier, ReportError> {
+    let mut found = Sources::default();
+    add(&mut found, name)?;
+    match (found.studies.pop(), found.runs.pop()) {
+        (Some(study), _) => Ok(Earlier::Study(Box::new(study))),
+        (None, Some(run)) if found.runs.is_empty() => Ok(Earlier::Run(Box::new(run))),
+        _ => Err(ReportError::NoBaseline { path: name.to_owned() }),
+    }
 }
 
 fn one(sources: &mut Sources, name: &Path) -> Result<(), ReportError> {
@@ -185,6 +178,14 @@ enum ReportError {
         help("its first line names the columns: o,iops,avg_lat_ms")
     )]
     Table { path: PathBuf, source: TableError },
+    #[error("{} is neither a study nor one run", path.display())]
+    #[diagnostic(
+        code(plumb::report::against),
+        help(
+            "--against takes one study or one result; `plumb runs list` has the names of what is kept"
+        )
+    )]
+    NoBaseline { path: PathBuf },
     #[error("{} is there and is no report", path.display())]
     #[diagnostic(code(plumb::report::replaces), help("name another file: -o FILE"))]
     NoReport { path: PathBuf },

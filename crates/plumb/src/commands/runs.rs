@@ -1,6 +1,7 @@
 //! `plumb runs`: runs that are kept.
 
 mod export;
+mod studies;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,7 +10,9 @@ use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use jiff::Timestamp;
 use plumb_store::{Entry, NewRun, Origin, Store, StoreError, StoredRun, Summary};
 use plumb_study::record::{self, Overview, RecordError};
+use plumb_study::study::StudyError;
 use serde_json::{Value, json};
+use studies::Meant;
 
 use super::answers;
 use super::sources::{self, SourceError};
@@ -21,7 +24,7 @@ pub(crate) fn command() -> Command {
         Arg::new("run")
             .value_name("RUN")
             .required(true)
-            .help("An id or its beginning, a label (its newest run), or latest; ~1 at its end: the one before")
+            .help("An id or its beginning, a label (its newest run), or latest; ~1 at its end: the one before. Or a study by its name")
     };
     let several = || run().num_args(1..).action(ArgAction::Append);
     let label = |help: &'static str| Arg::new("label").long("label").value_name("LABEL").help(help);
@@ -34,25 +37,27 @@ pub(crate) fn command() -> Command {
         .value_hint(ValueHint::FilePath)
         .help("Results of DISKSPD or Plumb: text, XML or JSON");
     Command::new("runs")
-        .about("List, show, export and repeat the runs that are kept")
+        .about("List, show, export and repeat the runs and studies that are kept")
         .long_about(
             "List, show, export and repeat the runs that are kept. `plumb run --store` keeps a run, with the \
              environment before and after it; `plumb runs import` keeps results that are there already. They \
-             lie below the state directory (XDG_STATE_HOME), a document each.",
+             lie below the state directory (XDG_STATE_HOME), a document each. Baselines, sweeps and quick \
+             figures are kept by themselves, a folder each; they are in the same list, and are shown, exported \
+             and removed by their names.",
         )
         .subcommand_required(true)
         .disable_help_subcommand(true)
         .subcommand(
             Command::new("list")
-                .about("List them, oldest first")
+                .about("List them, oldest first: of a run its figures, of a study its kind, runs and state")
                 .args([label("Only runs with this label"), answers::json_option()]),
         )
         .subcommand(
             Command::new("show")
-                .about("Show one: what was run, where, and its figures")
+                .about("Show one: what was run, where, and its figures; of a study its findings")
                 .args([run(), answers::json_option()]),
         )
-        .subcommand(Command::new("rm").about("Remove runs for good").arg(several()))
+        .subcommand(Command::new("rm").about("Remove runs and studies for good").arg(several()))
         .subcommand(export::command(several()))
         .subcommand(
             Command::new("import")
@@ -98,48 +103,67 @@ fn failed(error: &dyn miette::Diagnostic) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Runs as they were named, each once, before anything is done to any.
-fn named(store: &Store, matches: &ArgMatches) -> Result<Vec<String>, RunsError> {
-    let mut ids = Vec::new();
+/// Runs and studies as they were named, each once, before anything is done to any.
+fn named(store: &Store, matches: &ArgMatches) -> Result<Vec<Meant>, RunsError> {
+    let mut all: Vec<Meant> = Vec::new();
     for name in matches.get_many::<String>("run").into_iter().flatten() {
-        let id = store.resolve(name)?;
-        if !ids.contains(&id) {
-            ids.push(id);
+        let meant = studies::resolve(store, name)?;
+        if !all.contains(&meant) {
+            all.push(meant);
         }
     }
-    Ok(ids)
+    Ok(all)
+}
+
+/// The run that was named; a study is refused.
+fn one_run(store: &Store, matches: &ArgMatches) -> Result<StoredRun, RunsError> {
+    let name = matches.get_one::<String>("run").expect("clap requires it");
+    match studies::resolve(store, name)? {
+        Meant::Run(id) => Ok(store.read(&id)?),
+        Meant::Study(id) => Err(RunsError::IsStudy { id }),
+    }
 }
 
 fn list(store: &Store, matches: &ArgMatches) -> Result<ExitCode, RunsError> {
-    let entries = store.list(matches.get_one::<String>("label").map(String::as_str))?;
+    let label = matches.get_one::<String>("label").map(String::as_str);
+    let entries = store.list(label)?;
+    // Studies have no labels.
+    let studies = if label.is_some() { Vec::new() } else { studies::catalogued(store)? };
     if matches.get_flag("json") {
-        let lines: String = entries.iter().map(|entry| format!("{}\n", object(entry))).collect();
+        let runs = entries.iter().map(|entry| (entry.stored_at.as_str(), object(entry)));
+        let mut all: Vec<(&str, Value)> = runs.collect();
+        all.extend(studies.iter().map(|entry| (entry.created.as_str(), studies::object(entry))));
+        all.sort_by_key(|(at, _)| *at);
+        let lines: String = all.iter().map(|(_, object)| format!("{object}\n")).collect();
         return Ok(super::print(&lines));
     }
-    let mut text = String::new();
-    if !entries.is_empty() {
-        let heading = ["id", "label", "I/Os per s", "MiB/s", "mean ms", "target"];
-        text.push_str(&row(heading.map(str::to_owned)));
-    }
+    let mut lines: Vec<(&str, String)> =
+        studies.iter().map(|entry| (entry.created.as_str(), row(studies::cells(entry)))).collect();
     for entry in &entries {
         let summary = &entry.summary;
         let figure = |value: Option<f64>, places: usize| {
             value.map_or_else(|| "-".to_owned(), |value| format!("{value:.places$}"))
         };
-        text.push_str(&row([
+        let line = row([
             entry.id.clone(),
             entry.label.clone().unwrap_or_else(|| "-".to_owned()),
             figure(summary.iops, 1),
             figure(summary.mib_per_s, 2),
             figure(summary.latency_ms, 3),
             summary.target.clone().unwrap_or_else(|| "-".to_owned()),
-        ]));
+        ]);
+        lines.push((&entry.stored_at, line));
     }
+    lines.sort();
+    let heading = ["id", "label", "I/Os per s", "MiB/s", "mean ms", "target"];
+    let heading = if lines.is_empty() { String::new() } else { row(heading.map(str::to_owned)) };
+    let text: String =
+        std::iter::once(heading).chain(lines.into_iter().map(|(_, line)| line)).collect();
     Ok(super::print(&text))
 }
 
 fn row([id, label, iops, rate, latency, target]: [String; 6]) -> String {
-    format!("{id:<23}{label:<15} {iops:>12} {rate:>10} {latency:>9}  {target}\n")
+    format!("{id:<26} {label:<15} {iops:>12} {rate:>10} {latency:>9}  {target}\n")
 }
 
 fn object(entry: &Entry) -> Value {
@@ -154,7 +178,12 @@ fn object(entry: &Entry) -> Value {
 
 fn show(store: &Store, matches: &ArgMatches) -> Result<ExitCode, RunsError> {
     let name = matches.get_one::<String>("run").expect("clap requires it");
-    let run = store.read(&store.resolve(name)?)?;
+    let run = match studies::resolve(store, name)? {
+        Meant::Run(id) => store.read(&id)?,
+        Meant::Study(id) => {
+            return Ok(super::print(&studies::shown(&id, matches.get_flag("json"))?));
+        }
+    };
     if matches.get_flag("json") {
         let text = serde_json::to_string(&run).expect("a run is JSON");
         return Ok(super::print(&format!("{text}\n")));
@@ -191,8 +220,11 @@ fn shown(run: &StoredRun) -> String {
 }
 
 fn remove(store: &Store, matches: &ArgMatches) -> Result<ExitCode, RunsError> {
-    for id in named(store, matches)? {
-        store.remove(&id)?;
+    for meant in named(store, matches)? {
+        match meant {
+            Meant::Run(id) => store.remove(&id)?,
+            Meant::Study(id) => studies::remove(store, &id)?,
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -253,8 +285,7 @@ pub(super) fn summary(overview: &Overview) -> Summary {
 }
 
 fn rerun(store: &Store, matches: &ArgMatches) -> Result<ExitCode, RunsError> {
-    let name = matches.get_one::<String>("run").expect("clap requires it");
-    let run = store.read(&store.resolve(name)?)?;
+    let run = one_run(store, matches)?;
     let Some(mut arguments) = run.arguments else {
         return Err(RunsError::NoArguments { id: run.id });
     };
@@ -279,6 +310,17 @@ enum RunsError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Source(SourceError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Study(StudyError),
+    #[error("{id} is a study, not a run")]
+    #[diagnostic(
+        code(plumb::runs::study),
+        help(
+            "its runs are repeated by measuring it again; `plumb runs show {id}` says what it asked"
+        )
+    )]
+    IsStudy { id: String },
     #[error("{} is no result", path.display())]
     #[diagnostic(
         code(plumb::runs::no_result),

@@ -41,6 +41,18 @@ fn a_baseline_is_found_in_forty_runs_and_explained() {
     assert!(explained.stdout.contains("R1 of the first run = info"), "{}", explained.stdout);
     let report = fs::read_to_string(bench.study("b").join("report.html")).expect("a report");
     assert!(report.starts_with("<!doctype html>") && report.contains("Sequential writes"));
+    for part in [
+        "The run that the workflow explains",
+        "The answer to: ",
+        "99th percentile, ms",
+        "processor time per I/O",
+        "settings side by side",
+        "What limits small random I/O",
+        "The machine before the first run",
+        "Latency by percentile",
+    ] {
+        assert!(report.contains(part), "{part}");
+    }
     let again = bench.call("baseline --resume b").ends_with(0);
     assert!(again.stdout.contains("Sequential reads"), "{}", again.stdout);
     let wrong = bench.call("sweep --resume b").ends_with(1);

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::program::{outcome, path, repository};
+use crate::sweeps::Bench;
 
 /// Documents below a folder, with the folder's own.
 fn documents(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -19,12 +20,16 @@ fn documents(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The arguments of a line that calls `plumb run`, without comments, redirections and cargo.
+/// The arguments of a line that calls `plumb`, without comments, redirections and cargo.
 fn arguments(line: &str) -> Option<Vec<String>> {
     let code = line.strip_prefix("    ")?.trim_start();
-    let words = code
-        .strip_prefix("plumb run ")
-        .or(code.strip_prefix("cargo run --release -p plumb -- run "))?;
+    let words =
+        code.strip_prefix("plumb ").or(code.strip_prefix("cargo run --release -p plumb -- "))?;
+    // A table of commands has the program's name in its first column.
+    // The reference has what must be filled in.
+    if words.trim_start().starts_with("plumb") || words.contains(['<', '[']) {
+        return None;
+    }
     let words = words.split(['>', '|']).next().unwrap_or_default();
     let words = words.split(" #").next().unwrap_or_default();
     Some(words.split_whitespace().map(|word| word.trim_matches('\'').to_owned()).collect())
@@ -46,17 +51,59 @@ fn every_command_line_in_the_documents_is_taken() {
     for file in files {
         let text = fs::read_to_string(&file).expect("a document");
         for mut words in text.lines().filter_map(arguments) {
-            let shown = format!("{}: plumb run {}", file.display(), words.join(" "));
+            let shown = format!("{}: plumb {}", file.display(), words.join(" "));
             // Read and checked, not run. `-Rs` and `--help` run nothing anyway and stand alone.
+            let is_run = words.first().is_some_and(|word| word == "run");
             if !words.iter().any(|word| word.starts_with("-R") || word == "--help") {
-                words.insert(0, "-Rp".to_owned());
+                match is_run {
+                    true => words.insert(1, "-Rp".to_owned()),
+                    // What stands before it is read first, and refused where it is wrong.
+                    false => words.push("--help".to_owned()),
+                }
             }
             let mut command = Command::new(path());
-            command.arg("run").args(&words).current_dir(folder.path());
+            command.args(&words).current_dir(folder.path());
             let outcome = outcome(&mut command);
             assert_eq!(outcome.status, 0, "{shown}\n{}", outcome.stderr);
             seen += 1;
         }
     }
-    assert!(seen >= 8, "{seen} command lines");
+    assert!(seen >= 40, "{seen} command lines");
+}
+
+#[test]
+fn a_wrong_command_line_would_be_noticed() {
+    for line in [
+        "    plumb baseline f.dat --slow",
+        "    plumb runs liszt",
+        "    plumb compare a b --allow anything",
+    ] {
+        let mut words = arguments(line).expect("a command line");
+        words.push("--help".to_owned());
+        let outcome = outcome(Command::new(path()).args(&words));
+        assert_eq!(outcome.status, 2, "{line}");
+    }
+    assert_eq!(arguments("plumb baseline: prose"), None);
+}
+
+/// The guide from a baseline to its comparison, followed line by line on a simulated device.
+#[test]
+fn the_guide_to_baselines_can_be_followed() {
+    let bench = Bench::with("seed = 3\nmax-iops = 50000\nlatency-us = 500\nmax-mib-per-s = 1500\n");
+    let guide = repository().join("docs/guide/before-and-after.md");
+    let guide = fs::read_to_string(guide).expect("the guide is there");
+    let mut followed = Vec::new();
+    for words in guide.lines().filter_map(arguments) {
+        let mut line = words.join(" ");
+        if words[0] == "baseline" {
+            line.push_str(" --simulate DEVICE --warmup 1 --duration 10");
+        }
+        let told = bench.call(&line);
+        assert_eq!(told.status, 0, "{line}\n{}", told.stderr);
+        assert!(!told.stdout.is_empty() || words[1] == "rm", "{line} says nothing");
+        followed.push(words[0].clone());
+    }
+    for step in ["baseline", "report", "compare", "runs"] {
+        assert!(followed.iter().any(|word| word == step), "the guide has no `plumb {step}`");
+    }
 }

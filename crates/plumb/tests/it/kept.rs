@@ -7,6 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::program::{self, Outcome, outcome};
+use crate::sweeps::Bench;
 
 /// A user with a state directory, and a file to work on.
 struct User {
@@ -156,4 +157,103 @@ fn a_store_that_cannot_be_used_is_told_before_the_run() {
     fs::write(user.path("state"), "a file where a folder should be").expect("a file");
     let told = user.plumb("run --store --engine=sync -d60 data").ends_with(1).stderr;
     assert!(told.contains("state") && told.contains("XDG_STATE_HOME"), "{told}");
+}
+
+#[test]
+fn studies_are_in_the_list_and_shown_exported_and_removed() {
+    let bench = Bench::with("seed = 5\nmax-iops = 40000\nlatency-us = 400\n");
+    let sweep = |id: &str| {
+        bench.call(&format!("sweep f --simulate DEVICE --vary o=1,2,4,8 --id {id}")).ends_with(0);
+    };
+    let list = || -> Vec<Value> {
+        let text = bench.call("runs list --json").succeeds_quietly().stdout;
+        text.lines().map(|line| serde_json::from_str(line).expect("an object")).collect()
+    };
+    sweep("night");
+    let [entry] = &list()[..] else { panic!("one study") };
+    assert_eq!((&entry["id"], &entry["origin"]), (&"night".into(), &"study".into()));
+    let study = &entry["study"];
+    assert_eq!((&study["kind"], &study["state"]), (&"sweep".into(), &"complete".into()));
+    let runs = study["runs"].as_u64().expect("a count");
+    let told = bench.call("runs list").succeeds_quietly().stdout;
+    assert!(told.contains(&format!("{runs} runs")) && told.contains("complete"), "{told}");
+
+    let shown = bench.call("runs show nig").succeeds_quietly().stdout;
+    assert!(shown.contains("The best setting") && shown.contains("report.html"), "{shown}");
+    let whole = bench.call("runs show night --json").succeeds_quietly().stdout;
+    let whole: Value = serde_json::from_str(&whole).expect("an object");
+    assert_eq!(whole["findings"], bench.findings("night"));
+
+    let made = bench.call("runs export night --dir out --csv --parquet").succeeds_quietly().stdout;
+    assert_eq!(made.lines().count(), 3, "{made}");
+    let result = json(&bench.path("out/night/runs/0001.json"));
+    assert_eq!(result["simulated"], true);
+    assert!(bench.path("out/night/report.html").exists());
+    let csv = fs::read_to_string(bench.path("out/night.csv")).expect("a table");
+    assert!(csv.starts_with("step,setting,run,files,threads"), "{csv}");
+    assert_eq!(csv.lines().count() as u64, runs + 1, "{csv}");
+    let parquet = fs::read(bench.path("out/night.parquet")).expect("a table");
+    assert!(parquet.starts_with(b"PAR1"));
+    bench.call("runs export night --dir out").ends_with(1);
+    let refused = bench.call("runs rerun night").ends_with(1).stderr;
+    assert!(refused.contains("night is a study"), "{refused}");
+
+    // What was gone on with is entered anew; a lost catalogue is made anew; a name must be clear.
+    let findings = bench.study("night").join("findings.json");
+    let partial = fs::read_to_string(&findings).expect("findings").replace("complete", "partial");
+    fs::write(&findings, partial).expect("written");
+    assert_eq!(list()[0]["study"]["state"], "partial");
+    sweep("noon");
+    for name in ["catalogue.sqlite", "catalogue.sqlite-wal", "catalogue.sqlite-shm"] {
+        let _ = fs::remove_file(bench.path("plumb").join(name));
+    }
+    assert_eq!(list().len(), 2);
+    let unclear = bench.call("runs rm n").ends_with(1).stderr;
+    assert!(unclear.contains("may be night, noon"), "{unclear}");
+
+    bench.call("runs rm night").succeeds_quietly();
+    assert!(!bench.study("night").exists());
+    let left: Vec<Value> = list().iter().map(|entry| entry["id"].clone()).collect();
+    assert_eq!(left, ["noon"]);
+    bench.call("runs show night").ends_with(1);
+    // A folder that somebody removes by hand is forgotten.
+    fs::remove_dir_all(bench.study("noon")).expect("removed");
+    assert!(list().is_empty());
+}
+
+#[test]
+fn two_studies_are_compared_setting_by_setting() {
+    let bench = Bench::with("seed = 5\nmax-iops = 40000\nlatency-us = 400\n");
+    let line = "sweep f --simulate DEVICE --vary o=1,2,4,8,16 --repetitions 3";
+    bench.call(&format!("{line} --id before")).ends_with(0);
+    fs::write(bench.path("device.toml"), "seed = 9\nmax-iops = 30000\nlatency-us = 400\n")
+        .expect("written");
+    bench.call(&format!("{line} --id after")).ends_with(0);
+    let refused = bench.call("compare before after").ends_with(1).stderr;
+    assert!(
+        refused.contains("simulated device") && refused.contains("--allow hardware"),
+        "{refused}"
+    );
+    let told =
+        bench.call("compare before after --allow hardware --fail-on worse").ends_with(4).stdout;
+    assert!(told.starts_with("after against before: 5 settings were measured in both"), "{told}");
+    assert!(told.contains("o16") && told.contains(": worse") && !told.contains(": same"), "{told}");
+    let all = bench.call("compare before after --allow hardware --json").ends_with(0).stdout;
+    let lines: Vec<Value> =
+        all.lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
+    assert!(lines.len() >= 15 && lines.iter().all(|line| line["rule"] == "compare"), "{all}");
+    let same = bench.call("compare before before").succeeds_quietly().stdout;
+    assert!(same.contains("0 figures better, 0 worse"), "{same}");
+    fs::write(bench.path("run.json"), "{}").expect("written");
+    let mixed = bench.call("compare before run.json").ends_with(1).stderr;
+    assert!(mixed.contains("before is a study and run.json is none"), "{mixed}");
+
+    let page = bench.path("change.html");
+    let line = format!("report after --against before -o {}", page.display());
+    let told = bench.call(&line).succeeds_quietly().stdout;
+    assert!(told.contains("Against before: not compared: "), "{told}");
+    let page = fs::read_to_string(page).expect("a page");
+    assert!(page.contains("I/Os per second of before"), "the curves are drawn under these");
+    let refused = bench.call("report after --against device.toml").ends_with(1).stderr;
+    assert!(refused.contains("device.toml"), "{refused}");
 }

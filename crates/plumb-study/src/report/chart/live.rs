@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Axis, Chart, Layer, Scale, Side};
+use super::{Axis, Chart, Layer, STRIP, Scale, Side, WORDS_APART};
 
 /// A series on its way to the page.
 struct Shown<'a> {
@@ -10,6 +10,8 @@ struct Shown<'a> {
     side: Side,
     tone: u8,
     is_dots: bool,
+    /// What the whole strip means, of a strip.
+    full: Option<f64>,
     points: Vec<(f64, f64)>,
 }
 
@@ -18,17 +20,53 @@ pub(crate) fn live(chart: &Chart) -> Option<Value> {
     let is_numeric = chart.x.names.is_empty() && chart.left.names.is_empty();
     let mut series: Vec<Shown<'_>> = Vec::new();
     let (mut ranges, mut marks, mut levels) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut bars, mut hollow, mut areas) = (Vec::new(), Vec::new(), Vec::new());
+    let mut words = Vec::new();
     for layer in &chart.layers {
         match layer {
+            // uPlot draws from left to right: a line that turns back stays a drawing.
+            Layer::Line { points, .. } if !points.is_sorted_by(|a, b| a.0 <= b.0) => return None,
             Layer::Line { name, side, tone, points } => {
                 let points = points.clone();
-                series.push(Shown { name, side: *side, tone: *tone, is_dots: false, points });
+                let (is_dots, full) = (false, None);
+                series.push(Shown { name, side: *side, tone: *tone, is_dots, full, points });
             }
             Layer::Dots { name, side, tone, dots } => {
+                let is_right = *side == Side::Right && chart.right.is_some();
+                for dot in dots {
+                    if let Some((low, high)) = dot.bar {
+                        let (low, high) = (rounded(low), rounded(high));
+                        bars.push(json!([rounded(dot.x), low, high, tone, is_right]));
+                    }
+                    if dot.hollow {
+                        hollow.push(json!([rounded(dot.x), rounded(dot.y), tone, is_right]));
+                    }
+                }
                 let points = dots.iter().map(|dot| (dot.x, dot.y)).collect();
-                series.push(Shown { name, side: *side, tone: *tone, is_dots: true, points });
+                let (is_dots, full) = (true, None);
+                series.push(Shown { name, side: *side, tone: *tone, is_dots, full, points });
             }
-            Layer::Between { .. } => {}
+            Layer::Words { words: own } => {
+                words
+                    .extend(own.iter().map(|(x, y, text)| json!([rounded(*x), rounded(*y), text])));
+            }
+            Layer::Strip { name, tone, full, points } => {
+                let (side, is_dots, full) = (Side::Left, false, Some(*full));
+                series.push(Shown {
+                    name,
+                    side,
+                    tone: *tone,
+                    is_dots,
+                    full,
+                    points: points.clone(),
+                });
+            }
+            Layer::Between { tone, points, .. } => {
+                let points = points.iter().filter(|(x, low, high)| (x + low + high).is_finite());
+                let points: Vec<[f64; 3]> =
+                    points.map(|(x, low, high)| [*x, *low, *high].map(rounded)).collect();
+                areas.push(json!([tone, points]));
+            }
             Layer::Range { name, x } => ranges.push(json!([x.0, x.1, name])),
             Layer::Mark { name, x } => marks.push(json!([x, name])),
             Layer::Level { name, y } => levels.push(json!([y, name])),
@@ -65,6 +103,7 @@ pub(crate) fn live(chart: &Chart) -> Option<Value> {
                 "right": shown.side == Side::Right && chart.right.is_some(),
                 "tone": shown.tone,
                 "dots": shown.is_dots,
+                "full": shown.full,
                 "y": column(&shown.points),
             })
         })
@@ -78,6 +117,12 @@ pub(crate) fn live(chart: &Chart) -> Option<Value> {
         "ranges": ranges,
         "marks": marks,
         "levels": levels,
+        "bars": bars,
+        "hollow": hollow,
+        "areas": areas,
+        "words": words,
+        "apart": WORDS_APART,
+        "strip": STRIP,
     }))
 }
 
@@ -124,6 +169,9 @@ mod tests {
         assert_eq!(value["at"], json!([1.0, 2.0, 3.0]));
         assert_eq!(value["series"][0]["y"], json!([10.0, null, null]));
         assert_eq!(value["series"][1]["y"], json!([null, 1.23457, 30.0]));
+        let mut turned = chart.clone();
+        turned.layers.push(line("back", &[(2.0, 1.0), (1.0, 2.0)]));
+        assert_eq!(live(&turned), None);
         chart.layers.push(Layer::Cells { name: String::new(), cells: Vec::new() });
         assert_eq!(live(&chart), None);
     }

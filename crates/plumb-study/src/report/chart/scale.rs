@@ -132,13 +132,14 @@ pub(super) fn across(chart: &Chart) -> Vec<f64> {
             Layer::Dots { dots, .. } => values.extend(dots.iter().map(|dot| dot.x)),
             Layer::Between { points, .. } => values.extend(points.iter().map(|(x, _, _)| *x)),
             Layer::Range { x, .. } => values.extend([x.0, x.1]),
+            Layer::Strip { points, .. } => values.extend(points.iter().map(|(x, _)| *x)),
             Layer::Mark { x, .. } => values.push(*x),
             Layer::Bars { bars, .. } => values.extend(bars.iter().map(|(x, _)| *x)),
             Layer::Cells { cells, .. } => values.extend(cells.iter().flat_map(|c| [c.x.0, c.x.1])),
             Layer::Lying { rows } => {
                 values.extend(rows.iter().flat_map(|row| [row.1, row.2, row.3]));
             }
-            Layer::Level { .. } => {}
+            Layer::Level { .. } | Layer::Words { .. } => {}
         }
     }
     values

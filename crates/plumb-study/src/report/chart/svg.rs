@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::scale::{self, Laid};
-use super::{Axis, Cell, Chart, Dot, Layer, Side};
+use super::{Axis, Cell, Chart, Dot, Layer, STRIP, Side, WORDS_APART};
 use crate::report::html::escape;
 
 const WIDTH: f64 = 720.0;
@@ -134,6 +134,8 @@ impl Sheet {
             Layer::Range { name, x } => self.range(name, *x),
             Layer::Mark { name, x } => self.mark(name, *x),
             Layer::Level { name, y } => self.level(name, *y),
+            Layer::Words { words } => self.words(words),
+            Layer::Strip { tone, full, points, .. } => self.strip(*tone, *full, points),
             Layer::Bars { parts, bars } => self.bars(parts, bars),
             Layer::Lying { rows } => self.lying(rows),
             Layer::Cells { cells, .. } => self.cells(cells),
@@ -192,6 +194,50 @@ impl Sheet {
             let path = corners.join("L");
             self.add(format_args!("<path class=\"area t{tone}\" d=\"M{path}Z\"/>"));
         }
+    }
+
+    fn words(&mut self, words: &[(f64, f64, String)]) {
+        let mut written: Vec<(f64, f64)> = Vec::new();
+        for (x, y, text) in words {
+            let Some((x, y)) = self.x.at(*x).zip(self.left.at(*y)) else { continue };
+            let touches = |(a, b): &(f64, f64)| {
+                (a - x).abs() < WORDS_APART.0 && (b - y).abs() < WORDS_APART.1
+            };
+            if written.iter().any(touches) {
+                continue;
+            }
+            written.push((x, y));
+            let (place, base, text) = (x - 6.0, y - 7.0, escape(text));
+            self.add(format_args!(
+                "<text class=\"note\" x=\"{place:.1}\" y=\"{base:.1}\" text-anchor=\"end\">{text}</text>"
+            ));
+        }
+    }
+
+    /// An area per stretch without a gap.
+    fn strip(&mut self, tone: u8, full: f64, points: &[(f64, f64)]) {
+        let (_, _, top, bottom) = self.edges;
+        let height = (bottom - top) * STRIP;
+        let place = |(x, y): &(f64, f64)| {
+            let share = if y.is_finite() { (y / full).clamp(0.0, 1.0) } else { return None };
+            Some((self.x.at(*x)?, bottom - share * height))
+        };
+        let mut path = String::new();
+        let places: Vec<Option<(f64, f64)>> = points.iter().map(place).collect();
+        for stretch in places.split(Option::is_none) {
+            let corners: Vec<(f64, f64)> = stretch.iter().copied().flatten().collect();
+            let ((Some(first), Some(last)), true) =
+                ((corners.first(), corners.last()), corners.len() > 1)
+            else {
+                continue;
+            };
+            write!(path, "M{:.1} {bottom:.1}", first.0).expect("a string takes it");
+            for (x, y) in &corners {
+                write!(path, "L{x:.1} {y:.1}").expect("a string takes it");
+            }
+            write!(path, "L{:.1} {bottom:.1}Z", last.0).expect("a string takes it");
+        }
+        self.add(format_args!("<path class=\"strip t{tone}\" d=\"{path}\"/>"));
     }
 
     fn range(&mut self, name: &str, (low, high): (f64, f64)) {

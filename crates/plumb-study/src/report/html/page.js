@@ -35,6 +35,34 @@
         c.fillStyle = tone("shade"); c.fillRect(a, box.top, Math.max(b - a, 2), box.height);
         c.fillStyle = ink; c.fillText(name, a + 4, box.top + 12 * ratio);
       }
+      const at = (x, y, right) => [u.valToPos(x, "x", true), u.valToPos(y, right ? "right" : "left", true)];
+      for (const [number, points] of plot.areas) {
+        c.beginPath();
+        for (const [x, , high] of points) c.lineTo(...at(x, high));
+        for (const [x, low] of [...points].reverse()) c.lineTo(...at(x, low));
+        c.fillStyle = tone("t" + number) + "29"; c.fill();
+      }
+      c.lineWidth = 1.4 * ratio;
+      for (const [x, low, high, number, right] of plot.bars) {
+        const [px, below] = at(x, low, right), [, above] = at(x, high, right);
+        c.strokeStyle = tone("t" + number); c.beginPath();
+        c.moveTo(px, below); c.lineTo(px, above);
+        for (const y of [below, above]) { c.moveTo(px - 3 * ratio, y); c.lineTo(px + 3 * ratio, y); }
+        c.stroke();
+      }
+      for (const [x, y, number, right] of plot.hollow) {
+        c.beginPath(); c.arc(...at(x, y, right), 3.6 * ratio, 0, 7);
+        c.fillStyle = tone("paper"); c.fill(); c.strokeStyle = tone("t" + number); c.stroke();
+      }
+      const written = [];
+      c.textAlign = "right"; c.fillStyle = ink;
+      for (const [x, y, text] of plot.words) {
+        const [a, b] = at(x, y);
+        if (written.some(([p, q]) => Math.abs(p - a) < plot.apart[0] * ratio && Math.abs(q - b) < plot.apart[1] * ratio)) continue;
+        written.push([a, b]);
+        c.fillText(text, a - 6 * ratio, b - 7 * ratio);
+      }
+      c.lineWidth = ratio;
       c.setLineDash([5 * ratio, 4 * ratio]);
       const taken = [];
       for (const [at, name] of plot.marks) {
@@ -63,8 +91,11 @@
     const series = [{ label: plot.x.label, value: (_, v) => (v === null ? "–" : short(v)) }];
     for (const s of plot.series) {
       const colour = tone("t" + s.tone);
+      const strip = s.full ? "strip" + s.full : null;
+      if (strip) scales[strip] = { auto: false, range: [0, s.full / plot.strip] };
       series.push({
-        label: s.name, scale: s.right ? "right" : "left", stroke: colour, width: s.dots ? 0 : 1.8, dash: s.dots ? undefined : dashes[s.tone],
+        label: s.name, scale: strip || (s.right ? "right" : "left"), stroke: colour, width: s.dots ? 0 : strip ? 1 : 1.8, dash: s.dots || strip ? undefined : dashes[s.tone],
+        fill: strip ? colour + "38" : undefined,
         spanGaps: true, points: { show: s.dots, size: 7, fill: colour, stroke: colour }, paths: s.dots ? () => null : undefined,
         value: (_, v) => (v === null || v === undefined ? "–" : short(v)),
       });

@@ -2,36 +2,74 @@
 
 use super::super::chart::{Axis, Chart, Dot, Layer, Side};
 use super::super::page::{cell, latency, rate};
+use super::beside::{self, Beside};
 use super::{Data, Plot};
 use crate::knee::{Flag, Knee, Setting, Verdict};
+use crate::percentile::Mark;
 use crate::stats::distribution::t_95;
 
-/// Both forms, or none where no setting could be used.
+/// Both forms, and the cost in processor time where it is known; none where no setting could be used.
 pub(in super::super) fn plots(
     knee: &Knee,
     id: &str,
     title: &str,
     budget_ms: Option<f64>,
+    beside: &Beside,
 ) -> Vec<Plot> {
     if knee.settings.is_empty() {
         return Vec::new();
     }
-    let data = data(knee);
+    let data = data(knee, beside);
     let first = Plot {
         id: format!("{id}-curve"),
         title: format!("{title}: throughput and latency per queue depth"),
-        sentence: sentence(knee),
-        chart: depth(knee),
+        sentence: sentence(knee) + &told_p99(knee, beside) + &told_earlier(knee, beside),
+        chart: depth(knee, beside),
         data: data.clone(),
     };
     let second = Plot {
         id: format!("{id}-hockey"),
         title: format!("{title}: latency over throughput"),
         sentence: over_throughput(knee, budget_ms),
-        chart: hockey(knee, budget_ms),
+        chart: hockey(knee, budget_ms, beside),
         data,
     };
-    vec![first, second]
+    [first, second].into_iter().chain(beside::plot(beside, id, title)).collect()
+}
+
+/// The 99th percentile where one would work, with its mark.
+fn told_p99(knee: &Knee, beside: &Beside) -> String {
+    let chosen =
+        knee.marks.filter(|_| knee.verdict == Verdict::Knee).map(|marks| marks.recommended);
+    let told = chosen.and_then(|o| Some((o, beside.p99(o)?)));
+    told.map_or_else(String::new, |(o, (over, mark))| {
+        let value = latency(over.median);
+        let value = if mark == Mark::Weak { format!("({value})") } else { value };
+        format!(" There 99 of 100 I/Os took {value} or less (o{o}, mark {}).", mark.keyword())
+    })
+}
+
+/// How it was before, at the same queue depth.
+fn told_earlier(knee: &Knee, beside: &Beside) -> String {
+    let Some((name, before)) = &beside.earlier else { return String::new() };
+    let place = knee.marks.map(|marks| marks.recommended);
+    let both = before.iter().filter_map(|(o, iops, _)| {
+        let now = knee.settings.iter().find(|setting| setting.o == *o)?;
+        Some((*o, *iops, now.iops()))
+    });
+    let both: Vec<(u64, f64, f64)> = both.collect();
+    let at = both.iter().find(|(o, ..)| Some(*o) == place).or(both.last());
+    at.map_or_else(
+        || format!(" {name} has no queue depth in common with it."),
+        |(o, before, now)| {
+            format!(
+                " In {name} it was {} I/Os per second at o{o}, now {} ({:+.1} %).",
+                rate(*before),
+                rate(*now),
+                (now / before - 1.0) * 100.0
+            )
+        },
+    )
 }
 
 /// What a curve says.
@@ -101,7 +139,7 @@ fn dots(knee: &Knee, of: impl Fn(&Setting) -> (f64, f64), with_bars: bool) -> Ve
         .collect()
 }
 
-fn depth(knee: &Knee) -> Chart {
+fn depth(knee: &Knee, beside: &Beside) -> Chart {
     let o = |setting: &Setting| setting.o as f64;
     let mut layers = Vec::new();
     let marks = knee.marks.filter(|_| knee.verdict == Verdict::Knee);
@@ -126,6 +164,33 @@ fn depth(knee: &Knee) -> Chart {
         tone: 1,
         dots: dots(knee, |setting| (o(setting), setting.iops()), true),
     });
+    if let Some((name, before)) = &beside.earlier {
+        let line = |name: String, side: Side, tone: u8, points: Vec<(f64, f64)>| Layer::Line {
+            name,
+            side,
+            tone,
+            points,
+        };
+        let rates = before.iter().map(|(o, iops, _)| (*o as f64, *iops)).collect();
+        let latencies = before.iter().map(|(o, _, ms)| (*o as f64, *ms)).collect();
+        layers.push(line(format!("I/Os per second of {name}"), Side::Left, 6, rates));
+        layers.push(line(format!("mean latency of {name}"), Side::Right, 5, latencies));
+    }
+    let slow = beside.dots();
+    if !slow.is_empty() {
+        layers.push(Layer::Line {
+            name: "99th percentile".into(),
+            side: Side::Right,
+            tone: 4,
+            points: slow.iter().map(|dot| (dot.x, dot.y)).collect(),
+        });
+        layers.push(Layer::Dots {
+            name: "99th percentile, ms; hollow: weak".into(),
+            side: Side::Right,
+            tone: 4,
+            dots: slow,
+        });
+    }
     layers.push(Layer::Line {
         name: "mean latency".into(),
         side: Side::Right,
@@ -159,15 +224,16 @@ fn depth(knee: &Knee) -> Chart {
     if let Some(cap) = &knee.named_cap {
         layers.push(Layer::Level { name: cap.name.clone(), y: cap.iops });
     }
+    let place = |setting: Option<&Setting>| setting.map_or(1, |setting| setting.o);
     Chart {
-        x: Axis::linear("outstanding I/Os per thread, o"),
+        x: beside::across(place(knee.settings.first()), place(knee.settings.last())),
         left: Axis::from_zero("I/Os per second"),
-        right: Some(Axis::from_zero("mean latency, ms")),
+        right: Some(Axis::from_zero("latency, ms")),
         layers,
     }
 }
 
-fn hockey(knee: &Knee, budget_ms: Option<f64>) -> Chart {
+fn hockey(knee: &Knee, budget_ms: Option<f64>, beside: &Beside) -> Chart {
     let place = |setting: &Setting| (setting.iops(), setting.latency_ms);
     let mut layers = vec![
         Layer::Line {
@@ -183,6 +249,19 @@ fn hockey(knee: &Knee, budget_ms: Option<f64>) -> Chart {
             dots: dots(knee, place, false),
         },
     ];
+    let words = knee.settings.iter().map(|setting| {
+        let (iops, ms) = place(setting);
+        (iops, ms, format!("o{}", setting.o))
+    });
+    layers.push(Layer::Words { words: words.collect() });
+    if let Some((name, before)) = &beside.earlier {
+        layers.push(Layer::Line {
+            name: name.clone(),
+            side: Side::Left,
+            tone: 6,
+            points: before.iter().map(|(_, iops, ms)| (*iops, *ms)).collect(),
+        });
+    }
     let chosen = knee.marks.filter(|_| knee.verdict == Verdict::Knee);
     let setting = chosen.and_then(|marks| knee.settings.iter().find(|s| s.o == marks.recommended));
     if let Some(setting) = setting {
@@ -221,7 +300,7 @@ fn over_throughput(knee: &Knee, budget_ms: Option<f64>) -> String {
     text
 }
 
-fn data(knee: &Knee) -> Data {
+fn data(knee: &Knee, beside: &Beside) -> Data {
     let mut data = Data::new(&[
         "o",
         "outstanding",
@@ -231,8 +310,17 @@ fn data(knee: &Knee) -> Data {
         "iops_high",
         "fitted_iops",
         "avg_lat_ms",
+        "p99_ms",
+        "p99_mark",
+        "cpu_us_per_io",
         "left_out",
+        "earlier_iops",
+        "earlier_avg_lat_ms",
     ]);
+    let before = |o: u64| {
+        let (_, points) = beside.earlier.as_ref()?;
+        points.iter().find(|(other, ..)| *other == o)
+    };
     for (index, setting) in knee.settings.iter().enumerate() {
         let interval = bar(setting);
         data.add([
@@ -244,7 +332,12 @@ fn data(knee: &Knee) -> Data {
             cell(interval.map(|bar| bar.1)),
             cell(knee.fit.as_ref().map(|fit| fit.ln_x[index].exp())),
             cell(Some(setting.latency_ms)),
+            cell(beside.p99(setting.o).map(|(over, _)| over.median)),
+            beside.p99(setting.o).map_or_else(String::new, |(_, mark)| mark.keyword().to_owned()),
+            cell(beside.cpu_us(setting.o)),
             if setting.is_outlier() { "yes" } else { "" }.to_owned(),
+            cell(before(setting.o).map(|(_, iops, _)| *iops)),
+            cell(before(setting.o).map(|(.., ms)| *ms)),
         ]);
     }
     data

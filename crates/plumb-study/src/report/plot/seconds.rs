@@ -1,4 +1,6 @@
-//! Plot 2: throughput and latency per interval.
+//! Plot 2: throughput, latency and processors per interval.
+
+use serde_json::Value;
 
 use super::super::chart::{Axis, Chart, Layer, Side};
 use super::super::page::{cell, rate};
@@ -54,6 +56,22 @@ pub(in super::super) fn plot(span: &SpanView, id: &str) -> Option<Plot> {
             points: means(&|interval| interval.mean_ms.unwrap_or(f64::NAN)),
         });
     }
+    let busy = processors(span);
+    if !busy.is_empty() {
+        layers.insert(
+            0,
+            Layer::Strip {
+                name: "processors busy, %: the strip is 100".into(),
+                tone: 6,
+                full: 100.0,
+                points: busy.iter().map(|(end_s, mean, _)| (*end_s, *mean)).collect(),
+            },
+        );
+    }
+    for (at, times) in throttled(span) {
+        let name = format!("throttled {times} times");
+        layers.push(Layer::Mark { name, x: at });
+    }
     let chart = Chart {
         x: Axis::linear("seconds since the measurement began"),
         left: Axis::from_zero("I/Os per second"),
@@ -64,12 +82,61 @@ pub(in super::super) fn plot(span: &SpanView, id: &str) -> Option<Plot> {
     if joined > 1 {
         sentence.push_str(&format!(" Each point is the mean of {joined} intervals."));
     }
-    let mut data = Data::new(&["end_s", "iops", "mean_lat_ms"]);
+    if let Some((mean, most)) = level(&busy) {
+        sentence.push_str(&format!(
+            " All processors together were {mean:.0} % busy; the busiest one in any second {most:.0} %."
+        ));
+    }
+    let columns = ["end_s", "iops", "mean_lat_ms", "cpu_percent", "busiest_cpu_percent"];
+    let mut data = Data::new(&columns);
     for interval in &span.intervals {
-        data.add([cell(Some(interval.end_s)), cell(Some(interval.iops)), cell(interval.mean_ms)]);
+        let beside = busy
+            .iter()
+            .min_by(|a, b| (a.0 - interval.end_s).abs().total_cmp(&(b.0 - interval.end_s).abs()));
+        let beside = beside.filter(|row| (row.0 - interval.end_s).abs() <= 0.75);
+        data.add([
+            cell(Some(interval.end_s)),
+            cell(Some(interval.iops)),
+            cell(interval.mean_ms),
+            cell(beside.map(|row| row.1)),
+            cell(beside.map(|row| row.2)),
+        ]);
     }
     let id = format!("{id}-seconds");
-    Some(Plot { id, title: "Throughput and latency over time".into(), sentence, chart, data })
+    let title = match busy.is_empty() {
+        true => "Throughput and latency over time",
+        false => "Throughput, latency and processors over time",
+    };
+    Some(Plot { id, title: title.into(), sentence, chart, data })
+}
+
+/// (end in seconds, mean and busiest processor in percent) of each second that was looked at.
+fn processors(span: &SpanView) -> Vec<(f64, f64, f64)> {
+    let rows = span.counters["series"].as_array().map_or(&[][..], Vec::as_slice);
+    let row = |row: &Value| {
+        let shares = row["processors_percent"].as_array()?;
+        let shares: Vec<f64> = shares.iter().filter_map(Value::as_f64).collect();
+        let most = shares.iter().copied().reduce(f64::max)?;
+        Some((row["end_ns"].as_f64()? / 1e9, mean(&shares), most))
+    };
+    rows.iter().filter_map(row).collect()
+}
+
+/// Mean over time of all, and the most of any.
+fn level(busy: &[(f64, f64, f64)]) -> Option<(f64, f64)> {
+    let most = busy.iter().map(|row| row.2).reduce(f64::max)?;
+    Some((mean(&busy.iter().map(|row| row.1).collect::<Vec<_>>()), most))
+}
+
+/// Seconds in which processors were throttled, and how often.
+fn throttled(span: &SpanView) -> Vec<(f64, u64)> {
+    let rows = span.counters["series"].as_array().map_or(&[][..], Vec::as_slice);
+    let row = |row: &Value| {
+        let times = row["throttle_events"].as_u64().filter(|times| *times > 0)?;
+        Some((row["end_ns"].as_f64()? / 1e9, times))
+    };
+    // A long one would be all marks.
+    rows.iter().filter_map(row).take(8).collect()
 }
 
 /// Whether it was steady, and how precisely its mean is known.

@@ -117,14 +117,27 @@ fn of_span(span: &Value, asked: &Value) -> SpanView {
     }
 }
 
+/// The names of percentiles in a result.
+const PERCENTILES: [(&str, f64); 7] = [
+    ("p50", 50.0),
+    ("p90", 90.0),
+    ("p95", 95.0),
+    ("p99", 99.0),
+    ("p99_9", 99.9),
+    ("p99_99", 99.99),
+    ("p99_999", 99.999),
+];
+
 fn side(side: &Value) -> SideView {
+    let stated =
+        |(key, percent): &(&str, f64)| Some((*percent, side["latency_ns"][*key].as_f64()? / 1e6));
     SideView {
         count: side["io_count"].as_u64().unwrap_or_default(),
         iops: side["iops_per_s"].as_f64().unwrap_or_default(),
         mib_per_s: side["bytes_per_s"].as_f64().unwrap_or_default() / MIB,
         mean_ms: side["latency_ns"]["mean"].as_f64().map(|nanos| nanos / 1e6),
         buckets: buckets(&side["latency_ns"]),
-        percentiles: Vec::new(),
+        percentiles: PERCENTILES.iter().filter_map(stated).collect(),
     }
 }
 

@@ -10,6 +10,7 @@ use plumb_study::series_table;
 use serde_json::Value;
 
 use super::RunsError;
+use super::studies::{self, Meant, Tables};
 
 pub(super) fn command(runs: Arg) -> Command {
     let dir = Arg::new("dir")
@@ -27,12 +28,13 @@ pub(super) fn command(runs: Arg) -> Command {
         .args([
             runs,
             dir,
-            flag("csv", "Also write the series of each, per interval, as CSV"),
-            flag("parquet", "Also write the series of each as Parquet"),
+            flag("csv", "Also write the series of each, per interval, as CSV; of a study its runs"),
+            flag("parquet", "Also write the same as Parquet"),
         ])
         .after_help(
             "Files are named by id: ID.json (.xml or .txt for imports), ID.csv and ID.parquet. A file that is \
-             there is not replaced.",
+             there is not replaced. Of a study the folder ID is written: plan, journal, findings, report, and the \
+             result of each run.",
         )
 }
 
@@ -41,7 +43,18 @@ pub(super) fn run(store: &Store, matches: &ArgMatches) -> Result<ExitCode, RunsE
     let failed = |source| RunsError::Write { path: folder.clone(), source };
     std::fs::create_dir_all(folder).map_err(failed)?;
     let mut text = String::new();
-    for id in super::named(store, matches)? {
+    for meant in super::named(store, matches)? {
+        let id = match meant {
+            Meant::Run(id) => id,
+            Meant::Study(id) => {
+                let tables =
+                    Tables { csv: matches.get_flag("csv"), parquet: matches.get_flag("parquet") };
+                for path in studies::export(&id, folder, tables)? {
+                    text.push_str(&format!("{}\n", path.display()));
+                }
+                continue;
+            }
+        };
         let run = store.read(&id)?;
         let mut write = |extension: &str, content: &[u8]| {
             let path = folder.join(format!("{id}.{extension}"));
@@ -63,7 +76,7 @@ pub(super) fn run(store: &Store, matches: &ArgMatches) -> Result<ExitCode, RunsE
     Ok(crate::commands::print(&text))
 }
 
-fn place(path: &Path, content: &[u8]) -> Result<(), RunsError> {
+pub(super) fn place(path: &Path, content: &[u8]) -> Result<(), RunsError> {
     if path.exists() {
         return Err(RunsError::Exists { path: path.to_owned() });
     }

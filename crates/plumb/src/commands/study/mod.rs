@@ -13,7 +13,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::ArgMatches;
 use jiff::Timestamp;
-use plumb_study::report::{self, Sources, StudyView};
 use plumb_study::study::{
     self, Changed, ChildRuns, Device, End, FORMAT, Findings, Journal, Kind, Perform, Planner,
     RunRecord, SimulatedDevice, Simulation, State, Study, StudyError, StudyFolder, Told,
@@ -243,7 +242,8 @@ fn worked(
         },
     );
     folder.write_findings(&findings)?;
-    if let Err(source) = write_report(&folder, &study, &findings, journal.records()) {
+    let report = super::report::study::write(&folder);
+    if let Err(source) = &report {
         printer.warning(&format!("the report cannot be written: {source}"));
     }
     let printed = match matches.get_flag("json") {
@@ -251,7 +251,10 @@ fn worked(
             "{}\n",
             serde_json::to_string(&findings).expect("findings have string keys only")
         ),
-        false => text(&findings, &study),
+        false => {
+            let place = report.map(|path| format!("\nReport: {}\n", path.display()));
+            text(&findings, &study) + &place.unwrap_or_default()
+        }
     };
     let status = match end {
         End::Complete => 0,
@@ -289,21 +292,6 @@ fn afterwards(folder: &StudyFolder, study: &Study, end: End) -> Result<Vec<Strin
     folder.write_environment_after(&after)?;
     let (hardware, others) = machine::changes(before, &after);
     Ok([hardware, others].concat())
-}
-
-/// The same as one page, beside the findings.
-fn write_report(
-    folder: &StudyFolder,
-    study: &Study,
-    findings: &Findings,
-    runs: &[RunRecord],
-) -> std::io::Result<()> {
-    let view =
-        StudyView { plan: study.clone(), findings: Some(findings.clone()), runs: runs.to_vec() };
-    let now = Timestamp::now().strftime("%Y-%m-%d %H:%M UTC");
-    let made = format!("plumb {}, {now}", version::VERSION);
-    let report = report::make(&Sources { studies: vec![view], ..Sources::default() }, &made);
-    plumb_store::write_file(&folder.path().join("report.html"), report::html(&report).as_bytes())
 }
 
 /// Ctrl-C, SIGTERM and a terminal that goes away set it; the second one ends the program.

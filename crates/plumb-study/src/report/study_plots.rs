@@ -1,0 +1,172 @@
+//! Plots of a finding: its curve with what is known beside it, and its settings side by side.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::StudyView;
+use super::page::Block;
+use super::plot::beside::{Before, Beside, Depth};
+use super::plot::choice::{self, Tested};
+use super::plot::curve;
+use crate::knee::{self, DeclaredCap, Limit, Options, Policy, Row};
+use crate::percentile::{self, Mark};
+use crate::stats::describe::median;
+use crate::study::{Finding, RunRecord, Setting};
+
+/// The percentile that stands beside the mean.
+const SLOW: f64 = 99.0;
+
+/// The curve of runs that differ in nothing but their outstanding I/Os.
+pub(super) fn curves(
+    runs: &[&RunRecord],
+    earlier: Option<&StudyView>,
+    place: &str,
+    finding: &Finding,
+) -> Vec<Block> {
+    let parameters = finding.decision.get("parameters").unwrap_or(&Value::Null);
+    let policy = parameters["policy"].as_str().and_then(Policy::of_keyword).unwrap_or_default();
+    let budget_ms = parameters["budget_ms"].as_f64();
+    let mut by_rest: BTreeMap<String, Vec<&RunRecord>> = BTreeMap::new();
+    for run in runs {
+        let rest = Setting { outstanding: 0, ..run.setting.clone() };
+        by_rest.entry(format!("{rest:?}")).or_default().push(run);
+    }
+    let mut blocks = Vec::new();
+    for (number, (rest, group)) in (1..).zip(&by_rest) {
+        let rows: Vec<Row> = group.iter().filter_map(|run| row(run)).collect();
+        let distinct: BTreeSet<u64> = rows.iter().map(|row| row.o).collect();
+        if distinct.len() < 4 {
+            continue;
+        }
+        let setting = &group[0].setting;
+        let options = Options {
+            threads: Some(setting.threads.into()),
+            files: Some(setting.files.into()),
+            block_bytes: Some(setting.block_bytes as f64),
+            policy,
+            budget_ms,
+            caps: caps(parameters),
+        };
+        let found = knee::find(&rows, &options);
+        let beside = Beside {
+            depths: distinct.iter().map(|o| depth(*o, group)).collect(),
+            earlier: earlier.and_then(|earlier| before(earlier, rest)),
+        };
+        let id = format!("{place}-{number}");
+        let plots = curve::plots(&found, &id, &finding.title, budget_ms, &beside);
+        blocks.extend(plots.into_iter().map(|plot| Block::Plot(Box::new(plot))));
+    }
+    blocks
+}
+
+fn row(run: &RunRecord) -> Option<Row> {
+    let summary = run.usable()?;
+    Some(Row {
+        o: run.setting.outstanding.into(),
+        iops: summary.iops,
+        latency_ms: summary.latency_ms,
+        latency_half_unit_ms: 0.0,
+    })
+}
+
+/// What the runs of a queue depth say beside throughput.
+fn depth(o: u64, runs: &[&RunRecord]) -> Depth {
+    let of_depth = runs.iter().filter(|run| u64::from(run.setting.outstanding) == o);
+    let summaries: Vec<_> = of_depth.filter_map(|run| run.usable()).collect();
+    let near = |summary: &&crate::study::Summary| {
+        summary.percentiles.iter().find(|p| (p.percent - SLOW).abs() < 1e-9).map(|p| p.ms)
+    };
+    let slow: Vec<f64> = summaries.iter().filter_map(near).collect();
+    let fewest = summaries.iter().map(|summary| summary.io_count).min().unwrap_or(0);
+    let mark = percentile::support(SLOW / 100.0, fewest).mark;
+    let cost: Vec<f64> = summaries.iter().filter_map(|summary| summary.cpu_us_per_io).collect();
+    Depth {
+        o,
+        p99: percentile::over_runs(&slow).filter(|_| mark != Mark::None).map(|over| (over, mark)),
+        cpu_us: (!cost.is_empty()).then(|| median(&cost)),
+    }
+}
+
+/// The same curve of an earlier study: medians per queue depth.
+fn before(earlier: &StudyView, rest: &str) -> Option<(String, Vec<Before>)> {
+    let mut depths: BTreeMap<u32, (Vec<f64>, Vec<f64>)> = BTreeMap::new();
+    for run in &earlier.runs {
+        let own = Setting { outstanding: 0, ..run.setting.clone() };
+        let Some(summary) = run.usable().filter(|_| format!("{own:?}") == rest) else { continue };
+        let (rates, latencies) = depths.entry(run.setting.outstanding).or_default();
+        rates.push(summary.iops);
+        latencies.extend(summary.latency_ms);
+    }
+    let point = |(o, (rates, latencies)): (&u32, &(Vec<f64>, Vec<f64>))| {
+        let ms = if latencies.is_empty() { f64::NAN } else { median(latencies) };
+        ((*o).into(), median(rates), ms)
+    };
+    let points: Vec<Before> = depths.iter().map(point).collect();
+    (points.len() > 1).then(|| (earlier.plan.id.clone(), points))
+}
+
+/// The settings of a choice side by side (method, plot 7).
+pub(super) fn choice(runs: &[&RunRecord], place: &str, finding: &Finding) -> Option<Block> {
+    let set: Vec<&str> =
+        finding.decision.get("best_set")?.as_array()?.iter().filter_map(Value::as_str).collect();
+    let chosen = finding.decision.get("value").and_then(Value::as_str).unwrap_or_default();
+    let mut tested: Vec<(&Setting, Tested)> = Vec::new();
+    for run in runs {
+        let Some(summary) = run.usable() else { continue };
+        match tested.iter_mut().find(|(setting, _)| **setting == run.setting) {
+            Some((_, tested)) => tested.iops.push(summary.iops),
+            None => {
+                let label = label(&run.setting, &set, chosen);
+                let (is_best, is_chosen) = (set.contains(&label.as_str()), label == chosen);
+                let iops = vec![summary.iops];
+                tested.push((&run.setting, Tested { label, iops, is_best, is_chosen }));
+            }
+        }
+    }
+    tested.sort_by_key(|(setting, _)| {
+        (
+            setting.block_bytes,
+            setting.write_percent,
+            setting.files,
+            setting.threads,
+            setting.outstanding,
+        )
+    });
+    let evidence = finding.decision.get("evidence").and_then(Value::as_array);
+    let spread = evidence.into_iter().flatten().find_map(|item| {
+        (item["name"] == "deviation_between_runs").then(|| item["value"].as_f64()).flatten()
+    });
+    let tested: Vec<Tested> = tested.into_iter().map(|(_, tested)| tested).collect();
+    let plot = choice::plot(&tested, spread, place, &finding.title)?;
+    Some(Block::Plot(Box::new(plot)))
+}
+
+/// What the decision calls a setting: in short, by threads and queue depth, or by files.
+fn label(setting: &Setting, set: &[&str], chosen: &str) -> String {
+    let names = [
+        setting.short(),
+        format!("t{} o{}", setting.threads, setting.outstanding),
+        setting.files.to_string(),
+    ];
+    // What is in no best set is called as those that are: by the form that the chosen one has.
+    let form = |name: &str| match name {
+        name if name.starts_with('t') && name.matches(' ').count() == 1 => 1,
+        name if name.bytes().all(|byte| byte.is_ascii_digit()) => 2,
+        _ => 0,
+    };
+    let of = set.first().copied().unwrap_or(chosen);
+    names[form(of)].clone()
+}
+
+/// The limits that the decision was told of.
+fn caps(parameters: &Value) -> Vec<DeclaredCap> {
+    let cap = |cap: &Value| {
+        let limit = match (cap["iops"].as_f64(), cap["mib_per_s"].as_f64()) {
+            (Some(iops), _) => Limit::Iops(iops),
+            (None, mib) => Limit::MibPerS(mib?),
+        };
+        Some(DeclaredCap { name: cap["name"].as_str()?.to_owned(), limit })
+    };
+    parameters["caps"].as_array().into_iter().flatten().filter_map(cap).collect()
+}

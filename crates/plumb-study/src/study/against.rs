@@ -1,0 +1,242 @@
+//! A study against an earlier one: setting by setting (method, 6), where they may be compared at all (6.5).
+
+use serde_json::{Map, Value};
+
+use super::{RunRecord, Setting, Study};
+use crate::compare::holm;
+use crate::environment::{self, Level};
+use crate::record::{self, Allowance, Figures, Incomparable};
+
+/// Facts of a plan whose difference is another piece of hardware.
+const HARDWARE: [&str; 3] = ["device number", "processor", "simulated device"];
+/// Letters of a fact that are told: a whole simulated device is one of them.
+const FACT_MOST: usize = 60;
+
+/// What a study says of an earlier one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Against {
+    /// A decision per setting and metric; `setting` and `metric` say which, `baseline_runs_of` and `runs` which
+    /// runs it rests on.
+    pub decisions: Vec<Map<String, Value>>,
+    /// Settings that both measured.
+    pub settings: usize,
+    /// Settings that only the earlier one measured, and only the later one.
+    pub alone: (usize, usize),
+    /// Whether anything changed at all, at 5 % over all decisions (6.3).
+    pub something_changed: bool,
+}
+
+impl Against {
+    /// How many decisions came out so.
+    #[must_use]
+    pub fn count(&self, verdict: &str) -> usize {
+        self.decisions.iter().filter(|decision| decision["verdict"] == verdict).count()
+    }
+}
+
+/// Compares the runs of two studies: `a` is the baseline.
+///
+/// # Errors
+/// They must not be compared: another measuring method, another machine, or no setting in common.
+pub fn against(
+    a: (&Study, &[RunRecord]),
+    b: (&Study, &[RunRecord]),
+    allowed: &[Allowance],
+) -> Result<Against, Incomparable> {
+    let remarks = comparable(a.0, b.0, allowed)?;
+    let (before, after) = (settings(a.1), settings(b.1));
+    let both: Vec<&Setting> =
+        before.iter().copied().filter(|setting| after.contains(setting)).collect();
+    if both.is_empty() {
+        let differences = vec!["no setting was measured in both studies".to_owned()];
+        return Err(Incomparable::Parameters { differences });
+    }
+    let mut decisions = Vec::new();
+    for setting in &both {
+        let (x, of_x) = figures(a.1, setting);
+        let (y, of_y) = figures(b.1, setting);
+        for mut decision in record::of_span(&x, &y, &remarks) {
+            let without = if setting.latency { "" } else { " without latencies" };
+            let name = format!("{}{without}", setting.short());
+            let metric = decision["metric"].as_str().unwrap_or_default();
+            decision.insert("id".to_owned(), format!("{name}: {metric}").into());
+            decision.insert("setting".to_owned(), name.into());
+            decision.insert("baseline_runs_of".to_owned(), of_x.clone().into());
+            decision.insert("runs".to_owned(), of_y.clone().into());
+            decisions.push(decision);
+        }
+    }
+    let p: Vec<f64> = decisions.iter().map(|d| d["p"].as_f64().unwrap_or(1.0)).collect();
+    Ok(Against {
+        something_changed: holm(&p, 0.05).contains(&true),
+        settings: both.len(),
+        alone: (before.len() - both.len(), after.len() - both.len()),
+        decisions,
+    })
+}
+
+/// What is to be said with every decision, or why there is none.
+fn comparable(a: &Study, b: &Study, allowed: &[Allowance]) -> Result<Vec<String>, Incomparable> {
+    if a.epoch != b.epoch {
+        let name = |study: &Study| format!("Plumb, measurement epoch {}", study.epoch);
+        return Err(Incomparable::Epoch { a: name(a), b: name(b) });
+    }
+    let (mut hardware, mut parameters, mut remarks) = (Vec::new(), Vec::new(), Vec::new());
+    let cut = |text: &str| -> String {
+        let shown: String = text.chars().take(FACT_MOST).collect();
+        if shown.len() < text.len() { format!("{shown}…") } else { shown }
+    };
+    for (name, was) in &a.critical {
+        let Some(is) = b.critical.get(name).filter(|is| *is != was) else { continue };
+        let text = format!("{name}: {} and {}", cut(was), cut(is));
+        match HARDWARE.contains(&name.as_str()) {
+            true => hardware.push(text),
+            false => remarks.push(format!("environment differs: {text}")),
+        }
+    }
+    if std::mem::discriminant(&a.device) != std::mem::discriminant(&b.device) {
+        hardware.push("one of them is simulated".to_owned());
+    }
+    let none = Value::Null;
+    let known = |study: &Study| study.environment.clone().unwrap_or_else(|| none.clone());
+    for found in environment::differences(&known(a), &known(b)) {
+        match found.level {
+            Level::Hardware => hardware.push(found.text),
+            // The size of the files is a part of each setting.
+            Level::Parameters if found.text.starts_with("size of the target") => {}
+            Level::Parameters => parameters.push(found.text),
+            Level::Label => {
+                record::add_once(&mut remarks, format!("environment differs: {}", found.text));
+            }
+            Level::Remind => record::add_once(&mut remarks, found.text),
+        }
+    }
+    for (found, allowance) in
+        [(&parameters, Allowance::Parameters), (&hardware, Allowance::Hardware)]
+    {
+        if found.is_empty() {
+            continue;
+        }
+        let differences = found.clone();
+        match (allowed.contains(&allowance), allowance) {
+            (true, Allowance::Parameters) => {
+                remarks.push(format!("different workloads: {}", differences.join("; ")));
+            }
+            (true, Allowance::Hardware) => {
+                remarks.push(format!("hardware change: {}", differences.join("; ")));
+            }
+            (false, Allowance::Parameters) => return Err(Incomparable::Parameters { differences }),
+            (false, Allowance::Hardware) => return Err(Incomparable::Hardware { differences }),
+        }
+    }
+    Ok(remarks)
+}
+
+/// Every setting with a usable run, in the order of its first one.
+fn settings(runs: &[RunRecord]) -> Vec<&Setting> {
+    let mut found: Vec<&Setting> = Vec::new();
+    for run in runs.iter().filter(|run| run.usable().is_some()) {
+        if !found.contains(&&run.setting) {
+            found.push(&run.setting);
+        }
+    }
+    found
+}
+
+/// The figures of a setting's usable runs, and their numbers.
+fn figures(runs: &[RunRecord], setting: &Setting) -> (Vec<Figures>, Vec<u32>) {
+    let of = |run: &RunRecord| {
+        let summary = run.usable().filter(|_| run.setting == *setting)?;
+        let figures = Figures {
+            count: summary.io_count,
+            iops: summary.iops,
+            interval_s: 1.0,
+            latency_ms: summary.latency_ms,
+            percentiles: summary.percentiles.iter().map(|p| (p.percent, p.ms)).collect(),
+            cpu_us_per_io: summary.cpu_us_per_io,
+            ..Figures::default()
+        };
+        Some((figures, run.run))
+    };
+    runs.iter().filter_map(of).unzip()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::{Device, Kind, Summary};
+
+    fn plan(id: &str) -> Study {
+        let text = format!(
+            r#"{{"format":1,"id":"{id}","kind":"baseline","title":"t","created":"2026-01-01T00:00:00Z",
+               "tool":"plumb","epoch":1,"target":"/f","device":"real","devices":null,"copies":1,"seed":1,
+               "request":null,"runs_most":9,"runs_exhaustive":97,"estimate_s":1.0,
+               "critical":{{"target":"/f","processor":"A"}}}}"#
+        );
+        let plan: Study = serde_json::from_str(&text).expect("a plan");
+        assert_eq!((plan.kind, &plan.device), (Kind::Baseline, &Device::Real));
+        plan
+    }
+
+    fn run(number: u32, o: u32, iops: f64) -> RunRecord {
+        let summary = Summary {
+            io_count: 600_000,
+            iops,
+            latency_ms: Some(f64::from(o) * 8e3 / iops),
+            seconds: 60.0,
+            steady: true,
+            ..Summary::default()
+        };
+        let record = serde_json::json!({
+            "run": number, "key": number.to_string(), "step": "random-1", "purpose": "measure", "repetition": 1,
+            "setting": Setting { outstanding: o, ..Setting::default() }, "started_s": 0.0, "ended_s": 1.0,
+            "ended": null, "outcome": "measured", "summary": summary, "result": null,
+        });
+        serde_json::from_value(record).expect("a record")
+    }
+
+    /// Three runs of o4 at these rates, one of an o of its own.
+    fn runs(rates: [f64; 3], other: u32) -> Vec<RunRecord> {
+        let mut runs: Vec<RunRecord> =
+            (1..).zip(rates).map(|(number, iops)| run(number, 4, iops)).collect();
+        runs.push(run(4, other, 9000.0));
+        runs
+    }
+
+    #[test]
+    fn settings_that_both_measured_are_judged() {
+        let (a, b) = (plan("a"), plan("b"));
+        let before = runs([1000.0, 1004.0, 997.0], 1);
+        let after = runs([900.0, 903.0, 899.0], 2);
+        let found = against((&a, &before), (&b, &after), &[]).expect("comparable");
+        assert_eq!((found.settings, found.alone), (1, (1, 1)));
+        assert_eq!((found.count("worse"), found.count("better")), (2, 0));
+        assert!(found.something_changed);
+        assert_eq!(found.decisions[0]["id"], "t8 o4 b8K r w30: iops");
+        assert_eq!(found.decisions[0]["runs"], serde_json::json!([1, 2, 3]));
+        let same = against((&a, &before), (&b, &before), &[]).expect("comparable");
+        assert!(!same.something_changed && same.count("worse") + same.count("better") == 0);
+    }
+
+    #[test]
+    fn what_must_not_be_compared_is_refused() {
+        let (a, mut b) = (plan("a"), plan("b"));
+        let measured = runs([1000.0, 1004.0, 997.0], 1);
+        let with = |b: &Study, runs: &[RunRecord], allowed: &[Allowance]| {
+            against((&a, &measured), (b, runs), allowed)
+        };
+        b.critical.insert("processor".into(), "B".into());
+        let refused = with(&b, &measured, &[]).expect_err("another processor");
+        assert!(matches!(refused, Incomparable::Hardware { .. }), "{refused}");
+        let told = with(&b, &measured, &[Allowance::Hardware]).expect("allowed");
+        assert!(told.decisions[0]["notes"].to_string().contains("hardware change: processor: A"));
+        b = plan("b");
+        b.critical.insert("target".into(), "/g".into());
+        let told = with(&b, &measured, &[]).expect("comparable");
+        assert!(told.decisions[0]["notes"].to_string().contains("environment differs: target"));
+        b.epoch = 2;
+        assert!(matches!(with(&b, &measured, &[]), Err(Incomparable::Epoch { .. })));
+        let nothing = with(&plan("b"), &[run(1, 99, 5.0)], &[]).expect_err("nothing in common");
+        assert!(nothing.to_string().contains("no setting was measured in both"), "{nothing}");
+    }
+}
