@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod allocations;
+mod bell;
 mod conformance;
 mod disks;
 mod emulated;
