@@ -128,10 +128,6 @@ impl Mutation {
         (Self::RemainsAccepted, "tests of the frames' format"),
         (Self::LogRemainsAccepted, "tests of the records' format"),
         (
-            Self::LogEpochKept,
-            "the model of the cache: it takes three crashes with a disk away at one of them",
-        ),
-        (
             Self::ReadUnpinned,
             "nothing: what was written over does not verify and is looked up again",
         ),

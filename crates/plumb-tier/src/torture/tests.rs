@@ -60,6 +60,7 @@ fn known(mutation: Mutation) -> &'static [u64] {
         Mutation::DestageUnlocked => &[10_432_922_719_399_047_009],
         Mutation::RebuildMarksLate => &[16_224_840_290_966_929_488],
         Mutation::LogCopyKept | Mutation::LogReturnUncopied => &[16_726_576_251_989_828_978],
+        Mutation::LogEpochKept => &[13_831_989_592_443_671_385],
         Mutation::HalfStarts => &[14_336_469_805_942_138_168],
         _ => &[],
     }
