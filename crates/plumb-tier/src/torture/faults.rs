@@ -34,8 +34,9 @@ fn start(of: (u32, u32, u8, u64)) -> Run {
 fn restart(run: &mut Run, of: (u32, u32, u8, u64), absent: &[u32]) -> Result<Run, StartError> {
     let mut oracle = run.witness.oracle.clone();
     oracle.crash(Promise::Acknowledged);
-    let again = Run::start(&shape(of), images(run, of.0), absent, oracle, 2);
-    again.map(|run| Run { sound: false, ..run })
+    let mut again = Run::start(&shape(of), images(run, of.0), absent, oracle, 2)?;
+    again.sound = false;
+    Ok(again)
 }
 
 fn images(run: &mut Run, disks: u32) -> Vec<Image> {
