@@ -6,12 +6,15 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
+use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use plumb_io::mark::{self, Standing};
+use plumb_io::system_tree::SystemTree;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -33,6 +36,8 @@ pub struct ChildRuns<'a> {
     target: PathBuf,
     /// Targets whose content may be overwritten.
     destroy: Vec<PathBuf>,
+    /// Whether an earlier process of the study was interrupted.
+    goes_on: bool,
     began: Instant,
     offset_s: f64,
     stops: &'a dyn Fn() -> bool,
@@ -49,7 +54,15 @@ impl<'a> ChildRuns<'a> {
         stops: &'a dyn Fn() -> bool,
         now: &'a dyn Fn() -> String,
     ) -> Self {
-        Self { program, target, destroy, began: Instant::now(), offset_s: 0.0, stops, now }
+        let (goes_on, began) = (false, Instant::now());
+        Self { program, target, destroy, goes_on, began, offset_s: 0.0, stops, now }
+    }
+
+    /// The same after an interruption: files of the study's own, of the size that it gave them, that a run of Plumb
+    /// was writing to when it was killed are written to again. Nothing else is.
+    #[must_use]
+    pub fn going_on(self) -> Self {
+        Self { goes_on: true, ..self }
     }
 
     fn elapsed(&self) -> f64 {
@@ -66,7 +79,10 @@ impl<'a> ChildRuns<'a> {
         {
             words.push(format!("-c{}", size(bytes)).into());
         }
-        for path in &self.destroy {
+        let is_ours = |path: &&PathBuf| {
+            self.goes_on && setting.file_bytes.is_some_and(|bytes| was_left(path, bytes))
+        };
+        for path in self.destroy.iter().chain(targets.iter().filter(is_ours)) {
             let mut word = OsString::from("--destroy=");
             word.push(path);
             words.push(word);
@@ -185,6 +201,19 @@ pub fn targets(target: &Path, setting: &Setting) -> Vec<PathBuf> {
         PathBuf::from(name)
     };
     (1..=setting.files).map(part).collect()
+}
+
+/// Whether a killed run of Plumb left a file of that size half-way through its writes.
+fn was_left(path: &Path, bytes: u64) -> bool {
+    let standing = || -> io::Result<bool> {
+        let file = fs::File::open(path)?;
+        let found = file.metadata()?;
+        let tree = SystemTree::default();
+        let is_one = found.is_file() && found.len() == bytes;
+        Ok(is_one && mark::verify(file.as_fd(), path, &tree)? == Standing::Unfinished)
+    };
+    // What cannot be looked at is not ours.
+    standing().unwrap_or(false)
 }
 
 /// Whether a file of that size is to be made: nothing is there, or a file of another size.

@@ -127,6 +127,8 @@ fn a_real_file_that_is_killed_in_the_middle_goes_on_and_repeats_no_run() {
     while lines() < 2 && began.elapsed() < Duration::from_secs(60) {
         std::thread::sleep(Duration::from_millis(50));
     }
+    // In the middle of the writes of the next one.
+    std::thread::sleep(Duration::from_millis(600));
     child.kill().expect("a child of ours");
     child.wait().expect("it ends");
     let before = fs::read_to_string(&journal).expect("a journal");

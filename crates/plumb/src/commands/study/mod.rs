@@ -220,7 +220,8 @@ fn worked(
         Device::Real => {
             let destroy = matches.get_many("destroy").into_iter().flatten().cloned().collect();
             let program = std::env::current_exe().unwrap_or_else(|_| "plumb".into());
-            Box::new(ChildRuns::new(program, (&study.target).into(), destroy, &stops, &now))
+            let runs = ChildRuns::new(program, (&study.target).into(), destroy, &stops, &now);
+            Box::new(if changed.at.is_some() { runs.going_on() } else { runs })
         }
     };
     let said = Cell::new(false);
