@@ -1,6 +1,8 @@
 use std::io::Write as _;
 use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
+use super::drain::DRAIN_LIMIT;
 use super::*;
 use crate::arena::{LaneSpec, Place, RegionSpec};
 use crate::memory::BufferPlacement;
