@@ -1,6 +1,6 @@
 //! Random reads of a file, eight in flight, straight at the seam: what an issuer looks like.
 //!
-//!     cargo run --release -p plumb --example random_read -- FILE
+//!     cargo run --release -p plumb-examples --bin random_read -- FILE
 #![forbid(unsafe_code)]
 
 use std::error::Error;

@@ -95,13 +95,13 @@ fn lack() -> Option<Skip> {
 pub(crate) fn measure(repository: &Path) -> Result<Vec<Figure>, String> {
     let mut build = Command::new("cargo");
     build.current_dir(repository).args(["build", "--locked", "--release"]);
-    // With the programs, which the gate builds next: each is linked on one processor.
-    build.args(["--package", "plumb", "--bins", "--example", "null_loop"]);
+    // With the command, which the gate builds next: each is linked on one processor.
+    build.args(["--package", "plumb", "--package", "plumb-examples", "--bins"]);
     let outcome = command::run(&mut build).map_err(|error| format!("cargo: {error}"))?;
     if !outcome.ok {
         return Err("the example `null_loop` does not build".to_owned());
     }
-    let program = crate::target(repository).join("release/examples/null_loop");
+    let program = crate::target(repository).join("release/null_loop");
     CASES.iter().map(|(depth, level)| figure(&program, *depth, level)).collect()
 }
 

@@ -3,7 +3,7 @@
 //! `cargo xtask instructions` runs it under callgrind, for two numbers of entries; the difference is free
 //! of the start-up. It has one thread and looks at no clock to stop: the same call counts the same.
 //!
-//!     cargo run --release -p plumb --example null_loop -- ENTRIES DEPTH counts|latencies
+//!     cargo run --release -p plumb-examples --bin null_loop -- ENTRIES DEPTH counts|latencies
 #![forbid(unsafe_code)]
 
 use std::env;
