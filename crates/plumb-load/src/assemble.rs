@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use plumb_io::{FileIndex, IoQueue, LaneIndex, Slot, SourceIndex};
 use plumb_units::convert;
 
-use crate::arrivals::{Arrivals, OpenLoop};
+use crate::arrivals::{Arrival, Arrivals, OpenLoop};
 use crate::pace::Pace;
 use crate::pattern::{Bounds, Cursor, TooSmall};
 use crate::payload::{Payload, fill_fixed};
@@ -121,7 +121,12 @@ fn schedule(open: OpenLoop, span: &TimeSpan, plan: &ThreadPlan) -> Schedule {
         false => plan.streams[place].rate(open),
     };
     let tallies = plan.targets.iter().enumerate().map(rate);
-    let tallies = tallies.map(|rate| OpenTally::new(rate, span.duration));
+    let burst = match open.arrival {
+        Arrival::Burst { ios, .. } => f64::from(ios) / f64::from(open.rate.max(1)),
+        _ => 0.0,
+    };
+    let tallies = tallies
+        .map(|rate| OpenTally { burst: burst * rate, ..OpenTally::new(rate, span.duration) });
     Schedule::new(streams.collect(), plan.weighted, tallies.collect())
 }
 

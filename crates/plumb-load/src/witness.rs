@@ -5,7 +5,7 @@
 //! the front (the kernel's way down and, with gathering, the I/Os before) and the reap lag (how late the
 //! completion was seen), which the error bar claims to bound.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::BorrowedFd;
 
 use plumb_io::block_stack::{BlockStack, DeviceNumber};
@@ -93,6 +93,8 @@ impl Placement {
 /// What came of the comparison.
 #[derive(Debug, Clone)]
 pub struct Truth {
+    /// Requests that the drivers of the targets' disks issued, ours or not.
+    pub requests: u64,
     /// I/Os that were kept for it.
     pub kept: u64,
     /// I/Os of the measurement that found no room to be kept.
@@ -121,6 +123,7 @@ impl Default for Truth {
         let (kept, not_kept, matched, lost_events, within_bound) = (0, 0, 0, 0, 0);
         let (device, reported, front, reap_lag) = (none(), none(), none(), none());
         Self {
+            requests: 0,
             kept,
             not_kept,
             matched,
@@ -242,6 +245,14 @@ impl LengthClass {
     }
 }
 
+impl Requests {
+    /// How many went to one of `disks`.
+    fn of_disks(&self, disks: &BTreeSet<DeviceNumber>) -> u64 {
+        let all = self.classes.iter().flat_map(|class| &class.sorted);
+        convert::to_u64(all.filter(|request| disks.contains(&request.device)).count())
+    }
+}
+
 impl Truth {
     /// Compares the I/Os of one thread, `placements` by target of the thread, `wake_up` the time that the
     /// error bar leaves to a wake-up.
@@ -254,6 +265,8 @@ impl Truth {
     ) {
         self.lost_events = requests.lost;
         self.wake_up = wake_up;
+        let disks = placements.iter().map(|placement| placement.disk);
+        self.requests = self.requests.max(requests.of_disks(&disks.collect()));
         self.not_kept += not_kept;
         for io in ios {
             let placement = placements[convert::index(io.target)];
@@ -271,7 +284,9 @@ impl Truth {
             self.reported.record(io.seen.since(io.start).0);
             self.front.record(issued.since(io.start).0);
             self.reap_lag.record(lag.0);
-            self.within_bound += u64::from(lag <= io.bound + wake_up);
+            // Only what ended a sleep may be late by the wake-up; where there was no sleep, the gap is all.
+            let allowed = if io.bound == Nanos::ZERO { wake_up } else { io.bound };
+            self.within_bound += u64::from(lag <= allowed + SLACK);
         }
     }
 
@@ -312,6 +327,14 @@ pub(crate) fn evidence(truth: &Truth) -> Vec<PlausibilityItem> {
         let sentence = sentence.to_owned();
         return vec![item("truth_matched_share", None, Plausibility::Unknown, sentence)];
     }
+    if truth.requests == 0 {
+        let sentence = format!(
+            "Truth: {} I/Os ran and the device's driver issued no request: those that take I/O as it comes \
+             (zram, brd, md, device mapper) cannot be followed. Follow the disk below, or leave out --truth.",
+            truth.kept
+        );
+        return vec![item("truth_matched_share", Some(0.0), Plausibility::Unknown, sentence)];
+    }
     let (Some(ratio), Some(share)) = (truth.median_ratio(), truth.within_bound_share()) else {
         let sentence = format!(
             "Truth: none of {} I/Os was found among the requests of the device: the page cache, extents \
@@ -343,11 +366,24 @@ pub(crate) fn evidence(truth: &Truth) -> Vec<PlausibilityItem> {
         _ => Plausibility::Ok,
     };
     items.push(item("truth_median_ratio", Some(ratio), verdict, sentence));
-    let verdict = if share >= 0.99 { Plausibility::Ok } else { Plausibility::Suspicious };
+    // A wake-up that may take longer than the I/Os shows nothing.
+    let half = truth.reported.value_at_rank(truth.reported.count().div_ceil(2).max(1));
+    let is_empty = half.is_some_and(|median| truth.wake_up.0 > median);
+    let verdict = match share {
+        _ if is_empty => Plausibility::Unknown,
+        0.99.. => Plausibility::Ok,
+        _ => Plausibility::Suspicious,
+    };
     let sentence = format!(
-        "Truth: the error bar, with {:.1} µs for a wake-up, held for {:.2} % of the I/Os found.",
+        "Truth: the error bar, with {:.1} µs for a wake-up, held for {:.2} % of the I/Os found{}.",
         truth.wake_up.as_micros_f64(),
-        (share * 10_000.0).floor() / 100.0
+        (share * 10_000.0).floor() / 100.0,
+        if is_empty {
+            "; such a wake-up, the longest of those measured before the start, is longer than the median \
+             latency and proves nothing: try again on a quieter machine"
+        } else {
+            ""
+        }
     );
     items.push(item("truth_within_bound_share", Some(share), verdict, sentence));
     items

@@ -80,7 +80,9 @@ fn verdict(tally: &OpenTally) -> OpenVerdict {
     }
     // What is in flight at the end of a short run has not completed; by Little's law it is this at least.
     let quickest = Nanos(tally.service().min().unwrap_or(0));
-    let in_flight = convert::floor_u64((tally.rate * quickest.as_secs_f64()).ceil());
+    // So has a burst that began just before the end.
+    let in_flight = tally.rate * quickest.as_secs_f64() + tally.burst;
+    let in_flight = convert::floor_u64(in_flight.ceil());
     let missing = tally.offered.saturating_sub(tally.served);
     if missing > (tally.offered / 100).max(in_flight) || tally.trend.rises(WAKE_UP) {
         OpenVerdict::Saturated
@@ -155,6 +157,21 @@ mod tests {
             open_loop: Some(OpenLoop { rate: 1000, arrival: Arrival::Uniform }),
             threads: vec![ThreadResult { targets: vec![target], ..ThreadResult::default() }],
             ..SpanResult::default()
+        }
+    }
+
+    #[test]
+    fn the_last_burst_may_be_missing_and_no_more() {
+        for (burst, completed, want) in [
+            (0.0, 9_800, OpenVerdict::Saturated),
+            (250.0, 9_750, OpenVerdict::Sustained),
+            (250.0, 9_740, OpenVerdict::Saturated),
+        ] {
+            let mut span = span(10_000, completed, 0);
+            let target = &mut span.threads[0].targets[0];
+            target.open.as_mut().expect("an open loop").burst = burst;
+            let figures = OpenFigures::of(&span.threads[0].targets).expect("an open loop");
+            assert_eq!(figures.verdict, want, "{completed} with bursts of {burst}");
         }
     }
 

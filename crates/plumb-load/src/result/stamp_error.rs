@@ -101,8 +101,20 @@ pub(crate) fn evidence(span: &SpanResult) -> Option<PlausibilityItem> {
     };
     let is_felt = share > FELT;
     let remedy = if is_felt {
-        ": more than 10 % of the median latency. A smaller --batch, fewer outstanding I/Os (-o) or \
-         more threads look more often"
+        match (span.submission.as_str(), span.batch) {
+            ("latency", 2..) => {
+                ": more than 10 % of the median latency. A smaller --batch, fewer outstanding I/Os \
+                 (-o), a larger -oc where one is given, or more threads look more often"
+            }
+            ("ring", _) => {
+                ": more than 10 % of the median latency. Fewer outstanding I/Os (-o), more threads, or \
+                 no -u look more often"
+            }
+            _ => {
+                ": more than 10 % of the median latency. Fewer outstanding I/Os (-o) or more threads \
+                 look more often"
+            }
+        }
     } else {
         ""
     };
@@ -139,6 +151,8 @@ mod tests {
             histogram.record_many(*bound, *count);
         }
         SpanResult {
+            submission: "latency".to_owned(),
+            batch: 8,
             threads: vec![ThreadResult { targets: vec![target], ..ThreadResult::default() }],
             stamp_error: Some(StampError {
                 bounds: histogram,
@@ -160,6 +174,22 @@ mod tests {
             assert_eq!(item.verdict, verdict, "{}", item.sentence);
             assert_eq!(item.sentence.contains("--batch"), verdict != Plausibility::Ok);
             assert!(item.sentence.contains("wake-up time of 21.0 µs"), "{}", item.sentence);
+        }
+    }
+
+    #[test]
+    fn the_remedy_is_one_that_the_loop_obeys() {
+        for (submission, batch, says) in [
+            ("latency", 8, true),
+            ("latency", 1, false),
+            ("ring", 8, false),
+            ("synchronous", 1, false),
+        ] {
+            let felt =
+                SpanResult { submission: submission.into(), batch, ..span(1000, &[(900, 1)]) };
+            let item = evidence(&felt).expect("latencies");
+            assert_eq!(item.sentence.contains("--batch"), says, "{submission}: {}", item.sentence);
+            assert!(item.sentence.contains("(-o)"), "{}", item.sentence);
         }
     }
 

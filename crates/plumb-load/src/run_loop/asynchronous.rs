@@ -43,10 +43,14 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
         // A stamp of its own: the last reaping is not charged to the next I/O.
         let start = around.stamp::<L>(PACED);
         let elapsed = around.elapsed(start, PACED);
+        if L::STAMPS && PACED && issuer.outstanding() == 0 {
+            // It may have slept without anything in flight.
+            issuer.looks.found_nothing_after(start);
+        }
         let looks_before = looks;
         // Requests that a burst of completions left idle would wait for the call before theirs, and no
         // latency would tell.
-        let cap = (queued + issuer.idle()).clamp(batch, burst);
+        let cap = if PACED { batch } else { (queued + issuer.idle()).clamp(batch, burst) };
         let pause = loop {
             match issuer.next_op::<Q, PACED>(queue, start, elapsed) {
                 Next::Op(op) => queue.push(op),
@@ -75,7 +79,7 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
         }
         match pause {
             Pause::Full => {
-                probe(queue, issuer, around)?;
+                probe(queue, issuer, around, queued)?;
                 let wanted = wanted::<L>(issuer.outstanding(), batch);
                 queue.submit_and_wait(wanted, Nanos::NEVER)?;
                 queued = 0;
@@ -85,10 +89,10 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
             }
             Pause::Batch => {
                 queue.submit_and_wait(0, Nanos::ZERO)?;
-                queued = 0;
                 if L::STAMPS {
-                    reap_after_submission(queue, issuer, around, completions, start);
+                    reap_after_submission(queue, issuer, around, completions, (start, queued));
                 }
+                queued = 0;
             }
             Pause::Found => {
                 reap(queue, issuer, around, completions, 0);
@@ -99,7 +103,14 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
                 issuer.rearm(around.live);
                 counts.waits.throttle_sleep += 1;
             }
+            // What completes while it is submitted is seen then, and not behind the wait for others.
+            Pause::Throttled(_) if L::STAMPS && queued > 0 => {
+                queue.submit_and_wait(0, Nanos::ZERO)?;
+                reap_after_submission(queue, issuer, around, completions, (start, queued));
+                queued = 0;
+            }
             Pause::Throttled(wait) => {
+                issuer.looks.enters(queued);
                 queue.submit_and_wait(1, wait)?;
                 queued = 0;
                 reap(queue, issuer, around, completions, 1);

@@ -6,7 +6,10 @@
 //! exact to the wake-up time, which is measured by itself ([`super::wake_up`]).
 //!
 //! Whether a thread slept in an entry is told by the time it took: entries that only submit are timed all
-//! along. One that took at most twice as long as these is taken for no sleep, which errs to the safe side.
+//! along, per I/O. One that took at most twice as long as its I/Os should is taken for no sleep, which errs to
+//! the safe side.
+//!
+//! Completions that were seen and left in line (`-oc`) keep the look before the one that first saw them.
 
 use plumb_units::Nanos;
 
@@ -16,15 +19,30 @@ use crate::tally::Histogram;
 /// runs that never submit without waiting.
 const PROBE_EVERY: u32 = 256;
 
+/// No entry is longer: none is taken for a sleep before one has been timed.
+const UNTIMED: Nanos = Nanos::NEVER;
+
 /// One thread's looks at its completion queue.
 #[derive(Debug)]
 pub struct Looks {
     /// No completion that is still unseen happened before this.
     unseen_since: Nanos,
-    /// What an entry takes that only submits, a moving mean.
+    /// What an entry that only submits takes for each I/O, a moving mean; [`UNTIMED`] before the first.
     submission: Nanos,
     probe_in: u32,
+    /// I/Os that the entry submits whose completions are seen next.
+    submitting: u32,
+    /// Completions seen and left in line, those to come first before the others.
+    left: [Left; 2],
     bounds: Histogram,
+}
+
+/// Completions that an earlier look saw.
+#[derive(Debug, Clone, Copy, Default)]
+struct Left {
+    count: u32,
+    /// None of them happened before this.
+    since: Nanos,
 }
 
 impl Looks {
@@ -32,7 +50,14 @@ impl Looks {
     #[must_use]
     pub(super) fn new(stamps: bool) -> Self {
         let bounds = if stamps { Histogram::new() } else { Histogram::without_buckets() };
-        Self { unseen_since: Nanos::ZERO, submission: Nanos::ZERO, probe_in: 0, bounds }
+        Self {
+            unseen_since: Nanos::ZERO,
+            submission: UNTIMED,
+            probe_in: 0,
+            submitting: 0,
+            left: [Left::default(); 2],
+            bounds,
+        }
     }
 
     /// Upper bounds of the stamps' errors in nanoseconds, the wake-up time apart; one per completion.
@@ -55,11 +80,18 @@ impl Looks {
         probes
     }
 
-    /// An entry that only submitted took `time`.
+    /// The next entry that waits submits `queued` I/Os first.
     #[inline(always)]
-    pub(super) fn submitted_in(&mut self, time: Nanos) {
-        let (mean, time) = (self.submission.0, time.0);
-        self.submission = if mean == 0 { Nanos(time) } else { Nanos(mean - mean / 16 + time / 16) };
+    pub(super) fn enters(&mut self, queued: u32) {
+        self.submitting = queued;
+    }
+
+    /// An entry that only submitted `queued` I/Os took `time`.
+    #[inline(always)]
+    pub(super) fn submitted_in(&mut self, time: Nanos, queued: u32) {
+        let (mean, time) = (self.submission.0, time.0 / u64::from(queued.max(1)));
+        let is_first = self.submission == UNTIMED;
+        self.submission = if is_first { Nanos(time) } else { Nanos(mean - mean / 16 + time / 16) };
     }
 
     /// The next of the completions of one look, each of which is stamped in its turn: `first` is the
@@ -81,7 +113,8 @@ impl Looks {
 
     #[inline(always)]
     fn is_sleep(&self, gap: Nanos) -> bool {
-        gap.0 > self.submission.0.saturating_mul(2)
+        let submission = self.submission.0.saturating_mul(self.submitting.max(1).into());
+        gap.0 > submission.saturating_mul(2)
     }
 
     /// `found` completions were seen at `seen`, behind an entry that waited for `wanted` of them (0: it
@@ -98,16 +131,65 @@ impl Looks {
     ) -> (Nanos, u32) {
         let gap = seen.since(self.unseen_since);
         let slept = wanted > 0 && self.is_sleep(gap);
-        // Behind the one that ended a sleep, all came while the thread woke up.
-        if left == 0 || (slept && found >= wanted) {
-            self.unseen_since = seen;
+        if left > 0 || self.left[0].count > 0 {
+            return self.saw_part((found, left), seen, if slept { wanted } else { 0 }, counts);
         }
+        self.unseen_since = seen;
         let exact = if slept { (found + 1).saturating_sub(wanted) } else { 0 };
         if counts {
             self.bounds.record_few(gap.0, found - exact);
             self.bounds.record_few(0, exact);
         }
         (gap, found - exact)
+    }
+
+    /// The same where some stay in line or had to. Of these, two generations are kept apart; a third joins
+    /// the second, whose look is the earlier one, which errs to the safe side.
+    #[cold]
+    #[inline(never)]
+    fn saw_part(
+        &mut self,
+        (found, left): (u32, u32),
+        seen: Nanos,
+        slept_for: u32,
+        counts: bool,
+    ) -> (Nanos, u32) {
+        let known: u32 = self.left.iter().map(|earlier| earlier.count).sum();
+        let fresh = (found + left).saturating_sub(known);
+        let gap = seen.since(self.unseen_since);
+        if known == 0 && slept_for > 0 && found >= slept_for {
+            // Those in line came, with the last of these, while the thread woke up.
+            let exact = found + 1 - slept_for;
+            self.left[0] = Left { count: left, since: seen };
+            self.unseen_since = seen;
+            if counts {
+                self.bounds.record_few(gap.0, found - exact);
+                self.bounds.record_few(0, exact);
+            }
+            return (gap, found - exact);
+        }
+        let place = usize::from(self.left[0].count > 0);
+        let into = &mut self.left[place];
+        if into.count == 0 {
+            into.since = self.unseen_since;
+        }
+        into.count += fresh;
+        self.unseen_since = seen;
+        let (mut untaken, mut longest) = (found, Nanos::ZERO);
+        while untaken > 0 && self.left[0].count > 0 {
+            let taken = untaken.min(self.left[0].count);
+            let bound = seen.since(self.left[0].since);
+            longest = longest.max(bound);
+            if counts {
+                self.bounds.record_few(bound.0, taken);
+            }
+            untaken -= taken;
+            self.left[0].count -= taken;
+            if self.left[0].count == 0 {
+                self.left = [self.left[1], Left::default()];
+            }
+        }
+        (longest, found)
     }
 }
 
@@ -141,9 +223,51 @@ mod tests {
     }
 
     #[test]
+    fn what_always_has_others_before_it_is_no_older_than_the_look_that_saw_it() {
+        let mut looks = Looks::new(true);
+        looks.submitted_in(Nanos(1000), 1);
+        // One is taken and one comes at each look; nine stay in line for good.
+        looks.saw(1, 9, Nanos(100), 0, true);
+        for nth in 2..1000_u64 {
+            looks.saw(1, 9, Nanos(nth * 100), 0, true);
+        }
+        assert_eq!(looks.bounds().count(), 999);
+        // Ten looks pass between the look before a completion's first and the one that takes it; a
+        // generation is at most twice as old.
+        assert!(looks.bounds().max() <= Some(2000), "{:?}", looks.bounds().max());
+        assert!(looks.bounds().value_at_rank(500) >= Some(900), "{:?}", looks.bounds());
+        // All at once: the line is empty again, and the next is counted from the last look.
+        looks.saw(9, 0, Nanos(100_000), 0, true);
+        let before = looks.bounds().clone();
+        looks.saw(1, 0, Nanos(100_007), 0, true);
+        assert_eq!(before.value_at_rank(1), Some(100));
+        assert_eq!(looks.bounds().value_at_rank(1), Some(7));
+    }
+
+    #[test]
+    fn an_entry_may_take_what_its_submissions_take() {
+        let mut looks = Looks::new(true);
+        looks.saw(1, 0, Nanos(1000), 0, false);
+        looks.saw(1, 0, Nanos(5000), 1, true);
+        let untimed = bounds(&looks);
+        assert_eq!(untimed.len(), 1, "no submission was ever timed: the whole gap");
+        // 20 ns each: 32 of them may take 1280 ns without a sleep, none of them 40 ns.
+        looks.submitted_in(Nanos(160), 8);
+        looks.enters(32);
+        looks.saw(1, 0, Nanos(6280), 1, true);
+        looks.enters(0);
+        looks.saw(1, 0, Nanos(6340), 1, true);
+        looks.saw(1, 0, Nanos(6380), 1, true);
+        assert_eq!(looks.bounds().count(), 4);
+        assert_eq!(looks.bounds().value_at_rank(1), Some(0), "60 ns of an entry without any");
+        assert_eq!(looks.bounds().value_at_rank(2), Some(40));
+        assert!(looks.bounds().value_at_rank(3) >= Some(1200), "{:?}", bounds(&looks));
+    }
+
+    #[test]
     fn a_sleep_is_exact_from_the_completion_that_ended_it() {
         let mut looks = Looks::new(true);
-        looks.submitted_in(Nanos(10));
+        looks.submitted_in(Nanos(10), 1);
         looks.saw(1, 0, Nanos(1000), 0, false);
         // Waited for two, found four: one came somewhere in the sleep, the rest at its end.
         looks.saw(4, 2, Nanos(1120), 2, true);
@@ -156,7 +280,7 @@ mod tests {
     #[test]
     fn an_entry_as_short_as_a_submission_is_no_sleep() {
         let mut looks = Looks::new(true);
-        looks.submitted_in(Nanos(60));
+        looks.submitted_in(Nanos(60), 1);
         looks.saw(1, 0, Nanos(1000), 0, false);
         looks.saw(2, 0, Nanos(1120), 1, true);
         assert_eq!(bounds(&looks), [(120, 2)]);
@@ -165,7 +289,7 @@ mod tests {
     #[test]
     fn stamps_taken_in_turn_are_late_by_what_went_before() {
         let mut looks = Looks::new(true);
-        looks.submitted_in(Nanos(10));
+        looks.submitted_in(Nanos(10), 1);
         looks.saw(1, 0, Nanos(1000), 0, false);
         for (seen, left) in [(1090, 2), (1100, 1), (1120, 0)] {
             looks.saw_next(Nanos(seen), Nanos(1090), left, true);

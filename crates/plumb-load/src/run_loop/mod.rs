@@ -67,6 +67,12 @@ impl Dispatch {
         }
     }
 
+    /// Whether submissions are gathered as `--batch` says.
+    #[must_use]
+    pub fn gathers(self) -> bool {
+        matches!(self, Self::Asynchronous { .. } | Self::Routines { .. })
+    }
+
     /// Submissions gathered per call, 0 where the queue's depth decides.
     #[must_use]
     pub fn batch(self) -> u32 {
@@ -185,18 +191,18 @@ fn reap<Q: IoQueue, C: Clock, L: Level>(
     take(queue, issuer, around, (there, cap, wanted), seen)
 }
 
-/// The same behind an entry that only submitted and began at `start`: one stamp ends both.
+/// The same behind an entry that only submitted, `queued` I/Os from `start` on: one stamp ends both.
 #[inline(always)]
 fn reap_after_submission<Q: IoQueue, C: Clock, L: Level>(
     queue: &mut Q,
     issuer: &mut Issuer<L>,
     around: &Surroundings<'_, C>,
     cap: u32,
-    start: Nanos,
+    (start, queued): (Nanos, u32),
 ) {
     let there = queue.look();
     let seen = around.clock.now();
-    issuer.looks.submitted_in(seen.since(start));
+    issuer.looks.submitted_in(seen.since(start), queued);
     take(queue, issuer, around, (there, cap, 0), seen);
 }
 
@@ -232,15 +238,20 @@ fn take<Q: IoQueue, C: Clock, L: Level>(
     found
 }
 
-/// Before an entry that waits: now and then submits by itself, so that submissions get timed.
+/// Before an entry that submits `queued` I/Os and waits: now and then submits by itself, so that submissions
+/// get timed.
 #[inline(always)]
 fn probe<Q: IoQueue, C: Clock, L: Level>(
     queue: &mut Q,
     issuer: &mut Issuer<L>,
     around: &Surroundings<'_, C>,
+    queued: u32,
 ) -> Result<(), Errno> {
-    if L::STAMPS && issuer.looks.probes() {
-        time_submission(queue, issuer, around)?;
+    if L::STAMPS {
+        issuer.looks.enters(queued);
+        if queued > 0 && issuer.looks.probes() {
+            time_submission(queue, issuer, around, queued)?;
+        }
     }
     Ok(())
 }
@@ -251,10 +262,11 @@ fn time_submission<Q: IoQueue, C: Clock, L: Level>(
     queue: &mut Q,
     issuer: &mut Issuer<L>,
     around: &Surroundings<'_, C>,
+    queued: u32,
 ) -> Result<(), Errno> {
     let start = around.clock.now();
     queue.submit_and_wait(0, Nanos::ZERO)?;
-    issuer.looks.submitted_in(around.clock.now().since(start));
+    issuer.looks.submitted_in(around.clock.now().since(start), queued);
     Ok(())
 }
 

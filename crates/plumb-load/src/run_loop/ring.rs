@@ -17,6 +17,10 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
     while !around.controls.is_stopping() {
         // The clock of an I/O starts when its entry is prepared: waiting for the batch counts.
         let start = around.stamp::<L>(PACED);
+        if L::STAMPS && PACED && issuer.outstanding() == 0 {
+            // It may have slept without anything in flight.
+            issuer.looks.found_nothing_after(start);
+        }
         let next = issuer.next_op::<Q, PACED>(queue, start, around.elapsed(start, PACED));
         if let Next::Op(op) = next {
             queue.push(op);
@@ -31,6 +35,7 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
             Next::Throttled(wait) => {
                 // With nothing queued upstream spins here; a completion or the time ends the wait.
                 counts.submits += u64::from(queued > 0 && measures(around));
+                probe(queue, issuer, around, queued)?;
                 let wanted = queued.min(batch).max(1);
                 queue.submit_and_wait(wanted, wait)?;
                 queued = 0;
@@ -48,7 +53,7 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
             }
             Next::Op(_) | Next::Busy => {
                 counts.submits += u64::from(queued > 0 && measures(around));
-                probe(queue, issuer, around)?;
+                probe(queue, issuer, around, queued)?;
                 let wanted = queued.min(batch).max(1);
                 queue.submit_and_wait(wanted, Nanos::NEVER)?;
                 queued = 0;

@@ -13,7 +13,7 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level>(
     batch: u32,
     counts: &mut LoopCounts,
 ) -> Result<(), Errno> {
-    let mut queued = 0;
+    let (mut queued, mut since_look) = (0, issuer.requests());
     for slot in 0..issuer.requests() {
         issue(queue, issuer, around, Slot(slot));
         queued += 1;
@@ -23,10 +23,13 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level>(
         }
     }
     while !around.controls.is_stopping() && issuer.outstanding() > 0 {
-        probe(queue, issuer, around)?;
+        probe(queue, issuer, around, queued)?;
+        // The time since the last look has the submissions of its routines in it.
+        issuer.looks.enters(since_look);
         queue.submit_and_wait(1, Nanos::NEVER)?;
         queued = 0;
         let found = queue.look();
+        since_look = found;
         counts.waits.wait += 1;
         counts.waits.wait_completion[bucket(found)] += 1;
         let mut first = None;

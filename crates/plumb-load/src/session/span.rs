@@ -99,6 +99,12 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         let separation = self.separation(span);
         let options = PlanOptions { processors: &order, separation, batch: self.options.batch };
         let SpanPlan { threads: plans } = plan(span, options);
+        if self.options.batch.is_some() && !plans.iter().any(|plan| plan.dispatch.gathers()) {
+            self.observer.warning(
+                "--batch has no effect here: -u has a batch of its own, and a single outstanding I/O or a \
+                 mapping has nothing to gather",
+            );
+        }
         check_room(span, &plans)?;
         memory::check_threads(&plans, self.tree).map_err(failed)?;
         if !self.options.opens_no_target {

@@ -12,6 +12,8 @@ const SLICES: u64 = 50;
 pub struct OpenTally {
     /// I/Os per second that were asked for.
     pub rate: f64,
+    /// I/Os of a burst that fall to it, 0 without bursts: so many may begin just before the end.
+    pub burst: f64,
     /// I/Os that were meant to start during the measurement.
     pub offered: u64,
     /// Good I/Os of these that completed during the measurement.
@@ -47,6 +49,7 @@ impl OpenTally {
     /// Adds what `other` counted.
     pub fn merge(&mut self, other: &Self) {
         self.rate += other.rate;
+        self.burst += other.burst;
         self.offered += other.offered;
         self.served += other.served;
         self.waited += other.waited;

@@ -1,6 +1,7 @@
 //! Whole runs through the library.
 #![forbid(unsafe_code)]
 
+mod bounds;
 mod documents;
 mod engines;
 mod golden;
