@@ -1,29 +1,54 @@
-//! Whether a time span's buffers fit into memory. They are reserved without a promise and touched one
-//! by one, so too many of them end not in an error but in the kernel killing programs.
+//! Whether what a run takes fits into memory. Buffers are reserved without a promise and touched one by
+//! one, so too many of them end not in an error but in the kernel killing programs. Intervals and threads
+//! grow with numbers that a profile may make as large as it likes; they are known before a file is made.
 
 use plumb_io::BufferPlacement;
 use plumb_io::system_tree::SystemTree;
 use plumb_units::{Bytes, convert};
 
 use crate::plan::{ThreadPlan, takes_from_source};
-use crate::profile::model::{TimeSpan, WriteContent};
+use crate::profile::model::{Target, TimeSpan, WriteContent};
+use crate::tally::IopsSeries;
 
 /// More buffers than memory.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 #[error(
-    "the I/O buffers of this time span take {}, and {} of memory are available",
+    "the I/O buffers and intervals of this time span take {}, and {} of memory are available",
     Bytes(*wanted),
     Bytes(*available)
 )]
 #[diagnostic(
     code(plumb::load::memory),
     help(
-        "choose smaller values of -b, -o, -O, -t, -F or -Z<size>: each thread has a buffer per request"
+        "choose smaller values of -b, -o, -O, -t, -F or -Z<size>: each thread has a buffer per request; with \
+         -D, a larger one or a shorter -d"
     )
 )]
 pub(super) struct TooMuch {
     wanted: u64,
     available: u64,
+}
+
+/// More intervals than memory.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[error(
+    "the intervals of -D take {}, and {} of memory are available: the largest time span has {intervals} \
+     intervals of {interval_ms} ms in {seconds} s, kept for each thread and target",
+    Bytes(*wanted),
+    Bytes(*available)
+)]
+#[diagnostic(
+    code(plumb::load::intervals),
+    help(
+        "choose a larger -D (IoBucketDuration), a shorter -d (Duration), or fewer threads (-t, -F)"
+    )
+)]
+pub(super) struct TooManyIntervals {
+    wanted: u64,
+    available: u64,
+    intervals: u64,
+    interval_ms: u32,
+    seconds: u32,
 }
 
 /// More threads than the kernel has room for: it would end the process in the middle of their start.
@@ -47,16 +72,57 @@ const MAPPINGS_PER_THREAD: u64 = 9;
 /// Mappings of everything else.
 const MAPPINGS_OF_PROCESS: u64 = 1000;
 
-/// Compares what the threads will map with what the kernel allows.
+/// Compares what `threads` will map with what the kernel allows. Their plans need not be made for that:
+/// those of too many threads are too large themselves.
 ///
 /// # Errors
 /// When it is more.
-pub(super) fn check_threads(plans: &[ThreadPlan], tree: &SystemTree) -> Result<(), TooManyThreads> {
+pub(super) fn check_threads(threads: u64, tree: &SystemTree) -> Result<(), TooManyThreads> {
     let allowed = tree.text("/proc/sys/vm/max_map_count").unwrap_or_default();
     let Ok(allowed) = allowed.trim().parse::<u64>() else { return Ok(()) };
-    let threads = convert::to_u64(plans.len());
-    let needed = threads * MAPPINGS_PER_THREAD + MAPPINGS_OF_PROCESS;
+    let needed = threads.saturating_mul(MAPPINGS_PER_THREAD).saturating_add(MAPPINGS_OF_PROCESS);
     if needed > allowed { Err(TooManyThreads { threads, needed, allowed }) } else { Ok(()) }
+}
+
+/// Series that reports make of all threads' series of a time span: reads, writes and both, for a sum and
+/// for what is written of it.
+const SERIES_OF_REPORTS: u64 = 6;
+
+/// Compares the counters of all intervals, which results keep to the end, with what is to be had.
+///
+/// # Errors
+/// When they are more.
+pub(super) fn check_intervals(
+    spans: &[TimeSpan],
+    tree: &SystemTree,
+) -> Result<(), TooManyIntervals> {
+    let wanted = spans.iter().map(of_intervals).fold(0, u64::saturating_add);
+    let Some(available) = of_system(tree).filter(|available| wanted > *available) else {
+        return Ok(());
+    };
+    let Some(largest) = spans.iter().max_by_key(|span| of_intervals(span)) else { return Ok(()) };
+    Err(TooManyIntervals {
+        wanted,
+        available,
+        intervals: IopsSeries::capacity(largest.io_bucket_duration, largest.duration),
+        interval_ms: largest.io_bucket_duration,
+        seconds: largest.duration,
+    })
+}
+
+/// Bytes of the intervals of a time span: two directions of each thread's targets, and the reports'.
+fn of_intervals(span: &TimeSpan) -> u64 {
+    if !span.calculate_iops_std_dev {
+        return 0;
+    }
+    let threads_of = |target: &Target| match (span.thread_count, target.thread_targets.len()) {
+        (0, _) => target.threads_per_file.into(),
+        (threads, 0) => threads.into(),
+        (_, named) => convert::to_u64(named),
+    };
+    let pairs = span.targets.iter().map(threads_of).fold(0, u64::saturating_add);
+    let series = pairs.saturating_mul(2).saturating_add(SERIES_OF_REPORTS);
+    IopsSeries::bytes(span.io_bucket_duration, span.duration).saturating_mul(series)
 }
 
 /// Compares what the threads will touch with what the kernel says is to be had.
@@ -69,7 +135,7 @@ pub(super) fn check(
     tree: &SystemTree,
 ) -> Result<(), TooMuch> {
     let Some(available) = of_system(tree) else { return Ok(()) };
-    let wanted = wanted(span, plans);
+    let wanted = wanted(span, plans).saturating_add(of_intervals(span));
     if wanted > available { Err(TooMuch { wanted, available }) } else { Ok(()) }
 }
 
@@ -106,7 +172,7 @@ fn available(meminfo: &str) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::plan::{PlanOptions, SpanPlan, plan};
-    use crate::profile::model::Target;
+    use crate::profile::model::ThreadTarget;
 
     fn check_sum(target: Target, separation: u64, want: u64) {
         let span = TimeSpan { targets: vec![target], ..TimeSpan::default() };
@@ -131,6 +197,30 @@ mod tests {
             wanted(&span, &plan(&span, options).threads) - (1 << 20)
         };
         check_sum(sourced, 16 << 20, buffers + (1 << 20) + 3 * (1 << 20));
+    }
+
+    #[test]
+    fn intervals_are_counted_by_thread_target_and_direction() {
+        let target = |threads| Target { threads_per_file: threads, ..Target::default() };
+        let mut span = TimeSpan {
+            duration: 3,
+            io_bucket_duration: 500,
+            targets: vec![target(2), target(3)],
+            ..TimeSpan::default()
+        };
+        assert_eq!(of_intervals(&span), 0, "without -D");
+        span.calculate_iops_std_dev = true;
+        let series = 6 * convert::to_u64(size_of::<crate::tally::IntervalCell>());
+        assert_eq!(IopsSeries::bytes(500, 3), series);
+        assert_eq!(of_intervals(&span), (5 * 2 + SERIES_OF_REPORTS) * series);
+        span.thread_count = 8;
+        assert_eq!(of_intervals(&span), (16 * 2 + SERIES_OF_REPORTS) * series);
+        span.targets[1].thread_targets =
+            [0, 7].map(|thread| ThreadTarget { thread, weight: 0 }).to_vec();
+        assert_eq!(of_intervals(&span), (10 * 2 + SERIES_OF_REPORTS) * series);
+        span =
+            TimeSpan { duration: u32::MAX, io_bucket_duration: 1, thread_count: u32::MAX, ..span };
+        assert_eq!(of_intervals(&span), u64::MAX, "no sum wraps");
     }
 
     #[test]

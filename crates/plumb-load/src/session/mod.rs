@@ -136,6 +136,7 @@ pub fn run<O: Opener, C: Clock>(
     };
     let mut end = None;
     let ready = session.check_trace().and_then(|()| session.check_processors());
+    let ready = ready.and_then(|()| session.check_counts());
     let ready = ready.and_then(|()| session.guard_all());
     let ready = ready.and_then(|()| session.begin_verification());
     if let Err(failure) = ready.and_then(|()| session.precreate()) {

@@ -106,7 +106,6 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             );
         }
         check_room(span, &plans)?;
-        memory::check_threads(&plans, self.tree).map_err(failed)?;
         if !self.options.opens_no_target {
             memory::check(span, &plans, self.tree).map_err(failed)?;
         }
@@ -214,6 +213,15 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
                 .map_err(|error| SpanFailure::Refused(failure(&error)))?;
         }
         Ok(())
+    }
+
+    /// Whether there is room for as many threads and intervals: known before anything is made or opened.
+    pub(super) fn check_counts(&self) -> Result<(), SpanFailure> {
+        let spans = &self.profile.time_spans;
+        for span in spans {
+            memory::check_threads(span.total_threads(), self.tree).map_err(failed)?;
+        }
+        memory::check_intervals(spans, self.tree).map_err(failed)
     }
 
     /// The processors in the order in which threads take them; none with `-n`.

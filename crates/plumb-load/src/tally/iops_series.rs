@@ -38,12 +38,25 @@ impl IopsSeries {
     /// Room for ceil(`duration_s` · 1000 / `interval_ms`) intervals; `interval_ms` is at least 1.
     #[must_use]
     pub fn new(interval_ms: u32, duration_s: u32) -> Self {
-        let capacity = (u64::from(duration_s) * 1000).div_ceil(u64::from(interval_ms.max(1)));
+        let capacity = Self::capacity(interval_ms, duration_s);
         Self {
             interval: Nanos::from_millis(interval_ms.max(1).into()),
             cells: vec![IntervalCell::EMPTY; convert::to_usize(capacity)].into_boxed_slice(),
             last: None,
         }
+    }
+
+    /// Intervals of a measurement.
+    #[must_use]
+    pub fn capacity(interval_ms: u32, duration_s: u32) -> u64 {
+        (u64::from(duration_s) * 1000).div_ceil(u64::from(interval_ms.max(1)))
+    }
+
+    /// Bytes of memory that a series of them takes.
+    #[must_use]
+    pub fn bytes(interval_ms: u32, duration_s: u32) -> u64 {
+        let cell = convert::to_u64(size_of::<IntervalCell>());
+        Self::capacity(interval_ms, duration_s).saturating_mul(cell)
     }
 
     /// Length of an interval.

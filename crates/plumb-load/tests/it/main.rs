@@ -5,6 +5,7 @@ mod bounds;
 mod documents;
 mod engines;
 mod golden;
+mod limits;
 mod made_up;
 mod mutations;
 mod open_loop;
