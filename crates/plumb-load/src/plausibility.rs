@@ -20,7 +20,7 @@ use crate::result::model::{CpuUsage, Plausibility, PlausibilityItem};
 use crate::tally::cpu::CpuTimes;
 
 pub use target::{Allocation, DirectProbe, allocation, probe_direct};
-pub use traffic::Traffic;
+pub use traffic::{Issued, Traffic};
 
 /// A target as the checks see it.
 #[derive(Debug, Clone, Copy)]
@@ -134,17 +134,17 @@ pub struct Observed {
 }
 
 impl Observed {
-    /// Checks what was counted against what the machine did. `moved` are the bytes of each target
+    /// Checks what was counted against what the machine did. `issued` are the bytes of each target
     /// over the measurement, in the order of `targets`.
     ///
     /// # Panics
     /// When the two differ in length.
     #[must_use]
-    pub fn items(&self, targets: &[CheckedTarget<'_>], moved: &[Traffic]) -> Vec<PlausibilityItem> {
-        assert_eq!(targets.len(), moved.len(), "traffic of every target");
+    pub fn items(&self, targets: &[CheckedTarget<'_>], issued: &[Issued]) -> Vec<PlausibilityItem> {
+        assert_eq!(targets.len(), issued.len(), "traffic of every target");
         let mut items = Vec::new();
         let (earlier, later) = &self.disks;
-        for group in traffic::groups(targets, moved) {
+        for group in traffic::groups(targets, issued) {
             let counters = group.devices.iter().map(|device| later.since(earlier, device.number));
             let seen = counters.map(|counters| {
                 let counters = counters?;
@@ -155,7 +155,7 @@ impl Observed {
             }
         }
         items.extend(traffic::without_device(targets));
-        items.push(processor::generator_item(self.busiest_thread, self.elapsed));
+        items.extend(processor::generator_item(self.busiest_thread, self.elapsed));
         items.extend(processor::saturation_item(&self.cpus));
         items.push(processor::io_wq_item(self.process));
         items.push(processor::steal_item(self.steal_share));

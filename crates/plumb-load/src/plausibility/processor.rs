@@ -8,6 +8,9 @@ use crate::result::model::{CpuUsage, Plausibility, PlausibilityItem};
 
 /// A thread this busy hardly ever waits for the target.
 const THREAD_BUSY: f64 = 0.95;
+/// A shorter measurement says nothing of that: the counters are read around it, and reading them takes
+/// about a millisecond.
+const ELAPSED_MIN: Nanos = Nanos(100_000_000);
 /// Processors this busy leave no room for more I/O.
 const MACHINE_BUSY: f64 = 95.0;
 /// More than this in workers means that requests are handed over as a rule.
@@ -19,9 +22,13 @@ fn verdict(is_suspicious: bool) -> Plausibility {
     if is_suspicious { Plausibility::Suspicious } else { Plausibility::Ok }
 }
 
-/// Whether the busiest thread left time to wait.
-pub(super) fn generator_item(busiest: Nanos, elapsed: Nanos) -> PlausibilityItem {
-    let share = if elapsed.0 == 0 { 0.0 } else { busiest.0 as f64 / elapsed.0 as f64 };
+/// Whether the busiest thread left time to wait; nothing of a measurement too short to tell.
+pub(super) fn generator_item(busiest: Nanos, elapsed: Nanos) -> Option<PlausibilityItem> {
+    if elapsed < ELAPSED_MIN {
+        return None;
+    }
+    // A thread runs on one processor; what is above that ran beside the measurement.
+    let share = (busiest.0 as f64 / elapsed.0 as f64).min(1.0);
     let is_busy = share >= THREAD_BUSY;
     let rest = if is_busy {
         ": the generator, not the target, may set the rate; add threads (-t, -F) to find out"
@@ -29,7 +36,7 @@ pub(super) fn generator_item(busiest: Nanos, elapsed: Nanos) -> PlausibilityItem
         ""
     };
     let sentence = format!("The busiest thread used {} of a processor{rest}.", percent(share));
-    item("generator_cpu_share", None, Some(share), verdict(is_busy), sentence)
+    Some(item("generator_cpu_share", None, Some(share), verdict(is_busy), sentence))
 }
 
 /// Whether all processors together were at their limit; nothing when they are not known.

@@ -64,7 +64,11 @@ fn file() -> File {
 
 /// The items of one direction; the other one moved nothing.
 fn traffic(is_direct: bool, moved: Traffic, seen: Traffic) -> PlausibilityItem {
-    let group = traffic::Group { devices: vec![device(0, "sda")], moved, is_direct };
+    asked(is_direct, Issued { moved, ..Issued::default() }, seen)
+}
+
+fn asked(is_direct: bool, issued: Issued, seen: Traffic) -> PlausibilityItem {
+    let group = traffic::Group { devices: vec![device(0, "sda")], issued, is_direct };
     let items = traffic::items(&group, seen);
     let [item] = items.try_into().expect("one item");
     item
@@ -129,10 +133,32 @@ fn writes_are_compared_with_the_device() {
 }
 
 #[test]
+fn what_failed_may_have_reached_the_device_or_not() {
+    let read = |moved, failed, seen| {
+        let bytes = |read| Traffic { read, written: 0 };
+        asked(true, Issued { moved: bytes(moved), failed: bytes(failed) }, bytes(seen))
+    };
+    let agrees = "/dev/sda saw 100 % of the bytes that reads asked for, 65 % of which failed.";
+    check(&read(350, 650, 1000), OK, Some(1.0), agrees);
+    // All failed on the way to the device.
+    assert_eq!(read(350, 650, 350).verdict, OK);
+    assert_eq!(read(350, 650, 314).verdict, BAD);
+    assert_eq!(read(350, 650, 1251).verdict, BAD);
+    let bytes = |written| Traffic { read: 0, written };
+    let written = Issued { moved: bytes(500), failed: bytes(500) };
+    check(
+        &asked(true, written, bytes(990)),
+        OK,
+        Some(0.99),
+        "/dev/sda saw 99 % of the bytes that writes asked for, 50 % of which failed.",
+    );
+}
+
+#[test]
 fn a_direction_without_io_has_no_item() {
     let group = traffic::Group {
         devices: vec![device(0, "sda")],
-        moved: Traffic::default(),
+        issued: Issued::default(),
         is_direct: true,
     };
     assert_eq!(traffic::items(&group, Traffic { read: 1 << 30, written: 1 << 30 }), []);
@@ -150,18 +176,24 @@ fn targets_on_the_same_devices_are_counted_together() {
     ];
     let mut targets: Vec<_> = stacks.iter().map(|stack| checked("t", &file, stack)).collect();
     targets[4].is_direct = false;
-    let moved: Vec<Traffic> =
-        [1, 2, 4, 8, 16].iter().map(|n| Traffic { read: *n, written: *n * 100 }).collect();
-    let groups = traffic::groups(&targets, &moved);
+    let issued: Vec<Issued> = [1, 2, 4, 8, 16]
+        .iter()
+        .map(|n| Issued {
+            moved: Traffic { read: *n, written: *n * 100 },
+            failed: Traffic { read: *n * 10, written: *n * 1000 },
+        })
+        .collect();
+    let groups = traffic::groups(&targets, &issued);
     let lines: Vec<String> = groups
         .iter()
         .map(|group| {
             let names: Vec<&str> = group.devices.iter().map(|d| d.name.as_str()).collect();
-            let Traffic { read, written } = group.moved;
-            format!("{} {read} {written} {}", names.join("+"), group.is_direct)
+            let Issued { moved: Traffic { read, written }, failed } = group.issued;
+            let lost = (failed.read, failed.written);
+            format!("{} {read} {written} {lost:?} {}", names.join("+"), group.is_direct)
         })
         .collect();
-    assert_eq!(lines, ["sdc 2 200 true", "sda+sdb 21 2100 false"]);
+    assert_eq!(lines, ["sdc 2 200 (20, 2000) true", "sda+sdb 21 2100 (210, 21000) false"]);
 }
 
 #[test]
@@ -255,20 +287,25 @@ fn loops_without_direct_io_are_told() {
 #[test]
 fn busy_processors_are_told() {
     let seconds = Nanos::from_secs;
+    let generator =
+        |busiest, elapsed| processor::generator_item(busiest, elapsed).expect("an item");
     check(
-        &processor::generator_item(seconds(4), seconds(10)),
+        &generator(seconds(4), seconds(10)),
         OK,
         Some(0.4),
         "The busiest thread used 40 % of a processor.",
     );
     check(
-        &processor::generator_item(Nanos(9_900_000_000), seconds(10)),
+        &generator(Nanos(9_900_000_000), seconds(10)),
         BAD,
         Some(0.99),
         "The busiest thread used 99 % of a processor: the generator, not the target, may set the \
          rate; add threads (-t, -F) to find out.",
     );
-    assert_eq!(processor::generator_item(seconds(0), seconds(0)).verdict, OK);
+    // The counters are read around the measurement: no thread is busier than a processor.
+    assert_eq!(generator(Nanos(101_000_000), Nanos(100_000_000)).value, Some(1.0));
+    assert_eq!(processor::generator_item(seconds(1), Nanos(99_999_999)), None);
+    assert_eq!(processor::generator_item(seconds(0), seconds(0)), None);
 
     let cpu = |user, kernel| CpuUsage {
         socket: 0,
@@ -398,10 +435,11 @@ fn a_run_on_this_machine_is_observed() {
     assert_eq!(items.iter().filter(|item| item.key == "unwritten_share").count(), 1, "{items:?}");
 
     let baseline = Baseline::read(&tree);
-    let observed = baseline.elapse(&tree, &topology, Nanos::from_millis(1));
+    let observed = baseline.elapse(&tree, &topology, Nanos::from_secs(1));
     assert_eq!(observed.cpus.len(), topology.processors.len());
-    let moved = [Traffic { read: 1 << 40, written: 0 }, Traffic::default()];
-    let items = observed.items(&[target, target], &moved);
+    let moved = Traffic { read: 1 << 40, written: 0 };
+    let issued = [Issued { moved, ..Issued::default() }, Issued::default()];
+    let items = observed.items(&[target, target], &issued);
     let read: Vec<_> = items.iter().filter(|item| item.key == "device_read_ratio").collect();
     // A tebibyte cannot have been read meanwhile.
     assert!(read.len() == 1 && read[0].verdict != Plausibility::Ok, "{items:?}");
@@ -433,7 +471,8 @@ fn direct_reads_reach_the_device() {
     let read = rustix::io::pread(&direct, buffer.bytes_mut(), 0).expect("read");
     let observed = baseline.elapse(&tree, &topology, Nanos::from_millis(1));
     let moved = Traffic { read: plumb_units::convert::to_u64(read), written: 0 };
-    let items = observed.items(&[checked("here", &file, &stack)], &[moved]);
+    let issued = [Issued { moved, ..Issued::default() }];
+    let items = observed.items(&[checked("here", &file, &stack)], &issued);
     let seen = items.iter().find(|item| item.key == "device_read_ratio").expect("an item");
     // Others may read meanwhile, so there is no upper bound.
     assert!(seen.value.is_some_and(|share| share >= 0.99), "{seen:?}");

@@ -30,33 +30,51 @@ impl Sum for Traffic {
     }
 }
 
+/// What a run asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Issued {
+    /// Bytes of I/Os that were done.
+    pub moved: Traffic,
+    /// Bytes of I/Os that failed.
+    pub failed: Traffic,
+}
+
+impl Sum for Issued {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, more| Self {
+            moved: sum.moved + more.moved,
+            failed: sum.failed + more.failed,
+        })
+    }
+}
+
 /// Targets on the same devices: devices count for all of them together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Group {
     pub(super) devices: Vec<BlockDevice>,
-    /// What the run moved.
-    pub(super) moved: Traffic,
+    /// What the run asked of them.
+    pub(super) issued: Issued,
     /// Whether all of it went past the page cache.
     pub(super) is_direct: bool,
 }
 
 /// Gathers targets whose devices overlap; those without any are left out.
-pub(super) fn groups(targets: &[CheckedTarget<'_>], moved: &[Traffic]) -> Vec<Group> {
+pub(super) fn groups(targets: &[CheckedTarget<'_>], issued: &[Issued]) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
-    for (target, moved) in targets.iter().zip(moved) {
+    for (target, issued) in targets.iter().zip(issued) {
         let devices = &target.stack.devices;
         if devices.is_empty() {
             continue;
         }
         let mut merged =
-            Group { devices: devices.clone(), moved: *moved, is_direct: target.is_direct };
+            Group { devices: devices.clone(), issued: *issued, is_direct: target.is_direct };
         let overlaps = |group: &Group| {
             let numbers: Vec<DeviceNumber> = group.devices.iter().map(|d| d.number).collect();
             devices.iter().any(|device| numbers.contains(&device.number))
         };
         let (joined, apart): (Vec<Group>, Vec<Group>) = groups.into_iter().partition(overlaps);
         for group in joined {
-            merged.moved = merged.moved + group.moved;
+            merged.issued = [merged.issued, group.issued].into_iter().sum();
             merged.is_direct &= group.is_direct;
             for device in group.devices {
                 if !merged.devices.contains(&device) {
@@ -75,59 +93,87 @@ pub(super) fn groups(targets: &[CheckedTarget<'_>], moved: &[Traffic]) -> Vec<Gr
 /// metadata.
 const AGREE: std::ops::RangeInclusive<f64> = 0.9..=1.25;
 
-/// What a group's devices saw of what it moved, by direction; nothing for a direction without I/O.
+/// What devices saw of the bytes of one direction.
+enum Seen {
+    Fewer,
+    AsMany,
+    More,
+}
+
+/// Compares bytes: what failed may have failed on the device, which counts it, or on the way there, which
+/// it does not, so that anything from `moved` to `moved + failed` agrees. The share is of all that was
+/// asked for.
+fn compare(seen: u64, moved: u64, failed: u64) -> (f64, Seen) {
+    let share = seen as f64 / (moved + failed) as f64;
+    let verdict = if (seen as f64 / moved as f64) < *AGREE.start() {
+        Seen::Fewer
+    } else if share > *AGREE.end() {
+        Seen::More
+    } else {
+        Seen::AsMany
+    };
+    (share, verdict)
+}
+
+/// The bytes that a share is of.
+fn bytes_of(done: &str, kind: &str, moved: u64, failed: u64) -> String {
+    if failed == 0 {
+        return format!("bytes {done}");
+    }
+    let lost = percent(failed as f64 / (moved + failed) as f64);
+    format!("bytes that {kind} asked for, {lost} of which failed")
+}
+
+/// What a group's devices saw of what it moved, by direction; nothing for a direction that moved nothing.
 pub(super) fn items(group: &Group, seen: Traffic) -> Vec<PlausibilityItem> {
     let names: Vec<String> =
         group.devices.iter().map(|device| format!("/dev/{}", device.name)).collect();
     let names = names.join(", ");
+    let Issued { moved, failed } = group.issued;
     let mut items = Vec::new();
-    if group.moved.read > 0 {
-        let share = seen.read as f64 / group.moved.read as f64;
-        let (verdict, rest) = if share < *AGREE.start() && group.is_direct {
-            (
+    if moved.read > 0 {
+        let (share, compared) = compare(seen.read, moved.read, failed.read);
+        let (verdict, rest) = match compared {
+            Seen::Fewer if group.is_direct => (
                 Plausibility::Suspicious,
                 " although they went past the page cache: holes, compression or a cache of the file \
                  system served the rest",
-            )
-        } else if share < *AGREE.start() {
-            (
+            ),
+            Seen::Fewer => (
                 Plausibility::Suspicious,
                 ": the page cache served the rest, so these are figures of memory",
-            )
-        } else if share > *AGREE.end() {
-            (
+            ),
+            Seen::More => (
                 Plausibility::Suspicious,
                 ": read-ahead, blocks larger than the I/Os, or other programs take the rest",
-            )
-        } else {
-            (Plausibility::Ok, "")
+            ),
+            Seen::AsMany => (Plausibility::Ok, ""),
         };
-        let sentence = format!("{names} saw {} of the bytes read{rest}.", percent(share));
+        let bytes = bytes_of("read", "reads", moved.read, failed.read);
+        let sentence = format!("{names} saw {} of the {bytes}{rest}.", percent(share));
         items.push(item("device_read_ratio", None, Some(share), verdict, sentence));
     }
-    if group.moved.written > 0 {
-        let share = seen.written as f64 / group.moved.written as f64;
-        let (verdict, rest) = if share < *AGREE.start() && group.is_direct {
-            (
+    if moved.written > 0 {
+        let (share, compared) = compare(seen.written, moved.written, failed.written);
+        let (verdict, rest) = match compared {
+            Seen::Fewer if group.is_direct => (
                 Plausibility::Suspicious,
                 " although they went past the page cache: compression, deduplication or a log of \
                  the file system holds the rest",
-            )
-        } else if share < *AGREE.start() {
-            (
+            ),
+            Seen::Fewer => (
                 Plausibility::Suspicious,
                 ": the rest is still in memory, so these are figures of memory",
-            )
-        } else if share > *AGREE.end() {
-            (
+            ),
+            Seen::More => (
                 Plausibility::Suspicious,
                 ": metadata and copies of the file system, earlier writes, or other programs make up \
                  the rest",
-            )
-        } else {
-            (Plausibility::Ok, "")
+            ),
+            Seen::AsMany => (Plausibility::Ok, ""),
         };
-        let sentence = format!("{names} saw {} of the bytes written{rest}.", percent(share));
+        let bytes = bytes_of("written", "writes", moved.written, failed.written);
+        let sentence = format!("{names} saw {} of the {bytes}{rest}.", percent(share));
         items.push(item("device_write_ratio", None, Some(share), verdict, sentence));
     }
     items

@@ -91,6 +91,7 @@ impl DirectionResult {
         self.io_count += other.io_count;
         merge_option(&mut self.latency, other.latency.as_ref(), LatencySet::merge);
         merge_option(&mut self.series, other.series.as_ref(), crate::tally::IopsSeries::merge);
+        self.failed.merge(&other.failed);
     }
 
     /// I/Os per second.

@@ -4,12 +4,15 @@
 //! The mean number in flight follows from the figures themselves, so comparing it with them proves
 //! nothing; the configured number is independent. r = X·L/N − 1 is a little below 0 for a sound
 //! result: a request spends some time in the tool between completion and next submission.
+//!
+//! I/Os that failed are in no figure, but each held one of the outstanding I/Os until it did, so X and L
+//! are of both kinds here.
 
 use std::collections::BTreeSet;
 
 use plumb_units::{Nanos, convert};
 
-use super::model::SpanResult;
+use super::model::{FailedIos, SpanResult};
 use super::open_loop::OpenFigures;
 use crate::profile::model::{Target, TimeSpan};
 
@@ -18,6 +21,8 @@ use crate::profile::model::{Target, TimeSpan};
 pub struct LittlesLaw {
     /// Outstanding I/Os that the profile keeps up over all threads; `None` when it does not say.
     pub configured: Option<u64>,
+    /// I/Os that failed; X and L include them.
+    pub failed: u64,
     /// X·L: the mean number in flight; `None` without latencies or I/Os.
     pub in_flight_mean: Option<f64>,
     /// X·L/N − 1; `None` where N is a limit and not what is kept up, and without latencies.
@@ -90,7 +95,10 @@ impl LittlesLaw {
             None => total.latency.as_ref().and_then(crate::tally::LatencySet::mean_us),
         };
         let limited = open.is_some() || span.targets.iter().any(Target::is_paced);
-        check(outstanding(span), limited, mean.map(|mean| (total.io_count, mean)), result.elapsed)
+        let measured = mean.map(|mean| (total.io_count, mean));
+        let measured = with_failed(measured, &total.failed, span.stamps_latency());
+        let law = check(outstanding(span), limited, measured, result.elapsed);
+        Self { failed: total.failed.count, ..law }
     }
 }
 
@@ -136,6 +144,17 @@ fn working_threads(span: &TimeSpan) -> u64 {
     convert::to_u64(named.len())
 }
 
+/// I/Os and their mean time in µs with those that failed: n·L = n₁·L₁ + Σ t of the failed ones.
+fn with_failed(sound: Option<(u64, f64)>, failed: &FailedIos, stamps: bool) -> Option<(u64, f64)> {
+    if failed.count == 0 || !stamps {
+        return sound;
+    }
+    let (count, mean_us) = sound.unwrap_or_default();
+    let sum_us = count as f64 * mean_us + Nanos(failed.latency_sum).as_micros_f64();
+    let count = count + failed.count;
+    Some((count, sum_us / count as f64))
+}
+
 /// `measured` is (I/Os, mean latency in µs) over `elapsed`.
 fn check(
     configured: Option<u64>,
@@ -145,6 +164,7 @@ fn check(
 ) -> LittlesLaw {
     let mut law = LittlesLaw {
         configured,
+        failed: 0,
         in_flight_mean: None,
         residual: None,
         tolerance: Verdict::TOLERANCE,
@@ -218,6 +238,35 @@ mod tests {
         assert_eq!(check(Some(1), false, Some((0, 1.0)), second).verdict, Verdict::NotMeasured);
         let law = check(None, false, Some((10, 1000.0)), second);
         assert_eq!((law.verdict, law.in_flight_mean), (Verdict::NotApplicable, Some(0.01)));
+    }
+
+    #[test]
+    fn failed_ios_held_their_places() {
+        use crate::result::model::{DirectionResult, TargetResult, ThreadResult};
+        use crate::tally::{Histogram, LatencySet};
+        // Depth 4 for a second: 2000 I/Os of 1 ms and 1990 failures of 1 ms.
+        let target = Target { request_count: 4, ..Target::default() };
+        let target = Target { threads_per_file: 1, ..target };
+        let span = TimeSpan { targets: vec![target], measure_latency: true, ..<_>::default() };
+        let of = |sound: u64, failed: u64| {
+            let mut latency = Histogram::new();
+            (0..sound).for_each(|_| latency.record(1_000_000));
+            let failed =
+                FailedIos { count: failed, bytes: 4096 * failed, latency_sum: failed * 1_000_000 };
+            let latency = Some(LatencySet::Binned(latency));
+            let read = DirectionResult { io_count: sound, latency, failed, ..<_>::default() };
+            let target = TargetResult { read, ..TargetResult::default() };
+            let thread = ThreadResult { targets: vec![target], ..ThreadResult::default() };
+            let elapsed = Nanos::from_secs(1);
+            let result = SpanResult { threads: vec![thread], elapsed, ..SpanResult::default() };
+            let law = LittlesLaw::of(&result, &span);
+            (law.verdict, law.in_flight_mean.map(|mean| (mean * 1000.0).round()), law.failed)
+        };
+        assert_eq!(of(2000, 1990), (Verdict::Consistent, Some(3990.0), 1990));
+        assert_eq!(of(0, 3990), (Verdict::Consistent, Some(3990.0), 3990));
+        // Time that neither kind explains is still the generator's.
+        assert_eq!(of(2000, 1000), (Verdict::GeneratorLimited, Some(3000.0), 1000));
+        assert_eq!(of(2000, 0), (Verdict::GeneratorLimited, Some(2000.0), 0));
     }
 
     #[test]

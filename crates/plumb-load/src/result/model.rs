@@ -265,6 +265,30 @@ pub struct DirectionResult {
     pub latency: Option<LatencySet>,
     /// With `-D`.
     pub series: Option<IopsSeries>,
+    /// What failed meanwhile; in none of the above.
+    pub failed: FailedIos,
+}
+
+/// I/Os that failed during the measurement. They are none of the figures, but they took up outstanding
+/// I/Os, and a device may have seen them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FailedIos {
+    /// I/Os.
+    pub count: u64,
+    /// Bytes that they asked for.
+    pub bytes: u64,
+    /// Sum of the times from their submissions to their failures in nanoseconds; 0 where latencies are not
+    /// measured.
+    pub latency_sum: u64,
+}
+
+impl FailedIos {
+    /// Adds what `other` counted.
+    pub fn merge(&mut self, other: &Self) {
+        self.count += other.count;
+        self.bytes += other.bytes;
+        self.latency_sum = self.latency_sum.saturating_add(other.latency_sum);
+    }
 }
 
 /// Latencies of one interval over all threads and targets.

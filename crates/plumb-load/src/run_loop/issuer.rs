@@ -374,7 +374,15 @@ impl<L: Level> Issuer<L> {
         let counted = &mut self.targets[convert::index(slot.target)];
         let bytes = match done.outcome() {
             Ok(bytes) => bytes,
-            Err(errno) => return self.failed(done.slot, errno, around),
+            Err(errno) => {
+                if since.is_some() {
+                    let time = if L::STAMPS { seen.since(slot.start) } else { Nanos::ZERO };
+                    let tally = &mut counted.tally;
+                    let direction = if slot.is_write { &mut tally.write } else { &mut tally.read };
+                    direction.fail(counted.target.block, time);
+                }
+                return self.failed(done.slot, errno, around);
+            }
         };
         // In an open loop the intended start counts: the response time.
         let latency = if L::STAMPS { seen.since(slot.start) + lag } else { Nanos::ZERO };

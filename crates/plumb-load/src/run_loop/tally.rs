@@ -7,7 +7,7 @@ use plumb_io::Errno;
 use plumb_units::Nanos;
 
 use crate::profile::model::TimeSpan;
-use crate::result::model::DirectionResult;
+use crate::result::model::{DirectionResult, FailedIos};
 use crate::tally::{Histogram, IopsSeries, LatencySet, OpenTally};
 
 /// How much is measured per I/O; the loop is compiled once per level.
@@ -76,6 +76,7 @@ pub(super) struct DirectionTally<L> {
     /// Holds nothing where latencies are not measured.
     latency: Histogram,
     series: Option<IopsSeries>,
+    failed: FailedIos,
     level: PhantomData<L>,
 }
 
@@ -86,6 +87,7 @@ impl<L: Level> DirectionTally<L> {
             io_count: 0,
             latency: if L::STAMPS { Histogram::new() } else { Histogram::without_buckets() },
             series: L::INTERVALS.then(|| IopsSeries::new(span.io_bucket_duration, span.duration)),
+            failed: FailedIos::default(),
             level: PhantomData,
         }
     }
@@ -105,12 +107,19 @@ impl<L: Level> DirectionTally<L> {
         }
     }
 
+    /// Counts a failure of an I/O that asked for `bytes` and took `time`.
+    #[cold]
+    pub(super) fn fail(&mut self, bytes: u32, time: Nanos) {
+        self.failed.merge(&FailedIos { count: 1, bytes: bytes.into(), latency_sum: time.0 });
+    }
+
     fn into_result(self) -> DirectionResult {
         DirectionResult {
             bytes: self.bytes,
             io_count: self.io_count,
             latency: L::STAMPS.then_some(LatencySet::Binned(self.latency)),
             series: self.series,
+            failed: self.failed,
         }
     }
 }

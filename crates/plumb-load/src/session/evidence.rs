@@ -8,7 +8,7 @@ use plumb_units::Nanos;
 use super::target::OpenTarget;
 use crate::pattern::Bounds;
 use crate::plan::Access;
-use crate::plausibility::{CheckedTarget, Observed, Traffic, before_run};
+use crate::plausibility::{CheckedTarget, Issued, Observed, Traffic, before_run};
 use crate::profile::model::{CacheMode, TimeSpan};
 use crate::result::littles_law::{LittlesLaw, Verdict};
 use crate::result::model::{Plausibility, PlausibilityItem, SpanResult};
@@ -73,18 +73,22 @@ pub(super) fn after(
     observed: &Observed,
 ) -> Vec<PlausibilityItem> {
     let (places, checked) = checked(span, targets);
-    let moved: Vec<Traffic> = places
+    let issued: Vec<Issued> = places
         .iter()
         .map(|place| {
             let threads = result.threads.iter().flat_map(|thread| &thread.targets);
             let own = threads.filter(|target| plumb_units::convert::index(target.index) == *place);
-            own.fold(Traffic::default(), |sum, target| Traffic {
-                read: sum.read + target.read.bytes,
-                written: sum.written + target.write.bytes,
+            own.map(|target| Issued {
+                moved: Traffic { read: target.read.bytes, written: target.write.bytes },
+                failed: Traffic {
+                    read: target.read.failed.bytes,
+                    written: target.write.failed.bytes,
+                },
             })
+            .sum()
         })
         .collect();
-    let mut items = observed.items(&checked, &moved);
+    let mut items = observed.items(&checked, &issued);
     items.extend(littles_law(&LittlesLaw::of(result, span), is_one_at_a_time(result)));
     if span.stamps_latency() {
         items.push(PlausibilityItem {
@@ -190,13 +194,18 @@ fn littles_law(law: &LittlesLaw, one_at_a_time: bool) -> Option<PlausibilityItem
         Verdict::Limited | Verdict::NotMeasured | Verdict::NotApplicable => return None,
     };
     let in_flight = law.in_flight_mean?;
+    let failed = match law.failed {
+        0 => String::new(),
+        1 => " with the one that failed".to_owned(),
+        failed => format!(" with the {failed} that failed"),
+    };
     let sentence = match (law.residual, law.configured) {
         (Some(residual), Some(configured)) => format!(
-            "Little's law: {in_flight:.2} I/Os in flight on average of {configured} outstanding \
+            "Little's law: {in_flight:.2} I/Os in flight on average{failed} of {configured} outstanding \
              (residual {:+.1} %): {says}",
             residual * 100.0
         ),
-        _ => format!("Little's law: {in_flight:.2} I/Os in flight on average: {says}"),
+        _ => format!("Little's law: {in_flight:.2} I/Os in flight on average{failed}: {says}"),
     };
     Some(PlausibilityItem {
         key: "littles_law_residual",

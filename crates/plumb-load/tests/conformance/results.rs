@@ -194,6 +194,7 @@ fn direction(input: &Value, block: u64, completions: &Value) -> DirectionResult 
         io_count,
         latency: Some(latencies(pairs.iter().map(|pair| &pair[1]))),
         series: Some(series),
+        ..DirectionResult::default()
     }
 }
 

@@ -154,6 +154,7 @@ fn direction(
         io_count: count,
         latency: Some(LatencySet::Binned(histogram)),
         series: Some(series),
+        ..DirectionResult::default()
     }
 }
 
