@@ -50,11 +50,16 @@ impl Printer {
 
     /// Why a run failed: a message, and behind a line end and `help: ` what to do.
     pub(crate) fn failure(self, class: &str, text: &str) {
+        self.print(&self.words_of_failure(class, text));
+    }
+
+    /// What [`Printer::failure`] prints, without colours.
+    pub(crate) fn words_of_failure(self, class: &str, text: &str) -> String {
         let (message, help) = match text.split_once("\nhelp: ") {
             Some((message, help)) => (message, Some(help)),
             None => (text, None),
         };
-        self.print(&match self.style {
+        match self.style {
             Style::Json => {
                 let object = serde_json::json!({
                     "error_class": class,
@@ -71,7 +76,7 @@ impl Printer {
                 }
                 lines
             }
-        });
+        }
     }
 
     /// Something that the user should know and that stops nothing.

@@ -99,12 +99,67 @@ pub struct Creation {
     pub stop: AtomicBool,
 }
 
+/// A file that was opened to be made.
+#[derive(Debug)]
+pub struct Opened {
+    /// The file.
+    pub file: OwnedFd,
+    /// Whether it was not there before.
+    pub is_new: bool,
+    folders: NewFolders,
+}
+
+impl Opened {
+    /// Removes what was made for it, as far as nobody else uses it by now: the file, if it is new, and the
+    /// directories above it.
+    pub fn unmake(&self, path: &Path) {
+        if self.is_new {
+            remove_if_same(self.file.as_fd(), path);
+        }
+        self.folders.remove();
+    }
+}
+
+/// Directories that were made, the deepest first.
+#[derive(Debug, Default)]
+struct NewFolders(Vec<PathBuf>);
+
+impl NewFolders {
+    /// Makes `folder` and what is missing above it; on an error what was made is gone again.
+    fn make(folder: &Path) -> io::Result<Self> {
+        let is_missing =
+            |folder: &&Path| !folder.as_os_str().is_empty() && folder.symlink_metadata().is_err();
+        let missing: Vec<&Path> = folder.ancestors().take_while(is_missing).collect();
+        let mut made = Self::default();
+        for folder in missing.into_iter().rev() {
+            match std::fs::create_dir(folder) {
+                Ok(()) => made.0.insert(0, folder.to_owned()),
+                // `a/..` is there once `a` is; another process may have made it, too.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
+                Err(error) => {
+                    made.remove();
+                    return Err(error);
+                }
+            }
+        }
+        // Names what is in the way where nothing is missing.
+        std::fs::create_dir_all(folder).inspect_err(|_| made.remove())?;
+        Ok(made)
+    }
+
+    /// Best effort: one that holds something by now stays, and the error that led here is the one to report.
+    fn remove(&self) {
+        for folder in &self.0 {
+            let _ = std::fs::remove_dir(folder);
+        }
+    }
+}
+
 /// Opens `path` for creation: parent directories are made, an existing file is kept as it is.
-/// Returns the descriptor and whether the file is new.
 ///
 /// # Errors
-/// When a directory or the file cannot be made or opened.
-pub fn open_for_creation(path: &Path) -> Result<(OwnedFd, bool), CreateError> {
+/// When a directory or the file cannot be made or opened; then no new directory stays.
+pub fn open_for_creation(path: &Path) -> Result<Opened, CreateError> {
     let failed = |source: io::Error| {
         let remedy = match source.kind() {
             io::ErrorKind::PermissionDenied if path.exists() => {
@@ -129,17 +184,24 @@ pub fn open_for_creation(path: &Path) -> Result<(OwnedFd, bool), CreateError> {
         };
         CreateError::Open { path: path.into(), source, remedy }
     };
-    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        std::fs::create_dir_all(parent).map_err(failed)?;
-    }
+    let folders = match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        Some(parent) => NewFolders::make(parent).map_err(failed)?,
+        None => NewFolders::default(),
+    };
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
     let mode = Mode::from_raw_mode(0o666);
-    match rustix::fs::open(path, flags, mode) {
-        Ok(descriptor) => Ok((descriptor, false)),
+    let opened = match rustix::fs::open(path, flags, mode) {
+        Ok(file) => Ok((file, false)),
         Err(Errno::NOENT) => rustix::fs::open(path, flags | OFlags::CREATE | OFlags::EXCL, mode)
-            .map(|descriptor| (descriptor, true))
-            .map_err(|errno| failed(errno.into())),
-        Err(errno) => Err(failed(errno.into())),
+            .map(|file| (file, true)),
+        Err(errno) => Err(errno),
+    };
+    match opened {
+        Ok((file, is_new)) => Ok(Opened { file, is_new, folders }),
+        Err(errno) => {
+            folders.remove();
+            Err(failed(errno.into()))
+        }
     }
 }
 
@@ -392,7 +454,7 @@ mod tests {
     fn a_new_file_is_full_of_bytes_that_do_not_repeat() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("deep/er/file.dat");
-        let (file, new) = open_for_creation(&path).expect("made");
+        let Opened { file, is_new: new, .. } = open_for_creation(&path).expect("made");
         let size = 3 * CHUNK + 4099;
         let creation = Creation::default();
         create(file.as_fd(), &path, size, Fill::Random, &creation).expect("written");
@@ -412,7 +474,7 @@ mod tests {
     fn a_stopped_creation_leaves_no_file() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("f");
-        let (file, _) = open_for_creation(&path).expect("made");
+        let Opened { file, .. } = open_for_creation(&path).expect("made");
         let creation = Creation::default();
         creation.stop.store(true, Ordering::Relaxed);
         let outcome = create(file.as_fd(), &path, CHUNK, Fill::Zero, &creation);
@@ -425,7 +487,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("f");
         std::fs::write(&path, [7; 5000]).expect("a file");
-        let (file, is_new) = open_for_creation(&path).expect("opened");
+        let Opened { file, is_new, .. } = open_for_creation(&path).expect("opened");
         assert!(!is_new);
         let system = rustix::fs::fstatvfs(&file).expect("a file system");
         let before = system.f_bavail * system.f_frsize;
@@ -445,10 +507,45 @@ mod tests {
     fn a_file_that_cannot_fit_is_refused_and_removed() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("f");
-        let (file, _) = open_for_creation(&path).expect("made");
+        let Opened { file, .. } = open_for_creation(&path).expect("made");
         let outcome = create(file.as_fd(), &path, 1 << 50, Fill::Random, &Creation::default());
         let told = matches!(outcome, Err(CreateError::NoSpace { .. } | CreateError::Write { .. }));
         assert!(told, "{outcome:?}");
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn folders_that_were_made_for_nothing_are_removed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let names = || {
+            let entries = std::fs::read_dir(folder.path()).expect("a folder").flatten();
+            let mut names: Vec<_> = entries.map(|entry| entry.file_name()).collect();
+            names.sort();
+            names
+        };
+        std::fs::create_dir(folder.path().join("kept")).expect("a folder");
+        for name in ["a/b/c/f", "kept/b/f", "f", "a/../b/./f"] {
+            let path = folder.path().join(name);
+            let opened = open_for_creation(&path).expect("made");
+            assert!(opened.is_new && path.exists());
+            opened.unmake(&path);
+            assert_eq!(names(), ["kept"], "{name}");
+        }
+        // What others put there meanwhile stays.
+        let path = folder.path().join("a/b/f");
+        let opened = open_for_creation(&path).expect("made");
+        std::fs::write(folder.path().join("a/other"), "").expect("a file");
+        opened.unmake(&path);
+        assert!(folder.path().join("a/other").exists() && !folder.path().join("a/b").exists());
+        // A name that cannot be.
+        let path = folder.path().join("c/d").join("x".repeat(300));
+        open_for_creation(&path).expect_err("too long a name");
+        open_for_creation(&path.join("f")).expect_err("too long a name of a folder");
+        assert_eq!(names(), ["a", "kept"]);
+        // A file that was there is none of ours.
+        let path = folder.path().join("kept/f");
+        std::fs::write(&path, "7").expect("a file");
+        open_for_creation(&path).expect("opened").unmake(&path);
+        assert_eq!(std::fs::read(&path).expect("still there"), b"7");
     }
 }

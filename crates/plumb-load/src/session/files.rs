@@ -163,8 +163,9 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             return Ok(());
         }
         self.observer.verbose(&format!("Creating file '{name}' of size {size}."));
-        let (file, is_new) = create::open_for_creation(&path).map_err(failed)?;
-        if !is_new {
+        let opened = create::open_for_creation(&path).map_err(failed)?;
+        let file = &opened.file;
+        if !opened.is_new {
             let guarded =
                 self.guard.clear(file.as_fd(), &path, self.options, self.tree, self.observer);
             guarded.map_err(SpanFailure::Refused)?;
@@ -172,10 +173,10 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         let users = self.profile.time_spans.iter().flat_map(|span| &span.targets);
         for target in users.filter(|target| target.path == name) {
             let refused = target::check_direct(target, file.as_fd(), &path);
-            refused.inspect_err(|_| unmake(&path, is_new)).map_err(failed)?;
+            refused.inspect_err(|_| opened.unmake(&path)).map_err(failed)?;
         }
         create::check_space(file.as_fd(), &path, size)
-            .inspect_err(|_| unmake(&path, is_new))
+            .inspect_err(|_| opened.unmake(&path))
             .map_err(failed)?;
         self.guard.making(file.as_fd(), &path, self.tree, self.observer);
         let creation = Creation::default();
@@ -195,6 +196,7 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         });
         if outcome.is_err() {
             Guard::unmade(file.as_fd(), &path);
+            opened.unmake(&path);
         }
         match outcome {
             Ok(()) => {}
@@ -213,14 +215,6 @@ pub(super) fn is_made(target: &Target) -> bool {
 
 fn can_be_made(path: &Path) -> bool {
     std::fs::metadata(path).map_or(true, |found| found.is_file())
-}
-
-/// Removes a file that was opened to be made and is of no use.
-fn unmake(path: &Path, is_new: bool) {
-    if is_new {
-        // Best effort: the error that led here is the one to report.
-        let _ = std::fs::remove_file(path);
-    }
 }
 
 /// Progress of a creation; the time left is what the pace so far says.

@@ -64,10 +64,13 @@ pub enum TargetError {
     },
     /// It has no bytes.
     #[error("'{}' is empty (0 bytes)", path.display())]
-    #[diagnostic(code(plumb::load::empty), help("create it with -c<size>, e.g. -c1G"))]
+    #[diagnostic(code(plumb::load::empty))]
     Empty {
         /// Which one.
         path: PathBuf,
+        /// What to do.
+        #[help]
+        remedy: &'static str,
     },
     /// `#1` or `d:` without a mapping.
     #[error("'{form}' names a drive as Windows does; Linux has no such name for it")]
@@ -268,6 +271,21 @@ pub fn open(target: &Target, path: &Path, tree: &SystemTree) -> Result<OpenTarge
     finish(path, descriptor, u64::try_from(status.st_size).unwrap_or(0), false, tree)
 }
 
+/// What to do about a target without bytes: not every file system has files that can be given some.
+fn remedy_for_empty(descriptor: &OwnedFd) -> &'static str {
+    const TMPFS: i128 = 0x0102_1994;
+    let system = rustix::fs::fstatfs(descriptor);
+    // What the kernel makes up while it is read (/proc, /sys) takes no room; a tmpfs may have no limit.
+    let is_made_up =
+        |system: &rustix::fs::StatFs| system.f_blocks == 0 && i128::from(system.f_type) != TMPFS;
+    if system.is_ok_and(|system| is_made_up(&system)) {
+        "the kernel makes up what is read from it, and nothing of that is on storage: name a file of a \
+         file system on disks, or a block device"
+    } else {
+        "create it with -c<size>, e.g. -c1G"
+    }
+}
+
 fn finish(
     path: &Path,
     descriptor: OwnedFd,
@@ -276,7 +294,10 @@ fn finish(
     tree: &SystemTree,
 ) -> Result<OpenTarget, TargetError> {
     if size == 0 {
-        return Err(TargetError::Empty { path: path.into() });
+        return Err(TargetError::Empty {
+            path: path.into(),
+            remedy: remedy_for_empty(&descriptor),
+        });
     }
     let stack = block_stack::underlying(descriptor.as_fd(), tree).unwrap_or_default();
     Ok(OpenTarget {

@@ -14,6 +14,8 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, Command, ValueHint};
+use plumb_io::system_tree::SystemTree;
+use plumb_io::topology::Topology;
 use plumb_load::profile::flags::table::{OPTIONS, OptionRow, Value};
 use plumb_load::profile::flags::{self, CommandLineError, ErrorFormat, Invocation, Parsed};
 use plumb_load::profile::model::ResultFormat;
@@ -27,7 +29,7 @@ pub(crate) fn run(program: &str, arguments: &[OsString]) -> ExitCode {
     let mut world = World::default();
     match flags::parse(arguments, &mut world) {
         Err(error) => refuse(program, &error),
-        Ok(Parsed::Usage { exit_code }) => super::print_and_exit(&flags::usage(), exit_code),
+        Ok(Parsed::Usage { exit_code }) => super::print_and_exit(&flags::usage(program), exit_code),
         Ok(Parsed::Version) => super::version::run(),
         Ok(Parsed::SystemInfo(format)) => system_info::run(format),
         Ok(Parsed::SignalledEvent { .. }) => super::print_and_exit("Now exiting...\n", 1),
@@ -37,7 +39,7 @@ pub(crate) fn run(program: &str, arguments: &[OsString]) -> ExitCode {
 
 /// `plumb help run`.
 pub(crate) fn help() -> ExitCode {
-    super::print(&flags::usage())
+    super::print(&flags::usage("plumb run"))
 }
 
 /// The command line is wrong.
@@ -48,7 +50,7 @@ fn refuse(program: &str, error: &CommandLineError) -> ExitCode {
 
 /// Prints the profile, or runs it.
 fn workload(program: &str, invocation: &Invocation) -> ExitCode {
-    let Invocation { profile, warnings, options, tokens } = invocation;
+    let Invocation { profile, warnings, options, tokens, .. } = invocation;
     let printer = match options.error_format {
         ErrorFormat::Text => Printer::on_stderr(),
         ErrorFormat::Json => Printer::json(),
@@ -65,6 +67,12 @@ fn workload(program: &str, invocation: &Invocation) -> ExitCode {
             ResultFormat::Text => text::write(profile, &command_line),
             ResultFormat::Xml => xml::write(profile, 0),
         });
+    }
+    let binds = profile.time_spans.iter().any(|span| !span.affinity.is_empty());
+    if binds
+        && let Err(error) = invocation.check_processors(&Topology::read(&SystemTree::default()))
+    {
+        return refuse(program, &error);
     }
     execute::execute(program, command_line, invocation, printer)
 }

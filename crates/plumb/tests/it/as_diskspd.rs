@@ -43,6 +43,35 @@ fn the_report_is_diskspds_and_plumbs_part_is_on_standard_error() {
 }
 
 #[test]
+fn beside_errors_for_programs_everything_is_an_object() {
+    let (place, _) = place();
+    for outcome in [
+        place.diskspd("--error-format=json -L -b4K -p -d1 -W0 f.dat"),
+        place.run("--error-format=json -L -b4K -p -d1 -W0 f.dat"),
+    ] {
+        let outcome = outcome.ends_with(0);
+        assert!(outcome.stderr.contains("-p has no effect"), "{outcome:?}");
+        for line in outcome.stderr.lines() {
+            let object: serde_json::Value = serde_json::from_str(line).expect(line);
+            assert!(object["severity"].is_string() && object["message"].is_string(), "{line}");
+        }
+    }
+    let said = place.diskspd("--error-format=json -b4K -d0 -W0 f.dat").ends_with(0).stderr;
+    assert!(said.contains("Plausibility"), "{said}");
+}
+
+#[test]
+fn its_help_calls_it_by_its_name() {
+    let (place, program) = place();
+    let usage = place.diskspd("-?").ends_with(0).stdout;
+    let name = program.display();
+    assert!(usage.starts_with(&format!("Usage: {name} [options] target...\n")), "{usage}");
+    assert!(!usage.contains("plumb run"), "{usage}");
+    let usage = place.run("-?").ends_with(0).stdout;
+    assert!(usage.starts_with("Usage: plumb run [options] target...\n"), "{usage}");
+}
+
+#[test]
 fn regular_files_are_overwritten_without_a_question() {
     let (place, _) = place();
     let before = place.read("f.dat");

@@ -343,7 +343,6 @@ fn errors_of_a_run_are_objects_with_a_class() {
         ("none.dat", "open", 1),
         ("-Su -b1000 f.dat", "unaligned", 1),
         ("-w50 f.dat", "contents", 3),
-        ("-a63 f.dat", "not-online", 3),
         ("-t0 f.dat", "bad-number", 3),
     ] {
         let outcome = place.run(&format!("--error-format json -d0 -W0 {line}")).ends_with(status);
@@ -353,6 +352,43 @@ fn errors_of_a_run_are_objects_with_a_class() {
         assert_eq!(error["error_class"], class, "{line}: {error}");
         assert!(error["help"].as_str().is_some_and(|help| !help.is_empty()), "{line}: {error}");
     }
+}
+
+#[test]
+fn what_the_kernel_makes_up_is_not_to_be_created() {
+    let place = Place::new();
+    let said = place.run("-d0 -W0 /proc/meminfo").ends_with(1).stderr;
+    assert!(said.contains("'/proc/meminfo' is empty (0 bytes)"), "{said}");
+    assert!(said.contains("help: the kernel makes up") && !said.contains("-c1G"), "{said}");
+    place.write("f.dat", "");
+    let said = place.run("-d0 -W0 f.dat").ends_with(1).stderr;
+    assert!(said.contains("help: create it with -c<size>"), "{said}");
+}
+
+#[test]
+fn folders_of_a_file_that_does_not_fit_do_not_stay() {
+    let place = Place::new();
+    let said = place.run("-c900T -d0 -W0 a/b/c/f.dat").ends_with(1).stderr;
+    assert!(said.contains("f.dat'"), "{said}");
+    assert_eq!(place.names(), [""; 0]);
+}
+
+#[test]
+fn processors_that_are_not_there_are_marked_on_the_line() {
+    let place = Place::new();
+    let line = "-c1M -d0 -a0 -a255 new.dat";
+    let outcome = place.run(line).ends_with(3).stderr;
+    assert!(
+        outcome.contains("CPU 255") && outcome.contains("provided option: '-a255'"),
+        "{outcome}"
+    );
+    let mark = outcome.lines().position(|line| line.trim() == "^^^^^").expect(&outcome);
+    let (shown, mark) = outcome.lines().nth(mark - 1).zip(outcome.lines().nth(mark)).expect("two");
+    assert_eq!(shown.find("-a255"), mark.find('^'), "{outcome}");
+    let outcome = place.run(&format!("--error-format=json {line}")).ends_with(3);
+    let error: serde_json::Value = serde_json::from_str(&outcome.stderr).expect("one object");
+    assert_eq!((&error["error_class"], &error["token"]), (&"not-online".into(), &"-a255".into()));
+    assert_eq!(place.names(), [""; 0]);
 }
 
 #[test]

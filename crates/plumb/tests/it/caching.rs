@@ -99,6 +99,44 @@ fn what_is_written_through_a_mapping_is_in_the_file() {
     });
 }
 
+/// The touch of what is gone ends the run (docs/decisions/0023); what it says is as of any other end.
+#[test]
+fn a_mapping_that_is_lost_ends_the_run_as_any_failure_does() {
+    let place = Place::new();
+    Place::each(&["json", "text"], |format| {
+        let name = format!("lost-{format}.dat");
+        let line = format!(
+            "--error-format {format} --json --output xml={format}.xml --output text={format}.txt -c8M \
+             -b4K -r -t4 -g2000i -d60 -W0 -Sm {name}"
+        );
+        let run = place.start(&line).phase("measuring");
+        fs::File::options()
+            .write(true)
+            .open(place.path(&name))
+            .and_then(|file| file.set_len(4096))
+            .expect("it can be truncated");
+        let ended = run.end().with(1);
+        assert_eq!(ended.stdout, "");
+        let said: Vec<&str> =
+            ended.stderr.lines().filter(|line| !line.contains("\"phase\":")).collect();
+        match *format {
+            "json" => {
+                let object: serde_json::Value =
+                    serde_json::from_str(&said.concat()).expect("one object");
+                let keys: Vec<&String> = object.as_object().expect("an object").keys().collect();
+                assert_eq!(keys, ["error_class", "help", "message", "token"]);
+                assert_eq!(object["error_class"], "mapping-lost");
+                assert!(object["message"].as_str().is_some_and(|text| text.contains(&name)));
+            }
+            _ => {
+                assert!(said[0].starts_with("error: a memory mapped target"), "{said:?}");
+                assert!(said[1].starts_with("help: ") && said.len() == 2, "{said:?}");
+            }
+        }
+    });
+    assert_eq!(place.names(), ["lost-json.dat", "lost-text.dat"], "nothing half-made");
+}
+
 #[test]
 fn modes_that_this_file_system_has_not_are_errors() {
     let place = Place::new();

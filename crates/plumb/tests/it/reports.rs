@@ -5,7 +5,7 @@ use std::fs;
 use plumb_load::convert::{read_text, read_xml};
 use serde_json::Value;
 
-use crate::place::{Place, count, document, number};
+use crate::place::{Place, count, document, noise, number};
 
 /// `total: bytes | I/Os | MiB/s | I/O per s` of the three I/O tables of a text report.
 fn totals(text: &str) -> Vec<(u64, u64, f64, f64)> {
@@ -197,6 +197,48 @@ fn an_output_never_takes_the_place_of_a_target() {
     }
     assert_eq!(place.names(), ["f.dat"]);
     assert_eq!(place.read("f.dat"), vec![7; 1 << 20]);
+}
+
+#[test]
+fn an_output_takes_the_place_of_no_profile_and_of_no_other_output() {
+    let place = Place::new();
+    place.write("f.dat", noise(1 << 20));
+    let profile = place.run("-Rpxml -d0 -W0 f.dat").ends_with(0).stdout;
+    place.write("p.xml", &profile);
+    std::os::unix::fs::symlink("p.xml", place.path("link.xml")).expect("a link");
+    for (line, words) in [
+        ("-Xp.xml --output xml=p.xml", &["'p.xml'", "the profile (-X)"][..]),
+        ("-Xp.xml --output xml=link.xml", &["'link.xml'", "the profile (-X)"]),
+        ("--output text=q --output xml=./q -d0 -W0 f.dat", &["'q'", "'./q'"]),
+        ("--output text=p.xml --output xml=link.xml -d0 -W0 f.dat", &["'p.xml'", "'link.xml'"]),
+        ("--output json=- -d0 -W0 f.dat", &["'-' names no file", "./-", "--json"]),
+    ] {
+        let outcome = place.run(line).ends_with(3);
+        assert_eq!(outcome.stdout, "", "{line}");
+        for word in words.iter().chain(&["help: "]) {
+            assert!(outcome.stderr.contains(word), "{line}: {word}: {}", outcome.stderr);
+        }
+    }
+    assert_eq!(place.read("p.xml"), profile.as_bytes());
+    assert_eq!(place.names(), ["f.dat", "link.xml", "p.xml"]);
+    // A device takes both.
+    place.run("--output text=/dev/null --output xml=/dev/null -d0 -W0 f.dat").ends_with(0);
+}
+
+#[test]
+fn an_output_keeps_the_rights_of_the_file_whose_place_it_takes() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    place.write("f.dat", noise(1 << 20));
+    for mode in [0o640, 0o600, 0o664] {
+        place.write("r.json", "old");
+        std::fs::set_permissions(place.path("r.json"), PermissionsExt::from_mode(mode))
+            .expect("its mode can be set");
+        place.run("--output json=r.json -d0 -W0 f.dat").ends_with(0);
+        let found = place.path("r.json").metadata().expect("it is there");
+        assert_eq!(found.permissions().mode() & 0o7777, mode, "{mode:o}");
+        assert!(found.len() > 100);
+    }
 }
 
 #[test]

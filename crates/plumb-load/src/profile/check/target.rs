@@ -255,13 +255,13 @@ fn ranges(distribution: &Distribution, block_size: u32, name: &str, findings: &m
             let is_last = index + 1 == distribution.ranges.len();
             if range.size == 0 && !is_last {
                 violation(
-                    format!("range {} of the distribution has no length", index + 1),
+                    format!("range {} of the distribution (-rd) has no length", index + 1),
                     "only the last range may have length 0: it reaches to the end of the target",
                 );
             } else if range.size > 0 && range.size < u64::from(block_size) {
                 violation(
                     format!(
-                        "range {} of the distribution has {} bytes, less than a block of \
+                        "range {} of the distribution (-rd) has {} bytes, less than a block of \
                          {block_size}",
                         index + 1,
                         range.size
@@ -273,7 +273,7 @@ fn ranges(distribution: &Distribution, block_size: u32, name: &str, findings: &m
     }
     if io > 100 {
         violation(
-            format!("the I/O of the distribution adds up to {io} percent"),
+            format!("the I/O of the distribution (-rd) adds up to {io} percent"),
             "let it add up to 100 or less; what is left goes to the rest of the target",
         );
     }
@@ -284,18 +284,21 @@ fn ranges(distribution: &Distribution, block_size: u32, name: &str, findings: &m
     let tail_is_empty = distribution.ranges.last().is_some_and(|tail| tail.size == 0);
     if covered > 100 {
         violation(
-            format!("the ranges of the distribution cover {covered} percent of the target"),
+            format!("the ranges of the distribution (-rd) cover {covered} percent of the target"),
             "let them cover 100 percent",
         );
     }
     if tail_is_empty {
         violation(
-            "the ranges of the distribution cover the target before all I/O is given out".into(),
+            "the ranges of the distribution (-rd) cover the target before all I/O is given out"
+                .into(),
             "let the I/O add up to 100 percent, or cover less of the target",
         );
     } else if covered < 100 {
         violation(
-            format!("the ranges of the distribution cover only {covered} percent of the target"),
+            format!(
+                "the ranges of the distribution (-rd) cover only {covered} percent of the target"
+            ),
             "let them cover 100 percent, or leave some I/O over for the rest of the target",
         );
     }

@@ -46,6 +46,8 @@ struct Context {
     option: Option<String>,
     /// All tokens.
     line: Vec<String>,
+    /// What programs are told instead of the class.
+    kind: Option<String>,
 }
 
 /// Where something is wrong.
@@ -101,6 +103,12 @@ impl CommandLineError {
         self
     }
 
+    /// The same error under a narrower word than that of its class.
+    pub(super) fn called(mut self, kind: &str) -> Self {
+        self.context.kind = Some(kind.to_owned());
+        self
+    }
+
     /// The same error with everything it is shown with.
     pub(super) fn on(mut self, line: &[String], format: ErrorFormat) -> Self {
         self.context.line = line.to_vec();
@@ -121,7 +129,7 @@ impl CommandLineError {
     #[must_use]
     pub fn to_json(&self) -> serde_json::Value {
         json!({
-            "error_class": self.class.keyword(),
+            "error_class": self.context.kind.as_deref().unwrap_or(self.class.keyword()),
             "message": self.message,
             "token": self.token,
             "help": self.help,

@@ -20,7 +20,7 @@ pub fn fuzz_command_line(bytes: &[u8]) {
             assert!(normalised(&invocation.profile).is_object());
             assert!(invocation.warnings.iter().all(|warning| !warning.contains('\n')));
         }
-        Ok(Parsed::Usage { .. }) => assert!(!usage().is_empty()),
+        Ok(Parsed::Usage { .. }) => assert!(!usage("plumb run").is_empty()),
         Ok(Parsed::Version | Parsed::SystemInfo(_) | Parsed::SignalledEvent { .. }) => {}
         Err(error) => {
             assert!(matches!(error.exit_code, 1 | 3));

@@ -20,8 +20,6 @@ const EXAMPLES: [(&str, &str); 5] = [
 ];
 
 const HEAD: &str = "\
-Usage: plumb run [options] target...
-
 Measures storage the way DISKSPD does: same options, profiles and results. A target is a file, a
 block device, or a template of a profile (*1, *2, ...). All targets come after all options.
 ";
@@ -36,12 +34,12 @@ Most shells want #1, *1 and -? in quotes: '#1', '*1', '-?'.
 /// Columns before the text of an option.
 const INDENT: usize = 42;
 
-/// What `-?` prints.
+/// What `-?` prints; `program` is what the user called, as in `plumb run`.
 #[must_use]
-pub fn usage() -> String {
-    let mut text = format!("{HEAD}\nExamples:\n");
+pub fn usage(program: &str) -> String {
+    let mut text = format!("Usage: {program} [options] target...\n\n{HEAD}\nExamples:\n");
     for (line, meaning) in EXAMPLES {
-        let _ = writeln!(text, "  plumb run {line}\n      {meaning}");
+        let _ = writeln!(text, "  {program} {line}\n      {meaning}");
     }
     let _ = write!(text, "\n{RULES}");
     for group in Group::ALL {

@@ -17,16 +17,19 @@ mod options;
 mod pass1;
 mod pass2;
 mod polling;
+mod processors;
 mod rows;
 mod short;
 pub mod table;
 mod truth;
 mod values;
 mod verify;
+mod violated;
 mod warnings;
 
 use std::ffi::OsString;
 use std::io;
+use std::path::PathBuf;
 
 pub use error::{CommandLineError, ErrorFormat};
 #[doc(hidden)]
@@ -72,6 +75,8 @@ pub struct Invocation {
     pub profile: Profile,
     /// What was accepted but is worth a line each on standard error.
     pub warnings: Vec<String>,
+    /// The file that the workload was read from (`-X`).
+    pub profile_path: Option<PathBuf>,
     /// Plumb's own options.
     pub options: RunOptions,
     /// The command line as given, without the program name.
@@ -164,11 +169,12 @@ fn read(
     verify::apply(scan, &profile, &mut warnings)?;
     let purpose = if profile.profile_only { Purpose::Print } else { Purpose::Run };
     let (profile, found) =
-        profile.check(purpose).map_err(|broken| violated(scan, line, &broken))?;
+        profile.check(purpose).map_err(|broken| violated::error(scan, line, &broken))?;
     let mut warnings = warnings.into_sentences();
     warnings.extend(found);
     let (options, tokens) = (scan.run.clone(), line.tokens.clone());
-    Ok(Parsed::Run(Box::new(Invocation { profile, warnings, options, tokens })))
+    let profile_path = first.profile.as_ref().map(|given| PathBuf::from(given.value));
+    Ok(Parsed::Run(Box::new(Invocation { profile, warnings, profile_path, options, tokens })))
 }
 
 /// `-X`: the profile of the file, with what the command line overrides and fills in (spec 3.8).
@@ -200,21 +206,6 @@ fn load(
     template::substitute(&mut profile, targets)
         .map_err(|broken| CommandLineError::from_violations(&[broken]))?;
     Ok(profile)
-}
-
-/// Rules that the line breaks as a whole: points at the last of the options that the first of them names.
-fn violated(scan: &Scan<'_>, line: &Line, broken: &[Violation]) -> CommandLineError {
-    let error = CommandLineError::from_violations(broken);
-    let is_end = |c: char| !c.is_ascii_alphanumeric() && c != '-';
-    let words = broken[0].message.split(is_end).chain(broken[0].help.split(is_end));
-    let named = words.filter(|word| word.starts_with('-')).find_map(|word| {
-        let is_it = |given: &&line::Given<'_>| given.id.row().is_some_and(|row| row.short == word);
-        scan.options.iter().rfind(is_it)
-    });
-    match named {
-        Some(given) => error.at(&line.whole(given.index), &line.tokens),
-        None => error,
-    }
 }
 
 fn no_target(scan: &Scan<'_>) -> CommandLineError {

@@ -225,6 +225,12 @@ impl RunOptions {
             let fault = Fault::value(": the file is missing", help);
             return Err(fault.bytes(value.len()..value.len()));
         }
+        if path == "-" {
+            let what = ": '-' names no file";
+            let help = "standard output gets the result without --output, as JSON with --json and as XML \
+                        with -Rxml; a file of that name is given as ./-";
+            return Err(Fault::value(what, help).bytes(value.len() - 1..value.len()));
+        }
         self.written_once(path, value.len() - path.len())?;
         self.outputs.push(Output { format, path: path.into() });
         Ok(())

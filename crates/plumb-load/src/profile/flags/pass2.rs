@@ -155,9 +155,9 @@ impl Workload {
             Id::MaxOffset => self.max_offset(value),
             Id::DisableAllCache => {
                 warnings.leftover(given, 0);
-                self.cache.disable_all()
+                self.cache.disable_all(given)
             }
-            Id::Cache => self.cache.apply(value),
+            Id::Cache => self.cache.apply(given),
             Id::Random => self.random(value),
             Id::RandomPercent => {
                 let percent = self.random_percent(value)?;

@@ -295,7 +295,10 @@ Plumb {
     ErrorFormat "" "error-format" Required("<text|json>"),
         Shape::Words(&["text", "json"]), LongOption, Program:
         "how errors are reported [text]",
-        "json: one object with error_class, message, token and help. Holds wherever it stands on the line.";
+        "json: one object with error_class, message, token and help. Holds wherever it stands on the line. \
+         Standard error is then JSON lines: warnings and notes have severity and message; progress is shown \
+         only if `--progress-style` asks for it. What `-v` says remains text, with a document on standard \
+         output there too.";
     ProgressStyle "" "progress-style" Required("<style>"),
         Shape::Words(&["auto", "plain", "json", "none"]), LongOption, Program:
         "auto, plain, json or none [auto]",

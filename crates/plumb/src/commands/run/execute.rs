@@ -1,6 +1,9 @@
 //! The run itself: a session with its engine, its observer and its result.
 
+use std::ffi::CString;
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +20,7 @@ use plumb_load::result::model::RunResult;
 use plumb_load::result::verify::VerifyResult;
 use plumb_load::result::{json, text, xml};
 use plumb_load::session::{self, Overwrite, SessionEnd, SessionOptions, VerifyOptions, wake_up};
+use plumb_sys::bus_error::LastWill;
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
@@ -41,7 +45,7 @@ pub(super) fn execute(
     let options = &invocation.options;
     let is_diskspd = program.ends_with("diskspd");
     end_with_the_study();
-    let outputs = match Outputs::open(options, &invocation.profile) {
+    let outputs = match Outputs::open(invocation) {
         Ok(outputs) => outputs,
         Err(error) => {
             printer.error(&error);
@@ -64,7 +68,7 @@ pub(super) fn execute(
             return ExitCode::FAILURE;
         }
     };
-    explain_bus_errors(&invocation.profile, printer);
+    explain_bus_errors(&invocation.profile, &outputs, printer);
     let signalled = catch_signals(printer);
     let is_signalled = || signalled.load(Ordering::Relaxed);
     // With a document on standard output nothing else is there (D-20).
@@ -74,7 +78,7 @@ pub(super) fn execute(
     };
     let mut console = Console {
         printer,
-        progress: Progress::on_stderr(progress_style(options.progress_style, is_diskspd)),
+        progress: Progress::on_stderr(progress_style(options, is_diskspd)),
         notes,
         verbose: invocation.profile.verbose,
         beside: Beside::new(invocation, &tree),
@@ -128,7 +132,8 @@ pub(super) fn execute(
         return ExitCode::from(3);
     }
     // Files get the result even if nobody reads standard output.
-    let printed = print(result, format, is_diskspd);
+    let objects = (options.error_format == ErrorFormat::Json).then_some(printer);
+    let printed = print(result, format, is_diskspd, objects);
     let written = outputs.write(result);
     let mut is_lost = false;
     if let Err(source) = printed
@@ -178,8 +183,9 @@ fn end_with_the_study() {
     }
 }
 
-/// Memory mapped targets can end the process at any touch; then it is to say why.
-fn explain_bus_errors(profile: &RawProfile, printer: Printer) {
+/// Memory mapped targets can end the process at any touch; then it is to say why, and to leave no file that
+/// nobody will fill.
+fn explain_bus_errors(profile: &RawProfile, outputs: &Outputs, printer: Printer) {
     let targets = profile.time_spans.iter().flat_map(|span| &span.targets);
     let mut mapped: Vec<String> = targets
         .filter(|target| target.memory_mapped)
@@ -189,13 +195,16 @@ fn explain_bus_errors(profile: &RawProfile, printer: Printer) {
     if mapped.is_empty() {
         return;
     }
-    let words = format!(
-        "error: a memory mapped target (-Sm) cannot be reached any more: {}\n\
+    let text = format!(
+        "a memory mapped target (-Sm) cannot be reached any more: {}; there is no result\n\
          help: it was truncated, its file system is full, or its device fails; without -Sm such I/O is \
-         counted as failed\n",
+         counted as failed",
         mapped.join(", ")
     );
-    if let Err(errno) = plumb_sys::bus_error::explain(words) {
+    let words = printer.words_of_failure("mapping-lost", &text);
+    let file = |path: &Path| CString::new(path.as_os_str().as_bytes()).ok();
+    let files = outputs.unfinished().filter_map(file).collect();
+    if let Err(errno) = plumb_sys::bus_error::explain(LastWill { words, files }) {
         printer
             .warning(&format!("a mapped target that fails will end the run in silence: {errno}"));
     }
@@ -232,16 +241,29 @@ pub(super) fn write(
     }
 }
 
-/// Prints the result on standard output; as diskspd, what only Plumb knows goes to standard error.
-fn print(result: &RunResult, format: OutputFormat, is_diskspd: bool) -> io::Result<()> {
+/// Prints the result on standard output; as diskspd, what only Plumb knows goes to standard error,
+/// as a note if that holds objects.
+fn print(
+    result: &RunResult,
+    format: OutputFormat,
+    is_diskspd: bool,
+    objects: Option<Printer>,
+) -> io::Result<()> {
     let mut out = io::BufWriter::new(io::stdout().lock());
     if is_diskspd && format == OutputFormat::Text {
         text::write_diskspd(result, &mut out)?;
         out.flush()?;
-        let mut own = io::stderr().lock();
+        let mut own = Vec::new();
         text::open_loop::write(result, &mut own)?;
         text::verify::write(result, &mut own)?;
-        return text::plausibility::write(result, &mut own);
+        text::plausibility::write(result, &mut own)?;
+        return match objects {
+            Some(printer) => {
+                printer.note(String::from_utf8_lossy(&own).trim());
+                Ok(())
+            }
+            None => io::stderr().lock().write_all(&own),
+        };
     }
     write(result, format, &mut out)?;
     out.flush()
@@ -256,8 +278,12 @@ fn stdout_format(invocation: &Invocation) -> OutputFormat {
     }
 }
 
-/// A bar on a terminal, plain lines elsewhere; diskspd shows none unless asked.
-fn progress_style(asked: ProgressStyle, is_diskspd: bool) -> Style {
+/// A bar on a terminal, plain lines elsewhere; none unless asked as diskspd, or beside errors for programs.
+fn progress_style(options: &RunOptions, is_diskspd: bool) -> Style {
+    let asked = options.progress_style;
+    if asked == ProgressStyle::Auto && options.error_format == ErrorFormat::Json {
+        return Style::Silent;
+    }
     match (Style::of(asked), asked) {
         (Style::Silent, ProgressStyle::Auto) if !is_diskspd => Style::Plain,
         (_, ProgressStyle::Auto) if is_diskspd => Style::Silent,

@@ -6,8 +6,8 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use plumb_load::profile::flags::{OutputFormat, RunOptions};
-use plumb_load::profile::model::{RawProfile, WriteContent};
+use plumb_load::profile::flags::{Invocation, OutputFormat};
+use plumb_load::profile::model::WriteContent;
 use plumb_load::result::model::RunResult;
 use plumb_load::session::target::resolve;
 use tempfile::NamedTempFile;
@@ -36,13 +36,22 @@ pub(super) enum OutputError {
         /// `a target` and the like.
         what: &'static str,
     },
+    /// Two results would go to one file.
+    #[error("'{}' and '{}' are one file, which holds one result", path.display(), other.display())]
+    #[diagnostic(code(plumb::run::output_twice), help("name a file of its own for every format"))]
+    Twice {
+        /// As given.
+        path: PathBuf,
+        /// The one before it, as given.
+        other: PathBuf,
+    },
 }
 
 impl OutputError {
     /// The exit status: a wrong command line, or a failed run.
     pub(super) fn status(&self) -> u8 {
         match self {
-            Self::IsInput { .. } => 3,
+            Self::IsInput { .. } | Self::Twice { .. } => 3,
             Self::Refused { .. } => 1,
         }
     }
@@ -94,7 +103,7 @@ impl Place {
                 super::execute::write(result, format, &mut out)?;
                 let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
                 file.as_file().sync_all()?;
-                make_readable(&file)?;
+                give_rights(&file, &path)?;
                 file.persist(&path).map_err(|error| error.error)?;
                 Ok(())
             }
@@ -103,20 +112,39 @@ impl Place {
 }
 
 impl Outputs {
-    /// Opens all of them, unless one is a target or write source of the profile.
-    pub(super) fn open(options: &RunOptions, profile: &RawProfile) -> Result<Self, OutputError> {
-        let mut files = Vec::new();
-        for output in &options.outputs {
-            let path = output.path.clone();
-            let used = inputs(profile).find(|(input, _)| is_same(&path, input));
+    /// Opens all of them, unless one is what the run works with, or two are one file.
+    pub(super) fn open(invocation: &Invocation) -> Result<Self, OutputError> {
+        let outputs = &invocation.options.outputs;
+        for (number, output) in outputs.iter().enumerate() {
+            let path = &output.path;
+            let used = inputs(invocation).find(|(input, _)| is_same(path, input));
             if let Some((_, what)) = used {
-                return Err(OutputError::IsInput { path, what });
+                return Err(OutputError::IsInput { path: path.clone(), what });
             }
+            // A pipe, a terminal or a device takes one result after the other.
+            let is_stream = path.metadata().is_ok_and(|found| !found.is_file());
+            let earlier = outputs[..number].iter().find(|other| is_same(path, &other.path));
+            if let Some(other) = earlier.filter(|_| !is_stream) {
+                let (path, other) = (path.clone(), other.path.clone());
+                return Err(OutputError::Twice { path, other });
+            }
+        }
+        let mut files = Vec::new();
+        for output in outputs {
+            let path = output.path.clone();
             let place = Place::open(&path)
                 .map_err(|source| OutputError::Refused { path: path.clone(), source })?;
             files.push((output.format, path, place));
         }
         Ok(Self { files })
+    }
+
+    /// The files that lie beside their places until they are whole.
+    pub(super) fn unfinished(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().filter_map(|(_, _, place)| match place {
+            Place::Beside(_, file) => Some(file.path()),
+            Place::Directly(_) => None,
+        })
     }
 
     /// Writes all of them and puts them in place. One that fails does not keep the others away; the
@@ -132,9 +160,10 @@ impl Outputs {
 }
 
 /// What the run reads or writes, with a word for it.
-fn inputs(profile: &RawProfile) -> impl Iterator<Item = (PathBuf, &'static str)> {
-    let targets = profile.time_spans.iter().flat_map(|span| &span.targets);
-    targets.flat_map(|target| {
+fn inputs(invocation: &Invocation) -> impl Iterator<Item = (PathBuf, &'static str)> {
+    let profile = invocation.profile_path.iter().map(|path| (path.clone(), "the profile (-X)"));
+    let targets = invocation.profile.time_spans.iter().flat_map(|span| &span.targets);
+    let named = targets.flat_map(|target| {
         // A name that leads nowhere is reported when it is opened.
         let path = resolve(&target.path).unwrap_or_default();
         let source = match &target.write_content {
@@ -142,7 +171,8 @@ fn inputs(profile: &RawProfile) -> impl Iterator<Item = (PathBuf, &'static str)>
             _ => None,
         };
         std::iter::once((path, "a target")).chain(source)
-    })
+    });
+    profile.chain(named)
 }
 
 /// Whether two paths lead to one file; where there is none yet, whether they name one.
@@ -169,11 +199,28 @@ fn without_path(error: io::Error) -> io::Error {
     }
 }
 
-/// Temporary files are private; a result is an ordinary file, as far as the umask allows.
-fn make_readable(file: &NamedTempFile) -> io::Result<()> {
+/// Temporary files are private. A result has the rights and, if we may give it away, the owner of the file
+/// whose place it takes; a new one is an ordinary file, as far as the umask allows.
+fn give_rights(file: &NamedTempFile, place: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
-    let umask = rustix::process::umask(rustix::fs::Mode::empty());
-    rustix::process::umask(umask);
-    let mode = 0o666 & !umask.as_raw_mode();
+    let mode = match place.metadata() {
+        Ok(earlier) => {
+            let own = file.as_file().metadata()?;
+            if (own.uid(), own.gid()) != (earlier.uid(), earlier.gid()) {
+                // Who may not do so keeps it, as a new file would be.
+                let _ = std::os::unix::fs::fchown(
+                    file.as_file(),
+                    Some(earlier.uid()),
+                    Some(earlier.gid()),
+                );
+            }
+            earlier.mode() & 0o777
+        }
+        Err(_) => {
+            let umask = rustix::process::umask(rustix::fs::Mode::empty());
+            rustix::process::umask(umask);
+            0o666 & !umask.as_raw_mode()
+        }
+    };
     file.as_file().set_permissions(std::fs::Permissions::from_mode(mode))
 }

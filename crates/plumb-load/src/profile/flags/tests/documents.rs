@@ -7,7 +7,7 @@ use super::super::{reference, usage};
 
 #[test]
 fn the_usage_has_every_option_and_fits_a_terminal() {
-    let usage = usage();
+    let usage = usage("plumb run");
     for row in OPTIONS {
         assert!(usage.contains(&row.long_form()), "--{}", row.long);
         assert!(usage.contains(&row.short_form()), "{}", row.short);
@@ -22,7 +22,7 @@ fn the_usage_has_every_option_and_fits_a_terminal() {
 
 #[test]
 fn the_examples_are_accepted() {
-    for line in usage().lines().filter_map(|line| line.strip_prefix("  plumb run ")) {
+    for line in usage("plumb run").lines().filter_map(|line| line.strip_prefix("  plumb run ")) {
         if !line.contains("-X") {
             assert!(super::read(line).is_ok(), "{line}");
         }

@@ -3,8 +3,11 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
+use plumb_io::system_tree::SystemTree;
+use plumb_io::topology::Topology;
+
 use super::super::{ErrorFormat, parse};
-use super::{Scene, error};
+use super::{Scene, error, workload};
 
 /// The command line as shown, and the mark under it.
 fn check(line: &str, mark: &str) {
@@ -196,5 +199,90 @@ fn json_is_asked_for_anywhere_on_the_line() {
     // Behind a target it is an option out of order, behind -- it is a target.
     for line in ["f --error-format=json", "-t0 -- --error-format=json", "-t0 f"] {
         assert_eq!(error(line).format, ErrorFormat::Text, "{line}");
+    }
+}
+
+/// Every rule that options of a line can break together, and the token that is pointed at.
+#[test]
+fn lines_that_contradict_themselves_have_a_mark() {
+    for (line, token) in [
+        ("-n -a0 f", "-n"),
+        ("-F4 -t2 f", "-t2"),
+        ("-i10 f", "-i10"),
+        ("-j10 f", "-j10"),
+        ("-x -g5 f", "-g5"),
+        ("-x -oc4 f", "-oc4"),
+        ("-u -x f", "-u"),
+        ("-Sm -oc4 f", "-oc4"),
+        ("-Nv f", "-Nv"),
+        ("-x -Sm f", "-Sm"),
+        ("-Sm -h f", "-Sm"),
+        ("-Sm --disable-all-cache f", "-Sm"),
+        ("-Sy f", "-Sy"),
+        ("-SY f", "-SY"),
+        ("-SbY f", "-SbY"),
+        ("-Suy -w5 f", "-Suy"),
+        ("--bypass-io partial f", "--bypass-io"),
+        ("-rdpct50/50 f", "-rdpct50/50"),
+        ("-rdabs10/1K -r f", "-rdabs10/1K"),
+        ("-rdabs60/1G:50/1G -r f", "-rdabs60/1G:50/1G"),
+        ("-rdpct60/50:60/50 -r f", "-rdpct60/50:60/50"),
+        ("-rdpct60/60:30/60 -r f", "-rdpct60/60:30/60"),
+        ("-rdpct100/100:0/5 -r f", "-rdpct100/100:0/5"),
+        ("-rdpct100/50 -r f", "-rdpct100/50"),
+        ("--random --distribution=pct100/50 f", "--distribution=pct100/50"),
+        ("-B2G -f1G f", "-f1G"),
+        ("-T1M f", "-T1M"),
+        ("-r -T1M -t2 f", "-T1M"),
+        ("-r -p f", "-p"),
+        ("-si -T1M -t2 f", "-T1M"),
+        ("-Z1K f", "-Z1K"),
+        ("-o70000 f", "-o70000"),
+        ("-F2 -O70000 f", "-O70000"),
+        ("-F2 -O2 -g5 f", "-g5"),
+    ] {
+        let error = error(line);
+        assert_eq!(error.token.as_deref(), Some(token), "{line}: {error}");
+        let text = error.to_text("p");
+        assert!(text.contains(&format!("incorrectly provided option: '{token}'")), "{text}");
+        assert!(text.lines().any(|line| line.trim_start().starts_with('^')), "{text}");
+        assert_eq!(error.to_json()["token"], token, "{line}");
+    }
+}
+
+#[test]
+fn processors_that_are_not_there_have_a_mark() {
+    let topology = Topology::read(&SystemTree::default());
+    for (line, class, token) in [
+        ("-a0 -a255 -a0 f", "not-online", Some("-a255")),
+        ("-ag900 f", "no-group", Some("-ag900")),
+        ("--affinity=0,255 f", "not-online", Some("--affinity=0,255")),
+        ("--affinity 255 f", "not-online", Some("--affinity")),
+    ] {
+        let error = workload(line).check_processors(&topology).expect_err(line);
+        assert_eq!((error.token.as_deref(), error.exit_code), (token, 3), "{line}: {error}");
+        assert_eq!(error.to_json()["error_class"], class, "{line}");
+        assert!(error.to_text("p").contains("\nhelp: "), "{line}");
+    }
+    for line in ["f", "-n f"] {
+        assert!(workload(line).check_processors(&topology).is_ok(), "{line}");
+    }
+}
+
+#[test]
+fn conflicts_of_caching_name_what_was_typed() {
+    for (line, message) in [
+        ("-Shw f", "-S: w conflicts with h before it"),
+        ("-Suu f", "-S: u is there twice"),
+        ("-h -Sh f", "-S: h conflicts with -h before it"),
+        ("-Sh -h f", "-h conflicts with -Sh before it"),
+        ("-h -h f", "-h conflicts with -h before it"),
+        ("-Suw -Sb f", "-S: b conflicts with -Suw before it"),
+        ("-Sw -Suw f", "-S: w conflicts with -Sw before it"),
+        ("-Su -Sm f", "-S: m conflicts with -Su before it"),
+        ("--disable-all-cache -Sw f", "-S: w conflicts with --disable-all-cache before it"),
+        ("--cached -Su f", "-S: u conflicts with --cached before it"),
+    ] {
+        assert_eq!(error(line).message, message, "{line}");
     }
 }
