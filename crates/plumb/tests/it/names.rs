@@ -24,7 +24,9 @@ fn a_link_named_diskspd_is_diskspd() {
 
 #[test]
 fn diskspd_is_a_command_too() {
-    assert_eq!(plumb("diskspd").ends_with(3).stdout, plumb("run").ends_with(3).stdout);
+    let usage = plumb("diskspd").ends_with(3).stdout;
+    assert!(usage.starts_with("Usage: plumb diskspd [options] target...\n"), "{usage}");
+    assert_eq!(usage.replace("plumb diskspd ", "plumb run "), plumb("run").ends_with(3).stdout);
     let outcome = plumb("diskspd -Rp -b4K f").succeeds_quietly();
     assert!(outcome.stdout.starts_with("\nCommand Line: plumb diskspd -Rp -b4K f\n"));
 }
