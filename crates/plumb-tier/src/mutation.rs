@@ -2,22 +2,9 @@
 //!
 //! Outside of tests [`active`] is a constant `false`, and nothing of this is in the program.
 
-macro_rules! rules {
-    ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// A rule of the engine that can be broken on purpose.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum Mutation {
-            $($(#[$doc])* $name,)*
-        }
-
-        impl Mutation {
-            /// All of them.
-            pub const ALL: &[Self] = &[$(Self::$name,)*];
-        }
-    };
-}
-
-rules! {
+/// A rule of the engine that can be broken on purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mutation {
     // Journal.
     /// A commit is reported when the frame was written, not when it was flushed.
     CommitUnflushed,
@@ -123,17 +110,46 @@ rules! {
 
 #[cfg(test)]
 impl Mutation {
-    /// Rules whose absence the crash checker cannot be relied upon to see, and what does.
-    pub(crate) const SEEN_ELSEWHERE: &[(Self, &str)] = &[
-        (Self::RemainsAccepted, "tests of the frames' format"),
-        (Self::LogRemainsAccepted, "tests of the records' format"),
-        (
-            Self::ReadUnpinned,
-            "nothing: what was written over does not verify and is looked up again",
-        ),
-        (Self::ConfirmBeforeFlush, "a second crash within a start, which is rare"),
-        (Self::JournalCopiesDiffer, "a copy of the journal lost between two starts, which is rare"),
-        (Self::EpochKept, "the model of the voters"),
+    /// Rules that the checker must miss within a few thousand states. The others show only in windows that
+    /// are rarer: [`Mutation::RemainsAccepted`] and its like of the log have tests of their own, beside the formats; the models miss
+    /// log copies that are not copied or not expelled.
+    pub(crate) const OFTEN_SEEN: &[Self] = &[
+        Self::CommitUnflushed,
+        Self::CommitFirstCopy,
+        Self::CheckpointEarly,
+        Self::RingOverrun,
+        Self::CheckpointForgetsOpen,
+        Self::AckFirstCopy,
+        Self::NoIntent,
+        Self::LossMarksOne,
+        Self::LossUnrecorded,
+        Self::ReadStale,
+        Self::FlushOneDisk,
+        Self::NoRangeLock,
+        Self::OverwriteTentative,
+        Self::CommitBeforeFlush,
+        Self::FuaIgnored,
+        Self::AckBeforeCrcFirst,
+        Self::CloseEarly,
+        Self::ReadUnverified,
+        Self::ReturnUnsynced,
+        Self::NoEqualise,
+        Self::TentativeTrusted,
+        Self::NoSettle,
+        Self::HalfStarts,
+        Self::RebuiltUnmarked,
+        Self::CleanWrittenDirectly,
+        Self::LogOverrun,
+        Self::TailPassesDirty,
+        Self::NewLineCleaned,
+        Self::HomeUnflushed,
+        Self::LogFirstCopy,
+        Self::AckBeforeLog,
+        Self::LinesUnmapped,
+        Self::LinesIgnored,
+        Self::DestageUnlocked,
+        Self::LogDataUnverified,
+        Self::CheckpointForgetsTail,
     ];
 }
 

@@ -8,7 +8,6 @@ mod change;
 mod clients;
 mod destage;
 mod locks;
-mod memory;
 mod part;
 mod read;
 mod round;
@@ -33,7 +32,6 @@ use crate::recover::{self, StartError};
 use cache::Cache;
 pub use change::ChangeError;
 use locks::Locks;
-pub(crate) use memory::ClientMemory;
 use part::{NONE, Part, Step};
 use round::Round;
 
@@ -85,6 +83,7 @@ struct Client {
     /// It writes, and is part of a sequential stream.
     sequential: bool,
     error: Option<Errno>,
+    buffer: Vec<u8>,
 }
 
 /// A started space.
@@ -93,7 +92,6 @@ pub struct Engine<Q> {
     core: Core<Q>,
     now: Nanos,
     clients: Vec<Client>,
-    memory: ClientMemory,
     finished: VecDeque<(u32, Result<(), Errno>)>,
     parts: Vec<Part>,
     free_parts: Vec<u32>,
@@ -157,14 +155,20 @@ impl<Q: FlushQueue> Engine<Q> {
         let background = if caches.iter().any(Option::is_some) { destage::DESTAGES } else { 0 };
         let parts = for_clients + background;
         let request = Request { kind: RequestKind::Flush, vdisk: 0, offset: 0, len: 0 };
-        let client =
-            |_| Client { request, busy: false, cut: 0, parts: 0, sequential: false, error: None };
+        let client = |_| Client {
+            request,
+            busy: false,
+            cut: 0,
+            parts: 0,
+            sequential: false,
+            error: None,
+            buffer: vec![0; index(client_bytes)],
+        };
         let room = || VecDeque::with_capacity(index(parts));
         Ok(Self {
             core,
             now: Nanos::ZERO,
             clients: (0..clients).map(client).collect(),
-            memory: ClientMemory::new(clients, client_bytes),
             finished: VecDeque::with_capacity(index(clients)),
             parts: vec![Part::default(); index(parts)],
             free_parts: (0..for_clients).rev().collect(),
@@ -261,8 +265,9 @@ impl<Q: FlushQueue> Engine<Q> {
     /// # Panics
     /// When it has one.
     pub fn buffer_mut(&mut self, client: u32) -> &mut [u8] {
-        assert!(!self.clients[index(client)].busy, "the client's buffer is in use");
-        self.memory.own_mut(client)
+        let client = &mut self.clients[index(client)];
+        assert!(!client.busy, "the client's buffer is in use");
+        &mut client.buffer
     }
 
     /// Hands in a request of an idle client.
@@ -281,7 +286,7 @@ impl<Q: FlushQueue> Engine<Q> {
             self.join_round(client);
             return;
         }
-        let fits = self.memory.fits(client, request.len)
+        let fits = index(request.len) <= own.buffer.len()
             || matches!(request.kind, RequestKind::Discard | RequestKind::WriteZeroes);
         let inside = index(request.vdisk) < self.core.members.config.vdisks.len()
             && request

@@ -75,7 +75,7 @@ impl<Q: FlushQueue> Engine<Q> {
         self.jobs.push_back(Job::Checkpoint);
     }
 
-    pub(super) fn stale_disk(&self) -> Option<u16> {
+    fn stale_disk(&self) -> Option<u16> {
         // Asked at every turn: it gathers nothing.
         let members = &self.core.members;
         let disks = (0_u16..).zip(members.online.iter().zip(&members.stale));

@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 mod allocations;
-mod bell;
 mod conformance;
 mod disks;
 mod emulated;
