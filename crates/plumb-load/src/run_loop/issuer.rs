@@ -374,15 +374,7 @@ impl<L: Level> Issuer<L> {
         let counted = &mut self.targets[convert::index(slot.target)];
         let bytes = match done.outcome() {
             Ok(bytes) => bytes,
-            Err(errno) => {
-                if since.is_some() {
-                    let time = if L::STAMPS { seen.since(slot.start) } else { Nanos::ZERO };
-                    let tally = &mut counted.tally;
-                    let direction = if slot.is_write { &mut tally.write } else { &mut tally.read };
-                    direction.fail(counted.target.block, time);
-                }
-                return self.failed(done.slot, errno, around);
-            }
+            Err(errno) => return self.failed((done.slot, errno), seen, since.is_some(), around),
         };
         // In an open loop the intended start counts: the response time.
         let latency = if L::STAMPS { seen.since(slot.start) + lag } else { Nanos::ZERO };
@@ -430,9 +422,23 @@ impl<L: Level> Issuer<L> {
 
     /// A failed I/O is counted as such; the first one ends the run unless the user wants to go on.
     #[cold]
-    fn failed(&mut self, slot: Slot, errno: Errno, (controls, live): (&Controls, &Live)) {
-        let SlotState { target, is_write, .. } = self.slots[convert::index(slot.0)];
-        self.targets[convert::index(target)].tally.error(errno);
+    #[inline(never)]
+    fn failed(
+        &mut self,
+        (slot, errno): (Slot, Errno),
+        seen: Nanos,
+        counts: bool,
+        (controls, live): (&Controls, &Live),
+    ) {
+        let SlotState { target, is_write, start, .. } = self.slots[convert::index(slot.0)];
+        let counted = &mut self.targets[convert::index(target)];
+        if counts {
+            let time = if L::STAMPS { seen.since(start) } else { Nanos::ZERO };
+            let tally = &mut counted.tally;
+            let direction = if is_write { &mut tally.write } else { &mut tally.read };
+            direction.fail(counted.target.block, time);
+        }
+        counted.tally.error(errno);
         live.error();
         self.failures += 1;
         if !self.continue_on_error && self.failure.is_none() {

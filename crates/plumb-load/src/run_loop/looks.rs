@@ -131,7 +131,19 @@ impl Looks {
     ) -> (Nanos, u32) {
         let gap = seen.since(self.unseen_since);
         let slept = wanted > 0 && self.is_sleep(gap);
-        if left > 0 || self.left[0].count > 0 {
+        let known = self.left[0].count;
+        if left > 0 || known > 0 {
+            // Bursts are taken in visits of sixteen: most visits see completions of one look only.
+            if !slept && self.left[1].count == 0 && (known == 0 || known == found + left) {
+                let since = if known == 0 { self.unseen_since } else { self.left[0].since };
+                self.left[0] = Left { count: left, since };
+                self.unseen_since = seen;
+                let bound = seen.since(since);
+                if counts {
+                    self.bounds.record_few(bound.0, found);
+                }
+                return (bound, found);
+            }
             return self.saw_part((found, left), seen, if slept { wanted } else { 0 }, counts);
         }
         self.unseen_since = seen;
