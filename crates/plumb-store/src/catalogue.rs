@@ -1,7 +1,8 @@
 //! The catalogue: a row per document, in SQLite.
 
 use std::path::Path;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
 
@@ -10,6 +11,9 @@ use crate::store::{Entry, StudyEntry};
 
 /// How long one process waits for another.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Between two attempts to open a catalogue that others are making.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// The version of the tables, in the file's `user_version`.
 const TABLES_VERSION: i64 = 2;
@@ -55,11 +59,31 @@ impl From<rusqlite::Error> for CatalogueError {
     }
 }
 
+fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
+
 type Outcome<T> = Result<T, CatalogueError>;
 
 impl Catalogue {
     /// Opens it, and makes it if it is not there.
     pub(crate) fn open(path: &Path) -> Outcome<Self> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match Self::prepared(path) {
+                // Several that make one catalogue at once: SQLite asks nobody to wait while the way of
+                // its journal changes, since both may hold what the other one needs.
+                Err(CatalogueError::Sqlite(error))
+                    if is_busy(&error) && Instant::now() < deadline =>
+                {
+                    thread::sleep(PAUSE);
+                }
+                other => return other,
+            }
+        }
+    }
+
+    fn prepared(path: &Path) -> Outcome<Self> {
         let connection = Connection::open(path)?;
         connection.busy_timeout(PATIENCE)?;
         // Readers and one writer side by side; a file system without shared memory keeps the old way.
@@ -167,5 +191,31 @@ impl Catalogue {
                      ORDER BY id DESC LIMIT 1 OFFSET ?2";
         let mut statement = self.0.prepare(words)?;
         Ok(statement.query_row(params![label, back], |row| row.get(0)).optional()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+
+    #[test]
+    fn several_make_one_catalogue_at_once() {
+        const OPENERS: usize = 6;
+        for _ in 0..20 {
+            let folder = tempfile::tempdir().expect("a folder");
+            let path = folder.path().join("catalogue");
+            let start = Barrier::new(OPENERS);
+            thread::scope(|scope| {
+                for _ in 0..OPENERS {
+                    scope.spawn(|| {
+                        start.wait();
+                        let catalogue = Catalogue::open(&path).expect("it waits for the others");
+                        assert_eq!(catalogue.ids().expect("a list"), Vec::<String>::new());
+                    });
+                }
+            });
+        }
     }
 }
