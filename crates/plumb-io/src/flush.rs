@@ -2,7 +2,8 @@
 
 use plumb_units::Nanos;
 
-use crate::{Done, Errno, FileIndex, IoQueue, LaneIndex, Op, QueueFacts, Slot};
+use crate::clock::{Clock, StampClock};
+use crate::{Bell, Done, Errno, FileIndex, IoQueue, LaneIndex, Op, QueueFacts, Slot};
 
 /// A queue that a storage engine can build upon: beside reads and writes it flushes.
 pub trait FlushQueue: IoQueue {
@@ -12,6 +13,17 @@ pub trait FlushQueue: IoQueue {
     /// # Panics
     /// When the slot has an I/O in flight, or the file does not exist.
     fn push_flush(&mut self, file: FileIndex, slot: Slot);
+
+    /// What ends a wait in this queue from another thread; `None` where whoever waits has to look by itself.
+    fn bell(&self) -> Option<Bell> {
+        None
+    }
+
+    /// The time that [`IoQueue::submit_and_wait`]'s waits go by. A wait may end before its time and without a
+    /// completion, by a signal or a bell: only this says whether the time is over. Its zero means nothing.
+    fn time(&self) -> Nanos {
+        StampClock::monotonic().now()
+    }
 }
 
 /// A queue that is lent is a queue.
@@ -44,5 +56,13 @@ impl<Q: IoQueue + ?Sized> IoQueue for &mut Q {
 impl<Q: FlushQueue + ?Sized> FlushQueue for &mut Q {
     fn push_flush(&mut self, file: FileIndex, slot: Slot) {
         (**self).push_flush(file, slot);
+    }
+
+    fn bell(&self) -> Option<Bell> {
+        (**self).bell()
+    }
+
+    fn time(&self) -> Nanos {
+        (**self).time()
     }
 }

@@ -5,6 +5,7 @@
 //! never see each other, so any of them can be swapped, stacked or simulated.
 #![forbid(unsafe_code)]
 
+mod bell;
 pub mod block_stack;
 pub mod block_trace;
 pub mod clock;
@@ -29,6 +30,7 @@ pub mod system_tree;
 pub mod topology;
 pub mod verify;
 
+pub use bell::Bell;
 pub use errno::Errno;
 pub use flush::FlushQueue;
 pub use op::{Done, FileIndex, LaneIndex, Memory, Op, OpKind, Slot, SourceIndex};

@@ -64,10 +64,33 @@ impl SlotMemory {
     /// When the lane does not cover the slot, or its buffer is shorter.
     #[inline]
     pub fn fill(&mut self, slot: Slot, lane: LaneIndex, bytes: &[u8]) {
+        self.fill_from(slot, lane, 0, bytes);
+    }
+
+    /// The same from byte `from` of the buffer on.
+    ///
+    /// # Panics
+    /// When the lane does not cover the slot, or its buffer is shorter.
+    #[inline]
+    pub fn fill_from(&mut self, slot: Slot, lane: LaneIndex, from: usize, bytes: &[u8]) {
         // In flight it is the performer's: idle for this copy only.
         self.arena.end(slot.0);
-        self.arena.buffer_mut(slot.0, lane.0)[..bytes.len()].copy_from_slice(bytes);
+        let buffer = self.arena.buffer_mut(slot.0, lane.0);
+        buffer[from..from + bytes.len()].copy_from_slice(bytes);
         self.arena.begin(slot.0);
+    }
+
+    /// Shows whoever performs an I/O in flight the bytes that it takes.
+    ///
+    /// # Panics
+    /// When its memory is not the slot's or a source's.
+    #[inline]
+    pub fn with_taken<R>(&mut self, op: &Op, show: impl FnOnce(&[u8]) -> R) -> R {
+        // As above.
+        self.arena.end(op.slot.0);
+        let shown = show(self.arena.bytes_of(&(*op).into()));
+        self.arena.begin(op.slot.0);
+        shown
     }
 
     /// The slot's I/O is over: `result` bytes were moved, or minus an errno.

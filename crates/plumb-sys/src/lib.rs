@@ -11,6 +11,7 @@ pub mod bus_error;
 pub mod cache_lines;
 mod call;
 pub mod completions;
+pub mod crc32c;
 pub mod device;
 pub mod fifo;
 pub mod mapping;

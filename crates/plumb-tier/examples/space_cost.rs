@@ -1,7 +1,10 @@
 //! What a space costs: processor time per 4 KiB random I/O on the owner's thread, on disks in memory that answer
-//! at once, beside the same load on a file.
+//! at once, beside the same load on files, and beside what nobody can do without: a checksum and copies.
 //!
-//!     cargo run --release -p plumb-tier --example space_cost -- [MIB] [SECONDS]
+//!     cargo run --release -p plumb-tier --example space_cost -- [MIB] [SECONDS] [TURNS]
+//!
+//! Every load is repeated in each turn, so that what else the machine does meets all of them alike. With 0
+//! seconds so many I/Os are done of each load, in thousands, as TURNS says: for tools that count instructions.
 #![forbid(unsafe_code)]
 
 use std::time::{Duration, Instant};
@@ -12,6 +15,7 @@ use plumb_io::{
     FileIndex, IoQueue, LaneIndex, LaneSpec, Memory, Op, OpKind, QueueSpec, RegionSpec, Slot,
     TargetFile,
 };
+use plumb_sys::crc32c;
 use plumb_tier::space::{SpaceFile, SpaceQueue};
 use plumb_tier::{Engine, Geometry, MediaType, NewDisk, NewPool, NewVirtualDisk, SlotPlan, create};
 use plumb_units::Nanos;
@@ -21,23 +25,87 @@ const MIB: u64 = 1 << 20;
 const DEPTH: u32 = 32;
 const BLOCK: u32 = 4096;
 
+/// How long a load lasts, or how many I/Os.
+#[derive(Clone, Copy)]
+enum Limit {
+    Time(Duration),
+    Count(u64),
+}
+
 fn main() {
     let mut arguments = std::env::args().skip(1).filter_map(|word| word.parse::<u64>().ok());
     let (mib, seconds) = (arguments.next().unwrap_or(1024), arguments.next().unwrap_or(3));
-    let time = Duration::from_secs(seconds);
+    let turns = arguments.next().unwrap_or(3);
+    let (limit, turns) = match seconds {
+        0 => (Limit::Count(1000 * turns), 1),
+        _ => (Limit::Time(Duration::from_secs(seconds)), turns),
+    };
     println!("4 KiB random, {DEPTH} outstanding, {mib} MiB mapped, one thread");
     for copies in [1, 2, 3] {
         let mut space = space(copies, mib);
         for kind in [OpKind::Read, OpKind::Write] {
-            report(&format!("space, {copies} copies, {kind:?}"), &mut space, mib, kind, time);
+            report(
+                &format!("space, {copies} copies, {kind:?}"),
+                &mut space,
+                mib,
+                kind,
+                (limit, turns),
+            );
         }
     }
-    let folder = tempfile::tempdir_in(".").expect("a folder here");
-    let path = folder.path().join("file");
-    std::fs::write(&path, vec![1; usize::try_from(mib * MIB).expect("it fits")]).expect("room");
-    let mut file = file(&path, mib);
-    for kind in [OpKind::Read, OpKind::Write] {
-        report(&format!("file in the page cache, ring, {kind:?}"), &mut file, mib, kind, time);
+    for (what, place) in [("in the page cache", "."), ("in memory (tmpfs)", "/dev/shm")] {
+        let Ok(folder) = tempfile::tempdir_in(place) else { continue };
+        let path = folder.path().join("file");
+        std::fs::write(&path, vec![1; usize::try_from(mib * MIB).expect("it fits")]).expect("room");
+        let mut file = file(&path, mib);
+        for kind in [OpKind::Read, OpKind::Write] {
+            let what = format!("file {what}, ring, {kind:?}");
+            report(&what, &mut file, mib, kind, (limit, turns));
+        }
+    }
+    floors(mib, (limit, turns));
+}
+
+/// What is left of an I/O when all but its bytes is gone.
+fn floors(mib: u64, (limit, turns): (Limit, u64)) {
+    let mut disk = vec![1_u8; usize::try_from(mib * MIB).expect("it fits")];
+    let mut buffer = vec![2_u8; 4096];
+    let blocks = mib * MIB / u64::from(BLOCK);
+    type Floor = fn(&mut [u8], &mut [u8], usize);
+    let floors: [(&str, Floor); 4] = [
+        ("checksum of 4 KiB (CRC-32C)", |_, buffer, _| {
+            std::hint::black_box(crc32c::checksum(std::hint::black_box(buffer)));
+        }),
+        ("copy of 4 KiB that are in the cache", |disk, buffer, _| {
+            std::hint::black_box(&mut disk[..4096]).copy_from_slice(std::hint::black_box(buffer));
+        }),
+        ("copy of 4 KiB out of all that is mapped", |disk, buffer, at| {
+            std::hint::black_box(buffer).copy_from_slice(&disk[at..at + 4096]);
+        }),
+        ("copy of 4 KiB to anywhere in it", |disk, buffer, at| {
+            disk[at..at + 4096].copy_from_slice(std::hint::black_box(buffer));
+        }),
+    ];
+    for (what, floor) in floors {
+        let mut costs = Vec::new();
+        for _ in 0..turns {
+            let mut random = random(blocks);
+            let (began, used) = (Instant::now(), cpu());
+            let mut count = 0_u64;
+            let over = |count: u64| match limit {
+                Limit::Time(time) => {
+                    count.is_multiple_of(4096) && count > 0 && began.elapsed() >= time
+                }
+                Limit::Count(limit) => count >= limit,
+            };
+            while !over(count) {
+                let at = usize::try_from(random() * u64::from(BLOCK)).expect("it fits");
+                floor(&mut disk, &mut buffer, at);
+                count += 1;
+            }
+            costs.push((cpu() - used).as_secs_f64() / count as f64 * 1e6);
+        }
+        tell(what, &mut costs, None);
     }
 }
 
@@ -133,31 +201,61 @@ fn drive(queue: &mut dyn IoQueue, kind: OpKind, mut next: impl FnMut() -> Option
     count
 }
 
-fn report(what: &str, queue: &mut dyn IoQueue, mib: u64, kind: OpKind, time: Duration) {
-    let blocks = mib * MIB / u64::from(BLOCK);
+/// Blocks at random, the same ones each time.
+fn random(blocks: u64) -> impl FnMut() -> u64 {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut random = move || {
+    move || {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
         state % blocks
-    };
-    let cpu = || {
-        let now = clock_gettime(ClockId::ProcessCPUTime);
-        Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))
-    };
-    let (began, used) = (Instant::now(), cpu());
-    let mut nth = 0_u32;
-    let count = drive(queue, kind, || {
-        nth = nth.wrapping_add(1);
-        // Looking at the clock costs as much as some of the work: not each time.
-        let over = nth.is_multiple_of(256) && began.elapsed() >= time;
-        if over {
-            nth = 255;
-        }
-        (!over).then(&mut random)
+    }
+}
+
+/// Processor time of the whole process: what the kernel does in its name for the files included.
+fn cpu() -> Duration {
+    let now = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))
+}
+
+fn report(
+    what: &str,
+    queue: &mut dyn IoQueue,
+    mib: u64,
+    kind: OpKind,
+    (limit, turns): (Limit, u64),
+) {
+    let blocks = mib * MIB / u64::from(BLOCK);
+    let (mut costs, mut rates) = (Vec::new(), Vec::new());
+    for _ in 0..turns {
+        let mut random = random(blocks);
+        let (began, used) = (Instant::now(), cpu());
+        let mut nth = 0_u64;
+        let count = drive(queue, kind, || {
+            nth += 1;
+            let over = match limit {
+                // Looking at the clock costs as much as some of the work: not each time.
+                Limit::Time(time) => nth.is_multiple_of(256) && began.elapsed() >= time,
+                Limit::Count(limit) => nth > limit,
+            };
+            if over {
+                nth -= 1;
+            }
+            (!over).then(&mut random)
+        });
+        costs.push((cpu() - used).as_secs_f64() / count as f64 * 1e6);
+        rates.push(count as f64 / began.elapsed().as_secs_f64());
+    }
+    tell(what, &mut costs, Some(&mut rates));
+}
+
+/// Median, least and most.
+fn tell(what: &str, costs: &mut [f64], rates: Option<&mut Vec<f64>>) {
+    costs.sort_by(f64::total_cmp);
+    let (median, least, most) = (costs[costs.len() / 2], costs[0], costs[costs.len() - 1]);
+    let rate = rates.map_or_else(String::new, |rates| {
+        rates.sort_by(f64::total_cmp);
+        format!("{:9.0} IOPS", rates[rates.len() / 2])
     });
-    let (elapsed, used) = (began.elapsed().as_secs_f64(), (cpu() - used).as_secs_f64());
-    let each = used / count as f64 * 1e6;
-    println!("{what:45} {:9.0} IOPS  {each:6.3} us CPU per I/O", count as f64 / elapsed);
+    println!("{what:45} {median:6.3} us CPU ({least:.3} to {most:.3}) {rate}");
 }

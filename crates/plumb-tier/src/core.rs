@@ -31,6 +31,9 @@ pub enum Halt {
     /// The last copy of something could not be flushed.
     #[error("a disk that holds the last copy of data could not be flushed")]
     Unflushed,
+    /// The engine turned and nothing went on.
+    #[error("the engine stood still, which is a defect of Plumb and none of the disks: please report it")]
+    NoProgress,
 }
 
 /// What happened to data, counted.

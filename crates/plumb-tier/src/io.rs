@@ -109,6 +109,8 @@ pub(crate) struct Io<Q> {
     /// File of each disk, by ordinal.
     files: Vec<Option<FileIndex>>,
     in_flight: u32,
+    /// I/Os that were begun.
+    pushed: u64,
     scratch: Vec<u8>,
 }
 
@@ -126,6 +128,7 @@ impl<Q: FlushQueue> Io<Q> {
             log_free: (plan.first_log_slot()..plan.depth()).rev().collect(),
             files: (0..plan.files).map(|file| Some(FileIndex(file))).collect(),
             in_flight: 0,
+            pushed: 0,
             scratch: vec![0; index(plan.data_bytes)],
         }
     }
@@ -151,6 +154,11 @@ impl<Q: FlushQueue> Io<Q> {
     /// I/Os under way, those given up excepted.
     pub(crate) fn in_flight(&self) -> u32 {
         self.in_flight
+    }
+
+    /// I/Os that were begun so far.
+    pub(crate) fn begun(&self) -> u64 {
+        self.pushed
     }
 
     pub(crate) fn data_slots_free(&self) -> usize {
@@ -259,6 +267,7 @@ impl<Q: FlushQueue> Io<Q> {
         self.tags[index(slot)] = tag;
         self.begun[index(slot)] = Nanos::NEVER;
         self.in_flight += u32::from(tag != Tag::Abandoned);
+        self.pushed += 1;
     }
 
     /// The next completion: what it was for, its slot, and what came of it.
@@ -308,8 +317,8 @@ impl<Q: FlushQueue> Io<Q> {
         late
     }
 
-    /// Performs all of `work` and waits for it; the disks that failed, each once. A disk that fails is
-    /// given nothing more of it. Nothing else may be in flight.
+    /// Performs all of `work` and waits for it; the disks that failed, each once: with an error, or when none
+    /// answers for the time-out. A disk that fails is given nothing more of it. Nothing else may be in flight.
     pub(crate) fn wait_for(&mut self, mut work: Vec<Work>) -> Vec<u16> {
         let mut failed = Vec::new();
         let mut pieces = Vec::new();
@@ -332,6 +341,8 @@ impl<Q: FlushQueue> Io<Q> {
         }
         let mut next = 0;
         let mut under_way = Vec::new();
+        // When something was heard last.
+        let mut heard = self.queue.time();
         while next < pieces.len() || !under_way.is_empty() {
             while next < pieces.len() {
                 let piece = pieces[next];
@@ -360,7 +371,9 @@ impl<Q: FlushQueue> Io<Q> {
                 }
                 break;
             }
-            let submitted = self.queue.submit_and_wait(1, TIME_OUT);
+            let silent = self.queue.time().since(heard);
+            let submitted =
+                self.queue.submit_and_wait(1, Nanos(TIME_OUT.0.saturating_sub(silent.0)));
             self.queue.look();
             let mut any = false;
             while let Some((tag, slot, outcome)) = self.pop() {
@@ -375,7 +388,11 @@ impl<Q: FlushQueue> Io<Q> {
                     into[index(start)..index(start + len)].copy_from_slice(bytes);
                 }
             }
-            if !any || submitted.is_err() {
+            if any {
+                heard = self.queue.time();
+            }
+            // A signal, a bell or the late answer to an I/O that was given up ends a wait as well.
+            if self.queue.time().since(heard) >= TIME_OUT || submitted.is_err() {
                 for slot in under_way.drain(..) {
                     if let Tag::Waited { disk, .. } = self.tags[index(slot)] {
                         fail(&mut failed, disk);

@@ -1,6 +1,9 @@
 //! What is done extent by extent while no request is under way: settling blocks after a crash, bringing
 //! a returned disk up to date, scanning and healing.
 
+use std::ops::Deref;
+use std::rc::Rc;
+
 use plumb_io::FlushQueue;
 use plumb_units::convert::{index, to_u32, to_u64};
 
@@ -11,9 +14,27 @@ use crate::format::{BLOCK_BYTES, BLOCK_LEN, checksum};
 use crate::io::Work;
 use crate::mutation::{Mutation, active};
 
-/// What the copies of one block hold: in-sync ones, in order; `None` for one that cannot be read.
+/// The content of a block, within what one read gave.
+#[derive(Debug, Clone)]
+struct Block {
+    run: Rc<[u8]>,
+    at: usize,
+}
+
+impl Deref for Block {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.run[self.at..self.at + BLOCK_LEN]
+    }
+}
+
+/// A copy of a block: disk, offset, content; `None` when it cannot be read.
+type CopyOf = (u16, u64, Option<Block>);
+
+/// What the copies of one block hold: in-sync ones, in order.
 struct Contents {
-    copies: Vec<(u16, u64, Option<Vec<u8>>)>,
+    copies: Vec<CopyOf>,
 }
 
 /// What recovery takes a block for (CRC-3).
@@ -87,13 +108,14 @@ impl<Q: FlushQueue> Core<Q> {
                     good[nth] = self.io.read(disk, offset + to_u64(nth) * BLOCK_BYTES, block);
                 }
             }
-            runs.push((disk, offset, bytes, good));
+            runs.push((disk, offset, Rc::from(bytes), good));
         }
         for &block in written {
             let nth = block - from;
-            let copy = |(disk, offset, bytes, good): &(u16, u64, Vec<u8>, Vec<bool>)| {
-                let content = good[nth].then(|| bytes[nth * BLOCK_LEN..][..BLOCK_LEN].to_vec());
-                (*disk, offset + to_u64(nth) * BLOCK_BYTES, content)
+            let copy = |(disk, offset, run, good): &(u16, u64, Rc<[u8]>, Vec<bool>)| {
+                let at = nth * BLOCK_LEN;
+                let content = good[nth].then(|| Block { run: Rc::clone(run), at });
+                (*disk, offset + to_u64(at), content)
             };
             found.push((to_u32(block), Contents { copies: runs.iter().map(copy).collect() }));
         }
@@ -103,9 +125,7 @@ impl<Q: FlushQueue> Core<Q> {
     fn choose(&mut self, extent: u32, within: u32, contents: &Contents) -> Choice {
         let sum = self.extents.get(extent).sums[index(within)];
         let readable = || {
-            let content = |(nth, copy): (usize, &(u16, u64, Option<Vec<u8>>))| {
-                copy.2.as_ref().map(|bytes| (nth, bytes.clone()))
-            };
+            let content = |(nth, copy): (usize, &'_ CopyOf)| Some((nth, copy.2.clone()?));
             contents.copies.iter().enumerate().filter_map(content)
         };
         let verified =
@@ -119,7 +139,7 @@ impl<Q: FlushQueue> Core<Q> {
         if sum.flags & TENTATIVE != 0 && !active(Mutation::TentativeTrusted) {
             return Choice::Zero;
         }
-        let votes = |bytes: &Vec<u8>| readable().filter(|other| other.1 == *bytes).count();
+        let votes = |bytes: &[u8]| readable().filter(|other| *other.1 == *bytes).count();
         let best =
             readable().map(|(nth, bytes)| (votes(&bytes), nth)).fold(
                 None,
@@ -142,7 +162,7 @@ impl<Q: FlushQueue> Core<Q> {
     pub(crate) fn settle(&mut self, extents: &[u32]) -> Result<(), Halt> {
         let mut tentative: Vec<(u32, u32)> = Vec::new();
         for some in extents.chunks(8) {
-            let mut writes: Vec<(u16, u64, Vec<u8>)> = Vec::new();
+            let mut writes: Vec<(u16, u64, Block)> = Vec::new();
             for &extent in some {
                 for (within, contents) in self.read_extent(extent) {
                     if self.settle_block(extent, within, contents, &mut writes) {
@@ -195,7 +215,7 @@ impl<Q: FlushQueue> Core<Q> {
         extent: u32,
         within: u32,
         contents: Contents,
-        writes: &mut Vec<(u16, u64, Vec<u8>)>,
+        writes: &mut Vec<(u16, u64, Block)>,
     ) -> bool {
         let choice = self.choose(extent, within, &contents);
         let block = self.extents.block(extent, within);
@@ -215,8 +235,9 @@ impl<Q: FlushQueue> Core<Q> {
                 self.trees.touch_sum(block);
                 return false;
             }
-            Choice::Copy(nth) => contents.copies[nth].2.clone().unwrap_or_default(),
+            Choice::Copy(nth) => contents.copies[nth].2.clone(),
         };
+        let Some(chosen) = chosen else { return false };
         let crc = self.sum_of(extent, within, &chosen);
         let early = active(Mutation::ConfirmBeforeFlush) || active(Mutation::TentativeTrusted);
         let sum = &mut self.extents.get_mut(extent).sums[index(within)];
@@ -229,7 +250,7 @@ impl<Q: FlushQueue> Core<Q> {
             *sum = crate::extents::Sum { newest: crc, committed: crc, flags: 0 };
         }
         for (disk, offset, content) in contents.copies {
-            if content.as_ref() != Some(&chosen) {
+            if content.is_none_or(|content| *content != *chosen) {
                 writes.push((disk, offset, chosen.clone()));
             }
         }
@@ -237,7 +258,7 @@ impl<Q: FlushQueue> Core<Q> {
     }
 
     /// Writes and waits; disks that fail are expelled.
-    fn write_all(&mut self, writes: &[(u16, u64, Vec<u8>)]) -> Result<(), Halt> {
+    fn write_all(&mut self, writes: &[(u16, u64, Block)]) -> Result<(), Halt> {
         let online = writes.iter().filter(|write| self.members.is_online(write.0));
         let work = online
             .map(|(disk, offset, bytes)| Work::Write { disk: *disk, offset: *offset, bytes })
@@ -300,7 +321,7 @@ impl<Q: FlushQueue> Core<Q> {
         let mut writes = Vec::new();
         for (within, contents) in self.read_extent(extent) {
             let newest = self.extents.get(extent).sums[index(within)].newest;
-            let good = |copy: &(u16, u64, Option<Vec<u8>>)| {
+            let good = |copy: &CopyOf| {
                 copy.2.as_ref().is_some_and(|bytes| self.sum_of(extent, within, bytes) == newest)
             };
             let verdicts: Vec<bool> = contents.copies.iter().map(good).collect();
@@ -311,7 +332,7 @@ impl<Q: FlushQueue> Core<Q> {
                 self.counters.unrecoverable += u64::from(!verdicts.is_empty());
                 continue;
             };
-            let bytes = contents.copies[source].2.clone().unwrap_or_default();
+            let Some(bytes) = contents.copies[source].2.clone() else { continue };
             for (nth, _) in verdicts.iter().enumerate().filter(|(_, good)| !**good) {
                 let (disk, offset, _) = &contents.copies[nth];
                 writes.push((*disk, *offset, bytes.clone()));

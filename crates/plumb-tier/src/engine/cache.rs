@@ -315,8 +315,7 @@ impl<Q: FlushQueue> Engine<Q> {
         if own.kind == PartKind::WriteZeros {
             inner.fill(0);
         } else {
-            let client = &self.clients[index(own.client)];
-            inner.copy_from_slice(&client.buffer[index(own.buffer)..][..index(own.len)]);
+            self.memory.read(own.client, own.buffer, inner);
         }
         let seed = self.core.members.data_seeds[self.core.vdisk(own.extent)];
         let block = self.block_of_vdisk(own.extent, first);

@@ -1,9 +1,9 @@
 //! What whoever drives an engine may see of it, and the buffers of its clients.
 
-use plumb_io::FlushQueue;
+use plumb_io::{Bell, FlushQueue, Op, SlotMemory};
 use plumb_units::convert::{index, to_u32};
 
-use super::Engine;
+use super::{ClientMemory, Engine, Request};
 use crate::extents::{SECOND_TIER, UNMAPPED};
 
 impl<Q: FlushQueue> Engine<Q> {
@@ -47,6 +47,21 @@ impl<Q: FlushQueue> Engine<Q> {
         self.core.io.in_flight()
     }
 
+    /// Whether work is under way that no client asked for: a destage, a scan, places that are brought up to
+    /// date, or a step of such work for which all else waits.
+    #[must_use]
+    pub fn works_in_background(&self) -> bool {
+        let destages = self.caches.iter().flatten().any(|cache| cache.destaging > 0);
+        let stands = self.frozen && self.trouble.is_empty();
+        destages || stands || !self.jobs.is_empty() || self.stale_disk().is_some()
+    }
+
+    /// What ends a wait of [`Engine::poll`] from another thread, if the queue beneath has it.
+    #[must_use]
+    pub fn bell(&self) -> Option<Bell> {
+        self.core.io.queue.bell()
+    }
+
     /// What is in force on the queue beneath.
     #[must_use]
     pub fn facts(&self) -> plumb_io::QueueFacts {
@@ -60,12 +75,12 @@ impl<Q: FlushQueue> Engine<Q> {
     /// When it has one.
     #[inline]
     pub fn roomy_buffer(&mut self, client: u32, len: usize) -> &mut [u8] {
-        let client = &mut self.clients[index(client)];
-        assert!(!client.busy, "the client's buffer is in use");
-        if client.buffer.len() < len {
-            client.buffer.resize(len, 0);
+        assert!(!self.clients[index(client)].busy, "the client's buffer is in use");
+        let buffer = self.memory.own_mut(client);
+        if buffer.len() < len {
+            buffer.resize(len, 0);
         }
-        &mut client.buffer
+        buffer
     }
 
     /// Gives a client that has no request under way another buffer, and takes the one it has.
@@ -74,8 +89,51 @@ impl<Q: FlushQueue> Engine<Q> {
     /// When it has one.
     #[inline]
     pub fn swap_buffer(&mut self, client: u32, buffer: &mut Vec<u8>) {
-        let client = &mut self.clients[index(client)];
-        assert!(!client.busy, "the client's buffer is in use");
-        std::mem::swap(&mut client.buffer, buffer);
+        assert!(!self.clients[index(client)].busy, "the client's buffer is in use");
+        std::mem::swap(self.memory.own_mut(client), buffer);
+    }
+
+    /// From now on client n is slot n of a queue with that memory; the clients' own buffers, for
+    /// [`Engine::leave_slots`].
+    pub(crate) fn use_slots(&mut self, memory: SlotMemory) -> ClientMemory {
+        std::mem::replace(&mut self.memory, ClientMemory::of_slots(memory))
+    }
+
+    /// Clients have buffers of their own again.
+    pub(crate) fn leave_slots(&mut self, own: ClientMemory) {
+        self.memory = own;
+    }
+
+    /// The memory of the queue whose slots the clients are.
+    ///
+    /// # Panics
+    /// When they are none.
+    #[inline]
+    pub(crate) fn slots_mut(&mut self) -> &mut SlotMemory {
+        match &mut self.memory {
+            ClientMemory::Slots { memory, .. } => memory,
+            ClientMemory::Own(_) => panic!("the clients are no slots of a queue"),
+        }
+    }
+
+    /// The same, to look at.
+    ///
+    /// # Panics
+    /// When they are none.
+    #[inline]
+    pub(crate) fn slots(&self) -> &SlotMemory {
+        match &self.memory {
+            ClientMemory::Slots { memory, .. } => memory,
+            ClientMemory::Own(_) => panic!("the clients are no slots of a queue"),
+        }
+    }
+
+    /// Hands in an I/O of a slot that is in flight, as that request.
+    #[inline]
+    pub(crate) fn submit_op(&mut self, op: Op, request: Request) {
+        if let ClientMemory::Slots { ops, .. } = &mut self.memory {
+            ops[index(op.slot.0)] = op;
+        }
+        self.submit(op.slot.0, request);
     }
 }

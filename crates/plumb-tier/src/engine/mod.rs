@@ -8,6 +8,7 @@ mod change;
 mod clients;
 mod destage;
 mod locks;
+mod memory;
 mod part;
 mod read;
 mod round;
@@ -32,6 +33,7 @@ use crate::recover::{self, StartError};
 use cache::Cache;
 pub use change::ChangeError;
 use locks::Locks;
+pub(crate) use memory::ClientMemory;
 use part::{NONE, Part, Step};
 use round::Round;
 
@@ -83,7 +85,6 @@ struct Client {
     /// It writes, and is part of a sequential stream.
     sequential: bool,
     error: Option<Errno>,
-    buffer: Vec<u8>,
 }
 
 /// A started space.
@@ -92,6 +93,7 @@ pub struct Engine<Q> {
     core: Core<Q>,
     now: Nanos,
     clients: Vec<Client>,
+    memory: ClientMemory,
     finished: VecDeque<(u32, Result<(), Errno>)>,
     parts: Vec<Part>,
     free_parts: Vec<u32>,
@@ -133,6 +135,8 @@ pub struct Engine<Q> {
     returning: Vec<u16>,
     /// The journal has no room for a frame.
     crowded: bool,
+    /// Parts that ended, and pieces of background work that were taken.
+    steps: u64,
 }
 
 impl<Q: FlushQueue> Engine<Q> {
@@ -155,20 +159,14 @@ impl<Q: FlushQueue> Engine<Q> {
         let background = if caches.iter().any(Option::is_some) { destage::DESTAGES } else { 0 };
         let parts = for_clients + background;
         let request = Request { kind: RequestKind::Flush, vdisk: 0, offset: 0, len: 0 };
-        let client = |_| Client {
-            request,
-            busy: false,
-            cut: 0,
-            parts: 0,
-            sequential: false,
-            error: None,
-            buffer: vec![0; index(client_bytes)],
-        };
+        let client =
+            |_| Client { request, busy: false, cut: 0, parts: 0, sequential: false, error: None };
         let room = || VecDeque::with_capacity(index(parts));
         Ok(Self {
             core,
             now: Nanos::ZERO,
             clients: (0..clients).map(client).collect(),
+            memory: ClientMemory::new(clients, client_bytes),
             finished: VecDeque::with_capacity(index(clients)),
             parts: vec![Part::default(); index(parts)],
             free_parts: (0..for_clients).rev().collect(),
@@ -200,6 +198,7 @@ impl<Q: FlushQueue> Engine<Q> {
             last_overdue: Nanos::ZERO,
             returning,
             crowded: false,
+            steps: 0,
         })
     }
 
@@ -265,9 +264,8 @@ impl<Q: FlushQueue> Engine<Q> {
     /// # Panics
     /// When it has one.
     pub fn buffer_mut(&mut self, client: u32) -> &mut [u8] {
-        let client = &mut self.clients[index(client)];
-        assert!(!client.busy, "the client's buffer is in use");
-        &mut client.buffer
+        assert!(!self.clients[index(client)].busy, "the client's buffer is in use");
+        self.memory.own_mut(client)
     }
 
     /// Hands in a request of an idle client.
@@ -286,7 +284,7 @@ impl<Q: FlushQueue> Engine<Q> {
             self.join_round(client);
             return;
         }
-        let fits = index(request.len) <= own.buffer.len()
+        let fits = self.memory.fits(client, request.len)
             || matches!(request.kind, RequestKind::Discard | RequestKind::WriteZeroes);
         let inside = index(request.vdisk) < self.core.members.config.vdisks.len()
             && request
@@ -314,9 +312,10 @@ impl<Q: FlushQueue> Engine<Q> {
     pub fn poll(&mut self, now: Nanos, timeout: Nanos) {
         self.now = self.now.max(now);
         self.reap();
-        self.advance_all();
+        let stood = self.advance_all();
         let wanted = u32::from(self.finished.is_empty() && self.core.io.in_flight() > 0);
-        let timeout = if wanted == 0 && !self.finished.is_empty() { Nanos::ZERO } else { timeout };
+        // Whoever rang while the engine stood and waited would be heard late.
+        let timeout = if stood || !self.finished.is_empty() { Nanos::ZERO } else { timeout };
         // Submission fails only when the kernel has no memory: what is in line goes with the next one.
         let _ = self.core.io.queue.submit_and_wait(wanted, timeout);
         self.reap();
@@ -337,20 +336,27 @@ impl<Q: FlushQueue> Engine<Q> {
         quiet && !self.frozen && self.jobs.is_empty() && self.round.is_idle()
     }
 
-    fn advance_all(&mut self) {
+    /// Moves everything on; whether it stood still meanwhile.
+    fn advance_all(&mut self) -> bool {
         self.give_up_overdue();
+        let mut stood = false;
+        let mut turns = 0;
+        let mut before = self.progress();
         loop {
             while let Some(part) = self.ready.pop_front() {
                 self.advance(part);
+                self.note_turn(&mut turns, &mut before);
             }
             self.pump_round();
             self.pump_journal();
             self.pump_logs();
             if self.stand_still() {
+                stood = true;
+                self.note_turn(&mut turns, &mut before);
                 continue;
             }
             if self.ready.is_empty() {
-                return;
+                return stood;
             }
         }
     }
@@ -577,6 +583,7 @@ impl<Q: FlushQueue> Engine<Q> {
     fn end_part(&mut self, part: u32, error: Option<Errno>) {
         let own = self.parts[index(part)];
         debug_assert!(own.slots == [NONE; 3], "a part ends with slots");
+        self.steps += 1;
         self.release_source(part);
         if own.kind.destages() {
             self.destage_ended(part, error.is_none());

@@ -258,27 +258,22 @@ impl<Q: FlushQueue> Engine<Q> {
         debug_assert!(own.kind == PartKind::Read);
         let extent = self.core.extents.get(own.extent);
         let (from, to) = (own.start.max(first * 4096), (own.start + own.len).min(end * 4096));
-        let target = &mut self.clients[index(own.client)].buffer[index(own.buffer)..];
         let written = |block: u32| {
             own.source != 0 || extent.sums.get(index(block)).is_some_and(|sum| sum.newest != 0)
         };
-        if let (Some(slot), true) = (slot, (first..end).all(written)) {
-            let target = &mut target[index(from - own.start)..index(to - own.start)];
-            let skew = index(from - first * 4096);
-            let bytes = &self.core.io.data(slot)[skew..skew + target.len()];
-            target.copy_from_slice(bytes);
-            return;
-        }
-        for block in first..end {
-            let (low, high) = ((block * 4096).max(from), ((block + 1) * 4096).min(to));
-            let range = index(low - own.start)..index(high - own.start);
+        let whole = slot.is_some() && (first..end).all(written);
+        // Block by block where some were never written.
+        let step = if whole { end - first } else { 1 };
+        for block in (first..end).step_by(index(step)) {
+            let (low, high) = ((block * 4096).max(from), ((block + step) * 4096).min(to));
+            let at = own.buffer + (low - own.start);
             match slot.filter(|_| written(block)) {
                 Some(slot) => {
-                    let base = first * 4096;
-                    let bytes = &self.core.io.data(slot)[index(low - base)..index(high - base)];
-                    target[range].copy_from_slice(bytes);
+                    let skew = index(low - first * 4096);
+                    let bytes = &self.core.io.data(slot)[skew..][..index(high - low)];
+                    self.memory.fill(own.client, at, bytes);
                 }
-                None => target[range].fill(0),
+                None => self.memory.zero(own.client, at, high - low),
             }
         }
     }

@@ -10,6 +10,7 @@ use super::{Engine, Halt};
 use crate::format::DiskState;
 use crate::format::frame::Record;
 use crate::journal::Room;
+use crate::mutation::{Mutation, active};
 
 /// Background work that was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub(super) enum Job {
 
 /// Between two steps of a resync.
 const RESYNC_PAUSE: Nanos = Nanos(1_000_000);
+/// Turns in which nothing goes on, at most: far more than there are parts to look at.
+const TURNS_MAX: u32 = 1 << 16;
 /// Extents per step.
 const RESYNC_EXTENTS: usize = 2;
 
@@ -75,7 +78,7 @@ impl<Q: FlushQueue> Engine<Q> {
         self.jobs.push_back(Job::Checkpoint);
     }
 
-    fn stale_disk(&self) -> Option<u16> {
+    pub(super) fn stale_disk(&self) -> Option<u16> {
         // Asked at every turn: it gathers nothing.
         let members = &self.core.members;
         let disks = (0_u16..).zip(members.online.iter().zip(&members.stale));
@@ -97,9 +100,32 @@ impl<Q: FlushQueue> Engine<Q> {
             || self.jobs.iter().any(|job| self.is_due(*job))
             || !self.heal.is_empty()
             || self.crowded
-            || self.core.journal.is_crowded()
+            || self.wants_checkpoint()
             || self.resync_due()
             || self.rebuilding && self.now.since(self.last_resync) >= RESYNC_PAUSE
+            || active(Mutation::StandsForEver)
+    }
+
+    /// Once a last copy could not be flushed there are no checkpoints any more: the ring is used to its end.
+    fn wants_checkpoint(&self) -> bool {
+        self.core.journal.is_crowded() && !self.flush_broken
+    }
+
+    /// What grows whenever something goes on.
+    pub(super) fn progress(&self) -> u64 {
+        self.steps + self.core.io.begun()
+    }
+
+    /// So many turns without anything that goes on are a defect: the engine halts instead of turning for ever.
+    pub(super) fn note_turn(&mut self, turns: &mut u32, before: &mut u64) {
+        *turns += 1;
+        if *turns >= TURNS_MAX {
+            let progress = self.progress();
+            if progress == *before && self.halted.is_none() {
+                self.halted = Some(Halt::NoProgress);
+            }
+            (*turns, *before) = (0, progress);
+        }
     }
 
     /// Takes one step of what needs a standstill, once everything has drained. `true` when parts may
@@ -177,14 +203,16 @@ impl<Q: FlushQueue> Engine<Q> {
 
     /// The most urgent piece of background work.
     fn work(&mut self) -> Result<(), Halt> {
-        if self.crowded || self.core.journal.is_crowded() {
+        if self.crowded || self.wants_checkpoint() {
             return self.checkpoint_now();
         }
         if let Some(extent) = self.heal.pop() {
+            self.steps += 1;
             return self.core.scan(extent);
         }
         let due = self.jobs.iter().position(|job| self.is_due(*job));
         if let Some(job) = due.and_then(|nth| self.jobs.remove(nth)) {
+            self.steps += 1;
             return match job {
                 Job::Attach(disk) => {
                     self.rebuilding = true;
@@ -245,5 +273,71 @@ impl<Q: FlushQueue> Engine<Q> {
         self.fail_lines();
         debug_assert!(to_u32(self.parts.len()) > 0);
         !self.ready.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plumb_io::engine::MemoryQueue;
+    use plumb_io::{Errno, QueueSpec, RegionSpec};
+
+    use super::*;
+    use crate::create::{NewDisk, NewPool, NewVirtualDisk};
+    use crate::engine::{Request, RequestKind};
+    use crate::format::{Geometry, MediaType};
+    use crate::io::SlotPlan;
+    use crate::mutation;
+
+    const MIB: u64 = 1 << 20;
+
+    /// A turn that brings nothing about is one too many, but no reason to turn for ever.
+    #[test]
+    fn an_engine_that_stands_still_halts_and_answers() {
+        let plan = SlotPlan { data_slots: 8, data_bytes: 65536, control_bytes: 65536, files: 1 };
+        let regions = vec![RegionSpec { lanes: plan.lanes() }];
+        let spec = QueueSpec { depth: plan.depth(), regions, ..QueueSpec::default() };
+        let mut queue = MemoryQueue::of_sizes(&spec, &[16 * MIB]).expect("room");
+        let vdisk = NewVirtualDisk {
+            name: "v".to_owned(),
+            copies: 1,
+            columns: 1,
+            interleave: 65536,
+            tier_bytes: [MIB, 0],
+            cache_bytes: 0,
+        };
+        let pool = NewPool {
+            name: "p".to_owned(),
+            extent_bytes: 65536,
+            geometry: Geometry {
+                config_bytes: 65536,
+                journal_bytes: MIB,
+                tree_bytes: MIB,
+                slab_bytes: MIB,
+            },
+            disks: vec![NewDisk {
+                media: MediaType::Ssd,
+                bytes: 16 * MIB,
+                name: "disk".to_owned(),
+            }],
+            vdisks: vec![vdisk],
+        };
+        crate::create(&mut queue, plan, &pool, 1).expect("it fits");
+        let mut engine = Engine::start(queue, plan, 1, 4096, 2).expect("a new pool starts");
+        mutation::set(Some(Mutation::StandsForEver));
+        let kind = RequestKind::Write { fua: false };
+        let mut now = (1..200).map(Nanos);
+        let mut answer = |engine: &mut Engine<MemoryQueue>| {
+            engine.submit(0, Request { kind, vdisk: 0, offset: 0, len: 4096 });
+            now.find_map(|now| {
+                engine.poll(now, Nanos::ZERO);
+                engine.pop()
+            })
+        };
+        // What was under way ends as it would have.
+        assert_eq!(answer(&mut engine), Some((0, Ok(()))));
+        engine.poll(Nanos(300), Nanos::ZERO);
+        assert_eq!(engine.halted(), Some(Halt::NoProgress));
+        assert_eq!(answer(&mut engine), Some((0, Err(Errno(5)))));
+        mutation::set(None);
     }
 }

@@ -167,8 +167,7 @@ impl<Q: FlushQueue> Engine<Q> {
             if own.kind == PartKind::WriteZeros {
                 target.fill(0);
             } else if own.kind == PartKind::Write {
-                let client = &self.clients[index(own.client)];
-                target.copy_from_slice(&client.buffer[index(own.buffer)..][..index(own.len)]);
+                self.memory.read(own.client, own.buffer, target);
             }
         }
         let base = index(part) * self.part_blocks;
@@ -205,9 +204,8 @@ impl<Q: FlushQueue> Engine<Q> {
         let whole = own.kind == PartKind::Write && own.len == len;
         for slot in &own.slots[1..nth.max(1)] {
             if whole {
-                let bytes =
-                    &self.clients[index(own.client)].buffer[index(own.buffer)..][..index(len)];
-                self.core.io.data(*slot)[..index(len)].copy_from_slice(bytes);
+                let target = &mut self.core.io.data(*slot)[..index(len)];
+                self.memory.read(own.client, own.buffer, target);
             } else {
                 self.core.io.copy_data(own.slots[0], *slot, index(len));
             }

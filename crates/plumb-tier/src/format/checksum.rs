@@ -1,22 +1,24 @@
 //! Checksums: CRC-32C seeded with an identity, and the digest of a configuration record.
 
+use plumb_sys::crc32c;
+
 /// The seed of all checksums of a pool's metadata.
 #[must_use]
 pub(crate) fn seed(pool: u128) -> u32 {
-    crc32c::crc32c(&pool.to_le_bytes())
+    crc32c::checksum(&pool.to_le_bytes())
 }
 
 /// CRC-32C of `bytes`, continued from `seed`.
 #[inline]
 #[must_use]
 pub(crate) fn crc(seed: u32, bytes: &[u8]) -> u32 {
-    crc32c::crc32c_append(seed, bytes)
+    crc32c::append(seed, bytes)
 }
 
 /// The seed of the data checksums of a virtual disk.
 #[must_use]
 pub(crate) fn data_seed(pool: u128, vdisk: u128) -> u32 {
-    crc32c::crc32c_append(seed(pool), &vdisk.to_le_bytes())
+    crc32c::append(seed(pool), &vdisk.to_le_bytes())
 }
 
 /// Checksum of one 4 KiB block of data (LAY-6): seeded with pool, virtual disk and logical block, so a
@@ -24,8 +26,8 @@ pub(crate) fn data_seed(pool: u128, vdisk: u128) -> u32 {
 #[inline]
 #[must_use]
 pub(crate) fn block(data_seed: u32, block: u64, bytes: &[u8]) -> u32 {
-    let start = crc32c::crc32c_append(data_seed, &block.to_le_bytes());
-    crc32c::crc32c_append(start, bytes).max(1)
+    let start = crc32c::append(data_seed, &block.to_le_bytes());
+    crc32c::append(start, bytes).max(1)
 }
 
 /// 128-bit FNV-1a: tells which configuration record a superblock names. Rot is caught by each page's

@@ -1,5 +1,6 @@
-//! The write-back cache as this engine does it: one block pair, a log of records on two disks, homes, a
-//! journal; crashes with any subset of what was not flushed, an expelled and a returning log copy.
+//! The write-back cache as this engine does it: two blocks, a log of records on two disks, homes, a journal;
+//! crashes with any subset of what was not flushed, an expelled and a returning log copy, and after a first
+//! crash a start, more writes, and a second one.
 //!
 //! A round flushes everything at one instant here; the tail moves by itself, with a flush of the log only.
 
@@ -12,10 +13,18 @@ use super::explore::Model;
 pub(super) struct Rules {
     /// FUA of a record is a round, not a write-through (WBC-1).
     pub(super) fua_by_round: bool,
+    /// A write is acknowledged when all live copies have its record.
+    pub(super) all_copies: bool,
     /// The tail passes records only after the log was flushed (WBC-2).
     pub(super) flush_before_tail: bool,
-    /// A clean line still sends writes to the log (6.1 rule 2).
+    /// The tail stops at lines that are not clean (WBC-2).
+    pub(super) tail_waits: bool,
+    /// A line that is not clean sends writes to the log (6.1 rule 2).
+    pub(super) live_to_log: bool,
+    /// A clean line still does.
     pub(super) clean_to_log: bool,
+    /// A block has one destage at a time, and no write meanwhile (WBC-2, RES-9).
+    pub(super) one_destage: bool,
     /// Finishing a destage cleans its own line only.
     pub(super) cleans_own: bool,
     /// A line is clean after its home was flushed.
@@ -24,16 +33,26 @@ pub(super) struct Rules {
     pub(super) expel_durable: bool,
     /// A returning copy gets what it missed before it counts.
     pub(super) return_copies: bool,
+    /// A start makes the copies equal.
+    pub(super) copies_equal: bool,
+    /// A start says that all records behind what it found are of its own epoch (JRN-1).
+    pub(super) epoch_raised: bool,
 }
 
 pub(super) const ALL: Rules = Rules {
     fua_by_round: true,
+    all_copies: true,
     flush_before_tail: true,
+    tail_waits: true,
+    live_to_log: true,
     clean_to_log: true,
+    one_destage: true,
     cleans_own: true,
     home_flushed: true,
     expel_durable: true,
     return_copies: true,
+    copies_equal: true,
+    epoch_raised: true,
 };
 
 /// What the host does, in order.
@@ -48,37 +67,49 @@ pub(super) enum Op {
     Flush,
 }
 
+pub(super) const OPS: [Op; 7] =
+    [Op::Small(0), Op::Small(1), Op::Fua(0), Op::Fua(1), Op::Large(0), Op::Large(1), Op::Flush];
+
 const RING: usize = 3;
 const BLOCKS: usize = 2;
+/// Destages under way, at most.
+const DESTAGES: usize = 2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Rec {
     lsn: u8,
+    epoch: u8,
     block: u8,
     value: u8,
 }
 
+impl Rec {
+    fn slot(self) -> usize {
+        usize::from(self.lsn) % RING
+    }
+}
+
+type Slots = [Option<Rec>; RING];
+
 /// A log copy: what is durable in each slot, and what is not yet, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 struct Disk {
-    durable: [Option<Rec>; RING],
+    durable: Slots,
     cached: Vec<Rec>,
 }
 
 impl Disk {
-    fn write(&mut self, rec: Rec) {
-        self.cached.push(rec);
-    }
     fn flush(&mut self) {
         for rec in self.cached.drain(..) {
-            self.durable[usize::from(rec.lsn) % RING] = Some(rec);
+            self.durable[rec.slot()] = Some(rec);
         }
     }
-    fn after(&self, kept: u32) -> [Option<Rec>; RING] {
+
+    fn after(&self, kept: u32) -> Slots {
         let mut slots = self.durable;
         for (nth, rec) in self.cached.iter().enumerate() {
             if kept >> nth & 1 == 1 {
-                slots[usize::from(rec.lsn) % RING] = Some(*rec);
+                slots[rec.slot()] = Some(*rec);
             }
         }
         slots
@@ -93,6 +124,14 @@ enum Line {
     Clean(u8, u8),
 }
 
+/// Copying a record's value home.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Destage {
+    block: usize,
+    lsn: u8,
+    value: u8,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct State {
     at: usize,
@@ -104,10 +143,13 @@ pub(super) struct State {
     /// Per block: durable, and values since in order.
     homes: [(u8, Vec<u8>); BLOCKS],
     lines: [Line; BLOCKS],
-    /// Destage under way: block, LSN, value.
-    destage: Option<(usize, u8, u8)>,
+    destages: Vec<Destage>,
     head: u8,
     tail: u8,
+    /// Of the running start; and from which record on the log has that of the last one, at least.
+    epoch: u8,
+    raised: (u8, u8),
+    starts_left: u8,
     /// Per block: all values, the last acknowledged, the last durable.
     values: [Vec<u8>; BLOCKS],
     acked: [usize; BLOCKS],
@@ -120,16 +162,17 @@ pub(super) struct State {
 pub(super) struct Cache {
     pub(super) rules: Rules,
     pub(super) script: Vec<Op>,
+    /// Crashes after which it goes on.
+    pub(super) starts: u8,
 }
 
 impl State {
-    fn write_log(&mut self, block: usize, value: u8) {
-        let rec = Rec { lsn: self.head, block: u8::try_from(block).unwrap_or(0), value };
-        for (disk, live) in self.logs.iter_mut().zip(self.live) {
-            if live {
-                disk.write(rec);
-            }
-        }
+    fn write_log(&mut self, block: usize, value: u8, all: bool) {
+        let block_number = u8::try_from(block).unwrap_or(0);
+        let rec = Rec { lsn: self.head, epoch: self.epoch, block: block_number, value };
+        let live = self.logs.iter_mut().zip(self.live).filter(|(_, live)| *live);
+        let count = if all { 2 } else { 1 };
+        live.take(count).for_each(|(disk, _)| disk.cached.push(rec));
         self.lines[block] = Line::Dirty(self.head, value);
         self.head += 1;
     }
@@ -139,21 +182,14 @@ impl State {
         self.logs.iter_mut().zip(live).filter(|(_, live)| *live).for_each(|(disk, _)| disk.flush());
     }
 
-    fn flush_homes(&mut self) {
+    /// Flushes everything: lines at home are clean. Without `own` whatever line a block has by now.
+    fn round(&mut self, own: bool) {
+        self.flush_logs();
         for (durable, cached) in &mut self.homes {
             if let Some(last) = cached.drain(..).next_back() {
                 *durable = last;
             }
         }
-    }
-
-    fn acknowledge(&mut self, block: usize, value: u8) {
-        self.values[block].push(value);
-        self.acked[block] = self.values[block].len() - 1;
-    }
-
-    /// A round has flushed it all: lines at home are clean. Without `own` whatever line a block has by now.
-    fn clean_lines(&mut self, own: bool) {
         for (line, written) in self.lines.iter_mut().zip(&mut self.written) {
             let written = std::mem::take(written) && !own;
             match *line {
@@ -162,6 +198,12 @@ impl State {
                 _ => {}
             }
         }
+        self.durable = self.acked;
+    }
+
+    fn acknowledge(&mut self, block: usize, value: u8) {
+        self.values[block].push(value);
+        self.acked[block] = self.values[block].len() - 1;
     }
 
     fn lsn(line: Line) -> Option<u8> {
@@ -169,6 +211,38 @@ impl State {
             Line::None => None,
             Line::Dirty(lsn, _) | Line::Home(lsn, _) | Line::Clean(lsn, _) => Some(lsn),
         }
+    }
+
+    /// What a home may hold after a power cut.
+    fn home_options(&self, block: usize) -> Vec<u8> {
+        let (durable, cached) = &self.homes[block];
+        let landing = self.destages.iter().filter(|one| one.block == block).map(|one| one.value);
+        let mut all: Vec<u8> =
+            std::iter::once(*durable).chain(cached.iter().copied()).chain(landing).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// Every way in which a power cut may leave logs and homes, and which log copy may be lost with it.
+    fn cuts(&self) -> impl Iterator<Item = ([Slots; 2], [u8; BLOCKS], Option<usize>)> + '_ {
+        let bits = |copy: usize| 1_u32 << self.logs[copy].cached.len().min(16);
+        // Only if the other copy is believed to be current.
+        let both = self.durable_live == [true; 2];
+        let away: &'static [Option<usize>] = if both { &[None, Some(0), Some(1)] } else { &[None] };
+        let (homes_a, homes_b) = (self.home_options(0), self.home_options(1));
+        let homes: Vec<[u8; BLOCKS]> =
+            homes_a.iter().flat_map(|a| homes_b.iter().map(|b| [*a, *b])).collect();
+        (0..bits(0)).flat_map(move |kept_a| {
+            let homes = homes.clone();
+            (0..bits(1)).flat_map(move |kept_b| {
+                let copies = [self.logs[0].after(kept_a), self.logs[1].after(kept_b)];
+                let homes = homes.clone();
+                away.iter().flat_map(move |away| {
+                    homes.clone().into_iter().map(move |homes| (copies, homes, *away))
+                })
+            })
+        })
     }
 }
 
@@ -180,10 +254,7 @@ impl Cache {
         let value = u8::try_from(state.at + 1).unwrap_or(u8::MAX);
         let (block, small, fua) = match op {
             Op::Flush => {
-                next.flush_logs();
-                next.flush_homes();
-                next.clean_lines(self.rules.cleans_own);
-                next.durable = next.acked;
+                next.round(self.rules.cleans_own);
                 into.push(next);
                 return;
             }
@@ -192,20 +263,20 @@ impl Cache {
             Op::Large(block) => (block, false, false),
         };
         // The range lock: a destage of the block goes first.
-        if state.destage.is_some_and(|one| one.0 == block) {
+        if self.rules.one_destage && state.destages.iter().any(|one| one.block == block) {
             return;
         }
         let live = match state.lines[block] {
             Line::None => false,
             Line::Clean(..) => self.rules.clean_to_log,
-            Line::Dirty(..) | Line::Home(..) => true,
+            Line::Dirty(..) | Line::Home(..) => self.rules.live_to_log,
         };
         let room = usize::from(state.head - state.tail) < RING;
         if live && !room {
             return;
         }
         if live || small && room {
-            next.write_log(block, value);
+            next.write_log(block, value, self.rules.all_copies);
         } else {
             next.homes[block].1.push(value);
             if let Line::Clean(..) = next.lines[block] {
@@ -213,36 +284,35 @@ impl Cache {
             }
         }
         next.acknowledge(block, value);
-        if fua {
-            if self.rules.fua_by_round {
-                next.flush_logs();
-                next.flush_homes();
-                next.clean_lines(self.rules.cleans_own);
-                next.durable = next.acked;
-            } else {
-                // Only this record goes through the caches.
-                for disk in &mut next.logs {
-                    if let Some(rec) = disk.cached.pop_if(|rec| rec.lsn + 1 == next.head) {
-                        disk.durable[usize::from(rec.lsn) % RING] = Some(rec);
-                    }
+        if fua && self.rules.fua_by_round {
+            next.round(self.rules.cleans_own);
+        } else if fua {
+            // Only this record goes through the caches.
+            for disk in &mut next.logs {
+                if let Some(rec) = disk.cached.pop_if(|rec| rec.lsn + 1 == next.head) {
+                    disk.durable[rec.slot()] = Some(rec);
                 }
-                next.durable[block] = next.acked[block];
             }
+            next.durable[block] = next.acked[block];
         }
         into.push(next);
     }
 
     fn background(&self, state: &State, into: &mut Vec<State>) {
         for block in 0..BLOCKS {
-            if let (Line::Dirty(lsn, value), None) = (state.lines[block], state.destage) {
+            let Line::Dirty(lsn, value) = state.lines[block] else { continue };
+            let under_way =
+                |one: &Destage| one.lsn == lsn || self.rules.one_destage && one.block == block;
+            if state.destages.len() < DESTAGES && !state.destages.iter().any(under_way) {
                 let mut next = state.clone();
-                next.destage = Some((block, lsn, value));
+                next.destages.push(Destage { block, lsn, value });
+                next.destages.sort_unstable_by_key(|one| one.lsn);
                 into.push(next);
             }
         }
-        if let Some((block, lsn, value)) = state.destage {
+        for nth in 0..state.destages.len() {
             let mut next = state.clone();
-            next.destage = None;
+            let Destage { block, lsn, value } = next.destages.remove(nth);
             next.homes[block].1.push(value);
             next.written[block] = true;
             if State::lsn(next.lines[block]) == Some(lsn) {
@@ -257,20 +327,23 @@ impl Cache {
         // A round without a FLUSH: lines become clean.
         if state.lines.iter().any(|line| matches!(line, Line::Home(..))) {
             let mut next = state.clone();
-            next.flush_logs();
-            next.flush_homes();
-            next.clean_lines(self.rules.cleans_own);
-            next.durable = next.acked;
+            next.round(self.rules.cleans_own);
             into.push(next);
         }
-        // The tail passes what it can.
-        let needed =
-            |lsn: u8| {
-                state.lines.iter().any(
-                    |line| matches!(line, Line::Dirty(own, _) | Line::Home(own, _) if *own == lsn),
-                ) || state.destage.is_some_and(|one| one.1 == lsn)
-            };
-        let tail = (state.tail..state.head).find(|lsn| needed(*lsn)).unwrap_or(state.head);
+        self.move_tail(state, into);
+    }
+
+    /// The tail passes what it can.
+    fn move_tail(&self, state: &State, into: &mut Vec<State>) {
+        let dirty = |lsn: u8| {
+            let own = |line: &Line| matches!(line, Line::Dirty(own, _) | Line::Home(own, _) if *own == lsn);
+            state.lines.iter().any(own) || state.destages.iter().any(|one| one.lsn == lsn)
+        };
+        let needed = |lsn: &u8| self.rules.tail_waits && dirty(*lsn);
+        let tail = (state.tail..state.head).find(needed).unwrap_or(state.head);
+        if tail == state.tail {
+            return;
+        }
         let mut next = state.clone();
         if self.rules.flush_before_tail {
             next.flush_logs();
@@ -281,9 +354,7 @@ impl Cache {
                 *line = Line::None;
             }
         }
-        if tail > state.tail {
-            into.push(next);
-        }
+        into.push(next);
     }
 
     /// A log copy is lost, with any part of its cache; later it returns.
@@ -302,9 +373,12 @@ impl Cache {
             let mut next = state.clone();
             next.faults += 1;
             if self.rules.return_copies {
-                // Everything between tail and head, durably.
+                // Everything between tail and head, durably; behind the head it keeps what it had.
                 let source = next.logs[1 - back].after(u32::MAX);
-                next.logs[back] = Disk { durable: source, cached: Vec::new() };
+                for lsn in state.tail..state.head {
+                    let slot = usize::from(lsn) % RING;
+                    next.logs[back].durable[slot] = source[slot];
+                }
             }
             next.live[back] = true;
             next.durable_live[back] = true;
@@ -312,15 +386,70 @@ impl Cache {
         }
     }
 
-    fn recover(state: &State, slots: &[[Option<Rec>; RING]], homes: [u8; BLOCKS]) -> [u8; BLOCKS] {
+    /// The records that a start finds, from the tail on.
+    fn found(&self, state: &State, copies: &[Slots]) -> Vec<Rec> {
+        let mut found: Vec<Rec> = Vec::new();
+        for lsn in state.tail.. {
+            // The chain of checksums: none of an earlier epoch follows one of a later.
+            let last = found.last().map_or(0, |rec| rec.epoch);
+            let (from, raised) = state.raised;
+            let follows = |rec: &Rec| {
+                rec.lsn == lsn && rec.epoch >= last && (lsn < from || rec.epoch >= raised)
+            };
+            let next = copies.iter().filter_map(|copy| copy[usize::from(lsn) % RING]).find(follows);
+            let Some(next) = next else { break };
+            found.push(next);
+        }
+        found
+    }
+
+    fn recover(&self, state: &State, copies: &[Slots], homes: [u8; BLOCKS]) -> [u8; BLOCKS] {
         let mut values = homes;
-        let mut lsn = state.tail;
-        loop {
-            let find = |copy: &[Option<Rec>; RING]| copy[usize::from(lsn) % RING];
-            let rec = slots.iter().filter_map(find).find(|rec| rec.lsn == lsn);
-            let Some(rec) = rec else { return values };
+        for rec in self.found(state, copies) {
             values[usize::from(rec.block)] = rec.value;
-            lsn += 1;
+        }
+        values
+    }
+
+    /// The power fails, and it starts again on what that left.
+    fn restart(&self, state: &State, into: &mut Vec<State>) {
+        if state.starts_left == 0 {
+            return;
+        }
+        for (copies, homes, away) in state.cuts() {
+            let here = |nth: usize| state.durable_live[nth] && away != Some(nth);
+            let live = [here(0), here(1)];
+            let read: Vec<Slots> = (0..2).filter(|nth| live[*nth]).map(|nth| copies[nth]).collect();
+            let found = self.found(state, &read);
+            let mut next = State {
+                starts_left: state.starts_left - 1,
+                logs: copies.map(|durable| Disk { durable, cached: Vec::new() }),
+                homes: homes.map(|value| (value, Vec::new())),
+                lines: [Line::None; BLOCKS],
+                destages: Vec::new(),
+                written: [false; BLOCKS],
+                live,
+                durable_live: live,
+                head: state.tail + u8::try_from(found.len()).unwrap_or(0),
+                epoch: state.epoch + 1,
+                faults: if away.is_some() { 1 } else { state.faults },
+                ..state.clone()
+            };
+            if self.rules.epoch_raised {
+                next.raised = (next.head, next.epoch);
+            }
+            let mut values = homes;
+            for rec in found {
+                values[usize::from(rec.block)] = rec.value;
+                next.lines[usize::from(rec.block)] = Line::Dirty(rec.lsn, rec.value);
+                for nth in (0..2).filter(|nth| live[*nth] && self.rules.copies_equal) {
+                    next.logs[nth].durable[rec.slot()] = Some(rec);
+                }
+            }
+            // What was read then stays.
+            next.values = values.map(|value| vec![value]);
+            (next.acked, next.durable) = ([0; BLOCKS], [0; BLOCKS]);
+            into.push(next);
         }
     }
 }
@@ -336,9 +465,12 @@ impl Model for Cache {
             durable_live: [true; 2],
             homes: Default::default(),
             lines: [Line::None; BLOCKS],
-            destage: None,
+            destages: Vec::new(),
             head: 1,
             tail: 1,
+            epoch: 1,
+            raised: (1, 1),
+            starts_left: self.starts,
             values: [vec![0], vec![0]],
             acked: [0; BLOCKS],
             durable: [0; BLOCKS],
@@ -351,49 +483,28 @@ impl Model for Cache {
         self.host(state, into);
         self.background(state, into);
         self.faults(state, into);
+        self.restart(state, into);
     }
 
     fn crash(&self, state: &State, wrong: &mut BTreeMap<&'static str, u64>) -> u64 {
-        let mut count = 0;
-        let bits = |copy: usize| 1_u32 << state.logs[copy].cached.len().min(16);
-        let home = |block: usize| {
-            let (durable, cached) = &state.homes[block];
-            let landing = state.destage.filter(|one| one.0 == block).map(|one| one.2);
-            let mut all = vec![*durable];
-            all.extend(cached);
-            all.extend(landing);
-            all
-        };
-        let (homes_a, homes_b) = (home(0), home(1));
-        // One copy may be lost together with the crash, if the other is believed to be current.
-        let both = state.durable_live == [true; 2];
-        let away = if both { &[None, Some(0), Some(1)][..] } else { &[None] };
-        for kept_a in 0..bits(0) {
-            for kept_b in 0..bits(1) {
-                let copies = [state.logs[0].after(kept_a), state.logs[1].after(kept_b)];
-                for away in away {
-                    let here = |nth: &usize| state.durable_live[*nth] && *away != Some(*nth);
-                    let slots: Vec<_> = (0..2).filter(here).map(|nth| copies[nth]).collect();
-                    for homes in homes_a.iter().flat_map(|a| homes_b.iter().map(|b| [*a, *b])) {
-                        count += 1;
-                        let read = Self::recover(state, &slots, homes);
-                        for (block, value) in read.iter().enumerate() {
-                            let allowed = &state.values[block][state.durable[block]..];
-                            if !allowed.contains(value) {
-                                *wrong.entry("C1: a durable write is lost").or_default() += 1;
-                            }
-                        }
-                    }
+        let mut count = 1;
+        for (copies, homes, away) in state.cuts() {
+            count += 1;
+            let here = |nth: &usize| state.durable_live[*nth] && away != Some(*nth);
+            let copies: Vec<Slots> = (0..2).filter(here).map(|nth| copies[nth]).collect();
+            let read = self.recover(state, &copies, homes);
+            for (block, value) in read.iter().enumerate() {
+                if !state.values[block][state.durable[block]..].contains(value) {
+                    *wrong.entry("C1: a durable write is lost").or_default() += 1;
                 }
             }
         }
         // The engine dies, the devices keep power.
-        count += 1;
         let all = [state.logs[0].after(u32::MAX), state.logs[1].after(u32::MAX)];
         let here = all.iter().zip(state.durable_live).filter(|(_, live)| *live);
-        let slots: Vec<_> = here.map(|(copy, _)| *copy).collect();
+        let copies: Vec<Slots> = here.map(|(copy, _)| *copy).collect();
         let now = |block: usize| *state.homes[block].1.last().unwrap_or(&state.homes[block].0);
-        let read = Self::recover(state, &slots, [now(0), now(1)]);
+        let read = self.recover(state, &copies, [now(0), now(1)]);
         for (block, value) in read.iter().enumerate() {
             if !state.values[block][state.acked[block]..].contains(value) {
                 *wrong.entry("C3: an acknowledged write is lost").or_default() += 1;

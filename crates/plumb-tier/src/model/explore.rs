@@ -14,6 +14,15 @@ pub(super) trait Model {
     fn crash(&self, state: &Self::State, wrong: &mut BTreeMap<&'static str, u64>) -> u64;
 }
 
+/// How far to go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Until {
+    /// Every state was visited.
+    Exhausted,
+    /// Something is wrong.
+    Wrong,
+}
+
 /// What an exploration found.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
@@ -23,8 +32,22 @@ pub(super) struct Found {
     pub(super) wrong: BTreeMap<&'static str, u64>,
 }
 
+impl Found {
+    fn is_enough(&self, until: Until) -> bool {
+        until == Until::Wrong && !self.wrong.is_empty()
+    }
+
+    fn add(&mut self, other: Self) {
+        self.states += other.states;
+        self.crashes += other.crashes;
+        for (kind, count) in other.wrong {
+            *self.wrong.entry(kind).or_default() += count;
+        }
+    }
+}
+
 /// Visits every state that can be reached once.
-pub(super) fn explore<M: Model>(model: &M) -> Found {
+pub(super) fn explore<M: Model>(model: &M, until: Until) -> Found {
     let mut found = Found::default();
     let mut seen = HashSet::from([model.start()]);
     let mut stack = vec![model.start()];
@@ -32,6 +55,9 @@ pub(super) fn explore<M: Model>(model: &M) -> Found {
     while let Some(state) = stack.pop() {
         found.states += 1;
         found.crashes += model.crash(&state, &mut found.wrong);
+        if found.is_enough(until) {
+            break;
+        }
         model.next(&state, &mut next);
         for other in next.drain(..) {
             if seen.insert(other.clone()) {
@@ -40,4 +66,29 @@ pub(super) fn explore<M: Model>(model: &M) -> Found {
         }
     }
     found
+}
+
+/// The same for the models of every script of `len` requests out of `requests`.
+pub(super) fn explore_scripts<M: Model, R: Copy>(
+    requests: &[R],
+    len: usize,
+    until: Until,
+    models: impl Fn(&[R]) -> Vec<M>,
+) -> Found {
+    let mut total = Found::default();
+    let mut scripts: Vec<Vec<R>> = vec![Vec::new()];
+    for _ in 0..len {
+        let longer = |script: &Vec<R>| {
+            let with = |request: &R| script.iter().chain([request]).copied().collect();
+            requests.iter().map(with).collect::<Vec<Vec<R>>>()
+        };
+        scripts = scripts.iter().flat_map(longer).collect();
+    }
+    for model in scripts.iter().flat_map(|script| models(script)) {
+        total.add(explore(&model, until));
+        if total.is_enough(until) {
+            break;
+        }
+    }
+    total
 }

@@ -1,6 +1,6 @@
 //! One block of two sectors on two copies, as this engine writes it in place: intent, first checksums, rounds,
-//! a copy that fails or drops its cache, what a start makes of what a crash left, and a second crash while
-//! copies are made equal. A checksum is the content itself.
+//! a copy that fails or drops its cache and later returns, what a start makes of what a crash left, a copy lost
+//! with it, and a second crash while copies are made equal. A checksum is the content itself.
 
 use std::collections::BTreeMap;
 
@@ -21,6 +21,16 @@ pub(super) struct Rules {
     pub(super) flush_first: bool,
     /// RES-2: a failed copy is durably stale before the acknowledgement.
     pub(super) stale_durable: bool,
+    /// RES-2: a stale copy is not read.
+    pub(super) stale_unread: bool,
+    /// RES-4: a copy that returns gets what it missed before it is in sync.
+    pub(super) resync_copies: bool,
+    /// RES-4: and its disk is flushed before.
+    pub(super) resync_flushes: bool,
+    /// RES-2: a write is acknowledged when all live copies have it.
+    pub(super) all_copies: bool,
+    /// 6.3: a FLUSH flushes every disk.
+    pub(super) flush_all: bool,
 }
 
 pub(super) const ALL: Rules = Rules {
@@ -30,6 +40,11 @@ pub(super) const ALL: Rules = Rules {
     intent: true,
     flush_first: true,
     stale_durable: true,
+    stale_unread: true,
+    resync_copies: true,
+    resync_flushes: true,
+    all_copies: true,
+    flush_all: true,
 };
 
 /// What the host does, in order.
@@ -39,6 +54,15 @@ pub(super) enum Op {
     Write([bool; 2], bool),
     Flush,
 }
+
+/// Whole and half writes, each with and without FUA, and a flush.
+pub(super) const OPS: [Op; 5] = [
+    Op::Write([true, true], false),
+    Op::Write([true, true], true),
+    Op::Write([true, false], false),
+    Op::Write([true, false], true),
+    Op::Flush,
+];
 
 /// Bytes of a former owner; the content before all.
 const FOREIGN: u8 = 250;
@@ -52,6 +76,7 @@ enum Record {
     First(Block),
     Commit(Block),
     Stale(usize),
+    InSync(usize),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -68,6 +93,8 @@ enum Phase {
     Writing([[bool; 2]; 2], bool),
     /// The devices were flushed, with this newest content; then the commit is durable.
     Round(Block, bool),
+    /// A copy that returned was written; then it counts.
+    Resync(usize),
 }
 
 /// Durable content, and what was written since, in order.
@@ -84,7 +111,10 @@ pub(super) struct State {
     sum: Sum,
     open: bool,
     stale: [bool; 2],
-    fault_left: bool,
+    /// Stale, and takes part in every write.
+    back: [bool; 2],
+    /// One while it runs, one together with a crash.
+    faults_left: u8,
     /// Per sector: all values; the last acknowledged and the last durable one.
     values: [Vec<u8>; 2],
     acked: [usize; 2],
@@ -98,18 +128,26 @@ pub(super) struct Mirror {
     pub(super) fresh: bool,
 }
 
+/// What was written is durable.
+fn settle((durable, cached): &mut Sector) {
+    if let Some(last) = cached.drain(..).next_back() {
+        *durable = last;
+    }
+}
+
 impl State {
+    /// Copies that take part in writes.
     fn live(&self) -> Vec<usize> {
-        (0..2).filter(|copy| !self.stale[*copy]).collect()
+        (0..2).filter(|copy| !self.stale[*copy] || self.back[*copy]).collect()
     }
 
-    fn flush(&mut self) {
-        for copy in self.live() {
-            for (durable, cached) in &mut self.media[copy] {
-                if let Some(last) = cached.drain(..).next_back() {
-                    *durable = last;
-                }
-            }
+    fn may_fail(&self) -> bool {
+        self.faults_left == 2 && self.stale == [false; 2]
+    }
+
+    fn flush(&mut self, all: bool) {
+        for copy in self.live().into_iter().take(if all { 2 } else { 1 }) {
+            self.media[copy].iter_mut().for_each(settle);
         }
     }
 
@@ -173,7 +211,7 @@ impl Mirror {
     fn begin_round(&self, state: &State, host: bool) -> State {
         let mut next = state.clone();
         if self.rules.flush_first {
-            next.flush();
+            next.flush(self.rules.flush_all);
         }
         next.phase = Phase::Round(next.content, host);
         next
@@ -197,11 +235,11 @@ impl Mirror {
             next.phase = Phase::Writing(todo, false);
             into.push(next);
         }
-        if state.fault_left && state.live().len() == 2 {
+        if state.may_fail() {
             for copy in 0..2 {
                 let mut next = state.clone();
                 next.stale[copy] = true;
-                next.fault_left = false;
+                next.faults_left -= 1;
                 if self.rules.stale_durable {
                     next.append(Record::Stale(copy), true);
                 }
@@ -211,7 +249,8 @@ impl Mirror {
                 into.push(next);
             }
         }
-        if todo == [[false; 2]; 2] && !first {
+        let done = todo.iter().filter(|copy| **copy == [false; 2]).count();
+        if !first && (done == 2 || done == 1 && !self.rules.all_copies) {
             let mut next = state.clone();
             let Some(Op::Write(sectors, fua)) = self.script.get(state.at) else { return };
             next.at += 1;
@@ -246,7 +285,7 @@ impl Mirror {
             between.phase = Phase::Idle;
             between.at += usize::from(host);
             into.push(between);
-            next.flush();
+            next.flush(self.rules.flush_all);
         }
         next.phase = Phase::Idle;
         next.at += usize::from(host);
@@ -258,17 +297,44 @@ impl Mirror {
 
     /// A disk drops its cache and returns; a request to another extent notices.
     fn drops(&self, state: &State, into: &mut Vec<State>) {
-        if !state.fault_left || state.phase != Phase::Idle || state.live().len() < 2 {
+        if state.phase != Phase::Idle || !state.may_fail() {
             return;
         }
         for copy in 0..2 {
             let mut next = state.clone();
-            next.fault_left = false;
+            next.faults_left -= 1;
             next.media[copy].iter_mut().for_each(|sector| sector.1.clear());
             if self.rules.stale_open && state.open {
                 next.stale[copy] = true;
                 next.append(Record::Stale(copy), true);
             }
+            into.push(next);
+        }
+    }
+
+    /// A stale copy returns; then it is brought up to date. All else stands still meanwhile.
+    fn returns(&self, state: &State, into: &mut Vec<State>) {
+        let Some(copy) = (0..2).find(|copy| state.stale[*copy]) else { return };
+        let mut next = state.clone();
+        if state.phase == Phase::Resync(copy) {
+            if self.rules.resync_flushes {
+                next.media[copy].iter_mut().for_each(settle);
+            }
+            next.append(Record::InSync(copy), !self.rules.resync_flushes);
+            next.stale[copy] = false;
+            next.back[copy] = false;
+            next.phase = Phase::Idle;
+            into.push(next);
+        } else if state.phase == Phase::Idle && state.back[copy] {
+            if self.rules.resync_copies && state.sum != Sum::Unwritten {
+                for (sector, value) in next.media[copy].iter_mut().zip(state.content) {
+                    sector.1.push(value);
+                }
+            }
+            next.phase = Phase::Resync(copy);
+            into.push(next);
+        } else if state.phase == Phase::Idle {
+            next.back[copy] = true;
             into.push(next);
         }
     }
@@ -283,6 +349,7 @@ impl Mirror {
                 Record::First(content) => found.0 = Sum::Tentative(content),
                 Record::Commit(content) => found.0 = Sum::Committed(content),
                 Record::Stale(copy) => found.2[copy] = true,
+                Record::InSync(copy) => found.2[copy] = false,
             }
         }
         found
@@ -355,7 +422,8 @@ impl Model for Mirror {
             sum: if self.fresh { Sum::Unwritten } else { Sum::Committed([BASE; 2]) },
             open: self.fresh,
             stale: [false; 2],
-            fault_left: true,
+            back: [false; 2],
+            faults_left: 2,
             values: [vec![content], vec![content]],
             acked: [0; 2],
             safe: [0; 2],
@@ -364,10 +432,12 @@ impl Model for Mirror {
 
     fn next(&self, state: &State, into: &mut Vec<State>) {
         self.drops(state, into);
+        self.returns(state, into);
         match state.phase {
             Phase::Idle => self.idle(state, into),
             Phase::Writing(todo, first) => self.writing(state, todo, first, into),
             Phase::Round(content, host) => self.round(state, content, host, into),
+            Phase::Resync(_) => {}
         }
     }
 
@@ -391,8 +461,10 @@ impl Model for Mirror {
                 for one in options(0) {
                     for other in options(1) {
                         let both = [one, other];
-                        let live: Vec<usize> = (0..2).filter(|copy| !stale[*copy]).collect();
-                        let spare = live.len() > 1 && state.fault_left;
+                        let in_sync = |copy: &usize| !stale[*copy];
+                        let read = |copy: &usize| in_sync(copy) || !self.rules.stale_unread;
+                        let live: Vec<usize> = (0..2).filter(read).collect();
+                        let spare = stale == [false; 2] && state.faults_left > 0;
                         let lost = live.iter().copied().map(Some).filter(|_| spare);
                         for lost in std::iter::once(None).chain(lost) {
                             count += 1;

@@ -6,50 +6,35 @@ mod explore;
 mod mirror;
 mod voters;
 
-use cache::{Cache, Op};
-use explore::{Found, explore};
+use cache::Cache;
+use explore::{Found, Until, explore, explore_scripts};
 use mirror::Mirror;
-use voters::Voters;
+use voters::{Begins, Voters};
 
-/// All scripts of that many requests, or until one of them lost something.
-fn cache_found(rules: cache::Rules, len: usize, until_wrong: bool) -> Found {
-    let ops =
-        [Op::Small(0), Op::Small(1), Op::Fua(0), Op::Fua(1), Op::Large(0), Op::Large(1), Op::Flush];
-    let mut total = Found::default();
-    let mut scripts: Vec<Vec<Op>> = vec![Vec::new()];
-    for _ in 0..len {
-        let longer = |script: &Vec<Op>| {
-            ops.map(|op| script.iter().copied().chain([op]).collect::<Vec<Op>>())
-        };
-        scripts = scripts.iter().flat_map(longer).collect();
-    }
-    for script in scripts {
-        let found = explore(&Cache { rules, script });
-        total.states += found.states;
-        total.crashes += found.crashes;
-        for (kind, count) in found.wrong {
-            *total.wrong.entry(kind).or_default() += count;
-        }
-        if until_wrong && !total.wrong.is_empty() {
-            break;
-        }
-    }
-    total
+/// All scripts of that many requests, going on after so many crashes.
+fn cache_found(rules: cache::Rules, len: usize, starts: u8, until: Until) -> Found {
+    let model = |script: &[cache::Op]| vec![Cache { rules, script: script.to_vec(), starts }];
+    explore_scripts(&cache::OPS, len, until, model)
 }
 
 #[test]
 fn the_write_cache_loses_nothing() {
-    let found = cache_found(cache::ALL, 3, false);
-    println!("write cache: {} states, {} crashes", found.states, found.crashes);
-    assert!(found.wrong.is_empty(), "{found:?}");
-    assert!(found.states > 50_000, "{found:?}");
+    for (len, starts, least) in [(3, 0, 150_000), (2, 1, 30_000)] {
+        let found = cache_found(cache::ALL, len, starts, Until::Exhausted);
+        println!(
+            "write cache, {len} requests, {starts} starts after a crash: {} states, {} crashes",
+            found.states, found.crashes
+        );
+        assert!(found.wrong.is_empty(), "{found:?}");
+        assert!(found.states > least, "{found:?}");
+    }
 }
 
 fn cache_without(change: impl Fn(&mut cache::Rules)) {
     let mut rules = cache::ALL;
     change(&mut rules);
-    let found = cache_found(rules, 3, true);
-    assert!(!found.wrong.is_empty(), "nothing is lost without it: {found:?}");
+    let lost = |(len, starts)| !cache_found(rules, len, starts, Until::Wrong).wrong.is_empty();
+    assert!([(2, 0), (2, 1), (3, 0)].into_iter().any(lost), "nothing is lost without it");
 }
 
 #[test]
@@ -58,13 +43,33 @@ fn fua_needs_a_flush_of_the_log() {
 }
 
 #[test]
+fn a_write_needs_its_record_on_every_copy() {
+    cache_without(|rules| rules.all_copies = false);
+}
+
+#[test]
 fn the_tail_needs_a_flush_of_the_log() {
     cache_without(|rules| rules.flush_before_tail = false);
 }
 
 #[test]
+fn the_tail_stops_at_what_is_not_at_home() {
+    cache_without(|rules| rules.tail_waits = false);
+}
+
+#[test]
+fn live_lines_send_writes_to_the_log() {
+    cache_without(|rules| rules.live_to_log = false);
+}
+
+#[test]
 fn clean_lines_still_send_writes_to_the_log() {
     cache_without(|rules| rules.clean_to_log = false);
+}
+
+#[test]
+fn a_block_has_one_destage_and_no_write_meanwhile() {
+    cache_without(|rules| rules.one_destage = false);
 }
 
 #[test]
@@ -87,47 +92,37 @@ fn a_log_copy_that_returns_gets_what_it_missed() {
     cache_without(|rules| rules.return_copies = false);
 }
 
-/// All scripts of that many requests on a new and on a written block, or until one lost something.
-fn mirror_found(rules: mirror::Rules, len: usize, until_wrong: bool) -> Found {
-    let write = |sectors| [mirror::Op::Write(sectors, false), mirror::Op::Write(sectors, true)];
-    let writes = [[true, true], [true, false]].into_iter().flat_map(write);
-    let ops: Vec<mirror::Op> = writes.chain([mirror::Op::Flush]).collect();
-    let mut total = Found::default();
-    let mut scripts: Vec<Vec<mirror::Op>> = vec![Vec::new()];
-    for _ in 0..len {
-        let longer = |script: &Vec<mirror::Op>| {
-            let with = |op: &mirror::Op| script.iter().chain([op]).copied().collect::<Vec<_>>();
-            ops.iter().map(with).collect::<Vec<_>>()
-        };
-        scripts = scripts.iter().flat_map(longer).collect();
-    }
-    for (script, fresh) in scripts.into_iter().flat_map(|s| [(s.clone(), true), (s, false)]) {
-        let found = explore(&Mirror { rules, script, fresh });
-        total.states += found.states;
-        total.crashes += found.crashes;
-        for (kind, count) in found.wrong {
-            *total.wrong.entry(kind).or_default() += count;
-        }
-        if until_wrong && !total.wrong.is_empty() {
-            break;
-        }
-    }
-    total
+#[test]
+fn a_start_makes_the_copies_of_the_log_equal() {
+    cache_without(|rules| rules.copies_equal = false);
+}
+
+#[test]
+fn records_that_a_start_did_not_find_never_come_back() {
+    cache_without(|rules| rules.epoch_raised = false);
+}
+
+/// All scripts of that many requests on a new and on a written block.
+fn mirror_found(rules: mirror::Rules, len: usize, until: Until) -> Found {
+    explore_scripts(&mirror::OPS, len, until, |script| {
+        let model = |fresh| Mirror { rules, script: script.to_vec(), fresh };
+        vec![model(true), model(false)]
+    })
 }
 
 #[test]
 fn a_mirrored_block_loses_nothing() {
-    let found = mirror_found(mirror::ALL, 2, false);
+    let found = mirror_found(mirror::ALL, 2, Until::Exhausted);
     println!("mirror: {} states, {} crashes", found.states, found.crashes);
     assert!(found.wrong.is_empty(), "{found:?}");
-    assert!(found.states > 10_000, "{found:?}");
+    assert!(found.states > 50_000, "{found:?}");
 }
 
 fn mirror_without(change: impl Fn(&mut mirror::Rules)) {
     let mut rules = mirror::ALL;
     change(&mut rules);
-    let found = mirror_found(rules, 2, true);
-    assert!(!found.wrong.is_empty(), "nothing is lost without it: {found:?}");
+    let lost = |len| !mirror_found(rules, len, Until::Wrong).wrong.is_empty();
+    assert!([1, 2].into_iter().any(lost), "nothing is lost without it");
 }
 
 #[test]
@@ -161,10 +156,40 @@ fn a_failed_copy_is_stale_before_the_acknowledgement() {
 }
 
 #[test]
+fn a_stale_copy_is_not_read() {
+    mirror_without(|rules| rules.stale_unread = false);
+}
+
+#[test]
+fn a_copy_that_returns_gets_what_it_missed() {
+    mirror_without(|rules| rules.resync_copies = false);
+}
+
+#[test]
+fn a_copy_that_returns_is_flushed_before_it_counts() {
+    mirror_without(|rules| rules.resync_flushes = false);
+}
+
+#[test]
+fn a_write_is_on_every_copy_before_the_acknowledgement() {
+    mirror_without(|rules| rules.all_copies = false);
+}
+
+#[test]
+fn a_flush_is_of_every_disk() {
+    mirror_without(|rules| rules.flush_all = false);
+}
+
+/// Disks, steps, and where it begins.
+const VOTERS: [(u8, u8, Begins); 4] =
+    [(2, 6, Begins::Whole), (3, 4, Begins::Whole), (4, 3, Begins::Whole), (3, 4, Begins::Alone)];
+
+#[test]
 fn at_most_one_part_of_the_voters_starts() {
-    for (disks, steps) in [(2, 6), (3, 4)] {
-        let found = explore(&Voters { rules: voters::ALL, disks, steps });
-        println!("voters, {disks} disks, {steps} steps: {} states", found.states);
+    for (disks, steps, begins) in VOTERS {
+        let model = Voters { rules: voters::ALL, disks, steps, begins };
+        let found = explore(&model, Until::Exhausted);
+        println!("voters, {disks} disks, {begins:?}, {steps} steps: {} states", found.states);
         assert!(found.wrong.is_empty(), "{disks} disks: {found:?}");
         assert!(found.states > 1_000, "{found:?}");
     }
@@ -173,8 +198,10 @@ fn at_most_one_part_of_the_voters_starts() {
 fn voters_without(change: impl Fn(&mut voters::Rules)) {
     let mut rules = voters::ALL;
     change(&mut rules);
-    let lost = |(disks, steps)| !explore(&Voters { rules, disks, steps }).wrong.is_empty();
-    assert!([(2, 4), (3, 4), (2, 6)].into_iter().any(lost), "nothing is lost without it");
+    let lost = |(disks, steps, begins)| {
+        !explore(&Voters { rules, disks, steps, begins }, Until::Wrong).wrong.is_empty()
+    };
+    assert!(VOTERS.into_iter().any(lost), "nothing is lost without it");
 }
 
 #[test]
@@ -190,4 +217,14 @@ fn a_start_needs_more_than_half_of_the_voters() {
 #[test]
 fn a_start_raises_the_epoch_first() {
     voters_without(|rules| rules.epoch_first = false);
+}
+
+#[test]
+fn new_voters_come_after_the_old_ones() {
+    voters_without(|rules| rules.old_first = false);
+}
+
+#[test]
+fn a_generation_counts_when_all_its_voters_have_it() {
+    voters_without(|rules| rules.all_have_it = false);
 }

@@ -15,9 +15,14 @@ pub(super) struct Rules {
     pub(super) majority: bool,
     /// A start raises the epoch on the voters before it writes a generation.
     pub(super) epoch_first: bool,
+    /// A generation that adds voters is on the whole list before, then on the new ones.
+    pub(super) old_first: bool,
+    /// Nothing is acknowledged under a generation that is not on all its voters.
+    pub(super) all_have_it: bool,
 }
 
-pub(super) const ALL: Rules = Rules { half: true, majority: true, epoch_first: true };
+pub(super) const ALL: Rules =
+    Rules { half: true, majority: true, epoch_first: true, old_first: true, all_have_it: true };
 
 /// A generation: order, voters, and every one that it descends from.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -44,6 +49,16 @@ pub(super) struct Voters {
     pub(super) rules: Rules,
     pub(super) disks: u8,
     pub(super) steps: u8,
+    pub(super) begins: Begins,
+}
+
+/// Where a history begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Begins {
+    /// All disks are voters, and nothing runs.
+    Whole,
+    /// It runs on one disk: the others were lost before, one after the other.
+    Alone,
 }
 
 fn subsets(of: u8) -> impl Iterator<Item = u8> {
@@ -65,7 +80,13 @@ impl Voters {
     }
 
     /// Writes a generation to every part of `on`: to all, and the engine goes on; else it died.
-    fn publish(from: &State, new: &Generation, on: u8, parts: &[u8], into: &mut Vec<State>) {
+    fn publish(
+        &self,
+        from: &State,
+        (new, on): (&Generation, u8),
+        parts: &[u8],
+        into: &mut Vec<State>,
+    ) {
         for &part in parts {
             let mut next = from.clone();
             for (nth, disk) in next.disks.iter_mut().enumerate() {
@@ -73,11 +94,16 @@ impl Voters {
                     disk.0 = new.clone();
                 }
             }
-            next.running = (part == on).then_some(on);
-            if part == on {
-                next.acknowledged = new.line.clone();
+            if part == on || !self.rules.all_have_it {
+                let mut goes_on = next.clone();
+                goes_on.running = Some(on);
+                goes_on.acknowledged = new.line.clone();
+                into.push(goes_on);
             }
-            into.push(next);
+            if part != on {
+                next.running = None;
+                into.push(next);
+            }
         }
     }
 
@@ -99,7 +125,7 @@ impl Voters {
             }
             let order = (current.order.0, current.order.1 + 1);
             let new = Self::successor(&mut next, &current, order, voters);
-            Self::publish(&next, &new, voters, &subsets(voters).collect::<Vec<_>>(), into);
+            self.publish(&next, (&new, voters), &subsets(voters).collect::<Vec<_>>(), into);
         }
     }
 
@@ -112,10 +138,13 @@ impl Voters {
             let voters = current.voters | added;
             let order = (current.order.0, current.order.1 + 1);
             let new = Self::successor(&mut next, &current, order, voters);
-            let ordered = |part: &u8| part & added == 0 || part & current.voters == current.voters;
+            let ordered = |part: &u8| {
+                let old = part & current.voters == current.voters;
+                !self.rules.old_first || part & added == 0 || old
+            };
             // Durable on those before first.
             let parts: Vec<u8> = subsets(voters).filter(ordered).collect();
-            Self::publish(&next, &new, voters, &parts, into);
+            self.publish(&next, (&new, voters), &parts, into);
         }
     }
 
@@ -153,7 +182,7 @@ impl Voters {
         let parts: Vec<u8> = subsets(voters).collect();
         // One that dies before all have its generation has not served.
         let mut all = Vec::new();
-        Self::publish(&raised, &new, voters, &parts, &mut all);
+        self.publish(&raised, (&new, voters), &parts, &mut all);
         for mut next in all {
             next.diverged &= next.running.is_some();
             into.push(next);
@@ -167,14 +196,24 @@ impl Model for Voters {
     fn start(&self) -> State {
         let all = (1_u8 << self.disks) - 1;
         let first = Generation { order: (0, 1), voters: all, line: vec![0] };
-        State {
+        let mut state = State {
             disks: vec![(first, 0); usize::from(self.disks)],
             running: None,
             acknowledged: vec![0],
             steps: 0,
             ids: 0,
             diverged: false,
+        };
+        for lost in (1..self.disks).rev().filter(|_| self.begins == Begins::Alone) {
+            let left = (1_u8 << lost) - 1;
+            let current = Self::newest(&state, left);
+            let order = (0, current.order.1 + 1);
+            let new = Self::successor(&mut state, &current, order, left);
+            state.disks[..usize::from(lost)].iter_mut().for_each(|disk| disk.0 = new.clone());
+            state.running = Some(left);
+            state.acknowledged = new.line;
         }
+        state
     }
 
     fn next(&self, state: &State, into: &mut Vec<State>) {

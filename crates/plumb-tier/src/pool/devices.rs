@@ -1,11 +1,13 @@
-//! The queue to a pool's real disks: a ring, or plain calls where the kernel has none.
+//! The queue to a pool's real disks: a ring, or plain calls where the kernel has none. A ring has a bell: the read
+//! of an event that it waits for beside the disks.
 
 use plumb_io::engine::{SyncQueue, UringOptions, UringQueue, probe_ring};
 use plumb_io::{
-    Done, Errno, FileIndex, FlushQueue, IoQueue, LaneIndex, Op, OpenQueueError, QueueFacts,
-    QueueSpec, RegionSpec, Slot, TargetFile,
+    Bell, Done, Errno, FileIndex, FlushQueue, IoQueue, LaneIndex, LaneSpec, Memory, Op, OpKind,
+    OpenQueueError, QueueFacts, QueueSpec, RegionSpec, Slot, TargetFile,
 };
 use plumb_units::Nanos;
+use plumb_units::convert::to_u32;
 
 use crate::io::SlotPlan;
 
@@ -14,7 +16,7 @@ use crate::io::SlotPlan;
 #[derive(Debug)]
 pub enum DeviceQueue {
     /// `io_uring`.
-    Ring(UringQueue),
+    Ring(BelledRing),
     /// One call at a time.
     Calls(SyncQueue),
 }
@@ -25,10 +27,9 @@ impl DeviceQueue {
     /// # Errors
     /// When memory is refused.
     pub fn open(plan: &SlotPlan, files: Vec<TargetFile>) -> Result<Self, OpenQueueError> {
-        let spec = spec(plan, files);
         match probe_ring() {
-            Ok(()) => Ok(Self::Ring(UringQueue::open(spec, UringOptions::default())?)),
-            Err(_) => Ok(Self::Calls(SyncQueue::open(spec)?)),
+            Ok(()) => Ok(Self::Ring(BelledRing::open(plan, files)?)),
+            Err(_) => Self::calls(plan, files),
         }
     }
 
@@ -89,5 +90,166 @@ impl IoQueue for DeviceQueue {
 impl FlushQueue for DeviceQueue {
     fn push_flush(&mut self, file: FileIndex, slot: Slot) {
         either!(self, queue => queue.push_flush(file, slot));
+    }
+
+    fn bell(&self) -> Option<Bell> {
+        either!(self, queue => queue.bell())
+    }
+
+    fn time(&self) -> Nanos {
+        either!(self, queue => queue.time())
+    }
+}
+
+/// A ring with one file, slot and buffer more than its disks need: those of its bell.
+#[derive(Debug)]
+pub struct BelledRing {
+    ring: UringQueue,
+    /// With the I/O that waits for it.
+    bell: Option<(Bell, Op)>,
+    /// That I/O is under way.
+    armed: bool,
+}
+
+/// Bytes of an event.
+const EVENT_BYTES: u32 = 8;
+const BELL_LANE_BYTES: u32 = 4096;
+
+impl BelledRing {
+    fn open(plan: &SlotPlan, files: Vec<TargetFile>) -> Result<Self, OpenQueueError> {
+        // Without a descriptor left for it there is none: whoever waits looks by itself then.
+        let bell =
+            Bell::new().and_then(|bell| Ok((rustix::io::fcntl_dupfd_cloexec(&bell, 0)?, bell)));
+        let Ok((descriptor, bell)) = bell else {
+            let ring = UringQueue::open(spec(plan, files), UringOptions::default())?;
+            return Ok(Self { ring, bell: None, armed: false });
+        };
+        let mut spec = spec(plan, files);
+        let slot = spec.depth;
+        let lanes = spec.regions.iter().map(|region| region.lanes.len()).sum();
+        let op = Op {
+            kind: OpKind::Read,
+            file: FileIndex(to_u32(spec.files.len())),
+            slot: Slot(slot),
+            len: EVENT_BYTES,
+            offset: 0,
+            memory: Memory::Lane(LaneIndex(to_u32(lanes))),
+        };
+        let lane = LaneSpec { first_slot: slot, slots: 1, bytes: BELL_LANE_BYTES };
+        spec.regions.push(RegionSpec { lanes: vec![lane] });
+        spec.depth += 1;
+        let (path, size) = ("bell".into(), 0);
+        spec.files.push(TargetFile { descriptor, path, size, priority: None, mapping: None });
+        let ring = UringQueue::open(spec, UringOptions::default())?;
+        Ok(Self { ring, bell: Some((bell, op)), armed: false })
+    }
+}
+
+impl IoQueue for BelledRing {
+    #[inline]
+    fn push(&mut self, op: Op) {
+        self.ring.push(op);
+    }
+
+    #[inline]
+    fn submit_and_wait(&mut self, wanted: u32, timeout: Nanos) -> Result<(), Errno> {
+        if let (Some((_, op)), false) = (&self.bell, self.armed) {
+            self.ring.push(*op);
+            self.armed = true;
+        }
+        self.ring.submit_and_wait(wanted, timeout)
+    }
+
+    /// The bell may be among those counted.
+    #[inline]
+    fn look(&mut self) -> u32 {
+        self.ring.look()
+    }
+
+    #[inline]
+    fn pop(&mut self) -> Option<Done> {
+        loop {
+            let done = self.ring.pop()?;
+            match &self.bell {
+                // An event that cannot be read would only be asked for over and over.
+                Some((_, op)) if op.slot == done.slot => self.armed = done.result < 0,
+                _ => return Some(done),
+            }
+        }
+    }
+
+    #[inline]
+    fn buffer_mut(&mut self, slot: Slot, lane: LaneIndex) -> &mut [u8] {
+        self.ring.buffer_mut(slot, lane)
+    }
+
+    fn facts(&self) -> QueueFacts {
+        self.ring.facts()
+    }
+}
+
+impl FlushQueue for BelledRing {
+    fn push_flush(&mut self, file: FileIndex, slot: Slot) {
+        self.ring.push_flush(file, slot);
+    }
+
+    fn bell(&self) -> Option<Bell> {
+        self.bell.as_ref().map(|(bell, _)| bell.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    /// A wait for a disk that has nothing to say ends when somebody rings, every time, and the disks' own
+    /// I/O goes on beside it.
+    #[test]
+    fn a_bell_ends_a_wait() {
+        let plan = SlotPlan { data_slots: 4, data_bytes: 4096, control_bytes: 4096, files: 1 };
+        let file = tempfile::tempfile().expect("a file");
+        file.set_len(1 << 20).expect("room");
+        let (path, size) = ("disk".into(), 1 << 20);
+        let file =
+            TargetFile { descriptor: file.into(), path, size, priority: None, mapping: None };
+        let mut queue = DeviceQueue::open(&plan, vec![file]).expect("a queue");
+        let Some(bell) = queue.bell() else {
+            println!("skipped a_bell_ends_a_wait: no io_uring");
+            return;
+        };
+        for turn in 0..3_u8 {
+            let ringer = bell.clone();
+            let other = std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(20));
+                ringer.ring();
+            });
+            let began = Instant::now();
+            queue.submit_and_wait(1, Nanos::from_secs(20)).expect("taken");
+            assert!(began.elapsed() < Duration::from_secs(10), "it slept on");
+            queue.look();
+            assert_eq!(queue.pop(), None, "a bell is no I/O of the issuer's");
+            other.join().expect("it rang");
+            let (kind, memory) = (OpKind::Write, Memory::Lane(LaneIndex(0)));
+            queue.buffer_mut(Slot(0), LaneIndex(0)).fill(turn);
+            queue.push(Op {
+                kind,
+                file: FileIndex(0),
+                slot: Slot(0),
+                len: 4096,
+                offset: 0,
+                memory,
+            });
+            queue.submit_and_wait(1, Nanos::NEVER).expect("taken");
+            queue.look();
+            assert_eq!(queue.pop(), Some(Done { slot: Slot(0), result: 4096 }));
+        }
+        // One that was rung while nobody waited ends the next wait.
+        queue.submit_and_wait(0, Nanos::ZERO).expect("taken");
+        bell.ring();
+        let began = Instant::now();
+        queue.submit_and_wait(1, Nanos::from_secs(20)).expect("taken");
+        assert!(began.elapsed() < Duration::from_secs(10), "it slept on");
     }
 }

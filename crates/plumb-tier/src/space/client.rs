@@ -12,7 +12,7 @@ use plumb_io::{
 use plumb_units::Nanos;
 use plumb_units::convert::index;
 
-use super::server::{Answer, Ask, Message};
+use super::server::{Answer, Ask, Doorbell, Message};
 use super::{Asked, EIO, SpaceFile};
 
 /// A queue whose files are virtual disks of an engine on another thread.
@@ -20,6 +20,7 @@ use super::{Asked, EIO, SpaceFile};
 pub struct SpaceClient {
     pub(super) session: u32,
     pub(super) asks: SyncSender<Message>,
+    doorbell: Arc<Doorbell>,
     pub(super) answers: Receiver<Answer>,
     pub(super) forwarded: Arc<AtomicU64>,
     files: Vec<SpaceFile>,
@@ -35,6 +36,7 @@ pub struct SpaceClient {
 pub(super) struct Ends {
     pub(super) session: u32,
     pub(super) asks: SyncSender<Message>,
+    pub(super) doorbell: Arc<Doorbell>,
     pub(super) answers: Receiver<Answer>,
     pub(super) forwarded: Arc<AtomicU64>,
     pub(super) engine: String,
@@ -50,10 +52,11 @@ impl SpaceClient {
         let lanes = spec.regions.iter().flat_map(|region| &region.lanes);
         let largest = lanes.map(|lane| index(lane.bytes)).max().unwrap_or(0);
         let depth = index(memory.depth());
-        let Ends { session, asks, answers, forwarded, engine } = ends;
+        let Ends { session, asks, doorbell, answers, forwarded, engine } = ends;
         Ok(Self {
             session,
             asks,
+            doorbell,
             answers,
             forwarded,
             files,
@@ -129,8 +132,9 @@ impl IoQueue for SpaceClient {
         self.outstanding += 1;
         self.forwarded.fetch_add(1, Ordering::Relaxed);
         let ask = Ask { session: self.session, slot, request, buffer };
-        if self.asks.send(Message::Ask(ask)).is_err() {
-            self.fail_all();
+        match self.asks.send(Message::Ask(ask)) {
+            Ok(()) => self.doorbell.ring(),
+            Err(_) => self.fail_all(),
         }
     }
 
@@ -191,5 +195,6 @@ impl Drop for SpaceClient {
     fn drop(&mut self) {
         // The owner may be gone already.
         let _ = self.asks.send(Message::Leave { session: self.session });
+        self.doorbell.ring();
     }
 }

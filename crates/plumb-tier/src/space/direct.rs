@@ -2,28 +2,31 @@
 
 use plumb_io::clock::Clock;
 use plumb_io::{
-    Done, Errno, FlushQueue, IoQueue, LaneIndex, Memory, Op, OpKind, OpenQueueError, QueueFacts,
-    QueueSpec, Slot, SlotMemory,
+    Done, Errno, FlushQueue, IoQueue, LaneIndex, Op, OpenQueueError, QueueFacts, QueueSpec, Slot,
+    SlotMemory,
 };
 use plumb_units::Nanos;
 use plumb_units::convert::index;
 
 use super::{Asked, SpaceFile};
-use crate::engine::Engine;
+use crate::engine::{ClientMemory, Engine};
 
 /// Longest wait for devices at a time: what goes by the clock is looked after in between.
 const TICK: Nanos = Nanos(10_000_000);
 /// Sleep while only time can bring anything about.
 const NAP: Nanos = Nanos(200_000);
 
-/// A queue whose files are virtual disks of one engine, on the engine's own thread.
+/// A queue whose files are virtual disks of one engine, on the engine's own thread. Its slots are the engine's
+/// clients: nothing is copied between the two.
 #[derive(Debug)]
 pub struct SpaceQueue<Q, C> {
+    /// It holds the memory of the slots.
     engine: Engine<Q>,
+    /// The buffers that its clients had before.
+    buffers: ClientMemory,
     files: Vec<SpaceFile>,
-    memory: SlotMemory,
-    /// What each slot in flight does, and how many bytes it moves.
-    under_way: Vec<Option<(OpKind, Memory, u32)>>,
+    /// How many bytes each slot in flight moves.
+    under_way: Vec<Option<u32>>,
     outstanding: u32,
     clock: C,
 }
@@ -38,7 +41,7 @@ impl<Q: FlushQueue, C: Clock> SpaceQueue<Q, C> {
     /// # Panics
     /// When the engine has fewer clients than the queue slots.
     pub fn open(
-        engine: Engine<Q>,
+        mut engine: Engine<Q>,
         files: Vec<SpaceFile>,
         spec: &QueueSpec,
         clock: C,
@@ -46,7 +49,8 @@ impl<Q: FlushQueue, C: Clock> SpaceQueue<Q, C> {
         let memory = SlotMemory::open(spec)?;
         assert!(engine.clients() >= memory.depth(), "a client per slot");
         let under_way = vec![None; index(memory.depth())];
-        Ok(Self { engine, files, memory, under_way, outstanding: 0, clock })
+        let buffers = engine.use_slots(memory);
+        Ok(Self { engine, buffers, files, under_way, outstanding: 0, clock })
     }
 
     /// The engine beneath.
@@ -55,7 +59,8 @@ impl<Q: FlushQueue, C: Clock> SpaceQueue<Q, C> {
     }
 
     /// The engine back.
-    pub fn into_engine(self) -> Engine<Q> {
+    pub fn into_engine(mut self) -> Engine<Q> {
+        self.engine.leave_slots(self.buffers);
         self.engine
     }
 
@@ -63,17 +68,13 @@ impl<Q: FlushQueue, C: Clock> SpaceQueue<Q, C> {
     #[inline]
     fn collect(&mut self) {
         while let Some((client, outcome)) = self.engine.pop() {
-            let Some((kind, memory, len)) = self.under_way[index(client)].take() else { continue };
+            let Some(len) = self.under_way[index(client)].take() else { continue };
             self.outstanding -= 1;
             let result = match outcome {
                 Ok(()) => len.cast_signed(),
                 Err(errno) => -errno.0,
             };
-            if let (OpKind::Read, Memory::Lane(lane), 0..) = (kind, memory, result) {
-                let bytes = &self.engine.buffer_mut(client)[..index(len)];
-                self.memory.fill(Slot(client), lane, bytes);
-            }
-            self.memory.finish(Slot(client), result);
+            self.engine.slots_mut().finish(Slot(client), result);
         }
     }
 }
@@ -82,26 +83,15 @@ impl<Q: FlushQueue, C: Clock> IoQueue for SpaceQueue<Q, C> {
     #[inline]
     fn push(&mut self, op: Op) {
         let file = self.files[index(op.file.0)];
-        self.memory.check(&op);
+        let memory = self.engine.slots_mut();
+        memory.check(&op);
+        memory.begin(op.slot);
         match file.ask(&op) {
-            Asked::Answer(result) => {
-                self.memory.begin(op.slot);
-                self.memory.finish(op.slot, result);
-            }
+            Asked::Answer(result) => memory.finish(op.slot, result),
             Asked::Request(request) => {
-                let (slot, len) = (op.slot.0, request.len);
-                if op.kind == OpKind::Write {
-                    let bytes = &self.memory.bytes_of(&op)[..index(len)];
-                    self.engine.roomy_buffer(slot, bytes.len())[..bytes.len()]
-                        .copy_from_slice(bytes);
-                }
-                self.memory.begin(op.slot);
-                if op.kind == OpKind::Read {
-                    self.engine.roomy_buffer(slot, index(len));
-                }
-                self.under_way[index(slot)] = Some((op.kind, op.memory, len));
+                self.under_way[index(op.slot.0)] = Some(request.len);
                 self.outstanding += 1;
-                self.engine.submit(slot, request);
+                self.engine.submit_op(op, request);
             }
         }
     }
@@ -109,7 +99,7 @@ impl<Q: FlushQueue, C: Clock> IoQueue for SpaceQueue<Q, C> {
     fn submit_and_wait(&mut self, wanted: u32, timeout: Nanos) -> Result<(), Errno> {
         let start = self.clock.now();
         let limit = match timeout {
-            Nanos::NEVER => wanted.min(self.memory.waiting() + self.outstanding),
+            Nanos::NEVER => wanted.min(self.engine.slots().waiting() + self.outstanding),
             _ => wanted,
         };
         let mut now = start;
@@ -118,10 +108,10 @@ impl<Q: FlushQueue, C: Clock> IoQueue for SpaceQueue<Q, C> {
                 Nanos::NEVER => TICK,
                 _ => Nanos(timeout.0.saturating_sub(now.since(start).0)),
             };
-            let enough = self.memory.waiting() >= limit;
+            let enough = self.engine.slots().waiting() >= limit;
             self.engine.poll(now, if enough { Nanos::ZERO } else { left.min(TICK) });
             self.collect();
-            if self.memory.waiting() >= limit {
+            if self.engine.slots().waiting() >= limit {
                 return Ok(());
             }
             now = self.clock.now();
@@ -137,22 +127,22 @@ impl<Q: FlushQueue, C: Clock> IoQueue for SpaceQueue<Q, C> {
 
     #[inline]
     fn look(&mut self) -> u32 {
-        self.memory.look()
+        self.engine.slots_mut().look()
     }
 
     #[inline]
     fn pop(&mut self) -> Option<Done> {
-        self.memory.pop()
+        self.engine.slots_mut().pop()
     }
 
     #[inline]
     fn buffer_mut(&mut self, slot: Slot, lane: LaneIndex) -> &mut [u8] {
-        self.memory.buffer_mut(slot, lane)
+        self.engine.slots_mut().buffer_mut(slot, lane)
     }
 
     fn facts(&self) -> QueueFacts {
         let below = self.engine.facts();
-        let own = self.memory.facts("space");
+        let own = self.engine.slots().facts("space");
         QueueFacts {
             engine: format!("space+{}", below.engine),
             buffer_separation: own.buffer_separation,

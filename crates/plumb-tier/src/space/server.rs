@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use plumb_io::{FlushQueue, OpenQueueError, QueueSpec};
+use plumb_io::{Bell, FlushQueue, OpenQueueError, QueueSpec};
 use plumb_units::Nanos;
 use plumb_units::convert::index;
 
@@ -19,7 +19,7 @@ use crate::format::Config;
 
 /// Requests in the ring, at most: whoever finds it full waits.
 const RING: usize = 1024;
-/// How long to wait for devices while requests may arrive.
+/// How long to wait for devices while requests may arrive, where nobody can end the wait.
 const GLANCE: Nanos = Nanos(20_000);
 /// How often to look after what goes by the clock.
 const TICK: Duration = Duration::from_millis(10);
@@ -50,6 +50,43 @@ pub(super) enum Message {
     Stop,
 }
 
+/// How the owner is told that there is something for it while it waits for its devices.
+#[derive(Debug)]
+pub(super) struct Doorbell {
+    bell: Option<Bell>,
+    /// The owner waits in its queue, or is about to.
+    waits: AtomicBool,
+}
+
+impl Doorbell {
+    fn new(bell: Option<Bell>) -> Self {
+        Self { bell, waits: AtomicBool::new(false) }
+    }
+
+    /// After a message was put into the ring.
+    pub(super) fn ring(&self) {
+        // Either this sees that the owner waits, or the owner, which looks into the ring once more before it
+        // does, sees the message.
+        fence(Ordering::SeqCst);
+        if let Some(bell) = &self.bell
+            && self.waits.load(Ordering::Relaxed)
+            && self.waits.swap(false, Ordering::Relaxed)
+        {
+            bell.ring();
+        }
+    }
+
+    /// The owner is about to wait: it has to look into the ring once more.
+    fn begin_wait(&self) {
+        self.waits.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+    }
+
+    fn end_wait(&self) {
+        self.waits.store(false, Ordering::Relaxed);
+    }
+}
+
 /// How a server ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerEnd {
@@ -68,6 +105,7 @@ pub struct ServerEnd {
 pub struct SpaceServer {
     thread: Option<JoinHandle<ServerEnd>>,
     asks: SyncSender<Message>,
+    doorbell: Arc<Doorbell>,
     forwarded: Arc<AtomicU64>,
     sessions: AtomicU32,
     config: Config,
@@ -99,10 +137,12 @@ impl SpaceServer {
                 ServerEnd { counters: Counters::default(), forwarded: 0, config, halt: None };
             match start() {
                 Ok(engine) => {
-                    let facts = (engine.config().clone(), engine.facts().engine);
+                    let doorbell = Arc::new(Doorbell::new(engine.bell()));
+                    let below = engine.facts().engine;
+                    let facts = (engine.config().clone(), below, Arc::clone(&doorbell));
                     // Nobody waits for it if the spawner is gone; then its ring is gone as well.
                     let _ = told.send(Ok(facts));
-                    let mut end = Owner::new(engine, inbox).serve();
+                    let mut end = Owner::new(engine, inbox, doorbell).serve();
                     end.forwarded = count.load(Ordering::Relaxed);
                     end
                 }
@@ -113,10 +153,11 @@ impl SpaceServer {
             }
         });
         let thread = thread.expect("the system has room for one more thread");
-        let (config, below) = started.recv().expect("it says how it started")?;
+        let (config, below, doorbell) = started.recv().expect("it says how it started")?;
         Ok(Self {
             thread: Some(thread),
             asks,
+            doorbell,
             forwarded,
             sessions: AtomicU32::new(0),
             config,
@@ -150,9 +191,11 @@ impl SpaceServer {
         let (answers, inbox) = sync_channel(index(spec.depth.max(1)));
         // A server that is gone fails the first request.
         let _ = self.asks.send(Message::Join { session, answers });
+        self.doorbell.ring();
         let ends = Ends {
             session,
             asks: self.asks.clone(),
+            doorbell: Arc::clone(&self.doorbell),
             answers: inbox,
             forwarded: Arc::clone(&self.forwarded),
             engine: self.engine.clone(),
@@ -169,6 +212,7 @@ impl SpaceServer {
         let thread = self.thread.take()?;
         // A thread that has ended needs no word.
         let _ = self.asks.send(Message::Stop);
+        self.doorbell.ring();
         thread.join().ok()
     }
 }
@@ -183,6 +227,7 @@ impl Drop for SpaceServer {
 struct Owner<Q> {
     engine: Engine<Q>,
     inbox: Receiver<Message>,
+    doorbell: Arc<Doorbell>,
     sessions: BTreeMap<u32, SyncSender<Answer>>,
     /// Of each client of the engine: session, slot and length of what it does.
     serving: Vec<(u32, u32, u32)>,
@@ -192,11 +237,12 @@ struct Owner<Q> {
 }
 
 impl<Q: FlushQueue> Owner<Q> {
-    fn new(engine: Engine<Q>, inbox: Receiver<Message>) -> Self {
+    fn new(engine: Engine<Q>, inbox: Receiver<Message>, doorbell: Arc<Doorbell>) -> Self {
         let clients = engine.clients();
         Self {
             engine,
             inbox,
+            doorbell,
             sessions: BTreeMap::new(),
             serving: vec![(0, 0, 0); index(clients)],
             free: (0..clients).rev().collect(),
@@ -215,8 +261,7 @@ impl<Q: FlushQueue> Owner<Q> {
             if self.stop && !self.busy() {
                 break;
             }
-            let pause = if self.engine.in_flight() > 0 { GLANCE } else { Nanos::ZERO };
-            self.engine.poll(self.began.elapsed().into(), pause);
+            self.poll();
             let answered = self.answer();
             if !answered && self.engine.in_flight() == 0 {
                 // Only a request or time can bring anything about.
@@ -236,6 +281,25 @@ impl<Q: FlushQueue> Owner<Q> {
         let config = self.engine.config().clone();
         let halt = self.engine.shut_down().err();
         ServerEnd { counters, forwarded: 0, config, halt }
+    }
+
+    /// Lets the engine work, and waits for its devices until one of them answers, a request arrives, or it is
+    /// time to look at the clock.
+    fn poll(&mut self) {
+        let now = self.began.elapsed().into();
+        if self.engine.in_flight() == 0 {
+            self.engine.poll(now, Nanos::ZERO);
+        } else if self.doorbell.bell.is_none() {
+            self.engine.poll(now, GLANCE);
+        } else {
+            // Without a free client no request could be taken: then there is nothing to be woken for.
+            if !self.free.is_empty() {
+                self.doorbell.begin_wait();
+                self.take_waiting();
+            }
+            self.engine.poll(now, TICK.into());
+            self.doorbell.end_wait();
+        }
     }
 
     /// Takes requests as long as there are free clients.

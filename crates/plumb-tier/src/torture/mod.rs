@@ -68,14 +68,16 @@ pub struct TortureReport {
     pub seed: u64,
     /// Crash states that count: each different, recovered, read in full, written to, and recovered again.
     pub crash_states: u64,
-    /// Of these, with background work (checkpoints, resync, scans) in the run.
+    /// Of these, crashes while background work was under way: destage, checkpoint, resync, rebuild, scan.
     pub with_background: u64,
-    /// Of these, with a write-back cache being destaged in the run.
+    /// Of these, crashes after a write-back cache had begun to be destaged.
     pub with_cache: u64,
     /// Of these, after a disk had failed, in runs with overwrites and flushes.
     pub demanding: u64,
-    /// Of these, with a retired disk being rebuilt in the run.
+    /// Of these, crashes after a retired disk had begun to be rebuilt.
     pub with_rebuild: u64,
+    /// Of these, crashed a third time after a disk had come back.
+    pub with_third_crash: u64,
     /// Of these, after a disk had failed.
     pub with_failed_disk: u64,
     /// Histories run.
@@ -84,11 +86,13 @@ pub struct TortureReport {
     pub violations: Vec<Violation>,
     /// Wall-clock time.
     pub elapsed: Duration,
+    /// Processor time of the whole process meanwhile.
+    pub processor_time: Duration,
 }
 
 /// Checks until states or time are used up, or a promise is broken. `progress` is told the states so far.
 pub fn torture(options: &TortureOptions, progress: &(dyn Fn(u64) + Sync)) -> TortureReport {
-    let start = Instant::now();
+    let (start, used) = (Instant::now(), processor_time());
     let (next, states, stop) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
     let report = Mutex::new(TortureReport { seed: options.seed, ..TortureReport::default() });
     let work = || {
@@ -104,6 +108,7 @@ pub fn torture(options: &TortureOptions, progress: &(dyn Fn(u64) + Sync)) -> Tor
             report.demanding += tally.demanding;
             report.with_rebuild += tally.rebuilt;
             report.with_cache += tally.cached;
+            report.with_third_crash += tally.thrice;
             report.with_failed_disk += tally.failed_disk;
             progress(report.crash_states);
             let enough = options.states.is_some_and(|wanted| total >= wanted)
@@ -124,7 +129,14 @@ pub fn torture(options: &TortureOptions, progress: &(dyn Fn(u64) + Sync)) -> Tor
     });
     let mut report = report.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     report.elapsed = start.elapsed();
+    report.processor_time = processor_time().saturating_sub(used);
     report
+}
+
+/// What the process has used so far.
+fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 /// The seed of the n-th history.

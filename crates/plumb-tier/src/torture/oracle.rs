@@ -4,6 +4,8 @@
 /// Bytes of a unit: what is never torn.
 pub(super) const UNIT_BYTES: usize = 512;
 
+const ZEROS: [u8; UNIT_BYTES] = [0; UNIT_BYTES];
+
 /// A write, counted from 1; 0 is the content before all: zeros.
 pub(super) type WriteId = u32;
 
@@ -30,13 +32,46 @@ pub(super) enum Promise {
     Acknowledged,
 }
 
+/// Writes whose value a unit may hold, in order of issue: mostly one, which needs no memory of its own, for
+/// each crash state has an oracle of its own.
+#[derive(Debug, Clone)]
+enum Values {
+    One(WriteId),
+    More(Vec<WriteId>),
+}
+
+impl Values {
+    fn as_slice(&self) -> &[WriteId] {
+        match self {
+            Self::One(id) => std::slice::from_ref(id),
+            Self::More(ids) => ids,
+        }
+    }
+
+    fn push(&mut self, id: WriteId) {
+        match self {
+            Self::One(first) => *self = Self::More(vec![*first, id]),
+            Self::More(ids) => ids.push(id),
+        }
+    }
+
+    fn retain(&mut self, keeps: impl Fn(WriteId) -> bool) {
+        if let Self::More(ids) = self {
+            ids.retain(|id| keeps(*id));
+            if let [id] = ids[..] {
+                *self = Self::One(id);
+            }
+        }
+    }
+}
+
 /// Every value that each unit may hold.
 #[derive(Debug, Clone)]
 pub(super) struct Oracle {
     now: Time,
     writes: Vec<Write>,
-    /// By unit: writes whose value it may hold, in order of issue.
-    units: Vec<Vec<WriteId>>,
+    /// By unit.
+    units: Vec<Values>,
     /// Acknowledged and not known to be durable.
     cached: Vec<WriteId>,
 }
@@ -45,7 +80,12 @@ impl Oracle {
     pub(super) fn new(units: usize) -> Self {
         let before =
             Write { first: 0, end: 0, zeros: true, issued: 0, ended: Some(0), acknowledged: true };
-        Self { now: 1, writes: vec![before], units: vec![vec![0]; units], cached: Vec::new() }
+        Self {
+            now: 1,
+            writes: vec![before],
+            units: vec![Values::One(0); units],
+            cached: Vec::new(),
+        }
     }
 
     fn tick(&mut self) -> Time {
@@ -99,15 +139,15 @@ impl Oracle {
             let writes = &self.writes;
             let values = &mut self.units[at(unit)];
             // An observed value may have replaced it.
-            if values.contains(&id) {
-                values.retain(|other| writes[at(*other)].ended.is_none_or(|ended| ended >= issued));
+            if values.as_slice().contains(&id) {
+                values.retain(|other| writes[at(other)].ended.is_none_or(|ended| ended >= issued));
             }
         }
     }
 
     /// Whether a unit may hold the value of a write, under a promise.
     fn may_hold(&self, unit: u32, id: WriteId, promise: Promise, since: Time) -> bool {
-        let values = &self.units[at(unit)];
+        let values = self.units[at(unit)].as_slice();
         let own = &self.writes[at(id)];
         let replaced = |other: &WriteId| {
             let other = &self.writes[at(*other)];
@@ -137,8 +177,8 @@ impl Oracle {
         since: Time,
         then: &[WriteId],
     ) -> Result<WriteId, String> {
-        let values = &self.units[at(unit)];
-        if bytes.iter().all(|byte| *byte == 0) {
+        let values = self.units[at(unit)].as_slice();
+        if bytes == ZEROS {
             let zero = |id: &&WriteId| self.writes[at(**id)].zeros;
             let held = |id: &&WriteId| self.may_hold(unit, **id, promise, since);
             let past = then.iter().find(|id| self.writes[at(**id)].zeros);
@@ -169,7 +209,7 @@ impl Oracle {
     /// What a unit may hold now, for a read that begins.
     pub(super) fn values(&self, unit: u32) -> Vec<WriteId> {
         let held = |id: &&WriteId| self.may_hold(unit, **id, Promise::Acknowledged, Time::MAX);
-        self.units[at(unit)].iter().filter(held).copied().collect()
+        self.units[at(unit)].as_slice().iter().filter(held).copied().collect()
     }
 
     /// The write handed in last.
@@ -184,7 +224,7 @@ impl Oracle {
 
     /// A unit was read after a recovery: that is what it holds from now on (C4).
     pub(super) fn observe(&mut self, unit: u32, id: WriteId) {
-        self.units[at(unit)] = vec![id];
+        self.units[at(unit)] = Values::One(id);
     }
 
     /// No request is under way any more: whatever was is gone. If the power failed, what was acknowledged
@@ -221,18 +261,18 @@ pub(super) fn claimed_unit(bytes: &[u8]) -> u32 {
         .map_or(0, |head| u32::from_le_bytes(*head))
 }
 
-/// What a write puts into a unit.
+/// What a write puts into a unit: words that are different at each place, and do not wait for each other to be
+/// computed.
 pub(super) fn content(id: WriteId, unit: u32, into: &mut [u8]) {
-    let mut state = u64::from(id) << 32 | u64::from(unit);
-    for (nth, word) in into.chunks_exact_mut(8).enumerate() {
-        if nth == 0 {
-            word[..4].copy_from_slice(&id.to_le_bytes());
-            word[4..].copy_from_slice(&unit.to_le_bytes());
-        } else {
-            state =
-                state.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23) ^ 0x5851_f42d_4c95_7f2d;
-            word.copy_from_slice(&state.to_le_bytes());
-        }
+    let base = (u64::from(id) << 32 | u64::from(unit)).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut place = base;
+    for word in into.chunks_exact_mut(8) {
+        place = place.wrapping_add(0xd1b5_4a32_d192_ed03);
+        word.copy_from_slice(&(place ^ place.rotate_left(23) ^ base >> 7).to_le_bytes());
+    }
+    if let Some(head) = into.first_chunk_mut::<8>() {
+        head[..4].copy_from_slice(&id.to_le_bytes());
+        head[4..].copy_from_slice(&unit.to_le_bytes());
     }
 }
 

@@ -7,7 +7,7 @@ use plumb_units::convert::{index, to_u32, to_usize};
 use super::history::{CLIENT_BYTES, CLIENTS, Fault, Shape, Step, sectors};
 use super::oracle::{Oracle, Promise, UNIT_BYTES, WriteId, content};
 use crate::format::DiskState;
-use crate::{Engine, Request, RequestKind, StartError, create};
+use crate::{Counters, Engine, Request, RequestKind, StartError, create};
 
 /// What the host saw, for going through it again.
 #[derive(Debug, Clone)]
@@ -97,9 +97,50 @@ pub(super) struct Run {
     pub(super) recovery: usize,
     /// The disk that was not well is back.
     returned: bool,
-    /// All that a retired disk held was rebuilt.
-    pub(super) rebuilt: bool,
+    /// What background work was done, and when.
+    pub(super) background: Background,
+    /// Every disk that takes part was well all the time, and holds what was written to it: a copy that does
+    /// not verify is the engine's fault then.
+    pub(super) sound: bool,
     wrong: Option<Wrong>,
+}
+
+/// Background work of a run by device events: destage, resync, rebuild, scan, checkpoint.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Background {
+    /// Events behind the first of each pair, up to the second, came while something of it was under way.
+    pub(super) windows: Vec<(usize, usize)>,
+    /// The first line of a cache was copied home before that event; the first place was rebuilt.
+    pub(super) destaged: Option<usize>,
+    pub(super) rebuilt: Option<usize>,
+}
+
+impl Background {
+    /// What an engine did between two looks at its counters.
+    fn note(&mut self, (from, to): (usize, usize), on: bool, counters: (&Counters, &Counters)) {
+        let (before, after) = counters;
+        let done = |of: &Counters| {
+            (of.checkpoints, of.destaged, of.resynced, of.rebuilt, of.healed, of.equalised)
+        };
+        if to > from && (on || done(before) != done(after)) {
+            match self.windows.last_mut().filter(|last| last.1 == from) {
+                Some(last) => last.1 = to,
+                None => self.windows.push((from, to)),
+            }
+        }
+        if after.destaged > 0 {
+            self.destaged.get_or_insert(to);
+        }
+        if after.rebuilt > 0 {
+            self.rebuilt.get_or_insert(to);
+        }
+    }
+
+    /// Whether something of it was under way when so many events had come.
+    pub(super) fn is_on(&self, point: usize) -> bool {
+        let behind = self.windows.partition_point(|window| window.1 < point);
+        self.windows.get(behind).is_some_and(|window| window.0 < point)
+    }
 }
 
 /// A queue to disks that hold `images`.
@@ -168,7 +209,8 @@ impl Run {
             unwell,
             recovery: 0,
             returned: false,
-            rebuilt: false,
+            background: Background::default(),
+            sound: true,
             wrong: None,
         };
         run.recovery = run.engine.queue_mut().events();
@@ -222,11 +264,28 @@ impl Run {
 
     /// Lets the engine work a little.
     pub(super) fn poll(&mut self) {
-        let now = self.engine.queue_mut().now();
+        let queue = self.engine.queue_mut();
+        let (now, from) = (queue.now(), queue.events());
+        let (on, before) = (self.engine.works_in_background(), self.engine.counters());
         self.engine.poll(now, Nanos(60_000));
+        let (on, after) = (on || self.engine.works_in_background(), self.engine.counters());
+        let to = self.engine.queue_mut().events();
+        self.background.note((from, to), on, (&before, &after));
         while let Some((client, outcome)) = self.engine.pop() {
             self.ended(client, outcome);
         }
+        if let (Err(wrong), None) = (self.blames_none(), &self.wrong) {
+            self.wrong = Some(wrong);
+        }
+    }
+
+    /// Of disks that are sound every copy that takes part verifies, whichever is asked (RES-3, C4).
+    pub(super) fn blames_none(&self) -> Result<(), Wrong> {
+        let counters = self.engine.counters();
+        if self.sound && counters.mismatches + counters.unrecoverable > 0 {
+            return Err(format!("a copy on a sound disk does not verify: {counters:?}"));
+        }
+        Ok(())
     }
 
     /// Waits until a client is idle.
@@ -321,6 +380,7 @@ impl Run {
             return;
         }
         self.unwell = Some(disk);
+        self.sound = false;
         self.note(Seen::Unwell { disk: Some(disk) });
         let queue = self.engine.queue_mut();
         let ios = queue.ios(disk);
@@ -378,7 +438,6 @@ impl Run {
         }
         if self.is_rebuilt(disk) {
             self.unwell = None;
-            self.rebuilt = true;
             self.note(Seen::Unwell { disk: None });
             return;
         }
@@ -431,7 +490,7 @@ impl Run {
             }
         }
         self.note(Seen::Observe { values });
-        Ok(())
+        self.blames_none()
     }
 
     fn wait_for(&mut self, client: u32) -> Option<bool> {

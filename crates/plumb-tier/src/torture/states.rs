@@ -8,23 +8,28 @@ use plumb_units::convert::{index, to_u64, to_usize};
 
 use super::history::{Shape, Step, is_demanding, sectors, steps};
 use super::oracle::{Oracle, Promise, claimed_unit, header};
-use super::run::{Run, Witness, Wrong, new_pool};
-use crate::StartError;
+use super::run::{Background, Run, Witness, Wrong, new_pool};
 use crate::random::Random;
+use crate::{RequestKind, StartError};
+
+/// Turns in which a disk that came back takes part again.
+const TURNS_TO_RETURN: usize = 12;
 
 /// What was checked so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Tally {
     /// States that count: recovered, read in full, written to, crashed and recovered again.
     pub(super) states: u64,
-    /// Of these, states of runs in which background work was done before.
+    /// Of these, crashes that came while background work was under way.
     pub(super) background: u64,
-    /// Of these, states of runs in which a write-back cache was destaged.
+    /// Of these, crashes after the first destage of a write-back cache.
     pub(super) cached: u64,
     /// Of these, states after a disk had failed, of runs with overwrites and flushes.
     pub(super) demanding: u64,
-    /// Of these, states of runs in which a retired disk was rebuilt.
+    /// Of these, crashes after the first places of a retired disk had been given to others.
     pub(super) rebuilt: u64,
+    /// Of these, states with a third crash, after a disk had come back.
+    pub(super) thrice: u64,
     /// Of these, states after a disk had failed.
     pub(super) failed_disk: u64,
 }
@@ -99,12 +104,12 @@ fn check_unguarded(
     let mut run = Run::start(shape, new_pool(shape), &[], oracle.clone(), seed)
         .map_err(|error| broken(format!("a new pool does not start: {error}")))?;
     run.take(history).map_err(broken)?;
-    let counters = run.engine.counters();
+    let background = std::mem::take(&mut run.background);
     let demanding = is_demanding(history);
     let trace = run.engine.queue_mut().take_trace();
     let log = run.log;
     let mut points: Vec<usize> =
-        (0..states).map(|_| to_usize(random.below(to_u64(trace.events.len()) + 1))).collect();
+        (0..states).map(|_| crash_point(&background, trace.events.len(), &mut random)).collect();
     points.sort_unstable();
     let mut replay = Replay::new(&trace, 512);
     let mut witness = Witness::new(oracle);
@@ -138,16 +143,42 @@ fn check_unguarded(
             crash_at: Some(point),
             state: nth,
         };
-        if check_state(shape, images, absent, &witness, crash, &mut random).map_err(broken)? {
+        let checked = check_state(shape, images, absent, &witness, crash, &mut random);
+        if let Some(crashes) = checked.map_err(broken)? {
+            let after = |first: Option<usize>| u64::from(first.is_some_and(|first| first <= point));
             tally.states += 1;
-            tally.background += u64::from(counters.checkpoints > 1 || counters.destaged > 0);
+            tally.background += u64::from(background.is_on(point));
             tally.demanding += u64::from(had_fault && demanding);
-            tally.rebuilt += u64::from(counters.rebuilt > 0);
-            tally.cached += u64::from(counters.destaged > 0);
+            tally.rebuilt += after(background.rebuilt);
+            tally.cached += after(background.destaged);
             tally.failed_disk += u64::from(had_fault);
+            tally.thrice += u64::from(crashes > 2);
         }
     }
     Ok(())
+}
+
+/// After how many of `events` a crash comes: mostly while background work is under way, and of that in some of
+/// the steps that are short and rare as often as in the long ones.
+fn crash_point(background: &Background, events: usize, random: &mut Random) -> usize {
+    let windows = &background.windows;
+    let mut below = |count: usize| to_usize(random.below(to_u64(count)));
+    if windows.is_empty() || below(6) == 0 {
+        return below(events + 1);
+    }
+    let (from, to) = if below(2) == 0 {
+        windows[below(windows.len())]
+    } else {
+        let mut nth = below(windows.iter().map(|(from, to)| to - from).sum());
+        let holds = |(from, to): &&(usize, usize)| {
+            let len = to - from;
+            let here = nth < len;
+            nth = nth.wrapping_sub(if here { 0 } else { len });
+            here
+        };
+        *windows.iter().find(holds).unwrap_or(&windows[0])
+    };
+    from + 1 + below(to - from)
 }
 
 /// Which disk is away after the crash: one that was not well, or any other within the tolerance.
@@ -164,7 +195,8 @@ fn absent(shape: &Shape, witness: &Witness, random: &mut Random) -> Option<u32> 
 }
 
 /// Starts what a crash left, reads everything against the oracle, twice; writes, crashes again, starts
-/// again and reads again. `false` when the state does not count: the pool waits for its disks.
+/// again and reads again; now and then once more, when a disk has come back. After how many crashes that was;
+/// `None` when the state does not count: the pool waits for its disks.
 fn check_state(
     shape: &Shape,
     mut images: Vec<Image>,
@@ -172,7 +204,7 @@ fn check_state(
     witness: &Witness,
     crash: Crash,
     random: &mut Random,
-) -> Result<bool, Wrong> {
+) -> Result<Option<u32>, Wrong> {
     let mut oracle = witness.oracle.clone();
     oracle.crash(crash.promise());
     let healthy = absent.is_none() && witness.unwell.is_none() && shape.tolerates_loss();
@@ -184,22 +216,28 @@ fn check_state(
     let mut run = match Run::start(shape, images, &gone, oracle.clone(), random.next()) {
         Ok(run) => run,
         Err(StartError::NoQuorum { .. }) if absent.is_some() && shape.disks <= 2 => {
-            return Ok(false);
+            return Ok(None);
         }
         Err(error) => return Err(format!("does not start after the crash: {error:?}")),
     };
+    run.sound = !rotten;
     run.read_all(crash.promise(), 0).map_err(|wrong| format!("after the crash: {wrong}"))?;
     run.read_all(Promise::Durable, 1).map_err(|wrong| format!("read again: {wrong}"))?;
     if random.one_in(2) {
         run.attach_returning();
     }
-    let more = steps(&Shape { copies: 1, ..shape.clone() }, 10, random.next());
+    let mut more = steps(&Shape { copies: 1, ..shape.clone() }, 10, random.next());
+    more.push(one_write(random));
     run.take(&more)
         .and_then(|()| run.settle())
         .map_err(|wrong| format!("after recovery: {wrong}"))?;
     let trace = run.engine.queue_mut().take_trace();
-    let until = if random.one_in(2) { run.recovery } else { trace.events.len() };
-    let point = to_usize(random.below(to_u64(until) + 1));
+    // While it recovers, or after it was written to.
+    let (from, to) = match random.below(3) {
+        0 => (0, run.recovery),
+        _ => (run.recovery, trace.events.len()),
+    };
+    let point = from + to_usize(random.below(to_u64(to - from) + 1));
     let mut replay = Replay::new(&trace, 512);
     replay.advance_to(point);
     let mut second = Witness::new(oracle);
@@ -216,12 +254,45 @@ fn check_state(
     if healthy && !rotten && shape.disks > 2 && random.one_in(3) {
         stays_away.extend(u32::try_from(random.below(u64::from(shape.disks))));
     }
-    let read = |mut run: Run| run.read_all(again.promise(), 2);
-    Run::start(shape, images, &stays_away, second.oracle, random.next())
-        .map_err(|error| format!("does not start after the second crash: {error:?}"))
-        .and_then(read)
-        .map_err(|wrong| format!("after the second crash, {point} events later: {wrong}"))?;
-    Ok(true)
+    let in_words = |wrong| format!("after the second crash, {point} events later: {wrong}");
+    let mut run = Run::start(shape, images, &stays_away, second.oracle, random.next())
+        .map_err(|error| format!("does not start after the second crash: {error:?}"))?;
+    run.sound = !rotten;
+    run.read_all(again.promise(), 2).map_err(in_words)?;
+    if run.engine.returning().is_empty() || !random.one_in(3) {
+        return Ok(Some(2));
+    }
+    check_returned(shape, run, random).map_err(in_words)?;
+    Ok(Some(3))
+}
+
+/// So that each state is written to.
+fn one_write(random: &mut Random) -> Step {
+    let kind = RequestKind::Write { fua: random.one_in(3) };
+    let offset = random.below(u64::from(sectors()) / 8) * 4096;
+    Step::Request { client: 0, kind, offset, len: 4096 }
+}
+
+/// A disk that was away comes back, the power fails once more, and all is read: what the disk had kept of the
+/// past must not be taken for the present.
+fn check_returned(shape: &Shape, mut run: Run, random: &mut Random) -> Result<(), Wrong> {
+    run.attach_returning();
+    for _ in 0..TURNS_TO_RETURN {
+        run.poll();
+    }
+    run.settle()?;
+    let trace = run.engine.queue_mut().take_trace();
+    let mut replay = Replay::new(&trace, 512);
+    replay.advance_to(trace.events.len());
+    let third = Crash::random(random);
+    let (images, _) = replay.crash(third.kind, None, third.survivors, third.seed);
+    let mut oracle = run.witness.oracle.clone();
+    oracle.crash(third.promise());
+    let sound = run.sound;
+    let mut run = Run::start(shape, images, &[], oracle, random.next())
+        .map_err(|error| format!("does not start after the third crash: {error:?}"))?;
+    run.sound = sound;
+    run.read_all(third.promise(), 0).map_err(|wrong| format!("after the third crash: {wrong}"))
 }
 
 /// A disk that the others went on without must not start alone (LAY-3).

@@ -2,8 +2,10 @@
 #![forbid(unsafe_code)]
 
 mod allocations;
+mod bell;
 mod conformance;
 mod disks;
+mod early_ends;
 mod emulated;
 mod linearizable;
 mod pools;

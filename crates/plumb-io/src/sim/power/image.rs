@@ -31,6 +31,46 @@ impl Hasher for PageHasher {
     }
 }
 
+/// What a write stores. Whole pages are shared by everybody who keeps them, and by the images that they land on.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Payload(Stored);
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Stored {
+    Pages(Arc<[Arc<Page>]>),
+    Bytes(Arc<[u8]>),
+}
+
+impl Payload {
+    /// What is written to byte `offset` of a disk.
+    #[must_use]
+    pub fn new(offset: u64, bytes: &[u8]) -> Self {
+        let (pages, rest) = bytes.as_chunks::<PAGE_LEN>();
+        if offset.is_multiple_of(PAGE_BYTES) && rest.is_empty() {
+            return Self(Stored::Pages(pages.iter().map(|page| Arc::new(*page)).collect()));
+        }
+        Self(Stored::Bytes(bytes.into()))
+    }
+
+    /// How many bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        match &self.0 {
+            Stored::Pages(pages) => pages.len() * PAGE_LEN,
+            Stored::Bytes(bytes) => bytes.len(),
+        }
+    }
+
+    /// The part that begins at byte `at`: `len` bytes, which divide a page, or what is left.
+    #[must_use]
+    pub fn part(&self, at: usize, len: usize) -> &[u8] {
+        match &self.0 {
+            Stored::Pages(pages) => &pages[at / PAGE_LEN][at % PAGE_LEN..][..len],
+            Stored::Bytes(bytes) => &bytes[at..bytes.len().min(at + len)],
+        }
+    }
+}
+
 /// The bytes of a disk; zero where nothing was written. Copies share their pages.
 #[derive(Debug, Clone, Default)]
 pub struct Image {
@@ -108,6 +148,23 @@ impl Image {
                 Arc::make_mut(page)[skip..skip + len].copy_from_slice(source);
             }
             done += len;
+        }
+    }
+
+    /// Stores what a write to `offset` carries.
+    ///
+    /// # Panics
+    /// When the range does not lie on the disk.
+    pub fn put(&mut self, offset: u64, payload: &Payload) {
+        match &payload.0 {
+            Stored::Bytes(bytes) => self.write(offset, bytes),
+            Stored::Pages(pages) => {
+                let end = offset + to_u64(payload.bytes());
+                assert!(end <= self.size, "write behind the end of the disk");
+                for (number, page) in (offset / PAGE_BYTES..).zip(pages.iter()) {
+                    self.top.insert(number, Arc::clone(page));
+                }
+            }
         }
     }
 

@@ -1,10 +1,8 @@
 //! One disk with a volatile cache: what it surely holds, and what it may hold.
 
-use std::sync::Arc;
-
 use plumb_units::convert::{to_u64, to_usize};
 
-use super::image::Image;
+use super::image::{Image, Payload};
 use super::trace::WriteId;
 use crate::sim::random::Random;
 
@@ -48,7 +46,7 @@ impl Survivors {
 struct Unflushed {
     id: WriteId,
     offset: u64,
-    bytes: Arc<[u8]>,
+    payload: Payload,
     /// Place in the order of completion, `None` in flight.
     completed: Option<u64>,
 }
@@ -71,8 +69,8 @@ impl Media {
     }
 
     /// A write was handed in.
-    pub fn submit(&mut self, id: WriteId, offset: u64, bytes: Arc<[u8]>) {
-        self.unflushed.push(Unflushed { id, offset, bytes, completed: None });
+    pub fn submit(&mut self, id: WriteId, offset: u64, payload: Payload) {
+        self.unflushed.push(Unflushed { id, offset, payload, completed: None });
     }
 
     /// A write was reported as done, or as failed: it may have landed then, and is not in flight.
@@ -96,7 +94,7 @@ impl Media {
             self.unflushed.extract_if(.., |write| covered(write)).collect();
         writes.sort_by_key(|write| write.completed);
         for write in writes {
-            self.durable.write(write.offset, &write.bytes);
+            self.durable.put(write.offset, &write.payload);
         }
     }
 
@@ -145,14 +143,24 @@ impl Media {
     /// Stores the sectors of a write whose bit in `mask` is set, bits taken in turn.
     fn land(&self, image: &mut Image, write: &Unflushed, mask: u64) {
         if mask == u64::MAX {
-            image.write(write.offset, &write.bytes);
+            image.put(write.offset, &write.payload);
         } else if mask != 0 {
-            for (nth, sector) in write.bytes.chunks(to_usize(self.sector)).enumerate() {
-                let nth = to_u64(nth);
-                if mask >> (nth % 64) & 1 == 1 {
-                    image.write(write.offset + nth * self.sector, sector);
-                }
-            }
+            put_sectors(image, write.offset, &write.payload, (self.sector, mask));
+        }
+    }
+}
+
+/// Stores the sectors of a payload whose bit in a mask is set, bits taken in turn.
+pub(super) fn put_sectors(
+    image: &mut Image,
+    offset: u64,
+    payload: &Payload,
+    (sector, mask): (u64, u64),
+) {
+    let len = to_usize(sector);
+    for (nth, at) in (0_u64..).zip((0..payload.bytes()).step_by(len)) {
+        if mask >> (nth % 64) & 1 == 1 {
+            image.write(offset + to_u64(at), payload.part(at, len));
         }
     }
 }

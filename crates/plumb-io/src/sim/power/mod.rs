@@ -12,7 +12,7 @@ mod queue;
 mod tests;
 mod trace;
 
-pub use image::{Image, PAGE_BYTES};
+pub use image::{Image, PAGE_BYTES, Payload};
 pub use media::{CrashKind, Media, Survivors};
 pub use queue::{DiskFaults, PowerQueue, PowerSpec};
 pub use trace::{Event, Replay, Trace, WriteId};

@@ -2,13 +2,12 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use std::sync::Arc;
 
 use plumb_units::Nanos;
 use plumb_units::convert::{index, to_u32, to_u64};
 
-use super::image::Image;
-use super::media::{CrashKind, Media, Survivors};
+use super::image::{Image, Payload};
+use super::media::{CrashKind, Media, Survivors, put_sectors};
 use super::trace::{Event, Trace, WriteId};
 use crate::sim::random::Random;
 use crate::{
@@ -77,7 +76,7 @@ struct Serving {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
     Read { lane: u32, offset: u64, len: u32, ok: bool },
-    Write { offset: u64, bytes: Arc<[u8]>, ok: bool },
+    Write { offset: u64, payload: Payload, ok: bool },
     Flush { started: u64, ok: bool },
 }
 
@@ -86,7 +85,8 @@ enum What {
 pub struct PowerQueue {
     disks: Vec<Disk>,
     sector: u64,
-    buffers: Vec<(LaneSpec, Vec<u8>)>,
+    /// A buffer of each slot of a lane, empty until somebody touches it: most slots of a short run never are.
+    buffers: Vec<(LaneSpec, Vec<Vec<u8>>)>,
     busy: Vec<bool>,
     line: Vec<Request>,
     serving: BinaryHeap<Reverse<Serving>>,
@@ -119,7 +119,7 @@ impl PowerQueue {
             buffers: spec
                 .lanes
                 .iter()
-                .map(|lane| (*lane, vec![0; index(lane.slots) * index(lane.bytes)]))
+                .map(|lane| (*lane, vec![Vec::new(); index(lane.slots)]))
                 .collect(),
             busy: vec![false; index(spec.depth)],
             line: Vec::new(),
@@ -177,8 +177,8 @@ impl PowerQueue {
     pub fn repair(&mut self, disk: u32) {
         self.disks[index(disk)].faults = DiskFaults::default();
         for serving in self.hung.extract_if(.., |one| one.disk == disk).collect::<Vec<_>>() {
-            if let What::Write { offset, bytes, .. } = &serving.what {
-                self.land(disk, WriteId(serving.nth), *offset, bytes, true);
+            if let What::Write { offset, payload, .. } = &serving.what {
+                self.land(disk, WriteId(serving.nth), (*offset, payload), true);
             }
             self.done.push_back(Done { slot: Slot(serving.slot), result: -EIO });
         }
@@ -210,15 +210,17 @@ impl PowerQueue {
         }
     }
 
-    fn range(&self, slot: u32, lane: u32) -> std::ops::Range<usize> {
-        let (spec, _) = &self.buffers[index(lane)];
+    fn buffer(&mut self, slot: u32, lane: u32) -> &mut [u8] {
+        let (spec, buffers) = &mut self.buffers[index(lane)];
         assert!(
             slot >= spec.first_slot && slot < spec.first_slot + spec.slots,
             "lane {lane} does not cover slot {slot}"
         );
-        let len = index(spec.bytes);
-        let start = index(slot - spec.first_slot) * len;
-        start..start + len
+        let buffer = &mut buffers[index(slot - spec.first_slot)];
+        if buffer.is_empty() {
+            buffer.resize(index(spec.bytes), 0);
+        }
+        buffer
     }
 
     fn submit(&mut self) {
@@ -260,17 +262,15 @@ impl PowerQueue {
             }
             OpKind::Write => {
                 let ok = !dead && !beyond && !own.faults.write_errors.contains(&count);
-                let range = self.range(op.slot.0, lane.0);
-                let start = range.start;
-                let bytes: Arc<[u8]> =
-                    self.buffers[index(lane.0)].1[start..start + index(op.len)].into();
+                let bytes = &self.buffer(op.slot.0, lane.0)[..index(op.len)];
+                let payload = Payload::new(op.offset, bytes);
                 if !beyond {
                     let id = WriteId(nth);
                     let (disk, offset) = (op.file.0, op.offset);
-                    self.disks[index(disk)].media.submit(id, offset, Arc::clone(&bytes));
-                    self.note(Event::Write { disk, id, offset, bytes: Arc::clone(&bytes) });
+                    self.disks[index(disk)].media.submit(id, offset, payload.clone());
+                    self.note(Event::Write { disk, id, offset, payload: payload.clone() });
                 }
-                What::Write { offset: op.offset, bytes, ok }
+                What::Write { offset: op.offset, payload, ok }
             }
         }
     }
@@ -293,16 +293,16 @@ impl PowerQueue {
         let result = match what {
             What::Read { lane, offset, len, ok } => {
                 if ok {
-                    let start = self.range(slot, lane).start;
-                    let own = &self.disks[index(disk)];
-                    let buffer = &mut self.buffers[index(lane)].1[start..start + index(len)];
-                    own.view.read(offset, buffer);
+                    let (spec, buffers) = &mut self.buffers[index(lane)];
+                    let buffer = &mut buffers[index(slot - spec.first_slot)];
+                    buffer.resize(index(spec.bytes), 0);
+                    self.disks[index(disk)].view.read(offset, &mut buffer[..index(len)]);
                     i32::try_from(len).expect("lengths fit")
                 } else {
                     -EIO
                 }
             }
-            What::Write { offset, bytes, ok } => self.land(disk, id, offset, &bytes, ok),
+            What::Write { offset, payload, ok } => self.land(disk, id, (offset, &payload), ok),
             What::Flush { started, ok } => {
                 if ok {
                     self.disks[index(disk)].media.flush_done(started);
@@ -316,28 +316,29 @@ impl PowerQueue {
         self.done.push_back(Done { slot: Slot(slot), result });
     }
 
-    fn land(&mut self, disk: u32, id: WriteId, offset: u64, bytes: &[u8], ok: bool) -> i32 {
+    fn land(
+        &mut self,
+        disk: u32,
+        id: WriteId,
+        (offset, payload): (u64, &Payload),
+        ok: bool,
+    ) -> i32 {
         let sector = self.sector;
         let mask = if ok { u64::MAX } else { self.random.next() & self.random.next() };
         let own = &mut self.disks[index(disk)];
-        if offset + to_u64(bytes.len()) > own.view.size() {
+        if offset + to_u64(payload.bytes()) > own.view.size() {
             return -EIO;
         }
-        let unit = usize::try_from(sector).expect("a sector fits memory");
         if ok {
-            own.view.write(offset, bytes);
-            let end = offset + to_u64(bytes.len());
+            own.view.put(offset, payload);
+            let end = offset + to_u64(payload.bytes());
             own.faults.unreadable.retain(|&(from, to)| from < offset || to > end);
         } else {
-            for (nth, part) in bytes.chunks(unit).enumerate() {
-                if mask >> (nth % 64) & 1 == 1 {
-                    own.view.write(offset + to_u64(nth) * sector, part);
-                }
-            }
+            put_sectors(&mut own.view, offset, payload, (sector, mask));
         }
         own.media.complete(id);
         self.note(Event::Written { disk, id });
-        if ok { i32::try_from(to_u32(bytes.len())).expect("lengths fit") } else { -EIO }
+        if ok { i32::try_from(to_u32(payload.bytes())).expect("lengths fit") } else { -EIO }
     }
 
     /// Lets the next I/O end, if that is not after `limit`.
@@ -393,8 +394,7 @@ impl IoQueue for PowerQueue {
 
     fn buffer_mut(&mut self, slot: Slot, lane: LaneIndex) -> &mut [u8] {
         assert!(!self.busy[index(slot.0)], "slot {} has an I/O in flight", slot.0);
-        let range = self.range(slot.0, lane.0);
-        &mut self.buffers[index(lane.0)].1[range]
+        self.buffer(slot.0, lane.0)
     }
 
     fn facts(&self) -> QueueFacts {
@@ -409,5 +409,9 @@ impl FlushQueue for PowerQueue {
         assert!(!*busy, "slot {} has an I/O in flight", slot.0);
         *busy = true;
         self.line.push(Request::Flush(file, slot));
+    }
+
+    fn time(&self) -> Nanos {
+        self.now()
     }
 }

@@ -1,11 +1,10 @@
 //! What happened to the disks, in order, and going through it again.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use plumb_units::convert::{index, to_u64};
 
-use super::image::Image;
+use super::image::{Image, Payload};
 use super::media::{CrashKind, Media, Survivors};
 
 /// A write, flush or read of a run, counted from 0.
@@ -24,7 +23,7 @@ pub enum Event {
         /// Bytes from the start of the disk.
         offset: u64,
         /// What is written.
-        bytes: Arc<[u8]>,
+        payload: Payload,
     },
     /// A write ended, with or without error.
     Written {
@@ -88,8 +87,8 @@ impl<'a> Replay<'a> {
             let event = &self.trace.events[self.position];
             self.position += 1;
             match event {
-                Event::Write { disk, id, offset, bytes } => {
-                    self.media[index(*disk)].submit(*id, *offset, Arc::clone(bytes));
+                Event::Write { disk, id, offset, payload } => {
+                    self.media[index(*disk)].submit(*id, *offset, payload.clone());
                 }
                 Event::Written { disk, id } => self.media[index(*disk)].complete(*id),
                 Event::Flush { disk, id } => {

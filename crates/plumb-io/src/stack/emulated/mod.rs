@@ -269,6 +269,10 @@ impl<Q: FlushQueue, C: Passing> FlushQueue for EmulatedQueue<Q, C> {
         let kind = AccessKind::Flush;
         self.begin(file.0, Access { slot: slot.0, kind, offset: 0, len: 0 });
     }
+
+    fn time(&self) -> Nanos {
+        self.clock.now()
+    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use plumb_tier::torture::{TortureOptions, TortureReport, torture};
@@ -10,6 +11,8 @@ use serde_json::json;
 
 /// How long a failing history is made shorter.
 const SHRINKING: Duration = Duration::from_secs(60);
+/// How often a run whose output is no terminal says how far it is.
+const LOG_EVERY: Duration = Duration::from_secs(60);
 
 /// For clap.
 pub(super) fn command() -> Command {
@@ -70,9 +73,17 @@ pub(super) fn run(matches: &ArgMatches) -> ExitCode {
     // A panic of the engine is a violation that the report names; its message would only repeat it.
     std::panic::set_hook(Box::new(|_| {}));
     let shown = std::io::stderr().is_terminal();
+    let (began, told) = (Instant::now(), Mutex::new(Instant::now()));
     let report = torture(&options, &|states| {
         if shown {
             eprint!("\r{states} crash states");
+            return;
+        }
+        // Whoever keeps a log of a long run wants to see that it goes on.
+        let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.elapsed() >= LOG_EVERY {
+            *told = Instant::now();
+            eprintln!("{states} crash states after {} s", began.elapsed().as_secs());
         }
     });
     let _ = std::panic::take_hook();
@@ -106,8 +117,10 @@ fn as_json(report: &TortureReport) -> String {
         "with_rebuild": report.with_rebuild,
         "with_cache": report.with_cache,
         "with_failed_disk": report.with_failed_disk,
+        "with_third_crash": report.with_third_crash,
         "histories": report.histories,
         "elapsed_s": report.elapsed.as_secs_f64(),
+        "processor_time_s": report.processor_time.as_secs_f64(),
         "violations": report.violations.len(),
         "violation_details": violations,
     });
@@ -117,8 +130,8 @@ fn as_json(report: &TortureReport) -> String {
 fn as_text(report: &TortureReport) -> String {
     let mut text = format!(
         "seed:                {}\ncrash states:        {}\n  background work:   {}\n  cache destaged:    {}\n  disk rebuilt:      {}\n  \
-         overwrites, flushes, a failed disk: {}\n  after disk loss:   {}\n\
-         histories:           {}\ntime:                {:.1} s\nviolations:          {}\n",
+         overwrites, flushes, a failed disk: {}\n  after disk loss:   {}\n  crashed thrice:    {}\n\
+         histories:           {}\ntime:                {:.1} s\nprocessor time:      {:.1} s\nviolations:          {}\n",
         report.seed,
         report.crash_states,
         report.with_background,
@@ -126,8 +139,10 @@ fn as_text(report: &TortureReport) -> String {
         report.with_rebuild,
         report.demanding,
         report.with_failed_disk,
+        report.with_third_crash,
         report.histories,
         report.elapsed.as_secs_f64(),
+        report.processor_time.as_secs_f64(),
         report.violations.len(),
     );
     for violation in &report.violations {
