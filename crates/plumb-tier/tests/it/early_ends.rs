@@ -85,7 +85,7 @@ impl FlushQueue for Odd {
 fn answers(engine: &mut Engine<Odd>, now: &mut Nanos, count: usize) -> Vec<Result<(), Errno>> {
     let mut answers = Vec::new();
     for _ in 0..10_000 {
-        *now = *now + Nanos::from_millis(1);
+        *now += Nanos::from_millis(1);
         engine.poll(*now, Nanos::ZERO);
         answers.extend(std::iter::from_fn(|| engine.pop()).map(|answer| answer.1));
         if answers.len() == count {
