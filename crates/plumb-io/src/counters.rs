@@ -18,6 +18,8 @@ pub use recorder::Recorder;
 pub struct Watched {
     /// Devices, those on top first.
     devices: Vec<BlockDevice>,
+    /// Of each, whether the stack ends there: what it does is what a datum costs.
+    bottom: Vec<bool>,
     /// (name, file with thousandths of a degree) of each sensor.
     sensors: Vec<(String, String)>,
     /// Files that count how often a processor was throttled.
@@ -37,7 +39,10 @@ impl Watched {
         for device in stacks.iter().flat_map(|stack| stack.devices.iter().chain(&stack.leaves)) {
             add(tree, device, 0, &mut devices);
         }
-        Self { devices, sensors: sensors(tree), throttles: throttles(tree) }
+        let is_leaf =
+            |device: &BlockDevice| stacks.iter().any(|stack| stack.leaves.contains(device));
+        let bottom = devices.iter().map(is_leaf).collect();
+        Self { devices, bottom, sensors: sensors(tree), throttles: throttles(tree) }
     }
 
     /// Every disk of the machine.
@@ -51,7 +56,9 @@ impl Watched {
             let number = tree.text(format!("/sys/block/{name}/dev"))?.parse().ok()?;
             BlockDevice::find(tree, number).filter(|_| has_size)
         });
-        Self { devices: devices.collect(), sensors: sensors(tree), throttles: throttles(tree) }
+        let devices: Vec<BlockDevice> = devices.collect();
+        let bottom = vec![true; devices.len()];
+        Self { devices, bottom, sensors: sensors(tree), throttles: throttles(tree) }
     }
 
     /// The kernel's names of the devices.
@@ -107,6 +114,8 @@ fn throttles(tree: &SystemTree) -> Vec<String> {
 pub struct Counters {
     /// The kernel's names of the devices, those on top first.
     pub devices: Vec<String>,
+    /// Of each device, whether the stack under the targets ends there.
+    pub bottom: Vec<bool>,
     /// Numbers of the processors.
     pub processors: Vec<u32>,
     /// Names of the sensors.

@@ -29,6 +29,18 @@ pub fn amplification(write_share: f64, copies: f64) -> f64 {
     (1.0 - write_share) + write_share * copies
 }
 
+/// (1.5) Whether an amplification that was seen is not the one that was declared: by more than 15 %.
+#[must_use]
+pub fn amplification_differs(declared: f64, seen: f64) -> bool {
+    (seen / declared - 1.0).abs() > 0.15
+}
+
+/// (1.5) The copies that explain an amplification; `None` where nothing is written.
+#[must_use]
+pub fn copies_of(amplification: f64, write_share: f64) -> Option<f64> {
+    (write_share > 0.0).then(|| (amplification - (1.0 - write_share)) / write_share)
+}
+
 /// (1.6), (1.7), (1.8) A quantity of the clients as each of `devices` sees it.
 #[must_use]
 pub fn per_device(quantity: f64, amplification: f64, devices: f64) -> f64 {
@@ -167,6 +179,13 @@ mod tests {
         near(amplification(0.3, 2.0), 1.3, 1e-12);
         near(amplification(0.0, 2.0), 1.0, 0.0);
         near(amplification(1.0, 2.0), 2.0, 0.0);
+        near(copies_of(1.3, 0.3).expect("writes"), 2.0, 1e-9);
+        assert_eq!(copies_of(1.0, 0.0), None);
+        for (seen, differs) in
+            [(1.3, false), (1.49, false), (1.5, true), (1.11, false), (1.1, true)]
+        {
+            assert_eq!(amplification_differs(1.3, seen), differs, "{seen}");
+        }
         for (outstanding, depth) in [(96.0, 15.6), (120.0, 19.5), (128.0, 20.8)] {
             near(per_device(outstanding, 1.3, 8.0), depth, 1e-9);
         }

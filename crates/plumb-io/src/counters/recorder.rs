@@ -69,6 +69,7 @@ fn counters(watched: &Watched, looks: &[Look]) -> Counters {
     let count = u64::try_from(looks.len()).unwrap_or(u64::MAX).max(1);
     Counters {
         devices: watched.device_names().map(str::to_owned).collect(),
+        bottom: watched.bottom.clone(),
         processors: looks.first().map(Look::processors).unwrap_or_default(),
         sensors: watched.sensors.iter().map(|(name, _)| name.clone()).collect(),
         cost: Nanos(thread_time().0 / count),

@@ -42,6 +42,8 @@ fn two_looks_make_rates() {
     let tree = fake.tree();
     let watched = watched(&tree);
     assert_eq!(watched.device_names().collect::<Vec<_>>(), ["sda1", "sda"]);
+    // What others do to the disk is none of ours.
+    assert_eq!(watched.bottom, [true, false]);
     let first = Look::take(&tree, &watched, Nanos(5_000_000_000));
     set(&fake, 3000, 1500, 40, 200_000);
     let second = Look::take(&tree, &watched, Nanos(7_000_000_000));

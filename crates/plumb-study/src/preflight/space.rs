@@ -128,6 +128,16 @@ pub(super) fn file_size(scene: &Scene) -> Check {
             remedy,
         );
     }
+    let cache = scene.target.plan.device_cache_bytes.filter(|cache| *cache > 0);
+    if let Some(cache) = cache.filter(|cache| size / 2 <= *cache || size.is_multiple_of(*cache)) {
+        let evidence = format!(
+            "{evidence}: {:.2} times the cache of {:.1} GiB",
+            size as f64 / cache as f64,
+            cache as f64 / GIB
+        );
+        let remedy = "use a file of more than twice the cache, and no multiple of it";
+        return Check::new(ID, Verdict::Warn, evidence, remedy);
+    }
     Check::ok(ID, evidence)
 }
 

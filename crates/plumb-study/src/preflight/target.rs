@@ -19,6 +19,8 @@ pub struct Plan {
     pub block_bytes: Option<u64>,
     /// Seconds from now to the planned end.
     pub seconds: Option<u64>,
+    /// Bytes of a cache of controller, array or device that is known.
+    pub device_cache_bytes: Option<u64>,
 }
 
 /// A target with the layers under it.

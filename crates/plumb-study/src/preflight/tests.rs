@@ -27,6 +27,7 @@ impl Machine {
                 copies: Some(1),
                 block_bytes: Some(8192),
                 seconds: Some(600),
+                device_cache_bytes: None,
             },
             free_bytes: Some(100 << 30),
             later: Vec::new(),
@@ -335,6 +336,11 @@ fn memory_and_room() {
     fault("mem", Verdict::Warn, "97 MiB to be written", &[(info, &memory(100_000, 0))]);
     fault("mem", Verdict::Warn, "in swap", &[(info, &memory(0, 900))]);
     fault("file-size", Verdict::Warn, "page cache", &[(info, "MemTotal: 99999999 kB\n")]);
+    for (cache, verdict) in [(11, Verdict::Warn), (4, Verdict::Warn), (3, Verdict::Ok)] {
+        let mut machine = Machine::sound();
+        machine.plan.device_cache_bytes = Some(cache << 30);
+        machine.says("file-size", verdict, "20.0 GiB");
+    }
 
     let mut machine = Machine::sound();
     machine.says("capacity", Verdict::Ok, "20.0 GiB");

@@ -23,6 +23,10 @@ pub struct Beside {
     /// I/Os per second of each device below, where there are several.
     #[serde(default)]
     pub below_iops: Vec<f64>,
+    /// Operations of the devices at the bottom for each that was asked for: A as it was seen (method, 1.5).
+    pub amplification: Option<f64>,
+    /// Bytes there for each byte that was asked for.
+    pub bytes_amplification: Option<f64>,
     /// How often processors were throttled.
     #[serde(default)]
     pub throttled: u64,
@@ -70,6 +74,21 @@ impl Beside {
             let devices = counters["devices"].as_array().map_or(0, Vec::len);
             let below: Vec<f64> = (1..devices).filter_map(rate).collect();
             beside.below_iops = if below.len() > 1 { below } else { Vec::new() };
+            let is_bottom = |device: &usize| counters["devices"][*device]["is_bottom"] == true;
+            let bottom: Vec<usize> = (0..devices).filter(is_bottom).collect();
+            // For each unit that was asked for; `None` where any of them is not counted.
+            let seen = |words: [&str; 2], asked: &str| {
+                let of = |device: &usize| {
+                    let [reads, writes] =
+                        words.map(|word| mean_of(&format!("/devices/{device}/{word}_per_s")));
+                    Some(reads? + writes?)
+                };
+                let all = bottom.iter().map(of).sum::<Option<f64>>()?;
+                let asked = span["total"][asked].as_f64().filter(|rate| *rate > 0.0)?;
+                (!bottom.is_empty()).then(|| all / asked)
+            };
+            beside.amplification = seen(["reads", "writes"], "iops_per_s");
+            beside.bytes_amplification = seen(["read_bytes", "written_bytes"], "bytes_per_s");
         }
         Some(beside)
     }
@@ -101,6 +120,33 @@ mod tests {
                 "series": (1..=rows).map(row).collect::<Vec<_>>(),
             },
         })
+    }
+
+    #[test]
+    fn what_the_devices_below_do_for_each_that_is_asked_for() {
+        let setting = Setting::default();
+        let mut span = span(3);
+        let seen = |span: &Value| {
+            let seen = Beside::of_span(span, &setting).expect("counters");
+            (seen.amplification, seen.bytes_amplification)
+        };
+        span["total"] = json!({ "iops_per_s": 500.0, "bytes_per_s": 1e6 });
+        assert_eq!(seen(&span), (None, None), "no device is said to be at the bottom");
+        for device in [1, 2] {
+            span["counters"]["devices"][device]["is_bottom"] = true.into();
+        }
+        // 200 and 501 I/Os of 500; bytes of neither are known.
+        assert_eq!(seen(&span), (Some(701.0 / 500.0), None));
+        for second in 0..3 {
+            for device in [1, 2] {
+                let rates = &mut span["counters"]["series"][second]["devices"][device];
+                rates["read_bytes_per_s"] = 1e6.into();
+                rates["written_bytes_per_s"] = 3e5.into();
+            }
+        }
+        assert_eq!(seen(&span).1, Some(2.6));
+        span["total"]["iops_per_s"] = 0.0.into();
+        assert_eq!(seen(&span).0, None);
     }
 
     #[test]

@@ -19,8 +19,10 @@
 //! after an interruption the same runs follow as would have without.
 
 mod against;
+mod amplification;
 mod axis;
 mod baseline;
+mod behind;
 mod beside;
 mod best;
 mod bottleneck;

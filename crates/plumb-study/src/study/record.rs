@@ -55,6 +55,9 @@ pub struct Summary {
     /// Latencies, by percent ascending.
     #[serde(default)]
     pub percentiles: Vec<Percentile>,
+    /// Median latency of writes in milliseconds.
+    #[serde(default)]
+    pub write_p50_ms: Option<f64>,
     /// Measured seconds.
     pub seconds: f64,
     /// Seconds cut off at the beginning of the measurement: not steady yet (5.1).

@@ -2,11 +2,12 @@
 
 use serde_json::{Value, json};
 
+use super::behind::Behind;
 use super::findings::{Finding, Table};
 use super::record::{RunRecord, Summary};
 use super::{Access, Setting};
 use crate::decision::{self, Rule};
-use crate::reading::{self, Facts, Latencies, Remark, Severity, Sync};
+use crate::reading::{self, Facts, Latencies, Percentiles, Remark, Severity, Sync};
 use crate::report::{self, RunView};
 
 /// What the rules say of a run, as far as its result and its setting tell.
@@ -18,6 +19,18 @@ pub(super) fn of_run(result: &Value, setting: &Setting, summary: &Summary) -> Ve
     facts.count = Some(summary.io_count);
     facts.measured_s = Some(summary.seconds);
     facts.write_share = summary.write_share;
+    let span = &result["time_spans"][0];
+    let plausibility = span["plausibility"].as_array().into_iter().flatten();
+    facts.unwritten_share = plausibility
+        .filter(|check| check["key"] == "unwritten_share")
+        .filter_map(|check| check["value"].as_f64())
+        .reduce(f64::max);
+    if !setting.bypasses_page_cache() {
+        // What was free before the run filled it.
+        let free = span.pointer("/counters/series/0/memory/available_bytes");
+        facts.cache.page_cache_bytes = free.and_then(Value::as_f64);
+        facts.cache.file_bytes = Behind::default().cache(setting).file_bytes;
+    }
     if facts.latencies.total.rows.is_empty() {
         let rows = summary.percentiles.iter().map(|p| (p.percent, p.ms));
         facts.latencies.total.rows = rows.collect();
@@ -71,11 +84,16 @@ pub(super) struct Whole {
     pub(super) differing: Vec<String>,
     /// Whether I/O goes by another node or host, in words.
     pub(super) remote: Option<String>,
+    /// The devices.
+    pub(super) behind: Behind,
+    /// Median latency of writes with the chosen setting, in milliseconds.
+    pub(super) write_p50_ms: Option<f64>,
 }
 
-/// Rules that need more than one run: a ceiling, settings that differ, bounds, one more hop, what measuring
-/// latencies costs.
-const OF_THE_WHOLE: [u32; 5] = [8, 13, 21, 22, 23];
+/// Rules that need more than one run, or the machine: a ceiling, what no link carries, the cache of a device,
+/// settings that differ, what a completed write means, a short warm-up of flash, bounds, one more hop, what
+/// measuring latencies costs.
+const OF_THE_WHOLE: [u32; 9] = [8, 11, 12, 13, 16, 17, 21, 22, 23];
 
 impl Whole {
     fn remarks(&self) -> Vec<Remark> {
@@ -83,14 +101,34 @@ impl Whole {
         let facts = Facts {
             iops: chosen.map(|(_, iops)| *iops),
             outstanding: chosen.map(|(setting, _)| setting.total_outstanding() as f64),
-            latencies: Latencies::default(),
+            latencies: Latencies {
+                write: Percentiles {
+                    rows: self.write_p50_ms.map(|ms| (50.0, ms)).into_iter().collect(),
+                    ..Percentiles::default()
+                },
+                ..Latencies::default()
+            },
             ceiling: self.ceiling.clone(),
             lowest_latency_ms: self.lowest_latency_ms,
             latency_cost: self.latency_cost,
             measures_latency: chosen.is_some_and(|(setting, _)| setting.latency),
             differing: self.differing.clone(),
             remote: self.remote.clone(),
+            medium: self.behind.medium,
+            link_bytes_per_s: self.behind.link_bytes_per_s,
             ..Facts::default()
+        };
+        let facts = match chosen {
+            Some((setting, _)) => Facts {
+                block_bytes: Some(setting.block_bytes as f64),
+                warm_up_s: Some(setting.warm_up_s.into()),
+                write_share_wanted: Some(setting.write_share()),
+                write_share: Some(setting.write_share()),
+                cache: self.behind.cache(setting),
+                completion: self.behind.completion(setting),
+                ..facts
+            },
+            None => facts,
         };
         let mut remarks = reading::read(&facts);
         remarks.retain(|remark| OF_THE_WHOLE.contains(&remark.rule));

@@ -59,6 +59,8 @@ pub struct SimulatedDevice {
     pub slow_run_every: u32,
     /// … by this much, relative.
     pub slow_run: f64,
+    /// Copies of each written datum that its devices are seen to make; 0: nobody sees them.
+    pub copies: u32,
     /// Real milliseconds that each simulated run takes, to be watched or interrupted.
     pub real_ms_per_run: u64,
 }
@@ -89,6 +91,7 @@ impl Default for SimulatedDevice {
             stall_s: 0.2,
             slow_run_every: 0,
             slow_run: 0.0,
+            copies: 0,
             real_ms_per_run: 0,
         }
     }
@@ -317,13 +320,22 @@ fn result(setting: &Setting, series: &[f64], mean_s: f64, device: &SimulatedDevi
     let counters: Vec<Value> = series
         .iter()
         .map(|iops| {
+            let (reads, writes) = (iops * (1.0 - share), iops * share);
             let rates = json!({
-                "reads_per_s": iops * (1.0 - share), "writes_per_s": iops * share, "in_flight": in_flight,
-                "busy_percent": busy,
+                "reads_per_s": reads, "writes_per_s": writes, "in_flight": in_flight, "busy_percent": busy,
             });
-            json!({ "devices": [rates] })
+            let copies = f64::from(device.copies) * writes;
+            let below = json!({
+                "reads_per_s": reads, "writes_per_s": copies,
+                "read_bytes_per_s": reads * block, "written_bytes_per_s": copies * block,
+            });
+            let mut devices = vec![rates];
+            devices.extend((device.copies > 0).then_some(below));
+            json!({ "devices": devices })
         })
         .collect();
+    let mut devices = vec![json!({ "name": "simulated" })];
+    devices.extend((device.copies > 0).then(|| json!({ "name": "copies", "is_bottom": true })));
     let cells: Vec<Value> =
         series.iter().map(|iops| json!({ "total": { "iops_per_s": iops } })).collect();
     let side = |count: u64| {
@@ -337,6 +349,7 @@ fn result(setting: &Setting, series: &[f64], mean_s: f64, device: &SimulatedDevi
     };
     let mut total = side(count);
     total["iops_per_s"] = rate.into();
+    total["bytes_per_s"] = (rate * block).into();
     json!({
         "simulated": true,
         "interrupted": false,
@@ -348,7 +361,7 @@ fn result(setting: &Setting, series: &[f64], mean_s: f64, device: &SimulatedDevi
             "write": side(writes),
             "cpu": { "mean": { "usage_percent": (rate / 20_000.0).min(95.0) }, "processors": [{}] },
             "intervals": { "interval_ns": 1_000_000_000_u64, "series": cells },
-            "counters": { "devices": [{ "name": "simulated" }], "series": counters },
+            "counters": { "devices": devices, "series": counters },
         }],
     })
 }

@@ -80,6 +80,7 @@ fn of_figures(figures: &Figures, span: &Value, setting: &Setting) -> Summary {
             .iter()
             .map(|(percent, ms)| Percentile { percent: *percent, ms: *ms })
             .collect(),
+        write_p50_ms: span["write"]["latency_ns"]["p50"].as_f64().map(|nanos| nanos / 1e6),
         seconds,
         cut_s: cut as f64 * figures.interval_s,
         steady,

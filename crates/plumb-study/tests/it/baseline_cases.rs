@@ -220,6 +220,71 @@ fn the_rules_of_reading_see_the_runs_and_the_whole() {
 }
 
 #[test]
+fn what_the_devices_do_for_each_io_is_held_against_the_declared_copies() {
+    let found = |seen: u32, declared: u32| {
+        let device = SimulatedDevice { copies: seen, ..SimulatedDevice::default() };
+        let options = BaselineOptions {
+            size: Some(64 << 30),
+            preset: Preset::Quick,
+            copies: declared,
+            ..BaselineOptions::default()
+        };
+        let (runs, _) = run(&device, &options);
+        let told = Told { study: "s", runs_exhaustive: 97, ..Told::default() };
+        let mut all = baseline_findings(&options, &runs, told).findings;
+        all.retain(|finding| finding.id == "amplification");
+        all.pop()
+    };
+    assert_eq!(found(0, 2), None, "nobody saw what the devices did");
+    let same = found(2, 2).expect("it was seen");
+    assert_eq!(same.decision["verdict"], "as-declared", "{}", same.sentence);
+    let rows = same.table.expect("a table").rows;
+    for (row, factor) in rows.iter().zip([1.3, 1.0, 2.0]) {
+        for cell in &row[1..4] {
+            assert!((cell.as_f64().expect("a factor") - factor).abs() < 1e-3, "{row:?}");
+        }
+    }
+    let more = found(2, 1).expect("it was seen");
+    assert_eq!(more.decision["flags"], serde_json::json!(["differs"]));
+    assert!(more.sentence.contains("--copies 2 would explain it"), "{}", more.sentence);
+    let fewer = found(1, 2).expect("it was seen");
+    assert!(fewer.sentence.contains("this machine does not see it"), "{}", fewer.sentence);
+}
+
+#[test]
+fn what_is_known_of_the_devices_enters_the_reading() {
+    let environment = serde_json::json!({ "groups": {
+        "device": [{ "rotational": true, "link_speed": "2.5 GT/s PCIe", "link_width": "1" }],
+        "queue": [{ "write_cache": "write back" }],
+    } });
+    let said = |device_cache: Option<u64>, environment: Option<&serde_json::Value>| {
+        let options = BaselineOptions {
+            size: Some(64 << 30),
+            preset: Preset::Quick,
+            device_cache,
+            ..BaselineOptions::default()
+        };
+        let device =
+            SimulatedDevice { latency_us: 50.0, max_iops: 200_000.0, ..SimulatedDevice::default() };
+        let (runs, _) = run(&device, &options);
+        let told = Told { study: "s", runs_exhaustive: 97, environment, ..Told::default() };
+        let findings = baseline_findings(&options, &runs, told).findings;
+        let reading = findings.iter().find(|f| f.id == "reading").expect("a finding");
+        reading.decision["evidence"].to_string()
+    };
+    let nothing = said(None, None);
+    for rule in ["R11 of the whole", "R12 of the whole", "R16 of the whole"] {
+        assert!(!nothing.contains(rule), "{nothing}");
+    }
+    // 64 GiB are a multiple of 16 GiB; of 15 GiB they are more than twice as much.
+    assert!(said(Some(16 << 30), None).contains("R12 of the whole"));
+    assert!(!said(Some(15 << 30), None).contains("R12 of the whole"));
+    assert!(said(Some(40 << 30), None).contains("R12 of the whole"));
+    let known = said(None, Some(&environment));
+    assert!(known.contains("R11 of the whole") && known.contains("250 MB/s"), "{known}");
+}
+
+#[test]
 fn steps_can_be_left_out() {
     let device = SimulatedDevice::default();
     let count = |options: &BaselineOptions, step: Step| {

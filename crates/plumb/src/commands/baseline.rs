@@ -51,6 +51,7 @@ pub(crate) fn command() -> Command {
             flag("olap", "Large sequential I/O only: the profile olap (plumb profile show olap)"),
             skip,
             arguments::accept(),
+            arguments::device_cache(),
             count("threads", "N", "Threads to begin with [default: 8, as in the profile oltp]"),
             most,
             arguments::seed("Of random offsets [default: 1]"),
@@ -244,6 +245,7 @@ fn options(matches: &ArgMatches, path: &Path, device: &Device) -> BaselineOption
         measured_s: count("duration"),
         gap_s: count("gap").unwrap_or(0),
         conditioning: arguments::conditioning(matches).unwrap_or_default(),
+        device_cache: matches.get_one("device-cache").copied(),
     }
 }
 
@@ -287,6 +289,7 @@ fn look(
         copies: Some(options.copies.into()),
         block_bytes: Some(8192),
         seconds: Some(plumb_units::convert::floor_u64(estimate_s)),
+        device_cache_bytes: options.device_cache,
     };
     let checks = machine::look_for_a_second(&SystemTree::default(), path, plan)
         .map_err(|source| BaselineError::Target { path: path.to_owned(), source })?;

@@ -51,6 +51,7 @@ pub(crate) fn command() -> Command {
             number("copies", "C", "Copies that the volume keeps of each datum [default: 1]"),
             size("block-size", "SIZE", "Size of the I/Os that are planned, such as 8K"),
             number("for", "SECONDS", "How long the measurement will take"),
+            arguments::device_cache(),
             arguments::accept(),
             root,
             answers::json_option(),
@@ -72,6 +73,7 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
         copies: number("copies"),
         block_bytes: number("block-size"),
         seconds: number("for"),
+        device_cache_bytes: number("device-cache"),
     };
     let checks = match machine::look_for_a_second(&tree, path, plan) {
         Ok(checks) => checks,

@@ -60,8 +60,9 @@ fn a_baseline_is_found_in_forty_runs_and_explained() {
 }
 
 #[test]
-fn a_baseline_that_is_killed_goes_on_with_the_same_findings() {
-    let bench = Bench::with(DEVICE);
+fn a_baseline_killed_at_fifty_instants_goes_on_with_the_same_findings() {
+    // A noisy device that drifts: findings that depended on the interruption would differ.
+    let bench = Bench::with(&format!("{DEVICE}noise = 0.01\ndrift-per-hour = 0.1\n"));
     let plan = "baseline f --simulate DEVICE --size 1G --quick";
     let began = Instant::now();
     bench.call(&format!("{plan} --id whole")).ends_with(0);
@@ -69,21 +70,36 @@ fn a_baseline_that_is_killed_goes_on_with_the_same_findings() {
     let read = |id: &str, name: &str| {
         fs::read_to_string(bench.study(id).join(name)).expect("there").replace(id, "whole")
     };
-    for instant in 1..6_u32 {
+    let whole = ["findings.json", "journal.ndjson"].map(|name| (name, read("whole", name)));
+    let (mut interrupted, mut twice) = (0, 0);
+    for instant in 0..50_u32 {
         let id = format!("killed{instant}");
-        let mut child = bench.start(&format!("{plan} --id {id}"));
-        std::thread::sleep(Duration::from_secs_f64(takes * f64::from(instant) / 6.0));
-        child.kill().expect("a child of ours");
-        child.wait().expect("it ends");
-        let line = match bench.study(&id).join("plan.json").exists() {
+        // Golden-ratio steps cover the whole of it evenly.
+        let share = (f64::from(instant) * 0.618_033_988_75).fract();
+        let kill = |line: &str, after: f64| {
+            let mut child = bench.start(line);
+            std::thread::sleep(Duration::from_secs_f64(after));
+            child.kill().expect("a child of ours");
+            child.wait().expect("it ends");
+        };
+        let line = || match bench.study(&id).join("plan.json").exists() {
             true => format!("baseline --resume {id}"),
             false => format!("{plan} --id {id}"),
         };
-        bench.call(&line).ends_with(0);
-        for name in ["findings.json", "journal.ndjson"] {
-            assert_eq!(read(&id, name), read("whole", name), "{id}");
+        let is_over = || bench.study(&id).join("findings.json").exists();
+        kill(&line(), takes * share);
+        interrupted += u32::from(!is_over());
+        // Some are killed once more on their way.
+        if instant % 5 == 0 && !is_over() {
+            kill(&line(), takes * (1.0 - share) / 2.0);
+            twice += 1;
+        }
+        bench.call(&line()).ends_with(0);
+        for (name, text) in &whole {
+            assert_eq!(&read(&id, name), text, "{id} after {share}");
         }
     }
+    assert!(interrupted >= 20 && twice >= 3, "only {interrupted} were interrupted, {twice} twice");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 pub fn value(counters: &Counters) -> Value {
     json!({
         "cost_ns": counters.cost.0,
-        "devices": counters.devices.iter().map(|name| json!({ "name": name })).collect::<Vec<_>>(),
+        "devices": counters.devices.iter().zip(&counters.bottom).map(|(name, is_bottom)| json!({ "name": name, "is_bottom": is_bottom })).collect::<Vec<_>>(),
         "processors": counters.processors,
         "temperatures": counters.sensors,
         "series": counters.seconds.iter().map(second).collect::<Vec<_>>(),

@@ -10,6 +10,8 @@ use crate::findings::Finding as Row;
 use crate::knee;
 use crate::stats::describe::{deviation, median};
 use crate::stats::distribution::t_95;
+use crate::study::amplification;
+use crate::study::behind::Behind;
 use crate::study::bottleneck::{self, Plateau};
 use crate::study::conditioning::counted;
 use crate::study::document::FORMAT;
@@ -63,7 +65,8 @@ pub fn baseline_findings(options: &BaselineOptions, all: &[RunRecord], told: Tol
     if has(Step::PretestOne) {
         findings.extend(study.first());
     }
-    findings.extend(study.reading(machine::remote(told.environment)));
+    findings.extend(study.reading(told.environment));
+    findings.extend(study.amplification());
     findings.extend(machine::preflight(told.environment));
     let mut remarks = notes(runs);
     remarks.extend(told.notes(runs));
@@ -147,6 +150,15 @@ impl Study<'_> {
         Some((finding, limit))
     }
 
+    /// (1.5) What the devices did for each I/O of the chosen settings.
+    fn amplification(&self) -> Option<Finding> {
+        let choices = self.choices;
+        let mut subjects = vec![("small random I/O", &choices.random)];
+        subjects.extend(choices.reads.as_ref().map(|(_, s)| ("sequential reads", s)));
+        subjects.extend(choices.writes.as_ref().map(|(_, s)| ("sequential writes", s)));
+        amplification::finding(&subjects, f64::from(self.options.copies), self.runs)
+    }
+
     /// What the most throughput with more threads, but the same N, is above that of the curve's threads.
     fn gain_by_threads(&self) -> Option<f64> {
         let template = self.options.random(self.choices.files);
@@ -158,7 +170,7 @@ impl Study<'_> {
     }
 
     /// 2.4 and 8: what the reading rules say of the first run, of the chosen ones, and of the whole.
-    fn reading(&self, remote: Option<String>) -> Option<Finding> {
+    fn reading(&self, environment: Option<&Value>) -> Option<Finding> {
         let choices = self.choices;
         let first = self.options.random(1);
         let mut subjects = vec![("the first run", &first)];
@@ -193,7 +205,9 @@ impl Study<'_> {
                 .zip(level(&without))
                 .map(|(with, x)| 1.0 - with / x),
             differing: Vec::new(),
-            remote,
+            remote: machine::remote(environment),
+            behind: Behind::of(environment, self.options.device_cache),
+            write_p50_ms: middle(self.runs, &choices.random, |s| s.write_p50_ms),
         };
         remarks::finding(&subjects, self.runs, &whole)
     }

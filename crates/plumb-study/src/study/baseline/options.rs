@@ -160,6 +160,9 @@ pub struct BaselineOptions {
     /// What is done before the first run.
     #[serde(default)]
     pub conditioning: Conditioning,
+    /// Bytes of a cache of controller, array or device that is known (R12).
+    #[serde(default)]
+    pub device_cache: Option<u64>,
 }
 
 impl Default for BaselineOptions {
@@ -181,6 +184,7 @@ impl Default for BaselineOptions {
             measured_s: None,
             gap_s: 0,
             conditioning: Conditioning::None,
+            device_cache: None,
         }
     }
 }

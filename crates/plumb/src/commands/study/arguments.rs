@@ -65,6 +65,12 @@ pub(in crate::commands) fn size(help: &'static str) -> Arg {
     word("size", "SIZE", help).value_parser(bytes)
 }
 
+/// `--device-cache`.
+pub(in crate::commands) fn device_cache() -> Arg {
+    word("device-cache", "SIZE", "A cache of controller, array or device that is known: files should be more than twice as large, and no multiple of it")
+        .value_parser(bytes)
+}
+
 /// `--seed`.
 pub(in crate::commands) fn seed(help: &'static str) -> Arg {
     word("seed", "N", help).value_parser(value_parser!(u64))
