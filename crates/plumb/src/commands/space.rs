@@ -1,6 +1,7 @@
-//! `plumb space`: the storage engine: its health, its upkeep, its crash checker.
+//! `plumb space`: the storage engine: its health, its upkeep, replays of traces, its crash checker.
 
 pub(crate) mod report;
+mod simulate;
 mod torture;
 mod upkeep;
 
@@ -11,10 +12,11 @@ use clap::{ArgMatches, Command};
 /// For clap.
 pub(crate) fn command() -> Command {
     Command::new("space")
-        .about("The storage engine: health, scan, work that waits, crash checks")
+        .about("The storage engine: health, scan, work that waits, replays of traces, crash checks")
         .subcommand_required(true)
         .disable_help_subcommand(true)
         .subcommands(upkeep::commands())
+        .subcommand(simulate::command())
         .subcommand(torture::command())
 }
 
@@ -25,6 +27,7 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
         "status" => upkeep::status(matches),
         "scan" => upkeep::scan(matches),
         "job" => upkeep::job(matches),
+        "simulate" => return simulate::run(matches),
         "torture" => return torture::run(matches),
         other => unreachable!("clap let {other} pass"),
     };

@@ -31,6 +31,7 @@ mod reports;
 mod results;
 mod rights;
 mod sealed;
+mod simulating;
 mod spaces;
 mod studies;
 mod submission;

@@ -57,6 +57,7 @@ fn every_page_is_written() {
             "plumb-runs.1",
             "plumb-space-job.1",
             "plumb-space-scan.1",
+            "plumb-space-simulate.1",
             "plumb-space-status.1",
             "plumb-space-torture.1",
             "plumb-space.1",

@@ -1,0 +1,154 @@
+//! `plumb space simulate`, as its users meet it.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::program::plumb;
+
+/// A trace in a folder of its own.
+fn trace(text: &str) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let path = folder.path().join("t.csv");
+    fs::write(&path, text).expect("a file");
+    (folder, path)
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).expect("it is JSON")
+}
+
+/// Two volumes, an hour: 128 extents of one, one of the other.
+fn server_trace() -> String {
+    let mut text = String::new();
+    for nth in 0..1024_u64 {
+        let at = 128_166_372_003_061_629 + nth * 35_156_250;
+        let offset = (nth * 37 % 128) << 20;
+        let kind = if nth % 4 == 0 { "Write" } else { "Read" };
+        text.push_str(&format!("{at},usr,0,{kind},{offset},4096,1331\n"));
+        if nth % 100 == 0 {
+            text.push_str(&format!("{at},usr,1,Read,8192,512,1331\n"));
+        }
+    }
+    text
+}
+
+#[test]
+fn a_trace_is_replayed_against_sizes_and_policies() {
+    let (_folder, path) = trace(&server_trace());
+    let line = format!(
+        "space simulate --trace {} --format msr --tier-size 1G,16M --policy never,every:0.25,lru",
+        path.display()
+    );
+    let found = json(&plumb(&format!("{line} --json")).succeeds_quietly().stdout);
+    assert_eq!((&found["ios"], &found["extents"]), (&1035.into(), &129.into()), "{found}");
+    assert_eq!(
+        (&found["synthetic"], &found["trace"]["volumes"][1]),
+        (&false.into(), &"usr.1".into())
+    );
+    let outcomes = found["outcomes"].as_array().expect("a list");
+    let shown: Vec<(u64, &str)> = outcomes
+        .iter()
+        .map(|outcome| {
+            let policy = outcome["policy"].as_str().unwrap_or_default();
+            (outcome["tier_bytes"].as_u64().unwrap_or(0) >> 20, policy)
+        })
+        .collect();
+    let policies = ["never", "every:0.25", "lru"];
+    let wanted: Vec<(u64, &str)> =
+        [1024, 16].iter().flat_map(|size| policies.map(|policy| (*size, policy))).collect();
+    assert_eq!(shown, wanted);
+    assert_eq!(outcomes[0]["hit_share"], 1.0);
+    assert!(outcomes[3]["hit_share"].as_f64().is_some_and(|share| share < 0.6), "{found}");
+    assert_eq!(outcomes[4]["devices"]["runs"].as_array().map(Vec::len), Some(3));
+    assert!(outcomes[4]["devices"]["report"]["table"].is_array(), "{found}");
+    assert!(outcomes[2]["devices"].is_null() && found["what_if_lru"].as_array().is_some());
+
+    let text = plumb(&format!("{line} --report")).succeeds_quietly().stdout;
+    for words in [
+        "1035 I/Os in 1.0 hours on 129 extents",
+        "2 volumes side by side",
+        "every:0.25",
+        "HDD busy %",
+    ] {
+        assert!(text.contains(words), "{words}:\n{text}");
+    }
+    assert!(text.contains(
+        "== 16MiB every:0.25: last optimization ==\n\nStorage Tier Optimization Report\n"
+    ));
+    assert!(!text.contains("synthetic"), "{text}");
+    let one = plumb(&format!("{line} --volume usr.1 --json")).succeeds_quietly();
+    assert_eq!(json(&one.stdout)["ios"], 11);
+}
+
+#[test]
+fn a_bad_line_ends_the_replay_or_is_left_out() {
+    let (_folder, path) =
+        trace(&format!("{}128166379602421629,usr,0,Fetch,0,4096,1\n", server_trace()));
+    let line = format!(
+        "space simulate --trace {} --format msr --tier-size 1G --policy never",
+        path.display()
+    );
+    let refused = plumb(&line).ends_with(1).stderr;
+    for words in ["t.csv, line 1036", "\"Fetch\"", "--lenient", "Hostname,DiskNumber"] {
+        assert!(refused.contains(words), "{words}: {refused}");
+    }
+    let lenient = plumb(&format!("{line} --lenient")).succeeds_quietly().stdout;
+    assert!(
+        lenient.contains("1 bad lines left out") && lenient.contains("line 1036: "),
+        "{lenient}"
+    );
+    let unknown = plumb(&line.replace(" --format msr", "")).ends_with(1).stderr;
+    assert!(unknown.contains("--format") && unknown.contains("alibaba"), "{unknown}");
+    let other = plumb(&line.replace("msr", "spc")).ends_with(1).stderr;
+    assert!(other.contains("line 1:") && other.contains("ASU,LBA"), "{other}");
+}
+
+#[test]
+fn workloads_are_synthetic_wherever_they_are_shown() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let saved = folder.path().join("kept.trace");
+    let line = "space simulate --tier-size 64M --policy every:0.2,clairvoyant";
+    let workload = "--generate zipf:extents=512,rate=20,hours=0.6,seed=9";
+    let made =
+        plumb(&format!("{line} {workload} --save {} --json", saved.display())).succeeds_quietly();
+    let made = json(&made.stdout);
+    assert_eq!(made["synthetic"], true);
+    assert!(
+        plumb(&format!("{line} {workload}"))
+            .succeeds_quietly()
+            .stdout
+            .starts_with("synthetic workload zipf:")
+    );
+    // Kept, it is still synthetic, and replays to the same.
+    let kept = format!("{line} --trace {}", saved.display());
+    let again = json(&plumb(&format!("{kept} --json")).succeeds_quietly().stdout);
+    assert_eq!((&again["synthetic"], &again["ios"]), (&true.into(), &made["ios"]));
+    let share = |found: &Value| found["outcomes"][1]["hit_share"].as_f64().expect("a share");
+    assert!((share(&made) - share(&again)).abs() < 0.02, "hours begin with the first I/O");
+    assert!(plumb(&kept).succeeds_quietly().stdout.starts_with("synthetic workload "));
+    let exists = plumb(&format!("{line} {workload} --save {}", saved.display())).ends_with(1);
+    assert!(exists.stderr.contains("kept.trace"), "{}", exists.stderr);
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    for (rest, status) in [
+        ("--tier-size 1G", 2),
+        ("--tier-size 1G --trace x --generate uniform", 2),
+        ("--generate uniform", 2),
+        ("--generate uniform --tier-size 0", 2),
+        ("--generate uniform --tier-size 1G --policy hourly", 2),
+        ("--generate pareto --tier-size 1G", 2),
+        ("--trace no-such-file --format msr --tier-size 1G", 1),
+        ("--generate uniform:hours=0.01 --tier-size 1G --copies 3 --hdds 2", 1),
+    ] {
+        plumb(&format!("space simulate {rest}")).ends_with(status);
+    }
+    let full = plumb(
+        "space simulate --generate uniform:extents=4096,hours=0.1 --tier-size 64M --hdd-size 16M",
+    );
+    let full = full.ends_with(1).stderr;
+    assert!(full.contains("no room") && full.contains("disks"), "{full}");
+}
