@@ -81,15 +81,15 @@ fn input_arguments() -> [Arg; 6] {
 }
 
 fn space_arguments() -> [Arg; 9] {
-    let standard = Layout::default();
-    let count = |name: &'static str, value: &'static str, default: u32, help: &'static str| {
-        Arg::new(name)
-            .long(name)
-            .value_name(value)
-            .default_value(default.to_string())
-            .value_parser(value_parser!(u32).range(1..=256))
-            .help(help)
-    };
+    let count =
+        |name: &'static str, value: &'static str, default: &'static str, help: &'static str| {
+            Arg::new(name)
+                .long(name)
+                .value_name(value)
+                .default_value(default)
+                .value_parser(value_parser!(u32).range(1..=256))
+                .help(help)
+        };
     let bytes = |name: &'static str, default: &'static str, help: &'static str| {
         Arg::new(name)
             .long(name)
@@ -113,10 +113,10 @@ fn space_arguments() -> [Arg; 9] {
             .default_value("never,daily,continuous,clairvoyant")
             .value_parser(policy)
             .help("When extents move: never, daily, every:HOURS, continuous, clairvoyant, lru"),
-        count("ssds", "N", standard.ssds, "Disks of the Performance tier"),
-        count("hdds", "N", standard.hdds, "Disks of the Capacity tier"),
+        count("ssds", "N", "4", "Disks of the Performance tier"),
+        count("hdds", "N", "4", "Disks of the Capacity tier"),
         bytes("hdd-size", "300000000000", "Bytes of each of these"),
-        count("copies", "C", standard.copies, "Copies of everything: 1, 2 or 3"),
+        count("copies", "C", "1", "Copies of everything: 1, 2 or 3"),
         bytes(
             "write-cache",
             "1G",
