@@ -32,7 +32,9 @@ pub enum Halt {
     #[error("a disk that holds the last copy of data could not be flushed")]
     Unflushed,
     /// The engine turned and nothing went on.
-    #[error("the engine stood still, which is a defect of Plumb and none of the disks: please report it")]
+    #[error(
+        "the engine stood still, which is a defect of Plumb and none of the disks: please report it"
+    )]
     NoProgress,
 }
 

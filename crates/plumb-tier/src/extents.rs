@@ -90,6 +90,11 @@ impl Slots {
         if self.free <= self.reserve {
             return None;
         }
+        self.take_any()
+    }
+
+    /// A free one, be it of those that are kept for moves.
+    fn take_any(&mut self) -> Option<u32> {
         let slot = (self.hint..self.taken.len()).find(|slot| !self.taken[*slot])?;
         self.taken[slot] = true;
         self.hint = slot + 1;
@@ -166,6 +171,12 @@ impl Extents {
         let tiers = &mut self.slots[vdisk];
         let second = |slot| slot | SECOND_TIER;
         tiers[0].take().or_else(|| tiers.get_mut(1).and_then(Slots::take).map(second))
+    }
+
+    /// Takes a free slot of a tier for an extent that moves there, be it the last one.
+    pub(crate) fn take_for_move(&mut self, vdisk: usize, second: bool) -> Option<u32> {
+        let slots = self.slots[vdisk].get_mut(usize::from(second))?;
+        slots.take_any().map(|slot| if second { slot | SECOND_TIER } else { slot })
     }
 
     /// Gives a slot back.

@@ -81,6 +81,10 @@ pub(crate) enum Tag {
     FrameFlush { disk: u16 },
     /// A data flush of a round.
     RoundFlush { disk: u16 },
+    /// A read or write of a move.
+    Move { nth: u32, disk: u16 },
+    /// A flush of one.
+    MoveFlush { nth: u32, disk: u16 },
     /// Somebody stands and waits for it.
     Waited { nth: u32, disk: u16 },
 }
@@ -213,6 +217,14 @@ impl<Q: FlushQueue> Io<Q> {
         self.mark(slot, disk, tag);
         let memory = Memory::Lane(DATA);
         self.queue.push(Op { kind, file, slot: Slot(slot), len, offset, memory });
+    }
+
+    /// Begins to flush a disk by a data slot; `false` without that disk.
+    pub(crate) fn push_slot_flush(&mut self, disk: u16, slot: u32, tag: Tag) -> bool {
+        let Some(file) = self.file(disk) else { return false };
+        self.mark(slot, disk, tag);
+        self.queue.push_flush(file, Slot(slot));
+        true
     }
 
     /// Begins to write a frame that `fill` puts into a buffer; `false` when no slot is free.

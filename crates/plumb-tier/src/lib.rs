@@ -37,7 +37,9 @@ pub mod what_if;
 
 pub use crate::core::{Counters, Halt};
 pub use create::{CreateError, NewDisk, NewPool, NewVirtualDisk, create};
-pub use engine::{ChangeError, Engine, Request, RequestKind};
+pub use engine::{
+    ChangeError, Engine, MoveCounters, MoveDone, MoveOutcome, Request, RequestKind, Served,
+};
 pub use format::{
     BLOCK_BYTES, CacheConfig, CacheCopy, Config, DiskConfig, DiskState, Generation, Geometry,
     MediaType, Row, Tier, VirtualDisk,

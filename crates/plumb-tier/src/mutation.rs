@@ -92,6 +92,23 @@ rules! {
     RebuiltUnmarked,
     /// A generation names the new disk before the marks on it are durable.
     RebuildMarksLate,
+    // Moves.
+    /// A move is committed while its new place is not durable.
+    MoveUnflushed,
+    /// What a request writes while its extent is copied is not copied again.
+    MoveForgetsWrite,
+    /// What a destage writes while its extent is copied is not copied again.
+    MoveForgetsDestage,
+    /// Writes are not held while the last blocks are copied.
+    MoveUnheld,
+    /// What is copied is not verified.
+    MoveUnverified,
+    /// The old place is somebody else's before the record that frees it is durable.
+    MovedSlotReusedEarly,
+    /// The old place is somebody else's while it is still read.
+    MovedReadersIgnored,
+    /// A start takes the blocks of a moved extent for unwritten.
+    MovedSumsForgotten,
     // Recovery.
     /// Remains of an earlier run are read on from the log.
     LogRemainsAccepted,
@@ -136,6 +153,8 @@ impl Mutation {
         (Self::ConfirmBeforeFlush, "a second crash within a start, which is rare"),
         (Self::JournalCopiesDiffer, "a copy of the journal lost between two starts, which is rare"),
         (Self::EpochKept, "the model of the voters"),
+        (Self::MovedReadersIgnored, "the model of moves"),
+        (Self::MoveUnverified, "a test that spoils what is moved"),
     ];
 }
 

@@ -466,6 +466,11 @@ impl<Q: FlushQueue> Core<Q> {
                     self.trees.touch_sums(extent, self.extents.blocks);
                 }
             }
+            Record::Moved { extent, place } => {
+                if known(extent) && self.extents.exists(self.vdisk(extent), place) {
+                    self.replay_moved(extent, place);
+                }
+            }
             Record::MapFree { extent } => {
                 if known(extent) {
                     self.extents.unmap(extent);
@@ -527,6 +532,15 @@ impl<Q: FlushQueue> Core<Q> {
             }
             Record::CheckpointBegin | Record::CheckpointEnd => {}
         }
+    }
+
+    fn replay_moved(&mut self, extent: u32, place: u32) {
+        if self.extents.get(extent).place == UNMAPPED || active(Mutation::MovedSumsForgotten) {
+            self.extents.map(extent, place);
+        }
+        self.extents.get_mut(extent).place = place;
+        self.members.stale.iter_mut().for_each(|stale| stale.remove(extent));
+        self.trees.touch_map(extent);
     }
 
     fn replay_open(&mut self, extent: u32, lost: &[bool]) {

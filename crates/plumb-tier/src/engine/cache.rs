@@ -137,6 +137,7 @@ impl<Q: FlushQueue> Engine<Q> {
             return;
         }
         self.parts[index(part)].step = Step::Logging;
+        self.parts[index(part)].cached = true;
         if let Some(cache) = self.cache_mut(own.extent) {
             cache.line.push_back(part);
         }

@@ -156,6 +156,7 @@ impl<Q: FlushQueue> Engine<Q> {
     /// Lets everything end and writes a checkpoint that leaves no extent open.
     fn come_to_rest(&mut self) -> Result<(), Halt> {
         assert!(self.clients.iter().all(|client| !client.busy), "a request is under way");
+        self.cancel_moves();
         loop {
             if let Some(halt) = self.halted {
                 return Err(halt);

@@ -53,7 +53,8 @@ impl<Q: FlushQueue> Engine<Q> {
     pub fn works_in_background(&self) -> bool {
         let destages = self.caches.iter().flatten().any(|cache| cache.destaging > 0);
         let stands = self.frozen && self.trouble.is_empty();
-        destages || stands || !self.jobs.is_empty() || self.stale_disk().is_some()
+        let moves = !self.moves.is_idle();
+        destages || stands || moves || !self.jobs.is_empty() || self.stale_disk().is_some()
     }
 
     /// What ends a wait of [`Engine::poll`] from another thread, if the queue beneath has it.

@@ -7,13 +7,16 @@ mod cache;
 mod change;
 mod clients;
 mod destage;
+mod heat;
 mod locks;
 mod memory;
+mod moves;
 mod part;
 mod read;
 mod round;
 mod standstill;
 pub(crate) mod streams;
+mod throttle;
 mod write;
 mod zero;
 
@@ -32,8 +35,11 @@ use crate::mutation::{Mutation, active};
 use crate::recover::{self, StartError};
 use cache::Cache;
 pub use change::ChangeError;
+pub use heat::Served;
 use locks::Locks;
 pub(crate) use memory::ClientMemory;
+use moves::Moves;
+pub use moves::{MoveCounters, MoveDone, MoveOutcome};
 use part::{NONE, Part, Step};
 use round::Round;
 
@@ -85,6 +91,7 @@ struct Client {
     /// It writes, and is part of a sequential stream.
     sequential: bool,
     error: Option<Errno>,
+    begun: Nanos,
 }
 
 /// A started space.
@@ -137,6 +144,8 @@ pub struct Engine<Q> {
     crowded: bool,
     /// Parts that ended, and pieces of background work that were taken.
     steps: u64,
+    heats: heat::Heats,
+    moves: Moves,
 }
 
 impl<Q: FlushQueue> Engine<Q> {
@@ -157,12 +166,20 @@ impl<Q: FlushQueue> Engine<Q> {
         let caches = Self::new_caches(&core);
         let for_clients = plan.data_slots.max(clients).max(8);
         let background = if caches.iter().any(Option::is_some) { destage::DESTAGES } else { 0 };
-        let parts = for_clients + background;
+        let parts = for_clients + background + moves::MOVERS;
         let request = Request { kind: RequestKind::Flush, vdisk: 0, offset: 0, len: 0 };
-        let client =
-            |_| Client { request, busy: false, cut: 0, parts: 0, sequential: false, error: None };
+        let client = |_| Client {
+            request,
+            busy: false,
+            cut: 0,
+            parts: 0,
+            sequential: false,
+            error: None,
+            begun: Nanos::ZERO,
+        };
         let room = || VecDeque::with_capacity(index(parts));
         Ok(Self {
+            heats: heat::Heats::new(&core.members.config),
             core,
             now: Nanos::ZERO,
             clients: (0..clients).map(client).collect(),
@@ -170,7 +187,8 @@ impl<Q: FlushQueue> Engine<Q> {
             finished: VecDeque::with_capacity(index(clients)),
             parts: vec![Part::default(); index(parts)],
             free_parts: (0..for_clients).rev().collect(),
-            free_background: (for_clients..parts).rev().collect(),
+            free_background: (for_clients..for_clients + background).rev().collect(),
+            moves: Moves::new(for_clients + background),
             caches,
             last_request: Nanos::ZERO,
             sums: vec![0; part_blocks * index(parts)],
@@ -280,6 +298,7 @@ impl<Q: FlushQueue> Engine<Q> {
         own.cut = 0;
         own.parts = 0;
         own.error = None;
+        own.begun = self.now;
         if request.kind == RequestKind::Flush {
             self.join_round(client);
             return;
@@ -298,6 +317,7 @@ impl<Q: FlushQueue> Engine<Q> {
             return;
         }
         self.last_request = self.now;
+        self.note_heat(&request);
         if matches!(request.kind, RequestKind::Write { .. })
             && self.core.logs[index(request.vdisk)].is_some()
         {
@@ -311,6 +331,7 @@ impl<Q: FlushQueue> Engine<Q> {
     /// goes back.
     pub fn poll(&mut self, now: Nanos, timeout: Nanos) {
         self.now = self.now.max(now);
+        self.tend_heat(false);
         self.reap();
         let stood = self.advance_all();
         let wanted = u32::from(self.finished.is_empty() && self.core.io.in_flight() > 0);
@@ -331,9 +352,13 @@ impl<Q: FlushQueue> Engine<Q> {
     /// Whether nothing is under way, beside what waits for time to pass.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
-        let free = self.free_parts.len() + self.free_background.len();
+        let free = self.free_parts.len() + self.free_background.len() + self.moves.free_parts();
         let quiet = self.core.io.in_flight() == 0 && free == self.parts.len();
-        quiet && !self.frozen && self.jobs.is_empty() && self.round.is_idle()
+        quiet
+            && !self.frozen
+            && self.jobs.is_empty()
+            && self.round.is_idle()
+            && self.moves.is_idle()
     }
 
     /// Moves everything on; whether it stood still meanwhile.
@@ -350,6 +375,7 @@ impl<Q: FlushQueue> Engine<Q> {
             self.pump_round();
             self.pump_journal();
             self.pump_logs();
+            self.pump_moves();
             if self.stand_still() {
                 stood = true;
                 self.note_turn(&mut turns, &mut before);
@@ -400,6 +426,8 @@ impl<Q: FlushQueue> Engine<Q> {
                 }
                 self.round.flushed();
             }
+            Tag::Move { nth, disk } => self.move_io_done(nth, (disk, false), slot, outcome),
+            Tag::MoveFlush { nth, disk } => self.move_io_done(nth, (disk, true), slot, outcome),
             Tag::Idle | Tag::Abandoned | Tag::Waited { .. } => {}
         }
     }
@@ -417,6 +445,8 @@ impl<Q: FlushQueue> Engine<Q> {
         for (tag, slot) in self.core.io.overdue(self.now) {
             if let Tag::Part { part, copy } = tag {
                 self.trouble.push(self.parts[index(part)].copies.at[usize::from(copy)].0);
+            } else if let Tag::Move { disk, .. } | Tag::MoveFlush { disk, .. } = tag {
+                self.trouble.push(disk);
             }
             self.finish_io(tag, slot, Err(Errno(110)));
         }
@@ -598,6 +628,7 @@ impl<Q: FlushQueue> Engine<Q> {
             return;
         }
         self.free_parts.push(part);
+        self.note_served(&own);
         let client = &mut self.clients[index(own.client)];
         client.error = client.error.or(error);
         client.parts -= 1;
@@ -622,6 +653,7 @@ impl<Q: FlushQueue> Engine<Q> {
     fn answer(&mut self, client: u32) {
         let own = &mut self.clients[index(client)];
         own.busy = false;
+        self.moves.throttle.note(self.now.since(own.begun));
         let outcome = own.error.map_or(Ok(()), Err);
         self.finished.push_back((client, outcome));
     }

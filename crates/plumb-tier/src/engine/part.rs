@@ -25,24 +25,37 @@ pub(super) enum PartKind {
     Destage,
     /// The same, of lines that say: unwritten.
     DestageZero,
+    /// Holds the writes to an extent that moves.
+    Move,
+    /// Waits for those who read where an extent lay.
+    Leave,
 }
 
 impl PartKind {
     pub(super) fn writes(self) -> bool {
-        self != Self::Read
+        !matches!(self, Self::Read | Self::Move | Self::Leave)
+    }
+
+    pub(super) fn moves(self) -> bool {
+        matches!(self, Self::Move | Self::Leave)
     }
 
     pub(super) fn destages(self) -> bool {
         matches!(self, Self::Destage | Self::DestageZero)
     }
 
-    /// Whether two parts that touch one block must go one after the other (WR-1). A destage changes nothing
-    /// that a read could see: while it runs, reads of its blocks go to the log.
+    /// Whether a part must wait for another one that came before it and touches the same block (WR-1). A destage
+    /// changes nothing that a read could see: while it runs, reads of its blocks go to the log. Neither does a move.
     pub(super) fn excludes(self, other: Self) -> bool {
         if active(Mutation::DestageUnlocked) && (self.destages() || other.destages()) {
             return false;
         }
         match (self, other) {
+            (Self::Leave, other) => other == Self::Read && !active(Mutation::MovedReadersIgnored),
+            (_, Self::Leave) => false,
+            (Self::Move, other) | (other, Self::Move) => {
+                other.writes() && !active(Mutation::MoveUnheld)
+            }
             (Self::Read, other) | (other, Self::Read) => other.writes() && !other.destages(),
             _ => true,
         }
@@ -68,6 +81,8 @@ pub(super) enum Step {
     Logging,
     /// Its record must be written.
     Appended,
+    /// Of a move: it is its turn.
+    Held,
 }
 
 /// A part.
@@ -99,6 +114,8 @@ pub(super) struct Part {
     pub(super) source: u64,
     /// Which of the slots the run is read into.
     pub(super) reads_into: u8,
+    /// The write-back cache has a share in it.
+    pub(super) cached: bool,
     pub(super) slots: [u32; 3],
     pub(super) copies: Copies,
     /// Waits for its lock and is in line to try.
@@ -128,6 +145,7 @@ impl Default for Part {
             run_end: 0,
             source: 0,
             reads_into: 0,
+            cached: false,
             slots: [NONE; 3],
             copies: Copies { at: [(0, 0); 3], count: 0 },
             queued: false,
@@ -218,8 +236,8 @@ impl<Q: FlushQueue> Engine<Q> {
             Step::OldRead => self.old_read_done(part),
             Step::Reading => self.read_done(part),
             Step::Writing => self.write_done(part),
-            // Its record is under way, or it is in line.
-            Step::Logging => {}
+            // Its record is under way, or it is in line; or it is held by a move.
+            Step::Logging | Step::Held => {}
             Step::Appended => {
                 if self.halted.is_some() {
                     self.end_part(part, Some(EIO));
@@ -233,6 +251,10 @@ impl<Q: FlushQueue> Engine<Q> {
     }
 
     fn begin(&mut self, part: u32) {
+        if self.parts[index(part)].kind.moves() {
+            self.parts[index(part)].step = Step::Held;
+            return;
+        }
         if self.halted.is_some() {
             self.drop_slots(part);
             self.end_part(part, Some(EIO));
@@ -247,6 +269,7 @@ impl<Q: FlushQueue> Engine<Q> {
             PartKind::Write | PartKind::WriteZeros => self.begin_write(part),
             PartKind::Zero => self.begin_zero(part),
             PartKind::Destage | PartKind::DestageZero => self.begin_destage(part),
+            PartKind::Move | PartKind::Leave => {}
         }
     }
 
@@ -294,7 +317,7 @@ impl<Q: FlushQueue> Engine<Q> {
         }
     }
 
-    fn slot_freed(&mut self) {
+    pub(super) fn slot_freed(&mut self) {
         self.ready.extend(self.slot_wait.pop_front());
     }
 }

@@ -121,6 +121,7 @@ impl<Q: FlushQueue> Engine<Q> {
         if own.source != lsn {
             log.pin(lsn);
             self.parts[index(part)].source = lsn;
+            self.parts[index(part)].cached = true;
         }
     }
 

@@ -192,7 +192,9 @@ impl<Q: FlushQueue> Engine<Q> {
             }
         }
         let still = |disk: &u16| self.core.members.is_online(*disk);
-        if self.round.failed.iter().any(still) {
+        let mut unflushed = std::mem::take(&mut self.moves.flush_failed);
+        unflushed.extend(&self.round.failed);
+        if unflushed.iter().any(still) {
             self.flush_broken = true;
             self.core.sync()?;
             self.fail_rounds();
@@ -265,9 +267,13 @@ impl<Q: FlushQueue> Engine<Q> {
         self.heal.clear();
         self.frozen = false;
         self.fail_rounds();
-        for line in
-            [&mut self.held, &mut self.durable_wait, &mut self.appended_wait, &mut self.slot_wait]
-        {
+        for line in [
+            &mut self.held,
+            &mut self.durable_wait,
+            &mut self.appended_wait,
+            &mut self.slot_wait,
+            &mut self.moves.place_wait,
+        ] {
             self.ready.extend(line.drain(..));
         }
         self.fail_lines();

@@ -82,7 +82,10 @@ impl<Q: FlushQueue> Engine<Q> {
         let extent = self.parts[index(part)].extent;
         let vdisk = self.core.vdisk(extent);
         let Some(place) = self.core.extents.allocate(vdisk) else {
-            if self.core.freeing.is_empty() {
+            if !self.moves.is_still() {
+                // A move has a slot more than its extent needs: it gives one back.
+                self.moves.place_wait.push_back(part);
+            } else if self.core.freeing.is_empty() {
                 self.end_part(part, Some(ENOSPC));
             } else {
                 let lsn = self.core.freeing.iter().map(|one| one.0).max().unwrap_or(0);
@@ -255,6 +258,13 @@ impl<Q: FlushQueue> Engine<Q> {
         let own = self.parts[index(part)];
         let (first, end) = own.blocks();
         let base = index(part) * self.part_blocks;
+        let forgotten = match own.kind.destages() {
+            true => active(Mutation::MoveForgetsDestage),
+            false => active(Mutation::MoveForgetsWrite),
+        };
+        if !forgotten {
+            self.moves.changed(own.extent, (first, end));
+        }
         let rounds = self.core.rounds;
         let extent = self.core.extents.get_mut(own.extent);
         extent.written_in = rounds;

@@ -42,6 +42,7 @@ impl<Q: FlushQueue> Engine<Q> {
             own.pending -= u32::from(sum.flags & (PENDING | SEALED) != 0);
             *sum = Sum::default();
         }
+        self.moves.changed(extent, (first, end));
         let block = self.core.extents.block(extent, first);
         for block in first..end {
             self.core.trees.touch_sum(self.core.extents.block(extent, block));

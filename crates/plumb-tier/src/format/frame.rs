@@ -147,6 +147,8 @@ pub(crate) fn decode<'a>(
 pub(crate) enum Record {
     /// The extent lies in that place, is open, and all its blocks are unwritten.
     MapSet { extent: u32, place: u32 },
+    /// The extent lies in that place from now on; its blocks are what they were (10.4).
+    Moved { extent: u32, place: u32 },
     /// The extent lies nowhere; all its blocks are unwritten.
     MapFree { extent: u32 },
     /// In-place writes may be under way.
@@ -196,6 +198,11 @@ impl Record {
                 raw[5..9].copy_from_slice(&place.to_le_bytes());
                 (1, 9)
             }
+            Self::Moved { extent, place } => {
+                raw[1..5].copy_from_slice(&extent.to_le_bytes());
+                raw[5..9].copy_from_slice(&place.to_le_bytes());
+                (20, 9)
+            }
             Self::MapFree { extent } => (2, put_u32(&mut raw, extent)),
             Self::Open { extent } => (3, put_u32(&mut raw, extent)),
             Self::Close { extent } => (4, put_u32(&mut raw, extent)),
@@ -234,6 +241,7 @@ impl Record {
         let disk = |value: u64| u16::try_from(value).ok();
         Some(match from.u8()? {
             1 => Self::MapSet { extent: from.u32()?, place: from.u32()? },
+            20 => Self::Moved { extent: from.u32()?, place: from.u32()? },
             2 => Self::MapFree { extent: from.u32()? },
             3 => Self::Open { extent: from.u32()? },
             4 => Self::Close { extent: from.u32()? },

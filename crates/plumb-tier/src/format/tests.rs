@@ -138,6 +138,7 @@ fn what_is_written_is_read_back() {
     let records = [
         Record::MapSet { extent: 1, place: 2 },
         Record::MapFree { extent: 3 },
+        Record::Moved { extent: 24, place: 25 },
         Record::Open { extent: 4 },
         Record::Close { extent: 5 },
         Record::CrcFirst { block: 1 << 40, crc: 6 },

@@ -4,11 +4,13 @@
 mod cache;
 mod explore;
 mod mirror;
+mod moves;
 mod voters;
 
 use cache::Cache;
 use explore::{Found, Until, explore, explore_scripts};
 use mirror::Mirror;
+use moves::Moves;
 use voters::{Begins, Voters};
 
 /// All scripts of that many requests, going on after so many crashes.
@@ -90,6 +92,55 @@ fn a_log_copy_that_missed_records_is_not_read() {
 #[test]
 fn a_log_copy_that_returns_gets_what_it_missed() {
     cache_without(|rules| rules.return_copies = false);
+}
+
+/// All scripts of up to that many requests while an extent moves.
+fn moves_found(rules: moves::Rules, len: usize, until: Until) -> Found {
+    let model = |script: &[moves::Op]| vec![Moves { rules, script: script.to_vec() }];
+    explore_scripts(&moves::OPS, len, until, model)
+}
+
+#[test]
+fn a_move_loses_nothing() {
+    let found = moves_found(moves::ALL, 3, Until::Exhausted);
+    println!("moves: {} states, {} crashes", found.states, found.crashes);
+    assert!(found.wrong.is_empty(), "{found:?}");
+    assert!(found.states > 10_000, "{found:?}");
+}
+
+fn moves_without(change: impl Fn(&mut moves::Rules)) {
+    let mut rules = moves::ALL;
+    change(&mut rules);
+    let lost = |len: usize| !moves_found(rules, len, Until::Wrong).wrong.is_empty();
+    assert!((0..4).any(lost), "nothing is lost without it");
+}
+
+#[test]
+fn a_move_is_committed_after_the_flush_of_the_new_place() {
+    moves_without(|rules| rules.flush_new = false);
+}
+
+#[test]
+fn what_is_written_while_an_extent_is_copied_is_copied_again() {
+    moves_without(|rules| rules.write_dirties = false);
+    moves_without(|rules| rules.destage_dirties = false);
+}
+
+#[test]
+fn writes_are_held_from_the_last_copy_until_the_commit_is_durable() {
+    moves_without(|rules| rules.hold = false);
+    moves_without(|rules| rules.hold_until_durable = false);
+}
+
+#[test]
+fn an_old_place_is_free_when_the_commit_is_durable_and_its_readers_have_ended() {
+    moves_without(|rules| rules.free_durable = false);
+    moves_without(|rules| rules.readers_end = false);
+}
+
+#[test]
+fn a_moved_extent_keeps_its_checksums() {
+    moves_without(|rules| rules.sums_stay = false);
 }
 
 #[test]

@@ -30,6 +30,8 @@ pub(super) enum Step {
     Checkpoint,
     /// A scan.
     Scan,
+    /// Extents are to be moved: a bit each, 1 for the Performance tier, of those that `which` names.
+    Move { which: u8, fast: u8 },
 }
 
 /// What happens to a disk.
@@ -153,6 +155,8 @@ pub(super) fn sectors() -> u32 {
 /// A history of that many steps.
 pub(super) fn steps(shape: &Shape, count: usize, seed: u64) -> Vec<Step> {
     let mut random = Random::new(seed ^ 0x5eed);
+    // Of their own, so that histories without moves stay what they are.
+    let mut moves = Moving::new(shape, seed);
     let mut out = Vec::with_capacity(count);
     // In some histories all goes to a few blocks, in some everywhere.
     let hot = [6, 24, 128][usize::try_from(random.below(3)).unwrap_or(0)];
@@ -187,9 +191,31 @@ pub(super) fn steps(shape: &Shape, count: usize, seed: u64) -> Vec<Step> {
             }
             _ => Step::Poll,
         };
-        out.push(step);
+        out.push(moves.or(step));
     }
     out
+}
+
+/// Where the engine would be left alone, extents move in some histories.
+struct Moving {
+    random: Random,
+    any: bool,
+}
+
+impl Moving {
+    fn new(shape: &Shape, seed: u64) -> Self {
+        let mut random = Random::new(seed ^ 0x6d6f_7665);
+        let any = shape.rotating > 0 && random.one_in(2);
+        Self { random, any }
+    }
+
+    fn or(&mut self, step: Step) -> Step {
+        if !self.any || step != Step::Poll || self.random.one_in(3) {
+            return step;
+        }
+        let mut byte = || u8::try_from(self.random.below(256)).unwrap_or(0);
+        Step::Move { which: byte() & byte(), fast: byte() }
+    }
 }
 
 /// Whether requests write over what others wrote, and some are made durable.

@@ -72,6 +72,8 @@ pub struct TortureReport {
     pub with_background: u64,
     /// Of these, crashes after a write-back cache had begun to be destaged.
     pub with_cache: u64,
+    /// Of these, with extents moved between the tiers in the run.
+    pub with_moves: u64,
     /// Of these, after a disk had failed, in runs with overwrites and flushes.
     pub demanding: u64,
     /// Of these, crashes after a retired disk had begun to be rebuilt.
@@ -109,6 +111,7 @@ pub fn torture(options: &TortureOptions, progress: &(dyn Fn(u64) + Sync)) -> Tor
             report.with_rebuild += tally.rebuilt;
             report.with_cache += tally.cached;
             report.with_third_crash += tally.thrice;
+            report.with_moves += tally.moved;
             report.with_failed_disk += tally.failed_disk;
             progress(report.crash_states);
             let enough = options.states.is_some_and(|wanted| total >= wanted)

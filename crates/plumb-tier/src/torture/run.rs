@@ -7,6 +7,7 @@ use plumb_units::convert::{index, to_u32, to_usize};
 use super::history::{CLIENT_BYTES, CLIENTS, Fault, Shape, Step, sectors};
 use super::oracle::{Oracle, Promise, UNIT_BYTES, WriteId, content};
 use crate::format::DiskState;
+use crate::optimizer::TierName;
 use crate::{Counters, Engine, Request, RequestKind, StartError, create};
 
 /// What the host saw, for going through it again.
@@ -113,6 +114,8 @@ pub(super) struct Background {
     /// The first line of a cache was copied home before that event; the first place was rebuilt.
     pub(super) destaged: Option<usize>,
     pub(super) rebuilt: Option<usize>,
+    /// The first extent was moved.
+    pub(super) moved: Option<usize>,
 }
 
 impl Background {
@@ -258,6 +261,16 @@ impl Run {
             Step::Retire => self.retire(),
             Step::Checkpoint => self.engine.checkpoint(),
             Step::Scan => self.engine.scan(),
+            Step::Move { which, fast } => {
+                for extent in (0..8).filter(|extent| which >> extent & 1 == 1) {
+                    let to = match fast >> extent & 1 {
+                        1 => TierName::Performance,
+                        _ => TierName::Capacity,
+                    };
+                    self.engine.move_extent(0, extent, to);
+                }
+                self.poll();
+            }
         }
         self.look_at_health();
     }
@@ -271,6 +284,10 @@ impl Run {
         let (on, after) = (on || self.engine.works_in_background(), self.engine.counters());
         let to = self.engine.queue_mut().events();
         self.background.note((from, to), on, (&before, &after));
+        let moves = self.engine.move_counters();
+        if self.background.moved.is_none() && moves.up + moves.down > 0 {
+            self.background.moved = Some(to);
+        }
         while let Some((client, outcome)) = self.engine.pop() {
             self.ended(client, outcome);
         }

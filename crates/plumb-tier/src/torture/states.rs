@@ -24,6 +24,8 @@ pub(super) struct Tally {
     pub(super) background: u64,
     /// Of these, crashes after the first destage of a write-back cache.
     pub(super) cached: u64,
+    /// Of these, states of runs in which extents were moved.
+    pub(super) moved: u64,
     /// Of these, states after a disk had failed, of runs with overwrites and flushes.
     pub(super) demanding: u64,
     /// Of these, crashes after the first places of a retired disk had been given to others.
@@ -151,6 +153,7 @@ fn check_unguarded(
             tally.demanding += u64::from(had_fault && demanding);
             tally.rebuilt += after(background.rebuilt);
             tally.cached += after(background.destaged);
+            tally.moved += after(background.moved);
             tally.failed_disk += u64::from(had_fault);
             tally.thrice += u64::from(crashes > 2);
         }

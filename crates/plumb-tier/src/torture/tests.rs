@@ -17,11 +17,12 @@ fn nothing_acknowledged_is_ever_lost() {
     };
     let report = torture(&options, &|_| {});
     println!(
-        "{} states of {} histories, {} with background work, {} with a cache, {} with a rebuild, {} demanding, {} after a failed disk, {} crashed thrice, {:?}",
+        "{} states of {} histories, {} with background work, {} with a cache, {} with moves, {} with a rebuild, {} demanding, {} after a failed disk, {} crashed thrice, {:?}",
         report.crash_states,
         report.histories,
         report.with_background,
         report.with_cache,
+        report.with_moves,
         report.with_rebuild,
         report.demanding,
         report.with_failed_disk,
@@ -33,7 +34,12 @@ fn nothing_acknowledged_is_ever_lost() {
     }
     assert!(report.with_background * 10 >= report.crash_states * 8, "{report:?}");
     assert!(report.demanding * 2 >= report.crash_states, "{report:?}");
-    for (name, share) in [("cache", report.with_cache), ("rebuild", report.with_rebuild)] {
+    let shares = [
+        ("cache", report.with_cache),
+        ("moves", report.with_moves),
+        ("rebuild", report.with_rebuild),
+    ];
+    for (name, share) in shares {
         assert!(share * 50 >= report.crash_states, "{name}: {report:?}");
     }
 }

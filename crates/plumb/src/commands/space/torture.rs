@@ -116,6 +116,7 @@ fn as_json(report: &TortureReport) -> String {
         "demanding": report.demanding,
         "with_rebuild": report.with_rebuild,
         "with_cache": report.with_cache,
+        "with_moves": report.with_moves,
         "with_failed_disk": report.with_failed_disk,
         "with_third_crash": report.with_third_crash,
         "histories": report.histories,
@@ -129,13 +130,14 @@ fn as_json(report: &TortureReport) -> String {
 
 fn as_text(report: &TortureReport) -> String {
     let mut text = format!(
-        "seed:                {}\ncrash states:        {}\n  background work:   {}\n  cache destaged:    {}\n  disk rebuilt:      {}\n  \
+        "seed:                {}\ncrash states:        {}\n  background work:   {}\n  cache destaged:    {}\n  extents moved:     {}\n  disk rebuilt:      {}\n  \
          overwrites, flushes, a failed disk: {}\n  after disk loss:   {}\n  crashed thrice:    {}\n\
          histories:           {}\ntime:                {:.1} s\nprocessor time:      {:.1} s\nviolations:          {}\n",
         report.seed,
         report.crash_states,
         report.with_background,
         report.with_cache,
+        report.with_moves,
         report.with_rebuild,
         report.demanding,
         report.with_failed_disk,

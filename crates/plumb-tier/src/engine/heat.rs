@@ -1,0 +1,206 @@
+//! The heat maps of a running engine: every host I/O is counted where requests come in (section 9).
+//!
+//! The engine's thread owns a map and a list of touches per virtual disk. A request adds to the list, which is merged
+//! when it is nearly full, or after 100 ms (HEAT-5).
+
+use plumb_io::FlushQueue;
+use plumb_units::Nanos;
+use plumb_units::convert::{index, to_u64};
+
+use super::part::{Part, PartKind};
+use super::{Engine, Request, RequestKind};
+use crate::extents::{UNMAPPED, is_second_tier};
+use crate::format::Config;
+use crate::heat::{HeatDelta, HeatFileError, HeatMap, HeatSettings, HostIo, HostIoKind};
+
+/// Touches that are kept until the next merge.
+const TOUCHES: usize = 4096;
+/// How long they are kept at most.
+const MERGE_EVERY: Nanos = Nanos(100_000_000);
+const HOUR: u64 = 3_600_000_000_000;
+/// What all maps of a pool may take together (HEAT-4).
+const LIMIT_BYTES: u64 = 128 << 20;
+
+/// Which requests were answered from where since the window of the heat map began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Served {
+    /// By the Performance tier.
+    pub performance: u64,
+    /// By the write-back cache.
+    pub cache: u64,
+    /// By the Capacity tier.
+    pub capacity: u64,
+    /// By nobody: what was never written is zero.
+    pub unmapped: u64,
+}
+
+impl Served {
+    /// All of them.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.performance + self.cache + self.capacity + self.unmapped
+    }
+}
+
+/// The maps, by virtual disk, and the clock that they age by.
+#[derive(Debug)]
+pub(super) struct Heats {
+    meters: Vec<Meter>,
+    merged: Nanos,
+    /// The hour at the engine's time 0.
+    first_hour: u64,
+}
+
+#[derive(Debug)]
+struct Meter {
+    map: HeatMap,
+    delta: HeatDelta,
+    served: Served,
+}
+
+impl Heats {
+    pub(super) fn new(config: &Config) -> Self {
+        let live = config.vdisks.iter().filter(|vdisk| !vdisk.is_removed()).count();
+        let limit_bytes = LIMIT_BYTES / to_u64(live.max(1));
+        let meter = |vdisk: &crate::format::VirtualDisk| {
+            let [seed, ..] = vdisk.id.to_le_bytes();
+            let extents = if vdisk.is_removed() { 0 } else { vdisk.extents };
+            let settings =
+                HeatSettings { limit_bytes, seed: seed.into(), ..HeatSettings::new(extents) };
+            Meter {
+                map: HeatMap::new(settings),
+                delta: HeatDelta::new(config.extent_bytes.into(), TOUCHES),
+                served: Served::default(),
+            }
+        };
+        Self {
+            meters: config.vdisks.iter().map(meter).collect(),
+            merged: Nanos::ZERO,
+            first_hour: 0,
+        }
+    }
+}
+
+impl<Q: FlushQueue> Engine<Q> {
+    /// Says which hour it is, counted from any beginning that never changes. Without it hours count from the start of
+    /// the engine, or go on where a restored map was saved.
+    pub fn set_hour(&mut self, hour: u64) {
+        self.heats.first_hour = hour.saturating_sub(self.now.0 / HOUR);
+        self.tend_heat(true);
+    }
+
+    /// How much host I/O the extents of a virtual disk took, up to now.
+    ///
+    /// # Panics
+    /// When there is no such virtual disk.
+    pub fn heat(&mut self, vdisk: u32) -> &HeatMap {
+        self.tend_heat(true);
+        &self.heats.meters[index(vdisk)].map
+    }
+
+    /// Where the requests of this window were answered from.
+    ///
+    /// # Panics
+    /// When there is no such virtual disk.
+    #[must_use]
+    pub fn served(&self, vdisk: u32) -> Served {
+        self.heats.meters[index(vdisk)].served
+    }
+
+    /// Begins a new window of the heat map of a virtual disk: its counts are 0, its scores stay.
+    ///
+    /// # Panics
+    /// When there is no such virtual disk.
+    pub fn begin_heat_window(&mut self, vdisk: u32) {
+        self.tend_heat(true);
+        let meter = &mut self.heats.meters[index(vdisk)];
+        meter.map.begin_window();
+        meter.served = Served::default();
+    }
+
+    /// The heat map of a virtual disk as bytes, for [`Engine::restore_heat`] of a later start (HEAT-6).
+    ///
+    /// # Panics
+    /// When there is no such virtual disk.
+    pub fn save_heat(&mut self, vdisk: u32) -> Vec<u8> {
+        self.tend_heat(true);
+        let id = self.core.members.config.vdisks[index(vdisk)].id;
+        self.heats.meters[index(vdisk)].map.save(id)
+    }
+
+    /// Goes on with a saved heat map, and with what was served in its window, in place of what was counted since the
+    /// start; how many of its pages were lost.
+    ///
+    /// # Errors
+    /// When the bytes are none of this virtual disk: it goes on with what it has.
+    ///
+    /// # Panics
+    /// When there is no such virtual disk.
+    pub fn restore_heat(
+        &mut self,
+        vdisk: u32,
+        bytes: &[u8],
+        served: Served,
+    ) -> Result<u64, HeatFileError> {
+        self.tend_heat(true);
+        let id = self.core.members.config.vdisks[index(vdisk)].id;
+        let meter = &mut self.heats.meters[index(vdisk)];
+        let restored = HeatMap::restore(bytes, id, meter.map.settings().clone())?;
+        meter.map = restored.map;
+        meter.served = served;
+        // Never back: an engine whose hours begin at 0 goes on in the hour of the snapshot.
+        let epoch = self.heats.meters[index(vdisk)].map.epoch();
+        let first = epoch.saturating_sub(self.now.0 / HOUR);
+        self.heats.first_hour = self.heats.first_hour.max(first);
+        self.tend_heat(true);
+        Ok(restored.pages_lost)
+    }
+
+    /// A request came in.
+    #[inline]
+    pub(super) fn note_heat(&mut self, request: &Request) {
+        let kind = match request.kind {
+            RequestKind::Read => HostIoKind::Read,
+            RequestKind::Write { .. } | RequestKind::WriteZeroes => HostIoKind::Write,
+            RequestKind::Discard | RequestKind::Flush => return,
+        };
+        let meter = &mut self.heats.meters[index(request.vdisk)];
+        let io = HostIo { kind, offset: request.offset, len: request.len.into() };
+        meter.delta.record(io);
+        if meter.delta.is_due() {
+            meter.map.merge(&mut meter.delta);
+        }
+    }
+
+    /// The first part of a request has ended: who answered is who answered it.
+    #[inline]
+    pub(super) fn note_served(&mut self, part: &Part) {
+        let counts = matches!(part.kind, PartKind::Read | PartKind::Write | PartKind::WriteZeros);
+        if !counts || part.buffer > 0 {
+            return;
+        }
+        let vdisk = self.core.vdisk(part.extent);
+        let place = self.core.extents.get(part.extent).place;
+        let served = &mut self.heats.meters[vdisk].served;
+        let count = match place {
+            _ if part.cached => &mut served.cache,
+            UNMAPPED => &mut served.unmapped,
+            place if is_second_tier(place) => &mut served.capacity,
+            _ => &mut served.performance,
+        };
+        *count += 1;
+    }
+
+    /// Merges what was counted, if it is time, and lets the maps age.
+    pub(super) fn tend_heat(&mut self, at_once: bool) {
+        if !at_once && self.now.since(self.heats.merged) < MERGE_EVERY {
+            return;
+        }
+        self.heats.merged = self.now;
+        let hour = self.heats.first_hour.saturating_add(self.now.0 / HOUR);
+        for meter in &mut self.heats.meters {
+            meter.map.merge(&mut meter.delta);
+            meter.map.advance(hour);
+        }
+    }
+}

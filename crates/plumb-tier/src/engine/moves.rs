@@ -1,0 +1,765 @@
+//! Moves of extents between the tiers, safe from any crash (10.4).
+//!
+//! An extent is copied to a free slot while requests go on; what they write meanwhile is copied again. Then writes to
+//! it are held for a moment: those under way end, the rest is copied, the slot's disks are flushed, and one record
+//! says where the extent lies from now on. Until that record the old place is in force and the new slot belongs to
+//! nobody, so nothing has to be written down when a move begins or is given up. Checksums belong to the extent and not
+//! to its place, so they stay as they are.
+
+use std::collections::VecDeque;
+
+use plumb_io::{Errno, FlushQueue, OpKind};
+use plumb_units::Nanos;
+use plumb_units::convert::{index, to_u32, to_u64};
+
+use super::Engine;
+use super::part::{NONE, Part, PartKind, Step};
+use super::throttle::Throttle;
+use crate::extents::{Copies, UNMAPPED, disks_of, is_second_tier, locate};
+use crate::format::frame::Record;
+use crate::format::{Generation, checksum};
+use crate::io::Tag;
+use crate::log_buckets;
+use crate::mutation::{Mutation, active};
+use crate::optimizer::TierName;
+
+/// Moves under way at a time, at most.
+pub(super) const MOVERS: u32 = 8;
+/// How often an extent is gone through before its writes are held.
+const PASSES: u8 = 3;
+/// So long writes are held at most (MOV-2); then the move is given up.
+const HOLD_MAX: Nanos = Nanos(100_000_000);
+
+/// What became of a move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MoveOutcome {
+    /// It lies there now.
+    Moved,
+    /// It lay there before.
+    There,
+    /// It lies nowhere: it was never written, or discarded meanwhile.
+    Unmapped,
+    /// The virtual disk has one tier only.
+    OneTier,
+    /// The tier has no free slot.
+    NoRoom,
+    /// A disk of the slot that it would get is missing or not up to date.
+    Degraded,
+    /// A block of it has no copy that verifies: it stays where it is.
+    Unreadable,
+    /// Writes to it would have been held for too long.
+    Busy,
+    /// Disks came or went meanwhile.
+    Interrupted,
+    /// Somebody called it off.
+    Cancelled,
+}
+
+/// A move that has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MoveDone {
+    /// Which virtual disk.
+    pub vdisk: u32,
+    /// Which of its extents.
+    pub extent: u32,
+    /// Where to.
+    pub to: TierName,
+    /// What became of it.
+    pub outcome: MoveOutcome,
+}
+
+/// What moves did since the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MoveCounters {
+    /// Extents moved to the Performance tier.
+    pub up: u64,
+    /// Extents moved to the Capacity tier.
+    pub down: u64,
+    /// Moves that were given up.
+    pub aborted: u64,
+    /// Bytes written to new places, copies counted once.
+    pub bytes: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Wanted {
+    extent: u32,
+    to: TierName,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Copying, while requests go on.
+    Copy,
+    /// The first flush, so that the one while writes are held is short.
+    Flush,
+    /// Waits for the writes that are under way; later ones wait for it.
+    Hold,
+    /// Copying what is left, nobody else writes.
+    Last,
+    LastFlush,
+    /// The frame that says so must be durable.
+    Commit(u64),
+    /// Readers of the old place must end.
+    Leave(u64),
+}
+
+/// What is copied now.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    first: u32,
+    end: u32,
+    slots: [u32; 3],
+    source: Copies,
+    /// Copies of the source that are no good.
+    tried: u8,
+    writing: bool,
+}
+
+#[derive(Debug)]
+struct Moving {
+    wanted: Wanted,
+    vdisk: usize,
+    from: u32,
+    to: u32,
+    generation: Generation,
+    /// Blocks to copy, or to copy again.
+    todo: Vec<bool>,
+    pass: u8,
+    cursor: u32,
+    phase: Phase,
+    run: Option<Run>,
+    /// Device I/Os under way, and whether one of them failed.
+    left: u32,
+    failed: bool,
+    unflushed: bool,
+    part: u32,
+    held_since: Nanos,
+    /// It ends so as soon as nothing is under way.
+    spoiled: Option<MoveOutcome>,
+}
+
+impl Moving {
+    fn is_committed(&self) -> bool {
+        matches!(self.phase, Phase::Commit(_) | Phase::Leave(_))
+    }
+}
+
+/// Moves under way and those that wait.
+#[derive(Debug)]
+pub(super) struct Moves {
+    line: VecDeque<Wanted>,
+    under_way: Vec<Option<Box<Moving>>>,
+    count: u32,
+    movers: u32,
+    free_parts: Vec<u32>,
+    done: VecDeque<MoveDone>,
+    /// Parts that want a slot while moves have some.
+    pub(super) place_wait: VecDeque<u32>,
+    /// Disks that failed to flush for a move.
+    pub(super) flush_failed: Vec<u16>,
+    counters: MoveCounters,
+    /// How long writes were held, in nanoseconds.
+    holds: Vec<u64>,
+    pub(super) throttle: Throttle,
+}
+
+impl Moves {
+    /// With the parts from `first_part` on for their locks.
+    pub(super) fn new(first_part: u32) -> Self {
+        Self {
+            line: VecDeque::new(),
+            under_way: (0..MOVERS).map(|_| None).collect(),
+            count: 0,
+            movers: MOVERS,
+            free_parts: (first_part..first_part + MOVERS).rev().collect(),
+            done: VecDeque::new(),
+            place_wait: VecDeque::new(),
+            flush_failed: Vec::new(),
+            counters: MoveCounters::default(),
+            holds: Vec::new(),
+            throttle: Throttle::default(),
+        }
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.count == 0 && self.line.is_empty()
+    }
+
+    /// Whether none is under way.
+    pub(super) fn is_still(&self) -> bool {
+        self.count == 0
+    }
+
+    pub(super) fn free_parts(&self) -> usize {
+        self.free_parts.len()
+    }
+
+    /// The content of blocks has changed: who copied them copies them again.
+    pub(super) fn changed(&mut self, extent: u32, (first, end): (u32, u32)) {
+        if self.count == 0 {
+            return;
+        }
+        for own in self.under_way.iter_mut().flatten().filter(|own| own.wanted.extent == extent) {
+            own.todo[index(first)..index(end)].fill(true);
+        }
+    }
+
+    fn note_hold(&mut self, time: Nanos) {
+        if self.holds.is_empty() {
+            self.holds = vec![0; log_buckets::COUNT];
+        }
+        self.holds[log_buckets::bucket(time.0)] += 1;
+    }
+}
+
+impl<Q: FlushQueue> Engine<Q> {
+    /// Asks for an extent of a virtual disk to be moved. [`Engine::pop_move`] tells what became of it.
+    ///
+    /// # Panics
+    /// When there is no such virtual disk or extent.
+    pub fn move_extent(&mut self, vdisk: u32, extent: u32, to: TierName) {
+        let own = &self.core.members.config.vdisks[index(vdisk)];
+        assert!(extent < own.extents, "extent {extent} of {}", own.extents);
+        let extent = own.first_extent + extent;
+        self.moves.line.push_back(Wanted { extent, to });
+    }
+
+    /// The next move that has ended.
+    pub fn pop_move(&mut self) -> Option<MoveDone> {
+        self.moves.done.pop_front()
+    }
+
+    /// Moves that wait or are under way.
+    #[must_use]
+    pub fn moves_left(&self) -> usize {
+        self.moves.line.len() + index(self.moves.count)
+    }
+
+    /// How many extents may be under way at a time: 1 to 8, and 8 unless set.
+    pub fn set_movers(&mut self, movers: u32) {
+        self.moves.movers = movers.clamp(1, MOVERS);
+    }
+
+    /// Moves take at most so many bytes per second from now on, and fewer while requests take longer than without
+    /// moves (10.5); `None`, as after the start: as many as they can.
+    pub fn set_move_rate(&mut self, most: Option<u64>) {
+        self.moves.throttle.limit(most);
+    }
+
+    /// Bytes per second that moves may take now; `None`: no limit.
+    #[must_use]
+    pub fn move_rate(&self) -> Option<u64> {
+        self.moves.throttle.rate()
+    }
+
+    /// Calls off all moves that are not committed yet.
+    pub fn cancel_moves(&mut self) {
+        while let Some(wanted) = self.moves.line.pop_front() {
+            self.tell_move(wanted, MoveOutcome::Cancelled);
+        }
+        for own in self.moves.under_way.iter_mut().flatten().filter(|own| !own.is_committed()) {
+            own.spoiled = own.spoiled.or(Some(MoveOutcome::Cancelled));
+        }
+    }
+
+    /// What moves did since the start.
+    #[must_use]
+    pub fn move_counters(&self) -> MoveCounters {
+        self.moves.counters
+    }
+
+    /// The time for which `share` (0 to 1) of the moves held writes at most; `None` if there was none.
+    #[must_use]
+    pub fn hold_time(&self, share: f64) -> Option<Nanos> {
+        let total: u64 = self.moves.holds.iter().sum();
+        let mut seen = 0;
+        let reached = |count: &u64| {
+            seen += count;
+            seen as f64 >= share * total as f64
+        };
+        let bucket = self.moves.holds.iter().position(reached).filter(|_| total > 0)?;
+        let (least, values) = log_buckets::range(bucket);
+        Some(Nanos(least + values - 1))
+    }
+
+    fn tell_move(&mut self, wanted: Wanted, outcome: MoveOutcome) {
+        let vdisk = self.core.vdisk(wanted.extent);
+        let first = self.core.members.config.vdisks[vdisk].first_extent;
+        match (outcome, wanted.to) {
+            (MoveOutcome::Moved, TierName::Performance) => self.moves.counters.up += 1,
+            (MoveOutcome::Moved, TierName::Capacity) => self.moves.counters.down += 1,
+            (MoveOutcome::There | MoveOutcome::Unmapped, _) => {}
+            _ => self.moves.counters.aborted += 1,
+        }
+        self.moves.done.push_back(MoveDone {
+            vdisk: to_u32(vdisk),
+            extent: wanted.extent - first,
+            to: wanted.to,
+            outcome,
+        });
+    }
+
+    /// Moves everything on that can go on.
+    pub(super) fn pump_moves(&mut self) {
+        if self.moves.is_idle() {
+            return;
+        }
+        let stands = self.frozen || !self.trouble.is_empty();
+        if stands && self.halted.is_none() {
+            return;
+        }
+        self.moves.throttle.tick(self.now);
+        for nth in 0..MOVERS {
+            let Some(mut own) = self.moves.under_way[index(nth)].take() else { continue };
+            match self.advance_move(nth, &mut own) {
+                None => self.moves.under_way[index(nth)] = Some(own),
+                Some(outcome) => self.end_move(*own, outcome),
+            }
+        }
+        if self.halted.is_some() {
+            self.cancel_moves();
+            return;
+        }
+        while self.moves.count < self.moves.movers && self.moves.place_wait.is_empty() {
+            let Some(wanted) = self.moves.line.front().copied() else { return };
+            let begun = self.begin_move(wanted);
+            if matches!(begun, Err(None)) {
+                return;
+            }
+            self.moves.line.pop_front();
+            match begun {
+                Err(outcome) => self.tell_move(wanted, outcome.unwrap_or(MoveOutcome::NoRoom)),
+                Ok(own) => {
+                    let free = self.moves.under_way.iter().position(Option::is_none);
+                    let nth = free.expect("fewer are under way than there are places");
+                    self.moves.under_way[nth] = Some(Box::new(own));
+                    self.moves.count += 1;
+                }
+            }
+        }
+    }
+
+    /// Finds a slot for an extent; `Err(None)`: there may be one later.
+    fn begin_move(&mut self, wanted: Wanted) -> Result<Moving, Option<MoveOutcome>> {
+        let extent = wanted.extent;
+        let vdisk = self.core.vdisk(extent);
+        let from = self.core.extents.get(extent).place;
+        let second = wanted.to == TierName::Capacity;
+        if self.core.members.config.vdisks[vdisk].tiers.len() < 2 {
+            return Err(Some(MoveOutcome::OneTier));
+        }
+        if from == UNMAPPED {
+            return Err(Some(MoveOutcome::Unmapped));
+        }
+        if self.moves.under_way.iter().flatten().any(|own| own.wanted.extent == extent) {
+            return Err(None);
+        }
+        if is_second_tier(from) == second {
+            return Err(Some(MoveOutcome::There));
+        }
+        // What a start could not read is left to the next one, where it is (MOV-3).
+        if self.core.unsettled.iter().any(|one| one.0 == extent) {
+            return Err(Some(MoveOutcome::Unreadable));
+        }
+        let Some(to) = self.core.extents.take_for_move(vdisk, second) else {
+            let later = self.moves.count > 0 || !self.core.freeing.is_empty();
+            if later {
+                let lsn = self.core.freeing.iter().map(|one| one.0).max().unwrap_or(0);
+                self.core.journal.want(lsn);
+            }
+            return Err((!later).then_some(MoveOutcome::NoRoom));
+        };
+        let healthy = |disk: u16| self.core.members.in_sync(disk, extent);
+        if !self.disks_of_place(vdisk, to).into_iter().all(healthy) {
+            self.core.extents.release(vdisk, to);
+            return Err(Some(MoveOutcome::Degraded));
+        }
+        Ok(Moving {
+            wanted,
+            vdisk,
+            from,
+            to,
+            generation: self.core.members.config.generation,
+            todo: vec![true; index(self.core.extents.blocks)],
+            pass: 0,
+            cursor: 0,
+            phase: Phase::Copy,
+            run: None,
+            left: 0,
+            failed: false,
+            unflushed: false,
+            part: NONE,
+            held_since: Nanos::NEVER,
+            spoiled: None,
+        })
+    }
+
+    fn disks_of_place(&self, vdisk: usize, place: u32) -> Vec<u16> {
+        let config = &self.core.members.config;
+        let own = &config.vdisks[vdisk];
+        disks_of(own, &self.core.members.geometry, config.extent_bytes, place)
+    }
+
+    /// Looks whether a move can still be made; if not, nobody waits for it any longer.
+    fn guard_move(&mut self, own: &mut Moving) {
+        if self.halted.is_some() {
+            own.spoiled = Some(MoveOutcome::Interrupted);
+        } else if own.is_committed() {
+            return;
+        } else if self.core.extents.get(own.wanted.extent).place != own.from {
+            own.spoiled = Some(MoveOutcome::Unmapped);
+        } else if self.core.members.config.generation != own.generation {
+            own.spoiled = Some(MoveOutcome::Interrupted);
+        } else if own.part != NONE && self.now.since(own.held_since) > HOLD_MAX {
+            own.spoiled = own.spoiled.or(Some(MoveOutcome::Busy));
+        }
+        if own.spoiled.is_some() {
+            self.let_go(own);
+        }
+    }
+
+    /// Writes to the extent go on.
+    fn let_go(&mut self, own: &mut Moving) {
+        let part = std::mem::replace(&mut own.part, NONE);
+        if part != NONE {
+            self.locks.leave(part, &mut self.parts, &mut self.ready);
+            self.parts[index(part)].step = Step::Free;
+            self.moves.free_parts.push(part);
+        }
+    }
+
+    /// Stands in the line for the whole of the extent.
+    fn stand_in_line(&mut self, own: &mut Moving, kind: PartKind) {
+        let part = self.moves.free_parts.pop().expect("a part for each move");
+        self.parts[index(part)] = Part {
+            client: NONE,
+            kind,
+            extent: own.wanted.extent,
+            len: self.core.extents.blocks * 4096,
+            step: Step::Lock,
+            queued: true,
+            ..Part::default()
+        };
+        self.locks.enter(part, &mut self.parts);
+        self.ready.push_back(part);
+        own.part = part;
+    }
+
+    /// Takes a move as far as it goes; what became of it when it has ended.
+    fn advance_move(&mut self, nth: u32, own: &mut Moving) -> Option<MoveOutcome> {
+        self.guard_move(own);
+        if own.left > 0 {
+            return None;
+        }
+        if let Some(outcome) = own.spoiled {
+            return Some(outcome);
+        }
+        loop {
+            match own.phase {
+                Phase::Copy | Phase::Last => {
+                    if !self.copy_on(nth, own) {
+                        return own.spoiled.filter(|_| own.left == 0);
+                    }
+                    own.phase = match own.phase {
+                        Phase::Copy => Phase::Flush,
+                        _ if own.unflushed => Phase::LastFlush,
+                        _ => self.commit_move(own),
+                    };
+                }
+                Phase::Flush | Phase::LastFlush if own.unflushed => {
+                    self.flush_move(nth, own);
+                    if own.left > 0 {
+                        return None;
+                    }
+                    if own.unflushed || own.spoiled.is_some() {
+                        // For want of slots: soon. Without its disk: never.
+                        return own.spoiled;
+                    }
+                }
+                Phase::Flush => {
+                    own.held_since = self.now;
+                    self.stand_in_line(own, PartKind::Move);
+                    own.phase = Phase::Hold;
+                    return None;
+                }
+                Phase::Hold if self.parts[index(own.part)].step != Step::Held => return None,
+                Phase::Hold => {
+                    (own.phase, own.cursor) = (Phase::Last, 0);
+                }
+                Phase::LastFlush => own.phase = self.commit_move(own),
+                Phase::Commit(lsn) if lsn > self.core.journal.durable => return None,
+                Phase::Commit(lsn) => {
+                    self.moves.note_hold(self.now.since(own.held_since));
+                    self.let_go(own);
+                    self.stand_in_line(own, PartKind::Leave);
+                    own.phase = Phase::Leave(lsn);
+                    return None;
+                }
+                Phase::Leave(_) if self.parts[index(own.part)].step != Step::Held => return None,
+                Phase::Leave(lsn) => {
+                    self.core.freeing.push((lsn, own.vdisk, own.from));
+                    self.core.release_slots();
+                    return Some(MoveOutcome::Moved);
+                }
+            }
+        }
+    }
+
+    /// From now on the extent lies at its new place; the record is on its way.
+    fn commit_move(&mut self, own: &Moving) -> Phase {
+        let (extent, place) = (own.wanted.extent, own.to);
+        let lsn = self.core.journal.append(Record::Moved { extent, place });
+        self.core.extents.get_mut(extent).place = place;
+        self.core.members.stale.iter_mut().for_each(|stale| stale.remove(extent));
+        self.core.trees.touch_map(extent);
+        self.core.journal.want(lsn);
+        if active(Mutation::MovedSlotReusedEarly) {
+            self.core.extents.release(own.vdisk, own.from);
+        }
+        Phase::Commit(lsn)
+    }
+
+    /// Flushes the disks of the new place, if there are slots for that.
+    fn flush_move(&mut self, nth: u32, own: &mut Moving) {
+        if active(Mutation::MoveUnflushed) {
+            own.unflushed = false;
+            return;
+        }
+        let disks = self.disks_of_place(own.vdisk, own.to);
+        if self.core.io.data_slots_free() < disks.len() {
+            return;
+        }
+        own.unflushed = false;
+        for disk in disks {
+            let Some(slot) = self.core.io.take_data_slot() else { continue };
+            if self.core.io.push_slot_flush(disk, slot, Tag::MoveFlush { nth, disk }) {
+                own.left += 1;
+            } else {
+                self.core.io.give_data_slot(slot);
+                own.spoiled = Some(MoveOutcome::Interrupted);
+            }
+        }
+    }
+
+    /// Copies the next blocks; `true` when there are none left in this phase.
+    fn copy_on(&mut self, nth: u32, own: &mut Moving) -> bool {
+        if let Some(run) = own.run.take() {
+            if !run.writing {
+                if self.judge_run(own, run) {
+                    self.write_run(nth, own, run);
+                } else {
+                    self.read_again(nth, own, run);
+                }
+                return false;
+            }
+            if own.failed {
+                own.spoiled = Some(MoveOutcome::Interrupted);
+                return false;
+            }
+            self.moves.counters.bytes += u64::from(run.end - run.first) * 4096;
+        }
+        loop {
+            let Some((first, end)) = self.next_run(own) else {
+                let again = own.phase == Phase::Copy && own.pass + 1 < PASSES;
+                if again && own.todo.iter().any(|todo| *todo) {
+                    (own.pass, own.cursor) = (own.pass + 1, 0);
+                    continue;
+                }
+                return true;
+            };
+            let bytes = to_u64(index(end - first)) * 4096;
+            if own.phase == Phase::Copy && !self.moves.throttle.affords(bytes) {
+                return false;
+            }
+            let config = &self.core.members.config;
+            let copies = config.vdisks[own.vdisk].copies;
+            // Requests are served first; a hold is not kept waiting.
+            let spare = if own.phase == Phase::Copy { 4 } else { 0 };
+            if self.core.io.data_slots_free() < usize::from(copies) + spare {
+                return false;
+            }
+            let mut slots = [NONE; 3];
+            for slot in slots.iter_mut().take(usize::from(copies)) {
+                *slot = self.core.io.take_data_slot().unwrap_or(NONE);
+            }
+            if own.phase == Phase::Copy {
+                self.moves.throttle.spend(bytes);
+            }
+            // First, so that a write that ends while they are read is seen.
+            own.todo[index(first)..index(end)].fill(false);
+            own.cursor = end;
+            let source = self.place_of(own.vdisk, own.from, first);
+            let run = Run { first, end, slots, source, tried: 0, writing: false };
+            self.read_again(nth, own, run);
+            return false;
+        }
+    }
+
+    fn place_of(&self, vdisk: usize, place: u32, block: u32) -> Copies {
+        let members = &self.core.members;
+        let config = &members.config;
+        let own = &config.vdisks[vdisk];
+        locate(own, &members.geometry, config.extent_bytes, place, block * 4096)
+    }
+
+    /// Written blocks that are to be copied, from the cursor on, as many as one I/O takes.
+    fn next_run(&self, own: &mut Moving) -> Option<(u32, u32)> {
+        let config = &self.core.members.config;
+        let piece = config.vdisks[own.vdisk].interleave.min(config.extent_bytes);
+        let step = self.core.io.plan().data_bytes.min(piece) / 4096;
+        let sums = &self.core.extents.get(own.wanted.extent).sums;
+        let written = |block: u32| sums.get(index(block)).is_some_and(|sum| sum.newest != 0);
+        let blocks = self.core.extents.blocks;
+        let first = (own.cursor..blocks).find(|block| {
+            // What is unwritten reads as zero wherever it lies (MOV-1).
+            own.todo[index(*block)] &= written(*block);
+            own.todo[index(*block)]
+        })?;
+        let most = (first - first % step + step).min(blocks);
+        let goes_on = |block: &u32| own.todo[index(*block)] && written(*block);
+        let end = (first + 1..most).take_while(goes_on).last().map_or(first + 1, |last| last + 1);
+        Some((first, end))
+    }
+
+    /// Reads a run from a copy that was not tried; without one the move ends, and nothing is made of it.
+    fn read_again(&mut self, nth: u32, own: &mut Moving, mut run: Run) {
+        let extent = own.wanted.extent;
+        let able = |copy: &(u8, u16, u64)| {
+            run.tried >> copy.0 & 1 == 0 && self.core.members.in_sync(copy.1, extent)
+        };
+        let found = run.source.iter().find(able).filter(|_| run.slots[0] != NONE);
+        let Some((copy, disk, offset)) = found else {
+            self.drop_run(run);
+            own.spoiled = Some(MoveOutcome::Unreadable);
+            return;
+        };
+        run.tried |= 1 << copy;
+        run.writing = false;
+        (own.left, own.failed) = (1, false);
+        let place = (run.slots[0], offset, (run.end - run.first) * 4096);
+        self.core.io.push_part(OpKind::Read, disk, place, Tag::Move { nth, disk });
+        own.run = Some(run);
+    }
+
+    /// Whether what was read may be written. While requests go on, a block that does not verify may be one that is
+    /// being written: it is copied again. When nobody writes, it is bad on that copy.
+    fn judge_run(&mut self, own: &mut Moving, run: Run) -> bool {
+        if own.failed {
+            return false;
+        }
+        let extent = own.wanted.extent;
+        let seed = self.core.members.data_seeds[own.vdisk];
+        let mut bad = false;
+        for block in run.first..run.end {
+            let wanted = self.core.extents.get(extent).sums.get(index(block));
+            let wanted = wanted.map_or(0, |sum| sum.newest);
+            if wanted == 0 {
+                continue;
+            }
+            let from = index(block - run.first) * 4096;
+            let number = self.block_of_vdisk(extent, block);
+            let bytes = &self.core.io.data(run.slots[0])[from..from + 4096];
+            self.core.counters.blocks_verified += 1;
+            if checksum::block(seed, number, bytes) != wanted && !active(Mutation::MoveUnverified) {
+                own.todo[index(block)] = true;
+                bad = true;
+            }
+        }
+        let held = own.phase == Phase::Last;
+        if bad && held {
+            self.core.counters.mismatches += 1;
+            if run.source.count > 1 && !self.heal.contains(&extent) && self.heal.len() < 64 {
+                self.heal.push(extent);
+            }
+        }
+        !(bad && held)
+    }
+
+    /// Writes a run to all copies of the new place.
+    fn write_run(&mut self, nth: u32, own: &mut Moving, mut run: Run) {
+        let target = self.place_of(own.vdisk, own.to, run.first);
+        let len = (run.end - run.first) * 4096;
+        for slot in &run.slots[1..usize::from(target.count)] {
+            self.core.io.copy_data(run.slots[0], *slot, index(len));
+        }
+        if own.phase == Phase::Last {
+            own.todo[index(run.first)..index(run.end)].fill(false);
+        }
+        run.writing = true;
+        (own.left, own.failed) = (target.count.into(), false);
+        own.unflushed = true;
+        for ((_, disk, offset), slot) in target.iter().zip(run.slots) {
+            self.core.io.push_part(
+                OpKind::Write,
+                disk,
+                (slot, offset, len),
+                Tag::Move { nth, disk },
+            );
+        }
+        own.run = Some(run);
+    }
+
+    /// A device I/O of a move has ended.
+    pub(super) fn move_io_done(
+        &mut self,
+        nth: u32,
+        (disk, flush): (u16, bool),
+        slot: u32,
+        outcome: Result<u32, Errno>,
+    ) {
+        let failed = outcome.is_err();
+        let Some(own) = &mut self.moves.under_way[index(nth)] else { return };
+        own.left -= 1;
+        own.failed |= failed;
+        let reading = !flush && own.run.is_some_and(|run| !run.writing);
+        if reading {
+            if self.core.io.is_abandoned(slot)
+                && let Some(run) = &mut own.run
+            {
+                run.slots.iter_mut().filter(|own| **own == slot).for_each(|own| *own = NONE);
+            }
+            return;
+        }
+        if let Some(run) = &mut own.run {
+            run.slots.iter_mut().filter(|own| **own == slot).for_each(|own| *own = NONE);
+        }
+        self.core.io.give_data_slot(slot);
+        self.slot_freed();
+        if failed {
+            // A flush that failed is never made good by the next one (C10).
+            own_spoiled(&mut self.moves.under_way[index(nth)]);
+            self.trouble.push(disk);
+            if flush {
+                self.moves.flush_failed.push(disk);
+            }
+        }
+    }
+
+    fn drop_run(&mut self, run: Run) {
+        for slot in run.slots.into_iter().filter(|slot| *slot != NONE) {
+            self.core.io.give_data_slot(slot);
+            self.slot_freed();
+        }
+    }
+
+    /// A move has ended, and nothing of it is under way.
+    fn end_move(&mut self, mut own: Moving, outcome: MoveOutcome) {
+        self.let_go(&mut own);
+        if let Some(run) = own.run.take() {
+            self.drop_run(run);
+        }
+        if !own.is_committed() {
+            self.core.extents.release(own.vdisk, own.to);
+        }
+        self.moves.count -= 1;
+        self.ready.extend(self.moves.place_wait.drain(..));
+        self.tell_move(own.wanted, outcome);
+    }
+}
+
+fn own_spoiled(own: &mut Option<Box<Moving>>) {
+    if let Some(own) = own.as_mut().filter(|own| !own.is_committed()) {
+        own.spoiled = Some(MoveOutcome::Interrupted);
+    }
+}

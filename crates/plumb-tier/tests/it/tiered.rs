@@ -1,0 +1,207 @@
+//! Heat and moves on pools with two tiers, in memory.
+
+use plumb_io::engine::MemoryQueue;
+use plumb_tier::heat::HeatFileError;
+use plumb_tier::optimizer::TierName;
+use plumb_tier::{Engine, MediaType, MoveOutcome, Request, RequestKind, Served, create};
+use plumb_units::Nanos;
+
+use crate::disks::{self, MIB};
+
+const EXTENT: u64 = 64 << 10;
+const FAST: TierName = TierName::Performance;
+const SLOW: TierName = TierName::Capacity;
+
+/// Two SSDs with 2 MiB of a virtual disk, two rotating disks with 6 MiB, two copies.
+struct Space {
+    engine: Engine<MemoryQueue>,
+    now: Nanos,
+}
+
+impl Space {
+    fn new(cache_bytes: u64) -> Self {
+        let mut wanted = disks::vdisk("v", 2, 2 * MIB);
+        wanted.tier_bytes = [2 * MIB, 6 * MIB];
+        wanted.cache_bytes = cache_bytes;
+        let mut pool = disks::pool(4, vec![wanted]);
+        for disk in &mut pool.disks[2..] {
+            disk.media = MediaType::Hdd;
+        }
+        let mut queue = disks::queue(4);
+        create(&mut queue, disks::plan(4), &pool, 1).expect("it fits");
+        Self::start(queue)
+    }
+
+    fn start(queue: MemoryQueue) -> Self {
+        let engine = Engine::start(queue, disks::plan(4), 8, 65536, 2).expect("it starts");
+        Self { engine, now: Nanos::ZERO }
+    }
+
+    fn poll(&mut self) {
+        self.now = Nanos(self.now.0 + 100_000);
+        self.engine.poll(self.now, Nanos(1_000_000));
+    }
+
+    fn ask(&mut self, kind: RequestKind, offset: u64, bytes: &mut [u8]) {
+        let len = u32::try_from(bytes.len()).expect("short");
+        self.engine.buffer_mut(0)[..bytes.len()].copy_from_slice(bytes);
+        self.engine.submit(0, Request { kind, vdisk: 0, offset, len });
+        let outcome = loop {
+            self.poll();
+            if let Some((_, outcome)) = self.engine.pop() {
+                break outcome;
+            }
+        };
+        assert_eq!(outcome, Ok(()), "{kind:?} at {offset}");
+        if kind == RequestKind::Read {
+            bytes.copy_from_slice(&self.engine.buffer_mut(0)[..bytes.len()]);
+        }
+    }
+
+    fn write(&mut self, offset: u64, value: u8) {
+        self.ask(RequestKind::Write { fua: false }, offset, &mut [value; 4096]);
+    }
+
+    fn read(&mut self, offset: u64) -> u8 {
+        let mut bytes = [0; 4096];
+        self.ask(RequestKind::Read, offset, &mut bytes);
+        assert!(bytes.iter().all(|byte| *byte == bytes[0]), "one block, one write");
+        bytes[0]
+    }
+
+    fn moved(&mut self, extent: u32, to: TierName) -> MoveOutcome {
+        self.engine.move_extent(0, extent, to);
+        for _ in 0..20_000 {
+            self.poll();
+            if let Some(done) = self.engine.pop_move() {
+                assert_eq!((done.extent, done.to), (extent, to));
+                return done.outcome;
+            }
+        }
+        panic!("the move of {extent} never ends");
+    }
+
+    fn fast_extents(&self) -> u64 {
+        self.engine.mapped_bytes(0)[0] / EXTENT
+    }
+}
+
+#[test]
+fn host_ios_are_counted_where_they_fall_and_by_whom_they_are_answered() {
+    let mut space = Space::new(0);
+    let extents = space.engine.size(0) / EXTENT;
+    for extent in 0..extents {
+        space.write(extent * EXTENT, 1);
+    }
+    for _ in 0..10 {
+        space.read(3 * EXTENT);
+        space.read((extents - 1) * EXTENT + 4096);
+    }
+    let fast = space.fast_extents();
+    let heat = space.engine.heat(0);
+    assert_eq!((heat.ios(), heat.working_set()), (extents + 20, extents));
+    let (hot, cold) = (heat.extent(3), heat.extent(4));
+    assert_eq!((hot.reads, hot.writes, cold.reads, cold.writes), (10, 1, 0, 1));
+    assert!(hot.score > 10.0 && cold.score < 1.5, "{hot:?} {cold:?}");
+    let served = space.engine.served(0);
+    let wanted =
+        Served { performance: fast + 10, cache: 0, capacity: extents - fast + 10, unmapped: 0 };
+    assert_eq!(served, wanted);
+
+    let saved = space.engine.save_heat(0);
+    let queue = space.engine.shut_down().expect("a clean end");
+    let mut again = Space::start(queue);
+    again.read(3 * EXTENT);
+    let mut foreign = saved.clone();
+    foreign[0] ^= 1;
+    let refused = again.engine.restore_heat(0, &foreign, served);
+    assert_eq!(refused, Err(HeatFileError::Foreign));
+    assert_eq!(again.engine.restore_heat(0, &saved, served), Ok(0));
+    assert_eq!(again.engine.heat(0).extent(3).reads, 10);
+    assert_eq!(again.engine.heat(0).ios(), extents + 20);
+    assert_eq!(again.engine.served(0).total(), extents + 20);
+    again.read(3 * EXTENT);
+    assert_eq!(again.engine.heat(0).extent(3).reads, 11);
+    let before = again.engine.heat(0).extent(3).score;
+    let hour = again.engine.heat(0).epoch();
+    again.engine.set_hour(hour + 24);
+    let after = again.engine.heat(0).extent(3).score;
+    assert!((after / before - 0.5).abs() < 0.05, "{before} {after}");
+    again.engine.begin_heat_window(0);
+    assert_eq!((again.engine.heat(0).ios(), again.engine.served(0)), (0, Served::default()));
+    assert!(again.engine.heat(0).extent(3).score > 0.0);
+}
+
+#[test]
+fn extents_move_both_ways_and_keep_what_they_hold() {
+    for cache in [0, MIB] {
+        let mut space = Space::new(cache);
+        let extents = u32::try_from(space.engine.size(0) / EXTENT).expect("few");
+        let at = |extent: u32, block: u64| u64::from(extent) * EXTENT + block * 4096;
+        for extent in 0..extents - 1 {
+            space.write(at(extent, 0), 1);
+            space.write(at(extent, 9), u8::try_from(extent).expect("few"));
+        }
+        let fast = space.fast_extents();
+        assert_eq!(space.moved(0, FAST), MoveOutcome::There);
+        assert_eq!(space.moved(extents - 1, FAST), MoveOutcome::Unmapped);
+        assert_eq!(space.moved(0, SLOW), MoveOutcome::Moved);
+        assert_eq!(space.fast_extents(), fast - 1);
+        let cold = extents - 2;
+        assert_eq!(space.moved(cold, FAST), MoveOutcome::Moved);
+        assert_eq!(space.fast_extents(), fast);
+        space.write(at(cold, 9), 77);
+        for extent in [0, 1, cold] {
+            let last = if extent == cold { 77 } else { u8::try_from(extent).expect("few") };
+            assert_eq!([0, 1, 9].map(|block| space.read(at(extent, block))), [1, 0, last]);
+        }
+        let counters = space.engine.move_counters();
+        assert_eq!((counters.up, counters.down, counters.aborted), (1, 1, 0));
+        assert!(space.engine.hold_time(0.99).is_some_and(|time| time < Nanos(100_000_000)));
+        let queue = space.engine.shut_down().expect("a clean end");
+        let mut again = Space::start(queue);
+        assert_eq!(again.fast_extents(), fast);
+        assert_eq!((again.read(at(0, 9)), again.read(at(cold, 9))), (0, 77));
+    }
+}
+
+#[test]
+fn a_full_tier_takes_no_extent_more_than_its_reserve() {
+    let mut space = Space::new(0);
+    let extents = u32::try_from(space.engine.size(0) / EXTENT).expect("few");
+    for extent in 0..extents {
+        space.write(u64::from(extent) * EXTENT, 1);
+    }
+    let outcomes: Vec<MoveOutcome> =
+        (extents - 8..extents).map(|extent| space.moved(extent, FAST)).collect();
+    let moved = outcomes.iter().filter(|outcome| **outcome == MoveOutcome::Moved).count();
+    assert!((1..8).contains(&moved), "{outcomes:?}");
+    assert!(outcomes[moved..].iter().all(|outcome| *outcome == MoveOutcome::NoRoom));
+    // Every extent still has its place.
+    for extent in 0..extents {
+        assert_eq!(space.read(u64::from(extent) * EXTENT), 1);
+    }
+}
+
+#[test]
+fn moves_that_wait_can_be_called_off() {
+    let mut space = Space::new(0);
+    for extent in 0..20 {
+        space.write(extent * EXTENT, 1);
+    }
+    for extent in 0..20 {
+        space.engine.move_extent(0, extent, SLOW);
+    }
+    space.engine.poll(Nanos(1), Nanos(1));
+    space.engine.cancel_moves();
+    for _ in 0..2_000 {
+        space.poll();
+    }
+    assert_eq!(space.engine.moves_left(), 0);
+    let mut cancelled = 0;
+    while let Some(done) = space.engine.pop_move() {
+        cancelled += u32::from(done.outcome == MoveOutcome::Cancelled);
+    }
+    assert!(cancelled >= 12, "{cancelled} of 20: at most 8 were under way");
+    assert_eq!(space.read(19 * EXTENT), 1);
+}
