@@ -6,20 +6,25 @@
 //! | where | what |
 //! |---|---|
 //! | attribute `user.plumb.made` | `1 size=<bytes> changed=<seconds>.<nanoseconds>` |
-//! | the same while a run writes it | `1 writer=<boot id>/<process>/<start time>` |
+//! | the same while runs write it | `1 writer=<boot id>/<process>/<start time>`, and `,` and the next one |
 //! | the same until it is whole for the first time | `1 maker=<boot id>/<process>/<start time>` |
 //! | file systems without attributes | the same and ` file=<device>:<inode>` in `.<name>.plumb-made` beside it |
 //!
 //! A lost mark is no danger: the file is then treated as somebody else's. So nothing is synced for
 //! it, but for file systems of other machines, whose servers set the time of the last change.
+//!
+//! Several runs may write to one file at once: each enters itself, the last one to end says how the file
+//! was left. They take turns at the mark by a lock on the file (`flock`).
 
 use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::fd::{AsFd, BorrowedFd};
-use rustix::fs::XattrFlags;
+use rustix::fs::{FlockOperation, XattrFlags};
 use rustix::io::Errno;
 
 use crate::block_stack;
@@ -29,7 +34,11 @@ const ATTRIBUTE: &str = "user.plumb.made";
 /// Raised when the text changes; a mark of another version is not understood.
 const VERSION: &str = "1";
 /// No mark is longer.
-const LENGTH_MAX: usize = 512;
+const LENGTH_MAX: usize = 2048;
+/// No more runs at once are entered; a text of that many is shorter than [`LENGTH_MAX`].
+const WRITERS_MAX: usize = 24;
+/// How long to wait for another run at the mark: it takes far less.
+const TURN: Duration = Duration::from_millis(500);
 
 /// Why a file cannot be marked.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
@@ -76,8 +85,30 @@ pub enum Standing {
 /// # Errors
 /// When neither attribute nor file beside it can be written.
 pub fn begin(file: BorrowedFd<'_>, path: &Path, tree: &SystemTree) -> Result<(), MarkError> {
-    let writer = Writer::this_process(tree);
-    store(file, path, &Mark::Writing(writer)).map_err(|source| failed(path, source))
+    enter(file, path, tree, Writer::this_process(tree)).map_err(|source| failed(path, source))
+}
+
+fn enter(file: BorrowedFd<'_>, path: &Path, tree: &SystemTree, writer: Writer) -> io::Result<()> {
+    let _turn = Turn::take(file);
+    let mut writers = others(file, path, tree, &writer)?;
+    writers.truncate(WRITERS_MAX - 1);
+    writers.push(writer);
+    store(file, path, &Mark::Writing(writers))
+}
+
+/// Runs that write to the file and live, this one left out.
+fn others(
+    file: BorrowedFd<'_>,
+    path: &Path,
+    tree: &SystemTree,
+    own: &Writer,
+) -> io::Result<Vec<Writer>> {
+    let writers = match load(file, path)? {
+        Some(Ok(Mark::Writing(writers))) => writers,
+        Some(Ok(Mark::Making(maker))) => vec![maker],
+        _ => Vec::new(),
+    };
+    Ok(writers.into_iter().filter(|writer| writer != own && writer.is_alive(tree)).collect())
 }
 
 /// Says that this process makes the file: to be called before its first byte. One that stays half-made
@@ -93,24 +124,53 @@ pub fn begin_making(file: BorrowedFd<'_>, path: &Path, tree: &SystemTree) -> Res
 /// Says that the file is now as Plumb made it: to be called when nothing of this process writes to it
 /// any more, mappings included.
 ///
-/// Does nothing while another live process that wrote to it along with this one will do it.
+/// While other live processes write to it, only this one is struck out: the last of them will say it.
 ///
 /// # Errors
 /// When the mark cannot be written, or a remote file system cannot be synced.
 pub fn seal(file: BorrowedFd<'_>, path: &Path, tree: &SystemTree) -> Result<(), MarkError> {
-    let seal = || -> io::Result<()> {
-        if let Some(Ok(Mark::Writing(writer))) = load(file, path)?
-            && writer != Writer::this_process(tree)
-            && writer.is_alive(tree)
-        {
-            return Ok(());
+    leave(file, path, tree, &Writer::this_process(tree)).map_err(|source| failed(path, source))
+}
+
+fn leave(file: BorrowedFd<'_>, path: &Path, tree: &SystemTree, writer: &Writer) -> io::Result<()> {
+    let _turn = Turn::take(file);
+    let others = others(file, path, tree, writer)?;
+    if !others.is_empty() {
+        return store(file, path, &Mark::Writing(others));
+    }
+    if block_stack::mount_of(file, tree).is_some_and(|mount| mount.is_remote()) {
+        rustix::fs::fsync(file)?;
+    }
+    store(file, path, &Mark::Made(State::of(file)?))
+}
+
+/// This process's turn at the mark, until it is dropped.
+struct Turn<'a>(Option<BorrowedFd<'a>>);
+
+impl<'a> Turn<'a> {
+    /// Waits a little for its turn, then goes without: a mark that is wrong costs a question, waiting for
+    /// whoever else has locked the file could cost for ever.
+    fn take(file: BorrowedFd<'a>) -> Self {
+        let deadline = Instant::now() + TURN;
+        loop {
+            match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Self(Some(file)),
+                Err(Errno::WOULDBLOCK | Errno::INTR) if Instant::now() < deadline => {
+                    thread::sleep(Duration::from_millis(1));
+                }
+                Err(_) => return Self(None),
+            }
         }
-        if block_stack::mount_of(file, tree).is_some_and(|mount| mount.is_remote()) {
-            rustix::fs::fsync(file)?;
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        if let Some(file) = self.0 {
+            // Closing the file gives it back at the latest.
+            let _ = rustix::fs::flock(file, FlockOperation::Unlock);
         }
-        store(file, path, &Mark::Made(State::of(file)?))
-    };
-    seal().map_err(|source| failed(path, source))
+    }
 }
 
 /// Compares the file with its mark.
@@ -121,11 +181,16 @@ pub fn verify(file: BorrowedFd<'_>, path: &Path, tree: &SystemTree) -> io::Resul
     Ok(match load(file, path)? {
         None => Standing::Unmarked,
         Some(Err(NotUnderstood)) => Standing::Unreadable,
-        Some(Ok(Mark::Writing(writer) | Mark::Making(writer))) if writer.is_alive(tree) => {
-            Standing::BeingWritten { process: writer.process }
+        Some(Ok(Mark::Making(maker))) if maker.is_alive(tree) => {
+            Standing::BeingWritten { process: maker.process }
         }
         Some(Ok(Mark::Making(_))) => Standing::HalfMade,
-        Some(Ok(Mark::Writing(_))) => Standing::Unfinished,
+        Some(Ok(Mark::Writing(writers))) => {
+            let alive = writers.iter().find(|writer| writer.is_alive(tree));
+            alive.map_or(Standing::Unfinished, |writer| Standing::BeingWritten {
+                process: writer.process,
+            })
+        }
         Some(Ok(Mark::Made(left))) => {
             let now = State::of(file)?;
             if now.size != left.size {
@@ -165,7 +230,7 @@ fn failed(path: &Path, source: io::Error) -> MarkError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Mark {
     Made(State),
-    Writing(Writer),
+    Writing(Vec<Writer>),
     Making(Writer),
 }
 
@@ -208,7 +273,12 @@ impl Writer {
         let mut parts = text.split('/');
         let boot = parts.next()?.to_owned();
         let (process, started) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-        Some(Self { boot, process, started })
+        parts.next().is_none().then_some(Self { boot, process, started })
+    }
+
+    fn text(&self) -> String {
+        let Self { boot, process, started } = self;
+        format!("{boot}/{process}/{started}")
     }
 
     fn is_alive(&self, tree: &SystemTree) -> bool {
@@ -233,19 +303,19 @@ impl Mark {
             Self::Made(state) => {
                 format!("{VERSION} size={} changed={}", state.size, state.seconds())
             }
-            Self::Writing(Writer { boot, process, started }) => {
-                format!("{VERSION} writer={boot}/{process}/{started}")
+            Self::Writing(writers) => {
+                let writers: Vec<String> = writers.iter().map(Writer::text).collect();
+                format!("{VERSION} writer={}", writers.join(","))
             }
-            Self::Making(Writer { boot, process, started }) => {
-                format!("{VERSION} maker={boot}/{process}/{started}")
-            }
+            Self::Making(maker) => format!("{VERSION} maker={}", maker.text()),
         }
     }
 
     fn parse(text: &str) -> Option<Self> {
         let rest = text.strip_prefix(VERSION)?.strip_prefix(' ')?;
-        if let Some(writer) = rest.strip_prefix("writer=") {
-            return Writer::parse(writer).map(Self::Writing);
+        if let Some(writers) = rest.strip_prefix("writer=") {
+            let writers: Option<Vec<_>> = writers.split(',').map(Writer::parse).collect();
+            return writers.map(Self::Writing);
         }
         if let Some(maker) = rest.strip_prefix("maker=") {
             return Writer::parse(maker).map(Self::Making);
@@ -325,180 +395,4 @@ fn identity(file: BorrowedFd<'_>) -> io::Result<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs::File;
-    use std::os::unix::fs::FileExt;
-
-    use super::*;
-
-    struct Fixture {
-        folder: tempfile::TempDir,
-        tree: SystemTree,
-    }
-
-    impl Fixture {
-        fn new() -> Self {
-            let folder = tempfile::tempdir().expect("a folder");
-            Self { folder, tree: SystemTree::default() }
-        }
-
-        fn path(&self) -> PathBuf {
-            self.folder.path().join("target")
-        }
-
-        fn create(&self) -> File {
-            let file = File::create(self.path()).expect("a file");
-            file.set_len(8192).expect("a length");
-            file
-        }
-
-        fn standing(&self) -> Standing {
-            let file = File::open(self.path()).expect("the file");
-            verify(file.as_fd(), &self.path(), &self.tree).expect("readable")
-        }
-    }
-
-    fn check_life(fixture: &Fixture) {
-        let path = fixture.path();
-        let file = fixture.create();
-        assert_eq!(fixture.standing(), Standing::Unmarked);
-
-        begin(file.as_fd(), &path, &fixture.tree).expect("marked");
-        let process = std::process::id();
-        assert_eq!(fixture.standing(), Standing::BeingWritten { process });
-        file.write_all_at(b"plumb", 0).expect("written");
-        seal(file.as_fd(), &path, &fixture.tree).expect("sealed");
-        assert_eq!(fixture.standing(), Standing::Intact);
-
-        // The same length, other bytes, another time.
-        let before = fs::metadata(&path).and_then(|found| found.modified()).expect("a time");
-        file.write_all_at(b"other", 0).expect("written");
-        file.set_modified(before + std::time::Duration::from_nanos(1)).expect("a time");
-        assert!(matches!(fixture.standing(), Standing::Changed(why) if why.contains("written to")));
-
-        seal(file.as_fd(), &path, &fixture.tree).expect("sealed");
-        assert_eq!(fixture.standing(), Standing::Intact);
-        let before = fs::metadata(&path).and_then(|found| found.modified()).expect("a time");
-        file.set_len(4096).expect("a length");
-        file.set_modified(before).expect("a time");
-        assert!(matches!(fixture.standing(), Standing::Changed(why) if why.contains("8192 bytes")));
-
-        remove(file.as_fd(), &path).expect("removed");
-        remove(file.as_fd(), &path).expect("removed");
-        assert_eq!(fixture.standing(), Standing::Unmarked);
-    }
-
-    #[test]
-    fn a_mark_lives_and_dies_with_what_plumb_left() {
-        check_life(&Fixture::new());
-    }
-
-    /// Mounts that undo themselves.
-    struct Mounted(PathBuf);
-
-    impl Drop for Mounted {
-        fn drop(&mut self) {
-            drop(std::process::Command::new("umount").arg(&self.0).status());
-        }
-    }
-
-    #[test]
-    fn without_attributes_the_mark_lies_beside() {
-        let fixture = Fixture::new();
-        // ramfs has no user attributes.
-        let mounted = std::process::Command::new("mount")
-            .args(["-t", "ramfs", "ramfs"])
-            .arg(fixture.folder.path())
-            .stderr(std::process::Stdio::null())
-            .status();
-        if !mounted.is_ok_and(|status| status.success()) {
-            println!("skipped without_attributes_the_mark_lies_beside: mounting needs root");
-            return;
-        }
-        let _mounted = Mounted(fixture.folder.path().to_owned());
-        check_life(&fixture);
-
-        // Another file under the same name is not the one that was marked.
-        let file = fixture.create();
-        seal(file.as_fd(), &fixture.path(), &fixture.tree).expect("sealed");
-        assert!(beside(&fixture.path()).exists());
-        assert_eq!(fixture.standing(), Standing::Intact);
-        let keep = fixture.folder.path().join("keep");
-        fs::rename(fixture.path(), keep).expect("renamed");
-        fixture.create();
-        assert_eq!(fixture.standing(), Standing::Unmarked);
-    }
-
-    /// Stores a text as the mark.
-    fn store_text(fixture: &Fixture, text: &str) {
-        let file = File::open(fixture.path()).expect("the file");
-        let stored = rustix::fs::fsetxattr(&file, ATTRIBUTE, text.as_bytes(), XattrFlags::empty());
-        if stored == Err(Errno::OPNOTSUPP) {
-            let about = identity(file.as_fd()).expect("its identity");
-            fs::write(beside(&fixture.path()), format!("{text} {about}\n")).expect("a mark beside");
-        } else {
-            stored.expect("a mark");
-        }
-    }
-
-    #[test]
-    fn a_writer_that_is_gone_leaves_it_unfinished() {
-        let fixture = Fixture::new();
-        let file = fixture.create();
-        let gone = Writer { started: 1, ..Writer::this_process(&fixture.tree) };
-        for mark in [
-            Mark::Writing(gone),
-            Mark::Writing(Writer { boot: "x".into(), ..Writer::this_process(&fixture.tree) }),
-        ] {
-            store_text(&fixture, &mark.text());
-            assert_eq!(fixture.standing(), Standing::Unfinished);
-        }
-        // A later run that was told to destroy it makes it good again.
-        seal(file.as_fd(), &fixture.path(), &fixture.tree).expect("sealed");
-        assert_eq!(fixture.standing(), Standing::Intact);
-    }
-
-    #[test]
-    fn what_was_never_whole_says_so_once_its_maker_is_gone() {
-        let fixture = Fixture::new();
-        let file = fixture.create();
-        begin_making(file.as_fd(), &fixture.path(), &fixture.tree).expect("marked");
-        let process = std::process::id();
-        assert_eq!(fixture.standing(), Standing::BeingWritten { process });
-        let gone = Writer { started: 1, ..Writer::this_process(&fixture.tree) };
-        store_text(&fixture, &Mark::Making(gone).text());
-        assert_eq!(fixture.standing(), Standing::HalfMade);
-    }
-
-    #[test]
-    fn the_last_of_two_writers_seals() {
-        let fixture = Fixture::new();
-        let file = fixture.create();
-        let process = std::os::unix::process::parent_id();
-        let started = started(&fixture.tree, &process.to_string()).expect("our parent is alive");
-        let other = Writer { process, started, boot: boot(&fixture.tree) };
-        store_text(&fixture, &Mark::Writing(other).text());
-        seal(file.as_fd(), &fixture.path(), &fixture.tree).expect("left alone");
-        assert_eq!(fixture.standing(), Standing::BeingWritten { process });
-    }
-
-    #[test]
-    fn what_is_no_mark_is_not_understood() {
-        let fixture = Fixture::new();
-        fixture.create();
-        let long = "1".repeat(LENGTH_MAX + 1);
-        for text in ["", "2 size=1 changed=1.0", "1 size=x changed=1.0", "1 writer=a/b/c", &long] {
-            store_text(&fixture, text);
-            assert_eq!(fixture.standing(), Standing::Unreadable, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn marks_round_trip() {
-        let writer = Writer { boot: "8e-1".into(), process: 7, started: 99 };
-        let state = |changed| Mark::Made(State { size: u64::MAX, changed });
-        for mark in [Mark::Writing(writer), state((1_700_000_000, 5)), state((-1, 999_999_999))] {
-            assert_eq!(Mark::parse(&mark.text()).as_ref(), Some(&mark), "{}", mark.text());
-        }
-    }
-}
+mod tests;

@@ -23,9 +23,6 @@ use plumb_units::Nanos;
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// Pushes before the counting starts: a loop that has done so much has seen all its paths but the end.
-const WARM: u64 = 500;
-
 /// What one load thread did.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
@@ -43,21 +40,25 @@ struct Counted<'a, Q> {
 
 impl<Q: IoQueue> IoQueue for Counted<'_, Q> {
     fn push(&mut self, op: Op) {
-        self.pushes += 1;
-        self.last = count();
-        if self.pushes <= WARM {
-            self.first = self.last;
+        if self.pushes == 0 {
+            self.first = count();
         }
+        self.pushes += 1;
         self.inner.push(op);
+        self.last = count();
     }
     fn submit_and_wait(&mut self, wanted: u32, timeout: Nanos) -> Result<(), Errno> {
         self.inner.submit_and_wait(wanted, timeout)
     }
     fn look(&mut self) -> u32 {
-        self.inner.look()
+        let seen = self.inner.look();
+        self.last = count();
+        seen
     }
     fn pop(&mut self) -> Option<Done> {
-        self.inner.pop()
+        let done = self.inner.pop();
+        self.last = count();
+        done
     }
     fn buffer_mut(&mut self, slot: Slot, lane: LaneIndex) -> &mut [u8] {
         self.inner.buffer_mut(slot, lane)

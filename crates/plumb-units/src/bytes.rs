@@ -20,6 +20,16 @@ impl Bytes {
         }
     }
 
+    /// For a sentence: small numbers are `512 bytes`, not `512`.
+    #[must_use]
+    pub fn in_words(self) -> String {
+        match self.parts() {
+            (number, "") if self.0 == 1 => format!("{number} byte"),
+            (number, "") => format!("{number} bytes"),
+            (number, unit) => format!("{number}{unit}"),
+        }
+    }
+
     /// The number and its unit, apart.
     fn parts(self) -> (String, &'static str) {
         for (size, unit) in UNITS {
@@ -95,6 +105,12 @@ pub fn parse_size(text: &str, block: u64) -> Result<u64, ParseSizeError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sentence_names_the_unit_always() {
+        let words = [0, 1, 512, 1 << 10, 1536, 20 << 30].map(|bytes| Bytes(bytes).in_words());
+        assert_eq!(words, ["0 bytes", "1 byte", "512 bytes", "1KiB", "1.50KiB", "20GiB"]);
+    }
 
     #[test]
     fn sizes_print_as_in_the_spec() {

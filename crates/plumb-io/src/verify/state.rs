@@ -95,7 +95,7 @@ pub enum StateError {
     /// A target lost its end.
     #[error(
         "'{target}' is {} long, and the state file '{}' knows of content up to {}",
-        Bytes(*size), path.display(), Bytes(*known)
+        Bytes(*size).in_words(), path.display(), Bytes(*known).in_words()
     )]
     #[diagnostic(
         code(plumb::verify::target_shrank),

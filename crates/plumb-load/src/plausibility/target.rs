@@ -142,8 +142,8 @@ pub(super) fn memory_item(path: &str, used: u64, memory: u64) -> PlausibilityIte
         format!(
             "The part of '{path}' in use ({}) fits into memory ({}), whose page cache will hold it; \
              -Su goes past it.",
-            Bytes(used),
-            Bytes(memory)
+            Bytes(used).in_words(),
+            Bytes(memory).in_words()
         )
     } else {
         format!("The part of '{path}' in use is {ratio:.1} times as large as memory.")

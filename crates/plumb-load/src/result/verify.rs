@@ -85,7 +85,7 @@ impl VerifyResult {
             parts.push(format!("{count} {what} ({})", by_kind.join(", ")));
         }
         if self.unreadable() > 0 {
-            parts.push(format!("{} that cannot be read", Bytes(self.unreadable())));
+            parts.push(format!("{} that cannot be read", Bytes(self.unreadable()).in_words()));
         }
         if self.state_failed {
             parts.push("a state file that cannot be written".to_owned());

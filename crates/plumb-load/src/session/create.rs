@@ -53,7 +53,7 @@ pub enum CreateError {
         remedy: String,
     },
     /// The file system is too full.
-    #[error("no space for '{}': {} asked for, {} free", path.display(), Bytes(*size), Bytes(*free))]
+    #[error("no space for '{}': {} asked for, {} free", path.display(), Bytes(*size).in_words(), Bytes(*free).in_words())]
     #[diagnostic(
         code(plumb::load::create_no_space),
         help("choose a smaller -c<size> or another file system")

@@ -14,8 +14,8 @@ use crate::tally::IopsSeries;
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 #[error(
     "the I/O buffers and intervals of this time span take {}, and {} of memory are available",
-    Bytes(*wanted),
-    Bytes(*available)
+    Bytes(*wanted).in_words(),
+    Bytes(*available).in_words()
 )]
 #[diagnostic(
     code(plumb::load::memory),
@@ -34,8 +34,8 @@ pub(super) struct TooMuch {
 #[error(
     "the intervals of -D take {}, and {} of memory are available: the largest time span has {intervals} \
      intervals of {interval_ms} ms in {seconds} s, kept for each thread and target",
-    Bytes(*wanted),
-    Bytes(*available)
+    Bytes(*wanted).in_words(),
+    Bytes(*available).in_words()
 )]
 #[diagnostic(
     code(plumb::load::intervals),

@@ -50,8 +50,8 @@ enum VerifyError {
     /// What is known of the targets does not fit.
     #[error(
         "verification would take up to {} of memory, and {} are available for it",
-        Bytes(*wanted),
-        Bytes(*available)
+        Bytes(*wanted).in_words(),
+        Bytes(*available).in_words()
     )]
     #[diagnostic(
         code(plumb::load::verify_memory),
@@ -269,8 +269,8 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         if let Some(checked) = checked.filter(|checked| !checked.complete) {
             self.observer.warning(&format!(
                 "verification was ended early: {} of {} that are acknowledged were read back",
-                Bytes(checked.bytes),
-                Bytes(checked.of_bytes)
+                Bytes(checked.bytes).in_words(),
+                Bytes(checked.of_bytes).in_words()
             ));
         }
     }

@@ -34,6 +34,18 @@ impl Set {
         }
     }
 
+    /// A kind of cases that the folder may have: says so where it has none of them, and fails where that
+    /// folder is the project's own.
+    pub(crate) fn kind(&mut self, kind: &str, cases: usize) {
+        if cases > 0 {
+            return;
+        }
+        println!("conformance {}: no case of {kind} in {}", self.name, folder().display());
+        if std::env::var_os("PLUMB_CONFORMANCE_DIR").is_none() {
+            self.failed += 1;
+        }
+    }
+
     /// Prints the set's line and fails the test unless everything passed and there was something.
     pub(crate) fn finish(self) {
         println!("conformance {}: {} passed, {} failed", self.name, self.passed, self.failed);

@@ -30,8 +30,14 @@ fn semantics() {
     let text = std::fs::read_to_string(&path).expect("the vectors are readable");
     let vectors: Value = serde_json::from_str(&text).expect("the vectors are JSON");
     let mut set = Set::new("semantics");
+    let lists =
+        vectors.as_object().expect("an object").iter().filter(|(_, value)| value.is_array());
+    for (kind, _) in lists.filter(|(kind, _)| JUDGES.iter().all(|(known, _)| known != kind)) {
+        set.case(kind, Err("nobody checks this kind".to_owned()));
+    }
     for (kind, judge) in JUDGES {
         let cases = vectors[kind].as_array().map_or(&[][..], Vec::as_slice);
+        set.kind(kind, cases.len());
         for (number, case) in cases.iter().enumerate() {
             let id = case["id"].as_str().map_or_else(|| format!("{kind}-{number}"), str::to_owned);
             set.case(&id, judge(case, &vectors));

@@ -107,17 +107,19 @@ fn first_ops(record: &[Recorded]) -> Vec<(OpKind, u64)> {
 fn every_engine_issues_the_same_offsets_and_directions() {
     let (_folder, path) = target();
     let mut first: Option<Vec<(OpKind, u64)>> = None;
-    for (choice, requests) in [
-        (Choice::Null, 8),
-        (Choice::Nop, 8),
-        (Choice::Sync, 1),
-        (Choice::Threads, 8),
-        (Choice::Aio, 8),
-        (Choice::Uring, 8),
+    for (choice, requests, mapped) in [
+        (Choice::Null, 8, false),
+        (Choice::Nop, 8, false),
+        (Choice::Sync, 1, false),
+        (Choice::Sync, 1, true),
+        (Choice::Threads, 8, false),
+        (Choice::Aio, 8, false),
+        (Choice::Uring, 8, false),
     ] {
         // A rate keeps the record small; the rest of the file decides nothing.
         let mut span = span(&path, requests);
         span.targets[0].throughput = Throughput { value: 3000, unit: ThroughputUnit::Iops };
+        span.targets[0].memory_mapped = mapped;
         if matches!(choice, Choice::Null | Choice::Nop) {
             span.targets[0].path = "none".into();
         }
@@ -138,6 +140,8 @@ fn every_engine_issues_the_same_offsets_and_directions() {
             Some(first) => assert!(*first == ops, "{choice} issues other I/Os than null"),
         }
     }
+    let (_, record) = simulate_on(&span("sim", 8), RandomFaults::default(), 8 << 20);
+    assert!(first == Some(first_ops(&record)), "the simulated disk gets other I/Os than null");
 }
 
 /// I/Os in flight whenever the loop waits without limit.
@@ -207,6 +211,8 @@ struct OnDisk<'a> {
     span: &'a TimeSpan,
     plan: &'a ThreadPlan,
     clock: ManualClock,
+    /// Bytes.
+    size: u64,
     until: Nanos,
 }
 
@@ -216,7 +222,7 @@ impl QueueUse for OnDisk<'_> {
     fn with<Q: IoQueue>(self, mut queue: Q) -> Self::Output {
         let shared = Shared {
             span: self.span,
-            sizes: &[1 << 30],
+            sizes: &[self.size],
             interlocked: &[Default::default()],
             experiment_flags: 0,
             continue_on_error: true,
@@ -259,8 +265,13 @@ impl plumb_io::clock::Clock for StopAt<'_> {
     }
 }
 
-/// A second of `span` on a disk that does 32 I/Os at once, each in 100 µs.
-fn simulate(span: &TimeSpan, faults: RandomFaults) -> <OnDisk<'_> as QueueUse>::Output {
+/// A second of `span` on a disk of `size` bytes that does 32 I/Os at once, each in 100 µs; and what its
+/// queue did.
+fn simulate_on<'a>(
+    span: &'a TimeSpan,
+    faults: RandomFaults,
+    size: u64,
+) -> (<OnDisk<'a> as QueueUse>::Output, Vec<Recorded>) {
     let plans = plan(span, PlanOptions { processors: &[], separation: 0, batch: None }).threads;
     let clock = ManualClock::default();
     let disk = DiskSpec {
@@ -276,8 +287,14 @@ fn simulate(span: &TimeSpan, faults: RandomFaults) -> <OnDisk<'_> as QueueUse>::
         ..QueueSpec::default()
     };
     let until = Nanos::from_secs(1);
-    let user = OnDisk { span, plan: &plans[0], clock: clock.clone(), until };
-    SimOpener::new(disk, clock).open(spec, user).expect("a simulated queue")
+    let user = OnDisk { span, plan: &plans[0], clock: clock.clone(), size, until };
+    let opener = RecordingOpener::new(SimOpener::new(disk, clock));
+    let output = opener.open(spec, user).expect("a simulated queue");
+    (output, opener.records().remove(0))
+}
+
+fn simulate(span: &TimeSpan, faults: RandomFaults) -> <OnDisk<'_> as QueueUse>::Output {
+    simulate_on(span, faults, 1 << 30).0
 }
 
 /// I/Os that fail hold their places as long as others: with them the queue was full all the time.

@@ -1,6 +1,7 @@
 //! Whole runs through the library.
 #![forbid(unsafe_code)]
 
+mod accepted;
 mod bounds;
 mod documents;
 mod engines;

@@ -8,8 +8,13 @@ use std::time::{Duration, Instant};
 use plumb_load::convert::fuzz_result;
 use plumb_load::profile::xml::fuzz_profile;
 
+use crate::accepted;
+
 /// Inputs per kind.
 const INPUTS: u64 = 20_000;
+
+/// Inputs whose time spans run.
+const RUN_INPUTS: u64 = 4000;
 
 /// Longer inputs say nothing that shorter ones do not.
 const LENGTH_MAX: usize = 1 << 17;
@@ -111,6 +116,49 @@ fn damaged_results_are_read_or_refused() {
         b"\xef\xbb\xbf",
     ];
     run(&corpus("results/reports", &["txt", "xml"]), words, fuzz_result);
+}
+
+/// What is accepted can be planned and issued: every time span's threads on a queue that completes at once.
+#[test]
+fn damaged_profiles_that_are_accepted_run() {
+    let words: &[&[u8]] = &[
+        b"<Random>4096</Random>",
+        b"<StrideSize>8192</StrideSize>",
+        b"<BaseFileOffset>1048576</BaseFileOffset>",
+        b"<MaxFileSize>2097152</MaxFileSize>",
+        b"<ThreadStride>65536</ThreadStride>",
+        b"<InterlockedSequential>true</InterlockedSequential>",
+        b"<ParallelAsyncIO>true</ParallelAsyncIO>",
+        b"<RandomRatio>7</RandomRatio>",
+        b"<WriteRatio>50</WriteRatio>",
+        b"<RequestCount>17</RequestCount>",
+        b"<BlockSize>12288</BlockSize>",
+        b"<ThreadCount>3</ThreadCount>",
+        b"<Throughput>1000</Throughput>",
+        b"<BurstSize>3</BurstSize><ThinkTime>2</ThinkTime>",
+        b"<CompletionRoutines>true</CompletionRoutines>",
+        b"<Weight>5</Weight>",
+        b"<ThreadsPerFile>4</ThreadsPerFile>",
+    ];
+    let mut corpus = corpus("profiles", &["xml"]);
+    corpus.retain(|case| accepted::run(case) > 0);
+    assert!(corpus.len() > 20, "{} accepted profiles", corpus.len());
+    let mut ios = 0;
+    for seed in 0..RUN_INPUTS {
+        let mut draws = Draws(seed);
+        let mut input = draws.of(&corpus).clone();
+        for _ in 0..draws.below(4) {
+            damage(&mut input, &mut draws, &corpus, words);
+            input.truncate(LENGTH_MAX);
+        }
+        let start = Instant::now();
+        match std::panic::catch_unwind(|| accepted::run(&input)) {
+            Ok(issued) => ios += issued,
+            Err(_) => panic!("seed {seed}: {}", String::from_utf8_lossy(&input)),
+        }
+        assert!(start.elapsed() < TIME_MAX, "seed {seed}: {:?}", start.elapsed());
+    }
+    assert!(ios > 50 * RUN_INPUTS, "only {ios} I/Os were issued");
 }
 
 /// The files of a folder of cases.
