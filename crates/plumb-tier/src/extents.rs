@@ -179,6 +179,15 @@ impl Extents {
         slots.take_any().map(|slot| if second { slot | SECOND_TIER } else { slot })
     }
 
+    /// Slots of a tier that host data may use, used ones included, and how many of them are free.
+    pub(crate) fn room(&self, vdisk: usize, tier: usize) -> (u64, u64) {
+        let slots = self.slots.get(vdisk).and_then(|tiers| tiers.get(tier));
+        slots.map_or((0, 0), |slots| {
+            let usable = to_u64(slots.taken.len()).saturating_sub(slots.reserve.into());
+            (usable, u64::from(slots.free.saturating_sub(slots.reserve)))
+        })
+    }
+
     /// Gives a slot back.
     pub(crate) fn release(&mut self, vdisk: usize, place: u32) {
         let tier = usize::from(place & SECOND_TIER != 0);

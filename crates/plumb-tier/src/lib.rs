@@ -38,7 +38,8 @@ pub mod what_if;
 pub use crate::core::{Counters, Halt};
 pub use create::{CreateError, NewDisk, NewPool, NewVirtualDisk, create};
 pub use engine::{
-    ChangeError, Engine, MoveCounters, MoveDone, MoveOutcome, Request, RequestKind, Served,
+    ChangeError, Engine, KeepWith, Kept, MoveCounters, MoveDone, MoveOutcome, Optimization,
+    OptimizeSettings, Request, RequestKind, Served, Tiering,
 };
 pub use format::{
     BLOCK_BYTES, CacheConfig, CacheCopy, Config, DiskConfig, DiskState, Generation, Geometry,

@@ -83,6 +83,7 @@ impl<Q: FlushQueue> Engine<Q> {
     /// # Panics
     /// When a request is under way.
     pub fn shut_down(mut self) -> Result<Q, Halt> {
+        self.hand_out(true);
         self.come_to_rest()?;
         Ok(self.into_queue())
     }

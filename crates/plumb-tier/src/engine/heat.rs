@@ -98,6 +98,11 @@ impl<Q: FlushQueue> Engine<Q> {
         &self.heats.meters[index(vdisk)].map
     }
 
+    /// The same, without what was counted since it was merged last.
+    pub(super) fn heat_as_it_is(&self, vdisk: u32) -> &HeatMap {
+        &self.heats.meters[index(vdisk)].map
+    }
+
     /// Where the requests of this window were answered from.
     ///
     /// # Panics

@@ -6,11 +6,14 @@
 mod cache;
 mod change;
 mod clients;
+mod copying;
 mod destage;
 mod heat;
+mod kept;
 mod locks;
 mod memory;
 mod moves;
+mod optimize;
 mod part;
 mod read;
 mod round;
@@ -36,10 +39,12 @@ use crate::recover::{self, StartError};
 use cache::Cache;
 pub use change::ChangeError;
 pub use heat::Served;
+pub use kept::{KeepWith, Kept};
 use locks::Locks;
 pub(crate) use memory::ClientMemory;
 use moves::Moves;
 pub use moves::{MoveCounters, MoveDone, MoveOutcome};
+pub use optimize::{Optimization, OptimizeSettings, Tiering};
 use part::{NONE, Part, Step};
 use round::Round;
 
@@ -146,6 +151,8 @@ pub struct Engine<Q> {
     steps: u64,
     heats: heat::Heats,
     moves: Moves,
+    optimizer: optimize::Optimizer,
+    keeper: Option<KeepWith>,
 }
 
 impl<Q: FlushQueue> Engine<Q> {
@@ -180,6 +187,8 @@ impl<Q: FlushQueue> Engine<Q> {
         let room = || VecDeque::with_capacity(index(parts));
         Ok(Self {
             heats: heat::Heats::new(&core.members.config),
+            optimizer: optimize::Optimizer::new(&core.members.config),
+            keeper: None,
             core,
             now: Nanos::ZERO,
             clients: (0..clients).map(client).collect(),
@@ -332,6 +341,7 @@ impl<Q: FlushQueue> Engine<Q> {
     pub fn poll(&mut self, now: Nanos, timeout: Nanos) {
         self.now = self.now.max(now);
         self.tend_heat(false);
+        self.hand_out(false);
         self.reap();
         let stood = self.advance_all();
         let wanted = u32::from(self.finished.is_empty() && self.core.io.in_flight() > 0);

@@ -8,16 +8,16 @@
 
 use std::collections::VecDeque;
 
-use plumb_io::{Errno, FlushQueue, OpKind};
+use plumb_io::{Errno, FlushQueue};
 use plumb_units::Nanos;
-use plumb_units::convert::{index, to_u32, to_u64};
+use plumb_units::convert::{index, to_u32};
 
 use super::Engine;
 use super::part::{NONE, Part, PartKind, Step};
 use super::throttle::Throttle;
-use crate::extents::{Copies, UNMAPPED, disks_of, is_second_tier, locate};
+use crate::extents::{Copies, UNMAPPED, disks_of, is_second_tier};
+use crate::format::Generation;
 use crate::format::frame::Record;
-use crate::format::{Generation, checksum};
 use crate::io::Tag;
 use crate::log_buckets;
 use crate::mutation::{Mutation, active};
@@ -26,7 +26,7 @@ use crate::optimizer::TierName;
 /// Moves under way at a time, at most.
 pub(super) const MOVERS: u32 = 8;
 /// How often an extent is gone through before its writes are held.
-const PASSES: u8 = 3;
+pub(super) const PASSES: u8 = 3;
 /// So long writes are held at most (MOV-2); then the move is given up.
 const HOLD_MAX: Nanos = Nanos(100_000_000);
 
@@ -53,6 +53,25 @@ pub enum MoveOutcome {
     Interrupted,
     /// Somebody called it off.
     Cancelled,
+}
+
+impl MoveOutcome {
+    /// In words.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Moved => "moved",
+            Self::There => "there already",
+            Self::Unmapped => "not mapped",
+            Self::OneTier => "one tier only",
+            Self::NoRoom => "no free slot",
+            Self::Degraded => "a disk of the tier is missing or not up to date",
+            Self::Unreadable => "a block has no copy that verifies",
+            Self::Busy => "writes would have been held too long",
+            Self::Interrupted => "disks came or went",
+            Self::Cancelled => "cancelled",
+        }
+    }
 }
 
 /// A move that has ended.
@@ -82,13 +101,13 @@ pub struct MoveCounters {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Wanted {
-    extent: u32,
+pub(super) struct Wanted {
+    pub(super) extent: u32,
     to: TierName,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+pub(super) enum Phase {
     /// Copying, while requests go on.
     Copy,
     /// The first flush, so that the one while writes are held is short.
@@ -106,37 +125,37 @@ enum Phase {
 
 /// What is copied now.
 #[derive(Debug, Clone, Copy)]
-struct Run {
-    first: u32,
-    end: u32,
-    slots: [u32; 3],
-    source: Copies,
+pub(super) struct Run {
+    pub(super) first: u32,
+    pub(super) end: u32,
+    pub(super) slots: [u32; 3],
+    pub(super) source: Copies,
     /// Copies of the source that are no good.
-    tried: u8,
-    writing: bool,
+    pub(super) tried: u8,
+    pub(super) writing: bool,
 }
 
 #[derive(Debug)]
-struct Moving {
-    wanted: Wanted,
-    vdisk: usize,
-    from: u32,
-    to: u32,
-    generation: Generation,
+pub(super) struct Moving {
+    pub(super) wanted: Wanted,
+    pub(super) vdisk: usize,
+    pub(super) from: u32,
+    pub(super) to: u32,
+    pub(super) generation: Generation,
     /// Blocks to copy, or to copy again.
-    todo: Vec<bool>,
-    pass: u8,
-    cursor: u32,
-    phase: Phase,
-    run: Option<Run>,
+    pub(super) todo: Vec<bool>,
+    pub(super) pass: u8,
+    pub(super) cursor: u32,
+    pub(super) phase: Phase,
+    pub(super) run: Option<Run>,
     /// Device I/Os under way, and whether one of them failed.
-    left: u32,
-    failed: bool,
-    unflushed: bool,
-    part: u32,
-    held_since: Nanos,
+    pub(super) left: u32,
+    pub(super) failed: bool,
+    pub(super) unflushed: bool,
+    pub(super) part: u32,
+    pub(super) held_since: Nanos,
     /// It ends so as soon as nothing is under way.
-    spoiled: Option<MoveOutcome>,
+    pub(super) spoiled: Option<MoveOutcome>,
 }
 
 impl Moving {
@@ -158,7 +177,7 @@ pub(super) struct Moves {
     pub(super) place_wait: VecDeque<u32>,
     /// Disks that failed to flush for a move.
     pub(super) flush_failed: Vec<u16>,
-    counters: MoveCounters,
+    pub(super) counters: MoveCounters,
     /// How long writes were held, in nanoseconds.
     holds: Vec<u64>,
     pub(super) throttle: Throttle,
@@ -205,6 +224,10 @@ impl Moves {
         }
     }
 
+    pub(super) fn counters(&self) -> MoveCounters {
+        self.counters
+    }
+
     fn note_hold(&mut self, time: Nanos) {
         if self.holds.is_empty() {
             self.holds = vec![0; log_buckets::COUNT];
@@ -214,7 +237,8 @@ impl Moves {
 }
 
 impl<Q: FlushQueue> Engine<Q> {
-    /// Asks for an extent of a virtual disk to be moved. [`Engine::pop_move`] tells what became of it.
+    /// Asks for an extent of a virtual disk to be moved. [`Engine::pop_move`] tells what became of it, unless an
+    /// optimization of the virtual disk is under way: then it counts as one of that one's.
     ///
     /// # Panics
     /// When there is no such virtual disk or extent.
@@ -255,11 +279,26 @@ impl<Q: FlushQueue> Engine<Q> {
 
     /// Calls off all moves that are not committed yet.
     pub fn cancel_moves(&mut self) {
-        while let Some(wanted) = self.moves.line.pop_front() {
-            self.tell_move(wanted, MoveOutcome::Cancelled);
-        }
+        self.cancel_moves_of(None);
+    }
+
+    /// Those of one virtual disk, or of all.
+    pub(super) fn cancel_moves_of(&mut self, vdisk: Option<u32>) {
+        let core = &self.core;
+        let is = |extent: u32| vdisk.is_none_or(|vdisk| core.vdisk(extent) == index(vdisk));
+        let mut cancelled = Vec::new();
+        self.moves.line.retain(|wanted| {
+            let cancels = is(wanted.extent);
+            cancelled.extend(cancels.then_some(*wanted));
+            !cancels
+        });
         for own in self.moves.under_way.iter_mut().flatten().filter(|own| !own.is_committed()) {
-            own.spoiled = own.spoiled.or(Some(MoveOutcome::Cancelled));
+            if is(own.wanted.extent) {
+                own.spoiled = own.spoiled.or(Some(MoveOutcome::Cancelled));
+            }
+        }
+        for wanted in cancelled {
+            self.tell_move(wanted, MoveOutcome::Cancelled);
         }
     }
 
@@ -292,12 +331,12 @@ impl<Q: FlushQueue> Engine<Q> {
             (MoveOutcome::There | MoveOutcome::Unmapped, _) => {}
             _ => self.moves.counters.aborted += 1,
         }
-        self.moves.done.push_back(MoveDone {
-            vdisk: to_u32(vdisk),
-            extent: wanted.extent - first,
-            to: wanted.to,
-            outcome,
-        });
+        let (vdisk, extent, to) = (to_u32(vdisk), wanted.extent - first, wanted.to);
+        if self.optimizing(vdisk) {
+            self.note_move(vdisk, extent, to, outcome);
+        } else {
+            self.moves.done.push_back(MoveDone { vdisk, extent, to, outcome });
+        }
     }
 
     /// Moves everything on that can go on.
@@ -310,6 +349,7 @@ impl<Q: FlushQueue> Engine<Q> {
             return;
         }
         self.moves.throttle.tick(self.now);
+        self.end_runs();
         for nth in 0..MOVERS {
             let Some(mut own) = self.moves.under_way[index(nth)].take() else { continue };
             match self.advance_move(nth, &mut own) {
@@ -319,8 +359,14 @@ impl<Q: FlushQueue> Engine<Q> {
         }
         if self.halted.is_some() {
             self.cancel_moves();
+            self.end_runs();
             return;
         }
+        self.begin_moves();
+        self.end_runs();
+    }
+
+    fn begin_moves(&mut self) {
         while self.moves.count < self.moves.movers && self.moves.place_wait.is_empty() {
             let Some(wanted) = self.moves.line.front().copied() else { return };
             let begun = self.begin_move(wanted);
@@ -542,164 +588,6 @@ impl<Q: FlushQueue> Engine<Q> {
         }
     }
 
-    /// Copies the next blocks; `true` when there are none left in this phase.
-    fn copy_on(&mut self, nth: u32, own: &mut Moving) -> bool {
-        if let Some(run) = own.run.take() {
-            if !run.writing {
-                if self.judge_run(own, run) {
-                    self.write_run(nth, own, run);
-                } else {
-                    self.read_again(nth, own, run);
-                }
-                return false;
-            }
-            if own.failed {
-                own.spoiled = Some(MoveOutcome::Interrupted);
-                return false;
-            }
-            self.moves.counters.bytes += u64::from(run.end - run.first) * 4096;
-        }
-        loop {
-            let Some((first, end)) = self.next_run(own) else {
-                let again = own.phase == Phase::Copy && own.pass + 1 < PASSES;
-                if again && own.todo.iter().any(|todo| *todo) {
-                    (own.pass, own.cursor) = (own.pass + 1, 0);
-                    continue;
-                }
-                return true;
-            };
-            let bytes = to_u64(index(end - first)) * 4096;
-            if own.phase == Phase::Copy && !self.moves.throttle.affords(bytes) {
-                return false;
-            }
-            let config = &self.core.members.config;
-            let copies = config.vdisks[own.vdisk].copies;
-            // Requests are served first; a hold is not kept waiting.
-            let spare = if own.phase == Phase::Copy { 4 } else { 0 };
-            if self.core.io.data_slots_free() < usize::from(copies) + spare {
-                return false;
-            }
-            let mut slots = [NONE; 3];
-            for slot in slots.iter_mut().take(usize::from(copies)) {
-                *slot = self.core.io.take_data_slot().unwrap_or(NONE);
-            }
-            if own.phase == Phase::Copy {
-                self.moves.throttle.spend(bytes);
-            }
-            // First, so that a write that ends while they are read is seen.
-            own.todo[index(first)..index(end)].fill(false);
-            own.cursor = end;
-            let source = self.place_of(own.vdisk, own.from, first);
-            let run = Run { first, end, slots, source, tried: 0, writing: false };
-            self.read_again(nth, own, run);
-            return false;
-        }
-    }
-
-    fn place_of(&self, vdisk: usize, place: u32, block: u32) -> Copies {
-        let members = &self.core.members;
-        let config = &members.config;
-        let own = &config.vdisks[vdisk];
-        locate(own, &members.geometry, config.extent_bytes, place, block * 4096)
-    }
-
-    /// Written blocks that are to be copied, from the cursor on, as many as one I/O takes.
-    fn next_run(&self, own: &mut Moving) -> Option<(u32, u32)> {
-        let config = &self.core.members.config;
-        let piece = config.vdisks[own.vdisk].interleave.min(config.extent_bytes);
-        let step = self.core.io.plan().data_bytes.min(piece) / 4096;
-        let sums = &self.core.extents.get(own.wanted.extent).sums;
-        let written = |block: u32| sums.get(index(block)).is_some_and(|sum| sum.newest != 0);
-        let blocks = self.core.extents.blocks;
-        let first = (own.cursor..blocks).find(|block| {
-            // What is unwritten reads as zero wherever it lies (MOV-1).
-            own.todo[index(*block)] &= written(*block);
-            own.todo[index(*block)]
-        })?;
-        let most = (first - first % step + step).min(blocks);
-        let goes_on = |block: &u32| own.todo[index(*block)] && written(*block);
-        let end = (first + 1..most).take_while(goes_on).last().map_or(first + 1, |last| last + 1);
-        Some((first, end))
-    }
-
-    /// Reads a run from a copy that was not tried; without one the move ends, and nothing is made of it.
-    fn read_again(&mut self, nth: u32, own: &mut Moving, mut run: Run) {
-        let extent = own.wanted.extent;
-        let able = |copy: &(u8, u16, u64)| {
-            run.tried >> copy.0 & 1 == 0 && self.core.members.in_sync(copy.1, extent)
-        };
-        let found = run.source.iter().find(able).filter(|_| run.slots[0] != NONE);
-        let Some((copy, disk, offset)) = found else {
-            self.drop_run(run);
-            own.spoiled = Some(MoveOutcome::Unreadable);
-            return;
-        };
-        run.tried |= 1 << copy;
-        run.writing = false;
-        (own.left, own.failed) = (1, false);
-        let place = (run.slots[0], offset, (run.end - run.first) * 4096);
-        self.core.io.push_part(OpKind::Read, disk, place, Tag::Move { nth, disk });
-        own.run = Some(run);
-    }
-
-    /// Whether what was read may be written. While requests go on, a block that does not verify may be one that is
-    /// being written: it is copied again. When nobody writes, it is bad on that copy.
-    fn judge_run(&mut self, own: &mut Moving, run: Run) -> bool {
-        if own.failed {
-            return false;
-        }
-        let extent = own.wanted.extent;
-        let seed = self.core.members.data_seeds[own.vdisk];
-        let mut bad = false;
-        for block in run.first..run.end {
-            let wanted = self.core.extents.get(extent).sums.get(index(block));
-            let wanted = wanted.map_or(0, |sum| sum.newest);
-            if wanted == 0 {
-                continue;
-            }
-            let from = index(block - run.first) * 4096;
-            let number = self.block_of_vdisk(extent, block);
-            let bytes = &self.core.io.data(run.slots[0])[from..from + 4096];
-            self.core.counters.blocks_verified += 1;
-            if checksum::block(seed, number, bytes) != wanted && !active(Mutation::MoveUnverified) {
-                own.todo[index(block)] = true;
-                bad = true;
-            }
-        }
-        let held = own.phase == Phase::Last;
-        if bad && held {
-            self.core.counters.mismatches += 1;
-            if run.source.count > 1 && !self.heal.contains(&extent) && self.heal.len() < 64 {
-                self.heal.push(extent);
-            }
-        }
-        !(bad && held)
-    }
-
-    /// Writes a run to all copies of the new place.
-    fn write_run(&mut self, nth: u32, own: &mut Moving, mut run: Run) {
-        let target = self.place_of(own.vdisk, own.to, run.first);
-        let len = (run.end - run.first) * 4096;
-        for slot in &run.slots[1..usize::from(target.count)] {
-            self.core.io.copy_data(run.slots[0], *slot, index(len));
-        }
-        if own.phase == Phase::Last {
-            own.todo[index(run.first)..index(run.end)].fill(false);
-        }
-        run.writing = true;
-        (own.left, own.failed) = (target.count.into(), false);
-        own.unflushed = true;
-        for ((_, disk, offset), slot) in target.iter().zip(run.slots) {
-            self.core.io.push_part(
-                OpKind::Write,
-                disk,
-                (slot, offset, len),
-                Tag::Move { nth, disk },
-            );
-        }
-        own.run = Some(run);
-    }
-
     /// A device I/O of a move has ended.
     pub(super) fn move_io_done(
         &mut self,
@@ -733,13 +621,6 @@ impl<Q: FlushQueue> Engine<Q> {
             if flush {
                 self.moves.flush_failed.push(disk);
             }
-        }
-    }
-
-    fn drop_run(&mut self, run: Run) {
-        for slot in run.slots.into_iter().filter(|slot| *slot != NONE) {
-            self.core.io.give_data_slot(slot);
-            self.slot_freed();
         }
     }
 

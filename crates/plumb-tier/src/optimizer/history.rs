@@ -3,6 +3,10 @@
 use plumb_units::convert::{index, to_u64};
 
 use super::{Move, TierName};
+use crate::format::bytes::{Reader, Writer};
+use crate::format::checksum::crc;
+
+const MAGIC: u64 = u64::from_le_bytes(*b"PLUMMOVE");
 
 /// Runs that are remembered.
 const RUNS: u8 = 3;
@@ -36,7 +40,7 @@ impl Thrash {
 }
 
 /// One run.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Run {
     moved: u64,
     promoted: u64,
@@ -44,7 +48,7 @@ struct Run {
 }
 
 /// The last runs' moves.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MoveHistory {
     /// Two extents in a byte: bits 0 and 1 runs since its move, from 1; 0 for none; bit 2 set if it was promoted.
     pages: Vec<Option<Box<[u8]>>>,
@@ -75,6 +79,60 @@ impl MoveHistory {
         let byte = &mut page[index(extent % PAGE / 2)];
         let shift = extent % 2 * 4;
         *byte = *byte & !(0xf << shift) | value << shift;
+    }
+
+    /// As bytes: magic, runs, whether the bar is raised, how many extents, extent and runs since its move of each, and
+    /// a checksum.
+    #[must_use]
+    pub fn save(&self) -> Vec<u8> {
+        let mut out = Writer(Vec::new());
+        out.u64(MAGIC);
+        for run in &self.runs {
+            out.u64(run.moved);
+            out.u64(run.promoted);
+            out.u64(run.demoted_again);
+        }
+        out.u8(u8::from(self.guarded));
+        let pages = (0..).zip(&self.pages).filter_map(|(nth, page)| Some((nth, page.as_ref()?)));
+        for (nth, _) in pages {
+            for extent in nth * PAGE..=nth * PAGE + (PAGE - 1) {
+                let value = self.get(extent);
+                if value != 0 {
+                    out.u32(extent);
+                    out.u8(value);
+                }
+            }
+        }
+        let sum = crc(0, &out.0);
+        out.u32(sum);
+        out.0
+    }
+
+    /// Reads it back; `None` if the bytes are none, or damaged.
+    #[must_use]
+    pub fn restore(bytes: &[u8]) -> Option<Self> {
+        let (body, sum) = bytes.split_at_checked(bytes.len().checked_sub(4)?)?;
+        if Reader(sum).u32()? != crc(0, body) {
+            return None;
+        }
+        let mut from = Reader(body);
+        if from.u64()? != MAGIC {
+            return None;
+        }
+        let mut history = Self::new();
+        for run in &mut history.runs {
+            *run = Run { moved: from.u64()?, promoted: from.u64()?, demoted_again: from.u64()? };
+        }
+        history.guarded = from.u8()? != 0;
+        while let Some(extent) = from.u32() {
+            let value = from.u8()?;
+            // The last number is no extent's.
+            if value > 7 || extent == u32::MAX {
+                return None;
+            }
+            history.set(extent, value);
+        }
+        Some(history)
     }
 
     /// Whether an extent moved in the last 2 runs.

@@ -155,6 +155,25 @@ impl PinTable {
         Self { extent_bytes, pins: Vec::new(), next: 1 }
     }
 
+    /// The pins of another table, `next` the number of the next one; `None` if they are no table's.
+    #[must_use]
+    pub fn restored(extent_bytes: u64, pins: Vec<Pin>, next: PinId) -> Option<Self> {
+        let rises = pins.windows(2).all(|two| two[0].id < two[1].id);
+        let below = pins.iter().all(|pin| pin.id < next && pin.id.0 > 0);
+        let ranges = pins.iter().all(|pin| pin.extents(extent_bytes).is_some());
+        (extent_bytes > 0 && next.0 > 0 && rises && below && ranges).then_some(Self {
+            extent_bytes,
+            pins,
+            next: next.0,
+        })
+    }
+
+    /// The number that the next pin gets.
+    #[must_use]
+    pub fn next_id(&self) -> PinId {
+        PinId(self.next)
+    }
+
     /// Pins a range; its number. `None` when the range is empty or ends beyond what extents can number.
     pub fn set(&mut self, start: u64, len: u64, tier: TierName) -> Option<PinId> {
         let pin = Pin { id: PinId(self.next), start, len, tier };

@@ -7,6 +7,7 @@ mod look;
 mod make;
 mod open;
 mod registry;
+mod tiering;
 
 pub use devices::DeviceQueue;
 pub use health::{DiskFacts, Facts, Health, HealthStatus, Verdict, VirtualDiskFacts, judge};
@@ -14,3 +15,4 @@ pub use look::{DiskLook, DiskStanding, Look, look};
 pub use make::{DiskWish, PoolWish, add_disk, destroy, make};
 pub use open::{OpenPool, PoolError, open, slot_plan};
 pub use registry::{RegisteredPool, Registry, RegistryError, is_name};
+pub use tiering::{TieringError, TieringKeeper, TieringStore, restore_tiering, unix_seconds};

@@ -127,6 +127,12 @@ impl Registry {
         Self { folder: folder.into() }
     }
 
+    /// Where it is.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     fn path(&self, name: &str) -> Result<PathBuf, RegistryError> {
         if !is_name(name) {
             return Err(RegistryError::Name { name: name.to_owned() });

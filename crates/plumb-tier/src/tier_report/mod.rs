@@ -43,8 +43,10 @@ pub enum MoveStop {
     Time,
     /// A budget was spent.
     Budget,
-    /// What is observed ended before it.
+    /// Somebody called it off, or what is observed ended before it.
     Cancelled,
+    /// The space stopped.
+    Error,
 }
 
 impl MoveStop {
@@ -56,6 +58,7 @@ impl MoveStop {
             Self::Time => "time",
             Self::Budget => "budget",
             Self::Cancelled => "cancelled",
+            Self::Error => "error",
         }
     }
 }

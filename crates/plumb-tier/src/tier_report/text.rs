@@ -82,9 +82,38 @@ fn share(percent: Option<f64>) -> String {
     percent.map_or_else(|| "-".to_owned(), |percent| format!("{percent:.1} %"))
 }
 
-/// Days and time of the clock that starts at 0.
+/// Days and time of a clock that starts at 0; from a year on it is that of the world, from 1970.
 fn clock(seconds: f64) -> String {
     let minutes = plumb_units::convert::floor_u64(seconds / 60.0);
     let (days, rest) = (minutes / 1440, minutes % 1440);
+    if days > 365 {
+        let (year, month, day) = civil(days);
+        return format!("{year}-{month:02}-{day:02} {:02}:{:02} UTC", rest / 60, rest % 60);
+    }
     format!("day {} {:02}:{:02}", days + 1, rest / 60, rest % 60)
+}
+
+/// Year, month and day so many days after 1970-01-01: years begin in March here, so that leap days come last.
+fn civil(days: u64) -> (u64, u64, u64) {
+    let shifted = days + 719_468;
+    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_of_the_world_are_told_as_dates() {
+        let found = [90_060.0, 951_782_400.0, 1_795_309_260.0, 4_107_542_399.0].map(clock);
+        let wanted =
+            ["day 2 01:01", "2000-02-29 00:00 UTC", "2026-11-22 01:01 UTC", "2100-02-28 23:59 UTC"];
+        assert_eq!(found, wanted);
+    }
 }

@@ -2,8 +2,12 @@
 
 use plumb_io::engine::MemoryQueue;
 use plumb_tier::heat::HeatFileError;
-use plumb_tier::optimizer::TierName;
-use plumb_tier::{Engine, MediaType, MoveOutcome, Request, RequestKind, Served, create};
+use plumb_tier::optimizer::{PinState, PlacementStatus, PlanLimits, TierName};
+use plumb_tier::tier_report::MoveStop;
+use plumb_tier::{
+    Engine, MediaType, MoveOutcome, Optimization, OptimizeSettings, Request, RequestKind, Served,
+    create,
+};
 use plumb_units::Nanos;
 
 use crate::disks::{self, MIB};
@@ -204,4 +208,116 @@ fn moves_that_wait_can_be_called_off() {
     }
     assert!(cancelled >= 12, "{cancelled} of 20: at most 8 were under way");
     assert_eq!(space.read(19 * EXTENT), 1);
+}
+
+impl Space {
+    /// Every extent written; the last four, on the Capacity tier, read often.
+    fn with_hot_ones() -> (Self, u32) {
+        let mut space = Self::new(0);
+        let extents = u32::try_from(space.engine.size(0) / EXTENT).expect("few");
+        for extent in 0..extents {
+            space.write(u64::from(extent) * EXTENT, 1);
+        }
+        for nth in 0..200 {
+            let extent = u64::from(extents - 1 - nth % 4);
+            space.read(extent * EXTENT);
+        }
+        (space, extents)
+    }
+
+    fn optimized(&mut self, settings: &OptimizeSettings) -> Optimization {
+        assert!(self.engine.optimize(0, settings, 5_000.0));
+        for _ in 0..100_000 {
+            if let Some(done) = self.engine.take_optimization(0) {
+                assert!(!self.engine.optimizing(0));
+                return done;
+            }
+            self.poll();
+        }
+        panic!("it never ends: {:?}", self.engine.optimization_progress(0));
+    }
+}
+
+fn unthrottled() -> OptimizeSettings {
+    OptimizeSettings { rate: None, ..OptimizeSettings::default() }
+}
+
+#[test]
+fn an_optimization_moves_what_is_hot_and_says_what_it_did() {
+    let (mut space, extents) = Space::with_hot_ones();
+    let fast = space.fast_extents();
+    let advised = space.engine.plan_optimization(0, &unthrottled());
+    assert_eq!((advised.count(FAST), advised.count(SLOW)), (4, 4), "{advised:?}");
+    assert_eq!(space.engine.move_counters().up, 0, "advice moves nothing");
+    let done = space.optimized(&unthrottled());
+    let moves = done.report.facts.moves;
+    assert_eq!((moves.up_requested, moves.up, moves.down_requested, moves.down), (4, 4, 4, 4));
+    assert_eq!((moves.stop, done.refused.len()), (MoveStop::Done, 0), "{done:?}");
+    assert_eq!(space.fast_extents(), fast);
+    let (before, after) = (done.share_before, done.report.facts.expected_share);
+    assert!(before < after && after > Some(0.7), "{before:?} {after:?}");
+    assert_eq!(done.report.facts.answered, u64::from(extents) + 200);
+    let text = done.report.to_text();
+    assert!(text.contains("Extents Moved Up:") && text.contains("4 of 4"), "{text}");
+    // A new window: what was hot is served by the fast tier now, and nothing more moves.
+    for extent in extents - 4..extents {
+        assert_eq!(space.read(u64::from(extent) * EXTENT), 1);
+    }
+    assert_eq!((space.engine.served(0).performance, space.engine.served(0).total()), (4, 4));
+    assert_eq!(space.optimized(&unthrottled()).report.facts.moves.up_requested, 0);
+    assert_eq!(space.engine.tiering(0).working_sets, [u64::from(extents), 4]);
+}
+
+#[test]
+fn an_optimization_that_was_ended_goes_on_with_the_next_one() {
+    let (mut space, _) = Space::with_hot_ones();
+    let one =
+        OptimizeSettings { limits: PlanLimits { moved: 2, promoted: u64::MAX }, ..unthrottled() };
+    let done = space.optimized(&one);
+    let moves = done.report.facts.moves;
+    assert_eq!((moves.up, moves.down, moves.stop), (1, 1, MoveStop::Budget));
+    assert!(space.engine.optimize(0, &unthrottled(), 6_000.0));
+    assert!(!space.engine.optimize(0, &unthrottled(), 6_000.0), "one at a time");
+    space.engine.cancel_optimization(0);
+    let mut left = 100_000;
+    while space.engine.optimizing(0) && left > 0 {
+        space.poll();
+        left -= 1;
+    }
+    let done = space.engine.take_optimization(0).expect("it has ended");
+    assert_eq!(done.report.facts.moves.stop, MoveStop::Cancelled);
+    let rest = space.optimized(&unthrottled()).report.facts.moves.up;
+    assert_eq!(1 + done.report.facts.moves.up + rest, 4);
+    // Its time is over before it has begun.
+    let late = OptimizeSettings { time: Nanos::ZERO, ..unthrottled() };
+    space.engine.tiering_mut(0).pins.set(80 * EXTENT, 4 * EXTENT, FAST).expect("a range");
+    assert_eq!(space.optimized(&late).report.facts.moves.stop, MoveStop::Time);
+}
+
+#[test]
+fn pinned_ranges_go_where_they_belong() {
+    let (mut space, _) = Space::with_hot_ones();
+    let pins = &mut space.engine.tiering_mut(0).pins;
+    pins.set(EXTENT / 2, EXTENT, SLOW).expect("a range");
+    let status = |space: &Space| {
+        let found = space.engine.pin_statuses(0).remove(0);
+        (found.placement, found.state, found.bytes_pinned)
+    };
+    let before = (PlacementStatus::NotOnTier, PinState::Pending, 2 * EXTENT);
+    assert_eq!(status(&space), before);
+    space.optimized(&unthrottled());
+    assert_eq!(status(&space), (PlacementStatus::CompletelyOnTier, PinState::Ok, 2 * EXTENT));
+    assert_eq!(space.read(EXTENT), 1);
+}
+
+#[test]
+fn moves_keep_to_the_rate_that_is_set() {
+    let (mut space, _) = Space::with_hot_ones();
+    let slow = OptimizeSettings { rate: Some(1), ..OptimizeSettings::default() };
+    let began = space.now;
+    let done = space.optimized(&slow);
+    // 8 extents of one block each: what the throttle counts are the blocks that are written.
+    assert_eq!(done.report.facts.moves.bytes, 8 * 4096);
+    assert!(space.now.since(began) < Nanos::from_secs(1), "{:?}", space.now);
+    assert_eq!(space.engine.move_rate(), Some(2 << 20), "never less than goes on");
 }

@@ -1,5 +1,6 @@
-//! `plumb space`: the storage engine: its health, its upkeep, replays of traces, its crash checker.
+//! `plumb space`: the storage engine: its health, its upkeep, optimization, replays of traces, its crash checker.
 
+pub(crate) mod optimize;
 pub(crate) mod report;
 mod simulate;
 mod torture;
@@ -12,10 +13,11 @@ use clap::{ArgMatches, Command};
 /// For clap.
 pub(crate) fn command() -> Command {
     Command::new("space")
-        .about("The storage engine: health, scan, work that waits, replays of traces, crash checks")
+        .about("The storage engine: health, scan, work that waits, optimization, replays of traces, crash checks")
         .subcommand_required(true)
         .disable_help_subcommand(true)
         .subcommands(upkeep::commands())
+        .subcommands(optimize::commands())
         .subcommand(simulate::command())
         .subcommand(torture::command())
 }
@@ -27,6 +29,8 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
         "status" => upkeep::status(matches),
         "scan" => upkeep::scan(matches),
         "job" => upkeep::job(matches),
+        "optimize" => optimize::optimize(matches),
+        "report" => optimize::report(matches),
         "simulate" => return simulate::run(matches),
         "torture" => return torture::run(matches),
         other => unreachable!("clap let {other} pass"),

@@ -1,5 +1,7 @@
 //! `plumb tier`: the tiers of a virtual disk and what is used of them.
 
+mod pins;
+
 use std::process::ExitCode;
 
 use clap::{ArgMatches, Command};
@@ -12,7 +14,7 @@ use super::space::report::{self, Reply};
 /// For clap.
 pub(crate) fn command() -> Command {
     Command::new("tier")
-        .about("The tiers of a virtual disk")
+        .about("The tiers of a virtual disk, and what is pinned to them")
         .subcommand_required(true)
         .disable_help_subcommand(true)
         .subcommand(
@@ -20,12 +22,22 @@ pub(crate) fn command() -> Command {
                 .about("Show what each tier has and what is used of it; starts the pool")
                 .args([report::vdisk_argument(), report::json_option()]),
         )
+        .subcommands(pins::commands())
 }
 
 /// Does what the subcommand says.
 pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
     match matches.subcommand() {
-        Some(("show", matches)) => report::print(show(matches), matches.get_flag("json")),
+        Some((name, matches)) => {
+            let reply = match name {
+                "show" => show(matches),
+                "pin" => pins::pin(matches),
+                "unpin" => pins::unpin(matches),
+                "pins" => pins::pins(matches),
+                other => unreachable!("clap let {other} pass"),
+            };
+            report::print(reply, matches.get_flag("json"))
+        }
         subcommand => unreachable!("clap let {subcommand:?} pass"),
     }
 }

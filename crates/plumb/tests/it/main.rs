@@ -16,6 +16,7 @@ mod kept;
 mod memory;
 mod monitoring;
 mod names;
+mod optimizing;
 mod order;
 mod pages;
 mod place;

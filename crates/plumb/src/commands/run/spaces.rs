@@ -1,12 +1,13 @@
 //! Targets that are virtual disks: `space:POOL/VDISK`. A file of that name is `./space:…`.
 
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use plumb_io::engine::Ladder;
 use plumb_io::{OpenQueueError, Opener, QueueSpec, QueueUse, TargetFile};
 use plumb_load::profile::model::RawProfile;
 use plumb_load::result::model::SpaceUse;
-use plumb_tier::pool;
+use plumb_tier::pool::{self, PoolError, TieringError, TieringKeeper, TieringStore};
 use plumb_tier::space::{SpaceFile, SpaceServer};
 
 use crate::commands::space::report::{self, Failure};
@@ -16,10 +17,13 @@ const PREFIX: &str = "space:";
 /// Requests that a space works on at a time; more wait in its ring.
 const CLIENTS: u32 = 256;
 
+/// Why heat could not be kept, if so.
+type NotKept = Arc<Mutex<Option<TieringError>>>;
+
 /// The spaces of a run, each with its engine on a thread of its own.
 #[derive(Debug, Default)]
 pub(super) struct Spaces {
-    servers: Vec<(String, SpaceServer)>,
+    servers: Vec<(String, SpaceServer, NotKept)>,
 }
 
 /// Pool and virtual disk of a target.
@@ -38,12 +42,17 @@ impl Spaces {
             let Some(named) = names(&target.path) else { continue };
             let (pool, vdisk) = named?;
             if spaces.server(&pool).is_none() {
-                let found = report::registry().find(&pool)?;
+                let registry = report::registry();
+                let found = registry.find(&pool)?;
+                let keeper = TieringKeeper::new(TieringStore::of(&registry, &found));
+                let failure = keeper.failure();
                 let start = move || {
                     let bytes = 64 << 10;
-                    pool::open(&found, Vec::new(), (CLIENTS, bytes)).map(|open| open.engine)
+                    let mut open = pool::open(&found, Vec::new(), (CLIENTS, bytes))?;
+                    open.keep_tiering(keeper);
+                    Ok::<_, PoolError>(open.engine)
                 };
-                spaces.servers.push((pool.clone(), SpaceServer::spawn(start)?));
+                spaces.servers.push((pool.clone(), SpaceServer::spawn(start)?, failure));
             }
             let server = spaces.server(&pool).expect("it was just started");
             report::find(server.config(), &pool, &vdisk)?;
@@ -52,7 +61,7 @@ impl Spaces {
     }
 
     fn server(&self, pool: &str) -> Option<&SpaceServer> {
-        self.servers.iter().find(|(name, _)| name == pool).map(|(_, server)| server)
+        self.servers.iter().find(|(name, ..)| name == pool).map(|(_, server, _)| server)
     }
 
     /// Server, number and size of the virtual disk that a target names.
@@ -66,7 +75,7 @@ impl Spaces {
     /// Ends all spaces: what each did.
     pub(super) fn end(self, printer: Printer) -> Vec<SpaceUse> {
         let mut uses = Vec::new();
-        for (pool, server) in self.servers {
+        for (pool, server, failure) in self.servers {
             let Some(end) = server.stop() else {
                 printer
                     .warning(&format!("the engine of pool {pool} failed: its next start recovers"));
@@ -74,6 +83,9 @@ impl Spaces {
             };
             if let Some(halt) = end.halt {
                 printer.warning(&format!("pool {pool} stopped: {halt}. Its next start recovers"));
+            }
+            if let Some(error) = failure.lock().ok().and_then(|mut failure| failure.take()) {
+                printer.warning(&format!("heat and pins of pool {pool} are not kept: {error}"));
             }
             uses.push(SpaceUse {
                 pool,

@@ -9,7 +9,7 @@ use miette::Diagnostic;
 use plumb_io::exclusive::ExclusiveError;
 use plumb_tier::pool::{
     self, DiskStanding, Facts, Health, Look, OpenPool, PoolError, RegisteredPool, Registry,
-    RegistryError, Verdict,
+    RegistryError, TieringError, Verdict,
 };
 use plumb_tier::{Config, MediaType, VirtualDisk};
 use plumb_units::Bytes;
@@ -45,6 +45,9 @@ pub(crate) enum Failure {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Vdisk(#[from] VdiskError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Tiering(#[from] TieringError),
 }
 
 impl From<RegistryError> for Failure {
@@ -71,6 +74,26 @@ pub(crate) enum VdiskError {
     #[error("pool {pool} has no virtual disk named '{name}'")]
     #[diagnostic(code(plumb::vdisk::unknown), help("see `plumb vdisk list {pool}`"))]
     Unknown { pool: String, name: String },
+    #[error("virtual disk {name} has one tier only")]
+    #[diagnostic(
+        code(plumb::vdisk::one_tier),
+        help(
+            "nothing can move; `plumb vdisk new` with --ssd-tier and --hdd-tier makes one with two"
+        )
+    )]
+    OneTier { name: String },
+    #[error("virtual disk {name} has {}, and a range of {} from {} on ends behind them", Bytes(*bytes), Bytes(*len), Bytes(*start))]
+    #[diagnostic(code(plumb::vdisk::range), help("name a range within it"))]
+    Range { name: String, start: u64, len: u64, bytes: u64 },
+    #[error("virtual disk {name} has no pin {pin}")]
+    #[diagnostic(code(plumb::vdisk::no_pin), help("see `plumb tier pins {name}`"))]
+    NoPin { name: String, pin: u64 },
+    #[error("virtual disk {name} was not optimized yet")]
+    #[diagnostic(
+        code(plumb::vdisk::no_report),
+        help("leave out --last, or run `plumb space optimize {name}`")
+    )]
+    NoReport { name: String },
     #[error("virtual disk {name} holds {} of data", Bytes(*bytes))]
     #[diagnostic(
         code(plumb::vdisk::holds_data),
@@ -86,6 +109,7 @@ impl Failure {
             Self::Pool(error) => error,
             Self::File(error) => error,
             Self::Vdisk(error) => error,
+            Self::Tiering(error) => error,
         }
     }
 

@@ -1,0 +1,93 @@
+//! Handing out what should survive the engine: heat maps and what optimizations go by (HEAT-6).
+
+use std::sync::mpsc::SyncSender;
+use std::thread::JoinHandle;
+
+use plumb_io::FlushQueue;
+use plumb_units::Nanos;
+use plumb_units::convert::{index, to_u32};
+
+use super::{Engine, Served, Tiering};
+
+/// How often.
+const EVERY: Nanos = Nanos(900_000_000_000);
+
+/// What is kept of a virtual disk.
+#[derive(Debug, Clone)]
+pub struct Kept {
+    /// Its id.
+    pub vdisk: u128,
+    /// Its heat map.
+    pub heat: Vec<u8>,
+    /// Who answered in the map's window.
+    pub served: Served,
+    /// The rest.
+    pub tiering: Tiering,
+}
+
+/// Whom an engine hands it to, and a thread that has to come to its end after that.
+#[derive(Debug)]
+pub struct KeepWith {
+    sender: Option<SyncSender<Vec<Kept>>>,
+    thread: Option<JoinHandle<()>>,
+    last: Nanos,
+}
+
+impl KeepWith {
+    /// That sender, and the thread behind it.
+    #[must_use]
+    pub fn new(sender: SyncSender<Vec<Kept>>, thread: Option<JoinHandle<()>>) -> Self {
+        Self { sender: Some(sender), thread, last: Nanos::ZERO }
+    }
+}
+
+impl Drop for KeepWith {
+    fn drop(&mut self) {
+        self.sender = None;
+        if let Some(thread) = self.thread.take() {
+            // If it panicked, heat is lost: that is allowed (C13).
+            let _ = thread.join();
+        }
+    }
+}
+
+impl<Q: FlushQueue> Engine<Q> {
+    /// From now on what should be kept is handed out every 15 minutes, and at a clean end.
+    pub fn keep_with(&mut self, keeper: KeepWith) {
+        self.keeper = Some(keeper);
+        if let Some(keeper) = &mut self.keeper {
+            keeper.last = self.now;
+        }
+    }
+
+    /// What should be kept of a virtual disk.
+    ///
+    /// # Panics
+    /// When there is no such virtual disk.
+    pub fn kept(&mut self, vdisk: u32) -> Kept {
+        let heat = self.save_heat(vdisk);
+        let id = self.core.members.config.vdisks[index(vdisk)].id;
+        Kept { vdisk: id, heat, served: self.served(vdisk), tiering: self.tiering(vdisk).clone() }
+    }
+
+    /// Hands it out, if it is time.
+    pub(super) fn hand_out(&mut self, at_once: bool) {
+        let Some(keeper) = &mut self.keeper else { return };
+        if !at_once && self.now.since(keeper.last) < EVERY {
+            return;
+        }
+        keeper.last = self.now;
+        let count = to_u32(self.core.members.config.vdisks.len());
+        let live = |vdisk: &u32| !self.core.members.config.vdisks[index(*vdisk)].is_removed();
+        let all: Vec<u32> = (0..count).filter(live).collect();
+        let kept: Vec<Kept> = all.into_iter().map(|vdisk| self.kept(vdisk)).collect();
+        let Some(sender) = self.keeper.as_ref().and_then(|keeper| keeper.sender.as_ref()) else {
+            return;
+        };
+        // While requests go on nobody waits for a slow disk: the next time is soon enough.
+        match at_once {
+            true => drop(sender.send(kept)),
+            false => drop(sender.try_send(kept)),
+        }
+    }
+}

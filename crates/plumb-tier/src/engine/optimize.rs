@@ -1,0 +1,371 @@
+//! Storage Tiers Optimization of a virtual disk that works: a plan from its heat, and the moves that the plan asks
+//! for, while requests go on (10.2 to 10.7).
+
+use std::time::Instant;
+
+use plumb_io::FlushQueue;
+use plumb_units::Nanos;
+use plumb_units::convert::{index, to_u64};
+use serde_json::{Value, json};
+
+use super::moves::MoveOutcome;
+use super::{Engine, Served};
+use crate::extents::{Extents, UNMAPPED, is_second_tier};
+use crate::format::Config;
+use crate::optimizer::{
+    Bar, Move, MoveHistory, MoveReason, PinStatus, PinTable, Placement, Plan, PlanLimits,
+    PlanRequest, Room, TierName, plan,
+};
+use crate::tier_report::{MoveFigures, MoveStop, ReportFacts, TierReport};
+
+/// Working sets that are remembered.
+const WORKING_SETS: usize = 7;
+
+/// How an optimization is to be made.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct OptimizeSettings {
+    /// The most that it moves.
+    pub limits: PlanLimits,
+    /// How long it may take; then what is left waits for the next one.
+    pub time: Nanos,
+    /// Extents under way at a time: 1 to 8.
+    pub movers: u32,
+    /// Bytes per second, at most; fewer while requests suffer. `None`: no throttle at all.
+    pub rate: Option<u64>,
+    /// Slots of the Performance tier that are to be free for new data (`fast_reserve`).
+    pub reserve: u64,
+    /// Times which the bar is raised.
+    pub raised: f32,
+}
+
+impl Default for OptimizeSettings {
+    /// 13,500 s, 8 movers, 1 GiB/s at most and throttled (10.5).
+    fn default() -> Self {
+        Self {
+            limits: PlanLimits::none(),
+            time: Nanos::from_secs(13_500),
+            movers: 8,
+            rate: Some(1 << 30),
+            reserve: 0,
+            raised: 1.0,
+        }
+    }
+}
+
+/// What a virtual disk's optimizations go by, beside its heat.
+#[derive(Debug, Clone)]
+pub struct Tiering {
+    /// What belongs where.
+    pub pins: PinTable,
+    /// What moved lately.
+    pub history: MoveHistory,
+    /// When the window of the heat map began, in seconds of the clock that is told.
+    pub window_start_s: f64,
+    /// Extents of the working sets of the last runs, the newest last.
+    pub working_sets: Vec<u64>,
+}
+
+/// The result record of an optimization (10.7), and the report on the window that it was planned by.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Optimization {
+    /// With what was requested and moved, and why it ended.
+    pub report: TierReport,
+    /// Seconds of planning.
+    pub planning_s: f64,
+    /// Share of host I/Os on the Performance tier before, by the window; `None` without I/O.
+    pub share_before: Option<f64>,
+    /// Moves that could not be made, and why.
+    pub refused: Vec<(MoveOutcome, u64)>,
+}
+
+/// A run.
+#[derive(Debug)]
+struct Run {
+    told: Optimization,
+    made: Vec<Move>,
+    left: u64,
+    began: Nanos,
+    time: Nanos,
+    bytes_before: u64,
+    stop: MoveStop,
+}
+
+/// What is known for the optimizer of each virtual disk.
+#[derive(Debug)]
+pub(super) struct Optimizer {
+    own: Vec<(Tiering, Option<Run>, Option<Optimization>)>,
+}
+
+impl Optimizer {
+    pub(super) fn new(config: &Config) -> Self {
+        let tiering = || Tiering {
+            pins: PinTable::new(config.extent_bytes.into()),
+            history: MoveHistory::new(),
+            window_start_s: 0.0,
+            working_sets: Vec::new(),
+        };
+        Self { own: config.vdisks.iter().map(|_| (tiering(), None, None)).collect() }
+    }
+}
+
+/// The engine's map as the planner sees it.
+struct MapPlacement<'a> {
+    extents: &'a Extents,
+    first: u32,
+    count: u32,
+}
+
+impl Placement for MapPlacement<'_> {
+    fn extents(&self) -> u32 {
+        self.count
+    }
+
+    fn tier(&self, extent: u32) -> Option<TierName> {
+        match self.extents.get(self.first + extent).place {
+            UNMAPPED => None,
+            place if is_second_tier(place) => Some(TierName::Capacity),
+            _ => Some(TierName::Performance),
+        }
+    }
+}
+
+impl<Q: FlushQueue> Engine<Q> {
+    /// What the optimizations of a virtual disk go by.
+    ///
+    /// # Panics
+    /// When there is no such virtual disk.
+    #[must_use]
+    pub fn tiering(&self, vdisk: u32) -> &Tiering {
+        &self.optimizer.own[index(vdisk)].0
+    }
+
+    /// The same, to pin and to restore.
+    ///
+    /// # Panics
+    /// When there is no such virtual disk.
+    pub fn tiering_mut(&mut self, vdisk: u32) -> &mut Tiering {
+        &mut self.optimizer.own[index(vdisk)].0
+    }
+
+    fn placement(&self, vdisk: u32) -> MapPlacement<'_> {
+        let own = &self.core.members.config.vdisks[index(vdisk)];
+        let (first, count) = (own.first_extent, own.extents);
+        MapPlacement { extents: &self.core.extents, first, count }
+    }
+
+    /// How the pins of a virtual disk stand.
+    ///
+    /// # Panics
+    /// When there is no such virtual disk.
+    #[must_use]
+    pub fn pin_statuses(&self, vdisk: u32) -> Vec<PinStatus> {
+        let slots = self.core.extents.room(index(vdisk), 0).0;
+        let moving = self.optimizing(vdisk);
+        self.tiering(vdisk).pins.statuses(&self.placement(vdisk), slots, moving)
+    }
+
+    /// What an optimization would do now. Nothing moves.
+    ///
+    /// # Panics
+    /// When there is no such virtual disk.
+    #[must_use]
+    pub fn plan_optimization(&mut self, vdisk: u32, settings: &OptimizeSettings) -> Plan {
+        self.heat(vdisk);
+        let own = self.tiering(vdisk);
+        let (slots, _) = self.core.extents.room(index(vdisk), 0);
+        let (_, capacity_free) = self.core.extents.room(index(vdisk), 1);
+        let raised = settings.raised * own.history.raised();
+        plan(&PlanRequest {
+            heat: self.heat_as_it_is(vdisk),
+            placement: &self.placement(vdisk),
+            pins: &own.pins,
+            history: &own.history,
+            room: Room { performance_slots: slots, capacity_free, reserve: settings.reserve },
+            bar: Bar { raised, ..Bar::reference() },
+            limits: settings.limits,
+        })
+    }
+
+    /// The report on the present window, at `now_s` of the clock that the report is by.
+    ///
+    /// # Panics
+    /// When there is no such virtual disk.
+    pub fn tier_report(&mut self, vdisk: u32, now_s: f64) -> TierReport {
+        let served = self.served(vdisk);
+        self.heat(vdisk);
+        self.report_on(vdisk, now_s, (&served, None))
+    }
+
+    fn report_on(
+        &self,
+        vdisk: u32,
+        now_s: f64,
+        (served, expected_share): (&Served, Option<f64>),
+    ) -> TierReport {
+        let config = &self.core.members.config;
+        let own = self.tiering(vdisk);
+        let mapped: u64 = self.mapped_bytes(vdisk).iter().sum();
+        let extent_bytes = u64::from(config.extent_bytes);
+        let facts = ReportFacts {
+            name: format!("{}/{}", config.name, config.vdisks[index(vdisk)].name),
+            window_start_s: own.window_start_s,
+            window_end_s: now_s,
+            extent_bytes,
+            performance_slots: self.core.extents.room(index(vdisk), 0).0,
+            mapped_extents: mapped / extent_bytes,
+            answered_performance: served.performance,
+            answered_cache: served.cache,
+            answered: served.total(),
+            expected_share,
+            moves: MoveFigures::default(),
+            thrash: own.history.thrash(),
+            working_sets: own.working_sets.clone(),
+        };
+        TierReport::new(&facts, self.heat_as_it_is(vdisk), &own.pins)
+    }
+
+    /// Begins an optimization at `now_s` of the clock that reports are by; `false` when one is under way. The window
+    /// of the heat map ends with it, and a new one begins.
+    ///
+    /// # Panics
+    /// When there is no such virtual disk.
+    pub fn optimize(&mut self, vdisk: u32, settings: &OptimizeSettings, now_s: f64) -> bool {
+        if self.optimizing(vdisk) {
+            return false;
+        }
+        let began = Instant::now();
+        let planned = self.plan_optimization(vdisk, settings);
+        let planning_s = began.elapsed().as_secs_f64();
+        let served = self.served(vdisk);
+        let mut report = self.report_on(vdisk, now_s, (&served, planned.expected_share()));
+        report.facts.moves.up_requested = planned.count(TierName::Performance);
+        report.facts.moves.down_requested = planned.count(TierName::Capacity);
+        let working_set = self.heat(vdisk).working_set();
+        self.begin_heat_window(vdisk);
+        let share_before =
+            (planned.ios > 0).then(|| planned.ios_before as f64 / planned.ios as f64);
+        let stop = if planned.budget_spent { MoveStop::Budget } else { MoveStop::Done };
+        let run = Run {
+            told: Optimization { report, planning_s, share_before, refused: Vec::new() },
+            made: Vec::new(),
+            left: to_u64(planned.moves.len()),
+            began: self.now,
+            time: settings.time,
+            bytes_before: self.move_counters().bytes,
+            stop,
+        };
+        let (own, current, _) = &mut self.optimizer.own[index(vdisk)];
+        own.window_start_s = now_s;
+        own.working_sets.push(working_set);
+        let old = own.working_sets.len().saturating_sub(WORKING_SETS);
+        own.working_sets.drain(..old);
+        *current = Some(run);
+        self.set_movers(settings.movers);
+        self.set_move_rate(settings.rate);
+        for planned in &planned.moves {
+            self.move_extent(vdisk, planned.extent, planned.to);
+        }
+        self.end_runs();
+        true
+    }
+
+    /// Whether an optimization of the virtual disk is under way.
+    #[must_use]
+    pub fn optimizing(&self, vdisk: u32) -> bool {
+        self.optimizer.own.get(index(vdisk)).is_some_and(|own| own.1.is_some())
+    }
+
+    /// Extents that an optimization under way has moved, and those that it has yet to move.
+    #[must_use]
+    pub fn optimization_progress(&self, vdisk: u32) -> Option<(u64, u64)> {
+        let run = self.optimizer.own.get(index(vdisk))?.1.as_ref()?;
+        Some((to_u64(run.made.len()), run.left))
+    }
+
+    /// Ends the optimization: what is moved stays where it is now, and the next one goes on.
+    pub fn cancel_optimization(&mut self, vdisk: u32) {
+        self.stop_run(vdisk, MoveStop::Cancelled);
+    }
+
+    /// The result of the optimization that ended last, once.
+    pub fn take_optimization(&mut self, vdisk: u32) -> Option<Optimization> {
+        self.optimizer.own.get_mut(index(vdisk))?.2.take()
+    }
+
+    fn stop_run(&mut self, vdisk: u32, stop: MoveStop) {
+        let run = self.optimizer.own.get_mut(index(vdisk)).and_then(|own| own.1.as_mut());
+        if let Some(run) = run {
+            run.stop = stop;
+            self.cancel_moves_of(Some(vdisk));
+        }
+        self.end_runs();
+    }
+
+    /// A move has ended.
+    pub(super) fn note_move(
+        &mut self,
+        vdisk: u32,
+        extent: u32,
+        to: TierName,
+        outcome: MoveOutcome,
+    ) {
+        let Some(run) = &mut self.optimizer.own[index(vdisk)].1 else { return };
+        run.left = run.left.saturating_sub(1);
+        let refused = &mut run.told.refused;
+        match outcome {
+            MoveOutcome::Moved => {
+                run.made.push(Move { extent, score: 0.0, to, reason: MoveReason::Heat });
+            }
+            MoveOutcome::Cancelled => {}
+            other => match refused.iter_mut().find(|one| one.0 == other) {
+                Some(one) => one.1 += 1,
+                None => refused.push((other, 1)),
+            },
+        }
+    }
+
+    /// Ends the runs whose moves have ended, or whose time is over.
+    pub(super) fn end_runs(&mut self) {
+        for vdisk in 0..self.optimizer.own.len() {
+            let Some(run) = &mut self.optimizer.own[vdisk].1 else { continue };
+            let late = self.now.since(run.began) >= run.time && run.stop != MoveStop::Time;
+            if self.halted.is_some() {
+                run.stop = MoveStop::Error;
+            } else if run.left > 0 && late && run.stop != MoveStop::Cancelled {
+                run.stop = MoveStop::Time;
+                let vdisk = u32::try_from(vdisk).unwrap_or(u32::MAX);
+                self.cancel_moves_of(Some(vdisk));
+            }
+            let (own, run, last) = &mut self.optimizer.own[vdisk];
+            let ended = |run: &mut Run| run.left == 0 || self.halted.is_some();
+            let Some(run) = run.take_if(ended) else { continue };
+            own.history.run_ended(&run.made);
+            let up = run.made.iter().filter(|made| made.to == TierName::Performance).count();
+            let mut told = run.told;
+            let moves = &mut told.report.facts.moves;
+            (moves.up, moves.down) = (to_u64(up), to_u64(run.made.len() - up));
+            moves.bytes = self.moves.counters().bytes - run.bytes_before;
+            moves.seconds = self.now.since(run.began).as_secs_f64();
+            moves.stop = run.stop;
+            *last = Some(told);
+        }
+    }
+}
+
+impl Optimization {
+    /// The record for programs: the report, and what is known of the run beside it.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let mut value = self.report.to_json();
+        let refused = |one: &(MoveOutcome, u64)| json!({ "why": one.0.name(), "extents": one.1 });
+        value["optimization"] = json!({
+            "planning_s": self.planning_s,
+            "moving_s": self.report.facts.moves.seconds,
+            "stop": self.report.facts.moves.stop.name(),
+            "share_before_percent": self.share_before.map(|share| 100.0 * share),
+            "share_expected_percent": self.report.facts.expected_share.map(|share| 100.0 * share),
+            "refused": self.refused.iter().map(refused).collect::<Vec<Value>>(),
+        });
+        value
+    }
+}

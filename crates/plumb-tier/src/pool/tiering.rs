@@ -1,0 +1,452 @@
+//! What the optimizations of a pool's virtual disks go by, kept from start to start beside the list of pools: heat
+//! maps, pins, what moved lately, reports.
+//!
+//! None of it is needed to read data (C13). A file is written anew beside the old one and takes its place; pins, which
+//! somebody typed, are kept twice, and what cannot be read is said and never taken for empty.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use plumb_io::FlushQueue;
+use serde_json::{Value, json};
+
+use super::open::OpenPool;
+use super::registry::{RegisteredPool, Registry};
+use crate::engine::{Engine, KeepWith, Kept, Optimization, Served};
+use crate::format::checksum::crc;
+use crate::heat::HeatFileError;
+use crate::optimizer::{MoveHistory, Pin, PinId, PinTable, TierName};
+
+/// Reports that are kept (REP-3).
+const REPORTS: usize = 90;
+/// The largest file that is read: the bound of a heat map, and some.
+const FILE_MAX: u64 = 256 << 20;
+
+/// What is kept cannot be had.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+pub enum TieringError {
+    /// The system refuses.
+    #[error("cannot use {}", path.display())]
+    #[diagnostic(
+        code(plumb::tier::tiering_io),
+        help("make the folder of the list of pools one that you may write to: PLUMB_POOLS=/path")
+    )]
+    Io {
+        /// Which file or folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Both copies of the pins are damaged.
+    #[error("the pins in {} cannot be read", path.display())]
+    #[diagnostic(
+        code(plumb::tier::pins_damaged),
+        help("remove the file and its .before, then pin again; data is not affected")
+    )]
+    Damaged {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// A report is damaged.
+    #[error("the report in {} cannot be read", path.display())]
+    #[diagnostic(
+        code(plumb::tier::report_damaged),
+        help("remove the file; the others are not affected")
+    )]
+    Report {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// The heat map is of no use.
+    #[error("the heat map in {} is of no use", path.display())]
+    #[diagnostic(
+        code(plumb::tier::heat_damaged),
+        help("remove the file: heat is counted anew, no data is affected")
+    )]
+    Heat {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: HeatFileError,
+    },
+}
+
+/// Where it is kept, for one pool.
+#[derive(Debug, Clone)]
+pub struct TieringStore {
+    folder: PathBuf,
+}
+
+/// What was kept of a virtual disk.
+#[derive(Debug)]
+pub(super) struct Restored {
+    pub(super) heat: Option<Vec<u8>>,
+    pub(super) pins: PinTable,
+    pub(super) history: MoveHistory,
+    pub(super) window_start_s: f64,
+    pub(super) working_sets: Vec<u64>,
+    pub(super) served: Served,
+}
+
+impl TieringStore {
+    /// The one of a pool, in a folder beside the registry's file of it.
+    #[must_use]
+    pub fn of(registry: &Registry, pool: &RegisteredPool) -> Self {
+        Self { folder: registry.folder().join(format!("{}.tiering", pool.name)) }
+    }
+
+    fn path(&self, vdisk: u128, suffix: &str) -> PathBuf {
+        self.folder.join(format!("{vdisk:032x}.{suffix}"))
+    }
+
+    /// Keeps what an engine hands out.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn keep(&self, kept: &Kept) -> Result<(), TieringError> {
+        let io = |path: &Path| {
+            let path = path.to_owned();
+            move |source| TieringError::Io { path, source }
+        };
+        fs::create_dir_all(&self.folder).map_err(io(&self.folder))?;
+        for (suffix, bytes) in [("heat", kept.heat.clone()), ("moves", kept.tiering.history.save())]
+        {
+            let path = self.path(kept.vdisk, suffix);
+            replace(&path, &bytes).map_err(io(&path))?;
+        }
+        let path = self.path(kept.vdisk, "json");
+        if read(&path).ok().flatten().is_some_and(|bytes| parse(&bytes).is_some()) {
+            // A copy that can be read stays until the new one is there.
+            let before = self.path(kept.vdisk, "before");
+            fs::copy(&path, &before).map_err(io(&before))?;
+        }
+        replace(&path, &render(kept)).map_err(io(&path))
+    }
+
+    /// What was kept of a virtual disk; `None` if nothing was. Lost heat and histories are no error: they are counted
+    /// anew.
+    pub(super) fn restore(
+        &self,
+        vdisk: u128,
+        extent_bytes: u64,
+    ) -> Result<Option<Restored>, TieringError> {
+        let path = self.path(vdisk, "json");
+        let load = |path: &Path| {
+            read(path).map_err(|source| TieringError::Io { path: path.to_owned(), source })
+        };
+        let (first, second) = (load(&path)?, load(&self.path(vdisk, "before"))?);
+        if first.is_none() && second.is_none() {
+            return Ok(None);
+        }
+        let value = first.as_deref().and_then(parse).or_else(|| second.as_deref().and_then(parse));
+        let state = value.as_ref().and_then(|value| restored(value, extent_bytes));
+        let mut state = state.ok_or(TieringError::Damaged { path })?;
+        state.heat = load(&self.path(vdisk, "heat"))?;
+        let moves = load(&self.path(vdisk, "moves"))?;
+        state.history = moves.and_then(|bytes| MoveHistory::restore(&bytes)).unwrap_or_default();
+        Ok(Some(state))
+    }
+
+    pub(super) fn heat_error(&self, vdisk: u128, source: HeatFileError) -> TieringError {
+        TieringError::Heat { path: self.path(vdisk, "heat"), source }
+    }
+
+    /// Keeps the report of an optimization that ended at `unix_s`; the oldest of more than 90 go.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn keep_report(
+        &self,
+        vdisk: u128,
+        unix_s: u64,
+        done: &Optimization,
+    ) -> Result<(), TieringError> {
+        let folder = self.folder.join(format!("{vdisk:032x}.reports"));
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |source| TieringError::Io { path, source }
+        };
+        fs::create_dir_all(&folder).map_err(failed(&folder))?;
+        let path = folder.join(format!("{unix_s:012}.json"));
+        replace(&path, format!("{:#}\n", done.to_json()).as_bytes()).map_err(failed(&path))?;
+        let kept = self.reports(vdisk)?;
+        for old in kept.iter().take(kept.len().saturating_sub(REPORTS)) {
+            fs::remove_file(old).map_err(failed(old))?;
+        }
+        Ok(())
+    }
+
+    /// The report that was kept last, if any.
+    ///
+    /// # Errors
+    /// When the system refuses, or the report is damaged.
+    pub fn last_report(&self, vdisk: u128) -> Result<Option<Value>, TieringError> {
+        let Some(path) = self.reports(vdisk)?.pop() else { return Ok(None) };
+        let bytes = match fs::read(&path) {
+            Err(source) => return Err(TieringError::Io { path, source }),
+            Ok(bytes) => bytes,
+        };
+        match serde_json::from_slice(&bytes) {
+            Ok(value) => Ok(Some(value)),
+            Err(_) => Err(TieringError::Report { path }),
+        }
+    }
+
+    /// The reports that are kept of a virtual disk, the oldest first.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn reports(&self, vdisk: u128) -> Result<Vec<PathBuf>, TieringError> {
+        let folder = self.folder.join(format!("{vdisk:032x}.reports"));
+        let failed = |source| TieringError::Io { path: folder.clone(), source };
+        let entries = match fs::read_dir(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            other => other.map_err(failed)?,
+        };
+        let mut paths = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(failed)?.path();
+            if path.extension().is_some_and(|extension| extension == "json") {
+                paths.push(path);
+            }
+        }
+        paths.sort();
+        Ok(paths)
+    }
+}
+
+/// Writes beside the file, durably, and puts it in its place.
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(format!(".{}", std::process::id()));
+    let beside = PathBuf::from(beside);
+    let written = File::create(&beside).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&beside, path)?;
+        File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
+    });
+    if written.is_err() {
+        // Best effort: the error that led here is the one to report.
+        let _ = fs::remove_file(&beside);
+    }
+    written
+}
+
+fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+        Ok(found) if found.len() > FILE_MAX => return Ok(Some(Vec::new())),
+        Ok(_) => {}
+    }
+    fs::read(path).map(Some)
+}
+
+/// The state, and on a line of its own the checksum of it.
+fn render(kept: &Kept) -> Vec<u8> {
+    let pin = |pin: &Pin| json!({ "id": pin.id.0, "start": pin.start, "bytes": pin.len, "tier": pin.tier.name() });
+    let own = &kept.tiering;
+    let served = &kept.served;
+    let value = json!({
+        "version": 1,
+        "pins": own.pins.pins().iter().map(pin).collect::<Vec<Value>>(),
+        "next_pin": own.pins.next_id().0,
+        "window_start_s": own.window_start_s,
+        "working_sets": own.working_sets,
+        "served": {
+            "performance": served.performance,
+            "cache": served.cache,
+            "capacity": served.capacity,
+            "unmapped": served.unmapped,
+        },
+    });
+    let text = format!("{value}\n");
+    let sum = crc(0, text.as_bytes());
+    format!("{text}{sum:08x}\n").into_bytes()
+}
+
+fn parse(bytes: &[u8]) -> Option<Value> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let end = text.find('\n')? + 1;
+    let (body, sum) = text.split_at(end);
+    let wanted = u32::from_str_radix(sum.trim_end(), 16).ok()?;
+    (crc(0, body.as_bytes()) == wanted).then(|| serde_json::from_str(body).ok())?
+}
+
+fn restored(value: &Value, extent_bytes: u64) -> Option<Restored> {
+    if value["version"] != 1 {
+        return None;
+    }
+    let pin = |pin: &Value| {
+        let tier = match pin["tier"].as_str()? {
+            "Performance" => TierName::Performance,
+            "Capacity" => TierName::Capacity,
+            _ => return None,
+        };
+        let (start, len) = (pin["start"].as_u64()?, pin["bytes"].as_u64()?);
+        Some(Pin { id: PinId(pin["id"].as_u64()?), start, len, tier })
+    };
+    let pins: Vec<Pin> = value["pins"].as_array()?.iter().map(pin).collect::<Option<_>>()?;
+    let pins = PinTable::restored(extent_bytes, pins, PinId(value["next_pin"].as_u64()?))?;
+    let sets: Vec<u64> =
+        value["working_sets"].as_array()?.iter().map(Value::as_u64).collect::<Option<_>>()?;
+    let served = |name: &str| value["served"][name].as_u64();
+    Some(Restored {
+        heat: None,
+        pins,
+        history: MoveHistory::new(),
+        window_start_s: value["window_start_s"].as_f64()?,
+        working_sets: sets.into_iter().take(64).collect(),
+        served: Served {
+            performance: served("performance")?,
+            cache: served("cache")?,
+            capacity: served("capacity")?,
+            unmapped: served("unmapped")?,
+        },
+    })
+}
+
+/// Keeps what a running engine hands out, on a thread of its own: files may be slow, requests must not.
+#[derive(Debug)]
+pub struct TieringKeeper {
+    store: TieringStore,
+    failed: Arc<Mutex<Option<TieringError>>>,
+}
+
+impl TieringKeeper {
+    /// One that keeps it there.
+    #[must_use]
+    pub fn new(store: TieringStore) -> Self {
+        Self { store, failed: Arc::default() }
+    }
+
+    /// Where to look, once the engine has ended, whether something could not be kept.
+    #[must_use]
+    pub fn failure(&self) -> Arc<Mutex<Option<TieringError>>> {
+        Arc::clone(&self.failed)
+    }
+
+    /// Begins to keep; ends when the last one who can hand something in is gone.
+    fn begin(self) -> KeepWith {
+        let (sender, inbox) = sync_channel::<Vec<Kept>>(2);
+        let store = self.store;
+        let failed = Arc::clone(&self.failed);
+        let work = move || {
+            for kept in inbox {
+                for own in kept {
+                    if let Err(error) = store.keep(&own) {
+                        *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                    }
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("plumb-tiering".to_owned()).spawn(work).ok();
+        KeepWith::new(sender, thread)
+    }
+}
+
+impl OpenPool {
+    /// Goes on with what was kept of the pool's virtual disks, and keeps it from now on: every 15 minutes, and when the
+    /// engine ends. What was kept and cannot be read is left as it is: then nothing is kept, and [`TieringKeeper::failure`]
+    /// says why. The pool works all the same.
+    pub fn keep_tiering(&mut self, keeper: TieringKeeper) {
+        match restore_tiering(&mut self.engine, &keeper.store) {
+            Ok(()) => self.engine.keep_with(keeper.begin()),
+            Err(error) => {
+                *keeper.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            }
+        }
+    }
+}
+
+/// Gives an engine what was kept of its virtual disks.
+///
+/// # Errors
+/// When that cannot be read.
+pub fn restore_tiering<Q: FlushQueue>(
+    engine: &mut Engine<Q>,
+    store: &TieringStore,
+) -> Result<(), TieringError> {
+    let extent_bytes = engine.config().extent_bytes.into();
+    let vdisks: Vec<(u32, u128)> = (0..)
+        .zip(&engine.config().vdisks)
+        .filter(|(_, vdisk)| !vdisk.is_removed())
+        .map(|(nth, vdisk)| (nth, vdisk.id))
+        .collect();
+    let seconds = unix_seconds();
+    for (nth, id) in vdisks {
+        let Some(state) = store.restore(id, extent_bytes)? else {
+            engine.tiering_mut(nth).window_start_s = seconds as f64;
+            continue;
+        };
+        let own = engine.tiering_mut(nth);
+        own.pins = state.pins;
+        own.history = state.history;
+        own.window_start_s = state.window_start_s;
+        own.working_sets = state.working_sets;
+        if let Some(heat) = state.heat {
+            let restored = engine.restore_heat(nth, &heat, state.served);
+            restored.map_err(|source| store.heat_error(id, source))?;
+        }
+    }
+    engine.set_hour(seconds / 3600);
+    Ok(())
+}
+
+/// Seconds since 1970.
+#[must_use]
+pub fn unix_seconds() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Tiering;
+
+    fn kept(folder: &Path, pins: PinTable) -> (TieringStore, Kept) {
+        let store = TieringStore { folder: folder.join("p.tiering") };
+        let tiering = Tiering {
+            pins,
+            history: MoveHistory::new(),
+            window_start_s: 1.5,
+            working_sets: vec![3, 4],
+        };
+        let served = Served { performance: 1, cache: 2, capacity: 3, unmapped: 4 };
+        (store, Kept { vdisk: 7, heat: vec![1, 2], served, tiering })
+    }
+
+    #[test]
+    fn what_is_kept_is_restored_and_damage_never_empties_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut pins = PinTable::new(1 << 20);
+        pins.set(0, 1 << 20, TierName::Performance).expect("a range");
+        let gone = pins.set(5, 6, TierName::Capacity).expect("a range");
+        pins.clear(gone);
+        let (store, own) = kept(folder.path(), pins.clone());
+        assert!(store.restore(7, 1 << 20).expect("nothing is no error").is_none());
+        store.keep(&own).expect("room");
+        store.keep(&own).expect("room");
+        let found = store.restore(7, 1 << 20).expect("it is whole").expect("it is there");
+        assert_eq!((&found.pins, found.served, found.window_start_s), (&pins, own.served, 1.5));
+        assert_eq!((found.heat, found.working_sets), (Some(vec![1, 2]), vec![3, 4]));
+        // One copy damaged, then both.
+        let path = store.path(7, "json");
+        let mut bytes = fs::read(&path).expect("it is there");
+        bytes[20] ^= 1;
+        fs::write(&path, &bytes).expect("room");
+        let found = store.restore(7, 1 << 20).expect("there is another").expect("it is there");
+        assert_eq!(found.pins, pins);
+        store.keep(&own).expect("room");
+        assert!(store.restore(7, 1 << 20).is_ok());
+        fs::write(store.path(7, "json"), &bytes).expect("room");
+        fs::write(store.path(7, "before"), b"").expect("room");
+        let error = store.restore(7, 1 << 20).expect_err("neither can be read");
+        assert!(matches!(error, TieringError::Damaged { .. }), "{error}");
+    }
+}

@@ -1,0 +1,159 @@
+//! `plumb tier pin|unpin|pins`: ranges of a virtual disk that belong on a tier, whatever their heat.
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use plumb_tier::OptimizeSettings;
+use plumb_tier::optimizer::{PinId, PinStatus, PlanLimits, TierName};
+use plumb_units::Bytes;
+use serde_json::{Value, json};
+
+use super::super::space::optimize::Tiered;
+use super::super::space::report::{self, Reply};
+
+/// For clap.
+pub(super) fn commands() -> [Command; 3] {
+    let size = |name: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name("SIZE").required(true).help(help)
+    };
+    [
+        Command::new("pin")
+            .about("Pin a range of a virtual disk to a tier")
+            .args([
+                report::vdisk_argument(),
+                size("offset", "Where the range begins, e.g. 0 or 4G").value_parser(offset),
+                size("length", "How long it is").value_parser(report::size),
+                Arg::new("tier")
+                    .long("tier")
+                    .value_name("TIER")
+                    .required(true)
+                    .value_parser(["performance", "capacity"])
+                    .help("Where it belongs"),
+                Arg::new("now")
+                    .long("now")
+                    .action(ArgAction::SetTrue)
+                    .help("Optimize at once, instead of waiting for the next optimization"),
+                report::json_option(),
+            ])
+            .after_help(
+                "A pin decides about every extent that its range touches; of two pins the later one. It takes \
+                 effect at the next `plumb space optimize`.\n\nFor example:\n  \
+                 plumb tier pin tank/data --offset 0 --length 2G --tier performance",
+            ),
+        Command::new("unpin").about("Remove a pin; nothing moves before the next optimization").args([
+            report::vdisk_argument(),
+            Arg::new("pin")
+                .long("pin")
+                .value_name("N")
+                .required(true)
+                .value_parser(value_parser!(u64))
+                .help("Its number, as `plumb tier pins` shows it"),
+            report::json_option(),
+        ]),
+        Command::new("pins")
+            .about("Show the pins of a virtual disk, and how far each is where it belongs")
+            .args([report::vdisk_argument(), report::json_option()]),
+    ]
+}
+
+fn offset(text: &str) -> Result<u64, String> {
+    if text == "0" { Ok(0) } else { report::size(text) }
+}
+
+/// `pin`.
+pub(super) fn pin(matches: &ArgMatches) -> report::Outcome {
+    let mut own = Tiered::open(matches)?;
+    let nth = own.nth;
+    let number = |name: &str| *matches.get_one::<u64>(name).expect("clap requires it");
+    let (start, len) = (number("offset"), number("length"));
+    let tier = match report::text(matches, "tier").as_str() {
+        "performance" => TierName::Performance,
+        _ => TierName::Capacity,
+    };
+    let bytes = own.open.engine.size(nth);
+    let inside = start.checked_add(len).is_some_and(|end| end <= bytes);
+    let pinned = inside.then(|| own.open.engine.tiering_mut(nth).pins.set(start, len, tier));
+    let Some(id) = pinned.flatten() else {
+        let name = own.name.clone();
+        own.end(false)?;
+        return Err(report::VdiskError::Range { name, start, len, bytes }.into());
+    };
+    if matches.get_flag("now") {
+        own.optimize(&OptimizeSettings {
+            limits: PlanLimits::none(),
+            ..OptimizeSettings::default()
+        })?;
+    }
+    let mut found = statuses(&own);
+    found.retain(|(status, _)| status.pin == id);
+    let reply = shown(&own.name, &found);
+    own.end(true)?;
+    Ok(reply)
+}
+
+/// `unpin`.
+pub(super) fn unpin(matches: &ArgMatches) -> report::Outcome {
+    let mut own = Tiered::open(matches)?;
+    let id = *matches.get_one::<u64>("pin").expect("clap requires it");
+    let name = own.name.clone();
+    if !own.open.engine.tiering_mut(own.nth).pins.clear(PinId(id)) {
+        own.end(false)?;
+        return Err(report::VdiskError::NoPin { name, pin: id }.into());
+    }
+    own.end(true)?;
+    let text = format!("virtual disk {name}: pin {id} removed\n");
+    Ok(Reply { json: json!({ "vdisk": name, "pin": id, "removed": true }), text, status: 0 })
+}
+
+/// `pins`.
+pub(super) fn pins(matches: &ArgMatches) -> report::Outcome {
+    let own = Tiered::open(matches)?;
+    let reply = shown(&own.name, &statuses(&own));
+    own.end(false)?;
+    Ok(reply)
+}
+
+/// Each pin with its first byte and its tier.
+fn statuses(own: &Tiered) -> Vec<(PinStatus, (u64, TierName))> {
+    let pins = own.open.engine.tiering(own.nth).pins.pins();
+    let all = own.open.engine.pin_statuses(own.nth).into_iter();
+    all.zip(pins).map(|(status, pin)| (status, (pin.start, pin.tier))).collect()
+}
+
+fn shown(name: &str, found: &[(PinStatus, (u64, TierName))]) -> Reply {
+    let mut text = String::new();
+    let mut pins: Vec<Value> = Vec::new();
+    for (status, (start, tier)) in found {
+        let others: Vec<String> = status.overridden_by.iter().map(|id| id.0.to_string()).collect();
+        let conflict = match others.is_empty() {
+            true => String::new(),
+            false => format!("; decided in part by the later pin {}", others.join(", ")),
+        };
+        text.push_str(&format!(
+            "pin {}: {} from {} to the {} tier: {}, {}; {} of it there, {} pinned with it{conflict}\n",
+            status.pin.0,
+            Bytes(status.bytes),
+            Bytes(*start),
+            tier.name(),
+            status.placement.name(),
+            status.state.name(),
+            Bytes(status.bytes_on_tier),
+            Bytes(status.bytes_pinned - status.bytes),
+        ));
+        pins.push(json!({
+            "pin": status.pin.0,
+            "offset": start,
+            "bytes": status.bytes,
+            "desired_tier": tier.name(),
+            "placement_status": status.placement.code(),
+            "placement_status_name": status.placement.name(),
+            "state": status.state.code(),
+            "state_name": status.state.name(),
+            "bytes_on_desired_tier": status.bytes_on_tier,
+            "bytes_pinned": status.bytes_pinned,
+            "overridden_by": status.overridden_by.iter().map(|id| id.0).collect::<Vec<u64>>(),
+        }));
+    }
+    if text.is_empty() {
+        text = format!("virtual disk {name} has no pins\n");
+    }
+    Reply { json: json!({ "vdisk": name, "pins": pins }), text, status: 0 }
+}

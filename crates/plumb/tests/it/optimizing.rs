@@ -1,0 +1,86 @@
+//! Tiers that are optimized, as their users meet them.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::program::{Outcome, outcome, path};
+
+/// A pool with two tiers, and 42 MiB on them.
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        let place = Self(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder"));
+        let disks = "--ssd a.img --ssd b.img --hdd c.img --hdd d.img";
+        place.plumb(&format!("pool new tank --file-size 128M {disks}")).succeeds_quietly();
+        let line = "vdisk new tank/data --ssd-tier 16M --hdd-tier 32M --resiliency mirror2";
+        place.plumb(line).succeeds_quietly();
+        place
+    }
+
+    fn plumb(&self, line: &str) -> Outcome {
+        let mut command = Command::new(path());
+        command.args(line.split_whitespace()).current_dir(self.0.path());
+        outcome(command.env("PLUMB_POOLS", self.0.path().join("pools")))
+    }
+
+    fn json(&self, line: &str) -> Value {
+        let said = self.plumb(&format!("{line} --json"));
+        serde_json::from_str(&said.stdout).unwrap_or_else(|_| panic!("{line}: {said:?}"))
+    }
+}
+
+#[test]
+fn a_space_is_filled_loaded_optimized_and_pinned() {
+    let place = Place::new();
+    place.plumb("run -b256K -s -w100 -o4 -t1 -d1 -W0 space:tank/data").ends_with(0);
+    // Hot is what the fill put on the Capacity tier.
+    place.plumb("run -b4K -r -w0 -o8 -t1 -d1 -W0 -B32M -f36M space:tank/data").ends_with(0);
+    let report = place.json("space report tank/data");
+    assert!(report["host_ios"].as_u64().is_some_and(|ios| ios > 100), "{report}");
+    assert_eq!(report["table"].as_array().map(Vec::len), Some(20));
+    let csv = place.plumb("space report tank/data --csv").succeeds_quietly().stdout;
+    assert!(csv.lines().count() > 20, "{csv}");
+    place.plumb("space report tank/data --last").ends_with(1);
+
+    let advice = place.json("space optimize tank/data --advise");
+    let up = advice["up"].as_u64().expect("a count");
+    assert!((1..=14).contains(&up), "{advice}");
+    let done = place.json("space optimize tank/data");
+    assert_eq!((&done["moves"]["up"], &done["moves"]["stop"]), (&up.into(), &"done".into()));
+    assert_eq!(place.json("space report tank/data --last")["moves"], done["moves"]);
+    assert_eq!(place.json("space report tank/data")["host_ios"], 0, "a new window");
+    let again = place.plumb("space optimize tank/data").succeeds_quietly().stdout;
+    assert!(again.contains("no I/O in window"), "{again}");
+
+    let pin = "tier pin tank/data --offset 32M --length 2M --tier capacity";
+    let found = place.json(pin);
+    assert_eq!((&found["pins"][0]["state"], &found["pins"][0]["pin"]), (&4.into(), &1.into()));
+    let text = place.plumb("tier pins tank/data").succeeds_quietly().stdout;
+    assert!(
+        text.contains("pin 1: 2MiB from 32MiB to the Capacity tier: Not on tier, Pending"),
+        "{text}"
+    );
+    let found = place.json(&format!("{pin} --now"));
+    assert_eq!(
+        (&found["pins"][0]["pin"], &found["pins"][0]["placement_status"]),
+        (&2.into(), &1.into())
+    );
+    place.plumb("tier unpin tank/data --pin 1").succeeds_quietly();
+    place.plumb("tier unpin tank/data --pin 1").ends_with(1);
+    place.plumb("tier pin tank/data --offset 41M --length 2M --tier capacity").ends_with(1);
+    assert_eq!(place.json("tier pins tank/data")["pins"].as_array().map(Vec::len), Some(1));
+    let scan = place.json("space scan tank");
+    assert_eq!((&scan["mismatches"], &scan["unrecoverable"]), (&0.into(), &0.into()));
+}
+
+#[test]
+fn what_cannot_be_optimized_is_refused() {
+    let place = Place::new();
+    place.plumb("vdisk new tank/flat --ssd-tier 16M --resiliency mirror2").succeeds_quietly();
+    let said = place.plumb("space optimize tank/flat").ends_with(1).stderr;
+    assert!(said.contains("one tier only"), "{said}");
+    place.plumb("space optimize tank/none").ends_with(1);
+    place.plumb("space optimize tank/data --movers 9").ends_with(2);
+}
