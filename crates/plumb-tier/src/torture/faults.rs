@@ -8,7 +8,8 @@ use super::history::{Shape, Step, sectors};
 use super::oracle::{Oracle, Promise};
 use super::run::{Run, new_pool, queue};
 use crate::format::DiskState;
-use crate::{Halt, RequestKind, StartError};
+use crate::optimizer::TierName;
+use crate::{Halt, MoveOutcome, RequestKind, StartError};
 
 const MIRROR: (u32, u32, u8, u64) = (3, 0, 2, 0);
 const SIMPLE: (u32, u32, u8, u64) = (2, 0, 1, 0);
@@ -311,4 +312,56 @@ fn rot_in_data_is_healed_and_without_a_copy_an_error() {
         assert_eq!(counters.healed > 0, heals, "{counters:?}");
         assert_eq!(counters.unrecoverable > 0, !heals, "{counters:?}");
     }
+}
+
+/// Moves an extent; what became of it.
+fn moved(run: &mut Run, extent: u32, to: TierName) -> MoveOutcome {
+    run.engine.move_extent(0, extent, to);
+    for _ in 0..20_000 {
+        run.poll();
+        if let Some(done) = run.engine.pop_move() {
+            assert_eq!(done.extent, extent);
+            return done.outcome;
+        }
+    }
+    panic!("the move of {extent} never ends");
+}
+
+/// Spoils the first block of extent 4, the first one on the rotating tier, on so many of its copies.
+fn spoil(run: &mut Run, of: (u32, u32, u8, u64), copies: usize) {
+    let row = run.engine.config().vdisks[0].tiers[1].rows[0].slabs.clone();
+    for (disk, slab) in row.into_iter().take(copies) {
+        let at = shape(of).geometry().slab(slab);
+        run.engine.queue_mut().tamper(disk.into(), at, &[0x5a; 4096]);
+    }
+}
+
+#[test]
+fn what_does_not_verify_is_healed_before_it_moves_or_stays_where_it_is() {
+    let of = (2, 1, 1, 0);
+    let with_room = || {
+        let mut run = start(of);
+        fill(&mut run);
+        assert_eq!(moved(&mut run, 0, TierName::Capacity), MoveOutcome::Moved);
+        run
+    };
+    let mut run = with_room();
+    spoil(&mut run, of, 1);
+    assert_eq!(moved(&mut run, 4, TierName::Performance), MoveOutcome::Unreadable);
+    assert_eq!(moved(&mut run, 5, TierName::Performance), MoveOutcome::Moved);
+    // What somebody would see if it were not looked at.
+    let mut run = with_room();
+    spoil(&mut run, of, 1);
+    crate::mutation::set(Some(crate::mutation::Mutation::MoveUnverified));
+    let copied = moved(&mut run, 4, TierName::Performance);
+    crate::mutation::set(None);
+    assert_eq!(copied, MoveOutcome::Moved, "corruption was copied");
+
+    let of = (5, 2, 2, 0);
+    let mut run = start(of);
+    fill(&mut run);
+    assert_eq!(moved(&mut run, 0, TierName::Capacity), MoveOutcome::Moved);
+    spoil(&mut run, of, 1);
+    assert_eq!(moved(&mut run, 4, TierName::Performance), MoveOutcome::Moved);
+    reads_well(&mut run);
 }
