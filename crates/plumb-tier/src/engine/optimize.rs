@@ -159,9 +159,11 @@ impl<Q: FlushQueue> Engine<Q> {
     /// When there is no such virtual disk.
     #[must_use]
     pub fn pin_statuses(&self, vdisk: u32) -> Vec<PinStatus> {
-        let slots = self.core.extents.room(index(vdisk), 0).0;
+        let performance_slots = self.core.extents.room(index(vdisk), 0).0;
+        let capacity_free = self.core.extents.room(index(vdisk), 1).1;
+        let room = Room { performance_slots, capacity_free, reserve: 0 };
         let moving = self.optimizing(vdisk);
-        self.tiering(vdisk).pins.statuses(&self.placement(vdisk), slots, moving)
+        self.tiering(vdisk).pins.statuses(&self.placement(vdisk), room, moving)
     }
 
     /// What an optimization would do now. Nothing moves.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Placement, TierName};
+use super::{Placement, Room, TierName};
 
 /// A pin's number; never used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -229,15 +229,15 @@ impl PinTable {
         end.saturating_sub(start.max(pin.start))
     }
 
-    /// How every pin stands, with `usable` slots of the Performance tier; `moving` while an optimization runs.
+    /// How every pin stands in that room; `moving` while an optimization runs.
     pub fn statuses<P: Placement>(
         &self,
         placement: &P,
-        usable: u64,
+        room: Room,
         moving: bool,
     ) -> Vec<PinStatus> {
         let zones = self.zones();
-        let admitted = Admitted::of(self, &zones, placement, usable);
+        let admitted = Admitted::of(self, &zones, placement, room.performance_slots);
         let status = |(nth, pin): (usize, &Pin)| {
             let (first, last) = pin.extents(self.extent_bytes).unwrap_or((0, 0));
             let (mut off_tier, mut short, mut waits) = (0, false, false);
@@ -252,9 +252,12 @@ impl PinTable {
                 if placement.tier(extent).is_some_and(|tier| tier != pin.tier) {
                     off_tier += self.bytes_within(pin, extent);
                     let own = zone_at(&zones, extent).is_some_and(|zone| zone.pin == nth);
-                    let room = pin.tier == TierName::Capacity || admitted.has(extent);
-                    short |= own && !room;
-                    waits |= own && room;
+                    let fits = match pin.tier {
+                        TierName::Capacity => room.capacity_free > 0,
+                        TierName::Performance => admitted.has(extent),
+                    };
+                    short |= own && !fits;
+                    waits |= own && fits;
                 }
             }
             let on_tier = pin.len - off_tier;

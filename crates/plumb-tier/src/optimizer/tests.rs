@@ -74,7 +74,7 @@ impl Case {
     }
 
     fn statuses(&self) -> Vec<PinStatus> {
-        self.pins.statuses(&self.disk, self.room.performance_slots, false)
+        self.pins.statuses(&self.disk, self.room, false)
     }
 }
 

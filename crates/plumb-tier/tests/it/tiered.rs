@@ -296,15 +296,23 @@ fn an_optimization_that_was_ended_goes_on_with_the_next_one() {
 
 #[test]
 fn pinned_ranges_go_where_they_belong() {
-    let (mut space, _) = Space::with_hot_ones();
+    let (mut space, extents) = Space::with_hot_ones();
     let pins = &mut space.engine.tiering_mut(0).pins;
     pins.set(EXTENT / 2, EXTENT, SLOW).expect("a range");
     let status = |space: &Space| {
         let found = space.engine.pin_statuses(0).remove(0);
         (found.placement, found.state, found.bytes_pinned)
     };
-    let before = (PlacementStatus::NotOnTier, PinState::Pending, 2 * EXTENT);
+    // Every extent is mapped: the Capacity tier has room only once something hot has left it.
+    let before = (PlacementStatus::NotOnTier, PinState::InsufficientCapacity, 2 * EXTENT);
     assert_eq!(status(&space), before);
+    let end = u64::from(extents) * EXTENT;
+    for nth in 1..=2 {
+        space.ask(RequestKind::Discard, end - nth * EXTENT, &mut [0; 65536]);
+    }
+    // Their slots are free once that is durable.
+    space.ask(RequestKind::Flush, 0, &mut []);
+    assert_eq!(status(&space).1, PinState::Pending);
     space.optimized(&unthrottled());
     assert_eq!(status(&space), (PlacementStatus::CompletelyOnTier, PinState::Ok, 2 * EXTENT));
     assert_eq!(space.read(EXTENT), 1);
