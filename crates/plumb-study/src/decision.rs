@@ -8,6 +8,7 @@ mod series;
 
 pub use comparison::{Subject, of_comparison};
 pub use curve::of_knee;
+pub(crate) use curve::over_budget;
 pub use plain::{ChoiceMade, of_choice, plain};
 pub use series::of_history;
 

@@ -49,7 +49,9 @@ pub fn change_points(values: &[f64]) -> Option<Vec<ChangePoint>> {
         return None;
     }
     let logarithms: Vec<f64> = values.iter().map(|value| value.ln()).collect();
-    let (clipped, _) = clip(&logarithms);
+    let (mut clipped, _) = clip(&logarithms);
+    // They belong to no level yet.
+    clipped.truncate(values.len() - unsettled(&logarithms));
     let mut bounds = Vec::new();
     split(&clipped, 0, clipped.len(), &mut bounds);
     bounds.sort_unstable();
@@ -77,27 +79,133 @@ pub fn outliers(values: &[f64]) -> Vec<usize> {
     clip(&logarithms).1
 }
 
-/// The series with lone outliers put back to the running median, and their places.
+/// The first of the last values that stand off those before them together, two or three of them: too few for a level
+/// of their own, too many for lone outliers. `None` where there are no such.
+#[must_use]
+pub fn unsettled_from(values: &[f64]) -> Option<usize> {
+    let logarithms: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+    let count = unsettled(&logarithms);
+    (count > 0).then(|| values.len() - count)
+}
+
+/// How many of the last values those are; 0 for none.
+///
+/// Those before them are the up to seven next ones: all of the last must be outliers on one side of their median and of
+/// their line. Where that holds for a whole segment it is no matter of outliers.
+fn unsettled(values: &[f64]) -> usize {
+    let scale = OUTLIER_DEVIATIONS * sides(values).scale;
+    let stand_off = |count: usize| {
+        let (before, last) = values.split_at(values.len() - count);
+        let before = &before[before.len().saturating_sub(MEDIAN_WIDTH)..];
+        let (middle, line) = (median(before), TheilSen::through(before));
+        let side = |(i, value): (usize, &f64)| {
+            let ahead = line.at(before.len() + i);
+            let (low, high) = (middle.min(ahead), middle.max(ahead));
+            i32::from(*value > high + scale) - i32::from(*value < low - scale)
+        };
+        let first = side((0, &last[0]));
+        first != 0 && last.iter().enumerate().all(|value| side(value) == first)
+    };
+    if values.len() < 2 * SEGMENT_LEAST + 1 || stand_off(SEGMENT_LEAST) {
+        return 0;
+    }
+    (2..SEGMENT_LEAST).rev().find(|count| stand_off(*count)).unwrap_or(0)
+}
+
+/// Values in a row that are off to the same side and still lone.
+const LONE_MOST: usize = 2;
+
+/// The series with lone outliers put back to the running median, and their places. Three in a row on one side of the
+/// median are a curve or the beginning of a level; the last ones are none where they are `unsettled`.
 fn clip(values: &[f64]) -> (Vec<f64>, Vec<usize>) {
-    let medians: Vec<f64> = (0..values.len())
-        .map(|index| {
-            let width = MEDIAN_WIDTH.min(values.len());
-            let start = index.saturating_sub(MEDIAN_WIDTH / 2).min(values.len() - width);
-            median(&values[start..start + width])
-        })
-        .collect();
-    let distances: Vec<f64> = values.iter().zip(&medians).map(|(v, m)| (v - m).abs()).collect();
-    let scale = (MAD_TO_SD * median(&distances)).max(1e-4);
-    let is_far = |index: usize| distances[index] > OUTLIER_DEVIATIONS * scale;
+    let Sides { medians, sides, .. } = sides(values);
     let mut clipped = values.to_vec();
     let mut places = Vec::new();
-    for index in 0..values.len() {
-        if is_far(index) {
-            clipped[index] = medians[index];
-            places.push(index);
+    let reversed: Vec<f64> = values.iter().rev().copied().collect();
+    // The first ones are no level of their own either, and nothing more will be known of them.
+    let head = unsettled(&reversed);
+    let tail = values.len() - unsettled(values);
+    if head > 0 {
+        let level = median(&values[head..(head + MEDIAN_WIDTH).min(values.len())]);
+        clipped[..head].fill(level);
+        places.extend(0..head);
+    }
+    let mut start = 0;
+    for group in sides.chunk_by(|a, b| a == b) {
+        let end = start + group.len();
+        if group[0] != 0 && group.len() <= LONE_MOST && start >= head && end <= tail {
+            clipped[start..end].copy_from_slice(&medians[start..end]);
+            places.extend(start..end);
         }
+        start = end;
     }
     (clipped, places)
+}
+
+/// What a series looks like from its running median.
+struct Sides {
+    /// The median of each value.
+    medians: Vec<f64>,
+    /// 1 for an outlier above it, −1 for one below, 0 for none.
+    sides: Vec<i8>,
+    /// A robust SD of the distances.
+    scale: f64,
+}
+
+/// Towards the ends, where the window lies more on one side of the value, it is the median of the last window or the
+/// line through it, whichever is nearer: neither a trend nor a new level has outliers there.
+fn sides(values: &[f64]) -> Sides {
+    let half = MEDIAN_WIDTH / 2;
+    let width = MEDIAN_WIDTH.min(values.len());
+    let middle = |index: usize| {
+        let start = index.saturating_sub(half).min(values.len() - width);
+        let window = &values[start..start + width];
+        let (level, value) = (median(window), values[index]);
+        let line = TheilSen::through(window).at(index - start);
+        let is_nearer = (line - value).abs() < (level - value).abs();
+        if start + half != index && is_nearer { line } else { level }
+    };
+    let medians: Vec<f64> = (0..values.len()).map(middle).collect();
+    let distances: Vec<f64> = values.iter().zip(&medians).map(|(v, m)| (v - m).abs()).collect();
+    // On a trend a value is often its own median: what neighbours scatter by is seen in second differences as well.
+    let bends: Vec<f64> =
+        values.windows(3).map(|three| (three[0] - 2.0 * three[1] + three[2]).abs()).collect();
+    let by_neighbours =
+        if bends.is_empty() { 0.0 } else { MAD_TO_SD * median(&bends) / 6.0_f64.sqrt() };
+    let scale = (MAD_TO_SD * median(&distances)).max(by_neighbours).max(1e-4);
+    let side = |(value, middle): (&f64, &f64)| match value - middle {
+        off if off > OUTLIER_DEVIATIONS * scale => 1,
+        off if off < -OUTLIER_DEVIATIONS * scale => -1,
+        _ => 0,
+    };
+    let sides = values.iter().zip(&medians).map(side).collect();
+    Sides { medians, sides, scale }
+}
+
+/// A line by the median of the slopes between all pairs [Theil 1950; Sen 1968].
+struct TheilSen {
+    level: f64,
+    slope: f64,
+}
+
+impl TheilSen {
+    /// Through values one step apart.
+    fn through(values: &[f64]) -> Self {
+        let mut slopes = Vec::new();
+        for (i, a) in values.iter().enumerate() {
+            let after = values.iter().enumerate().skip(i + 1);
+            slopes.extend(after.map(|(j, b)| (b - a) / (j - i) as f64));
+        }
+        let slope = if slopes.is_empty() { 0.0 } else { median(&slopes) };
+        let levels: Vec<f64> =
+            values.iter().enumerate().map(|(i, value)| value - slope * i as f64).collect();
+        Self { level: median(&levels), slope }
+    }
+
+    /// At that step from the first value.
+    fn at(&self, step: usize) -> f64 {
+        self.level + self.slope * step as f64
+    }
 }
 
 /// Splits a segment where the energy statistic is largest, and its parts again.
@@ -252,6 +360,38 @@ mod tests {
         assert_eq!(outliers(&values), [7]);
         let point = change_points(&values).expect("long enough")[0];
         assert!((point.step() + 0.1).abs() < 0.002 && point.p < 1e-6);
+    }
+
+    #[test]
+    fn the_last_values_are_not_called_outliers_where_there_are_several() {
+        for (count, wanted) in [(1, None), (2, Some(20)), (3, Some(20)), (4, None), (6, None)] {
+            let mut values = series(&[100.0, 100.0]);
+            values.extend((0..count).map(|i| 80.0 + 0.1 * f64::from(i)));
+            assert_eq!(unsettled_from(&values), wanted, "{count}");
+            let points = if count < 4 { vec![] } else { vec![20] };
+            check(&values, &points);
+            assert_eq!(outliers(&values), if count == 1 { vec![20] } else { vec![] }, "{count}");
+            // At the beginning they are outliers: nothing more will be known of that level.
+            values.reverse();
+            if count < 4 {
+                check(&values, &[]);
+                assert_eq!(outliers(&values).len(), usize::try_from(count).expect("few"));
+            }
+        }
+    }
+
+    #[test]
+    fn neither_trends_nor_waves_have_outliers() {
+        let wobble = |i: u32| f64::from(i * 7 % 10) - 4.5;
+        for noise in [0.01, 0.03, 0.06, 0.1] {
+            let trend: Vec<f64> =
+                (0..40).map(|i| 100.0 - 0.5 * f64::from(i) + noise * wobble(i)).collect();
+            assert_eq!((outliers(&trend), unsettled_from(&trend)), (vec![], None), "{noise}");
+            let wave: Vec<f64> = (0..60)
+                .map(|i| 100.0 + 5.0 * (f64::from(i) / 3.0).sin() + noise * wobble(i))
+                .collect();
+            assert!(outliers(&wave).len() <= 6, "{noise}: {:?}", outliers(&wave));
+        }
     }
 
     #[test]

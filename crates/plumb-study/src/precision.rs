@@ -35,6 +35,21 @@ impl MeanInterval {
         self.effective.min(self.effective_by_neighbours) >= EFFECTIVE_LEAST
     }
 
+    /// Half width relative to the mean, by the batches or by the correlation of neighbours, whichever is larger.
+    ///
+    /// Whoever stops a measurement when its interval is narrow stops where the few batches happen to agree: the second
+    /// look is at all values, so it is no matter of luck.
+    #[must_use]
+    pub fn cautious(&self) -> f64 {
+        let by_neighbours = self.error * (self.effective / self.effective_by_neighbours).sqrt();
+        let other = t_95(self.effective_by_neighbours.max(2.0) - 1.0) * by_neighbours;
+        if other.is_finite() {
+            self.half_width.max(other) / self.mean.abs()
+        } else {
+            self.relative()
+        }
+    }
+
     /// Half width relative to the mean.
     #[must_use]
     pub fn relative(&self) -> f64 {

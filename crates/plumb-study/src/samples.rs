@@ -87,7 +87,7 @@ fn wrong(key: String, found: &Value, wanted: &'static str) -> SampleError {
 pub fn compare(sample: &Value) -> Result<Map<String, Value>, SampleError> {
     let sample = object(sample)?;
     let metric = metric(sample)?;
-    let (estimate, subject) = if let Some(runs) = present(sample, "runs_in_order") {
+    let (estimate, mut subject) = if let Some(runs) = present(sample, "runs_in_order") {
         in_order(runs, sample)?
     } else if present(sample, "baseline_series").is_some()
         || present(sample, "candidate_series").is_some()
@@ -96,8 +96,29 @@ pub fn compare(sample: &Value) -> Result<Map<String, Value>, SampleError> {
     } else {
         by_runs(sample)?
     };
+    subject.remarks.extend(ignored(sample));
     let found = compare::judge(estimate, &metric);
     Ok(decision::of_comparison(&found, &metric, &subject))
+}
+
+/// What is said of keys that are there beside the ones that were judged.
+fn ignored(sample: &Map<String, Value>) -> Option<String> {
+    const FORMS: [&[&str]; 3] = [
+        &["runs_in_order"],
+        &["baseline_series", "candidate_series"],
+        &["baseline_runs", "candidate_runs"],
+    ];
+    let is_there = |form: &&[&str]| form.iter().any(|key| present(sample, key).is_some());
+    let mut forms = FORMS.iter().copied().filter(|form| is_there(form));
+    let judged = forms.next()?;
+    let others: Vec<String> = forms.flatten().map(|key| format!("`{key}`")).collect();
+    (!others.is_empty()).then(|| {
+        format!(
+            "{} are there too and were not looked at: `{}` was judged",
+            others.join(" and "),
+            judged.join("` and `")
+        )
+    })
 }
 
 /// Judges a history: an object with `values`, oldest first.
@@ -179,6 +200,21 @@ fn number(value: &Value, key: &dyn Fn() -> String) -> Result<f64, SampleError> {
         .ok_or_else(|| wrong(key(), value, "a positive number"))
 }
 
+/// A series: an interval in which nothing completed is a 0 like any other, a run without any completion is none.
+fn series_of(value: &Value, key: &str) -> Result<Vec<f64>, SampleError> {
+    let list = value.as_array().ok_or_else(|| wrong(key.to_owned(), value, "a list of numbers"))?;
+    let of = |(index, value): (usize, &Value)| {
+        let number = value.as_f64().filter(|number| number.is_finite() && *number >= 0.0);
+        number.ok_or_else(|| wrong(format!("{key}[{index}]"), value, "a number from 0"))
+    };
+    let series: Vec<f64> = list.iter().enumerate().map(of).collect::<Result<_, _>>()?;
+    if !series.is_empty() && series.iter().all(|value| *value == 0.0) {
+        let nothing = Value::from("0 in every interval");
+        return Err(wrong(key.to_owned(), &nothing, "a series in which something completed"));
+    }
+    Ok(series)
+}
+
 fn numbers(value: &Value, key: &str) -> Result<Vec<f64>, SampleError> {
     let list = value.as_array().ok_or_else(|| wrong(key.to_owned(), value, "a list of numbers"))?;
     list.iter()
@@ -213,17 +249,20 @@ fn by_series(sample: &Map<String, Value>) -> Result<Estimated, SampleError> {
         Some(value) => number(value, &|| "interval_s".to_owned())?,
     };
     let mut remarks = Vec::new();
+    if present(sample, "interval_s").is_none() {
+        remarks.push("no `interval_s` is given: a value per second is taken".to_owned());
+    }
     let mut side = |key: &str| -> Result<Vec<SteadyRun>, SampleError> {
         let remedy = "give a list of runs, each a list with a value per interval";
         let list = present(sample, key).ok_or_else(|| missing(key, remedy))?;
         let runs = list.as_array().ok_or_else(|| wrong(key.to_owned(), list, "a list of runs"))?;
         let series: Vec<Vec<f64>> = if runs.first().is_some_and(Value::is_number) {
-            vec![numbers(list, key)?]
+            vec![series_of(list, key)?]
         } else {
             let place = |index: usize| format!("{key}[{index}]");
             runs.iter()
                 .enumerate()
-                .map(|(i, run)| numbers(run, &place(i)))
+                .map(|(i, run)| series_of(run, &place(i)))
                 .collect::<Result<_, _>>()?
         };
         let steady: Option<Vec<SteadyRun>> =

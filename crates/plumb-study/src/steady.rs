@@ -1,8 +1,8 @@
 //! When a run has warmed up and whether it stays so (method, 5.1).
 
-use crate::history;
 use crate::stats::describe::{mean, squares};
 use crate::stats::line::Line;
+use crate::{history, precision};
 
 /// Intervals per batch of MSER-5.
 const BATCH: usize = 5;
@@ -46,10 +46,37 @@ pub fn warm_up(series: &[f64]) -> WarmUp {
     WarmUp { drop: best * BATCH, settled: best < batches.len() / 2 }
 }
 
+/// The warm-up of a run that is to be cut off: that of MSER-5 where what it leaves out differs from the rest by more than
+/// chance. Of a series without a warm-up MSER takes what makes the rest look calmest, which is no reason to believe it.
+#[must_use]
+pub fn cut(series: &[f64]) -> WarmUp {
+    let found = warm_up(series);
+    let (before, rest) = series.split_at(found.drop);
+    let Some(interval) = precision::of_series(rest) else { return found };
+    if found.drop == 0 {
+        return found;
+    }
+    // What so many values of the rest would scatter by.
+    let per_value = interval.error.powi(2) * rest.len() as f64;
+    let chance = (per_value / before.len() as f64 + interval.error.powi(2)).sqrt();
+    let first = &before[..BATCH.min(before.len())];
+    let chance_first = (per_value / first.len() as f64 + interval.error.powi(2)).sqrt();
+    let is_off =
+        |part: &[f64], chance: f64| (mean(part) - interval.mean).abs() > CUT_DEVIATIONS * chance;
+    if is_off(before, chance) || is_off(first, chance_first) {
+        found
+    } else {
+        WarmUp { drop: 0, settled: true }
+    }
+}
+
+/// Standard errors beyond which a beginning is another level.
+const CUT_DEVIATIONS: f64 = 3.0;
+
 /// The warm-up of a run: the larger of those of its throughput and its latency.
 #[must_use]
 pub fn warm_up_of_run(iops: &[f64], latency: &[f64]) -> WarmUp {
-    let (x, l) = (warm_up(iops), warm_up(latency));
+    let (x, l) = (cut(iops), cut(latency));
     WarmUp { drop: x.drop.max(l.drop), settled: x.settled && l.settled }
 }
 
@@ -131,6 +158,8 @@ const PHASE_DEVIATIONS: f64 = 3.0;
 /// Shortest phase in seconds.
 const PHASE_S: f64 = 10.0;
 
+/// What an interval without a completion counts as, relative to the mean.
+const STALLED: f64 = 0.01;
 /// Long series are looked at in bins, this many.
 const BINS: usize = 400;
 
@@ -139,10 +168,13 @@ const BINS: usize = 400;
 pub fn two_phases(series: &[f64], interval_s: f64) -> Option<TwoPhases> {
     let width = series.len().div_ceil(BINS).max(1);
     let binned: Vec<f64> = series.chunks_exact(width).map(mean).collect();
-    if binned.iter().any(|value| *value <= 0.0) {
+    // A stall has no logarithm: far below the rest is enough to make it an outlier.
+    let floor = mean(&binned) * STALLED;
+    if binned.is_empty() || floor <= 0.0 {
         return None;
     }
-    let points = history::change_points(&binned)?;
+    let lifted: Vec<f64> = binned.iter().map(|value| value.max(floor)).collect();
+    let points = history::change_points(&lifted)?;
     let mut bounds = vec![0];
     bounds.extend(points.iter().map(|point| point.index * width));
     bounds.push(series.len());

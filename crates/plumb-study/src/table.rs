@@ -44,9 +44,14 @@ pub enum TableError {
         /// What it should be.
         wanted: &'static str,
     },
-    /// A line with too few cells.
+    /// A line with too few cells, or too many.
     #[error("line {line} has {found} cells, the header {wanted}")]
-    #[diagnostic(code(plumb::table::cells), help("the table was cut short or changed"))]
+    #[diagnostic(
+        code(plumb::table::cells),
+        help(
+            "the table was cut short or changed, or a number is written with the separator inside: 8000, not 8,000"
+        )
+    )]
     Cells {
         /// From 1.
         line: usize,
@@ -55,11 +60,35 @@ pub enum TableError {
         /// In the header.
         wanted: usize,
     },
+    /// A column that is there twice: which one is meant is not known.
+    #[error("line {line}: the column `{column}` is there {times} times")]
+    #[diagnostic(code(plumb::table::twice), help("rename or remove all but the one that is meant"))]
+    Twice {
+        /// From 1.
+        line: usize,
+        /// Its name.
+        column: &'static str,
+        /// How often it is there.
+        times: usize,
+    },
+    /// More settings than any curve has.
+    #[error("the table has {found} different o, a curve at most {SETTINGS_MOST}")]
+    #[diagnostic(
+        code(plumb::table::settings),
+        help("a row is a run, not an I/O or an interval: give the mean of each run")
+    )]
+    Settings {
+        /// In this table.
+        found: usize,
+    },
     /// Only a header.
     #[error("the table has a header and no rows")]
     #[diagnostic(code(plumb::table::rows), help("add a line per run: o,iops,avg_lat_ms"))]
     NoRows,
 }
+
+/// Different o of a curve at most: the work of the fit grows with their square.
+pub const SETTINGS_MOST: usize = 1000;
 
 /// A curve as it was read.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,7 +101,8 @@ pub struct Table {
 
 /// Reads a table with the columns `o`, `iops` (or `mib_per_s` where the block size is known) and, if
 /// there is one, `avg_lat_ms`; others are of no concern. Cells are separated by commas, semicolons or
-/// tabs; empty lines and lines that begin with `#` are skipped. An empty cell of `iops` is a failed run.
+/// tabs, and may be in quotes; empty lines and lines that begin with `#` are skipped. An empty cell of `iops`, or `NaN`,
+/// is a run without a rate: `NaN` in its row.
 ///
 /// # Errors
 /// The table has not this shape.
@@ -86,6 +116,12 @@ pub fn read(text: &str, block_bytes: Option<f64>) -> Result<Table, TableError> {
     let names: Vec<String> =
         cells(header, separator).iter().map(|name| name.to_lowercase()).collect();
     let place = |wanted: &str| names.iter().position(|name| name == wanted);
+    for column in ["o", "iops", "mib_per_s", "avg_lat_ms"] {
+        let times = names.iter().filter(|name| *name == column).count();
+        if times > 1 {
+            return Err(TableError::Twice { line: header_line, column, times });
+        }
+    }
     let missing =
         |column| TableError::Column { line: header_line, column, header: header.trim().to_owned() };
     let o_place = place("o").ok_or_else(|| missing("o"))?;
@@ -101,7 +137,9 @@ pub fn read(text: &str, block_bytes: Option<f64>) -> Result<Table, TableError> {
     let mut blocks = Vec::new();
     for (line, text) in lines {
         let cells = cells(text, separator);
-        if cells.len() < names.len() {
+        // A separator at the end of a line makes an empty cell.
+        let has_more = cells.iter().skip(names.len()).any(|cell| !cell.is_empty());
+        if cells.len() < names.len() || has_more {
             return Err(TableError::Cells { line, found: cells.len(), wanted: names.len() });
         }
         let number = |place: usize, column| number(&cells[place], line, column);
@@ -119,10 +157,16 @@ pub fn read(text: &str, block_bytes: Option<f64>) -> Result<Table, TableError> {
             }
             None => None,
         };
-        rows.push(Row { o, iops: iops.unwrap_or(0.0), latency_ms, latency_half_unit_ms: 0.0 });
+        rows.push(Row { o, iops: iops.unwrap_or(f64::NAN), latency_ms, latency_half_unit_ms: 0.0 });
     }
     if rows.is_empty() {
         return Err(TableError::NoRows);
+    }
+    let mut settings: Vec<u64> = rows.iter().map(|row| row.o).collect();
+    settings.sort_unstable();
+    settings.dedup();
+    if settings.len() > SETTINGS_MOST {
+        return Err(TableError::Settings { found: settings.len() });
     }
     let half_unit = 0.5 * 10_f64.powi(-decimals);
     for row in &mut rows {
@@ -138,26 +182,47 @@ fn round_block(bytes: f64) -> f64 {
     if nearest > 0.0 && (bytes / nearest - 1.0).abs() < 0.005 { nearest } else { bytes }
 }
 
-/// The cells of a line, without blanks and quotes around them.
+/// The cells of a line, without blanks and quotes around them. A separator between quotes separates nothing, and two
+/// quotes there are one [RFC 4180].
 fn cells(line: &str, separator: char) -> Vec<String> {
-    line.trim_end_matches(['\r', '\n'])
-        .split(separator)
-        .map(|cell| cell.trim().trim_matches('"').trim().to_owned())
-        .collect()
+    let mut cells = vec![String::new()];
+    let mut is_quoted = false;
+    let mut letters = line.trim_end_matches(['\r', '\n']).chars().peekable();
+    while let Some(letter) = letters.next() {
+        let cell = cells.last_mut().expect("there is one from the start");
+        match letter {
+            '"' if is_quoted && letters.peek() == Some(&'"') => {
+                letters.next();
+                cell.push('"');
+            }
+            '"' if is_quoted => is_quoted = false,
+            '"' if cell.trim().is_empty() => is_quoted = true,
+            letter if letter == separator && !is_quoted => cells.push(String::new()),
+            letter => cell.push(letter),
+        }
+    }
+    cells.into_iter().map(|cell| cell.trim().to_owned()).collect()
 }
+
+/// No rate and no latency is larger; what is, is no measurement.
+const VALUE_MOST: f64 = 1e15;
 
 /// `None` for an empty cell.
 fn number(cell: &str, line: usize, column: &'static str) -> Result<Option<f64>, TableError> {
     if cell.is_empty() || cell == "-" {
         return Ok(None);
     }
-    let wrong =
-        || TableError::Cell { line, column, value: cell.to_owned(), wanted: "positive number" };
+    let wrong = || TableError::Cell {
+        line,
+        column,
+        value: cell.to_owned(),
+        wanted: "positive number up to 1e15",
+    };
     let value: f64 = cell.parse().map_err(|_| wrong())?;
     if value.is_nan() {
         return Ok(None);
     }
-    if value.is_finite() && value >= 0.0 { Ok(Some(value)) } else { Err(wrong()) }
+    if (0.0..=VALUE_MOST).contains(&value) { Ok(Some(value)) } else { Err(wrong()) }
 }
 
 fn whole(cell: &str, line: usize) -> Result<u64, TableError> {
@@ -199,6 +264,8 @@ pub fn fuzz_table(bytes: &[u8]) {
         o.is_null() || table.rows.iter().any(|row| o.as_u64() == Some(row.o))
     };
     assert!(is_tested(&decision["plateau_o"]) && is_tested(&decision["recommended_o"]));
+    let fitted = knee.fit.iter().flat_map(|fit| &fit.ln_x);
+    assert!(fitted.clone().all(|value| value.is_finite()), "{table:?}");
     let explained = crate::explain::explain(&serde_json::Value::Object(decision));
     assert!(explained.is_ok());
 }
@@ -218,7 +285,7 @@ mod tests {
         let rows = read(text, None).expect("a table").rows;
         assert_eq!(rows.len(), 2);
         assert_eq!((rows[0].o, rows[0].iops, rows[0].latency_ms), (1, 14411.29, Some(0.553)));
-        assert_eq!((rows[1].o, rows[1].iops), (2, 0.0));
+        assert!(rows[1].o == 2 && rows[1].iops.is_nan());
         assert!((rows[1].latency_half_unit_ms - 0.0005).abs() < 1e-12);
     }
 
@@ -240,6 +307,27 @@ mod tests {
         assert!(error("o,iops\n1,-3\n").contains("`-3`"));
         assert!(error("o,iops\n0,3\n").contains("whole number from 1"));
         assert!(error("o,iops\n1\n").contains("line 2 has 1 cells, the header 2"));
-        assert!(read("o,iops\n1,NaN\n", None).is_ok_and(|table| table.rows[0].iops == 0.0));
+        assert!(read("o,iops\n1,NaN\n", None).is_ok_and(|table| table.rows[0].iops.is_nan()));
+        assert!(error("o,iops\n1,1e308\n").contains("up to 1e15"));
+        assert!(
+            error("o,iops,Iops\n1,2,3\n").contains("line 1: the column `iops` is there 2 times")
+        );
+        let long: String = (1..=1001).map(|o| format!("{o},{o}\n")).collect();
+        assert!(
+            error(&format!("o,iops\n{long}")).contains("1001 different o, a curve at most 1000")
+        );
+    }
+
+    #[test]
+    fn separators_inside_of_cells_are_never_read_as_other_numbers() {
+        // As spreadsheets write thousands.
+        assert!(
+            error("o,iops,avg_lat_ms\n12,8,000,1.5\n").contains("line 2 has 4 cells, the header 3")
+        );
+        assert!(error("o,iops,avg_lat_ms\n12,\"8,000\",1.5\n").contains("`iops` is `8,000`"));
+        let read = |text: &str| read(text, None).expect("a table").rows;
+        let quoted = read("\"o\",\"a, b\",iops\n\"12\",\"x \"\"y\"\", z\", \"8000\" \n");
+        assert_eq!((quoted[0].o, quoted[0].iops), (12, 8000.0));
+        assert_eq!(read("o,iops\n1,2,\n")[0].iops, 2.0);
     }
 }

@@ -19,6 +19,9 @@ pub fn of_knee(knee: &Knee, options: &Options, layout: &Layout) -> Map<String, V
     let plateau =
         shown.map(|marks| if is_flat { flat_o.unwrap_or(marks.plateau) } else { marks.plateau });
     let recommended = if is_flat { plateau } else { shown.map(|marks| marks.recommended) };
+    // A budget lowers any recommendation; what no setting keeps is recommended for none.
+    let is_over = shown.is_some_and(|marks| options.budget_ms.is_some() && marks.budget.is_none());
+    let recommended = recommended.filter(|_| !is_over);
     let interval = shown.map(|marks| [marks.indifferent.0, marks.indifferent.1]);
     let mut decision = object(json!({
         "rule": Rule::Knee.keyword(),
@@ -39,7 +42,10 @@ pub fn of_knee(knee: &Knee, options: &Options, layout: &Layout) -> Map<String, V
         "repeat_o": knee.repeat,
         "dropped": knee.dropped.iter().map(|row| json!({ "o": row.o, "reason": row.reason }))
             .collect::<Vec<_>>(),
-        "notes": notes(knee, shown.is_some() && !is_flat),
+        "notes": over_budget(knee, options)
+            .into_iter()
+            .chain(notes(knee, shown.is_some() && !is_flat && !is_over))
+            .collect::<Vec<_>>(),
         "settings": settings(knee),
         "parameters": parameters(knee, options, layout),
         "evidence": all_evidence(knee),
@@ -52,6 +58,20 @@ pub fn of_knee(knee: &Knee, options: &Options, layout: &Layout) -> Map<String, V
         decision.insert("finding".to_owned(), row.to_json());
     }
     decision
+}
+
+/// What is said where no setting keeps the latency budget.
+pub(crate) fn over_budget(knee: &Knee, options: &Options) -> Option<String> {
+    let budget =
+        options.budget_ms.filter(|_| knee.marks.is_some_and(|marks| marks.budget.is_none()))?;
+    let counted = knee.settings.iter().filter(|setting| setting.counts());
+    let (o, least) = counted
+        .map(|setting| (setting.o, setting.latency_ms))
+        .min_by(|a, b| a.1.total_cmp(&b.1))?;
+    Some(format!(
+        "no setting keeps the latency budget of {budget} ms: the shortest is {least:.3} ms at o = {o}; nothing is \
+         recommended"
+    ))
 }
 
 fn notes(knee: &Knee, has_choice: bool) -> Vec<String> {

@@ -37,7 +37,30 @@ fn of_points(values: &[f64], points: &[ChangePoint], metric: &Metric) -> Map<Str
             compare::of_runs(&kept(before..point.index), &kept(point.index..values.len()))?;
         Some(compare::judge(estimate, metric))
     });
+    // Too few for a level of their own, and they stand off the last one: not yet.
+    let unsettled = history::unsettled_from(values).filter(|from| *from > start);
+    let off = unsettled.map(|from| {
+        let middle = |part: &[f64]| crate::stats::describe::median(part);
+        middle(&values[from..]) / middle(&values[start..from]) - 1.0
+    });
+    let notes: Vec<String> = unsettled
+        .zip(off)
+        .map(|(from, off)| {
+            format!(
+                "the last {} values are {:+.1} % off the level before: too few for a level of their own ({} are needed); \
+                 whether it stays so is not known yet",
+                values.len() - from,
+                off * 100.0,
+                history::SEGMENT_LEAST
+            )
+        })
+        .into_iter()
+        .collect();
+    let is_unsettled = off.is_some_and(|off| off.abs() >= metric.delta);
+    let verdict =
+        if is_unsettled { Verdict::Unclear } else { last.map_or(Verdict::Same, direction) };
     let reason = match last {
+        _ if is_unsettled => notes[0].clone(),
         None => format!("one level over all {} values", values.len()),
         Some(point) => format!(
             "{} changes of level; the last at index {}: {:+.1} %, {}",
@@ -62,18 +85,21 @@ fn of_points(values: &[f64], points: &[ChangePoint], metric: &Metric) -> Map<Str
         })
         .collect();
     let level: Vec<f64> = values[start..].to_vec();
+    let mut flags = Vec::new();
+    flags.extend((!outliers.is_empty()).then_some("outlier"));
+    flags.extend(is_unsettled.then_some("unsettled"));
     object(json!({
         "rule": Rule::History.keyword(),
         "metric": metric.name,
-        "verdict": last.map_or(Verdict::Same, direction).keyword(),
+        "verdict": verdict.keyword(),
         "reason": reason,
         "value": last.map(|point| turn(point.step())),
         "interval": step.as_ref().map(|step| [step.interval.0, step.interval.1]),
         "change_points": points.iter().map(|point| point.index).collect::<Vec<_>>(),
         "changes": changes,
         "outliers": outliers,
-        "flags": if outliers.is_empty() { vec![] } else { vec!["outlier"] },
-        "notes": [],
+        "flags": flags,
+        "notes": notes,
         "parameters": parameters(metric),
         "evidence": [
             evidence("values", values.to_vec(), ""),

@@ -37,6 +37,10 @@ const ROUNDS: usize = 8;
 const CUT_OFF: f64 = 5.0;
 /// No setting this near the fit is an outlier, in ln X.
 const OUTLIER_LEAST: f64 = 0.03;
+/// Settings that are taken for outliers at most.
+const OUTLIERS_MOST: usize = 32;
+/// Corners that are looked for at most: the work grows with the square of their number.
+const KNOTS_MOST: usize = 192;
 /// The smallest scale, in ln X.
 const SCALE_LEAST: f64 = 0.002;
 
@@ -59,7 +63,7 @@ impl Concave {
         let pieces = first.corners.len() as f64 + 2.0;
         let freedom = (count / (count - pieces).max(1.0)).sqrt().min(2.0);
         let limit = f64::max(CUT_OFF * scale * freedom, OUTLIER_LEAST);
-        let most = settings.len() / 4;
+        let most = (settings.len() / 4).min(OUTLIERS_MOST);
         let mut fit = Self::robust(settings, &base, scale);
         // One at a time, the worst first: a setting far off bends the curve away from its neighbours,
         // which lie on it again once that one is gone.
@@ -107,6 +111,10 @@ impl Concave {
                 .zip(base)
                 .map(|(residual, base)| base * bisquare(residual / (CUT_OFF * scale)))
                 .collect();
+            // Where every setting is far off there is no curve to be found: the residuals say so.
+            if weights.iter().filter(|weight| **weight > 0.0).count() < super::FEWEST {
+                return fit;
+            }
             fit = Self::weighted(settings, &weights);
         }
         fit
@@ -120,7 +128,7 @@ impl Concave {
         let free = orthonormal(&[column(&|_| 1.0), column(&|u| u)]);
         // Corners stand where something was measured, but for the ends.
         let last = settings.len() - 1;
-        let knots: Vec<usize> = (1..last).filter(|index| weights[*index] > 0.0).collect();
+        let knots = thinned((1..last).filter(|index| weights[*index] > 0.0).collect(), settings);
         let hinges: Vec<Vec<f64>> = knots
             .iter()
             .map(|knot| {
@@ -246,6 +254,26 @@ fn lone_outlier(settings: &[Setting], base: &[f64]) -> Option<usize> {
             left * CULPRIT < all && *off > f64::max(CUT_OFF * left, OUTLIER_LEAST)
         })
         .map(|(index, ..)| index)
+}
+
+/// Of more places than [`KNOTS_MOST`] so many, as evenly as they can be in ln N.
+fn thinned(places: Vec<usize>, settings: &[Setting]) -> Vec<usize> {
+    let (Some(first), Some(last)) = (places.first(), places.last()) else { return places };
+    if places.len() <= KNOTS_MOST {
+        return places;
+    }
+    let (start, end) = (settings[*first].u, settings[*last].u);
+    let step = (end - start) / (KNOTS_MOST - 1) as f64;
+    let mut due = start;
+    let mut kept = Vec::with_capacity(KNOTS_MOST);
+    for place in places {
+        let u = settings[place].u;
+        if u >= due - 1e-12 {
+            kept.push(place);
+            due = u + step;
+        }
+    }
+    kept
 }
 
 /// Tukey's weight: 1 in the middle, 0 from 1 on.

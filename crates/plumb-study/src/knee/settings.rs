@@ -90,7 +90,10 @@ pub(super) fn prepare(rows: &[Row], options: &Options) -> Prepared {
         if row.iops.is_finite() && row.iops > 0.0 && row.o > 0 {
             usable.push(*row);
         } else {
-            let reason = format!("{} I/Os per second: the run failed", row.iops);
+            let reason = match row.iops.is_finite() {
+                true => format!("{} I/Os per second: the run failed", row.iops),
+                false => "there is no rate: the run failed, or was not measured".to_owned(),
+            };
             dropped.push(Dropped { o: row.o, reason });
         }
     }

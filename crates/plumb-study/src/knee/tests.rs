@@ -167,3 +167,48 @@ fn two_settings_are_no_curve() {
     assert_eq!((knee.verdict, knee.marks), (Verdict::Unclear, None));
     assert_eq!(find(&[], &Options::default()).verdict, Verdict::Unclear);
 }
+
+#[test]
+fn noise_is_no_curve_and_never_a_number_that_is_none() {
+    for rates in [
+        &[(1, 100.0), (2, 60.0), (4, 100.0)][..],
+        &[(1, 100.0), (2, 88.0), (4, 89.5)],
+        &[(1, 1000.0), (2, 785.95), (4, 1995.74), (8, 1934.65), (16, 889.08), (32, 1534.36)],
+    ] {
+        let rows: Vec<Row> = rates
+            .iter()
+            .map(|(o, iops)| Row {
+                o: *o,
+                iops: *iops,
+                latency_ms: None,
+                latency_half_unit_ms: 0.0,
+            })
+            .collect();
+        let found = find(&rows, &Options::default());
+        let fit = found.fit.as_ref().expect("a fit");
+        assert!(fit.ln_x.iter().all(|value| value.is_finite()), "{fit:?}");
+        assert!(!found.reason.contains("NaN"), "{}", found.reason);
+        assert_eq!(found.verdict, Verdict::Unclear, "{rates:?}: {}", found.reason);
+    }
+}
+
+#[test]
+fn what_no_setting_keeps_is_recommended_for_none() {
+    let rows: Vec<Row> = (1..=24_u64)
+        .map(|o| Row {
+            o,
+            iops: 1000.0 * (o as f64).min(10.0),
+            latency_ms: Some(o as f64 / (o as f64).min(10.0)),
+            latency_half_unit_ms: 0.0,
+        })
+        .collect();
+    let decided = |budget_ms: f64| {
+        let options = Options { budget_ms: Some(budget_ms), ..Options::default() };
+        let knee = find(&rows, &options);
+        crate::decision::of_knee(&knee, &options, &crate::findings::Layout::default())
+    };
+    assert!(decided(1.0)["recommended_o"].as_u64().is_some_and(|o| o <= 10));
+    let none = decided(0.5);
+    assert!(none["recommended_o"].is_null() && none["value"].is_null(), "{none:?}");
+    assert!(none["notes"].to_string().contains("nothing is recommended"), "{none:?}");
+}

@@ -21,8 +21,8 @@ pub(super) fn capacity(scene: &Scene) -> Check {
         return Check::new(ID, Verdict::Note, evidence, "give --size to have it checked");
     };
     let copies = target.plan.copies.unwrap_or(1);
-    // What the file has already need not be found again.
-    let existing = target.size_bytes.unwrap_or(0).min(planned);
+    // What the file has already need not be found again; holes it has not.
+    let existing = target.allocated_bytes.or(target.size_bytes).unwrap_or(0).min(planned);
     let short = bytes_short(planned - existing, copies, free, false);
     let evidence = format!(
         "{:.1} GiB in {copies} copies and a margin; {:.1} GiB free",

@@ -32,6 +32,8 @@ pub struct Target {
     pub stack: BlockStack,
     /// Bytes that a file has; `None` for one that does not exist yet, and for devices.
     pub size_bytes: Option<u64>,
+    /// Bytes of it that are allocated: without its holes.
+    pub allocated_bytes: Option<u64>,
     /// Bytes that the file system has free for us; `None` where that is not known.
     pub free_bytes: Option<u64>,
     /// What is planned.
@@ -57,13 +59,16 @@ impl Target {
             return Ok(Self { stack, ..target });
         }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let (file, size_bytes) = match File::open(path) {
+        let (file, size_bytes, allocated_bytes) = match File::open(path) {
             Ok(file) => {
                 let found = file.metadata()?;
-                (file, found.is_file().then_some(found.len()))
+                if !found.is_file() {
+                    return Err(io::Error::other("it is neither a file nor a block device"));
+                }
+                (file, Some(found.len()), Some(found.blocks().saturating_mul(512)))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                (File::open(folder.unwrap_or(Path::new(".")))?, None)
+                (File::open(folder.unwrap_or(Path::new(".")))?, None, None)
             }
             Err(error) => return Err(error),
         };
@@ -73,7 +78,7 @@ impl Target {
             Ok(space) if is_file => Some(space.f_bavail.saturating_mul(space.f_frsize)),
             _ => None,
         };
-        Ok(Self { stack, size_bytes, free_bytes, ..target })
+        Ok(Self { stack, size_bytes, allocated_bytes, free_bytes, ..target })
     }
 
     /// Every device under the target once: those it is on, what they are made of, and their disks.

@@ -49,7 +49,7 @@ pub(super) fn jump(facts: &Facts) -> Vec<Remark> {
 pub(super) fn marks(facts: &Facts) -> Vec<Remark> {
     let mut remarks = Vec::new();
     for (what, table) in tables(facts) {
-        let Some(count) = table.count else { continue };
+        let Some(count) = table.count.filter(|count| *count > 0) else { continue };
         let thin: Vec<String> = table
             .rows
             .iter()

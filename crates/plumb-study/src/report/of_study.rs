@@ -124,8 +124,8 @@ fn tone(finding: &Finding) -> Tone {
         "worse" => Tone::Worse,
         "unclear" | "extend" | "flat" | "unknown" | "never-plateaued" | "unconfirmed"
         | "not-determined" => Tone::Open,
-        "warn" | "block" | "disturbed" | "drift" | "costly" | "not-steady" | "two-phase"
-        | "saturated" => Tone::Warn,
+        "warn" | "block" | "disturbed" | "drift" | "differs" | "costly" | "not-steady"
+        | "two-phase" | "saturated" => Tone::Warn,
         _ => Tone::Plain,
     }
 }

@@ -57,6 +57,42 @@ fn series_are_cut_and_compared() {
 }
 
 #[test]
+fn a_second_without_completions_is_a_reading_like_any_other() {
+    let run = |level: f64, stall: u32| -> Vec<f64> {
+        let value = |i: u32| level * (1.0 + 0.002 * (f64::from(i * 37 % 11) - 5.0));
+        (0..100).map(|i| if i == stall { 0.0 } else { value(i) }).collect()
+    };
+    let sample = |level: f64| {
+        json!({
+            "metric": "iops", "interval_s": 1,
+            "baseline_series": [run(1000.0, 30), run(1005.0, 200), run(995.0, 200)],
+            "candidate_series": [run(level, 50), run(level * 1.005, 70), run(level * 0.995, 200)],
+        })
+    };
+    assert_eq!(verdict(&sample(800.0)), "worse");
+    assert_eq!(verdict(&sample(1300.0)), "better");
+    refused(
+        &json!({ "metric": "iops", "baseline_series": [[0, 0]], "candidate_series": [[1, 1]] }),
+        "`baseline_series[0]` is \"0 in every interval\"",
+    );
+    refused(
+        &json!({ "metric": "iops", "baseline_series": [[1, -1]], "candidate_series": [[1, 1]] }),
+        "`baseline_series[0][1]` is -1, not a number from 0",
+    );
+}
+
+#[test]
+fn what_was_not_looked_at_is_told() {
+    let sample = json!({
+        "metric": "iops", "baseline_runs": [1, 2], "candidate_runs": [1, 2],
+        "baseline_series": [[1, 1, 1]], "candidate_series": [[1, 1, 1]],
+    });
+    let notes = compare(&sample).expect("a decision")["notes"].to_string();
+    assert!(notes.contains("`baseline_runs` and `candidate_runs` are there too"), "{notes}");
+    assert!(notes.contains("no `interval_s` is given"), "{notes}");
+}
+
+#[test]
 fn interleaved_runs_are_freed_of_drift() {
     for (names, wanted) in
         [(["A", "B"], "better"), (["new", "old"], "worse"), (["x", "y"], "better")]

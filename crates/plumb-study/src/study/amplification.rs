@@ -57,15 +57,16 @@ impl Amplification {
                 "the copies are made where this machine does not see it, or --copies is too many"
                     .to_owned()
             }
-            Some(copies) => format!(
-                "--copies {copies:.0} would explain it, or somebody else uses the devices, or a layer writes more \
-                 than it is asked for"
-            ),
+            Some(copies) => {
+                format!(
+                    "--copies {copies:.0} would explain it, or other load, or a layer that writes more"
+                )
+            }
             None => "somebody else uses the devices, or a layer reads more than it is asked for"
                 .to_owned(),
         };
         Some(format!(
-            "{operation}: the devices move {seen:.2} {unit} for each that is asked for, declared are {:.2}: {why}",
+            "For {operation} it is {seen:.2} {unit} and declared are {:.2}: {why}",
             self.declared
         ))
     }

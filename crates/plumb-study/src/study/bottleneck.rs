@@ -6,7 +6,7 @@ use super::findings::Finding;
 use super::record::{RunRecord, Summary};
 use crate::attribution::{Attribution, Bottleneck, Seen, attribute};
 use crate::decision::{self, Rule};
-use crate::knee::{Flag, Knee};
+use crate::knee::{Flag, Knee, Verdict};
 use crate::stats::describe::median;
 
 /// A curve whose plateau is looked at.
@@ -31,7 +31,8 @@ fn middle(runs: &[(&RunRecord, &Summary)], of: impl Fn(&Summary) -> Option<f64>)
 
 /// The finding; `None` where the curve has no plateau, or no run at it or beyond.
 pub(super) fn finding(plateau: &Plateau) -> Option<Finding> {
-    let marks = plateau.knee.marks?;
+    // A curve that still rises has no plateau yet: whatever is busy, it is not at its limit.
+    let marks = plateau.knee.marks.filter(|_| plateau.knee.verdict != Verdict::Extend)?;
     let at: Vec<(&RunRecord, &Summary)> = plateau
         .runs
         .iter()

@@ -11,7 +11,8 @@ pub struct Drift {
     pub count: usize,
     /// Change of ln X from the first to the last of them, by a straight line.
     pub total: f64,
-    /// Half the width of its 95 % interval.
+    /// Half the width of its 95 % interval: by the scatter of the anchors about the line or, where they are too few
+    /// to tell it, by what is assumed between runs.
     pub half_width: f64,
     /// Change of ln X per second.
     per_second: f64,
@@ -19,6 +20,10 @@ pub struct Drift {
     centre_s: f64,
 }
 
+/// SD of ln X between runs where nothing is known (6.2).
+const ASSUMED: f64 = 0.015;
+/// Of the normal distribution.
+const NORMAL_95: f64 = 1.96;
 /// Drift that is told.
 const TOLD: f64 = 0.02;
 /// Drift that spoils a sweep.
@@ -52,7 +57,8 @@ impl Drift {
         Some(Self {
             count: points.len(),
             total: per_second * length,
-            half_width: t_95(count - 2.0) * error * length,
+            half_width: (t_95(count - 2.0) * error * length)
+                .min(NORMAL_95 * ASSUMED / spread.sqrt() * length),
             per_second,
             centre_s,
         })
@@ -62,6 +68,12 @@ impl Drift {
     #[must_use]
     pub fn is_real(&self) -> bool {
         self.total.abs() > TOLD && self.total.abs() > self.half_width
+    }
+
+    /// Whether it may be more than 2 %, but chance as well.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.total.abs() > TOLD && !self.is_real()
     }
 
     /// Whether it is so much that the sweep is not to be relied on.

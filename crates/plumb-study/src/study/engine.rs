@@ -91,8 +91,10 @@ pub fn work(
         return Ok(End::Stopped);
     }
     performer.resume_at(journal.records().last().map_or(0.0, |record| record.ended_s));
+    // What failed before it goes on is tried again; what fails from here on is not, until it goes on once more.
+    let tried_before = journal.records().len();
     loop {
-        let finished = finished(journal.records());
+        let finished = finished(journal.records(), tried_before);
         let failed = |record: &&RunRecord| matches!(record.outcome, Outcome::Failed(_));
         if finished.iter().rev().take_while(failed).count() >= FAILURES_MOST {
             return Ok(End::Failing);
@@ -183,7 +185,7 @@ fn go_on(
     watch: &mut dyn Watch,
     changed: &Changed,
 ) -> Result<Went, StudyError> {
-    let runs = finished(records);
+    let runs = finished(records, records.len());
     let Some(last) = records.last().filter(|_| matches!(planner.next(&runs), Next::Run(_))) else {
         return Ok(Went::On);
     };
@@ -221,9 +223,34 @@ fn go_on(
 /// The step of reference runs on going on.
 const RESUMED: &str = "resumed";
 
-/// Runs that count: those that the user ended are run again.
-fn finished(records: &[RunRecord]) -> Vec<RunRecord> {
-    records.iter().filter(|record| record.outcome != Outcome::Aborted).cloned().collect()
+/// Runs that count: those that the user ended are run again, and so are those that failed among the first
+/// `tried_before`.
+fn finished(records: &[RunRecord], tried_before: usize) -> Vec<RunRecord> {
+    let counts = |(at, record): &(usize, &RunRecord)| match record.outcome {
+        Outcome::Measured => true,
+        Outcome::Aborted => false,
+        Outcome::Failed(_) => *at >= tried_before,
+    };
+    records.iter().enumerate().filter(counts).map(|(_, record)| record.clone()).collect()
+}
+
+/// The runs that findings are made of: without those that failed and were tried again after that, and those that the
+/// user ended. Which are missing: failed, and never measured since.
+#[must_use]
+pub fn counted_runs(records: &[RunRecord]) -> (Vec<RunRecord>, Vec<RunRecord>) {
+    let failed = |record: &RunRecord| matches!(record.outcome, Outcome::Failed(_));
+    let is_tried_again = |(at, record): (usize, &RunRecord)| {
+        let later = &records[at + 1..];
+        later.iter().any(|other| other.key == record.key && other.outcome != Outcome::Aborted)
+    };
+    let kept = records.iter().enumerate().filter(|(at, record)| match record.outcome {
+        Outcome::Measured => true,
+        Outcome::Aborted => false,
+        Outcome::Failed(_) => !is_tried_again((*at, record)),
+    });
+    let kept: Vec<RunRecord> = kept.map(|(_, record)| record.clone()).collect();
+    let missing = kept.iter().filter(|record| failed(record)).cloned().collect();
+    (kept, missing)
 }
 
 fn record(run: u32, order: Order, performed: Performed, result: Option<String>) -> RunRecord {

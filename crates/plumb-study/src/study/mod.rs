@@ -59,7 +59,7 @@ pub use child::{ChildRuns, PARENT, bytes_to_make, targets};
 pub use conditioning::{Conditioning, PUBLISHED_WARM_UP_S};
 pub use document::{Device, FORMAT, Kind, Study};
 pub use drift::Drift;
-pub use engine::{Changed, End, Next, Planner, Watch, rehearse, work};
+pub use engine::{Changed, End, Next, Planner, Watch, counted_runs, rehearse, work};
 pub use findings::{Finding, Findings, State, Table};
 pub use folder::{StudyError, StudyFolder, studies, studies_folder};
 pub use journal::{Journal, Lines, Resumptions};

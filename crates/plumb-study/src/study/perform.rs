@@ -73,6 +73,9 @@ pub trait Perform {
 
 /// Seconds that are measured at least before a run may end early (method, 5.2).
 const EARLIEST_S: usize = 30;
+/// Independent values that a run is worth at least before it may end early: half as many again as 5.2 asks of a run that takes its
+/// whole time, since whoever looks often ends where chance made the interval narrow.
+const EFFECTIVE_LEAST: f64 = 1.5 * precision::EFFECTIVE_LEAST;
 /// Half widths of the intervals of throughput and latency that suffice.
 const PRECISE: (f64, f64) = (0.01, 0.02);
 
@@ -93,8 +96,10 @@ pub fn says_enough(iops: &[f64], latency: &[f64]) -> bool {
     let level = steady::Level::Standard;
     let is_steady = steady::Window::of(&rounds).is_some_and(|window| window.is_steady(level));
     let precise = |series: &[f64], wanted: f64| {
-        precision::of_series(series)
-            .is_some_and(|interval| interval.relative() <= wanted && interval.is_long_enough())
+        precision::of_series(series).is_some_and(|interval| {
+            interval.cautious() <= wanted
+                && interval.effective.min(interval.effective_by_neighbours) >= EFFECTIVE_LEAST
+        })
     };
     is_steady
         && precise(steady_part, PRECISE.0)

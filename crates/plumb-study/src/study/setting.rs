@@ -197,6 +197,33 @@ impl Setting {
         text
     }
 
+    /// The same with what it does not say, where the settings beside it differ in that.
+    #[must_use]
+    pub fn name_among(&self, others: &[Self]) -> String {
+        let mut text = self.short();
+        let differs = |is_other: &dyn Fn(&Self) -> bool| others.iter().any(is_other);
+        if let Some(bytes) = self.file_bytes
+            && differs(&|other| other.file_bytes != self.file_bytes)
+        {
+            text.push_str(&format!(" size{}", size(bytes)));
+        }
+        if differs(&|other| other.cache != self.cache) {
+            text.push_str(&format!(" S{}", self.cache));
+        }
+        if differs(&|other| other.latency != self.latency) && !self.latency {
+            text.push_str(" no-L");
+        }
+        if differs(&|other| other.write_source_bytes != self.write_source_bytes) {
+            text.push_str(&format!(" Z{}", size(self.write_source_bytes)));
+        }
+        if differs(&|other| {
+            (other.warm_up_s, other.measured_s) != (self.warm_up_s, self.measured_s)
+        }) {
+            text.push_str(&format!(" W{} d{}", self.warm_up_s, self.measured_s));
+        }
+        text
+    }
+
     /// The arguments of `plumb run` that mean it, without targets. `seed` is that of random offsets.
     #[must_use]
     pub fn arguments(&self, seed: u64) -> Vec<String> {

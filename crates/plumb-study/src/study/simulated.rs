@@ -120,6 +120,12 @@ impl SimulatedDevice {
             ("beyond", device.beyond, -0.9, 1.0),
             ("slow-run", device.slow_run, 0.0, 0.99),
             ("burst", device.burst, 0.0, 100.0),
+            ("burst-s", device.burst_s, 0.0, 1e6),
+            ("thread-iops", device.thread_iops, 0.0, 1e12),
+            ("cap-iops", device.cap_iops, 0.0, 1e12),
+            ("drift-per-hour", device.drift_per_hour, -100.0, 100.0),
+            ("stall-every-s", device.stall_every_s, 0.0, 1e9),
+            ("stall-s", device.stall_s, 0.0, 1e6),
         ] {
             if !(low..=high).contains(&value) {
                 return Err(format!("{name} is {low} to {high}, not {value}"));

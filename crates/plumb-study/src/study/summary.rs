@@ -37,7 +37,7 @@ pub fn summarise(result: &Value, setting: &Setting) -> Result<Summary, String> {
 fn of_figures(figures: &Figures, span: &Value, setting: &Setting) -> Summary {
     let seconds = span["elapsed_ns"].as_f64().unwrap_or_default() / 1e9;
     let mut flags = Vec::new();
-    let warm_up = steady::warm_up(&figures.series);
+    let warm_up = steady::cut(&figures.series);
     let phases = steady::two_phases(&figures.series[warm_up.drop..], figures.interval_s);
     let cut = warm_up.drop + phases.map_or(0, |phases| phases.at);
     let rest = &figures.series[cut..];
@@ -72,7 +72,7 @@ fn of_figures(figures: &Figures, span: &Value, setting: &Setting) -> Summary {
         io_count: figures.count,
         iops,
         mib_per_s: identities::mib_per_s(iops, setting.block_bytes as f64),
-        half_width: interval.map(|interval| interval.relative()),
+        half_width: interval.map(|interval| interval.cautious()),
         // What is in flight is the same in the part that was cut: L = N/X in both.
         latency_ms: figures.latency_ms.map(|ms| ms * figures.iops / iops),
         percentiles: figures

@@ -22,6 +22,10 @@ pub const GAP_S: f64 = 1.0;
 
 /// Runs between two anchors.
 const ANCHOR_EVERY: usize = 10;
+/// Runs of a search beside its climb, at most as far as simulated devices showed.
+const SPLITS: u64 = 18;
+/// Settings of a search that are repeated: plateau, recommendation, their neighbours, outliers.
+const CONFIRMED: u64 = 7;
 /// A setting whose interval lies below the best one's by more than this is not repeated within a budget.
 const RACE: f64 = 0.05;
 
@@ -79,11 +83,14 @@ impl SweepPlanner {
         if !self.plan.adaptive {
             return (self.sequence.len() as u64, all);
         }
-        // A climb by doublings, about as many splits, and repetitions of plateau and neighbours.
+        // A climb by doublings; the gaps on both sides of plateau and recommendation, each a doubling that is split until
+        // 8 % are left, and the aims of the fit; repetitions of what the answer rests on.
         let span = self.range.1 as f64 / self.range.0 as f64;
         let climb = plumb_units::convert::floor_u64(span.log2().ceil()) + 1;
-        let confirm = 3 * u64::from(self.plan.repetitions - 1);
-        let most = (climb + 6 + confirm) * self.groups.len() as u64;
+        let confirm = CONFIRMED * u64::from(self.plan.repetitions - 1);
+        let range = self.range.1 - self.range.0 + 1;
+        let searched = (climb + SPLITS).min(range);
+        let most = (searched + confirm) * self.groups.len() as u64;
         // The first anchor is a step of the climb.
         let anchors = if self.plan.anchors { most / ANCHOR_EVERY as u64 + 1 } else { 0 };
         (most + anchors, all)

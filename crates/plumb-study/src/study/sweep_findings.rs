@@ -8,7 +8,7 @@ use super::conditioning::counted;
 use super::document::FORMAT;
 use super::drift::Drift;
 use super::findings::{Finding, Findings, State, Table};
-use super::options::SweepPlan;
+use super::options::{RunOrder, SweepPlan};
 use super::record::{Outcome, Purpose, RunRecord};
 use super::remarks::Whole;
 use super::sweep::{SWEEP, SweepPlanner, rows, same_but_o};
@@ -16,6 +16,7 @@ use super::{Conditioning, Resumption, Setting, bottleneck, machine, remarks};
 use crate::decision::{self, Rule};
 use crate::findings::Layout;
 use crate::knee::{self, Knee, Options, Row, Verdict};
+use crate::percentile::{self, Mark};
 use crate::stats::describe::{deviation, mean, median};
 use crate::stats::distribution::t_95;
 
@@ -60,7 +61,8 @@ pub fn sweep_findings(plan: &SweepPlan, all: &[RunRecord], told: Told) -> Findin
         chosen.as_ref().map_or_else(|| settings.first(), |(_, chosen)| settings.get(*chosen));
     let reading = read.and_then(|setting| {
         let subjects = [("the best setting", setting)];
-        remarks::finding(&subjects, &corrected, &Whole::default())
+        let whole = Whole { differing: differing(&settings), ..Whole::default() };
+        remarks::finding(&subjects, &corrected, &whole)
     });
     findings.extend(chosen.map(|(finding, _)| finding));
     findings.extend(curves(plan, &settings, &corrected));
@@ -72,6 +74,14 @@ pub fn sweep_findings(plan: &SweepPlan, all: &[RunRecord], told: Told) -> Findin
     if plan.conditioning != Conditioning::None {
         notes.extend(SweepPlanner::new(plan.clone()).conditioning_note(all));
     }
+    notes.extend(match plan.order {
+        RunOrder::Random => None,
+        _ if plan.adaptive => None,
+        RunOrder::AsGiven => Some("as given"),
+        RunOrder::Sorted => Some("sorted"),
+    }.map(|order| {
+        format!("the settings were run in one order ({order}): what changes with time looks as if an axis did it")
+    }));
     if told.state == State::Partial {
         notes.push("the sweep is not finished: settings or repetitions are missing".to_owned());
     }
@@ -128,6 +138,23 @@ pub(super) fn rates(setting: &Setting, runs: &[RunRecord]) -> (Vec<f64>, Vec<u32
         .unzip()
 }
 
+/// In what settings differ that makes them incomparable (R13).
+fn differing(settings: &[Setting]) -> Vec<String> {
+    let Some(first) = settings.first() else { return Vec::new() };
+    let differs = |is_other: &dyn Fn(&Setting) -> bool| settings.iter().any(is_other);
+    let total =
+        |setting: &Setting| setting.file_bytes.map(|bytes| bytes * u64::from(setting.files));
+    let found = [
+        ("file size", differs(&|setting| total(setting) != total(first))),
+        (
+            "data pattern",
+            differs(&|setting| setting.write_source_bytes != first.write_source_bytes),
+        ),
+        ("cache mode", differs(&|setting| setting.cache != first.cache)),
+    ];
+    found.iter().filter(|(_, differs)| *differs).map(|(name, _)| (*name).to_owned()).collect()
+}
+
 /// The finding, and the place of the chosen setting.
 fn best(settings: &[Setting], runs: &[RunRecord]) -> Option<(Finding, usize)> {
     let (candidates, numbers): (Vec<Candidate>, Vec<Vec<u32>>) = settings
@@ -135,7 +162,7 @@ fn best(settings: &[Setting], runs: &[RunRecord]) -> Option<(Finding, usize)> {
         .map(|setting| {
             let (iops, numbers) = rates(setting, runs);
             let cost = setting.total_outstanding() * 10_000 + u64::from(setting.threads);
-            (Candidate { label: setting.short(), iops, cost }, numbers)
+            (Candidate { label: setting.name_among(settings), iops, cost }, numbers)
         })
         .unzip();
     let found = choose_best(&candidates, None)?;
@@ -192,6 +219,7 @@ fn table(settings: &[Setting], runs: &[RunRecord], standing: &[(f64, f64)]) -> T
         "mib_per_s",
         "avg_lat [ms]",
         "p99 [ms]",
+        "p99 rests on",
         "off best [%]",
     ];
     let rows = settings
@@ -211,12 +239,14 @@ fn table(settings: &[Setting], runs: &[RunRecord], standing: &[(f64, f64)]) -> T
             let count = logs.len() as f64;
             let reach = (logs.len() > 1)
                 .then(|| t_95(count - 1.0) * deviation(&logs) / count.sqrt() * 100.0);
+            // The run that has fewest says how far the percentile can be relied on.
+            let fewest = own.iter().filter_map(|run| Some(run.usable()?.io_count)).min();
             let p99 = |run: &RunRecord| {
                 let all = &run.usable()?.percentiles;
                 all.iter().find(|p| (p.percent - 99.0).abs() < 1e-6).map(|p| p.ms)
             };
             vec![
-                json!(setting.short()),
+                json!(setting.name_among(settings)),
                 json!(setting.files),
                 json!(setting.threads),
                 json!(setting.outstanding),
@@ -228,12 +258,24 @@ fn table(settings: &[Setting], runs: &[RunRecord], standing: &[(f64, f64)]) -> T
                 json!(reach),
                 of(&|run| Some(run.usable()?.mib_per_s)),
                 of(&|run| run.usable()?.latency_ms),
-                of(&p99),
+                fewest.map_or(Value::Null, |count| told(&of(&p99), 99.0, count).0),
+                fewest.map_or(Value::Null, |count| told(&of(&p99), 99.0, count).1),
                 if off.is_finite() { json!(off.exp_m1() * 100.0) } else { Value::Null },
             ]
         })
         .collect();
     Table { columns: columns.map(str::to_owned).to_vec(), rows }
+}
+
+/// A percentile in milliseconds as it may be printed, and what it rests on: null where it rests on nothing (5.4).
+pub(super) fn told(ms: &Value, percent: f64, count: u64) -> (Value, Value) {
+    let support = percentile::support(percent / 100.0, count);
+    match support.mark {
+        _ if ms.is_null() => (Value::Null, Value::Null),
+        Mark::None => (Value::Null, json!("none: too few I/Os")),
+        Mark::Good => (ms.clone(), json!("good")),
+        mark => (ms.clone(), json!(format!("{}: {:.0} I/Os", mark.keyword(), support.above))),
+    }
 }
 
 /// A knee for each set of settings that differ in o alone, three of them or more, and what limits each.
@@ -253,7 +295,8 @@ fn curves(plan: &SweepPlan, settings: &[Setting], runs: &[RunRecord]) -> Vec<Fin
         if os.len() < 3 {
             continue;
         }
-        let name = Setting { outstanding: 0, ..setting.clone() }.short().replace(" o0", "");
+        let name =
+            Setting { outstanding: 0, ..setting.clone() }.name_among(settings).replace(" o0", "");
         let id = format!("knee-{}", name.replace([' ', '='], "-"));
         let rows = rows(own.iter().copied());
         let numbers = own.iter().map(|run| run.run).collect();
@@ -291,7 +334,10 @@ pub(super) fn of_curve(
     decision.insert("id".to_owned(), named.id.clone().into());
     let finding = Finding {
         title: format!("Queue depth of {}", named.name),
-        sentence: sentence(&found),
+        sentence: match decision::over_budget(&found, options) {
+            Some(why) => format!("Not within the budget: {why}."),
+            None => sentence(&found),
+        },
         id: named.id.clone(),
         step: named.step.to_owned(),
         table: Some(curve_table(&found)),
@@ -312,10 +358,15 @@ pub(super) fn sentence(found: &Knee) -> String {
             let cap = found.named_cap.as_ref().map_or(String::new(), |cap| {
                 format!(" The ceiling is {}: more outstanding I/Os only add waiting.", cap.name)
             });
+            let alike = match marks.indifferent {
+                (first, last) if first == last => String::new(),
+                (first, last) => {
+                    format!("; any of {first} to {last} gives the same throughput within noise")
+                }
+            };
             format!(
-                "Use o = {}{figures}: beyond o = {} more outstanding I/Os are useless; any of {} to {} gives the \
-                 same throughput within noise.{cap}",
-                marks.recommended, marks.plateau, marks.indifferent.0, marks.indifferent.1
+                "Use o = {}{figures}: beyond o = {} more outstanding I/Os are useless{alike}.{cap}",
+                marks.recommended, marks.plateau
             )
         }
         (Verdict::Extend, _) => match found.next_range {
@@ -356,6 +407,7 @@ fn of_drift(drift: &Drift, runs: &[RunRecord]) -> Finding {
     let verdict = match (drift.is_disturbed(), drift.is_real()) {
         (true, _) => "disturbed",
         (_, true) => "drift",
+        _ if drift.is_open() => "unclear",
         _ => "stable",
     };
     let percent = drift.total.exp_m1() * 100.0;
@@ -363,6 +415,12 @@ fn of_drift(drift: &Drift, runs: &[RunRecord]) -> Finding {
         "stable" => format!(
             "The reference setting stayed the same: {percent:+.1} % from first to last, ±{:.1} %.",
             drift.half_width * 100.0
+        ),
+        "unclear" => format!(
+            "Whether the device changed cannot be told: the reference setting moved by {percent:+.1} % from first to \
+             last, ±{:.1} %, over {} runs of it. Nothing is taken out of the figures; repeat the sweep with more runs.",
+            drift.half_width * 100.0,
+            drift.count
         ),
         "drift" => format!(
             "The device changed by {percent:+.1} % while it was measured; that is taken out of the figures."

@@ -1,6 +1,9 @@
 //! Nominal 95 % intervals of single runs, on series that remember.
 
 use plumb_study::precision;
+use plumb_study::study::{
+    Due, Order, Perform, Performance, Purpose, Setting, SimulatedDevice, Simulation, summarise,
+};
 
 use crate::random::Random;
 use crate::score::Score;
@@ -29,5 +32,58 @@ fn intervals_cover_what_they_promise() {
     for what in ["covered, worth 15 values", "covered, said to be worth 15 values"] {
         score.at_least(what, 0.93);
         score.at_most(what, 0.98);
+    }
+}
+
+/// Runs of a study on a device whose seconds resemble each other, judged as the study judges them.
+fn covered(ripple: f64, correlation: f64, early_end: bool) -> f64 {
+    let device = SimulatedDevice {
+        seed: 11,
+        noise: 0.0,
+        ripple,
+        ripple_correlation: correlation,
+        latency_cost: 0.0,
+        sharpness: 20.0,
+        max_mib_per_s: 100_000.0,
+        ..SimulatedDevice::default()
+    };
+    let setting = Setting {
+        threads: 1,
+        outstanding: 300,
+        write_percent: 0,
+        measured_s: 180,
+        ..Setting::default()
+    };
+    let truth = device.truth(&setting).0 * (ripple * ripple / 2.0).exp();
+    let order = Order {
+        step: "sweep".to_owned(),
+        purpose: Purpose::Measure,
+        repetition: 1,
+        setting: setting.clone(),
+    };
+    let mut simulation = Simulation::new(device);
+    let (mut all, mut inside) = (0, 0);
+    for run in 1..=300 {
+        let performed = simulation.perform(Due { run, seed: 1, order: &order, early_end });
+        let Performance::Result(result) = performed.outcome else { panic!("it is measured") };
+        let summary = summarise(&result, &setting).expect("figures");
+        if summary.steady && summary.effective.is_some_and(|effective| effective >= 15.0) {
+            all += 1;
+            let off = (summary.iops / truth - 1.0).abs();
+            inside += i32::from(off <= summary.half_width.expect("an interval"));
+        }
+    }
+    assert!(all >= 200, "{all} runs were long enough");
+    f64::from(inside) / f64::from(all)
+}
+
+#[test]
+fn intervals_of_whole_runs_cover_what_they_promise_with_warm_ups_cut_and_early_ends() {
+    for (ripple, correlation) in [(0.03, 0.0), (0.03, 0.5)] {
+        for early_end in [true, false] {
+            let share = covered(ripple, correlation, early_end);
+            println!("ripple {ripple}, correlation {correlation}, early {early_end}: {share:.3}");
+            assert!(share >= 0.91, "{ripple} {correlation} {early_end}: {share}");
+        }
     }
 }

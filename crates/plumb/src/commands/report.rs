@@ -3,7 +3,7 @@
 pub(super) mod study;
 
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -91,12 +91,27 @@ fn make(matches: &ArgMatches) -> Result<ExitCode, ReportError> {
     Ok(super::print(&format!("{}\n{}\n", report::summary(&report), output.display())))
 }
 
+/// How every report begins.
+const REPORT_BEGINS: &[u8; 15] = b"<!doctype html>";
+
 /// A report may take the place of a report, and of nothing else.
 fn may_be_replaced(output: &Path) -> Result<(), ReportError> {
-    match fs::read(output) {
-        Ok(bytes) if bytes.starts_with(b"<!doctype html>") => Ok(()),
+    // No more than its beginning: it may be anything, of any size, or a device without an end.
+    let begins = || -> io::Result<bool> {
+        if !fs::metadata(output)?.is_file() {
+            return Ok(false);
+        }
+        let mut start = [0; REPORT_BEGINS.len()];
+        let is_read = match fs::File::open(output)?.read_exact(&mut start) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => false,
+            read => read.map(|()| true)?,
+        };
+        Ok(is_read && start == *REPORT_BEGINS)
+    };
+    match begins() {
+        Ok(true) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Ok(_) => Err(ReportError::NoReport { path: output.to_owned() }),
+        Ok(false) => Err(ReportError::NoReport { path: output.to_owned() }),
         Err(source) => Err(ReportError::Write { path: output.to_owned(), source }),
     }
 }

@@ -35,6 +35,12 @@ fn a_baseline_is_found_in_forty_runs_and_explained() {
         let explained = bench.call(&format!("explain {}", file.display())).succeeds_quietly();
         assert!(explained.stdout.contains("Rule"), "{}", explained.stdout);
     }
+    // No percentile without what it rests on.
+    let alone = &finding(&findings, "latency-alone")["table"];
+    let columns: Vec<&str> =
+        alone["columns"].as_array().expect("names").iter().filter_map(Value::as_str).collect();
+    assert_eq!(columns[4..], ["p99 [ms]", "p99 rests on", "p99.9 [ms]", "p99.9 rests on"]);
+    assert_eq!(alone["rows"][0][5], "good", "{alone}");
     let file = bench.study("b").join("findings.json");
     let line = format!("explain {} --id reading", file.display());
     let explained = bench.call(&line).succeeds_quietly();

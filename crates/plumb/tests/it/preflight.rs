@@ -7,16 +7,27 @@ use serde_json::Value;
 
 use crate::program::plumb;
 
+/// The time that a preflight may take.
+const MOST: Duration = Duration::from_secs(2);
+
 #[test]
 fn every_check_has_a_verdict_within_two_seconds() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("new.dat");
     let line = format!("check {} --size 1M --json", file.display());
-    let start = Instant::now();
-    let outcome = plumb(&line);
-    let took = start.elapsed();
+    // The best of three: the machine may be busy.
+    let look = || {
+        let start = Instant::now();
+        (plumb(&line), start.elapsed())
+    };
+    let (mut outcome, mut took) = look();
+    for _ in 0..2 {
+        if took > MOST {
+            (outcome, took) = look();
+        }
+    }
     assert!([0, 3].contains(&outcome.status), "{outcome:#?}");
-    assert!(took < Duration::from_secs(10), "{took:?}: it watches for one second");
+    assert!(took <= MOST, "{took:?}: it watches for one second");
     let answer: Value = serde_json::from_str(&outcome.stdout).expect("one object");
     let checks = answer["checks"].as_array().expect("a list");
     assert_eq!(checks.len(), 32);
@@ -29,6 +40,23 @@ fn every_check_has_a_verdict_within_two_seconds() {
     let blocks = checks.iter().any(|check| check["verdict"] == "block");
     assert_eq!(outcome.status == 3, blocks);
     assert!(!file.exists(), "it only looks");
+}
+
+#[test]
+fn holes_are_no_room_and_a_folder_is_no_target() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("sparse.dat");
+    fs::File::create(&path).expect("a file").set_len(4 << 40).expect("a size");
+    let line = format!("check {} --size 4T --json", path.display());
+    let outcome = plumb(&line).ends_with(3);
+    let answer: Value = serde_json::from_str(&outcome.stdout).expect("one object");
+    let checks = answer["checks"].as_array().expect("a list");
+    let capacity = checks.iter().find(|check| check["id"] == "capacity").expect("it is there");
+    assert_eq!(capacity["verdict"], "block", "{capacity}");
+    for wrong in [folder.path().display().to_string(), "/dev/null".to_owned()] {
+        let refused = plumb(&format!("check {wrong}")).ends_with(1);
+        assert!(refused.stderr.contains("neither a file nor a block device"), "{}", refused.stderr);
+    }
 }
 
 #[test]

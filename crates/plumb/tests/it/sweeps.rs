@@ -303,6 +303,68 @@ fn a_machine_that_changed_is_refused_or_told() {
 }
 
 #[test]
+fn settings_are_told_apart_by_whatever_differs() {
+    let bench = Bench::with(DEVICE);
+    let line = "sweep f --simulate DEVICE --vary size=64M,128M --vary cache=h,b --set o=4 --repetitions 1 --id s \
+                --order as-given";
+    bench.call(line).ends_with(0);
+    let findings = bench.findings("s");
+    let best = finding(&findings, "best");
+    let rows = best["table"]["rows"].as_array().expect("rows");
+    let names: std::collections::BTreeSet<&str> =
+        rows.iter().map(|row| row[0].as_str().expect("a name")).collect();
+    assert_eq!(names.len(), 4, "{names:?}");
+    assert!(names.contains("t8 o4 b8K r w30 size128M Sb"), "{names:?}");
+    let said = finding(&findings, "reading")["decision"]["evidence"].to_string();
+    assert!(said.contains("R13") && said.contains("file size and cache mode"), "{said}");
+    assert!(
+        findings["notes"].to_string().contains("in one order (as given)"),
+        "{}",
+        findings["notes"]
+    );
+}
+
+#[test]
+fn a_device_that_drifts_is_never_said_to_have_stayed_the_same() {
+    for (drift, words) in [(0.0, ["stable", "stable"]), (-0.3, ["drift", "disturbed"])] {
+        for seed in 1..4 {
+            let bench = Bench::with(&format!(
+                "seed = {seed}\nnoise = 0.003\nsharpness = 20\ndrift-per-hour = {drift:?}\n"
+            ));
+            let line = "sweep f --simulate DEVICE --set w=0 --set t=1 --vary o=200,220,240,260,280,300 \
+                        --full-length --id s";
+            bench.call(line).ends_with(0);
+            let findings = bench.findings("s");
+            let found = finding(&findings, "drift");
+            let verdict = found["decision"]["verdict"].as_str().expect("a word");
+            assert!(words.contains(&verdict), "seed {seed}, {drift}: {found}");
+        }
+    }
+}
+
+#[test]
+fn a_search_takes_no_more_runs_than_it_said() {
+    for device in [
+        "",
+        "latency-us = 2000\nmax-mib-per-s = 1500\nsharpness = 5\n",
+        "noise = 0.012\nripple = 0.05\n",
+    ] {
+        let bench = Bench::with(device);
+        for repetitions in [1, 3] {
+            let line = format!(
+                "sweep f --simulate DEVICE --vary o=1..64 --set t=1 --adaptive --repetitions {repetitions} --id s{repetitions}"
+            );
+            let said = bench.call(&format!("{line} --dry-run --json")).succeeds_quietly();
+            let said: Value = serde_json::from_str(&said.stdout).expect("JSON");
+            bench.call(&line).ends_with(0);
+            let ran = bench.journal(&format!("s{repetitions}")).len() as u64;
+            let most = said["runs_most"].as_u64().expect("a count");
+            assert!(ran <= most, "{device}: {ran} runs, at most {most} were said");
+        }
+    }
+}
+
+#[test]
 fn a_real_file_is_made_measured_and_its_runs_can_be_repeated() {
     let bench = Bench::with(DEVICE);
     let line = "sweep f.dat --set size=1M --set t=1 --set cache=b --vary o=1,2,3 --repetitions 1 --warmup 0 \

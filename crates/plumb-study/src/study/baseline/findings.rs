@@ -19,7 +19,7 @@ use crate::study::findings::{Finding, Findings, State, Table};
 use crate::study::record::{RunRecord, Summary};
 use crate::study::remarks::{self, Whole};
 use crate::study::sweep::{rows, same_but_o};
-use crate::study::sweep_findings::{Named, Told, notes, of_curve, rates};
+use crate::study::sweep_findings::{Named, Told, notes, of_curve, rates, told as told_with_mark};
 use crate::study::{Access, Setting, machine};
 
 /// Findings of a baseline: a pure function of its options and its runs.
@@ -485,26 +485,46 @@ impl Study<'_> {
                     near.map(|p| p.ms)
                 })
             };
-            let p99 = percentile(99.0);
-            first = first.or(Some((mean, p99)));
+            // The run that has fewest says how far they can be relied on.
+            let own = self.runs.iter().filter(|run| run.setting == *setting);
+            let count = own.filter_map(|run| Some(run.usable()?.io_count)).min().unwrap_or(0);
+            let cell = |percent: f64| told_with_mark(&json!(percentile(percent)), percent, count);
+            let (p99, p99_on) = cell(99.0);
+            let (p99_9, p99_9_on) = cell(99.9);
+            let said = p99.as_f64().map(|ms| match p99_on.as_str() {
+                Some("good") | None => format!(", one in a hundred more than {ms:.3} ms"),
+                Some(on) => format!(", one in a hundred more than [{ms:.3} ms] ({on} above it)"),
+            });
+            first = first.or(Some((mean, said)));
             let iops = middle(self.runs, setting, |s| Some(s.iops));
             lines.push(vec![
                 json!(setting.outstanding),
                 json!(iops),
                 json!(mean),
-                json!(percentile(50.0)),
-                json!(p99),
-                json!(percentile(99.9)),
+                cell(50.0).0,
+                p99,
+                p99_on,
+                p99_9,
+                p99_9_on,
             ]);
         }
         let (mean, p99) = first?;
         let sentence = format!(
             "One I/O at a time takes {mean:.3} ms on average{}: what the device needs without any queue.",
-            p99.map_or(String::new(), |ms| format!(", one in a hundred more than {ms:.3} ms"))
+            p99.unwrap_or_default()
         );
         let mut decision = decision::plain(Rule::Figure, "latency-alone", "measured", &sentence);
         decision.insert("value".to_owned(), json!(mean));
-        let columns = ["o", "iops [1/s]", "avg_lat [ms]", "p50 [ms]", "p99 [ms]", "p99.9 [ms]"];
+        let columns = [
+            "o",
+            "iops [1/s]",
+            "avg_lat [ms]",
+            "p50 [ms]",
+            "p99 [ms]",
+            "p99 rests on",
+            "p99.9 [ms]",
+            "p99.9 rests on",
+        ];
         Some(Finding {
             id: "latency-alone".to_owned(),
             title: "Latency without load".to_owned(),

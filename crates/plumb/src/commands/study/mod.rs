@@ -229,10 +229,13 @@ fn worked(
     teller.starts(folder.path());
     let end =
         study::work(&folder, &mut journal, planner, performer.as_mut(), &mut teller, &changed)?;
-    let state = if end == End::Complete { State::Complete } else { State::Partial };
+    // A run that failed measured nothing: it is tried again when the study goes on.
+    let (runs, missing) = study::counted_runs(journal.records());
+    let is_whole = end == End::Complete && missing.is_empty();
+    let state = if is_whole { State::Complete } else { State::Partial };
     let changed = afterwards(&folder, &study, end)?;
     let findings = conclude(
-        journal.records(),
+        &runs,
         Told {
             study: &study.id,
             state,
@@ -257,14 +260,33 @@ fn worked(
             text(&findings, &study) + &place.unwrap_or_default()
         }
     };
+    let none_measured = runs.len() == missing.len();
     let status = match end {
-        End::Complete => 0,
+        End::Complete if is_whole => 0,
+        End::Complete if none_measured => 1,
+        End::Complete => PARTIAL,
         End::Failing => 1,
         End::TimeIsUp | End::Stopped => PARTIAL,
     };
     let word = study.kind.keyword();
     match end {
-        End::Complete => {}
+        End::Complete if is_whole => {}
+        End::Complete => {
+            for run in &missing {
+                printer.warning(&format!(
+                    "{}: {}: {}",
+                    run.name(),
+                    run.setting.short(),
+                    told::why(run)
+                ));
+            }
+            printer.warning(&format!(
+                "{} of {} runs failed; plumb {word} --resume {} tries them again",
+                missing.len(),
+                runs.len(),
+                study.id
+            ));
+        }
         End::TimeIsUp => printer.warning(&format!(
             "the budget is used up; plumb {word} --resume {} goes on with a new one",
             study.id
@@ -274,8 +296,9 @@ fn worked(
             study.id
         )),
         End::Failing => printer.warning(&format!(
-            "three runs failed one after the other: {}",
-            journal.records().last().map_or(String::new(), |run| format!("{:?}", run.outcome))
+            "three runs failed one after the other: {}; plumb {word} --resume {} tries them again",
+            journal.records().last().map_or(String::new(), told::why),
+            study.id
         )),
     }
     Ok(super::print_and_exit(&printed, status))

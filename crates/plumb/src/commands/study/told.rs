@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use plumb_study::study::{
-    Device, Finding, Findings, GAP_S, Order, Purpose, RunRecord, State, Study, Watch,
+    Device, Finding, Findings, GAP_S, Order, Outcome, Purpose, RunRecord, State, Study, Watch,
 };
 use serde_json::Value;
 
@@ -68,6 +68,22 @@ impl<'a> Teller<'a> {
     }
 }
 
+/// Why a run has no figures, in a line.
+pub(super) fn why(run: &RunRecord) -> String {
+    match &run.outcome {
+        Outcome::Measured => "nothing was measured".to_owned(),
+        Outcome::Aborted => "interrupted".to_owned(),
+        // What a program prints may have lines, and marks under a word.
+        Outcome::Failed(why) => {
+            let words: Vec<&str> = why
+                .split_whitespace()
+                .filter(|word| word.chars().any(char::is_alphanumeric))
+                .collect();
+            format!("failed: {}", words.join(" "))
+        }
+    }
+}
+
 impl Watch for Teller<'_> {
     fn checks(&mut self, order: &Order) {
         say(&format!("before it goes on: {}, the reference", order.setting.short()));
@@ -97,7 +113,7 @@ impl Watch for Teller<'_> {
                     summary.latency_ms.map_or(String::new(), |ms| format!(", {ms:.3} ms"));
                 format!("{:.0} IOPS{width}, {:.1} MiB/s{latency}", summary.iops, summary.mib_per_s)
             }
-            (outcome, None) => format!("{outcome:?}"),
+            (_, None) => why(record),
         };
         let left = match self.left() {
             seconds if seconds > 0.0 => format!("; about {} left", duration(seconds)),
