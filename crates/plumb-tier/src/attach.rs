@@ -4,6 +4,7 @@ use plumb_io::FlushQueue;
 use plumb_units::convert::to_u32;
 
 use crate::core::{Core, Halt};
+use crate::events::Event;
 use crate::extents::UNMAPPED;
 use crate::format::frame::Record;
 use crate::format::superblock::Superblock;
@@ -17,6 +18,7 @@ impl<Q: FlushQueue> Core<Q> {
         let before = self.members.config.voters.len();
         self.members.config.voters.retain(|voter| *voter != disk);
         self.members.config.disks[usize::from(disk)].metadata = false;
+        self.io.events.note(Event::DiskFailing(disk));
         self.members.leave_logs(disk);
         let left = self.members.config.voters.len();
         if 2 * left < before || left == 0 || self.members.metadata().is_empty() {
@@ -34,14 +36,21 @@ impl<Q: FlushQueue> Core<Q> {
     /// cannot be read or is another one stays missing.
     pub(crate) fn attach(&mut self, disk: u16) -> Result<(), Halt> {
         let nth = usize::from(disk);
-        if nth >= self.members.online.len() || self.members.is_online(disk) {
+        let all = self.members.online.len();
+        if nth >= all || self.members.is_online(disk) || self.members.gone[nth] {
             return Ok(());
         }
         self.sync()?;
         let Some(block) = self.read_superblock(disk) else { return Ok(()) };
         let knows = self.members.config.descends_from(block.generation);
+        if !knows && block.generation.epoch > self.members.config.disks[nth].known_epoch {
+            // It went on without the others: nothing of it is taken before somebody says so (LAY-3).
+            return Ok(());
+        }
         self.members.superblocks[nth] = Some(block);
-        let metadata = self.members.metadata().len() < METADATA_COPIES && self.copy_metadata(disk);
+        let metadata = self.members.metadata().len() < METADATA_COPIES
+            && !self.members.config.disks[nth].leaving
+            && self.copy_metadata(disk);
         let logs = self.copy_logs(disk);
         let old = self.members.config.voters.clone();
         let config = &mut self.members.config;
@@ -64,7 +73,10 @@ impl<Q: FlushQueue> Core<Q> {
             self.lose(failed)?;
             return self.sync();
         }
+        // What nobody could help, it may.
+        self.members.stuck.iter_mut().for_each(crate::extents::ExtentSet::clear);
         self.journal.append(Record::DiskBack { disk });
+        self.io.events.note(Event::DiskBack(disk));
         if !knows {
             self.journal.append(Record::AllStale { disk });
             for extent in 0..to_u32(self.extents.list.len()) {

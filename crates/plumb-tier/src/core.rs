@@ -3,6 +3,7 @@
 
 use plumb_io::FlushQueue;
 
+use crate::events::Event;
 use crate::extents::{
     COMMITTING, Extent, Extents, PENDING, SEALED, Sum, TENTATIVE, UNMAPPED, disks_of,
 };
@@ -57,6 +58,8 @@ pub struct Counters {
     pub disks_lost: u64,
     /// Places of extents that were given a new disk, to be rebuilt there.
     pub rebuilt: u64,
+    /// Places of extents moved off a disk that works.
+    pub moved: u64,
     /// Places of extents brought up to date on a returned disk.
     pub resynced: u64,
     /// Checkpoints.
@@ -93,6 +96,8 @@ pub(crate) struct Core<Q> {
     /// Rounds sealed so far.
     pub(crate) rounds: u64,
     pub(crate) counters: Counters,
+    /// Blocks without a good copy that were met, by virtual disk.
+    pub(crate) lost_blocks: Vec<u64>,
 }
 
 impl<Q: FlushQueue> Core<Q> {
@@ -100,6 +105,14 @@ impl<Q: FlushQueue> Core<Q> {
     #[inline]
     pub(crate) fn vdisk(&self, extent: u32) -> usize {
         usize::from(self.vdisk_of[plumb_units::convert::index(extent)])
+    }
+
+    /// Blocks without a good copy were met.
+    pub(crate) fn note_lost(&mut self, extent: u32, blocks: u32) {
+        let vdisk = self.vdisk(extent);
+        self.counters.unrecoverable += u64::from(blocks);
+        self.lost_blocks[vdisk] += u64::from(blocks);
+        self.io.events.note(Event::Unrecoverable { extent, blocks });
     }
 
     /// Writes all records that wait, and flushes. Disks that fail are expelled; what is durable then is
@@ -161,6 +174,7 @@ impl<Q: FlushQueue> Core<Q> {
         let lost = self.members.expel(&mut self.io, disks).map_err(|_| Halt::Voters)?;
         for disk in lost {
             self.counters.disks_lost += 1;
+            self.io.events.note(Event::DiskLost(disk));
             self.mark_lost(disk);
         }
         Ok(())
@@ -169,7 +183,7 @@ impl<Q: FlushQueue> Core<Q> {
     /// Marks the places of all open extents on a disk, and says so in the journal.
     pub(crate) fn mark_lost(&mut self, disk: u16) {
         self.journal.append(Record::DiskLost { disk });
-        if active(Mutation::LossMarksOne) {
+        if active(Mutation::LossMarksOne) || self.members.gone[usize::from(disk)] {
             return;
         }
         for (extent, own) in (0..).zip(&self.extents.list) {
@@ -188,7 +202,10 @@ impl<Q: FlushQueue> Core<Q> {
             self.open_list.push(extent);
         }
         for disk in 0..self.members.online.len() {
-            if !self.members.online[disk] && !active(Mutation::LossMarksOne) {
+            if !self.members.online[disk]
+                && !self.members.gone[disk]
+                && !active(Mutation::LossMarksOne)
+            {
                 self.members.stale[disk].insert(extent);
             }
         }
@@ -213,17 +230,11 @@ impl<Q: FlushQueue> Core<Q> {
         let config = &self.members.config;
         let mapped = |extent: &(u32, &Extent)| extent.1.place != UNMAPPED;
         self.members.logs_spare(disk)
-            && (0_u32..).zip(&self.extents.list).filter(mapped).all(|(extent, own)| {
+            && (0_u32..).zip(&self.extents.list).filter(mapped).all(|(extent, _)| {
                 let vdisk = &config.vdisks[self.vdisk(extent)];
                 let step = vdisk.interleave.min(config.extent_bytes);
                 (0..config.extent_bytes / step).all(|nth| {
-                    let at = crate::extents::locate(
-                        vdisk,
-                        &self.members.geometry,
-                        config.extent_bytes,
-                        own.place,
-                        nth * step,
-                    );
+                    let at = self.copies_at(extent, nth * step);
                     let in_sync = |other: u16| self.members.in_sync(other, extent);
                     !at.iter().any(|(_, other, _)| other == disk)
                         || at.iter().any(|(_, other, _)| other != disk && in_sync(other))
@@ -343,7 +354,10 @@ impl<Q: FlushQueue> Core<Q> {
         for disk in 0..self.members.stale.len() {
             let ordinal = u16::try_from(disk).unwrap_or(u16::MAX);
             for extent in self.members.stale[disk].iter() {
-                self.journal.append(Record::StaleSet { disk: ordinal, extent });
+                self.journal.append(match self.members.kept[disk].has(extent) {
+                    true => Record::PlaceKept { disk: ordinal, extent },
+                    false => Record::StaleSet { disk: ordinal, extent },
+                });
             }
             if !self.members.online[disk] {
                 self.journal.append(Record::DiskLost { disk: ordinal });
@@ -394,6 +408,12 @@ impl<Q: FlushQueue> Core<Q> {
         }
         let config = &self.members.config;
         let vdisk = &config.vdisks[self.vdisk(extent)];
-        disks_of(vdisk, &self.members.geometry, config.extent_bytes, place)
+        let mut disks = disks_of(vdisk, &self.members.geometry, config.extent_bytes, place);
+        if let (Some(moving), Some((to, _))) = (&config.moving, config.moving_to())
+            && self.members.kept[usize::from(to)].has(extent)
+        {
+            disks.push(moving.from.0);
+        }
+        disks
     }
 }

@@ -185,6 +185,8 @@ fn plan(pool: &NewPool, random: &mut Random) -> Result<Config, CreateError> {
         media: disk.media,
         state: DiskState::Online,
         metadata: metadata.contains(&nth),
+        leaving: false,
+        known_epoch: 0,
         device_bytes: disk.bytes,
         name: disk.name.clone(),
     };
@@ -200,6 +202,7 @@ fn plan(pool: &NewPool, random: &mut Random) -> Result<Config, CreateError> {
         disks,
         voters: order.into_iter().filter_map(|disk| u16::try_from(disk).ok()).collect(),
         vdisks,
+        moving: None,
     })
 }
 

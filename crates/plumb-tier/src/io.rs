@@ -4,6 +4,9 @@ use plumb_io::{Errno, FileIndex, FlushQueue, LaneIndex, LaneSpec, Memory, Op, Op
 use plumb_units::Nanos;
 use plumb_units::convert::{index, to_u32, to_u64};
 
+use crate::engine::DiskUse;
+use crate::events::Events;
+
 /// Buffers and slots of an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SlotPlan {
@@ -27,7 +30,7 @@ const DATA: LaneIndex = LaneIndex(0);
 const CONTROL: LaneIndex = LaneIndex(1);
 const LOG: LaneIndex = LaneIndex(2);
 /// How long a device may take for one I/O before it counts as missing (section 18).
-const TIME_OUT: Nanos = Nanos(30_000_000_000);
+pub(crate) const TIME_OUT: Nanos = Nanos(30_000_000_000);
 
 impl SlotPlan {
     /// How many slots the queue must have.
@@ -116,6 +119,10 @@ pub(crate) struct Io<Q> {
     /// I/Os that were begun.
     pushed: u64,
     scratch: Vec<u8>,
+    /// What each disk was asked, by ordinal.
+    pub(crate) uses: Vec<DiskUse>,
+    /// What happened that somebody should know.
+    pub(crate) events: Events,
 }
 
 impl<Q: FlushQueue> Io<Q> {
@@ -134,6 +141,8 @@ impl<Q: FlushQueue> Io<Q> {
             in_flight: 0,
             pushed: 0,
             scratch: vec![0; index(plan.data_bytes)],
+            uses: vec![DiskUse::default(); index(plan.files)],
+            events: Events::default(),
         }
     }
 
@@ -143,12 +152,14 @@ impl<Q: FlushQueue> Io<Q> {
 
     /// From now on disks are numbered by these files.
     pub(crate) fn name_files(&mut self, files: Vec<Option<FileIndex>>) {
+        self.uses.resize(files.len().max(self.uses.len()), DiskUse::default());
         self.files = files;
     }
 
     /// One disk more.
     pub(crate) fn add_file(&mut self, file: FileIndex) {
         self.files.push(Some(file));
+        self.uses.resize(self.files.len().max(self.uses.len()), DiskUse::default());
     }
 
     pub(crate) fn file(&self, disk: u16) -> Option<FileIndex> {
@@ -204,6 +215,11 @@ impl<Q: FlushQueue> Io<Q> {
         self.tags.iter().zip(&self.disks).any(owed)
     }
 
+    /// On which disk a slot's I/O is, or was.
+    pub(crate) fn disk_of(&self, slot: u32) -> u16 {
+        self.disks[index(slot)]
+    }
+
     /// Whether the slot's I/O was given up and has not come back.
     pub(crate) fn is_abandoned(&self, slot: u32) -> bool {
         self.tags[index(slot)] == Tag::Abandoned
@@ -215,6 +231,17 @@ impl<Q: FlushQueue> Io<Q> {
         let (slot, offset, len) = place;
         let Some(file) = self.file(disk) else { return };
         self.mark(slot, disk, tag);
+        let own = &mut self.uses[usize::from(disk)];
+        match kind {
+            OpKind::Read => {
+                own.reads += 1;
+                own.read_bytes += u64::from(len);
+            }
+            OpKind::Write => {
+                own.writes += 1;
+                own.write_bytes += u64::from(len);
+            }
+        }
         let memory = Memory::Lane(DATA);
         self.queue.push(Op { kind, file, slot: Slot(slot), len, offset, memory });
     }
@@ -299,7 +326,11 @@ impl<Q: FlushQueue> Io<Q> {
             }
             self.in_flight -= 1;
             self.free_control(slot);
-            return Some((tag, slot, done.outcome()));
+            let outcome = done.outcome();
+            if outcome.is_err() {
+                self.uses[usize::from(self.disks[index(slot)])].failed += 1;
+            }
+            return Some((tag, slot, outcome));
         }
     }
 
@@ -323,6 +354,7 @@ impl<Q: FlushQueue> Io<Q> {
             } else if runs && now.since(self.begun[index(slot)]) >= TIME_OUT {
                 self.tags[index(slot)] = Tag::Abandoned;
                 self.in_flight -= 1;
+                self.uses[usize::from(self.disks[index(slot)])].failed += 1;
                 late.push((tag, slot));
             }
         }

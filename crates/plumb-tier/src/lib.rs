@@ -9,11 +9,13 @@ mod attach;
 mod core;
 mod create;
 mod engine;
+mod events;
 mod extents;
 mod format;
 pub mod heat;
 mod io;
 mod journal;
+mod leave;
 mod log;
 mod log_buckets;
 mod logs;
@@ -23,6 +25,8 @@ mod model;
 pub mod mutation;
 pub mod optimizer;
 pub mod pool;
+#[cfg(test)]
+mod properties;
 mod random;
 mod rebuild;
 mod recover;
@@ -38,12 +42,14 @@ pub mod what_if;
 pub use crate::core::{Counters, Halt};
 pub use create::{CreateError, NewDisk, NewPool, NewVirtualDisk, create};
 pub use engine::{
-    ChangeError, Engine, KeepWith, Kept, MoveCounters, MoveDone, MoveOutcome, Optimization,
-    OptimizeSettings, Request, RequestKind, Served, Tiering,
+    Account, ChangeError, Counter, DiskUse, Engine, JobKind, JobState, KeepWith, Kept,
+    MoveCounters, MoveDone, MoveOutcome, Optimization, OptimizeSettings, Request, RequestKind,
+    RequestUse, Served, Tiering, VirtualDiskUse,
 };
+pub use events::{Event, Severity};
 pub use format::{
     BLOCK_BYTES, CacheConfig, CacheCopy, Config, DiskConfig, DiskState, Generation, Geometry,
-    MediaType, Row, Tier, VirtualDisk,
+    MediaType, Moving, Row, Tier, VirtualDisk,
 };
 pub use io::SlotPlan;
 pub use recover::StartError;

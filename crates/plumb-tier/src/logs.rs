@@ -5,6 +5,7 @@ use plumb_io::FlushQueue;
 use plumb_units::convert::{index, to_u64, to_usize};
 
 use crate::core::Core;
+use crate::events::Event;
 use crate::format::checksum;
 use crate::format::frame::{Link, Record};
 use crate::format::log::{self, LogHeader};
@@ -292,6 +293,7 @@ impl<Q: FlushQueue> Core<Q> {
     pub(crate) fn close_log(&mut self, vdisk: usize) {
         let Some(log) = &mut self.logs[vdisk] else { return };
         log.closed = true;
+        self.io.events.note(Event::CacheClosed(u16::try_from(vdisk).unwrap_or(u16::MAX)));
         log.head = (log.link.position, CLOSED);
         let (position, epoch) = log.head;
         let vdisk = u16::try_from(vdisk).unwrap_or(u16::MAX);

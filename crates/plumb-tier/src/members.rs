@@ -3,9 +3,9 @@
 use plumb_io::FlushQueue;
 use plumb_units::convert::{to_u32, to_usize};
 
-use crate::extents::ExtentSet;
+use crate::extents::{Copies, ExtentSet};
 use crate::format::superblock::{RecordName, Superblock};
-use crate::format::{Config, DiskState, Geometry, checksum, config};
+use crate::format::{Config, DiskState, Geometry, Moving, checksum, config};
 use crate::io::{Io, Work};
 use crate::random::Random;
 
@@ -26,6 +26,12 @@ pub(crate) struct Members {
     pub(crate) online: Vec<bool>,
     /// The places of these extents on a disk are stale, by ordinal.
     pub(crate) stale: Vec<ExtentSet>,
+    /// Of these, what should be there still lies where it lay before their row named that disk.
+    pub(crate) kept: Vec<ExtentSet>,
+    /// Of the stale ones, those that no copy here can bring up to date: not tried again until a disk returns.
+    pub(crate) stuck: Vec<ExtentSet>,
+    /// Left for good: nothing of it matters, by ordinal.
+    pub(crate) gone: Vec<bool>,
     /// Of this start.
     pub(crate) epoch: u32,
     pub(crate) random: Random,
@@ -49,11 +55,15 @@ impl Members {
             .zip(&superblocks)
             .map(|(disk, here)| disk.state == DiskState::Online && here.is_some())
             .collect();
+        let gone = (0..config.disks.len()).map(|nth| is_gone(&config, nth)).collect();
         Some(Self {
             geometry,
+            gone,
             pool_seed: checksum::seed(pool),
             data_seeds: config.vdisks.iter().map(|v| checksum::data_seed(pool, v.id)).collect(),
             stale: vec![ExtentSet::default(); config.disks.len()],
+            kept: vec![ExtentSet::default(); config.disks.len()],
+            stuck: vec![ExtentSet::default(); config.disks.len()],
             superblocks,
             online,
             epoch: config.generation.epoch,
@@ -65,6 +75,11 @@ impl Members {
     #[inline]
     pub(crate) fn is_online(&self, disk: u16) -> bool {
         self.online[usize::from(disk)]
+    }
+
+    /// Whether something new may come onto a disk.
+    pub(crate) fn takes_more(&self, disk: u16) -> bool {
+        self.is_online(disk) && !self.config.disks[usize::from(disk)].leaving
     }
 
     /// Ordinals of all disks that take part.
@@ -86,6 +101,65 @@ impl Members {
         self.online[disk]
             && (!self.stale[disk].has(extent)
                 || crate::mutation::active(crate::mutation::Mutation::ReadStale))
+    }
+
+    /// Notes which disks have left for good since: no place on them can be stale.
+    pub(crate) fn note_gone(&mut self) {
+        for nth in 0..self.gone.len() {
+            if !self.gone[nth] && is_gone(&self.config, nth) {
+                self.gone[nth] = true;
+                self.stale[nth].clear();
+            }
+        }
+    }
+
+    /// An extent lies nowhere any more: no place of it can be stale.
+    pub(crate) fn forget(&mut self, extent: u32) {
+        for set in self.stale.iter_mut().chain(&mut self.kept).chain(&mut self.stuck) {
+            set.remove(extent);
+        }
+    }
+
+    /// The place of an extent on a disk is up to date, and is where the extent lies.
+    pub(crate) fn settle_place(&mut self, disk: u16, extent: u32) {
+        for sets in [&mut self.stale, &mut self.kept, &mut self.stuck] {
+            if let Some(set) = sets.get_mut(usize::from(disk)) {
+                set.remove(extent);
+            }
+        }
+    }
+
+    /// The place of an extent on a disk is not up to date; what it should hold lies where it lay before.
+    pub(crate) fn keep_place(&mut self, disk: u16, extent: u32) {
+        for sets in [&mut self.stale, &mut self.kept] {
+            if let Some(set) = sets.get_mut(usize::from(disk)) {
+                set.insert(extent);
+            }
+        }
+    }
+
+    /// Where an extent's copies are, given where its row says that they are: what is on its way to another disk
+    /// and has not arrived is where it was.
+    #[inline]
+    pub(crate) fn as_it_lies(&self, extent: u32, copies: Copies) -> Copies {
+        match &self.config.moving {
+            None => copies,
+            Some(moving) => self.before_it_moved(moving, extent, copies),
+        }
+    }
+
+    fn before_it_moved(&self, moving: &Moving, extent: u32, mut copies: Copies) -> Copies {
+        let Some((to, slab)) = self.config.moving_to() else { return copies };
+        if !self.kept[usize::from(to)].has(extent) {
+            return copies;
+        }
+        let (new, old) = (self.geometry.slab(slab), self.geometry.slab(moving.from.1));
+        for place in copies.at.iter_mut().take(usize::from(copies.count)) {
+            if place.0 == to {
+                *place = (moving.from.0, place.1 - new + old);
+            }
+        }
+        copies
     }
 
     /// Writes a superblock of each disk as it is in memory: copies 0 and 2, flush, 1 and 3, flush
@@ -185,6 +259,7 @@ impl Members {
                 let own = &mut self.config.disks[usize::from(disk)];
                 own.state = DiskState::Missing;
                 own.metadata = false;
+                own.known_epoch = self.epoch;
             }
             self.config.voters.retain(|voter| !lost.contains(voter));
             let left = self.config.voters.len();
@@ -225,4 +300,8 @@ impl Members {
         }
         Config::decode(&record).filter(|config| config.pool == block.pool)
     }
+}
+
+fn is_gone(config: &Config, nth: usize) -> bool {
+    u16::try_from(nth).is_ok_and(|disk| config.is_gone(disk))
 }

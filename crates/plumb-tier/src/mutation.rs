@@ -83,6 +83,8 @@ rules! {
     AckBeforeLog,
     /// An extent with live lines is unmapped.
     LinesUnmapped,
+    /// Writes that wait for room in the log fail as soon as a disk hangs.
+    RoomGivenUpEarly,
     /// Writes over live lines go home.
     LinesIgnored,
     /// A destage and a write of the same blocks are not kept apart.
@@ -109,6 +111,10 @@ rules! {
     MovedReadersIgnored,
     /// A start takes the blocks of a moved extent for unwritten.
     MovedSumsForgotten,
+    /// What moves to another disk is taken for arrived, and was not copied.
+    MoveUncopied,
+    /// A move begins without a durable mark of what has not arrived.
+    MoveUnmarked,
     // Recovery.
     /// Remains of an earlier run are read on from the log.
     LogRemainsAccepted,
@@ -150,11 +156,13 @@ impl Mutation {
             Self::ReadUnpinned,
             "nothing: what was written over does not verify and is looked up again",
         ),
-        (Self::ConfirmBeforeFlush, "a second crash within a start, which is rare"),
-        (Self::JournalCopiesDiffer, "a copy of the journal lost between two starts, which is rare"),
+        (Self::ConfirmBeforeFlush, "crashes within starts: torture/starts.rs"),
+        (Self::JournalCopiesDiffer, "what each copy leads to after a start: torture/starts.rs"),
         (Self::EpochKept, "the model of the voters"),
         (Self::MovedReadersIgnored, "the model of moves"),
         (Self::MoveUnverified, "a test that spoils what is moved"),
+        (Self::MoveUnmarked, "histories in which a disk leaves: torture/leaving.rs"),
+        (Self::MoveUncopied, "the same"),
     ];
 }
 

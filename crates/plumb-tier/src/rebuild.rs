@@ -1,46 +1,36 @@
 //! Rebuilding what a retired disk held on spare slabs of other disks (RES-4, RES-6, RES-7).
 //!
 //! A row's place moves first: every extent that lies there is stale on the new disk, durably, before a
-//! generation names it. What then brings the places up to date is what does so for a disk that returns.
+//! generation names it. What then brings the places up to date is what does so for a disk that returns. Disks
+//! that still work are emptied otherwise: see `leave.rs`.
 
 use plumb_io::FlushQueue;
+use plumb_units::convert::index;
 
 use crate::core::{Core, Halt};
+use crate::events::Event;
 use crate::extents::{UNMAPPED, row_of};
 use crate::format::frame::Record;
-use crate::format::{Config, DiskState, MediaType};
+use crate::format::{CacheCopy, DiskState, MediaType, Moving};
 use crate::members::METADATA_COPIES;
 use crate::mutation::{Mutation, active};
 
-/// A slab of a row on a retired disk.
+/// A slab of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
-    vdisk: usize,
-    tier: usize,
-    row: usize,
-    nth: usize,
+pub(crate) struct Place {
+    pub(crate) vdisk: usize,
+    pub(crate) tier: usize,
+    pub(crate) row: usize,
+    pub(crate) nth: usize,
 }
 
-impl Config {
-    /// Slabs of a disk that hold something.
-    fn used_slabs(&self, disk: u16) -> Vec<u32> {
-        let rows = self.vdisks.iter().flat_map(|vdisk| &vdisk.tiers).flat_map(|tier| &tier.rows);
-        let of_rows = rows.flat_map(|row| &row.slabs).filter(|slab| slab.0 == disk).map(|s| s.1);
-        let caches = self.vdisks.iter().filter_map(|vdisk| vdisk.cache.as_ref());
-        let copies = caches.flat_map(|cache| &cache.copies).filter(|copy| copy.disk == disk);
-        of_rows.chain(copies.flat_map(|copy| copy.slabs.iter().copied())).collect()
-    }
+/// Copies of a log, at most.
+const COPIES_MAX: usize = 3;
 
-    fn is_retired(&self, disk: u16) -> bool {
-        self.disks[usize::from(disk)].state == DiskState::Retired
-    }
-
-    /// Whether a retired disk still holds something that belongs elsewhere.
-    #[must_use]
-    pub fn holds_retired(&self) -> bool {
-        let all = 0..u16::try_from(self.disks.len()).unwrap_or(u16::MAX);
-        all.filter(|disk| self.is_retired(*disk)).any(|disk| !self.used_slabs(disk).is_empty())
-    }
+/// Whether what moves is of that place's row.
+fn is_of_row(moving: &Moving, place: Place) -> bool {
+    let row = (index(moving.vdisk.into()), index(moving.tier.into()), index(moving.row));
+    row == (place.vdisk, place.tier, place.row)
 }
 
 impl<Q: FlushQueue> Core<Q> {
@@ -51,34 +41,32 @@ impl<Q: FlushQueue> Core<Q> {
             return Ok(());
         }
         own.state = DiskState::Retired;
+        self.io.events.note(Event::DiskRetired(disk));
         self.publish()
     }
 
     /// Writes the configuration as a new generation to all voters.
-    fn publish(&mut self) -> Result<(), Halt> {
+    pub(crate) fn publish(&mut self) -> Result<(), Halt> {
         let id = self.members.random.id();
         self.members.config.succeed(self.members.epoch, id);
         let voters = self.members.config.voters.clone();
         let failed = self.members.publish(&mut self.io, &voters);
+        self.members.note_gone();
         self.lose(failed)?;
         self.sync()
     }
 
-    /// Gives one thing that a retired disk held a new place; `false` when there is nothing left that could
-    /// have one.
+    /// Takes the next step of giving what retired and leaving disks hold new places; `false` when there is nothing
+    /// left that could have one.
     pub(crate) fn rebuild(&mut self) -> Result<bool, Halt> {
         for place in self.endangered() {
-            let row = &self.members.config.vdisks[place.vdisk].tiers[place.tier].rows[place.row];
+            let taken = self.disks_of_row(place);
             let media = self.members.config.vdisks[place.vdisk].tiers[place.tier].media;
-            let taken: Vec<u16> = row.slabs.iter().map(|slab| slab.0).collect();
             let Some((disk, slabs)) = self.spare(media, &taken, 1) else { continue };
             self.move_place(place, disk, slabs[0])?;
             return Ok(true);
         }
-        if self.move_log()? {
-            return Ok(true);
-        }
-        self.spread_metadata()
+        Ok(self.move_log()? || self.empty()? || self.spread_metadata()? || self.release()?)
     }
 
     /// Places on retired disks that another copy could fill, those with fewest live copies first.
@@ -104,8 +92,21 @@ impl<Q: FlushQueue> Core<Q> {
         found.into_iter().map(|(_, place)| place).collect()
     }
 
-    /// A disk of that kind with `count` free slabs, the one with most: none of `taken`.
-    fn spare(&self, media: MediaType, taken: &[u16], count: usize) -> Option<(u16, Vec<u32>)> {
+    /// Disks that a row's places lie on, or lay on until all of it has moved.
+    pub(crate) fn disks_of_row(&self, place: Place) -> Vec<u16> {
+        let config = &self.members.config;
+        let row = &config.vdisks[place.vdisk].tiers[place.tier].rows[place.row];
+        let own = config.moving.filter(|moving| is_of_row(moving, place));
+        row.slabs.iter().map(|slab| slab.0).chain(own.map(|moving| moving.from.0)).collect()
+    }
+
+    /// A disk of that kind with `count` free slabs, the one with most: none of `taken`, and none that leaves.
+    pub(crate) fn spare(
+        &self,
+        media: MediaType,
+        taken: &[u16],
+        count: usize,
+    ) -> Option<(u16, Vec<u32>)> {
         let config = &self.members.config;
         let geometry = &self.members.geometry;
         let free = |disk: u16| {
@@ -113,8 +114,11 @@ impl<Q: FlushQueue> Core<Q> {
             let slabs = geometry.slabs(config.disks[usize::from(disk)].device_bytes);
             (0..slabs).filter(|slab| !used.contains(slab)).collect::<Vec<u32>>()
         };
-        let fits =
-            |disk: &u16| config.disks[usize::from(*disk)].media == media && !taken.contains(disk);
+        let fits = |disk: &u16| {
+            self.members.takes_more(*disk)
+                && config.disks[usize::from(*disk)].media == media
+                && !taken.contains(disk)
+        };
         let able = self.members.online().into_iter().filter(fits).map(|disk| (disk, free(disk)));
         let (disk, mut slabs) = able
             .filter(|(_, slabs)| slabs.len() >= count.max(1))
@@ -123,20 +127,45 @@ impl<Q: FlushQueue> Core<Q> {
         Some((disk, slabs))
     }
 
-    fn move_place(&mut self, place: Place, disk: u16, slab: u32) -> Result<(), Halt> {
+    /// Mapped extents of a place's row.
+    pub(crate) fn extents_of_row(&self, place: Place) -> Vec<u32> {
         let config = &self.members.config;
         let vdisk = &config.vdisks[place.vdisk];
-        let (first, end) = (vdisk.first_extent, vdisk.first_extent + vdisk.extents);
-        for extent in first..end {
-            let lies = self.extents.get(extent).place;
-            let here = lies != UNMAPPED
+        let here = |extent: &u32| {
+            let lies = self.extents.get(*extent).place;
+            lies != UNMAPPED
                 && row_of(vdisk, &self.members.geometry, config.extent_bytes, lies)
-                    == (place.tier, place.row);
-            if here && !active(Mutation::RebuiltUnmarked) {
-                self.members.stale[usize::from(disk)].insert(extent);
-                self.journal.append(Record::StaleSet { disk, extent });
-                self.counters.rebuilt += 1;
+                    == (place.tier, place.row)
+        };
+        (vdisk.first_extent..vdisk.first_extent + vdisk.extents).filter(here).collect()
+    }
+
+    /// Gives a place on a disk that was given up to another disk, where all of it is stale at first. What had not
+    /// yet moved to the disk that was given up still lies where it lay.
+    fn move_place(&mut self, place: Place, disk: u16, slab: u32) -> Result<(), Halt> {
+        let config = &self.members.config;
+        let moves = config
+            .moving
+            .filter(|moving| is_of_row(moving, place) && usize::from(moving.nth) == place.nth);
+        let before = config.vdisks[place.vdisk].tiers[place.tier].rows[place.row].slabs[place.nth];
+        let extents = self.extents_of_row(place);
+        for &extent in &extents {
+            if active(Mutation::RebuiltUnmarked) {
+                break;
             }
+            self.counters.rebuilt += 1;
+            if moves.is_some() && self.members.kept[usize::from(before.0)].has(extent) {
+                self.members.keep_place(disk, extent);
+                self.journal.append(Record::PlaceKept { disk, extent });
+                continue;
+            }
+            if self.members.kept[usize::from(disk)].has(extent) {
+                // What an earlier move left says nothing of this one.
+                self.members.settle_place(disk, extent);
+                self.journal.append(Record::StaleClear { disk, extent });
+            }
+            self.members.stale[usize::from(disk)].insert(extent);
+            self.journal.append(Record::StaleSet { disk, extent });
         }
         if !active(Mutation::RebuildMarksLate) {
             self.sync()?;
@@ -144,24 +173,43 @@ impl<Q: FlushQueue> Core<Q> {
         if !self.members.is_online(disk) {
             return Ok(());
         }
+        let vdisk = u16::try_from(place.vdisk).unwrap_or(u16::MAX);
+        self.io.events.note(Event::SlabMoves { vdisk, from: before.0, to: disk });
         let tier = &mut self.members.config.vdisks[place.vdisk].tiers[place.tier];
         tier.rows[place.row].slabs[place.nth] = (disk, slab);
-        self.publish()
+        self.publish()?;
+        if moves.is_some() {
+            for extent in extents {
+                self.members.settle_place(before.0, extent);
+                self.journal.append(Record::StaleClear { disk: before.0, extent });
+            }
+        }
+        Ok(())
     }
 
-    /// Gives the copy of a log on a retired disk to another solid-state disk.
+    /// Gives the copy of a log on a retired or leaving disk to another solid-state disk.
     fn move_log(&mut self) -> Result<bool, Halt> {
         for vdisk in 0..self.logs.len() {
             let config = &self.members.config;
             let Some(cache) = &config.vdisks[vdisk].cache else { continue };
-            let retired = |copy: &crate::format::CacheCopy| config.is_retired(copy.disk);
-            let Some(nth) = cache.copies.iter().position(retired) else { continue };
+            let leaves = |copy: &CacheCopy| {
+                let own = &config.disks[usize::from(copy.disk)];
+                own.state == DiskState::Retired || own.leaving && self.members.is_online(copy.disk)
+            };
+            let Some(nth) = cache.copies.iter().position(leaves) else { continue };
             let taken: Vec<u16> = cache.copies.iter().map(|copy| copy.disk).collect();
             let count = cache.copies[nth].slabs.len();
             let Some((disk, slabs)) = self.spare(MediaType::Ssd, &taken, count) else { continue };
             let before = self.members.config.vdisks[vdisk].cache.clone();
+            let own = self.members.log_copies(vdisk).any(|copy| usize::from(copy.0) == nth);
+            let alone = own && self.members.log_copies(vdisk).count() == 1;
+            let made = CacheCopy { disk, current: false, slabs };
             if let Some(cache) = &mut self.members.config.vdisks[vdisk].cache {
-                cache.copies[nth] = crate::format::CacheCopy { disk, current: false, slabs };
+                // The only copy is copied beside itself; one of several gives its place away first.
+                match alone && cache.copies.len() < COPIES_MAX {
+                    true => cache.copies.push(made),
+                    false => cache.copies[nth] = made,
+                }
             }
             if !self.copy_logs(disk).contains(&vdisk) {
                 // It does not take it: it will be noticed where that matters.
@@ -169,6 +217,9 @@ impl<Q: FlushQueue> Core<Q> {
                 continue;
             }
             if let Some(cache) = &mut self.members.config.vdisks[vdisk].cache {
+                if cache.copies.len() > taken.len() {
+                    cache.copies.swap_remove(nth);
+                }
                 cache.copies[nth].current = true;
             }
             self.publish()?;
@@ -183,8 +234,11 @@ impl<Q: FlushQueue> Core<Q> {
             return Ok(false);
         }
         let config = &self.members.config;
-        let lacks =
-            |disk: &u16| !config.disks[usize::from(*disk)].metadata && config.voters.contains(disk);
+        let lacks = |disk: &u16| {
+            self.members.takes_more(*disk)
+                && !config.disks[usize::from(*disk)].metadata
+                && config.voters.contains(disk)
+        };
         let Some(disk) = self.members.online().into_iter().find(lacks) else { return Ok(false) };
         if !self.copy_metadata(disk) {
             return Ok(false);

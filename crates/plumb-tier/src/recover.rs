@@ -7,6 +7,7 @@ use plumb_io::{FileIndex, FlushQueue};
 use plumb_units::convert::{index, to_u32, to_usize};
 
 use crate::core::{Core, Counters, Halt};
+use crate::events::Event;
 use crate::extents::{Extents, TENTATIVE, UNMAPPED};
 use crate::format::frame::{self, Frame, FrameKind, Link, Record};
 use crate::format::page::{Checkpoint, PageName};
@@ -143,6 +144,7 @@ pub(crate) fn start<Q: FlushQueue>(
         io.control_bytes(),
     );
     let vdisk_of = vdisk_of(&members.config);
+    let vdisks = members.config.vdisks.len();
     let logs = logs::new_logs(&members.config, &geometry, &members.data_seeds);
     let mut core = Core {
         io,
@@ -158,6 +160,7 @@ pub(crate) fn start<Q: FlushQueue>(
         unsettled: Vec::new(),
         rounds: 0,
         counters: Counters::default(),
+        lost_blocks: vec![0; vdisks],
     };
     let mut lost = vec![false; core.members.online.len()];
     for body in &frames {
@@ -165,6 +168,7 @@ pub(crate) fn start<Q: FlushQueue>(
             core.replay(record, &mut lost);
         }
     }
+    core.drop_kept();
     core.claim_slots();
     let open: Vec<u32> =
         (0..).zip(&core.extents.list).filter(|own| own.1.open).map(|own| own.0).collect();
@@ -208,6 +212,8 @@ fn assemble<Q: FlushQueue>(
         if config.is_some() {
             break;
         }
+        let disk = one.block.ordinal;
+        io.events.note(Event::MetadataDamaged { disk, what: "configuration" });
     }
     let config = config.ok_or(StartError::Metadata { what: "configuration" })?;
     let mut files = vec![None; config.disks.len()];
@@ -220,7 +226,14 @@ fn assemble<Q: FlushQueue>(
         if files[ordinal].is_some() {
             return Err(StartError::Duplicate { ordinal: one.block.ordinal });
         }
+        if config.is_gone(one.block.ordinal) {
+            // It was removed, and stays so.
+            continue;
+        }
         if known.state != DiskState::Online {
+            if is_split(&config, known, &one.block) {
+                return Err(StartError::Split { ordinal: one.block.ordinal });
+            }
             returning.push(one.block.ordinal);
         } else if !config.descends_from(one.block.generation) {
             return Err(StartError::Split { ordinal: one.block.ordinal });
@@ -244,11 +257,21 @@ fn assemble<Q: FlushQueue>(
     Ok((members, returning))
 }
 
+/// Whether a disk that was away was part of a pool meanwhile: it has a generation that this one does not come from,
+/// of an epoch in which it was away already. A generation that a crash left on it alone is of an earlier one.
+fn is_split(config: &Config, known: &crate::format::DiskConfig, block: &Superblock) -> bool {
+    let own = block.generation;
+    !config.descends_from(own) && own.epoch > known.known_epoch
+}
+
 /// Whether a disk takes part and is here.
 fn is_here(config: &Config, blocks: &[Option<Superblock>], disk: u16) -> bool {
     let state = config.disks.get(usize::from(disk)).map(|disk| disk.state);
     state == Some(DiskState::Online) && blocks.get(usize::from(disk)).is_some_and(Option::is_some)
 }
+
+/// Copies of a superblock on a disk.
+const SUPERBLOCKS: usize = 4;
 
 pub(crate) fn to_disk(file: FileIndex) -> u16 {
     u16::try_from(file.0).unwrap_or(u16::MAX)
@@ -307,6 +330,10 @@ pub(crate) fn discover<Q: FlushQueue>(
             return Err(StartError::Feature { ordinal: best.ordinal, word: unknown });
         }
         let count = copies.iter().filter(|other| *other == best).count();
+        if count < SUPERBLOCKS {
+            let disk = best.ordinal;
+            io.events.note(Event::MetadataDamaged { disk, what: "superblock" });
+        }
         let mut block = best.clone();
         // Updates outnumber every copy seen, trusted or not.
         block.version = copies.iter().map(|copy| copy.version).max().unwrap_or(block.version);
@@ -334,7 +361,9 @@ fn raise<Q: FlushQueue>(io: &mut Io<Q>, members: &mut Members) -> Result<(), Sta
     for (disk, own) in members.config.disks.iter_mut().enumerate() {
         if !members.online[disk] {
             if own.state == DiskState::Online {
+                io.events.note(Event::DiskLost(u16::try_from(disk).unwrap_or(u16::MAX)));
                 own.state = DiskState::Missing;
+                own.known_epoch = members.epoch - 1;
             }
             own.metadata = false;
         }
@@ -367,6 +396,7 @@ fn newest_checkpoint<Q: FlushQueue>(
     let base = members.geometry.journal();
     let disks = members.metadata();
     let mut best: Option<(Checkpoint, Vec<u8>)> = None;
+    let mut seen: Vec<(u16, u64)> = Vec::new();
     for &disk in &disks {
         for slot in [0, BLOCK_BYTES] {
             let mut bytes = vec![0; BLOCK_LEN];
@@ -374,12 +404,16 @@ fn newest_checkpoint<Q: FlushQueue>(
                 continue;
             }
             let Some(page) = Checkpoint::decode(pool, &bytes) else { continue };
+            seen.push((disk, page.sequence));
             if best.as_ref().is_none_or(|(other, _)| other.sequence < page.sequence) {
                 best = Some((page, bytes));
             }
         }
     }
     let (page, bytes) = best.ok_or(StartError::Metadata { what: "checkpoint" })?;
+    for &disk in disks.iter().filter(|disk| !seen.contains(&(**disk, page.sequence))) {
+        io.events.note(Event::MetadataDamaged { disk, what: "checkpoint" });
+    }
     // A disk that fails here fails again, where it is expelled.
     io.write(&disks, base + page.sequence % 2 * BLOCK_BYTES, &bytes);
     io.flush(&disks);
@@ -421,6 +455,9 @@ fn read_chain<Q: FlushQueue>(
         let lacking: Vec<u16> = disks.iter().copied().filter(lack).collect();
         if !lacking.is_empty() && !active(Mutation::JournalCopiesDiffer) {
             io.write(&lacking, offset, &bytes);
+            for &disk in &lacking {
+                io.events.note(Event::MetadataDamaged { disk, what: "journal" });
+            }
             repaired.extend(lacking);
         }
         again |= kind == FrameKind::EpochStart;
@@ -474,7 +511,7 @@ impl<Q: FlushQueue> Core<Q> {
             Record::MapFree { extent } => {
                 if known(extent) {
                     self.extents.unmap(extent);
-                    self.members.stale.iter_mut().for_each(|stale| stale.remove(extent));
+                    self.members.forget(extent);
                     self.trees.touch_map(extent);
                     self.trees.touch_sums(extent, self.extents.blocks);
                 }
@@ -522,9 +559,10 @@ impl<Q: FlushQueue> Core<Q> {
                     stale.insert(extent);
                 }
             }
-            Record::StaleClear { disk, extent } => {
-                if let Some(stale) = self.members.stale.get_mut(usize::from(disk)) {
-                    stale.remove(extent);
+            Record::StaleClear { disk, extent } => self.members.settle_place(disk, extent),
+            Record::PlaceKept { disk, extent } => {
+                if known(extent) {
+                    self.members.keep_place(disk, extent);
                 }
             }
             Record::LogTail { .. } | Record::LogHead { .. } | Record::LogFlushed { .. } => {
@@ -539,7 +577,7 @@ impl<Q: FlushQueue> Core<Q> {
             self.extents.map(extent, place);
         }
         self.extents.get_mut(extent).place = place;
-        self.members.stale.iter_mut().for_each(|stale| stale.remove(extent));
+        self.members.forget(extent);
         self.trees.touch_map(extent);
     }
 
@@ -559,6 +597,22 @@ impl<Q: FlushQueue> Core<Q> {
             sum.committed = crc;
             sum.flags = flags;
             self.trees.touch_sum(block);
+        }
+    }
+
+    /// Only what is on its way now can still lie where it was: other marks are of moves that ended, or that no
+    /// generation came to name.
+    fn drop_kept(&mut self) {
+        let to = self.members.config.moving_to().map(|to| usize::from(to.0));
+        for (disk, kept) in self.members.kept.iter_mut().enumerate() {
+            if Some(disk) != to {
+                kept.clear();
+            }
+        }
+        for (stale, gone) in self.members.stale.iter_mut().zip(&self.members.gone) {
+            if *gone {
+                stale.clear();
+            }
         }
     }
 

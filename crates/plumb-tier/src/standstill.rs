@@ -8,6 +8,7 @@ use plumb_io::FlushQueue;
 use plumb_units::convert::{index, to_u32, to_u64};
 
 use crate::core::{Core, Halt};
+use crate::events::Event;
 use crate::extents::{Copies, PENDING, TENTATIVE, UNMAPPED, locate};
 use crate::format::frame::Record;
 use crate::format::{BLOCK_BYTES, BLOCK_LEN, checksum};
@@ -49,7 +50,15 @@ enum Choice {
 }
 
 impl<Q: FlushQueue> Core<Q> {
-    fn copies_at(&self, extent: u32, within: u32) -> Copies {
+    /// Where the copies of a byte of a mapped extent lie.
+    #[inline]
+    pub(crate) fn copies_at(&self, extent: u32, within: u32) -> Copies {
+        self.members.as_it_lies(extent, self.copies_by_row(extent, within))
+    }
+
+    /// Where its row says that they lie.
+    #[inline]
+    fn copies_by_row(&self, extent: u32, within: u32) -> Copies {
         let config = &self.members.config;
         let vdisk = &config.vdisks[self.vdisk(extent)];
         let place = self.extents.get(extent).place;
@@ -151,6 +160,7 @@ impl<Q: FlushQueue> Core<Q> {
         match best {
             Some((_, nth)) => {
                 self.counters.interrupted += 1;
+                self.io.events.note(Event::Interrupted { extent });
                 Choice::Copy(nth)
             }
             None => Choice::None,
@@ -224,7 +234,7 @@ impl<Q: FlushQueue> Core<Q> {
                 let sum = &mut self.extents.get_mut(extent).sums[index(within)];
                 let tentative = (sum.flags & TENTATIVE != 0).then_some(sum.newest);
                 sum.flags = 0;
-                self.counters.unrecoverable += 1;
+                self.note_lost(extent, 1);
                 self.unsettled.push((extent, within, tentative));
                 return false;
             }
@@ -268,33 +278,28 @@ impl<Q: FlushQueue> Core<Q> {
         self.lose(failed)
     }
 
-    /// Brings the places of some extents on a disk up to date, takes back their marks, and says how many.
+    /// Brings the places of some extents on a disk up to date, takes back their marks, and says how many. What
+    /// lies elsewhere until it is copied here lies here then. An extent that no copy here can help stays as it is.
     pub(crate) fn resync(&mut self, disk: u16, count: usize) -> Result<usize, Halt> {
-        let stale: Vec<u32> = self.members.stale[usize::from(disk)].iter().take(count).collect();
+        let nth = usize::from(disk);
+        let stuck = |extent: &u32| self.members.stuck[nth].has(*extent);
+        let mut stale: Vec<u32> =
+            self.members.stale[nth].iter().filter(|extent| !stuck(extent)).take(count).collect();
+        let mut left = Vec::new();
         for &extent in &stale {
             if self.extents.get(extent).place == UNMAPPED {
                 continue;
             }
-            let mut writes = Vec::new();
-            for (within, contents) in self.read_extent(extent) {
-                let sum = self.extents.get(extent).sums[index(within)];
-                let copies = self.copies_at(extent, within * 4096);
-                let Some((_, _, offset)) = copies.iter().find(|copy| copy.1 == disk) else {
-                    continue;
-                };
-                let good = contents
-                    .copies
-                    .into_iter()
-                    .filter_map(|copy| copy.2)
-                    .find(|bytes| self.sum_of(extent, within, bytes) == sum.newest);
-                match good {
-                    Some(bytes) => writes.push((disk, offset, bytes)),
-                    None => self.counters.unrecoverable += 1,
-                }
+            match self.copies_for(disk, extent) {
+                Some(writes) if !active(Mutation::ReturnUnsynced) => self.write_all(&writes)?,
+                Some(_) => {}
+                None => left.push(extent),
             }
-            if !active(Mutation::ReturnUnsynced) {
-                self.write_all(&writes)?;
-            }
+        }
+        stale.retain(|extent| !left.contains(extent));
+        left.into_iter().for_each(|extent| self.members.stuck[nth].insert(extent));
+        if stale.is_empty() {
+            return Ok(0);
         }
         let failed = self.io.flush(&[disk]);
         self.lose(failed)?;
@@ -304,12 +309,46 @@ impl<Q: FlushQueue> Core<Q> {
             return Ok(0);
         }
         for &extent in &stale {
-            self.members.stale[usize::from(disk)].remove(extent);
+            self.counters.moved += u64::from(self.members.kept[nth].has(extent));
+            self.members.settle_place(disk, extent);
             self.journal.append(Record::StaleClear { disk, extent });
         }
         self.counters.resynced += to_u64(stale.len());
+        if self.members.stale[nth].len() == 0 {
+            self.io.events.note(Event::DiskUpToDate(disk));
+        }
         self.sync()?;
         Ok(stale.len())
+    }
+
+    /// What has to be written to bring an extent's place on a disk up to date; `None` when a block of it has no
+    /// copy here that could, or lies where it was and does not verify there.
+    fn copies_for(&mut self, disk: u16, extent: u32) -> Option<Vec<(u16, u64, Block)>> {
+        let arrives = self.members.kept[usize::from(disk)].has(extent);
+        let mut writes = Vec::new();
+        for (within, contents) in self.read_extent(extent) {
+            let sum = self.extents.get(extent).sums[index(within)];
+            let by_row = self.copies_by_row(extent, within * 4096);
+            let lies = self.copies_at(extent, within * 4096);
+            let on_it = |copies: Copies| copies.iter().find(|copy| copy.1 == disk);
+            let target = if arrives { on_it(by_row) } else { on_it(lies) };
+            let Some((_, _, offset)) = target else { continue };
+            if active(Mutation::MoveUncopied) && arrives {
+                continue;
+            }
+            let nobody = contents.copies.is_empty();
+            let good = contents
+                .copies
+                .into_iter()
+                .filter_map(|copy| copy.2)
+                .find(|bytes| self.sum_of(extent, within, bytes) == sum.newest);
+            match good {
+                Some(bytes) => writes.push((disk, offset, bytes)),
+                None if nobody || arrives => return None,
+                None => self.note_lost(extent, 1),
+            }
+        }
+        Some(writes)
     }
 
     /// Reads every copy of every written block of an extent, verifies it, and rewrites bad ones from a
@@ -319,6 +358,7 @@ impl<Q: FlushQueue> Core<Q> {
             return Ok(());
         }
         let mut writes = Vec::new();
+        let mut lost = 0;
         for (within, contents) in self.read_extent(extent) {
             let newest = self.extents.get(extent).sums[index(within)].newest;
             let good = |copy: &CopyOf| {
@@ -329,14 +369,18 @@ impl<Q: FlushQueue> Core<Q> {
             let bad = verdicts.iter().filter(|good| !**good).count();
             self.counters.mismatches += to_u64(bad);
             let Some(source) = verdicts.iter().position(|good| *good) else {
-                self.counters.unrecoverable += u64::from(!verdicts.is_empty());
+                lost += u32::from(!verdicts.is_empty());
                 continue;
             };
             let Some(bytes) = contents.copies[source].2.clone() else { continue };
             for (nth, _) in verdicts.iter().enumerate().filter(|(_, good)| !**good) {
                 let (disk, offset, _) = &contents.copies[nth];
+                self.io.events.note(Event::BadCopy { disk: *disk, extent });
                 writes.push((*disk, *offset, bytes.clone()));
             }
+        }
+        if lost > 0 {
+            self.note_lost(extent, lost);
         }
         if writes.is_empty() {
             return Ok(());
@@ -349,6 +393,10 @@ impl<Q: FlushQueue> Core<Q> {
             self.sync()?;
         }
         self.counters.healed += to_u64(writes.len());
+        for (disk, _, _) in &writes {
+            self.io.uses[usize::from(*disk)].healed += 1;
+        }
+        self.io.events.note(Event::Healed { extent, blocks: to_u32(writes.len()) });
         self.write_all(&writes)?;
         let rounds = self.rounds;
         let own = self.extents.get_mut(extent);

@@ -6,6 +6,7 @@
 use plumb_io::FlushQueue;
 use plumb_units::convert::{index, to_u32, to_usize};
 
+use crate::events::Event;
 use crate::extents::{Extents, UNMAPPED};
 use crate::format::page::{self, INDEX_ENTRIES, LEAF_ENTRIES, PageName, Pointer, Root};
 use crate::format::{BLOCK_BYTES, BLOCK_LEN, Geometry};
@@ -70,6 +71,9 @@ fn value(extents: &Extents, tree: usize, key: usize) -> u32 {
         _ => extent.sums.get(key % per).map_or(0, |sum| sum.committed),
     }
 }
+
+/// What the trees are called, by their number.
+const TREES: [&str; 2] = ["map", "checksums"];
 
 impl Trees {
     /// Empty trees for that many extents.
@@ -290,6 +294,12 @@ impl Trees {
             if io.read(disk, offset, &mut bytes)
                 && page::verifies(self.pool_seed, name, pointer, &bytes)
             {
+                for &disk in &bad {
+                    io.events.note(Event::MetadataDamaged {
+                        disk,
+                        what: TREES[index(name.tree.into())],
+                    });
+                }
                 if !bad.is_empty() {
                     // Rot is healed at once; a disk that cannot be written is noticed when it matters.
                     io.write(&bad, offset, &bytes);

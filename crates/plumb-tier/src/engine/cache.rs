@@ -11,12 +11,13 @@ use plumb_units::convert::{index, to_u32, to_u64};
 
 use super::part::{NONE, PartKind, Step};
 use super::streams::Streams;
-use super::{EIO, Engine};
+use super::{Account, EIO, Engine};
 use crate::extents::is_second_tier;
 use crate::format::checksum;
 use crate::format::frame::Link;
 use crate::format::log::{self, LogRange};
 use crate::format::{BLOCK_BYTES, BLOCK_LEN};
+use crate::io::TIME_OUT;
 use crate::log::Log;
 use crate::mutation::{Mutation, active};
 
@@ -24,8 +25,9 @@ use crate::mutation::{Mutation, active};
 const REQUEST_MAX: u32 = 256 << 10;
 /// Ranges of a part that zeroes, at most; if there are more they are taken for one.
 const ZERO_RANGES: usize = 64;
-/// Writes over live lines that find no room for so long fail (WBC-4).
-const ROOM_TIME_OUT: Nanos = Nanos(30_000_000_000);
+/// Writes over live lines that find no room for so long fail (WBC-4). A disk that hangs is waited for first, and
+/// then the log goes on without it.
+const ROOM_TIME_OUT: Nanos = Nanos(2 * TIME_OUT.0);
 
 /// A record on its way.
 #[derive(Debug, Clone, Copy)]
@@ -238,7 +240,12 @@ impl<Q: FlushQueue> Engine<Q> {
         }
         for part in cache.parts.drain(..) {
             let step = if good { Step::Appended } else { Step::Begin };
-            self.parts[index(part)].step = step;
+            let own = &mut self.parts[index(part)];
+            own.step = step;
+            if good && !own.is_background() {
+                let (client, len) = (own.client, own.len);
+                self.clients[index(client)].served.add(Account::CacheWrite, len);
+            }
             self.ready.push_back(part);
         }
     }
@@ -421,6 +428,14 @@ impl<Q: FlushQueue> Engine<Q> {
         cache.flight = Some(flight);
     }
 
+    /// Disks are out that kept logs from moving: those who wait for room get all their time once more.
+    pub(super) fn wait_for_room_anew(&mut self) {
+        let now = self.now;
+        if !active(Mutation::RoomGivenUpEarly) {
+            self.caches.iter_mut().flatten().for_each(|cache| cache.tail_seen.1 = now);
+        }
+    }
+
     /// Lets parts try again for which there is room now; those that waited too long fail.
     fn wake_for_room(&mut self, vdisk: usize) {
         let now = self.now;
@@ -432,7 +447,9 @@ impl<Q: FlushQueue> Engine<Q> {
             cache.tail_seen = (log.tail.lsn, now);
         }
         let span = self.parts[index(first)].log_span();
-        let late = now.since(cache.tail_seen.1) >= ROOM_TIME_OUT;
+        let early = active(Mutation::RoomGivenUpEarly);
+        let most = if early { TIME_OUT } else { ROOM_TIME_OUT };
+        let late = now.since(cache.tail_seen.1) >= most;
         if log.closed || late || log.has_room(span, true) {
             let parts: Vec<u32> = cache.room_wait.drain(..).collect();
             for part in parts {

@@ -11,6 +11,7 @@ use super::Engine;
 use crate::core::{Core, Halt};
 use crate::create::{CACHE_MIN, CreateError, NewDisk, NewVirtualDisk};
 use crate::extents::{UNMAPPED, move_reserve, slots_of_tier};
+use crate::format::config::DISKS_MAX;
 use crate::format::frame::Record;
 use crate::format::page::LEAF_ENTRIES;
 use crate::format::superblock::{RecordName, Superblock};
@@ -50,6 +51,58 @@ pub enum ChangeError {
     #[diagnostic(code(plumb::tier::disk_exists), help("see `plumb pool show`"))]
     HasDisk {
         /// The disk's path.
+        name: String,
+    },
+    /// It is not one of the pool's.
+    #[error("the pool has no disk {name}")]
+    #[diagnostic(code(plumb::tier::no_disk), help("see `plumb pool show`"))]
+    NoDisk {
+        /// The disk's path.
+        name: String,
+    },
+    /// Nothing would be left.
+    #[error("{name} is the last disk of the pool that takes part")]
+    #[diagnostic(
+        code(plumb::tier::last_disk),
+        help("add a disk first: plumb pool add-disk; or destroy the pool: plumb pool remove")
+    )]
+    LastDisk {
+        /// The disk's path.
+        name: String,
+    },
+    /// It is not here, and what is on it is nowhere else.
+    #[error("disk {name} is not here, and {extents} extents have no other copy that is up to date")]
+    #[diagnostic(
+        code(plumb::tier::only_copy),
+        help("connect it first; or remove the virtual disks that lie on it alone: plumb vdisk rm")
+    )]
+    OnlyCopy {
+        /// The disk's path.
+        name: String,
+        /// How many.
+        extents: u32,
+    },
+    /// The others are too small.
+    #[error(
+        "disk {name} holds {needed} slabs of {slab_bytes} bytes, and for {missing} of them no other disk has \
+         room: a row's slabs lie on different disks of its kind"
+    )]
+    #[diagnostic(code(plumb::tier::no_room), help("add a disk first: plumb pool add-disk"))]
+    NoRoom {
+        /// The disk's path.
+        name: String,
+        /// Slabs in use on it.
+        needed: usize,
+        /// Of these, without room elsewhere.
+        missing: usize,
+        /// Bytes of a slab.
+        slab_bytes: u64,
+    },
+    /// Its configuration names as many disks as it can, removed ones included.
+    #[error("pool {name} has had {DISKS_MAX} disks, and can have no more")]
+    #[diagnostic(code(plumb::tier::disks), help("make another pool"))]
+    TooMany {
+        /// The pool.
         name: String,
     },
     /// The disk did not take what was written.
@@ -101,7 +154,7 @@ impl<Q: FlushQueue> Engine<Q> {
         let mut config = self.core.members.config.clone();
         let able: Vec<bool> = (0_u16..)
             .take(config.disks.len())
-            .map(|disk| self.core.members.is_online(disk))
+            .map(|disk| self.core.members.takes_more(disk))
             .collect();
         place_virtual_disk(&mut config, &geometry, wanted, id, &able)?;
         self.come_to_rest()?;
@@ -125,7 +178,9 @@ impl<Q: FlushQueue> Engine<Q> {
         };
         self.come_to_rest()?;
         self.core.free_extents(nth)?;
-        self.core.members.config.vdisks[nth].remove();
+        let config = &mut self.core.members.config;
+        config.vdisks[nth].remove();
+        config.moving = config.moving.filter(|moving| usize::from(moving.vdisk) != nth);
         self.core.announce()?;
         Ok(self.into_queue())
     }
@@ -139,8 +194,13 @@ impl<Q: FlushQueue> Engine<Q> {
     /// When a request is under way.
     pub fn add_disk(mut self, file: FileIndex, new: &NewDisk) -> Result<Q, ChangeError> {
         let members = &self.core.members;
-        if members.config.disks.iter().any(|disk| disk.name == new.name) {
+        let config = &members.config;
+        let mut disks = (0_u16..).zip(&config.disks);
+        if disks.any(|(nth, disk)| disk.name == new.name && !config.is_gone(nth)) {
             return Err(ChangeError::HasDisk { name: new.name.clone() });
+        }
+        if config.disks.len() >= DISKS_MAX {
+            return Err(ChangeError::TooMany { name: config.name.clone() });
         }
         if members.geometry.slabs(new.bytes) == 0 {
             return Err(too_small(new, &members.geometry).into());
@@ -196,7 +256,7 @@ impl<Q: FlushQueue> Core<Q> {
         for some in mapped.chunks(FREED_AT_ONCE) {
             for &extent in some {
                 self.extents.unmap(extent);
-                self.members.stale.iter_mut().for_each(|stale| stale.remove(extent));
+                self.members.forget(extent);
                 self.trees.touch_map(extent);
                 self.trees.touch_sums(extent, self.extents.blocks);
                 self.journal.append(Record::MapFree { extent });
@@ -214,11 +274,14 @@ impl<Q: FlushQueue> Core<Q> {
         let members = &mut self.members;
         let ordinal = u16::try_from(members.config.disks.len()).unwrap_or(u16::MAX);
         let id = members.random.id();
+        let epoch = members.epoch;
         members.config.disks.push(DiskConfig {
             id,
             media: new.media,
             state: DiskState::Missing,
             metadata: false,
+            leaving: false,
+            known_epoch: epoch,
             device_bytes: new.bytes,
             name: new.name.clone(),
         });
@@ -240,6 +303,9 @@ impl<Q: FlushQueue> Core<Q> {
         }));
         members.online.push(false);
         members.stale.push(crate::extents::ExtentSet::default());
+        members.gone.push(false);
+        members.kept.push(crate::extents::ExtentSet::default());
+        members.stuck.push(crate::extents::ExtentSet::default());
         self.io.add_file(file);
         self.announce()?;
         // What another pool left there must not be read as this one's journal.

@@ -4,6 +4,7 @@ use plumb_io::{Bell, FlushQueue, Op, SlotMemory};
 use plumb_units::convert::{index, to_u32};
 
 use super::{ClientMemory, Engine, Request};
+use crate::events::Event;
 use crate::extents::{SECOND_TIER, UNMAPPED};
 
 impl<Q: FlushQueue> Engine<Q> {
@@ -35,10 +36,37 @@ impl<Q: FlushQueue> Engine<Q> {
         self.core.members.stale.iter().map(crate::extents::ExtentSet::len).collect()
     }
 
+    /// Places of a virtual disk's extents that are not up to date, on disks that take part.
+    ///
+    /// # Panics
+    /// When there is no such virtual disk.
+    #[must_use]
+    pub fn stale_of(&self, vdisk: u32) -> u32 {
+        let own = &self.config().vdisks[index(vdisk)];
+        let range = own.first_extent..own.first_extent + own.extents;
+        let members = &self.core.members;
+        let of = |disk: u16| {
+            let stale = &members.stale[usize::from(disk)];
+            to_u32(stale.iter().filter(|extent| range.contains(extent)).count())
+        };
+        members.online().into_iter().map(of).sum()
+    }
+
     /// Bytes of the places that are not up to date on disks that take part.
     #[must_use]
     pub fn stale_bytes(&self) -> u64 {
         u64::from(self.stale_places()) * u64::from(self.config().extent_bytes)
+    }
+
+    /// The next event that nobody has taken yet. More than some hundred that wait are counted, not kept.
+    pub fn next_event(&mut self) -> Option<Event> {
+        self.core.io.events.take()
+    }
+
+    /// How many events found no room since the start.
+    #[must_use]
+    pub fn events_dropped(&self) -> u64 {
+        self.core.io.events.dropped
     }
 
     /// I/Os that devices have under way.

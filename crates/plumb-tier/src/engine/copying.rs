@@ -60,6 +60,8 @@ impl<Q: FlushQueue> Engine<Q> {
             own.todo[index(first)..index(end)].fill(false);
             own.cursor = end;
             let source = self.place_of(own.vdisk, own.from, first);
+            // What has yet to leave a disk that is emptied lies there still.
+            let source = self.core.members.as_it_lies(own.wanted.extent, source);
             let run = Run { first, end, slots, source, tried: 0, writing: false };
             self.read_again(nth, own, run);
             return false;

@@ -9,12 +9,14 @@ mod clients;
 mod copying;
 mod destage;
 mod heat;
+mod jobs;
 mod kept;
 mod locks;
 mod memory;
 mod moves;
 mod optimize;
 mod part;
+mod perf;
 mod read;
 mod round;
 mod standstill;
@@ -30,6 +32,7 @@ use plumb_units::Nanos;
 use plumb_units::convert::{index, to_u32, to_usize};
 
 use crate::core::{Core, Counters, Halt};
+use crate::events::Event;
 use crate::format::Config;
 use crate::format::frame::FrameKind;
 use crate::io::{SlotPlan, Tag};
@@ -39,6 +42,7 @@ use crate::recover::{self, StartError};
 use cache::Cache;
 pub use change::ChangeError;
 pub use heat::Served;
+pub use jobs::{JobKind, JobState};
 pub use kept::{KeepWith, Kept};
 use locks::Locks;
 pub(crate) use memory::ClientMemory;
@@ -46,6 +50,7 @@ use moves::Moves;
 pub use moves::{MoveCounters, MoveDone, MoveOutcome};
 pub use optimize::{Optimization, OptimizeSettings, Tiering};
 use part::{NONE, Part, Step};
+pub use perf::{Account, Counter, DiskUse, RequestUse, VirtualDiskUse};
 use round::Round;
 
 const EIO: Errno = Errno(5);
@@ -97,6 +102,7 @@ struct Client {
     sequential: bool,
     error: Option<Errno>,
     begun: Nanos,
+    served: perf::Served,
 }
 
 /// A started space.
@@ -113,6 +119,8 @@ pub struct Engine<Q> {
     free_background: Vec<u32>,
     /// By virtual disk.
     caches: Vec<Option<Cache>>,
+    /// What each did, by virtual disk.
+    uses: Vec<VirtualDiskUse>,
     /// When the last request came in.
     last_request: Nanos,
     /// New checksums of the parts that write, a part's beside each other.
@@ -147,6 +155,8 @@ pub struct Engine<Q> {
     returning: Vec<u16>,
     /// The journal has no room for a frame.
     crowded: bool,
+    /// Disks that failed were taken out since the last poll, which may have taken long.
+    expelled: bool,
     /// Parts that ended, and pieces of background work that were taken.
     steps: u64,
     heats: heat::Heats,
@@ -171,6 +181,7 @@ impl<Q: FlushQueue> Engine<Q> {
         let (core, returning) = recover::start(queue, plan, seed)?;
         let part_blocks = index((plan.data_bytes / 4096).max(1));
         let caches = Self::new_caches(&core);
+        let uses = vec![VirtualDiskUse::default(); core.members.config.vdisks.len()];
         let for_clients = plan.data_slots.max(clients).max(8);
         let background = if caches.iter().any(Option::is_some) { destage::DESTAGES } else { 0 };
         let parts = for_clients + background + moves::MOVERS;
@@ -183,6 +194,7 @@ impl<Q: FlushQueue> Engine<Q> {
             sequential: false,
             error: None,
             begun: Nanos::ZERO,
+            served: perf::Served::default(),
         };
         let room = || VecDeque::with_capacity(index(parts));
         Ok(Self {
@@ -199,6 +211,7 @@ impl<Q: FlushQueue> Engine<Q> {
             free_background: (for_clients..for_clients + background).rev().collect(),
             moves: Moves::new(for_clients + background),
             caches,
+            uses,
             last_request: Nanos::ZERO,
             sums: vec![0; part_blocks * index(parts)],
             part_blocks,
@@ -225,6 +238,7 @@ impl<Q: FlushQueue> Engine<Q> {
             last_overdue: Nanos::ZERO,
             returning,
             crowded: false,
+            expelled: false,
             steps: 0,
         })
     }
@@ -308,6 +322,7 @@ impl<Q: FlushQueue> Engine<Q> {
         own.parts = 0;
         own.error = None;
         own.begun = self.now;
+        own.served = perf::Served::default();
         if request.kind == RequestKind::Flush {
             self.join_round(client);
             return;
@@ -342,6 +357,9 @@ impl<Q: FlushQueue> Engine<Q> {
         self.now = self.now.max(now);
         self.tend_heat(false);
         self.hand_out(false);
+        if std::mem::take(&mut self.expelled) {
+            self.wait_for_room_anew();
+        }
         self.reap();
         let stood = self.advance_all();
         let wanted = u32::from(self.finished.is_empty() && self.core.io.in_flight() > 0);
@@ -458,6 +476,8 @@ impl<Q: FlushQueue> Engine<Q> {
             } else if let Tag::Move { disk, .. } | Tag::MoveFlush { disk, .. } = tag {
                 self.trouble.push(disk);
             }
+            let late = self.core.io.disk_of(slot);
+            self.core.io.events.note(Event::DiskTimeout(late));
             self.finish_io(tag, slot, Err(Errno(110)));
         }
     }
@@ -664,6 +684,10 @@ impl<Q: FlushQueue> Engine<Q> {
         let own = &mut self.clients[index(client)];
         own.busy = false;
         self.moves.throttle.note(self.now.since(own.begun));
+        if let Some(used) = self.uses.get_mut(index(own.request.vdisk)) {
+            let (request, time) = (own.request, self.now.since(own.begun));
+            used.note(request.kind, (request.len, time), own.error.is_none(), &own.served);
+        }
         let outcome = own.error.map_or(Ok(()), Err);
         self.finished.push_back((client, outcome));
     }

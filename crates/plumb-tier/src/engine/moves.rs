@@ -557,7 +557,7 @@ impl<Q: FlushQueue> Engine<Q> {
         let (extent, place) = (own.wanted.extent, own.to);
         let lsn = self.core.journal.append(Record::Moved { extent, place });
         self.core.extents.get_mut(extent).place = place;
-        self.core.members.stale.iter_mut().for_each(|stale| stale.remove(extent));
+        self.core.members.forget(extent);
         self.core.trees.touch_map(extent);
         self.core.journal.want(lsn);
         if active(Mutation::MovedSlotReusedEarly) {

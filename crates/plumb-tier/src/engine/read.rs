@@ -4,8 +4,9 @@ use plumb_io::{FlushQueue, OpKind};
 use plumb_units::convert::index;
 
 use super::part::{NONE, PartKind, Step};
-use super::{EIO, Engine};
-use crate::extents::locate;
+use super::{Account, EIO, Engine};
+use crate::events::Event;
+use crate::extents::is_second_tier;
 use crate::format::BLOCK_BYTES;
 use crate::io::Tag;
 use crate::mutation::{Mutation, active};
@@ -154,13 +155,8 @@ impl<Q: FlushQueue> Engine<Q> {
 
     /// Finds where the part's blocks from `first` on have their home.
     pub(super) fn locate_part(&mut self, part: u32, first: u32) {
-        let own = &mut self.parts[index(part)];
-        let core = &self.core;
-        let config = &core.members.config;
-        let vdisk = &config.vdisks[core.vdisk(own.extent)];
-        let place = core.extents.get(own.extent).place;
-        let within = first * 4096;
-        own.copies = locate(vdisk, &core.members.geometry, config.extent_bytes, place, within);
+        let extent = self.parts[index(part)].extent;
+        self.parts[index(part)].copies = self.core.copies_at(extent, first * 4096);
     }
 
     /// Reads the run that a part aims at into a slot of it, from a copy that was not tried.
@@ -177,7 +173,7 @@ impl<Q: FlushQueue> Engine<Q> {
         let by_turn =
             |copy: &(u8, u16, u64)| (u32::from(copy.0) + turn) % u32::from(own.copies.count);
         let Some((copy, disk, offset)) = own.copies.iter().filter(able).min_by_key(by_turn) else {
-            self.core.counters.unrecoverable += 1;
+            self.core.note_lost(own.extent, to - from);
             self.drop_slots(part);
             self.end_part(part, Some(EIO));
             return;
@@ -217,6 +213,8 @@ impl<Q: FlushQueue> Engine<Q> {
         }
         if !good {
             self.core.counters.mismatches += 1;
+            let disk = own.copies.at[index(copy.trailing_zeros().min(2))].0;
+            self.core.io.events.note(Event::BadCopy { disk, extent: own.extent });
             let heals = own.source == 0 && own.copies.count > 1;
             if heals && !self.heal.contains(&own.extent) && self.heal.len() < 64 {
                 self.heal.push(own.extent);
@@ -259,6 +257,12 @@ impl<Q: FlushQueue> Engine<Q> {
         debug_assert!(own.kind == PartKind::Read);
         let extent = self.core.extents.get(own.extent);
         let (from, to) = (own.start.max(first * 4096), (own.start + own.len).min(end * 4096));
+        let account = match slot {
+            None => Account::Zeros,
+            Some(_) if own.source != 0 => Account::CacheRead,
+            Some(_) => Account::TierRead(is_second_tier(extent.place)),
+        };
+        self.clients[index(own.client)].served.add(account, to - from);
         let written = |block: u32| {
             own.source != 0 || extent.sums.get(index(block)).is_some_and(|sum| sum.newest != 0)
         };

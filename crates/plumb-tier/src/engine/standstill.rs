@@ -6,7 +6,9 @@ use plumb_units::Nanos;
 use plumb_units::convert::{index, to_u32};
 
 use super::part::Step;
-use super::{Engine, Halt};
+use super::{ChangeError, Engine, Halt};
+use crate::events::Event;
+use crate::extents::ExtentSet;
 use crate::format::DiskState;
 use crate::format::frame::Record;
 use crate::journal::Room;
@@ -19,6 +21,8 @@ pub(super) enum Job {
     Attach(u16),
     /// Give a missing disk up.
     Retire(u16),
+    /// Empty a disk that works, then remove it; or, with `false`, leave it what it has.
+    Leave(u16, bool),
     /// Write a checkpoint.
     Checkpoint,
     /// Verify extents from this one on.
@@ -44,6 +48,59 @@ impl<Q: FlushQueue> Engine<Q> {
     /// stay away are given up by themselves after a time: [`Engine::set_retirement`].
     pub fn retire(&mut self, disk: u16) {
         self.jobs.push_back(Job::Retire(disk));
+    }
+
+    /// Does without a disk for now, as if it had failed; it comes back by [`Engine::attach`]. One that holds the last
+    /// copy of something stays, and an event says so.
+    pub fn take_offline(&mut self, disk: u16) {
+        if !self.core.members.is_online(disk) {
+            return;
+        }
+        if self.core.can_spare(disk) {
+            self.trouble.push(disk);
+        } else {
+            self.core.io.events.note(Event::DiskNeeded(disk));
+        }
+    }
+
+    /// Gives all missing disks up.
+    pub fn retire_missing(&mut self) {
+        for (disk, own) in (0_u16..).zip(&self.core.members.config.disks) {
+            if own.state == DiskState::Missing {
+                self.jobs.push_back(Job::Retire(disk));
+            }
+        }
+    }
+
+    /// A disk is to be removed: what it holds is moved to others, in the background, and then the pool does
+    /// without it. One that is missing is given up at once.
+    ///
+    /// # Errors
+    /// When the others have no room for what it holds, or nobody else has it.
+    pub fn leave(&mut self, disk: u16) -> Result<(), ChangeError> {
+        self.core.may_leave(disk)?;
+        self.jobs.push_back(Job::Leave(disk, true));
+        Ok(())
+    }
+
+    /// A disk that was to be removed stays, with what it still has.
+    pub fn stay(&mut self, disk: u16) {
+        self.jobs.push_back(Job::Leave(disk, false));
+    }
+
+    /// Whether there is anything left to do that was asked for, or that the pool needs: a scan, places that are
+    /// not up to date and can be brought there, disks that are to be emptied or rebuilt.
+    #[must_use]
+    pub fn has_work(&self) -> bool {
+        !self.is_quiet() || self.rebuilding || self.stale_disk().is_some()
+    }
+
+    /// Extents on disks that take part that no copy here can bring up to date.
+    #[must_use]
+    pub fn stuck_places(&self) -> u32 {
+        let members = &self.core.members;
+        let stuck = |disk: u16| members.stuck[usize::from(disk)].len();
+        members.online().into_iter().map(stuck).sum()
     }
 
     /// Disks that are missing for so long are given up; `None`: never. Five minutes unless set (RES-4).
@@ -81,8 +138,12 @@ impl<Q: FlushQueue> Engine<Q> {
     pub(super) fn stale_disk(&self) -> Option<u16> {
         // Asked at every turn: it gathers nothing.
         let members = &self.core.members;
-        let disks = (0_u16..).zip(members.online.iter().zip(&members.stale));
-        disks.filter(|(_, (online, stale))| **online && stale.len() > 0).map(|one| one.0).next()
+        let sets = members.stale.iter().zip(&members.stuck);
+        let mut disks = (0_u16..).zip(members.online.iter().zip(sets));
+        let waits = |(_, (online, (stale, stuck))): &(u16, (&bool, (&ExtentSet, &ExtentSet)))| {
+            **online && stale.len() > stuck.len()
+        };
+        disks.find(waits).map(|one| one.0)
     }
 
     fn resync_due(&self) -> bool {
@@ -147,6 +208,7 @@ impl<Q: FlushQueue> Engine<Q> {
         let outcome = if self.trouble.is_empty() { self.work() } else { self.handle_trouble() };
         self.frozen = false;
         if let Err(halt) = outcome {
+            self.core.io.events.note(Event::Halted(halt));
             self.halted = Some(halt);
         }
         self.core.journal.frame = None;
@@ -158,6 +220,7 @@ impl<Q: FlushQueue> Engine<Q> {
     /// Expels the disks that failed, or if they hold the last copy of something says what failed with
     /// them. Everything said is durable before any part goes on (RES-2).
     fn handle_trouble(&mut self) -> Result<(), Halt> {
+        self.expelled = true;
         let mut failed = std::mem::take(&mut self.trouble);
         failed.sort_unstable();
         failed.dedup();
@@ -196,6 +259,7 @@ impl<Q: FlushQueue> Engine<Q> {
         unflushed.extend(&self.round.failed);
         if unflushed.iter().any(still) {
             self.flush_broken = true;
+            self.core.io.events.note(Event::FlushFailed);
             self.core.sync()?;
             self.fail_rounds();
             return Ok(());
@@ -224,11 +288,17 @@ impl<Q: FlushQueue> Engine<Q> {
                     self.rebuilding = true;
                     self.core.retire(disk)
                 }
+                Job::Leave(disk, leaves) => {
+                    self.rebuilding = true;
+                    self.core.leave(disk, leaves)
+                }
                 Job::Checkpoint => self.checkpoint_now(),
                 Job::Scan(extent) => {
                     if index(extent) < self.core.extents.list.len() {
                         self.jobs.push_back(Job::Scan(extent + 1));
                         self.core.scan(extent)?;
+                    } else {
+                        self.core.io.events.note(Event::Scanned);
                     }
                     Ok(())
                 }
@@ -249,6 +319,7 @@ impl<Q: FlushQueue> Engine<Q> {
     fn checkpoint_now(&mut self) -> Result<(), Halt> {
         if self.flush_broken || !self.core.checkpoint(false)? {
             self.flush_broken = true;
+            self.core.io.events.note(Event::FlushFailed);
             self.fail_rounds();
             let full = self.core.journal.room(false) == Room::Full;
             self.crowded = false;

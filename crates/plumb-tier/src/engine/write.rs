@@ -4,8 +4,8 @@ use plumb_io::{FlushQueue, OpKind};
 use plumb_units::convert::{index, to_u32};
 
 use super::part::{NONE, PartKind, Step};
-use super::{EIO, Engine};
-use crate::extents::{COMMITTING, PENDING, SEALED, TENTATIVE, UNMAPPED};
+use super::{Account, EIO, Engine};
+use crate::extents::{COMMITTING, PENDING, SEALED, TENTATIVE, UNMAPPED, is_second_tier};
 use crate::format::checksum;
 use crate::format::frame::Record;
 use crate::io::Tag;
@@ -245,6 +245,11 @@ impl<Q: FlushQueue> Engine<Q> {
             return;
         }
         self.note_written(part);
+        if !own.is_background() {
+            let account =
+                Account::TierWrite(is_second_tier(self.core.extents.get(own.extent).place));
+            self.clients[index(own.client)].served.add(account, own.len);
+        }
         self.parts[index(part)].step = Step::Appended;
         if active(Mutation::AckBeforeCrcFirst) {
             self.end_part(part, None);

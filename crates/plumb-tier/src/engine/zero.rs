@@ -56,7 +56,7 @@ impl<Q: FlushQueue> Engine<Q> {
         let vdisk = self.core.vdisk(extent);
         let place = self.core.extents.get(extent).place;
         self.core.extents.unmap(extent);
-        self.core.members.stale.iter_mut().for_each(|stale| stale.remove(extent));
+        self.core.members.forget(extent);
         self.core.trees.touch_map(extent);
         self.core.trees.touch_sums(extent, self.core.extents.blocks);
         let lsn = self.core.journal.append(Record::MapFree { extent });

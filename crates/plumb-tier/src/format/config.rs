@@ -2,6 +2,7 @@
 
 use super::bytes::{Reader, Writer};
 use super::checksum;
+use super::moving::Moving;
 use super::{BLOCK_BYTES, BLOCK_LEN};
 
 /// Bytes of the record that one page carries; the page ends with its CRC.
@@ -35,18 +36,20 @@ impl Generation {
 }
 
 /// What kind of device a disk is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MediaType {
     /// Solid state.
+    #[default]
     Ssd,
     /// Rotating.
     Hdd,
 }
 
 /// Whether a disk takes part.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DiskState {
     /// Takes part in every write.
+    #[default]
     Online,
     /// Lost, failed or expelled; may return.
     Missing,
@@ -55,7 +58,7 @@ pub enum DiskState {
 }
 
 /// A member disk.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DiskConfig {
     /// As in its superblock.
     pub id: u128,
@@ -65,6 +68,11 @@ pub struct DiskConfig {
     pub state: DiskState,
     /// Whether it holds a copy of journal and metadata tree. Implies that it is a voter.
     pub metadata: bool,
+    /// Whether it is to be removed: nothing new comes onto it, and what it holds is moved elsewhere.
+    pub leaving: bool,
+    /// The last epoch of which it may have a generation if it is missing: one of a later epoch comes from a part of
+    /// the pool that went on alone.
+    pub known_epoch: u32,
     /// Length in bytes.
     pub device_bytes: u64,
     /// For messages: the path it was created with.
@@ -149,6 +157,8 @@ pub struct Config {
     pub voters: Vec<u16>,
     /// Virtual disks, in order of their extents.
     pub vdisks: Vec<VirtualDisk>,
+    /// What is on its way from a disk that is leaving to another one.
+    pub moving: Option<Moving>,
 }
 
 impl Config {
@@ -185,6 +195,7 @@ impl Config {
         let caches = self.vdisks.iter().filter_map(|vdisk| vdisk.cache.as_ref());
         let copies = caches.flat_map(|cache| &cache.copies);
         rows.chain(copies.flat_map(|copy| copy.slabs.iter().map(|slab| (copy.disk, *slab))))
+            .chain(self.moving.map(|moving| moving.from))
     }
 
     /// The record, whole.
@@ -205,7 +216,8 @@ impl Config {
                 DiskState::Missing => 1,
                 DiskState::Retired => 2,
             });
-            out.u8(u8::from(disk.metadata));
+            out.u8(u8::from(disk.metadata) | u8::from(disk.leaving) << 1);
+            out.u32(disk.known_epoch);
             out.u64(disk.device_bytes);
             out.text(&disk.name);
         }
@@ -214,6 +226,10 @@ impl Config {
         count(&mut out, self.vdisks.len());
         for vdisk in &self.vdisks {
             vdisk.encode(&mut out);
+        }
+        out.u8(u8::from(self.moving.is_some()));
+        if let Some(moving) = &self.moving {
+            moving.encode(&mut out);
         }
         out.0
     }
@@ -230,8 +246,13 @@ impl Config {
         let voters = (0..from.u32()?).map(|_| from.u16()).collect::<Option<Vec<_>>>()?;
         let vdisks =
             (0..from.u32()?).map(|_| VirtualDisk::decode(&mut from)).collect::<Option<Vec<_>>>()?;
+        let moving = match from.u8()? {
+            0 => None,
+            1 => Some(Moving::decode(&mut from)?),
+            _ => return None,
+        };
         let config =
-            Self { generation, ancestors, pool, name, extent_bytes, disks, voters, vdisks };
+            Self { generation, ancestors, pool, name, extent_bytes, disks, voters, vdisks, moving };
         (from.0.is_empty() && config.is_sane()).then_some(config)
     }
 
@@ -253,6 +274,7 @@ impl Config {
             && self.voters.iter().all(|voter| known(*voter))
             && self.disks.iter().any(|disk| disk.metadata)
             && self.vdisks.iter().all(|vdisk| vdisk.is_sane(self.extent_bytes, known))
+            && self.moving.is_none_or(|moving| self.can_move(&moving))
     }
 }
 
@@ -377,16 +399,25 @@ fn count(out: &mut Writer, len: usize) {
 }
 
 fn disk(from: &mut Reader) -> Option<DiskConfig> {
+    let id = from.u128()?;
+    let media = media(from.u8()?)?;
+    let state = match from.u8()? {
+        0 => DiskState::Online,
+        1 => DiskState::Missing,
+        2 => DiskState::Retired,
+        _ => return None,
+    };
+    let flags = from.u8()?;
+    if flags > 3 {
+        return None;
+    }
     Some(DiskConfig {
-        id: from.u128()?,
-        media: media(from.u8()?)?,
-        state: match from.u8()? {
-            0 => DiskState::Online,
-            1 => DiskState::Missing,
-            2 => DiskState::Retired,
-            _ => return None,
-        },
-        metadata: from.u8()? == 1,
+        id,
+        media,
+        state,
+        metadata: flags & 1 != 0,
+        leaving: flags & 2 != 0,
+        known_epoch: from.u32()?,
         device_bytes: from.u64()?,
         name: from.text()?.to_owned(),
     })

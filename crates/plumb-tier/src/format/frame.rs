@@ -171,6 +171,9 @@ pub(crate) enum Record {
     StaleSet { disk: u16, extent: u32 },
     /// It is in sync.
     StaleClear { disk: u16, extent: u32 },
+    /// The extent's place on that disk is not up to date, and what it should hold still lies where it lay before
+    /// its row named that disk.
+    PlaceKept { disk: u16, extent: u32 },
     /// From here on the log of a virtual disk's cache is read (WBC-2): what lies before is at home.
     LogTail { vdisk: u16, link: Link },
     /// Records of the log from that position on are remains if their epoch is lower; the highest epoch: the
@@ -214,6 +217,7 @@ impl Record {
             Self::AllStale { disk } => (10, put_u32(&mut raw, disk.into())),
             Self::StaleSet { disk, extent } => (11, put_block(&mut raw, disk.into(), extent)),
             Self::StaleClear { disk, extent } => (12, put_block(&mut raw, disk.into(), extent)),
+            Self::PlaceKept { disk, extent } => (18, put_block(&mut raw, disk.into(), extent)),
             Self::CheckpointBegin => (13, 1),
             Self::CheckpointEnd => (14, 1),
             Self::LogTail { vdisk, link } => {
@@ -262,6 +266,7 @@ impl Record {
             }
             16 => Self::LogHead { vdisk: from.u16()?, position: from.u64()?, epoch: from.u32()? },
             17 => Self::LogFlushed { vdisk: from.u16()?, lsn: from.u64()? },
+            18 => Self::PlaceKept { disk: disk(from.u64()?)?, extent: from.u32()? },
             _ => return None,
         })
     }

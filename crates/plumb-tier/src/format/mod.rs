@@ -7,6 +7,7 @@ pub(crate) mod config;
 pub(crate) mod frame;
 pub(crate) mod geometry;
 pub(crate) mod log;
+pub(crate) mod moving;
 pub(crate) mod page;
 pub(crate) mod superblock;
 #[cfg(test)]
@@ -17,6 +18,7 @@ pub use config::{
     VirtualDisk,
 };
 pub use geometry::Geometry;
+pub use moving::Moving;
 
 /// Bytes per block: the unit of checksums, and of all metadata.
 pub const BLOCK_BYTES: u64 = 4096;

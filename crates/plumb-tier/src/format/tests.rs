@@ -13,6 +13,8 @@ fn sample_config() -> Config {
         media: MediaType::Ssd,
         state: DiskState::Online,
         metadata: true,
+        leaving: id == 2,
+        known_epoch: 3,
         device_bytes: 1 << 30,
         name: format!("disk {id}"),
     };
@@ -22,7 +24,7 @@ fn sample_config() -> Config {
         pool: 42,
         name: "sample".into(),
         extent_bytes: 1 << 20,
-        disks: vec![disk(1), disk(2)],
+        disks: vec![disk(1), disk(2), disk(3)],
         voters: vec![0, 1],
         vdisks: vec![VirtualDisk {
             id: 8,
@@ -44,6 +46,7 @@ fn sample_config() -> Config {
                 ],
             }),
         }],
+        moving: Some(Moving { vdisk: 0, tier: 0, row: 0, nth: 1, from: (2, 3) }),
     }
 }
 
@@ -154,6 +157,7 @@ fn what_is_written_is_read_back() {
         Record::LogTail { vdisk: 18, link },
         Record::LogHead { vdisk: 19, position: 20, epoch: 21 },
         Record::LogFlushed { vdisk: 22, lsn: 23 },
+        Record::PlaceKept { disk: 24, extent: 25 },
     ];
     let (bytes, crc) = sample_frame(&link, FrameKind::Records, &records);
     let read = frame::decode(&bytes, SEED, &link, 1 << 20);

@@ -1,6 +1,10 @@
 //! Health (section 15): a pure function of recorded facts.
 
+use plumb_io::FlushQueue;
+
 use super::look::{DiskStanding, Look};
+use crate::engine::Engine;
+use crate::format::DiskState;
 
 /// How well something is; the worse, the greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -91,6 +95,8 @@ pub struct VirtualDiskFacts {
     pub current: u32,
     /// Blocks without a good copy that were met.
     pub unrecoverable: u64,
+    /// Places of its extents that are being brought up to date, if the pool was started.
+    pub stale: u32,
 }
 
 /// What is known of a pool.
@@ -139,22 +145,66 @@ impl Facts {
         Self {
             voters: look.voters(),
             disks,
-            vdisks: vdisks.map(|vdisk| virtual_disk(look, vdisk)).collect(),
+            vdisks: vdisks
+                .map(|vdisk| virtual_disk(vdisk, |disk| look.disks[usize::from(disk)].standing))
+                .collect(),
+        }
+    }
+
+    /// What a started pool knows of itself.
+    #[must_use]
+    pub fn running<Q: FlushQueue>(engine: &Engine<Q>) -> Self {
+        let config = engine.config();
+        let standing = |disk: u16| {
+            let own = &config.disks[usize::from(disk)];
+            match own.state {
+                DiskState::Online if own.leaving => DiskStanding::Leaving,
+                DiskState::Online => DiskStanding::Present,
+                DiskState::Missing if engine.returning().contains(&disk) => DiskStanding::Returning,
+                DiskState::Missing => DiskStanding::Missing,
+                DiskState::Retired if config.is_gone(disk) => DiskStanding::Removed,
+                DiskState::Retired => DiskStanding::Retired,
+            }
+        };
+        let stale = engine.stale_by_disk();
+        let disk = |(nth, own): (u16, &crate::DiskConfig)| DiskFacts {
+            name: own.name.clone(),
+            standing: standing(nth),
+            stale: stale[usize::from(nth)],
+            healed: engine.disk_use(nth).healed,
+        };
+        let takes_part = |voter: &&u16| standing(**voter).takes_part();
+        let vdisk = |(nth, own): (u32, &crate::VirtualDisk)| VirtualDiskFacts {
+            unrecoverable: engine.use_of(nth).unrecoverable,
+            stale: engine.stale_of(nth),
+            ..virtual_disk(own, standing)
+        };
+        Self {
+            voters: (config.voters.iter().filter(takes_part).count(), config.voters.len()),
+            disks: (0_u16..).zip(&config.disks).map(disk).collect(),
+            vdisks: (0_u32..)
+                .zip(&config.vdisks)
+                .filter(|(_, vdisk)| !vdisk.is_removed())
+                .map(vdisk)
+                .collect(),
         }
     }
 }
 
-fn virtual_disk(look: &Look, vdisk: &crate::VirtualDisk) -> VirtualDiskFacts {
+fn virtual_disk(
+    vdisk: &crate::VirtualDisk,
+    standing_of: impl Fn(u16) -> DiskStanding,
+) -> VirtualDiskFacts {
     let copies = usize::from(vdisk.copies);
     let (mut live, mut current) = (copies, copies);
     for row in vdisk.tiers.iter().flat_map(|tier| &tier.rows) {
         for column in row.slabs.chunks(copies.max(1)) {
-            let standing = |slab: &(u16, u32)| look.disks[usize::from(slab.0)].standing;
+            let standing = |slab: &(u16, u32)| standing_of(slab.0);
             let count = |is: &dyn Fn(DiskStanding) -> bool| {
                 column.iter().filter(|slab| is(standing(slab))).count()
             };
-            live = live.min(count(&|standing| standing == DiskStanding::Present));
-            let keeps = |s| matches!(s, DiskStanding::Present | DiskStanding::Away);
+            live = live.min(count(&DiskStanding::takes_part));
+            let keeps = |s: DiskStanding| s.takes_part() || s == DiskStanding::Away;
             current = current.min(count(&keeps));
         }
     }
@@ -165,6 +215,7 @@ fn virtual_disk(look: &Look, vdisk: &crate::VirtualDisk) -> VirtualDiskFacts {
         live: small(live),
         current: small(current),
         unrecoverable: 0,
+        stale: 0,
     }
 }
 
@@ -230,8 +281,15 @@ fn disk(facts: &DiskFacts) -> Verdict {
             Warning,
             "Removing From Pool",
             "it was given up; what it held is rebuilt on other disks",
-            "wait, and add another disk in its place",
+            "wait: plumb space job --wait; then take it off the list: plumb pool remove-disk",
         ),
+        DiskStanding::Leaving => Verdict::of(
+            Warning,
+            "Removing From Pool",
+            "what it holds moves to other disks",
+            "wait: plumb space job --wait",
+        ),
+        DiskStanding::Removed => Verdict::ok(),
         DiskStanding::Present if facts.stale > 0 => Verdict {
             status: Healthy,
             operational: "In Service",
@@ -284,6 +342,14 @@ fn vdisk(facts: &VirtualDiskFacts, quorum: bool) -> Verdict {
             "connect the missing disks, then plumb space job --wait",
         );
     }
+    if facts.stale > 0 {
+        return Verdict::of(
+            Warning,
+            "In Service",
+            format!("{} places of its extents are being brought up to date", facts.stale),
+            "wait: plumb space job --wait",
+        );
+    }
     Verdict::ok()
 }
 
@@ -291,7 +357,7 @@ fn vdisk(facts: &VirtualDiskFacts, quorum: bool) -> Verdict {
 mod tests {
     use super::*;
 
-    const STANDINGS: [(DiskStanding, HealthStatus, &str); 7] = [
+    const STANDINGS: [(DiskStanding, HealthStatus, &str); 9] = [
         (DiskStanding::Present, HealthStatus::Healthy, "OK"),
         (DiskStanding::Away, HealthStatus::Warning, "Lost Communication"),
         (DiskStanding::Missing, HealthStatus::Warning, "Lost Communication"),
@@ -299,6 +365,8 @@ mod tests {
         (DiskStanding::TooSmall, HealthStatus::Unhealthy, "Not Usable"),
         (DiskStanding::Split, HealthStatus::Unhealthy, "Split"),
         (DiskStanding::Retired, HealthStatus::Warning, "Removing From Pool"),
+        (DiskStanding::Leaving, HealthStatus::Warning, "Removing From Pool"),
+        (DiskStanding::Removed, HealthStatus::Healthy, "OK"),
     ];
 
     #[test]
@@ -321,7 +389,7 @@ mod tests {
     ) {
         let disk = DiskFacts { name: "d".to_owned(), standing, stale: 0, healed: 0 };
         let name = "v".to_owned();
-        let vdisk = VirtualDiskFacts { name, copies, live, current, unrecoverable: 0 };
+        let vdisk = VirtualDiskFacts { name, copies, live, current, unrecoverable: 0, stale: 0 };
         let health = judge(&Facts { voters, disks: vec![disk], vdisks: vec![vdisk] });
         let text = format!("{voters:?} {standing:?} {copies} {live} {current}: {health:?}");
         assert_eq!(
@@ -367,9 +435,13 @@ mod tests {
                 live: 2,
                 current: 2,
                 unrecoverable,
+                stale,
             }],
         };
-        assert_eq!(judge(&facts(3, 0, 0)).disks[0].operational, "In Service");
+        let repaired = judge(&facts(3, 0, 0));
+        assert_eq!(repaired.disks[0].operational, "In Service");
+        assert_eq!(repaired.vdisks[0].operational, "In Service");
+        assert_eq!(repaired.worst(), HealthStatus::Warning);
         assert_eq!(judge(&facts(0, 10, 0)).disks[0].operational, "OK");
         assert_eq!(judge(&facts(0, 11, 0)).disks[0].operational, "Predictive Failure");
         assert_eq!(judge(&facts(0, 0, 1)).vdisks[0].operational, "No Redundancy");

@@ -32,6 +32,18 @@ pub enum DiskStanding {
     Split,
     /// Given up: what it held is rebuilt on other disks.
     Retired,
+    /// Here, and takes part until what it holds is on other disks.
+    Leaving,
+    /// It was removed: it holds nothing of the pool.
+    Removed,
+}
+
+impl DiskStanding {
+    /// Whether it is here and part of every write.
+    #[must_use]
+    pub const fn takes_part(self) -> bool {
+        matches!(self, Self::Present | Self::Leaving)
+    }
 }
 
 /// A disk of a pool.
@@ -62,7 +74,7 @@ impl Look {
     pub fn voters(&self) -> (usize, usize) {
         let here = |voter: &&u16| {
             let disk = self.disks.get(usize::from(**voter));
-            disk.is_some_and(|disk| disk.standing == DiskStanding::Present)
+            disk.is_some_and(|disk| disk.standing.takes_part())
         };
         (self.config.voters.iter().filter(here).count(), self.config.voters.len())
     }
@@ -154,6 +166,9 @@ pub fn look(pool: Option<u128>, paths: &[PathBuf]) -> Result<Look, PoolError> {
             one.block.ordinal == ordinal && one.block.device == disk.id
         };
         let missing = disk.state == DiskState::Missing;
+        if config.is_gone(ordinal) {
+            return DiskLook { path: None, standing: DiskStanding::Removed };
+        }
         if disk.state == DiskState::Retired {
             return DiskLook { path: None, standing: DiskStanding::Retired };
         }
@@ -166,7 +181,9 @@ pub fn look(pool: Option<u128>, paths: &[PathBuf]) -> Result<Look, PoolError> {
             return DiskLook { path: None, standing };
         };
         let standing = match (missing, config.descends_from(one.block.generation)) {
+            (true, false) if one.block.generation.epoch > disk.known_epoch => DiskStanding::Split,
             (true, _) => DiskStanding::Returning,
+            (false, true) if disk.leaving => DiskStanding::Leaving,
             (false, true) => DiskStanding::Present,
             (false, false) => DiskStanding::Split,
         };

@@ -13,11 +13,13 @@ use plumb_io::exclusive::{self, ExclusiveDisk};
 use plumb_io::system_tree::SystemTree;
 use plumb_units::convert::to_u32;
 
+use super::chronicle::Chronicle;
 use super::devices::DeviceQueue;
 use super::look::{look, superblocks};
 use super::open::{PATIENCE, PoolError, descriptor_path, fresh_seed, open, slot_plan};
 use super::registry::{RegisteredPool, Registry, RegistryError};
 use crate::create::{NewDisk, NewPool, create};
+use crate::events::Event;
 use crate::format::{Geometry, MediaType};
 
 const MIB: u64 = 1 << 20;
@@ -124,10 +126,17 @@ pub fn add_disk(
     let started = open(&before, vec![disk], (1, 4096));
     let added = started.and_then(|started| {
         let file = FileIndex(started.present - 1);
-        Ok(started.engine.add_disk(file, &new)?)
+        let mut config = started.engine.config().clone();
+        started.engine.add_disk(file, &new)?;
+        let ordinal = u16::try_from(config.disks.len()).unwrap_or(u16::MAX);
+        config
+            .disks
+            .push(crate::DiskConfig { name: new.name.clone(), ..crate::DiskConfig::default() });
+        Chronicle::of(registry, &before.name).note(&Event::DiskAdded(ordinal), &config);
+        Ok(())
     });
     match added {
-        Ok(_) => Ok(()),
+        Ok(()) => Ok(()),
         Err(error) => {
             registry.put(&before)?;
             Err(error)
@@ -275,7 +284,7 @@ fn is_hole(mut file: File) -> bool {
     }
 }
 
-fn wipe_ends(disk: &ExclusiveDisk) -> Result<(), PoolError> {
+pub(super) fn wipe_ends(disk: &ExclusiveDisk) -> Result<(), PoolError> {
     let zeros = vec![0; usize::try_from(MIB).unwrap_or(1 << 20)];
     let wipe = || {
         let file = OpenOptions::new().write(true).open(descriptor_path(disk))?;
@@ -286,12 +295,12 @@ fn wipe_ends(disk: &ExclusiveDisk) -> Result<(), PoolError> {
     wipe().map_err(|source| PoolError::Write { path: disk.path.clone(), source })
 }
 
-fn absolute(path: &Path) -> Result<PathBuf, PoolError> {
+pub(super) fn absolute(path: &Path) -> Result<PathBuf, PoolError> {
     // A link stays one: /dev/disk/by-id/… names the disk wherever it turns up.
     std::path::absolute(path).map_err(|source| PoolError::Write { path: path.to_owned(), source })
 }
 
-fn is_same(one: &Path, other: &Path) -> bool {
+pub(super) fn is_same(one: &Path, other: &Path) -> bool {
     use std::os::unix::fs::FileTypeExt;
     let identity = |path: &Path| {
         let found = std::fs::metadata(path).ok()?;

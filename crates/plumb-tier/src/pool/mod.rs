@@ -1,18 +1,24 @@
 //! Pools on the disks of this machine: which disks belong to which pool, how they are judged, opened,
 //! started and changed. Everything here is control plane; the engine does the I/O.
 
+mod asks;
+mod chronicle;
 mod devices;
 mod health;
 mod look;
 mod make;
 mod open;
 mod registry;
+mod replace;
 mod tiering;
 
+pub use asks::{Ask, ask, is_in_use};
+pub use chronicle::{Chronicle, LoggedCounters, LoggedEvent, counters, events};
 pub use devices::DeviceQueue;
 pub use health::{DiskFacts, Facts, Health, HealthStatus, Verdict, VirtualDiskFacts, judge};
 pub use look::{DiskLook, DiskStanding, Look, look};
 pub use make::{DiskWish, PoolWish, add_disk, destroy, make};
 pub use open::{OpenPool, PoolError, open, slot_plan};
 pub use registry::{RegisteredPool, Registry, RegistryError, is_name};
+pub use replace::{Leaving, Removal, find_disk, remove_disk, work};
 pub use tiering::{TieringError, TieringKeeper, TieringStore, restore_tiering, unix_seconds};

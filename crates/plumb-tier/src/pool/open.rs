@@ -11,9 +11,10 @@ use plumb_io::system_tree::SystemTree;
 use plumb_units::Nanos;
 use plumb_units::convert::to_u32;
 
+use super::chronicle::Chronicle;
 use super::devices::DeviceQueue;
 use super::look::{stray, superblocks};
-use super::registry::{RegisteredPool, RegistryError};
+use super::registry::{RegisteredPool, Registry, RegistryError};
 use crate::core::Halt;
 use crate::create::CreateError;
 use crate::engine::{ChangeError, Engine};
@@ -66,6 +67,27 @@ pub enum PoolError {
         #[help]
         remedy: String,
     },
+    /// It is none of the pool's.
+    #[error("pool {pool} has no disk {} (it has: {})", path.display(), known.join(", "))]
+    #[diagnostic(code(plumb::tier::unknown_disk), help("see `plumb pool show {pool}`"))]
+    NoDisk {
+        /// The pool.
+        pool: String,
+        /// As typed.
+        path: PathBuf,
+        /// Its disks.
+        known: Vec<String>,
+    },
+    /// Nobody has it.
+    #[error("pool {name} is not in use by any program")]
+    #[diagnostic(
+        code(plumb::tier::not_in_use),
+        help("disks are taken out of a running pool; of another one just disconnect the disk")
+    )]
+    NotInUse {
+        /// The pool.
+        name: String,
+    },
     /// The same disk twice.
     #[error("disk {} is named twice", path.display())]
     #[diagnostic(code(plumb::tier::disk_twice), help("name each disk once"))]
@@ -116,6 +138,8 @@ pub struct OpenPool {
     pub absent: Vec<(PathBuf, String)>,
     /// How many disks are.
     pub present: u32,
+    /// Where it is written down what happens, if anywhere.
+    pub chronicle: Option<Chronicle>,
     began: Instant,
 }
 
@@ -124,6 +148,9 @@ impl OpenPool {
     pub fn work_until(&mut self, mut done: impl FnMut(&Engine<DeviceQueue>) -> bool) {
         while self.engine.halted().is_none() && !done(&self.engine) {
             self.engine.poll(self.began.elapsed().into(), GLANCE);
+            if let Some(chronicle) = &mut self.chronicle {
+                chronicle.watch(&mut self.engine);
+            }
             if self.engine.in_flight() == 0 {
                 // Only time can bring anything about.
                 std::thread::sleep(NAP);
@@ -131,9 +158,30 @@ impl OpenPool {
         }
     }
 
+    /// From now on what happens is written down beside the list of pools.
+    #[must_use]
+    pub fn chronicled(mut self, registry: &Registry) -> Self {
+        let name = self.engine.config().name.clone();
+        self.chronicle = Some(Chronicle::begin(registry, &name));
+        self
+    }
+
+    /// Ends cleanly, with the last word written down.
+    ///
+    /// # Errors
+    /// When that could not be; nothing that was flushed is lost, the next start recovers.
+    pub fn end(mut self) -> Result<(), PoolError> {
+        let name = self.engine.config().name.clone();
+        if let Some(mut chronicle) = self.chronicle.take() {
+            chronicle.end(&mut self.engine);
+        }
+        let halted = |source| PoolError::Halted { name, source };
+        self.engine.shut_down().map(|_| ()).map_err(halted)
+    }
+
     /// Lets the engine do all that waits to be done: a scan, a disk that comes back.
     pub fn work(&mut self) {
-        self.work_until(|engine| engine.is_quiet() && engine.stale_places() == 0);
+        self.work_until(|engine| !engine.has_work());
     }
 }
 
@@ -175,7 +223,7 @@ pub fn open(
     for disk in engine.returning().to_vec() {
         engine.attach(disk);
     }
-    Ok(OpenPool { engine, absent, present, began: Instant::now() })
+    Ok(OpenPool { engine, absent, present, chronicle: None, began: Instant::now() })
 }
 
 enum Claimed {

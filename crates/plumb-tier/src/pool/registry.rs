@@ -223,6 +223,10 @@ impl Registry {
     /// When the system refuses.
     pub fn forget(&self, name: &str) -> Result<(), RegistryError> {
         let path = self.path(name)?;
+        for said in ["events", "events-before", "perf"] {
+            // What was said about it goes with it, if it is there.
+            let _ = std::fs::remove_file(self.folder.join(format!("{name}.{said}")));
+        }
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 Err(RegistryError::Io { path, source: error })

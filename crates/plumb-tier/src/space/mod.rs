@@ -10,7 +10,7 @@ mod server;
 
 pub use client::SpaceClient;
 pub use direct::SpaceQueue;
-pub use server::{ServerEnd, SpaceServer};
+pub use server::{ServerEnd, SpaceServer, Watch};
 
 use plumb_io::{Op, OpKind, TargetFile};
 use rustix::fs::OFlags;

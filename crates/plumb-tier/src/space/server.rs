@@ -122,7 +122,23 @@ impl SpaceServer {
     /// When no thread can be started.
     pub fn spawn<Q, E, F>(start: F) -> Result<Self, E>
     where
-        Q: FlushQueue,
+        Q: FlushQueue + 'static,
+        E: Send + 'static,
+        F: FnOnce() -> Result<Engine<Q>, E> + Send + 'static,
+    {
+        Self::spawn_watched(start, None)
+    }
+
+    /// The same, with somebody who looks at the engine ten times a second and at the end.
+    ///
+    /// # Errors
+    /// What `start` fails with.
+    ///
+    /// # Panics
+    /// When no thread can be started.
+    pub fn spawn_watched<Q, E, F>(start: F, watch: Option<Watch<Q>>) -> Result<Self, E>
+    where
+        Q: FlushQueue + 'static,
         E: Send + 'static,
         F: FnOnce() -> Result<Engine<Q>, E> + Send + 'static,
     {
@@ -142,7 +158,7 @@ impl SpaceServer {
                     let facts = (engine.config().clone(), below, Arc::clone(&doorbell));
                     // Nobody waits for it if the spawner is gone; then its ring is gone as well.
                     let _ = told.send(Ok(facts));
-                    let mut end = Owner::new(engine, inbox, doorbell).serve();
+                    let mut end = Owner::new(engine, inbox, doorbell, watch).serve();
                     end.forwarded = count.load(Ordering::Relaxed);
                     end
                 }
@@ -234,10 +250,24 @@ struct Owner<Q> {
     free: Vec<u32>,
     began: Instant,
     stop: bool,
+    /// Told now and then how it is, and at the end.
+    watch: Option<Watch<Q>>,
+    watched: Instant,
 }
 
+/// Looks at an engine between two polls; the second argument is whether it is about to end.
+pub type Watch<Q> = Box<dyn FnMut(&mut Engine<Q>, bool) + Send>;
+
+/// How often.
+const WATCH_EVERY: Duration = Duration::from_millis(100);
+
 impl<Q: FlushQueue> Owner<Q> {
-    fn new(engine: Engine<Q>, inbox: Receiver<Message>, doorbell: Arc<Doorbell>) -> Self {
+    fn new(
+        engine: Engine<Q>,
+        inbox: Receiver<Message>,
+        doorbell: Arc<Doorbell>,
+        watch: Option<Watch<Q>>,
+    ) -> Self {
         let clients = engine.clients();
         Self {
             engine,
@@ -248,6 +278,8 @@ impl<Q: FlushQueue> Owner<Q> {
             free: (0..clients).rev().collect(),
             began: Instant::now(),
             stop: false,
+            watch,
+            watched: Instant::now(),
         }
     }
 
@@ -263,6 +295,7 @@ impl<Q: FlushQueue> Owner<Q> {
             }
             self.poll();
             let answered = self.answer();
+            self.look();
             if !answered && self.engine.in_flight() == 0 {
                 // Only a request or time can bring anything about.
                 let nap = if self.busy() { Duration::from_micros(100) } else { TICK };
@@ -276,6 +309,9 @@ impl<Q: FlushQueue> Owner<Q> {
                     Err(RecvTimeoutError::Disconnected) => self.stop = true,
                 }
             }
+        }
+        if let Some(watch) = &mut self.watch {
+            watch(&mut self.engine, true);
         }
         let counters = self.engine.counters();
         let config = self.engine.config().clone();
@@ -299,6 +335,15 @@ impl<Q: FlushQueue> Owner<Q> {
             }
             self.engine.poll(now, TICK.into());
             self.doorbell.end_wait();
+        }
+    }
+
+    /// Lets the watch look, if it is time.
+    fn look(&mut self) {
+        let Some(watch) = &mut self.watch else { return };
+        if self.watched.elapsed() >= WATCH_EVERY {
+            self.watched = Instant::now();
+            watch(&mut self.engine, false);
         }
     }
 

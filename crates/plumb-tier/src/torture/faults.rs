@@ -9,21 +9,22 @@ use super::oracle::{Oracle, Promise};
 use super::run::{Run, new_pool, queue};
 use crate::format::DiskState;
 use crate::optimizer::TierName;
+use crate::pool::{Facts, HealthStatus, judge};
 use crate::{Halt, MoveOutcome, RequestKind, StartError};
 
-const MIRROR: (u32, u32, u8, u64) = (3, 0, 2, 0);
-const SIMPLE: (u32, u32, u8, u64) = (2, 0, 1, 0);
-const TIERED: (u32, u32, u8, u64) = (5, 2, 2, 64 << 10);
+pub(super) const MIRROR: (u32, u32, u8, u64) = (3, 0, 2, 0);
+pub(super) const SIMPLE: (u32, u32, u8, u64) = (2, 0, 1, 0);
+pub(super) const TIERED: (u32, u32, u8, u64) = (5, 2, 2, 64 << 10);
 
-fn shape((disks, rotating, copies, cache): (u32, u32, u8, u64)) -> Shape {
+pub(super) fn shape((disks, rotating, copies, cache): (u32, u32, u8, u64)) -> Shape {
     Shape { disks, rotating, copies, columns: 1, cache, seed: 5 }
 }
 
-fn oracle() -> Oracle {
+pub(super) fn oracle() -> Oracle {
     Oracle::new(plumb_units::convert::index(sectors()))
 }
 
-fn start(of: (u32, u32, u8, u64)) -> Run {
+pub(super) fn start(of: (u32, u32, u8, u64)) -> Run {
     let shape = shape(of);
     let mut run =
         Run::start(&shape, new_pool(&shape), &[], oracle(), 1).expect("a new pool starts");
@@ -32,7 +33,11 @@ fn start(of: (u32, u32, u8, u64)) -> Run {
 }
 
 /// Starts again on what the disks show, as after a stop of the engine alone.
-fn restart(run: &mut Run, of: (u32, u32, u8, u64), absent: &[u32]) -> Result<Run, StartError> {
+pub(super) fn restart(
+    run: &mut Run,
+    of: (u32, u32, u8, u64),
+    absent: &[u32],
+) -> Result<Run, StartError> {
     let mut oracle = run.witness.oracle.clone();
     oracle.crash(Promise::Acknowledged);
     let mut again = Run::start(&shape(of), images(run, of.0), absent, oracle, 2)?;
@@ -40,51 +45,69 @@ fn restart(run: &mut Run, of: (u32, u32, u8, u64), absent: &[u32]) -> Result<Run
     Ok(again)
 }
 
-fn images(run: &mut Run, disks: u32) -> Vec<Image> {
+pub(super) fn images(run: &mut Run, disks: u32) -> Vec<Image> {
     (0..disks).map(|disk| run.engine.queue_mut().view(disk)).collect()
 }
 
-fn write(block: u64) -> Step {
+pub(super) fn write(block: u64) -> Step {
     let kind = RequestKind::Write { fua: false };
     Step::Request { client: 0, kind, offset: block * 4096, len: 4096 }
 }
 
-fn flush() -> Step {
+pub(super) fn flush() -> Step {
     Step::Request { client: 1, kind: RequestKind::Flush, offset: 0, len: 0 }
 }
 
-fn done(run: &mut Run, steps: &[Step]) -> Result<(), String> {
+pub(super) fn done(run: &mut Run, steps: &[Step]) -> Result<(), String> {
     run.take(steps).and_then(|()| run.settle())
 }
 
 /// Writes every extent in use, durably.
-fn fill(run: &mut Run) {
+pub(super) fn fill(run: &mut Run) {
     let steps: Vec<Step> = (0..8).map(|nth| write(nth * 16)).chain([flush()]).collect();
     done(run, &steps).expect("nothing is wrong yet");
 }
 
-fn reads_well(run: &mut Run) {
+pub(super) fn reads_well(run: &mut Run) {
     run.read_all(Promise::Acknowledged, 0).expect("all is there");
     run.read_all(Promise::Acknowledged, 1).expect("from any copy");
 }
 
-fn rest(run: &mut Run, seconds: u64) {
+pub(super) fn rest(run: &mut Run, seconds: u64) {
     for _ in 0..seconds * 4 {
         run.engine.queue_mut().advance(Nanos::from_millis(250));
         (0..8).for_each(|_| run.poll());
     }
 }
 
-fn state(run: &Run, disk: usize) -> DiskState {
+pub(super) fn state(run: &Run, disk: usize) -> DiskState {
     run.engine.config().disks[disk].state
 }
 
-fn die(run: &mut Run, disk: u32) {
+pub(super) fn die(run: &mut Run, disk: u32) {
     run.engine.queue_mut().faults_mut(disk).dead_from = Some(0);
 }
 
+/// What was told since the last time, in single words.
+pub(super) fn heard(run: &mut Run) -> Vec<&'static str> {
+    std::iter::from_fn(|| run.engine.next_event()).map(|event| event.name()).collect()
+}
+
+/// The worst of it, and what the virtual disk is said to be.
+pub(super) fn health(run: &Run) -> (HealthStatus, &'static str) {
+    let health = judge(&Facts::running(&run.engine));
+    (health.worst(), health.vdisks[0].operational)
+}
+
+/// Whether these events were told since the last time, and how the space is said to be.
+fn tells(run: &mut Run, words: &[&str], expected: (HealthStatus, &str)) {
+    let told = heard(run);
+    assert!(words.iter().all(|word| told.contains(word)), "{words:?} in {told:?}");
+    assert_eq!(health(run), expected, "{told:?}");
+}
+
 /// Where copies of the first extent's first block lie.
-fn first_block(of: (u32, u32, u8, u64), run: &Run) -> Vec<(u32, u64)> {
+pub(super) fn first_block(of: (u32, u32, u8, u64), run: &Run) -> Vec<(u32, u64)> {
     let row = &run.engine.config().vdisks[0].tiers[0].rows[0];
     let place = |slab: &(u16, u32)| (u32::from(slab.0), shape(of).geometry().slab(slab.1));
     row.slabs.iter().map(place).collect()
@@ -103,6 +126,7 @@ fn read_error_on_one_copy_is_served_by_the_other_and_rewritten() {
     let healed = run.engine.queue_mut().faults_mut(disk).unreadable.is_empty();
     assert!(healed, "the bad copy was written anew");
     assert_eq!(state(&run, 0), DiskState::Online);
+    tells(&mut run, &["bad-copy", "healed"], (HealthStatus::Healthy, "OK"));
 }
 
 #[test]
@@ -116,6 +140,7 @@ fn write_error_on_one_copy_expels_the_disk_and_is_acknowledged() {
     let nth = usize::try_from(disk).expect("small");
     assert_eq!((state(&run, nth), run.engine.counters().disks_lost), (DiskState::Missing, 1));
     reads_well(&mut run);
+    tells(&mut run, &["disk-lost"], (HealthStatus::Warning, "Degraded"));
     let mut again = restart(&mut run, MIRROR, &[]).expect("two of three start");
     assert_eq!(again.engine.returning().len(), 1);
     reads_well(&mut again);
@@ -133,6 +158,7 @@ fn write_error_on_the_last_copy_fails_the_request_only() {
     run.engine.queue_mut().repair(disk);
     assert_eq!(run.engine.halted(), None);
     done(&mut run, &[write(16)]).expect("other blocks are written as before");
+    tells(&mut run, &["disk-failing"], (HealthStatus::Healthy, "OK"));
 }
 
 #[test]
@@ -145,6 +171,7 @@ fn a_disk_that_hangs_is_missing_after_its_time_and_waits_for_its_answers() {
     done(&mut run, &[write(0)]).expect("acknowledged without it");
     let nth = usize::try_from(disk).expect("small");
     assert_eq!(state(&run, nth), DiskState::Missing);
+    tells(&mut run, &["disk-timeout", "disk-lost"], (HealthStatus::Warning, "Degraded"));
     let ordinal = u16::try_from(disk).expect("small");
     run.engine.attach(ordinal);
     rest(&mut run, 2);
@@ -153,6 +180,7 @@ fn a_disk_that_hangs_is_missing_after_its_time_and_waits_for_its_answers() {
     rest(&mut run, 4);
     assert_eq!((state(&run, nth), run.engine.stale_places()), (DiskState::Online, 0));
     reads_well(&mut run);
+    tells(&mut run, &["disk-back", "disk-up-to-date"], (HealthStatus::Healthy, "OK"));
 }
 
 #[test]
@@ -163,6 +191,7 @@ fn a_failed_flush_expels_the_disk_and_on_a_last_copy_fails_every_flush() {
     done(&mut run, &[write(0), flush()]).expect("goes on with the rest");
     assert_eq!(state(&run, 0), DiskState::Missing);
     reads_well(&mut run);
+    tells(&mut run, &["disk-lost"], (HealthStatus::Warning, "Degraded"));
     // Of a simple space one disk keeps metadata and another the data.
     let mut run = start(SIMPLE);
     fill(&mut run);
@@ -171,6 +200,7 @@ fn a_failed_flush_expels_the_disk_and_on_a_last_copy_fails_every_flush() {
     done(&mut run, &[write(0), flush()]).expect_err("the last copy was not flushed");
     run.engine.queue_mut().repair(disk);
     done(&mut run, &[flush()]).expect_err("and stays failed (C10)");
+    tells(&mut run, &["disk-failing", "flush-failed"], (HealthStatus::Healthy, "OK"));
     let mut again = restart(&mut run, SIMPLE, &[]).expect("a start examines the open extents");
     done(&mut again, &[write(0), flush()]).expect("all is well again");
 }
@@ -183,11 +213,14 @@ fn exactly_half_of_the_voters_lost_goes_on_and_more_suspends() {
     die(&mut run, 1);
     done(&mut run, &[write(0), flush()]).expect("half goes on");
     assert_eq!(run.engine.halted(), None);
+    tells(&mut run, &["disk-lost"], (HealthStatus::Warning, "Degraded"));
     let mut run = start(four);
     fill(&mut run);
     [1, 2, 3].into_iter().for_each(|disk| die(&mut run, disk));
     done(&mut run, &[write(0), write(16), write(32), flush()]).expect_err("three of four are gone");
     assert_eq!(run.engine.halted(), Some(Halt::Voters));
+    assert!(heard(&mut run).contains(&"halted"));
+    assert!(health(&run).0 >= HealthStatus::Unhealthy);
 }
 
 #[test]
@@ -231,8 +264,30 @@ fn a_lost_solid_state_disk_leaves_the_cache_on_the_other_copy_and_empties_it() {
     rest(&mut run, 6);
     assert_eq!(lines(&run), 0, "destage hurried");
     reads_well(&mut run);
+    // Nothing but a copy of the log, which is empty by now, lay on it.
+    tells(&mut run, &["disk-lost"], (HealthStatus::Warning, "OK"));
     let mut again = restart(&mut run, TIERED, &[disk.into()]).expect("starts without it");
     reads_well(&mut again);
+}
+
+/// The room that writes over cached blocks wait for is waited for longer than the disk that keeps it (WBC-4).
+#[test]
+fn a_full_cache_goes_on_without_a_disk_that_hangs() {
+    let mut run = start(TIERED);
+    fill(&mut run);
+    let disk = run.engine.config().vdisks[0].tiers[1].rows[0].slabs[0].0;
+    let ios = run.engine.queue_mut().ios(disk.into());
+    run.engine.queue_mut().faults_mut(disk.into()).hangs_from = Some(ios);
+    let over = |nth: u32| Step::Request {
+        client: nth % 6,
+        kind: RequestKind::Write { fua: nth.is_multiple_of(7) },
+        offset: u64::from(80 + nth * 5 % 12) * 4096,
+        len: 4096,
+    };
+    done(&mut run, &(0..120).map(over).collect::<Vec<Step>>()).expect("no write fails for it");
+    assert_eq!(state(&run, disk.into()), DiskState::Missing);
+    tells(&mut run, &["disk-timeout", "disk-lost"], (HealthStatus::Warning, "Degraded"));
+    reads_well(&mut run);
 }
 
 #[test]
@@ -243,11 +298,13 @@ fn a_lost_rotating_disk_is_borne_and_brought_up_to_date() {
     done(&mut run, &[write(112), write(96), flush()]).expect("the cache takes it");
     rest(&mut run, 4);
     assert_eq!(state(&run, 4), DiskState::Missing);
+    tells(&mut run, &["disk-lost"], (HealthStatus::Warning, "Degraded"));
     run.engine.queue_mut().drop_cache(4, Survivors::Some);
     run.engine.attach(4);
     rest(&mut run, 4);
     assert_eq!((state(&run, 4), run.engine.stale_places()), (DiskState::Online, 0));
     reads_well(&mut run);
+    tells(&mut run, &["disk-back", "disk-up-to-date"], (HealthStatus::Healthy, "OK"));
 }
 
 #[test]
@@ -266,6 +323,9 @@ fn a_disk_that_stays_away_is_given_up_and_another_may_then_be_lost() {
     assert_eq!(state(&run, 0), DiskState::Retired);
     assert!(!run.engine.config().holds_retired() && run.engine.stale_places() == 0);
     assert!(run.engine.counters().rebuilt > 0);
+    // The virtual disk is whole again; the pool lacks a disk.
+    let all = ["disk-lost", "disk-retired", "slab-moves", "disk-up-to-date"];
+    tells(&mut run, &all, (HealthStatus::Warning, "OK"));
     die(&mut run, 1);
     done(&mut run, &[write(0), flush()]).expect("another one may be lost");
     reads_well(&mut run);
@@ -311,6 +371,13 @@ fn rot_in_data_is_healed_and_without_a_copy_an_error() {
         let counters = run.engine.counters();
         assert_eq!(counters.healed > 0, heals, "{counters:?}");
         assert_eq!(counters.unrecoverable > 0, !heals, "{counters:?}");
+        match heals {
+            true => tells(&mut run, &["bad-copy", "healed"], (HealthStatus::Healthy, "OK")),
+            false => {
+                let ill = (HealthStatus::Unhealthy, "No Redundancy");
+                tells(&mut run, &["bad-copy", "unrecoverable"], ill);
+            }
+        }
     }
 }
 

@@ -26,6 +26,8 @@ pub(super) enum Step {
     Return,
     /// It is given up: what it held is rebuilt elsewhere.
     Retire,
+    /// A disk that works is to be removed: it is emptied, and the space does without it.
+    Leave { disk: u32 },
     /// A checkpoint.
     Checkpoint,
     /// A scan.

@@ -8,13 +8,18 @@
 //! and commit give the same histories and states.
 
 #[cfg(test)]
+mod cells;
+#[cfg(test)]
 mod faults;
 #[cfg(test)]
 mod full_journal;
 mod history;
+mod leaving;
 mod oracle;
 mod run;
 mod shrink;
+#[cfg(test)]
+mod starts;
 mod states;
 #[cfg(test)]
 mod tests;
@@ -150,7 +155,7 @@ fn history_seed(seed: u64, nth: u64) -> u64 {
 
 fn one_history(seed: u64, shrinking: Duration, tally: &mut Tally) -> Option<Violation> {
     let shape = Shape::new(seed);
-    let history = history::steps(&shape, STEPS, seed);
+    let history = leaving::of(&shape, STEPS, seed);
     let broken = states::check(&shape, &history, STATES, seed, tally).err()?;
     Some(explain(&shape, &history, seed, (broken, shrinking)))
 }

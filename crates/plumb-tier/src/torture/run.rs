@@ -27,6 +27,8 @@ pub(super) enum Seen {
     Unwell { disk: Option<u32> },
     /// The space goes on without that disk: whatever it forgets now was seen.
     Expelled { disk: u32 },
+    /// It is to be removed: from here on the space may do without it.
+    Leaving { disk: u32 },
     /// It is back with what it kept, and takes part as soon as the space wants it.
     Back,
 }
@@ -41,11 +43,18 @@ pub(super) struct Witness {
     flushes: Vec<u64>,
     pub(super) unwell: Option<u32>,
     pub(super) expelled: Option<u32>,
+    pub(super) leaving: Option<u32>,
 }
 
 impl Witness {
     pub(super) fn new(oracle: Oracle) -> Self {
-        Self { oracle, flushes: vec![0; index(CLIENTS)], unwell: None, expelled: None }
+        Self {
+            oracle,
+            flushes: vec![0; index(CLIENTS)],
+            unwell: None,
+            expelled: None,
+            leaving: None,
+        }
     }
 
     pub(super) fn see(&mut self, seen: &Seen) {
@@ -68,6 +77,7 @@ impl Witness {
                 self.expelled = None;
             }
             Seen::Expelled { disk } => self.expelled = Some(*disk),
+            Seen::Leaving { disk } => self.leaving = Some(*disk),
             Seen::Back => self.expelled = None,
         }
     }
@@ -111,9 +121,11 @@ pub(super) struct Run {
 pub(super) struct Background {
     /// Events behind the first of each pair, up to the second, came while something of it was under way.
     pub(super) windows: Vec<(usize, usize)>,
-    /// The first line of a cache was copied home before that event; the first place was rebuilt.
+    /// The first line of a cache was copied home before that event; the first place was rebuilt; the first left a
+    /// disk that is to be removed.
     pub(super) destaged: Option<usize>,
     pub(super) rebuilt: Option<usize>,
+    pub(super) emptied: Option<usize>,
     /// The first extent was moved.
     pub(super) moved: Option<usize>,
 }
@@ -136,6 +148,9 @@ impl Background {
         }
         if after.rebuilt > 0 {
             self.rebuilt.get_or_insert(to);
+        }
+        if after.moved > 0 {
+            self.emptied.get_or_insert(to);
         }
     }
 
@@ -259,6 +274,7 @@ impl Run {
             Step::Fault { disk, fault } => self.fault(disk, fault),
             Step::Return => self.bring_back(),
             Step::Retire => self.retire(),
+            Step::Leave { disk } => self.leave(disk),
             Step::Checkpoint => self.engine.checkpoint(),
             Step::Scan => self.engine.scan(),
             Step::Move { which, fast } => {
@@ -293,6 +309,10 @@ impl Run {
         }
         if let (Err(wrong), None) = (self.blames_none(), &self.wrong) {
             self.wrong = Some(wrong);
+        }
+        let used = self.engine.use_of(0);
+        if !used.adds_up() && self.wrong.is_none() {
+            self.wrong = Some(format!("the counters do not add up (CNT-1): {used:?}"));
         }
     }
 
@@ -415,6 +435,14 @@ impl Run {
         let Some(disk) = self.unwell.filter(|_| !self.returned) else { return };
         if let Ok(ordinal) = u16::try_from(disk) {
             self.engine.retire(ordinal);
+        }
+    }
+
+    /// A disk is to be removed, if the others have room for it and no other one is.
+    fn leave(&mut self, disk: u32) {
+        let Ok(ordinal) = u16::try_from(disk) else { return };
+        if self.witness.leaving.is_none() && self.engine.leave(ordinal).is_ok() {
+            self.note(Seen::Leaving { disk });
         }
     }
 

@@ -34,6 +34,8 @@ pub(super) struct Tally {
     pub(super) thrice: u64,
     /// Of these, states after a disk had failed.
     pub(super) failed_disk: u64,
+    /// Of these, crashes after something had been moved off a disk that leaves.
+    pub(super) emptied: u64,
 }
 
 /// How a history went wrong.
@@ -156,6 +158,7 @@ fn check_unguarded(
             tally.moved += after(background.moved);
             tally.failed_disk += u64::from(had_fault);
             tally.thrice += u64::from(crashes > 2);
+            tally.emptied += after(background.emptied);
         }
     }
     Ok(())
@@ -187,13 +190,21 @@ fn crash_point(background: &Background, events: usize, random: &mut Random) -> u
 /// Which disk is away after the crash: one that was not well, or any other within the tolerance.
 fn absent(shape: &Shape, witness: &Witness, random: &mut Random) -> Option<u32> {
     let lost = random.one_in(3);
-    match witness.unwell {
-        // Of two disks one alone may not start, unless the other was expelled before.
-        Some(disk) => (lost && shape.disks > 2).then_some(disk),
-        None if shape.tolerates_loss() && shape.disks > 2 && lost => {
+    match (witness.unwell, witness.leaving) {
+        // Of two disks one alone may not start, unless the other was expelled before; and how many there are
+        // while one leaves is not known.
+        (Some(disk), leaving) => {
+            (lost && shape.disks > 2 + u32::from(leaving.is_some())).then_some(disk)
+        }
+        (None, Some(disk)) if shape.tolerates_loss() && lost => match shape.disks {
+            0..=2 => None,
+            3 => Some(disk),
+            all => u32::try_from(random.below(u64::from(all))).ok(),
+        },
+        (None, None) if shape.tolerates_loss() && shape.disks > 2 && lost => {
             u32::try_from(random.below(u64::from(shape.disks))).ok()
         }
-        None => None,
+        (None, _) => None,
     }
 }
 
@@ -210,7 +221,8 @@ fn check_state(
 ) -> Result<Option<u32>, Wrong> {
     let mut oracle = witness.oracle.clone();
     oracle.crash(crash.promise());
-    let healthy = absent.is_none() && witness.unwell.is_none() && shape.tolerates_loss();
+    let all_well = absent.is_none() && witness.unwell.is_none() && witness.leaving.is_none();
+    let healthy = all_well && shape.tolerates_loss();
     let rotten = healthy && random.one_in(4);
     if rotten {
         rot(shape, &mut images, &oracle, random);

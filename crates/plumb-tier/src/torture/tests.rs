@@ -58,6 +58,7 @@ fn a_history_is_checked_again() {
 /// more, others are, one after the other.
 fn known(mutation: Mutation) -> &'static [u64] {
     match mutation {
+        Mutation::RoomGivenUpEarly => &[5_865_823_333_528_852_234],
         Mutation::RingOverrun => &[737_458_061_288_073_371],
         Mutation::LossUnrecorded => &[7_031_111_593_878_855_340],
         Mutation::AckBeforeCrcFirst => &[11_501_169_825_929_383_895],

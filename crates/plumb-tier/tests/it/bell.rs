@@ -118,6 +118,13 @@ fn requests_wake_an_owner_that_waits_for_its_disks() {
         let memory = Memory::Lane(LaneIndex(0));
         Op { kind, file: FileIndex(0), slot: Slot(slot), len: 4096, offset: 0, memory }
     };
+    // What an engine does after its start is over by then: it would wait for the flushes as well.
+    for _ in 0..4 {
+        plain.push(op(OpKind::Read, 1));
+        plain.submit_and_wait(1, Nanos::from_secs(20)).expect("taken");
+        assert_eq!((plain.look(), plain.pop().map(|done| done.result)), (1, Some(4096)));
+        std::thread::sleep(Duration::from_millis(15));
+    }
     // A write that must be durable waits for flushes that nobody answers: the owner waits for its disks.
     told.stuck.store(true, Ordering::SeqCst);
     durable.push(op(OpKind::Write, 0));

@@ -121,10 +121,11 @@ pub(crate) fn other(words: Vec<OsString>) -> ExitCode {
 }
 
 /// Commands of another storage product, by which runbooks go, and what they are here.
-const CMDLETS: [(&str, [&str; 2]); 12] = [
+const CMDLETS: [(&str, [&str; 2]); 13] = [
     ("new-storagepool", ["pool", "new"]),
     ("get-storagepool", ["pool", "show"]),
     ("add-physicaldisk", ["pool", "add-disk"]),
+    ("remove-physicaldisk", ["pool", "remove-disk"]),
     ("remove-storagepool", ["pool", "remove"]),
     ("new-virtualdisk", ["vdisk", "new"]),
     ("get-virtualdisk", ["vdisk", "list"]),
@@ -132,7 +133,7 @@ const CMDLETS: [(&str, [&str; 2]); 12] = [
     ("get-storagetier", ["tier", "show"]),
     ("get-physicaldisk", ["pool", "show"]),
     ("get-storagejob", ["space", "job"]),
-    ("repair-virtualdisk", ["space", "scan"]),
+    ("repair-virtualdisk", ["space", "repair"]),
     ("get-healthstatus", ["space", "status"]),
 ];
 

@@ -1,5 +1,7 @@
 //! `plumb pool`: pools of disks, made, shown, extended, destroyed.
 
+mod disks;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -31,16 +33,14 @@ pub(crate) fn command() -> Command {
                 .args([
                     report::pool_argument(),
                     disk("disk").value_name("DISK").required(true).help("A block device or a file"),
-                    Arg::new("media")
-                        .long("media")
-                        .value_name("MEDIA")
-                        .value_parser(["ssd", "hdd"])
-                        .help("What it is, if not what the kernel says"),
+                    media(),
                     destroy("What DISK holds may be lost: its path again"),
                     report::json_option(),
                 ])
                 .after_help("For example:\n  plumb pool add-disk tank /dev/disk/by-id/nvme-3"),
         )
+        .subcommand(disks::remove_command())
+        .subcommand(disks::replace_command())
         .subcommand(
             Command::new("import")
                 .about("Find a pool on disks that this machine does not know yet")
@@ -61,13 +61,21 @@ pub(crate) fn command() -> Command {
         )
 }
 
-fn disk(name: &'static str) -> Arg {
+pub(super) fn disk(name: &'static str) -> Arg {
     Arg::new(name).value_parser(value_parser!(PathBuf)).value_hint(ValueHint::AnyPath)
 }
 
-fn destroy(help: &'static str) -> Arg {
+pub(super) fn destroy(help: &'static str) -> Arg {
     let argument = Arg::new("destroy").long("destroy").value_name("WHAT").action(ArgAction::Append);
     argument.value_parser(value_parser!(PathBuf)).help(help)
+}
+
+pub(super) fn media() -> Arg {
+    Arg::new("media")
+        .long("media")
+        .value_name("MEDIA")
+        .value_parser(["ssd", "hdd"])
+        .help("What it is, if not what the kernel says")
 }
 
 fn new() -> Command {
@@ -113,6 +121,8 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
         "list" => list(),
         "show" => show(matches),
         "add-disk" => add_disk(matches),
+        "remove-disk" => disks::remove(matches),
+        "replace-disk" => disks::replace(matches),
         "import" => import(matches),
         "remove" => remove(matches),
         other => unreachable!("clap let {other} pass"),
@@ -213,14 +223,19 @@ fn show(matches: &ArgMatches) -> report::Outcome {
 fn add_disk(matches: &ArgMatches) -> report::Outcome {
     let registry = report::registry();
     let found = registry.find(&report::text(matches, "pool"))?;
-    let path = matches.get_one::<PathBuf>("disk").expect("clap requires it").clone();
+    pool::add_disk(&registry, &found, &wish(matches, "disk"))?;
+    report::pool(&registry, &registry.find(&found.name)?)
+}
+
+/// The disk that an argument names, with what is said about it.
+pub(super) fn wish(matches: &ArgMatches, name: &str) -> DiskWish {
+    let path = matches.get_one::<PathBuf>(name).expect("clap requires it").clone();
     let named = matches.get_many::<PathBuf>("destroy").into_iter().flatten().any(|it| *it == path);
     let media = matches.get_one::<String>("media").map(|media| match media.as_str() {
         "hdd" => MediaType::Hdd,
         _ => MediaType::Ssd,
     });
-    pool::add_disk(&registry, &found, &DiskWish { path, media, destroy: named })?;
-    report::pool(&registry, &registry.find(&found.name)?)
+    DiskWish { path, media, destroy: named }
 }
 
 fn import(matches: &ArgMatches) -> report::Outcome {

@@ -3,8 +3,9 @@
 pub(crate) mod optimize;
 pub(crate) mod report;
 mod simulate;
+mod told;
 mod torture;
-mod upkeep;
+pub(crate) mod upkeep;
 
 use std::process::ExitCode;
 
@@ -13,10 +14,13 @@ use clap::{ArgMatches, Command};
 /// For clap.
 pub(crate) fn command() -> Command {
     Command::new("space")
-        .about("The storage engine: health, scan, work that waits, optimization, replays of traces, crash checks")
+        .about(
+            "The storage engine: health, scan, repair, optimization, replays of traces, crash checks",
+        )
         .subcommand_required(true)
         .disable_help_subcommand(true)
         .subcommands(upkeep::commands())
+        .subcommands(told::commands())
         .subcommands(optimize::commands())
         .subcommand(simulate::command())
         .subcommand(torture::command())
@@ -32,6 +36,11 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
         "optimize" => optimize::optimize(matches),
         "report" => optimize::report(matches),
         "simulate" => return simulate::run(matches),
+        "offline" => upkeep::switch(matches, false),
+        "online" => upkeep::switch(matches, true),
+        "repair" => upkeep::repair(matches),
+        "events" => told::events(matches),
+        "perf" => told::perf(matches),
         "torture" => return torture::run(matches),
         other => unreachable!("clap let {other} pass"),
     };

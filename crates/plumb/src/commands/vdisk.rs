@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use plumb_tier::NewVirtualDisk;
 use plumb_tier::pool::{self, DiskStanding, Facts, Look, PoolError};
-use plumb_tier::{CreateError, MediaType};
+use plumb_tier::{ChangeError, CreateError, MediaType};
 use serde_json::json;
 
 use super::space::report::{self, Reply, VdiskError};
@@ -54,10 +54,15 @@ fn new() -> Command {
             size("size", "Its size, on solid-state disks if the pool has any"),
             size("ssd-tier", "Space on solid-state disks"),
             size("hdd-tier", "Space on rotating disks"),
-            size(
-                "write-cache",
-                "A log on solid-state disks for small writes to the tier on rotating ones",
-            ),
+            Arg::new("write-cache")
+                .long("write-cache")
+                .value_name("SIZE")
+                .value_parser(cache_size)
+                .help(
+                    "A log on solid-state disks for small writes to the tier on rotating ones, 0 for none \
+                     [default: 1G, a quarter of the solid-state tier at most; none with fewer solid-state disks than \
+                     copies, or without room]",
+                ),
             Arg::new("resiliency")
                 .long("resiliency")
                 .value_name("SETTING")
@@ -102,11 +107,47 @@ fn make(matches: &ArgMatches) -> report::Outcome {
     let name = report::text(matches, "vdisk");
     let (pool, vdisk) = report::split(&name)?;
     let found = report::registry().find(&pool)?;
-    let wanted = wanted(matches, vdisk, &pool::look(Some(found.id), &found.disks)?)?;
-    let started = pool::open(&found, Vec::new(), (1, 4096))?;
-    started.engine.add_virtual_disk(&wanted).map_err(PoolError::from)?;
-    show(&name)
+    let look = pool::look(Some(found.id), &found.disks)?;
+    let mut wanted = wanted(matches, vdisk, &look)?;
+    let add = |wanted: &NewVirtualDisk| {
+        let started = pool::open(&found, Vec::new(), (1, 4096))?;
+        started.engine.add_virtual_disk(wanted).map(|_| ()).map_err(PoolError::from)
+    };
+    let asked = matches.get_one::<u64>("write-cache").is_some();
+    let mut without = !asked && wanted.cache_bytes == 0 && !wanted.tier_bytes.contains(&0);
+    match add(&wanted) {
+        Err(PoolError::Change(ChangeError::Layout(CreateError::Cache { .. }))) if !asked => {
+            wanted.cache_bytes = 0;
+            without = true;
+            add(&wanted)?;
+        }
+        other => other?,
+    }
+    let mut reply = show(&name)?;
+    if without {
+        let why =
+            "no write-back cache: there are fewer solid-state disks with room for it than copies";
+        reply.text.push_str(&format!("warning: {why}\n"));
+        reply.json["warning"] = why.into();
+    }
+    Ok(reply)
 }
+
+/// A size with a unit, or 0.
+fn cache_size(text: &str) -> Result<u64, String> {
+    if text == "0" { Ok(0) } else { report::size(text) }
+}
+
+/// A write-back cache that nobody asked for: 1 GiB, a quarter of the Performance tier at most (section 2); none where
+/// it could not be as redundant as the data (RES-7).
+fn default_cache(tier_bytes: [u64; 2], copies: u8, solid: usize) -> u64 {
+    let fits = !tier_bytes.contains(&0) && solid >= usize::from(copies);
+    let bytes = (tier_bytes[0] / 4).min(1 << 30) / 4096 * 4096;
+    if fits && bytes >= CACHE_LEAST { bytes } else { 0 }
+}
+
+/// The smallest cache that is made by itself.
+const CACHE_LEAST: u64 = 1 << 20;
 
 fn layout(reason: String, remedy: &str) -> PoolError {
     CreateError::Layout { reason, remedy: remedy.to_owned() }.into()
@@ -161,7 +202,9 @@ fn wanted(matches: &ArgMatches, name: String, look: &Look) -> Result<NewVirtualD
         ));
     }
     let interleave = u32::try_from(interleave).unwrap_or(u32::MAX);
-    let cache_bytes = bytes("write-cache").unwrap_or_default();
+    let solid = here(MediaType::Ssd);
+    let cache_bytes =
+        bytes("write-cache").unwrap_or_else(|| default_cache(tier_bytes, copies, solid));
     Ok(NewVirtualDisk { name, copies, columns, interleave, tier_bytes, cache_bytes })
 }
 
@@ -216,4 +259,26 @@ fn remove(matches: &ArgMatches) -> report::Outcome {
     started.engine.remove_virtual_disk(&vdisk).map_err(PoolError::from)?;
     let text = format!("virtual disk {name} is gone\n");
     Ok(Reply { json: json!({ "removed": name, "bytes_freed": bytes }), text, status: 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_cache_is_made_where_it_can_be_as_redundant_as_the_data() {
+        let gib = 1_u64 << 30;
+        for (tiers, copies, solid, cache) in [
+            ([40 * gib, 100 * gib], 2, 2, gib),
+            ([gib, 100 * gib], 2, 4, gib / 4),
+            ([40 * gib, 100 * gib], 2, 1, 0),
+            ([40 * gib, 0], 1, 4, 0),
+            ([0, 40 * gib], 1, 4, 0),
+            ([2 << 20, gib], 1, 1, 0),
+        ] {
+            assert_eq!(
+                super::default_cache(tiers, copies, solid),
+                cache,
+                "{tiers:?} {copies} {solid}"
+            );
+        }
+    }
 }

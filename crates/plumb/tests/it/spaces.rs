@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::program::{Outcome, outcome, path};
@@ -203,4 +204,124 @@ fn mistakes_are_refused_with_a_word() {
     // The name of a file is not that of a space.
     std::fs::write(place.file("space:tank"), vec![0; 1 << 20]).expect("written");
     place.plumb("run -d1 -W0 -b4K ./space:tank").ends_with(0);
+}
+
+/// Names of the events of a pool that were written down.
+fn events(place: &Place) -> Vec<String> {
+    let told = place.json("space events tank --last 1000");
+    let events = told["events"].as_array().expect("a list");
+    events.iter().filter_map(|event| Some(event["event"].as_str()?.to_owned())).collect()
+}
+
+#[test]
+fn disks_are_replaced_while_they_work_and_when_they_are_gone() {
+    let place = with_disks();
+    place.plumb("vdisk rm tank/three").succeeds_quietly();
+    for vdisk in ["one", "two"] {
+        let line = format!("run -b64K -s -w100 -o4 -t1 -d1 -W0 --verify crc32c space:tank/{vdisk}");
+        place.plumb(&line).ends_with(0);
+    }
+    let sparse = |name: &str| {
+        std::fs::File::create(place.file(name)).expect("made").set_len(96 << 20).expect("sparse");
+    };
+    // One that works: nothing is lost, a simple virtual disk included, and it is blank then.
+    sparse("d.img");
+    let told = place.json("pool replace-disk tank a.img d.img");
+    assert_eq!((&told["removed"], &told["blank"]), (&true.into(), &true.into()), "{told}");
+    assert!(told["extents_moved"].as_u64().is_some_and(|extents| extents > 0), "{told}");
+    let pool = place.json("pool show tank");
+    assert_eq!(
+        (&pool["health"], pool["disks"].as_array().map(Vec::len)),
+        (&"Healthy".into(), Some(3))
+    );
+    let scan = place.json("space scan tank");
+    assert_eq!((&scan["mismatches"], &scan["unrecoverable"]), (&0.into(), &0.into()));
+    assert!(scan["blocks_verified"].as_u64().is_some_and(|blocks| blocks > 500), "{scan}");
+    place.plumb("pool import a.img").ends_with(1);
+    // The same disk again is a new one.
+    place.plumb("pool add-disk tank a.img").ends_with(3);
+    place.plumb("pool add-disk tank a.img --destroy a.img").succeeds_quietly();
+    // One that is gone: mirrors are made anew, and what was there alone keeps it in the list.
+    std::fs::remove_file(place.file("d.img")).expect("gone");
+    let refused = place.plumb("pool remove-disk tank d.img").ends_with(3).stderr;
+    assert!(refused.contains("no other copy") && refused.contains("plumb vdisk rm"), "{refused}");
+    place.plumb("vdisk rm tank/one --destroy tank/one").succeeds_quietly();
+    let told = place.json("pool remove-disk tank d.img");
+    assert_eq!((&told["removed"], &told["blank"]), (&true.into(), &false.into()), "{told}");
+    place.plumb("space status tank").ends_with(0);
+    assert_eq!(place.json("space scan tank")["unrecoverable"], 0);
+    for (line, status, word) in [
+        ("pool remove-disk tank x.img", 1, "has no disk x.img"),
+        ("pool replace-disk tank a.img b.img", 3, "named twice"),
+        ("space offline tank a.img", 3, "not in use"),
+    ] {
+        let said = place.plumb(line).ends_with(status).stderr;
+        assert!(said.contains(word), "{line}: {said}");
+    }
+    let told = events(&place);
+    for word in ["disk-added", "disk-leaving", "slab-moves", "disk-removed", "disk-lost", "scanned"]
+    {
+        assert!(told.iter().any(|event| event == word), "{word}: {told:?}");
+    }
+}
+
+#[test]
+fn a_disk_without_room_elsewhere_stays() {
+    let place = Place::new();
+    place.plumb("pool new tank --file-size 96M a.img b.img").succeeds_quietly();
+    place.plumb("vdisk new tank/two --size 16M --resiliency mirror2").succeeds_quietly();
+    let refused = place.plumb("pool remove-disk tank a.img").ends_with(3).stderr;
+    assert!(
+        refused.contains("no other disk has room") && refused.contains("add-disk"),
+        "{refused}"
+    );
+    place.plumb("space status tank").ends_with(0);
+    // Asked for later, and taken back.
+    std::fs::File::create(place.file("c.img")).expect("made").set_len(96 << 20).expect("sparse");
+    place.plumb("pool add-disk tank c.img").succeeds_quietly();
+    place.plumb("pool remove-disk tank a.img --later").succeeds_quietly();
+    let status = place.plumb("space status tank").ends_with(1).stdout;
+    assert!(status.contains("Removing From Pool"), "{status}");
+    place.plumb("pool remove-disk tank a.img --cancel").succeeds_quietly();
+    place.plumb("space status tank").ends_with(0);
+    place.plumb("pool remove-disk tank a.img --later").succeeds_quietly();
+    place.plumb("space job tank --wait").succeeds_quietly();
+    assert_eq!(place.json("pool show tank")["disks"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn a_disk_goes_and_comes_under_load_and_counters_add_up() {
+    let place = with_disks();
+    let mut load = Command::new(path());
+    load.args(
+        "run -b4K -r -w50 -o4 -t1 -d60 -W0 --verify crc32c --json space:tank/three".split(' '),
+    );
+    load.current_dir(place.0.path()).env("PLUMB_POOLS", place.file("pools"));
+    let (piped, quiet) = (std::process::Stdio::piped(), std::process::Stdio::null());
+    let load = load.stdout(piped).stderr(quiet).spawn().expect("it starts");
+    let began = std::time::Instant::now();
+    let until = |word: &str| {
+        while !events(&place).iter().any(|event| event == word) {
+            assert!(began.elapsed().as_secs() < 60, "no {word}: {:?}", events(&place));
+            std::thread::yield_now();
+        }
+    };
+    while place.json("space perf tank")["running"] != true {
+        assert!(began.elapsed().as_secs() < 60, "it never runs");
+    }
+    place.plumb("space offline tank c.img").succeeds_quietly();
+    until("disk-lost");
+    place.plumb("space online tank c.img").succeeds_quietly();
+    until("disk-back");
+    // Enough: it ends as by Ctrl-C, with its results.
+    kill_process(Pid::from_child(&load), Signal::INT).expect("it runs");
+    let output = load.wait_with_output().expect("it ends");
+    assert!(output.status.success(), "{output:?}");
+    let result: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let space = &result["spaces"][0];
+    assert_eq!((&space["disks_lost"], &space["unrecoverable"]), (&1.into(), &0.into()), "{space}");
+    place.plumb("space job tank --wait").succeeds_quietly();
+    place.plumb("space status tank").ends_with(0);
+    let perf = place.json("space perf tank");
+    assert_eq!(perf["running"], false, "{perf}");
 }

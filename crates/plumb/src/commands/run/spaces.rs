@@ -7,8 +7,10 @@ use plumb_io::engine::Ladder;
 use plumb_io::{OpenQueueError, Opener, QueueSpec, QueueUse, TargetFile};
 use plumb_load::profile::model::RawProfile;
 use plumb_load::result::model::SpaceUse;
-use plumb_tier::pool::{self, PoolError, TieringError, TieringKeeper, TieringStore};
-use plumb_tier::space::{SpaceFile, SpaceServer};
+use plumb_tier::pool::{
+    self, Chronicle, DeviceQueue, PoolError, TieringError, TieringKeeper, TieringStore,
+};
+use plumb_tier::space::{SpaceFile, SpaceServer, Watch};
 
 use crate::commands::space::report::{self, Failure};
 use crate::message::Printer;
@@ -52,7 +54,16 @@ impl Spaces {
                     open.keep_tiering(keeper);
                     Ok::<_, PoolError>(open.engine)
                 };
-                spaces.servers.push((pool.clone(), SpaceServer::spawn(start)?, failure));
+                let mut chronicle = Chronicle::begin(&report::registry(), &pool);
+                let watch: Watch<DeviceQueue> = Box::new(move |engine, ends| match ends {
+                    true => chronicle.end(engine),
+                    false => {
+                        chronicle.take_asks(engine);
+                        chronicle.watch(engine);
+                    }
+                });
+                let server = SpaceServer::spawn_watched(start, Some(watch))?;
+                spaces.servers.push((pool.clone(), server, failure));
             }
             let server = spaces.server(&pool).expect("it was just started");
             report::find(server.config(), &pool, &vdisk)?;

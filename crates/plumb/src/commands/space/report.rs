@@ -8,10 +8,10 @@ use clap::{Arg, ArgAction};
 use miette::Diagnostic;
 use plumb_io::exclusive::ExclusiveError;
 use plumb_tier::pool::{
-    self, DiskStanding, Facts, Health, Look, OpenPool, PoolError, RegisteredPool, Registry,
-    RegistryError, TieringError, Verdict,
+    self, DiskStanding, Facts, Health, Look, PoolError, RegisteredPool, Registry, RegistryError,
+    TieringError, Verdict,
 };
-use plumb_tier::{Config, MediaType, VirtualDisk};
+use plumb_tier::{ChangeError, Config, MediaType, VirtualDisk};
 use plumb_units::Bytes;
 use serde_json::{Value, json};
 
@@ -119,8 +119,14 @@ impl Failure {
             self,
             Self::Pool(
                 PoolError::CannotPool { .. }
+                    | PoolError::Change(
+                        ChangeError::LastDisk { .. }
+                            | ChangeError::OnlyCopy { .. }
+                            | ChangeError::NoRoom { .. }
+                    )
                     | PoolError::HoldsData { .. }
                     | PoolError::Twice { .. }
+                    | PoolError::NotInUse { .. }
                     | PoolError::Disk(ExclusiveError::InUse { .. } | ExclusiveError::Busy { .. })
                     | PoolError::Registry(RegistryError::Exists { .. })
             ) | Self::Vdisk(VdiskError::HoldsData { .. })
@@ -222,16 +228,6 @@ pub(crate) fn pool(_registry: &Registry, pool: &RegisteredPool) -> Outcome {
     Ok(describe(&look, &health))
 }
 
-/// The facts of a pool that was started: what the disks say, and what its engine met.
-pub(crate) fn facts_of(pool: &RegisteredPool, open: &OpenPool) -> Result<(Look, Facts), PoolError> {
-    let look = pool::look(Some(pool.id), &pool.disks)?;
-    let mut facts = Facts::of(&look);
-    for (disk, stale) in facts.disks.iter_mut().zip(open.engine.stale_by_disk()) {
-        disk.stale = stale;
-    }
-    Ok((look, facts))
-}
-
 /// A pool with its disks, virtual disks and health.
 pub(crate) fn describe(look: &Look, health: &Health) -> Reply {
     let config = &look.config;
@@ -239,11 +235,14 @@ pub(crate) fn describe(look: &Look, health: &Health) -> Reply {
     let mut text = format!(
         "pool {} ({} disks): {}\n",
         config.name,
-        config.disks.len(),
+        look.disks.iter().filter(|disk| disk.standing != DiskStanding::Removed).count(),
         in_words(&health.pool)
     );
     let mut disks = Vec::new();
     for ((disk, found), verdict) in config.disks.iter().zip(&look.disks).zip(&health.disks) {
+        if found.standing == DiskStanding::Removed {
+            continue;
+        }
         let slabs = look.geometry.slabs(disk.device_bytes);
         let size = u64::from(slabs) * look.geometry.slab_bytes;
         text.push_str(&format!(
@@ -369,6 +368,8 @@ fn standing(standing: DiskStanding) -> &'static str {
         DiskStanding::TooSmall => "too-small",
         DiskStanding::Split => "split",
         DiskStanding::Retired => "retired",
+        DiskStanding::Leaving => "leaving",
+        DiskStanding::Removed => "removed",
     }
 }
 

@@ -1,14 +1,27 @@
-//! `plumb space status|scan|job`: health, and work that a pool has to be started for.
+//! `plumb space status|scan|job|repair`: health, and work that a pool has to be started for.
 
-use clap::{Arg, ArgAction, ArgMatches, Command};
-use plumb_tier::pool::{self, Facts, OpenPool, PoolError, RegisteredPool};
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
+use plumb_tier::JobState;
+use plumb_tier::pool::{self, Ask, Facts, OpenPool, PoolError, RegisteredPool};
 use plumb_units::Bytes;
 use serde_json::json;
 
 use super::report::{self, Reply};
 
 /// For clap.
-pub(super) fn commands() -> [Command; 3] {
+pub(super) fn commands() -> [Command; 6] {
+    let switch = |name: &'static str, about: &'static str| {
+        let disk = Arg::new("disk").value_name("DISK").required(true);
+        let disk = disk.value_parser(value_parser!(PathBuf)).value_hint(ValueHint::AnyPath);
+        Command::new(name).about(about).args([
+            report::pool_argument(),
+            disk.help("Which: where it is, or its name in the pool"),
+            report::json_option(),
+        ])
+    };
     let wait = Arg::new("wait")
         .long("wait")
         .action(ArgAction::SetTrue)
@@ -26,8 +39,29 @@ pub(super) fn commands() -> [Command; 3] {
                  could not be made.",
             ),
         Command::new("job")
-            .about("Show work that waits: disks that came back and are not up to date")
-            .args([report::pool_argument(), wait, report::json_option()]),
+            .about("Show work that waits: disks to bring up to date, to rebuild, to empty")
+            .args([report::pool_argument(), wait, report::json_option()])
+            .after_help(
+                "Under load the same work goes on beside the requests.\n\n\
+                 Exit status with --wait: 0 when nothing is left, 5 when something waits for a disk or for room.",
+            ),
+        switch("offline", "Have a pool that is in use do without a disk for now")
+            .after_help("What was written meanwhile is copied when it is back: plumb space online."),
+        switch("online", "Have a pool that is in use take back a disk that was offline or lost"),
+        Command::new("repair")
+            .about("Bring everything up to date, and make anew what lost disks held")
+            .args([
+                report::pool_argument(),
+                Arg::new("give-up-missing")
+                    .long("give-up-missing")
+                    .action(ArgAction::SetTrue)
+                    .help("Do not wait for disks that are missing: make anew on others what they held"),
+                report::json_option(),
+            ])
+            .after_help(
+                "For example:\n  plumb space repair tank --give-up-missing\n\n\
+                 Exit status: 0 when nothing is left, 5 when something waits for a disk or for room.",
+            ),
     ]
 }
 
@@ -57,21 +91,20 @@ pub(super) fn status(matches: &ArgMatches) -> report::Outcome {
     Ok(Reply { status: health.worst().exit_status(), ..report::describe(&look, &health) })
 }
 
-fn end(pool: &RegisteredPool, open: OpenPool) -> Result<(), PoolError> {
-    let halted = |source| PoolError::Halted { name: pool.name.clone(), source };
-    open.engine.shut_down().map(|_| ()).map_err(halted)
+fn open(pool: &RegisteredPool) -> Result<OpenPool, PoolError> {
+    Ok(pool::open(pool, Vec::new(), (1, 4096))?.chronicled(&report::registry()))
 }
 
 /// `scan`.
 pub(super) fn scan(matches: &ArgMatches) -> report::Outcome {
     let found = find(matches)?;
-    let mut open = pool::open(&found, Vec::new(), (1, 4096))?;
+    let mut open = open(&found)?;
     let began = std::time::Instant::now();
     open.engine.scan();
     open.work();
     let counters = open.engine.counters();
     let elapsed = began.elapsed();
-    end(&found, open)?;
+    open.end()?;
     let text = format!(
         "pool {}: {} blocks verified, {} mismatches, {} healed, {} without a good copy, {:.1} s\n",
         found.name,
@@ -93,45 +126,128 @@ pub(super) fn scan(matches: &ArgMatches) -> report::Outcome {
     Ok(Reply { json, text, status })
 }
 
+/// `offline` and `online`.
+pub(super) fn switch(matches: &ArgMatches, online: bool) -> report::Outcome {
+    let found = find(matches)?;
+    let path = matches.get_one::<PathBuf>("disk").expect("clap requires it");
+    let look = pool::look(Some(found.id), &found.disks)?;
+    let disk = pool::find_disk(&look, path)?;
+    let wish = if online { Ask::Online(disk) } else { Ask::Offline(disk) };
+    pool::ask(&report::registry(), &found, wish)?;
+    let name = &look.config.disks[usize::from(disk)].name;
+    let word = if online { "take back" } else { "do without" };
+    let text = format!(
+        "the program that has pool {} was asked to {word} disk {name}; plumb space events {} says what came of it\n",
+        found.name, found.name
+    );
+    let json = json!({ "pool": found.name, "disk": name, "asked": if online { "online" } else { "offline" } });
+    Ok(Reply { json, text, status: 0 })
+}
+
 /// `job`.
 pub(super) fn job(matches: &ArgMatches) -> report::Outcome {
     let found = find(matches)?;
-    let mut open = pool::open(&found, Vec::new(), (1, 4096))?;
+    let wait = matches.get_flag("wait");
+    do_work(&found, wait, |_| {})
+}
+
+/// `repair`.
+pub(super) fn repair(matches: &ArgMatches) -> report::Outcome {
+    let found = find(matches)?;
+    let give_up = matches.get_flag("give-up-missing");
+    do_work(&found, true, |open| {
+        if give_up {
+            open.engine.retire_missing();
+        }
+    })
+}
+
+/// Starts a pool, has it do what waits if `wait`, and tells what was done and what is left.
+fn do_work(found: &RegisteredPool, wait: bool, ask: impl Fn(&mut OpenPool)) -> report::Outcome {
+    let mut open = open(found)?;
     // A disk that came back takes part first; then it is known what it lacks.
     open.work_until(|engine| engine.returning().is_empty() && engine.is_quiet());
-    let before = open.engine.stale_bytes();
+    ask(&mut open);
     let began = std::time::Instant::now();
-    if matches.get_flag("wait") {
-        open.work();
+    if wait {
+        pool::work(&mut open, &mut tell_progress());
     }
-    let left = open.engine.stale_bytes();
-    let done = before.saturating_sub(left) + resynced_before(&open, before, left);
+    let counters = open.engine.counters();
+    let extent = u64::from(open.engine.config().extent_bytes);
+    let jobs = open.engine.jobs();
     let seconds = began.elapsed().as_secs_f64();
-    let (_, facts) = report::facts_of(&found, &open)?;
-    let mut text = String::new();
-    for disk in facts.disks.iter().filter(|disk| disk.stale > 0) {
-        text.push_str(&format!("resync of {}: {} extents to go\n", disk.name, disk.stale));
-    }
+    let names: Vec<String> =
+        open.engine.config().disks.iter().map(|disk| disk.name.clone()).collect();
+    open.end()?;
+    let (done, left) =
+        (counters.resynced * extent, jobs.iter().map(|job| job.bytes_left).sum::<u64>());
+    let mut text = jobs_in_words_of(&jobs, &names);
     text.push_str(&format!(
         "pool {}: {} done, {} to go, {seconds:.1} s\n",
         found.name,
         Bytes(done),
         Bytes(left)
     ));
+    let rate = if seconds > 0.0 { done as f64 / seconds } else { 0.0 };
+    let expected = (rate > 0.0).then(|| left as f64 / rate);
     let json = json!({
         "pool": found.name,
-        "kind": "resync",
+        "jobs": jobs_as_json(&jobs),
         "bytes_done": done,
         "bytes_left": left,
         "bytes_total": done + left,
+        "bytes_per_s": rate,
+        "expected_s": expected,
         "elapsed_s": seconds,
     });
-    end(&found, open)?;
-    Ok(Reply { json, text, status: 0 })
+    let status = if wait && left > 0 { PARTIAL } else { 0 };
+    Ok(Reply { json, text, status })
 }
 
-/// Extents that were brought up to date before they could be counted as waiting.
-fn resynced_before(open: &OpenPool, before: u64, left: u64) -> u64 {
-    let all = open.engine.counters().resynced * u64::from(open.engine.config().extent_bytes);
-    all.saturating_sub(before.saturating_sub(left))
+/// Exit status when a part of the work is left that cannot be done now.
+const PARTIAL: u8 = 5;
+
+/// Tells a terminal how far the work is.
+pub(crate) fn tell_progress() -> impl FnMut(&[JobState]) {
+    let shown = std::io::stderr().is_terminal();
+    move |jobs| {
+        if shown {
+            let left = jobs.iter().map(|job| job.bytes_left).sum();
+            eprint!("\r{:<24}", format!("{} to go", Bytes(left)));
+        }
+    }
+}
+
+/// Work that is left, a line each.
+pub(crate) fn jobs_in_words(jobs: &[JobState]) -> String {
+    jobs_in_words_of(jobs, &[])
+}
+
+fn jobs_in_words_of(jobs: &[JobState], names: &[String]) -> String {
+    let line = |job: &JobState| {
+        let disk = job.disk.map(|disk| match names.get(usize::from(disk)) {
+            Some(name) => format!(" of {name}"),
+            None => format!(" of disk {disk}"),
+        });
+        let stuck = match job.stuck {
+            0 => String::new(),
+            extents => format!(", {extents} extents wait for a disk that has a good copy"),
+        };
+        let disk = disk.unwrap_or_default();
+        format!("{}{disk}: {} to go{stuck}\n", job.kind.name(), Bytes(job.bytes_left))
+    };
+    jobs.iter().map(line).collect()
+}
+
+/// Work that is left, for programs.
+pub(crate) fn jobs_as_json(jobs: &[JobState]) -> serde_json::Value {
+    let one = |job: &JobState| {
+        json!({
+            "kind": job.kind.name(),
+            "disk": job.disk,
+            "bytes_left": job.bytes_left,
+            "stuck_extents": job.stuck,
+        })
+    };
+    jobs.iter().map(one).collect()
 }

@@ -1,0 +1,107 @@
+//! Work in the background as whoever drives an engine sees it.
+
+use plumb_io::FlushQueue;
+use plumb_units::convert::{index, to_u64};
+
+use super::Engine;
+use super::standstill::Job;
+use crate::format::DiskState;
+
+/// What kind of work it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobKind {
+    /// A disk is brought up to date.
+    Resync,
+    /// What a disk held that was given up is made anew on others.
+    Rebuild,
+    /// What a disk holds that is to be removed moves to others.
+    Empty,
+    /// Every copy of every block is verified.
+    Scan,
+}
+
+impl JobKind {
+    /// As it is shown.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Resync => "resync",
+            Self::Rebuild => "rebuild",
+            Self::Empty => "empty",
+            Self::Scan => "scan",
+        }
+    }
+}
+
+/// Work that is left to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JobState {
+    /// What.
+    pub kind: JobKind,
+    /// Ordinal of the disk that it is about; `None` for all.
+    pub disk: Option<u16>,
+    /// Bytes to go, of a disk that is emptied or rebuilt at most.
+    pub bytes_left: u64,
+    /// Extents of it that no disk here can help now.
+    pub stuck: u32,
+}
+
+impl<Q: FlushQueue> Engine<Q> {
+    /// All work that is left, in the order of disks.
+    #[must_use]
+    pub fn jobs(&self) -> Vec<JobState> {
+        let members = &self.core.members;
+        let config = &members.config;
+        let extent = u64::from(config.extent_bytes);
+        let mut jobs = Vec::new();
+        for (disk, own) in (0_u16..).zip(&config.disks) {
+            let nth = usize::from(disk);
+            let (stale, kept) = (members.stale[nth].len(), members.kept[nth].len());
+            let stuck = members.stuck[nth].len();
+            let slabs = to_u64(config.used_slabs(disk).len()) * members.geometry.slab_bytes;
+            if own.state == DiskState::Online && stale > kept {
+                let bytes_left = u64::from(stale - kept) * extent;
+                let stuck = if kept > 0 { 0 } else { stuck };
+                jobs.push(JobState { kind: JobKind::Resync, disk: Some(disk), bytes_left, stuck });
+            }
+            let kind = match own.state {
+                DiskState::Retired => JobKind::Rebuild,
+                DiskState::Online if own.leaving => JobKind::Empty,
+                _ => continue,
+            };
+            if slabs > 0 {
+                let bytes_left = slabs - self.arrived(disk).min(slabs);
+                let stuck = self.stuck_on_the_way(disk);
+                jobs.push(JobState { kind, disk: Some(disk), bytes_left, stuck });
+            }
+        }
+        let scans = self.jobs.iter().filter_map(|job| match job {
+            Job::Scan(next) => Some(*next),
+            _ => None,
+        });
+        for next in scans {
+            let extents = to_u64(self.core.extents.list.len().saturating_sub(index(next)));
+            let bytes_left = extents * extent;
+            jobs.push(JobState { kind: JobKind::Scan, disk: None, bytes_left, stuck: 0 });
+        }
+        jobs
+    }
+
+    /// Bytes of the slab that moves off that disk which need not be copied any more.
+    fn arrived(&self, disk: u16) -> u64 {
+        let members = &self.core.members;
+        let moving = members.config.moving.filter(|moving| moving.from.0 == disk);
+        let Some((moving, to)) = moving.zip(members.config.moving_to()) else { return 0 };
+        let columns = members.config.vdisks[usize::from(moving.vdisk)].columns;
+        let share = u64::from(members.config.extent_bytes) / u64::from(columns.max(1));
+        let left = u64::from(members.kept[usize::from(to.0)].len()) * share;
+        members.geometry.slab_bytes.saturating_sub(left)
+    }
+
+    fn stuck_on_the_way(&self, disk: u16) -> u32 {
+        let members = &self.core.members;
+        let moving = members.config.moving.filter(|moving| moving.from.0 == disk);
+        let to = moving.and_then(|_| members.config.moving_to());
+        to.map_or(0, |to| members.stuck[usize::from(to.0)].len())
+    }
+}

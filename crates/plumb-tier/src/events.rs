@@ -1,0 +1,298 @@
+//! What happened to a pool, for people and programs: an event for each change of a disk's or virtual disk's state,
+//! and for everything that was found damaged (MOD-4, section 18).
+
+use std::collections::VecDeque;
+
+use crate::core::Halt;
+use crate::format::Config;
+
+/// Events that wait until somebody takes them, at most; more are counted.
+const WAITING_MAX: usize = 256;
+
+/// How much an event matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// As it should be.
+    Information,
+    /// Something has less than it should, or was mended.
+    Warning,
+    /// Something is lost, or does not work.
+    Error,
+}
+
+impl Severity {
+    /// As it is shown.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Information => "information",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// Something that happened. Disks are ordinals, virtual disks numbers in the configuration's order, extents are
+/// counted over the pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// A disk stopped taking part: the pool goes on without it.
+    DiskLost(u16),
+    /// A disk failed that holds the last copy of something: it stays for that, and keeps no metadata any more.
+    DiskFailing(u16),
+    /// A disk was to go offline, and holds the last copy of something: it stays.
+    DiskNeeded(u16),
+    /// A disk did not answer in time.
+    DiskTimeout(u16),
+    /// A disk takes part again.
+    DiskBack(u16),
+    /// All places on a disk are up to date.
+    DiskUpToDate(u16),
+    /// A disk was given up; what it held is rebuilt on others.
+    DiskRetired(u16),
+    /// A disk is to be removed: it is being emptied.
+    DiskLeaving(u16),
+    /// A disk stays after all.
+    DiskStays(u16),
+    /// A disk was removed.
+    DiskRemoved(u16),
+    /// A disk was added.
+    DiskAdded(u16),
+    /// A slab of a virtual disk is given from one disk to another.
+    SlabMoves {
+        /// Whose.
+        vdisk: u16,
+        /// From.
+        from: u16,
+        /// To.
+        to: u16,
+    },
+    /// A copy of a block could not be read, or was not what it should be.
+    BadCopy {
+        /// On which disk.
+        disk: u16,
+        /// In which extent.
+        extent: u32,
+    },
+    /// Blocks of an extent were rewritten from a good copy.
+    Healed {
+        /// Which extent.
+        extent: u32,
+        /// Copies of blocks.
+        blocks: u32,
+    },
+    /// Blocks have no good copy: reads of them fail.
+    Unrecoverable {
+        /// In which extent.
+        extent: u32,
+        /// How many.
+        blocks: u32,
+    },
+    /// After an unclean stop a block matched no checksum, and was taken for an interrupted write (CRC-3, C8).
+    Interrupted {
+        /// In which extent.
+        extent: u32,
+    },
+    /// A copy of metadata was damaged, and another one served.
+    MetadataDamaged {
+        /// On which disk.
+        disk: u16,
+        /// What it is part of.
+        what: &'static str,
+    },
+    /// The last copy of something could not be flushed: every FLUSH fails until the next start.
+    FlushFailed,
+    /// No copy of a write cache took a record: it takes no more.
+    CacheClosed(u16),
+    /// A scan came to its end.
+    Scanned,
+    /// The pool stopped.
+    Halted(Halt),
+}
+
+impl Event {
+    /// What happened, in one word.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::DiskLost(_) => "disk-lost",
+            Self::DiskFailing(_) => "disk-failing",
+            Self::DiskNeeded(_) => "disk-needed",
+            Self::DiskTimeout(_) => "disk-timeout",
+            Self::DiskBack(_) => "disk-back",
+            Self::DiskUpToDate(_) => "disk-up-to-date",
+            Self::DiskRetired(_) => "disk-retired",
+            Self::DiskLeaving(_) => "disk-leaving",
+            Self::DiskStays(_) => "disk-stays",
+            Self::DiskRemoved(_) => "disk-removed",
+            Self::DiskAdded(_) => "disk-added",
+            Self::SlabMoves { .. } => "slab-moves",
+            Self::BadCopy { .. } => "bad-copy",
+            Self::Healed { .. } => "healed",
+            Self::Unrecoverable { .. } => "unrecoverable",
+            Self::Interrupted { .. } => "interrupted-write",
+            Self::MetadataDamaged { .. } => "metadata-damaged",
+            Self::FlushFailed => "flush-failed",
+            Self::CacheClosed(_) => "cache-closed",
+            Self::Scanned => "scanned",
+            Self::Halted(_) => "halted",
+        }
+    }
+
+    /// How much it matters.
+    #[must_use]
+    pub const fn severity(&self) -> Severity {
+        match self {
+            Self::DiskBack(_)
+            | Self::DiskUpToDate(_)
+            | Self::DiskLeaving(_)
+            | Self::DiskStays(_)
+            | Self::DiskRemoved(_)
+            | Self::DiskAdded(_)
+            | Self::SlabMoves { .. }
+            | Self::Scanned => Severity::Information,
+            Self::DiskLost(_)
+            | Self::DiskNeeded(_)
+            | Self::DiskTimeout(_)
+            | Self::DiskRetired(_)
+            | Self::BadCopy { .. }
+            | Self::Healed { .. }
+            | Self::Interrupted { .. }
+            | Self::MetadataDamaged { .. } => Severity::Warning,
+            Self::DiskFailing(_)
+            | Self::Unrecoverable { .. }
+            | Self::FlushFailed
+            | Self::CacheClosed(_)
+            | Self::Halted(_) => Severity::Error,
+        }
+    }
+
+    /// What happened, in words, with the names of what it happened to.
+    #[must_use]
+    pub fn tell(&self, config: &Config) -> String {
+        let disk = |nth: u16| match config.disks.get(usize::from(nth)) {
+            Some(disk) => format!("disk {}", disk.name),
+            None => format!("disk number {nth}"),
+        };
+        let vdisk = |nth: u16| match config.vdisks.get(usize::from(nth)) {
+            Some(vdisk) => format!("virtual disk {}", vdisk.name),
+            None => format!("virtual disk number {nth}"),
+        };
+        let extent = |extent: u32| {
+            let own = config.vdisks.iter().find(|vdisk| {
+                (vdisk.first_extent..vdisk.first_extent + vdisk.extents).contains(&extent)
+            });
+            let first = own.map_or(0, |vdisk| vdisk.first_extent);
+            let at = u64::from(extent - first) * u64::from(config.extent_bytes);
+            match own {
+                Some(vdisk) => format!("virtual disk {} at {at}", vdisk.name),
+                None => format!("extent {extent}"),
+            }
+        };
+        match *self {
+            Self::DiskLost(nth) => format!("{} is lost: the pool goes on without it", disk(nth)),
+            Self::DiskFailing(nth) => {
+                format!("{} fails, and holds the last copy of something", disk(nth))
+            }
+            Self::DiskNeeded(nth) => {
+                format!("{} stays: it holds the last copy of something", disk(nth))
+            }
+            Self::DiskTimeout(nth) => format!("{} did not answer in time", disk(nth)),
+            Self::DiskBack(nth) => format!("{} takes part again", disk(nth)),
+            Self::DiskUpToDate(nth) => format!("{} is up to date", disk(nth)),
+            Self::DiskRetired(nth) => {
+                format!("{} was given up: what it held is rebuilt on others", disk(nth))
+            }
+            Self::DiskLeaving(nth) => format!("{} is to be removed: it is emptied", disk(nth)),
+            Self::DiskStays(nth) => format!("{} stays", disk(nth)),
+            Self::DiskRemoved(nth) => format!("{} was removed", disk(nth)),
+            Self::DiskAdded(nth) => format!("{} was added", disk(nth)),
+            Self::SlabMoves { vdisk: of, from, to } => {
+                format!("a slab of {} goes from {} to {}", vdisk(of), disk(from), disk(to))
+            }
+            Self::BadCopy { disk: nth, extent: of } => {
+                format!("{}: a bad copy on {}", extent(of), disk(nth))
+            }
+            Self::Healed { extent: of, blocks } => {
+                format!("{}: {blocks} blocks rewritten from a good copy", extent(of))
+            }
+            Self::Unrecoverable { extent: of, blocks } => {
+                format!("{}: {blocks} blocks without a good copy", extent(of))
+            }
+            Self::Interrupted { extent: of } => {
+                format!("{}: a block was taken for an interrupted write", extent(of))
+            }
+            Self::MetadataDamaged { disk: nth, what } => {
+                format!("{}: a copy of the {what} was damaged; another one served", disk(nth))
+            }
+            Self::FlushFailed => {
+                "the last copy of something could not be flushed: every flush fails until the pool is started again"
+                    .to_owned()
+            }
+            Self::CacheClosed(nth) => {
+                format!("{}: no copy of its write cache took a record: it is closed", vdisk(nth))
+            }
+            Self::Scanned => "a scan has read and verified everything".to_owned(),
+            Self::Halted(why) => format!("the pool stopped: {why}"),
+        }
+    }
+}
+
+/// Events that nobody has taken yet.
+#[derive(Debug, Default)]
+pub(crate) struct Events {
+    waiting: VecDeque<Event>,
+    /// How many found no room.
+    pub(crate) dropped: u64,
+}
+
+impl Events {
+    /// Notes one; the same twice in a row is one.
+    pub(crate) fn note(&mut self, event: Event) {
+        if self.waiting.back() == Some(&event) {
+            return;
+        }
+        if self.waiting.len() >= WAITING_MAX {
+            self.dropped += 1;
+            return;
+        }
+        self.waiting.push_back(event);
+    }
+
+    pub(crate) fn take(&mut self) -> Option<Event> {
+        self.waiting.pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_wait_until_they_are_taken_and_never_without_bound() {
+        let mut events = Events::default();
+        events.note(Event::DiskLost(1));
+        events.note(Event::DiskLost(1));
+        assert_eq!((events.take(), events.take()), (Some(Event::DiskLost(1)), None));
+        for nth in 0..1000 {
+            events.note(Event::DiskLost(nth));
+        }
+        assert_eq!(events.dropped, 1000 - 256);
+        assert_eq!(events.take(), Some(Event::DiskLost(0)), "the first are the causes");
+    }
+
+    #[test]
+    fn each_is_told_with_the_name_of_what_it_happened_to() {
+        let config = Config::default();
+        for (event, name, severity) in [
+            (Event::DiskLost(3), "disk-lost", Severity::Warning),
+            (Event::DiskBack(3), "disk-back", Severity::Information),
+            (Event::Unrecoverable { extent: 3, blocks: 1 }, "unrecoverable", Severity::Error),
+            (Event::Halted(Halt::Voters), "halted", Severity::Error),
+        ] {
+            assert_eq!((event.name(), event.severity()), (name, severity));
+            let told = event.tell(&config);
+            assert!(told.contains('3') || told.contains("too many disks"), "{told}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! What a program that does not have a pool asks of the one that has it: a file beside the list of pools, a line for
+//! each wish, that the pool's engine looks for while it runs. What came of it is told by events.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::path::PathBuf;
+
+use plumb_io::FlushQueue;
+use plumb_io::exclusive::{self, ExclusiveError};
+use plumb_io::system_tree::SystemTree;
+
+use super::open::PoolError;
+use super::registry::{RegisteredPool, Registry};
+use crate::engine::Engine;
+
+/// The longest file of wishes that is read.
+const ASKS_MAX: u64 = 64 << 10;
+
+/// What may be asked of a pool that is in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ask {
+    /// Do without a disk for now.
+    Offline(u16),
+    /// Take a disk back.
+    Online(u16),
+    /// Do not wait for a missing disk any longer: rebuild what it held on others.
+    Retire(u16),
+    /// Empty a disk and do without it.
+    Leave(u16),
+    /// Verify every copy of every block.
+    Scan,
+}
+
+impl Ask {
+    fn line(self) -> String {
+        let (word, disk) = match self {
+            Self::Offline(disk) => ("offline", disk),
+            Self::Online(disk) => ("online", disk),
+            Self::Retire(disk) => ("retire", disk),
+            Self::Leave(disk) => ("leave", disk),
+            Self::Scan => ("scan", 0),
+        };
+        format!("{word} {disk}\n")
+    }
+
+    fn parse(line: &str) -> Option<Self> {
+        let (word, disk) = line.split_once(' ')?;
+        let disk = disk.parse().ok()?;
+        Some(match word {
+            "offline" => Self::Offline(disk),
+            "online" => Self::Online(disk),
+            "retire" => Self::Retire(disk),
+            "leave" => Self::Leave(disk),
+            "scan" => Self::Scan,
+            _ => return None,
+        })
+    }
+
+    /// Hands it to an engine. What cannot be is told by an event, or refused by the engine without a word: whoever
+    /// asked has looked before.
+    pub fn apply<Q: FlushQueue>(self, engine: &mut Engine<Q>) {
+        let all = engine.config().disks.len();
+        let known = |disk: u16| usize::from(disk) < all;
+        match self {
+            Self::Offline(disk) if known(disk) => engine.take_offline(disk),
+            Self::Online(disk) if known(disk) => engine.attach(disk),
+            Self::Retire(disk) if known(disk) => engine.retire(disk),
+            Self::Leave(disk) => {
+                // A refusal leaves everything as it is; whoever asked sees that nothing leaves.
+                let _ = engine.leave(disk);
+            }
+            Self::Scan => engine.scan(),
+            _ => {}
+        }
+    }
+}
+
+fn path(registry: &Registry, pool: &str) -> PathBuf {
+    registry.folder().join(format!("{pool}.asks"))
+}
+
+/// Whether some program has the pool now.
+#[must_use]
+pub fn is_in_use(pool: &RegisteredPool) -> bool {
+    let tree = SystemTree::default();
+    let held = |path: &PathBuf| {
+        let opened = exclusive::open(path, std::time::Duration::ZERO, &tree);
+        matches!(opened, Err(ExclusiveError::InUse { .. } | ExclusiveError::Busy { .. }))
+    };
+    pool.disks.iter().any(held)
+}
+
+/// Asks something of the program that has the pool.
+///
+/// # Errors
+/// When none has it, or the wish cannot be written down.
+pub fn ask(registry: &Registry, pool: &RegisteredPool, wish: Ask) -> Result<(), PoolError> {
+    if !is_in_use(pool) {
+        return Err(PoolError::NotInUse { name: pool.name.clone() });
+    }
+    let path = path(registry, &pool.name);
+    let written = OpenOptions::new().create(true).append(true).open(&path);
+    // One write: lines of two programs never mix.
+    let written = written.and_then(|mut file| file.write_all(wish.line().as_bytes()));
+    written.map_err(|source| PoolError::Write { path, source })
+}
+
+/// Wishes that nobody took belong to a use that is over.
+pub(super) fn forget(registry: &Registry, pool: &str) {
+    // There are none, mostly.
+    let _ = std::fs::remove_file(path(registry, pool));
+}
+
+/// Takes what was asked since the last time.
+pub(super) fn take(asks: &PathBuf) -> Vec<Ask> {
+    let taken = asks.with_extension("asks-taken");
+    if std::fs::rename(asks, &taken).is_err() {
+        return Vec::new();
+    }
+    let mut text = String::new();
+    let read = File::open(&taken).and_then(|file| file.take(ASKS_MAX).read_to_string(&mut text));
+    // A file that cannot be removed is replaced by the next one.
+    let _ = std::fs::remove_file(&taken);
+    read.map_or_else(|_| Vec::new(), |_| text.lines().filter_map(Ask::parse).collect())
+}
+
+/// Where an engine's wishes are.
+pub(super) fn place(registry: &Registry, pool: &str) -> PathBuf {
+    path(registry, pool)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wishes_are_taken_once_and_what_is_none_is_left_out() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let asks = folder.path().join("p.asks");
+        assert_eq!(take(&asks), []);
+        let all = [Ask::Offline(3), Ask::Online(4), Ask::Retire(5), Ask::Leave(6), Ask::Scan];
+        let lines: String = all.iter().map(|ask| ask.line()).collect();
+        std::fs::write(&asks, format!("{lines}offline\noffline x\nfly 3\n")).expect("written");
+        assert_eq!(take(&asks), all);
+        assert_eq!(take(&asks), []);
+    }
+}

@@ -1,0 +1,274 @@
+//! What a pool's engine says while it runs, beside the list of pools: events, a line each, and the newest counters.
+//! Whoever asks reads files; the engine waits for nobody, and loses nothing but these lines if they cannot be
+//! written (C13).
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime};
+
+use plumb_io::FlushQueue;
+
+use super::asks;
+use super::registry::Registry;
+use crate::engine::{Counter, Engine};
+use crate::events::{Event, Severity};
+use crate::format::Config;
+
+/// A file of events begins anew beyond that many bytes; the one before it is kept.
+const EVENTS_MAX: u64 = 1 << 20;
+/// How often counters are written.
+const PERF_EVERY: Duration = Duration::from_secs(1);
+/// The longest file of counters that is read.
+const PERF_MAX: u64 = 16 << 20;
+
+/// An event as it was written down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoggedEvent {
+    /// When: milliseconds since 1970.
+    pub unix_ms: u64,
+    /// How much it matters, in one word.
+    pub severity: String,
+    /// What, in one word.
+    pub name: String,
+    /// What, in words.
+    pub text: String,
+}
+
+/// Counters as they were written down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoggedCounters {
+    /// When: milliseconds since 1970.
+    pub unix_ms: u64,
+    /// How long the pool had run then, in milliseconds.
+    pub uptime_ms: u64,
+    /// Process that wrote them.
+    pub process: u32,
+    /// Whether the pool was still running then.
+    pub running: bool,
+    /// Set, instance, name, unit and value of each.
+    pub counters: Vec<(String, String, String, String, u64)>,
+}
+
+/// Writes down what an engine says.
+#[derive(Debug)]
+pub struct Chronicle {
+    events: PathBuf,
+    perf: PathBuf,
+    asks: PathBuf,
+    began: Instant,
+    written: Option<Instant>,
+}
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl Chronicle {
+    /// Of that pool.
+    #[must_use]
+    pub fn of(registry: &Registry, pool: &str) -> Self {
+        let [events, _, perf] = paths(registry, pool);
+        let asks = asks::place(registry, pool);
+        Self { events, perf, asks, began: Instant::now(), written: None }
+    }
+
+    /// The same, of a use that begins: what was asked of the one before is forgotten.
+    #[must_use]
+    pub fn begin(registry: &Registry, pool: &str) -> Self {
+        asks::forget(registry, pool);
+        Self::of(registry, pool)
+    }
+
+    /// Hands the engine what other programs asked of it.
+    pub fn take_asks<Q: FlushQueue>(&self, engine: &mut Engine<Q>) {
+        asks::take(&self.asks).into_iter().for_each(|ask| ask.apply(engine));
+    }
+
+    /// Writes down what happened since, and now and then the counters.
+    pub fn watch<Q: FlushQueue>(&mut self, engine: &mut Engine<Q>) {
+        while let Some(event) = engine.next_event() {
+            self.note(&event, engine.config());
+        }
+        if self.written.is_none_or(|at| at.elapsed() >= PERF_EVERY) {
+            self.written = Some(Instant::now());
+            self.write_counters(&engine.perf(), true);
+        }
+    }
+
+    /// Writes down the last of it: the engine is about to end.
+    pub fn end<Q: FlushQueue>(&mut self, engine: &mut Engine<Q>) {
+        self.watch(engine);
+        self.write_counters(&engine.perf(), false);
+    }
+
+    /// Writes down one event.
+    pub fn note(&self, event: &Event, config: &Config) {
+        let line = event_line(now_ms(), event, config);
+        let write = || -> io::Result<()> {
+            let mut file = OpenOptions::new().create(true).append(true).open(&self.events)?;
+            if file.metadata()?.len() > EVENTS_MAX {
+                std::fs::rename(&self.events, self.events.with_extension("events-before"))?;
+                file = OpenOptions::new().create(true).append(true).open(&self.events)?;
+            }
+            // One write: lines of two programs never mix.
+            file.write_all(line.as_bytes())
+        };
+        // Best effort: data does not wait for what is said about it.
+        let _ = write();
+    }
+
+    fn write_counters(&self, counters: &[Counter], running: bool) {
+        let mut text = format!(
+            "plumb-perf 1\t{}\t{}\t{}\t{running}\n",
+            now_ms(),
+            self.began.elapsed().as_millis(),
+            std::process::id()
+        );
+        for one in counters {
+            let instance = plain(&one.instance);
+            let line =
+                format!("{}\t{instance}\t{}\t{}\t{}\n", one.set, one.name, one.unit, one.value);
+            text.push_str(&line);
+        }
+        let beside = self.perf.with_extension("perf-new");
+        // Best effort, as above.
+        let _ = File::create(&beside)
+            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .and_then(|()| std::fs::rename(&beside, &self.perf));
+    }
+}
+
+fn paths(registry: &Registry, pool: &str) -> [PathBuf; 3] {
+    let path = |extension: &str| registry.folder().join(format!("{pool}.{extension}"));
+    [path("events"), path("events-before"), path("perf")]
+}
+
+fn plain(text: &str) -> String {
+    text.replace(['\t', '\n', '\r'], " ")
+}
+
+fn event_line(unix_ms: u64, event: &Event, config: &Config) -> String {
+    let (severity, name) = (event.severity().name(), event.name());
+    format!("{unix_ms}\t{severity}\t{name}\t{}\n", plain(&event.tell(config)))
+}
+
+fn parse_event(line: &str) -> Option<LoggedEvent> {
+    let mut fields = line.splitn(4, '\t');
+    let unix_ms = fields.next()?.parse().ok()?;
+    let [severity, name, text] = [fields.next()?, fields.next()?, fields.next()?];
+    let known = [Severity::Information, Severity::Warning, Severity::Error];
+    known.iter().any(|one| one.name() == severity).then(|| LoggedEvent {
+        unix_ms,
+        severity: severity.to_owned(),
+        name: name.to_owned(),
+        text: text.to_owned(),
+    })
+}
+
+fn read(path: &PathBuf, most: u64) -> Option<String> {
+    let mut bytes = Vec::new();
+    File::open(path).ok()?.take(most).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The events of a pool that were written down, oldest first: at least the last few thousand. Lines that are none
+/// are left out.
+#[must_use]
+pub fn events(registry: &Registry, pool: &str) -> Vec<LoggedEvent> {
+    let [newer, older, _] = paths(registry, pool);
+    let texts = [older, newer].into_iter().filter_map(|path| read(&path, 2 * EVENTS_MAX));
+    texts.flat_map(|text| text.lines().filter_map(parse_event).collect::<Vec<_>>()).collect()
+}
+
+/// The newest counters of a pool, if any were written down.
+#[must_use]
+pub fn counters(registry: &Registry, pool: &str) -> Option<LoggedCounters> {
+    let [_, _, path] = paths(registry, pool);
+    parse_counters(&read(&path, PERF_MAX)?)
+}
+
+fn parse_counters(text: &str) -> Option<LoggedCounters> {
+    let mut lines = text.lines();
+    let mut head = lines.next()?.split('\t');
+    if head.next()? != "plumb-perf 1" {
+        return None;
+    }
+    let unix_ms = head.next()?.parse().ok()?;
+    let uptime_ms = head.next()?.parse().ok()?;
+    let process = head.next()?.parse().ok()?;
+    let running = head.next()? == "true";
+    let one = |line: &str| {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let [set, instance, name, unit, value] = fields[..] else { return None };
+        let text = |field: &str| field.to_owned();
+        Some((text(set), text(instance), text(name), text(unit), value.parse().ok()?))
+    };
+    let counters = lines.map(one).collect::<Option<Vec<_>>>()?;
+    Some(LoggedCounters { unix_ms, uptime_ms, process, running, counters })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_down_is_read_back() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let registry = Registry::at(folder.path());
+        assert_eq!((events(&registry, "p"), counters(&registry, "p")), (Vec::new(), None));
+        let chronicle = Chronicle::of(&registry, "p");
+        for disk in 0..3 {
+            chronicle.note(&Event::DiskLost(disk), &Config::default());
+        }
+        let found = events(&registry, "p");
+        let names: Vec<&str> = found.iter().map(|event| event.text.as_str()).collect();
+        assert_eq!(names.len(), 3);
+        assert!(names[2].contains("number 2"), "{names:?}");
+        assert_eq!((found[0].name.as_str(), found[0].severity.as_str()), ("disk-lost", "warning"));
+        let one = |instance: &str| Counter {
+            set: "Pool",
+            instance: instance.to_owned(),
+            name: "Reads",
+            unit: "n",
+            value: 7,
+        };
+        chronicle.write_counters(&[one("a\tb"), one("c")], true);
+        let found = counters(&registry, "p").expect("written");
+        assert!(found.running && found.process == std::process::id());
+        assert_eq!(found.counters[0].1, "a b");
+        assert_eq!(found.counters[1].4, 7);
+    }
+
+    #[test]
+    fn no_file_of_events_grows_without_bound() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let registry = Registry::at(folder.path());
+        let chronicle = Chronicle::of(&registry, "p");
+        std::fs::write(&chronicle.events, vec![b'x'; (1 << 20) + 1]).expect("written");
+        chronicle.note(&Event::DiskLost(1), &Config::default());
+        assert!(std::fs::metadata(&chronicle.events).expect("there").len() < 1000);
+        chronicle.note(&Event::DiskBack(1), &Config::default());
+        let names: Vec<String> =
+            events(&registry, "p").into_iter().map(|event| event.name).collect();
+        assert_eq!(names, ["disk-lost", "disk-back"], "what is no event is left out");
+    }
+
+    #[test]
+    fn damaged_files_are_read_or_left_out() {
+        let whole =
+            "plumb-perf 1\t5\t6\t7\ttrue\nPool\tp\tReads\tn\t7\n1\twarning\tdisk-lost\twords\n";
+        let mut random = crate::random::Random::new(4);
+        for _ in 0..20_000 {
+            let mut bytes = whole.as_bytes().to_vec();
+            for _ in 0..=random.below(4) {
+                let at = usize::try_from(random.below(bytes.len() as u64)).expect("small");
+                bytes[at] = b"\t\n 9x\xff"[usize::try_from(random.below(6)).expect("small")];
+            }
+            let text = String::from_utf8_lossy(&bytes);
+            let _ = parse_counters(&text);
+            assert!(text.lines().filter_map(parse_event).count() <= text.lines().count());
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! More cells of the failure matrix (section 18): damaged metadata, disks of another size, parts that went on alone,
+//! writes that went astray. Each says what the data is, how the space judges itself, and what it told.
+
+use plumb_io::sim::power::{Image, Survivors};
+
+use super::faults::{
+    MIRROR, SIMPLE, die, done, fill, first_block, flush, health, heard, images, reads_well, rest,
+    restart, shape, start, write,
+};
+use super::oracle::Promise;
+use super::run::Run;
+use crate::StartError;
+use crate::format::superblock::Superblock;
+use crate::format::{DiskState, Geometry};
+use crate::mutation::{Mutation, set};
+use crate::pool::HealthStatus;
+
+const WELL: (HealthStatus, &str) = (HealthStatus::Healthy, "OK");
+
+/// A filled pool's disks after a stop of the engine alone, spoilt by `spoil`, started again.
+fn spoilt(of: (u32, u32, u8, u64), spoil: impl Fn(&mut Vec<Image>)) -> Result<Run, StartError> {
+    let mut run = start(of);
+    fill(&mut run);
+    let mut oracle = run.witness.oracle.clone();
+    oracle.crash(Promise::Acknowledged);
+    let mut images = images(&mut run, of.0);
+    spoil(&mut images);
+    Run::start(&shape(of), images, &[], oracle, 2)
+}
+
+fn spoil(image: &mut Image, from: u64, to: u64) {
+    let pages: Vec<u64> =
+        image.written().into_iter().filter(|page| (from..to).contains(page)).collect();
+    for page in pages {
+        image.write(page + 100, &[0xee; 300]);
+    }
+}
+
+/// After `run` went on, and after another start, everything is there and nothing is damaged any more.
+fn is_mended(mut run: Run, what: &str) {
+    let told = heard(&mut run);
+    assert!(told.contains(&"metadata-damaged"), "{what}: {told:?}");
+    reads_well(&mut run);
+    assert_eq!(health(&run), WELL, "{what}");
+    done(&mut run, &[write(0), write(16), flush()]).expect("it goes on");
+    rest(&mut run, 8);
+    let mut again = restart(&mut run, MIRROR, &[]).expect("it starts again");
+    reads_well(&mut again);
+    // What the start in between wrote is whole.
+    let told = heard(&mut again);
+    assert!(!told.contains(&"metadata-damaged"), "{what}: {told:?}");
+}
+
+#[test]
+fn a_torn_superblock_is_outvoted_by_its_copies() {
+    let size = shape(MIRROR).disk_bytes();
+    for torn in [[0, 2], [1, 3]] {
+        let run = spoilt(MIRROR, |images| {
+            for copy in torn {
+                let at = Geometry::superblocks(size)[copy];
+                images[0].write(at + 2048, &[0xee; 2048]);
+            }
+        });
+        is_mended(run.expect("two copies are left"), "superblock");
+    }
+    // A lone newest copy is not believed (LAY-2).
+    let run = spoilt(MIRROR, |images| {
+        let at = Geometry::superblocks(size)[0];
+        let mut bytes = vec![0; 4096];
+        images[0].read(at, &mut bytes);
+        let mut block = Superblock::decode(&bytes).expect("it is whole");
+        block.version += 100;
+        block.generation.number += 100;
+        block.generation.id ^= 1;
+        images[0].write(at, &block.encode());
+    });
+    is_mended(run.expect("it is outvoted"), "a lone copy");
+}
+
+#[test]
+fn a_torn_configuration_is_read_from_another_disk() {
+    let geometry = shape(MIRROR).geometry();
+    let (from, to) = (geometry.config(0), geometry.journal());
+    let run = spoilt(MIRROR, |images| spoil(&mut images[0], from, to));
+    is_mended(run.expect("two others have it"), "configuration");
+    let refused = spoilt(MIRROR, |images| {
+        images.iter_mut().for_each(|image| spoil(image, from, to));
+    });
+    assert_eq!(refused.err(), Some(StartError::Metadata { what: "configuration" }));
+}
+
+#[test]
+fn a_torn_journal_is_read_from_another_copy() {
+    let geometry = shape(MIRROR).geometry();
+    let (from, to) = (geometry.journal(), geometry.tree());
+    let run = spoilt(MIRROR, |images| spoil(&mut images[0], from, to));
+    is_mended(run.expect("two others have it"), "journal");
+    let refused = spoilt(MIRROR, |images| {
+        images.iter_mut().for_each(|image| spoil(image, from, to));
+    });
+    assert_eq!(refused.err(), Some(StartError::Metadata { what: "checkpoint" }));
+}
+
+#[test]
+fn torn_pages_of_map_and_checksums_are_read_from_another_copy() {
+    let geometry = shape(MIRROR).geometry();
+    let (from, to) = (geometry.tree(), geometry.slab(0));
+    let closed = |spoilt: &dyn Fn(&mut Vec<Image>)| {
+        let mut run = start(MIRROR);
+        fill(&mut run);
+        run.engine.checkpoint();
+        rest(&mut run, 8);
+        let mut oracle = run.witness.oracle.clone();
+        oracle.crash(Promise::Acknowledged);
+        let mut images = images(&mut run, 3);
+        spoilt(&mut images);
+        Run::start(&shape(MIRROR), images, &[], oracle, 2)
+    };
+    is_mended(closed(&|images| spoil(&mut images[0], from, to)).expect("others"), "tree");
+    let refused = closed(&|images| images.iter_mut().for_each(|image| spoil(image, from, to)));
+    assert!(matches!(refused.err(), Some(StartError::Tree { .. })));
+}
+
+#[test]
+fn a_larger_disk_is_accepted_as_it_was() {
+    let size = shape(MIRROR).disk_bytes();
+    let run = spoilt(MIRROR, |images| {
+        let mut larger = Image::new(size + (8 << 20));
+        for page in images[1].written() {
+            let mut bytes = vec![0; 4096];
+            images[1].read(page, &mut bytes);
+            larger.write(page, &bytes);
+        }
+        images[1] = larger;
+    });
+    let mut run = run.expect("it is accepted");
+    reads_well(&mut run);
+    assert_eq!(run.engine.config().disks[1].device_bytes, size, "growth is only on command");
+    assert_eq!((health(&run), heard(&mut run).is_empty()), (WELL, true));
+}
+
+#[test]
+fn parts_that_went_on_alone_are_never_merged() {
+    let two = (2, 0, 2, 0);
+    let mut run = start(two);
+    fill(&mut run);
+    let common = images(&mut run, 2);
+    let oracle = run.witness.oracle.clone();
+    let alone = |absent: u32| {
+        let mut oracle = oracle.clone();
+        oracle.crash(Promise::Acknowledged);
+        // By force: half of the voters are not enough.
+        set(Some(Mutation::HalfStarts));
+        let started =
+            Run::start(&shape(two), common.clone(), &[absent], oracle, 7 + u64::from(absent));
+        set(None);
+        let mut run = started.expect("by force");
+        done(&mut run, &[write(u64::from(absent) * 16), flush()]).expect("it goes on alone");
+        assert_eq!(health(&run), (HealthStatus::Warning, "Degraded"));
+        images(&mut run, 2)
+    };
+    let (one, other) = (alone(1), alone(0));
+    let both = vec![one[0].clone(), other[1].clone()];
+    let refused = Run::start(&shape(two), both, &[], oracle, 9).err().expect("it is refused");
+    assert!(matches!(refused, StartError::Split { .. }), "{refused:?}");
+}
+
+#[test]
+fn a_part_that_only_waited_is_resynced() {
+    let mut run = start(MIRROR);
+    fill(&mut run);
+    die(&mut run, 2);
+    done(&mut run, &[write(0), write(16), flush()]).expect("two go on");
+    assert_eq!(heard(&mut run), ["disk-lost"]);
+    assert_eq!(health(&run).0, HealthStatus::Warning);
+    // The two start again and again; the third one comes back with what it had.
+    let mut again = restart(&mut run, MIRROR, &[2]).expect("two of three");
+    done(&mut again, &[write(32), flush()]).expect("they go on");
+    let mut again = restart(&mut again, MIRROR, &[]).expect("all are here");
+    again.attach_returning();
+    rest(&mut again, 3);
+    let told = heard(&mut again);
+    assert!(told.contains(&"disk-back") && told.contains(&"disk-up-to-date"), "{told:?}");
+    assert_eq!((state(&again, 2), health(&again)), (DiskState::Online, WELL));
+    reads_well(&mut again);
+}
+
+fn state(run: &Run, disk: usize) -> DiskState {
+    run.engine.config().disks[disk].state
+}
+
+#[test]
+fn misdirected_and_lost_writes_are_told_from_good_ones_and_healed() {
+    for astray in [true, false] {
+        let mut run = start(MIRROR);
+        fill(&mut run);
+        let (disk, offset) = first_block(MIRROR, &run)[0];
+        let mut before = vec![0; 4096];
+        run.engine.queue_mut().view(disk).read(offset, &mut before);
+        done(&mut run, &[write(0), flush()]).expect("written");
+        rest(&mut run, 8);
+        heard(&mut run);
+        if astray {
+            // Another block's content, whole and with a checksum of its own.
+            let mut other = vec![0; 4096];
+            run.engine.queue_mut().view(disk).read(offset + 16 * 4096, &mut other);
+            run.engine.queue_mut().tamper(disk, offset, &other);
+        } else {
+            run.engine.queue_mut().tamper(disk, offset, &before);
+        }
+        run.engine.scan();
+        rest(&mut run, 2);
+        let told = heard(&mut run);
+        for word in ["bad-copy", "healed", "scanned"] {
+            assert!(told.contains(&word), "{astray}: {told:?}");
+        }
+        assert_eq!((run.engine.counters().healed, health(&run)), (1, WELL));
+        reads_well(&mut run);
+    }
+}
+
+#[test]
+fn a_torn_data_write_is_settled_and_its_copies_are_equal() {
+    let mut run = start(MIRROR);
+    fill(&mut run);
+    let places = first_block(MIRROR, &run);
+    let view = |run: &mut Run, place: (u32, u64)| {
+        let mut bytes = vec![0; 4096];
+        run.engine.queue_mut().view(place.0).read(place.1, &mut bytes);
+        bytes
+    };
+    let old = view(&mut run, places[0]);
+    done(&mut run, &[write(0)]).expect("acknowledged, not durable");
+    let new = view(&mut run, places[0]);
+    assert_ne!(old, new);
+    let mut oracle = run.witness.oracle.clone();
+    oracle.crash(Promise::Durable);
+    let mut images = images(&mut run, 3);
+    // The power went while it was written: each copy has other sectors of it.
+    for ((disk, offset), sectors) in places.iter().zip([3, 5]) {
+        let image = &mut images[usize::try_from(*disk).expect("small")];
+        image.write(*offset, &new[..sectors * 512]);
+        image.write(*offset + 512 * sectors as u64, &old[sectors * 512..]);
+    }
+    let mut again = Run::start(&shape(MIRROR), images, &[], oracle, 3).expect("it starts");
+    assert!(heard(&mut again).contains(&"interrupted-write"));
+    assert_eq!(again.engine.counters().interrupted, 1);
+    again.read_all(Promise::Durable, 0).expect("each sector old or new");
+    again.read_all(Promise::Durable, 1).expect("the same from any copy");
+    assert_eq!(view(&mut again, places[0]), view(&mut again, places[1]), "made equal");
+    assert_eq!(health(&again), WELL);
+}
+
+#[test]
+fn a_lost_disk_of_a_simple_space_takes_what_lay_on_it_and_no_more() {
+    let mut run = start(SIMPLE);
+    fill(&mut run);
+    rest(&mut run, 8);
+    let rows = run.engine.config().vdisks[0].tiers[0].rows.clone();
+    let first = rows[0].slabs[0].0;
+    let other = rows.iter().position(|row| row.slabs[0].0 != first).expect("on both disks");
+    assert_eq!(health(&run), WELL);
+    heard(&mut run);
+    die(&mut run, first.into());
+    let refused = run.read_all(Promise::Acknowledged, 0).expect_err("its extents are gone");
+    assert!(refused.contains("failed"), "{refused}");
+    // Rows hold four extents each.
+    let elsewhere = u64::try_from(other).expect("small") * 4 * 16;
+    let read = super::history::Step::Request {
+        client: 2,
+        kind: crate::RequestKind::Read,
+        offset: elsewhere * 4096,
+        len: 4096,
+    };
+    if elsewhere < 128 {
+        done(&mut run, &[read]).expect("the other disk serves what it has");
+    }
+    let told = heard(&mut run);
+    assert!(told.contains(&"unrecoverable"), "{told:?}");
+    assert_eq!(health(&run), (HealthStatus::Unhealthy, "No Redundancy"));
+    run.engine.queue_mut().drop_cache(first.into(), Survivors::All);
+}

@@ -1,0 +1,71 @@
+//! Histories in which a disk is emptied and removed while requests, faults and power cuts go on.
+
+use super::history::{Shape, Step, steps};
+#[cfg(test)]
+use super::states::{Broken, Tally, check};
+use crate::random::Random;
+
+/// The history of a seed, with a disk that leaves early; with `faults`, others fail meanwhile.
+fn history(shape: &Shape, count: usize, seed: u64) -> Vec<Step> {
+    let mut out = steps(shape, count, seed);
+    let mut random = Random::new(seed ^ 0x1ea4);
+    let at = usize::try_from(8 + random.below(30)).unwrap_or(8).min(out.len());
+    let disk = u32::try_from(random.below(u64::from(shape.disks))).unwrap_or(0);
+    out.insert(at, Step::Leave { disk });
+    // Emptying takes turns, and time.
+    for _ in 0..12 {
+        let at = at + 1 + usize::try_from(random.below(30)).unwrap_or(0);
+        out.insert(at.min(out.len()), Step::Sleep { millis: 2 });
+    }
+    out
+}
+
+/// The history of a seed: in one of 64 a disk leaves.
+pub(super) fn of(shape: &Shape, count: usize, seed: u64) -> Vec<Step> {
+    if seed % 64 == 3 { history(shape, count, seed) } else { steps(shape, count, seed) }
+}
+
+/// Checks one such history.
+#[cfg(test)]
+fn one(seed: u64, states: u64, tally: &mut Tally) -> Result<(), (Shape, Broken)> {
+    let shape = Shape::new(seed);
+    let history = history(&shape, super::STEPS, seed);
+    check(&shape, &history, states, seed, tally).map_err(|broken| (shape, broken))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mutation::{Mutation, set};
+
+    fn seed(nth: u64) -> u64 {
+        super::super::history_seed(0x1ea7e, nth)
+    }
+
+    /// The combination by name: a disk leaves, with writes, faults and power cuts.
+    #[test]
+    fn a_disk_that_leaves_takes_nothing_with_it() {
+        let named = std::env::var("PLUMB_LEAVING").ok().and_then(|text| text.parse().ok());
+        let mut tally = Tally::default();
+        for nth in 0..named.unwrap_or(24) {
+            if let Err((shape, broken)) = one(seed(nth), 24, &mut tally) {
+                panic!("history {nth} of {shape:?}: {broken:?}");
+            }
+        }
+        println!("{} states, {} after a failed disk", tally.states, tally.failed_disk);
+        assert!(tally.states > 200 && tally.failed_disk > 50, "{tally:?}");
+        assert!(tally.emptied > 60, "{tally:?}");
+    }
+
+    #[test]
+    fn broken_rules_of_leaving_are_noticed() {
+        for mutation in [Mutation::MoveUncopied, Mutation::MoveUnmarked] {
+            set(Some(mutation));
+            let mut tally = Tally::default();
+            let caught = (0..60).find(|nth| one(seed(*nth), 24, &mut tally).is_err());
+            set(None);
+            println!("{mutation:?}: history {caught:?}, {} states", tally.states);
+            assert!(caught.is_some(), "{mutation:?} is not noticed");
+        }
+    }
+}
