@@ -34,6 +34,7 @@ pub use bell::Bell;
 pub use errno::Errno;
 pub use flush::FlushQueue;
 pub use op::{Done, FileIndex, LaneIndex, Memory, Op, OpKind, Slot, SourceIndex};
+pub use plumb_sys::open_flags::DSYNC;
 pub use queue::{
     BufferPlacement, IoPriority, IoQueue, LaneSpec, MappingFlush, MappingSpec, OpenQueueError,
     Opener, QueueFacts, QueueMode, QueueSpec, QueueUse, RegionSpec, TargetFile, WriteSource,

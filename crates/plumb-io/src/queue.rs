@@ -59,6 +59,8 @@ pub struct QueueFacts {
     pub flags: Vec<String>,
     /// What was asked for and refused, with the reason.
     pub dropped: Vec<String>,
+    /// Whether each I/O is over when its `push` returns (`sync`, `mmap`): never more than one is in flight.
+    pub in_push: bool,
     /// Whether no target is touched (`null`, `nop`): such a result is never a baseline.
     pub no_target: bool,
     /// Alignment of the buffers in bytes, 0 for wherever the allocator put them (spec 15.4).

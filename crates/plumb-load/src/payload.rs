@@ -113,11 +113,7 @@ pub fn fill_source(
         return Ok(());
     };
     let failed = |source| SourceError::Read { path: path.into(), source };
-    // Opening a pipe waits for its writer, perhaps for ever.
-    if std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo()) {
-        return Err(failed(io::Error::other("it is a pipe")));
-    }
-    let mut opened = File::open(path).map_err(failed)?;
+    let mut opened = open_source(path)?;
     let mut given = 0;
     while given < source.len() {
         if stop() {
@@ -143,6 +139,33 @@ pub fn fill_source(
     Ok(())
 }
 
+fn open_source(path: &str) -> Result<File, SourceError> {
+    let failed = |source| SourceError::Read { path: path.into(), source };
+    // Opening a pipe waits for its writer, perhaps for ever.
+    if std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo()) {
+        return Err(failed(io::Error::other("it is a pipe")));
+    }
+    File::open(path).map_err(failed)
+}
+
+/// Whether a source could be read that nothing is written from (`-w0`): one that could not is fatal all the
+/// same (spec 6.8).
+///
+/// # Errors
+/// When the file cannot be read or is empty.
+pub fn check_source(path: &str) -> Result<(), SourceError> {
+    let failed = |source| SourceError::Read { path: path.into(), source };
+    let mut byte = [0];
+    loop {
+        match open_source(path)?.read(&mut byte) {
+            Ok(0) => return Err(failed(io::ErrorKind::UnexpectedEof.into())),
+            Ok(_) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Write;
@@ -161,6 +184,12 @@ mod tests {
         };
         assert_eq!(source(8), b"abcabcab");
         assert_eq!(source(2), b"ab");
+        check_source(&path).expect("readable");
+        let empty = tempfile::NamedTempFile::new().expect("a temporary file");
+        for path in [empty.path().to_str().expect("UTF-8"), "/no/such/source", "/"] {
+            let error = check_source(path).expect_err("nothing can be read from it");
+            assert!(error.to_string().contains(path), "{error}");
+        }
     }
 
     #[test]

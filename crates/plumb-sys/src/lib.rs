@@ -18,6 +18,7 @@ pub mod mapping;
 pub mod memory;
 pub mod monotonic;
 pub mod nvme;
+pub mod open_flags;
 pub mod perf;
 pub mod pool;
 pub mod priority;

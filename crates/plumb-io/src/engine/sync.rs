@@ -89,6 +89,7 @@ impl IoQueue for SyncQueue {
 
     fn facts(&self) -> QueueFacts {
         let mut facts = buffers::facts("sync", &self.arena);
+        facts.in_push = true;
         if self.one_at_a_time {
             let depth = self.arena.depth();
             facts.dropped.push(format!("{depth} outstanding I/Os: this engine has one in flight"));

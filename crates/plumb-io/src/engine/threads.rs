@@ -1,7 +1,7 @@
 //! A bounded pool of plain threads: asynchronous I/O where the kernel offers none.
 
 use plumb_sys::pool::Pool;
-use plumb_units::Nanos;
+use plumb_units::{Nanos, convert};
 
 use super::buffers;
 use crate::{Done, Errno, IoQueue, LaneIndex, Op, OpenQueueError, QueueFacts, QueueSpec, Slot};
@@ -58,6 +58,12 @@ impl IoQueue for ThreadsQueue {
         let mut facts = buffers::facts("threads", self.pool.arena());
         facts.flags.push(format!("{}_threads", self.pool.threads()));
         facts.dropped.extend_from_slice(&self.notes);
+        let (depth, threads) = (self.pool.arena().depth(), self.pool.threads());
+        if convert::to_u64(threads) < depth.into() {
+            facts
+                .dropped
+                .push(format!("{depth} outstanding I/Os: this engine has {threads} in flight"));
+        }
         facts
     }
 }

@@ -30,6 +30,9 @@ impl UringOptions {
     }
 }
 
+/// Requests that a ring takes at most, however many are asked for (`IORING_MAX_ENTRIES`, io_uring/io_uring.h).
+const RING_MAX: u32 = 32_768;
+
 /// I/O through a ring; files and, where allowed, buffers registered with it.
 #[derive(Debug)]
 pub struct UringQueue {
@@ -73,6 +76,12 @@ impl UringQueue {
                 return Err(OpenQueueError::Memory { bytes, reason, remedy });
             }
             notes.push(reason);
+        }
+        if spec.mode == QueueMode::Ring && spec.depth > RING_MAX {
+            notes.push(format!(
+                "{} requests with one call: a ring of this kernel has room for {RING_MAX}",
+                spec.depth
+            ));
         }
         Ok(Self { ring, notes })
     }

@@ -105,6 +105,7 @@ impl<Q: IoQueue> IoQueue for SplitQueue<Q> {
         }
         if self.all_mapped {
             facts.engine = "mmap".to_owned();
+            facts.in_push = true;
             facts.flags.clear();
         } else {
             facts.engine.push_str("+mmap");

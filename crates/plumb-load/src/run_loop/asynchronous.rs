@@ -96,6 +96,14 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
             }
             Pause::Found => {
                 reap(queue, issuer, around, completions, 0);
+                // A mapped target's I/Os are found after every push: those of others go to the kernel
+                // when a batch is there all the same.
+                if queued >= cap {
+                    let start = around.stamp::<L>(PACED);
+                    queue.submit_and_wait(0, Nanos::ZERO)?;
+                    reap_after_submission(queue, issuer, around, completions, (start, queued));
+                    queued = 0;
+                }
             }
             // An open loop sleeps in its queue, to the microsecond.
             Pause::Throttled(wait) if !L::OPEN && issuer.outstanding() == 0 => {

@@ -19,6 +19,9 @@ use crate::tally::Histogram;
 /// runs that never submit without waiting.
 const PROBE_EVERY: u32 = 256;
 
+/// The same for loops whose calls are laid down: so many at the start of a run, and no more.
+const PROBES_AT_FIRST: u32 = 4;
+
 /// No entry is longer: none is taken for a sleep before one has been timed.
 const UNTIMED: Nanos = Nanos::NEVER;
 
@@ -30,6 +33,7 @@ pub struct Looks {
     /// What an entry that only submits takes for each I/O, a moving mean; [`UNTIMED`] before the first.
     submission: Nanos,
     probe_in: u32,
+    probed: u32,
     /// I/Os that the entry submits whose completions are seen next.
     submitting: u32,
     /// Completions seen and left in line, those to come first before the others.
@@ -54,6 +58,7 @@ impl Looks {
             unseen_since: Nanos::ZERO,
             submission: UNTIMED,
             probe_in: 0,
+            probed: 0,
             submitting: 0,
             left: [Left::default(); 2],
             bounds,
@@ -77,6 +82,14 @@ impl Looks {
     pub(super) fn probes(&mut self) -> bool {
         let probes = self.probe_in == 0;
         self.probe_in = if probes { PROBE_EVERY } else { self.probe_in - 1 };
+        probes
+    }
+
+    /// Whether the next entry that waits should submit first, with few of those in a whole run.
+    #[inline(always)]
+    pub(super) fn probes_at_first(&mut self) -> bool {
+        let probes = self.probed < PROBES_AT_FIRST;
+        self.probed += u32::from(probes);
         probes
     }
 
@@ -317,5 +330,7 @@ mod tests {
         let mut looks = Looks::new(true);
         let probed = (0..1000).filter(|_| looks.probes()).count();
         assert_eq!(probed, 4);
+        let probed: Vec<u32> = (0..1000).filter(|_| looks.probes_at_first()).collect();
+        assert_eq!(probed, [0, 1, 2, 3], "then never again");
     }
 }

@@ -157,6 +157,12 @@ pub fn run_loop<Q: IoQueue, C: Clock, L: Level>(
                 asynchronous::run::<Q, C, L, false>(queue, issuer, around, caps, &mut counts)?;
             }
         }
+        // Where an I/O is over when it is pushed, its routine is due at once: one that first issued the
+        // I/Os of all other requests would charge their time to its own.
+        Dispatch::Routines { batch } if queue.facts().in_push => {
+            let caps = Caps { batch, burst: batch, completions: u32::MAX };
+            asynchronous::run::<Q, C, L, false>(queue, issuer, around, caps, &mut counts)?;
+        }
         Dispatch::Routines { batch } => routines::run(queue, issuer, around, batch, &mut counts)?,
         Dispatch::Ring { batch } if L::OPEN || issuer.is_paced() => {
             ring::run::<Q, C, L, true>(queue, issuer, around, batch, &mut counts)?;
@@ -236,6 +242,23 @@ fn take<Q: IoQueue, C: Clock, L: Level>(
     }
     issuer.rearm(around.live);
     found
+}
+
+/// As [`probe`], for a loop whose entries are laid down (15.13): only the first few of a run are two calls.
+#[inline(always)]
+fn probe_at_first<Q: IoQueue, C: Clock, L: Level>(
+    queue: &mut Q,
+    issuer: &mut Issuer<L>,
+    around: &Surroundings<'_, C>,
+    queued: u32,
+) -> Result<(), Errno> {
+    if L::STAMPS {
+        issuer.looks.enters(queued);
+        if queued > 0 && issuer.looks.probes_at_first() {
+            time_submission(queue, issuer, around, queued)?;
+        }
+    }
+    Ok(())
 }
 
 /// Before an entry that submits `queued` I/Os and waits: now and then submits by itself, so that submissions

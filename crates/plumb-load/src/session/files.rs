@@ -11,6 +11,7 @@ use plumb_io::block_stack::BlockStack;
 use plumb_io::clock::Clock;
 use plumb_units::Nanos;
 
+use super::alignment;
 use super::create::{self, CreateError, Creation, Fill};
 use super::guard::Guard;
 use super::observe::{Phase, Snapshot};
@@ -125,9 +126,10 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
                 support::check_poll(target, &open, self.tree).map_err(failed)?;
             }
             if let Some(descriptor) = &open.descriptor {
-                target::check_alignment(target, descriptor.as_fd(), &path, open.is_device)
+                alignment::check_alignment(target, descriptor.as_fd(), &path, open.is_device)
                     .map_err(failed)?;
             }
+            alignment::check_ranges(target, &open).map_err(failed)?;
             for warning in support::warnings(target, &open, self.tree) {
                 self.observer.warning(&warning);
             }

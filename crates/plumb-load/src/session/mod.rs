@@ -1,6 +1,7 @@
 //! A profile is run (spec 6.1): files are made, targets opened and checked, threads started, phases
 //! timed, counts collected.
 
+mod alignment;
 pub mod create;
 mod evidence;
 mod files;

@@ -23,7 +23,7 @@ use super::{SessionOptions, memory, truth};
 use crate::affinity;
 use crate::assemble::Shared;
 use crate::pattern::{Bounds, distribution};
-use crate::payload::{SourceError, fill_source};
+use crate::payload::{SourceError, check_source, fill_source};
 use crate::plan::{PlanOptions, SpanPlan, ThreadPlan, plan, takes_from_source};
 use crate::plausibility::{Baseline, Observed};
 use crate::profile::model::{BufferSeparation, Profile, TimeSpan, WriteContent};
@@ -505,6 +505,9 @@ fn sources(
             continue;
         };
         if !takes_from_source(target) {
+            if let Some(file) = file {
+                check_source(file).map_err(failed)?;
+            }
             sources.push(None);
             continue;
         }

@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 
 use plumb_io::block_stack::{self, BlockStack};
 use plumb_io::system_tree::SystemTree;
-use plumb_io::{IoPriority, MappingFlush, MappingSpec, TargetFile};
-use rustix::fs::{FileType, Mode, OFlags, StatxFlags};
+use plumb_io::{DSYNC, IoPriority, MappingFlush, MappingSpec, TargetFile};
+use rustix::fs::{Advice, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
+use super::alignment::check_alignment;
 use super::create::reopen;
 use crate::plan::Access;
-use crate::profile::model::{CacheMode, DistributionKind, FlushType, Target};
+use crate::profile::model::{CacheMode, FlushType, Target};
 
 /// Size of a target that is not opened (`null`, `nop`) and has no `-c`.
 pub const NO_TARGET_SIZE: u64 = 1 << 30;
@@ -296,7 +297,11 @@ fn finish(
     if size == 0 {
         return Err(TargetError::Empty {
             path: path.into(),
-            remedy: remedy_for_empty(&descriptor),
+            remedy: if is_device {
+                "nothing is behind it now: attach it (losetup), or name a device that has a medium"
+            } else {
+                remedy_for_empty(&descriptor)
+            },
         });
     }
     let stack = block_stack::underlying(descriptor.as_fd(), tree).unwrap_or_default();
@@ -329,40 +334,6 @@ fn open_error(path: &Path, errno: Errno) -> TargetError {
         _ => "check the path".to_owned(),
     };
     TargetError::Open { path: path.into(), source: errno.into(), remedy }
-}
-
-/// Checks everything that O_DIRECT needs up front, instead of an EINVAL per I/O (spec 11.1).
-///
-/// # Errors
-/// The first length or offset that is not a multiple of the logical block.
-pub fn check_alignment(
-    target: &Target,
-    descriptor: BorrowedFd<'_>,
-    path: &Path,
-    is_device: bool,
-) -> Result<(), TargetError> {
-    if target.cache != CacheMode::NoOsCache || target.memory_mapped {
-        return Ok(());
-    }
-    let granule = direct_granule(descriptor, is_device);
-    let absolute = target
-        .distribution
-        .iter()
-        .filter(|distribution| distribution.kind == DistributionKind::Absolute)
-        .flat_map(|distribution| &distribution.ranges)
-        .map(|range| ("range of the distribution (-rdabs)", range.size));
-    let figures = [
-        ("block size (-b)", u64::from(target.block_size)),
-        ("alignment or stride (-r, -s)", target.alignment),
-        ("base offset (-B)", target.base_file_offset),
-        ("thread stride (-T)", target.thread_stride),
-    ];
-    for (what, value) in figures.into_iter().chain(absolute) {
-        if !value.is_multiple_of(granule) {
-            return Err(TargetError::Unaligned { path: path.into(), what, value, granule });
-        }
-    }
-    Ok(())
 }
 
 /// Checks what a file that is about to be made must allow: direct I/O at all, and these lengths.
@@ -413,31 +384,13 @@ fn own_handle(target: &Target, open: &OpenTarget) -> Result<TargetFile, TargetEr
         Access::Both => OFlags::RDWR,
     };
     if target.write_through {
-        flags |= OFlags::DSYNC;
+        flags |= DSYNC;
     }
     let null = Path::new("/dev/null");
     let descriptor = rustix::fs::open(null, flags | OFlags::CLOEXEC, Mode::empty());
     let descriptor = descriptor.map_err(|errno| open_error(null, errno))?;
     let (path, size) = (open.path.clone(), open.size);
     Ok(TargetFile { descriptor, path, size, priority: None, mapping: None })
-}
-
-/// What offsets and lengths of O_DIRECT must be multiples of: statx where it knows, else the
-/// device's logical block, else 512.
-fn direct_granule(descriptor: BorrowedFd<'_>, is_device: bool) -> u64 {
-    if is_device && let Ok(size) = rustix::fs::ioctl_blksszget(descriptor) {
-        return u64::from(size).max(1);
-    }
-    let empty = rustix::fs::AtFlags::EMPTY_PATH;
-    match rustix::fs::statx(descriptor, "", empty, StatxFlags::DIOALIGN) {
-        Ok(status) if status.stx_mask & StatxFlags::DIOALIGN.bits() != 0 => {
-            match status.stx_dio_offset_align {
-                0 => 512,
-                align => u64::from(align),
-            }
-        }
-        _ => 512,
-    }
 }
 
 /// Opens the handle of a thread: the very file that was checked, with the flags of the target.
@@ -463,7 +416,7 @@ pub fn open_handle(target: &Target, open: &OpenTarget) -> Result<Option<TargetFi
         flags |= OFlags::DIRECT;
     }
     if target.write_through && !target.memory_mapped {
-        flags |= OFlags::DSYNC;
+        flags |= DSYNC;
     }
     let handle = match reopen(descriptor.as_fd(), flags) {
         Ok(handle) => handle,
@@ -516,15 +469,19 @@ fn open_same(path: &Path, checked: &OwnedFd, flags: OFlags) -> Result<OwnedFd, T
     }
 }
 
+/// The option and its hint (spec 11.1).
+fn advice(target: &Target) -> Option<(&'static str, Advice)> {
+    match (target.random_access, target.sequential_scan) {
+        (true, _) => Some(("-fr", Advice::Random)),
+        (false, true) => Some(("-fs", Advice::Sequential)),
+        (false, false) => None,
+    }
+}
+
 /// `-fr`, `-fs`.
 fn advise(target: &Target, handle: &OwnedFd, path: &Path) -> Result<(), TargetError> {
-    use rustix::fs::{Advice, fadvise};
-    let (hint, advice) = match (target.random_access, target.sequential_scan) {
-        (true, _) => ("-fr", Advice::Random),
-        (false, true) => ("-fs", Advice::Sequential),
-        (false, false) => return Ok(()),
-    };
-    fadvise(handle, 0, None, advice).map_err(|errno| TargetError::Hint {
+    let Some((hint, advice)) = advice(target) else { return Ok(()) };
+    rustix::fs::fadvise(handle, 0, None, advice).map_err(|errno| TargetError::Hint {
         path: path.into(),
         hint,
         source: errno.into(),
@@ -534,6 +491,23 @@ fn advise(target: &Target, handle: &OwnedFd, path: &Path) -> Result<(), TargetEr
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn priorities_and_hints_are_those_of_the_table() {
+        let of = |io_priority| priority(&Target { io_priority, ..Target::default() });
+        assert_eq!(of(1), Some(IoPriority::Idle));
+        assert_eq!(of(2), Some(IoPriority::BestEffort(7)));
+        assert_eq!(of(3), None);
+        let of = |random_access, sequential_scan| {
+            let target = Target { random_access, sequential_scan, ..Target::default() };
+            advice(&target).map(|(option, advice)| (option, advice as u32))
+        };
+        let number = |advice: Advice| advice as u32;
+        assert_eq!(of(true, false), Some(("-fr", number(Advice::Random))));
+        assert_eq!(of(false, true), Some(("-fs", number(Advice::Sequential))));
+        assert_ne!(number(Advice::Random), number(Advice::Sequential));
+        assert_eq!(of(false, false), None);
+    }
 
     #[test]
     fn drives_of_windows_need_a_mapping() {

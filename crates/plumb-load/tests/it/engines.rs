@@ -206,6 +206,49 @@ fn a_run_at_depth_32_waits_only_with_32_in_flight() {
     }
 }
 
+/// I/Os of each target of a span that ran for real.
+fn ios_by_target(span: &TimeSpan, choice: Choice) -> (SpanResult, Vec<u64>) {
+    let outcome = crate::runs::run(span.clone(), choice, &mut Watcher::default());
+    let measured = outcome.result.time_spans[0].clone();
+    assert_eq!(outcome.end, SessionEnd::Completed, "{:?}", measured.failures);
+    let mut ios = vec![0; span.targets.len()];
+    for target in measured.threads.iter().flat_map(|thread| &thread.targets) {
+        let place = span.targets.iter().position(|each| each.path == target.path);
+        ios[place.expect("a target of the span")] += target.read.io_count + target.write.io_count;
+    }
+    (measured, ios)
+}
+
+/// A mapped target's I/Os are over when they are pushed, and seen at every look.
+#[test]
+fn a_mapped_target_starves_no_other_on_its_thread() {
+    let (_folder, path) = target();
+    let mut span = span(&path, 4);
+    span.thread_count = 1;
+    let mut mapped = span.targets[0].clone();
+    mapped.path = format!("{path}.mapped");
+    mapped.memory_mapped = true;
+    span.targets.push(mapped);
+    for choice in [Choice::Uring, Choice::Threads] {
+        if is_skipped("a_mapped_target_starves_no_other_on_its_thread", choice) {
+            continue;
+        }
+        let (_, ios) = ios_by_target(&span, choice);
+        assert!(ios.iter().all(|ios| *ios > 500), "{choice}: {ios:?}");
+    }
+}
+
+/// Where an I/O is over when it is pushed, none waits behind the others of its thread with its clock running.
+#[test]
+fn completion_routines_of_plain_calls_have_one_in_flight() {
+    let (_folder, path) = target();
+    let span = TimeSpan { completion_routines: true, ..span(&path, 8) };
+    let (measured, ios) = ios_by_target(&span, Choice::Sync);
+    let law = LittlesLaw::of(&measured, &span);
+    let in_flight = law.in_flight_mean.expect("latencies were measured");
+    assert!(ios[0] > 1000 && in_flight < 1.1, "{ios:?}, {law:?}");
+}
+
 /// A run loop on a simulated disk: constant service time, as many at once as the depth.
 struct OnDisk<'a> {
     span: &'a TimeSpan,

@@ -124,6 +124,7 @@ fn phases(warmup_s: u64, measured: Nanos) -> PhaseTimes {
 
 fn uring() -> QueueFacts {
     QueueFacts {
+        in_push: false,
         engine: "uring".to_owned(),
         flags: vec!["single_issuer".to_owned(), "coop_taskrun".to_owned()],
         dropped: vec!["sqpoll: not asked for".to_owned()],

@@ -12,7 +12,7 @@ pub use client::SpaceClient;
 pub use direct::SpaceQueue;
 pub use server::{ServerEnd, SpaceServer, Watch};
 
-use plumb_io::{Op, OpKind, TargetFile};
+use plumb_io::{DSYNC, Op, OpKind, TargetFile};
 use rustix::fs::OFlags;
 
 use crate::engine::{Request, RequestKind};
@@ -45,7 +45,7 @@ impl SpaceFile {
     pub fn of(file: &TargetFile, vdisk: u32, size: u64) -> Self {
         let flags = rustix::fs::fcntl_getfl(&file.descriptor).unwrap_or(OFlags::RDONLY);
         let writable = flags.intersects(OFlags::RDWR | OFlags::WRONLY);
-        let durable = flags.contains(OFlags::DSYNC);
+        let durable = flags.contains(DSYNC);
         Self { vdisk, size: size.min(file.size), writable, durable }
     }
 

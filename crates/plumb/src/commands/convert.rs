@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use plumb_load::convert::{self, ConvertError, ImportError};
 
+use super::sources::read_bounded;
 use crate::message::Printer;
 
 /// Where the table goes when nothing is said.
@@ -109,7 +110,7 @@ fn lines(files: &[&PathBuf], output: Option<&Path>) -> ExitCode {
 /// The rows of a file's results, a line each; every row says from which file it is.
 fn rows(file: &Path) -> Result<String, ResultError> {
     let bytes =
-        fs::read(file).map_err(|source| ResultError::Read { path: file.to_owned(), source })?;
+        read_bounded(file).map_err(|source| ResultError::Read { path: file.to_owned(), source })?;
     let results = convert::read(&bytes)
         .map_err(|source| ResultError::Import { path: file.to_owned(), source })?;
     let mut lines = String::new();

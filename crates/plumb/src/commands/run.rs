@@ -58,6 +58,9 @@ fn workload(program: &str, invocation: &Invocation) -> ExitCode {
     for warning in warnings {
         printer.warning(warning);
     }
+    if (options.profile_json || profile.profile_only) && !options.outputs.is_empty() {
+        printer.warning("--output has no effect: nothing is run, so there is no result");
+    }
     let command_line = format!("{program} {}", tokens.join(" "));
     if options.profile_json || (profile.profile_only && options.json) {
         return super::print(&format!("{:#}\n", json::normalised(profile)));

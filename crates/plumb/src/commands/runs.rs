@@ -242,7 +242,7 @@ fn import(store: &Store, matches: &ArgMatches) -> Result<ExitCode, RunsError> {
 /// A result file as a run to keep.
 fn imported(path: &PathBuf, label: Option<String>) -> Result<NewRun, RunsError> {
     let read = |source| RunsError::Source(SourceError::Read { path: path.clone(), source });
-    let bytes = std::fs::read(path).map_err(read)?;
+    let bytes = super::sources::read_bounded(path).map_err(read)?;
     let no_result = |source| RunsError::NoResult { path: path.clone(), source };
     let records = record::read(&bytes).map_err(no_result)?;
     let first = records.first().expect("a result has a record");

@@ -1,6 +1,6 @@
 //! `plumb convert`, on results that were recorded.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::PathBuf;
 
 use serde_json::Value;
@@ -61,6 +61,18 @@ fn results_become_json_lines() {
     let output = folder.path().join("rows.json");
     convert(&[&text, &xml, &"-o".into(), &output]).succeeds_quietly();
     assert_eq!(fs::read_to_string(output).expect("the rows"), outcome.stdout);
+}
+
+/// A device, and a test file that was named by mistake: neither is read into memory.
+#[test]
+fn what_is_too_long_for_a_result_is_not_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let long = folder.path().join("testfile.dat");
+    File::create(&long).and_then(|file| file.set_len(1 << 40)).expect("a sparse file");
+    for (path, why) in [(PathBuf::from("/dev/zero"), "device"), (long, "1 GiB")] {
+        let Outcome { stderr, .. } = convert(&[&path]).ends_with(1);
+        assert!(stderr.contains(why) && stderr.contains(path.to_str().expect("UTF-8")), "{stderr}");
+    }
 }
 
 #[test]

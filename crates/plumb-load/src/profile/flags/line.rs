@@ -75,12 +75,14 @@ impl Line {
             true => (ErrorClass::UnknownOption, "option"),
             false => (ErrorClass::NoTarget, "target"),
         };
-        let error = CommandLineError::new(
-            class,
-            format!("the {what} is not valid UTF-8"),
-            "paths go into profiles and results, which are UTF-8: \
-             rename the file, or reach it through a symbolic link",
-        );
+        let remedy = match is_option {
+            true => "type the option anew: a byte came along that is no character",
+            false => {
+                "paths go into profiles and results, which are UTF-8: \
+                 rename the file, or reach it through a symbolic link"
+            }
+        };
+        let error = CommandLineError::new(class, format!("the {what} is not valid UTF-8"), remedy);
         let place = Place { token: *index, span: span.clone(), option: *index };
         Err(error.at(&place, &self.tokens))
     }
