@@ -99,9 +99,7 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
                 // A mapped target's I/Os are found after every push: those of others go to the kernel
                 // when a batch is there all the same.
                 if queued >= cap {
-                    let start = around.stamp::<L>(PACED);
-                    queue.submit_and_wait(0, Nanos::ZERO)?;
-                    reap_after_submission(queue, issuer, around, completions, (start, queued));
+                    submit_found::<Q, C, L, PACED>(queue, issuer, around, completions, queued)?;
                     queued = 0;
                 }
             }
@@ -130,6 +128,22 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
     let found: u64 = counts.waits.lookaside_completion.iter().sum();
     counts.waits.lookaside_completion[0] += looks - found;
     counts.waits.lookaside = looks;
+    Ok(())
+}
+
+/// Hands a batch over behind completions that were found: rare, and kept out of the loop's path.
+#[cold]
+#[inline(never)]
+fn submit_found<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
+    queue: &mut Q,
+    issuer: &mut Issuer<L>,
+    around: &Surroundings<'_, C>,
+    completions: u32,
+    queued: u32,
+) -> Result<(), Errno> {
+    let start = around.stamp::<L>(PACED);
+    queue.submit_and_wait(0, Nanos::ZERO)?;
+    reap_after_submission(queue, issuer, around, completions, (start, queued));
     Ok(())
 }
 
