@@ -339,7 +339,7 @@ fn open_error(path: &Path, errno: Errno) -> TargetError {
 /// Checks what a file that is about to be made must allow: direct I/O at all, and these lengths.
 ///
 /// # Errors
-/// When it cannot be opened past the page cache, or as [`check_alignment`].
+/// When it cannot be opened past the page cache, or when a length or an offset is no multiple of the logical block.
 pub fn check_direct(target: &Target, file: BorrowedFd<'_>, path: &Path) -> Result<(), TargetError> {
     if target.cache == CacheMode::NoOsCache
         && let Err(errno @ Errno::INVAL) = reopen(file, OFlags::RDONLY | OFlags::DIRECT)

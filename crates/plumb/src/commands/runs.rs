@@ -3,7 +3,7 @@
 mod export;
 mod studies;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
@@ -240,10 +240,10 @@ fn import(store: &Store, matches: &ArgMatches) -> Result<ExitCode, RunsError> {
 }
 
 /// A result file as a run to keep.
-fn imported(path: &PathBuf, label: Option<String>) -> Result<NewRun, RunsError> {
-    let read = |source| RunsError::Source(SourceError::Read { path: path.clone(), source });
+fn imported(path: &Path, label: Option<String>) -> Result<NewRun, RunsError> {
+    let read = |source| RunsError::Source(SourceError::Read { path: path.to_owned(), source });
     let bytes = super::sources::read_bounded(path).map_err(read)?;
-    let no_result = |source| RunsError::NoResult { path: path.clone(), source };
+    let no_result = |source| RunsError::NoResult { path: path.to_owned(), source };
     let records = record::read(&bytes).map_err(no_result)?;
     let first = records.first().expect("a result has a record");
     let mut summary = summary(&first.overview);
