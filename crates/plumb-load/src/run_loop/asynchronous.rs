@@ -5,8 +5,8 @@ use plumb_io::{Errno, IoQueue};
 use plumb_units::Nanos;
 
 use super::{
-    Issuer, Level, LoopCounts, Next, Surroundings, bucket, probe, reap, reap_after_submission,
-    sleep,
+    Issuer, Level, Looks, LoopCounts, Next, Surroundings, bucket, probe, reap,
+    reap_after_submission, sleep,
 };
 
 /// Why the filling of the queue paused.
@@ -79,7 +79,7 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
         }
         match pause {
             Pause::Full => {
-                probe(queue, issuer, around, queued)?;
+                probe(queue, issuer, around, queued, Looks::probes)?;
                 let wanted = wanted::<L>(issuer.outstanding(), batch);
                 queue.submit_and_wait(wanted, Nanos::NEVER)?;
                 queued = 0;

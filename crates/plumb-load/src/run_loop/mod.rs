@@ -244,35 +244,19 @@ fn take<Q: IoQueue, C: Clock, L: Level>(
     found
 }
 
-/// As [`probe`], for a loop whose entries are laid down (15.13): only the first few of a run are two calls.
-#[inline(always)]
-fn probe_at_first<Q: IoQueue, C: Clock, L: Level>(
-    queue: &mut Q,
-    issuer: &mut Issuer<L>,
-    around: &Surroundings<'_, C>,
-    queued: u32,
-) -> Result<(), Errno> {
-    if L::STAMPS {
-        issuer.looks.enters(queued);
-        if queued > 0 && issuer.looks.probes_at_first() {
-            time_submission(queue, issuer, around, queued)?;
-        }
-    }
-    Ok(())
-}
-
-/// Before an entry that submits `queued` I/Os and waits: now and then submits by itself, so that submissions
-/// get timed.
+/// Before an entry that submits `queued` I/Os and waits: where one is `due`, submits by itself, so that
+/// submissions get timed.
 #[inline(always)]
 fn probe<Q: IoQueue, C: Clock, L: Level>(
     queue: &mut Q,
     issuer: &mut Issuer<L>,
     around: &Surroundings<'_, C>,
     queued: u32,
+    due: impl FnOnce(&mut Looks) -> bool,
 ) -> Result<(), Errno> {
     if L::STAMPS {
         issuer.looks.enters(queued);
-        if queued > 0 && issuer.looks.probes() {
+        if queued > 0 && due(&mut issuer.looks) {
             time_submission(queue, issuer, around, queued)?;
         }
     }

@@ -4,7 +4,7 @@ use plumb_io::clock::Clock;
 use plumb_io::{Errno, IoQueue};
 use plumb_units::Nanos;
 
-use super::{Issuer, Level, LoopCounts, Next, Surroundings, bucket, probe_at_first, reap, sleep};
+use super::{Issuer, Level, Looks, LoopCounts, Next, Surroundings, bucket, probe, reap, sleep};
 
 pub(super) fn run<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
     queue: &mut Q,
@@ -35,7 +35,7 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
             Next::Throttled(wait) => {
                 // With nothing queued upstream spins here; a completion or the time ends the wait.
                 counts.submits += u64::from(queued > 0 && measures(around));
-                probe_at_first(queue, issuer, around, queued)?;
+                probe(queue, issuer, around, queued, Looks::probes_at_first)?;
                 let wanted = queued.min(batch).max(1);
                 queue.submit_and_wait(wanted, wait)?;
                 queued = 0;
@@ -53,7 +53,7 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
             }
             Next::Op(_) | Next::Busy => {
                 counts.submits += u64::from(queued > 0 && measures(around));
-                probe_at_first(queue, issuer, around, queued)?;
+                probe(queue, issuer, around, queued, Looks::probes_at_first)?;
                 let wanted = queued.min(batch).max(1);
                 queue.submit_and_wait(wanted, Nanos::NEVER)?;
                 queued = 0;

@@ -4,7 +4,7 @@ use plumb_io::clock::Clock;
 use plumb_io::{Errno, IoQueue, Slot};
 use plumb_units::Nanos;
 
-use super::{Issuer, Level, LoopCounts, Surroundings, bucket, probe};
+use super::{Issuer, Level, Looks, LoopCounts, Surroundings, bucket, probe};
 
 pub(super) fn run<Q: IoQueue, C: Clock, L: Level>(
     queue: &mut Q,
@@ -23,7 +23,7 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level>(
         }
     }
     while !around.controls.is_stopping() && issuer.outstanding() > 0 {
-        probe(queue, issuer, around, queued)?;
+        probe(queue, issuer, around, queued, Looks::probes)?;
         // The time since the last look has the submissions of its routines in it.
         issuer.looks.enters(since_look);
         queue.submit_and_wait(1, Nanos::NEVER)?;
