@@ -113,10 +113,11 @@ impl SsdModel {
     }
 
     pub(super) fn submit(&mut self, now: Nanos, access: Access) {
-        let end = if access.kind == AccessKind::Flush {
-            self.settled.max(now)
-        } else {
-            self.perform(now, &access)
+        let end = match (access.kind, self.cache) {
+            // What has ended is on the medium.
+            (AccessKind::Flush, None) => now,
+            (AccessKind::Flush, Some(_)) => self.settled.max(now),
+            _ => self.perform(now, &access),
         };
         self.ends.push(Reverse((end, self.count, access.slot)));
         self.count += 1;
