@@ -3,11 +3,14 @@
 
 use std::collections::VecDeque;
 
-use plumb_units::convert::index;
+use plumb_units::convert::{index, to_usize};
 
 use crate::format::Geometry;
 use crate::format::frame::{self, FrameKind, HEADER, Link, Record};
 use crate::mutation::{Mutation, active};
+
+/// One of so many parts of the ring is kept for checkpoints and for the loss of disks.
+const KEPT: u64 = 5;
 
 /// A frame under way.
 #[derive(Debug, Clone, Copy)]
@@ -135,6 +138,12 @@ impl Journal {
         self.used() > self.ring_bytes / 4 * 3 && !active(Mutation::RingOverrun)
     }
 
+    /// Blocks whose checksums may wait to be committed: a checkpoint commits them all, in a quarter of the space that is
+    /// kept for it, for others come meanwhile.
+    pub(crate) fn commits_max(&self) -> usize {
+        to_usize(self.ring_bytes / KEPT / 4) / Record::LEN_MAX
+    }
+
     /// Whether the next frame fits. `reserve`: whether it may use the space kept for checkpoints and for
     /// the loss of disks.
     pub(crate) fn room(&self, reserve: bool) -> Room {
@@ -144,7 +153,7 @@ impl Journal {
         if active(Mutation::RingOverrun) {
             return Room::Enough;
         }
-        let kept = if reserve { 0 } else { self.ring_bytes / 5 };
+        let kept = if reserve { 0 } else { self.ring_bytes / KEPT };
         if self.used() + needed + kept <= self.ring_bytes { Room::Enough } else { Room::Full }
     }
 

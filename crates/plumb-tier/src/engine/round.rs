@@ -11,7 +11,7 @@ use crate::mutation::{Mutation, active};
 
 /// Without a FLUSH checksums are committed that often (JRN-4).
 const PERIOD: Nanos = Nanos(1_000_000_000);
-/// So many uncommitted blocks start a round of their own.
+/// So many uncommitted blocks start a round of their own, or fewer where the journal is small.
 const PENDING_MAX: usize = 1 << 18;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -69,7 +69,8 @@ impl<Q: FlushQueue> Engine<Q> {
                     && self.core.open_list.is_empty()
                     && !self.core.logs_want_round();
                 let due = !idle && self.now.since(self.round.last) >= PERIOD;
-                let full = self.core.pending.len() >= PENDING_MAX;
+                let most = PENDING_MAX.min(self.core.journal.commits_max());
+                let full = self.core.pending.len() >= most;
                 let wanted = self.round.wanted || !self.round.next.is_empty() || full;
                 if (wanted || due) && !self.flush_broken {
                     self.begin_round();
