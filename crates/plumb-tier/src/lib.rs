@@ -31,6 +31,7 @@ mod random;
 mod rebuild;
 mod recover;
 pub mod replay;
+pub mod scenario;
 pub mod space;
 mod standstill;
 pub mod tier_report;

@@ -166,6 +166,21 @@ impl<Q: FlushQueue> Engine<Q> {
         self.tiering(vdisk).pins.statuses(&self.placement(vdisk), room, moving)
     }
 
+    /// How a range of a virtual disk, offset and length in bytes, stands as if it were pinned to a tier.
+    ///
+    /// # Panics
+    /// When there is no such virtual disk, or the range is empty.
+    #[must_use]
+    pub fn range_status(&self, vdisk: u32, (start, len): (u64, u64), tier: TierName) -> PinStatus {
+        let performance_slots = self.core.extents.room(index(vdisk), 0).0;
+        let capacity_free = self.core.extents.room(index(vdisk), 1).1;
+        let room = Room { performance_slots, capacity_free, reserve: 0 };
+        let mut pins = PinTable::new(self.core.members.config.extent_bytes.into());
+        pins.set(start, len, tier).expect("a range that is not empty");
+        let statuses = pins.statuses(&self.placement(vdisk), room, self.optimizing(vdisk));
+        statuses.into_iter().next().expect("one pin has one status")
+    }
+
     /// What an optimization would do now. Nothing moves.
     ///
     /// # Panics

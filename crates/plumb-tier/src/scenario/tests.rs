@@ -1,0 +1,99 @@
+use plumb_io::engine::MemoryQueue;
+
+use super::*;
+use crate::optimizer::PlacementStatus;
+use crate::tier_report::MoveStop;
+
+/// What four SSDs of the model write, 4 KiB at a time.
+const FOUR_SSDS: f64 = 4.0 * 30_107.0;
+
+/// The scenario of section 19.2 at 1:64, within its acceptance bounds.
+#[test]
+fn the_reference_scenario() {
+    let scenario = Scenario { whole: false, ..Scenario::reference(64) };
+    let mut rig = Rig::sparse(&scenario.sizes()).expect("room");
+    let found = scenario.run(&mut rig, |_| {}).expect("it works");
+    let bare = Scenario { cache: false, ..scenario };
+    let mut rig = Rig::sparse(&bare.sizes()).expect("room");
+    let disks = bare.used(&mut rig, &mut |_| {}).expect("it works").iops();
+    let [empty, used, optimized] = &found.cases;
+    let rates = found.cases.each_ref().map(LoadOutcome::iops);
+    println!("{rates:?}, rotating disks alone {disks}");
+    let within = |what: &str, value: f64, low: f64, high: f64| {
+        assert!((low..=high).contains(&value), "{what}: {value}, not {low} to {high}");
+    };
+    within("case 1 in rates of four SSDs", rates[0] / FOUR_SSDS, 0.95, 1.05);
+    within("case 2 in rates of the rotating disks", rates[1] / disks, 0.95, 1.15);
+    within("case 1 in rates of case 2", rates[0] / rates[1], 60.0, 82.0);
+    within("case 3 in rates of case 1", rates[2] / rates[0], 0.96, 1.05);
+    within("case 3 without its first tenth", optimized.iops_from(0.1) / rates[0], 0.99, 1.05);
+    for fast in [empty, optimized] {
+        assert!(fast.used.share(fast.used.performance) >= 0.999, "{:?}", fast.used);
+        assert_eq!((fast.used.cache, fast.cache_taken), (0, 0));
+    }
+    assert!(used.used.share(used.used.performance) <= 0.01, "{:?}", used.used);
+    assert!(used.used.share(used.used.capacity) > 0.9, "{:?}", used.used);
+    // All of it was taken, and is at home before the optimization begins.
+    let cache = scenario.sizes().cache;
+    assert!(found.cache_taken >= cache, "{} of {cache}", found.cache_taken);
+    let moves = found.optimization.report.facts.moves;
+    let extents = (scenario.files()[3].1 >> 20) as f64;
+    within("extents moved up", moves.up as f64 / extents, 0.99, 1.01);
+    within("extents moved down", moves.down as f64 / extents, 0.99, 1.01);
+    assert_eq!((moves.stop, moves.up_requested), (MoveStop::Done, moves.up));
+    assert_eq!(found.placement.placement, PlacementStatus::CompletelyOnTier);
+    assert!(found.verified > 10_000, "{}", found.verified);
+}
+
+/// Whatever blocks hold, the engine decides the same: tags in the place of payloads change nothing.
+#[test]
+fn tags_and_payloads_lead_to_the_same_decisions() {
+    let scenario = Scenario::reference(4096);
+    let mut tags = Rig::sparse(&scenario.sizes()).expect("room");
+    let mut payloads = Rig::new(&scenario.sizes(), MemoryQueue::of_sizes);
+    let payloads = payloads.as_mut().expect("room");
+    // Every byte of a block that nothing else is written to.
+    for client in 0..payloads.engine.clients() {
+        let noise = (0_u32..).map(|nth| nth.wrapping_mul(2_654_435_761).to_le_bytes()[3]);
+        let buffer = payloads.engine.roomy_buffer(client, 256 << 10);
+        buffer.iter_mut().zip(noise).for_each(|(byte, noise)| *byte = noise);
+    }
+    let (found, other) = (scenario.run(&mut tags, |_| {}), scenario.run(payloads, |_| {}));
+    let (mut found, mut other) = (found.expect("it works"), other.expect("it works"));
+    // Planning is timed by the clock on the wall.
+    (found.optimization.planning_s, other.optimization.planning_s) = (0.0, 0.0);
+    assert_eq!(found, other);
+    assert_eq!(
+        (0..2).map(|nth| tags.engine.disk_use(nth)).collect::<Vec<_>>(),
+        (0..2).map(|nth| payloads.engine.disk_use(nth)).collect::<Vec<_>>()
+    );
+    assert!(found.cases[0].ios > 5_000 && found.optimization.report.facts.moves.up > 20);
+}
+
+/// Five minutes at the rate of rotating disks are fewer I/Os per extent than a move costs: those that clear the bar
+/// move, and the rest stays.
+#[test]
+fn what_does_not_clear_the_bar_stays() {
+    let scenario = Scenario { whole: false, ..Scenario::reference(256) };
+    let mut rig = Rig::sparse(&scenario.sizes()).expect("room");
+    scenario.make(&mut rig, scenario.files()[0], true, &mut |_| {}).expect("it works");
+    scenario.used(&mut rig, &mut |_| {}).expect("it works");
+    rig.settle();
+    let planned = rig.engine.plan_optimization(0, &OptimizeSettings::default());
+    let up = planned.count(TierName::Performance);
+    let extents = scenario.files()[3].1 >> 20;
+    assert!((1..extents * 3 / 4).contains(&up), "{up} of {extents}");
+}
+
+#[test]
+fn what_was_not_written_so_is_noticed() {
+    let scenario = Scenario::reference(1024);
+    let mut rig = Rig::sparse(&scenario.sizes()).expect("room");
+    let file = scenario.files()[0];
+    rig.remember(file);
+    rig.fill(file, true).expect("it works");
+    assert_eq!(rig.verify(7).ok(), Some((file.1 >> 12).div_ceil(7)));
+    rig.versions.list[14] += 1;
+    let error = rig.verify(7).expect_err("it is another one");
+    assert!(matches!(error, ScenarioError::Content { block: 14 }), "{error}");
+}
