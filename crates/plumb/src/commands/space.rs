@@ -1,5 +1,7 @@
-//! `plumb space`: the storage engine: its health, its upkeep, optimization, replays of traces, its crash checker.
+//! `plumb space`: the storage engine: its health, its upkeep, optimization, a demonstration, replays of traces, its
+//! crash checker.
 
+mod demo;
 pub(crate) mod optimize;
 pub(crate) mod report;
 mod simulate;
@@ -15,13 +17,14 @@ use clap::{ArgMatches, Command};
 pub(crate) fn command() -> Command {
     Command::new("space")
         .about(
-            "The storage engine: health, scan, repair, optimization, replays of traces, crash checks",
+            "The storage engine: health, scan, repair, optimization, a demonstration, replays of traces, crash checks",
         )
         .subcommand_required(true)
         .disable_help_subcommand(true)
         .subcommands(upkeep::commands())
         .subcommands(told::commands())
         .subcommands(optimize::commands())
+        .subcommand(demo::command())
         .subcommand(simulate::command())
         .subcommand(torture::command())
 }
@@ -35,6 +38,7 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
         "job" => upkeep::job(matches),
         "optimize" => optimize::optimize(matches),
         "report" => optimize::report(matches),
+        "demo" => return demo::run(matches),
         "simulate" => return simulate::run(matches),
         "offline" => upkeep::switch(matches, false),
         "online" => upkeep::switch(matches, true),

@@ -9,6 +9,7 @@ mod caching;
 mod command_line;
 mod content;
 mod convert;
+mod demo;
 mod documents;
 mod failing_io;
 mod interruption;
