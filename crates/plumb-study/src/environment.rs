@@ -32,6 +32,21 @@ pub fn record(tree: &SystemTree, tool: &Tool, targets: &[PathBuf], at: &str) -> 
     json!({ "recorded_at": at, "groups": groups, "stamps": stamps, "volatile": volatile })
 }
 
+/// What the `host` of a JSON result says of its machine, in the groups of an environment record; null where there is
+/// none.
+#[must_use]
+pub fn of_host(host: &Value) -> Value {
+    if !host.is_object() {
+        return Value::Null;
+    }
+    json!({ "groups": {
+        "kernel": { "release": host["kernel"] },
+        "cpu": { "model": host["processor_name"], "processors": host["processor_count"] },
+        "power": { "governor": host["power_scheme"] },
+        "memory": { "bytes": host["memory_bytes"] },
+    } })
+}
+
 /// 64-bit FNV-1a of the facts as JSON with sorted keys [Fowler, Noll, Vo].
 fn stamp(facts: &Value) -> u64 {
     facts.to_string().bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {

@@ -2,6 +2,7 @@
 //! (method, 6.5).
 
 mod comparable;
+mod fitness;
 mod overview;
 
 use plumb_load::convert::{self, ForeignEpoch, ImportError, ImportedResult, ImportedSpan};
@@ -10,10 +11,12 @@ use serde_json::{Map, Value};
 
 use crate::compare::{self, Metric, SteadyRun};
 use crate::decision::{self, Subject};
+use crate::environment;
 use crate::percentile::{self, Mark};
 
-pub(crate) use comparable::add_once;
 pub use comparable::{Allowance, Incomparable};
+pub(crate) use comparable::{Circumstances, add_once};
+pub use fitness::Fitness;
 pub use overview::Overview;
 
 /// One result: one or more time spans of one run.
@@ -25,8 +28,10 @@ pub struct Record {
     pub profile: Option<Value>,
     /// Who performed the I/O; `None` where the result does not say.
     pub engine: Option<String>,
-    /// The environment that was stored with it; null without one.
+    /// The environment that was stored with it, or what the result itself says of its machine; null without.
     pub environment: Value,
+    /// What it says against itself.
+    pub fitness: Fitness,
     /// What a list of results shows.
     pub overview: Overview,
     /// The measured time spans.
@@ -105,8 +110,9 @@ pub fn of_object(value: &Value) -> Result<Vec<Record>, RecordError> {
         Value::String(text) => read(text.as_bytes())?,
         object => measured(vec![of_json(object)?])?,
     };
-    for record in &mut records {
-        record.environment = value["environment"].clone();
+    let environment = &value["environment"];
+    for record in records.iter_mut().filter(|_| !environment.is_null()) {
+        record.environment = environment.clone();
     }
     Ok(records)
 }
@@ -126,12 +132,14 @@ fn of_import(result: &ImportedResult) -> Record {
         ForeignEpoch::From23 => "DISKSPD 2.3 or later".to_owned(),
     });
     let own = result.tool.as_ref().and_then(|tool| tool.epoch).map(plumb_epoch);
+    let overview = Overview::of_import(result);
     Record {
         epoch: own.or(foreign),
         profile: result.profile.as_ref().map(normalised),
         engine: None,
         environment: Value::Null,
-        overview: Overview::of_import(result),
+        fitness: Fitness { interrupted: overview.interrupted, ..Fitness::default() },
+        overview,
         spans: result.time_spans.iter().filter(|s| !s.is_interrupted()).map(imported).collect(),
     }
 }
@@ -205,7 +213,9 @@ fn of_json(value: &Value) -> Result<Record, RecordError> {
     let profile = value.get("profile").filter(|profile| profile.is_object()).cloned();
     let engine = value["engine"].as_str().map(str::to_owned);
     let overview = Overview::of_json(value);
-    Ok(Record { epoch, profile, engine, environment: Value::Null, overview, spans })
+    let environment = environment::of_host(&value["host"]);
+    let fitness = Fitness::of_json(value);
+    Ok(Record { epoch, profile, engine, environment, fitness, overview, spans })
 }
 
 /// Compares the runs of two sides: a decision per time span and metric.
@@ -223,8 +233,19 @@ pub fn compare(
     let first = baseline.first().expect("a baseline");
     assert!(!candidate.is_empty(), "a candidate");
     let mut remarks = Vec::new();
+    for (side, records) in [("the baseline", baseline), ("the candidate", candidate)] {
+        for (number, record) in (1..).zip(records) {
+            let of = match records.len() {
+                1 => side.to_owned(),
+                _ => format!("run {number} of {side}"),
+            };
+            record.fitness.judge(&of, allowed, &mut remarks)?;
+        }
+    }
+    let mut circumstances = Circumstances::Same;
     for other in baseline[1..].iter().chain(candidate) {
-        comparable::comparable(first, other, allowed, &mut remarks)?;
+        let found = comparable::comparable(first, other, allowed, &mut remarks)?;
+        circumstances = circumstances.max(found);
     }
     let mut decisions = Vec::new();
     for span in 0..first.spans.len() {
@@ -232,7 +253,7 @@ pub fn compare(
             records.iter().map(|record| record.spans[span].clone()).collect()
         };
         let (a, b) = (figures(baseline), figures(candidate));
-        for mut decision in of_span(&a, &b, &remarks) {
+        for mut decision in of_span(&a, &b, circumstances, &remarks) {
             decision.insert("time_span".to_owned(), (span + 1).into());
             decisions.push(decision);
         }
@@ -241,7 +262,21 @@ pub fn compare(
 }
 
 /// Decisions on the figures of one time span, a metric each.
-pub(crate) fn of_span(a: &[Figures], b: &[Figures], remarks: &[String]) -> Vec<Map<String, Value>> {
+///
+/// One run of each says how far runs differ, not that something changed, unless the series of both are long enough to
+/// say how well each is known (6.2).
+pub(crate) fn of_span(
+    a: &[Figures],
+    b: &[Figures],
+    circumstances: Circumstances,
+    remarks: &[String],
+) -> Vec<Map<String, Value>> {
+    let steady = |run: &Figures| {
+        SteadyRun::of(&run.series, run.interval_s).is_some_and(|run| run.long_enough)
+    };
+    let singles = matches!((a, b), ([_], [_])) && circumstances != Circumstances::Later;
+    let is_pair = singles && !(a.iter().chain(b).all(steady));
+    let is_same = singles && circumstances == Circumstances::Same;
     let mut decisions = Vec::new();
     let mut decide =
         |metric: &Metric, of: &dyn Fn(&Figures) -> Option<f64>, remark: Option<String>| {
@@ -260,7 +295,10 @@ pub(crate) fn of_span(a: &[Figures], b: &[Figures], remarks: &[String]) -> Vec<M
             let mut all = remarks.to_vec();
             all.extend(remark);
             let subject = Subject { baseline: x, candidate: y, remarks: all };
-            let found = compare::judge(estimate, metric);
+            let mut found = compare::judge(estimate, metric);
+            if is_pair || is_same {
+                found.as_a_pair(metric, is_pair);
+            }
             decisions.push(decision::of_comparison(&found, metric, &subject));
         };
     decide(&Metric::named("iops", true), &|run| Some(run.iops), None);
@@ -327,6 +365,7 @@ mod tests {
             profile: Some(profile),
             engine: Some("uring".into()),
             environment: Value::Null,
+            fitness: Fitness::default(),
             overview: Overview::default(),
             spans: vec![figures],
         }
@@ -350,6 +389,91 @@ mod tests {
         );
         let single = compare(&[slow], &[fast], &[]).expect("comparable");
         assert_eq!(single[0]["flags"], json!(["single_run"]));
+    }
+
+    #[test]
+    fn one_run_of_each_is_no_change_unless_it_can_be_one() {
+        let verdict = |a: &Record, b: &Record| {
+            let found = compare(std::slice::from_ref(a), std::slice::from_ref(b), &[]);
+            let found = found.expect("comparable").remove(0);
+            let said = found["notes"].to_string();
+            assert_eq!(found["flags"], json!(["single_run"]));
+            let word = found["verdict"].as_str().expect("a word").to_owned();
+            assert_eq!(word == "unclear", said.contains("runs per side"), "{said}");
+            (word, said)
+        };
+        let (slow, fast) = (record(1000.0), record(1200.0));
+        // Nobody says what they were measured on, and they are numbers without a series.
+        let (word, said) = verdict(&slow, &fast);
+        assert_eq!(word, "unclear");
+        assert!(said.contains("take 20.0 % for what runs of this system differ by"), "{said}");
+        // A series that is worth it speaks for each.
+        let with_series = |mut record: Record| {
+            let iops = record.spans[0].iops;
+            let wobble = |i: u32| iops * (1.0 + 0.002 * (f64::from(i * 37 % 11) - 5.0));
+            record.spans[0].series = (0..120).map(wobble).collect();
+            record
+        };
+        let (slow, fast) = (with_series(slow), with_series(fast));
+        assert_eq!(verdict(&slow, &fast).0, "better");
+        assert_eq!(verdict(&fast, &slow).0, "worse");
+        // The same machine, as far as it is known: it may still be what its runs differ by.
+        let on = |kernel: &str, mut record: Record| {
+            record.environment = json!({ "groups": { "kernel": { "release": kernel } } });
+            record
+        };
+        let (word, said) = verdict(&on("6.1", slow.clone()), &on("6.1", fast.clone()));
+        assert_eq!(word, "better");
+        assert!(said.contains("take 20.0 % for what runs of this system differ by"), "{said}");
+        let (word, said) = verdict(&on("6.1", slow), &on("6.2", fast));
+        assert_eq!(word, "better");
+        assert!(said.contains("environment differs: kernel: 6.1 and 6.2"), "{said}");
+        assert!(!said.contains("differ by until"), "{said}");
+    }
+
+    #[test]
+    fn results_that_speak_against_themselves_are_refused_or_told() {
+        let text = |edit: &dyn Fn(&mut Value)| {
+            let span = json!({
+                "state": "measured",
+                "total": { "io_count": 60_000, "iops_per_s": 1000.0, "errors": 0 },
+                "littles_law": { "verdict": "consistent", "residual": -0.001 },
+            });
+            let mut result = json!({
+                "interrupted": false, "epoch": 1, "engine": "uring", "profile": {},
+                "host": { "kernel": "6.1", "processor_name": "A" },
+                "time_spans": [span],
+            });
+            edit(&mut result);
+            read(result.to_string().as_bytes()).expect("a result")
+        };
+        let sound = text(&|_| {});
+        let with = |edit: &dyn Fn(&mut Value), allowed: &[Allowance]| {
+            let other = [sound.clone(), text(edit)].concat();
+            compare(&sound, &other, allowed).map(|found| found[0]["notes"].to_string())
+        };
+        assert!(!with(&|_| {}, &[]).expect("comparable").contains("interrupted"));
+        let interrupted = with(&|result| result["interrupted"] = true.into(), &[]);
+        let said = interrupted.expect("comparable");
+        assert!(said.contains("run 2 of the candidate was interrupted"), "{said}");
+        let failed = |result: &mut Value| result["time_spans"][0]["total"]["errors"] = 7.into();
+        let error = with(&failed, &[]).expect_err("I/Os failed").to_string();
+        assert_eq!(
+            error,
+            "run 2 of the candidate has 7 I/Os that failed, and no figure counts them"
+        );
+        assert!(with(&failed, &[Allowance::Errors]).expect("allowed").contains("7 I/Os failed"));
+        let contradicts = |result: &mut Value| {
+            result["time_spans"][0]["littles_law"] =
+                json!({ "verdict": "accounting_error", "residual": 0.031 });
+        };
+        let error = with(&contradicts, &[Allowance::Errors]).expect_err("a contradiction");
+        assert!(matches!(error, Incomparable::Contradiction { .. }), "{error}");
+        assert!(error.to_string().contains("+3.1 % off"), "{error}");
+        let kernel = with(&|result| result["host"]["kernel"] = "6.2".into(), &[]);
+        assert!(kernel.expect("labelled").contains("kernel: 6.1 and 6.2"));
+        let processor = with(&|result| result["host"]["processor_name"] = "B".into(), &[]);
+        assert!(matches!(processor, Err(Incomparable::Hardware { .. })));
     }
 
     #[test]

@@ -74,6 +74,24 @@ pub struct Comparison {
     pub notes: Vec<String>,
 }
 
+impl Comparison {
+    /// Says of one run of each that they may be no more than a look at how far runs differ; without anything that tells
+    /// how well each is known, that is all they are (6.2).
+    pub(crate) fn as_a_pair(&mut self, metric: &Metric, is_all: bool) {
+        if !matches!(self.verdict, Verdict::Better | Verdict::Worse) {
+            return;
+        }
+        if is_all {
+            self.verdict = Verdict::Unclear;
+            self.needed = Some(repetitions::needed(self.estimate.run_deviation, metric.delta));
+        }
+        self.notes.push(format!(
+            "one run of each: take {:.1} % for what runs of this system differ by until both were repeated",
+            self.effect.abs() * 100.0
+        ));
+    }
+}
+
 /// Compares two sets of runs: two or more on each side, or a single run.
 #[must_use]
 pub fn of_runs(baseline: &[f64], candidate: &[f64]) -> Option<Estimate> {

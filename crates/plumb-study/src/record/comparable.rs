@@ -12,6 +12,21 @@ pub enum Allowance {
     Parameters,
     /// Another device, stack, file system or processor.
     Hardware,
+    /// I/Os that failed.
+    Errors,
+}
+
+/// Under what circumstances two results came about, the more they differ the later in this list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Circumstances {
+    /// The same parameters, and nothing of the machines that is known differs.
+    Same,
+    /// A result does not say what was run, or on what.
+    Unknown,
+    /// Of two studies: whatever else is the same, time has passed between them.
+    Later,
+    /// Something differs.
+    Different,
 }
 
 /// Two results that must not be compared.
@@ -66,6 +81,32 @@ pub enum Incomparable {
         /// What differs.
         differences: Vec<String>,
     },
+    /// Figures that contradict each other (1.3).
+    #[error("{of} contradicts itself: {what}")]
+    #[diagnostic(
+        code(plumb::compare::contradiction),
+        help("it must not be judged by: measure it again")
+    )]
+    Contradiction {
+        /// Which result.
+        of: String,
+        /// What of it.
+        what: String,
+    },
+    /// I/Os failed.
+    #[error("{of} has {errors} I/Os that failed, and no figure counts them")]
+    #[diagnostic(
+        code(plumb::compare::errors),
+        help(
+            "find out why they failed and measure it again, or say --allow errors to compare it anyway"
+        )
+    )]
+    Errors {
+        /// Which result.
+        of: String,
+        /// How many.
+        errors: u64,
+    },
     /// Different numbers of time spans.
     #[error("the results have different numbers of time spans: {a} and {b}")]
     #[diagnostic(code(plumb::compare::spans), help("compare results of the same profile"))]
@@ -77,13 +118,15 @@ pub enum Incomparable {
     },
 }
 
-/// Refuses what must not be compared; what is to be said with every decision is added to `remarks`.
+/// Refuses what must not be compared; what is to be said with every decision is added to `remarks`. Returns how far
+/// the circumstances are the same.
 pub(super) fn comparable(
     a: &Record,
     b: &Record,
     allowed: &[Allowance],
     remarks: &mut Vec<String>,
-) -> Result<(), Incomparable> {
+) -> Result<Circumstances, Incomparable> {
+    let mut circumstances = Circumstances::Same;
     match (&a.epoch, &b.epoch) {
         (Some(a), Some(b)) if a != b => {
             return Err(Incomparable::Epoch { a: a.clone(), b: b.clone() });
@@ -99,6 +142,7 @@ pub(super) fn comparable(
             return Err(Incomparable::Engine { a: x.clone(), b: y.clone() });
         }
         add_once(remarks, format!("different engines: {x} and {y}"));
+        circumstances = Circumstances::Different;
     }
     let found = environment::differences(&a.environment, &b.environment);
     let at = |level| -> Vec<String> {
@@ -109,6 +153,13 @@ pub(super) fn comparable(
         differ("", a, b, &mut differences);
     } else {
         add_once(remarks, "a result does not say what was run".to_owned());
+        circumstances = circumstances.max(Circumstances::Unknown);
+    }
+    if a.environment.is_null() || b.environment.is_null() {
+        circumstances = circumstances.max(Circumstances::Unknown);
+    }
+    if found.iter().any(|found| found.level != Level::Remind) {
+        circumstances = Circumstances::Different;
     }
     differences.extend(at(Level::Parameters));
     if !differences.is_empty() {
@@ -116,6 +167,7 @@ pub(super) fn comparable(
             return Err(Incomparable::Parameters { differences });
         }
         add_once(remarks, format!("different workloads: {}", differences.join("; ")));
+        circumstances = Circumstances::Different;
     }
     let hardware = at(Level::Hardware);
     if !hardware.is_empty() {
@@ -133,7 +185,7 @@ pub(super) fn comparable(
     if a.spans.len() != b.spans.len() {
         return Err(Incomparable::Spans { a: a.spans.len(), b: b.spans.len() });
     }
-    Ok(())
+    Ok(circumstances)
 }
 
 pub(crate) fn add_once(remarks: &mut Vec<String>, remark: String) {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::{RunRecord, Setting, Study};
 use crate::compare::holm;
 use crate::environment::{self, Level};
-use crate::record::{self, Allowance, Figures, Incomparable};
+use crate::record::{self, Allowance, Circumstances, Figures, Incomparable};
 
 /// Facts of a plan whose difference is another piece of hardware.
 const HARDWARE: [&str; 3] = ["device number", "processor", "simulated device"];
@@ -55,7 +55,7 @@ pub fn against(
     for setting in &both {
         let (x, of_x) = figures(a.1, setting);
         let (y, of_y) = figures(b.1, setting);
-        for mut decision in record::of_span(&x, &y, &remarks) {
+        for mut decision in record::of_span(&x, &y, Circumstances::Later, &remarks) {
             let without = if setting.latency { "" } else { " without latencies" };
             let name = format!("{}{without}", setting.short());
             let metric = decision["metric"].as_str().unwrap_or_default();
@@ -111,23 +111,17 @@ fn comparable(a: &Study, b: &Study, allowed: &[Allowance]) -> Result<Vec<String>
             Level::Remind => record::add_once(&mut remarks, found.text),
         }
     }
-    for (found, allowance) in
-        [(&parameters, Allowance::Parameters), (&hardware, Allowance::Hardware)]
-    {
-        if found.is_empty() {
-            continue;
+    if !parameters.is_empty() {
+        if !allowed.contains(&Allowance::Parameters) {
+            return Err(Incomparable::Parameters { differences: parameters });
         }
-        let differences = found.clone();
-        match (allowed.contains(&allowance), allowance) {
-            (true, Allowance::Parameters) => {
-                remarks.push(format!("different workloads: {}", differences.join("; ")));
-            }
-            (true, Allowance::Hardware) => {
-                remarks.push(format!("hardware change: {}", differences.join("; ")));
-            }
-            (false, Allowance::Parameters) => return Err(Incomparable::Parameters { differences }),
-            (false, Allowance::Hardware) => return Err(Incomparable::Hardware { differences }),
+        remarks.push(format!("different workloads: {}", parameters.join("; ")));
+    }
+    if !hardware.is_empty() {
+        if !allowed.contains(&Allowance::Hardware) {
+            return Err(Incomparable::Hardware { differences: hardware });
         }
+        remarks.push(format!("hardware change: {}", hardware.join("; ")));
     }
     Ok(remarks)
 }

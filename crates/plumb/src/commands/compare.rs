@@ -47,9 +47,9 @@ pub(crate) fn command() -> Command {
         .long("allow")
         .value_name("DIFFERENCE")
         .action(ArgAction::Append)
-        .value_parser(["parameters", "hardware"])
+        .value_parser(["parameters", "hardware", "errors"])
         .conflicts_with("samples")
-        .help("Compare results although workloads, or machines, differ; every answer says so");
+        .help("Compare results although workloads, or machines, differ, or I/Os failed; every answer says so");
     Command::new("compare")
         .about("Say whether one set of runs is better than another")
         .long_about(
@@ -84,6 +84,7 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
     let allowed: Vec<Allowance> = words
         .map(|word| match word.as_str() {
             "hardware" => Allowance::Hardware,
+            "errors" => Allowance::Errors,
             _ => Allowance::Parameters,
         })
         .collect();
