@@ -135,9 +135,11 @@ fn title(decision: &Value) -> String {
 }
 
 fn setting_line(setting: &Value) -> String {
-    let state = match (setting["irreproducible"].as_bool(), setting["off_curve"].as_bool()) {
-        (Some(true), _) => "  runs contradict each other: excluded",
-        (_, Some(true)) => "  off the curve: excluded",
+    let is = |key: &str| setting[key].as_bool();
+    let state = match (is("irreproducible"), is("excluded"), is("off_curve")) {
+        (Some(true), Some(false), _) => "  runs contradict each other: to be repeated",
+        (Some(true), ..) => "  runs contradict each other: excluded",
+        (.., Some(true)) => "  off the curve: excluded",
         _ => "",
     };
     format!(

@@ -114,6 +114,7 @@ fn settings(knee: &Knee) -> Vec<Value> {
                 "fitted_iops": fitted(index),
                 "latency_ms": setting.latency_ms,
                 "irreproducible": setting.irreproducible,
+                "excluded": setting.excluded,
                 "off_curve": setting.off_curve,
             })
         })

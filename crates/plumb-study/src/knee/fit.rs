@@ -49,7 +49,7 @@ impl Concave {
     pub(super) fn through(settings: &mut [Setting], repetition_error: f64) -> Self {
         let base: Vec<f64> = settings
             .iter()
-            .map(|setting| if setting.irreproducible { 0.0 } else { setting.runs.len() as f64 })
+            .map(|setting| if setting.excluded { 0.0 } else { setting.runs.len() as f64 })
             .collect();
         let mut base = base;
         if let Some(lone) = lone_outlier(settings, &base) {

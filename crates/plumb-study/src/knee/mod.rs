@@ -11,6 +11,7 @@ pub use cap::{CapEvidence, DeclaredCap, Limit, NamedCap, name_cap};
 pub use fit::ConcaveFit;
 pub use judge::{Flag, Verdict};
 pub use marks::{Marks, Policy};
+pub(crate) use settings::IRREPRODUCIBLE_RUNS;
 pub use settings::{Dropped, Row, Setting};
 
 use fit::Concave;
@@ -101,6 +102,9 @@ pub fn find(rows: &[Row], options: &Options) -> Knee {
             "{} usable settings; a curve needs at least {FEWEST}",
             prepared.settings.iter().filter(|setting| setting.counts()).count()
         );
+        if !knee.dropped.is_empty() {
+            knee.reason.push_str(&format!("; {} rows were left out", knee.dropped.len()));
+        }
         knee.settings = prepared.settings;
         return knee;
     }

@@ -40,8 +40,10 @@ pub struct Setting {
     pub ln_x: f64,
     /// Median of the mean latencies in milliseconds; N/X where none was measured.
     pub latency_ms: f64,
-    /// Its runs contradict each other: kept in sight, excluded from the choice.
+    /// Its runs differ by more than runs of this curve do: to be run up to five times.
     pub irreproducible: bool,
+    /// It is irreproducible, and its runs scatter by more than 3 %: kept in sight, excluded from the choice.
+    pub excluded: bool,
     /// It lies off the fitted curve: excluded, to be repeated.
     pub off_curve: bool,
 }
@@ -50,18 +52,24 @@ impl Setting {
     /// Whether it takes part in the choice.
     #[must_use]
     pub fn counts(&self) -> bool {
-        !self.irreproducible && !self.off_curve
+        !self.excluded && !self.off_curve
     }
 
     /// Whether it is to be repeated before it is believed.
     #[must_use]
     pub fn is_outlier(&self) -> bool {
-        !self.counts()
+        self.irreproducible || self.off_curve
     }
 
     /// Whether its runs differ so much that they may contradict each other.
     pub(super) fn scatters(&self) -> bool {
         self.runs.len() > 1 && deviation(&self.runs) > SCATTER
+    }
+
+    /// ln of its fastest run over its slowest.
+    fn range(&self) -> f64 {
+        let low = self.runs.iter().copied().fold(f64::INFINITY, f64::min);
+        self.runs.iter().copied().fold(f64::NEG_INFINITY, f64::max) - low
     }
 
     /// I/Os per second.
@@ -98,7 +106,8 @@ pub(super) fn prepare(rows: &[Row], options: &Options) -> Prepared {
         }
     }
     let outstanding_per_o = outstanding_per_o(&usable, options, &mut notes);
-    drop_inconsistent(&mut usable, outstanding_per_o, &mut dropped, &mut notes);
+    let is_guess = options.threads.is_none();
+    drop_inconsistent(&mut usable, outstanding_per_o, is_guess, &mut dropped, &mut notes);
     usable.sort_by_key(|row| row.o);
 
     let mut settings: Vec<Setting> = Vec::new();
@@ -113,8 +122,16 @@ pub(super) fn prepare(rows: &[Row], options: &Options) -> Prepared {
         };
         let first = settings.first().map_or(o, |setting| setting.o);
         let u = (o as f64 / first as f64).ln();
-        let (irreproducible, off_curve) = (false, false);
-        settings.push(Setting { o, u, runs, ln_x, latency_ms, irreproducible, off_curve });
+        settings.push(Setting {
+            o,
+            u,
+            runs,
+            ln_x,
+            latency_ms,
+            irreproducible: false,
+            excluded: false,
+            off_curve: false,
+        });
     }
     Prepared { settings, dropped, notes, outstanding_per_o }
 }
@@ -142,11 +159,13 @@ fn outstanding_per_o(rows: &[Row], options: &Options, notes: &mut Vec<String>) -
     }
 }
 
-/// Rows whose rate and latency contradict the outstanding I/Os (1.3) are left out. Where most do, it
-/// is the number of threads that is wrong, not the rows.
+/// Rows whose rate and latency contradict the outstanding I/Os (1.3) are left out, however many they are: such a
+/// result must not be used. Where nobody said how many are outstanding, and many rows contradict what X·L/o says in the
+/// middle, that guess is no measure for them.
 fn drop_inconsistent(
     rows: &mut Vec<Row>,
     outstanding_per_o: f64,
+    is_guess: bool,
     dropped: &mut Vec<Dropped>,
     notes: &mut Vec<String>,
 ) {
@@ -172,12 +191,17 @@ fn drop_inconsistent(
         return;
     }
     if contradicting * 3 > rows.len() {
+        let end = match is_guess {
+            true => "give --threads and --files; no row was left out for it",
+            false => "check the number of threads and files",
+        };
         notes.push(format!(
-            "{contradicting} of {} rows have X·L above N = {outstanding_per_o}·o: check the number \
-             of threads and files; no row was left out for it",
+            "{contradicting} of {} rows have X·L above N = {outstanding_per_o}·o: {end}",
             rows.len()
         ));
-        return;
+        if is_guess {
+            return;
+        }
     }
     let mut index = 0;
     rows.retain(|row| {
@@ -194,8 +218,8 @@ fn drop_inconsistent(
 }
 
 /// (3.3) Settings whose runs differ by more than max(3 %, 3·σ·√2), σ being what the other settings'
-/// runs say or, where those are few, `curve_sigma`, with an SD of ln X above 3 %. Three of σ are for
-/// one pair; many pairs need more (docs/decisions/0031-many-pairs-of-runs.md).
+/// runs say or, where those are few, `curve_sigma`. Three of σ are for one pair; many pairs need more
+/// (docs/decisions/0031-many-pairs-of-runs.md). Those whose SD of ln X is above 3 % are excluded.
 pub(super) fn mark_irreproducible(
     settings: &mut [Setting],
     curve_sigma: f64,
@@ -205,27 +229,34 @@ pub(super) fn mark_irreproducible(
     let share = 0.01 / 2.0 / (pairs as f64).max(1.0);
     let sigmas = f64::max(3.0, -normal_quantile(share)) * std::f64::consts::SQRT_2;
     let suspicious: Vec<usize> =
-        (0..settings.len()).filter(|index| settings[*index].scatters()).collect();
+        (0..settings.len()).filter(|index| settings[*index].range() > SCATTER).collect();
     for index in suspicious {
         let sigma = typical_run_deviation(settings, index).unwrap_or(curve_sigma);
         let setting = &mut settings[index];
-        let low = setting.runs.iter().copied().fold(f64::INFINITY, f64::min);
-        let high = setting.runs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        if high - low <= f64::max(SCATTER, sigmas * sigma) {
+        let range = setting.range();
+        if range <= sigmas * sigma {
             continue;
         }
         setting.irreproducible = true;
+        setting.excluded = setting.scatters();
+        let then = match (setting.runs.len() < IRREPRODUCIBLE_RUNS, setting.excluded) {
+            (true, _) => "run it up to 5 times",
+            (false, true) => "it has no part in the choice",
+            (false, false) => "its median counts",
+        };
         notes.push(format!(
-            "o{} is irreproducible: its {} runs differ by {:.1} %; run it up to 5 times",
+            "o{} is irreproducible: its {} runs differ by {:.1} %; {then}",
             setting.o,
             setting.runs.len(),
-            (high - low).exp_m1() * 100.0
+            range.exp_m1() * 100.0
         ));
     }
 }
 
-/// SD of ln X between runs of a setting above which they may contradict each other.
+/// Difference of ln X between runs of a setting, and their SD, above which they may contradict each other.
 const SCATTER: f64 = 0.03;
+/// How often an irreproducible setting is run before it is given up.
+pub(crate) const IRREPRODUCIBLE_RUNS: usize = 5;
 /// Other settings with repetitions that tell what is typical.
 const TYPICAL_FROM: usize = 3;
 

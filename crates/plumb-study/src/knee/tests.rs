@@ -141,6 +141,47 @@ fn runs_that_contradict_each_other_are_named() {
 }
 
 #[test]
+fn a_pair_that_differs_by_more_than_3_percent_is_irreproducible_and_excluded_only_if_it_scatters() {
+    for (off, irreproducible, excluded) in
+        [(1.025, false, false), (1.035, true, false), (1.042, true, false), (1.06, true, true)]
+    {
+        // Pairs that agree beside it: what runs of this curve differ by is known.
+        let mut rows = ceiling(&POWERS, 8000.0);
+        for o in POWERS.into_iter().filter(|o| *o != 16) {
+            let iops = 1000.0 * (o as f64).min(8.0) * 1.001;
+            rows.push(row(o, iops, o as f64 / iops * 1e3));
+        }
+        rows.push(row(16, 8000.0 * off, 16.0 / (8.0 * off)));
+        let knee = find(&rows, &Options::default());
+        let setting = knee.settings.iter().find(|setting| setting.o == 16).expect("o16");
+        assert_eq!(
+            (setting.irreproducible, setting.excluded, setting.counts()),
+            (irreproducible, excluded, !excluded),
+            "{off}: {:?}",
+            knee.notes
+        );
+        assert_eq!(knee.outliers() == [16], irreproducible, "{off}");
+        assert!(knee.repeat.contains(&16) || !irreproducible, "{off}");
+    }
+}
+
+#[test]
+fn rows_that_contradict_a_known_number_are_left_out_however_many() {
+    let mut rows = ceiling(&POWERS, 8000.0);
+    for row in &mut rows[2..] {
+        row.latency_ms = row.latency_ms.map(|ms| ms * 1.05);
+    }
+    let known = Options { threads: Some(1.0), ..Options::default() };
+    let knee = find(&rows, &known);
+    assert_eq!(knee.dropped.len(), rows.len() - 2);
+    assert_eq!(knee.verdict, Verdict::Unclear);
+    assert!(knee.reason.contains("rows were left out"), "{}", knee.reason);
+    assert!(knee.notes[0].contains("check the number of threads"), "{:?}", knee.notes);
+    // Nobody said how many there are: what the rows themselves say is no measure for them.
+    assert!(find(&rows, &Options::default()).dropped.len() < rows.len() / 3);
+}
+
+#[test]
 fn impossible_rows_are_left_out() {
     let mut rows = ceiling(&POWERS, 8000.0);
     rows[3].latency_ms = Some(1.5);

@@ -149,7 +149,13 @@ impl SweepPlanner {
                 Step::Done(found) => {
                     for o in to_confirm(&found) {
                         let count = rows.iter().filter(|row| row.o == o).count();
-                        if count < self.repetitions() && !failed(o) {
+                        let is_sure = !found.settings.iter().any(|s| s.o == o && s.irreproducible);
+                        let wanted = match self.repetitions() {
+                            // What contradicts itself is run up to five times (3.3).
+                            repetitions if is_sure || repetitions == 1 => repetitions,
+                            repetitions => repetitions.max(knee::IRREPRODUCIBLE_RUNS),
+                        };
+                        if count < wanted && !failed(o) {
                             let mut random = Random::new(self.plan.seed, o * 1000 + count as u64);
                             repeats.push((count, random.next(), index, o));
                         }
