@@ -25,7 +25,7 @@ pub fn plain(rule: Rule, id: &str, verdict: &str, reason: &str) -> Map<String, V
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChoiceMade {
     /// Name of the decision.
-    pub id: &'static str,
+    pub id: String,
     /// What was chosen.
     pub value: String,
     /// What has most throughput.
@@ -43,7 +43,7 @@ pub struct ChoiceMade {
 /// The decision on a choice.
 #[must_use]
 pub fn of_choice(choice: &ChoiceMade) -> Map<String, Value> {
-    let mut decision = plain(Rule::Best, choice.id, "best", &choice.reason);
+    let mut decision = plain(Rule::Best, &choice.id, "best", &choice.reason);
     decision.insert("value".to_owned(), choice.value.clone().into());
     decision.insert("best".to_owned(), choice.best.clone().into());
     decision.insert("best_set".to_owned(), json!(choice.set));

@@ -25,13 +25,13 @@ pub(super) fn of_study(study: &StudyView, id: &str) -> Vec<Tile> {
                     link: format!("{id}-latency-alone"),
                 }));
             }
-            "best" => {
+            best if best == "best" || best.starts_with("best-") => {
                 let name = finding.decision.get("value").and_then(Value::as_str);
                 tiles.extend(name.map(|name| Tile {
-                    name: "The setting to use".to_owned(),
+                    name: finding.title.replace("best setting", "setting to use"),
                     value: name.to_owned(),
                     note: "the cheapest of those that are as good as the best".to_owned(),
-                    link: format!("{id}-best"),
+                    link: format!("{id}-{best}"),
                 }));
             }
             _ => {}

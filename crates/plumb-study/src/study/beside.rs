@@ -35,10 +35,11 @@ pub struct Beside {
 }
 
 /// Seconds of counters below which means say nothing.
-const SECONDS_LEAST: usize = 3;
+pub(super) const SECONDS_LEAST: usize = 3;
 
 impl Beside {
-    /// Of a time span of a JSON result; `None` where no counters were recorded.
+    /// Of a time span of a JSON result; `None` where no counters were recorded, or fewer than three seconds of
+    /// them.
     #[must_use]
     pub fn of_span(span: &Value, setting: &Setting) -> Option<Self> {
         let counters = &span["counters"];

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::beside::SECONDS_LEAST;
 use super::findings::Finding;
 use super::record::{RunRecord, Summary};
 use crate::attribution::{Attribution, Bottleneck, Seen, attribute};
@@ -43,17 +44,14 @@ pub(super) fn finding(plateau: &Plateau) -> Option<Finding> {
         return None;
     }
     let seen = seen(plateau, &at);
-    let has_counters = at.iter().any(|(_, summary)| summary.beside.is_some());
     let named = attribute(&seen);
     let mut sentence = format!("{}: {}.", plateau.title, named.bottleneck.sentence());
     if let Some(cap) = seen.cap.as_ref().filter(|_| named.bottleneck == Bottleneck::Cap) {
         sentence =
             format!("{}: a ceiling, {cap}: more queue depth only adds waiting.", plateau.title);
     }
-    if !has_counters {
-        sentence.push_str(
-            " No counters were recorded beside the runs: what the devices did is unknown.",
-        );
+    if let Some(why) = unseen(&at) {
+        sentence.push_str(&format!(" {why}: what the devices did is unknown."));
     }
     let runs: Vec<u32> = at.iter().map(|(run, _)| run.run).collect();
     Some(Finding {
@@ -64,6 +62,26 @@ pub(super) fn finding(plateau: &Plateau) -> Option<Finding> {
         step: plateau.of.to_owned(),
         runs,
         table: None,
+    })
+}
+
+/// Why nothing of the devices was seen; `None` where it was.
+fn unseen(at: &[(&RunRecord, &Summary)]) -> Option<String> {
+    let most = at.iter().map(|(_, summary)| summary.counted_s).max().unwrap_or(0);
+    let beside: Vec<&super::Beside> =
+        at.iter().filter_map(|(_, summary)| summary.beside.as_ref()).collect();
+    if beside.iter().any(|beside| beside.device_busy.is_some()) {
+        return None;
+    }
+    Some(match (beside.is_empty(), most) {
+        (true, 0) => "No counters were recorded beside the runs".to_owned(),
+        (true, seconds) => format!(
+            "Counters of {seconds} s beside a run say nothing; measure {SECONDS_LEAST} s or more"
+        ),
+        (false, _) if at.iter().all(|(run, _)| !run.setting.bypasses_page_cache()) => {
+            "The page cache lies between the load and the devices".to_owned()
+        }
+        (false, _) => "The counters beside the runs see no device under the target".to_owned(),
     })
 }
 

@@ -126,7 +126,8 @@ fn filled(own: &[&RunRecord], blocks: u64) -> u64 {
 fn fill(first: &Setting, offset: u64) -> Setting {
     let mut setting = Setting {
         threads: 1,
-        outstanding: 8,
+        // As many as the first setting at most: a limit holds for this too.
+        outstanding: first.threads.saturating_mul(first.outstanding).clamp(1, 8),
         block_bytes: FILL_BLOCK,
         write_percent: 100,
         access: Access::Sequential,

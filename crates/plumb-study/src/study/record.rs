@@ -85,9 +85,12 @@ pub struct Summary {
     /// What the reading rules say of it, but for those that need the whole study (method, section 8).
     #[serde(default)]
     pub remarks: Vec<Remark>,
-    /// What was seen beside it; `None` where no counters were recorded.
+    /// What was seen beside it; `None` where no counters were recorded, or too few.
     #[serde(default)]
     pub beside: Option<Beside>,
+    /// Seconds of counters that were recorded beside it.
+    #[serde(default)]
+    pub counted_s: u64,
 }
 
 /// A finished run, as a line of the journal.

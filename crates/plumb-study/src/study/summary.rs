@@ -94,5 +94,6 @@ fn of_figures(figures: &Figures, span: &Value, setting: &Setting) -> Summary {
         flags: flags.into_iter().map(str::to_owned).collect(),
         remarks: Vec::new(),
         beside: None,
+        counted_s: span["counters"]["series"].as_array().map_or(0, |rows| rows.len() as u64),
     }
 }

@@ -11,8 +11,9 @@ use super::findings::{Finding, Findings, State, Table};
 use super::options::{RunOrder, SweepPlan};
 use super::record::{Outcome, Purpose, RunRecord};
 use super::remarks::Whole;
+use super::setting::size;
 use super::sweep::{SWEEP, SweepPlanner, rows, same_but_o};
-use super::{Conditioning, Resumption, Setting, bottleneck, machine, remarks};
+use super::{Access, Conditioning, Resumption, Setting, bottleneck, machine, remarks};
 use crate::decision::{self, Rule};
 use crate::findings::Layout;
 use crate::knee::{self, Knee, Options, Row, Verdict};
@@ -56,15 +57,20 @@ pub fn sweep_findings(plan: &SweepPlan, all: &[RunRecord], told: Told) -> Findin
         runs.iter().map(|run| without_drift(run, drift.as_ref())).collect();
     let mut findings = Vec::new();
     let settings = tested(&corrected);
-    let chosen = if settings.len() > 1 { best(&settings, &corrected) } else { None };
-    let read =
-        chosen.as_ref().map_or_else(|| settings.first(), |(_, chosen)| settings.get(*chosen));
-    let reading = read.and_then(|setting| {
-        let subjects = [("the best setting", setting)];
-        let whole = Whole { differing: differing(&settings), ..Whole::default() };
-        remarks::finding(&subjects, &corrected, &whole)
-    });
-    findings.extend(chosen.map(|(finding, _)| finding));
+    let workloads = workloads(&settings);
+    let mut chosen: Vec<(String, &Setting)> = Vec::new();
+    for workload in workloads.iter().filter(|workload| workload.settings.len() > 1) {
+        let Some((finding, at)) = best(workload, &settings, &corrected) else { continue };
+        chosen.push((lower(&finding.title), &workload.settings[at]));
+        findings.push(finding);
+    }
+    if chosen.is_empty() {
+        chosen.extend(settings.first().map(|first| ("the first setting".to_owned(), first)));
+    }
+    let subjects: Vec<(&str, &Setting)> =
+        chosen.iter().map(|(name, setting)| (name.as_str(), *setting)).collect();
+    let whole = Whole { differing: differing(&settings), ..Whole::default() };
+    let reading = remarks::finding(&subjects, &corrected, &whole);
     findings.extend(curves(plan, &settings, &corrected));
     findings.extend(drift.as_ref().map(|drift| of_drift(drift, runs)));
     findings.extend(reading);
@@ -155,14 +161,68 @@ fn differing(settings: &[Setting]) -> Vec<String> {
     found.iter().filter(|(_, differs)| *differs).map(|(name, _)| (*name).to_owned()).collect()
 }
 
+/// Settings that ask for the same I/O: only those can be ranked by their I/Os per second.
+struct Workload {
+    /// In a few letters: what tells it from the others. Empty where there is one.
+    name: String,
+    settings: Vec<Setting>,
+}
+
+/// Settings by block size, write share, access and rate, in their order.
+fn workloads(settings: &[Setting]) -> Vec<Workload> {
+    let key = |setting: &Setting| {
+        let is_random = setting.access == Access::Random;
+        (setting.block_bytes, setting.write_percent, is_random, setting.rate)
+    };
+    let mut list: Vec<Workload> = Vec::new();
+    for setting in settings {
+        match list.iter_mut().find(|workload| key(&workload.settings[0]) == key(setting)) {
+            Some(workload) => workload.settings.push(setting.clone()),
+            None => {
+                list.push(Workload { name: String::new(), settings: vec![setting.clone()] });
+            }
+        }
+    }
+    let firsts: Vec<Setting> = list.iter().map(|workload| workload.settings[0].clone()).collect();
+    let differs = |is_other: &dyn Fn(&Setting) -> bool| firsts.iter().any(is_other);
+    for workload in &mut list {
+        let own = &workload.settings[0];
+        let mut words = Vec::new();
+        if differs(&|other| other.block_bytes != own.block_bytes) {
+            words.push(format!("b{}", size(own.block_bytes)));
+        }
+        if differs(&|other| (other.access == Access::Random) != (own.access == Access::Random)) {
+            let word = if own.access == Access::Random { "random" } else { "sequential" };
+            words.push(word.to_owned());
+        }
+        if differs(&|other| other.write_percent != own.write_percent) {
+            words.push(format!("w{}", own.write_percent));
+        }
+        if differs(&|other| other.rate != own.rate) {
+            words.push(own.rate.map_or("no-rate".to_owned(), |rate| format!("rate{rate}")));
+        }
+        workload.name = words.join(" ");
+    }
+    list
+}
+
+fn lower(title: &str) -> String {
+    title.replacen('T', "t", 1)
+}
+
 /// The finding, and the place of the chosen setting.
-fn best(settings: &[Setting], runs: &[RunRecord]) -> Option<(Finding, usize)> {
+fn best(workload: &Workload, all: &[Setting], runs: &[RunRecord]) -> Option<(Finding, usize)> {
+    let settings = &*workload.settings;
+    let (id, title) = match workload.name.as_str() {
+        "" => ("best".to_owned(), "The best setting".to_owned()),
+        name => (format!("best-{}", name.replace(' ', "-")), format!("The best setting of {name}")),
+    };
     let (candidates, numbers): (Vec<Candidate>, Vec<Vec<u32>>) = settings
         .iter()
         .map(|setting| {
             let (iops, numbers) = rates(setting, runs);
             let cost = setting.total_outstanding() * 10_000 + u64::from(setting.threads);
-            (Candidate { label: setting.name_among(settings), iops, cost }, numbers)
+            (Candidate { label: setting.name_among(all), iops, cost }, numbers)
         })
         .unzip();
     let found = choose_best(&candidates, None)?;
@@ -182,7 +242,7 @@ fn best(settings: &[Setting], runs: &[RunRecord]) -> Option<(Finding, usize)> {
     let how =
         if found.is_measured { "of repetitions, pooled" } else { "assumed: too few repetitions" };
     let decision = decision::of_choice(&decision::ChoiceMade {
-        id: "best",
+        id: id.clone(),
         value: label(found.chosen),
         best: label(found.best),
         set: set.clone(),
@@ -190,10 +250,10 @@ fn best(settings: &[Setting], runs: &[RunRecord]) -> Option<(Finding, usize)> {
         flags: if is_single { vec!["single_runs"] } else { Vec::new() },
         deviation: (found.deviation, how),
     });
-    let table = table(settings, runs, &found.standing);
+    let table = table(settings, all, runs, &found.standing);
     let finding = Finding {
-        id: "best".to_owned(),
-        title: "The best setting".to_owned(),
+        id,
+        title,
         sentence: format!("{reason}."),
         step: SWEEP.to_owned(),
         decision,
@@ -204,7 +264,12 @@ fn best(settings: &[Setting], runs: &[RunRecord]) -> Option<(Finding, usize)> {
 }
 
 /// A row per setting.
-fn table(settings: &[Setting], runs: &[RunRecord], standing: &[(f64, f64)]) -> Table {
+fn table(
+    settings: &[Setting],
+    all: &[Setting],
+    runs: &[RunRecord],
+    standing: &[(f64, f64)],
+) -> Table {
     let columns = [
         "setting",
         "F",
@@ -246,7 +311,7 @@ fn table(settings: &[Setting], runs: &[RunRecord], standing: &[(f64, f64)]) -> T
                 all.iter().find(|p| (p.percent - 99.0).abs() < 1e-6).map(|p| p.ms)
             };
             vec![
-                json!(setting.name_among(settings)),
+                json!(setting.name_among(all)),
                 json!(setting.files),
                 json!(setting.threads),
                 json!(setting.outstanding),

@@ -1,8 +1,8 @@
 //! Whole baselines on simulated devices in virtual time, scored against what the devices really do.
 
 use plumb_study::study::{
-    BaselineOptions, BaselinePlanner, Choices, Preset, RunRecord, Setting, SimulatedDevice,
-    Simulation, Step, Told, baseline_findings, rehearse,
+    BaselineOptions, BaselinePlanner, Choices, Conditioning, Part, Preset, RunRecord, Setting,
+    SimulatedDevice, Simulation, Step, Told, baseline_findings, rehearse,
 };
 
 /// Devices of many kinds.
@@ -297,13 +297,71 @@ fn steps_can_be_left_out() {
         let (all, own) = count(&options, step);
         assert!(own == 0 && all > 0, "{}", step.keyword());
     }
-    let oltp = BaselineOptions { part: plumb_study::study::Part::Oltp, ..usual.clone() };
+    let oltp = BaselineOptions { part: Part::Oltp, ..usual.clone() };
     assert_eq!(count(&oltp, Step::Reads).1, 0);
-    let olap = BaselineOptions { part: plumb_study::study::Part::Olap, ..usual.clone() };
+    let olap = BaselineOptions { part: Part::Olap, ..usual.clone() };
     assert_eq!(count(&olap, Step::RandomOne).1, 0);
     // A device has no files to be divided.
     assert_eq!(count(&BaselineOptions { size: None, ..usual.clone() }, Step::PretestTwo).1, 0);
     assert_eq!(usual.published_runs(), 97);
+}
+
+#[test]
+fn a_curve_that_rises_to_the_end_never_plateaus() {
+    let found = |outstanding_most: u64, exhaustive: bool| {
+        // 60,000 I/Os per second of 20 ms each: 1,200 outstanding.
+        let device = SimulatedDevice { latency_us: 20_000.0, ..SimulatedDevice::default() };
+        let options = BaselineOptions {
+            size: Some(64 << 30),
+            part: Part::Oltp,
+            outstanding_most,
+            exhaustive,
+            ..BaselineOptions::default()
+        };
+        let (runs, _) = run(&device, &options);
+        let told = Told { study: "s", runs_exhaustive: 97, ..Told::default() };
+        let findings = baseline_findings(&options, &runs, told).findings;
+        let of = |id: &str| findings.iter().find(|finding| finding.id == id).expect("a finding");
+        let row = of("findings").table.clone().expect("a table").rows.remove(0);
+        let curve = of("random-1");
+        assert!(row.contains(&curve.decision["verdict"]), "{row:?}");
+        (curve.decision["verdict"].as_str().expect("a word").to_owned(), curve.sentence.clone())
+    };
+    for exhaustive in [false, true] {
+        let (verdict, sentence) = found(128, exhaustive);
+        assert_eq!(verdict, "never-plateaued", "{sentence}");
+        assert!(
+            sentence.contains("o = 16 is as far") && sentence.contains("now 128"),
+            "{sentence}"
+        );
+    }
+    assert_eq!(found(4096, false).0, "knee");
+}
+
+#[test]
+fn no_step_has_more_outstanding_than_is_wanted() {
+    for most in [1, 2, 3, 10, 30, 100] {
+        for exhaustive in [false, true] {
+            for conditioning in [Conditioning::None, Conditioning::PtsFile] {
+                let options = BaselineOptions {
+                    size: Some(1 << 30),
+                    outstanding_most: most,
+                    exhaustive,
+                    conditioning,
+                    ..BaselineOptions::default()
+                };
+                let device =
+                    SimulatedDevice { per_doubling_of_files: 0.08, ..SimulatedDevice::default() };
+                let (runs, _) = run(&device, &options);
+                let step = |step: Step| runs.iter().any(|run| run.step == step.keyword());
+                assert!(step(Step::Reads) && step(Step::Latency), "{most}");
+                for run in &runs {
+                    let outstanding = run.setting.total_outstanding();
+                    assert!(outstanding <= most, "{most}: {} {}", run.step, run.setting.short());
+                }
+            }
+        }
+    }
 }
 
 #[test]

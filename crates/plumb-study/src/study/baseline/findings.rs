@@ -91,6 +91,9 @@ pub fn baseline_findings(options: &BaselineOptions, all: &[RunRecord], told: Tol
     }
 }
 
+/// The final verdict on a curve that rises as far as it may be measured (2.6).
+const NEVER: &str = "never-plateaued";
+
 struct Study<'a> {
     options: &'a BaselineOptions,
     choices: &'a Choices,
@@ -138,6 +141,9 @@ impl Study<'_> {
         let numbers = own.iter().map(|run| run.run).collect();
         let (mut finding, knee) = of_curve((&options, &layout), &all, &named, numbers);
         finding.title = title.to_owned();
+        if self.never_plateaued(step, template, &knee) {
+            self.say_never(&mut finding, step, template);
+        }
         let before = own.iter().copied().filter(|run| run.step != Step::Confirm.keyword());
         self.add_confirmation(&mut finding, &rows(before), &options);
         let limit = bottleneck::finding(&Plateau {
@@ -148,6 +154,23 @@ impl Study<'_> {
             gain_by_threads: (step == Step::RandomOne).then(|| self.gain_by_threads()).flatten(),
         });
         Some((finding, limit))
+    }
+
+    /// (2.6) Whether throughput still rises where the search may go no further: no run that is left would change it.
+    fn never_plateaued(&self, step: Step, template: &Setting, knee: &knee::Knee) -> bool {
+        let most = self.options.o_most(step, template);
+        knee.verdict == knee::Verdict::Extend && knee.settings.iter().any(|s| s.o >= most)
+    }
+
+    fn say_never(&self, finding: &mut Finding, step: Step, template: &Setting) {
+        let most = self.options.o_most(step, template);
+        let reason = finding.decision["reason"].as_str().unwrap_or_default();
+        finding.sentence = format!(
+            "Never plateaued: {reason}, and o = {most} is as far as this goes. Use it, or allow more with \
+             --max-outstanding (now {}).",
+            self.options.outstanding_most
+        );
+        finding.decision.insert("verdict".to_owned(), NEVER.into());
     }
 
     /// (1.5) What the devices did for each I/O of the chosen settings.
@@ -200,7 +223,9 @@ impl Study<'_> {
         let whole = Whole {
             chosen: level(&choices.random).map(|iops| (choices.random.clone(), iops)),
             ceiling: (!ceilings.is_empty()).then(|| ceilings.join(", ")),
-            lowest_latency_ms: middle(self.runs, &apart(&choices.random)[2], |s| s.latency_ms),
+            lowest_latency_ms: middle(self.runs, &apart(&choices.random, self.options)[2], |s| {
+                s.latency_ms
+            }),
             latency_cost: level(&choices.random)
                 .zip(level(&without))
                 .map(|(with, x)| 1.0 - with / x),
@@ -244,6 +269,19 @@ impl Study<'_> {
             "read" => self.choices.reads.as_ref().map(|(curve, _)| curve),
             "write" => self.choices.writes.as_ref().map(|(curve, _)| curve),
             _ => self.choices.random_curve.as_ref(),
+        }
+    }
+
+    /// The verdict on the curve of an operation, as a word.
+    fn verdict(&self, operation: &str, setting: &Setting, curve: &knee::Knee) -> &'static str {
+        let (step, template) = match operation {
+            "read" => (Step::Reads, setting.clone()),
+            "write" => (Step::Writes, setting.clone()),
+            _ => (Step::RandomOne, self.options.random(self.choices.files)),
+        };
+        match self.never_plateaued(step, &template, curve) {
+            true => NEVER,
+            false => curve.verdict.keyword(),
         }
     }
 
@@ -296,7 +334,7 @@ impl Study<'_> {
             line.extend([
                 json!(self.half_width(setting)),
                 json!(rates(setting, self.runs).0.len()),
-                json!(curve.map(|curve| curve.verdict.keyword())),
+                json!(curve.map(|curve| self.verdict(name, setting, curve))),
                 json!(alike.map(|(first, last)| format!("{first} to {last}"))),
             ]);
             lines.push(line);
@@ -360,7 +398,7 @@ impl Study<'_> {
         let how =
             if best.is_measured { "of repetitions" } else { "of the settings about their curve" };
         let decision = decision::of_choice(&ChoiceMade {
-            id: "random-2",
+            id: "random-2".to_owned(),
             value: label(best.chosen),
             best: label(best.best),
             set: best.set.iter().map(|index| label(*index)).collect(),
@@ -412,7 +450,7 @@ impl Study<'_> {
             each.join(", ")
         );
         let decision = decision::of_choice(&ChoiceMade {
-            id: "pretest-2",
+            id: "pretest-2".to_owned(),
             value: chosen.to_string(),
             best: chosen.to_string(),
             set: vec![chosen.to_string()],
@@ -473,7 +511,7 @@ impl Study<'_> {
 
     /// 2.10: latency without queueing.
     fn alone(&self) -> Option<Finding> {
-        let settings = &apart(&self.choices.random)[2..];
+        let settings = &apart(&self.choices.random, self.options)[2..];
         let mut lines = Vec::new();
         let mut first = None;
         for setting in settings {

@@ -18,6 +18,11 @@ static OLAP: LazyLock<Vec<Setting>> = LazyLock::new(|| NamedProfile::named("olap
 /// Most runs of a plan that is not exhaustive.
 pub(super) const RUNS_MOST: usize = 40;
 
+/// Extensions of an exhaustive range.
+pub(super) const EXTENSIONS: u32 = 4;
+/// Most outstanding I/Os per file that a search tries for sequential I/O.
+const SEQUENTIAL_MOST: u64 = 256;
+
 /// A step of the workflow that performs runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
@@ -82,6 +87,15 @@ impl Step {
 
     fn is_sequential(self) -> bool {
         matches!(self, Self::Reads | Self::Writes)
+    }
+
+    /// First and last o of the documents' scripts.
+    pub(super) fn published_range(self) -> (u64, u64) {
+        match self {
+            Self::Reads => (8, 36),
+            Self::Writes => (4, 32),
+            _ => (1, 12),
+        }
     }
 
     /// Runs of the documents' own plan.
@@ -237,10 +251,13 @@ impl BaselineOptions {
         if self.is_exhaustive() { self.published_runs() + 8 } else { RUNS_MOST as u64 }
     }
 
-    /// Small random I/O with `files` files: the profile `oltp`.
+    /// Small random I/O with `files` files: the profile `oltp`, with no more outstanding in all than is wanted.
     #[must_use]
     pub fn random(&self, files: u32) -> Setting {
-        Setting { threads: (self.threads / files).max(1), ..self.with(files, OLTP.clone()) }
+        let each = u32::try_from(self.outstanding_most / u64::from(files)).unwrap_or(u32::MAX);
+        let threads = (self.threads / files).clamp(1, each.max(1));
+        let outstanding = OLTP.outstanding.min(each / threads).max(1);
+        Setting { threads, outstanding, ..self.with(files, OLTP.clone()) }
     }
 
     /// Large sequential I/O with `files` files, one thread each: more would walk over the same blocks. The profile
@@ -249,13 +266,30 @@ impl BaselineOptions {
     pub fn sequential(&self, files: u32, write_percent: u32) -> Setting {
         let mut all = OLAP.iter();
         let setting = all.find(|setting| setting.write_percent == write_percent);
-        self.with(files, setting.expect("the profile reads, and writes").clone())
+        let setting = setting.expect("the profile reads, and writes").clone();
+        let each = self.outstanding_most / u64::from(files);
+        let outstanding = u64::from(setting.outstanding).min(each).max(1);
+        let outstanding = u32::try_from(outstanding).unwrap_or(setting.outstanding);
+        self.with(files, Setting { outstanding, ..setting })
     }
 
     fn with(&self, files: u32, setting: Setting) -> Setting {
         let (warm_up_s, measured_s) = self.timing();
         let file_bytes = self.size.map(|size| size / u64::from(files));
         Setting { files, file_bytes, warm_up_s, measured_s, ..setting }
+    }
+
+    /// Most outstanding I/Os per thread that a step goes up to for such settings: what the limit on all of them leaves,
+    /// and of an exhaustive range four extensions.
+    #[must_use]
+    pub fn o_most(&self, step: Step, setting: &Setting) -> u64 {
+        let each = u64::from(setting.files) * u64::from(setting.threads);
+        let limit = (self.outstanding_most / each.max(1)).max(1);
+        match step {
+            _ if self.is_exhaustive() => limit.min(step.published_range().1 << EXTENSIONS),
+            Step::RandomOne => limit,
+            _ => limit.min(SEQUENTIAL_MOST),
+        }
     }
 
     /// How a curve of such settings is judged.

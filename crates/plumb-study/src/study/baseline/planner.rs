@@ -1,6 +1,6 @@
 //! Which run of a baseline comes next.
 
-use super::options::{BaselineOptions, Preset, RUNS_MOST, Step};
+use super::options::{BaselineOptions, EXTENSIONS, Preset, RUNS_MOST, Step};
 use crate::bracket;
 use crate::compare::{self, Metric, Verdict};
 use crate::knee::{self, Knee};
@@ -58,8 +58,6 @@ const DELTA: f64 = 0.02;
 const NOISY: f64 = 0.006;
 /// No more noise than this is allowed for when threads are chosen.
 const NOISE_MOST: f64 = 0.02;
-/// Extensions of an exhaustive range.
-const EXTENSIONS: u32 = 4;
 
 /// A run that is missing, with its step.
 type Missing = Box<(Step, Setting)>;
@@ -149,7 +147,7 @@ impl BaselinePlanner {
             }
         }
         if has(Step::Latency) {
-            for setting in apart(&choices.random) {
+            for setting in apart(&choices.random, &self.options) {
                 have!(once(&setting, runs), Step::Latency);
             }
         }
@@ -160,7 +158,9 @@ impl BaselinePlanner {
     fn files(&self, runs: &[RunRecord]) -> Ask<u32> {
         let size = self.options.size.unwrap_or(0);
         let fits = |files: &u32| {
-            self.options.threads.is_multiple_of(*files) && size.is_multiple_of(u64::from(*files))
+            u64::from(*files) <= self.options.outstanding_most
+                && self.options.threads.is_multiple_of(*files)
+                && size.is_multiple_of(u64::from(*files))
         };
         let counts: Vec<u32> = [1, 2, 4].into_iter().filter(fits).collect();
         let setting = |files: u32| self.options.random(files);
@@ -198,8 +198,7 @@ impl BaselinePlanner {
             runs.iter().filter(|run| same_but_o(&run.setting, setting)).collect();
         let rows = rows(own.iter().copied());
         let options = self.options.knee_options(setting);
-        let each = u64::from(setting.files) * u64::from(setting.threads);
-        let limit = (self.options.outstanding_most / each).max(1);
+        let limit = self.options.o_most(step, setting);
         let with = |o: u64| {
             let outstanding = u32::try_from(o).unwrap_or(u32::MAX);
             Setting { outstanding, ..setting.clone() }
@@ -208,14 +207,10 @@ impl BaselinePlanner {
             range.map(with).find(|setting| tries(setting, runs) == 0)
         };
         if self.options.is_exhaustive() {
-            let (first, mut last) = match step {
-                Step::Reads => (8, 36),
-                Step::Writes => (4, 32),
-                _ => (1, 12),
-            };
+            let (first, mut last) = step.published_range();
             let mut from = first;
             for extension in 0..=EXTENSIONS {
-                if let Some(setting) = missing(from..=last.min(limit)) {
+                if let Some(setting) = missing(from.min(limit)..=last.min(limit)) {
                     return Ask::Run(setting);
                 }
                 let found = knee::find(&rows, &options);
@@ -234,8 +229,7 @@ impl BaselinePlanner {
         if used >= most || self.left(step, runs) == 0 {
             return Ask::Have(knee::find(&rows, &options));
         }
-        let last = if step == Step::RandomOne { limit } else { limit.min(256) };
-        match bracket::next(&rows, 1, last, &options) {
+        match bracket::next(&rows, 1, limit, &options) {
             // One that failed is not tried again.
             bracket::Step::Measure(o) if tries(&with(o), runs) > 0 => {
                 Ask::Have(knee::find(&rows, &options))
@@ -264,6 +258,8 @@ impl BaselinePlanner {
         let o_most = self.options.outstanding_most.min(65_536);
         let wanted = choices.random.total_outstanding();
         let n = split::divisible(wanted, files, threads_most, o_most);
+        // Rounding up to a number with more divisors must not pass the limit.
+        let n = if n > self.options.outstanding_most { wanted } else { n };
         let setting = |pair: &Pair| {
             let threads = u32::try_from(pair.threads).unwrap_or(u32::MAX);
             let outstanding = u32::try_from(pair.o).unwrap_or(u32::MAX);
@@ -452,8 +448,12 @@ fn chosen(curve: &Knee) -> Option<u32> {
     o.and_then(|o| u32::try_from(o).ok())
 }
 
-/// 2.10: the chosen setting without latencies and with, and one thread with 1, 2 and 4 outstanding.
-pub(super) fn apart(random: &Setting) -> Vec<Setting> {
+/// 2.10: the chosen setting without latencies and with, and one thread with 1, 2 and 4 outstanding, as far as so many
+/// are wanted.
+pub(super) fn apart(random: &Setting, options: &BaselineOptions) -> Vec<Setting> {
     let alone = |outstanding| Setting { threads: 1, outstanding, ..random.clone() };
-    vec![Setting { latency: false, ..random.clone() }, random.clone(), alone(1), alone(2), alone(4)]
+    let is_wanted = |setting: &Setting| setting.total_outstanding() <= options.outstanding_most;
+    let mut list = vec![Setting { latency: false, ..random.clone() }, random.clone(), alone(1)];
+    list.extend([alone(2), alone(4)].into_iter().filter(is_wanted));
+    list
 }
