@@ -123,20 +123,29 @@ pub struct Axis {
     pub values: Vec<Vec<String>>,
 }
 
-/// An axis that means nothing.
+/// An axis, or a value for all settings, that means nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
-#[error("`{text}` does not say what to vary: {why}")]
-#[diagnostic(
-    code(plumb::sweep::axis),
-    help(
-        "write t=1,2,4 or o=1..32, o=8..64/8 in steps, o=1..64*2 doubling, t:o=1:8,2:4 for pairs; \
-          t, o, b, w, F, access, cache, rate, size or a long option of plumb run"
-    )
-)]
+#[error("`{text}` does not say what to {verb}: {why}")]
+#[diagnostic(code(plumb::sweep::axis))]
 pub struct AxisError {
     text: String,
+    verb: &'static str,
     why: String,
+    #[help]
+    help: &'static str,
 }
+
+/// What to write for an axis.
+const VARY: (&str, &str) = (
+    "vary",
+    "write t=1,2,4 or o=1..32, o=8..64/8 in steps, o=1..64*2 doubling, t:o=1:8,2:4 for pairs; \
+     t, o, b, w, F, access, cache, rate, size or a long option of plumb run",
+);
+/// What to write for a value of all settings.
+const SET: (&str, &str) = (
+    "set",
+    "write b=8K, t=4 or size=64G; t, o, b, w, F, access, cache, rate, size or a long option of plumb run",
+);
 
 /// More values than this are a slip.
 const VALUES_MOST: usize = 10_000;
@@ -147,7 +156,19 @@ impl Axis {
     /// # Errors
     /// It names no parameter, has no value, or one that the parameter cannot have.
     pub fn parse(text: &str) -> Result<Self, AxisError> {
-        let wrong = |why: String| AxisError { text: text.to_owned(), why };
+        Self::read(text, VARY)
+    }
+
+    /// The same of `b=8K`, a value for all settings: an axis with one value, or more where several are given.
+    ///
+    /// # Errors
+    /// As [`Axis::parse`].
+    pub(super) fn parse_value(text: &str) -> Result<Self, AxisError> {
+        Self::read(text, SET)
+    }
+
+    fn read(text: &str, (verb, help): (&'static str, &'static str)) -> Result<Self, AxisError> {
+        let wrong = |why: String| AxisError { text: text.to_owned(), verb, why, help };
         let (names, list) = text.split_once('=').ok_or_else(|| wrong("no `=` in it".into()))?;
         let parameters: Vec<Parameter> = names
             .split(':')

@@ -345,7 +345,11 @@ fn read<T: DeserializeOwned>(path: &Path) -> Result<T, StudyError> {
     serde_json::from_slice(&bytes).map_err(|source| StudyError::document(path, None, &source))
 }
 
-fn check_name(id: &str) -> Result<(), StudyError> {
+/// Whether a study can have this name: that of a folder, and of nothing outside the folder of studies.
+///
+/// # Errors
+/// It cannot.
+pub fn check_name(id: &str) -> Result<(), StudyError> {
     let is_fine = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     match !id.is_empty() && id.len() <= 100 && id.chars().all(is_fine) && !id.starts_with('.') {
         true => Ok(()),

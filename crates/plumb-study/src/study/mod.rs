@@ -61,7 +61,7 @@ pub use document::{Device, FORMAT, Kind, Study};
 pub use drift::Drift;
 pub use engine::{Changed, End, Next, Planner, Watch, counted_runs, rehearse, work};
 pub use findings::{Finding, Findings, State, Table};
-pub use folder::{StudyError, StudyFolder, studies, studies_folder};
+pub use folder::{StudyError, StudyFolder, check_name, studies, studies_folder};
 pub use journal::{Journal, Lines, Resumptions};
 pub use options::{PlanError, RunOrder, SweepOptions, SweepPlan, seconds};
 pub use perform::{Due, Order, Perform, Performance, Performed, says_enough};

@@ -108,6 +108,15 @@ pub enum PlanError {
         /// The parameter.
         name: String,
     },
+    /// The same parameter with one value for all settings, and with another, or with several.
+    #[error("`{name}` is set, and {again} too")]
+    #[diagnostic(code(plumb::plan::both), help("give it once: in --set, or in --vary"))]
+    Again {
+        /// The parameter.
+        name: String,
+        /// What else: `varied`, or `set to something else`.
+        again: &'static str,
+    },
     /// Nothing varies.
     #[error("nothing is varied")]
     #[diagnostic(
@@ -214,26 +223,56 @@ impl SweepOptions {
         }
     }
 
+    /// Numbers that nothing can be done with are a slip, not a wish.
+    fn check_numbers(&self) -> Result<(), PlanError> {
+        const HELP: &str = "write 1 or more, or leave it away";
+        for (what, value) in [
+            ("number of repetitions", self.repetitions),
+            ("duration in seconds", self.duration),
+            ("number of devices (ssds)", self.ssds),
+            ("number of copies", self.copies),
+        ] {
+            if value == Some(0) {
+                return Err(PlanError::Value { what, value: "0".to_owned(), help: HELP });
+            }
+        }
+        match self.latency_budget_ms {
+            Some(ms) if !(ms.is_finite() && ms > 0.0) => Err(PlanError::Value {
+                what: "latency budget in milliseconds",
+                value: ms.to_string(),
+                help: "write a positive number, such as 1.5",
+            }),
+            _ => Ok(()),
+        }
+    }
+
     /// The plan that they mean.
     ///
     /// # Errors
     /// They mean none; why.
     pub fn plan(&self) -> Result<SweepPlan, PlanError> {
+        self.check_numbers()?;
         let conditioning = self.conditioning.unwrap_or_default();
         let usual = if conditioning == Conditioning::D0 { PUBLISHED_WARM_UP_S } else { 10 };
         let mut base = Setting {
             warm_up_s: self.warmup.unwrap_or(usual),
-            measured_s: self.duration.unwrap_or(60).max(1),
+            measured_s: self.duration.unwrap_or(60),
             cool_down_s: self.cooldown.unwrap_or(0),
             latency: !self.no_latency.unwrap_or(false),
             ..Setting::default()
         };
+        let mut set: Vec<Parameter> = Vec::new();
         for text in &self.set {
-            let axis = Axis::parse(text)?;
+            let axis = Axis::parse_value(text)?;
             if axis.values.len() != 1 {
                 return Err(PlanError::Several { text: text.clone() });
             }
             axis.apply(0, &mut base).map_err(|_| PlanError::Several { text: text.clone() })?;
+            if let Some(twice) = axis.parameters.iter().find(|parameter| set.contains(parameter)) {
+                let name = twice.name().to_owned();
+                return Err(PlanError::Again { name, again: "set to something else" });
+            }
+            set.extend(axis.parameters);
         }
         let axes: Vec<Axis> = self.vary.iter().map(|t| Axis::parse(t)).collect::<Result<_, _>>()?;
         let names: Vec<&str> =
@@ -242,11 +281,14 @@ impl SweepOptions {
             if names[..index].contains(name) {
                 return Err(PlanError::Twice { name: (*name).to_owned() });
             }
+            if set.iter().any(|parameter| parameter.name() == *name) {
+                return Err(PlanError::Again { name: (*name).to_owned(), again: "varied" });
+            }
         }
         if axes.is_empty() {
             return Err(PlanError::Nothing);
         }
-        let repetitions = self.repetitions.unwrap_or(3).max(1);
+        let repetitions = self.repetitions.unwrap_or(3);
         let runs = axes
             .iter()
             .try_fold(u64::from(repetitions), |n, a| n.checked_mul(a.values.len() as u64));
@@ -308,7 +350,7 @@ impl SweepOptions {
             policy,
             latency_budget_ms: self.latency_budget_ms,
             devices: self.ssds,
-            copies: self.copies.unwrap_or(1).max(1),
+            copies: self.copies.unwrap_or(1),
             caps,
         })
     }
@@ -487,6 +529,12 @@ mod tests {
         assert!(refused(&[], &[]).contains("nothing"));
         assert!(refused(&["o=1,2", "o=3"], &[]).contains("twice"));
         assert!(refused(&["o=1,2"], &["t=1,2"]).contains("several"));
+        let both = refused(&["o=1,2", "b=4K,8K"], &["b=64K"]);
+        assert_eq!(both, "`b` is set, and varied too");
+        assert!(refused(&["t:o=1:2,2:1"], &["outstanding=4"]).contains("`o` is set"));
+        assert!(refused(&["o=1,2"], &["b=4K", "block-size=8K"]).contains("something else"));
+        assert!(refused(&["o=1,2"], &["colour=red"]).contains("what to set"));
+        assert!(refused(&["colour=red"], &[]).contains("what to vary"));
         assert!(refused(&["t=1,2"], &["access=sequential"]).contains("same blocks"));
         assert!(refused(&["t=1,2"], &["access=apart"]).contains("known size"));
         assert!(refused(&["o=1..9999", "t=1..64"], &[]).contains("runs are planned"));
@@ -494,6 +542,23 @@ mod tests {
         assert!(adaptive.plan().expect_err("no o").to_string().contains("searches o"));
         let budget = SweepOptions { budget: Some("soon".into()), ..options(&["t=1,2"], &[]) };
         assert!(budget.plan().expect_err("no time").to_string().contains("soon"));
+    }
+
+    #[test]
+    fn numbers_that_mean_nothing_are_no_plan() {
+        for (key, says) in [
+            ("repetitions = 0", "`0` is no number of repetitions"),
+            ("duration = 0", "`0` is no duration in seconds"),
+            ("copies = 0", "`0` is no number of copies"),
+            ("ssds = 0", "`0` is no number of devices"),
+            ("latency-budget-ms = 0.0", "`0` is no latency budget"),
+            ("latency-budget-ms = nan", "`NaN` is no latency budget"),
+        ] {
+            let text = format!("vary = [\"o=1,2\"]\n{key}\n");
+            let file = SweepOptions::of_toml(&text).expect("a plan file");
+            let error = file.plan().expect_err(key).to_string();
+            assert!(error.contains(says), "{error}");
+        }
     }
 
     #[test]

@@ -111,6 +111,7 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
             match error {
                 BaselineError::Blocked { .. } => BLOCKED.into(),
                 BaselineError::Device(_) | BaselineError::NoFile => 2.into(),
+                BaselineError::Open(error) => error.status().into(),
                 _ => ExitCode::FAILURE,
             }
         }
@@ -119,10 +120,23 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
 
 fn baseline(matches: &ArgMatches) -> Result<ExitCode, BaselineError> {
     if let Some(id) = matches.get_one::<String>("resume") {
-        let opened = study::resume(matches, id, Kind::Baseline)?;
-        let options: BaselineOptions = serde_json::from_value(opened.study.request.clone())
-            .map_err(|error| BaselineError::Request { what: error.to_string() })?;
-        return Ok(work(matches, opened, options));
+        let named = matches.get_one::<PathBuf>("target");
+        let opened = study::resume(matches, id, Kind::Baseline, named.map(PathBuf::as_path))?;
+        let request = |error: serde_json::Error| BaselineError::Request { what: error.to_string() };
+        let kept: BaselineOptions =
+            serde_json::from_value(opened.study.request.clone()).map_err(request)?;
+        let target = PathBuf::from(&opened.study.target);
+        let given = options(matches, &target, &opened.study.device);
+        opened.refuse_contradictions(
+            matches,
+            OPTION_KEYS,
+            &serde_json::to_value(given).map_err(request)?,
+        )?;
+        if matches.get_flag("dry-run") {
+            let done = opened.journal.records().len() as u64;
+            return Ok(dry_run(matches, &kept, &target, &opened.study.device, done));
+        }
+        return Ok(work(matches, opened, kept));
     }
     let path = matches.get_one::<PathBuf>("target").expect("clap requires it");
     let device = match matches.get_one::<PathBuf>("simulate") {
@@ -133,32 +147,11 @@ fn baseline(matches: &ArgMatches) -> Result<ExitCode, BaselineError> {
     if options.size.is_none() && options.conditioning == Conditioning::PtsFile {
         return Err(BaselineError::NoFile);
     }
+    if matches.get_flag("dry-run") {
+        return Ok(dry_run(matches, &options, path, &device, 0));
+    }
     let most = options.runs_most();
     let exhaustive = options.published_runs();
-    if matches.get_flag("dry-run") {
-        let (estimate_s, writing) = estimate(&options, path, &device, machine::writing);
-        let text = match matches.get_flag("json") {
-            true => format!(
-                "{}\n",
-                json!({
-                    "runs_most": most, "runs_exhaustive": exhaustive, "estimate_s": estimate_s,
-                    "size": options.size,
-                    "bytes_to_write": writing.0, "creation_s": writing.1.seconds(writing.0),
-                    "write_rate_is_measured": writing.1.is_measured,
-                })
-            ),
-            false => format!(
-                "at most {most} runs, {}; the published plan takes {exhaustive} runs of 15 min each, {}\n\
-                 files to be written first: {:.1} GiB, {} of it ({})\n",
-                duration(estimate_s),
-                duration(exhaustive as f64 * 900.0),
-                writing.0 as f64 / f64::from(1 << 30),
-                duration(writing.1.seconds(writing.0)),
-                writing.1.words()
-            ),
-        };
-        return Ok(super::print(&text));
-    }
     let skips_preflight =
         matches.get_many::<String>("skip").into_iter().flatten().any(|step| step == PREFLIGHT);
     let preflight = match device {
@@ -191,6 +184,62 @@ fn baseline(matches: &ArgMatches) -> Result<ExitCode, BaselineError> {
     )?;
     Ok(work(matches, opened, options))
 }
+
+/// Says how many runs there would be, `done` of which are there already.
+fn dry_run(
+    matches: &ArgMatches,
+    options: &BaselineOptions,
+    path: &Path,
+    device: &Device,
+    done: u64,
+) -> ExitCode {
+    let (estimate_s, writing) = estimate(options, path, device, machine::writing);
+    let (most, exhaustive) = (options.runs_most(), options.published_runs());
+    let text = match matches.get_flag("json") {
+        true => format!(
+            "{}\n",
+            json!({
+                "runs_most": most, "runs_exhaustive": exhaustive, "runs_done": done,
+                "estimate_s": estimate_s, "size": options.size,
+                "bytes_to_write": writing.0, "creation_s": writing.1.seconds(writing.0),
+                "write_rate_is_measured": writing.1.is_measured,
+            })
+        ),
+        false => format!(
+            "at most {most} runs, {}{}; the published plan takes {exhaustive} runs of 15 min each, {}\n\
+             files to be written first: {:.1} GiB, {} of it ({})\n",
+            duration(estimate_s),
+            if done > 0 { format!(", {done} of them are there") } else { String::new() },
+            duration(exhaustive as f64 * 900.0),
+            writing.0 as f64 / f64::from(1 << 30),
+            duration(writing.1.seconds(writing.0)),
+            writing.1.words()
+        ),
+    };
+    super::print(&text)
+}
+
+/// Options with the keys that they have in the plan of a study.
+const OPTION_KEYS: [(&str, &str); 18] = [
+    ("size", "size"),
+    ("quick", "preset"),
+    ("d0-timing", "preset"),
+    ("exhaustive", "exhaustive"),
+    ("oltp", "part"),
+    ("olap", "part"),
+    ("skip", "skip"),
+    ("device-cache", "device_cache"),
+    ("threads", "threads"),
+    ("max-outstanding", "outstanding_most"),
+    ("seed", "seed"),
+    ("ssds", "devices"),
+    ("copies", "copies"),
+    ("cap", "caps"),
+    ("warmup", "warm_up_s"),
+    ("duration", "measured_s"),
+    ("gap", "gap_s"),
+    ("conditioning", "conditioning"),
+];
 
 fn work(matches: &ArgMatches, opened: study::Opened, options: BaselineOptions) -> ExitCode {
     let planner = BaselinePlanner::new(options);

@@ -23,7 +23,7 @@ pub(crate) fn command() -> Command {
         .value_hint(ValueHint::FilePath)
         .help("A table with the columns o,iops,avg_lat_ms[,rep,mib_per_s,cpu_pct]; - for standard input");
     let count = |name: &'static str, value: &'static str, help: &'static str| {
-        Arg::new(name).long(name).value_name(value).value_parser(positive).help(help)
+        Arg::new(name).long(name).value_name(value).value_parser(whole).help(help)
     };
     let policy = Arg::new("policy")
         .long("policy")
@@ -59,7 +59,8 @@ pub(crate) fn command() -> Command {
             count("copies", "C", "Copies that are kept of each datum [default: 1]"),
             share,
             policy,
-            count("latency-budget-ms", "MS", "Largest mean latency that is acceptable"),
+            count("latency-budget-ms", "MS", "Largest mean latency that is acceptable")
+                .value_parser(positive),
             cap,
             answers::json_option(),
         ])
@@ -131,6 +132,12 @@ fn positive(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "it must be a positive number".to_owned())
 }
 
+/// A count as a number: there is no half a thread.
+fn whole(text: &str) -> Result<f64, String> {
+    let number = text.parse::<u64>().ok().filter(|number| *number > 0);
+    number.map(|number| number as f64).ok_or_else(|| "it must be a whole number from 1".to_owned())
+}
+
 fn share(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share));
     number.ok_or_else(|| "it must be a share from 0 to 1, 0.3 for 30 %".to_owned())
@@ -156,5 +163,9 @@ mod tests {
             assert!(DeclaredCap::parse(text).is_err(), "{text}");
         }
         assert!(share("30").is_err() && share("0.3").is_ok());
+        assert_eq!(whole("8"), Ok(8.0));
+        for text in ["0.5", "0", "-1", "1e3", "nan"] {
+            assert!(whole(text).is_err(), "{text}");
+        }
     }
 }

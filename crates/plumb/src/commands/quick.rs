@@ -56,15 +56,25 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             Printer::on_stderr().error(&error);
-            ExitCode::FAILURE
+            match error {
+                QuickError::Open(error) => error.status().into(),
+                QuickError::Device(_) => ExitCode::FAILURE,
+            }
         }
     }
 }
 
 fn quick(matches: &ArgMatches) -> Result<ExitCode, QuickError> {
     if let Some(id) = matches.get_one::<String>("resume") {
-        let opened = study::resume(matches, id, Kind::Quick)?;
+        let named = matches.get_one::<PathBuf>("target");
+        let opened = study::resume(matches, id, Kind::Quick, named.map(PathBuf::as_path))?;
+        let keys = [("size", "size"), ("duration", "seconds"), ("repetitions", "repetitions")];
+        let given = request(matches, Path::new(&opened.study.target));
+        opened.refuse_contradictions(matches, keys, &given)?;
         let request = opened.study.request.clone();
+        if matches.get_flag("dry-run") {
+            return Ok(dry_run(matches, &request, opened.journal.records().len() as u64));
+        }
         return Ok(work(matches, opened, &request));
     }
     let path = matches.get_one::<PathBuf>("target").expect("clap requires it");
@@ -72,22 +82,11 @@ fn quick(matches: &ArgMatches) -> Result<ExitCode, QuickError> {
         Some(file) => study::simulated(file)?,
         None => Device::Real,
     };
-    let count = |name: &str, usual: u32| matches.get_one(name).copied().unwrap_or(usual);
-    let (seconds, repetitions) = (count("duration", 5), count("repetitions", 3));
-    let request = json!({
-        "size": size(matches, path),
-        "seconds": seconds,
-        "repetitions": repetitions,
-    });
-    let runs = 8 * u64::from(repetitions);
-    let estimate_s = runs as f64 * (f64::from(seconds) + 1.0 + GAP_S);
+    let request = request(matches, path);
     if matches.get_flag("dry-run") {
-        let text = match matches.get_flag("json") {
-            true => format!("{}\n", json!({ "runs_most": runs, "estimate_s": estimate_s })),
-            false => format!("{runs} runs, {}\n", duration(estimate_s)),
-        };
-        return Ok(super::print(&text));
+        return Ok(dry_run(matches, &request, 0));
     }
+    let (runs, estimate_s) = planned(&request);
     let opened = study::create(
         matches,
         Planned {
@@ -106,6 +105,39 @@ fn quick(matches: &ArgMatches) -> Result<ExitCode, QuickError> {
         },
     )?;
     Ok(work(matches, opened, &request))
+}
+
+/// What is asked for, as the plan of the study keeps it.
+fn request(matches: &ArgMatches, path: &Path) -> Value {
+    let count = |name: &str, usual: u32| matches.get_one(name).copied().unwrap_or(usual);
+    json!({
+        "size": size(matches, path),
+        "seconds": count("duration", 5),
+        "repetitions": count("repetitions", 3),
+    })
+}
+
+/// Runs, and the seconds that they take.
+fn planned(request: &Value) -> (u64, f64) {
+    let number = |key: &str| request[key].as_u64().unwrap_or(1);
+    let runs = 8 * number("repetitions");
+    (runs, runs as f64 * (number("seconds") as f64 + 1.0 + GAP_S))
+}
+
+/// Says how many runs there would be, `done` of which are there already.
+fn dry_run(matches: &ArgMatches, request: &Value, done: u64) -> ExitCode {
+    let (runs, estimate_s) = planned(request);
+    let text = match matches.get_flag("json") {
+        true => {
+            let object = json!({ "runs_most": runs, "runs_done": done, "estimate_s": estimate_s });
+            format!("{object}\n")
+        }
+        false if done > 0 => {
+            format!("{runs} runs, {done} of them are there, {}\n", duration(estimate_s))
+        }
+        false => format!("{runs} runs, {}\n", duration(estimate_s)),
+    };
+    super::print(&text)
 }
 
 /// Bytes of the file; none for what is no file.

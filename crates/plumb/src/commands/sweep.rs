@@ -174,7 +174,8 @@ impl SweepError {
     fn status(&self) -> u8 {
         match self {
             Self::Plan(_) | Self::Read { .. } | Self::NoTarget | Self::Device(_) => 2,
-            Self::Open(_) | Self::Request { .. } => 1,
+            Self::Open(error) => error.status(),
+            Self::Request { .. } => 1,
         }
     }
 }
@@ -203,10 +204,13 @@ fn sweep(matches: &ArgMatches) -> Result<ExitCode, SweepError> {
     let opened;
     let options = match matches.get_one::<String>("resume") {
         Some(id) => {
-            opened = Some(study::resume(matches, id, Kind::Sweep)?);
-            let request = opened.as_ref().map_or(Value::Null, |o| o.study.request.clone());
-            let kept: SweepOptions = serde_json::from_value(request)
+            let given = options(matches)?;
+            let target = given.target.as_deref().map(Path::new);
+            let found = study::resume(matches, id, Kind::Sweep, target)?;
+            let kept: SweepOptions = serde_json::from_value(found.study.request.clone())
                 .map_err(|error| SweepError::Request { what: error.to_string() })?;
+            refuse_contradictions(&found, &given)?;
+            opened = Some(found);
             // Only how long it may still take can be said anew.
             SweepOptions { budget: typed(matches).budget.or(kept.budget.clone()), ..kept }
         }
@@ -254,6 +258,24 @@ fn sweep(matches: &ArgMatches) -> Result<ExitCode, SweepError> {
     };
     let conclude = |runs: &[RunRecord], told: Told| sweep_findings(&plan, runs, told);
     Ok(study::work(matches, opened, &planner, &conclude))
+}
+
+/// Refuses what the command line or a plan file says otherwise than the study that goes on. Its target was looked at,
+/// and how long it may still take can be said anew.
+fn refuse_contradictions(opened: &study::Opened, given: &SweepOptions) -> Result<(), SweepError> {
+    let request = |options: &SweepOptions| {
+        serde_json::to_value(options)
+            .map_err(|error| SweepError::Request { what: error.to_string() })
+    };
+    let said = SweepOptions { target: None, budget: None, ..given.clone() };
+    let nothing = request(&SweepOptions::default())?;
+    let said = request(&said)?;
+    let said = said.as_object().into_iter().flatten();
+    for (key, is) in said.filter(|(key, is)| **is != nothing[key.as_str()]) {
+        let option = if key == "anchors" { "no-anchors" } else { key };
+        opened.refuse_contradiction(option, key, is)?;
+    }
+    Ok(())
 }
 
 /// `plumb plan show`.

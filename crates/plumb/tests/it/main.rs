@@ -8,6 +8,7 @@ mod browser;
 mod caching;
 mod command_line;
 mod content;
+mod contradictions;
 mod convert;
 mod demo;
 mod documents;

@@ -6,7 +6,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, ValueHint, value_parser};
 use plumb_study::knee::DeclaredCap;
 use plumb_study::preflight;
-use plumb_study::study::Conditioning;
+use plumb_study::study::{self, Conditioning};
 
 use crate::commands::check::bytes;
 
@@ -91,7 +91,7 @@ pub(in crate::commands) fn behind() -> Vec<Arg> {
 pub(in crate::commands) fn timing(warm_up: &'static str, duration: &'static str) -> Vec<Arg> {
     vec![
         seconds("warmup", warm_up),
-        seconds("duration", duration),
+        seconds("duration", duration).value_parser(value_parser!(u32).range(1..)),
         seconds("gap", "Left alone between two runs; a run that writes less than the one before waits a sixth of its duration at least [default: 0]"),
         word("conditioning", "LEVEL", "Before the first run: none (each run's warm-up only), d0 (300 s of warm-up each), pts-file (the file written twice, then rounds until steady) [default: none]")
             .value_parser(PossibleValuesParser::new(Conditioning::ALL.map(Conditioning::keyword))),
@@ -115,11 +115,23 @@ pub(in crate::commands) fn accepted(matches: &ArgMatches) -> Vec<String> {
     matches.get_many("accept").into_iter().flatten().cloned().collect()
 }
 
+/// The name of a study: a plain one, whether anything is run or not.
+fn study_name(text: &str) -> Result<String, String> {
+    match study::check_name(text) {
+        Ok(()) => Ok(text.to_owned()),
+        Err(_) => {
+            Err("use letters, digits, `-`, `_` and `.`, at most 100, and no dot at the beginning"
+                .to_owned())
+        }
+    }
+}
+
 /// Options of every study.
 pub(in crate::commands) fn of_every_study() -> Vec<Arg> {
     let path = |arg: Arg, hint| arg.value_parser(value_parser!(PathBuf)).value_hint(hint);
     vec![
-        word("id", "NAME", "Name of the study [default: what it is and the time]"),
+        word("id", "NAME", "Name of the study [default: what it is and the time]")
+            .value_parser(study_name),
         word("resume", "NAME", "Go on with a study that was interrupted: no run is repeated"),
         flag(
             "accept-changes",

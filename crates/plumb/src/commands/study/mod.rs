@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::ArgMatches;
+use clap::parser::ValueSource;
 use jiff::Timestamp;
 use plumb_study::study::{
     self, Changed, ChildRuns, Device, End, FORMAT, Findings, Journal, Kind, Perform, Planner,
@@ -65,10 +66,108 @@ pub(super) enum OpenError {
         help("results of different measuring methods are never mixed: start a new study")
     )]
     Epoch { id: String, was: u32, is: u32 },
+    /// An option that says something else than the plan that is there.
+    #[error("--{option} says {is}, and the study `{id}` was begun with {was}")]
+    #[diagnostic(
+        code(plumb::study::contradiction),
+        help("leave the option away to go on with the study as it is, or start a new one")
+    )]
+    Contradicts { id: String, option: String, was: String, is: String },
     /// The folder cannot be made absolute.
     #[error("cannot find out where {} is", path.display())]
     #[diagnostic(code(plumb::study::target), help("name a file in a folder that exists"))]
     Target { path: PathBuf, source: std::io::Error },
+}
+
+impl OpenError {
+    /// What contradicts the plan is a wrong command line, everything else an error.
+    pub(super) fn status(&self) -> u8 {
+        match self {
+            Self::Contradicts { .. } => 2,
+            _ => 1,
+        }
+    }
+}
+
+impl Opened {
+    /// Refuses options on the command line that say something else than the plan of the study: its runs would not
+    /// belong together. `options` are names of arguments, each with the key that it has in `given` and in the plan.
+    pub(super) fn refuse_contradictions<'a>(
+        &self,
+        matches: &ArgMatches,
+        options: impl IntoIterator<Item = (&'a str, &'a str)>,
+        given: &Value,
+    ) -> Result<(), OpenError> {
+        let is_given = |name: &str| matches.value_source(name) == Some(ValueSource::CommandLine);
+        for (option, key) in options.into_iter().filter(|(option, _)| is_given(option)) {
+            self.refuse_contradiction(option, key, &given[key])?;
+        }
+        Ok(())
+    }
+
+    /// Refuses one option that says something else than the plan of the study.
+    pub(super) fn refuse_contradiction(
+        &self,
+        option: &str,
+        key: &str,
+        is: &Value,
+    ) -> Result<(), OpenError> {
+        let was = &self.study.request[key];
+        if was == is { Ok(()) } else { Err(self.contradicts(option, &plain(was), &plain(is))) }
+    }
+
+    fn contradicts(&self, option: &str, was: &str, is: &str) -> OpenError {
+        OpenError::Contradicts {
+            id: self.study.id.clone(),
+            option: option.to_owned(),
+            was: was.to_owned(),
+            is: is.to_owned(),
+        }
+    }
+
+    /// What every study has: its target, its name, its device.
+    fn refuse_other_study(
+        &self,
+        matches: &ArgMatches,
+        target: Option<&Path>,
+    ) -> Result<(), OpenError> {
+        let study = &self.study;
+        if let Some(id) = matches.get_one::<String>("id").filter(|id| **id != study.id) {
+            return Err(self.contradicts("id", &study.id, id));
+        }
+        if let Some(file) = matches.get_one::<PathBuf>("simulate")
+            && simulated(file).ok().as_ref() != Some(&study.device)
+        {
+            let was = match study.device {
+                Device::Real => "no simulated device",
+                Device::Simulated(_) => "another simulated device",
+            };
+            return Err(self.contradicts("simulate", was, &file.display().to_string()));
+        }
+        let Some(target) = target else { return Ok(()) };
+        let is_same = Path::new(&study.target) == target
+            || std::path::absolute(target).is_ok_and(|path| path == Path::new(&study.target));
+        match is_same {
+            true => Ok(()),
+            false => Err(OpenError::Contradicts {
+                id: study.id.clone(),
+                option: "resume".to_owned(),
+                was: format!("the target {}", study.target),
+                is: format!("to go on with {}", target.display()),
+            }),
+        }
+    }
+}
+
+/// A value of a plan as people write it.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => "nothing of it".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(list) if list.is_empty() => "none".to_owned(),
+        Value::Array(list) => list.iter().map(plain).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
 }
 
 /// What a new study is made of.
@@ -139,8 +238,13 @@ pub(super) fn create(matches: &ArgMatches, planned: Planned) -> Result<Opened, O
     unreachable!("names do not run out")
 }
 
-/// Opens a study to go on with it.
-pub(super) fn resume(matches: &ArgMatches, id: &str, kind: Kind) -> Result<Opened, OpenError> {
+/// Opens a study to go on with it. A `target` that is named is that of the study.
+pub(super) fn resume(
+    matches: &ArgMatches,
+    id: &str,
+    kind: Kind,
+    named: Option<&Path>,
+) -> Result<Opened, OpenError> {
     let folder = StudyFolder::open(&study::studies_folder(), id)?;
     let study = folder.plan()?;
     let id = id.to_owned();
@@ -176,7 +280,9 @@ pub(super) fn resume(matches: &ArgMatches, id: &str, kind: Kind) -> Result<Opene
     what.splice(0..0, forbids);
     let at = (study.device == Device::Real).then(|| Timestamp::now().to_string());
     let journal = folder.journal()?;
-    Ok(Opened { folder, journal, study, changed: Changed { at, what } })
+    let opened = Opened { folder, journal, study, changed: Changed { at, what } };
+    opened.refuse_other_study(matches, named)?;
+    Ok(opened)
 }
 
 /// Works a study off, writes what `conclude` makes of its runs, and prints that.
