@@ -116,6 +116,8 @@ pub(crate) struct Io<Q> {
     /// File of each disk, by ordinal.
     files: Vec<Option<FileIndex>>,
     in_flight: u32,
+    /// I/Os that each disk has to answer, those given up among them, by ordinal.
+    queued: Vec<u32>,
     /// I/Os that were begun.
     pushed: u64,
     scratch: Vec<u8>,
@@ -139,6 +141,7 @@ impl<Q: FlushQueue> Io<Q> {
             log_free: (plan.first_log_slot()..plan.depth()).rev().collect(),
             files: (0..plan.files).map(|file| Some(FileIndex(file))).collect(),
             in_flight: 0,
+            queued: vec![0; index(plan.files)],
             pushed: 0,
             scratch: vec![0; index(plan.data_bytes)],
             uses: vec![DiskUse::default(); index(plan.files)],
@@ -152,14 +155,26 @@ impl<Q: FlushQueue> Io<Q> {
 
     /// From now on disks are numbered by these files.
     pub(crate) fn name_files(&mut self, files: Vec<Option<FileIndex>>) {
-        self.uses.resize(files.len().max(self.uses.len()), DiskUse::default());
         self.files = files;
+        self.make_room();
     }
 
     /// One disk more.
     pub(crate) fn add_file(&mut self, file: FileIndex) {
         self.files.push(Some(file));
-        self.uses.resize(self.files.len().max(self.uses.len()), DiskUse::default());
+        self.make_room();
+    }
+
+    fn make_room(&mut self) {
+        let disks = self.files.len().max(self.uses.len());
+        self.uses.resize(disks, DiskUse::default());
+        self.queued.resize(disks, 0);
+    }
+
+    /// I/Os that a disk has to answer.
+    #[inline]
+    pub(crate) fn queued(&self, disk: u16) -> u32 {
+        self.queued[usize::from(disk)]
     }
 
     pub(crate) fn file(&self, disk: u16) -> Option<FileIndex> {
@@ -306,6 +321,7 @@ impl<Q: FlushQueue> Io<Q> {
         self.tags[index(slot)] = tag;
         self.begun[index(slot)] = Nanos::NEVER;
         self.in_flight += u32::from(tag != Tag::Abandoned);
+        self.queued[usize::from(disk)] += 1;
         self.pushed += 1;
     }
 
@@ -316,6 +332,7 @@ impl<Q: FlushQueue> Io<Q> {
             let done = self.queue.pop()?;
             let slot = done.slot.0;
             let tag = std::mem::replace(&mut self.tags[index(slot)], Tag::Idle);
+            self.queued[usize::from(self.disks[index(slot)])] -= 1;
             if tag == Tag::Abandoned {
                 if slot < self.plan.data_slots {
                     self.data_free.push(slot);

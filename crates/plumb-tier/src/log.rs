@@ -384,6 +384,23 @@ impl Log {
         self.link = next;
     }
 
+    /// One of the blocks with data in the log, the oldest first: which one `nth` says.
+    pub(crate) fn block_with_data(&self, nth: usize) -> Option<u64> {
+        let newest = |block: &u64, lsn: u64| {
+            self.lines.get(block).is_some_and(|line| line.lsn == lsn && line.crc != 0)
+        };
+        let blocks = || {
+            let records = self.records.iter().filter_map(|own| Some((own, own.link?.lsn)));
+            records.flat_map(move |(own, lsn)| {
+                let all = own.ranges.iter();
+                let all = all.flat_map(|range| range.block..range.block + u64::from(range.count));
+                all.filter(move |block| newest(block, lsn))
+            })
+        };
+        let count = blocks().count();
+        (count > 0).then(|| blocks().nth(nth % count)).flatten()
+    }
+
     /// The state that a checkpoint carries.
     pub(crate) fn snapshot(&self, vdisk: u16) -> [Record; 3] {
         let (position, epoch) = self.head;

@@ -33,6 +33,8 @@ rules! {
     CheckpointForgetsOpen,
     /// A standstill is asked for without anything to do in it.
     StandsForEver,
+    /// What begins behind a standstill counts from before it.
+    StandsOutOfTime,
     // Mirror and checksums.
     /// A write is acknowledged when the first copy has it.
     AckFirstCopy,
@@ -152,13 +154,8 @@ impl Mutation {
     pub(crate) const SEEN_ELSEWHERE: &[(Self, &str)] = &[
         (Self::RemainsAccepted, "tests of the frames' format"),
         (Self::LogRemainsAccepted, "tests of the records' format"),
-        (
-            Self::ReadUnpinned,
-            "nothing: what was written over does not verify and is looked up again",
-        ),
         (Self::ConfirmBeforeFlush, "crashes within starts: torture/starts.rs"),
         (Self::JournalCopiesDiffer, "what each copy leads to after a start: torture/starts.rs"),
-        (Self::EpochKept, "the model of the voters"),
         (Self::MovedReadersIgnored, "the model of moves"),
         (Self::MoveUnverified, "a test that spoils what is moved"),
         (Self::MoveUnmarked, "histories in which a disk leaves: torture/leaving.rs"),

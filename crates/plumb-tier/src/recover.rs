@@ -106,6 +106,15 @@ impl From<PageName> for StartError {
     }
 }
 
+/// How many voters a start needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Terms {
+    /// More than half.
+    More,
+    /// Any: whoever starts so changes nothing.
+    Any,
+}
+
 /// A device as open found it.
 pub(crate) struct Found {
     pub(crate) file: FileIndex,
@@ -118,11 +127,11 @@ pub(crate) struct Found {
 pub(crate) fn start<Q: FlushQueue>(
     queue: Q,
     plan: SlotPlan,
-    seed: u64,
+    (seed, terms): (u64, Terms),
 ) -> Result<(Core<Q>, Vec<u16>), StartError> {
     let mut io = Io::new(queue, plan);
-    let (mut members, returning) = assemble(&mut io, plan, seed)?;
-    raise(&mut io, &mut members)?;
+    let (mut members, returning) = assemble(&mut io, plan, (seed, terms))?;
+    raise(&mut io, &mut members, terms)?;
     // What a cache shows must not decide what is durable.
     let online = members.online();
     let failed = io.flush(&online);
@@ -199,7 +208,7 @@ fn vdisk_of(config: &Config) -> Vec<u16> {
 fn assemble<Q: FlushQueue>(
     io: &mut Io<Q>,
     plan: SlotPlan,
-    seed: u64,
+    (seed, terms): (u64, Terms),
 ) -> Result<(Members, Vec<u16>), StartError> {
     let found = discover(io, plan)?;
     let newest = found.iter().max_by_key(|one| (one.block.generation, one.copies));
@@ -245,7 +254,9 @@ fn assemble<Q: FlushQueue>(
     let present =
         config.voters.iter().filter(|voter| blocks[usize::from(**voter)].is_some()).count();
     let voters = config.voters.len();
-    let enough = 2 * present > voters || (active(Mutation::HalfStarts) && 2 * present == voters);
+    let enough = 2 * present > voters
+        || terms == Terms::Any && present > 0
+        || active(Mutation::HalfStarts) && 2 * present == voters;
     if !enough {
         return Err(StartError::NoQuorum { present, voters });
     }
@@ -345,7 +356,11 @@ pub(crate) fn discover<Q: FlushQueue>(
 
 /// LAY-3: raises the epoch on the voters, then writes a generation of that epoch without those that are
 /// not here.
-fn raise<Q: FlushQueue>(io: &mut Io<Q>, members: &mut Members) -> Result<(), StartError> {
+fn raise<Q: FlushQueue>(
+    io: &mut Io<Q>,
+    members: &mut Members,
+    terms: Terms,
+) -> Result<(), StartError> {
     let before = members.config.voters.len();
     let here: Vec<u16> =
         members.config.voters.iter().copied().filter(|voter| members.is_online(*voter)).collect();
@@ -355,7 +370,7 @@ fn raise<Q: FlushQueue>(io: &mut Io<Q>, members: &mut Members) -> Result<(), Sta
     }
     let present = here.len() - failed.len();
     let half = active(Mutation::HalfStarts) && 2 * present == before;
-    if 2 * present <= before && !half {
+    if 2 * present <= before && !half && terms == Terms::More {
         return Err(StartError::NoQuorum { present, voters: before });
     }
     for (disk, own) in members.config.disks.iter_mut().enumerate() {

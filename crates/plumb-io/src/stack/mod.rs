@@ -1,6 +1,7 @@
 //! Wrappers: a queue around a queue.
 
 mod emulated;
+mod overlay;
 mod recording;
 mod split;
 
@@ -8,5 +9,6 @@ pub use emulated::{
     Access, AccessKind, DeviceModel, EmulatedQueue, HddModel, Passing, SsdCache, SsdModel,
     SsdStalls,
 };
+pub use overlay::OverlayQueue;
 pub use recording::{Recorded, RecordingOpener, RecordingQueue};
 pub use split::{Split, SplitQueue};

@@ -72,6 +72,11 @@ impl<Q: FlushQueue> Engine<Q> {
         self.core.logs.get(index(vdisk)).and_then(Option::as_ref).map_or(0, Log::lines)
     }
 
+    /// One of the blocks whose data a write-back cache holds, counted over its virtual disk: which one `nth` says.
+    pub(crate) fn cached_block(&self, vdisk: u32, nth: u32) -> Option<u64> {
+        self.core.logs.get(index(vdisk))?.as_ref()?.block_with_data(index(nth))
+    }
+
     pub(super) fn new_caches(core: &crate::core::Core<Q>) -> Vec<Option<Cache>> {
         let bytes = index(core.io.plan().log_bytes());
         let own = |log: &Option<Log>| {

@@ -25,7 +25,7 @@ const RETRY: Nanos = Nanos(1_000_000_000);
 impl<Q: FlushQueue> Engine<Q> {
     /// Starts destages, as many as the log's filling asks for, and the rounds that let its tail move.
     pub(super) fn destage(&mut self, vdisk: usize) {
-        if self.flush_broken {
+        if self.flush_broken || self.unchanging {
             return;
         }
         let limit = self.destage_limit(vdisk);

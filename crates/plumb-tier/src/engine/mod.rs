@@ -22,6 +22,7 @@ mod round;
 mod standstill;
 pub(crate) mod streams;
 mod throttle;
+mod unchanging;
 mod write;
 mod zero;
 
@@ -38,7 +39,7 @@ use crate::format::frame::FrameKind;
 use crate::io::{SlotPlan, Tag};
 use crate::journal::{Flushing, Room};
 use crate::mutation::{Mutation, active};
-use crate::recover::{self, StartError};
+use crate::recover::{self, StartError, Terms};
 use cache::Cache;
 pub use change::ChangeError;
 pub use heat::Served;
@@ -146,6 +147,8 @@ pub struct Engine<Q> {
     heal: Vec<u32>,
     halted: Option<Halt>,
     last_resync: Nanos,
+    /// Nothing reaches the disks: what writes is refused, and no work is begun.
+    unchanging: bool,
     /// Something may be left to rebuild.
     rebuilding: bool,
     retire_after: Option<Nanos>,
@@ -178,7 +181,18 @@ impl<Q: FlushQueue> Engine<Q> {
         client_bytes: u32,
         seed: u64,
     ) -> Result<Self, StartError> {
-        let (core, returning) = recover::start(queue, plan, seed)?;
+        Self::start_on(queue, plan, (clients, client_bytes), (seed, Terms::More))
+    }
+
+    /// The same on those terms.
+    fn start_on(
+        queue: Q,
+        plan: SlotPlan,
+        (clients, client_bytes): (u32, u32),
+        (seed, terms): (u64, Terms),
+    ) -> Result<Self, StartError> {
+        let (core, returning) = recover::start(queue, plan, (seed, terms))?;
+        let unchanging = terms == Terms::Any;
         let part_blocks = index((plan.data_bytes / 4096).max(1));
         let caches = Self::new_caches(&core);
         let uses = vec![VirtualDiskUse::default(); core.members.config.vdisks.len()];
@@ -231,8 +245,9 @@ impl<Q: FlushQueue> Engine<Q> {
             heal: Vec::new(),
             halted: None,
             last_resync: Nanos::ZERO,
-            rebuilding: true,
-            retire_after: Some(RETIRE_AFTER),
+            unchanging,
+            rebuilding: !unchanging,
+            retire_after: (!unchanging).then_some(RETIRE_AFTER),
             missing_since: Vec::new(),
             last_missing: Nanos::ZERO,
             last_overdue: Nanos::ZERO,
@@ -338,6 +353,10 @@ impl<Q: FlushQueue> Engine<Q> {
         if !fits || !inside || !aligned || request.len == 0 {
             self.clients[index(client)].error = (!fits || !inside || !aligned).then_some(EINVAL);
             self.end_client(client);
+            return;
+        }
+        if self.unchanging && request.kind != RequestKind::Read {
+            self.refuse(client);
             return;
         }
         self.last_request = self.now;

@@ -170,8 +170,11 @@ impl<Q: FlushQueue> Engine<Q> {
             _ => self.core.members.log_readable(vdisk, disk),
         };
         let able = |copy: &(u8, u16, u64)| own.tried >> copy.0 & 1 == 0 && readable(copy.1);
-        let by_turn =
-            |copy: &(u8, u16, u64)| (u32::from(copy.0) + turn) % u32::from(own.copies.count);
+        // The disk with less to do, else in turn.
+        let by_turn = |copy: &(u8, u16, u64)| {
+            let turn = (u32::from(copy.0) + turn) % u32::from(own.copies.count);
+            (self.core.io.queued(copy.1), turn)
+        };
         let Some((copy, disk, offset)) = own.copies.iter().filter(able).min_by_key(by_turn) else {
             self.core.note_lost(own.extent, to - from);
             self.drop_slots(part);

@@ -136,6 +136,9 @@ impl<Q: FlushQueue> Engine<Q> {
     }
 
     pub(super) fn stale_disk(&self) -> Option<u16> {
+        if self.unchanging {
+            return None;
+        }
         // Asked at every turn: it gathers nothing.
         let members = &self.core.members;
         let sets = members.stale.iter().zip(&members.stuck);
@@ -205,7 +208,13 @@ impl<Q: FlushQueue> Engine<Q> {
         if !self.ready.is_empty() {
             return true;
         }
+        let began = self.core.io.queue.time();
         let outcome = if self.trouble.is_empty() { self.work() } else { self.handle_trouble() };
+        // It may have waited out a disk: what begins behind it begins now, not when this poll began.
+        let took = self.core.io.queue.time().since(began);
+        if !active(Mutation::StandsOutOfTime) {
+            self.now = Nanos(self.now.0.saturating_add(took.0));
+        }
         self.frozen = false;
         if let Err(halt) = outcome {
             self.core.io.events.note(Event::Halted(halt));

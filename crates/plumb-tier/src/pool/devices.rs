@@ -1,7 +1,9 @@
 //! The queue to a pool's real disks: a ring, or plain calls where the kernel has none. A ring has a bell: the read
 //! of an event that it waits for beside the disks.
 
+use plumb_io::clock::StampClock;
 use plumb_io::engine::{SyncQueue, UringOptions, UringQueue, probe_ring};
+use plumb_io::stack::{DeviceModel, EmulatedQueue, OverlayQueue};
 use plumb_io::{
     Bell, Done, Errno, FileIndex, FlushQueue, IoQueue, LaneIndex, LaneSpec, Memory, Op, OpKind,
     OpenQueueError, QueueFacts, QueueSpec, RegionSpec, Slot, TargetFile,
@@ -19,6 +21,10 @@ pub enum DeviceQueue {
     Ring(BelledRing),
     /// One call at a time.
     Calls(SyncQueue),
+    /// Either of them, as slow as models of disks.
+    Emulated(Box<EmulatedQueue<DeviceQueue, StampClock>>),
+    /// Any of them, whose files stay as they are.
+    Unchanging(Box<OverlayQueue<DeviceQueue>>),
 }
 
 impl DeviceQueue {
@@ -31,6 +37,26 @@ impl DeviceQueue {
             Ok(()) => Ok(Self::Ring(BelledRing::open(plan, files)?)),
             Err(_) => Self::calls(plan, files),
         }
+    }
+
+    /// The same files, each of which answers when its model would.
+    ///
+    /// # Errors
+    /// When memory is refused.
+    pub fn open_emulated(
+        plan: &SlotPlan,
+        files: Vec<TargetFile>,
+        models: Vec<DeviceModel>,
+    ) -> Result<Self, OpenQueueError> {
+        let (clock, _) = StampClock::new();
+        let queue = Self::open(plan, files)?;
+        Ok(Self::Emulated(Box::new(EmulatedQueue::new(queue, plan.depth(), models, clock))))
+    }
+
+    /// Around a queue with `plan`'s slots: nothing is written any more.
+    #[must_use]
+    pub fn unchanging(plan: &SlotPlan, queue: Self) -> Self {
+        Self::Unchanging(Box::new(OverlayQueue::new(queue, plan.depth())))
     }
 
     /// One call at a time, whatever the kernel has.
@@ -52,6 +78,8 @@ macro_rules! either {
         match $self {
             Self::Ring($queue) => $call,
             Self::Calls($queue) => $call,
+            Self::Emulated($queue) => $call,
+            Self::Unchanging($queue) => $call,
         }
     };
 }

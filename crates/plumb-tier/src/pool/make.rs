@@ -15,6 +15,7 @@ use plumb_units::convert::to_u32;
 
 use super::chronicle::Chronicle;
 use super::devices::DeviceQueue;
+use super::emulation::Emulated;
 use super::look::{look, superblocks};
 use super::open::{PATIENCE, PoolError, descriptor_path, fresh_seed, open, slot_plan};
 use super::registry::{RegisteredPool, Registry, RegistryError};
@@ -47,6 +48,8 @@ pub struct PoolWish {
     pub disks: Vec<DiskWish>,
     /// Bytes of a slab: a power of two from 16 MiB to 1 GiB; `None` for what suits the smallest disk.
     pub slab_bytes: Option<u64>,
+    /// Models that its disks are slowed down to, by their media.
+    pub emulated: Vec<Emulated>,
 }
 
 /// Bytes of an extent (section 2).
@@ -96,7 +99,12 @@ pub fn make(registry: &Registry, wish: &PoolWish) -> Result<RegisteredPool, Pool
         vdisks: Vec::new(),
     };
     let config = create(DeviceQueue::open(&plan, files)?, plan, &pool, fresh_seed())?;
-    let made = RegisteredPool { name: wish.name.clone(), id: config.pool, disks: paths };
+    let made = RegisteredPool {
+        name: wish.name.clone(),
+        id: config.pool,
+        disks: paths,
+        emulated: wish.emulated.clone(),
+    };
     registry.put(&made)?;
     Ok(made)
 }

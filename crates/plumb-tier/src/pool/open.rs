@@ -13,7 +13,8 @@ use plumb_units::convert::to_u32;
 
 use super::chronicle::Chronicle;
 use super::devices::DeviceQueue;
-use super::look::{stray, superblocks};
+use super::emulation;
+use super::look::{look, stray, superblocks};
 use super::registry::{RegisteredPool, Registry, RegistryError};
 use crate::core::Halt;
 use crate::create::CreateError;
@@ -206,24 +207,65 @@ pub fn open(
     more: Vec<ExclusiveDisk>,
     (clients, client_bytes): (u32, u32),
 ) -> Result<OpenPool, PoolError> {
-    let tree = SystemTree::default();
-    let (mut files, mut absent) = (Vec::new(), Vec::new());
-    for path in &pool.disks {
-        match claim(pool.id, path, &tree) {
-            Ok(disk) => files.push(disk.into_target()),
-            Err(Claimed::Absent(why)) => absent.push((path.clone(), why)),
-            Err(Claimed::Refused(error)) => return Err(error.into()),
-        }
-    }
-    files.extend(more.into_iter().map(ExclusiveDisk::into_target));
-    let present = to_u32(files.len());
-    let plan = slot_plan(present);
-    let queue = DeviceQueue::open(&plan, files)?;
-    let mut engine = Engine::start(queue, plan, clients, client_bytes, fresh_seed())?;
+    let (files, plan, absent) = claim_all(pool, more)?;
+    let present = plan.files;
+    let mut engine = Engine::start(files, plan, clients, client_bytes, fresh_seed())?;
     for disk in engine.returning().to_vec() {
         engine.attach(disk);
     }
     Ok(OpenPool { engine, absent, present, chronicle: None, began: Instant::now() })
+}
+
+/// The same for whoever can do with reading: a pool without more than half of its voters is started to be read only
+/// ([`Engine::start_unchanging`]), on whichever of its disks are here. Nothing on them changes.
+///
+/// # Errors
+/// When a disk is in use, or what is here cannot be read.
+pub fn open_to_read(pool: &RegisteredPool, clients: (u32, u32)) -> Result<OpenPool, PoolError> {
+    match open(pool, Vec::new(), clients) {
+        Err(PoolError::Start(StartError::NoQuorum { .. })) => {}
+        other => return other,
+    }
+    let (queue, plan, absent) = claim_all(pool, Vec::new())?;
+    let present = plan.files;
+    let queue = DeviceQueue::unchanging(&plan, queue);
+    let engine = Engine::start_unchanging(queue, plan, clients, fresh_seed())?;
+    Ok(OpenPool { engine, absent, present, chronicle: None, began: Instant::now() })
+}
+
+/// Disks that are not part of a pool now, and why.
+type Absent = Vec<(PathBuf, String)>;
+
+/// A queue to all disks of a pool that are here, for this program alone.
+fn claim_all(
+    pool: &RegisteredPool,
+    more: Vec<ExclusiveDisk>,
+) -> Result<(DeviceQueue, SlotPlan, Absent), PoolError> {
+    let tree = SystemTree::default();
+    let (mut files, mut absent, mut here) = (Vec::new(), Vec::new(), Vec::new());
+    for path in &pool.disks {
+        match claim(pool.id, path, &tree) {
+            Ok(disk) => {
+                files.push(disk.into_target());
+                here.push(path.clone());
+            }
+            Err(Claimed::Absent(why)) => absent.push((path.clone(), why)),
+            Err(Claimed::Refused(error)) => return Err(error.into()),
+        }
+    }
+    for disk in more {
+        here.push(disk.path.clone());
+        files.push(disk.into_target());
+    }
+    let plan = slot_plan(to_u32(files.len()));
+    let queue = match &pool.emulated[..] {
+        [] => DeviceQueue::open(&plan, files)?,
+        wanted => {
+            let models = emulation::models(wanted, &look(Some(pool.id), &here)?, &here);
+            DeviceQueue::open_emulated(&plan, files, models)?
+        }
+    };
+    Ok((queue, plan, absent))
 }
 
 enum Claimed {

@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use super::emulation::Emulated;
+
 /// Names the folder instead of the user's.
 const VARIABLE: &str = "PLUMB_POOLS";
 const HEADING: &str = "plumb-pool 1";
@@ -21,6 +23,8 @@ pub struct RegisteredPool {
     pub id: u128,
     /// Where its disks were last.
     pub disks: Vec<PathBuf>,
+    /// What its disks are slowed down to.
+    pub emulated: Vec<Emulated>,
 }
 
 /// The pools of this machine.
@@ -198,6 +202,9 @@ impl Registry {
         let path = self.path(&pool.name)?;
         let refused = |source| RegistryError::Io { path: path.clone(), source };
         let mut text = format!("{HEADING}\nid {:032x}\n", pool.id);
+        for model in &pool.emulated {
+            let _ = writeln!(text, "emulate {}", model.name());
+        }
         for disk in &pool.disks {
             // A path may hold a line end; nobody names a disk so.
             let _ = writeln!(text, "disk {}", disk.display());
@@ -243,9 +250,14 @@ fn parse(name: &str, bytes: &[u8]) -> Option<RegisteredPool> {
         return None;
     }
     let id = u128::from_str_radix(lines.next()?.strip_prefix("id ")?, 16).ok()?;
-    let disk = |line: &str| Some(Path::new(line.strip_prefix("disk ")?).to_owned());
-    let disks = lines.map(disk).collect::<Option<Vec<_>>>()?;
-    Some(RegisteredPool { name: name.to_owned(), id, disks })
+    let (mut disks, mut emulated) = (Vec::new(), Vec::new());
+    for line in lines {
+        match line.strip_prefix("emulate ") {
+            Some(model) => emulated.push(Emulated::named(model)?),
+            None => disks.push(Path::new(line.strip_prefix("disk ")?).to_owned()),
+        }
+    }
+    Some(RegisteredPool { name: name.to_owned(), id, disks, emulated })
 }
 
 #[cfg(test)]
@@ -261,6 +273,7 @@ mod tests {
             name: name.to_owned(),
             id: 7,
             disks: vec!["/dev/sda".into(), "/a file".into()],
+            emulated: vec![Emulated::Sas10k300],
         };
         for name in ["b", "a.1"] {
             registry.put(&pool(name)).expect("written");
@@ -274,9 +287,13 @@ mod tests {
         for bad in ["", "../x", ".x", "a/b", "-x", &"x".repeat(65)] {
             assert!(matches!(registry.find(bad), Err(RegistryError::Name { .. })), "{bad}");
         }
-        for damaged in
-            ["", "plumb-pool 2\nid 0\n", "plumb-pool 1\nid x\n", "plumb-pool 1\nid 1\nx\n"]
-        {
+        for damaged in [
+            "",
+            "plumb-pool 2\nid 0\n",
+            "plumb-pool 1\nid x\n",
+            "plumb-pool 1\nid 1\nx\n",
+            "plumb-pool 1\nid 1\nemulate floppy\n",
+        ] {
             std::fs::write(folder.path().join("new/pools/d.pool"), damaged).expect("written");
             assert!(matches!(registry.find("d"), Err(RegistryError::Damaged { .. })), "{damaged}");
         }

@@ -432,3 +432,24 @@ fn what_does_not_verify_is_healed_before_it_moves_or_stays_where_it_is() {
     assert_eq!(moved(&mut run, 4, TierName::Performance), MoveOutcome::Moved);
     reads_well(&mut run);
 }
+
+/// A checkpoint waits out a disk that hangs; the requests behind it begin when it is over, and no other disk is late.
+#[test]
+fn a_disk_that_hangs_within_a_checkpoint_takes_no_other_one_with_it() {
+    let mut run = start(TIERED);
+    fill(&mut run);
+    for client in 0..4_u32 {
+        run.engine.checkpoint();
+        let kind = RequestKind::Write { fua: false };
+        let request = Step::Request { client, kind, offset: u64::from(client) * 4096, len: 4096 };
+        let ios = run.engine.queue_mut().ios(1);
+        run.engine.queue_mut().faults_mut(1).hangs_from.get_or_insert(ios);
+        // Time enough for a look at what is late, right behind the checkpoint.
+        let rest = Step::Sleep { millis: 1100 };
+        done(&mut run, &[request, rest, write(64), write(96)]).expect("four disks go on");
+    }
+    assert_eq!(run.engine.halted(), None);
+    let missing = (0..5).filter(|disk| state(&run, *disk) != DiskState::Online);
+    assert_eq!(missing.collect::<Vec<_>>(), [1]);
+    reads_well(&mut run);
+}

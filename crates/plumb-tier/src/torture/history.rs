@@ -8,6 +8,8 @@ use crate::{NewDisk, NewPool, NewVirtualDisk, RequestKind, SlotPlan};
 pub(super) const EXTENT_BYTES: u32 = 64 << 10;
 /// Clients: requests under way at a time.
 pub(super) const CLIENTS: u32 = 6;
+/// One more, which nobody waits for before the end.
+pub(super) const PATIENT: u32 = CLIENTS;
 /// Bytes of a client's buffer.
 pub(super) const CLIENT_BYTES: u32 = 64 << 10;
 
@@ -34,6 +36,10 @@ pub(super) enum Step {
     Scan,
     /// Extents are to be moved: a bit each, 1 for the Performance tier, of those that `which` names.
     Move { which: u8, fast: u8 },
+    /// Somebody else reads a block that the write-back cache holds, and the disk takes that long.
+    SlowRead { nth: u32, millis: u64 },
+    /// A block that the cache holds is written over: that goes to its log.
+    WriteOver { client: u32, nth: u32 },
 }
 
 /// What happens to a disk.

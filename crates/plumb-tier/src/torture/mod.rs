@@ -7,6 +7,7 @@
 //! requests, read again from other copies, written to, crashed once more, started and read. The same seed
 //! and commit give the same histories and states.
 
+mod background;
 #[cfg(test)]
 mod cells;
 #[cfg(test)]
@@ -18,6 +19,7 @@ mod leaving;
 mod oracle;
 mod run;
 mod shrink;
+mod situations;
 #[cfg(test)]
 mod starts;
 mod states;
@@ -89,6 +91,8 @@ pub struct TortureReport {
     pub with_failed_disk: u64,
     /// Histories run.
     pub histories: u64,
+    /// Whoever watched ended it before its time.
+    pub interrupted: bool,
     /// Promises broken.
     pub violations: Vec<Violation>,
     /// Wall-clock time.
@@ -97,8 +101,12 @@ pub struct TortureReport {
     pub processor_time: Duration,
 }
 
-/// Checks until states or time are used up, or a promise is broken. `progress` is told the states so far.
-pub fn torture(options: &TortureOptions, progress: &(dyn Fn(u64) + Sync)) -> TortureReport {
+/// Checks until states or time are used up, or a promise is broken. `watch` is told what was checked so far, after
+/// each history, and says whether to go on.
+pub fn torture(
+    options: &TortureOptions,
+    watch: &(dyn Fn(&TortureReport) -> bool + Sync),
+) -> TortureReport {
     let (start, used) = (Instant::now(), processor_time());
     let (next, states, stop) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
     let report = Mutex::new(TortureReport { seed: options.seed, ..TortureReport::default() });
@@ -118,13 +126,16 @@ pub fn torture(options: &TortureOptions, progress: &(dyn Fn(u64) + Sync)) -> Tor
             report.with_third_crash += tally.thrice;
             report.with_moves += tally.moved;
             report.with_failed_disk += tally.failed_disk;
-            progress(report.crash_states);
+            let broken = found.is_some();
+            report.violations.extend(found);
+            report.elapsed = start.elapsed();
             let enough = options.states.is_some_and(|wanted| total >= wanted)
                 || options.time.is_some_and(|time| start.elapsed() >= time)
-                || found.is_some();
-            report.violations.extend(found);
+                || broken;
+            let ended = !watch(&report);
+            report.interrupted |= ended && !enough;
             drop(report);
-            if enough {
+            if enough || ended {
                 stop.store(true, Ordering::Relaxed);
             }
         }
@@ -155,7 +166,7 @@ fn history_seed(seed: u64, nth: u64) -> u64 {
 
 fn one_history(seed: u64, shrinking: Duration, tally: &mut Tally) -> Option<Violation> {
     let shape = Shape::new(seed);
-    let history = leaving::of(&shape, STEPS, seed);
+    let history = situations::with(&shape, leaving::of(&shape, STEPS, seed), seed);
     let broken = states::check(&shape, &history, STATES, seed, tally).err()?;
     Some(explain(&shape, &history, seed, (broken, shrinking)))
 }

@@ -4,11 +4,13 @@ use plumb_io::sim::power::{Image, PowerQueue, PowerSpec, Survivors};
 use plumb_units::Nanos;
 use plumb_units::convert::{index, to_u32, to_usize};
 
-use super::history::{CLIENT_BYTES, CLIENTS, Fault, Shape, Step, sectors};
+use super::background::Background;
+use super::history::{CLIENT_BYTES, CLIENTS, Fault, PATIENT, Shape, Step, sectors};
 use super::oracle::{Oracle, Promise, UNIT_BYTES, WriteId, content};
+use crate::events::Event;
 use crate::format::DiskState;
 use crate::optimizer::TierName;
-use crate::{Counters, Engine, Request, RequestKind, StartError, create};
+use crate::{Engine, Request, RequestKind, StartError, create};
 
 /// What the host saw, for going through it again.
 #[derive(Debug, Clone)]
@@ -50,7 +52,7 @@ impl Witness {
     pub(super) fn new(oracle: Oracle) -> Self {
         Self {
             oracle,
-            flushes: vec![0; index(CLIENTS)],
+            flushes: vec![0; index(CLIENTS + 1)],
             unwell: None,
             expelled: None,
             leaving: None,
@@ -110,55 +112,12 @@ pub(super) struct Run {
     returned: bool,
     /// What background work was done, and when.
     pub(super) background: Background,
-    /// Every disk that takes part was well all the time, and holds what was written to it: a copy that does
-    /// not verify is the engine's fault then.
+    /// Every disk holds what was written to it: a copy that does not verify is the engine's fault then, unless its
+    /// disk is a suspect.
     pub(super) sound: bool,
+    /// Disks that were not well at some time.
+    suspects: Vec<u32>,
     wrong: Option<Wrong>,
-}
-
-/// Background work of a run by device events: destage, resync, rebuild, scan, checkpoint.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Background {
-    /// Events behind the first of each pair, up to the second, came while something of it was under way.
-    pub(super) windows: Vec<(usize, usize)>,
-    /// The first line of a cache was copied home before that event; the first place was rebuilt; the first left a
-    /// disk that is to be removed.
-    pub(super) destaged: Option<usize>,
-    pub(super) rebuilt: Option<usize>,
-    pub(super) emptied: Option<usize>,
-    /// The first extent was moved.
-    pub(super) moved: Option<usize>,
-}
-
-impl Background {
-    /// What an engine did between two looks at its counters.
-    fn note(&mut self, (from, to): (usize, usize), on: bool, counters: (&Counters, &Counters)) {
-        let (before, after) = counters;
-        let done = |of: &Counters| {
-            (of.checkpoints, of.destaged, of.resynced, of.rebuilt, of.healed, of.equalised)
-        };
-        if to > from && (on || done(before) != done(after)) {
-            match self.windows.last_mut().filter(|last| last.1 == from) {
-                Some(last) => last.1 = to,
-                None => self.windows.push((from, to)),
-            }
-        }
-        if after.destaged > 0 {
-            self.destaged.get_or_insert(to);
-        }
-        if after.rebuilt > 0 {
-            self.rebuilt.get_or_insert(to);
-        }
-        if after.moved > 0 {
-            self.emptied.get_or_insert(to);
-        }
-    }
-
-    /// Whether something of it was under way when so many events had come.
-    pub(super) fn is_on(&self, point: usize) -> bool {
-        let behind = self.windows.partition_point(|window| window.1 < point);
-        self.windows.get(behind).is_some_and(|window| window.0 < point)
-    }
 }
 
 /// A queue to disks that hold `images`.
@@ -213,7 +172,7 @@ impl Run {
         for &disk in absent {
             made.faults_mut(disk).dead_from = Some(0);
         }
-        let engine = Engine::start(made, shape.plan(), CLIENTS, CLIENT_BYTES, seed ^ 0x1d)?;
+        let engine = Engine::start(made, shape.plan(), CLIENTS + 1, CLIENT_BYTES, seed ^ 0x1d)?;
         let request = Request { kind: RequestKind::Flush, vdisk: 0, offset: 0, len: 0 };
         let unwell =
             absent.first().copied().or_else(|| engine.returning().first().map(|d| u32::from(*d)));
@@ -222,13 +181,14 @@ impl Run {
             witness: Witness::new(oracle),
             log: Vec::new(),
             shape: shape.clone(),
-            waiting: vec![Waiting::Nothing; index(CLIENTS)],
-            requests: vec![request; index(CLIENTS)],
+            waiting: vec![Waiting::Nothing; index(CLIENTS + 1)],
+            requests: vec![request; index(CLIENTS + 1)],
             unwell,
             recovery: 0,
             returned: false,
             background: Background::default(),
             sound: true,
+            suspects: Vec::new(),
             wrong: None,
         };
         run.recovery = run.engine.queue_mut().events();
@@ -287,8 +247,43 @@ impl Run {
                 }
                 self.poll();
             }
+            Step::SlowRead { nth, millis } => self.read_slowly(nth, millis),
+            Step::WriteOver { client, nth } => self.write_over(client, nth),
         }
         self.look_at_health();
+    }
+
+    /// The patient client reads a block from the log of the cache, and the disks take their time.
+    fn read_slowly(&mut self, nth: u32, millis: u64) {
+        if !matches!(self.waiting[index(PATIENT)], Waiting::Nothing) {
+            return;
+        }
+        let Some(block) = self.engine.cached_block(0, nth) else { return };
+        self.slow_reads(Nanos::from_millis(millis));
+        let read = RequestKind::Read;
+        self.submit(PATIENT, Request { kind: read, vdisk: 0, offset: block * 4096, len: 4096 });
+        self.poll();
+        self.slow_reads(Nanos::ZERO);
+    }
+
+    fn slow_reads(&mut self, time: Nanos) {
+        for disk in 0..self.shape.disks {
+            self.engine.queue_mut().faults_mut(disk).slow_reads = time;
+        }
+    }
+
+    /// Writes over a block that the cache holds, but not over one that the patient client still reads.
+    fn write_over(&mut self, client: u32, nth: u32) {
+        self.idle(client);
+        let reads = !matches!(self.waiting[index(PATIENT)], Waiting::Nothing);
+        let read = reads.then(|| self.requests[index(PATIENT)].offset / 4096);
+        let other = |nth: &u32| self.engine.cached_block(0, *nth).filter(|own| Some(*own) != read);
+        let Some(block) = (nth..nth + 4).find_map(|nth| other(&nth)) else { return };
+        if self.wrong.is_none() {
+            let kind = RequestKind::Write { fua: false };
+            self.submit(client, Request { kind, vdisk: 0, offset: block * 4096, len: 4096 });
+            self.poll();
+        }
     }
 
     /// Lets the engine work a little.
@@ -317,10 +312,24 @@ impl Run {
     }
 
     /// Of disks that are sound every copy that takes part verifies, whichever is asked (RES-3, C4).
-    pub(super) fn blames_none(&self) -> Result<(), Wrong> {
-        let counters = self.engine.counters();
-        if self.sound && counters.mismatches + counters.unrecoverable > 0 {
-            return Err(format!("a copy on a sound disk does not verify: {counters:?}"));
+    pub(super) fn blames_none(&mut self) -> Result<(), Wrong> {
+        if !self.sound {
+            return Ok(());
+        }
+        if self.suspects.is_empty() {
+            let counters = self.engine.counters();
+            return match counters.mismatches + counters.unrecoverable {
+                0 => Ok(()),
+                _ => Err(format!("a copy on a sound disk does not verify: {counters:?}")),
+            };
+        }
+        while let Some(event) = self.engine.next_event() {
+            let Event::BadCopy { disk, extent } = event else { continue };
+            if !self.suspects.contains(&u32::from(disk)) {
+                return Err(format!(
+                    "extent {extent} does not verify on disk {disk}, which is well"
+                ));
+            }
         }
         Ok(())
     }
@@ -344,7 +353,7 @@ impl Run {
 
     /// Waits until all clients are idle.
     pub(super) fn settle(&mut self) -> Result<(), Wrong> {
-        (0..CLIENTS).for_each(|client| self.idle(client));
+        (0..=PATIENT).for_each(|client| self.idle(client));
         self.wrong.take().map_or(Ok(()), Err)
     }
 
@@ -417,7 +426,7 @@ impl Run {
             return;
         }
         self.unwell = Some(disk);
-        self.sound = false;
+        self.suspects.push(disk);
         self.note(Seen::Unwell { disk: Some(disk) });
         let queue = self.engine.queue_mut();
         let ios = queue.ios(disk);

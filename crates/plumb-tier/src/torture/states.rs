@@ -3,12 +3,14 @@
 
 use std::collections::HashSet;
 
-use plumb_io::sim::power::{CrashKind, Image, PAGE_BYTES, Replay, Survivors};
+use plumb_io::sim::power::{CrashKind, Event, Image, PAGE_BYTES, Replay, Survivors, Trace};
 use plumb_units::convert::{index, to_u64, to_usize};
 
+use super::background::Background;
 use super::history::{Shape, Step, is_demanding, sectors, steps};
 use super::oracle::{Oracle, Promise, claimed_unit, header};
-use super::run::{Background, Run, Witness, Wrong, new_pool};
+use super::run::{Run, Witness, Wrong, new_pool};
+use crate::format::Geometry;
 use crate::random::Random;
 use crate::{RequestKind, StartError};
 
@@ -130,7 +132,7 @@ fn check_unguarded(
         let absent = absent(shape, &witness, &mut random);
         let (images, choice) =
             replay.crash(crash.kind, witness.expelled, crash.survivors, crash.seed);
-        if !known.insert((point, choice, crash.kind == CrashKind::Power, absent)) {
+        if !known.insert((point, choice, crash.kind == CrashKind::Power, absent.clone())) {
             continue;
         }
         let (unwell, expelled) = (witness.unwell, witness.expelled);
@@ -147,7 +149,7 @@ fn check_unguarded(
             crash_at: Some(point),
             state: nth,
         };
-        let checked = check_state(shape, images, absent, &witness, crash, &mut random);
+        let checked = check_state(shape, images, &absent, &witness, crash, &mut random);
         if let Some(crashes) = checked.map_err(broken)? {
             let after = |first: Option<usize>| u64::from(first.is_some_and(|first| first <= point));
             tally.states += 1;
@@ -187,10 +189,11 @@ fn crash_point(background: &Background, events: usize, random: &mut Random) -> u
     from + 1 + below(to - from)
 }
 
-/// Which disk is away after the crash: one that was not well, or any other within the tolerance.
-fn absent(shape: &Shape, witness: &Witness, random: &mut Random) -> Option<u32> {
+/// Which disks are away after the crash: one that was not well, or any other, or two of them, within the tolerance.
+fn absent(shape: &Shape, witness: &Witness, random: &mut Random) -> Vec<u32> {
     let lost = random.one_in(3);
-    match (witness.unwell, witness.leaving) {
+    let any = |random: &mut Random| u32::try_from(random.below(shape.disks.into())).unwrap_or(0);
+    let first = match (witness.unwell, witness.leaving) {
         // Of two disks one alone may not start, unless the other was expelled before; and how many there are
         // while one leaves is not known.
         (Some(disk), leaving) => {
@@ -199,13 +202,16 @@ fn absent(shape: &Shape, witness: &Witness, random: &mut Random) -> Option<u32> 
         (None, Some(disk)) if shape.tolerates_loss() && lost => match shape.disks {
             0..=2 => None,
             3 => Some(disk),
-            all => u32::try_from(random.below(u64::from(all))).ok(),
+            _ => Some(any(random)),
         },
-        (None, None) if shape.tolerates_loss() && shape.disks > 2 && lost => {
-            u32::try_from(random.below(u64::from(shape.disks))).ok()
-        }
+        (None, None) if shape.tolerates_loss() && shape.disks > 2 && lost => Some(any(random)),
         (None, _) => None,
-    }
+    };
+    let Some(first) = first else { return Vec::new() };
+    // Three copies bear the loss of two, and three of five disks are more than half.
+    let two = shape.copies > 2 && shape.disks > 4 && witness.leaving.is_none() && random.one_in(2);
+    let second = two.then(|| any(random)).filter(|second| *second != first);
+    std::iter::once(first).chain(second).collect()
 }
 
 /// Starts what a crash left, reads everything against the oracle, twice; writes, crashes again, starts
@@ -214,25 +220,26 @@ fn absent(shape: &Shape, witness: &Witness, random: &mut Random) -> Option<u32> 
 fn check_state(
     shape: &Shape,
     mut images: Vec<Image>,
-    absent: Option<u32>,
+    absent: &[u32],
     witness: &Witness,
     crash: Crash,
     random: &mut Random,
 ) -> Result<Option<u32>, Wrong> {
     let mut oracle = witness.oracle.clone();
     oracle.crash(crash.promise());
-    let all_well = absent.is_none() && witness.unwell.is_none() && witness.leaving.is_none();
+    let all_well = absent.is_empty() && witness.unwell.is_none() && witness.leaving.is_none();
     let healthy = all_well && shape.tolerates_loss();
     let rotten = healthy && random.one_in(4);
     if rotten {
         rot(shape, &mut images, &oracle, random);
     }
-    let gone: Vec<u32> = absent.into_iter().collect();
-    let mut run = match Run::start(shape, images, &gone, oracle.clone(), random.next()) {
+    let mut run = match Run::start(shape, images, absent, oracle.clone(), random.next()) {
         Ok(run) => run,
-        Err(StartError::NoQuorum { .. }) if absent.is_some() && shape.disks <= 2 => {
+        Err(StartError::NoQuorum { .. }) if !absent.is_empty() && shape.disks <= 2 => {
             return Ok(None);
         }
+        // Two that are away beside one that was given up for good leave too few to go on unattended.
+        Err(StartError::NoQuorum { present, voters }) if voters - present > 1 => return Ok(None),
         Err(error) => return Err(format!("does not start after the crash: {error:?}")),
     };
     run.sound = !rotten;
@@ -247,26 +254,27 @@ fn check_state(
         .and_then(|()| run.settle())
         .map_err(|wrong| format!("after recovery: {wrong}"))?;
     let trace = run.engine.queue_mut().take_trace();
-    // While it recovers, or after it was written to.
-    let (from, to) = match random.below(3) {
-        0 => (0, run.recovery),
-        _ => (run.recovery, trace.events.len()),
+    // While it recovers, then now and then while it tells its disks who takes part; or after it was written to.
+    let point = match random.below(12) {
+        0..=1 => to_usize(random.below(to_u64(run.recovery) + 1)),
+        2..=4 => while_told(shape, &trace, run.recovery, random),
+        _ => run.recovery + to_usize(random.below(to_u64(trace.events.len() - run.recovery) + 1)),
     };
-    let point = from + to_usize(random.below(to_u64(to - from) + 1));
     let mut replay = Replay::new(&trace, 512);
     replay.advance_to(point);
     let mut second = Witness::new(oracle);
-    second.unwell = absent.or(witness.unwell);
+    second.unwell = absent.first().copied().or(witness.unwell);
     run.log
         .iter()
         .filter(|(position, _)| *position <= point)
         .for_each(|(_, seen)| second.see(seen));
     let again = Crash::random(random);
-    let (images, _) = replay.crash(again.kind, absent, again.survivors, again.seed);
+    let (images, _) =
+        replay.crash(again.kind, absent.first().copied(), again.survivors, again.seed);
     second.oracle.crash(again.promise());
-    let mut stays_away: Vec<u32> = absent.filter(|_| random.one_in(2)).into_iter().collect();
+    let mut stays_away: Vec<u32> = absent.iter().copied().filter(|_| random.one_in(2)).collect();
     // A copy lost beside a rotten one is more than a mirror can bear.
-    if healthy && !rotten && shape.disks > 2 && random.one_in(3) {
+    if healthy && !rotten && shape.disks > 2 && random.one_in(2) {
         stays_away.extend(u32::try_from(random.below(u64::from(shape.disks))));
     }
     let in_words = |wrong| format!("after the second crash, {point} events later: {wrong}");
@@ -274,11 +282,29 @@ fn check_state(
         .map_err(|error| format!("does not start after the second crash: {error:?}"))?;
     run.sound = !rotten;
     run.read_all(again.promise(), 2).map_err(in_words)?;
-    if run.engine.returning().is_empty() || !random.one_in(3) {
+    let returns = !run.engine.returning().is_empty() && random.one_in(3);
+    if !returns && stays_away.is_empty() {
         return Ok(Some(2));
     }
     check_returned(shape, run, random).map_err(in_words)?;
     Ok(Some(3))
+}
+
+/// A point within a start: while superblocks are written, and some disks have the new generation, some have not.
+fn while_told(shape: &Shape, trace: &Trace, recovery: usize, random: &mut Random) -> usize {
+    let places = Geometry::superblocks(shape.disk_bytes());
+    let tells =
+        |event: &Event| matches!(event, Event::Write { offset, .. } if places.contains(offset));
+    let events = trace.events.iter().take(recovery);
+    let told: Vec<usize> =
+        (1..).zip(events).filter(|(_, event)| tells(event)).map(|(nth, _)| nth).collect();
+    match told.len() {
+        0 => 0,
+        count => {
+            let begun = told[to_usize(random.below(to_u64(count)))];
+            recovery.min(begun + to_usize(random.below(8)))
+        }
+    }
 }
 
 /// So that each state is written to.
@@ -288,8 +314,8 @@ fn one_write(random: &mut Random) -> Step {
     Step::Request { client: 0, kind, offset, len: 4096 }
 }
 
-/// A disk that was away comes back, the power fails once more, and all is read: what the disk had kept of the
-/// past must not be taken for the present.
+/// A disk that was away comes back, now or at the next start; the power fails once more, and all is read: what the
+/// disk had kept of the past must not be taken for the present.
 fn check_returned(shape: &Shape, mut run: Run, random: &mut Random) -> Result<(), Wrong> {
     run.attach_returning();
     for _ in 0..TURNS_TO_RETURN {

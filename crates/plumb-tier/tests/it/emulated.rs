@@ -88,3 +88,16 @@ fn the_same_load_takes_the_same_virtual_time() {
     };
     assert_eq!(course(), course());
 }
+
+/// A copy on a disk with a longer queue is not asked while the other disk has less to do (section 7).
+#[test]
+fn reads_go_to_the_copy_with_the_shorter_queue() {
+    let clock = ManualClock::default();
+    let fast = DeviceModel::Ssd(SsdModel::sas_ssd_200());
+    // 833 per second: taken in turn it would hold the other one down to that.
+    let times = vec![(4096, Nanos(1_200_000), Nanos(1_200_000))];
+    let slow = DeviceModel::Ssd(SsdModel::new(1, times, 500_000_000));
+    let mut queue = space(2, vec![fast, slow], &clock);
+    rate(&mut queue, &clock, OpKind::Write, 2 * BLOCKS);
+    check("reads", rate(&mut queue, &clock, OpKind::Read, 20_000), 60_000.0, 68_000.0);
+}

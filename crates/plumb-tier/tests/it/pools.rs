@@ -33,7 +33,7 @@ impl Place {
 
     fn make(&self, disks: u32) -> RegisteredPool {
         let disks = (0..disks).map(|nth| wish(&self.disk(nth))).collect();
-        let wish = PoolWish { name: "p".to_owned(), disks, slab_bytes: None };
+        let wish = PoolWish { name: "p".to_owned(), disks, slab_bytes: None, emulated: Vec::new() };
         pool::make(&self.registry, &wish).expect("files of nothing but holes are taken")
     }
 
@@ -222,7 +222,7 @@ fn disks_are_refused_by_what_they_hold() {
         format!("{error}\n{}", error.help().map(|help| help.to_string()).unwrap_or_default())
     };
     let other = |disks: Vec<DiskWish>| {
-        let wish = PoolWish { name: "q".to_owned(), disks, slab_bytes: None };
+        let wish = PoolWish { name: "q".to_owned(), disks, slab_bytes: None, emulated: Vec::new() };
         pool::make(&place.registry, &wish).map_err(says)
     };
     let member = other(vec![wish(&place.disk(0))]).expect_err("it is another pool's");
@@ -249,7 +249,12 @@ fn disks_are_refused_by_what_they_hold() {
     assert!(
         pool::make(
             &place.registry,
-            &PoolWish { name: "p".to_owned(), disks: Vec::new(), slab_bytes: None }
+            &PoolWish {
+                name: "p".to_owned(),
+                disks: Vec::new(),
+                slab_bytes: None,
+                emulated: Vec::new()
+            }
         )
         .is_err_and(|error| error.to_string().contains("already"))
     );
@@ -296,8 +301,12 @@ fn wrong_disks_are_never_written_to() {
     let refused = pool::open(&both, Vec::new(), (1, 4096)).expect_err("two say that they are one");
     assert!(refused.to_string().contains("two devices"), "{refused}");
     // Of another pool.
-    let other =
-        PoolWish { name: "q".to_owned(), disks: vec![wish(&place.disk(7))], slab_bytes: None };
+    let other = PoolWish {
+        name: "q".to_owned(),
+        disks: vec![wish(&place.disk(7))],
+        slab_bytes: None,
+        emulated: Vec::new(),
+    };
     let other = pool::make(&place.registry, &other).expect("made");
     let mut mixed = first;
     mixed.disks.extend(other.disks);
@@ -312,7 +321,7 @@ fn two_tiers_and_a_cache_come_and_go() {
     let place = Place::new();
     let of = |nth, media| DiskWish { media: Some(media), ..wish(&place.disk(nth)) };
     let disks = vec![of(0, Ssd), of(1, Ssd), of(2, Hdd), of(3, Hdd)];
-    let wished = PoolWish { name: "p".to_owned(), disks, slab_bytes: None };
+    let wished = PoolWish { name: "p".to_owned(), disks, slab_bytes: None, emulated: Vec::new() };
     pool::make(&place.registry, &wished).expect("made");
     let both = |name: &str| NewVirtualDisk {
         tier_bytes: [16 * MIB, 16 * MIB],
@@ -347,4 +356,81 @@ fn two_tiers_and_a_cache_come_and_go() {
         }
         engine.shut_down().expect("a clean end");
     }
+}
+
+/// A pool whose disks are files takes the time of the models that it was made with, and no other time.
+#[test]
+fn disks_that_are_emulated_take_their_time() {
+    let place = Place::new();
+    let disks = |from: u32| (from..from + 2).map(|nth| wish(&place.disk(nth))).collect();
+    let models = vec![pool::Emulated::Sas10k300];
+    let mut wished =
+        PoolWish { name: "p".to_owned(), disks: disks(0), slab_bytes: None, emulated: models };
+    for disk in &mut wished.disks {
+        disk.media = Some(plumb_tier::MediaType::Hdd);
+    }
+    pool::make(&place.registry, &wished).expect("files are taken");
+    place.add(&NewVirtualDisk { tier_bytes: [0, 16 * MIB], ..vdisk("v", 2, 0) });
+    let took = |emulated: Vec<pool::Emulated>| {
+        let found = RegisteredPool { emulated, ..place.pool() };
+        let mut open = pool::open(&found, Vec::new(), (1, 4096)).expect("it starts");
+        write(&mut open.engine, 0, 0, 1);
+        let began = std::time::Instant::now();
+        for block in 1..11 {
+            write(&mut open.engine, 0, block * 300, 1);
+        }
+        let (took, engine) = (began.elapsed(), open.engine.facts().engine);
+        open.end().expect("it ends");
+        (took, engine)
+    };
+    // A durable write is two I/Os one after the other at least, of half a turn of 6 ms each on average.
+    let (slow, engine) = took(place.pool().emulated);
+    assert!(slow.as_millis() >= 40 && engine.starts_with("emulated+"), "{slow:?} on {engine}");
+    let (_, engine) = took(Vec::new());
+    assert!(!engine.contains("emulated"), "{engine}");
+}
+
+/// Whoever only reads needs no quorum; whoever would write is refused, and no byte of the disks changes (LAY-3).
+#[test]
+fn a_pool_without_a_quorum_is_read_and_stays_as_it_is() {
+    let place = Place::new();
+    place.make(2);
+    place.add(&vdisk("v", 2, 16 * MIB));
+    let mut open = pool::open(&place.pool(), Vec::new(), (1, 4096)).expect("it starts");
+    for block in 0..8 {
+        write(&mut open.engine, 0, block * 100, 1 + u8::try_from(block).expect("few"));
+    }
+    // Not ended: what is left to settle is settled in memory.
+    drop(open);
+    std::fs::rename(place.disk(1), place.folder.path().join("away")).expect("it moves");
+    let alone = || std::fs::read(place.disk(0)).expect("it can be read");
+    let before = alone();
+    let refused = pool::open(&place.pool(), Vec::new(), (1, 4096)).expect_err("one of two");
+    assert!(refused.to_string().contains("1 of 2 voting disks"), "{refused}");
+    let mut open = pool::open_to_read(&place.pool(), (1, 4096)).expect("to read it does");
+    assert!(open.engine.is_unchanging());
+    for block in 0..8 {
+        let found = read(&mut open.engine, 0, block * 100);
+        assert_eq!(found, Ok(1 + u8::try_from(block).expect("few")));
+    }
+    let rofs = Err(30);
+    for kind in [
+        RequestKind::Write { fua: false },
+        RequestKind::Write { fua: true },
+        RequestKind::Discard,
+        RequestKind::WriteZeroes,
+    ] {
+        let request = Request { kind, vdisk: 0, offset: 0, len: 4096 };
+        assert_eq!(perform(&mut open.engine, request), rofs, "{kind:?}");
+    }
+    assert_eq!(read(&mut open.engine, 0, 0), Ok(1), "a refused write changes nothing");
+    open.end().expect("it ends");
+    assert!(alone() == before, "the disk was written to");
+    // With all of them it goes on as if nothing had been.
+    std::fs::rename(place.folder.path().join("away"), place.disk(1)).expect("it moves back");
+    let mut open = pool::open_to_read(&place.pool(), (1, 4096)).expect("it starts");
+    assert!(!open.engine.is_unchanging());
+    write(&mut open.engine, 0, 0, 99);
+    assert_eq!(read(&mut open.engine, 0, 0), Ok(99));
+    open.end().expect("it ends");
 }

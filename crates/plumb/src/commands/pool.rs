@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use plumb_tier::MediaType;
-use plumb_tier::pool::{self, DiskWish, PoolWish, RegisteredPool};
+use plumb_tier::pool::{self, DiskWish, Emulated, PoolWish, RegisteredPool};
 use serde_json::json;
 
 use super::space::report::{self, Reply};
@@ -104,12 +104,19 @@ fn new() -> Command {
                 .value_name("SIZE")
                 .value_parser(report::size)
                 .help("What space is given out in, 16M to 1G [default: by the smallest disk]"),
+            Arg::new("emulate")
+                .long("emulate")
+                .value_name("MODEL")
+                .value_parser(Emulated::ALL.map(Emulated::name))
+                .action(ArgAction::Append)
+                .help("Slow its disks of a kind down to that model, whenever this machine uses it"),
             destroy("What this disk holds may be lost: its path again"),
             report::json_option(),
         ])
         .after_help(
             "For example:\n  plumb pool new tank /dev/nvme1n1 /dev/nvme2n1\n  \
-             plumb pool new demo --file-size 2G --ssd a.img --ssd b.img --hdd c.img --hdd d.img",
+             plumb pool new demo --file-size 2G --ssd a.img --ssd b.img --hdd c.img --hdd d.img\n  \
+             plumb pool new slow --file-size 2G --ssd a.img --hdd b.img --emulate sas-ssd-200 --emulate sas-10k-300",
         )
 }
 
@@ -152,7 +159,10 @@ fn make(matches: &ArgMatches) -> report::Outcome {
         Some(&bytes) => make_files(&disks, bytes)?,
         None => Vec::new(),
     };
-    let wish = PoolWish { name, disks, slab_bytes: matches.get_one("slab").copied() };
+    let models = matches.get_many::<String>("emulate").into_iter().flatten();
+    let emulated = models.filter_map(|name| Emulated::named(name)).collect();
+    let slab_bytes = matches.get_one("slab").copied();
+    let wish = PoolWish { name, disks, slab_bytes, emulated };
     match pool::make(&registry, &wish) {
         Ok(pool) => report::pool(&registry, &pool),
         Err(error) => {
@@ -248,7 +258,7 @@ fn import(matches: &ArgMatches) -> report::Outcome {
     if registry.has(&name)? && registry.find(&name)?.id != look.config.pool {
         return Err(pool::RegistryError::Exists { name }.into());
     }
-    let found = RegisteredPool { name, id: look.config.pool, disks };
+    let found = RegisteredPool { name, id: look.config.pool, disks, emulated: Vec::new() };
     registry.put(&found)?;
     report::pool(&registry, &found)
 }

@@ -47,6 +47,8 @@ pub struct DiskFaults {
     pub flush_errors: Vec<u64>,
     /// Reads that touch one of these byte ranges fail until the range is written.
     pub unreadable: Vec<(u64, u64)>,
+    /// Reads that begin take so much longer: they give what is there at their end.
+    pub slow_reads: Nanos,
 }
 
 #[derive(Debug)]
@@ -241,7 +243,8 @@ impl PowerQueue {
                 continue;
             }
             let span = self.service.1 - self.service.0 + 1;
-            let end = self.now + self.service.0 + self.random.next() % span;
+            let late = if matches!(what, What::Read { .. }) { own.faults.slow_reads.0 } else { 0 };
+            let end = self.now + self.service.0 + self.random.next() % span + late;
             self.serving.push(Reverse(Serving { end, nth, disk, slot, what }));
         }
     }

@@ -58,6 +58,16 @@ impl HddModel {
         Self::new(300_000_000_000, 6, 6.0, (150e6, 90e6))
     }
 
+    /// The same drive with that many bytes under its stroke.
+    ///
+    /// # Panics
+    /// Without capacity.
+    #[must_use]
+    pub fn with_capacity(self, capacity: u64) -> Self {
+        assert!(capacity > 0, "a disk does something");
+        Self { capacity, ..self }
+    }
+
     fn fraction(&self, offset: u64) -> f64 {
         offset.min(self.capacity) as f64 / self.capacity as f64
     }

@@ -108,7 +108,7 @@ pub(super) fn execute(
     // Without targets there is no pool to start.
     let spaces = match session_options.opens_no_target {
         true => Ok(Spaces::default()),
-        false => Spaces::open(&invocation.profile),
+        false => Spaces::open(&invocation.profile, printer),
     };
     let spaces = match spaces {
         Ok(spaces) => spaces,

@@ -1,6 +1,7 @@
 //! Targets that are virtual disks: `space:POOL/VDISK`. A file of that name is `./space:…`.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use plumb_io::engine::Ladder;
@@ -28,17 +29,24 @@ pub(super) struct Spaces {
     servers: Vec<(String, SpaceServer, NotKept)>,
 }
 
+/// Whether a load writes to virtual disks of a pool.
+fn writes(profile: &RawProfile, pool: &str) -> bool {
+    let of_pool = |path: &str| matches!(names(path), Some(Ok((name, _))) if name == pool);
+    let targets = profile.time_spans.iter().flat_map(|span| &span.targets);
+    targets.into_iter().any(|target| target.write_ratio > 0 && of_pool(&target.path))
+}
+
 /// Pool and virtual disk of a target.
 fn names(target: &str) -> Option<Result<(String, String), report::VdiskError>> {
     target.strip_prefix(PREFIX).map(report::split)
 }
 
 impl Spaces {
-    /// Starts the pools of all targets that are virtual disks.
+    /// Starts the pools of all targets that are virtual disks. One without a quorum is good enough to be read.
     ///
     /// # Errors
     /// When a pool cannot be started, or has no such virtual disk.
-    pub(super) fn open(profile: &RawProfile) -> Result<Self, Failure> {
+    pub(super) fn open(profile: &RawProfile, printer: Printer) -> Result<Self, Failure> {
         let mut spaces = Self::default();
         for target in profile.time_spans.iter().flat_map(|span| &span.targets) {
             let Some(named) = names(&target.path) else { continue };
@@ -48,9 +56,16 @@ impl Spaces {
                 let found = registry.find(&pool)?;
                 let keeper = TieringKeeper::new(TieringStore::of(&registry, &found));
                 let failure = keeper.failure();
+                let unchanging = Arc::new(AtomicBool::new(false));
+                let told = Arc::clone(&unchanging);
+                let writes = writes(profile, &pool);
                 let start = move || {
-                    let bytes = 64 << 10;
-                    let mut open = pool::open(&found, Vec::new(), (CLIENTS, bytes))?;
+                    let clients = (CLIENTS, 64 << 10);
+                    let mut open = match writes {
+                        true => pool::open(&found, Vec::new(), clients)?,
+                        false => pool::open_to_read(&found, clients)?,
+                    };
+                    told.store(open.engine.is_unchanging(), Ordering::Relaxed);
                     open.keep_tiering(keeper);
                     Ok::<_, PoolError>(open.engine)
                 };
@@ -63,6 +78,12 @@ impl Spaces {
                     }
                 });
                 let server = SpaceServer::spawn_watched(start, Some(watch))?;
+                if unchanging.load(Ordering::Relaxed) {
+                    printer.warning(&format!(
+                        "half or fewer of the voting disks of pool {pool} are here: it is read as they hold it, \
+                         without what the others may have taken since, and nothing is written to it"
+                    ));
+                }
                 spaces.servers.push((pool.clone(), server, failure));
             }
             let server = spaces.server(&pool).expect("it was just started");

@@ -225,7 +225,13 @@ pub(crate) fn find<'a>(
 pub(crate) fn pool(_registry: &Registry, pool: &RegisteredPool) -> Outcome {
     let look = pool::look(Some(pool.id), &pool.disks)?;
     let health = pool::judge(&Facts::of(&look));
-    Ok(describe(&look, &health))
+    let mut reply = describe(&look, &health);
+    let models: Vec<&str> = pool.emulated.iter().map(|model| model.name()).collect();
+    if !models.is_empty() {
+        reply.text.push_str(&format!("  as slow as: {}\n", models.join(", ")));
+    }
+    reply.json["emulated"] = json!(models);
+    Ok(reply)
 }
 
 /// A pool with its disks, virtual disks and health.

@@ -2,12 +2,14 @@
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use plumb_tier::torture::{TortureOptions, TortureReport, torture};
 use serde_json::json;
+use signal_hook::consts::{SIGINT, SIGTERM};
 
 /// How long a failing history is made shorter.
 const SHRINKING: Duration = Duration::from_secs(60);
@@ -47,7 +49,8 @@ pub(super) fn command() -> Command {
             "Run the storage engine on simulated disks with volatile caches, let disks fail, hang and \
              return, cut the power at any write, tear sectors, lose disks, spoil pages, and check after \
              each that everything acknowledged is there. Nothing on this machine is touched. Ends with \
-             status 1 and the shortest history that it can find when a promise was broken.",
+             status 1 and the shortest history that it can find when a promise was broken. Ctrl-C ends it \
+             earlier, with what was checked so far and status 5.",
         )
         .args([seed, minutes, states, threads, json])
         .after_help(
@@ -72,27 +75,56 @@ pub(super) fn run(matches: &ArgMatches) -> ExitCode {
     };
     // A panic of the engine is a violation that the report names; its message would only repeat it.
     std::panic::set_hook(Box::new(|_| {}));
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        let _ = signal_hook::flag::register(signal, Arc::clone(&stop));
+    }
     let shown = std::io::stderr().is_terminal();
-    let (began, told) = (Instant::now(), Mutex::new(Instant::now()));
-    let report = torture(&options, &|states| {
-        if shown {
-            eprint!("\r{states} crash states");
-            return;
-        }
+    let told = Mutex::new(Instant::now());
+    let report = torture(&options, &|report| {
         // Whoever keeps a log of a long run wants to see that it goes on.
+        let every = if shown { Duration::from_millis(200) } else { LOG_EVERY };
         let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.elapsed() >= LOG_EVERY {
+        if told.elapsed() >= every {
             *told = Instant::now();
-            eprintln!("{states} crash states after {} s", began.elapsed().as_secs());
+            if shown {
+                eprint!("\r{}\x1b[K", so_far(report));
+            } else {
+                eprintln!("{}", so_far(report));
+            }
         }
+        !stop.load(Ordering::Relaxed)
     });
     let _ = std::panic::take_hook();
     if shown {
         eprintln!();
     }
-    let status = u8::from(!report.violations.is_empty());
+    let status = match (report.violations.is_empty(), report.interrupted) {
+        (false, _) => 1,
+        (true, true) => 5,
+        (true, false) => 0,
+    };
     let text = if matches.get_flag("json") { as_json(&report) } else { as_text(&report) };
     super::super::print_and_exit(&text, status)
+}
+
+/// One line of a log.
+fn so_far(report: &TortureReport) -> String {
+    let seconds = report.elapsed.as_secs_f64();
+    let share = |part: u64| 100 * part / report.crash_states.max(1);
+    format!(
+        "{} crash states after {seconds:.0} s, {:.0}/s: background work {} %, overwrites, flushes and a failed \
+         disk {} %, cache {} %, moves {} %, rebuild {} %, third crash {} %; {} violations",
+        report.crash_states,
+        report.crash_states as f64 / seconds.max(0.001),
+        share(report.with_background),
+        share(report.demanding),
+        share(report.with_cache),
+        share(report.with_moves),
+        share(report.with_rebuild),
+        share(report.with_third_crash),
+        report.violations.len(),
+    )
 }
 
 fn as_json(report: &TortureReport) -> String {
@@ -122,6 +154,7 @@ fn as_json(report: &TortureReport) -> String {
         "histories": report.histories,
         "elapsed_s": report.elapsed.as_secs_f64(),
         "processor_time_s": report.processor_time.as_secs_f64(),
+        "interrupted": report.interrupted,
         "violations": report.violations.len(),
         "violation_details": violations,
     });
@@ -129,8 +162,9 @@ fn as_json(report: &TortureReport) -> String {
 }
 
 fn as_text(report: &TortureReport) -> String {
+    let early = if report.interrupted { "ended early, by a signal\n" } else { "" };
     let mut text = format!(
-        "seed:                {}\ncrash states:        {}\n  background work:   {}\n  cache destaged:    {}\n  extents moved:     {}\n  disk rebuilt:      {}\n  \
+        "{early}seed:                {}\ncrash states:        {}\n  background work:   {}\n  cache destaged:    {}\n  extents moved:     {}\n  disk rebuilt:      {}\n  \
          overwrites, flushes, a failed disk: {}\n  after disk loss:   {}\n  crashed thrice:    {}\n\
          histories:           {}\ntime:                {:.1} s\nprocessor time:      {:.1} s\nviolations:          {}\n",
         report.seed,
@@ -172,11 +206,31 @@ mod tests {
             threads: 1,
             shrinking: Duration::ZERO,
         };
-        let report = torture(&options, &|_| {});
+        let report = torture(&options, &|_| true);
         let read: serde_json::Value = serde_json::from_str(&as_json(&report)).expect("it is JSON");
         assert_eq!(read["violations"], 0);
         assert_eq!(read["seed"], 3);
         assert!(read["crash_states"].as_u64().is_some_and(|states| states >= 40), "{read}");
         assert!(as_text(&report).contains("violations:          0\n"));
+        let line = so_far(&report);
+        assert!(
+            line.contains(" crash states after ") && line.ends_with("; 0 violations"),
+            "{line}"
+        );
+    }
+
+    #[test]
+    fn a_run_that_is_ended_by_hand_keeps_what_it_checked() {
+        let options = TortureOptions {
+            seed: 3,
+            states: None,
+            time: None,
+            threads: 1,
+            shrinking: Duration::ZERO,
+        };
+        let report = torture(&options, &|report| report.crash_states < 40);
+        assert!(report.interrupted && report.crash_states >= 40, "{report:?}");
+        assert!(as_json(&report).contains("\"interrupted\": true"));
+        assert!(as_text(&report).starts_with("ended early"));
     }
 }

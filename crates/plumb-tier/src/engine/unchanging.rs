@@ -1,0 +1,39 @@
+//! A pool without a quorum: what can be read is, and nothing on its disks changes (LAY-3).
+
+use plumb_io::{Errno, FlushQueue};
+use plumb_units::convert::index;
+
+use super::Engine;
+use crate::io::SlotPlan;
+use crate::recover::{StartError, Terms};
+
+const EROFS: Errno = Errno(30);
+
+impl<Q: FlushQueue> Engine<Q> {
+    /// Starts the pool on whichever of its disks are here, to be read only: what a recovery decides is decided in
+    /// memory, by a queue that changes nothing ([`plumb_io::stack::OverlayQueue`]). Whoever writes is refused, and
+    /// nothing is destaged, rebuilt or brought up to date. What other disks may have taken since is not seen.
+    ///
+    /// # Errors
+    /// When no current copy of the journal, or of a write cache in use, is here.
+    pub fn start_unchanging(
+        queue: Q,
+        plan: SlotPlan,
+        (clients, client_bytes): (u32, u32),
+        seed: u64,
+    ) -> Result<Self, StartError> {
+        Self::start_on(queue, plan, (clients, client_bytes), (seed, Terms::Any))
+    }
+
+    /// Whether it was started to be read only.
+    #[must_use]
+    pub fn is_unchanging(&self) -> bool {
+        self.unchanging
+    }
+
+    /// Answers a request that would write.
+    pub(super) fn refuse(&mut self, client: u32) {
+        self.clients[index(client)].error = Some(EROFS);
+        self.end_client(client);
+    }
+}

@@ -1,0 +1,53 @@
+//! When background work was under way in a run.
+
+use crate::Counters;
+
+/// Background work of a run by device events: destage, resync, rebuild, scan, checkpoint.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Background {
+    /// Events behind the first of each pair, up to the second, came while something of it was under way.
+    pub(super) windows: Vec<(usize, usize)>,
+    /// The first line of a cache was copied home before that event; the first place was rebuilt; the first left a
+    /// disk that is to be removed.
+    pub(super) destaged: Option<usize>,
+    pub(super) rebuilt: Option<usize>,
+    pub(super) emptied: Option<usize>,
+    /// The first extent was moved.
+    pub(super) moved: Option<usize>,
+}
+
+impl Background {
+    /// What an engine did between two looks at its counters.
+    pub(super) fn note(
+        &mut self,
+        (from, to): (usize, usize),
+        on: bool,
+        counters: (&Counters, &Counters),
+    ) {
+        let (before, after) = counters;
+        let done = |of: &Counters| {
+            (of.checkpoints, of.destaged, of.resynced, of.rebuilt, of.healed, of.equalised)
+        };
+        if to > from && (on || done(before) != done(after)) {
+            match self.windows.last_mut().filter(|last| last.1 == from) {
+                Some(last) => last.1 = to,
+                None => self.windows.push((from, to)),
+            }
+        }
+        if after.destaged > 0 {
+            self.destaged.get_or_insert(to);
+        }
+        if after.rebuilt > 0 {
+            self.rebuilt.get_or_insert(to);
+        }
+        if after.moved > 0 {
+            self.emptied.get_or_insert(to);
+        }
+    }
+
+    /// Whether something of it was under way when so many events had come.
+    pub(super) fn is_on(&self, point: usize) -> bool {
+        let behind = self.windows.partition_point(|window| window.1 < point);
+        self.windows.get(behind).is_some_and(|window| window.0 < point)
+    }
+}
