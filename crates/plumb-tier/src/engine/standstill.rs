@@ -208,12 +208,16 @@ impl<Q: FlushQueue> Engine<Q> {
         if !self.ready.is_empty() {
             return true;
         }
-        let began = self.core.io.queue.time();
+        let (began, resynced) = (self.core.io.queue.time(), self.last_resync);
         let outcome = if self.trouble.is_empty() { self.work() } else { self.handle_trouble() };
         // It may have waited out a disk: what begins behind it begins now, not when this poll began.
         let took = self.core.io.queue.time().since(began);
         if !active(Mutation::StandsOutOfTime) {
             self.now = Nanos(self.now.0.saturating_add(took.0));
+            // Requests have their turn between two steps, however long each takes.
+            if self.last_resync != resynced {
+                self.last_resync = self.now;
+            }
         }
         self.frozen = false;
         if let Err(halt) = outcome {

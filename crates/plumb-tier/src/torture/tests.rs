@@ -60,6 +60,7 @@ fn known(mutation: Mutation) -> &'static [u64] {
     match mutation {
         Mutation::StandsOutOfTime => &[6_088_969_896_877_691_383],
         Mutation::RoomGivenUpEarly => &[5_865_823_333_528_852_234],
+        Mutation::SlotReusedEarly => &[16_558_095_200_850_322_506],
         Mutation::RingOverrun => &[737_458_061_288_073_371],
         Mutation::LossUnrecorded => &[7_031_111_593_878_855_340],
         Mutation::AckBeforeCrcFirst => &[11_501_169_825_929_383_895],
@@ -68,7 +69,9 @@ fn known(mutation: Mutation) -> &'static [u64] {
         Mutation::DestageUnlocked => &[10_432_922_719_399_047_009],
         Mutation::RebuildMarksLate => &[16_224_840_290_966_929_488],
         Mutation::LogCopyKept | Mutation::LogReturnUncopied => &[16_726_576_251_989_828_978],
-        Mutation::LogEpochKept => &[13_831_989_592_443_671_385],
+        Mutation::LogEpochKept => {
+            &[8_584_482_139_445_381_903, 15_430_811_241_465_916_287, 10_375_361_695_816_145_286]
+        }
         Mutation::HalfStarts => &[14_336_469_805_942_138_168],
         _ => &[],
     }
