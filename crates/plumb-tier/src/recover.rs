@@ -119,7 +119,6 @@ pub(crate) enum Terms {
 pub(crate) struct Found {
     pub(crate) file: FileIndex,
     pub(crate) block: Superblock,
-    pub(crate) copies: usize,
 }
 
 /// Starts the pool on the queue's files. Disks that the configuration calls missing and that are here are
@@ -210,21 +209,8 @@ fn assemble<Q: FlushQueue>(
     plan: SlotPlan,
     (seed, terms): (u64, Terms),
 ) -> Result<(Members, Vec<u16>), StartError> {
-    let found = discover(io, plan)?;
-    let newest = found.iter().max_by_key(|one| (one.block.generation, one.copies));
-    let newest = newest
-        .map(|one| one.block.generation)
-        .ok_or(StartError::Metadata { what: "superblock" })?;
-    let mut config = None;
-    for one in found.iter().filter(|one| one.block.generation == newest) {
-        config = Members::read_config(io, to_disk(one.file), &one.block);
-        if config.is_some() {
-            break;
-        }
-        let disk = one.block.ordinal;
-        io.events.note(Event::MetadataDamaged { disk, what: "configuration" });
-    }
-    let config = config.ok_or(StartError::Metadata { what: "configuration" })?;
+    let mut found = discover(io, plan)?;
+    let config = newest_config(io, &mut found, terms)?;
     let mut files = vec![None; config.disks.len()];
     let mut blocks = vec![None; config.disks.len()];
     let mut returning = Vec::new();
@@ -266,6 +252,33 @@ fn assemble<Q: FlushQueue>(
     let members = Members::new(config, blocks, seed);
     let members = members.ok_or(StartError::Metadata { what: "superblock" })?;
     Ok((members, returning))
+}
+
+/// The newest configuration that can be read. Disks that name a newer one, which none of them has whole, are left out:
+/// if those that are left are more than half of the older one's voters, nobody ever served under the newer one, for
+/// whoever goes on without others is at least half (LAY-3).
+fn newest_config<Q: FlushQueue>(
+    io: &mut Io<Q>,
+    found: &mut Vec<Found>,
+    terms: Terms,
+) -> Result<Config, StartError> {
+    let mut behind = false;
+    loop {
+        let newest = found.iter().map(|one| one.block.generation).max();
+        let what = if behind { "configuration" } else { "superblock" };
+        let newest = newest.ok_or(StartError::Metadata { what })?;
+        for one in found.iter().filter(|one| one.block.generation == newest) {
+            if let Some(config) = Members::read_config(io, to_disk(one.file), &one.block) {
+                // Whoever needs no majority must not look at what may be old.
+                let usable = !behind || terms == Terms::More;
+                return usable.then_some(config).ok_or(StartError::Metadata { what });
+            }
+            let disk = one.block.ordinal;
+            io.events.note(Event::MetadataDamaged { disk, what: "configuration" });
+        }
+        found.retain(|one| one.block.generation != newest);
+        behind = true;
+    }
 }
 
 /// Whether a disk that was away was part of a pool meanwhile: it has a generation that this one does not come from,
@@ -349,7 +362,7 @@ pub(crate) fn discover<Q: FlushQueue>(
         // Updates outnumber every copy seen, trusted or not.
         block.version = copies.iter().map(|copy| copy.version).max().unwrap_or(block.version);
         block.epoch_started = copies.iter().map(|copy| copy.epoch_started).max().unwrap_or(0);
-        found.push(Found { file: *file, block, copies: count });
+        found.push(Found { file: *file, block });
     }
     Ok(found)
 }

@@ -89,6 +89,37 @@ fn a_torn_configuration_is_read_from_another_disk() {
     assert_eq!(refused.err(), Some(StartError::Metadata { what: "configuration" }));
 }
 
+/// A crash left the newest generation on one disk, and its record rots there: the others never served under it. Where
+/// half of them or more have it, it may have been in force, and an older one is not taken instead.
+#[test]
+fn a_generation_that_nobody_has_whole_is_passed_over_by_a_majority_only() {
+    let geometry = shape(MIRROR).geometry();
+    let (from, to) = (geometry.config(0), geometry.journal());
+    let mut run = start(MIRROR);
+    fill(&mut run);
+    let mut oracle = run.witness.oracle.clone();
+    oracle.crash(Promise::Acknowledged);
+    let before = images(&mut run, 3);
+    // A start makes a generation.
+    let mut next = restart(&mut run, MIRROR, &[]).expect("it starts");
+    let after = images(&mut next, 3);
+    let mixed = |newer: usize| {
+        let mut disks = before.clone();
+        for disk in 0..newer {
+            disks[disk] = after[disk].clone();
+            spoil(&mut disks[disk], from, to);
+        }
+        Run::start(&shape(MIRROR), disks, &[], oracle.clone(), 5)
+    };
+    let mut run = mixed(1).expect("two of three go on");
+    assert_eq!(state(&run, 0), DiskState::Missing);
+    assert!(heard(&mut run).contains(&"metadata-damaged"));
+    assert_eq!(health(&run).0, HealthStatus::Warning);
+    reads_well(&mut run);
+    let refused = mixed(2).err();
+    assert_eq!(refused, Some(StartError::NoQuorum { present: 1, voters: 3 }));
+}
+
 #[test]
 fn a_torn_journal_is_read_from_another_copy() {
     let geometry = shape(MIRROR).geometry();
