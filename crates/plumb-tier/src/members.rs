@@ -279,10 +279,11 @@ impl Members {
         }
     }
 
-    /// Reads the configuration record that a superblock names.
+    /// Reads the configuration record that a superblock names from an area of a disk: its own, or another disk's that
+    /// may have it, for all get it before one names it.
     pub(crate) fn read_config<Q: FlushQueue>(
         io: &mut Io<Q>,
-        disk: u16,
+        (disk, area): (u16, u8),
         block: &Superblock,
     ) -> Option<Config> {
         let name = block.records[usize::from(block.area)];
@@ -291,7 +292,7 @@ impl Members {
             return None;
         }
         let mut pages = vec![0; to_usize(len)];
-        if !io.read(disk, block.geometry.config(block.area), &mut pages) {
+        if !io.read(disk, block.geometry.config(area), &mut pages) {
             return None;
         }
         let record = config::record(block.pool, name.len, &pages)?;

@@ -12,7 +12,7 @@ use crate::extents::{Extents, TENTATIVE, UNMAPPED};
 use crate::format::frame::{self, Frame, FrameKind, Link, Record};
 use crate::format::page::{Checkpoint, PageName};
 use crate::format::superblock::Superblock;
-use crate::format::{BLOCK_BYTES, BLOCK_LEN, Config, DiskState, Geometry};
+use crate::format::{BLOCK_BYTES, BLOCK_LEN, Config, DiskState, Generation, Geometry};
 use crate::io::{Io, SlotPlan};
 use crate::journal::{Journal, Room};
 use crate::logs;
@@ -257,7 +257,7 @@ fn assemble<Q: FlushQueue>(
 /// The newest configuration that can be read. Disks that name a newer one, which none of them has whole, are left out:
 /// if those that are left are more than half of the older one's voters, nobody ever served under the newer one, for
 /// whoever goes on without others is at least half (LAY-3).
-fn newest_config<Q: FlushQueue>(
+pub(crate) fn newest_config<Q: FlushQueue>(
     io: &mut Io<Q>,
     found: &mut Vec<Found>,
     terms: Terms,
@@ -267,18 +267,35 @@ fn newest_config<Q: FlushQueue>(
         let newest = found.iter().map(|one| one.block.generation).max();
         let what = if behind { "configuration" } else { "superblock" };
         let newest = newest.ok_or(StartError::Metadata { what })?;
-        for one in found.iter().filter(|one| one.block.generation == newest) {
-            if let Some(config) = Members::read_config(io, to_disk(one.file), &one.block) {
-                // Whoever needs no majority must not look at what may be old.
-                let usable = !behind || terms == Terms::More;
-                return usable.then_some(config).ok_or(StartError::Metadata { what });
-            }
-            let disk = one.block.ordinal;
-            io.events.note(Event::MetadataDamaged { disk, what: "configuration" });
+        if let Some(config) = config_of(io, found, newest) {
+            // Whoever needs no majority must not look at what may be old.
+            let usable = !behind || terms == Terms::More;
+            return usable.then_some(config).ok_or(StartError::Metadata { what });
         }
         found.retain(|one| one.block.generation != newest);
         behind = true;
     }
+}
+
+/// The record of a generation, from the disks that name it; else from one that got it and does not name it yet.
+fn config_of<Q: FlushQueue>(
+    io: &mut Io<Q>,
+    found: &[Found],
+    generation: Generation,
+) -> Option<Config> {
+    let names = || found.iter().filter(|one| one.block.generation == generation);
+    for one in names() {
+        let own = (to_disk(one.file), one.block.area);
+        let config = Members::read_config(io, own, &one.block);
+        if config.is_some() {
+            return config;
+        }
+        let disk = one.block.ordinal;
+        io.events.note(Event::MetadataDamaged { disk, what: "configuration" });
+    }
+    let block = &names().next()?.block;
+    let others = found.iter().flat_map(|one| [0, 1].map(|area| (to_disk(one.file), area)));
+    others.into_iter().find_map(|place| Members::read_config(io, place, block))
 }
 
 /// Whether a disk that was away was part of a pool meanwhile: it has a generation that this one does not come from,

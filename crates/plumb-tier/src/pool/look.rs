@@ -12,8 +12,7 @@ use super::open::PoolError;
 use crate::format::superblock::Superblock;
 use crate::format::{BLOCK_LEN, Config, DiskState, Geometry};
 use crate::io::{Io, SlotPlan};
-use crate::members::Members;
-use crate::recover::{StartError, discover, to_disk};
+use crate::recover::{StartError, Terms, discover, newest_config};
 
 /// How a disk stands to its pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,13 +151,8 @@ pub fn look(pool: Option<u128>, paths: &[PathBuf]) -> Result<Look, PoolError> {
     let files = to_u32(good.len());
     let plan = SlotPlan { data_slots: 1, data_bytes: 4096, control_bytes: 64 << 10, files };
     let mut io = Io::new(DeviceQueue::calls(&plan, good)?, plan);
-    let found = discover(&mut io, plan)?;
-    let newest = found.iter().map(|one| one.block.generation).max();
-    let newest = newest.ok_or(StartError::Metadata { what: "superblock" })?;
-    let named = found.iter().filter(|one| one.block.generation == newest);
-    let config =
-        named.filter_map(|one| Members::read_config(&mut io, to_disk(one.file), &one.block));
-    let config = config.into_iter().next().ok_or(StartError::Metadata { what: "configuration" })?;
+    let mut found = discover(&mut io, plan)?;
+    let config = newest_config(&mut io, &mut found, Terms::More)?;
     let geometry = found.first().map(|one| one.block.geometry);
     let geometry = geometry.ok_or(StartError::Metadata { what: "superblock" })?;
     let disk = |(ordinal, disk): (u16, &crate::format::DiskConfig)| {
