@@ -138,7 +138,7 @@ pub(crate) fn decode<'a>(
         && (chain == link.chain && epoch_fits || active(Mutation::RemainsAccepted))
         && stated >= span(body.len())
         && stated.is_multiple_of(BLOCK_BYTES)
-        && position % ring_bytes + stated <= ring_bytes;
+        && stated <= ring_bytes - position % ring_bytes;
     fits.then_some(Frame { kind, epoch, body, span: stated, crc })
 }
 

@@ -44,6 +44,44 @@ fn nothing_acknowledged_is_ever_lost() {
     }
 }
 
+/// Every cell of the failure matrix names tests that there are.
+#[test]
+fn every_cell_of_the_failure_matrix_has_its_test() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let matrix = std::fs::read_to_string(root.join("docs/internals/failure-matrix.md"));
+    let matrix = matrix.expect("it is part of the documents");
+    let mut sources = String::new();
+    for folder in
+        ["plumb-tier/src", "plumb-tier/tests", "plumb-io/tests", "plumb-io/src", "plumb/tests"]
+    {
+        let mut folders = vec![root.join("crates").join(folder)];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).expect("it can be listed").flatten() {
+                let path = entry.path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|extension| extension == "rs") {
+                    sources.push_str(&std::fs::read_to_string(path).expect("it can be read"));
+                }
+            }
+        }
+    }
+    let cells: Vec<&str> =
+        matrix.lines().filter(|line| line.starts_with("| ") && line.contains('`')).collect();
+    assert!(cells.len() >= 30, "{} cells", cells.len());
+    for cell in cells {
+        // Every second piece stands between marks; files have a path.
+        let names = cell.split('`').skip(1).step_by(2).filter(|name| !name.contains('/'));
+        for name in names.filter(|name| !name.ends_with(".rs")) {
+            assert!(
+                sources.contains(&format!("#[test]\nfn {name}()"))
+                    || sources.contains(&format!("#[test]\n    fn {name}()")),
+                "no test {name}: {cell}"
+            );
+        }
+    }
+}
+
 /// One history again, by its own seed: `PLUMB_TORTURE_HISTORY`.
 #[test]
 fn a_history_is_checked_again() {
