@@ -284,8 +284,8 @@ impl Truth {
             self.reported.record(io.seen.since(io.start).0);
             self.front.record(issued.since(io.start).0);
             self.reap_lag.record(lag.0);
-            // Only what ended a sleep may be late by the wake-up; where there was no sleep, the gap is all.
-            let allowed = if io.bound == Nanos::ZERO { wake_up } else { io.bound };
+            // Only what came with the end of a sleep may be late by the wake-up; else the gap is all.
+            let allowed = if io.woken { io.bound + wake_up } else { io.bound };
             self.within_bound += u64::from(lag <= allowed + SLACK);
         }
     }
@@ -402,7 +402,8 @@ mod tests {
 
     fn io(offset: u64, start: u64, seen: u64, bound: u64) -> WitnessedIo {
         let (start, seen, bound) = (Nanos(start), Nanos(seen), Nanos(bound));
-        WitnessedIo { start, seen, offset, len: 4096, target: 0, is_write: false, bound }
+        let woken = bound == Nanos::ZERO;
+        WitnessedIo { start, seen, offset, len: 4096, target: 0, is_write: false, bound, woken }
     }
 
     fn compare(requests: Vec<BlockRequest>, ios: &[WitnessedIo]) -> Truth {
@@ -439,8 +440,23 @@ mod tests {
         assert_eq!((truth.device.min(), truth.device.max()), (Some(70_000), Some(70_000)));
         assert_eq!((truth.reap_lag.min(), truth.reap_lag.max()), (Some(5_000), Some(10_000)));
         assert_eq!((truth.front.min(), truth.front.max()), (Some(10_000), Some(20_000)));
-        // 5 µs are within 6; 10 are not within 5 and a wake-up of 0.1.
+        // 5 µs are within 6; 10 are not within 5.
         assert_eq!(truth.within_bound_share(), Some(0.5));
+    }
+
+    #[test]
+    fn a_wake_up_comes_on_top_of_the_bound_of_what_was_there_then() {
+        let first = (10 << 20) / 512;
+        let share = |lag: u64, bound: u64, woken: bool| {
+            let seen = WitnessedIo { woken, ..io(4096, 10_000, 90_000 + lag, bound) };
+            compare(vec![request(first + 8, 8, 20_000, 90_000)], &[seen]).within_bound_share()
+        };
+        // The wake-up is 0.1 µs here, and stamps of two processors may be 1 µs apart.
+        assert_eq!((share(6_100, 5_000, true), share(6_101, 5_000, true)), (Some(1.0), Some(0.0)));
+        assert_eq!(
+            (share(6_000, 5_000, false), share(6_001, 5_000, false)),
+            (Some(1.0), Some(0.0))
+        );
     }
 
     #[test]

@@ -410,6 +410,7 @@ impl<L: Level> Issuer<L> {
                         target: slot.target,
                         is_write: slot.is_write,
                         bound: Nanos::ZERO,
+                        woken: false,
                     },
                 );
             }

@@ -47,6 +47,27 @@ struct Left {
     count: u32,
     /// None of them happened before this.
     since: Nanos,
+    /// Nor before the wake-up that ended at it.
+    woken: bool,
+}
+
+/// How late the completions of one look may have been seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Bound {
+    /// Of the first [`Bound::of`] of them; that of the rest is 0 and a wake-up.
+    pub(super) gap: Nanos,
+    /// How many from the first.
+    pub(super) of: u32,
+    /// Whether a wake-up comes on top of the gap.
+    pub(super) woken: bool,
+}
+
+impl Bound {
+    /// Of the `nth` completion, from 0, and whether a wake-up comes on top.
+    #[inline(always)]
+    pub(super) fn of_nth(self, nth: u32) -> (Nanos, bool) {
+        if nth < self.of { (self.gap, self.woken) } else { (Nanos::ZERO, true) }
+    }
 }
 
 impl Looks {
@@ -109,9 +130,15 @@ impl Looks {
 
     /// The next of the completions of one look, each of which is stamped in its turn: `first` is the
     /// stamp of the first of them, behind an entry that waited for one, `left` how many are still to come.
-    /// Its bound.
+    /// Its bound, and whether a wake-up comes on top of it.
     #[inline(always)]
-    pub(super) fn saw_next(&mut self, seen: Nanos, first: Nanos, left: u32, counts: bool) -> Nanos {
+    pub(super) fn saw_next(
+        &mut self,
+        seen: Nanos,
+        first: Nanos,
+        left: u32,
+        counts: bool,
+    ) -> (Nanos, bool) {
         let slept = self.is_sleep(first.since(self.unseen_since));
         let since = if slept { first } else { self.unseen_since };
         if left == 0 {
@@ -121,7 +148,7 @@ impl Looks {
         if counts {
             self.bounds.record_few(bound.0, 1);
         }
-        bound
+        (bound, slept)
     }
 
     #[inline(always)]
@@ -131,8 +158,7 @@ impl Looks {
     }
 
     /// `found` completions were seen at `seen`, behind an entry that waited for `wanted` of them (0: it
-    /// did not wait), and `left` more that stay unseen. The bound, and of how many from the first; that of
-    /// the rest is 0.
+    /// did not wait), and `left` more that stay unseen.
     #[inline(always)]
     pub(super) fn saw(
         &mut self,
@@ -141,21 +167,24 @@ impl Looks {
         seen: Nanos,
         wanted: u32,
         counts: bool,
-    ) -> (Nanos, u32) {
+    ) -> Bound {
         let gap = seen.since(self.unseen_since);
         let slept = wanted > 0 && self.is_sleep(gap);
         let known = self.left[0].count;
         if left > 0 || known > 0 {
             // Bursts are taken in visits of sixteen: most visits see completions of one look only.
             if !slept && self.left[1].count == 0 && (known == 0 || known == found + left) {
-                let since = if known == 0 { self.unseen_since } else { self.left[0].since };
-                self.left[0] = Left { count: left, since };
-                self.unseen_since = seen;
-                let bound = seen.since(since);
-                if counts {
-                    self.bounds.record_few(bound.0, found);
+                if known == 0 {
+                    self.left[0] = Left { count: 0, since: self.unseen_since, woken: false };
                 }
-                return (bound, found);
+                let Left { since, woken, .. } = self.left[0];
+                self.left[0].count = left;
+                self.unseen_since = seen;
+                let gap = seen.since(since);
+                if counts {
+                    self.bounds.record_few(gap.0, found);
+                }
+                return Bound { gap, of: found, woken };
             }
             return self.saw_part((found, left), seen, if slept { wanted } else { 0 }, counts);
         }
@@ -165,7 +194,7 @@ impl Looks {
             self.bounds.record_few(gap.0, found - exact);
             self.bounds.record_few(0, exact);
         }
-        (gap, found - exact)
+        Bound { gap, of: found - exact, woken: false }
     }
 
     /// The same where some stay in line or had to. Of these, two generations are kept apart; a third joins
@@ -178,33 +207,34 @@ impl Looks {
         seen: Nanos,
         slept_for: u32,
         counts: bool,
-    ) -> (Nanos, u32) {
+    ) -> Bound {
         let known: u32 = self.left.iter().map(|earlier| earlier.count).sum();
         let fresh = (found + left).saturating_sub(known);
         let gap = seen.since(self.unseen_since);
         if known == 0 && slept_for > 0 && found >= slept_for {
             // Those in line came, with the last of these, while the thread woke up.
             let exact = found + 1 - slept_for;
-            self.left[0] = Left { count: left, since: seen };
+            self.left[0] = Left { count: left, since: seen, woken: true };
             self.unseen_since = seen;
             if counts {
                 self.bounds.record_few(gap.0, found - exact);
                 self.bounds.record_few(0, exact);
             }
-            return (gap, found - exact);
+            return Bound { gap, of: found - exact, woken: false };
         }
         let place = usize::from(self.left[0].count > 0);
         let into = &mut self.left[place];
         if into.count == 0 {
-            into.since = self.unseen_since;
+            (into.since, into.woken) = (self.unseen_since, false);
         }
         into.count += fresh;
         self.unseen_since = seen;
-        let (mut untaken, mut longest) = (found, Nanos::ZERO);
+        let (mut untaken, mut longest, mut woken) = (found, Nanos::ZERO, true);
         while untaken > 0 && self.left[0].count > 0 {
             let taken = untaken.min(self.left[0].count);
             let bound = seen.since(self.left[0].since);
             longest = longest.max(bound);
+            woken &= self.left[0].woken;
             if counts {
                 self.bounds.record_few(bound.0, taken);
             }
@@ -214,7 +244,7 @@ impl Looks {
                 self.left = [self.left[1], Left::default()];
             }
         }
-        (longest, found)
+        Bound { gap: longest, of: found, woken }
     }
 }
 
@@ -298,8 +328,29 @@ mod tests {
         looks.saw(4, 2, Nanos(1120), 2, true);
         assert_eq!(bounds(&looks), [(0, 3), (120, 1)]);
         // The two that were left came with them.
-        looks.saw(2, 0, Nanos(1125), 0, true);
+        let bound = looks.saw(2, 0, Nanos(1125), 0, true);
+        assert_eq!(bound, Bound { gap: Nanos(5), of: 2, woken: true });
         assert_eq!(bounds(&looks), [(0, 3), (5, 2), (120, 1)]);
+        // What comes then was not there at the wake-up.
+        let bound = looks.saw(1, 3, Nanos(1130), 0, true);
+        assert_eq!(bound, Bound { gap: Nanos(5), of: 1, woken: false });
+        let bound = looks.saw(3, 0, Nanos(1131), 0, true);
+        assert_eq!(bound, Bound { gap: Nanos(6), of: 3, woken: false });
+    }
+
+    #[test]
+    fn what_joins_those_of_a_wake_up_is_not_of_it() {
+        let mut looks = Looks::new(true);
+        looks.submitted_in(Nanos(10), 1);
+        looks.saw(1, 0, Nanos(1000), 0, false);
+        let bound = looks.saw(2, 2, Nanos(1120), 1, true);
+        assert_eq!(bound, Bound { gap: Nanos(120), of: 0, woken: false });
+        assert_eq!((bound.of_nth(0), bound.of_nth(1)), ((Nanos::ZERO, true), (Nanos::ZERO, true)));
+        // One of the two, with another that came behind them.
+        let bound = looks.saw(1, 2, Nanos(1125), 0, true);
+        assert_eq!(bound, Bound { gap: Nanos(5), of: 1, woken: true });
+        let bound = looks.saw(2, 0, Nanos(1127), 0, true);
+        assert_eq!(bound, Bound { gap: Nanos(7), of: 2, woken: false });
     }
 
     #[test]
@@ -317,11 +368,12 @@ mod tests {
         looks.submitted_in(Nanos(10), 1);
         looks.saw(1, 0, Nanos(1000), 0, false);
         for (seen, left) in [(1090, 2), (1100, 1), (1120, 0)] {
-            looks.saw_next(Nanos(seen), Nanos(1090), left, true);
+            let (_, woken) = looks.saw_next(Nanos(seen), Nanos(1090), left, true);
+            assert!(woken, "{seen}");
         }
         assert_eq!(bounds(&looks), [(0, 1), (10, 1), (30, 1)]);
         // No sleep: counted from the look before, which came just before 1090.
-        looks.saw_next(Nanos(1105), Nanos(1105), 0, true);
+        assert_eq!(looks.saw_next(Nanos(1105), Nanos(1105), 0, true), (Nanos(15), false));
         assert_eq!(bounds(&looks), [(0, 1), (10, 1), (15, 1), (30, 1)]);
     }
 

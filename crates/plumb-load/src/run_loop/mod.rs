@@ -21,6 +21,7 @@ use plumb_units::Nanos;
 
 pub use controls::{Controls, Live, LiveReading};
 pub use issuer::{IoFailure, Issuer, IssuerTarget, Next, Pick, Schedule, Witness, WitnessedIo};
+use looks::Bound;
 pub use looks::Looks;
 pub use tally::{Counts, Intervals, Latencies, Level, Open, TargetCounts, Witnessed};
 
@@ -224,16 +225,16 @@ fn take<Q: IoQueue, C: Clock, L: Level>(
     let found = there.min(cap);
     if found > 0 {
         let since = around.controls.measuring_since();
-        let mut bounds = (Nanos::ZERO, 0);
+        let mut bound = Bound::default();
         if L::STAMPS {
-            bounds = issuer.looks.saw(found, there - found, seen, wanted, since.is_some());
+            bound = issuer.looks.saw(found, there - found, seen, wanted, since.is_some());
         }
         for nth in 0..found {
             let Some(done) = queue.pop() else { break };
             if L::WITNESSED
                 && let Some(witness) = &mut issuer.witness
             {
-                witness.is_late_by(if nth < bounds.1 { bounds.0 } else { Nanos::ZERO });
+                witness.is_late_by(bound.of_nth(nth));
             }
             issuer.finish(done, seen, since, (around.controls, around.live));
             issuer.release(done.slot);

@@ -1,5 +1,7 @@
 //! The run's latency store: a log-linear histogram of nanoseconds.
 
+use std::ops::Range;
+
 use plumb_units::convert;
 
 /// Sub-buckets per power of two: a bucket is at most 1/128 of its values wide.
@@ -95,7 +97,8 @@ impl Histogram {
         if other.count == 0 {
             return;
         }
-        for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
+        let touched = other.touched();
+        for (mine, theirs) in self.counts[touched.clone()].iter_mut().zip(&other.counts[touched]) {
             *mine += theirs;
         }
         self.count += other.count;
@@ -105,14 +108,21 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// Forgets everything, keeps the memory.
+    /// Forgets everything, keeps the memory. What no value fell into is not touched: those pages never
+    /// become resident.
     pub fn clear(&mut self) {
-        self.counts.fill(0);
+        let touched = self.touched();
+        self.counts[touched].fill(0);
         self.count = 0;
         self.sum = 0;
         self.sum_of_squares = 0;
         self.min = u64::MAX;
         self.max = 0;
+    }
+
+    /// Where counts can be: between the buckets of the extremes.
+    fn touched(&self) -> Range<usize> {
+        if self.count == 0 { 0..0 } else { bucket_of(self.min)..bucket_of(self.max) + 1 }
     }
 
     /// Values counted.
@@ -147,15 +157,19 @@ impl Histogram {
 
     /// Non-empty buckets in ascending order: (lowest value, values in the bucket's range, count).
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
-        self.counts.iter().enumerate().filter(|(_, count)| **count > 0).map(|(index, count)| {
-            let (low, width) = bucket_range(index);
+        let touched = self.touched();
+        let first = touched.start;
+        let counts = self.counts[touched].iter().enumerate();
+        counts.filter(|(_, count)| **count > 0).map(move |(index, count)| {
+            let (low, width) = bucket_range(first + index);
             (low, width, *count)
         })
     }
 
     /// Rebuilds a histogram from what [`Histogram::buckets`] and the exact moments gave.
     ///
-    /// `None` when a bucket's lowest value is not one of this histogram's or a count overflows.
+    /// `None` when a bucket's lowest value is not one of this histogram's, a count overflows, or the
+    /// extremes are not in the first and the last bucket.
     #[must_use]
     pub fn from_parts(
         buckets: impl IntoIterator<Item = (u64, u64)>,
@@ -163,6 +177,7 @@ impl Histogram {
         (min, max): (u64, u64),
     ) -> Option<Self> {
         let mut histogram = Self::new();
+        let (mut first, mut last) = (usize::MAX, 0);
         for (low, count) in buckets {
             let index = bucket_of(low);
             if bucket_range(index).0 != low {
@@ -171,8 +186,14 @@ impl Histogram {
             let cell = &mut histogram.counts[index];
             *cell = cell.checked_add(count)?;
             histogram.count = histogram.count.checked_add(count)?;
+            if count > 0 {
+                (first, last) = (first.min(index), last.max(index));
+            }
         }
         if histogram.count > 0 {
+            if (bucket_of(min), bucket_of(max)) != (first, last) {
+                return None;
+            }
             (histogram.sum, histogram.sum_of_squares) = (sum, sum_of_squares);
             (histogram.min, histogram.max) = (min, max);
         }
@@ -234,6 +255,40 @@ mod tests {
             next = last + 1;
         }
         panic!("the last bucket ends below 2^64");
+    }
+
+    #[test]
+    fn a_cleared_histogram_is_a_new_one() {
+        let mut histogram = Histogram::new();
+        for values in [&[0, u64::MAX][..], &[127, 128, 40_000], &[7]] {
+            values.iter().for_each(|value| histogram.record(*value));
+            histogram.clear();
+            assert_eq!(histogram.counts, Histogram::new().counts, "{values:?}");
+            assert_eq!((histogram.count(), histogram.buckets().count()), (0, 0));
+        }
+        // Cheap counts end there too.
+        histogram.record_few(90_000, 2);
+        histogram.record_many(3, 4);
+        histogram.clear();
+        assert_eq!(histogram.counts, Histogram::new().counts);
+    }
+
+    #[test]
+    fn parts_make_a_histogram_again_unless_they_contradict_each_other() {
+        let mut histogram = Histogram::new();
+        [90, 5_000, 5_001, 7_000_000].iter().for_each(|value| histogram.record(*value));
+        let buckets: Vec<_> = histogram.buckets().map(|(low, _, count)| (low, count)).collect();
+        let sums = (histogram.sum, histogram.sum_of_squares);
+        let again =
+            Histogram::from_parts(buckets.clone(), sums, (90, 7_000_000)).expect("the same");
+        assert_eq!((&again.counts, again.count), (&histogram.counts, 4));
+        for extremes in [(89, 7_000_000), (90, 8_000_000), (5_000, 7_000_000), (90, 5_001)] {
+            assert!(
+                Histogram::from_parts(buckets.clone(), sums, extremes).is_none(),
+                "{extremes:?}"
+            );
+        }
+        assert!(Histogram::from_parts([(5_001, 1)], (5_001, 0), (5_001, 5_001)).is_none());
     }
 
     #[test]

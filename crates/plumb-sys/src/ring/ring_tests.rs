@@ -49,6 +49,32 @@ fn every_nop_completes_once() {
     }
 }
 
+/// The kernel reads `ioprio` of each entry (linux/io_uring.h: bytes 2 and 3), so two files on one ring
+/// have one each.
+#[test]
+fn files_on_one_ring_have_priorities_of_their_own() {
+    let test = "files_on_one_ring_have_priorities_of_their_own";
+    let null = || std::fs::File::open("/dev/null").expect("/dev/null").into();
+    let files = vec![null(), null(), null()];
+    let Some(mut ring) = ring(test, 6, files, RingSetup::default()) else { return };
+    ring.set_priority(1, IoPriority::BestEffort(7));
+    ring.set_priority(2, IoPriority::Idle);
+    ring.set_priority(2, IoPriority::BestEffort(1));
+    let reads = (0..3).map(|file| Transfer { file, ..transfer(file) });
+    let writes = (3..6).map(|slot| Transfer { file: slot - 3, write: true, ..transfer(slot) });
+    reads.chain(writes).for_each(|transfer| ring.push(&transfer));
+    let priorities = (0..6).map(|place| {
+        // SAFETY: the ring has room for six entries, all of them just written.
+        let head = unsafe { ring.shared.entries.add(place).cast::<Entry>().read() }.head;
+        let bytes = head.to_le_bytes();
+        u16::from_le_bytes([bytes[2], bytes[3]])
+    });
+    let (normal, low, high) = (0, 2 << 13 | 7, 2 << 13 | 1);
+    assert_eq!(priorities.collect::<Vec<_>>(), [normal, low, high, normal, low, high]);
+    ring.submit_and_wait(6, Nanos::NEVER).expect("memory for 6 requests");
+    assert_eq!(pop_all(&mut ring).len(), 6);
+}
+
 #[test]
 fn what_finds_the_ring_full_waits_in_line() {
     let setup = RingSetup { entries_max: 4, ..RingSetup::default() };

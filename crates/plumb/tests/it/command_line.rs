@@ -90,6 +90,18 @@ fn profiles_are_printed_as_text_xml_and_json() {
 }
 
 #[test]
+fn an_output_of_nothing_is_said_to_have_no_effect() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("result.json");
+    for print in ["-Rp", "--profile-json"] {
+        let line = format!("run {print} --output json={} -b8K f.dat", file.display());
+        let outcome = plumb(&line).ends_with(0);
+        assert!(outcome.stderr.contains("--output has no effect"), "{print}: {}", outcome.stderr);
+        assert!(!file.exists(), "{print}");
+    }
+}
+
+#[test]
 fn a_profile_that_was_printed_says_the_same_when_it_is_read() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("profile.xml");

@@ -55,7 +55,8 @@ impl<'a> First<'a> {
         line: &Line,
     ) -> Result<Option<ResultFormat>, CommandLineError> {
         let Some((format, place)) = self.system_info else { return Ok(None) };
-        let options = scan.options.iter().filter(|given| !given.id.is_plumbs());
+        // How errors are shown says nothing of what is asked; a result, its formats and its engine do.
+        let options = scan.options.iter().filter(|given| given.id != Id::ErrorFormat);
         let others = options.map(|given| given.index).chain(scan.targets.iter().copied());
         let mut others = others.chain(scan.end_of_options).filter(|index| *index != place);
         let Some(other) = others.next() else { return Ok(Some(format)) };

@@ -20,6 +20,8 @@ pub struct WitnessedIo {
     pub is_write: bool,
     /// Upper bound of how late it was seen, the wake-up apart.
     pub bound: Nanos,
+    /// Whether the wake-up comes on top: it ended a sleep, or was there when one ended.
+    pub woken: bool,
 }
 
 /// A thread's I/Os, as far as there is room: nothing is allocated while the clock runs.
@@ -29,8 +31,8 @@ pub struct Witness {
     ios: Vec<WitnessedIo>,
     /// Those that found no room.
     missed: u64,
-    /// Of the completion that is taken next.
-    bound: Nanos,
+    /// Of the completion that is taken next, and whether a wake-up comes on top.
+    bound: (Nanos, bool),
 }
 
 impl Witness {
@@ -41,7 +43,7 @@ impl Witness {
             offsets: vec![0; convert::index(slots)].into(),
             ios: Vec::with_capacity(room),
             missed: 0,
-            bound: Nanos::ZERO,
+            bound: (Nanos::ZERO, false),
         }
     }
 
@@ -55,14 +57,15 @@ impl Witness {
         self.offsets[convert::index(slot.0)] = offset;
     }
 
-    pub(in crate::run_loop) fn is_late_by(&mut self, bound: Nanos) {
+    pub(in crate::run_loop) fn is_late_by(&mut self, bound: (Nanos, bool)) {
         self.bound = bound;
     }
 
     pub(super) fn sees(&mut self, slot: Slot, io: WitnessedIo) {
         if self.ios.len() < self.ios.capacity() {
             let offset = self.offsets[convert::index(slot.0)];
-            self.ios.push(WitnessedIo { offset, bound: self.bound, ..io });
+            let (bound, woken) = self.bound;
+            self.ios.push(WitnessedIo { offset, bound, woken, ..io });
         } else {
             self.missed += 1;
         }

@@ -69,6 +69,10 @@ fn they_leave_the_workload_alone() {
     assert_eq!(error("--profile-json *1").class.keyword(), "template-target");
     let info = read("--error-format=json -Rsxml");
     assert_eq!(info, Ok(Parsed::SystemInfo(ResultFormat::Xml)));
+    for line in ["-Rs --json", "--output=json=o -Rs", "-Rsxml --profile-json", "--engine null -Rs"]
+    {
+        assert_eq!(error(line).class.keyword(), "result-format", "{line}");
+    }
     assert_eq!(error("--json").class.keyword(), "no-target");
 }
 
