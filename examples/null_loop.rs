@@ -51,7 +51,7 @@ fn drive(entries: u64, depth: u32, measure_latency: bool) -> Result<u64, Box<dyn
         ..Target::default()
     };
     let span = TimeSpan { measure_latency, targets: vec![target], ..TimeSpan::default() };
-    let planned = plan(&span, PlanOptions { processors: &[], separation: 0, batch: None });
+    let planned = plan(&span, PlanOptions::default());
     let plan = &planned.threads[0];
     let spec = QueueSpec {
         depth: plan.requests,

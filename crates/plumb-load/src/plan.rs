@@ -6,6 +6,7 @@ use plumb_io::{BufferPlacement, LaneSpec, QueueMode, RegionSpec};
 use plumb_units::convert;
 
 use crate::arrivals::{self, Stream};
+use crate::pace::Pace;
 use crate::profile::model::{CacheMode, Target, TimeSpan, WriteContent};
 use crate::run_loop::Dispatch;
 
@@ -114,7 +115,7 @@ impl Access {
 }
 
 /// What a plan needs beside the time span.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct PlanOptions<'a> {
     /// Processors in the order in which threads take them (spec 15.5); empty with `-n`.
     pub processors: &'a [(u16, u8)],
@@ -122,6 +123,8 @@ pub struct PlanOptions<'a> {
     pub separation: u64,
     /// `--batch`.
     pub batch: Option<u32>,
+    /// Whether I/Os start at times fixed in advance (`--rate`).
+    pub open_loop: bool,
 }
 
 /// Plans a time span that passed its checks.
@@ -200,8 +203,7 @@ fn thread(
         (false, _) => slots,
     };
     let own = || targets.iter().map(|planned| &span.targets[planned.index]);
-    let dispatch =
-        dispatch(span, requests, own().map(|target| target.memory_mapped), options.batch);
+    let dispatch = dispatch(span, requests, own(), options);
     let placement = if own().any(|target| target.use_large_pages) {
         BufferPlacement::LargePages
     } else if options.separation > 0 {
@@ -251,12 +253,16 @@ fn handle_key(target: &Target) -> (String, CacheMode, bool, bool, u32, (bool, bo
 }
 
 /// How a thread of `requests` hands in its I/O (spec 6.2, 15.2, 15.3, D-32).
-fn dispatch(
+fn dispatch<'a>(
     span: &TimeSpan,
     requests: u32,
-    mapped: impl Iterator<Item = bool> + Clone,
-    batch: Option<u32>,
+    targets: impl Iterator<Item = &'a Target> + Clone,
+    PlanOptions { batch, open_loop, .. }: PlanOptions<'_>,
 ) -> Dispatch {
+    let mapped = targets.clone().map(|target| target.memory_mapped);
+    // Where the time holds requests back, most are idle without a burst of completions.
+    let mut paces = targets.map(|target| Pace::new(target, 1, 0));
+    let holds_back = open_loop || paces.any(|pace| pace.holds_back());
     let gathered = batch.unwrap_or(if span.stamps_latency() { BATCH_LATENCY } else { BATCH_PEAK });
     let no_target_is_mapped = mapped.clone().all(|mapped| !mapped);
     let all_are_mapped = mapped.clone().count() > 0 && mapped.into_iter().all(|mapped| mapped);
@@ -275,7 +281,7 @@ fn dispatch(
         };
         let burst = match batch {
             Some(batch) => batch,
-            None if !span.stamps_latency() => gathered,
+            None if !span.stamps_latency() || holds_back => gathered,
             None => {
                 let share = requests.min(2 * BURST_MAX) * BURST_SHARE.0 / BURST_SHARE.1;
                 share.clamp(gathered, BURST_MAX)
@@ -323,10 +329,10 @@ impl ThreadPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::model::{IoRing, RingBatch, ThreadTarget};
+    use crate::profile::model::{IoRing, RingBatch, ThreadTarget, Throughput};
 
     fn options(processors: &[(u16, u8)]) -> PlanOptions<'_> {
-        PlanOptions { processors, separation: 0, batch: None }
+        PlanOptions { processors, ..PlanOptions::default() }
     }
 
     fn target(path: &str) -> Target {
@@ -383,6 +389,24 @@ mod tests {
         assert_eq!(caps(32, false, None), (32, 32));
         assert_eq!(caps(32, true, Some(8)), (8, 8));
         assert_eq!(caps(32, true, Some(1)), (1, 1));
+    }
+
+    #[test]
+    fn what_holds_requests_back_keeps_the_strict_cap() {
+        let caps = |target: Target, open_loop| {
+            let other = Target { request_count: 16, ..self::target("b") };
+            let targets = vec![Target { request_count: 16, ..target }, other];
+            let span =
+                TimeSpan { targets, thread_count: 1, measure_latency: true, ..TimeSpan::default() };
+            let plan = plan(&span, PlanOptions { open_loop, ..options(&[]) });
+            let dispatch = plan.threads[0].dispatch;
+            (dispatch.batch(), dispatch.burst())
+        };
+        assert_eq!(caps(target("a"), false), (8, 20));
+        assert_eq!(caps(target("a"), true), (8, 8));
+        let limited = Throughput { value: 100, ..Throughput::default() };
+        assert_eq!(caps(Target { throughput: limited, ..target("a") }, false), (8, 8));
+        assert_eq!(caps(Target { burst_size: 4, think_time: 1, ..target("a") }, false), (8, 8));
     }
 
     #[test]

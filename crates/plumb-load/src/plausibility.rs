@@ -8,6 +8,8 @@ mod processor;
 mod target;
 mod traffic;
 
+pub(crate) use processor::per_io_item;
+
 use std::os::fd::BorrowedFd;
 
 use plumb_io::block_stack::{BlockStack, DiskFacts, DiskStats};

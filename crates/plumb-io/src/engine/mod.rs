@@ -22,7 +22,7 @@ pub use null::NullQueue;
 pub use sparse::SparseQueue;
 pub use sync::SyncQueue;
 pub use threads::ThreadsQueue;
-pub use uring::{UringOptions, UringQueue, probe as probe_ring};
+pub use uring::{UringOptions, UringQueue, probe as probe_ring, try_poll};
 
 /// Passes a time in which nothing can complete; at once without a limit, for it would never end.
 #[cold]

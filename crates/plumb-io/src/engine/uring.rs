@@ -1,7 +1,10 @@
 //! io_uring: one ring per thread.
 
-use plumb_sys::arena::Arena;
+use std::os::fd::OwnedFd;
+
+use plumb_sys::arena::{Arena, LaneSpec, Place, RegionSpec, Transfer};
 use plumb_sys::completions::Finished;
+use plumb_sys::memory::BufferPlacement;
 use plumb_sys::ring::{Ring, RingSetup, SetupError};
 use plumb_units::Nanos;
 use rustix::process::{Resource, getrlimit};
@@ -128,6 +131,34 @@ pub fn probe() -> Result<(), String> {
     }
 }
 
+/// Tries one polled read of `bytes` at the start of a file that is open for direct reads. A file system may
+/// have no way to poll though its device has (linux/io_uring.h: IORING_SETUP_IOPOLL).
+///
+/// # Errors
+/// Why the read failed, in words. That there is no ring at all is not said here.
+pub fn try_poll(file: OwnedFd, bytes: u32) -> Result<(), String> {
+    let region = RegionSpec { lanes: vec![LaneSpec { first_slot: 0, slots: 1, bytes }] };
+    let arena = Arena::new(1, &[region], &[], BufferPlacement::System);
+    let arena =
+        arena.map_err(|error| format!("no memory for a read of {bytes} bytes: {error:?}"))?;
+    let setup = RingSetup { poll: true, ..RingSetup::default() };
+    let Ok(mut ring) = Ring::open(arena, vec![file], setup) else { return Ok(()) };
+    let (write, slot, file, offset) = (false, 0, 0, 0);
+    let memory = Place::Lane(0);
+    ring.push(&Transfer { write, file, slot, len: bytes, offset, memory });
+    ring.submit_and_wait(1, Nanos::NEVER).map_err(|errno| Errno::from(errno).to_string())?;
+    ring.look();
+    let Some(finished) = ring.pop() else { return Err("a polled read never ended".to_owned()) };
+    let failed = (finished.result < 0).then(|| Errno(-finished.result));
+    match failed {
+        None => Ok(()),
+        Some(errno) if errno == Errno::from(rustix::io::Errno::OPNOTSUPP) => {
+            Err("its file system cannot poll for completions (EOPNOTSUPP)".to_owned())
+        }
+        Some(errno) => Err(format!("a polled read of {bytes} bytes fails: {errno}")),
+    }
+}
+
 /// The error of a forced `engine` that needs a ring.
 pub(crate) fn unavailable(engine: &str, error: SetupError) -> OpenQueueError {
     no_ring(engine, obstacle(error))
@@ -228,6 +259,8 @@ pub(crate) fn facts(engine: &str, ring: &Ring, notes: &[String]) -> QueueFacts {
 
 #[cfg(test)]
 mod tests {
+    use rustix::fs::{MemfdFlags, Mode, OFlags};
+
     use super::*;
 
     #[test]
@@ -236,6 +269,31 @@ mod tests {
             [(true, 32, false), (true, 1, true), (false, 32, true), (false, 1, true)]
         {
             assert_eq!(ring_setup(measures, depth).defer_taskrun, defers, "{measures} {depth}");
+        }
+    }
+
+    #[test]
+    fn a_polled_read_is_tried() {
+        if let Err(why) = probe() {
+            println!("skipped a_polled_read_is_tried: {why}");
+            return;
+        }
+        // Memory has no device to poll: the kernel refuses there.
+        let flags = MemfdFlags::CLOEXEC;
+        let memory = rustix::fs::memfd_create("polled", flags).expect("a file in memory");
+        rustix::fs::ftruncate(&memory, 4096).expect("room");
+        let refused = try_poll(memory, 4096).expect_err("nothing to poll");
+        assert!(refused.contains("EOPNOTSUPP"), "{refused}");
+        // Where the file system can, the kernel takes it even if the device answers by interrupts.
+        let file = tempfile::NamedTempFile::new_in(".").expect("a file");
+        std::fs::write(file.path(), [7; 8192]).expect("written");
+        let direct = OFlags::RDONLY | OFlags::DIRECT | OFlags::CLOEXEC;
+        match rustix::fs::open(file.path(), direct, Mode::empty()) {
+            Ok(direct) => match try_poll(direct, 4096) {
+                Ok(()) => {}
+                Err(why) => assert!(why.contains("EOPNOTSUPP"), "{why}"),
+            },
+            Err(errno) => println!("skipped a_polled_read_is_tried: no direct I/O here: {errno}"),
         }
     }
 

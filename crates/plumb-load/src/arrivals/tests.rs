@@ -95,7 +95,7 @@ fn bursts_are_exact() {
 }
 
 fn shares(span: &TimeSpan) -> Vec<Vec<f64>> {
-    let options = PlanOptions { processors: &[], separation: 0, batch: None };
+    let options = PlanOptions::default();
     let open = OpenLoop { rate: 1200, arrival: Arrival::Uniform };
     let threads = plan(span, options).threads;
     let of = |thread: &ThreadPlan| thread.streams.iter().map(|stream| stream.rate(open)).collect();

@@ -66,6 +66,19 @@ pub(super) fn io_wq_item(spent: CpuSpent) -> PlausibilityItem {
     item("io_wq_cpu_share", None, Some(share), verdict(is_handed_over), sentence)
 }
 
+/// What an I/O took of the processors, io-wq workers included; nothing without I/O.
+pub(crate) fn per_io_item(spent: Nanos, io_count: u64) -> Option<PlausibilityItem> {
+    if io_count == 0 {
+        return None;
+    }
+    let nanos = spent.0 as f64 / io_count as f64;
+    let time =
+        if nanos < 1000.0 { format!("{nanos:.0} ns") } else { format!("{:.2} µs", nanos / 1e3) };
+    let sentence =
+        format!("Each I/O took {time} of CPU time of this process, its kernel workers included.");
+    Some(item("process_cpu_ns_per_io", None, Some(nanos), Plausibility::Ok, sentence))
+}
+
 /// How much time the hypervisor gave to others.
 pub(super) fn steal_item(share: f64) -> PlausibilityItem {
     let is_felt = share > STOLEN;

@@ -477,3 +477,12 @@ fn direct_reads_reach_the_device() {
     // Others may read meanwhile, so there is no upper bound.
     assert!(seen.value.is_some_and(|share| share >= 0.99), "{seen:?}");
 }
+
+#[test]
+fn what_an_io_took_of_the_processors_is_a_sentence() {
+    let sentence =
+        |spent, ios| processor::per_io_item(Nanos(spent), ios).expect("an item").sentence;
+    assert!(sentence(1_500, 2).starts_with("Each I/O took 750 ns of CPU time"));
+    assert!(sentence(5_125_000, 1000).starts_with("Each I/O took 5.12 µs of CPU time"));
+    assert_eq!(processor::per_io_item(Nanos(7), 0), None);
+}

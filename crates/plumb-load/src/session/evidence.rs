@@ -8,7 +8,7 @@ use plumb_units::Nanos;
 use super::target::OpenTarget;
 use crate::pattern::Bounds;
 use crate::plan::Access;
-use crate::plausibility::{CheckedTarget, Issued, Observed, Traffic, before_run};
+use crate::plausibility::{CheckedTarget, Issued, Observed, Traffic, before_run, per_io_item};
 use crate::profile::model::{CacheMode, TimeSpan};
 use crate::result::littles_law::{LittlesLaw, Verdict};
 use crate::result::model::{Plausibility, PlausibilityItem, SpanResult};
@@ -89,6 +89,9 @@ pub(super) fn after(
         })
         .collect();
     let mut items = observed.items(&checked, &issued);
+    let counted = result.threads.iter().flat_map(|thread| &thread.targets);
+    let ios = counted.map(|target| target.read.io_count + target.write.io_count).sum();
+    items.extend(per_io_item(observed.process.process, ios));
     items.extend(littles_law(&LittlesLaw::of(result, span), is_one_at_a_time(result)));
     if span.stamps_latency() {
         items.push(PlausibilityItem {

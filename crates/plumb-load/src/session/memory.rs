@@ -176,7 +176,7 @@ mod tests {
 
     fn check_sum(target: Target, separation: u64, want: u64) {
         let span = TimeSpan { targets: vec![target], ..TimeSpan::default() };
-        let options = PlanOptions { processors: &[], separation, batch: None };
+        let options = PlanOptions { separation, ..PlanOptions::default() };
         let SpanPlan { threads } = plan(&span, options);
         assert_eq!(wanted(&span, &threads), want, "{span:?}");
     }
@@ -193,7 +193,7 @@ mod tests {
         let sourced = Target { write_ratio: 50, write_content: content, ..reads };
         let buffers = {
             let span = TimeSpan { targets: vec![sourced.clone()], ..TimeSpan::default() };
-            let options = PlanOptions { processors: &[], separation: 0, batch: None };
+            let options = PlanOptions::default();
             wanted(&span, &plan(&span, options).threads) - (1 << 20)
         };
         check_sum(sourced, 16 << 20, buffers + (1 << 20) + 3 * (1 << 20));

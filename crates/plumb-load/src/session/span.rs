@@ -97,7 +97,12 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         // All that can be refused without a file comes before the first one is made.
         let order = self.processors(span)?;
         let separation = self.separation(span);
-        let options = PlanOptions { processors: &order, separation, batch: self.options.batch };
+        let options = PlanOptions {
+            processors: &order,
+            separation,
+            batch: self.options.batch,
+            open_loop: self.options.open_loop.is_some(),
+        };
         let SpanPlan { threads: plans } = plan(span, options);
         if self.options.batch.is_some() && !plans.iter().any(|plan| plan.dispatch.gathers()) {
             self.observer.warning(

@@ -1,9 +1,12 @@
 //! What a target asks for and Linux has only here and there (spec 11.1, 11.2, 11.5, 15.6).
 
+use std::os::fd::AsFd;
 use std::path::Path;
 
 use plumb_io::block_stack::{BlockStack, DiskFacts, Mount};
+use plumb_io::engine::try_poll;
 use plumb_io::system_tree::SystemTree;
+use rustix::fs::OFlags;
 
 use super::target::{OpenTarget, TargetError};
 use crate::profile::model::{BypassIo, CacheMode, Target};
@@ -47,7 +50,18 @@ pub fn check_poll(
             return Err(refuse(format!("/dev/{} has no polled queues", device.name), remedy));
         }
     }
-    Ok(())
+    let Some(descriptor) = &open.descriptor else { return Ok(()) };
+    // Read through the very file that was checked; who may only write finds out with the first I/O.
+    let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::CLOEXEC;
+    match super::create::reopen(descriptor.as_fd(), flags) {
+        Ok(file) => try_poll(file, target.block_size).map_err(|why| {
+            refuse(
+                why,
+                "use a file system that can (xfs, ext4, or the device itself), or leave out --poll",
+            )
+        }),
+        Err(_) => Ok(()),
+    }
 }
 
 /// `-Sr` keeps the remote cache and does without the local one. No call says so per file: the mount

@@ -183,7 +183,7 @@ fn pushed(
 }
 
 fn planned(span: &TimeSpan) -> Vec<ThreadPlan> {
-    plan(span, PlanOptions { processors: &[], separation: 0, batch: None }).threads
+    plan(span, PlanOptions::default()).threads
 }
 
 fn offsets(case: &Value, _: &Value) -> Result<(), String> {

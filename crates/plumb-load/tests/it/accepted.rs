@@ -46,9 +46,7 @@ pub(crate) fn run(bytes: &[u8]) -> u64 {
         if span.total_threads() > THREADS_MAX {
             continue;
         }
-        for thread in
-            &plan(&span, PlanOptions { processors: &[], separation: 0, batch: None }).threads
-        {
+        for thread in &plan(&span, PlanOptions::default()).threads {
             if (1..=REQUESTS_MAX).contains(&thread.requests) {
                 ios += issue(&span, thread);
             }

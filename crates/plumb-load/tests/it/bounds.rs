@@ -211,7 +211,7 @@ fn no_completion_is_seen_later_than_its_bound() {
     // (submission, service): a disk, one as quick as the submission, and memory.
     for (per_io, service) in [(1_000, 100_000), (10_000, 15_000), (13_000, 0)] {
         for (name, span) in &spans {
-            let options = PlanOptions { processors: &[], separation: 0, batch: None };
+            let options = PlanOptions::default();
             let plans = plan(span, options).threads;
             let (per_io, service) = (Nanos(per_io), Nanos(service));
             let clock = ManualClock::default();

@@ -10,7 +10,7 @@ use plumb_load::assemble::{self, Shared};
 use plumb_load::plan::{PlanOptions, ThreadPlan, plan};
 use plumb_load::profile::check::Purpose;
 use plumb_load::profile::model::{
-    CacheMode, RawProfile, Target, Throughput, ThroughputUnit, TimeSpan,
+    CacheMode, IoRing, RawProfile, RingBatch, Target, Throughput, ThroughputUnit, TimeSpan,
 };
 use plumb_load::result::littles_law::{LittlesLaw, Verdict};
 use plumb_load::result::model::{FailedIos, SpanResult, TargetResult, ThreadResult};
@@ -175,6 +175,32 @@ fn depths_of(span: &TimeSpan, choice: Choice) -> Result<Vec<usize>, String> {
     panic!("{choice}: not even 50 waits in 16 s");
 }
 
+/// What a loop waits for, by D-32 and spec 15.2: with latencies one completion and at most a sixteenth of
+/// what is in flight, without a batch and at most a quarter, with `-u` what was told.
+#[test]
+fn a_loop_waits_for_as_many_as_it_should() {
+    let wanted = |requests, latency, ring: Option<RingBatch>| {
+        let mut span = TimeSpan { measure_latency: latency, ..span("sim", requests) };
+        span.io_ring = ring.map(|batch| IoRing { batch, registered_buffers: false });
+        let (_, record) = simulate_on(&span, RandomFaults::default(), 8 << 20);
+        let waits = record.iter().filter_map(|event| match event {
+            Recorded::Submit { wanted, timeout: Nanos::NEVER } if *wanted > 0 => Some(*wanted),
+            _ => None,
+        });
+        // The last waits drain the queue one by one.
+        let mut waits: Vec<u32> = waits.collect();
+        waits.truncate(waits.len() - 40);
+        waits.sort_unstable();
+        waits.dedup();
+        waits
+    };
+    assert_eq!(wanted(32, true, None), [2]);
+    assert_eq!(wanted(16, true, None), [1]);
+    assert_eq!(wanted(32, true, Some(RingBatch::Ios(8))), [8]);
+    assert_eq!(wanted(32, true, Some(RingBatch::Ios(1))), [1]);
+    assert_eq!(wanted(32, true, Some(RingBatch::Percent(50))), [16]);
+}
+
 #[test]
 fn a_run_at_depth_32_waits_only_with_32_in_flight() {
     let test = "a_run_at_depth_32_waits_only_with_32_in_flight";
@@ -315,7 +341,7 @@ fn simulate_on<'a>(
     faults: RandomFaults,
     size: u64,
 ) -> (<OnDisk<'a> as QueueUse>::Output, Vec<Recorded>) {
-    let plans = plan(span, PlanOptions { processors: &[], separation: 0, batch: None }).threads;
+    let plans = plan(span, PlanOptions::default()).threads;
     let clock = ManualClock::default();
     let disk = DiskSpec {
         service: Service::Constant(Nanos(100_000)),

@@ -139,7 +139,7 @@ fn simulate_until(
     open: Option<OpenLoop>,
     disk: DiskSpec,
 ) -> (Vec<TargetResult>, Vec<(u32, OpKind, u64)>) {
-    let plans = plan(span, PlanOptions { processors: &[], separation: 0, batch: None }).threads;
+    let plans = plan(span, PlanOptions::default()).threads;
     let plan = &plans[0];
     let clock = ManualClock::default();
     let spec = QueueSpec {

@@ -110,8 +110,12 @@ fn a_thread_of_the_kernels_submits_and_polling_needs_its_device() {
     }
     let refused = place.run("--poll -b4K -d1 -W0 f.dat").ends_with(1).stderr;
     assert!(refused.contains("(--poll)") && refused.contains("-Su"), "{refused}");
-    let refused = place.run("--sqpoll --engine=aio -b4K -d1 -W0 f.dat").ends_with(1).stderr;
-    assert!(refused.contains("io_uring") && refused.contains("\nhelp: "), "{refused}");
+    for option in ["--sqpoll", "--poll -Su"] {
+        let line = format!("{option} --engine=aio -b4K -d1 -W0 f.dat");
+        let refused = place.run(&line).ends_with(3).stderr;
+        let told = refused.contains("needs io_uring") && refused.contains("--engine=uring");
+        assert!(told, "{refused}");
+    }
 }
 
 #[test]

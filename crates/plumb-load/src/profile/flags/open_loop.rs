@@ -9,8 +9,12 @@ use crate::arrivals::Arrival;
 use crate::profile::error::ErrorClass;
 use crate::profile::model::{RawProfile, TimeSpan};
 
-/// Outstanding I/Os of a run that does not say how many: enough for the arrivals of a stall …
+/// Outstanding I/Os of a run that does not say how many: at least so many …
 const REQUESTS: u64 = 1024;
+/// … and those that arrive in this time, four times the 10 ms that a loaded disk may take (method, 5.6),
+/// as many as a ring takes in at most …
+const ARRIVALS_MS: u64 = 40;
+const REQUESTS_MAX: u64 = 32_768;
 /// … unless their buffers would be larger than this.
 const BUFFERS: u64 = 256 << 20;
 
@@ -63,7 +67,9 @@ pub(super) fn apply(
             };
             for target in span.targets.iter_mut().filter(|target| !target.memory_mapped) {
                 let room = BUFFERS / u64::from(target.block_size.max(1));
-                let requests = REQUESTS.min(room).div_ceil(streams.max(1)).max(2);
+                let arrivals = u64::from(open.rate) * ARRIVALS_MS / 1000;
+                let wanted = arrivals.clamp(REQUESTS, REQUESTS_MAX);
+                let requests = wanted.min(room).div_ceil(streams.max(1)).max(2);
                 target.request_count = u32::try_from(requests).unwrap_or(target.request_count);
             }
         }

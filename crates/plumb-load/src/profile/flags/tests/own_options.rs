@@ -172,6 +172,10 @@ fn a_rate_measures_latency_and_has_requests_enough() {
     assert!(span("--rate=9 f").measure_latency);
     assert_eq!(requests("--rate=9 f"), 1024);
     assert_eq!(requests("--rate=9 -t3 f"), 342);
+    assert_eq!(requests("--rate=200000 -b4K f"), 8000, "the arrivals of 40 ms");
+    assert_eq!(requests("--rate=200000 -b4K -t4 f"), 2000);
+    assert_eq!(requests("--rate=9000000 -b4K f"), 32_768, "what a ring takes in");
+    assert_eq!(requests("--rate=200000 -b1M f"), 256);
     assert_eq!(requests("--rate=9 -t2 f g"), 256);
     assert_eq!(requests("--rate=9 -F2 f g"), 256);
     assert_eq!(requests("--rate=9 -b16M f"), 16, "not more than 256 MiB of buffers");
