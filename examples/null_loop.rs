@@ -3,7 +3,7 @@
 //! `cargo xtask instructions` runs it under callgrind, for two numbers of entries; the difference is free
 //! of the start-up. It has one thread and looks at no clock to stop: the same call counts the same.
 //!
-//!     cargo run --release -p plumb-examples --bin null_loop -- ENTRIES DEPTH counts|latencies
+//!     cargo run --release -p plumb-examples --bin null_loop -- ENTRIES DEPTH counts|latencies [BATCH]
 #![forbid(unsafe_code)]
 
 use std::env;
@@ -28,20 +28,28 @@ const TARGET_BYTES: u64 = 1 << 30;
 fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let [entries, depth, level] = words.as_slice() else {
-        return Err("usage: null_loop ENTRIES DEPTH counts|latencies".into());
+    let (entries, depth, level, batch) = match *words.as_slice() {
+        [entries, depth, level] => (entries, depth, level, None),
+        [entries, depth, level, batch] => (entries, depth, level, Some(batch.parse()?)),
+        _ => return Err("usage: null_loop ENTRIES DEPTH counts|latencies [BATCH]".into()),
     };
-    let measure_latency = match *level {
+    let measure_latency = match level {
         "counts" => false,
         "latencies" => true,
         _ => return Err(format!("`{level}`: use `counts` or `latencies`").into()),
     };
-    println!("{} I/Os", drive(entries.parse()?, depth.parse()?, measure_latency)?);
+    println!("{} I/Os", drive(entries.parse()?, depth.parse()?, measure_latency, batch)?);
     Ok(())
 }
 
-/// Random 4 KiB reads until the loop has entered its queue `entries` times; how many I/Os that were.
-fn drive(entries: u64, depth: u32, measure_latency: bool) -> Result<u64, Box<dyn Error>> {
+/// Random 4 KiB reads until the loop has entered its queue `entries` times, with batches of its own or of
+/// `batch` at most; how many I/Os that were.
+fn drive(
+    entries: u64,
+    depth: u32,
+    measure_latency: bool,
+    batch: Option<u32>,
+) -> Result<u64, Box<dyn Error>> {
     let target = Target {
         path: "nothing".into(),
         block_size: 4096,
@@ -51,7 +59,7 @@ fn drive(entries: u64, depth: u32, measure_latency: bool) -> Result<u64, Box<dyn
         ..Target::default()
     };
     let span = TimeSpan { measure_latency, targets: vec![target], ..TimeSpan::default() };
-    let planned = plan(&span, PlanOptions::default());
+    let planned = plan(&span, PlanOptions { batch, ..PlanOptions::default() });
     let plan = &planned.threads[0];
     let spec = QueueSpec {
         depth: plan.requests,
@@ -159,8 +167,11 @@ mod tests {
 
     #[test]
     fn the_same_call_counts_the_same() {
-        for (depth, measure_latency) in [(32, false), (1, true), (128, true)] {
-            let ios = |entries| drive(entries, depth, measure_latency).expect("nothing can fail");
+        for (depth, measure_latency, batch) in
+            [(32, false, None), (1, true, None), (128, true, None), (32, true, Some(8))]
+        {
+            let ios =
+                |entries| drive(entries, depth, measure_latency, batch).expect("nothing can fail");
             assert_eq!(ios(1000), ios(1000), "depth {depth}");
             assert!(ios(1000) >= 1000, "depth {depth}");
             assert!(ios(2000) > ios(1000), "depth {depth}");

@@ -22,14 +22,21 @@ const NAME: &str = "null_instructions";
 const TOLERANCE: f64 = 3.0;
 /// Entries into the queue of the two runs; each is a batch of I/Os.
 const RUNS: [u64; 2] = [10_000, 60_000];
-/// Depth and statistics level of each figure.
-const CASES: [(u32, &str); 4] =
-    [(32, "counts"), (32, "latencies"), (128, "counts"), (128, "latencies")];
+/// Depth, and statistics level with the batch where it is not the loop's own, of each figure. Peers are
+/// compared with batches of a quarter of the depth.
+const CASES: [(u32, &str); 6] = [
+    (32, "counts"),
+    (32, "latencies"),
+    (32, "latencies 8"),
+    (128, "counts"),
+    (128, "latencies"),
+    (128, "latencies 32"),
+];
 
 /// One figure.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Figure {
-    /// Depth and statistics level.
+    /// Depth, statistics level and batch.
     pub(crate) name: String,
     /// Instructions per I/O.
     pub(crate) instructions: f64,
@@ -121,7 +128,8 @@ fn count(program: &Path, entries: u64, depth: u32, level: &str) -> Result<(u64, 
     let output = Command::new(valgrind)
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .arg(program)
-        .args([&entries.to_string(), &depth.to_string(), level])
+        .args([&entries.to_string(), &depth.to_string()])
+        .args(level.split(' '))
         .output()
         .map_err(|error| format!("valgrind: {error}"))?;
     let ios = parse_ios(&String::from_utf8_lossy(&output.stdout));

@@ -1,5 +1,6 @@
 //! Files of a time span: made, opened, and guarded against overwriting what is not ours.
 
+use std::collections::BTreeSet;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -60,6 +61,35 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             let guarded =
                 self.guard.look(file.as_fd(), &path, self.options, self.tree, self.observer);
             guarded.map_err(SpanFailure::Refused)?;
+        }
+        Ok(())
+    }
+
+    /// Opens and checks what a run that makes files would only meet behind them: no hour is spent, and no
+    /// content given up, for a run that cannot begin. Where none is made, all is found before anything happens.
+    pub(super) fn check_before_making(&mut self) -> Result<(), SpanFailure> {
+        let profile = self.profile;
+        let all = || profile.time_spans.iter().flat_map(|span| &span.targets);
+        let wants = |target: &&Target| target.file_size.is_some_and(|size| size > 0);
+        let made: BTreeSet<&str> = all()
+            .filter(wants)
+            .filter(|target| is_made(target) && self.opener.own_target(&target.path).is_none())
+            .map(|target| target.path.as_str())
+            .collect();
+        if self.options.opens_no_target || made.is_empty() {
+            return Ok(());
+        }
+        for target in all().filter(|target| self.opener.own_target(&target.path).is_none()) {
+            let path = target::resolve(&target.path).map_err(failed)?;
+            let open = if made.contains(target.path.as_str()) {
+                target::to_be_made(&path, self.tree)
+            } else {
+                target::open(target, &path, self.tree).map_err(failed)?
+            };
+            support::check(target, &open).map_err(failed)?;
+        }
+        if profile.time_spans.iter().any(|span| span.calculate_iops_std_dev) {
+            super::span::scratch()?;
         }
         Ok(())
     }

@@ -139,6 +139,7 @@ pub fn run<O: Opener, C: Clock>(
     let ready = session.check_trace().and_then(|()| session.check_processors());
     let ready = ready.and_then(|()| session.check_counts());
     let ready = ready.and_then(|()| session.guard_all());
+    let ready = ready.and_then(|()| session.check_before_making());
     let ready = ready.and_then(|()| session.begin_verification());
     if let Err(failure) = ready.and_then(|()| session.precreate()) {
         end = Some(note_failure(&mut result, failure));

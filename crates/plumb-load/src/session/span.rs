@@ -274,20 +274,7 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
                 })
             })
             .collect();
-        let intervals = span
-            .calculate_iops_std_dev
-            .then(IntervalLogWriter::new)
-            .transpose()
-            .map_err(|error| {
-                SpanFailure::Failed(Failure::new(
-                    "scratch",
-                    format!(
-                        "no scratch file for -D in {}: {error}\nhelp: set TMPDIR to a folder that you may \
-                         write to",
-                        std::env::temp_dir().display()
-                    ),
-                ))
-            })?;
+        let intervals = span.calculate_iops_std_dev.then(scratch).transpose()?;
         let (opener, clock) = (self.opener, self.clock);
         let left_behind = self.time_after(place.0);
         let mut watch = Watch {
@@ -590,4 +577,15 @@ fn collect(
     let separations = queues.iter().map(|facts| facts.buffer_separation);
     result.effective_buffer_separation = separations.min().unwrap_or(0);
     result.queues = queues;
+}
+
+/// The file that takes the latencies of intervals that have ended (`-D`).
+pub(super) fn scratch() -> Result<IntervalLogWriter, SpanFailure> {
+    IntervalLogWriter::new().map_err(|error| {
+        let text = format!(
+            "no scratch file for -D in {}: {error}\nhelp: set TMPDIR to a folder that you may write to",
+            std::env::temp_dir().display()
+        );
+        SpanFailure::Failed(Failure::new("scratch", text))
+    })
 }

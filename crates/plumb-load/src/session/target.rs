@@ -272,6 +272,19 @@ pub fn open(target: &Target, path: &Path, tree: &SystemTree) -> Result<OpenTarge
     finish(path, descriptor, u64::try_from(status.st_size).unwrap_or(0), false, tree)
 }
 
+/// A file that is not there yet, or whose content will be made anew: what is known from its folder.
+pub(super) fn to_be_made(path: &Path, tree: &SystemTree) -> OpenTarget {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let flags = OFlags::CLOEXEC | OFlags::RDONLY | OFlags::DIRECTORY;
+    let descriptor = rustix::fs::open(folder, flags, Mode::empty()).ok();
+    let stack = descriptor.as_ref().map(|folder| block_stack::underlying(folder.as_fd(), tree));
+    let stack = stack.and_then(Result::ok).unwrap_or_default();
+    OpenTarget { path: path.into(), descriptor, size: 0, is_device: false, stack, is_own: false }
+}
+
 /// What to do about a target without bytes: not every file system has files that can be given some.
 fn remedy_for_empty(descriptor: &OwnedFd) -> &'static str {
     const TMPFS: i128 = 0x0102_1994;

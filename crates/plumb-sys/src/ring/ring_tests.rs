@@ -64,9 +64,11 @@ fn files_on_one_ring_have_priorities_of_their_own() {
     let writes = (3..6).map(|slot| Transfer { file: slot - 3, write: true, ..transfer(slot) });
     reads.chain(writes).for_each(|transfer| ring.push(&transfer));
     let priorities = (0..6).map(|place| {
-        // SAFETY: the ring has room for six entries, all of them just written.
-        let head = unsafe { ring.shared.entries.add(place).cast::<Entry>().read() }.head;
-        let bytes = head.to_le_bytes();
+        // SAFETY: the ring has room for six entries.
+        let entry = unsafe { ring.shared.entries.add(place) };
+        // SAFETY: valid and aligned, and just written.
+        let entry = unsafe { entry.cast::<Entry>().read() };
+        let bytes = entry.head.to_le_bytes();
         u16::from_le_bytes([bytes[2], bytes[3]])
     });
     let (normal, low, high) = (0, 2 << 13 | 7, 2 << 13 | 1);

@@ -11,6 +11,7 @@ mod system_info;
 mod world;
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, Command, ValueHint};
@@ -18,8 +19,9 @@ use plumb_io::system_tree::SystemTree;
 use plumb_io::topology::Topology;
 use plumb_load::profile::flags::table::{OPTIONS, OptionRow, Value};
 use plumb_load::profile::flags::{self, CommandLineError, ErrorFormat, Invocation, Parsed};
-use plumb_load::profile::model::ResultFormat;
+use plumb_load::profile::model::{Profile, ResultFormat};
 use plumb_load::profile::{json, text, xml};
+use plumb_load::session::target::resolve;
 
 use crate::message::Printer;
 use world::World;
@@ -61,6 +63,10 @@ fn workload(program: &str, invocation: &Invocation) -> ExitCode {
     if (options.profile_json || profile.profile_only) && !options.outputs.is_empty() {
         printer.warning("--output has no effect: nothing is run, so there is no result");
     }
+    for named in options.destroy.iter().filter(|named| !is_target(named, profile)) {
+        let named = named.display();
+        printer.warning(&format!("--destroy names '{named}', which is no target of this run"));
+    }
     let command_line = format!("{program} {}", tokens.join(" "));
     if options.profile_json || (profile.profile_only && options.json) {
         return super::print(&format!("{:#}\n", json::normalised(profile)));
@@ -78,6 +84,17 @@ fn workload(program: &str, invocation: &Invocation) -> ExitCode {
         return refuse(program, &error);
     }
     execute::execute(program, command_line, invocation, printer)
+}
+
+/// Whether a name is that of a target, or leads to the same file.
+fn is_target(named: &Path, profile: &Profile) -> bool {
+    let paths = profile.time_spans.iter().flat_map(|span| &span.targets);
+    let mut paths = paths.filter_map(|target| resolve(&target.path).ok());
+    let place = named.canonicalize();
+    paths.any(|path| {
+        path == named
+            || place.as_ref().is_ok_and(|place| path.canonicalize().ok().as_ref() == Some(place))
+    })
 }
 
 /// The command as clap sees it: for manual pages and completions only, `run` reads its own options.

@@ -7,6 +7,7 @@ use plumb_load::convert::{read_text, read_xml};
 
 use crate::place::{Place, noise};
 use crate::program::{Outcome, outcome, path};
+use crate::rights::Loop;
 
 /// A place with a link to the program, and a file that somebody else wrote.
 fn place() -> (Place, PathBuf) {
@@ -40,6 +41,42 @@ fn the_report_is_diskspds_and_plumbs_part_is_on_standard_error() {
     assert!(read_text(&text).expect("a report").time_spans[0].reads().1 > 0);
     assert!(outcome.stderr.contains("engine: "), "{}", outcome.stderr);
     assert!(!outcome.stderr.contains("time span 1/1"), "no progress unless asked");
+}
+
+#[test]
+fn an_xml_result_has_nothing_of_plumbs_either() {
+    let (place, _) = place();
+    let line = "-b4K -r -o4 -t2 -d1 -W0 -L -Rxml f.dat";
+    let outcome = place.diskspd(line).ends_with(0);
+    let xml = outcome.stdout;
+    assert!(xml.starts_with("<Results>\n") && xml.ends_with("</Results>"), "{xml}");
+    assert!(!xml.contains("lausib"), "{xml}");
+    assert!(read_xml(&xml).expect("a result").time_spans[0].reads().1 > 0);
+    assert!(outcome.stderr.contains("Plausibility"), "{}", outcome.stderr);
+    assert!(place.run(line).ends_with(0).stdout.contains("<Plausibility "));
+}
+
+/// DISKSPD's rule is about files: what a device holds is as safe as ever.
+#[test]
+fn devices_keep_the_gate() {
+    let name = "devices_keep_the_gate";
+    let (place, _) = place();
+    place.write("disk.dat", vec![0; 16 << 20]);
+    let file = place.path("disk.dat");
+    let made = std::process::Command::new("mkfs.ext4").args(["-q", "-F"]).arg(&file).output();
+    if !made.is_ok_and(|made| made.status.success()) {
+        println!("skipped {name}: mkfs.ext4 is not there");
+        return;
+    }
+    let Some(device) = Loop::attach(&file) else {
+        println!("skipped {name}: no loop device");
+        return;
+    };
+    let before = place.read("disk.dat");
+    let line = format!("-b4K -w100 -d1 -W0 {}", device.path());
+    let refused = place.diskspd(&line).ends_with(3).stderr;
+    assert!(refused.contains("ext4") && refused.contains("--destroy"), "{refused}");
+    assert!(place.read("disk.dat") == before, "nothing was written");
 }
 
 #[test]

@@ -167,6 +167,31 @@ fn a_source_of_writes_that_cannot_be_read_is_named_before_files_are_made() {
 }
 
 #[test]
+fn a_run_that_cannot_begin_makes_no_file() {
+    let place = Place::new();
+    place.write("f.dat", "somebody's");
+    fs::create_dir(place.path("folder")).expect("a folder");
+    for (line, named, words) in [
+        ("-SY new.dat", "new.dat", ["BypassIO", "-Sy"]),
+        ("-Sr new.dat", "new.dat", ["-Sr", "file system"]),
+        ("new.dat folder", "folder", ["directory", "name a file"]),
+        ("new.dat /dev/null", "/dev/null", ["character device", "block device"]),
+    ] {
+        let line = format!("-c1M -b4K -d1 -W0 {line}");
+        let [first, second] = words;
+        check(place.run(&line), 1, &[&format!("'{named}'"), first, second]);
+    }
+    let mut command = place.program(path(), "run -c1M -b4K -d1 -W0 -D -L new.dat");
+    let told = outcome(command.env("TMPDIR", place.path("nowhere")));
+    check(told, 1, &["scratch file", "nowhere", "TMPDIR"]);
+    // Nor is the file of another program given up, which its name allows.
+    let mut command = place.program(path(), "diskspd -c1M -b4K -d1 -W0 -Sr f.dat");
+    check(outcome(&mut command), 1, &["'f.dat'", "-Sr"]);
+    assert_eq!(place.read("f.dat"), b"somebody's");
+    assert_eq!(place.names(), ["f.dat", "folder"]);
+}
+
+#[test]
 fn processors_that_cannot_be_used_are_told_before_files_are_made() {
     let place = Place::new();
     check(place.run("-a255 -c1M -d1 -W0 new.dat"), 3, &["CPU 255", "online"]);

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use super::table::{Group, OPTIONS, OptionRow};
 
 /// Command lines worth starting from, and what they measure.
-const EXAMPLES: [(&str, &str); 5] = [
+/// Each uses what those before it have made.
+const EXAMPLES: [(&str, &str); 6] = [
     (
         "-c1G -b4K -r -o32 -t4 -w30 -d30 -Sh -L test.dat",
         "random 4 KiB I/O, 30 % writes, past the page cache, with latency",
@@ -14,9 +15,10 @@ const EXAMPLES: [(&str, &str); 5] = [
         "--create=1G --block-size=4K --random --outstanding=32 --unbuffered test.dat",
         "long names say the same; both may be mixed",
     ),
-    ("-b1M -s -o4 -d60 -Su /mnt/data/big.bin", "sequential reads of 1 MiB"),
+    ("-b1M -s -o4 -d60 -Su test.dat", "sequential reads of 1 MiB"),
     ("-b8K -r -g500i -o8 -D -L test.dat", "at most 500 I/Os per second, counted every second"),
-    ("-Xprofile.xml -Rxml test.dat", "a workload from a file, the result as XML"),
+    ("-Rpxml -b8K -r -o8 -L test.dat > profile.xml", "the line as a profile; nothing is run"),
+    ("-Xprofile.xml -Rxml", "the workload of a profile, the result as XML"),
 ];
 
 const HEAD: &str = "\

@@ -220,7 +220,8 @@ Results {
         "";
     IopsInterval "-D" "iops-interval" Optional("<ms>"), Shape::Any, BadNumber, TimeSpan:
         "count I/Os per interval, for their deviation [1000]",
-        "A value of 0 or less keeps the interval.";
+        "A value of 0 or less keeps the interval. The latencies of each interval go to a scratch file without a \
+         name in `TMPDIR` (`/tmp`) as it ends: name a folder beside the disk that is measured.";
     ResultFormat "-R" "result-format" Required("<text|xml>"), Shape::Not("ps"), ResultFormat, Profile:
         "format of the result [text]",
         "The last one wins.";

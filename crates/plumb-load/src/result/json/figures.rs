@@ -85,8 +85,8 @@ impl Sides {
     }
 }
 
-/// Failed reads and failed writes, which are counted together: known where targets only read, only
-/// write, or had no error.
+/// Failed reads and failed writes. Results of other programs count them together by error number: known there
+/// where targets only read, only write, or had no error.
 pub(super) fn errors_by_direction<'a>(
     targets: impl IntoIterator<Item = (&'a TargetResult, Option<&'a Target>)>,
 ) -> Option<(u64, u64)> {
@@ -94,7 +94,10 @@ pub(super) fn errors_by_direction<'a>(
     for (target, asked) in targets {
         let errors: u64 = target.errors.values().sum();
         match asked.map(|asked| asked.write_ratio) {
-            _ if errors == 0 => {}
+            _ if errors == target.read.failed.count + target.write.failed.count => {
+                read += target.read.failed.count;
+                write += target.write.failed.count;
+            }
             Some(0) => read += errors,
             Some(100) => write += errors,
             _ => return None,
@@ -200,11 +203,14 @@ mod tests {
         let asked = |write_ratio| Target { write_ratio, ..Target::default() };
         let [reads, writes, mixed] = [0, 100, 30].map(asked);
         let [none, three] = [0, 3].map(with);
+        let mut told_apart = with(3);
+        (told_apart.read.failed.count, told_apart.write.failed.count) = (2, 1);
         for (targets, want) in [
             (vec![(&none, Some(&mixed)), (&three, Some(&reads))], Some((3, 0))),
             (vec![(&three, Some(&writes)), (&three, Some(&reads))], Some((3, 3))),
             (vec![(&three, Some(&mixed))], None),
             (vec![(&three, None)], None),
+            (vec![(&told_apart, Some(&mixed)), (&three, Some(&writes))], Some((2, 4))),
             (vec![], Some((0, 0))),
         ] {
             assert_eq!(errors_by_direction(targets), want);

@@ -88,8 +88,9 @@ struct Cell {
 }
 
 impl Cell {
-    fn new(cell: &IntervalCell, interval: Nanos, latency_ns: Option<Latency>) -> Self {
-        let seconds = interval.as_secs_f64();
+    /// `covered` is how much of the interval was measured.
+    fn new(cell: &IntervalCell, covered: Nanos, latency_ns: Option<Latency>) -> Self {
+        let seconds = covered.as_secs_f64();
         Self {
             io_count: cell.count,
             bytes: cell.bytes,
@@ -121,13 +122,19 @@ impl Series<'_> {
             ]
         });
         let [total_ns, read_ns, write_ns] = latencies.unwrap_or_default();
+        let start_ns = number.saturating_mul(self.interval.0);
+        // The end of the measurement cuts the last one off.
+        let covered = match self.span.elapsed.0.checked_sub(start_ns) {
+            Some(left) if left > 0 => Nanos(left.min(self.interval.0)),
+            _ => self.interval,
+        };
         Interval {
             number,
-            start_ns: number.saturating_mul(self.interval.0),
-            end_ns: (number + 1).saturating_mul(self.interval.0),
-            total: Cell::new(&total, self.interval, total_ns),
-            read: Cell::new(&read, self.interval, read_ns),
-            write: Cell::new(&write, self.interval, write_ns),
+            start_ns,
+            end_ns: start_ns.saturating_add(covered.0),
+            total: Cell::new(&total, covered, total_ns),
+            read: Cell::new(&read, covered, read_ns),
+            write: Cell::new(&write, covered, write_ns),
         }
     }
 }

@@ -13,18 +13,22 @@ use crate::tally::LatencySet;
 pub(super) fn write(
     span: &SpanResult,
     asked: &TimeSpan,
-    verbose_stats: bool,
+    (verbose_stats, with_own): (bool, bool),
     out: &mut Elements<'_>,
 ) -> io::Result<()> {
     out.open("TimeSpan", &[])?;
     if span.is_measured() {
         write_measured(span, asked, verbose_stats, out)?;
-        open_loop::write(span, out)?;
+        if with_own {
+            open_loop::write(span, out)?;
+        }
     } else {
         out.text("Error", INTERRUPTED)?;
     }
-    verify::write(span, out)?;
-    plausibility::write(span, out)?;
+    if with_own {
+        verify::write(span, out)?;
+        plausibility::write(span, out)?;
+    }
     out.close("TimeSpan")
 }
 

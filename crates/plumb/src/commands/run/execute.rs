@@ -250,8 +250,11 @@ fn print(
     objects: Option<Printer>,
 ) -> io::Result<()> {
     let mut out = io::BufWriter::new(io::stdout().lock());
-    if is_diskspd && format == OutputFormat::Text {
-        text::write_diskspd(result, &mut out)?;
+    if is_diskspd && format != OutputFormat::Json {
+        match format {
+            OutputFormat::Xml => xml::write_diskspd(result, &mut out)?,
+            _ => text::write_diskspd(result, &mut out)?,
+        }
         out.flush()?;
         let mut own = Vec::new();
         text::open_loop::write(result, &mut own)?;
