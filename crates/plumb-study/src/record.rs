@@ -3,6 +3,7 @@
 
 mod comparable;
 mod fitness;
+mod mode;
 mod overview;
 
 use plumb_load::convert::{self, ForeignEpoch, ImportError, ImportedResult, ImportedSpan};
@@ -17,6 +18,7 @@ use crate::percentile::{self, Mark};
 pub use comparable::{Allowance, Incomparable};
 pub(crate) use comparable::{Circumstances, add_once};
 pub use fitness::Fitness;
+pub use mode::Mode;
 pub use overview::Overview;
 
 /// One result: one or more time spans of one run.
@@ -34,6 +36,8 @@ pub struct Record {
     pub fitness: Fitness,
     /// What a list of results shows.
     pub overview: Overview,
+    /// The effective mode of each measured time span; unknown where the result does not say.
+    pub modes: Vec<Mode>,
     /// The measured time spans.
     pub spans: Vec<Figures>,
 }
@@ -140,6 +144,7 @@ fn of_import(result: &ImportedResult) -> Record {
         environment: Value::Null,
         fitness: Fitness { interrupted: overview.interrupted, ..Fitness::default() },
         overview,
+        modes: Vec::new(),
         spans: result.time_spans.iter().filter(|s| !s.is_interrupted()).map(imported).collect(),
     }
 }
@@ -182,6 +187,7 @@ fn of_json(value: &Value) -> Result<Record, RecordError> {
     let wrong = |what: &str| RecordError::Json { what: what.to_owned() };
     let spans = value["time_spans"].as_array().ok_or_else(|| wrong("no `time_spans`"))?;
     let measured = spans.iter().filter(|span| span["state"] == "measured");
+    let modes = measured.clone().map(Mode::of_json).collect();
     let spans = measured
         .map(|span| {
             let total = &span["total"];
@@ -215,7 +221,7 @@ fn of_json(value: &Value) -> Result<Record, RecordError> {
     let overview = Overview::of_json(value);
     let environment = environment::of_host(&value["host"]);
     let fitness = Fitness::of_json(value);
-    Ok(Record { epoch, profile, engine, environment, fitness, overview, spans })
+    Ok(Record { epoch, profile, engine, environment, fitness, overview, modes, spans })
 }
 
 /// Compares the runs of two sides: a decision per time span and metric.
@@ -367,6 +373,7 @@ mod tests {
             environment: Value::Null,
             fitness: Fitness::default(),
             overview: Overview::default(),
+            modes: Vec::new(),
             spans: vec![figures],
         }
     }

@@ -68,6 +68,19 @@ pub enum Incomparable {
         /// Of the candidate.
         b: String,
     },
+    /// I/O was handed in, looked at or timed in different ways (spec 15.14).
+    #[error("the results were measured in different modes: {}", differences.join("; "))]
+    #[diagnostic(
+        code(plumb::compare::mode),
+        help(
+            "measure again with the same options (--batch, -u, -oc, -L, -D, --rate, --sqpoll, --poll, --truth), \
+             or say --allow parameters to compare them anyway"
+        )
+    )]
+    Mode {
+        /// What differs.
+        differences: Vec<String>,
+    },
     /// Different hardware, layers or file systems.
     #[error("the results are of different machines: {}", differences.join("; "))]
     #[diagnostic(
@@ -168,6 +181,21 @@ pub(super) fn comparable(
         }
         add_once(remarks, format!("different workloads: {}", differences.join("; ")));
         circumstances = Circumstances::Different;
+    }
+    let mut modes: Vec<String> =
+        a.modes.iter().zip(&b.modes).flat_map(|(a, b)| a.differences(b)).collect();
+    modes.dedup();
+    if !modes.is_empty() {
+        if !may(Allowance::Parameters) {
+            return Err(Incomparable::Mode { differences: modes });
+        }
+        add_once(remarks, format!("different modes: {}", modes.join("; ")));
+        circumstances = Circumstances::Different;
+    }
+    let is_told = |record: &Record| record.modes.iter().any(|mode| !mode.is_unknown());
+    if is_told(a) != is_told(b) {
+        let remark = "a result does not say in which mode it was measured (batch, looks, arrivals)";
+        add_once(remarks, remark.to_owned());
     }
     let hardware = at(Level::Hardware);
     if !hardware.is_empty() {

@@ -122,6 +122,16 @@ fn stored_runs_are_compared_unless_they_must_not_be() {
     // What the store says of the device is believed.
     let export = user.plumb("runs show a --json").succeeds_quietly().stdout;
     let mut other: Value = serde_json::from_str(&export).expect("a document");
+    // Results of other ways to hand I/O in are not compared, whatever the workload.
+    let mut gathered = other.clone();
+    gathered["result"]["time_spans"][0]["mode"]["batch"] = 77.into();
+    fs::write(user.path("gathered.json"), gathered.to_string()).expect("a file");
+    let refused = user.plumb("compare a gathered.json").ends_with(1).stderr;
+    assert!(
+        refused.contains("different modes: batch is ") && refused.contains("--batch"),
+        "{refused}"
+    );
+    user.plumb("compare a gathered.json --allow parameters").ends_with(0);
     other["environment"]["groups"]["cpu"]["model"] = "Another".into();
     fs::write(user.path("other.json"), other.to_string()).expect("a file");
     let refused = user.plumb("compare a other.json").ends_with(1).stderr;

@@ -1,0 +1,161 @@
+//! The effective mode of a time span: what decides, beside the workload, how I/O is handed in, looked at and timed
+//! (spec 15.14). Two results may be compared as performance only if it agrees.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+/// Names of what is compared, and their values as the result has them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Mode(BTreeMap<String, Value>);
+
+/// Keys of `mode` in a JSON result that are compared as they are.
+const KEYS: [&str; 12] = [
+    "submission",
+    "batch",
+    "burst",
+    "ring",
+    "completion_depth",
+    "buffer_separation_bytes",
+    "processor_order",
+    "group_order",
+    "efficiency_order",
+    "stamps_latency",
+    "measures_latency",
+    "measures_intervals",
+];
+
+/// Flags of a ring that change who submits or who looks for completions.
+const RING_FLAGS: [&str; 2] = ["sqpoll", "iopoll"];
+
+impl Mode {
+    /// Of a time span of a JSON result.
+    pub(super) fn of_json(span: &Value) -> Self {
+        let mode = &span["mode"];
+        let kept = KEYS.iter().filter_map(|key| Some(((*key).to_owned(), mode.get(*key)?.clone())));
+        let mut all: BTreeMap<String, Value> = kept.collect();
+        if let Some(missing) = mode["bypass_io_missing"].as_array() {
+            all.insert(
+                "targets without the BypassIO they asked for".to_owned(),
+                missing.len().into(),
+            );
+        }
+        if let Some(taken) = mode["effective_affinity"].as_array() {
+            all.insert("threads per processor".to_owned(), loads(taken));
+        }
+        if let Some(queues) = span["queues"].as_array() {
+            let flags = |queue: &Value| queue["flags"].as_array().cloned().unwrap_or_default();
+            for flag in RING_FLAGS {
+                let is_set = queues.iter().any(|queue| flags(queue).iter().any(|of| of == flag));
+                all.insert(flag.to_owned(), is_set.into());
+            }
+        }
+        if mode.is_object() {
+            all.insert("traced (--truth)".to_owned(), span.get("truth").is_some().into());
+            all.insert("arrivals".to_owned(), arrivals(&span["open_loop"]));
+        }
+        Self(all)
+    }
+
+    /// Whether nothing is known of it.
+    pub(super) fn is_unknown(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What differs, in words; what only one of the two says is not known to differ.
+    pub(super) fn differences(&self, other: &Self) -> Vec<String> {
+        let both = self.0.iter().filter_map(|(key, a)| Some((key, a, other.0.get(key)?)));
+        both.filter(|(_, a, b)| a != b)
+            .map(|(key, a, b)| {
+                format!("{} is {} and {}", key.replace('_', " "), plain(a), plain(b))
+            })
+            .collect()
+    }
+}
+
+/// How many threads the processors have that have any, ascending: equal up to renaming of processors.
+fn loads(taken: &[Value]) -> Value {
+    let mut by_processor: BTreeMap<String, u64> = BTreeMap::new();
+    for processor in taken {
+        *by_processor.entry(processor.to_string()).or_default() += 1;
+    }
+    let mut loads: Vec<u64> = by_processor.into_values().collect();
+    loads.sort_unstable();
+    json!(loads)
+}
+
+/// An open loop's arrivals in words, or that there are none.
+fn arrivals(open: &Value) -> Value {
+    match (open["rate_per_s"].as_f64(), open["arrival"].as_str()) {
+        (Some(rate), Some(arrival)) => format!("{arrival}, {rate} per second").into(),
+        _ => "a closed loop".into(),
+    }
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => "not set".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span() -> Value {
+        json!({
+            "mode": {
+                "submission": "latency", "batch": 8, "burst": 20, "ring": null, "completion_depth": 16,
+                "stamps_latency": true, "effective_affinity": [[0, 0], [0, 1]], "bypass_io_missing": []
+            },
+            "queues": [{"flags": ["coop_taskrun"]}]
+        })
+    }
+
+    #[test]
+    fn each_part_of_the_mode_is_compared() {
+        let base = Mode::of_json(&span());
+        assert_eq!(base.differences(&base), [""; 0]);
+        for (pointer, value, says) in [
+            ("/mode/batch", json!(4), "batch is 8 and 4"),
+            ("/mode/burst", json!(8), "burst is 20 and 8"),
+            ("/mode/submission", json!("peak"), "submission is latency and peak"),
+            ("/mode/ring", json!({"batch_ios": 8}), "ring is not set and {\"batch_ios\":8}"),
+            ("/mode/stamps_latency", json!(false), "stamps latency is true and false"),
+            ("/mode/effective_affinity", json!([[0, 1], [0, 1]]), "threads per processor"),
+            ("/mode/bypass_io_missing", json!(["f"]), "BypassIO"),
+            ("/queues/0/flags", json!(["sqpoll"]), "sqpoll is false and true"),
+        ] {
+            let mut other = span();
+            *other.pointer_mut(pointer).expect("it is there") = value;
+            let found = base.differences(&Mode::of_json(&other));
+            assert!(found.len() == 1 && found[0].contains(says), "{pointer}: {found:?}");
+        }
+        let mut open = span();
+        open["open_loop"] = json!({"arrival": "poisson", "rate_per_s": 1000.0});
+        let found = base.differences(&Mode::of_json(&open));
+        assert_eq!(found, ["arrivals is a closed loop and poisson, 1000 per second"]);
+        let mut traced = span();
+        traced["truth"] = json!({});
+        assert_eq!(
+            base.differences(&Mode::of_json(&traced)),
+            ["traced (--truth) is false and true"]
+        );
+    }
+
+    #[test]
+    fn processors_are_equal_up_to_their_names() {
+        let mut other = span();
+        other["mode"]["effective_affinity"] = json!([[0, 5], [1, 3]]);
+        assert_eq!(Mode::of_json(&span()).differences(&Mode::of_json(&other)), [""; 0]);
+    }
+
+    #[test]
+    fn what_a_result_does_not_say_is_not_known_to_differ() {
+        let nothing = Mode::of_json(&json!({}));
+        assert!(nothing.is_unknown());
+        assert_eq!(nothing.differences(&Mode::of_json(&span())), [""; 0]);
+    }
+}
