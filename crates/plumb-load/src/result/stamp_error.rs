@@ -118,6 +118,11 @@ pub(crate) fn evidence(span: &SpanResult) -> Option<PlausibilityItem> {
     } else {
         ""
     };
+    // A thread of the pool wakes up, and then wakes the load thread.
+    let pool = match span.queues.iter().any(|queue| queue.engine.contains("threads")) {
+        true => "; what the threads of the pool take to wake up is not in it",
+        false => "",
+    };
     let (median, high, percent) = (us(median), us(high), share * 100.0);
     Some(PlausibilityItem {
         key: "stamp_error_share",
@@ -125,8 +130,9 @@ pub(crate) fn evidence(span: &SpanResult) -> Option<PlausibilityItem> {
         value: Some(share),
         verdict: if is_felt { Plausibility::Suspicious } else { Plausibility::Ok },
         sentence: format!(
-            "Completions were seen at most {median} (p50), {high} (p99) late, {percent:.1} % of the \
-             median latency{wake_up}{remedy}."
+            "Completions were seen at most {median} (p50), {high} (p99) after they were posted, {percent:.1} % of \
+             the median latency{wake_up}{pool}{remedy}. What the kernel takes from the device's word to the \
+             posting no program sees; --truth does."
         ),
     })
 }

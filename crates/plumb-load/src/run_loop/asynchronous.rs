@@ -10,6 +10,7 @@ use super::{
 };
 
 /// Why the filling of the queue paused.
+#[derive(PartialEq)]
 enum Pause {
     /// Every request is in flight.
     Full,
@@ -38,7 +39,7 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
     Caps { batch, burst, completions }: Caps,
     counts: &mut LoopCounts,
 ) -> Result<(), Errno> {
-    let (mut queued, mut looks) = (0, 0);
+    let (mut queued, mut looks): (u32, u64) = (0, 0);
     while !around.controls.is_stopping() {
         // A stamp of its own: the last reaping is not charged to the next I/O.
         let start = around.stamp::<L>(PACED);
@@ -47,7 +48,7 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
             // It may have slept without anything in flight.
             issuer.looks.found_nothing_after(start);
         }
-        let looks_before = looks;
+        let (queued_before, mut tried) = (queued, 0);
         // Requests that a burst of completions left idle would wait for the call before theirs, and no
         // latency would tell.
         let cap = if PACED { batch } else { (queued + issuer.idle()).clamp(batch, burst) };
@@ -62,7 +63,9 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
                 break Pause::Full;
             }
             if L::STAMPS && (!PACED || issuer.may_try()) {
-                looks += 1;
+                if PACED {
+                    tried += 1;
+                }
                 let found = queue.look();
                 if found > 0 {
                     counts.waits.lookaside_completion[bucket(found.min(completions))] += 1;
@@ -73,9 +76,16 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
                 break Pause::Batch;
             }
         };
-        let in_vain = looks - looks_before - u64::from(matches!(pause, Pause::Found));
-        if L::STAMPS && in_vain > 0 {
-            issuer.looks.found_nothing_after(start);
+        if L::STAMPS {
+            // Every I/O is followed by a look, but for the one that takes the last request. Counting them there
+            // would cost as much as the look.
+            if !PACED {
+                tried = (queued - queued_before).saturating_sub(u32::from(pause == Pause::Full));
+            }
+            looks += u64::from(tried);
+            if tried > u32::from(pause == Pause::Found) {
+                issuer.looks.found_nothing_after(start);
+            }
         }
         match pause {
             Pause::Full => {

@@ -72,6 +72,7 @@ const ERRNOS_MAX: usize = 16;
 #[derive(Debug)]
 pub(super) struct DirectionTally<L> {
     bytes: u64,
+    /// Where latencies are not measured.
     io_count: u64,
     /// Holds nothing where latencies are not measured.
     latency: Histogram,
@@ -96,9 +97,11 @@ impl<L: Level> DirectionTally<L> {
     #[inline(always)]
     pub(super) fn record(&mut self, bytes: u32, latency: Nanos, at: Nanos) {
         self.bytes += u64::from(bytes);
-        self.io_count += 1;
+        // The histogram counts as well, and once is enough.
         if L::STAMPS {
             self.latency.record(latency.0);
+        } else {
+            self.io_count += 1;
         }
         if L::INTERVALS
             && let Some(series) = &mut self.series
@@ -116,7 +119,7 @@ impl<L: Level> DirectionTally<L> {
     fn into_result(self) -> DirectionResult {
         DirectionResult {
             bytes: self.bytes,
-            io_count: self.io_count,
+            io_count: if L::STAMPS { self.latency.count() } else { self.io_count },
             latency: L::STAMPS.then_some(LatencySet::Binned(self.latency)),
             series: self.series,
             failed: self.failed,

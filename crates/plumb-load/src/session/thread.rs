@@ -357,8 +357,10 @@ impl<C: Clock, L: Level> LevelUse<'_, C, L> {
         let mut stamp_bounds = L::STAMPS.then(|| issuer.looks().bounds().clone());
         let witness = issuer.take_witness();
         let targets = issuer.into_counts();
-        if let (Some(bounds), Dispatch::Synchronous) = (&mut stamp_bounds, plan.dispatch) {
+        let by_itself = matches!(plan.dispatch, Dispatch::Synchronous) || facts.engine == "sync";
+        if let Some(bounds) = stamp_bounds.as_mut().filter(|_| by_itself) {
             // Each I/O was waited for by itself: all are exact to the wake-up time.
+            bounds.clear();
             let ios = targets.iter().map(|target| target.read.io_count + target.write.io_count);
             bounds.record_many(0, ios.sum());
         }

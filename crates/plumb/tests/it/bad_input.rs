@@ -172,7 +172,7 @@ fn a_run_that_cannot_begin_makes_no_file() {
     place.write("f.dat", "somebody's");
     fs::create_dir(place.path("folder")).expect("a folder");
     for (line, named, words) in [
-        ("-SY new.dat", "new.dat", ["BypassIO", "-Sy"]),
+        ("-SY -Su new.dat", "new.dat", ["BypassIO", "-Sy"]),
         ("-Sr new.dat", "new.dat", ["-Sr", "file system"]),
         ("new.dat folder", "folder", ["directory", "name a file"]),
         ("new.dat /dev/null", "/dev/null", ["character device", "block device"]),

@@ -5,6 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::place::Place;
 use crate::program::{outcome, path, repository};
 use crate::sweeps::Bench;
 
@@ -40,7 +41,7 @@ fn every_command_line_in_the_documents_is_taken() {
     let folder = tempfile::tempdir().expect("a folder");
     let examples = repository().join("examples").canonicalize().expect("examples are there");
     symlink(&examples, folder.path().join("examples")).expect("a link");
-    for name in ["profile.xml", "oltp.xml"] {
+    for name in ["profile.xml", "oltp.xml", "p.xml"] {
         symlink(examples.join("profiles/oltp.xml"), folder.path().join(name)).expect("a link");
     }
 
@@ -69,6 +70,33 @@ fn every_command_line_in_the_documents_is_taken() {
         }
     }
     assert!(seen >= 40, "{seen} command lines");
+}
+
+/// The block of the README that promises to work line after line, in a folder that has nothing but the examples.
+#[test]
+fn the_readmes_lines_work_one_after_the_other() {
+    let text = fs::read_to_string(repository().join("README.md")).expect("the README");
+    let block = text.split("work one after the other").nth(1).expect("the block's promise");
+    let lines: Vec<&str> = block
+        .lines()
+        .skip_while(|line| !line.starts_with("    "))
+        .take_while(|line| line.starts_with("    "))
+        .collect();
+    assert!(lines.len() >= 15, "{lines:?}");
+    let place = Place::new();
+    let release = place.path("target/release");
+    fs::create_dir_all(&release).expect("a folder");
+    symlink(path(), release.join("plumb")).expect("a link");
+    // What each says is read where it is tested; here each has to end well.
+    let script = format!("set -e\n{}\n", lines.join("\n"));
+    let mut shell = Command::new("bash");
+    shell.args(["-x", "-o", "pipefail", "-c", &script]).current_dir(place.folder());
+    shell.env("HOME", place.folder()).env("XDG_STATE_HOME", place.path("state"));
+    let told = outcome(&mut shell);
+    assert_eq!(told.status, 0, "{}", told.stderr);
+    for file in ["f.dat", "p.xml", "r.xml", "before.json", "man/plumb.1"] {
+        assert!(place.path(file).exists(), "{file}: {}", told.stderr);
+    }
 }
 
 #[test]
