@@ -70,6 +70,6 @@ pub use record::{Outcome, Percentile, Purpose, RunRecord, Summary};
 pub use resumption::Resumption;
 pub use setting::{Access, Setting};
 pub use simulated::{SimulatedDevice, Simulation};
-pub use summary::summarise;
+pub use summary::{SteadyPart, summarise};
 pub use sweep::{GAP_S, SWEEP, SweepPlanner};
 pub use sweep_findings::{Told, sweep_findings};

@@ -73,9 +73,12 @@ pub trait Perform {
 
 /// Seconds that are measured at least before a run may end early (method, 5.2).
 const EARLIEST_S: usize = 30;
-/// Independent values that a run is worth at least before it may end early: half as many again as 5.2 asks of a run that takes its
-/// whole time, since whoever looks often ends where chance made the interval narrow.
+/// Independent values that a run is worth at least before it may end early: half as many again as 5.2 asks of a run that
+/// takes its whole time, since whoever looks often ends where chance made the interval narrow
+/// (docs/decisions/0094-early-ends-are-paid-for.md).
 const EFFECTIVE_LEAST: f64 = 1.5 * precision::EFFECTIVE_LEAST;
+/// Standard errors of the correlation of neighbours that are added to it before it is believed to be that small.
+const CORRELATION_ERRORS: f64 = 1.0;
 /// Half widths of the intervals of throughput and latency that suffice.
 const PRECISE: (f64, f64) = (0.01, 0.02);
 
@@ -98,10 +101,20 @@ pub fn says_enough(iops: &[f64], latency: &[f64]) -> bool {
     let precise = |series: &[f64], wanted: f64| {
         precision::of_series(series).is_some_and(|interval| {
             interval.cautious() <= wanted
-                && interval.effective.min(interval.effective_by_neighbours) >= EFFECTIVE_LEAST
+                && interval.effective.min(surely_worth(&interval, series.len())) >= EFFECTIVE_LEAST
         })
     };
     is_steady
         && precise(steady_part, PRECISE.0)
         && (latency.is_empty() || precise(&latency[cut.drop..], PRECISE.1))
+}
+
+/// How many independent values a series is worth if its neighbours resemble each other by a standard error more than was
+/// seen [Bartlett 1946].
+fn surely_worth(interval: &precision::MeanInterval, count: usize) -> f64 {
+    let (count, seen) = (count as f64, interval.effective_by_neighbours);
+    let correlation = (count - seen) / (count + seen);
+    let error = ((1.0 - correlation.powi(2)) / count).sqrt();
+    let most = (correlation + CORRELATION_ERRORS * error).min(0.999);
+    count * (1.0 - most) / (1.0 + most)
 }

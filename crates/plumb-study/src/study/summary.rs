@@ -34,25 +34,72 @@ pub fn summarise(result: &Value, setting: &Setting) -> Result<Summary, String> {
     Ok(summary)
 }
 
+/// The part of a run's series that counts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SteadyPart {
+    /// Intervals that were cut off at its beginning: not steady yet (5.1 a), or of an earlier level (5.1 c).
+    pub cut: usize,
+    /// Whether it became steady before its half.
+    pub settled: bool,
+    /// Whether its level shifted.
+    pub two_phase: bool,
+    /// Mean of what counts; NaN for an empty series.
+    pub mean: f64,
+    /// Half the 95 % interval of the mean, relative, within the run only; `None` for fewer than twenty intervals.
+    pub half_width: Option<f64>,
+    /// What it rests on.
+    pub interval: Option<precision::MeanInterval>,
+}
+
+/// How much wider the interval of a run is that ended because it was narrow: who stops there stops a little too often
+/// where chance made it so (docs/decisions/0094-early-ends-are-paid-for.md).
+const EARLY_WIDER: f64 = 1.1;
+
+impl SteadyPart {
+    /// Of a value per interval; `ended_early` if the run was ended as soon as it said enough.
+    #[must_use]
+    pub fn of(series: &[f64], interval_s: f64, ended_early: bool) -> Self {
+        let warm_up = steady::cut(series);
+        let phases = steady::two_phases(&series[warm_up.drop..], interval_s);
+        let cut = warm_up.drop + phases.map_or(0, |phases| phases.at);
+        let rest = &series[cut..];
+        let interval = precision::of_series(rest);
+        let wider = if ended_early { EARLY_WIDER } else { 1.0 };
+        Self {
+            cut,
+            settled: warm_up.settled,
+            two_phase: phases.is_some(),
+            mean: if rest.is_empty() { f64::NAN } else { crate::stats::describe::mean(rest) },
+            half_width: interval.map(|interval| interval.cautious() * wider),
+            interval,
+        }
+    }
+
+    /// Whether the series is long enough for its correlation: the interval can be relied on (5.2).
+    #[must_use]
+    pub fn is_long_enough(&self) -> bool {
+        self.settled && self.interval.is_some_and(|interval| interval.is_long_enough())
+    }
+}
+
 fn of_figures(figures: &Figures, span: &Value, setting: &Setting) -> Summary {
     let seconds = span["elapsed_ns"].as_f64().unwrap_or_default() / 1e9;
     let mut flags = Vec::new();
-    let warm_up = steady::cut(&figures.series);
-    let phases = steady::two_phases(&figures.series[warm_up.drop..], figures.interval_s);
-    let cut = warm_up.drop + phases.map_or(0, |phases| phases.at);
-    let rest = &figures.series[cut..];
-    let interval = precision::of_series(rest);
-    let iops = if cut > 0 { crate::stats::describe::mean(rest) } else { figures.iops };
+    let measured = figures.series.len() as f64 * figures.interval_s;
+    let ended_early = measured < f64::from(setting.measured_s) - figures.interval_s;
+    let part = SteadyPart::of(&figures.series, figures.interval_s, ended_early);
+    let SteadyPart { cut, settled, two_phase, .. } = part;
+    let iops = if cut > 0 { part.mean } else { figures.iops };
     let outstanding = setting.total_outstanding() as f64;
     let residual = figures
         .latency_ms
         .filter(|_| setting.rate.is_none())
         .map(|ms| identities::residual(figures.iops, ms, outstanding));
-    let steady = warm_up.settled && !figures.series.is_empty();
-    if !warm_up.settled {
+    let steady = settled && !figures.series.is_empty();
+    if !settled {
         flags.push("not-steady");
     }
-    if phases.is_some() {
+    if two_phase {
         flags.push("two-phase");
     }
     if seconds < SHORT_S {
@@ -72,7 +119,7 @@ fn of_figures(figures: &Figures, span: &Value, setting: &Setting) -> Summary {
         io_count: figures.count,
         iops,
         mib_per_s: identities::mib_per_s(iops, setting.block_bytes as f64),
-        half_width: interval.map(|interval| interval.cautious()),
+        half_width: part.half_width,
         // What is in flight is the same in the part that was cut: L = N/X in both.
         latency_ms: figures.latency_ms.map(|ms| ms * figures.iops / iops),
         percentiles: figures
@@ -84,8 +131,8 @@ fn of_figures(figures: &Figures, span: &Value, setting: &Setting) -> Summary {
         seconds,
         cut_s: cut as f64 * figures.interval_s,
         steady,
-        two_phase: phases.is_some(),
-        effective: interval.map(|interval| interval.effective),
+        two_phase,
+        effective: part.interval.map(|interval| interval.effective),
         residual,
         write_share,
         cpu_percent: span["cpu"]["mean"]["usage_percent"].as_f64(),
