@@ -74,6 +74,9 @@ fn solve(points: &[(f64, f64)], with_beta: bool) -> Option<([f64; 3], f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decision;
+    use crate::findings::Layout;
+    use crate::knee::{self, Options, Row};
     use crate::table;
 
     fn points(csv: &str, per_o: f64) -> Vec<(f64, f64)> {
@@ -104,6 +107,27 @@ mod tests {
             "{found:?}"
         );
         assert!(found.is_told);
+        // Told beside the knee, of this curve and not of one that only rises.
+        let told = |rows: &[(f64, f64)]| {
+            let rows: Vec<Row> = rows
+                .iter()
+                .map(|(n, iops)| Row {
+                    o: format!("{n}").parse().expect("whole"),
+                    iops: *iops,
+                    latency_ms: None,
+                    latency_half_unit_ms: 0.0,
+                })
+                .collect();
+            let options = Options::default();
+            let decided =
+                decision::of_knee(&knee::find(&rows, &options), &options, &Layout::default());
+            (decided["usl"]["peak_n"].as_f64(), decided["notes"].to_string())
+        };
+        let (peak, notes) = told(&points);
+        assert!(peak.is_some_and(|peak| (peak - 31.3).abs() < 0.1), "{peak:?}");
+        assert!(notes.contains("peaks at N = 31: a peak, which decides nothing"), "{notes}");
+        let rising: Vec<(f64, f64)> = points.iter().map(|(n, _)| (*n, 100.0 * n.sqrt())).collect();
+        assert_eq!(told(&rising).0, None);
         assert_eq!(fit(&points[..3]), None);
         assert_eq!(fit(&[(1.0, 0.0), (2.0, 1.0), (3.0, 1.0), (4.0, 1.0)]), None);
     }

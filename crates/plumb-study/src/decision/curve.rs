@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{Rule, evidence, number, object};
 use crate::findings::Layout;
 use crate::knee::{Flag, Knee, Limit, Options, TAU, Verdict};
+use crate::usl::{self, Usl};
 
 /// The decision on a curve; `layout` says what is behind the target.
 #[must_use]
@@ -50,6 +51,22 @@ pub fn of_knee(knee: &Knee, options: &Options, layout: &Layout) -> Map<String, V
         "parameters": parameters(knee, options, layout),
         "evidence": all_evidence(knee),
     }));
+    let law = scalability(knee);
+    if let (Some(law), Some(Value::Array(notes))) = (law, decision.get_mut("notes")) {
+        notes.push(
+            format!(
+                "by the scalability law throughput peaks at N = {:.0}: a peak, which decides nothing here",
+                law.peak.unwrap_or_default()
+            )
+            .into(),
+        );
+    }
+    decision.insert(
+        "usl".to_owned(),
+        law.map_or(Value::Null, |law| {
+            json!({ "gamma": law.gamma, "alpha": law.alpha, "beta": law.beta, "peak_n": law.peak })
+        }),
+    );
     let setting = recommended.and_then(|o| knee.settings.iter().find(|setting| setting.o == o));
     if let Some(setting) = setting {
         let outstanding = knee.outstanding_per_o * setting.o as f64;
@@ -72,6 +89,15 @@ pub(crate) fn over_budget(knee: &Knee, options: &Options) -> Option<String> {
         "no setting keeps the latency budget of {budget} ms: the shortest is {least:.3} ms at o = {o}; nothing is \
          recommended"
     ))
+}
+
+/// The scalability law through the settings that count, where its peak may be told (3.4).
+fn scalability(knee: &Knee) -> Option<Usl> {
+    let counted = knee.settings.iter().filter(|setting| setting.counts());
+    let points: Vec<(f64, f64)> = counted
+        .map(|setting| (knee.outstanding_per_o * setting.o as f64, setting.iops()))
+        .collect();
+    usl::fit(&points).filter(|law| law.is_told)
 }
 
 fn notes(knee: &Knee, has_choice: bool) -> Vec<String> {

@@ -1,7 +1,5 @@
 //! What the rules look at.
 
-use crate::percentile::Episodes;
-
 /// A result as the rules see it. Nothing is taken for granted: what is not known is `None` or empty.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Facts {
@@ -76,6 +74,17 @@ pub struct Latencies {
     pub total: Percentiles,
 }
 
+/// A tail that rests on few intervals: on few episodes, however many I/Os it is of (5.4).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FewIntervals {
+    /// From this percentile on.
+    pub percent: f64,
+    /// Intervals that hold an I/O as slow …
+    pub with: usize,
+    /// … of this many.
+    pub all: usize,
+}
+
 /// A table of percentiles.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Percentiles {
@@ -83,8 +92,8 @@ pub struct Percentiles {
     pub rows: Vec<(f64, f64)>,
     /// How many I/Os it is made of.
     pub count: Option<u64>,
-    /// Episodes above the highest percentiles, where they were counted.
-    pub episodes: Option<Episodes>,
+    /// The lowest percentile of the tail whose I/Os are of few intervals, where there are intervals.
+    pub few: Option<FewIntervals>,
 }
 
 impl Percentiles {

@@ -64,10 +64,13 @@ pub(super) fn marks(facts: &Facts) -> Vec<Remark> {
                 format!("Of {count} I/Os, {what} percentiles rest on few: {}.", thin.join(", ")),
             ));
         }
-        if let Some(episodes) = table.episodes.filter(|episodes| episodes.are_few()) {
+        if let Some(few) = table.few {
             remarks.extend(warn(9, format!(
-                "The highest {what} percentiles are of few episodes: {} slow I/Os in {} of them.",
-                episodes.exceedances, episodes.episodes
+                "The {what} percentiles from {} on are of few episodes: their I/Os are in {} of {} intervals. One \
+                 stall delays everything in flight.",
+                name(few.percent),
+                few.with,
+                few.all
             )));
         }
     }

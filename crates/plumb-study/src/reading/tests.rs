@@ -1,6 +1,5 @@
 use super::latency::largest_jump;
 use super::*;
-use crate::percentile::Episodes;
 
 const D0_THREADS: &str = include_str!("../../tests/data/pretest-1-threads.csv");
 const D0_CPU: &str = include_str!("../../tests/data/pretest-1-cpu.csv");
@@ -39,7 +38,7 @@ fn percentiles(csv: &str, column: usize, count: u64) -> Percentiles {
         },
     };
     let rows = cells(csv).iter().map(|row| (percent(row[0]), number(row[column]))).collect();
-    Percentiles { rows, count: Some(count), episodes: None }
+    Percentiles { rows, count: Some(count), few: None }
 }
 
 fn pretest_1() -> Facts {
@@ -209,10 +208,15 @@ fn latencies_that_no_device_has() {
     };
     says(&link, 11, Warn, &["819 MB/s", "600 MB/s"]);
     says(&link, 16, Warn, &["loss of power"]);
-    let episodes = Some(Episodes { exceedances: 247, episodes: 4 });
-    let few = Percentiles { count: Some(2_469_840), episodes, ..Percentiles::default() };
-    let latencies = Latencies { total: few, ..Latencies::default() };
-    says(&Facts { latencies, ..Facts::default() }, 9, Warn, &["247 slow I/Os in 4"]);
+    let few = Some(FewIntervals { percent: 99.99, with: 4, all: 120 });
+    let table = Percentiles { count: Some(2_469_840), few, ..Percentiles::default() };
+    let latencies = Latencies { total: table, ..Latencies::default() };
+    says(
+        &Facts { latencies, ..Facts::default() },
+        9,
+        Warn,
+        &["from 4 nines on", "in 4 of 120 intervals"],
+    );
 }
 
 #[test]

@@ -6,7 +6,9 @@ use super::plot::{cores, cumulative, devices, heat, percentiles, seconds, spread
 use super::run_view::{RunView, SideView, SpanView, Workload};
 use crate::attribution::Bottleneck;
 use crate::percentile::Mark;
-use crate::reading::{self, Access, Cpu, Facts, Latencies, Percentiles, Severity, Sync, Thread};
+use crate::reading::{
+    self, Access, Cpu, Facts, FewIntervals, Latencies, Percentiles, Severity, Sync, Thread,
+};
 
 /// The findings of a run, with links into its section.
 pub(super) fn findings(view: &RunView, id: &str) -> Vec<Headline> {
@@ -217,15 +219,23 @@ pub(super) fn remarks(span: &SpanView) -> Vec<reading::Remark> {
 pub(crate) fn facts(span: &SpanView) -> Facts {
     let workload = &span.workload;
     let side = |side: &SideView, which: Which| {
+        let found = match side.buckets.is_empty() {
+            true => Vec::new(),
+            false => percentiles::rows(span, which),
+        };
+        let few = found.iter().find_map(|row| {
+            let (with, all) = row.few_intervals()?;
+            Some(FewIntervals { percent: row.percent, with, all })
+        });
         let mut rows: Vec<(f64, f64)> = if side.buckets.is_empty() {
             side.percentiles.iter().copied().filter(|(percent, _)| *percent > 0.0).collect()
         } else {
-            percentiles::rows(span, which).iter().map(|row| (row.percent, row.ms)).collect()
+            found.iter().map(|row| (row.percent, row.ms)).collect()
         };
         if let Some(largest) = side.buckets.at_rank(side.buckets.count()) {
             rows.push((100.0, largest));
         }
-        Percentiles { rows, count: Some(side.count), episodes: None }
+        Percentiles { rows, count: Some(side.count), few }
     };
     let count = span.total.count;
     Facts {

@@ -17,6 +17,7 @@ use super::{Access, Conditioning, Resumption, Setting, bottleneck, machine, rema
 use crate::decision::{self, Rule};
 use crate::findings::Layout;
 use crate::knee::{self, Knee, Options, Row, Verdict};
+use crate::outliers;
 use crate::percentile::{self, Mark};
 use crate::stats::describe::{deviation, mean, median};
 use crate::stats::distribution::t_95;
@@ -526,6 +527,33 @@ fn of_drift(drift: &Drift, runs: &[RunRecord]) -> Finding {
     }
 }
 
+/// (5.5) Runs unlike their siblings: flagged, never dropped.
+fn unlike(runs: &[RunRecord]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for setting in tested(runs) {
+        let (iops, numbers) = rates(&setting, runs);
+        let logs: Vec<f64> = iops.iter().map(|iops| iops.ln()).collect();
+        for place in outliers::flagged(&logs) {
+            notes.push(format!(
+                "run {} ({}): {:+.1} % off the median of its {} repetitions, more than these differ by; it counts, repeat it",
+                numbers[place],
+                setting.short(),
+                (logs[place] - median(&logs)).exp_m1() * 100.0,
+                logs.len()
+            ));
+        }
+        if logs.len() > 2 && outliers::first_is_slow(&logs) {
+            notes.push(format!(
+                "run {} ({}): the first of its repetitions is the slowest by more than the others differ: a longer \
+                 warm-up may be needed",
+                numbers[0],
+                setting.short()
+            ));
+        }
+    }
+    notes
+}
+
 /// What went wrong with single runs.
 pub(super) fn notes(runs: &[RunRecord]) -> Vec<String> {
     let mut notes = Vec::new();
@@ -548,6 +576,7 @@ pub(super) fn notes(runs: &[RunRecord]) -> Vec<String> {
         };
         notes.push(format!("{} ({}): {what}", run.name(), run.setting.short()));
     }
+    notes.extend(unlike(runs));
     let short = |run: &&RunRecord| {
         run.usable().is_some_and(|summary| summary.flags.iter().any(|flag| flag == "too-short"))
     };

@@ -325,6 +325,20 @@ fn settings_are_told_apart_by_whatever_differs() {
 }
 
 #[test]
+fn a_run_unlike_its_siblings_is_flagged_and_counts() {
+    let bench = Bench::with("noise = 0.003\nslow-run-every = 8\nslow-run = 0.2\n");
+    let line =
+        "sweep f --simulate DEVICE --vary o=2,4 --repetitions 5 --no-anchors --set size=1G --id s";
+    bench.call(line).ends_with(0);
+    let findings = bench.findings("s");
+    let notes = findings["notes"].to_string();
+    assert!(notes.contains("run 8 (") && notes.contains("of its 5 repetitions"), "{notes}");
+    let best = finding(&findings, "best");
+    let runs = best["table"]["rows"].as_array().expect("rows").iter().map(|row| row[7].clone());
+    assert!(runs.into_iter().all(|count| count == 5), "{best}");
+}
+
+#[test]
 fn a_device_that_drifts_is_never_said_to_have_stayed_the_same() {
     for (drift, words) in [(0.0, ["stable", "stable"]), (-0.3, ["drift", "disturbed"])] {
         for seed in 1..4 {

@@ -72,13 +72,16 @@ impl Row {
             Mark::None => return "none: too few I/Os".to_owned(),
             mark => format!("{}: rests on {:.0} I/Os", mark.keyword(), self.support.above),
         };
-        match self.spread {
-            // One stall delays everything in flight (method, 5.4).
-            Some((with, all)) if with < EPISODES_FEW && all >= EPISODES_FEW => {
-                format!("{mark}; few episodes: in {with} of {all} intervals")
-            }
-            _ => mark,
+        match self.few_intervals() {
+            Some((with, all)) => format!("{mark}; few episodes: in {with} of {all} intervals"),
+            None => mark,
         }
+    }
+
+    /// Intervals that hold an I/O as slow, of all, where they are few: one stall delays everything in flight
+    /// (method, 5.4).
+    pub(in super::super) fn few_intervals(&self) -> Option<(usize, usize)> {
+        self.spread.filter(|(with, all)| *with < EPISODES_FEW && *all >= EPISODES_FEW)
     }
 }
 
