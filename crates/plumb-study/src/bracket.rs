@@ -11,6 +11,16 @@ pub enum Step {
     Done(Box<Knee>),
 }
 
+/// When a search stops climbing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Climb {
+    /// When two doublings in a row brought less than τ each (4.4).
+    #[default]
+    Twice,
+    /// When one brought less than half of τ as well: where runs are few, no second one has to say it again.
+    Once,
+}
+
 /// The largest gap beside the plateau that is left alone, relative to it.
 const GAP: f64 = 0.08;
 /// Runs up to which the search may go on, whatever it finds.
@@ -23,11 +33,11 @@ const RUNS_MOST: usize = 200;
 /// plateau, where that is another setting. By the balanced policy it looks first where the fit says that balance
 /// and recommendation are, tested or not: what it is asked for need not be near a tested setting.
 #[must_use]
-pub fn next(rows: &[Row], first: u64, last: u64, options: &Options) -> Step {
+pub fn next(rows: &[Row], first: u64, last: u64, options: &Options, until: Climb) -> Step {
     let mut tested: Vec<u64> = rows.iter().map(|row| row.o).collect();
     tested.sort_unstable();
     tested.dedup();
-    if let Some(o) = climb(rows, &tested, first, last) {
+    if let Some(o) = climb(rows, &tested, (first, last), until) {
         return Step::Measure(o);
     }
     let knee = knee::find(rows, options);
@@ -43,7 +53,7 @@ pub fn next(rows: &[Row], first: u64, last: u64, options: &Options) -> Step {
 }
 
 /// The next doubling; `None` when two in a row brought too little, or the range ends.
-fn climb(rows: &[Row], tested: &[u64], first: u64, last: u64) -> Option<u64> {
+fn climb(rows: &[Row], tested: &[u64], (first, last): (u64, u64), until: Climb) -> Option<u64> {
     let rate = |o: u64| {
         let of = |row: &&Row| row.o == o && row.iops > 0.0;
         let rates: Vec<f64> = rows.iter().filter(of).map(|row| row.iops.ln()).collect();
@@ -61,7 +71,11 @@ fn climb(rows: &[Row], tested: &[u64], first: u64, last: u64) -> Option<u64> {
         let next = (o * 2).min(last);
         if let (Some(low), Some(high)) = (rate(o), rate(next)) {
             let elasticity = (high - low) / (next as f64 / o as f64).ln();
-            flat = if elasticity < TAU { flat + 1 } else { 0 };
+            flat = match elasticity {
+                e if until == Climb::Once && e < TAU / 2.0 => 2,
+                e if e < TAU => flat + 1,
+                _ => 0,
+            };
         }
         o = next;
     }
@@ -107,7 +121,7 @@ mod tests {
         let options = Options { policy: Policy::Throughput, ..Options::default() };
         let mut rows: Vec<Row> = Vec::new();
         loop {
-            match next(&rows, first, last, &options) {
+            match next(&rows, first, last, &options, Climb::Twice) {
                 Step::Measure(o) => {
                     assert!(rows.iter().all(|row| row.o != o), "o{o} again");
                     rows.push(*all.iter().find(|row| row.o == o).expect("a setting of the range"));

@@ -9,7 +9,7 @@ use super::options::{RunOrder, SweepPlan};
 use super::perform::Order;
 use super::random::Random;
 use super::record::{Purpose, RunRecord};
-use crate::bracket::{self, Step};
+use crate::bracket::{self, Climb, Step};
 use crate::knee::{self, Row};
 use crate::stats::describe::{mean, squares};
 use crate::stats::distribution::t_95;
@@ -143,7 +143,7 @@ impl SweepPlanner {
                 own.iter()
                     .any(|run| u64::from(run.setting.outstanding) == o && run.usable().is_none())
             };
-            match bracket::next(&rows, self.range.0, self.range.1, &options) {
+            match bracket::next(&rows, self.range.0, self.range.1, &options, Climb::Twice) {
                 Step::Measure(o) if !failed(o) => open.push((own.len(), index, o)),
                 Step::Measure(_) => {}
                 Step::Done(found) => {

@@ -6,7 +6,7 @@ use plumb_study::study::{
 };
 
 /// Devices of many kinds.
-fn devices() -> Vec<(&'static str, SimulatedDevice)> {
+pub(crate) fn devices() -> Vec<(&'static str, SimulatedDevice)> {
     let usual = SimulatedDevice::default;
     vec![
         ("solid state", usual()),
@@ -73,6 +73,7 @@ fn truth(device: &SimulatedDevice, setting: &Setting) -> f64 {
 #[test]
 fn at_most_forty_runs_and_the_choices_of_the_exhaustive_plan() {
     let mut far = Vec::new();
+    let mut compared = 0;
     for (name, device) in devices() {
         let options = BaselineOptions {
             size: Some(64 << 30),
@@ -81,8 +82,11 @@ fn at_most_forty_runs_and_the_choices_of_the_exhaustive_plan() {
             ..BaselineOptions::default()
         };
         let (runs, choices) = run(&device, &options);
-        let (all, exhaustive) =
-            run(&device, &BaselineOptions { exhaustive: true, ..options.clone() });
+        // What the exhaustive plan chooses where no run differs from another by chance.
+        let (all, exhaustive) = run(
+            &crate::choice_cases::quiet(&device),
+            &BaselineOptions { exhaustive: true, ..options.clone() },
+        );
         println!("{name}: {} runs instead of {}", runs.len(), all.len());
         assert!(runs.len() <= 40, "{name}: {} runs", runs.len());
         assert!(all.len() >= 60, "{name}: {} runs", all.len());
@@ -99,11 +103,12 @@ fn at_most_forty_runs_and_the_choices_of_the_exhaustive_plan() {
         ] {
             let off = truth(&device, found) / truth(&device, wanted) - 1.0;
             println!("  {what}: {} ({}): {:+.1} %", found.short(), wanted.short(), off * 100.0);
-            // More than the exhaustive plan found is no loss; noise of single runs moves both answers.
-            let allowed = if device.noise > 0.01 { 0.03 + 2.0 * device.noise } else { 0.03 };
-            if off < -allowed {
+            compared += 1;
+            if off.abs() > 0.03 {
                 far.push(format!("{name}: {what} {} {}: {off}", found.short(), wanted.short()));
             }
+            // A neighbour at most: noise of single runs moves both answers.
+            assert!(off.abs() <= 0.15, "{far:?}");
         }
         let told = Told { study: "s", runs_exhaustive: 97, ..Told::default() };
         let findings = baseline_findings(&options, &runs, told);
@@ -131,7 +136,9 @@ fn at_most_forty_runs_and_the_choices_of_the_exhaustive_plan() {
             assert!(finding.runs.iter().all(|run| (1..=last).contains(run)), "{name}");
         }
     }
-    assert!(far.is_empty(), "{far:#?}");
+    // The shares over many seeds, against what the devices really do, are those of `choice_cases`.
+    println!("{} of {compared} within 3 % either way", compared - far.len());
+    assert!(far.len() * 10 <= compared, "{far:#?}");
 }
 
 #[test]

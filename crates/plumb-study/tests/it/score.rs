@@ -14,6 +14,13 @@ impl Score {
         *all += 1;
     }
 
+    /// Prints every share.
+    pub(crate) fn print(&self) {
+        for (what, (good, all)) in &self.0 {
+            println!("{what}: {good} of {all}");
+        }
+    }
+
     /// The share of right answers, 0…1; prints it.
     #[track_caller]
     pub(crate) fn share(&self, what: &str) -> f64 {

@@ -1,7 +1,7 @@
 //! Which run of a baseline comes next.
 
 use super::options::{BaselineOptions, EXTENSIONS, Preset, RUNS_MOST, Step};
-use crate::bracket;
+use crate::bracket::{self, Climb};
 use crate::compare::{self, Metric, Verdict};
 use crate::knee::{self, Knee};
 use crate::split::{self, Pair};
@@ -47,15 +47,15 @@ const CURVE_MOST: (usize, usize) = (13, 9);
 const PAIRS_MOST: usize = 5;
 /// Runs that later steps need at least: reads, writes, latency.
 const KEPT_BACK: [(Step, usize); 4] =
-    [(Step::RandomTwo, 3), (Step::Reads, 7), (Step::Writes, 7), (Step::Latency, 4)];
+    [(Step::RandomTwo, 2), (Step::Reads, 7), (Step::Writes, 7), (Step::Latency, 4)];
 /// Repetitions of pre-test 2 and of what is confirmed.
 const REPETITIONS: usize = 3;
-/// A gain by more files that is worth a repetition.
-const PROMISING: f64 = 0.01;
 /// A gain or loss by another number of threads that counts.
 const DELTA: f64 = 0.02;
-/// Scatter about a curve above which its plateau is run twice.
+/// Scatter about a curve above which what its answer rests on is run three times instead of twice.
 const NOISY: f64 = 0.006;
+/// Where the search for sequential I/O begins: a plateau at one outstanding I/O is rare.
+const SEQUENTIAL_FROM: u64 = 2;
 /// No more noise than this is allowed for when threads are chosen.
 const NOISE_MOST: f64 = 0.02;
 
@@ -164,8 +164,7 @@ impl BaselinePlanner {
         };
         let counts: Vec<u32> = [1, 2, 4].into_iter().filter(fits).collect();
         let setting = |files: u32| self.options.random(files);
-        let first = if self.options.is_exhaustive() { REPETITIONS } else { 1 };
-        for repetition in 1..=first {
+        for repetition in 1..=REPETITIONS {
             for files in &counts {
                 if tries(&setting(*files), runs) < repetition {
                     return Ask::Run(setting(*files));
@@ -176,17 +175,9 @@ impl BaselinePlanner {
         for files in counts.into_iter().skip(1) {
             let (a, b) = (rates(&setting(kept), runs).0, rates(&setting(files), runs).0);
             let Some(found) = compare::of_runs(&a, &b) else { continue };
-            let gain = found.difference;
             let found = compare::judge(found, &Metric::named("iops", true));
             if found.verdict == Verdict::Better {
                 kept = files;
-                continue;
-            }
-            let fewer = [kept, files].into_iter().min_by_key(|f| tries(&setting(*f), runs));
-            let fewer = fewer.unwrap_or(files);
-            let is_open = found.verdict == Verdict::Unclear && gain > PROMISING;
-            if is_open && tries(&setting(fewer), runs) < REPETITIONS {
-                return Ask::Run(setting(fewer));
             }
         }
         Ask::Have(kept)
@@ -229,14 +220,25 @@ impl BaselinePlanner {
         if used >= most || self.left(step, runs) == 0 {
             return Ask::Have(knee::find(&rows, &options));
         }
-        match bracket::next(&rows, 1, limit, &options) {
+        let from = if step == Step::RandomOne { 1 } else { SEQUENTIAL_FROM.min(limit) };
+        let begins_late = |found: &Knee| found.verdict == knee::Verdict::Flat && from > 1;
+        let next = match bracket::next(&rows, from, limit, &options, Climb::Once) {
+            bracket::Step::Done(found) if begins_late(&found) => {
+                bracket::next(&rows, 1, limit, &options, Climb::Once)
+            }
+            next => next,
+        };
+        match next {
             // One that failed is not tried again.
             bracket::Step::Measure(o) if tries(&with(o), runs) > 0 => {
                 Ask::Have(knee::find(&rows, &options))
             }
             bracket::Step::Measure(o) => Ask::Run(with(o)),
             bracket::Step::Done(found) => {
-                match doubtful(&found).into_iter().map(with).find(|s| tries(s, runs) < 2) {
+                let (list, wanted) = to_repeat(&found);
+                let settings = list.into_iter().map(with);
+                let open = settings.filter(|setting| tries(setting, runs) < wanted);
+                match open.min_by_key(|setting| tries(setting, runs)) {
                     Some(setting) => Ask::Run(setting),
                     None => Ask::Have(*found),
                 }
@@ -293,8 +295,8 @@ impl BaselinePlanner {
         Ok(())
     }
 
-    /// Runs that find the fewest threads which give all there is: up by doublings while that pays, then down by
-    /// halves of what is left.
+    /// Runs that find the fewest threads which give all there is: up by doublings while that pays, then the fewest of
+    /// all and, where those give less, up by halves of what is left.
     fn fewest(&self, pairs: &[Setting], choices: &Choices, runs: &[RunRecord]) -> Ask<()> {
         let used = runs.iter().filter(|run| run.step == Step::RandomTwo.keyword()).count();
         let is_over = used >= PAIRS_MOST || self.left(Step::RandomTwo, runs) == 0;
@@ -321,14 +323,16 @@ impl BaselinePlanner {
         }
         let loss = f64::max(DELTA, 2.8 * noise(choices).unwrap_or(0.0));
         let (mut low, mut high) = (0, best);
+        // Mostly threads cost nothing but processor time: the fewest first.
+        let mut middle = 0;
         while low < high {
-            let middle = (low + high) / 2;
             let Some(found) = rate(middle) else { return Ask::Run(pairs[middle].clone()) };
             if found >= top * (1.0 - loss) {
                 high = middle;
             } else {
                 low = middle + 1;
             }
+            middle = (low + high) / 2;
         }
         Ask::Have(())
     }
@@ -417,16 +421,17 @@ fn begins_late(curve: &Knee, from: u64) -> bool {
     curve.marks.is_some_and(|marks| marks.plateau as f64 <= 1.25 * from as f64)
 }
 
-/// On a noisy curve, what its plateau rests on: to be run twice while there are runs for it.
-fn doubtful(curve: &Knee) -> Vec<u64> {
-    let is_noisy = curve.fit.as_ref().is_some_and(|fit| fit.sigma > NOISY);
-    let Some(marks) = curve.marks.filter(|_| is_noisy) else { return Vec::new() };
+/// What a curve's recommendation rests on (3.2, 8): itself and the tested settings on both sides of it; and how often
+/// they are to be run.
+fn to_repeat(curve: &Knee) -> (Vec<u64>, usize) {
+    let Some(marks) = curve.marks else { return (Vec::new(), 0) };
     let os: Vec<u64> = curve.settings.iter().map(|setting| setting.o).collect();
-    let Some(at) = os.iter().position(|o| *o == marks.plateau) else { return Vec::new() };
+    let Some(at) = os.iter().position(|o| *o == marks.recommended) else { return (Vec::new(), 0) };
     let mut list = vec![os[at]];
-    list.extend(os.get(at + 1));
     list.extend(at.checked_sub(1).map(|before| os[before]));
-    list
+    list.extend(os.get(at + 1));
+    let is_noisy = curve.fit.as_ref().is_some_and(|fit| fit.sigma > NOISY);
+    (list, if is_noisy { REPETITIONS } else { 2 })
 }
 
 /// SD between runs that divisions of N are judged by: a noisier machine tells none of them apart, and then it is
