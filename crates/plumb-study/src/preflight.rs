@@ -16,7 +16,8 @@ mod tasks;
 pub(crate) use health::controller;
 pub(crate) use nvme_log::HealthLog;
 pub use sample::Sample;
-pub use target::{Plan, Target};
+pub use space::UNWRITTEN_MUCH;
+pub use target::{Plan, Target, never_written_share};
 
 use plumb_io::system_tree::SystemTree;
 use serde_json::{Value, json};

@@ -95,11 +95,30 @@ pub(super) fn file_system(scene: &Scene) -> Check {
         wrong.push(format!("{}: no disk of its own is measured", mount.kind));
     }
     let evidence = format!("{} on {}", mount.kind, mount.point.display());
+    if let Some(share) = unwritten(scene) {
+        let evidence = format!(
+            "{evidence}; {:.1} % of the file was never written: reads there never reach the device",
+            share * 100.0
+        );
+        let remedy = "remove the file, so that it is made in full, or write all of it first";
+        return Check::new(ID, Verdict::Block, evidence, remedy);
+    }
     if wrong.is_empty() {
         return Check::ok(ID, evidence);
     }
     let remedy = "mount it as it will be used, and say so with the result";
     Check::new(ID, Verdict::Warn, format!("{evidence}; {}", wrong.join("; ")), remedy)
+}
+
+/// Share of a file above which it counts as not written (method, 2.3).
+pub const UNWRITTEN_MUCH: f64 = 0.01;
+
+/// Share of the file that was never written, where that is much and the file is measured as it is: one of another size
+/// is made anew.
+fn unwritten(scene: &Scene) -> Option<f64> {
+    let target = scene.target;
+    let is_made = target.plan.file_bytes.is_some_and(|bytes| target.size_bytes != Some(bytes));
+    target.never_written.filter(|share| *share > UNWRITTEN_MUCH && !is_made)
 }
 
 /// The file against the memory that may cache it.

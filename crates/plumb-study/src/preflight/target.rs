@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use plumb_io::block_stack::{self, BlockDevice, BlockStack, DeviceNumber, Mounts};
 use plumb_io::system_tree::SystemTree;
+use plumb_load::plausibility;
 
 /// What is planned. Sizes in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -34,6 +35,9 @@ pub struct Target {
     pub size_bytes: Option<u64>,
     /// Bytes of it that are allocated: without its holes.
     pub allocated_bytes: Option<u64>,
+    /// Share of it that was never written, 0…1: holes, and places that were only set aside. `None` where that is not
+    /// known.
+    pub never_written: Option<f64>,
     /// Bytes that the file system has free for us; `None` where that is not known.
     pub free_bytes: Option<u64>,
     /// What is planned.
@@ -78,7 +82,8 @@ impl Target {
             Ok(space) if is_file => Some(space.f_bavail.saturating_mul(space.f_frsize)),
             _ => None,
         };
-        Ok(Self { stack, size_bytes, allocated_bytes, free_bytes, ..target })
+        let never_written = size_bytes.and_then(|bytes| never_written(&file, bytes));
+        Ok(Self { stack, size_bytes, allocated_bytes, never_written, free_bytes, ..target })
     }
 
     /// Every device under the target once: those it is on, what they are made of, and their disks.
@@ -115,6 +120,20 @@ impl Target {
     pub(super) fn is_remote(&self) -> bool {
         self.stack.mount.as_ref().is_some_and(block_stack::Mount::is_remote)
     }
+}
+
+/// Share of a file that was never written; what waits in the page cache was.
+fn never_written(file: &File, bytes: u64) -> Option<f64> {
+    let found = plausibility::allocation(std::os::fd::AsFd::as_fd(file), 0, bytes)?;
+    (bytes > 0).then(|| (found.holes + found.unwritten) as f64 / bytes as f64)
+}
+
+/// The same of the file at `path`; `None` for what is no file, or cannot be looked at.
+#[must_use]
+pub fn never_written_share(path: &Path) -> Option<f64> {
+    let file = File::open(path).ok()?;
+    let found = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    never_written(&file, found.len())
 }
 
 /// The layers of a path inside a faked tree: a node by its name, a file by the mount that holds it.

@@ -163,7 +163,7 @@ fn baseline(matches: &ArgMatches) -> Result<ExitCode, BaselineError> {
             look(matches, path, &options, estimate(&options, path, &device, assumed).0)?
         }
     };
-    let (estimate_s, _) = estimate(&options, path, &device, machine::writing);
+    let (estimate_s, (bytes_to_make, _)) = estimate(&options, path, &device, machine::writing);
     let opened = study::create(
         matches,
         Planned {
@@ -179,6 +179,7 @@ fn baseline(matches: &ArgMatches) -> Result<ExitCode, BaselineError> {
             runs_most: most,
             runs_exhaustive: exhaustive,
             estimate_s,
+            bytes_to_make,
             preflight,
         },
     )?;

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use clap::{Arg, ArgMatches, Command, value_parser};
 use miette::Diagnostic;
 use plumb_study::study::{
-    Device, GAP_S, Kind, QUICK_BYTES, RunRecord, SweepPlanner, Told, quick_findings, quick_plan,
+    Device, GAP_S, Kind, QUICK_BYTES, RunRecord, SweepPlan, SweepPlanner, Told, bytes_to_make,
+    quick_findings, quick_plan,
 };
 use serde_json::{Value, json};
 
@@ -93,7 +94,7 @@ fn quick(matches: &ArgMatches) -> Result<ExitCode, QuickError> {
             kind: Kind::Quick,
             title: format!("eight figures of {}", path.display()),
             target: path.display().to_string(),
-            device,
+            device: device.clone(),
             devices: None,
             copies: 1,
             seed: 1,
@@ -101,6 +102,7 @@ fn quick(matches: &ArgMatches) -> Result<ExitCode, QuickError> {
             runs_most: runs,
             runs_exhaustive: runs,
             estimate_s,
+            bytes_to_make: quick_bytes(&request, path, &device),
             preflight: machine::not_looked("plumb quick looks at no machine; plumb check does"),
         },
     )?;
@@ -150,12 +152,24 @@ fn size(matches: &ArgMatches, path: &Path) -> Option<u64> {
     }
 }
 
-fn work(matches: &ArgMatches, opened: study::Opened, request: &Value) -> ExitCode {
+/// Bytes of the file where it is made.
+fn quick_bytes(request: &Value, path: &Path, device: &Device) -> u64 {
+    match device {
+        Device::Real => bytes_to_make(path, plan(request).settings.iter()),
+        Device::Simulated(_) => 0,
+    }
+}
+
+fn plan(request: &Value) -> SweepPlan {
     let number = |key: &str| {
         let value = request[key].as_u64().and_then(|value| u32::try_from(value).ok());
         value.unwrap_or(1)
     };
-    let plan = quick_plan(request["size"].as_u64(), number("seconds"), number("repetitions"));
+    quick_plan(request["size"].as_u64(), number("seconds"), number("repetitions"))
+}
+
+fn work(matches: &ArgMatches, opened: study::Opened, request: &Value) -> ExitCode {
+    let plan = plan(request);
     let planner = SweepPlanner::new(plan.clone());
     let conclude = |runs: &[RunRecord], told: Told| quick_findings(&plan, runs, told);
     study::work(matches, opened, &planner, &conclude)

@@ -252,6 +252,7 @@ fn sweep(matches: &ArgMatches) -> Result<ExitCode, SweepError> {
                 runs_most: most,
                 runs_exhaustive: exhaustive,
                 estimate_s: estimate.seconds,
+                bytes_to_make: estimate.bytes,
                 preflight: machine::not_looked("plumb sweep looks at no machine; plumb check does"),
             },
         )?,

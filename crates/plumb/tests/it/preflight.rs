@@ -43,6 +43,37 @@ fn every_check_has_a_verdict_within_two_seconds() {
 }
 
 #[test]
+fn what_was_never_written_is_not_read_unnoticed() {
+    let bench = crate::sweeps::Bench::with("");
+    let sparse = || {
+        let file = fs::File::create(bench.path("f")).expect("a file");
+        file.set_len(1 << 20).expect("a size");
+    };
+    sparse();
+    let fs_check = |line: &str| {
+        let answer: Value = serde_json::from_str(&bench.call(line).stdout).expect("one object");
+        let checks = answer["checks"].as_array().expect("a list").clone();
+        checks.into_iter().find(|check| check["id"] == "fs").expect("it is there")
+    };
+    let check = fs_check("check f --json");
+    assert_eq!(check["verdict"], "block", "{check}");
+    assert!(check["evidence"].as_str().expect("words").contains("100.0 % of the file"), "{check}");
+    // One of another size is made anew, and what is written is written.
+    assert_ne!(fs_check("check f --size 2M --json")["verdict"], "block");
+    let refused = bench.call("baseline f --quick --olap --id b").ends_with(3);
+    assert!(refused.stderr.contains("fs"), "{}", refused.stderr);
+    let runs = "--duration 1 --repetitions 1 --id";
+    let said = bench.call(&format!("quick f {runs} q"));
+    assert!(said.stderr.contains("was never written"), "{}", said.stderr);
+    sparse();
+    let sweep = format!("sweep f --vary o=1,2 --set w=0 --set t=1 --warmup 0 {runs} s");
+    let said = bench.call(&sweep);
+    assert!(said.stderr.contains("was never written"), "{}", said.stderr);
+    fs::write(bench.path("f"), vec![7; 1 << 20]).expect("written");
+    assert_ne!(fs_check("check f --json")["verdict"], "block");
+}
+
+#[test]
 fn holes_are_no_room_and_a_folder_is_no_target() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("sparse.dat");

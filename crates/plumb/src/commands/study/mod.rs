@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 use jiff::Timestamp;
+use plumb_study::preflight;
 use plumb_study::study::{
     self, Changed, ChildRuns, Device, End, FORMAT, Findings, Journal, Kind, Perform, Planner,
     RunRecord, SimulatedDevice, Simulation, State, Study, StudyError, StudyFolder, Told,
@@ -183,6 +184,8 @@ pub(super) struct Planned {
     pub(super) runs_most: u64,
     pub(super) runs_exhaustive: u64,
     pub(super) estimate_s: f64,
+    /// Bytes of files that are made first; 0 where what is there is measured as it is.
+    pub(super) bytes_to_make: u64,
     /// The verdicts of the preflight, or why there are none.
     pub(super) preflight: Value,
 }
@@ -195,6 +198,9 @@ pub(super) fn create(matches: &ArgMatches, planned: Planned) -> Result<Opened, O
             .map_err(|source| OpenError::Target { path: planned.target.clone().into(), source })?,
         Device::Simulated(_) => PathBuf::from(&planned.target),
     };
+    if planned.device == Device::Real && planned.bytes_to_make == 0 {
+        warn_of_unwritten(&target);
+    }
     let now = Timestamp::now();
     let mut environment = machine::environment(&target, &planned.device);
     environment["preflight"] = planned.preflight;
@@ -236,6 +242,19 @@ pub(super) fn create(matches: &ArgMatches, planned: Planned) -> Result<Opened, O
         }
     }
     unreachable!("names do not run out")
+}
+
+/// What was never written is read without a look at the device (method, 2.3).
+fn warn_of_unwritten(target: &Path) {
+    let share = preflight::never_written_share(target);
+    if let Some(share) = share.filter(|share| *share > preflight::UNWRITTEN_MUCH) {
+        Printer::on_stderr().warning(&format!(
+            "{:.1} % of {} was never written, and reads there never reach the device: remove it, so that it is made \
+             in full, or write all of it first",
+            share * 100.0,
+            target.display()
+        ));
+    }
 }
 
 /// Opens a study to go on with it. A `target` that is named is that of the study.
