@@ -45,7 +45,7 @@ pub use create::{CreateError, NewDisk, NewPool, NewVirtualDisk, create};
 pub use engine::{
     Account, ChangeError, Counter, DiskUse, Engine, JobKind, JobState, KeepWith, Kept,
     MoveCounters, MoveDone, MoveOutcome, Optimization, OptimizeSettings, Request, RequestKind,
-    RequestUse, Served, Tiering, VirtualDiskUse,
+    RequestUse, Served, Tiering, VirtualDiskUse, identities,
 };
 pub use events::{Event, Severity};
 pub use format::{

@@ -100,6 +100,12 @@ pub(crate) struct Log {
     home: Vec<(u64, u64)>,
     sealed: Option<Sealed>,
     spare: Vec<Vec<LogRange>>,
+    /// Lines that are not clean.
+    pub(crate) dirty: u64,
+    /// Lines that were cleaned since the start: copied home, and written over before that.
+    pub(crate) evicted: [u64; 2],
+    /// How often the tail moved since the start.
+    pub(crate) advances: u64,
 }
 
 impl Log {
@@ -122,6 +128,9 @@ impl Log {
             home: Vec::new(),
             sealed: None,
             spare: Vec::new(),
+            dirty: 0,
+            evicted: [0; 2],
+            advances: 0,
         }
     }
 
@@ -221,8 +230,10 @@ impl Log {
                 let line = Line { lsn: link.lsn, position, crc, state: LineState::Dirty };
                 let old = self.lines.insert(block, line);
                 if let Some(old) = old.filter(|old| old.state != LineState::Clean) {
+                    self.evicted[1] += 1;
                     self.cleaned(old.lsn);
                 }
+                self.dirty += 1;
                 if let Some(record) = self.records.back_mut() {
                     record.dirty += 1;
                 }
@@ -237,6 +248,7 @@ impl Log {
     }
 
     fn cleaned(&mut self, lsn: u64) {
+        self.dirty = self.dirty.saturating_sub(1);
         if let Some(record) = self.record_mut(lsn) {
             record.dirty = record.dirty.saturating_sub(1);
         }
@@ -317,12 +329,14 @@ impl Log {
             if let Some(line) = line.filter(|line| line.state != LineState::Clean) {
                 line.state = LineState::Clean;
                 let lsn = line.lsn;
+                self.evicted[0] += 1;
                 self.cleaned(lsn);
             }
         }
         self.home = home;
         if sealed.tail.lsn > self.tail.lsn {
             self.tail = sealed.tail;
+            self.advances += 1;
             self.pass();
         }
     }

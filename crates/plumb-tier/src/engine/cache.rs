@@ -248,8 +248,13 @@ impl<Q: FlushQueue> Engine<Q> {
             let own = &mut self.parts[index(part)];
             own.step = step;
             if good && !own.is_background() {
-                let (client, len) = (own.client, own.len);
-                self.clients[index(client)].served.add(Account::CacheWrite, len);
+                let (client, len, overlaps) = (own.client, own.len, own.overlaps);
+                let time = self.now.since(own.begun);
+                let served = &mut self.clients[index(client)].served;
+                served.add(Account::CacheWrite, len, time);
+                if overlaps {
+                    served.add_overlapping(len);
+                }
             }
             self.ready.push_back(part);
         }
@@ -286,6 +291,7 @@ impl<Q: FlushQueue> Engine<Q> {
         let own = self.parts[index(part)];
         let (first, end) = own.blocks();
         let overlap = self.overlaps_lines(part);
+        self.parts[index(part)].overlaps = overlap;
         let blocks = if own.kind == PartKind::Zero { 0 } else { index(end - first) };
         let span = BLOCK_BYTES * to_u64(1 + cache.sums.len() + blocks);
         let Some(log) = &self.core.logs[vdisk] else { return false };

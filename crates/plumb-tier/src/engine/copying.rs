@@ -4,7 +4,8 @@ use plumb_io::{FlushQueue, OpKind};
 use plumb_units::convert::{index, to_u64};
 
 use super::Engine;
-use super::moves::{MoveOutcome, Moving, PASSES, Phase, Run};
+use super::moved::MoveOutcome;
+use super::moves::{Moving, PASSES, Phase, Run};
 use super::part::NONE;
 use crate::extents::{Copies, locate};
 use crate::format::checksum;

@@ -21,6 +21,8 @@ pub struct Kept {
     pub heat: Vec<u8>,
     /// Who answered in the map's window.
     pub served: Served,
+    /// Extents of the Performance tier in use, and those that data may use.
+    pub performance: (u64, u64),
     /// The rest.
     pub tiering: Tiering,
 }
@@ -67,7 +69,14 @@ impl<Q: FlushQueue> Engine<Q> {
     pub fn kept(&mut self, vdisk: u32) -> Kept {
         let heat = self.save_heat(vdisk);
         let id = self.core.members.config.vdisks[index(vdisk)].id;
-        Kept { vdisk: id, heat, served: self.served(vdisk), tiering: self.tiering(vdisk).clone() }
+        let (slots, free) = self.core.extents.room(index(vdisk), 0);
+        Kept {
+            vdisk: id,
+            heat,
+            served: self.served(vdisk),
+            performance: (slots - free, slots),
+            tiering: self.tiering(vdisk).clone(),
+        }
     }
 
     /// Hands it out, if it is time.

@@ -13,13 +13,14 @@ use plumb_units::Nanos;
 use plumb_units::convert::{index, to_u32};
 
 use super::Engine;
+use super::moved::{MoveCounters, MoveDone, MoveOutcome};
 use super::part::{NONE, Part, PartKind, Step};
 use super::throttle::Throttle;
+use super::times::Times;
 use crate::extents::{Copies, UNMAPPED, disks_of, is_second_tier};
 use crate::format::Generation;
 use crate::format::frame::Record;
 use crate::io::Tag;
-use crate::log_buckets;
 use crate::mutation::{Mutation, active};
 use crate::optimizer::TierName;
 
@@ -29,76 +30,6 @@ pub(super) const MOVERS: u32 = 8;
 pub(super) const PASSES: u8 = 3;
 /// So long writes are held at most (MOV-2); then the move is given up.
 const HOLD_MAX: Nanos = Nanos(100_000_000);
-
-/// What became of a move.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MoveOutcome {
-    /// It lies there now.
-    Moved,
-    /// It lay there before.
-    There,
-    /// It lies nowhere: it was never written, or discarded meanwhile.
-    Unmapped,
-    /// The virtual disk has one tier only.
-    OneTier,
-    /// The tier has no free slot.
-    NoRoom,
-    /// A disk of the slot that it would get is missing or not up to date.
-    Degraded,
-    /// A block of it has no copy that verifies: it stays where it is.
-    Unreadable,
-    /// Writes to it would have been held for too long.
-    Busy,
-    /// Disks came or went meanwhile.
-    Interrupted,
-    /// Somebody called it off.
-    Cancelled,
-}
-
-impl MoveOutcome {
-    /// In words.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Moved => "moved",
-            Self::There => "there already",
-            Self::Unmapped => "not mapped",
-            Self::OneTier => "one tier only",
-            Self::NoRoom => "no free slot",
-            Self::Degraded => "a disk of the tier is missing or not up to date",
-            Self::Unreadable => "a block has no copy that verifies",
-            Self::Busy => "writes would have been held too long",
-            Self::Interrupted => "disks came or went",
-            Self::Cancelled => "cancelled",
-        }
-    }
-}
-
-/// A move that has ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MoveDone {
-    /// Which virtual disk.
-    pub vdisk: u32,
-    /// Which of its extents.
-    pub extent: u32,
-    /// Where to.
-    pub to: TierName,
-    /// What became of it.
-    pub outcome: MoveOutcome,
-}
-
-/// What moves did since the start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct MoveCounters {
-    /// Extents moved to the Performance tier.
-    pub up: u64,
-    /// Extents moved to the Capacity tier.
-    pub down: u64,
-    /// Moves that were given up.
-    pub aborted: u64,
-    /// Bytes written to new places, copies counted once.
-    pub bytes: u64,
-}
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted {
@@ -178,8 +109,8 @@ pub(super) struct Moves {
     /// Disks that failed to flush for a move.
     pub(super) flush_failed: Vec<u16>,
     pub(super) counters: MoveCounters,
-    /// How long writes were held, in nanoseconds.
-    holds: Vec<u64>,
+    /// How long writes were held: of extents that went up, and of those that went down.
+    holds: [Times; 2],
     pub(super) throttle: Throttle,
 }
 
@@ -196,7 +127,7 @@ impl Moves {
             place_wait: VecDeque::new(),
             flush_failed: Vec::new(),
             counters: MoveCounters::default(),
-            holds: Vec::new(),
+            holds: [Times::with_room(), Times::with_room()],
             throttle: Throttle::default(),
         }
     }
@@ -228,11 +159,8 @@ impl Moves {
         self.counters
     }
 
-    fn note_hold(&mut self, time: Nanos) {
-        if self.holds.is_empty() {
-            self.holds = vec![0; log_buckets::COUNT];
-        }
-        self.holds[log_buckets::bucket(time.0)] += 1;
+    fn note_hold(&mut self, to: TierName, time: Nanos) {
+        self.holds[usize::from(to == TierName::Capacity)].note(time);
     }
 }
 
@@ -308,18 +236,10 @@ impl<Q: FlushQueue> Engine<Q> {
         self.moves.counters
     }
 
-    /// The time for which `share` (0 to 1) of the moves held writes at most; `None` if there was none.
+    /// The time for which so many of a thousand moves to a tier held writes at most; `None` if there was none.
     #[must_use]
-    pub fn hold_time(&self, share: f64) -> Option<Nanos> {
-        let total: u64 = self.moves.holds.iter().sum();
-        let mut seen = 0;
-        let reached = |count: &u64| {
-            seen += count;
-            seen as f64 >= share * total as f64
-        };
-        let bucket = self.moves.holds.iter().position(reached).filter(|_| total > 0)?;
-        let (least, values) = log_buckets::range(bucket);
-        Some(Nanos(least + values - 1))
+    pub fn hold_time(&self, to: TierName, per_mille: u64) -> Option<Nanos> {
+        self.moves.holds[usize::from(to == TierName::Capacity)].per_mille(per_mille).map(Nanos)
     }
 
     fn tell_move(&mut self, wanted: Wanted, outcome: MoveOutcome) {
@@ -341,6 +261,7 @@ impl<Q: FlushQueue> Engine<Q> {
 
     /// Moves everything on that can go on.
     pub(super) fn pump_moves(&mut self) {
+        self.moves.throttle.tick(self.now);
         if self.moves.is_idle() {
             return;
         }
@@ -348,7 +269,6 @@ impl<Q: FlushQueue> Engine<Q> {
         if stands && self.halted.is_none() {
             return;
         }
-        self.moves.throttle.tick(self.now);
         self.end_runs();
         for nth in 0..MOVERS {
             let Some(mut own) = self.moves.under_way[index(nth)].take() else { continue };
@@ -536,7 +456,7 @@ impl<Q: FlushQueue> Engine<Q> {
                 Phase::LastFlush => own.phase = self.commit_move(own),
                 Phase::Commit(lsn) if lsn > self.core.journal.durable => return None,
                 Phase::Commit(lsn) => {
-                    self.moves.note_hold(self.now.since(own.held_since));
+                    self.moves.note_hold(own.wanted.to, self.now.since(own.held_since));
                     self.let_go(own);
                     self.stand_in_line(own, PartKind::Leave);
                     own.phase = Phase::Leave(lsn);

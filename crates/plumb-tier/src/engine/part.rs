@@ -1,6 +1,7 @@
 //! A part of a request: within one extent, on one disk per copy.
 
 use plumb_io::{Errno, FlushQueue};
+use plumb_units::Nanos;
 use plumb_units::convert::index;
 
 use super::{EIO, Engine};
@@ -116,6 +117,10 @@ pub(super) struct Part {
     pub(super) reads_into: u8,
     /// The write-back cache has a share in it.
     pub(super) cached: bool,
+    /// When it joined the log's record, blocks of it were in the log already.
+    pub(super) overlaps: bool,
+    /// When it was cut from its request.
+    pub(super) begun: Nanos,
     pub(super) slots: [u32; 3],
     pub(super) copies: Copies,
     /// Waits for its lock and is in line to try.
@@ -146,6 +151,8 @@ impl Default for Part {
             source: 0,
             reads_into: 0,
             cached: false,
+            overlaps: false,
+            begun: Nanos::ZERO,
             slots: [NONE; 3],
             copies: Copies { at: [(0, 0); 3], count: 0 },
             queued: false,

@@ -5,11 +5,11 @@
 
 use plumb_io::FlushQueue;
 use plumb_units::Nanos;
-use plumb_units::convert::{index, to_u64};
+use plumb_units::convert::index;
 
+use super::times::Times;
 use super::{Engine, RequestKind};
-use crate::extents::UNMAPPED;
-use crate::format::{BLOCK_BYTES, DiskState, MediaType};
+use crate::format::BLOCK_BYTES;
 
 /// Where bytes of a request were served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,13 +48,23 @@ impl Account {
 pub(super) struct Served {
     bytes: [u32; ACCOUNTS],
     pieces: [u32; ACCOUNTS],
+    /// Nanoseconds from when the piece's part began.
+    times: [u64; ACCOUNTS],
+    /// Written to the write-back cache because blocks of it were there already.
+    overlapping: u32,
 }
 
 impl Served {
     #[inline]
-    pub(super) fn add(&mut self, account: Account, bytes: u32) {
+    pub(super) fn add(&mut self, account: Account, bytes: u32, time: Nanos) {
         self.bytes[account.nth()] += bytes;
         self.pieces[account.nth()] += 1;
+        self.times[account.nth()] += time.0;
+    }
+
+    #[inline]
+    pub(super) fn add_overlapping(&mut self, bytes: u32) {
+        self.overlapping += bytes;
     }
 }
 
@@ -86,8 +96,15 @@ pub struct VirtualDiskUse {
     pub zeroes: RequestUse,
     /// Blocks without a good copy that were met.
     pub unrecoverable: u64,
+    /// Bytes written that began or ended inside a block.
+    pub unaligned_bytes: u64,
+    /// Bytes written to the write-back cache because blocks of it were there already.
+    pub overlapping_bytes: u64,
+    /// Blocks that the write-back cache let go of: copied home, and written over before that.
+    pub evicted: [u64; 2],
     bytes: [u64; ACCOUNTS],
     pieces: [u64; ACCOUNTS],
+    times: [u64; ACCOUNTS],
 }
 
 impl VirtualDiskUse {
@@ -101,6 +118,12 @@ impl VirtualDiskUse {
     #[must_use]
     pub const fn pieces(&self, account: Account) -> u64 {
         self.pieces[account.nth()]
+    }
+
+    /// Nanoseconds that the pieces of an account took together, each from when its part of the request began.
+    #[must_use]
+    pub const fn time_ns(&self, account: Account) -> u64 {
+        self.times[account.nth()]
     }
 
     /// Whether every byte that was read or written was put to one account (CNT-1).
@@ -117,7 +140,7 @@ impl VirtualDiskUse {
     pub(super) fn note(
         &mut self,
         kind: RequestKind,
-        (bytes, time): (u32, Nanos),
+        (offset, bytes, time): (u64, u32, Nanos),
         good: bool,
         served: &Served,
     ) {
@@ -139,6 +162,14 @@ impl VirtualDiskUse {
             for nth in 0..ACCOUNTS {
                 self.bytes[nth] += u64::from(served.bytes[nth]);
                 self.pieces[nth] += u64::from(served.pieces[nth]);
+                self.times[nth] += served.times[nth];
+            }
+        }
+        if matches!(kind, RequestKind::Write { .. }) {
+            self.overlapping_bytes += u64::from(served.overlapping);
+            let end = offset + u64::from(bytes);
+            if !offset.is_multiple_of(BLOCK_BYTES) || !end.is_multiple_of(BLOCK_BYTES) {
+                self.unaligned_bytes += u64::from(bytes);
             }
         }
     }
@@ -161,19 +192,29 @@ pub struct DiskUse {
     pub healed: u64,
 }
 
-/// A counter of an instance of something, as `plumb space perf` shows it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Counter {
-    /// What it counts things of.
-    pub set: &'static str,
-    /// Of which one.
-    pub instance: String,
-    /// Its name.
-    pub name: &'static str,
-    /// What one of it is: `n`, `B`, `ns`, `%`.
-    pub unit: &'static str,
-    /// Since the pool was started, or now.
-    pub value: u64,
+/// How long the requests of a virtual disk took, by kind.
+#[derive(Debug)]
+pub(super) struct RequestTimes {
+    pub(super) reads: Times,
+    pub(super) writes: Times,
+    pub(super) flushes: Times,
+}
+
+impl RequestTimes {
+    pub(super) fn new() -> Self {
+        let times = Times::with_room;
+        Self { reads: times(), writes: times(), flushes: times() }
+    }
+
+    #[inline]
+    pub(super) fn note(&mut self, kind: RequestKind, time: Nanos) {
+        match kind {
+            RequestKind::Read => self.reads.note(time),
+            RequestKind::Write { .. } => self.writes.note(time),
+            RequestKind::Flush => self.flushes.note(time),
+            RequestKind::Discard | RequestKind::WriteZeroes => {}
+        }
+    }
 }
 
 impl<Q: FlushQueue> Engine<Q> {
@@ -185,6 +226,9 @@ impl<Q: FlushQueue> Engine<Q> {
     pub fn use_of(&self, vdisk: u32) -> VirtualDiskUse {
         let mut own = self.uses[index(vdisk)];
         own.unrecoverable = self.core.lost_blocks[index(vdisk)];
+        if let Some(log) = &self.core.logs[index(vdisk)] {
+            own.evicted = log.evicted;
+        }
         own
     }
 
@@ -196,139 +240,4 @@ impl<Q: FlushQueue> Engine<Q> {
     pub fn disk_use(&self, disk: u16) -> DiskUse {
         self.core.io.uses[usize::from(disk)]
     }
-
-    /// All counters.
-    #[must_use]
-    pub fn perf(&self) -> Vec<Counter> {
-        let mut out = Vec::new();
-        let config = self.config();
-        for (nth, vdisk) in (0_u32..).zip(&config.vdisks).filter(|(_, vdisk)| !vdisk.is_removed()) {
-            self.perf_of_vdisk(nth, &vdisk.name, &mut out);
-            for (tier, own) in vdisk.tiers.iter().enumerate() {
-                let kind = if own.media == MediaType::Ssd { "ssd" } else { "hdd" };
-                let instance = format!("{}:{kind}", vdisk.name);
-                perf_of_tier(&self.uses[index(nth)], tier > 0, &instance, &mut out);
-            }
-            self.perf_of_cache(nth, &vdisk.name, &mut out);
-        }
-        self.perf_of_disks(&mut out);
-        self.perf_of_pool(&mut out);
-        out
-    }
-
-    fn perf_of_vdisk(&self, nth: u32, name: &str, out: &mut Vec<Counter>) {
-        let own = &self.uses[index(nth)];
-        let mut put = put("Virtual Disk", name, out);
-        for (kind, own) in [
-            (["Reads", "Read Bytes", "Avg. sec/Read", "Max. sec/Read", "Failed Reads"], own.reads),
-            (
-                ["Writes", "Write Bytes", "Avg. sec/Write", "Max. sec/Write", "Failed Writes"],
-                own.writes,
-            ),
-            (
-                ["Flushes", "Flush Bytes", "Avg. sec/Flush", "Max. sec/Flush", "Failed Flushes"],
-                own.flushes,
-            ),
-            (
-                ["Zeroes", "Zeroed Bytes", "Avg. sec/Zero", "Max. sec/Zero", "Failed Zeroes"],
-                own.zeroes,
-            ),
-        ] {
-            let all = (own.count + own.failed).max(1);
-            put(kind[0], "n", own.count);
-            put(kind[1], "B", own.bytes);
-            put(kind[2], "ns", own.time_ns / all);
-            put(kind[3], "ns", own.time_max_ns);
-            put(kind[4], "n", own.failed);
-        }
-        put("Transfers", "n", own.reads.count + own.writes.count);
-        put("Zero Read Bytes", "B", own.bytes(Account::Zeros));
-        let mapped = self.mapped_bytes(nth);
-        put("Active Bytes", "B", mapped[0] + mapped[1]);
-    }
-
-    fn perf_of_cache(&self, nth: u32, name: &str, out: &mut Vec<Counter>) {
-        let vdisk = &self.config().vdisks[index(nth)];
-        let (Some(cache), Some(log)) = (&vdisk.cache, &self.core.logs[index(nth)]) else { return };
-        let own = &self.uses[index(nth)];
-        let (cached, bypassed) =
-            (own.bytes(Account::CacheWrite), own.bytes(Account::TierWrite(true)));
-        let percent = |part: u64| (part * 100).checked_div(cached + bypassed).unwrap_or(0);
-        let mut put = put("Write Cache", name, out);
-        put("Cache Size", "B", cache.bytes);
-        put("Cache Used Bytes", "B", log.used());
-        put("Cache Data Bytes", "B", to_u64(log.lines()) * BLOCK_BYTES);
-        put("Write Cache Bytes", "B", cached);
-        put("Write Cache %", "%", if cached + bypassed > 0 { 100 - percent(bypassed) } else { 0 });
-        put("Write Bypass Bytes", "B", bypassed);
-        put("Write Bypass %", "%", percent(bypassed));
-        put("Read Cache Bytes", "B", own.bytes(Account::CacheRead));
-    }
-
-    fn perf_of_disks(&self, out: &mut Vec<Counter>) {
-        let members = &self.core.members;
-        for (nth, disk) in members.config.disks.iter().enumerate() {
-            if members.gone[nth] {
-                continue;
-            }
-            let own = &self.core.io.uses[nth];
-            let mut put = put("Physical Disk", &disk.name, out);
-            put("Reads", "n", own.reads);
-            put("Read Bytes", "B", own.read_bytes);
-            put("Writes", "n", own.writes);
-            put("Write Bytes", "B", own.write_bytes);
-            put("Failed", "n", own.failed);
-            put("Healed Blocks", "n", own.healed);
-            put("Online", "n", u64::from(disk.state == DiskState::Online));
-            put("Stale Extents", "n", members.stale[nth].len().into());
-        }
-    }
-
-    fn perf_of_pool(&self, out: &mut Vec<Counter>) {
-        let counters = self.counters();
-        let name = self.config().name.clone();
-        let mut write = put("Pool", &name, out);
-        write("Checkpoints", "n", counters.checkpoints);
-        write("Disks Lost", "n", counters.disks_lost);
-        write("Extents Resynced", "n", counters.resynced);
-        write("Extents Given Away", "n", counters.rebuilt + counters.moved);
-        write("Cache Records", "n", counters.cache_records);
-        write("Cache Blocks", "n", counters.cache_blocks);
-        write("Blocks Destaged", "n", counters.destaged);
-        let mapped = self.core.extents.list.iter().filter(|own| own.place != UNMAPPED).count();
-        write("Extents Mapped", "n", to_u64(mapped));
-        let open = self.core.extents.list.iter().filter(|own| own.open).count();
-        drop(write);
-        let mut write = put("Dirty Regions", &name, out);
-        write("Dirty Count", "n", to_u64(open));
-        write("Dirty Bytes", "B", to_u64(open) * u64::from(self.config().extent_bytes));
-        drop(write);
-        let mut write = put("Integrity", &name, out);
-        write("Blocks Verified", "n", counters.blocks_verified);
-        write("Mismatches", "n", counters.mismatches);
-        write("Healed", "n", counters.healed);
-        write("Unrecoverable", "n", counters.unrecoverable);
-        write("Interrupted Writes", "n", counters.interrupted);
-    }
-}
-
-fn put<'a>(
-    set: &'static str,
-    instance: &'a str,
-    out: &'a mut Vec<Counter>,
-) -> impl FnMut(&'static str, &'static str, u64) + 'a {
-    move |name, unit, value| {
-        out.push(Counter { set, instance: instance.to_owned(), name, unit, value });
-    }
-}
-
-fn perf_of_tier(own: &VirtualDiskUse, second: bool, instance: &str, out: &mut Vec<Counter>) {
-    let (reads, writes) = (Account::TierRead(second), Account::TierWrite(second));
-    let mut put = put("Tier", instance, out);
-    put("Tier Reads", "n", own.pieces(reads));
-    put("Tier Writes", "n", own.pieces(writes));
-    put("Tier Transfers", "n", own.pieces(reads) + own.pieces(writes));
-    put("Tier Read Bytes", "B", own.bytes(reads));
-    put("Tier Write Bytes", "B", own.bytes(writes));
-    put("Tier Transfer Bytes", "B", own.bytes(reads) + own.bytes(writes));
 }

@@ -265,7 +265,8 @@ impl<Q: FlushQueue> Engine<Q> {
             Some(_) if own.source != 0 => Account::CacheRead,
             Some(_) => Account::TierRead(is_second_tier(extent.place)),
         };
-        self.clients[index(own.client)].served.add(account, to - from);
+        let time = self.now.since(own.begun);
+        self.clients[index(own.client)].served.add(account, to - from, time);
         let written = |block: u32| {
             own.source != 0 || extent.sums.get(index(block)).is_some_and(|sum| sum.newest != 0)
         };

@@ -44,6 +44,11 @@ impl Round {
         self.phase == Phase::Idle && !self.wanted && self.next.is_empty()
     }
 
+    /// Blocks whose checksums the running round commits.
+    pub(super) fn sealed_blocks(&self) -> u64 {
+        plumb_units::convert::to_u64(self.sealed.len())
+    }
+
     pub(super) fn flushed(&mut self) {
         self.left = self.left.saturating_sub(1);
     }

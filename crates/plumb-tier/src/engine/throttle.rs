@@ -2,9 +2,8 @@
 //! longer than they did before.
 
 use plumb_units::Nanos;
-use plumb_units::convert::to_u64;
 
-use crate::log_buckets;
+use super::times::Times;
 
 /// How often the rate is judged.
 const TICK: Nanos = Nanos(100_000_000);
@@ -19,58 +18,10 @@ const STEP: u64 = 4 << 20;
 /// Unused room is kept for so long.
 const SAVED_TICKS: u64 = 2;
 
-/// How long requests took.
-#[derive(Debug, Default)]
-struct Times {
-    buckets: Vec<u32>,
-    count: u64,
-}
-
-impl Times {
-    #[inline]
-    fn note(&mut self, time: Nanos) {
-        if self.buckets.is_empty() {
-            self.buckets = vec![0; log_buckets::COUNT];
-        }
-        let bucket = &mut self.buckets[log_buckets::bucket(time.0)];
-        *bucket = bucket.saturating_add(1);
-        self.count += 1;
-    }
-
-    fn clear(&mut self) {
-        self.buckets.fill(0);
-        self.count = 0;
-    }
-
-    fn add(&mut self, other: &Self) {
-        if self.buckets.is_empty() && !other.buckets.is_empty() {
-            self.buckets = vec![0; log_buckets::COUNT];
-        }
-        for (own, more) in self.buckets.iter_mut().zip(&other.buckets) {
-            *own = own.saturating_add(*more);
-        }
-        self.count += other.count;
-    }
-
-    /// The 99th percentile, of enough requests.
-    fn p99(&self) -> Option<u64> {
-        if self.count < ENOUGH {
-            return None;
-        }
-        let wanted = self.count.saturating_mul(99).div_ceil(100);
-        let mut seen = 0;
-        let reached = |count: &u32| {
-            seen += u64::from(*count);
-            seen >= wanted
-        };
-        self.buckets.iter().position(reached).map(|bucket| log_buckets::range(bucket).0)
-    }
-}
-
 /// The controller: additive increase, multiplicative decrease.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Throttle {
-    /// Bytes per second, at most; `None`: no throttle, and nothing is measured.
+    /// Bytes per second, at most; `None`: no throttle.
     most: Option<u64>,
     rate: u64,
     room: u64,
@@ -80,8 +31,32 @@ pub(super) struct Throttle {
     window: Times,
     /// Without moves: since `quiet_since`, and before.
     quiet: [Times; 2],
+    /// Both together.
+    all: Times,
     quiet_since: Nanos,
     baseline: Option<u64>,
+    /// The 99th percentile while extents moved, the last that is known, in percent of the one without.
+    ratio_percent: Option<u64>,
+}
+
+impl Default for Throttle {
+    /// With all its memory.
+    fn default() -> Self {
+        let times = Times::with_room;
+        Self {
+            most: None,
+            rate: FIRST,
+            room: 0,
+            judged: Nanos::ZERO,
+            moved: 0,
+            window: times(),
+            quiet: [times(), times()],
+            all: times(),
+            quiet_since: Nanos::ZERO,
+            baseline: None,
+            ratio_percent: None,
+        }
+    }
 }
 
 impl Throttle {
@@ -98,12 +73,16 @@ impl Throttle {
         self.most.map(|_| self.rate)
     }
 
+    /// What requests take while extents move, in percent of what they take without, at the 99th percentile; `None`
+    /// until both are known.
+    pub(super) fn ratio_percent(&self) -> Option<u64> {
+        self.ratio_percent
+    }
+
     /// A request was answered.
     #[inline]
     pub(super) fn note(&mut self, time: Nanos) {
-        if self.most.is_some() {
-            self.window.note(time);
-        }
+        self.window.note(time);
     }
 
     pub(super) fn affords(&self, bytes: u64) -> bool {
@@ -116,29 +95,37 @@ impl Throttle {
     }
 
     /// Judges, if it is time.
+    #[inline]
     pub(super) fn tick(&mut self, now: Nanos) {
-        let Some(most) = self.most else { return };
-        let passed = now.since(self.judged);
-        if passed < TICK {
-            return;
+        if now.since(self.judged) >= TICK {
+            self.judge(now);
         }
+    }
+
+    fn judge(&mut self, now: Nanos) {
+        let passed = now.since(self.judged);
         self.judged = now;
         if self.moved == 0 {
             self.note_quiet(now);
-        } else {
-            let slower = match (self.window.p99(), self.baseline) {
-                (Some(p99), Some(baseline)) => p99 * 5 > baseline * 6,
-                _ => false,
-            };
+            self.window.clear();
+        } else if self.window.count() == 0 {
+            // Nobody is in the way.
+            self.rate += STEP;
+            self.moved = 0;
+        } else if let Some(p99) = self.window.p99(ENOUGH) {
+            let ratio = self.baseline.map(|baseline| p99 * 100 / baseline.max(1));
+            let slower = ratio.is_some_and(|percent| percent > 120);
+            self.ratio_percent = ratio.or(self.ratio_percent);
             self.rate = if slower { self.rate / 2 } else { self.rate + STEP };
-            self.rate = self.rate.clamp(LEAST, most);
+            self.window.clear();
+            self.moved = 0;
         }
-        self.window.clear();
-        self.moved = 0;
+        // With few requests the window goes on until there are enough for a percentile, at the same rate.
+        let most = self.most.unwrap_or(u64::MAX / 32);
+        self.rate = self.rate.clamp(LEAST, most);
         let ticks = (passed.0 / TICK.0).clamp(1, SAVED_TICKS);
         let most_saved = (self.rate / 10).saturating_mul(SAVED_TICKS);
         self.room = (self.room + self.rate / 10 * ticks).min(most_saved);
-        debug_assert!(to_u64(self.window.buckets.len()) <= to_u64(log_buckets::COUNT));
     }
 
     /// A window without moves is what others are compared with.
@@ -149,9 +136,9 @@ impl Throttle {
             self.quiet[0].clear();
         }
         self.quiet[0].add(&self.window);
-        let mut all = Times::default();
-        self.quiet.iter().for_each(|times| all.add(times));
-        self.baseline = all.p99().or(self.baseline);
+        self.all.clear();
+        self.quiet.iter().for_each(|times| self.all.add(times));
+        self.baseline = self.all.p99(ENOUGH).or(self.baseline);
     }
 }
 
@@ -183,6 +170,37 @@ mod tests {
         assert_eq!(slow.last(), Some(&LEAST), "it always goes on");
         let fast = rates(&mut throttle, 33, &[900_000; 40], true);
         assert_eq!(fast.last(), Some(&(64 << 20)), "never above the cap");
+    }
+
+    #[test]
+    fn what_requests_take_without_moves_is_known_before_the_first_move() {
+        let mut throttle = Throttle::default();
+        rates(&mut throttle, 0, &[1_000_000; 20], false);
+        throttle.limit(Some(64 << 20));
+        assert_eq!(rates(&mut throttle, 20, &[1_300_000], true), [8 << 20]);
+        let ratio = throttle.ratio_percent();
+        assert!(ratio.is_some_and(|percent| (128..=132).contains(&percent)), "{ratio:?}");
+    }
+
+    #[test]
+    fn few_requests_are_judged_together_and_none_let_moves_go_on() {
+        let mut throttle = Throttle::default();
+        rates(&mut throttle, 0, &[1_000_000; 20], false);
+        throttle.limit(Some(64 << 20));
+        let mut found = Vec::new();
+        for nth in 21..27_u64 {
+            (0..10).for_each(|_| throttle.note(Nanos(5_000_000)));
+            throttle.spend(1 << 20);
+            throttle.tick(Nanos(nth * TICK.0));
+            found.push(throttle.rate >> 20);
+        }
+        assert_eq!(found, [16, 16, 16, 16, 8, 8], "the fifth ten make fifty");
+        rates(&mut throttle, 27, &[1_000_000; 1], true);
+        for nth in 29..33_u64 {
+            throttle.spend(1 << 20);
+            throttle.tick(Nanos(nth * TICK.0));
+        }
+        assert!(throttle.rate >= 20 << 20, "{}", throttle.rate);
     }
 
     #[test]

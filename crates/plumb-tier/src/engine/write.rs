@@ -248,7 +248,8 @@ impl<Q: FlushQueue> Engine<Q> {
         if !own.is_background() {
             let account =
                 Account::TierWrite(is_second_tier(self.core.extents.get(own.extent).place));
-            self.clients[index(own.client)].served.add(account, own.len);
+            let time = self.now.since(own.begun);
+            self.clients[index(own.client)].served.add(account, own.len, time);
         }
         self.parts[index(part)].step = Step::Appended;
         if active(Mutation::AckBeforeCrcFirst) {

@@ -279,6 +279,15 @@ impl Config {
 }
 
 impl VirtualDisk {
+    /// How many disks its Capacity tier lies on; 0 with one tier.
+    #[must_use]
+    pub fn capacity_disks(&self) -> u64 {
+        let slabs =
+            self.tiers.iter().skip(1).flat_map(|tier| &tier.rows).flat_map(|row| &row.slabs);
+        let disks: std::collections::BTreeSet<u16> = slabs.map(|(disk, _)| *disk).collect();
+        plumb_units::convert::to_u64(disks.len())
+    }
+
     /// Whether it is only the extents that a removed virtual disk had: it has no name and no rows.
     #[must_use]
     pub fn is_removed(&self) -> bool {

@@ -11,7 +11,8 @@ use plumb_io::system_tree::SystemTree;
 
 use super::open::PoolError;
 use super::registry::{RegisteredPool, Registry};
-use crate::engine::Engine;
+use super::tiering::unix_seconds;
+use crate::engine::{Engine, OptimizeSettings};
 
 /// The longest file of wishes that is read.
 const ASKS_MAX: u64 = 64 << 10;
@@ -29,6 +30,12 @@ pub enum Ask {
     Leave(u16),
     /// Verify every copy of every block.
     Scan,
+    /// Optimize a virtual disk, with default settings.
+    Optimize(u16),
+    /// Move the little that continuous mode moves.
+    Trickle(u16),
+    /// End its optimization: what has moved stays where it is.
+    EndOptimization(u16),
 }
 
 impl Ask {
@@ -39,6 +46,9 @@ impl Ask {
             Self::Retire(disk) => ("retire", disk),
             Self::Leave(disk) => ("leave", disk),
             Self::Scan => ("scan", 0),
+            Self::Optimize(vdisk) => ("optimize", vdisk),
+            Self::EndOptimization(vdisk) => ("end-optimization", vdisk),
+            Self::Trickle(vdisk) => ("trickle", vdisk),
         };
         format!("{word} {disk}\n")
     }
@@ -52,6 +62,9 @@ impl Ask {
             "retire" => Self::Retire(disk),
             "leave" => Self::Leave(disk),
             "scan" => Self::Scan,
+            "optimize" => Self::Optimize(disk),
+            "trickle" => Self::Trickle(disk),
+            "end-optimization" => Self::EndOptimization(disk),
             _ => return None,
         })
     }
@@ -70,9 +83,26 @@ impl Ask {
                 let _ = engine.leave(disk);
             }
             Self::Scan => engine.scan(),
+            Self::Optimize(vdisk) if tiered(engine, vdisk) => {
+                let settings = OptimizeSettings::default();
+                engine.optimize(vdisk.into(), &settings, unix_seconds() as f64);
+            }
+            Self::Trickle(vdisk) if tiered(engine, vdisk) => {
+                let settings = OptimizeSettings::continuous(engine.capacity_disks(vdisk.into()));
+                engine.optimize(vdisk.into(), &settings, unix_seconds() as f64);
+            }
+            Self::EndOptimization(vdisk) if tiered(engine, vdisk) => {
+                engine.cancel_optimization(vdisk.into());
+            }
             _ => {}
         }
     }
+}
+
+/// Whether a virtual disk is there and has two tiers.
+fn tiered<Q: FlushQueue>(engine: &Engine<Q>, vdisk: u16) -> bool {
+    let own = engine.config().vdisks.get(usize::from(vdisk));
+    own.is_some_and(|own| !own.is_removed() && own.tiers.len() > 1)
 }
 
 fn path(registry: &Registry, pool: &str) -> PathBuf {
@@ -138,7 +168,16 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let asks = folder.path().join("p.asks");
         assert_eq!(take(&asks), []);
-        let all = [Ask::Offline(3), Ask::Online(4), Ask::Retire(5), Ask::Leave(6), Ask::Scan];
+        let all = [
+            Ask::Offline(3),
+            Ask::Online(4),
+            Ask::Retire(5),
+            Ask::Leave(6),
+            Ask::Scan,
+            Ask::Optimize(1),
+            Ask::EndOptimization(1),
+            Ask::Trickle(0),
+        ];
         let lines: String = all.iter().map(|ask| ask.line()).collect();
         std::fs::write(&asks, format!("{lines}offline\noffline x\nfly 3\n")).expect("written");
         assert_eq!(take(&asks), all);

@@ -11,6 +11,7 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use plumb_io::FlushQueue;
+use plumb_units::convert::{index, to_u32};
 use serde_json::{Value, json};
 
 use super::open::OpenPool;
@@ -19,9 +20,12 @@ use crate::engine::{Engine, KeepWith, Kept, Optimization, Served};
 use crate::format::checksum::crc;
 use crate::heat::HeatFileError;
 use crate::optimizer::{MoveHistory, Pin, PinId, PinTable, TierName};
+use crate::tier_report::Filling;
 
 /// Reports that are kept (REP-3).
 const REPORTS: usize = 90;
+/// Samples of how full the Performance tier was.
+const SAMPLES: usize = 144;
 /// The largest file that is read: the bound of a heat map, and some.
 const FILE_MAX: u64 = 256 << 20;
 
@@ -118,12 +122,15 @@ impl TieringStore {
             replace(&path, &bytes).map_err(io(&path))?;
         }
         let path = self.path(kept.vdisk, "json");
+        let before = read(&path).ok().flatten().and_then(|bytes| parse(&bytes));
+        let mut samples = before.as_ref().map(samples).unwrap_or_default();
+        note_sample(&mut samples, (unix_seconds(), kept.performance.0));
         if read(&path).ok().flatten().is_some_and(|bytes| parse(&bytes).is_some()) {
             // A copy that can be read stays until the new one is there.
             let before = self.path(kept.vdisk, "before");
             fs::copy(&path, &before).map_err(io(&before))?;
         }
-        replace(&path, &render(kept)).map_err(io(&path))
+        replace(&path, &render(kept, &samples)).map_err(io(&path))
     }
 
     /// What was kept of a virtual disk; `None` if nothing was. Lost heat and histories are no error: they are counted
@@ -152,6 +159,45 @@ impl TieringStore {
 
     pub(super) fn heat_error(&self, vdisk: u128, source: HeatFileError) -> TieringError {
         TieringError::Heat { path: self.path(vdisk, "heat"), source }
+    }
+
+    /// How the Performance tier of a virtual disk fills, by what was kept of it; `None` if nothing was.
+    ///
+    /// # Errors
+    /// When the system refuses, or what was kept is damaged.
+    pub fn filling(&self, vdisk: u128) -> Result<Option<Filling>, TieringError> {
+        let path = self.path(vdisk, "json");
+        let bytes =
+            read(&path).map_err(|source| TieringError::Io { path: path.clone(), source })?;
+        let Some(bytes) = bytes else { return Ok(None) };
+        let value = parse(&bytes).ok_or(TieringError::Damaged { path })?;
+        let slots = value["performance_slots"].as_u64();
+        Ok(slots.and_then(|slots| Filling::of(&samples(&value), slots)))
+    }
+
+    /// Keeps the reports of optimizations that have ended in an engine.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn keep_results<Q: FlushQueue>(&self, engine: &mut Engine<Q>) -> Result<(), TieringError> {
+        for nth in 0..to_u32(engine.config().vdisks.len()) {
+            if let Some(done) = engine.take_optimization(nth) {
+                let id = engine.config().vdisks[index(nth)].id;
+                self.keep_report(id, unix_seconds(), &done)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A kept report, one of [`TieringStore::reports`].
+    ///
+    /// # Errors
+    /// When the system refuses, or it is damaged.
+    pub fn report(&self, path: &Path) -> Result<Value, TieringError> {
+        let bytes = fs::read(path);
+        let bytes = bytes.map_err(|source| TieringError::Io { path: path.to_owned(), source })?;
+        let damaged = |_| TieringError::Report { path: path.to_owned() };
+        serde_json::from_slice(&bytes).map_err(damaged)
     }
 
     /// Keeps the report of an optimization that ended at `unix_s`; the oldest of more than 90 go.
@@ -185,14 +231,7 @@ impl TieringStore {
     /// When the system refuses, or the report is damaged.
     pub fn last_report(&self, vdisk: u128) -> Result<Option<Value>, TieringError> {
         let Some(path) = self.reports(vdisk)?.pop() else { return Ok(None) };
-        let bytes = match fs::read(&path) {
-            Err(source) => return Err(TieringError::Io { path, source }),
-            Ok(bytes) => bytes,
-        };
-        match serde_json::from_slice(&bytes) {
-            Ok(value) => Ok(Some(value)),
-            Err(_) => Err(TieringError::Report { path }),
-        }
+        self.report(&path).map(Some)
     }
 
     /// The reports that are kept of a virtual disk, the oldest first.
@@ -246,8 +285,26 @@ fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     fs::read(path).map(Some)
 }
 
+/// When, and how many extents of the Performance tier were in use; the oldest first.
+fn samples(value: &Value) -> Vec<(u64, u64)> {
+    let pair = |pair: &Value| Some((pair[0].as_u64()?, pair[1].as_u64()?));
+    let list = value["performance_used"].as_array().map_or(&[][..], Vec::as_slice);
+    list.iter().filter_map(pair).collect()
+}
+
+/// One more; of those within ten minutes the first stays, and the newest.
+fn note_sample(samples: &mut Vec<(u64, u64)>, new: (u64, u64)) {
+    let count = samples.len();
+    if count > 1 && new.0.saturating_sub(samples[count - 2].0) < 600 {
+        samples.pop();
+    }
+    samples.push(new);
+    let old = samples.len().saturating_sub(SAMPLES);
+    samples.drain(..old);
+}
+
 /// The state, and on a line of its own the checksum of it.
-fn render(kept: &Kept) -> Vec<u8> {
+fn render(kept: &Kept, samples: &[(u64, u64)]) -> Vec<u8> {
     let pin = |pin: &Pin| json!({ "id": pin.id.0, "start": pin.start, "bytes": pin.len, "tier": pin.tier.name() });
     let own = &kept.tiering;
     let served = &kept.served;
@@ -257,6 +314,8 @@ fn render(kept: &Kept) -> Vec<u8> {
         "next_pin": own.pins.next_id().0,
         "window_start_s": own.window_start_s,
         "working_sets": own.working_sets,
+        "performance_slots": kept.performance.1,
+        "performance_used": samples,
         "served": {
             "performance": served.performance,
             "cache": served.cache,
@@ -418,7 +477,8 @@ mod tests {
             working_sets: vec![3, 4],
         };
         let served = Served { performance: 1, cache: 2, capacity: 3, unmapped: 4 };
-        (store, Kept { vdisk: 7, heat: vec![1, 2], served, tiering })
+        let performance = (30, 40);
+        (store, Kept { vdisk: 7, heat: vec![1, 2], served, performance, tiering })
     }
 
     #[test]
@@ -435,6 +495,8 @@ mod tests {
         let found = store.restore(7, 1 << 20).expect("it is whole").expect("it is there");
         assert_eq!((&found.pins, found.served, found.window_start_s), (&pins, own.served, 1.5));
         assert_eq!((found.heat, found.working_sets), (Some(vec![1, 2]), vec![3, 4]));
+        let filling = store.filling(7).expect("it is whole").expect("it is there");
+        assert_eq!((filling.used, filling.slots, filling.per_hour), (30, 40, None));
         // One copy damaged, then both.
         let path = store.path(7, "json");
         let mut bytes = fs::read(&path).expect("it is there");

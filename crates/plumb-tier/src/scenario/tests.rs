@@ -97,3 +97,60 @@ fn what_was_not_written_so_is_noticed() {
     let error = rig.verify(7).expect_err("it is another one");
     assert!(matches!(error, ScenarioError::Content { block: 14 }), "{error}");
 }
+
+/// A used space at 1:1024 after a day with a hot file, and that file and the first one.
+fn after_a_day() -> (Rig<plumb_io::engine::SparseQueue>, Scenario) {
+    let scenario = Scenario { seed: 3, ..Scenario::reference(1024) };
+    let mut rig = Rig::sparse(&scenario.sizes()).expect("room");
+    scenario.make(&mut rig, scenario.files()[0], true, &mut |_| {}).expect("it works");
+    scenario.used(&mut rig, &mut |_| {}).expect("it works");
+    let load = scenario.load(scenario.files()[3]);
+    let day = Load { duration: Nanos(load.duration.0 * DAY), ..load };
+    rig.run(&day).expect("it works");
+    rig.settle();
+    (rig, scenario)
+}
+
+/// Optimizes while a load goes on that does not take all that the devices give: requests do not suffer much
+/// (section 25), and writes are not held for long.
+fn check_foreground(what: &str, nth_file: usize, outstanding: u32) {
+    let (mut rig, scenario) = after_a_day();
+    let load = Load {
+        writes_percent: 30,
+        outstanding,
+        warm_up: Nanos::from_secs(2),
+        duration: Nanos::from_secs(8),
+        interval: Nanos::from_secs(1),
+        ..scenario.load(scenario.files()[nth_file])
+    };
+    let idle = rig.run(&load).expect("it works");
+    let now_s = rig.now().as_secs_f64();
+    assert!(rig.engine.optimize(0, &OptimizeSettings::default(), now_s));
+    let busy = Load { warm_up: Nanos::ZERO, seed: 9, ..load };
+    let busy = rig.run_while(&busy, |engine| engine.optimizing(0)).expect("it works");
+    let done = rig.engine.take_optimization(0).expect("it has ended");
+    let moves = done.report.facts.moves;
+    assert!(moves.up >= 50 && moves.stop == MoveStop::Done, "{what}: {moves:?}");
+    let (rate, p99) = (busy.iops() / idle.iops(), busy.p99_ns as f64 / idle.p99_ns as f64);
+    let holds = [TierName::Performance, TierName::Capacity]
+        .map(|tier| rig.engine.hold_time(tier, 990).map_or(0.0, |time| time.0 as f64 / 1e6));
+    println!(
+        "{what}: {:.0} I/Os per second, {:.1} % while extents moved at {:.1} MB/s; p99 {:.2} ms, {p99:.2} times; held {holds:?} ms",
+        idle.iops(),
+        100.0 * rate,
+        moves.bytes as f64 / moves.seconds / 1e6,
+        idle.p99_ns as f64 / 1e6
+    );
+    assert!(rate >= 0.9 && p99 <= 1.5, "{what}: {rate} of the rate, {p99} times the p99");
+    rig.verify(7).expect("nothing is lost");
+}
+
+#[test]
+fn requests_to_rotating_disks_go_on_while_extents_move() {
+    check_foreground("HDD", 3, 8);
+}
+
+#[test]
+fn requests_to_ssds_go_on_while_extents_move() {
+    check_foreground("SSD", 0, 4);
+}

@@ -2,6 +2,8 @@
 
 mod advice;
 mod csv;
+mod diff;
+mod filling;
 mod json;
 #[cfg(test)]
 mod tests;
@@ -10,6 +12,8 @@ mod text;
 use plumb_units::convert::{to_u64, to_usize};
 
 pub use advice::{Advice, WeakPin};
+pub use diff::{ReportChange, diff};
+pub use filling::{Filling, expected_iops};
 
 use crate::heat::HeatMap;
 use crate::optimizer::{PinTable, Thrash, TierName};

@@ -97,6 +97,9 @@ enum Waiting {
 /// A violation of the contract, in words.
 pub(super) type Wrong = String;
 
+/// Every so many polls all counters are held against each other.
+const SNAPSHOT_EVERY: u64 = 64;
+
 /// An engine under way, with its witness.
 pub(super) struct Run {
     pub(super) engine: Engine<PowerQueue>,
@@ -112,6 +115,7 @@ pub(super) struct Run {
     returned: bool,
     /// What background work was done, and when.
     pub(super) background: Background,
+    polls: u64,
     /// Every disk holds what was written to it: a copy that does not verify is the engine's fault then, unless its
     /// disk is a suspect.
     pub(super) sound: bool,
@@ -187,6 +191,7 @@ impl Run {
             recovery: 0,
             returned: false,
             background: Background::default(),
+            polls: 0,
             sound: true,
             suspects: Vec::new(),
             wrong: None,
@@ -305,9 +310,13 @@ impl Run {
         if let (Err(wrong), None) = (self.blames_none(), &self.wrong) {
             self.wrong = Some(wrong);
         }
-        let used = self.engine.use_of(0);
-        if !used.adds_up() && self.wrong.is_none() {
-            self.wrong = Some(format!("the counters do not add up (CNT-1): {used:?}"));
+        if self.wrong.is_none() && !self.engine.use_of(0).adds_up() {
+            self.wrong =
+                Some(format!("the counters do not add up (CNT-1): {:?}", self.engine.use_of(0)));
+        }
+        self.polls += 1;
+        if self.polls.is_multiple_of(SNAPSHOT_EVERY) && self.wrong.is_none() {
+            self.wrong = crate::identities(&self.engine.perf()).err();
         }
     }
 

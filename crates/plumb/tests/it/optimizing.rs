@@ -51,8 +51,43 @@ fn a_space_is_filled_loaded_optimized_and_pinned() {
     assert_eq!((&done["moves"]["up"], &done["moves"]["stop"]), (&up.into(), &"done".into()));
     assert_eq!(place.json("space report tank/data --last")["moves"], done["moves"]);
     assert_eq!(place.json("space report tank/data")["host_ios"], 0, "a new window");
+    place.plumb("space report tank/data --diff").ends_with(1);
+    // Reports are called by the second in which they were made.
+    std::thread::sleep(std::time::Duration::from_millis(1100));
     let again = place.plumb("space optimize tank/data").succeeds_quietly().stdout;
     assert!(again.contains("no I/O in window"), "{again}");
+
+    let list = place.json("space report tank/data --list");
+    let names: Vec<&str> =
+        list["reports"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    assert_eq!(names.len(), 2, "{list}");
+    let found = place.json("space report tank/data --diff");
+    let figure = |name: &str| {
+        let figures = found["figures"].as_array().into_iter().flatten();
+        figures.clone().find(|row| row["figure"] == name).cloned().unwrap_or_default()
+    };
+    assert_eq!((&found["before"], &found["after"]), (&names[0].into(), &names[1].into()));
+    let moved = figure("extents moved up");
+    let up = up as f64;
+    assert_eq!((&moved["before"], &moved["difference"]), (&up.into(), &(-up).into()), "{found}");
+    assert_eq!(
+        found,
+        place.json(&format!("space report tank/data --diff {} {}", names[0], names[1]))
+    );
+    place.plumb("space report tank/data --diff 12345").ends_with(1);
+    let status = place.json("space status tank");
+    let filling = &status["filling"][0];
+    assert_eq!(
+        filling["performance_bytes"],
+        place.json("space report tank/data")["performance_tier_bytes"]
+    );
+    // Four rotating disks would do 1648; here are two, and two copies.
+    assert_eq!(
+        (&filling["expected_iops_when_full"], &filling["vdisk"]),
+        (&412.into(), &"data".into())
+    );
+    let text = place.plumb("space status tank").succeeds_quietly().stdout;
+    assert!(text.contains("Performance tier holds") && text.contains("about 412 random"), "{text}");
 
     let pin = "tier pin tank/data --offset 32M --length 2M --tier capacity";
     let found = place.json(pin);
@@ -83,4 +118,38 @@ fn what_cannot_be_optimized_is_refused() {
     assert!(said.contains("one tier only"), "{said}");
     place.plumb("space optimize tank/none").ends_with(1);
     place.plumb("space optimize tank/data --movers 9").ends_with(2);
+}
+
+#[test]
+fn modes_run_when_they_are_due_and_a_pool_in_use_is_asked() {
+    let place = Place::new();
+    place.plumb("run -b1M -s -w100 -o4 -t1 -d1 -W0 -f36M space:tank/data").ends_with(0);
+    place.plumb("run -b4K -r -w0 -o8 -t1 -d1 -W0 -B32M -f36M space:tank/data").ends_with(0);
+    let done = place.json("space optimize tank/data --mode continuous --runs 1");
+    assert_eq!(done["runs"], 1);
+    let report = place.json("space report tank/data --last");
+    assert!(report["moves"]["up"].as_u64().is_some_and(|up| up > 0), "{report}");
+    let unit = place.plumb("space optimize tank/data --mode scheduled --at 02:30 --print-unit");
+    let unit = unit.succeeds_quietly().stdout;
+    assert!(unit.contains("space optimize tank/data --mode scheduled --at 02:30\n"), "{unit}");
+    place.plumb("space optimize tank/data --mode scheduled --at 25:00").ends_with(2);
+    place.plumb("space optimize tank/none --mode scheduled").ends_with(1);
+
+    let mut command = Command::new(path());
+    let load = "run -b4K -r -w0 -o4 -t1 -d5 -W0 -f36M space:tank/data";
+    command.args(load.split_whitespace()).current_dir(place.0.path());
+    command.env("PLUMB_POOLS", place.0.path().join("pools")).stdout(std::process::Stdio::null());
+    let mut load = command.spawn().expect("it starts");
+    // Told by a file, once a second: whoever opened the pool to look would keep the load from it.
+    for _ in 0..100 {
+        if place.json("space perf tank")["running"] == true {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    let asked = place.json("space optimize tank/data");
+    assert_eq!(asked["asked"], true, "{asked}");
+    assert!(load.wait().is_ok_and(|ended| ended.success()));
+    let found = place.json("space report tank/data --list");
+    assert_eq!(found["reports"].as_array().map(Vec::len), Some(2), "{found}");
 }

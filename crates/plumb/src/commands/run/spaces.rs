@@ -54,7 +54,8 @@ impl Spaces {
             if spaces.server(&pool).is_none() {
                 let registry = report::registry();
                 let found = registry.find(&pool)?;
-                let keeper = TieringKeeper::new(TieringStore::of(&registry, &found));
+                let store = TieringStore::of(&registry, &found);
+                let keeper = TieringKeeper::new(store.clone());
                 let failure = keeper.failure();
                 let unchanging = Arc::new(AtomicBool::new(false));
                 let told = Arc::clone(&unchanging);
@@ -71,9 +72,14 @@ impl Spaces {
                 };
                 let mut chronicle = Chronicle::begin(&report::registry(), &pool);
                 let watch: Watch<DeviceQueue> = Box::new(move |engine, ends| match ends {
-                    true => chronicle.end(engine),
+                    true => {
+                        // A report that cannot be kept is lost; what has moved has moved.
+                        let _ = store.keep_results(engine);
+                        chronicle.end(engine);
+                    }
                     false => {
                         chronicle.take_asks(engine);
+                        let _ = store.keep_results(engine);
                         chronicle.watch(engine);
                     }
                 });

@@ -1,11 +1,22 @@
 //! `plumb space optimize`: Storage Tiers Optimization of a virtual disk; `plumb space report`: its reports.
 
+mod schedule;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use plumb_tier::optimizer::{Plan, PlanLimits, TierName};
-use plumb_tier::pool::{self, PoolError, TieringStore, unix_seconds};
+use plumb_tier::pool::{self, Ask, PoolError, TieringStore, unix_seconds};
+use plumb_tier::tier_report::{MoveStop, diff};
 use plumb_tier::{Optimization, OptimizeSettings};
 use plumb_units::{Bytes, Nanos};
 use serde_json::{Value, json};
+
+use schedule::{Schedule, Waiting};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
 
 use super::report::{self, Failure, Reply};
 
@@ -27,10 +38,37 @@ pub(super) fn commands() -> [Command; 2] {
             .about("Move what is hot to the Performance tier of a virtual disk, and what is cold down")
             .args([
                 report::vdisk_argument(),
+                Arg::new("mode")
+                    .long("mode")
+                    .value_name("MODE")
+                    .default_value("manual")
+                    .value_parser(["manual", "scheduled", "continuous", "advise"])
+                    .help("Once and now; each day at a time; a trickle through the day; nothing but a plan"),
+                Arg::new("at")
+                    .long("at")
+                    .value_name("HH:MM")
+                    .default_value("01:00")
+                    .value_parser(schedule::time_of_day)
+                    .help("Local time of the scheduled optimization"),
+                Arg::new("every")
+                    .long("every")
+                    .value_name("MINUTES")
+                    .default_value("15")
+                    .value_parser(value_parser!(u16).range(1..=1440))
+                    .help("From one trickle of continuous mode to the next"),
+                Arg::new("runs")
+                    .long("runs")
+                    .value_name("N")
+                    .value_parser(value_parser!(u32).range(1..))
+                    .help("End after so many scheduled or continuous optimizations [default: never]"),
+                Arg::new("print-unit")
+                    .long("print-unit")
+                    .action(ArgAction::SetTrue)
+                    .help("Print a unit for systemd that runs this mode, and do nothing"),
                 Arg::new("advise")
                     .long("advise")
                     .action(ArgAction::SetTrue)
-                    .help("Plan and tell what would move; move nothing"),
+                    .help("The same as --mode advise"),
                 seconds("run-limit", "13500", "End after so long; the next run goes on"),
                 Arg::new("movers")
                     .long("movers")
@@ -52,7 +90,13 @@ pub(super) fn commands() -> [Command; 2] {
             .after_help(
                 "It goes by the heat that loads on the virtual disk left (`plumb run space:POOL/VDISK`), and by pins \
                  (`plumb tier pin`). It can be ended at any time: what has moved stays where it is then, nothing is \
-                 lost, and the next run goes on.\n\nFor example:\n  plumb space optimize tank/data --run-limit 3600",
+                 lost, and the next run goes on. While another program has the pool, that program is asked to do it, \
+                 with the default settings; `plumb space report --last` has the result.\n\nScheduled and continuous \
+                 mode stay in the foreground and hold the pool only while extents move. Continuous mode moves what \
+                 clears twice the bar, at most 5 MB per second for each disk of the Capacity tier.\n\n\
+                 Exit status: 0 when it ended by itself, 5 when a signal ended it.\n\nFor example:\n  \
+                 plumb space optimize tank/data --run-limit 3600\n  \
+                 plumb space optimize tank/data --mode scheduled --at 01:00 --print-unit",
             ),
         Command::new("report")
             .about("Which share of I/O the Performance tier serves, and how large it would have to be for more")
@@ -62,6 +106,17 @@ pub(super) fn commands() -> [Command; 2] {
                     .long("last")
                     .action(ArgAction::SetTrue)
                     .help("The report of the last optimization, instead of what was counted since"),
+                Arg::new("list")
+                    .long("list")
+                    .action(ArgAction::SetTrue)
+                    .conflicts_with_all(["last", "csv"])
+                    .help("Name the reports that are kept: the last 90"),
+                Arg::new("diff")
+                    .long("diff")
+                    .value_names(["OLD", "NEW"])
+                    .num_args(0..=2)
+                    .conflicts_with_all(["last", "csv", "list"])
+                    .help("Compare two kept reports [default: the last two; with one name: that and the last]"),
                 Arg::new("csv")
                     .long("csv")
                     .action(ArgAction::SetTrue)
@@ -116,6 +171,12 @@ impl Tiered {
         Ok(outcome?)
     }
 
+    /// What the options ask for.
+    fn settings(&mut self, matches: &ArgMatches) -> OptimizeSettings {
+        let slots = self.open.engine.tier_report(self.nth, 0.0).facts.performance_slots;
+        settings(matches, self.extent_bytes(), slots)
+    }
+
     fn extent_bytes(&self) -> u64 {
         self.open.engine.config().extent_bytes.into()
     }
@@ -130,7 +191,13 @@ impl Tiered {
     ) -> Result<Optimization, Failure> {
         let nth = self.nth;
         self.open.engine.optimize(nth, settings, unix_seconds() as f64);
-        self.open.work_until(|engine| !engine.optimizing(nth));
+        let stop = signalled();
+        let stops = || stop.load(Ordering::Relaxed);
+        self.open.work_until(|engine| stops() || !engine.optimizing(nth));
+        if self.open.engine.optimizing(nth) {
+            self.open.engine.cancel_optimization(nth);
+            self.open.work_until(|engine| !engine.optimizing(nth));
+        }
         if let Some(source) = self.open.engine.halted() {
             return Err(PoolError::Halted { name: self.pool.clone(), source }.into());
         }
@@ -158,27 +225,139 @@ fn settings(matches: &ArgMatches, extent_bytes: u64, slots: u64) -> OptimizeSett
     }
 }
 
+/// Set by the first signal that asks for an end; the second one ends the process at once.
+fn signalled() -> Arc<AtomicBool> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        // Without it a signal ends the process, which is safe as well.
+        let _ = flag::register_conditional_default(signal, Arc::clone(&stop));
+        let _ = flag::register(signal, Arc::clone(&stop));
+    }
+    stop
+}
+
 /// `optimize`.
 pub(super) fn optimize(matches: &ArgMatches) -> report::Outcome {
-    let mut own = Tiered::open(matches)?;
-    let nth = own.nth;
-    let slots = own.open.engine.tier_report(nth, 0.0).facts.performance_slots;
-    let settings = settings(matches, own.extent_bytes(), slots);
-    if matches.get_flag("advise") {
-        let planned = own.open.engine.plan_optimization(nth, &settings);
-        let reply = advice(&own, &planned);
-        own.end(false)?;
-        return Ok(reply);
+    let mode = match matches.get_flag("advise") {
+        true => "advise".to_owned(),
+        false => report::text(matches, "mode"),
+    };
+    let schedule = match mode.as_str() {
+        "scheduled" => Schedule::Daily(*matches.get_one::<i64>("at").expect("it has a default")),
+        "continuous" => {
+            let minutes = *matches.get_one::<u16>("every").expect("it has a default");
+            Schedule::Every(u64::from(minutes) * 60)
+        }
+        "advise" => {
+            let mut own = Tiered::open(matches)?;
+            let settings = own.settings(matches);
+            let planned = own.open.engine.plan_optimization(own.nth, &settings);
+            let reply = advice(&own, &planned);
+            own.end(false)?;
+            return Ok(reply);
+        }
+        _ => return once(matches, false),
+    };
+    if matches.get_flag("print-unit") {
+        return print_unit(matches, schedule);
     }
+    keep_on(matches, schedule)
+}
+
+/// A unit of this mode.
+fn print_unit(matches: &ArgMatches, schedule: Schedule) -> report::Outcome {
+    let name = report::text(matches, "vdisk");
+    report::split(&name)?;
+    let program = std::env::current_exe()
+        .map_or_else(|_| "plumb".to_owned(), |path| path.display().to_string());
+    let how = match schedule {
+        Schedule::Daily(at) => format!("scheduled --at {:02}:{:02}", at / 3600, at / 60 % 60),
+        Schedule::Every(seconds) => format!("continuous --every {}", seconds / 60),
+    };
+    let text = schedule::unit(&name, &format!("{program} space optimize {name} --mode {how}"));
+    Ok(Reply { json: json!({ "vdisk": name, "unit": text }), text, status: 0 })
+}
+
+/// Optimizes whenever that is due, until a signal or so many runs end it.
+fn keep_on(matches: &ArgMatches, schedule: Schedule) -> report::Outcome {
+    // What is wrong with the name is told now, not at night.
+    let name = report::text(matches, "vdisk");
+    look(&name)?;
+    let most = matches.get_one::<u32>("runs").copied();
+    let (stop, mut waiting) = (signalled(), Waiting::new(schedule));
+    let mut done: u32 = 0;
+    let mut failed: Option<Failure> = None;
+    while !stop.load(Ordering::Relaxed) && most.is_none_or(|most| done < most) {
+        if !waiting.is_due(schedule::local(), unix_seconds()) {
+            std::thread::sleep(schedule::LOOK);
+            continue;
+        }
+        done += 1;
+        // A run that fails is not the last one.
+        match once(matches, matches!(schedule, Schedule::Every(_))) {
+            Ok(reply) => eprint!("{}", reply.text),
+            Err(error) => {
+                eprintln!("plumb: optimization {done}: {error}");
+                failed = Some(error);
+            }
+        }
+    }
+    match failed.filter(|_| most == Some(done)) {
+        Some(error) => Err(error),
+        None => {
+            let text = format!("virtual disk {name}: {done} optimizations\n");
+            Ok(Reply { json: json!({ "vdisk": name, "runs": done }), text, status: 0 })
+        }
+    }
+}
+
+/// Pool, number and virtual disk of a name, without starting anything.
+fn look(name: &str) -> Result<(pool::RegisteredPool, u16), Failure> {
+    let (pool, vdisk) = report::split(name)?;
+    let found = report::registry().find(&pool)?;
+    let look = pool::look(Some(found.id), &found.disks)?;
+    let (nth, own) = report::find(&look.config, &pool, &vdisk)?;
+    if own.tiers.len() < 2 {
+        return Err(report::VdiskError::OneTier { name: name.to_owned() }.into());
+    }
+    Ok((found, u16::try_from(nth).unwrap_or(u16::MAX)))
+}
+
+/// Optimizes now, or has whoever has the pool do it.
+fn once(matches: &ArgMatches, trickle: bool) -> report::Outcome {
+    let name = report::text(matches, "vdisk");
+    let (found, nth) = look(&name)?;
+    let own_settings = ["run-limit", "movers", "max-rate", "max-moved", "max-promoted", "reserve"]
+        .iter()
+        .any(|option| matches.value_source(option) == Some(ValueSource::CommandLine));
+    if !own_settings && pool::is_in_use(&found) {
+        let wish = if trickle { Ask::Trickle(nth) } else { Ask::Optimize(nth) };
+        pool::ask(&report::registry(), &found, wish)?;
+        let text = format!(
+            "the program that has pool {} was asked to optimize {name}; plumb space report {name} --last has what came of \
+             it\n",
+            found.name
+        );
+        return Ok(Reply { json: json!({ "vdisk": name, "asked": true }), text, status: 0 });
+    }
+    let mut own = Tiered::open(matches)?;
+    let settings = match trickle {
+        true => OptimizeSettings::continuous(own.open.engine.capacity_disks(own.nth)),
+        false => own.settings(matches),
+    };
     let done = own.optimize(&settings)?;
     let mut text = format!("virtual disk {}\n\n{}", own.name, done.report.to_text());
     for (why, count) in &done.refused {
         text.push_str(&format!("{count} extents stayed where they are: {}\n", why.name()));
     }
+    let cancelled = done.report.facts.moves.stop == MoveStop::Cancelled;
     let json = done.to_json();
     own.end(true)?;
-    Ok(Reply { json, text, status: 0 })
+    Ok(Reply { json, text, status: if cancelled { PARTIAL } else { 0 } })
 }
+
+/// Exit status when a part of the work is left.
+const PARTIAL: u8 = 5;
 
 /// What a plan says.
 fn advice(own: &Tiered, planned: &Plan) -> Reply {
@@ -213,6 +392,9 @@ fn advice(own: &Tiered, planned: &Plan) -> Reply {
 
 /// `report`.
 pub(super) fn report(matches: &ArgMatches) -> report::Outcome {
+    if matches.get_flag("list") || matches.contains_id("diff") {
+        return kept(matches);
+    }
     let mut own = Tiered::open(matches)?;
     if matches.get_flag("last") {
         let kept = own.store.last_report(own.id);
@@ -223,7 +405,88 @@ pub(super) fn report(matches: &ArgMatches) -> report::Outcome {
     }
     let nth = own.nth;
     let found = own.open.engine.tier_report(nth, unix_seconds() as f64);
+    let config = own.open.engine.config();
+    let vdisk = &config.vdisks[usize::try_from(nth).unwrap_or(usize::MAX)];
+    let filling = super::filling::of(&own.store, config, vdisk);
     own.end(false)?;
-    let text = if matches.get_flag("csv") { found.to_csv() } else { found.to_text() };
-    Ok(Reply { json: found.to_json(), text, status: 0 })
+    let mut json = found.to_json();
+    let mut text = found.to_text();
+    if let Some((line, object)) = filling {
+        text.push_str(&format!("\n{}", line.trim_start()));
+        json["filling"] = object;
+    }
+    let text = if matches.get_flag("csv") { found.to_csv() } else { text };
+    Ok(Reply { json, text, status: 0 })
+}
+
+/// What a kept report is called: when it was made, in seconds since 1970.
+fn called(path: &std::path::Path) -> String {
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    stem.trim_start_matches('0').to_owned()
+}
+
+/// Kept reports: their names, or two of them beside each other.
+fn kept(matches: &ArgMatches) -> report::Outcome {
+    let name = report::text(matches, "vdisk");
+    let (found, nth) = look(&name)?;
+    let store = TieringStore::of(&report::registry(), &found);
+    let id = pool::look(Some(found.id), &found.disks)?.config.vdisks[usize::from(nth)].id;
+    let paths = store.reports(id)?;
+    if matches.get_flag("list") {
+        let names: Vec<String> = paths.iter().map(|path| called(path)).collect();
+        let text = match names.is_empty() {
+            true => format!("virtual disk {name} has no kept reports yet\n"),
+            false => format!("{}\n", names.join("\n")),
+        };
+        return Ok(Reply { json: json!({ "vdisk": name, "reports": names }), text, status: 0 });
+    }
+    if paths.len() < 2 {
+        return Err(report::VdiskError::FewReports { name, found: paths.len() }.into());
+    }
+    let mut wanted: Vec<String> =
+        matches.get_many::<String>("diff").into_iter().flatten().cloned().collect();
+    if wanted.is_empty() {
+        wanted.push(called(&paths[paths.len() - 2]));
+    }
+    if wanted.len() == 1 {
+        wanted.push(called(&paths[paths.len() - 1]));
+    }
+    let mut reports = Vec::new();
+    for report in &wanted {
+        let path = paths.iter().find(|path| called(path) == *report);
+        let path = path.ok_or_else(|| report::VdiskError::UnknownReport {
+            name: name.clone(),
+            report: report.clone(),
+        })?;
+        reports.push(store.report(path)?);
+    }
+    let changes = diff(&reports[0], &reports[1]);
+    let number = |value: Option<f64>| match value {
+        None => "-".to_owned(),
+        Some(value) if value.fract() == 0.0 => format!("{value:.0}"),
+        Some(value) => format!("{value:.2}"),
+    };
+    let mut text = format!(
+        "virtual disk {name}\n{:<44} {:>16} {:>16} {:>16}\n",
+        "report", wanted[0], wanted[1], "difference"
+    );
+    let mut rows = Vec::new();
+    for change in &changes {
+        let by = change.before.zip(change.after).map(|(before, after)| after - before);
+        text.push_str(&format!(
+            "{:<44} {:>16} {:>16} {:>16}\n",
+            change.name,
+            number(change.before),
+            number(change.after),
+            number(by)
+        ));
+        rows.push(json!({
+            "figure": change.name.trim_start(),
+            "before": change.before,
+            "after": change.after,
+            "difference": by,
+        }));
+    }
+    let json = json!({ "vdisk": name, "before": wanted[0], "after": wanted[1], "figures": rows });
+    Ok(Reply { json, text, status: 0 })
 }

@@ -88,6 +88,18 @@ pub(crate) enum VdiskError {
     #[error("virtual disk {name} has no pin {pin}")]
     #[diagnostic(code(plumb::vdisk::no_pin), help("see `plumb tier pins {name}`"))]
     NoPin { name: String, pin: u64 },
+    #[error("virtual disk {name} has {found} kept reports: two are compared")]
+    #[diagnostic(
+        code(plumb::vdisk::few_reports),
+        help("every `plumb space optimize {name}` keeps one")
+    )]
+    FewReports { name: String, found: usize },
+    #[error("virtual disk {name} has no report '{report}'")]
+    #[diagnostic(
+        code(plumb::vdisk::unknown_report),
+        help("`plumb space report {name} --list` names them")
+    )]
+    UnknownReport { name: String, report: String },
     #[error("virtual disk {name} was not optimized yet")]
     #[diagnostic(
         code(plumb::vdisk::no_report),

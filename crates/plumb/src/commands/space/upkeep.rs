@@ -88,7 +88,14 @@ pub(super) fn status(matches: &ArgMatches) -> report::Outcome {
         }
     };
     let health = pool::judge(&Facts::of(&look));
-    Ok(Reply { status: health.worst().exit_status(), ..report::describe(&look, &health) })
+    let mut reply = report::describe(&look, &health);
+    let store = pool::TieringStore::of(&report::registry(), &found);
+    let fillings = look.config.vdisks.iter();
+    let fillings = fillings.filter_map(|vdisk| super::filling::of(&store, &look.config, vdisk));
+    let (lines, objects): (Vec<String>, Vec<serde_json::Value>) = fillings.unzip();
+    reply.text.extend(lines);
+    reply.json["filling"] = objects.into();
+    Ok(Reply { status: health.worst().exit_status(), ..reply })
 }
 
 fn open(pool: &RegisteredPool) -> Result<OpenPool, PoolError> {

@@ -1,0 +1,83 @@
+//! When the Performance tier will be full, and what to expect then.
+
+/// Samples of the last so many seconds tell the present rate.
+const PRESENT_S: u64 = 24 * 3600;
+/// They must be so many seconds apart at least.
+const SPAN_S: u64 = 600;
+/// Random 4 KiB I/Os per second of a rotating disk with 10,000 turns a minute (spec 19.1).
+const DISK_IOPS: u64 = 412;
+
+/// How a Performance tier fills.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Filling {
+    /// Extents in use.
+    pub used: u64,
+    /// Extents that data may use.
+    pub slots: u64,
+    /// Extents that it gains per hour, by the samples of the last day; `None` while they are too near to each other.
+    pub per_hour: Option<f64>,
+}
+
+impl Filling {
+    /// By samples of when (in seconds) and how many extents were in use, the oldest first; `None` without any.
+    #[must_use]
+    pub fn of(samples: &[(u64, u64)], slots: u64) -> Option<Self> {
+        let (now, used) = *samples.last()?;
+        let first = samples.iter().find(|(at, _)| now.saturating_sub(*at) <= PRESENT_S);
+        let span = |at: u64| now.saturating_sub(at);
+        let per_hour = first
+            .filter(|(at, _)| span(*at) >= SPAN_S)
+            .map(|(at, before)| (used as f64 - *before as f64) / (span(*at) as f64 / 3600.0));
+        Some(Self { used, slots, per_hour })
+    }
+
+    /// Whether no extent is left.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.used >= self.slots
+    }
+
+    /// Hours until it is full at the present rate; `None` if it does not fill, or the rate is not known.
+    #[must_use]
+    pub fn hours_left(&self) -> Option<f64> {
+        let left = self.slots.saturating_sub(self.used) as f64;
+        self.per_hour.filter(|rate| *rate > 0.0 || left == 0.0).map(|rate| match left {
+            0.0 => 0.0,
+            left => left / rate,
+        })
+    }
+}
+
+/// Random 4 KiB writes per second to expect of a Capacity tier of so many rotating disks, with so many copies.
+#[must_use]
+pub fn expected_iops(disks: u64, copies: u8) -> u64 {
+    disks * DISK_IOPS / u64::from(copies.max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_is_that_of_the_last_day() {
+        let hours = |list: &[(u64, u64)]| -> Vec<(u64, u64)> {
+            list.iter().map(|(hour, used)| (hour * 3600, *used)).collect()
+        };
+        let of = |list: &[(u64, u64)]| Filling::of(&hours(list), 100).expect("samples");
+        // 50 a day before, 10 in the last 20 hours.
+        let found = of(&[(0, 0), (24, 50), (30, 60), (50, 70)]);
+        assert_eq!((found.per_hour, found.hours_left()), (Some(0.5), Some(60.0)));
+        assert_eq!(of(&[(0, 70), (5, 60)]).hours_left(), None, "it empties");
+        assert_eq!(of(&[(0, 60), (5, 60)]).hours_left(), None, "it stands still");
+        let full = of(&[(0, 90), (5, 100)]);
+        assert_eq!((full.is_full(), full.hours_left()), (true, Some(0.0)));
+        assert_eq!(Filling::of(&[], 100), None);
+        let near = Filling::of(&[(0, 10), (599, 90)], 100).expect("samples");
+        assert_eq!((near.per_hour, near.hours_left()), (None, None));
+        assert!(
+            Filling::of(&[(0, 10), (600, 90)], 100)
+                .is_some_and(|found| found.per_hour == Some(480.0))
+        );
+        assert_eq!((expected_iops(4, 1), expected_iops(4, 2)), (1648, 824));
+    }
+}

@@ -1,0 +1,74 @@
+//! When Performance tiers will be full, in words and for programs.
+
+use plumb_tier::pool::TieringStore;
+use plumb_tier::tier_report::{Filling, expected_iops};
+use plumb_tier::{Config, VirtualDisk};
+use plumb_units::Bytes;
+use serde_json::{Value, json};
+
+/// A line and an object about a virtual disk with two tiers; `None` while nothing was kept of it, or if that cannot be
+/// read.
+pub(super) fn of(
+    store: &TieringStore,
+    config: &Config,
+    vdisk: &VirtualDisk,
+) -> Option<(String, Value)> {
+    if vdisk.is_removed() || vdisk.tiers.len() < 2 {
+        return None;
+    }
+    let found = store.filling(vdisk.id).ok()??;
+    let iops = expected_iops(vdisk.capacity_disks(), vdisk.copies);
+    Some(told(&vdisk.name, &found, (config.extent_bytes.into(), iops)))
+}
+
+fn told(name: &str, found: &Filling, (extent_bytes, iops): (u64, u64)) -> (String, Value) {
+    let bytes = |extents: u64| Bytes(extents.saturating_mul(extent_bytes));
+    let hours = found.hours_left();
+    let when = match (found.is_full(), found.per_hour, hours) {
+        (true, ..) => "full".to_owned(),
+        (_, None, _) => "its present rate is not known yet".to_owned(),
+        (_, _, Some(hours)) => format!("full in {hours:.1} hours at the present rate"),
+        (_, Some(_), None) => "it does not fill at present".to_owned(),
+    };
+    let text = format!(
+        "  virtual disk {name}: Performance tier holds {} of {}: {when}; new data goes to the Capacity tier then: \
+         about {iops} random 4 KiB writes per second\n",
+        bytes(found.used),
+        bytes(found.slots),
+    );
+    let json = json!({
+        "vdisk": name,
+        "performance_used_bytes": bytes(found.used).0,
+        "performance_bytes": bytes(found.slots).0,
+        "gain_bytes_per_hour": found.per_hour.map(|rate| rate * extent_bytes as f64),
+        "hours_until_full": hours,
+        "expected_iops_when_full": iops,
+    });
+    (text, json)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_state_has_its_words() {
+        let text = |used, per_hour| {
+            let (text, json) =
+                told("data", &Filling { used, slots: 100, per_hour }, (1 << 20, 824));
+            assert_eq!(json["performance_bytes"], 100 << 20);
+            text
+        };
+        for (text, words) in [
+            (text(40, Some(5.0)), "holds 40MiB of 100MiB: full in 12.0 hours at the present rate;"),
+            (text(40, Some(-5.0)), "it does not fill at present"),
+            (text(40, None), "its present rate is not known yet"),
+            (
+                text(100, None),
+                "of 100MiB: full; new data goes to the Capacity tier then: about 824 random",
+            ),
+        ] {
+            assert!(text.contains(words), "{text}");
+        }
+    }
+}

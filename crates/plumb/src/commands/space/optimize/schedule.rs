@@ -1,0 +1,152 @@
+//! When an optimization is due: once a day at a time of the clock on the wall, or every so many minutes.
+
+use std::process::Command;
+use std::time::Duration;
+
+use plumb_tier::pool::unix_seconds;
+
+const DAY: i64 = 86_400;
+
+/// What makes an optimization due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Schedule {
+    /// Seconds after midnight, local time.
+    Daily(i64),
+    /// Seconds from one beginning to the next.
+    Every(u64),
+}
+
+/// A time of day.
+pub(super) fn time_of_day(text: &str) -> Result<i64, String> {
+    let wrong = || "it must be a time of day, such as 01:00".to_owned();
+    let (hours, minutes) = text.split_once(':').ok_or_else(wrong)?;
+    let digits = |text: &str| text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(hours) || !digits(minutes) {
+        return Err(wrong());
+    }
+    let (hours, minutes): (i64, i64) =
+        (hours.parse().map_err(|_| wrong())?, minutes.parse().map_err(|_| wrong())?);
+    if hours < 24 && minutes < 60 { Ok(hours * 3600 + minutes * 60) } else { Err(wrong()) }
+}
+
+/// What is known from one look at the clock to the next.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    schedule: Schedule,
+    /// The day of the last run, or of the beginning if its time had passed by then.
+    day: Option<i64>,
+    /// When the last run began.
+    last: Option<u64>,
+}
+
+impl Waiting {
+    pub(super) fn new(schedule: Schedule) -> Self {
+        Self { schedule, day: None, last: None }
+    }
+
+    /// Whether a run is due: `local` are the seconds of the clock on the wall, `unix` those since 1970. A time that comes
+    /// twice in a day counts once, one that is left out counts as soon as it is over (14).
+    pub(super) fn is_due(&mut self, local: i64, unix: u64) -> bool {
+        match self.schedule {
+            Schedule::Every(seconds) => {
+                let due = self.last.is_none_or(|last| unix.saturating_sub(last) >= seconds);
+                if due {
+                    self.last = Some(unix);
+                }
+                due
+            }
+            Schedule::Daily(at) => {
+                let (day, time) = (local.div_euclid(DAY), local.rem_euclid(DAY));
+                let passed = time >= at;
+                let Some(last) = self.day else {
+                    // Whoever starts late waits for tomorrow.
+                    self.day = Some(if passed { day } else { day - 1 });
+                    return false;
+                };
+                let due = passed && day > last;
+                if due {
+                    self.day = Some(day);
+                }
+                due
+            }
+        }
+    }
+}
+
+/// The clock on the wall, in seconds: as `date` has the zone at this moment, UTC without it.
+pub(super) fn local() -> i64 {
+    let unix = i64::try_from(unix_seconds()).unwrap_or(i64::MAX);
+    let said = Command::new("date").arg("+%z").output();
+    let zone = said.ok().and_then(|said| String::from_utf8(said.stdout).ok());
+    unix.saturating_add(zone.as_deref().and_then(offset).unwrap_or(0))
+}
+
+/// Seconds of `+0530`.
+fn offset(zone: &str) -> Option<i64> {
+    let zone = zone.trim();
+    let (sign, digits) = match zone.split_at_checked(1)? {
+        ("+", digits) => (1, digits),
+        ("-", digits) => (-1, digits),
+        _ => return None,
+    };
+    let (hours, minutes) = digits.split_at_checked(2)?;
+    Some(sign * (hours.parse::<i64>().ok()? * 3600 + minutes.parse::<i64>().ok()? * 60))
+}
+
+/// Between two looks at the clock.
+pub(super) const LOOK: Duration = Duration::from_secs(5);
+
+/// A unit for systemd that does the same.
+pub(super) fn unit(vdisk: &str, command: &str) -> String {
+    format!(
+        "[Unit]\nDescription=Storage Tiers Optimization of {vdisk}\n\n[Service]\nExecStart={command}\n\
+         Restart=on-failure\n\n[Install]\nWantedBy=multi-user.target\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn once_a_day_at_its_time() {
+        let at = time_of_day("01:00").expect("a time");
+        let mut waiting = Waiting::new(Schedule::Daily(at));
+        let mut due = |day: i64, hour: i64, minute: i64| {
+            waiting.is_due(day * DAY + hour * 3600 + minute * 60, 0)
+        };
+        assert!(!due(10, 9, 0), "today's has passed");
+        assert!(!due(10, 23, 59) && !due(11, 0, 59));
+        assert!(due(11, 1, 0));
+        assert!(!due(11, 1, 1));
+        // The clock is set back by an hour, and 01:00 comes again.
+        assert!(!due(11, 0, 30) && !due(11, 1, 0));
+        // 01:00 is left out.
+        assert!(!due(12, 0, 59) && due(12, 2, 0));
+        // A machine that slept runs once.
+        assert!(due(20, 15, 0) && !due(20, 15, 1));
+        let mut early = Waiting::new(Schedule::Daily(at));
+        assert!(!early.is_due(DAY, 0) && early.is_due(DAY + at, 0));
+    }
+
+    #[test]
+    fn every_so_many_minutes_from_the_first_on() {
+        let mut waiting = Waiting::new(Schedule::Every(900));
+        let found: Vec<bool> =
+            [5000, 5001, 5899, 5900, 6799, 6801].map(|unix| waiting.is_due(0, unix)).into();
+        assert_eq!(found, [true, false, false, true, false, true]);
+    }
+
+    #[test]
+    fn times_and_zones_are_read() {
+        assert_eq!((time_of_day("00:00"), time_of_day("23:59")), (Ok(0), Ok(86_340)));
+        for wrong in ["24:00", "1:00", "01:60", "0100", "", "aa:bb", "+1:00"] {
+            assert!(time_of_day(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(
+            [offset("+0530\n"), offset("-0800"), offset("+0000")],
+            [Some(19_800), Some(-28_800), Some(0)]
+        );
+        assert_eq!([offset(""), offset("CET"), offset("+")], [None, None, None]);
+    }
+}
