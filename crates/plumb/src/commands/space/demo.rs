@@ -56,7 +56,7 @@ pub(super) fn command() -> Command {
             super::report::json_option(),
         ])
         .after_help(
-            "1:64 takes less than two minutes and 1 GB of memory, 1:1 about an hour and more than 10 GB.\n\n\
+            "1:64 takes less than two minutes and 1 GB of memory, 1:16 some minutes; 1:1 takes about an hour and more than 21 GB.\n\n\
              For example:\n  plumb space demo --html demo.html",
         )
 }
