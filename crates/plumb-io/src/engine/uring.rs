@@ -1,6 +1,7 @@
 //! io_uring: one ring per thread.
 
 use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
 
 use plumb_sys::arena::{Arena, LaneSpec, Place, RegionSpec, Transfer};
 use plumb_sys::completions::Finished;
@@ -131,6 +132,9 @@ pub fn probe() -> Result<(), String> {
     }
 }
 
+/// How long a read that is tried may take.
+const TRIED_FOR: Duration = Duration::from_secs(10);
+
 /// Tries one polled read of `bytes` at the start of a file that is open for direct reads. A file system may
 /// have no way to poll though its device has (linux/io_uring.h: IORING_SETUP_IOPOLL).
 ///
@@ -146,9 +150,18 @@ pub fn try_poll(file: OwnedFd, bytes: u32) -> Result<(), String> {
     let (write, slot, file, offset) = (false, 0, 0, 0);
     let memory = Place::Lane(0);
     ring.push(&Transfer { write, file, slot, len: bytes, offset, memory });
-    ring.submit_and_wait(1, Nanos::NEVER).map_err(|errno| Errno::from(errno).to_string())?;
-    ring.look();
-    let Some(finished) = ring.pop() else { return Err("a polled read never ended".to_owned()) };
+    let until = Instant::now() + TRIED_FOR;
+    let finished = loop {
+        ring.submit_and_wait(1, Nanos::NEVER).map_err(|errno| Errno::from(errno).to_string())?;
+        ring.look();
+        if let Some(finished) = ring.pop() {
+            break finished;
+        }
+        // The kernel gives up polling when others want the processor, and is to be asked again.
+        if Instant::now() > until {
+            return Err(format!("a polled read did not end within {} s", TRIED_FOR.as_secs()));
+        }
+    };
     let failed = (finished.result < 0).then(|| Errno(-finished.result));
     match failed {
         None => Ok(()),

@@ -40,5 +40,6 @@ mod studies;
 mod submission;
 mod sweeps;
 mod system;
+mod traced;
 mod verifying;
 mod watching;
