@@ -108,7 +108,7 @@ fn at_most_forty_runs_and_the_choices_of_the_exhaustive_plan() {
                 far.push(format!("{name}: {what} {} {}: {off}", found.short(), wanted.short()));
             }
             // A neighbour at most: noise of single runs moves both answers.
-            assert!(off.abs() <= 0.15, "{far:?}");
+            assert!(off.abs() <= 0.1, "{far:?}");
         }
         let told = Told { study: "s", runs_exhaustive: 97, ..Told::default() };
         let findings = baseline_findings(&options, &runs, told);
@@ -138,7 +138,7 @@ fn at_most_forty_runs_and_the_choices_of_the_exhaustive_plan() {
     }
     // The shares over many seeds, against what the devices really do, are those of `choice_cases`.
     println!("{} of {compared} within 3 % either way", compared - far.len());
-    assert!(far.len() * 10 <= compared, "{far:#?}");
+    assert!(far.len() <= 1, "{far:#?}");
 }
 
 #[test]
