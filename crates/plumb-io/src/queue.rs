@@ -189,6 +189,15 @@ pub trait Opener: Sync {
     /// When no queue could be opened; `user` was not called then.
     fn open<U: QueueUse>(&self, spec: QueueSpec, user: U) -> Result<U::Output, OpenQueueError>;
 
+    /// Whether a queue could be had that is used in the given way, found out without any file: for those who
+    /// are about to make one. `mapped_only`: every target is memory mapped.
+    ///
+    /// # Errors
+    /// Those of [`Opener::open`], as far as they do not depend on files or memory.
+    fn check(&self, _mode: QueueMode, _mapped_only: bool) -> Result<(), OpenQueueError> {
+        Ok(())
+    }
+
     /// Bytes of a target that is no file but something of the opener's own, such as a virtual disk; `None` if
     /// it is a file. In a [`TargetFile`] it stands by its name, and the descriptor only tells its flags.
     fn own_target(&self, _name: &str) -> Option<u64> {

@@ -16,7 +16,7 @@ pub const BATCH_LATENCY: u32 = 8;
 pub const BATCH_PEAK: u32 = 32;
 /// Where latencies are measured: the share of a thread's requests that one call takes when a burst of
 /// completions has left so many idle, as a fraction (docs/decisions/0022).
-const BURST_SHARE: (u32, u32) = (5, 8);
+const BURST_SHARE: (u32, u32) = (3, 4);
 /// No burst takes more.
 const BURST_MAX: u32 = 64;
 /// A lane that is never used.
@@ -382,9 +382,9 @@ mod tests {
             (dispatch.batch(), dispatch.burst())
         };
         assert_eq!(caps(4, true, None), (8, 8));
-        assert_eq!(caps(16, true, None), (8, 10));
-        assert_eq!(caps(32, true, None), (8, 20));
-        assert_eq!(caps(64, true, None), (8, 40));
+        assert_eq!(caps(16, true, None), (8, 12));
+        assert_eq!(caps(32, true, None), (8, 24));
+        assert_eq!(caps(64, true, None), (8, 48));
         assert_eq!(caps(u32::MAX / 64, true, None), (8, 64));
         assert_eq!(caps(32, false, None), (32, 32));
         assert_eq!(caps(32, true, Some(8)), (8, 8));
@@ -402,7 +402,7 @@ mod tests {
             let dispatch = plan.threads[0].dispatch;
             (dispatch.batch(), dispatch.burst())
         };
-        assert_eq!(caps(target("a"), false), (8, 20));
+        assert_eq!(caps(target("a"), false), (8, 24));
         assert_eq!(caps(target("a"), true), (8, 8));
         let limited = Throughput { value: 100, ..Throughput::default() };
         assert_eq!(caps(Target { throughput: limited, ..target("a") }, false), (8, 8));

@@ -144,6 +144,44 @@ impl Ladder {
         let split = Split::new(&spec)?;
         Ok(user.with(split.around(SyncQueue::open(spec)?)))
     }
+
+    /// The choice that a queue of that mode is opened by, or why it cannot be had whatever the machine is like.
+    fn resolve(&self, mode: QueueMode, mapped_only: bool) -> Result<Choice, OpenQueueError> {
+        let unavailable = |engine: Choice, reason: &str, remedy: &str| {
+            Err(OpenQueueError::Unavailable {
+                engine: engine.name().to_owned(),
+                reason: reason.to_owned(),
+                remedy: remedy.to_owned(),
+            })
+        };
+        let choice = match self.choice {
+            Choice::Auto if self.options.uring.needs_a_ring() => Choice::Uring,
+            Choice::Uring | Choice::Auto => self.choice,
+            other if self.options.uring.needs_a_ring() => {
+                return unavailable(
+                    other,
+                    "polling (--poll, --sqpoll) is io_uring's",
+                    "leave them out, or choose --engine auto or uring",
+                );
+            }
+            other => other,
+        };
+        match (choice, mode) {
+            (Choice::Null | Choice::Nop, _) => Ok(choice),
+            (Choice::Aio | Choice::Threads | Choice::Sync, QueueMode::Ring) => unavailable(
+                choice,
+                "ring submission (-u) is io_uring's",
+                "leave out -u, or choose --engine auto or uring",
+            ),
+            (Choice::Uring, QueueMode::Ring) => Ok(choice),
+            (Choice::Uring | Choice::Aio | Choice::Threads, _) if mapped_only => unavailable(
+                choice,
+                "every target is memory mapped (-Sm): its I/O is a copy by the processor",
+                "leave out --engine, or leave out -Sm",
+            ),
+            _ => Ok(choice),
+        }
+    }
 }
 
 /// Whether no target needs an engine.
@@ -153,50 +191,33 @@ fn is_mapped_only(spec: &QueueSpec) -> bool {
 
 impl Opener for Ladder {
     fn open<U: QueueUse>(&self, spec: QueueSpec, user: U) -> Result<U::Output, OpenQueueError> {
-        let choice = match self.choice {
-            Choice::Auto if self.options.uring.needs_a_ring() => Choice::Uring,
-            Choice::Uring | Choice::Auto => self.choice,
-            other if self.options.uring.needs_a_ring() => {
-                return Err(OpenQueueError::Unavailable {
-                    engine: other.name().to_owned(),
-                    reason: "polling (--poll, --sqpoll) is io_uring's".to_owned(),
-                    remedy: "leave them out, or choose --engine auto or uring".to_owned(),
-                });
-            }
-            other => other,
-        };
-        match (choice, spec.mode) {
+        match (self.resolve(spec.mode, is_mapped_only(&spec))?, spec.mode) {
             (Choice::Null, _) => Ok(user.with(NullQueue::open(&spec)?)),
             (Choice::Nop, _) => {
                 uring::probe().map_err(|reason| uring::no_ring("nop", reason))?;
                 Ok(user.with(NopQueue::open(&spec)?))
             }
-            (Choice::Auto | Choice::Uring, QueueMode::Ring) => self.forced_uring(spec, user),
-            (other, QueueMode::Ring) => Err(OpenQueueError::Unavailable {
-                engine: other.name().to_owned(),
-                reason: "ring submission (-u) is io_uring's".to_owned(),
-                remedy: "leave out -u, or choose --engine auto or uring".to_owned(),
-            }),
-            (Choice::Auto, QueueMode::Synchronous) => Self::synchronous(spec, user),
-            (forced @ (Choice::Uring | Choice::Aio | Choice::Threads), _)
-                if is_mapped_only(&spec) =>
-            {
-                Err(OpenQueueError::Unavailable {
-                    engine: forced.name().to_owned(),
-                    reason:
-                        "every target is memory mapped (-Sm): its I/O is a copy by the processor"
-                            .to_owned(),
-                    remedy: "leave out --engine, or leave out -Sm".to_owned(),
-                })
+            (Choice::Sync, _) | (Choice::Auto, QueueMode::Synchronous) => {
+                Self::synchronous(spec, user)
             }
-            (Choice::Sync, _) => Self::synchronous(spec, user),
-            (Choice::Uring, _) => self.forced_uring(spec, user),
+            (Choice::Uring, _) | (Choice::Auto, QueueMode::Ring) => self.forced_uring(spec, user),
             (Choice::Aio, _) => {
                 let reservation = aio::reserve(spec.depth).map_err(aio::no_aio)?;
                 Self::aio(reservation, spec, Vec::new(), user)
             }
             (Choice::Threads, _) => Self::threads(spec, Vec::new(), user),
             (Choice::Auto, QueueMode::Asynchronous) => self.best(spec, user),
+        }
+    }
+
+    fn check(&self, mode: QueueMode, mapped_only: bool) -> Result<(), OpenQueueError> {
+        match (self.resolve(mode, mapped_only)?, mode) {
+            (Choice::Uring, _) | (Choice::Auto, QueueMode::Ring) => {
+                uring::probe().map_err(|reason| uring::no_ring("uring", reason))
+            }
+            (Choice::Nop, _) => uring::probe().map_err(|reason| uring::no_ring("nop", reason)),
+            (Choice::Aio, _) => aio::reserve(1).map(drop).map_err(aio::no_aio),
+            (Choice::Auto | Choice::Null | Choice::Sync | Choice::Threads, _) => Ok(()),
         }
     }
 }

@@ -19,7 +19,7 @@ use super::observe::{Phase, Snapshot};
 use super::span::{Session, SpanFailure};
 use super::support;
 use super::target::{self, NO_TARGET_SIZE, OpenTarget};
-use crate::plan::Access;
+use crate::plan::{Access, PlanOptions, plan};
 use crate::profile::model::{Target, TimeSpan};
 use crate::result::model::Failure;
 use crate::trace;
@@ -79,6 +79,7 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         if self.options.opens_no_target || made.is_empty() {
             return Ok(());
         }
+        profile.time_spans.iter().try_for_each(|span| self.check_engine(span))?;
         for target in all().filter(|target| self.opener.own_target(&target.path).is_none()) {
             let path = target::resolve(&target.path).map_err(failed)?;
             let open = if made.contains(target.path.as_str()) {
@@ -90,6 +91,23 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         }
         if profile.time_spans.iter().any(|span| span.calculate_iops_std_dev) {
             super::span::scratch()?;
+        }
+        Ok(())
+    }
+
+    /// Whether the engine can be had for every thread of a time span.
+    fn check_engine(&self, span: &TimeSpan) -> Result<(), SpanFailure> {
+        let open_loop = self.options.open_loop.is_some();
+        let options =
+            PlanOptions { batch: self.options.batch, open_loop, ..PlanOptions::default() };
+        for thread in plan(span, options).threads {
+            let targets = thread.targets.iter().map(|planned| &span.targets[planned.index]);
+            let files = targets.filter(|target| self.opener.own_target(&target.path).is_none());
+            let mapped: Vec<bool> = files.map(|target| target.memory_mapped).collect();
+            if !mapped.is_empty() {
+                let mapped_only = mapped.iter().all(|is_mapped| *is_mapped);
+                self.opener.check(thread.mode(), mapped_only).map_err(failed)?;
+            }
         }
         Ok(())
     }

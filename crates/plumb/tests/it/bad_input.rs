@@ -421,6 +421,11 @@ fn an_engine_that_cannot_do_it_says_so_and_one_that_can_is_obeyed() {
     let place = Place::new();
     place.write("f.dat", noise(1 << 20));
     check(place.run("-d1 -W0 --engine=threads -Sm f.dat"), 1, &["threads", "-Sm", "--engine"]);
+    // It is found before a file is made or written.
+    for line in ["--engine=threads -Sm", "--engine=aio -Sm -o4", "--engine=uring -Sm -o4"] {
+        check(place.run(&format!("-c1M -d1 -W0 {line} new.dat")), 1, &["--engine"]);
+    }
+    assert_eq!(place.names(), ["f.dat"]);
     let sync = place.run("-d1 -W0 -L -b4K -o32 --engine=sync f.dat").ends_with(0).stdout;
     assert!(sync.contains("not in force: 32 outstanding I/Os"), "{sync}");
     assert!(sync.contains("submission: one I/O at a time"), "{sync}");

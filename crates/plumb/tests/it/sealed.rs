@@ -137,6 +137,18 @@ fn who_insists_on_io_uring_is_told_what_is_in_the_way() {
         assert!(outcome.stderr.ends_with("\nError generating I/O requests\n"));
         assert!(outcome.stdout.contains("interrupted before the measurements"));
     }
+    // Nor is a file made for it.
+    let before = place.names();
+    for (denied, line) in
+        [("ring", "-u -o4"), ("old", "--engine=uring -o4"), ("aio", "--engine=aio -o4")]
+    {
+        let Some(outcome) = run(&place, test, denied, &format!("{line} -c1M -d1 -W0 new.dat"))
+        else {
+            return;
+        };
+        outcome.ends_with(1);
+        assert_eq!(place.names(), before, "{denied}, {line}");
+    }
 }
 
 #[test]

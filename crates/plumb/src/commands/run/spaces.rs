@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use plumb_io::engine::Ladder;
-use plumb_io::{OpenQueueError, Opener, QueueSpec, QueueUse, TargetFile};
+use plumb_io::{OpenQueueError, Opener, QueueMode, QueueSpec, QueueUse, TargetFile};
 use plumb_load::profile::model::RawProfile;
 use plumb_load::result::model::SpaceUse;
 use plumb_tier::pool::{
@@ -185,6 +185,10 @@ impl Opener for SpaceOpener<'_> {
         }
         let (server, files) = self.own(&spec.files)?;
         Ok(user.with(server.client(files, &spec)?))
+    }
+
+    fn check(&self, mode: QueueMode, mapped_only: bool) -> Result<(), OpenQueueError> {
+        self.ladder.check(mode, mapped_only)
     }
 
     fn own_target(&self, name: &str) -> Option<u64> {
