@@ -25,3 +25,4 @@ pub mod priority;
 pub mod ring;
 pub mod seccomp;
 pub mod tsc;
+pub mod words;

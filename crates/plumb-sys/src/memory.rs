@@ -5,7 +5,7 @@ use std::ptr::{NonNull, null_mut};
 
 use plumb_units::convert::{to_u64, to_usize};
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
+use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
 
 /// Where a block of memory lies (spec 15.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -102,6 +102,14 @@ impl Block {
             // SAFETY: a valid, exclusive reference; volatile, so that storing what is there stays.
             unsafe { std::ptr::from_mut(byte).write_volatile(0) };
         }
+    }
+
+    /// Keeps the kernel from giving it large pages of its own accord; one that never does refuses, which is as
+    /// well.
+    pub(crate) fn stay_small(&self) {
+        let (mapping, advice) = (self.mapping.as_ptr(), Advice::LinuxNoHugepage);
+        // SAFETY: the mapping is owned by self, and the advice changes nothing that it holds.
+        let _ = unsafe { rustix::mm::madvise(mapping, self.mapping_len, advice) };
     }
 
     /// Its bytes.

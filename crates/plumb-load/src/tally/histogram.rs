@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use plumb_sys::words::Words;
 use plumb_units::convert;
 
 /// Sub-buckets per power of two: a bucket is at most 1/128 of its values wide.
@@ -16,7 +17,7 @@ const BUCKETS: u64 = SUB * (64 - SUB_BITS as u64 + 1);
 /// Memory is fixed (58 KiB of address space, touched where values fall).
 #[derive(Debug, Clone)]
 pub struct Histogram {
-    counts: Box<[u64]>,
+    counts: Words,
     count: u64,
     sum: u128,
     sum_of_squares: u128,
@@ -37,15 +38,14 @@ impl Histogram {
     /// Empty.
     #[must_use]
     pub fn new() -> Self {
-        let counts = vec![0; convert::to_usize(BUCKETS)].into_boxed_slice();
-        Self { counts, ..Self::without_buckets() }
+        Self { counts: Words::zeroed(convert::to_usize(BUCKETS)), ..Self::without_buckets() }
     }
 
     /// Takes no memory and counts nothing: for runs that do not measure latencies.
     ///
     /// Recording into it panics.
     pub(crate) fn without_buckets() -> Self {
-        Self { counts: Box::default(), count: 0, sum: 0, sum_of_squares: 0, min: u64::MAX, max: 0 }
+        Self { counts: Words::none(), count: 0, sum: 0, sum_of_squares: 0, min: u64::MAX, max: 0 }
     }
 
     /// Counts one value.

@@ -38,8 +38,7 @@ fn a_longer_run_takes_no_more_memory() {
 
 #[test]
 fn many_threads_with_deep_queues_stay_below_100_mib() {
-    // Writes with intervals take more, which docs/performance.md says.
-    for more in ["", "-w30", "-D100"] {
+    for more in ["", "-w30", "-D100", "-w30 -D100"] {
         let load = format!("run --engine=null -W0 -d1 -L {more} -r -b4K -o128 -t64");
         let peak = peak_kib(&format!("{} --progress-style=none none", load.replace("  ", " ")));
         assert!(
