@@ -9,7 +9,7 @@ use crate::extents::UNMAPPED;
 use crate::format::frame::Record;
 use crate::format::superblock::Superblock;
 use crate::format::{BLOCK_BYTES, BLOCK_LEN, DiskState, Geometry};
-use crate::members::METADATA_COPIES;
+use crate::members::{Half, METADATA_COPIES};
 use crate::mutation::{Mutation, active};
 
 impl<Q: FlushQueue> Core<Q> {
@@ -41,13 +41,14 @@ impl<Q: FlushQueue> Core<Q> {
             return Ok(());
         }
         self.sync()?;
-        let Some(block) = self.read_superblock(disk) else { return Ok(()) };
+        let Some((block, begin)) = self.read_superblock(disk) else { return Ok(()) };
         let knows = self.members.config.descends_from(block.generation);
         if !knows && block.generation.epoch > self.members.config.disks[nth].known_epoch {
             // It went on without the others: nothing of it is taken before somebody says so (LAY-3).
             return Ok(());
         }
         self.members.superblocks[nth] = Some(block);
+        self.members.begin[nth] = begin;
         let metadata = self.members.metadata().len() < METADATA_COPIES
             && !self.members.config.disks[nth].leaving
             && self.copy_metadata(disk);
@@ -93,17 +94,17 @@ impl<Q: FlushQueue> Core<Q> {
         self.sync()
     }
 
-    /// What a disk that comes back says of itself.
-    fn read_superblock(&mut self, disk: u16) -> Option<Superblock> {
+    /// What a disk that comes back says of itself, and which copies the next update begins with.
+    fn read_superblock(&mut self, disk: u16) -> Option<(Superblock, Half)> {
         let own = &self.members.config.disks[usize::from(disk)];
         let (id, pool, size) = (own.id, self.members.config.pool, own.device_bytes);
-        let mut copies = Vec::new();
-        for offset in Geometry::superblocks(size) {
+        let all = Geometry::superblocks(size).map(|offset| {
             let mut bytes = vec![0; BLOCK_LEN];
-            if self.io.read(disk, offset, &mut bytes) {
-                copies.extend(Superblock::decode(&bytes));
-            }
-        }
+            let read = self.io.read(disk, offset, &mut bytes);
+            read.then(|| Superblock::decode(&bytes)).flatten()
+        });
+        let begin = Half::to_begin_with(&all);
+        let copies: Vec<Superblock> = all.into_iter().flatten().collect();
         let ours = |copy: &&Superblock| copy.pool == pool && copy.device == id;
         let count = |copy: &Superblock| copies.iter().filter(|other| *other == copy).count();
         let best = copies
@@ -113,7 +114,7 @@ impl<Q: FlushQueue> Core<Q> {
             .max_by_key(|copy| copy.version);
         let mut block = best.or_else(|| copies.iter().find(ours)).cloned()?;
         block.version = copies.iter().map(|copy| copy.version).max().unwrap_or(block.version);
-        Some(block)
+        Some((block, begin))
     }
 
     /// Copies the live range of the journal, both checkpoint pages and all tree pages to a disk, durably;

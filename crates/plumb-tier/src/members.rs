@@ -22,6 +22,8 @@ pub(crate) struct Members {
     pub(crate) data_seeds: Vec<u32>,
     /// By ordinal; `None` for a disk that is not here.
     pub(crate) superblocks: Vec<Option<Superblock>>,
+    /// Which copies of it the next update begins with, by ordinal.
+    pub(crate) begin: Vec<Half>,
     /// Takes part in I/O now.
     pub(crate) online: Vec<bool>,
     /// The places of these extents on a disk are stale, by ordinal.
@@ -35,6 +37,44 @@ pub(crate) struct Members {
     /// Of this start.
     pub(crate) epoch: u32,
     pub(crate) random: Random,
+}
+
+/// Two of a disk's four superblock copies: those that an update writes at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Half {
+    /// Copies 0 and 2.
+    #[default]
+    First,
+    /// Copies 1 and 3.
+    Second,
+}
+
+impl Half {
+    /// The half that an update may spoil, given the copies that can be read: one that a crash left unlike or torn, else
+    /// the older one. So two copies of one version are whole at every instant, however often starts are cut short
+    /// (LAY-2).
+    pub(crate) fn to_begin_with(copies: &[Option<Superblock>; 4]) -> Self {
+        let whole = |half: Self| {
+            let [one, other] = half.copies().map(|copy| copies[copy].as_ref());
+            one.filter(|_| one == other).map(|copy| copy.version)
+        };
+        // Nothing is less than any version.
+        if whole(Self::Second) < whole(Self::First) { Self::Second } else { Self::First }
+    }
+
+    fn copies(self) -> [usize; 2] {
+        match self {
+            Self::First => [0, 2],
+            Self::Second => [1, 3],
+        }
+    }
+
+    fn other(self) -> Self {
+        match self {
+            Self::First => Self::Second,
+            Self::Second => Self::First,
+        }
+    }
 }
 
 /// Too few disks have the new generation: nothing may be acknowledged any more.
@@ -64,6 +104,7 @@ impl Members {
             stale: vec![ExtentSet::default(); config.disks.len()],
             kept: vec![ExtentSet::default(); config.disks.len()],
             stuck: vec![ExtentSet::default(); config.disks.len()],
+            begin: vec![Half::default(); superblocks.len()],
             superblocks,
             online,
             epoch: config.generation.epoch,
@@ -162,7 +203,7 @@ impl Members {
         copies
     }
 
-    /// Writes a superblock of each disk as it is in memory: copies 0 and 2, flush, 1 and 3, flush
+    /// Writes a superblock of each disk as it is in memory: one half of its copies, flush, the other, flush
     /// (LAY-2); the disks that failed.
     fn write_superblocks<Q: FlushQueue>(&mut self, io: &mut Io<Q>, disks: &[u16]) -> Vec<u16> {
         let mut failed = Vec::new();
@@ -174,9 +215,11 @@ impl Members {
                 Some((disk, block.encode(), Geometry::superblocks(block.device_bytes)))
             })
             .collect();
-        for half in [[0, 2], [1, 3]] {
+        for then in [false, true] {
             let write = |(disk, bytes, places): &(u16, Vec<u8>, [u64; 4])| {
-                half.map(|copy| (*disk, places[copy], bytes.clone()))
+                let begin = self.begin[usize::from(*disk)];
+                let half = if then { begin.other() } else { begin };
+                half.copies().map(|copy| (*disk, places[copy], bytes.clone()))
             };
             let writes: Vec<_> = blocks.iter().flat_map(write).collect();
             let work = writes
@@ -188,6 +231,10 @@ impl Members {
             failed.extend(bad);
             let rest: Vec<u16> = disks.iter().copied().filter(|d| !failed.contains(d)).collect();
             failed.extend(io.flush(&rest));
+        }
+        for (disk, ..) in blocks.iter().filter(|block| !failed.contains(&block.0)) {
+            // All four are alike.
+            self.begin[usize::from(*disk)] = Half::default();
         }
         failed
     }
@@ -305,4 +352,56 @@ impl Members {
 
 fn is_gone(config: &Config, nth: usize) -> bool {
     u16::try_from(nth).is_ok_and(|disk| config.is_gone(disk))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::format::tests::sample_superblock;
+
+    /// Versions of the four copies; 0 where a copy is torn.
+    type Disk = [u64; 4];
+
+    fn read(disk: Disk) -> [Option<Superblock>; 4] {
+        disk.map(|version| (version > 0).then(|| Superblock { version, ..sample_superblock() }))
+    }
+
+    /// What a crash may leave of an update to `version`, which the one before left as `disk`.
+    fn crashes(disk: Disk, version: u64) -> Vec<Disk> {
+        let mut left = Vec::new();
+        let begin = Half::to_begin_with(&read(disk));
+        let mut before = disk;
+        for half in [begin, begin.other()] {
+            let [one, other] = half.copies();
+            for first in [before[one], 0, version] {
+                for second in [before[other], 0, version] {
+                    let mut after = before;
+                    (after[one], after[other]) = (first, second);
+                    left.push(after);
+                }
+            }
+            (before[one], before[other]) = (version, version);
+        }
+        left
+    }
+
+    #[test]
+    fn updates_that_are_cut_short_in_a_row_leave_two_copies_of_one_version_and_a_head() {
+        let mut disks = BTreeSet::from([[1; 4]]);
+        for version in 2..6 {
+            disks = disks.into_iter().flat_map(|disk| crashes(disk, version)).collect();
+            for disk in &disks {
+                let pair = |half: Half| {
+                    let [one, other] = half.copies().map(|copy| disk[copy]);
+                    one == other && one > 0
+                };
+                assert!(pair(Half::First) || pair(Half::Second), "LAY-2: {disk:?}");
+                // Who has no head copy does not find the tail ones.
+                assert!(disk[0] > 0 || disk[1] > 0, "{disk:?}");
+            }
+        }
+        assert!(disks.len() > 100, "{}", disks.len());
+    }
 }

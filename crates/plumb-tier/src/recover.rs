@@ -16,7 +16,7 @@ use crate::format::{BLOCK_BYTES, BLOCK_LEN, Config, DiskState, Generation, Geome
 use crate::io::{Io, SlotPlan};
 use crate::journal::{Journal, Room};
 use crate::logs;
-use crate::members::Members;
+use crate::members::{Half, Members};
 use crate::mutation::{Mutation, active};
 use crate::tree::Trees;
 
@@ -119,6 +119,8 @@ pub(crate) enum Terms {
 pub(crate) struct Found {
     pub(crate) file: FileIndex,
     pub(crate) block: Superblock,
+    /// Which of its copies the next update begins with.
+    pub(crate) begin: Half,
 }
 
 /// Starts the pool on the queue's files. Disks that the configuration calls missing and that are here are
@@ -213,6 +215,7 @@ fn assemble<Q: FlushQueue>(
     let config = newest_config(io, &mut found, terms)?;
     let mut files = vec![None; config.disks.len()];
     let mut blocks = vec![None; config.disks.len()];
+    let mut begin = vec![Half::default(); config.disks.len()];
     let mut returning = Vec::new();
     for one in found {
         let ordinal = usize::from(one.block.ordinal);
@@ -234,6 +237,7 @@ fn assemble<Q: FlushQueue>(
             return Err(StartError::Split { ordinal: one.block.ordinal });
         }
         files[ordinal] = Some(one.file);
+        begin[ordinal] = one.begin;
         blocks[ordinal] = Some(one.block);
     }
     io.name_files(files);
@@ -250,7 +254,8 @@ fn assemble<Q: FlushQueue>(
         return Err(StartError::Metadata { what: "write cache" });
     }
     let members = Members::new(config, blocks, seed);
-    let members = members.ok_or(StartError::Metadata { what: "superblock" })?;
+    let mut members = members.ok_or(StartError::Metadata { what: "superblock" })?;
+    members.begin = begin;
     Ok((members, returning))
 }
 
@@ -324,42 +329,41 @@ pub(crate) fn discover<Q: FlushQueue>(
     io: &mut Io<Q>,
     plan: SlotPlan,
 ) -> Result<Vec<Found>, StartError> {
-    let mut candidates = Vec::new();
+    let mut candidates: Vec<(FileIndex, Vec<Superblock>, Half)> = Vec::new();
     for file in 0..plan.files {
         let disk = to_disk(FileIndex(file));
-        let mut copies: Vec<Superblock> = Vec::new();
         let mut bytes = vec![0; BLOCK_LEN];
+        let mut copy_at = |offset| {
+            let read = io.read(disk, offset, &mut bytes);
+            read.then(|| Superblock::decode(&bytes)).flatten()
+        };
         // The tail copies lie where a head copy says that the device ends.
         let [head_a, head_b, ..] = Geometry::superblocks(u64::MAX);
-        for offset in [head_a, head_b] {
-            if io.read(disk, offset, &mut bytes) {
-                copies.extend(Superblock::decode(&bytes));
-            }
-        }
-        let Some(size) = copies.iter().map(|copy| copy.device_bytes).max() else { continue };
+        let heads = [head_a, head_b].map(&mut copy_at);
+        let size = heads.iter().flatten().map(|copy| copy.device_bytes).max();
+        let Some(size) = size else { continue };
         let [_, _, tail_a, tail_b] = Geometry::superblocks(size);
-        for offset in [tail_a, tail_b] {
-            if io.read(disk, offset, &mut bytes) {
-                copies.extend(Superblock::decode(&bytes));
-            }
-        }
-        candidates.push((FileIndex(file), copies));
+        let [third, fourth] = [tail_a, tail_b].map(copy_at);
+        let [first, second] = heads;
+        let all = [first, second, third, fourth];
+        let begin = Half::to_begin_with(&all);
+        candidates.push((FileIndex(file), all.into_iter().flatten().collect(), begin));
     }
     let pools: BTreeMap<u128, ()> =
-        candidates.iter().flat_map(|(_, copies)| copies).map(|copy| (copy.pool, ())).collect();
+        candidates.iter().flat_map(|(_, copies, _)| copies).map(|copy| (copy.pool, ())).collect();
     match pools.len() {
         0 => return Err(StartError::NoPool { devices: index(plan.files) }),
         1 => {}
         _ => return Err(StartError::Foreign),
     }
     let mut found = Vec::new();
-    for (file, copies) in &candidates {
+    for (file, copies, begin) in &candidates {
         let confirmed = |copy: &&Superblock| {
             let here = copies.iter().filter(|other| *other == *copy).count();
             let elsewhere = candidates
                 .iter()
-                .filter(|(other, _)| other != file)
-                .flat_map(|(_, copies)| copies)
+                .filter(|(other, ..)| other != file)
+                .flat_map(|(_, copies, _)| copies)
                 .any(|other| other.generation == copy.generation);
             here >= 2 || elsewhere
         };
@@ -379,7 +383,7 @@ pub(crate) fn discover<Q: FlushQueue>(
         // Updates outnumber every copy seen, trusted or not.
         block.version = copies.iter().map(|copy| copy.version).max().unwrap_or(block.version);
         block.epoch_started = copies.iter().map(|copy| copy.epoch_started).max().unwrap_or(0);
-        found.push(Found { file: *file, block });
+        found.push(Found { file: *file, block, begin: *begin });
     }
     Ok(found)
 }

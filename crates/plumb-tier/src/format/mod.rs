@@ -11,7 +11,7 @@ pub(crate) mod moving;
 pub(crate) mod page;
 pub(crate) mod superblock;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use config::{
     CacheConfig, CacheCopy, Config, DiskConfig, DiskState, Generation, MediaType, Row, Tier,

@@ -50,7 +50,7 @@ fn sample_config() -> Config {
     }
 }
 
-fn sample_superblock() -> Superblock {
+pub(crate) fn sample_superblock() -> Superblock {
     Superblock {
         incompat: 0,
         ro_compat: 0,

@@ -183,3 +183,18 @@ fn broken_rules_are_noticed() {
 fn other_broken_rules_are_noticed() {
     are_noticed(1);
 }
+
+/// Histories in which a promise was broken once, long into a run.
+const ONCE_BROKEN: [u64; 1] = [
+    // Two starts in a row were cut short while they wrote superblocks, and one disk lost both head copies.
+    13_855_695_547_548_966_057,
+];
+
+#[test]
+fn histories_that_broke_a_promise_once_keep_it() {
+    for seed in ONCE_BROKEN {
+        let mut tally = Tally::default();
+        assert_eq!(one_history(seed, Duration::ZERO, &mut tally), None, "{seed}");
+        assert!(tally.states > 0, "{seed}");
+    }
+}
