@@ -14,6 +14,11 @@ const LOAD: &str = "cargo run --release -p plumb -- run ";
 const SHORT: &str = "--size 64M --warmup 1 --duration 1 --oltp --skip preflight --skip pretest-2 --skip random-1 \
                      --skip random-2 --skip confirm";
 
+/// A load at queue depth 32: what is in flight, rate and latency must agree.
+const DEEP: &str = "cargo run --release -p plumb -- run -b4K -r -t1 -o32 -Sh -L -W0 -d1";
+/// How often it is run at most. A machine that is busy with other things leaves requests idle.
+const DEEP_RUNS: usize = 6;
+
 /// Runs both, shortened; the reason when one does not give a result.
 ///
 /// # Errors
@@ -24,7 +29,8 @@ pub(crate) fn run(repository: &Path) -> Result<(), String> {
     let state = repository.join("target/xtask/smoke-state");
     let is_direct = machine::has_direct_io(repository);
     let outcome = baseline(repository, &readme, &file, &state)
-        .and_then(|()| load(repository, &readme, &file, is_direct));
+        .and_then(|()| load(repository, &readme, &file, is_direct))
+        .and_then(|()| if is_direct { deep(repository, &file) } else { Ok(()) });
     // They may not have been created.
     let _ = fs::remove_file(&file);
     let _ = fs::remove_dir_all(&state);
@@ -52,6 +58,43 @@ fn load(repository: &Path, readme: &str, file: &Path, is_direct: bool) -> Result
         words.retain(|word| word != "-Sh");
     }
     judge(&called(&words, repository, None)?)
+}
+
+/// Little's law at depth 32, of the program as users get it (method, 1.3): not below -5 % in the best of some runs.
+fn deep(repository: &Path, file: &Path) -> Result<(), String> {
+    let result = file.with_extension("json");
+    let mut words: Vec<String> = DEEP.split_whitespace().map(str::to_owned).collect();
+    words.push(format!("--output=json={}", result.display()));
+    words.push(file.to_string_lossy().into_owned());
+    let mut seen = Vec::new();
+    for _ in 0..DEEP_RUNS {
+        called(&words, repository, None)?;
+        let text = fs::read_to_string(&result).map_err(|error| error.to_string())?;
+        let law = law(&text).ok_or("a result without Little's law")?;
+        println!("Little's law at depth 32: {} {}", law.0, law.1);
+        if holds(law) {
+            return fs::remove_file(&result).map_err(|error| error.to_string());
+        }
+        seen.push(law.1.to_string());
+    }
+    Err(format!("Little's law at depth 32 never held: {}", seen.join(", ")))
+}
+
+/// Verdict and residual of Little's law in a JSON result: the first object of that name is the whole run's.
+fn law(result: &str) -> Option<(&str, f64)> {
+    let (_, rest) = result.split_once("\"littles_law\":")?;
+    let (object, _) = rest.split_once('}')?;
+    let value = |key: &str| {
+        let (_, rest) = object.split_once(&format!("\"{key}\":"))?;
+        let end = rest.find([',', '\n']).unwrap_or(rest.len());
+        Some(rest[..end].trim().trim_matches('"'))
+    };
+    Some((value("verdict")?, value("residual")?.parse().ok()?))
+}
+
+/// Whether a run was consistent, with a note or without.
+fn holds((verdict, residual): (&str, f64)) -> bool {
+    (verdict == "consistent" || verdict == "tool_turnaround") && residual >= -0.05
 }
 
 /// Calls cargo with these words; what it printed.
@@ -140,6 +183,22 @@ mod tests {
             "cargo run --release -p plumb -- baseline target/s.dat --quick --size 64M --warmup 1"
         ));
         assert_eq!(main_command("    cargo run --release -p plumb -- run -b8K f.dat\n"), None);
+    }
+
+    #[test]
+    fn a_residual_below_5_percent_does_not_hold() {
+        let result = |verdict: &str, residual: &str| {
+            format!(
+                "{{\"total\": {{}},\n \"littles_law\": {{\n  \"outstanding\": 32,\n  \"residual\": {residual},\n  \
+                 \"verdict\": \"{verdict}\"\n }} }}"
+            )
+        };
+        let of = |verdict: &str, residual: &str| law(&result(verdict, residual)).map(holds);
+        assert_eq!(of("tool_turnaround", "-0.049"), Some(true));
+        assert_eq!(of("consistent", "-2.5e-3"), Some(true));
+        assert_eq!(of("generator_limited", "-0.051"), Some(false));
+        assert_eq!(of("accounting_error", "0.01"), Some(false));
+        assert_eq!((of("consistent", "null"), law("{}")), (None, None));
     }
 
     #[test]

@@ -79,6 +79,14 @@ pub enum Standing {
     Unreadable,
 }
 
+impl Standing {
+    /// Whether the file holds nothing but what Plumb put there.
+    #[must_use]
+    pub fn is_own(&self) -> bool {
+        matches!(self, Self::Intact | Self::BeingWritten { .. } | Self::HalfMade)
+    }
+}
+
 /// Says that this process writes to the file from now on: to be called when Plumb has created it, and
 /// before the first write to one that is [`Standing::Intact`].
 ///

@@ -12,7 +12,7 @@ pub(crate) use processor::per_io_item;
 
 use std::os::fd::BorrowedFd;
 
-use plumb_io::block_stack::{BlockStack, DiskFacts, DiskStats};
+use plumb_io::block_stack::{BlockDevice, BlockStack, DiskFacts, DiskStats};
 use plumb_io::io_wq::{CpuSpent, ProcessCpu};
 use plumb_io::system_tree::SystemTree;
 use plumb_io::topology::Topology;
@@ -147,13 +147,21 @@ impl Observed {
         let mut items = Vec::new();
         let (earlier, later) = &self.disks;
         for group in traffic::groups(targets, issued) {
-            let counters = group.devices.iter().map(|device| later.since(earlier, device.number));
-            let seen = counters.map(|counters| {
-                let counters = counters?;
-                Some(Traffic { read: counters.read_bytes, written: counters.written_bytes })
-            });
-            if let Some(seen) = seen.sum::<Option<Traffic>>() {
+            let seen = |devices: &[BlockDevice]| {
+                let counters = devices.iter().map(|device| later.since(earlier, device.number));
+                let seen = counters.map(|counters| {
+                    let counters = counters?;
+                    Some(Traffic { read: counters.read_bytes, written: counters.written_bytes })
+                });
+                seen.sum::<Option<Traffic>>()
+            };
+            if let Some(seen) = seen(&group.devices) {
                 items.extend(traffic::items(&group, seen));
+            }
+            if !group.leaves.is_empty()
+                && let Some(seen) = seen(&group.leaves)
+            {
+                items.extend(traffic::items_below(&group, seen));
             }
         }
         items.extend(traffic::without_device(targets));

@@ -477,6 +477,11 @@ mod tests {
         let error = with(&contradicts, &[Allowance::Errors]).expect_err("a contradiction");
         assert!(matches!(error, Incomparable::Contradiction { .. }), "{error}");
         assert!(error.to_string().contains("+3.1 % off"), "{error}");
+        let touches = |result: &mut Value| {
+            result["time_spans"][0]["queues"] = json!([{ "touches_target": false }]);
+        };
+        let error = with(&touches, &[Allowance::Parameters]).expect_err("it measures the tool");
+        assert!(matches!(error, Incomparable::NoTarget { .. }), "{error}");
         let kernel = with(&|result| result["host"]["kernel"] = "6.2".into(), &[]);
         assert!(kernel.expect("labelled").contains("kernel: 6.1 and 6.2"));
         let processor = with(&|result| result["host"]["processor_name"] = "B".into(), &[]);

@@ -68,7 +68,8 @@ fn traffic(is_direct: bool, moved: Traffic, seen: Traffic) -> PlausibilityItem {
 }
 
 fn asked(is_direct: bool, issued: Issued, seen: Traffic) -> PlausibilityItem {
-    let group = traffic::Group { devices: vec![device(0, "sda")], issued, is_direct };
+    let devices = vec![device(0, "sda")];
+    let group = traffic::Group { devices, leaves: Vec::new(), issued, is_direct };
     let items = traffic::items(&group, seen);
     let [item] = items.try_into().expect("one item");
     item
@@ -157,6 +158,7 @@ fn what_failed_may_have_reached_the_device_or_not() {
 #[test]
 fn a_direction_without_io_has_no_item() {
     let group = traffic::Group {
+        leaves: Vec::new(),
         devices: vec![device(0, "sda")],
         issued: Issued::default(),
         is_direct: true,
@@ -194,6 +196,42 @@ fn targets_on_the_same_devices_are_counted_together() {
         })
         .collect();
     assert_eq!(lines, ["sdc 2 200 (20, 2000) true", "sda+sdb 21 2100 (210, 21000) false"]);
+}
+
+#[test]
+fn what_lies_below_a_device_is_compared_too() {
+    let file = file();
+    let on_loop = |leaves: &[(u32, &str)]| {
+        let (above, below) = (stack(&[(7, "loop0")]), stack(leaves));
+        BlockStack { leaves: below.devices, ..above }
+    };
+    let stacks =
+        [on_loop(&[(16, "sdb"), (0, "sda")]), on_loop(&[(0, "sda")]), stack(&[(32, "sdc")])];
+    let targets: Vec<_> = stacks.iter().map(|stack| checked("t", &file, stack)).collect();
+    let moved = Traffic { read: 1000, written: 500 };
+    let issued = [Issued { moved, ..Issued::default() }; 3];
+    let groups = traffic::groups(&targets, &issued);
+    let leaves: Vec<Vec<&str>> = groups
+        .iter()
+        .map(|group| group.leaves.iter().map(|device| device.name.as_str()).collect())
+        .collect();
+    // A disk is its own leaf, and compared once.
+    assert_eq!(leaves, [vec!["sda", "sdb"], vec![]]);
+    let seen = |read, written| traffic::items_below(&groups[0], Traffic { read, written });
+    let [read, write] = seen(20, 2000).try_into().expect("two directions");
+    let sentence = "/dev/sda, /dev/sdb, below /dev/loop0, saw 1.0 % of the bytes read: holes, a cache or \
+                    compression between the two took the rest, so these are not the disks' figures.";
+    check(&read, BAD, Some(0.01), sentence);
+    let sentence = "/dev/sda, /dev/sdb, below /dev/loop0, saw 200 % of the bytes written.";
+    check(&write, OK, Some(2.0), sentence);
+    assert_eq!((read.key, write.key), ("disk_read_ratio", "disk_write_ratio"));
+    let [read, _] = seen(1990, 900).try_into().expect("two directions");
+    check(
+        &read,
+        OK,
+        Some(0.995),
+        "/dev/sda, /dev/sdb, below /dev/loop0, saw 100 % of the bytes read.",
+    );
 }
 
 #[test]

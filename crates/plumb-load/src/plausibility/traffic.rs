@@ -52,6 +52,8 @@ impl Sum for Issued {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Group {
     pub(super) devices: Vec<BlockDevice>,
+    /// What those are made of in the end, where that is something else.
+    pub(super) leaves: Vec<BlockDevice>,
     /// What the run asked of them.
     pub(super) issued: Issued,
     /// Whether all of it went past the page cache.
@@ -66,8 +68,12 @@ pub(super) fn groups(targets: &[CheckedTarget<'_>], issued: &[Issued]) -> Vec<Gr
         if devices.is_empty() {
             continue;
         }
-        let mut merged =
-            Group { devices: devices.clone(), issued: *issued, is_direct: target.is_direct };
+        let mut merged = Group {
+            devices: devices.clone(),
+            leaves: target.stack.leaves.clone(),
+            issued: *issued,
+            is_direct: target.is_direct,
+        };
         let overlaps = |group: &Group| {
             let numbers: Vec<DeviceNumber> = group.devices.iter().map(|d| d.number).collect();
             devices.iter().any(|device| numbers.contains(&device.number))
@@ -76,15 +82,20 @@ pub(super) fn groups(targets: &[CheckedTarget<'_>], issued: &[Issued]) -> Vec<Gr
         for group in joined {
             merged.issued = [merged.issued, group.issued].into_iter().sum();
             merged.is_direct &= group.is_direct;
-            for device in group.devices {
-                if !merged.devices.contains(&device) {
-                    merged.devices.push(device);
-                }
-            }
+            merged.devices.extend(group.devices);
+            merged.leaves.extend(group.leaves);
         }
         groups = apart;
-        merged.devices.sort_by_key(|device| device.number);
+        for devices in [&mut merged.devices, &mut merged.leaves] {
+            devices.sort_by_key(|device| device.number);
+            devices.dedup();
+        }
         groups.push(merged);
+    }
+    // A disk or a partition is its own leaf.
+    let made_of_others = |group: &Group| group.leaves != group.devices;
+    for group in groups.iter_mut().filter(|group| !made_of_others(group)) {
+        group.leaves.clear();
     }
     groups
 }
@@ -124,11 +135,42 @@ fn bytes_of(done: &str, kind: &str, moved: u64, failed: u64) -> String {
     format!("bytes that {kind} asked for, {lost} of which failed")
 }
 
+/// What is left of a group's bytes below its devices: caches, holes and copies lie between them and the disks.
+/// Nothing for a direction that moved nothing.
+pub(super) fn items_below(group: &Group, seen: Traffic) -> Vec<PlausibilityItem> {
+    let (names, above) = (names(&group.leaves), names(&group.devices));
+    let Issued { moved, failed } = group.issued;
+    let directions = [
+        ("disk_read_ratio", seen.read, moved.read, failed.read, ("read", "reads")),
+        ("disk_write_ratio", seen.written, moved.written, failed.written, ("written", "writes")),
+    ];
+    let asked = directions.into_iter().filter(|(_, _, moved, ..)| *moved > 0);
+    let item = |(key, seen, moved, failed, (done, kind)): (_, u64, u64, u64, (&str, &str))| {
+        let (share, compared) = compare(seen, moved, failed);
+        let (verdict, rest) = match compared {
+            Seen::Fewer => (
+                Plausibility::Suspicious,
+                ": holes, a cache or compression between the two took the rest, so these are not the \
+                 disks' figures",
+            ),
+            // Copies are no wonder there.
+            Seen::More | Seen::AsMany => (Plausibility::Ok, ""),
+        };
+        let (bytes, share_said) = (bytes_of(done, kind, moved, failed), percent(share));
+        let sentence = format!("{names}, below {above}, saw {share_said} of the {bytes}{rest}.");
+        item(key, None, Some(share), verdict, sentence)
+    };
+    asked.map(item).collect()
+}
+
+fn names(devices: &[BlockDevice]) -> String {
+    let names: Vec<String> = devices.iter().map(|device| format!("/dev/{}", device.name)).collect();
+    names.join(", ")
+}
+
 /// What a group's devices saw of what it moved, by direction; nothing for a direction that moved nothing.
 pub(super) fn items(group: &Group, seen: Traffic) -> Vec<PlausibilityItem> {
-    let names: Vec<String> =
-        group.devices.iter().map(|device| format!("/dev/{}", device.name)).collect();
-    let names = names.join(", ");
+    let names = names(&group.devices);
     let Issued { moved, failed } = group.issued;
     let mut items = Vec::new();
     if moved.read > 0 {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -23,6 +23,16 @@ use crate::plan::{Access, PlanOptions, plan};
 use crate::profile::model::{Target, TimeSpan};
 use crate::result::model::Failure;
 use crate::trace;
+
+/// Where a file is or will be, however it is spelled.
+fn place(path: &Path) -> PathBuf {
+    let parent = path.parent().map(|parent| match parent.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => parent,
+    });
+    let made = || Some(parent?.canonicalize().ok()?.join(path.file_name()?));
+    path.canonicalize().ok().or_else(made).unwrap_or_else(|| path.to_owned())
+}
 
 impl<O: Opener, C: Clock> Session<'_, O, C> {
     /// Checks what can be checked before a file is made or written: kernel events that Linux lacks.
@@ -71,10 +81,11 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         let profile = self.profile;
         let all = || profile.time_spans.iter().flat_map(|span| &span.targets);
         let wants = |target: &&Target| target.file_size.is_some_and(|size| size > 0);
-        let made: BTreeSet<&str> = all()
+        let made: BTreeSet<PathBuf> = all()
             .filter(wants)
             .filter(|target| is_made(target) && self.opener.own_target(&target.path).is_none())
-            .map(|target| target.path.as_str())
+            .filter_map(|target| target::resolve(&target.path).ok())
+            .map(|path| place(&path))
             .collect();
         if self.options.opens_no_target || made.is_empty() {
             return Ok(());
@@ -82,7 +93,7 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         profile.time_spans.iter().try_for_each(|span| self.check_engine(span))?;
         for target in all().filter(|target| self.opener.own_target(&target.path).is_none()) {
             let path = target::resolve(&target.path).map_err(failed)?;
-            let open = if made.contains(target.path.as_str()) {
+            let open = if made.contains(&place(&path)) {
                 target::to_be_made(&path, self.tree)
             } else {
                 target::open(target, &path, self.tree).map_err(failed)?

@@ -99,7 +99,9 @@ impl Guard {
                 if !files {
                     observer.warning(&overridden(&error));
                 }
-                false
+                // Whatever else spoke against it: a mark that held before is to hold behind the run.
+                !is_device
+                    && mark::verify(target, path, tree).is_ok_and(|standing| standing.is_own())
             }
             Err(error) => return Err(failure(&error)),
         };

@@ -82,7 +82,12 @@ pub(super) enum ThreadError {
     },
     /// The system has no room for it.
     #[error("cannot start a thread")]
-    #[diagnostic(code(plumb::load::spawn), help("use fewer threads (-t, -F), or raise ulimit -u"))]
+    #[diagnostic(
+        code(plumb::load::spawn),
+        help(
+            "use fewer threads (-t, -F), or raise the limits on processes and memory (ulimit -u, ulimit -v)"
+        )
+    )]
     Spawn {
         /// Why.
         source: std::io::Error,

@@ -106,6 +106,16 @@ pub enum Incomparable {
         /// What of it.
         what: String,
     },
+    /// Nothing but the tool was measured.
+    #[error("{of} touched no target (engine null or nop): it measures the tool, and no storage")]
+    #[diagnostic(
+        code(plumb::compare::no_target),
+        help("measure with an engine that reaches the target: leave out --engine")
+    )]
+    NoTarget {
+        /// Which result.
+        of: String,
+    },
     /// I/Os failed.
     #[error("{of} has {errors} I/Os that failed, and no figure counts them")]
     #[diagnostic(

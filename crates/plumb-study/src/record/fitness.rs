@@ -7,6 +7,8 @@ use super::{Allowance, Incomparable, add_once};
 /// What a result says against itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Fitness {
+    /// Whether no target was touched (engines `null` and `nop`): it measures the tool.
+    pub no_target: bool,
     /// Whether it was ended before its time.
     pub interrupted: bool,
     /// I/Os that failed.
@@ -22,9 +24,12 @@ impl Fitness {
         let spans = result["time_spans"].as_array().into_iter().flatten();
         let measured: Vec<&Value> = spans.filter(|span| span["state"] == "measured").collect();
         let errors = measured.iter().filter_map(|span| span["total"]["errors"].as_u64());
+        let queues =
+            measured.iter().flat_map(|span| span["queues"].as_array().into_iter().flatten());
         let laws = measured.iter().map(|span| &span["littles_law"]);
         let contradicts = |law: &&Value| law["verdict"] == "accounting_error";
         Self {
+            no_target: queues.into_iter().any(|queue| queue["touches_target"] == false),
             interrupted: result["interrupted"].as_bool().unwrap_or(false),
             errors: errors.sum(),
             contradiction: laws
@@ -41,6 +46,9 @@ impl Fitness {
         allowed: &[Allowance],
         remarks: &mut Vec<String>,
     ) -> Result<(), Incomparable> {
+        if self.no_target {
+            return Err(Incomparable::NoTarget { of: of.to_owned() });
+        }
         if let Some(residual) = self.contradiction {
             let what = format!(
                 "rate times latency is {:+.1} % off the outstanding I/Os (Little's law), more than any sound \

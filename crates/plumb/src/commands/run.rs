@@ -11,6 +11,7 @@ mod system_info;
 mod world;
 
 use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -90,11 +91,9 @@ fn workload(program: &str, invocation: &Invocation) -> ExitCode {
 fn is_target(named: &Path, profile: &Profile) -> bool {
     let paths = profile.time_spans.iter().flat_map(|span| &span.targets);
     let mut paths = paths.filter_map(|target| resolve(&target.path).ok());
-    let place = named.canonicalize();
-    paths.any(|path| {
-        path == named
-            || place.as_ref().is_ok_and(|place| path.canonicalize().ok().as_ref() == Some(place))
-    })
+    let file = |path: &Path| path.metadata().ok().map(|found| (found.dev(), found.ino()));
+    let its = file(named);
+    paths.any(|path| path == named || its.is_some() && file(&path) == its)
 }
 
 /// The command as clap sees it: for manual pages and completions only, `run` reads its own options.

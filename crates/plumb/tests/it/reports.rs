@@ -135,8 +135,10 @@ fn a_json_result_has_the_agreed_names() {
         ["read", "write"].map(|direction| count(&result, &format!("/{direction}/io_count")));
     assert_eq!(directions[0] + directions[1], ios);
     assert!(number(&result, "/cpu/process_ns_per_io") > 0.0);
+    // What a busy machine makes of it is not this test's matter: that it is no error of accounting is.
     let residual = number(&result, "/littles_law/residual");
-    assert!((-1.0..0.01).contains(&residual), "{residual}");
+    assert!((-0.5..0.005).contains(&residual), "{residual}");
+    assert_ne!(result["littles_law"]["verdict"], "accounting_error");
 
     // Who looks for the count with a pattern and no parser finds that of all I/Os first.
     let first = text.split("\"io_count\":").nth(1).expect("a count").trim_start();

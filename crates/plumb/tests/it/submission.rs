@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::place::{Place, can, count, noise, words};
+use crate::program::plumb;
 
 fn place() -> Place {
     let place = Place::new();
@@ -139,8 +140,16 @@ fn every_engine_does_the_same_work() {
         if !can(name, &format!("--engine={engine}")) {
             return;
         }
-        let result = place.json(&format!("--engine={engine} -b4K -o8 -d1 -W0 nowhere.dat"));
+        let kept = place.path(&format!("{engine}.json"));
+        let kept = kept.display();
+        let line = format!("--engine={engine} --output json={kept} -b4K -o8 -d1 -W0 nowhere.dat");
+        let result = place.json(&line);
         assert_eq!(result["time_spans"][0]["queues"][0]["touches_target"], false, "{engine}");
+        // Such a result is no baseline, and nothing that a baseline is held against.
+        for allowed in ["", "--allow parameters "] {
+            let told = plumb(&format!("compare {allowed}{kept} {kept}")).ends_with(1).stderr;
+            assert!(told.contains("the baseline touched no target"), "{told}");
+        }
     });
     assert!(!place.names().contains(&"nowhere.dat".to_owned()));
 }

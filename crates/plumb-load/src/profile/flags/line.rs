@@ -82,6 +82,13 @@ impl Line {
                  rename the file, or reach it through a symbolic link"
             }
         };
+        // `--destroy NAME`: what looks like a target is the value of the option before it.
+        let before = index.checked_sub(1).map(|before| self.tokens[before].as_str());
+        let before = before.filter(|token| token.starts_with("--") && !token.contains('='));
+        let what = match before {
+            Some(option) if !is_option => format!("value of {}", visible(option)),
+            _ => what.to_owned(),
+        };
         let error = CommandLineError::new(class, format!("the {what} is not valid UTF-8"), remedy);
         let place = Place { token: *index, span: span.clone(), option: *index };
         Err(error.at(&place, &self.tokens))

@@ -98,7 +98,15 @@ fn event_error(given: &Given<'_>, name: &str, error: &std::io::Error) -> Command
         ),
         _ => (
             format!(": event '{name}' cannot be created: {error}"),
-            "choose another name, or remove what is in its place",
+            match error.kind() {
+                std::io::ErrorKind::AlreadyExists => {
+                    "choose another name, or remove what is in its place"
+                }
+                _ => {
+                    "events are files in /dev/shm: choose another name, remove what is in its place, or have that \
+                     folder made writable"
+                }
+            },
         ),
     };
     let mut error = given.error(&Fault::value(what, help).of(ErrorClass::Sync));
