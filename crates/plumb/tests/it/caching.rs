@@ -48,6 +48,9 @@ fn each_mode_opens_its_target_as_it_says() {
             let wrong =
                 want.is_empty() && flags.iter().any(|flags| flags.intersects(DIRECT | SYNCHRONOUS));
             assert!(held && !wrong, "{option}: {flags:?}");
+            // The file is ours, and its reads are not noted in it.
+            let unnoted = flags.iter().filter(|flags| flags.contains(OFlags::NOATIME)).count();
+            assert!(unnoted > 0, "{option}: {flags:?}");
             let result = ended.json();
             assert!(count(&result, "/write/io_count") > 0, "{option}");
             assert_eq!(count(&result, "/total/errors"), 0, "{option}");
