@@ -45,6 +45,7 @@ impl Tree {
 pub(crate) struct Trees {
     trees: [Tree; 2],
     used: Vec<bool>,
+    /// No page before it is free.
     hint: usize,
     /// Pages that the next checkpoint will free.
     replaced: Vec<u32>,
@@ -120,8 +121,8 @@ impl Trees {
 
     fn allocate(&mut self) -> Result<u32, TreeFull> {
         let len = self.used.len();
-        let find = |from: usize, to: usize| (from..to).find(|page| !self.used[*page]);
-        let page = find(self.hint, len).or_else(|| find(1, self.hint)).ok_or(TreeFull)?;
+        // The first free one: so the trees stay at the start of their area, however long a pool lives.
+        let page = (self.hint..len).find(|page| !self.used[*page]).ok_or(TreeFull)?;
         self.used[page] = true;
         self.hint = page + 1;
         Ok(to_u32(page))
@@ -214,6 +215,7 @@ impl Trees {
     pub(crate) fn release(&mut self) {
         for page in self.replaced.drain(..) {
             self.used[index(page)] = false;
+            self.hint = self.hint.min(index(page));
         }
     }
 

@@ -1,6 +1,7 @@
 //! Files in memory of which a block takes room only for what is in it: for disks far larger than memory.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use plumb_units::Nanos;
 use plumb_units::convert::{index, to_u64, to_usize};
@@ -18,13 +19,47 @@ const GROUP: usize = 16;
 /// The tag of a block that is kept as a whole.
 const WHOLE: u64 = u64::MAX;
 const ZEROS: [u8; BLOCK] = [0; BLOCK];
+/// Words of eight bytes of a block.
+const WORDS: usize = BLOCK / 8;
+
+/// A block that is more than a tag: which of its words of eight bytes are not zero, and those.
+#[derive(Debug, PartialEq, Eq)]
+struct Packed {
+    present: [u64; WORDS / 64],
+    words: Box<[u64]>,
+}
+
+impl Packed {
+    fn new(bytes: &[u8; BLOCK]) -> Self {
+        let mut present = [0; WORDS / 64];
+        let mut words = Vec::new();
+        for (nth, word) in bytes.as_chunks::<8>().0.iter().enumerate() {
+            let word = u64::from_le_bytes(*word);
+            if word != 0 {
+                present[nth / 64] |= 1 << (nth % 64);
+                words.push(word);
+            }
+        }
+        Self { present, words: words.into() }
+    }
+
+    /// Puts it into a block of zeros.
+    fn unpack(&self, into: &mut [u8; BLOCK]) {
+        let mut words = self.words.iter();
+        for (nth, word) in into.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+            if self.present[nth / 64] >> (nth % 64) & 1 == 1 {
+                *word = words.next().copied().unwrap_or(0).to_le_bytes();
+            }
+        }
+    }
+}
 
 /// A file: tags of its blocks, and the blocks that are more than a tag.
 #[derive(Debug)]
 struct SparseFile {
     size: u64,
     groups: Vec<Option<Box<[u64; GROUP]>>>,
-    whole: HashMap<u64, Box<[u8; BLOCK]>>,
+    whole: HashMap<u64, Arc<Packed>>,
 }
 
 impl SparseFile {
@@ -36,37 +71,46 @@ impl SparseFile {
     fn read_block(&self, block: u64, into: &mut [u8; BLOCK]) {
         let (group, nth) = (to_usize(block) / GROUP, to_usize(block) % GROUP);
         let tag = self.groups[group].as_ref().map_or(0, |tags| tags[nth]);
+        into.fill(0);
         match self.whole.get(&block).filter(|_| tag == WHOLE) {
-            Some(bytes) => into.copy_from_slice(&bytes[..]),
-            None => {
-                into.fill(0);
-                into[..TAG].copy_from_slice(&tag.to_le_bytes());
-            }
+            Some(packed) => packed.unpack(into),
+            None => into[..TAG].copy_from_slice(&tag.to_le_bytes()),
         }
     }
 
-    fn write_block(&mut self, block: u64, bytes: &[u8; BLOCK]) {
-        let (group, nth) = (to_usize(block) / GROUP, to_usize(block) % GROUP);
+    /// The tag that a block is, if it is no more than that.
+    fn tag_of(bytes: &[u8; BLOCK]) -> Option<u64> {
         let mut tag = [0; TAG];
         tag.copy_from_slice(&bytes[..TAG]);
         let tag = u64::from_le_bytes(tag);
-        let small = tag != WHOLE && bytes[TAG..] == ZEROS[TAG..];
-        if tag == 0 && small && self.groups[group].is_none() {
-            return;
+        (tag != WHOLE && bytes[TAG..] == ZEROS[TAG..]).then_some(tag)
+    }
+
+    fn set(&mut self, block: u64, tag: u64) -> u64 {
+        let (group, nth) = (to_usize(block) / GROUP, to_usize(block) % GROUP);
+        if tag == 0 && self.groups[group].is_none() {
+            return 0;
         }
         let tags = self.groups[group].get_or_insert_with(|| Box::new([0; GROUP]));
-        let before = std::mem::replace(&mut tags[nth], if small { tag } else { WHOLE });
-        if !small {
-            self.whole.insert(block, Box::new(*bytes));
-        } else if before == WHOLE {
+        std::mem::replace(&mut tags[nth], tag)
+    }
+
+    fn write_tag(&mut self, block: u64, tag: u64) {
+        if self.set(block, tag) == WHOLE {
             self.whole.remove(&block);
         }
+    }
+
+    fn write_whole(&mut self, block: u64, packed: Arc<Packed>) {
+        self.set(block, WHOLE);
+        self.whole.insert(block, packed);
     }
 }
 
 /// A queue to files in memory, zeroed at first, that answer at once as those of [`super::MemoryQueue`] do. A block of
 /// 4 KiB that is zero but for its first eight bytes takes eight bytes, one that was never written next to none; any
-/// other is kept as it is. So disks of many times the memory hold data that can be verified, as long as it is tags.
+/// other is kept as the words of it that are not zero, and once for all files that hold it at the same place, as
+/// mirrored metadata does. So disks of many times the memory hold data that can be verified, as long as it is tags.
 #[derive(Debug)]
 pub struct SparseQueue {
     memory: SlotMemory,
@@ -94,8 +138,32 @@ impl SparseQueue {
         self.files[index(file.0)].whole.len()
     }
 
+    /// Blocks that are more than eight bytes and zeros, those that files share counted once, and the bytes they take.
+    #[must_use]
+    pub fn kept(&self) -> (usize, usize) {
+        let all = self.files.iter().flat_map(|file| file.whole.values());
+        let mut seen: Vec<(usize, usize)> =
+            all.map(|packed| (Arc::as_ptr(packed).addr(), packed.words.len() * 8)).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        let bytes = seen.iter().map(|(_, words)| words + size_of::<Packed>()).sum();
+        (seen.len(), bytes)
+    }
+
+    fn write_block(files: &mut [SparseFile], own: usize, block: u64, bytes: &[u8; BLOCK]) {
+        if let Some(tag) = SparseFile::tag_of(bytes) {
+            files[own].write_tag(block, tag);
+            return;
+        }
+        let packed = Packed::new(bytes);
+        let others = files.iter().filter_map(|file| file.whole.get(&block));
+        let same = others.filter(|other| ***other == packed).map(Arc::clone).next();
+        files[own].write_whole(block, same.unwrap_or_else(|| Arc::new(packed)));
+    }
+
     fn perform(&mut self, op: &Op) -> i32 {
-        let file = &mut self.files[index(op.file.0)];
+        let own = index(op.file.0);
+        let file = &self.files[own];
         let end = file.size.min(op.offset.saturating_add(op.len.into()));
         let mut at = op.offset.min(end);
         let moved = to_usize(end - at);
@@ -105,18 +173,18 @@ impl SparseQueue {
             let len = (BLOCK - skew).min(moved - done);
             match (op.kind, op.memory) {
                 (OpKind::Read, Memory::Lane(lane)) => {
-                    file.read_block(block, &mut self.block);
+                    self.files[own].read_block(block, &mut self.block);
                     let target = self.memory.buffer_mut(op.slot, lane);
                     target[done..done + len].copy_from_slice(&self.block[skew..skew + len]);
                 }
                 (OpKind::Read | OpKind::Write, _) => {
                     let source = &self.memory.bytes_of(op)[done..done + len];
                     if let Ok(bytes) = <&[u8; BLOCK]>::try_from(source) {
-                        file.write_block(block, bytes);
+                        Self::write_block(&mut self.files, own, block, bytes);
                     } else {
-                        file.read_block(block, &mut self.block);
+                        self.files[own].read_block(block, &mut self.block);
                         self.block[skew..skew + len].copy_from_slice(source);
-                        file.write_block(block, &self.block);
+                        Self::write_block(&mut self.files, own, block, &self.block);
                     }
                 }
             }
@@ -181,9 +249,19 @@ mod tests {
     }
 
     fn ask(queue: &mut impl IoQueue, kind: OpKind, offset: u64, bytes: &mut [u8]) -> i32 {
+        ask_file(queue, (kind, 0), offset, bytes)
+    }
+
+    fn ask_file(
+        queue: &mut impl IoQueue,
+        (kind, file): (OpKind, u32),
+        offset: u64,
+        bytes: &mut [u8],
+    ) -> i32 {
         queue.buffer_mut(Slot(0), LaneIndex(0))[..bytes.len()].copy_from_slice(bytes);
         let len = u32::try_from(bytes.len()).expect("short");
-        queue.push(Op { kind, file: FileIndex(0), slot: Slot(0), len, offset, memory: LANE });
+        let file = FileIndex(file);
+        queue.push(Op { kind, file, slot: Slot(0), len, offset, memory: LANE });
         queue.submit_and_wait(1, Nanos::NEVER).expect("at once");
         queue.look();
         let done = queue.pop().expect("it is done");
@@ -224,6 +302,25 @@ mod tests {
             );
             assert_eq!(results.0, results.1, "{kind:?} at {offset}");
             assert!(bytes == other, "{kind:?} at {offset}");
+        }
+    }
+
+    /// Mirrored metadata takes the room of one copy, and of mostly empty pages next to none.
+    #[test]
+    fn what_files_hold_at_the_same_place_is_kept_once() {
+        let mut queue = SparseQueue::of_sizes(&spec(), &[1 << 30; 4]).expect("room");
+        let mut block = [0; 4096];
+        block[4000] = 9;
+        for file in 0..4 {
+            ask_file(&mut queue, (OpKind::Write, file), 8192, &mut block);
+        }
+        assert_eq!(queue.kept(), (1, 8 + size_of::<Packed>()));
+        block.fill(7);
+        ask_file(&mut queue, (OpKind::Write, 2), 8192, &mut block);
+        assert_eq!(queue.kept(), (2, 8 + 4096 + 2 * size_of::<Packed>()));
+        for (file, at) in [(0, 9), (1, 9), (2, 7), (3, 9)] {
+            ask_file(&mut queue, (OpKind::Read, file), 8192, &mut block);
+            assert_eq!((block[4000], block[3999]), (at, if file == 2 { 7 } else { 0 }));
         }
     }
 
