@@ -1,7 +1,7 @@
 //! Moves of extents between the tiers, safe from any crash (10.4).
 //!
-//! An extent is copied to a free slot while requests go on; what they write meanwhile is copied again. Then writes to
-//! it are held for a moment: those under way end, the rest is copied, the slot's disks are flushed, and one record
+//! An extent is copied to a free slot while requests go on; what they write meanwhile is copied again, until nobody
+//! writes to it or patience is at an end. Then writes to it are held for a moment: those under way end, the rest is copied, the slot's disks are flushed, and one record
 //! says where the extent lies from now on. Until that record the old place is in force and the new slot belongs to
 //! nobody, so nothing has to be written down when a move begins or is given up. Checksums belong to the extent and not
 //! to its place, so they stay as they are.
@@ -30,6 +30,8 @@ pub(super) const MOVERS: u32 = 8;
 pub(super) const PASSES: u8 = 3;
 /// So long writes are held at most (MOV-2); then the move is given up.
 const HOLD_MAX: Nanos = Nanos(100_000_000);
+/// So long a copied extent waits for a moment in which nothing of it is left to copy and nobody writes to it.
+const PATIENCE: Nanos = Nanos(2_000_000_000);
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted {
@@ -52,6 +54,16 @@ pub(super) enum Phase {
     Commit(u64),
     /// Readers of the old place must end.
     Leave(u64),
+}
+
+/// Whether a move that is copied takes its last step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Chance {
+    Now,
+    /// What was written meanwhile is copied first, while requests go on.
+    CopyFirst,
+    /// When fewer requests write to it.
+    Later,
 }
 
 /// What is copied now.
@@ -84,12 +96,22 @@ pub(super) struct Moving {
     pub(super) failed: bool,
     pub(super) unflushed: bool,
     pub(super) part: u32,
+    /// Since when writes to the extent wait; NEVER: they do not.
     pub(super) held_since: Nanos,
+    /// Since when it could be held but for writes; NEVER until then.
+    waits_since: Nanos,
+    /// Patience is at an end: the next hold comes whoever writes.
+    impatient: bool,
     /// It ends so as soon as nothing is under way.
     pub(super) spoiled: Option<MoveOutcome>,
 }
 
 impl Moving {
+    /// Whether blocks are left to be copied.
+    fn has_rest(&self) -> bool {
+        self.todo.iter().any(|todo| *todo)
+    }
+
     fn is_committed(&self) -> bool {
         matches!(self.phase, Phase::Commit(_) | Phase::Leave(_))
     }
@@ -111,6 +133,7 @@ pub(super) struct Moves {
     pub(super) counters: MoveCounters,
     /// How long writes were held: of extents that went up, and of those that went down.
     holds: [Times; 2],
+    patience: Nanos,
     pub(super) throttle: Throttle,
 }
 
@@ -128,6 +151,7 @@ impl Moves {
             flush_failed: Vec::new(),
             counters: MoveCounters::default(),
             holds: [Times::with_room(), Times::with_room()],
+            patience: PATIENCE,
             throttle: Throttle::default(),
         }
     }
@@ -191,6 +215,12 @@ impl<Q: FlushQueue> Engine<Q> {
     /// How many extents may be under way at a time: 1 to 8, and 8 unless set.
     pub fn set_movers(&mut self, movers: u32) {
         self.moves.movers = movers.clamp(1, MOVERS);
+    }
+
+    /// How long an extent that is copied waits for a moment in which nobody writes to it, before its writes are held all
+    /// the same: 2 s unless set.
+    pub fn set_move_patience(&mut self, patience: Nanos) {
+        self.moves.patience = patience;
     }
 
     /// Moves take at most so many bytes per second from now on, and fewer while requests take longer than without
@@ -357,6 +387,8 @@ impl<Q: FlushQueue> Engine<Q> {
             unflushed: false,
             part: NONE,
             held_since: Nanos::NEVER,
+            waits_since: Nanos::NEVER,
+            impatient: false,
             spoiled: None,
         })
     }
@@ -387,6 +419,10 @@ impl<Q: FlushQueue> Engine<Q> {
 
     /// Writes to the extent go on.
     fn let_go(&mut self, own: &mut Moving) {
+        let since = std::mem::replace(&mut own.held_since, Nanos::NEVER);
+        if since != Nanos::NEVER {
+            self.moves.note_hold(own.wanted.to, self.now.since(since));
+        }
         let part = std::mem::replace(&mut own.part, NONE);
         if part != NONE {
             self.locks.leave(part, &mut self.parts, &mut self.ready);
@@ -443,12 +479,16 @@ impl<Q: FlushQueue> Engine<Q> {
                         return own.spoiled;
                     }
                 }
-                Phase::Flush => {
-                    own.held_since = self.now;
-                    self.stand_in_line(own, PartKind::Move);
-                    own.phase = Phase::Hold;
-                    return None;
-                }
+                Phase::Flush => match self.chance(own) {
+                    Chance::Later => return None,
+                    Chance::CopyFirst => (own.phase, own.cursor) = (Phase::Copy, 0),
+                    Chance::Now => {
+                        own.held_since = self.now;
+                        self.stand_in_line(own, PartKind::Move);
+                        own.phase = Phase::Hold;
+                        return None;
+                    }
+                },
                 Phase::Hold if self.parts[index(own.part)].step != Step::Held => return None,
                 Phase::Hold => {
                     (own.phase, own.cursor) = (Phase::Last, 0);
@@ -456,7 +496,6 @@ impl<Q: FlushQueue> Engine<Q> {
                 Phase::LastFlush => own.phase = self.commit_move(own),
                 Phase::Commit(lsn) if lsn > self.core.journal.durable => return None,
                 Phase::Commit(lsn) => {
-                    self.moves.note_hold(own.wanted.to, self.now.since(own.held_since));
                     self.let_go(own);
                     self.stand_in_line(own, PartKind::Leave);
                     own.phase = Phase::Leave(lsn);
@@ -469,6 +508,28 @@ impl<Q: FlushQueue> Engine<Q> {
                     return Some(MoveOutcome::Moved);
                 }
             }
+        }
+    }
+
+    /// Whether writes to an extent that is copied and flushed are held now. While requests write to it, each hold would
+    /// wait for them, and for what they wrote to be copied once more.
+    fn chance(&self, own: &mut Moving) -> Chance {
+        if self.moves.patience == Nanos::ZERO {
+            return Chance::Now;
+        }
+        if own.waits_since == Nanos::NEVER {
+            own.waits_since = self.now;
+        }
+        let quiet = self.core.extents.get(own.wanted.extent).writers == 0;
+        match own.has_rest() {
+            _ if own.impatient => Chance::Now,
+            false if quiet => Chance::Now,
+            true if quiet => Chance::CopyFirst,
+            rest if self.now.since(own.waits_since) >= self.moves.patience => {
+                own.impatient = true;
+                if rest { Chance::CopyFirst } else { Chance::Now }
+            }
+            _ => Chance::Later,
         }
     }
 

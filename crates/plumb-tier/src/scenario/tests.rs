@@ -142,6 +142,8 @@ fn check_foreground(what: &str, nth_file: usize, outstanding: u32) {
         idle.p99_ns as f64 / 1e6
     );
     assert!(rate >= 0.9 && p99 <= 1.5, "{what}: {rate} of the rate, {p99} times the p99");
+    // Section 25: by what the last copy is read from, rotating disks when extents go up, SSDs when they go down.
+    assert!(holds[0] > 0.0 && holds[0] <= 20.0 && holds[1] <= 2.0, "{what}: held {holds:?} ms");
     rig.verify(7).expect("nothing is lost");
 }
 

@@ -176,7 +176,10 @@ impl Run {
         for &disk in absent {
             made.faults_mut(disk).dead_from = Some(0);
         }
-        let engine = Engine::start(made, shape.plan(), CLIENTS + 1, CLIENT_BYTES, seed ^ 0x1d)?;
+        let mut engine = Engine::start(made, shape.plan(), CLIENTS + 1, CLIENT_BYTES, seed ^ 0x1d)?;
+        // Some moves hold writes at once, some wait for a moment without any.
+        let patience = if shape.seed.is_multiple_of(3) { Nanos(300_000) } else { Nanos::ZERO };
+        engine.set_move_patience(patience);
         let request = Request { kind: RequestKind::Flush, vdisk: 0, offset: 0, len: 0 };
         let unwell =
             absent.first().copied().or_else(|| engine.returning().first().map(|d| u32::from(*d)));

@@ -100,16 +100,16 @@ fn known(mutation: Mutation) -> &'static [u64] {
         Mutation::RoomGivenUpEarly => &[5_865_823_333_528_852_234],
         Mutation::SlotReusedEarly => &[16_558_095_200_850_322_506],
         Mutation::RingOverrun => &[737_458_061_288_073_371],
-        Mutation::LossUnrecorded => &[7_031_111_593_878_855_340],
+        Mutation::LossUnrecorded => &[2_561_053_361_828_326_785],
+        Mutation::CheckpointEarly => &[5_018_679_244_836_122_794],
         Mutation::AckBeforeCrcFirst => &[11_501_169_825_929_383_895],
-        Mutation::ReadUnverified | Mutation::AckBeforeLog => &[16_160_065_106_482_391_582],
-        Mutation::CleanWrittenDirectly => &[2_938_727_458_833_285_049],
+        Mutation::ReadUnverified => &[1_115_132_158_293_031_635],
+        Mutation::AckBeforeLog => &[16_160_065_106_482_391_582],
+        Mutation::CleanWrittenDirectly => &[737_458_061_288_073_371],
         Mutation::DestageUnlocked => &[10_432_922_719_399_047_009],
         Mutation::RebuildMarksLate => &[16_224_840_290_966_929_488],
         Mutation::LogCopyKept | Mutation::LogReturnUncopied => &[16_726_576_251_989_828_978],
-        Mutation::LogEpochKept => {
-            &[8_584_482_139_445_381_903, 15_430_811_241_465_916_287, 10_375_361_695_816_145_286]
-        }
+        Mutation::LogEpochKept => &[15_430_811_241_465_916_287, 10_375_361_695_816_145_286],
         Mutation::HalfStarts => &[14_336_469_805_942_138_168],
         _ => &[],
     }
