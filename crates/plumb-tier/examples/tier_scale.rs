@@ -1,4 +1,4 @@
-//! What heat and plan cost: processor time per host I/O, and time and memory of a plan for a virtual disk of 100 TiB
+//! What heat, what-if curve and plan cost: processor time per host I/O, and time and memory of a plan for a virtual disk of 100 TiB
 //! whose heat map is full.
 //!
 //!     cargo run --release -p plumb-tier --example tier_scale
@@ -11,6 +11,7 @@ use plumb_tier::heat::{HeatDelta, HeatMap, HeatSettings, HostIo, HostIoKind};
 use plumb_tier::optimizer::{
     Bar, MoveHistory, PinTable, Placement, PlanLimits, PlanRequest, Room, TierName, plan,
 };
+use plumb_tier::what_if::WhatIf;
 use rustix::time::{ClockId, clock_gettime};
 
 /// Extents of 100 TiB.
@@ -21,6 +22,9 @@ const FAST: u32 = 10;
 fn main() {
     record(1 << 20, "1 TiB");
     record(16 << 20, "16 TiB");
+    follow(1 << 20, "1 TiB");
+    // All of these are followed.
+    follow(4096, "4 GiB");
     let heat = full_map();
     println!(
         "heat map of 100 TiB: {} pages, {:.1} MiB, {} of {} extents touched",
@@ -79,6 +83,25 @@ fn record(extents: u32, what: &str) {
         spent * 1e9 / COUNT as f64,
         sum & 1
     );
+}
+
+/// The same I/Os for the what-if curve, which is drawn beside the map.
+fn follow(extents: u32, what: &str) {
+    const COUNT: u64 = 5_000_000;
+    let mut what_if = WhatIf::new(1 << 20);
+    let (mut state, bytes) = (3, u64::from(extents) << 20);
+    let mut random = |what_if: &mut WhatIf| {
+        for _ in 0..COUNT {
+            let offset = (next(&mut state) % bytes) & !4095;
+            what_if.record(HostIo { kind: HostIoKind::Read, offset, len: 4096 });
+        }
+    };
+    // Until the sample has found its rate.
+    random(&mut what_if);
+    let started = processor_seconds();
+    random(&mut what_if);
+    let spent = processor_seconds() - started;
+    println!("{what}: {:.1} ns per host I/O for the what-if curve", spent * 1e9 / COUNT as f64);
 }
 
 /// As many extents touched as the limit allows, scattered over all of the disk.

@@ -5,7 +5,10 @@
 //! least recently used cache that would have served it. Waldspurger et al., "Efficient MRC construction with
 //! SHARDS", FAST 2015: fixed size (section 4), with the correction for the sample's share of references (SHARDS-adj).
 
+mod kept;
+
 use std::collections::{BinaryHeap, HashMap};
+use std::hash::{BuildHasherDefault, Hasher};
 
 use plumb_units::convert::{floor_u64, index, to_u64, to_usize};
 
@@ -80,6 +83,12 @@ impl WhatIf {
     pub fn bytes(&self) -> u64 {
         self.extents.bytes() + self.blocks.bytes()
     }
+
+    /// Forgets what it followed; no memory is given back or asked for.
+    pub fn clear(&mut self) {
+        self.extents.clear();
+        self.blocks.clear();
+    }
 }
 
 /// One granularity.
@@ -88,15 +97,35 @@ struct Sketch {
     limit: usize,
     /// Keys with a hash below are followed.
     threshold: u64,
-    /// When each followed key was last referred to.
-    last: HashMap<u64, u32>,
-    /// Followed keys by hash, the greatest first.
-    hashes: BinaryHeap<(u64, u64)>,
+    /// When each followed key was last referred to, by its hash: no two keys have the same.
+    last: HashMap<u64, u32, BuildHasherDefault<Mixed>>,
+    /// Of the followed keys, the greatest first.
+    hashes: BinaryHeap<u64>,
     /// For each moment whether it is some key's last one, as sums (a Fenwick tree).
     moments: Vec<u32>,
     now: usize,
     groups: Vec<Group>,
     references: u64,
+}
+
+/// Hashes what is a hash already.
+#[derive(Debug, Default)]
+struct Mixed(u64);
+
+impl Hasher for Mixed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.0 = self.0.rotate_left(8) ^ u64::from(*byte));
+    }
+
+    #[inline]
+    fn write_u64(&mut self, hash: u64) {
+        // All followed hashes are small once the threshold has fallen, and tables look at the highest bits, too.
+        self.0 = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ hash.rotate_left(32);
+    }
 }
 
 /// References to the keys of one group, each for as many as it stands for.
@@ -121,7 +150,7 @@ impl Sketch {
             limit,
             threshold: u64::MAX,
             // Twice the room: the map renews itself in place when keys come and go.
-            last: HashMap::with_capacity(2 * (limit + 1)),
+            last: HashMap::with_capacity_and_hasher(2 * (limit + 1), BuildHasherDefault::default()),
             hashes: BinaryHeap::with_capacity(limit + 1),
             moments: vec![0; MOMENTS + 1],
             now: 0,
@@ -130,10 +159,22 @@ impl Sketch {
         }
     }
 
+    fn clear(&mut self) {
+        self.threshold = u64::MAX;
+        self.last.clear();
+        self.hashes.clear();
+        self.moments.fill(0);
+        (self.now, self.references) = (0, 0);
+        for group in &mut self.groups {
+            group.all = 0.0;
+            group.depths.fill(0.0);
+        }
+    }
+
     fn bytes(&self) -> u64 {
         let places = (2 * (self.limit + 1) * 8 / 7).next_power_of_two();
         let map = places * (size_of::<(u64, u32)>() + 1);
-        let heap = self.hashes.capacity() * size_of::<(u64, u64)>();
+        let heap = self.hashes.capacity() * size_of::<u64>();
         let buckets = GROUPS * log_buckets::COUNT * size_of::<f64>();
         to_u64(map + heap + buckets + self.moments.len() * size_of::<u32>())
     }
@@ -143,12 +184,16 @@ impl Sketch {
         (self.threshold as f64 / u64::MAX as f64).max(f64::MIN_POSITIVE)
     }
 
+    #[inline]
     fn refer(&mut self, key: u64) {
         self.references += 1;
         let hash = hash(key);
-        if hash >= self.threshold {
-            return;
+        if hash < self.threshold {
+            self.follow(hash);
         }
+    }
+
+    fn follow(&mut self, hash: u64) {
         if self.now == MOMENTS {
             self.renumber();
         }
@@ -156,7 +201,7 @@ impl Sketch {
         let now = self.now;
         let weight = 1.0 / self.rate();
         let moment = u32::try_from(now).expect("few moments");
-        let before = self.last.insert(key, moment);
+        let before = self.last.insert(hash, moment);
         let group = &mut self.groups[to_usize(hash % to_u64(GROUPS))];
         group.all += weight;
         match before {
@@ -171,7 +216,7 @@ impl Sketch {
             }
             None => {
                 self.mark(now, true);
-                self.hashes.push((hash, key));
+                self.hashes.push(hash);
                 self.shrink();
             }
         }
@@ -180,10 +225,10 @@ impl Sketch {
     /// Follows fewer keys while there are too many.
     fn shrink(&mut self) {
         while self.last.len() > self.limit {
-            let Some((hash, key)) = self.hashes.pop() else { return };
+            let Some(hash) = self.hashes.pop() else { return };
             // From now on what has this hash is not followed, nor what was followed with it.
             self.threshold = hash;
-            if let Some(moment) = self.last.remove(&key) {
+            if let Some(moment) = self.last.remove(&hash) {
                 self.mark(index(moment), false);
             }
         }

@@ -1,7 +1,8 @@
 //! The heat maps of a running engine: every host I/O is counted where requests come in (section 9).
 //!
 //! The engine's thread owns a map and a list of touches per virtual disk. A request adds to the list, which is merged
-//! when it is nearly full, or after 100 ms (HEAT-5).
+//! when it is nearly full, or after 100 ms (HEAT-5). Beside it a sketch follows a sample of the blocks and extents, for
+//! the what-if curve of the window (HEAT-8, BEY-1).
 
 use plumb_io::FlushQueue;
 use plumb_units::Nanos;
@@ -12,6 +13,7 @@ use super::{Engine, Request, RequestKind};
 use crate::extents::{UNMAPPED, is_second_tier};
 use crate::format::Config;
 use crate::heat::{HeatDelta, HeatFileError, HeatMap, HeatSettings, HostIo, HostIoKind};
+use crate::what_if::WhatIf;
 
 /// Touches that are kept until the next merge.
 const TOUCHES: usize = 4096;
@@ -55,6 +57,7 @@ pub(super) struct Heats {
 struct Meter {
     map: HeatMap,
     delta: HeatDelta,
+    what_if: WhatIf,
     served: Served,
 }
 
@@ -70,6 +73,7 @@ impl Heats {
             Meter {
                 map: HeatMap::new(settings),
                 delta: HeatDelta::new(config.extent_bytes.into(), TOUCHES),
+                what_if: WhatIf::new(config.extent_bytes.into()),
                 served: Served::default(),
             }
         };
@@ -120,6 +124,7 @@ impl<Q: FlushQueue> Engine<Q> {
         self.tend_heat(true);
         let meter = &mut self.heats.meters[index(vdisk)];
         meter.map.begin_window();
+        meter.what_if.clear();
         meter.served = Served::default();
     }
 
@@ -161,6 +166,40 @@ impl<Q: FlushQueue> Engine<Q> {
         Ok(restored.pages_lost)
     }
 
+    /// What a cache of any size would have served of the requests of this window (BEY-1).
+    ///
+    /// # Panics
+    /// When there is no such virtual disk.
+    #[must_use]
+    pub fn what_if(&self, vdisk: u32) -> &WhatIf {
+        &self.heats.meters[index(vdisk)].what_if
+    }
+
+    /// The what-if curve of a virtual disk as bytes, for [`Engine::restore_what_if`] of a later start.
+    ///
+    /// # Panics
+    /// When there is no such virtual disk.
+    #[must_use]
+    pub fn save_what_if(&self, vdisk: u32) -> Vec<u8> {
+        let id = self.core.members.config.vdisks[index(vdisk)].id;
+        self.what_if(vdisk).save(id)
+    }
+
+    /// Goes on with a saved curve in place of what was followed since the start; `false` when the bytes are damaged or
+    /// of another virtual disk: it goes on with what it has.
+    ///
+    /// # Panics
+    /// When there is no such virtual disk.
+    pub fn restore_what_if(&mut self, vdisk: u32, bytes: &[u8]) -> bool {
+        let config = &self.core.members.config;
+        let (id, extent_bytes) = (config.vdisks[index(vdisk)].id, config.extent_bytes);
+        let restored = WhatIf::restore(bytes, id, extent_bytes.into());
+        let known = restored.is_some();
+        let own = &mut self.heats.meters[index(vdisk)].what_if;
+        restored.into_iter().for_each(|restored| *own = restored);
+        known
+    }
+
     /// A request came in.
     #[inline]
     pub(super) fn note_heat(&mut self, request: &Request) {
@@ -172,6 +211,7 @@ impl<Q: FlushQueue> Engine<Q> {
         let meter = &mut self.heats.meters[index(request.vdisk)];
         let io = HostIo { kind, offset: request.offset, len: request.len.into() };
         meter.delta.record(io);
+        meter.what_if.record(io);
         if meter.delta.is_due() {
             meter.map.merge(&mut meter.delta);
         }

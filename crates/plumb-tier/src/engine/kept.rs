@@ -19,6 +19,8 @@ pub struct Kept {
     pub vdisk: u128,
     /// Its heat map.
     pub heat: Vec<u8>,
+    /// Its what-if curve.
+    pub what_if: Vec<u8>,
     /// Who answered in the map's window.
     pub served: Served,
     /// Extents of the Performance tier in use, and those that data may use.
@@ -67,12 +69,13 @@ impl<Q: FlushQueue> Engine<Q> {
     /// # Panics
     /// When there is no such virtual disk.
     pub fn kept(&mut self, vdisk: u32) -> Kept {
-        let heat = self.save_heat(vdisk);
+        let (heat, what_if) = (self.save_heat(vdisk), self.save_what_if(vdisk));
         let id = self.core.members.config.vdisks[index(vdisk)].id;
         let (slots, free) = self.core.extents.room(index(vdisk), 0);
         Kept {
             vdisk: id,
             heat,
+            what_if,
             served: self.served(vdisk),
             performance: (slots - free, slots),
             tiering: self.tiering(vdisk).clone(),

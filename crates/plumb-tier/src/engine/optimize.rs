@@ -20,6 +20,8 @@ use crate::tier_report::{MoveFigures, MoveStop, ReportFacts, TierReport};
 
 /// Working sets that are remembered.
 const WORKING_SETS: usize = 7;
+/// Longest wait for devices at a time while optimizations end.
+const END_GLANCE: Nanos = Nanos(5_000_000);
 
 /// How an optimization is to be made.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -242,12 +244,13 @@ impl<Q: FlushQueue> Engine<Q> {
         let own = self.tiering(vdisk);
         let mapped: u64 = self.mapped_bytes(vdisk).iter().sum();
         let extent_bytes = u64::from(config.extent_bytes);
+        let (slots, _) = self.core.extents.room(index(vdisk), 0);
         let facts = ReportFacts {
             name: format!("{}/{}", config.name, config.vdisks[index(vdisk)].name),
             window_start_s: own.window_start_s,
             window_end_s: now_s,
             extent_bytes,
-            performance_slots: self.core.extents.room(index(vdisk), 0).0,
+            performance_slots: slots,
             mapped_extents: mapped / extent_bytes,
             answered_performance: served.performance,
             answered_cache: served.cache,
@@ -256,6 +259,7 @@ impl<Q: FlushQueue> Engine<Q> {
             moves: MoveFigures::default(),
             thrash: own.history.thrash(),
             working_sets: own.working_sets.clone(),
+            what_if: ReportFacts::curve(self.what_if(vdisk), slots.saturating_mul(extent_bytes)),
         };
         TierReport::new(&facts, self.heat_as_it_is(vdisk), &own.pins)
     }
@@ -321,6 +325,16 @@ impl<Q: FlushQueue> Engine<Q> {
     /// Ends the optimization: what is moved stays where it is now, and the next one goes on.
     pub fn cancel_optimization(&mut self, vdisk: u32) {
         self.stop_run(vdisk, MoveStop::Cancelled);
+    }
+
+    /// Ends all optimizations, as an end of the engine would, but with a result: `now` is asked for the time while the
+    /// moves under way end.
+    pub fn end_optimizations(&mut self, now: impl Fn() -> Nanos) {
+        let all: Vec<u32> = (0..).take(self.optimizer.own.len()).collect();
+        all.iter().for_each(|vdisk| self.cancel_optimization(*vdisk));
+        while self.halted.is_none() && all.iter().any(|vdisk| self.optimizing(*vdisk)) {
+            self.poll(now(), END_GLANCE);
+        }
     }
 
     /// The result of the optimization that ended last, once.

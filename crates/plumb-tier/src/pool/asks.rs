@@ -1,9 +1,10 @@
 //! What a program that does not have a pool asks of the one that has it: a file beside the list of pools, a line for
 //! each wish, that the pool's engine looks for while it runs. What came of it is told by events.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use plumb_io::FlushQueue;
 use plumb_io::exclusive::{self, ExclusiveError};
@@ -120,10 +121,15 @@ pub fn is_in_use(pool: &RegisteredPool) -> bool {
     pool.disks.iter().any(held)
 }
 
-/// Asks something of the program that has the pool.
+/// How long a program that has a pool may take to look for wishes; it does ten times a second.
+const TAKEN_WITHIN: Duration = Duration::from_secs(10);
+/// How often to look whether it has.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Asks something of the program that has the pool, and waits until it has taken the wish.
 ///
 /// # Errors
-/// When none has it, or the wish cannot be written down.
+/// When none has it, or it ended without taking the wish, or that cannot be written down.
 pub fn ask(registry: &Registry, pool: &RegisteredPool, wish: Ask) -> Result<(), PoolError> {
     if !is_in_use(pool) {
         return Err(PoolError::NotInUse { name: pool.name.clone() });
@@ -131,8 +137,36 @@ pub fn ask(registry: &Registry, pool: &RegisteredPool, wish: Ask) -> Result<(), 
     let path = path(registry, &pool.name);
     let written = OpenOptions::new().create(true).append(true).open(&path);
     // One write: lines of two programs never mix.
-    let written = written.and_then(|mut file| file.write_all(wish.line().as_bytes()));
-    written.map_err(|source| PoolError::Write { path, source })
+    let line = wish.line();
+    let written = written.and_then(|mut file| file.write_all(line.as_bytes()));
+    written.map_err(|source| PoolError::Write { path: path.clone(), source })?;
+    wait_until_taken(&path, &line, || is_in_use(pool)).then_some(()).ok_or_else(|| {
+        // Whoever uses it next was not asked.
+        forget(registry, &pool.name);
+        PoolError::NotInUse { name: pool.name.clone() }
+    })
+}
+
+/// Waits until a line is not in the file of wishes any more; `false` when nobody is there to take it. A program that is
+/// there and slow takes it later.
+fn wait_until_taken(path: &Path, line: &str, in_use: impl Fn() -> bool) -> bool {
+    let began = Instant::now();
+    let waits = || fs::read_to_string(path).is_ok_and(|text| text.contains(line));
+    for turn in 1_u32.. {
+        if !waits() {
+            return true;
+        }
+        // Looking at the disks is no small matter; it is done now and then.
+        if turn % 25 == 0 && !in_use() {
+            // It may have taken it as the last thing that it did.
+            return !waits();
+        }
+        if began.elapsed() > TAKEN_WITHIN {
+            return true;
+        }
+        std::thread::sleep(LOOK);
+    }
+    true
 }
 
 /// Wishes that nobody took belong to a use that is over.
@@ -162,6 +196,23 @@ pub(super) fn place(registry: &Registry, pool: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wish_that_nobody_takes_is_told() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let asks = folder.path().join("p.asks");
+        let line = Ask::Optimize(1).line();
+        std::fs::write(&asks, &line).expect("written");
+        assert!(!wait_until_taken(&asks, &line, || false), "it is still there");
+        let reads = || {
+            assert_eq!(take(&asks), [Ask::Optimize(1)]);
+            false
+        };
+        assert!(wait_until_taken(&asks, &line, reads), "taken as the last thing");
+        assert!(wait_until_taken(&asks, &line, || false), "taken before");
+        std::fs::write(&asks, Ask::Scan.line()).expect("written");
+        assert!(wait_until_taken(&asks, &line, || false), "another one's");
+    }
 
     #[test]
     fn wishes_are_taken_once_and_what_is_none_is_left_out() {

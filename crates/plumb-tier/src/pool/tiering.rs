@@ -88,6 +88,7 @@ pub struct TieringStore {
 #[derive(Debug)]
 pub(super) struct Restored {
     pub(super) heat: Option<Vec<u8>>,
+    pub(super) what_if: Option<Vec<u8>>,
     pub(super) pins: PinTable,
     pub(super) history: MoveHistory,
     pub(super) window_start_s: f64,
@@ -116,10 +117,11 @@ impl TieringStore {
             move |source| TieringError::Io { path, source }
         };
         fs::create_dir_all(&self.folder).map_err(io(&self.folder))?;
-        for (suffix, bytes) in [("heat", kept.heat.clone()), ("moves", kept.tiering.history.save())]
+        let moves = kept.tiering.history.save();
+        for (suffix, bytes) in [("heat", &kept.heat), ("what-if", &kept.what_if), ("moves", &moves)]
         {
             let path = self.path(kept.vdisk, suffix);
-            replace(&path, &bytes).map_err(io(&path))?;
+            replace(&path, bytes).map_err(io(&path))?;
         }
         let path = self.path(kept.vdisk, "json");
         let before = read(&path).ok().flatten().and_then(|bytes| parse(&bytes));
@@ -152,6 +154,7 @@ impl TieringStore {
         let state = value.as_ref().and_then(|value| restored(value, extent_bytes));
         let mut state = state.ok_or(TieringError::Damaged { path })?;
         state.heat = load(&self.path(vdisk, "heat"))?;
+        state.what_if = load(&self.path(vdisk, "what-if"))?;
         let moves = load(&self.path(vdisk, "moves"))?;
         state.history = moves.and_then(|bytes| MoveHistory::restore(&bytes)).unwrap_or_default();
         Ok(Some(state))
@@ -200,7 +203,8 @@ impl TieringStore {
         serde_json::from_slice(&bytes).map_err(damaged)
     }
 
-    /// Keeps the report of an optimization that ended at `unix_s`; the oldest of more than 90 go.
+    /// Keeps the report of an optimization that ended at `unix_s`, under the next second that has none yet; the oldest of
+    /// more than 90 go.
     ///
     /// # Errors
     /// When the system refuses.
@@ -216,7 +220,9 @@ impl TieringStore {
             move |source| TieringError::Io { path, source }
         };
         fs::create_dir_all(&folder).map_err(failed(&folder))?;
-        let path = folder.join(format!("{unix_s:012}.json"));
+        let named = |second: u64| folder.join(format!("{second:012}.json"));
+        let path = (unix_s..).map(named).find(|path| !path.exists());
+        let path = path.unwrap_or_else(|| named(unix_s));
         replace(&path, format!("{:#}\n", done.to_json()).as_bytes()).map_err(failed(&path))?;
         let kept = self.reports(vdisk)?;
         for old in kept.iter().take(kept.len().saturating_sub(REPORTS)) {
@@ -356,6 +362,7 @@ fn restored(value: &Value, extent_bytes: u64) -> Option<Restored> {
     let served = |name: &str| value["served"][name].as_u64();
     Some(Restored {
         heat: None,
+        what_if: None,
         pins,
         history: MoveHistory::new(),
         window_start_s: value["window_start_s"].as_f64()?,
@@ -451,6 +458,10 @@ pub fn restore_tiering<Q: FlushQueue>(
             let restored = engine.restore_heat(nth, &heat, state.served);
             restored.map_err(|source| store.heat_error(id, source))?;
         }
+        if let Some(what_if) = state.what_if {
+            // A curve that cannot be read is drawn anew.
+            engine.restore_what_if(nth, &what_if);
+        }
     }
     engine.set_hour(seconds / 3600);
     Ok(())
@@ -478,7 +489,7 @@ mod tests {
         };
         let served = Served { performance: 1, cache: 2, capacity: 3, unmapped: 4 };
         let performance = (30, 40);
-        (store, Kept { vdisk: 7, heat: vec![1, 2], served, performance, tiering })
+        (store, Kept { vdisk: 7, heat: vec![1, 2], what_if: vec![3], served, performance, tiering })
     }
 
     #[test]
@@ -495,6 +506,7 @@ mod tests {
         let found = store.restore(7, 1 << 20).expect("it is whole").expect("it is there");
         assert_eq!((&found.pins, found.served, found.window_start_s), (&pins, own.served, 1.5));
         assert_eq!((found.heat, found.working_sets), (Some(vec![1, 2]), vec![3, 4]));
+        assert_eq!(found.what_if, Some(vec![3]));
         let filling = store.filling(7).expect("it is whole").expect("it is there");
         assert_eq!((filling.used, filling.slots, filling.per_hour), (30, 40, None));
         // One copy damaged, then both.

@@ -140,6 +140,7 @@ impl Tierer {
             moves,
             thrash: self.history.thrash(),
             working_sets: self.working_sets.clone(),
+            what_if: Vec::new(),
         };
         TierReport::new(&facts, &self.heat, &self.pins)
     }

@@ -311,6 +311,10 @@ impl<Q: FlushQueue> Owner<Q> {
             }
         }
         if let Some(watch) = &mut self.watch {
+            // What was asked for since it looked last is begun, and ends with a result as all that goes on.
+            watch(&mut self.engine, false);
+            let began = self.began;
+            self.engine.end_optimizations(|| began.elapsed().into());
             watch(&mut self.engine, true);
         }
         let counters = self.engine.counters();

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{PinnedFigures, SizeRow, TierReport, percent};
+use crate::what_if::WhatIfPoint;
 
 pub(super) fn render(report: &TierReport) -> Value {
     let TierReport { facts, advice, .. } = report;
@@ -21,6 +22,9 @@ pub(super) fn render(report: &TierReport) -> Value {
         .iter()
         .map(|weak| json!({ "pin": weak.pin.0, "ios_percent_per_gib": weak.percent_per_gib }))
         .collect();
+    let point =
+        |point: &WhatIfPoint| json!({ "hit_share": point.share, "standard_error": point.error });
+    let what_if = |(extents, blocks): &(WhatIfPoint, WhatIfPoint)| json!({ "bytes": extents.bytes, "by_extents": point(extents), "by_blocks": point(blocks) });
     json!({
         "vdisk": facts.name,
         "window_start_s": facts.window_start_s,
@@ -28,6 +32,7 @@ pub(super) fn render(report: &TierReport) -> Value {
         "host_ios": facts.answered,
         "table": rows(&report.rows),
         "table_unpinned": rows(&report.rows_unpinned),
+        "what_if_lru": facts.what_if.iter().map(what_if).collect::<Vec<Value>>(),
         "performance_tier_bytes": report.performance_bytes(),
         "serviced_percent": report.serviced_percent(),
         "serviced_by_cache_percent": percent(facts.answered_cache, facts.answered),

@@ -17,6 +17,7 @@ pub use filling::{Filling, expected_iops};
 
 use crate::heat::HeatMap;
 use crate::optimizer::{PinTable, Thrash, TierName};
+use crate::what_if::{WhatIf, WhatIfPoint};
 
 /// What was requested of an optimization and done.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -96,6 +97,19 @@ pub struct ReportFacts {
     pub thrash: Thrash,
     /// Extents of the working sets of the runs before, the newest last.
     pub working_sets: Vec<u64>,
+    /// What caches of some sizes would have served of the window, by extents and by blocks of 4 KiB (BEY-1); empty where
+    /// nobody followed it.
+    pub what_if: Vec<(WhatIfPoint, WhatIfPoint)>,
+}
+
+impl ReportFacts {
+    /// The curve at the sizes that a report shows: from an eighth to four times the Performance tier.
+    #[must_use]
+    pub fn curve(what_if: &WhatIf, performance_bytes: u64) -> Vec<(WhatIfPoint, WhatIfPoint)> {
+        let sizes = (0..6).map(|shift| (performance_bytes << 2) >> (5 - shift));
+        let point = |size: u64| Some((what_if.by_extents(size)?, what_if.by_blocks(size)?));
+        sizes.filter(|size| *size > 0).filter_map(point).collect()
+    }
 }
 
 /// A row of the table: so large must the tier be to serve so much.

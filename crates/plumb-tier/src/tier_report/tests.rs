@@ -27,6 +27,12 @@ fn facts() -> ReportFacts {
         },
         thrash: Thrash { promoted: 40, demoted_again: 10, guarded: true },
         working_sets: vec![50, 30],
+        what_if: [(5, 0.4), (20, 0.75), (80, 1.0)]
+            .map(|(mib, share)| {
+                let point = |share| WhatIfPoint { bytes: mib * MIB, share, error: 0.0123 };
+                (point(share), point(share / 2.0))
+            })
+            .into(),
     }
 }
 
@@ -84,7 +90,13 @@ fn rows_are_what_adding_up_a_sorted_list_gives() {
 
 #[test]
 fn without_io_there_is_no_table() {
-    let idle = ReportFacts { answered: 0, answered_performance: 0, answered_cache: 0, ..facts() };
+    let idle = ReportFacts {
+        answered: 0,
+        answered_performance: 0,
+        answered_cache: 0,
+        what_if: ReportFacts::curve(&WhatIf::new(MIB), 20 * MIB),
+        ..facts()
+    };
     let report = TierReport::new(&idle, &heat(&[]), &PinTable::new(MIB));
     let text = report.to_text();
     assert!(text.contains("\nno I/O in window\n") && !text.contains("Size Required"), "{text}");
@@ -128,6 +140,8 @@ fn json_and_csv_say_the_same_as_the_report() {
     assert_eq!(json["table_unpinned"][0]["extents"], 36);
     assert_eq!(json["serviced_percent"], 75.0);
     assert_eq!(json["moves"]["stop"], "budget");
+    assert_eq!(json["what_if_lru"][1]["bytes"], 20 * MIB);
+    assert_eq!(json["what_if_lru"][1]["by_blocks"]["hit_share"], 0.375);
     let csv = report.to_csv();
     let rows: Vec<&str> = csv.lines().collect();
     assert_eq!(rows[0], "ios_percent,extents,bytes,unpinned_extents,unpinned_bytes");

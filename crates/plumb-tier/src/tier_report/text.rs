@@ -3,6 +3,7 @@
 use plumb_units::Bytes;
 
 use super::{PinnedFigures, TierReport, percent};
+use crate::what_if::WhatIfPoint;
 
 /// Width of the names.
 const NAME: usize = 57;
@@ -23,6 +24,9 @@ pub(super) fn render(report: &TierReport) -> String {
             out.push_str(&format!("{:>30}  {:>23}\n", row.percent, Bytes(row.bytes).to_string()));
         }
         out.push('\n');
+    }
+    if !facts.what_if.is_empty() {
+        out.push_str(&curve(&facts.what_if));
     }
     let size = Bytes(report.performance_bytes()).to_string();
     line(&mut out, "Current Size of the Performance Tier", &size);
@@ -65,6 +69,20 @@ pub(super) fn render(report: &TierReport) -> String {
     for suggestion in &report.advice.suggestions {
         line(&mut out, "Advice", suggestion);
     }
+    out
+}
+
+/// The what-if curve, with the standard error of each share.
+fn curve(points: &[(WhatIfPoint, WhatIfPoint)]) -> String {
+    let mut out = String::from("Size of a Cache  Would Serve by Extents  by Blocks of 4 KiB\n");
+    let share = |point: &WhatIfPoint| {
+        format!("{:.1} % (\u{b1} {:.1})", 100.0 * point.share, 100.0 * point.error)
+    };
+    for (extents, blocks) in points {
+        let size = Bytes(extents.bytes).to_string();
+        out.push_str(&format!("{size:>15}  {:>22}  {:>18}\n", share(extents), share(blocks)));
+    }
+    out.push('\n');
     out
 }
 

@@ -99,6 +99,27 @@ fn the_readmes_lines_work_one_after_the_other() {
     }
 }
 
+/// The walk-through of a space with two tiers: each line works where it stands.
+#[test]
+fn the_walk_through_of_two_tiers_works_line_after_line() {
+    let text = fs::read_to_string(repository().join("docs/guide/tiers.md")).expect("the guide");
+    let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("    plumb ")).collect();
+    assert!(lines.len() >= 16, "{lines:?}");
+    let place = Place::new();
+    let programs = place.path("programs");
+    fs::create_dir_all(&programs).expect("a folder");
+    symlink(path(), programs.join("plumb")).expect("a link");
+    let script = format!("set -e\nPATH={}:$PATH\n{}\n", programs.display(), lines.join("\n"));
+    let mut shell = Command::new("bash");
+    shell.args(["-x", "-c", &script]).current_dir(place.folder());
+    shell.env("HOME", place.folder()).env("XDG_STATE_HOME", place.path("state"));
+    let told = outcome(&mut shell);
+    assert_eq!(told.status, 0, "{}", told.stderr);
+    for words in ["Perf Tier Size Required", "Size of a Cache", "extents moved up", "ExecStart="] {
+        assert!(told.stdout.contains(words), "{words}: {}", told.stdout);
+    }
+}
+
 #[test]
 fn a_wrong_command_line_would_be_noticed() {
     for line in [

@@ -330,9 +330,16 @@ fn once(matches: &ArgMatches, trickle: bool) -> report::Outcome {
     let own_settings = ["run-limit", "movers", "max-rate", "max-moved", "max-promoted", "reserve"]
         .iter()
         .any(|option| matches.value_source(option) == Some(ValueSource::CommandLine));
-    if !own_settings && pool::is_in_use(&found) {
-        let wish = if trickle { Ask::Trickle(nth) } else { Ask::Optimize(nth) };
-        pool::ask(&report::registry(), &found, wish)?;
+    let wish = if trickle { Ask::Trickle(nth) } else { Ask::Optimize(nth) };
+    let asked = match own_settings || !pool::is_in_use(&found) {
+        true => false,
+        false => match pool::ask(&report::registry(), &found, wish) {
+            // The program ended before it took the wish: the pool is free now.
+            Err(PoolError::NotInUse { .. }) => false,
+            other => other.map(|()| true)?,
+        },
+    };
+    if asked {
         let text = format!(
             "the program that has pool {} was asked to optimize {name}; plumb space report {name} --last has what came of \
              it\n",
