@@ -1,20 +1,23 @@
 //! Whether the machine is fit for a measurement (method, 2.1): looked at, never changed.
 //!
-//! Everything comes from `/sys`, `/proc` and a few files under a root that tests can fake. What cannot
-//! be seen is `unknown` and says how to see it; nothing is silently fine.
+//! Everything comes from `/sys`, `/proc` and a few files under a root that tests can fake, and from what programs of the
+//! machine say of drives, volumes, pools and timers: asked for, never told to change anything. What cannot be seen is `unknown` and says how to see it; nothing is silently fine.
 
 mod health;
 mod load;
 mod machine;
 mod nvme_log;
+mod programs;
 mod queue;
 mod sample;
 mod space;
 mod target;
 mod tasks;
+mod volumes;
 
 pub(crate) use health::controller;
 pub(crate) use nvme_log::HealthLog;
+pub use programs::{Answers, Asked};
 pub use sample::Sample;
 pub use space::UNWRITTEN_MUCH;
 pub use target::{Plan, Target, never_written_share};
@@ -96,6 +99,7 @@ struct Scene<'a> {
     target: &'a Target,
     before: &'a Sample,
     after: &'a Sample,
+    said: &'a Answers,
 }
 
 type Look = fn(&Scene) -> Check;
@@ -106,10 +110,10 @@ const CHECKS: &[(&str, Look)] = &[
     ("health-smart", health::smart),
     ("health-nvme", health::nvme),
     ("health-md", health::md),
-    ("health-lvm", health::lvm),
-    ("health-zfs", health::zfs),
-    ("health-btrfs", health::btrfs),
-    ("health-multipath", health::multipath),
+    ("health-lvm", volumes::lvm),
+    ("health-zfs", volumes::zfs),
+    ("health-btrfs", volumes::btrfs),
+    ("health-multipath", volumes::multipath),
     ("health-fabric", health::fabric),
     ("klog", health::kernel_log),
     ("capacity", space::capacity),
@@ -141,10 +145,15 @@ pub fn ids() -> impl Iterator<Item = &'static str> {
     CHECKS.iter().map(|(id, _)| *id)
 }
 
-/// Runs every check on a target, given two looks at the machine some time apart.
+/// Runs every check on a target, given two looks at the machine some time apart, and what its programs said.
 #[must_use]
-pub fn check(tree: &SystemTree, target: &Target, before: &Sample, after: &Sample) -> Vec<Check> {
-    let scene = Scene { tree, target, before, after };
+pub fn check(
+    tree: &SystemTree,
+    target: &Target,
+    (before, after): (&Sample, &Sample),
+    said: &Answers,
+) -> Vec<Check> {
+    let scene = Scene { tree, target, before, after, said };
     CHECKS.iter().map(|(_, check)| check(&scene)).collect()
 }
 

@@ -5,14 +5,15 @@ use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 
 use plumb_io::block_stack::BlockDevice;
+use serde_json::Value;
 
 use super::{Check, HealthLog, Scene, Verdict};
 
-fn folder(device: &BlockDevice) -> String {
+pub(super) fn folder(device: &BlockDevice) -> String {
     format!("/sys/dev/block/{}", device.number)
 }
 
-/// What the drive itself says; no file of the kernel tells that.
+/// What the drive itself says, by smartctl: no file of the kernel tells that.
 pub(super) fn smart(scene: &Scene) -> Check {
     const ID: &str = "health-smart";
     let drives: Vec<String> = scene
@@ -35,8 +36,70 @@ pub(super) fn smart(scene: &Scene) -> Check {
     if !states.is_empty() {
         return Check::new(ID, Verdict::Block, states.join("; "), "replace or reconnect the drive");
     }
-    let evidence = format!("the SMART log of {} was not read", drives.join(", "));
-    Check::new(ID, Verdict::Unknown, evidence, "look at `smartctl -H -A` of each drive, as root")
+    let logs: Vec<(Verdict, String)> = drives
+        .iter()
+        .map(|name| {
+            let log = scene.said.json(&format!("smartctl {name}"));
+            match log.as_ref().and_then(judged_smart) {
+                Some((verdict, said)) => (verdict, format!("{name}: {said}")),
+                None => (Verdict::Unknown, format!("the SMART log of {name} was not read")),
+            }
+        })
+        .collect();
+    let verdict = logs.iter().map(|log| log.0).max().unwrap_or(Verdict::Unknown);
+    let said: Vec<String> = logs.into_iter().map(|log| log.1).collect();
+    let remedy = match verdict {
+        Verdict::Block => "replace the drive",
+        Verdict::Warn => "plan its replacement, and expect slow reads where sectors were moved",
+        Verdict::Unknown => {
+            "install smartctl and run as root, or look at `smartctl -H -A` of each drive"
+        }
+        Verdict::Ok | Verdict::Note => "",
+    };
+    Check::new(ID, verdict, said.join("; "), remedy)
+}
+
+/// What smartctl says of a drive, as its JSON; `None` where the drive did not tell.
+fn judged_smart(log: &Value) -> Option<(Verdict, String)> {
+    let passed = log["smart_status"]["passed"].as_bool()?;
+    let table = log["ata_smart_attributes"]["table"].as_array();
+    let raw = |id: u64| {
+        let row = table?.iter().find(|row| row["id"] == id)?;
+        row["raw"]["value"].as_u64()
+    };
+    let counts = [
+        ("reallocated sectors", raw(5)),
+        ("pending sectors", raw(197)),
+        ("uncorrectable sectors", raw(198)),
+        ("grown defects", log["scsi_grown_defect_list"].as_u64()),
+    ];
+    let seen: Vec<String> = counts
+        .iter()
+        .filter_map(|(what, count)| count.filter(|n| *n > 0).map(|n| format!("{n} {what}")))
+        .collect();
+    // A sector that waits for its replacement is read again and again.
+    let fails = counts[1..3].iter().any(|(_, count)| count.is_some_and(|n| n > 0));
+    let verdict = match (passed && !fails, seen.is_empty()) {
+        (false, _) => Verdict::Block,
+        (true, false) => Verdict::Warn,
+        (true, true) => Verdict::Ok,
+    };
+    let health = if passed { "its health test passed" } else { "its health test FAILED" };
+    let seen = if seen.is_empty() { "no bad sectors".to_owned() } else { seen.join(", ") };
+    Some((verdict, format!("{health}, {seen}")))
+}
+
+/// Drives that test themselves now, as smartctl says.
+pub(super) fn self_tests(scene: &Scene) -> Vec<String> {
+    let runs = |name: &String| {
+        let log = scene.said.json(&format!("smartctl {name}"))?;
+        let status = &log["ata_smart_data"]["self_test"]["status"];
+        let runs = status["remaining_percent"].as_u64().is_some_and(|left| left > 0)
+            || status["string"].as_str().is_some_and(|text| text.contains("in progress"));
+        runs.then(|| format!("a self-test of {name}"))
+    };
+    let disks = scene.target.disks(scene.tree).into_iter().map(|disk| disk.name);
+    disks.filter_map(|name| runs(&name)).collect()
 }
 
 /// State of NVMe controllers; their health log needs a command to the device.
@@ -135,121 +198,6 @@ pub(super) fn md(scene: &Scene) -> Check {
         return Check::new(ID, Verdict::Warn, notable.join("; "), "repair the array first");
     }
     Check::ok(ID, format!("{arrays} md arrays under the target"))
-}
-
-/// Volumes of LVM: what the kernel's names tell.
-pub(super) fn lvm(scene: &Scene) -> Check {
-    const ID: &str = "health-lvm";
-    let uuids: Vec<String> = scene
-        .target
-        .devices(scene.tree)
-        .iter()
-        .filter_map(|device| scene.tree.text(format!("{}/dm/uuid", folder(device))))
-        .filter(|uuid| uuid.starts_with("LVM-"))
-        .collect();
-    if uuids.is_empty() {
-        return Check::ok(ID, "no LVM under the target");
-    }
-    if uuids.iter().any(|uuid| uuid.ends_with("-real") || uuid.ends_with("-cow")) {
-        let remedy = "remove the snapshots: each write is copied for them";
-        return Check::new(ID, Verdict::Warn, "the volume has snapshots", remedy);
-    }
-    let evidence = "the state of the volume was not read";
-    Check::new(
-        ID,
-        Verdict::Unknown,
-        evidence,
-        "look at `lvs -a -o +lv_health_status,data_percent`, as root",
-    )
-}
-
-/// Pools of ZFS.
-pub(super) fn zfs(scene: &Scene) -> Check {
-    const ID: &str = "health-zfs";
-    let Some(mount) = scene.target.stack.mount.as_ref().filter(|mount| mount.kind == "zfs") else {
-        return Check::ok(ID, "the target is not on ZFS");
-    };
-    let pool = mount.source.split('/').next().unwrap_or_default();
-    match scene.tree.text(format!("/proc/spl/kstat/zfs/{pool}/state")) {
-        Some(state) if state == "ONLINE" => {
-            let evidence = format!("pool {pool} is ONLINE; scrubs and fill were not read");
-            Check::new(ID, Verdict::Unknown, evidence, "look at `zpool status` and `zpool list`")
-        }
-        Some(state) => {
-            let evidence = format!("pool {pool} is {state}");
-            Check::new(ID, Verdict::Block, evidence, "repair the pool: `zpool status -x`")
-        }
-        None => {
-            let evidence = format!("the state of pool {pool} cannot be read");
-            Check::new(ID, Verdict::Unknown, evidence, "look at `zpool status`")
-        }
-    }
-}
-
-/// File systems of btrfs: error counters, and what they are doing.
-pub(super) fn btrfs(scene: &Scene) -> Check {
-    const ID: &str = "health-btrfs";
-    let Some(mount) = scene.target.stack.mount.as_ref().filter(|mount| mount.kind == "btrfs")
-    else {
-        return Check::ok(ID, "the target is not on btrfs");
-    };
-    let mut bad = Vec::new();
-    for uuid in scene.tree.names("/sys/fs/btrfs").iter().filter_map(|name| name.to_str()) {
-        let root = format!("/sys/fs/btrfs/{uuid}");
-        let running = scene.tree.text(format!("{root}/exclusive_operation"));
-        bad.extend(
-            running.filter(|what| what != "none").map(|what| format!("a {what} is running")),
-        );
-        for device in scene.tree.names(format!("{root}/devinfo")) {
-            let path = format!("{root}/devinfo/{}/error_stats", device.to_string_lossy());
-            let text = scene.tree.text(path).unwrap_or_default();
-            let errors: u64 =
-                text.lines().filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok()).sum();
-            if errors > 0 {
-                bad.push(format!("device {} counts {errors} errors", device.to_string_lossy()));
-            }
-        }
-    }
-    if !bad.is_empty() {
-        let remedy = "wait for it to end; repair what has errors: `btrfs device stats`";
-        return Check::new(ID, Verdict::Block, bad.join("; "), remedy);
-    }
-    let packed = mount.super_options.iter().find(|option| option.starts_with("compress"));
-    if let Some(option) = packed {
-        let evidence = format!("mounted with {option}");
-        return Check::new(
-            ID,
-            Verdict::Warn,
-            evidence,
-            "use a folder without compression and CoW (chattr +C)",
-        );
-    }
-    Check::ok(ID, "no errors counted, nothing running")
-}
-
-/// Paths of multipath devices.
-pub(super) fn multipath(scene: &Scene) -> Check {
-    const ID: &str = "health-multipath";
-    let (mut paths, mut failed) = (0_usize, Vec::new());
-    for device in scene.target.devices(scene.tree) {
-        let uuid = scene.tree.text(format!("{}/dm/uuid", folder(&device)));
-        if !uuid.is_some_and(|uuid| uuid.starts_with("mpath-")) {
-            continue;
-        }
-        for path in device.slaves(scene.tree) {
-            paths += 1;
-            let state = scene.tree.text(format!("{}/device/state", folder(&path)));
-            if let Some(state) =
-                state.filter(|state| !["running", "live"].contains(&state.as_str()))
-            {
-                failed.push(format!("{} is {state}", path.name));
-            }
-        }
-    }
-    if failed.is_empty() {
-        return Check::ok(ID, format!("{paths} paths of multipath devices, none failed"));
-    }
-    Check::new(ID, Verdict::Warn, failed.join("; "), "repair the paths: `multipath -ll`")
 }
 
 /// Whether the data is on another machine.

@@ -1,5 +1,9 @@
 //! What runs, or will run, beside the measurement.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
+
 use super::{Check, Scene, Verdict};
 
 /// When it would end.
@@ -65,6 +69,12 @@ pub(super) fn timers(scene: &Scene) -> Check {
     names.retain(|name| !name.contains("dpkg-db-backup"));
     names.sort();
     names.dedup();
+    let listed = due(scene);
+    let told = listed.as_ref().map(|due| judged_timers(scene, due));
+    if told.is_some() {
+        // Timers are told by when they are due; of jobs of cron that is not known.
+        names.retain(|name| !name.ends_with(".timer"));
+    }
     let does =
         |name: &String| HEAVY.iter().find(|(unit, _)| name.contains(unit)).map(|(_, does)| *does);
     let heavy: Vec<String> =
@@ -72,12 +82,18 @@ pub(super) fn timers(scene: &Scene) -> Check {
     let light = names.iter().filter(|name| LIGHT.iter().any(|unit| name.contains(unit))).count();
     let remedy =
         "see when they are due: `systemctl list-timers`; stop them for the time of the test";
+    if let Some((verdict @ Verdict::Block, said)) = told {
+        return Check::new(ID, verdict, said, remedy);
+    }
     if !heavy.is_empty() {
         let evidence = format!(
             "enabled: {}; and {light} lighter ones. When they are due was not read",
             heavy.join(", ")
         );
         return Check::new(ID, Verdict::Warn, evidence, remedy);
+    }
+    if let Some((verdict, said)) = told {
+        return Check::new(ID, verdict, format!("{said}; {light} light jobs of cron"), remedy);
     }
     if light > 0 {
         return Check::new(
@@ -100,6 +116,42 @@ pub(super) fn timers(scene: &Scene) -> Check {
         ID,
         format!("{} timers and jobs of cron, none known to make the disks work", names.len()),
     )
+}
+
+/// Seconds from now within which a timer is due, where nobody said how long the measurement takes.
+const WINDOW_S: u64 = 3600;
+
+/// Timers and when they are due, in seconds from now, as systemd says; `None` where it does not.
+fn due(scene: &Scene) -> Option<Vec<(String, f64)>> {
+    let listed = scene.said.json("systemctl timers")?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs_f64();
+    let of = |timer: &Value| {
+        let next = timer["next"].as_f64().filter(|next| *next > 0.0)?;
+        Some((timer["unit"].as_str()?.to_owned(), next / 1e6 - now))
+    };
+    Some(listed.as_array()?.iter().filter_map(of).collect())
+}
+
+/// Whether a timer that makes the disks work is due before the planned end.
+fn judged_timers(scene: &Scene, due: &[(String, f64)]) -> (Verdict, String) {
+    let window = scene.target.plan.seconds.unwrap_or(WINDOW_S) as f64;
+    let soon: Vec<String> = due
+        .iter()
+        .filter(|(_, seconds)| *seconds <= window)
+        .filter_map(|(name, seconds)| {
+            let (_, does) = HEAVY.iter().find(|(unit, _)| name.contains(unit))?;
+            Some(format!("{name} {does} in {:.0} min", (seconds / 60.0).max(0.0)))
+        })
+        .collect();
+    if soon.is_empty() {
+        let said = format!(
+            "of {} timers none that makes the disks work is due within {:.0} min",
+            due.len(),
+            window / 60.0
+        );
+        return (Verdict::Note, said);
+    }
+    (Verdict::Block, soon.join("; "))
 }
 
 /// Programs that make the disks work.
@@ -171,6 +223,11 @@ fn running_of(scene: &Scene, wanted: &[&str]) -> (usize, Vec<String>) {
 /// Jobs that are running now.
 pub(super) fn running(scene: &Scene) -> Check {
     const ID: &str = "tasks-running";
+    let tests = super::health::self_tests(scene);
+    if !tests.is_empty() {
+        let evidence = format!("running: {}", tests.join(", "));
+        return Check::new(ID, Verdict::Block, evidence, "wait for it to end: `smartctl -c`");
+    }
     match running_of(scene, JOBS) {
         (0, _) => Check::new(ID, Verdict::Unknown, "no process is visible", "mount /proc"),
         (count, jobs) if jobs.is_empty() => {

@@ -42,8 +42,9 @@ pub(crate) fn command() -> Command {
         .long_about(
             "Look whether the machine is fit for a measurement: the health of what lies under the target, \
              room, other load, caches, limits, clocks and temperatures. Each check says `ok`, `note`, \
-             `warn`, `block`, or `unknown` where it cannot see, with its evidence and what to do. Nothing \
-             is changed. It takes a second.",
+             `warn`, `block`, or `unknown` where it cannot see, with its evidence and what to do. Programs \
+             that know more are asked where they are there and concern the target: smartctl, lvs, zpool, \
+             zfs, btrfs, multipath, systemctl. Nothing is changed. It takes one to two seconds.",
         )
         .args([
             target,

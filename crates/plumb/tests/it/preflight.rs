@@ -74,6 +74,56 @@ fn what_was_never_written_is_not_read_unnoticed() {
 }
 
 #[test]
+fn programs_of_the_machine_are_asked() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = tempfile::tempdir().expect("a folder");
+    let asked = folder.path().join("systemctl");
+    let soon = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("later");
+    let next = (soon.as_secs() + 300) * 1_000_000;
+    let script = format!(
+        "#!/bin/sh\n[ \"$1\" = list-timers ] && echo '[{{\"unit\":\"fstrim.timer\",\"next\":{next}}}]'\n"
+    );
+    fs::write(&asked, script).expect("a script");
+    fs::set_permissions(&asked, fs::Permissions::from_mode(0o755)).expect("a mode");
+    let target = folder.path().join("f").display().to_string();
+    let look = |seconds: &str| {
+        let mut command = std::process::Command::new(crate::program::path());
+        command.args(["check", &target, "--size", "1M", "--for", seconds, "--json"]);
+        let outcome = crate::program::outcome(command.env("PATH", folder.path()));
+        let answer: Value = serde_json::from_str(&outcome.stdout).expect("one object");
+        let checks = answer["checks"].as_array().expect("a list").clone();
+        checks.into_iter().find(|check| check["id"] == "tasks-timers").expect("it is there")
+    };
+    let due = look("600");
+    assert_eq!(due["verdict"], "block", "{due}");
+    assert!(due["evidence"].as_str().expect("words").contains("fstrim.timer"), "{due}");
+    assert_ne!(look("60")["verdict"], "block");
+}
+
+#[test]
+fn what_programs_of_a_copied_tree_said_is_read() {
+    let root = tempfile::tempdir().expect("a folder");
+    let write = |path: &str, text: &str| {
+        let path = root.path().join(path);
+        fs::create_dir_all(path.parent().expect("below the root")).expect("folders");
+        fs::write(path, text).expect("a file");
+    };
+    write("proc/self/mountinfo", "25 1 0:40 / /data rw - zfs tank/data rw\n");
+    write("said/zpool list", "ONLINE\t3\t91\n");
+    write("said/zpool status", "  scan: none requested\n");
+    let line = format!("check /data/file --system-root {}", root.path().display());
+    let outcome = plumb(&line);
+    assert!(
+        outcome.stdout.contains("warn    health-zfs        pool tank is ONLINE, 91 % full"),
+        "{outcome:#?}"
+    );
+    write("said/zpool status", "  scan: scrub in progress since Sunday\n");
+    let outcome = plumb(&line).ends_with(3);
+    assert!(outcome.stdout.contains("block   health-zfs"), "{outcome:#?}");
+}
+
+#[test]
 fn holes_are_no_room_and_a_folder_is_no_target() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("sparse.dat");

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use plumb_io::system_tree::SystemTree;
 use plumb_study::environment::{self, Level, differences};
-use plumb_study::preflight::{self, Check, Plan, Sample, Target, Verdict};
+use plumb_study::preflight::{self, Asked, Check, Plan, Sample, Target, Verdict};
 use plumb_study::study::Device;
 use serde_json::{Value, json};
 
@@ -19,6 +19,9 @@ use crate::commands::version;
 /// How long traffic and processors are watched.
 const WATCHED: Duration = Duration::from_secs(1);
 
+/// How long programs that are asked have, so that all is told within two seconds.
+const ANSWERED: Duration = Duration::from_millis(700);
+
 /// Every check of the preflight on a target, after `watched` of watching.
 pub(in crate::commands) fn look(
     tree: &SystemTree,
@@ -26,10 +29,13 @@ pub(in crate::commands) fn look(
     plan: Plan,
     watched: Duration,
 ) -> io::Result<Vec<Check>> {
-    let before = Sample::take(tree);
     let target = Target::find(tree, path, plan)?;
+    // They read from the disks: that is not to be taken for the load of others.
+    let said = Asked::about(tree, &target).until(Instant::now() + ANSWERED);
+    let before = Sample::take(tree);
     thread::sleep(watched);
-    Ok(preflight::check(tree, &target, &before, &Sample::take(tree)))
+    let after = Sample::take(tree);
+    Ok(preflight::check(tree, &target, (&before, &after), &said))
 }
 
 /// The same for as long as a person waits.
