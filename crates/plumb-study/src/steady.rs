@@ -155,6 +155,8 @@ pub struct TwoPhases {
 const PHASE_STEP: f64 = 0.05;
 /// How far apart the levels are, in standard deviations inside them: slow waves are no phases.
 const PHASE_DEVIATIONS: f64 = 3.0;
+/// How far the later level is from everything before it, in standard deviations inside both.
+const WHOLE_DEVIATIONS: f64 = 2.0;
 /// Shortest phase in seconds.
 const PHASE_S: f64 = 10.0;
 
@@ -184,8 +186,12 @@ pub fn two_phases(series: &[f64], interval_s: f64) -> Option<TwoPhases> {
         let lasts = (end - at).min(at - start) as f64 * interval_s >= PHASE_S;
         let inside = squares(&series[start..at]) + squares(&series[at..end]);
         let deviation = (inside / (end - start) as f64).sqrt();
+        // Seconds that resemble each other wander: what stands off its neighbour must stand off all before it.
+        let (earlier, later) = (&series[..at], &series[at..]);
+        let whole = ((squares(earlier) + squares(later)) / series.len() as f64).sqrt();
         let steps = (after / before - 1.0).abs() > PHASE_STEP
-            && (after - before).abs() > PHASE_DEVIATIONS * deviation;
+            && (after - before).abs() > PHASE_DEVIATIONS * deviation
+            && (after - mean(earlier)).abs() > WHOLE_DEVIATIONS * whole;
         (lasts && steps).then_some(TwoPhases { at, before, after })
     })
 }
@@ -246,5 +252,32 @@ mod tests {
         assert_eq!(two_phases(&series[..40], 1.0), None);
         // Six seconds at the new level are not a phase yet.
         assert_eq!(two_phases(&series[..46], 1.0), None);
+        // Two steps down are still two steps.
+        let third = |second: u32| if second < 60 { level(second) } else { 300.0 };
+        let falling: Vec<f64> = (0..90).map(|second| third(second) + wobble(second)).collect();
+        assert_eq!(two_phases(&falling, 1.0).map(|phases| phases.at), Some(60));
+    }
+
+    #[test]
+    fn a_series_that_wanders_has_no_phases() {
+        // Each value keeps 0.8 of the one before; a fixed sequence that looks random.
+        let mut state = 12_345_u64;
+        let mut value = 0.0;
+        let mut found = 0;
+        for _ in 0..50 {
+            let series: Vec<f64> = (0..300)
+                .map(|_| {
+                    let mut sum = 0.0;
+                    for _ in 0..12 {
+                        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                        sum += (state >> 40) as f64 / f64::from(1 << 24);
+                    }
+                    value = 0.8 * value + 0.6 * (sum - 6.0);
+                    1000.0 + 50.0 * value
+                })
+                .collect();
+            found += u32::from(two_phases(&series, 1.0).is_some());
+        }
+        assert!(found <= 5, "{found} of 50");
     }
 }

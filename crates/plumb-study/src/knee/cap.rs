@@ -101,18 +101,7 @@ pub(super) fn look(settings: &[Setting], concave: &Concave, plateau: usize) -> C
         (Some(first), Some(last)) => last.o as f64 / first.o as f64,
         _ => 1.0,
     };
-    let corner = settings[plateau].u;
-    let over_octave = |corner: f64| {
-        let below = (corner - std::f64::consts::LN_2).max(0.0);
-        (corner > below).then(|| (concave.at(corner) - concave.at(below)) / (corner - below))
-    };
-    // The corner lies between the plateau and the setting before it: where those are far apart, part of
-    // the octave below the plateau is flat already.
-    let before = plateau.checked_sub(1).map(|index| settings[index].u);
-    let approach = over_octave(corner)
-        .into_iter()
-        .chain(before.filter(|before| corner - before > 0.14).and_then(over_octave))
-        .reduce(f64::max);
+    let approach = approach(settings, concave, plateau);
     let deviation = deviation(&values);
     let slope_error = if points.len() > 2 {
         concave.sigma.max(LEVEL_NOISE)
@@ -133,6 +122,24 @@ pub(super) fn look(settings: &[Setting], concave: &Concave, plateau: usize) -> C
             && range >= 1.5 - 1e-9,
         is_steep: plateau <= 1 || approach.is_some_and(|approach| approach >= 0.6),
     }
+}
+
+/// Elasticity over the octave below the corner; `None` where the plateau is the first setting.
+///
+/// The corner lies between the plateau and the setting before it: where those are far apart, part of the octave below
+/// the plateau is flat already. It is taken to be where the piece before would reach the plateau's level.
+fn approach(settings: &[Setting], concave: &Concave, plateau: usize) -> Option<f64> {
+    let level = concave.at(settings[plateau].u);
+    let over_octave = |corner: f64| {
+        let below = (corner - std::f64::consts::LN_2).max(0.0);
+        (corner > below).then(|| (level - concave.at(below)) / (corner - below))
+    };
+    let end = settings[plateau].u;
+    let before = settings[plateau.checked_sub(1)?].u;
+    let slope = concave.slope_before(before).max(f64::EPSILON);
+    let corner = (before + (level - concave.at(before)) / slope).clamp(before, end);
+    let is_apart = end - before > 0.14;
+    over_octave(end).into_iter().chain(over_octave(corner).filter(|_| is_apart)).reduce(f64::max)
 }
 
 /// (2.11) The declared limit nearest to a measured ceiling, if within 5 %.

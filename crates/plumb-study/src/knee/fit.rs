@@ -1,6 +1,7 @@
 //! The concave fit: ln X on ln N, robust against single settings.
 
 use super::Setting;
+use super::fall::Fall;
 use crate::stats::describe::{MAD_TO_SD, absolute_deviation, median};
 use crate::stats::nonnegative::{self, dot};
 
@@ -27,6 +28,8 @@ pub(super) struct Concave {
     corners: Vec<(f64, f64)>,
     fitted: Vec<f64>,
     corner_settings: Vec<u64>,
+    /// What lies behind a step down.
+    fall: Option<Fall>,
     pub(super) scale: f64,
     pub(super) sigma: f64,
 }
@@ -52,9 +55,22 @@ impl Concave {
             .map(|setting| if setting.excluded { 0.0 } else { setting.runs.len() as f64 })
             .collect();
         let mut base = base;
-        if let Some(lone) = lone_outlier(settings, &base) {
-            base[lone] = 0.0;
-            settings[lone].off_curve = true;
+        let lone = culprits(settings, &base, 1);
+        let step = Fall::find(settings, &base);
+        // One setting or one step, whichever explains more; two settings where neither does.
+        let (off, fall) = match (lone, step) {
+            (Some((lone, left)), step) if step.is_none_or(|(_, other)| left <= other) => {
+                (lone, None)
+            }
+            (_, Some((fall, _))) => (Vec::new(), Some(fall)),
+            _ => (culprits(settings, &base, 2).map_or_else(Vec::new, |(pair, _)| pair), None),
+        };
+        for index in off {
+            base[index] = 0.0;
+            settings[index].off_curve = true;
+        }
+        if let Some(fall) = fall {
+            base[fall.at..].fill(0.0);
         }
         let first = Self::weighted(settings, &base);
         let scale = first.spread(settings, &base).max(SCALE_LEAST).max(repetition_error);
@@ -77,6 +93,10 @@ impl Concave {
             base[worst] = 0.0;
             settings[worst].off_curve = true;
             fit = Self::robust(settings, &base, scale);
+        }
+        if let Some(fall) = fall {
+            fit.fall = Some(fall.beside(&fit));
+            fit.fitted = settings.iter().map(|setting| fit.at(setting.u)).collect();
         }
         fit.scale = scale;
         fit.sigma = fit.deviation(settings).max(scale);
@@ -120,7 +140,7 @@ impl Concave {
         fit
     }
 
-    fn weighted(settings: &[Setting], weights: &[f64]) -> Self {
+    pub(super) fn weighted(settings: &[Setting], weights: &[f64]) -> Self {
         let roots: Vec<f64> = weights.iter().map(|weight| weight.sqrt()).collect();
         let column = |value: &dyn Fn(f64) -> f64| -> Vec<f64> {
             settings.iter().zip(&roots).map(|(setting, root)| value(setting.u) * root).collect()
@@ -151,11 +171,23 @@ impl Concave {
         let bend = |u: f64| corners.iter().map(|(corner, d)| d * u.min(*corner)).sum::<f64>();
         let (intercept, slope) = line(settings, weights, &bend);
         let fitted = settings.iter().map(|s| intercept + slope * s.u + bend(s.u)).collect();
-        Self { intercept, slope, corners, fitted, corner_settings, scale: 0.0, sigma: 0.0 }
+        Self {
+            intercept,
+            slope,
+            corners,
+            fitted,
+            corner_settings,
+            fall: None,
+            scale: 0.0,
+            sigma: 0.0,
+        }
     }
 
     /// Fitted ln X.
     pub(super) fn at(&self, u: f64) -> f64 {
+        if let Some(behind) = self.fall.and_then(|fall| fall.at_or_before(u)) {
+            return behind;
+        }
         self.intercept
             + self.slope * u
             + self.corners.iter().map(|(corner, d)| d * u.min(*corner)).sum::<f64>()
@@ -163,8 +195,16 @@ impl Concave {
 
     /// Elasticity just behind `u`.
     pub(super) fn slope_after(&self, u: f64) -> f64 {
+        if let Some(behind) = self.fall.and_then(|fall| fall.slope_after(u)) {
+            return behind;
+        }
         self.slope
             + self.corners.iter().filter(|(c, _)| *c > u + 1e-12).map(|(_, d)| d).sum::<f64>()
+    }
+
+    /// Elasticity just before `u`; that of the first piece at the first setting.
+    pub(super) fn slope_before(&self, u: f64) -> f64 {
+        self.slope_after(u - 2e-12)
     }
 
     /// Where a curve that bends gradually about its corner at `u` crosses `slope`: between the middles of the
@@ -198,7 +238,8 @@ impl Concave {
             .filter(|(_, setting)| setting.counts())
             .map(|(residual, _)| residual)
             .collect();
-        let pieces = self.corners.len() as f64 + 2.0;
+        let behind = if self.fall.is_some() { 2.0 } else { 0.0 };
+        let pieces = self.corners.len() as f64 + 2.0 + behind;
         let freedom = (inliers.len() as f64 - pieces).max(1.0);
         (dot(&inliers, &inliers) / freedom).sqrt()
     }
@@ -207,7 +248,7 @@ impl Concave {
         let changes = self.corners.iter().map(|(_, change)| *change);
         ConcaveFit {
             corners: self.corner_settings.iter().copied().zip(changes).collect(),
-            end_slope: self.slope,
+            end_slope: self.slope_after(f64::INFINITY),
             ln_x: self.fitted,
             scale: self.scale,
             sigma: self.sigma,
@@ -220,11 +261,21 @@ const BAD_FIT: f64 = 0.02;
 /// How many times better the fit is without the culprit.
 const CULPRIT: f64 = 4.0;
 
-/// The one inner setting without which a bad fit is a good one. Where settings are few, a setting far
-/// off drags the curve with it, and no residual tells it from its neighbours.
-fn lone_outlier(settings: &[Setting], base: &[f64]) -> Option<usize> {
-    let counted: Vec<usize> = (0..settings.len()).filter(|index| base[*index] > 0.0).collect();
-    if !(5..=24).contains(&counted.len()) {
+/// What a pair may leave: of noise alone two settings can be taken out so that the rest looks like a curve.
+const PAIR_LEFT: f64 = 0.025;
+
+/// Indices of the settings with weight.
+pub(super) fn counted(base: &[f64]) -> Vec<usize> {
+    (0..base.len()).filter(|index| base[*index] > 0.0).collect()
+}
+
+/// The one or two inner settings without which a bad fit is a good one, and the root mean square of what is left of the
+/// residuals. Where settings are few, a setting far off drags the curve with it, and no residual tells it from its
+/// neighbours.
+fn culprits(settings: &[Setting], base: &[f64], many: usize) -> Option<(Vec<usize>, f64)> {
+    let counted = counted(base);
+    // Two of them need more others to stand off.
+    if !(if many == 1 { 5..=24 } else { 9..=24 }).contains(&counted.len()) {
         return None;
     }
     let error = |base: &[f64]| {
@@ -239,21 +290,32 @@ fn lone_outlier(settings: &[Setting], base: &[f64]) -> Option<usize> {
     if all < BAD_FIT {
         return None;
     }
-    let without = |index: &usize| {
+    let without = |left_out: Vec<usize>| {
         let mut rest = base.to_vec();
-        rest[*index] = 0.0;
+        for index in &left_out {
+            rest[*index] = 0.0;
+        }
         let (left, residuals) = error(&rest);
-        (*index, left, residuals[*index].abs())
+        let off = left_out.iter().map(|index| residuals[*index].abs());
+        let nearest = off.fold(f64::INFINITY, f64::min);
+        (left_out, left, nearest)
     };
     let inner = &counted[1..counted.len() - 1];
-    inner
-        .iter()
+    let sets: Vec<Vec<usize>> = match many {
+        1 => inner.iter().map(|index| vec![*index]).collect(),
+        _ => {
+            let pairs = |a: usize| inner.iter().filter(move |b| **b > a).map(move |b| vec![a, *b]);
+            inner.iter().flat_map(|a| pairs(*a)).collect()
+        }
+    };
+    sets.into_iter()
         .map(without)
         .min_by(|a, b| a.1.total_cmp(&b.1))
-        .filter(|(_, left, off)| {
-            left * CULPRIT < all && *off > f64::max(CUT_OFF * left, OUTLIER_LEAST)
+        .filter(|(_, left, nearest)| {
+            let is_good = left * CULPRIT < all && (many == 1 || *left < PAIR_LEFT);
+            is_good && *nearest > f64::max(CUT_OFF * left, OUTLIER_LEAST)
         })
-        .map(|(index, ..)| index)
+        .map(|(left_out, left, _)| (left_out, left))
 }
 
 /// Of more places than [`KNOTS_MOST`] so many, as evenly as they can be in ln N.

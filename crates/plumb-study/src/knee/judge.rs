@@ -173,13 +173,22 @@ fn end_elasticity(settings: &[Setting], sigma: f64) -> (f64, f64) {
     }
 }
 
+/// Where a curve without a corner falls below τ, tested there or not.
+pub(super) fn crossing(settings: &[Setting], concave: &Concave) -> Option<f64> {
+    let last = settings.len() - 1;
+    let falls =
+        |index: &usize| settings[*index].counts() && concave.slope_after(settings[*index].u) < TAU;
+    let first = (0..last).find(falls)?;
+    concave.gradual_crossing(settings[first].u, settings[last].u, TAU)
+}
+
 /// (3.2, 4) P, snapped to what its neighbours measured; `None` when the fit never flattens.
 fn plateau(settings: &[Setting], concave: &Concave) -> Option<usize> {
     let last = settings.len() - 1;
     let first = (0..last)
         .find(|index| settings[*index].counts() && concave.slope_after(settings[*index].u) < TAU)?;
     // Without a corner single settings say little: the pieces of the fit do (docs/decisions/0040-gradual-bends.md).
-    if let Some(u) = concave.gradual_crossing(settings[first].u, settings[last].u, TAU) {
+    if let Some(u) = crossing(settings, concave) {
         let apart = |index: &usize| (settings[*index].u - u).abs();
         let counted = (0..last).filter(|index| settings[*index].counts());
         return counted.min_by(|a, b| apart(a).total_cmp(&apart(b)));

@@ -1,7 +1,7 @@
 //! The marks on a curve, and which of them is recommended.
 
 use super::fit::Concave;
-use super::{Options, Setting};
+use super::{Options, Setting, judge};
 
 /// Which mark is recommended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -110,18 +110,20 @@ pub(super) fn marks(
 /// Settings that are looked at by the fit at most.
 const GRID_MOST: u64 = 256;
 
-/// K, not beyond P, and the smallest o that keeps its throughput, on the fit of every o up to 1.4·P.
+/// K, not beyond P, and the smallest o that keeps its throughput, on the fit of every o up to 1.4·P. P is where the fit
+/// has it where that is between tested settings: the window must not depend on which of them happen to be tested.
 fn aims(settings: &[Setting], concave: &Concave, plateau: usize) -> (u64, u64) {
     let (first, last) = (settings[0].o, settings[settings.len() - 1].o);
-    let end =
-        plumb_units::convert::floor_u64(WINDOW * settings[plateau].o as f64).clamp(first, last);
+    let plateau = judge::crossing(settings, concave).map_or(settings[plateau].o, |u| {
+        plumb_units::convert::floor_u64((first as f64 * u.exp()).round()).clamp(first, last)
+    });
+    let end = plumb_units::convert::floor_u64(WINDOW * plateau as f64).clamp(first, last);
     let step = ((end - first) / GRID_MOST).max(1);
     let grid: Vec<u64> = (first..=end).step_by(usize::try_from(step).unwrap_or(1)).collect();
     let ln_rate = |o: u64| concave.at((o as f64 / first as f64).ln());
     let rate: Vec<f64> = grid.iter().map(|o| ln_rate(*o).exp()).collect();
     let latency: Vec<f64> = grid.iter().zip(&rate).map(|(o, rate)| *o as f64 / rate).collect();
-    let balance = balanced(&rate, &latency).map_or(settings[plateau].o, |place| grid[place]);
-    let balance = balance.min(settings[plateau].o);
+    let balance = balanced(&rate, &latency).map_or(plateau, |place| grid[place]).min(plateau);
     let wanted = ln_rate(balance) + KEPT.ln();
     let aim = grid.iter().copied().find(|o| ln_rate(*o) >= wanted).unwrap_or(balance);
     (balance, aim)

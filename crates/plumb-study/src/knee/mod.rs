@@ -2,6 +2,7 @@
 //! marks on it, and one recommendation.
 
 mod cap;
+mod fall;
 mod fit;
 mod judge;
 mod marks;

@@ -11,4 +11,5 @@ mod knee_cases;
 mod queueing_cases;
 mod random;
 mod score;
+mod shape_cases;
 mod worked_figures;
