@@ -276,9 +276,10 @@ pub(crate) fn facts(span: &SpanView) -> Facts {
 }
 
 fn access(workload: &Workload) -> Option<Access> {
-    match workload.random {
-        Some(true) => Some(Access::Random),
-        Some(false) if workload.threads == Some(1.0) => Some(Access::SequentialApart),
+    match (workload.random?, workload.threads, workload.apart) {
+        (true, ..) => Some(Access::Random),
+        (false, Some(1.0), _) | (false, _, Some(true)) => Some(Access::SequentialApart),
+        (false, Some(_), Some(false)) => Some(Access::SequentialOverlapping),
         _ => None,
     }
 }

@@ -18,7 +18,7 @@ pub(super) fn facts(study: &StudyView) -> Vec<(String, String)> {
     let mut facts = vec![
         ("Study".to_owned(), format!("{}, {}", plan.id, plan.kind.keyword())),
         ("Target".to_owned(), plan.target.clone()),
-        ("Planned".to_owned(), plan.created.clone()),
+        ("Planned".to_owned(), to_the_second(&plan.created)),
         ("Measured by".to_owned(), format!("{}, measurement epoch {}", plan.tool, plan.epoch)),
         (
             "Runs".to_owned(),
@@ -37,6 +37,29 @@ pub(super) fn facts(study: &StudyView) -> Vec<(String, String)> {
         facts.push((sentence(name), format!("{shown}{cut}")));
     }
     facts
+}
+
+/// `2026-01-31T20:00:00.123456789Z` as people write it; what is no such time stays.
+fn to_the_second(time: &str) -> String {
+    match time.trim_end_matches('Z').split_once('T') {
+        Some((day, clock)) if time.ends_with('Z') => {
+            let clock = clock.split('.').next().unwrap_or(clock);
+            format!("{day} {clock} UTC")
+        }
+        _ => time.to_owned(),
+    }
+}
+
+/// A column of findings in words; documents keep the names that tables for programs have.
+fn heading(column: &str) -> String {
+    [
+        ("mib_per_s", "MiB/s"),
+        ("iops [1/s]", "I/Os per s"),
+        ("fitted [1/s]", "fitted I/Os per s"),
+        ("avg_lat [ms]", "mean latency, ms"),
+    ]
+    .iter()
+    .fold(column.to_owned(), |text, (name, words)| text.replace(name, words))
 }
 
 /// Findings, then a section per finding, then single runs, then all of them. `earlier` is an earlier study of the
@@ -160,7 +183,7 @@ fn section(
     blocks.extend(study_plots::choice(&rests, place, finding));
     if let Some(table) = &finding.table {
         let data = Data {
-            columns: table.columns.clone(),
+            columns: table.columns.iter().map(|column| heading(column)).collect(),
             rows: table.rows.iter().map(|row| row.iter().map(shown).collect()).collect(),
         };
         let id = format!("{place}-table");

@@ -80,6 +80,8 @@ pub struct Workload {
     pub write_share: Option<f64>,
     /// Whether I/O goes to random places.
     pub random: Option<bool>,
+    /// Whether sequential threads share their place (`-si`) or begin apart (`-T`).
+    pub apart: Option<bool>,
     /// Number of targets.
     pub targets: usize,
     /// Seconds of warm-up.

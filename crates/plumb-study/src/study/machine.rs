@@ -79,9 +79,14 @@ pub(super) fn preflight(environment: Option<&Value>) -> Option<Finding> {
 /// Whether I/O goes by another NUMA node or host, in the words of the check that saw it (R22).
 pub(super) fn remote(environment: Option<&Value>) -> Option<String> {
     let checks = environment?["preflight"]["checks"].as_array()?;
-    let of = |id: &str| checks.iter().find(|check| check["id"] == id);
-    let numa = of("numa").filter(|check| check["verdict"] == "warn")?;
-    numa["evidence"].as_str().map(str::to_owned)
+    let of = |id: &str, verdict: &str| {
+        let found = checks.iter().find(|check| check["id"] == id && check["verdict"] == verdict)?;
+        found["evidence"].as_str()
+    };
+    // The data's being on another machine is worth a note, another node a warning.
+    let hops = [of("numa", "warn"), of("health-fabric", "note")];
+    let hops: Vec<&str> = hops.into_iter().flatten().collect();
+    (!hops.is_empty()).then(|| hops.join("; "))
 }
 
 /// What is to be said of interruptions: changes that were accepted or told, and a reference setting that came back

@@ -58,6 +58,16 @@ pub(crate) fn devices() -> Vec<(&'static str, SimulatedDevice)> {
     ]
 }
 
+/// What baselines are scored with.
+pub(crate) fn scored() -> BaselineOptions {
+    BaselineOptions {
+        size: Some(64 << 30),
+        devices: Some(8),
+        copies: 2,
+        ..BaselineOptions::default()
+    }
+}
+
 fn run(device: &SimulatedDevice, options: &BaselineOptions) -> (Vec<RunRecord>, Choices) {
     let planner = BaselinePlanner::new(options.clone());
     let runs = rehearse(&planner, &mut Simulation::new(device.clone()));
@@ -75,12 +85,7 @@ fn at_most_forty_runs_and_the_choices_of_the_exhaustive_plan() {
     let mut far = Vec::new();
     let mut compared = 0;
     for (name, device) in devices() {
-        let options = BaselineOptions {
-            size: Some(64 << 30),
-            devices: Some(8),
-            copies: 2,
-            ..BaselineOptions::default()
-        };
+        let options = scored();
         let (runs, choices) = run(&device, &options);
         // What the exhaustive plan chooses where no run differs from another by chance.
         let (all, exhaustive) = run(
@@ -263,7 +268,10 @@ fn what_is_known_of_the_devices_enters_the_reading() {
     let environment = serde_json::json!({ "groups": {
         "device": [{ "rotational": true, "link_speed": "2.5 GT/s PCIe", "link_width": "1" }],
         "queue": [{ "write_cache": "write back" }],
-    } });
+    }, "preflight": { "verdict": "warn", "accepted": [], "checks": [
+        { "id": "numa", "verdict": "warn", "evidence": "vda is on node 1", "remedy": "x" },
+        { "id": "health-fabric", "verdict": "note", "evidence": "nfs4 from server:/export", "remedy": "x" },
+    ] } });
     let said = |device_cache: Option<u64>, environment: Option<&serde_json::Value>| {
         let options = BaselineOptions {
             size: Some(64 << 30),
@@ -280,7 +288,7 @@ fn what_is_known_of_the_devices_enters_the_reading() {
         reading.decision["evidence"].to_string()
     };
     let nothing = said(None, None);
-    for rule in ["R11 of the whole", "R12 of the whole", "R16 of the whole"] {
+    for rule in ["R11 of the whole", "R12 of the whole", "R16 of the whole", "R22 of the whole"] {
         assert!(!nothing.contains(rule), "{nothing}");
     }
     // 64 GiB are a multiple of 16 GiB; of 15 GiB they are more than twice as much.
@@ -288,6 +296,7 @@ fn what_is_known_of_the_devices_enters_the_reading() {
     assert!(!said(Some(15 << 30), None).contains("R12 of the whole"));
     assert!(said(Some(40 << 30), None).contains("R12 of the whole"));
     let known = said(None, Some(&environment));
+    assert!(known.contains("R22 of the whole") && known.contains("node 1; nfs4 from"), "{known}");
     assert!(known.contains("R11 of the whole") && known.contains("250 MB/s"), "{known}");
 }
 

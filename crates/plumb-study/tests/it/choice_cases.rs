@@ -4,7 +4,7 @@ use plumb_study::study::{
     BaselineOptions, BaselinePlanner, Choices, Setting, SimulatedDevice, Simulation, rehearse,
 };
 
-use crate::baseline_cases::devices;
+use crate::baseline_cases::{devices, scored};
 use crate::score::Score;
 
 /// Seeds of each device; `PLUMB_BASELINE_SEEDS` for more.
@@ -77,12 +77,7 @@ fn count(
 fn choices_are_the_true_ones_whatever_the_noise() {
     let mut score = Score::default();
     for (name, device) in devices() {
-        let options = BaselineOptions {
-            size: Some(64 << 30),
-            devices: Some(8),
-            copies: 2,
-            ..BaselineOptions::default()
-        };
+        let options = scored();
         let exhaustive = BaselineOptions { exhaustive: true, ..options.clone() };
         // What the exhaustive plan would choose if no run differed from another.
         let (_, wanted) = choices(&quiet(&device), &exhaustive);

@@ -190,6 +190,9 @@ pub(super) fn workload(span: &Value) -> Workload {
         block_bytes: number("BlockSize"),
         write_share: writes.map(|percent| percent / 100.0),
         random: is_random,
+        apart: flag("InterlockedSequential")
+            .zip(number("ThreadStride"))
+            .map(|(interlocked, stride)| interlocked || stride > 0.0),
         targets: targets.len(),
         warm_up_s: span["Warmup"].as_f64(),
         incompressible: writes.filter(|w| *w > 0.0).and(content).map(|word| word == "random"),

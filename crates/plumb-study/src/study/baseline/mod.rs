@@ -4,6 +4,7 @@
 mod findings;
 mod options;
 mod planner;
+mod steps;
 
 pub use findings::baseline_findings;
 pub use options::{BaselineOptions, Part, Preset, Step};

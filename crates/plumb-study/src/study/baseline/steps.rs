@@ -1,0 +1,259 @@
+//! Findings of the steps that search no curve: threads, files, what latencies cost, and the first run.
+
+use serde_json::json;
+
+use super::findings::{Study, median_of, middle, numbers};
+use super::options::Step;
+use super::planner::apart;
+use crate::compare::{self, Metric};
+use crate::decision::{self, ChoiceMade, Rule};
+use crate::stats::describe::median;
+use crate::study::Setting;
+use crate::study::findings::{Finding, Table};
+use crate::study::sweep_findings::{rates, told as told_with_mark};
+
+impl Study<'_> {
+    pub(super) fn pair(&self) -> Option<Finding> {
+        let best = self.choices.pair.as_ref()?;
+        let pairs = &self.choices.pairs;
+        let label =
+            |index: usize| format!("t{} o{}", pairs[index].threads, pairs[index].outstanding);
+        let tested: Vec<usize> = (0..pairs.len())
+            .filter(|index| !rates(&pairs[*index], self.runs).0.is_empty())
+            .collect();
+        let reason = format!(
+            "of {} ways to split N = {}, {} of them run, {} has the fewest threads among those that give all the \
+             throughput",
+            pairs.len(),
+            pairs[best.chosen].total_outstanding(),
+            tested.len(),
+            label(best.chosen)
+        );
+        let how =
+            if best.is_measured { "of repetitions" } else { "of the settings about their curve" };
+        let decision = decision::of_choice(&ChoiceMade {
+            id: "random-2".to_owned(),
+            value: label(best.chosen),
+            best: label(best.best),
+            set: best.set.iter().map(|index| label(*index)).collect(),
+            reason: reason.clone(),
+            flags: if best.is_measured { Vec::new() } else { vec!["single_runs"] },
+            deviation: (best.deviation, how),
+        });
+        let rows = tested
+            .iter()
+            .map(|index| {
+                let (iops, _) = rates(&pairs[*index], self.runs);
+                let off = best.standing[*index].0.exp_m1() * 100.0;
+                vec![
+                    json!(pairs[*index].threads),
+                    json!(pairs[*index].outstanding),
+                    json!(median(&iops)),
+                    json!(off),
+                    json!(best.set.contains(index)),
+                ]
+            })
+            .collect();
+        let columns = ["t", "o", "iops [1/s]", "off best [%]", "in the best set"];
+        Some(Finding {
+            id: "random-2".to_owned(),
+            title: "Threads for small random I/O".to_owned(),
+            sentence: format!("Use {}: {reason}.", label(best.chosen)),
+            step: Step::RandomTwo.keyword().to_owned(),
+            decision,
+            runs: numbers(self.runs, pairs),
+            table: Some(Table { columns: columns.map(str::to_owned).to_vec(), rows }),
+        })
+    }
+
+    pub(super) fn files(&self) -> Option<Finding> {
+        let settings: Vec<Setting> = [1, 2, 4].map(|files| self.options.random(files)).to_vec();
+        let of = |setting: &Setting| middle(self.runs, setting, |summary| Some(summary.iops));
+        let measured: Vec<(&Setting, f64)> =
+            settings.iter().filter_map(|setting| Some((setting, of(setting)?))).collect();
+        let chosen = self.choices.files;
+        if measured.len() < 2 {
+            return None;
+        }
+        let each: Vec<String> = measured
+            .iter()
+            .map(|(setting, iops)| format!("{}: {iops:.0} I/Os per second", setting.files))
+            .collect();
+        let reason = format!(
+            "{}; more files are taken only where they are better by 2 % and more than noise",
+            each.join(", ")
+        );
+        let decision = decision::of_choice(&ChoiceMade {
+            id: "pretest-2".to_owned(),
+            value: chosen.to_string(),
+            best: chosen.to_string(),
+            set: vec![chosen.to_string()],
+            reason: reason.clone(),
+            flags: Vec::new(),
+            deviation: (self.choices.noise.unwrap_or(0.015), "of the curve, or assumed"),
+        });
+        let word = if chosen == 1 { "1 file" } else { &format!("{chosen} files") };
+        Some(Finding {
+            id: "pretest-2".to_owned(),
+            title: "Number of files".to_owned(),
+            sentence: format!("Use {word}: {reason}."),
+            step: Step::PretestTwo.keyword().to_owned(),
+            decision,
+            runs: numbers(self.runs, &settings),
+            table: None,
+        })
+    }
+
+    /// 2.10: what the measurement of latencies costs.
+    pub(super) fn cost(&self) -> Option<Finding> {
+        let with = self.choices.random.clone();
+        let without = Setting { latency: false, ..with.clone() };
+        let (a, b) = (rates(&without, self.runs).0, rates(&with, self.runs).0);
+        let (x, y) = (median_of(&a)?, median_of(&b)?);
+        let found = compare::judge(compare::of_runs(&a, &b)?, &Metric::named("iops", true));
+        let cost = 1.0 - y / x;
+        let (low, high) = (-found.interval.1, -found.interval.0);
+        let mut sentence = format!(
+            "{x:.0} I/Os per second without measuring latencies, {y:.0} with: measuring them costs {:.1} % \
+             ({:.1} to {:.1} %). Quote the first as the maximum, the second with its latencies.",
+            cost * 100.0,
+            low * 100.0,
+            high * 100.0
+        );
+        if cost > 0.10 {
+            sentence.push_str(" Latencies at this load include time of the tool.");
+        }
+        let verdict = if cost > 0.10 { "costly" } else { "measured" };
+        let mut decision = decision::plain(Rule::Figure, "latency-cost", verdict, &sentence);
+        decision.insert("value".to_owned(), json!(cost));
+        decision.insert("interval".to_owned(), json!([low, high]));
+        decision.insert("evidence".to_owned(), json!([
+            { "name": "iops_without_latency", "value": x, "arithmetic": format!("median of {} runs", a.len()) },
+            { "name": "iops_with_latency", "value": y, "arithmetic": format!("median of {} runs", b.len()) },
+            { "name": "cost", "value": cost, "arithmetic": format!("1 − {y:.1}/{x:.1}") },
+        ]));
+        Some(Finding {
+            id: "latency-cost".to_owned(),
+            title: "Most throughput, without latencies".to_owned(),
+            sentence,
+            step: Step::Latency.keyword().to_owned(),
+            decision,
+            runs: numbers(self.runs, &[with, without]),
+            table: None,
+        })
+    }
+
+    /// 2.10: latency without queueing.
+    pub(super) fn alone(&self) -> Option<Finding> {
+        let settings = &apart(&self.choices.random, self.options)[2..];
+        let mut lines = Vec::new();
+        let mut first = None;
+        for setting in settings {
+            let Some(mean) = middle(self.runs, setting, |s| s.latency_ms) else { continue };
+            let percentile = |percent: f64| {
+                middle(self.runs, setting, |summary| {
+                    let near =
+                        summary.percentiles.iter().find(|p| (p.percent - percent).abs() < 1e-6);
+                    near.map(|p| p.ms)
+                })
+            };
+            // The run that has fewest says how far they can be relied on.
+            let own = self.runs.iter().filter(|run| run.setting == *setting);
+            let count = own.filter_map(|run| Some(run.usable()?.io_count)).min().unwrap_or(0);
+            let cell = |percent: f64| told_with_mark(&json!(percentile(percent)), percent, count);
+            let (p99, p99_on) = cell(99.0);
+            let (p99_9, p99_9_on) = cell(99.9);
+            let said = p99.as_f64().map(|ms| match p99_on.as_str() {
+                Some("good") | None => format!(", one in a hundred more than {ms:.3} ms"),
+                Some(on) => format!(", one in a hundred more than [{ms:.3} ms] ({on} above it)"),
+            });
+            first = first.or(Some((mean, said)));
+            let iops = middle(self.runs, setting, |s| Some(s.iops));
+            lines.push(vec![
+                json!(setting.outstanding),
+                json!(iops),
+                json!(mean),
+                cell(50.0).0,
+                p99,
+                p99_on,
+                p99_9,
+                p99_9_on,
+            ]);
+        }
+        let (mean, p99) = first?;
+        let sentence = format!(
+            "One I/O at a time takes {mean:.3} ms on average{}: what the device needs without any queue.",
+            p99.unwrap_or_default()
+        );
+        let mut decision = decision::plain(Rule::Figure, "latency-alone", "measured", &sentence);
+        decision.insert("value".to_owned(), json!(mean));
+        let columns = [
+            "o",
+            "iops [1/s]",
+            "avg_lat [ms]",
+            "p50 [ms]",
+            "p99 [ms]",
+            "p99 rests on",
+            "p99.9 [ms]",
+            "p99.9 rests on",
+        ];
+        Some(Finding {
+            id: "latency-alone".to_owned(),
+            title: "Latency without load".to_owned(),
+            sentence,
+            step: Step::Latency.keyword().to_owned(),
+            decision,
+            runs: numbers(self.runs, settings),
+            table: Some(Table { columns: columns.map(str::to_owned).to_vec(), rows: lines }),
+        })
+    }
+
+    /// 2.4: the first run, explained.
+    pub(super) fn first(&self) -> Option<Finding> {
+        let setting = self.options.random(1);
+        let run = self.runs.iter().find(|run| run.setting == setting && run.usable().is_some())?;
+        let summary = run.usable()?;
+        let threads = f64::from(setting.threads);
+        let mut sentence = format!(
+            "{}: {:.0} I/Os per second, {:.1} MiB/s in all, about {:.0} per thread",
+            setting.short(),
+            summary.iops,
+            summary.mib_per_s,
+            summary.iops / threads
+        );
+        if let Some(ms) = summary.latency_ms {
+            sentence.push_str(&format!(", {ms:.3} ms on average"));
+        }
+        sentence.push('.');
+        if let Some(residual) = summary.residual {
+            sentence.push_str(&format!(
+                " Rate times latency is {:+.2} % off the {} outstanding I/Os.",
+                residual * 100.0,
+                setting.total_outstanding()
+            ));
+        }
+        if let Some(half) = summary.half_width {
+            sentence.push_str(&format!(
+                " Inside this run the mean is known within ±{:.2} %; another run may differ by more.",
+                half * 100.0
+            ));
+        }
+        let mut decision = decision::plain(Rule::Figure, "pretest-1", "measured", &sentence);
+        decision.insert("value".to_owned(), json!(summary.iops));
+        decision.insert("flags".to_owned(), json!(summary.flags));
+        decision.insert("evidence".to_owned(), json!([
+            { "name": "residual", "value": summary.residual, "arithmetic": "X·L/N − 1" },
+            { "name": "write_share", "value": summary.write_share, "arithmetic": "achieved" },
+            { "name": "cpu_us_per_io", "value": summary.cpu_us_per_io, "arithmetic": "of the whole machine" },
+        ]));
+        Some(Finding {
+            id: "pretest-1".to_owned(),
+            title: "The first run, explained".to_owned(),
+            sentence,
+            step: Step::PretestOne.keyword().to_owned(),
+            decision,
+            runs: vec![run.run],
+            table: None,
+        })
+    }
+}
