@@ -172,8 +172,9 @@ impl Tool {
     /// The same with next to no I/O.
     fn idle_command(&self, setting: Setting<'_>) -> Command {
         if self.is_plumb() {
-            let mut command = self.plumb_command(setting, 1);
-            command.arg("-g1").arg(setting.path);
+            // A second without I/O would count threads that wait as start-up.
+            let mut command = self.plumb_command(setting, 0);
+            command.arg(setting.path);
             command
         } else {
             let mut command = self.fio_command(setting);

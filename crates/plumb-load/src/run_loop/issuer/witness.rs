@@ -43,7 +43,8 @@ impl Witness {
             offsets: vec![0; convert::index(slots)].into(),
             ios: Vec::with_capacity(room),
             missed: 0,
-            bound: (Nanos::ZERO, false),
+            // Who takes no look sleeps in each I/O until it is woken.
+            bound: (Nanos::ZERO, true),
         }
     }
 
