@@ -92,6 +92,7 @@ fn the_readmes_lines_work_one_after_the_other() {
     let mut shell = Command::new("bash");
     shell.args(["-x", "-o", "pipefail", "-c", &script]).current_dir(place.folder());
     shell.env("HOME", place.folder()).env("XDG_STATE_HOME", place.path("state"));
+    shell.env("PLUMB_POOLS", place.path("pools"));
     let told = outcome(&mut shell);
     assert_eq!(told.status, 0, "{}", told.stderr);
     for file in ["f.dat", "p.xml", "r.xml", "before.json", "man/plumb.1"] {
@@ -113,6 +114,7 @@ fn the_walk_through_of_two_tiers_works_line_after_line() {
     let mut shell = Command::new("bash");
     shell.args(["-x", "-c", &script]).current_dir(place.folder());
     shell.env("HOME", place.folder()).env("XDG_STATE_HOME", place.path("state"));
+    shell.env("PLUMB_POOLS", place.path("pools"));
     let told = outcome(&mut shell);
     assert_eq!(told.status, 0, "{}", told.stderr);
     for words in ["Perf Tier Size Required", "Size of a Cache", "extents moved up", "ExecStart="] {
