@@ -19,6 +19,7 @@ use crate::format::{
     BLOCK_BYTES, CacheConfig, CacheCopy, Config, DiskConfig, DiskState, Geometry, MediaType, Row,
     Tier, VirtualDisk,
 };
+use crate::members::Half;
 
 /// Time that passes per look while everything under way comes to its end.
 const STEP: Nanos = Nanos(10_000_000);
@@ -301,6 +302,7 @@ impl<Q: FlushQueue> Core<Q> {
             area: 1,
             records: [RecordName::default(); 2],
         }));
+        members.begin.push(Half::default());
         members.online.push(false);
         members.stale.push(crate::extents::ExtentSet::default());
         members.gone.push(false);
