@@ -297,6 +297,16 @@ fn sectors(device: &OwnedFd, number: DeviceNumber) -> (u32, u32, Option<bool>) {
     (logical, physical, text.map(|value| value == 1))
 }
 
+/// Bytes of the smallest I/O that a crash leaves old or new, as far as is known of what is open: a block device's
+/// physical sector, and 512 of a file, for nobody knows what is below its file system.
+#[must_use]
+pub fn atomic_sector(file: impl AsFd) -> u32 {
+    let is_device =
+        |found: &rustix::fs::Stat| FileType::from_raw_mode(found.st_mode) == FileType::BlockDevice;
+    let device = rustix::fs::fstat(&file).is_ok_and(|found| is_device(&found));
+    if device { rustix::fs::ioctl_blkpbszget(&file).unwrap_or(512).max(512) } else { 512 }
+}
+
 fn remedy(errno: Errno) -> &'static str {
     match errno {
         Errno::NOENT => "check the path; is the disk connected?",

@@ -21,6 +21,7 @@ mod fake_tree;
 mod flush;
 pub mod io_wq;
 pub mod mark;
+pub mod memory;
 mod op;
 mod queue;
 pub mod sim;

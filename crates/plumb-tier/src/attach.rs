@@ -1,7 +1,7 @@
 //! Disks that leave the metadata, and disks that come back (RES-4).
 
 use plumb_io::FlushQueue;
-use plumb_units::convert::to_u32;
+use plumb_units::convert::{to_u32, to_usize};
 
 use crate::core::{Core, Halt};
 use crate::events::Event;
@@ -9,8 +9,14 @@ use crate::extents::UNMAPPED;
 use crate::format::frame::Record;
 use crate::format::superblock::Superblock;
 use crate::format::{BLOCK_BYTES, BLOCK_LEN, DiskState, Geometry};
+use crate::io::Work;
 use crate::members::{Half, METADATA_COPIES};
 use crate::mutation::{Mutation, active};
+
+/// Runs of pages that are copied at a time.
+const RUNS: usize = 3;
+/// Bytes of the journal beyond which copying it takes longer than a checkpoint.
+const LONG: u64 = 256 << 10;
 
 impl<Q: FlushQueue> Core<Q> {
     /// A disk that holds the last copy of data failed: it keeps that, and leaves journal, tree and voters.
@@ -135,13 +141,60 @@ impl<Q: FlushQueue> Core<Q> {
         if !self.io.write(&[disk], end, &[0; BLOCK_LEN]).is_empty() {
             return false;
         }
-        for offset in offsets {
-            let mut bytes = vec![0; BLOCK_LEN];
-            let read = sources.iter().any(|source| self.io.read(*source, offset, &mut bytes));
-            if !read || !self.io.write(&[disk], offset, &bytes).is_empty() {
+        // Pages that lie behind each other go together, a few such runs at a time: requests wait meanwhile.
+        offsets.sort_unstable();
+        offsets.dedup();
+        let most = to_usize(self.io.control_bytes()) / BLOCK_LEN;
+        let follows = |before: &u64, after: &u64| *before + BLOCK_BYTES == *after;
+        let runs: Vec<&[u64]> =
+            offsets.chunk_by(follows).flat_map(|run| run.chunks(most.max(1))).collect();
+        for some in runs.chunks(RUNS) {
+            let mut contents: Vec<Vec<u8>> =
+                some.iter().map(|run| vec![0; run.len() * BLOCK_LEN]).collect();
+            let mut whole = false;
+            for source in &sources {
+                let reads = some.iter().zip(&mut contents).map(|(run, into)| Work::Read {
+                    disk: *source,
+                    offset: run[0],
+                    into,
+                });
+                whole = self.io.wait_for(reads.collect()).is_empty();
+                if whole {
+                    break;
+                }
+            }
+            if !whole && !self.read_pages(&sources, some, &mut contents) {
+                return false;
+            }
+            let writes = some.iter().zip(&contents).map(|(run, bytes)| Work::Write {
+                disk,
+                offset: run[0],
+                bytes,
+            });
+            if !self.io.wait_for(writes.collect()).is_empty() {
                 return false;
             }
         }
         self.io.flush(&[disk]).is_empty()
+    }
+
+    /// Page by page, each from whichever copy can be read.
+    fn read_pages(&mut self, sources: &[u16], runs: &[&[u64]], contents: &mut [Vec<u8>]) -> bool {
+        let pages = runs
+            .iter()
+            .zip(contents)
+            .flat_map(|(run, bytes)| run.iter().copied().zip(bytes.chunks_mut(BLOCK_LEN)));
+        let mut all = true;
+        for (offset, bytes) in pages {
+            all &= sources.iter().any(|source| self.io.read(*source, offset, bytes));
+        }
+        all
+    }
+
+    /// Whether a disk that comes back is to get a copy of a journal that is long: a checkpoint shortens it.
+    pub(crate) fn copies_much_to(&self, disk: u16) -> bool {
+        let leaves = self.members.config.disks.get(usize::from(disk)).is_none_or(|own| own.leaving);
+        let live = self.journal.link.position - self.journal.tail;
+        !leaves && self.members.metadata().len() < METADATA_COPIES && live > LONG
     }
 }

@@ -106,6 +106,13 @@ pub enum Event {
     CacheClosed(u16),
     /// A scan came to its end.
     Scanned,
+    /// The pool was started by an operator's word without more than half of its voters.
+    WithoutQuorum {
+        /// Voters that are here.
+        present: usize,
+        /// All that there were.
+        voters: usize,
+    },
     /// The pool stopped.
     Halted(Halt),
 }
@@ -135,6 +142,7 @@ impl Event {
             Self::FlushFailed => "flush-failed",
             Self::CacheClosed(_) => "cache-closed",
             Self::Scanned => "scanned",
+            Self::WithoutQuorum { .. } => "without-quorum",
             Self::Halted(_) => "halted",
         }
     }
@@ -158,6 +166,7 @@ impl Event {
             | Self::BadCopy { .. }
             | Self::Healed { .. }
             | Self::Interrupted { .. }
+            | Self::WithoutQuorum { .. }
             | Self::MetadataDamaged { .. } => Severity::Warning,
             Self::DiskFailing(_)
             | Self::Unrecoverable { .. }
@@ -233,6 +242,10 @@ impl Event {
                 format!("{}: no copy of its write cache took a record: it is closed", vdisk(nth))
             }
             Self::Scanned => "a scan has read and verified everything".to_owned(),
+            Self::WithoutQuorum { present, voters } => format!(
+                "the pool was started with {present} of {voters} voting disks by an operator's word: what the others \
+                 took alone is lost"
+            ),
             Self::Halted(why) => format!("the pool stopped: {why}"),
         }
     }

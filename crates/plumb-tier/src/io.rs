@@ -5,7 +5,7 @@ use plumb_units::Nanos;
 use plumb_units::convert::{index, to_u32, to_u64};
 
 use crate::engine::DiskUse;
-use crate::events::Events;
+use crate::events::{Event, Events};
 
 /// Buffers and slots of an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,8 +123,12 @@ pub(crate) struct Io<Q> {
     scratch: Vec<u8>,
     /// What each disk was asked, by ordinal.
     pub(crate) uses: Vec<DiskUse>,
+    /// Where each disk's last read of data ended, by ordinal.
+    read_ends: Vec<u64>,
     /// What happened that somebody should know.
     pub(crate) events: Events,
+    /// Disks are numbered as in the configuration: before that, as files.
+    named: bool,
 }
 
 impl<Q: FlushQueue> Io<Q> {
@@ -145,7 +149,9 @@ impl<Q: FlushQueue> Io<Q> {
             pushed: 0,
             scratch: vec![0; index(plan.data_bytes)],
             uses: vec![DiskUse::default(); index(plan.files)],
+            read_ends: vec![u64::MAX; index(plan.files)],
             events: Events::default(),
+            named: false,
         }
     }
 
@@ -156,6 +162,7 @@ impl<Q: FlushQueue> Io<Q> {
     /// From now on disks are numbered by these files.
     pub(crate) fn name_files(&mut self, files: Vec<Option<FileIndex>>) {
         self.files = files;
+        self.named = true;
         self.make_room();
     }
 
@@ -168,6 +175,7 @@ impl<Q: FlushQueue> Io<Q> {
     fn make_room(&mut self) {
         let disks = self.files.len().max(self.uses.len());
         self.uses.resize(disks, DiskUse::default());
+        self.read_ends.resize(disks, u64::MAX);
         self.queued.resize(disks, 0);
     }
 
@@ -175,6 +183,12 @@ impl<Q: FlushQueue> Io<Q> {
     #[inline]
     pub(crate) fn queued(&self, disk: u16) -> u32 {
         self.queued[usize::from(disk)]
+    }
+
+    /// Whether a read of data there goes on where the disk's last one ended.
+    #[inline]
+    pub(crate) fn goes_on(&self, disk: u16, offset: u64) -> bool {
+        self.read_ends[usize::from(disk)] == offset
     }
 
     pub(crate) fn file(&self, disk: u16) -> Option<FileIndex> {
@@ -251,6 +265,7 @@ impl<Q: FlushQueue> Io<Q> {
             OpKind::Read => {
                 own.reads += 1;
                 own.read_bytes += u64::from(len);
+                self.read_ends[usize::from(disk)] = offset + u64::from(len);
             }
             OpKind::Write => {
                 own.writes += 1;
@@ -456,6 +471,10 @@ impl<Q: FlushQueue> Io<Q> {
             if self.queue.time().since(heard) >= TIME_OUT || submitted.is_err() {
                 for slot in under_way.drain(..) {
                     if let Tag::Waited { disk, .. } = self.tags[index(slot)] {
+                        if submitted.is_ok() && self.named && !failed.contains(&disk) {
+                            self.events.note(Event::DiskTimeout(disk));
+                        }
+                        self.uses[usize::from(disk)].failed += 1;
                         fail(&mut failed, disk);
                         self.tags[index(slot)] = Tag::Abandoned;
                         self.in_flight -= 1;

@@ -5,12 +5,14 @@
 //! same code runs on the kernel's rings and on simulated disks.
 #![forbid(unsafe_code)]
 
+mod assembly;
 mod attach;
 mod core;
 mod create;
 mod engine;
 mod events;
 mod extents;
+mod forecast;
 mod format;
 pub mod heat;
 mod io;

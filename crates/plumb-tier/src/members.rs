@@ -346,7 +346,8 @@ impl Members {
         if checksum::digest(&record) != name.digest {
             return None;
         }
-        Config::decode(&record).filter(|config| config.pool == block.pool)
+        let fits = |config: &Config| config.pool == block.pool && config.fits(&block.geometry);
+        Config::decode(&record).filter(fits)
     }
 }
 

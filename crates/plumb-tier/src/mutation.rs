@@ -66,6 +66,8 @@ rules! {
     ReadUnverified,
     /// A returned disk is taken for in sync.
     ReturnUnsynced,
+    /// A place whose copy failed is taken for up to date, because its disk is needed.
+    FailedCopyTrusted,
     // Write-back cache.
     /// A block whose line is clean is written at its home, past the log.
     CleanWrittenDirectly,
@@ -160,6 +162,7 @@ impl Mutation {
         (Self::MoveUnverified, "a test that spoils what is moved"),
         (Self::MoveUnmarked, "histories in which a disk leaves: torture/leaving.rs"),
         (Self::MoveUncopied, "the same"),
+        (Self::FailedCopyTrusted, "a disk that is needed and does not take what it lacks"),
     ];
 }
 

@@ -267,15 +267,32 @@ impl<Q: FlushQueue> Core<Q> {
         stays
     }
 
-    /// Writes and waits; disks that fail are expelled.
-    fn write_all(&mut self, writes: &[(u16, u64, Block)]) -> Result<(), Halt> {
-        let online = writes.iter().filter(|write| self.members.is_online(write.0));
-        let work = online
+    /// Writes and waits; disks that fail are expelled, but for those that hold the last copy of something: these are
+    /// returned, and what was to be written there was not.
+    fn write_all(&mut self, writes: &[(u16, u64, Block)]) -> Result<Vec<u16>, Halt> {
+        let mut online: Vec<&(u16, u64, Block)> =
+            writes.iter().filter(|write| self.members.is_online(write.0)).collect();
+        // Blocks that lie behind each other go together.
+        online.sort_unstable_by_key(|write| (write.0, write.1));
+        let follows = |before: &&(u16, u64, Block), after: &&(u16, u64, Block)| {
+            before.0 == after.0 && before.1 + BLOCK_BYTES == after.1
+        };
+        let runs: Vec<(u16, u64, Vec<u8>)> = online
+            .chunk_by(follows)
+            .map(|run| {
+                let bytes = run.iter().flat_map(|write| write.2.iter().copied());
+                (run[0].0, run[0].1, bytes.collect())
+            })
+            .collect();
+        let work = runs
+            .iter()
             .map(|(disk, offset, bytes)| Work::Write { disk: *disk, offset: *offset, bytes })
             .collect();
-        let mut failed = self.io.wait_for(work);
-        failed.retain(|disk| self.can_spare(*disk));
-        self.lose(failed)
+        let failed = self.io.wait_for(work);
+        let (spare, kept): (Vec<u16>, Vec<u16>) =
+            failed.into_iter().partition(|disk| self.can_spare(*disk));
+        self.lose(spare)?;
+        Ok(kept)
     }
 
     /// Brings the places of some extents on a disk up to date, takes back their marks, and says how many. What
@@ -291,7 +308,12 @@ impl<Q: FlushQueue> Core<Q> {
                 continue;
             }
             match self.copies_for(disk, extent) {
-                Some(writes) if !active(Mutation::ReturnUnsynced) => self.write_all(&writes)?,
+                Some(writes) if !active(Mutation::ReturnUnsynced) => {
+                    let kept = self.write_all(&writes)?;
+                    if kept.contains(&disk) && !active(Mutation::FailedCopyTrusted) {
+                        left.push(extent);
+                    }
+                }
                 Some(_) => {}
                 None => left.push(extent),
             }
@@ -392,12 +414,15 @@ impl<Q: FlushQueue> Core<Q> {
             self.extents.get_mut(extent).open_lsn = self.journal.last_lsn();
             self.sync()?;
         }
+        let kept = self.write_all(&writes)?;
+        writes.retain(|write| self.members.is_online(write.0) && !kept.contains(&write.0));
         self.counters.healed += to_u64(writes.len());
         for (disk, _, _) in &writes {
             self.io.uses[usize::from(*disk)].healed += 1;
         }
-        self.io.events.note(Event::Healed { extent, blocks: to_u32(writes.len()) });
-        self.write_all(&writes)?;
+        if !writes.is_empty() {
+            self.io.events.note(Event::Healed { extent, blocks: to_u32(writes.len()) });
+        }
         let rounds = self.rounds;
         let own = self.extents.get_mut(extent);
         own.written_in = rounds;

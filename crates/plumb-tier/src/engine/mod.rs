@@ -36,11 +36,12 @@ use plumb_io::{Errno, FlushQueue};
 use plumb_units::Nanos;
 use plumb_units::convert::{index, to_u32, to_usize};
 
+use crate::assembly::Terms;
 use crate::core::{Core, Counters, Halt};
 use crate::format::Config;
 use crate::io::SlotPlan;
 use crate::mutation::{Mutation, active};
-use crate::recover::{self, StartError, Terms};
+use crate::recover::{self, StartError};
 use cache::Cache;
 pub use change::ChangeError;
 pub use heat::Served;
@@ -153,6 +154,8 @@ pub struct Engine<Q> {
     heal: Vec<u32>,
     halted: Option<Halt>,
     last_resync: Nanos,
+    /// How long the next step waits for requests.
+    resync_pause: Nanos,
     /// Nothing reaches the disks: what writes is refused, and no work is begun.
     unchanging: bool,
     /// Something may be left to rebuild.
@@ -253,6 +256,7 @@ impl<Q: FlushQueue> Engine<Q> {
             heal: Vec::new(),
             halted: None,
             last_resync: Nanos::ZERO,
+            resync_pause: Nanos::ZERO,
             unchanging,
             rebuilding: !unchanging,
             retire_after: (!unchanging).then_some(RETIRE_AFTER),

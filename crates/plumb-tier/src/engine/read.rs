@@ -7,7 +7,7 @@ use super::part::{NONE, PartKind, Step};
 use super::{Account, EIO, Engine};
 use crate::events::Event;
 use crate::extents::is_second_tier;
-use crate::format::BLOCK_BYTES;
+use crate::format::{BLOCK_BYTES, MediaType};
 use crate::io::Tag;
 use crate::mutation::{Mutation, active};
 
@@ -170,10 +170,13 @@ impl<Q: FlushQueue> Engine<Q> {
             _ => self.core.members.log_readable(vdisk, disk),
         };
         let able = |copy: &(u8, u16, u64)| own.tried >> copy.0 & 1 == 0 && readable(copy.1);
-        // The disk with less to do, else in turn.
+        // The disk with less to do; of rotating ones that whose head is there; else in turn.
+        let disks = &self.core.members.config.disks;
         let by_turn = |copy: &(u8, u16, u64)| {
             let turn = (u32::from(copy.0) + turn) % u32::from(own.copies.count);
-            (self.core.io.queued(copy.1), turn)
+            let turns = disks[usize::from(copy.1)].media == MediaType::Hdd;
+            let follows = turns && self.core.io.goes_on(copy.1, copy.2);
+            (self.core.io.queued(copy.1), !follows, turn)
         };
         let Some((copy, disk, offset)) = own.copies.iter().filter(able).min_by_key(by_turn) else {
             self.core.note_lost(own.extent, to - from);

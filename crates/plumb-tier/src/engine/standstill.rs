@@ -29,8 +29,12 @@ pub(super) enum Job {
     Scan(u32),
 }
 
-/// Between two steps of a resync.
+/// Between two steps of a resync, at least.
 const RESYNC_PAUSE: Nanos = Nanos(1_000_000);
+/// At most: what hung must not make the next step wait as long.
+const RESYNC_PAUSE_MAX: Nanos = Nanos(100_000_000);
+/// Without a request for so long nobody is disturbed.
+const IDLE: Nanos = Nanos(100_000_000);
 /// Turns in which nothing goes on, at most: far more than there are parts to look at.
 const TURNS_MAX: u32 = 1 << 16;
 /// Extents per step.
@@ -150,7 +154,17 @@ impl<Q: FlushQueue> Engine<Q> {
     }
 
     fn resync_due(&self) -> bool {
-        self.now.since(self.last_resync) >= RESYNC_PAUSE && self.stale_disk().is_some()
+        self.has_paused() && self.stale_disk().is_some()
+    }
+
+    fn is_busy(&self) -> bool {
+        self.now.since(self.last_request) < IDLE
+    }
+
+    /// Requests have had as much time since the last step as it took, if there are any (RES-5).
+    fn has_paused(&self) -> bool {
+        let pause = if self.is_busy() { self.resync_pause } else { RESYNC_PAUSE };
+        self.now.since(self.last_resync) >= pause
     }
 
     /// A disk may come back once it has answered all that was given up: a late write must not land on
@@ -166,7 +180,7 @@ impl<Q: FlushQueue> Engine<Q> {
             || self.crowded
             || self.wants_checkpoint()
             || self.resync_due()
-            || self.rebuilding && self.now.since(self.last_resync) >= RESYNC_PAUSE
+            || self.rebuilding && self.has_paused()
             || active(Mutation::StandsForEver)
     }
 
@@ -217,6 +231,7 @@ impl<Q: FlushQueue> Engine<Q> {
             // Requests have their turn between two steps, however long each takes.
             if self.last_resync != resynced {
                 self.last_resync = self.now;
+                self.resync_pause = took.clamp(RESYNC_PAUSE, RESYNC_PAUSE_MAX);
             }
         }
         self.frozen = false;
@@ -295,6 +310,9 @@ impl<Q: FlushQueue> Engine<Q> {
             return match job {
                 Job::Attach(disk) => {
                     self.rebuilding = true;
+                    if !self.flush_broken && self.core.copies_much_to(disk) {
+                        self.checkpoint_now()?;
+                    }
                     self.core.attach(disk)
                 }
                 Job::Retire(disk) => {
@@ -319,7 +337,10 @@ impl<Q: FlushQueue> Engine<Q> {
         }
         self.last_resync = self.now;
         match self.stale_disk() {
-            Some(disk) => self.core.resync(disk, RESYNC_EXTENTS).map(|_| ()),
+            Some(disk) => {
+                let extents = if self.is_busy() { 1 } else { RESYNC_EXTENTS };
+                self.core.resync(disk, extents).map(|_| ())
+            }
             // One row after the other: the next when the one before is in sync.
             None if self.rebuilding => {
                 self.rebuilding = self.core.rebuild()?;

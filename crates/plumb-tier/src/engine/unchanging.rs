@@ -4,8 +4,9 @@ use plumb_io::{Errno, FlushQueue};
 use plumb_units::convert::index;
 
 use super::Engine;
+use crate::assembly::Terms;
 use crate::io::SlotPlan;
-use crate::recover::{StartError, Terms};
+use crate::recover::StartError;
 
 const EROFS: Errno = Errno(30);
 
@@ -23,6 +24,22 @@ impl<Q: FlushQueue> Engine<Q> {
         seed: u64,
     ) -> Result<Self, StartError> {
         Self::start_on(queue, plan, (clients, client_bytes), (seed, Terms::Any))
+    }
+
+    /// Starts the pool for good on whichever of its disks are here, because an operator says that the others are lost
+    /// (LAY-3). From now on these are all its voters. What others took that these did not see is lost; should one of
+    /// them be seen again with a generation that these do not know, the pool is [`StartError::Split`] and nothing of
+    /// it is taken.
+    ///
+    /// # Errors
+    /// When no current copy of the journal, or of a write cache in use, is here: no word replaces them.
+    pub fn start_by_word(
+        queue: Q,
+        plan: SlotPlan,
+        (clients, client_bytes): (u32, u32),
+        seed: u64,
+    ) -> Result<Self, StartError> {
+        Self::start_on(queue, plan, (clients, client_bytes), (seed, Terms::Word))
     }
 
     /// Whether it was started to be read only.

@@ -3,7 +3,8 @@
 use super::bytes::{Reader, Writer};
 use super::checksum;
 use super::moving::Moving;
-use super::{BLOCK_BYTES, BLOCK_LEN};
+use super::{BLOCK_BYTES, BLOCK_LEN, Geometry};
+use plumb_units::convert::to_u64;
 
 /// Bytes of the record that one page carries; the page ends with its CRC.
 const PAYLOAD: usize = BLOCK_LEN - 4;
@@ -254,6 +255,28 @@ impl Config {
         let config =
             Self { generation, ancestors, pool, name, extent_bytes, disks, voters, vdisks, moving };
         (from.0.is_empty() && config.is_sane()).then_some(config)
+    }
+
+    /// Whether all that it names lies on its disks, and nothing twice: only then may anything be written where it
+    /// says.
+    pub(crate) fn fits(&self, geometry: &Geometry) -> bool {
+        let mut used = std::collections::BTreeSet::new();
+        let mut is_own = |disk: u16, slab: u32| {
+            let bytes = self.disks.get(usize::from(disk)).map_or(0, |disk| disk.device_bytes);
+            slab < geometry.slabs(bytes) && used.insert((disk, slab))
+        };
+        let rows = self.vdisks.iter().flat_map(|vdisk| &vdisk.tiers).flat_map(|tier| &tier.rows);
+        let mut slabs: Vec<(u16, u32)> = rows.flat_map(|row| row.slabs.iter().copied()).collect();
+        let mut roomy = true;
+        for cache in self.vdisks.iter().filter_map(|vdisk| vdisk.cache.as_ref()) {
+            for copy in &cache.copies {
+                slabs.extend(copy.slabs.iter().map(|slab| (copy.disk, *slab)));
+                let room = geometry.slab_bytes.saturating_mul(to_u64(copy.slabs.len()));
+                roomy &= cache.bytes <= room;
+            }
+        }
+        slabs.extend(self.moving.map(|moving| moving.from));
+        roomy && slabs.into_iter().all(|(disk, slab)| is_own(disk, slab))
     }
 
     fn is_sane(&self) -> bool {

@@ -109,7 +109,9 @@ impl Superblock {
         for record in &mut records {
             *record = RecordName { len: from.u32()?, digest: from.u128()? };
         }
-        let sane = geometry.is_sane() && area < 2 && sector.is_power_of_two();
+        // What is reserved lies on the device, so nothing that is made for it outgrows the device.
+        let fits = geometry.is_sane() && geometry.slab(0) + (1 << 20) <= device_bytes;
+        let sane = fits && area < 2 && sector.is_power_of_two();
         sane.then_some(Self {
             incompat,
             ro_compat,

@@ -235,7 +235,7 @@ pub fn judge(facts: &Facts) -> Health {
             HealthStatus::Unhealthy,
             "Read-only (Incomplete)",
             format!("{present} of {voters} voting disks are here; more than half are needed"),
-            "connect the missing disks",
+            "connect the missing disks; if they are lost for good: plumb space repair --without-quorum",
         )
     } else if ill > 0 {
         Verdict::of(

@@ -9,10 +9,11 @@ use plumb_units::convert::{index, to_u32};
 
 use super::devices::DeviceQueue;
 use super::open::PoolError;
+use crate::assembly::{Found, Terms, discover, newest_config};
 use crate::format::superblock::Superblock;
 use crate::format::{BLOCK_LEN, Config, DiskState, Geometry};
 use crate::io::{Io, SlotPlan};
-use crate::recover::{StartError, Terms, discover, newest_config};
+use crate::recover::StartError;
 
 /// How a disk stands to its pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +66,9 @@ pub struct Look {
     pub disks: Vec<DiskLook>,
     /// Paths that are not disks of the pool, and why.
     pub strays: Vec<(PathBuf, String)>,
+    /// Bytes that a crash leaves old or new as a whole: those of the smallest physical sector of the disks that are
+    /// here, 4096 at most (section 17).
+    pub atomic_unit: u32,
 }
 
 impl Look {
@@ -122,6 +126,7 @@ pub fn look(pool: Option<u128>, paths: &[PathBuf]) -> Result<Look, PoolError> {
     let mut strays = Vec::new();
     let mut too_small: Vec<(PathBuf, u128)> = Vec::new();
     let mut good: Vec<TargetFile> = Vec::new();
+    let mut atomic_unit = 4096;
     for path in paths {
         let found = match superblocks(path) {
             Ok(found) => found,
@@ -138,6 +143,7 @@ pub fn look(pool: Option<u128>, paths: &[PathBuf]) -> Result<Look, PoolError> {
             continue;
         }
         if let Ok(file) = File::open(path) {
+            atomic_unit = atomic_unit.min(plumb_io::exclusive::atomic_sector(&file));
             good.push(TargetFile {
                 descriptor: file.into(),
                 path: path.clone(),
@@ -156,9 +162,7 @@ pub fn look(pool: Option<u128>, paths: &[PathBuf]) -> Result<Look, PoolError> {
     let geometry = found.first().map(|one| one.block.geometry);
     let geometry = geometry.ok_or(StartError::Metadata { what: "superblock" })?;
     let disk = |(ordinal, disk): (u16, &crate::format::DiskConfig)| {
-        let ours = |one: &&crate::recover::Found| {
-            one.block.ordinal == ordinal && one.block.device == disk.id
-        };
+        let ours = |one: &&Found| one.block.ordinal == ordinal && one.block.device == disk.id;
         let missing = disk.state == DiskState::Missing;
         if config.is_gone(ordinal) {
             return DiskLook { path: None, standing: DiskStanding::Removed };
@@ -184,5 +188,5 @@ pub fn look(pool: Option<u128>, paths: &[PathBuf]) -> Result<Look, PoolError> {
         DiskLook { path: Some(places[index(one.file.0)].clone()), standing }
     };
     let disks = (0_u16..).zip(&config.disks).map(disk).collect();
-    Ok(Look { config: config.clone(), geometry, disks, strays })
+    Ok(Look { config: config.clone(), geometry, disks, strays, atomic_unit })
 }

@@ -20,7 +20,7 @@ pub use emulation::Emulated;
 pub use health::{DiskFacts, Facts, Health, HealthStatus, Verdict, VirtualDiskFacts, judge};
 pub use look::{DiskLook, DiskStanding, Look, look};
 pub use make::{DiskWish, PoolWish, add_disk, destroy, make};
-pub use open::{OpenPool, PoolError, open, open_to_read, slot_plan};
+pub use open::{OpenPool, PoolError, open, open_by_word, open_to_read, slot_plan};
 pub use registry::{RegisteredPool, Registry, RegistryError, is_name};
 pub use replace::{Leaving, Removal, find_disk, remove_disk, work};
 pub use tiering::{TieringError, TieringKeeper, TieringStore, restore_tiering, unix_seconds};

@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use plumb_io::OpenQueueError;
 use plumb_io::exclusive::{self, ExclusiveDisk, ExclusiveError};
+use plumb_io::memory;
 use plumb_io::system_tree::SystemTree;
-use plumb_units::Nanos;
-use plumb_units::convert::to_u32;
+use plumb_units::convert::{to_u32, to_u64};
+use plumb_units::{Bytes, Nanos};
 
 use super::chronicle::Chronicle;
 use super::devices::DeviceQueue;
@@ -110,6 +111,36 @@ pub enum PoolError {
         /// Their names.
         list: String,
     },
+    /// There is too little memory for it.
+    #[error("pool {name} needs {} of memory; {} are available", Bytes(*needed), Bytes(*available))]
+    #[diagnostic(
+        code(plumb::tier::memory),
+        help("end other programs, or raise the limit of memory of this one's control group")
+    )]
+    Memory {
+        /// The pool.
+        name: String,
+        /// Bytes, were every extent mapped.
+        needed: u64,
+        /// Bytes that are to be had.
+        available: u64,
+    },
+    /// This program may not open enough files.
+    #[error("cannot open {}: pool {name} needs {needed} open files", path.display())]
+    #[diagnostic(
+        code(plumb::tier::files),
+        help("raise the limit of open files: ulimit -n, or LimitNOFILE= of the service")
+    )]
+    Files {
+        /// The pool.
+        name: String,
+        /// Which disk found no room.
+        path: PathBuf,
+        /// How many a start has open at a time.
+        needed: u64,
+        /// Why.
+        source: std::io::Error,
+    },
     /// It stopped.
     #[error("pool {name} stopped")]
     #[diagnostic(code(plumb::tier::pool_halted), help("start it again: it recovers"))]
@@ -208,8 +239,29 @@ pub fn open(
     (clients, client_bytes): (u32, u32),
 ) -> Result<OpenPool, PoolError> {
     let (files, plan, absent) = claim_all(pool, more)?;
+    started(Engine::start(files, plan, clients, client_bytes, fresh_seed())?, plan, absent)
+}
+
+/// The same, and if more than half of the voters are not here without them, for good: an operator says that they are
+/// lost ([`Engine::start_by_word`]).
+///
+/// # Errors
+/// When a disk is in use, or what is here is not enough even so.
+pub fn open_by_word(pool: &RegisteredPool, clients: (u32, u32)) -> Result<OpenPool, PoolError> {
+    match open(pool, Vec::new(), clients) {
+        Err(PoolError::Start(StartError::NoQuorum { .. })) => {}
+        other => return other,
+    }
+    let (files, plan, absent) = claim_all(pool, Vec::new())?;
+    started(Engine::start_by_word(files, plan, clients, fresh_seed())?, plan, absent)
+}
+
+fn started(
+    mut engine: Engine<DeviceQueue>,
+    plan: SlotPlan,
+    absent: Absent,
+) -> Result<OpenPool, PoolError> {
     let present = plan.files;
-    let mut engine = Engine::start(files, plan, clients, client_bytes, fresh_seed())?;
     for disk in engine.returning().to_vec() {
         engine.attach(disk);
     }
@@ -251,8 +303,18 @@ fn claim_all(
             }
             Err(Claimed::Absent(why)) => absent.push((path.clone(), why)),
             Err(Claimed::Refused(error)) => return Err(error.into()),
+            Err(Claimed::NoRoom(source)) => {
+                let needed = FILES_BESIDE + 2 * to_u64(pool.disks.len() + more.len());
+                return Err(PoolError::Files {
+                    name: pool.name.clone(),
+                    path: path.clone(),
+                    needed,
+                    source,
+                });
+            }
         }
     }
+    foretell(pool, &here)?;
     for disk in more {
         here.push(disk.path.clone());
         files.push(disk.into_target());
@@ -268,11 +330,34 @@ fn claim_all(
     Ok((queue, plan, absent))
 }
 
+/// Files that a start has open beside its disks, at most: rings, events, what is read under `/proc` and `/sys`.
+const FILES_BESIDE: u64 = 32;
+const ENOMEM: i32 = 12;
+const EACCES: i32 = 13;
+const EPERM: i32 = 1;
+const ENFILE: i32 = 23;
+const EMFILE: i32 = 24;
+const ETXTBSY: i32 = 26;
+
+/// Refuses a pool that would not fit into memory, were every extent of it mapped: later there is nobody to tell.
+fn foretell(pool: &RegisteredPool, here: &[PathBuf]) -> Result<(), PoolError> {
+    // Whatever is wrong with its disks is for the start to say.
+    let Ok(found) = look(Some(pool.id), here) else { return Ok(()) };
+    let needed = crate::forecast::needed(&found.config, &found.geometry);
+    let Some(available) = memory::available(&SystemTree::default()) else { return Ok(()) };
+    if needed <= available {
+        return Ok(());
+    }
+    Err(PoolError::Memory { name: pool.name.clone(), needed, available })
+}
+
 enum Claimed {
     /// It is not here, or not this pool's: the pool does without.
     Absent(String),
-    /// Somebody has it.
+    /// Somebody has it, or this program may not: that is not a disk that is lost.
     Refused(ExclusiveError),
+    /// No more files can be opened.
+    NoRoom(std::io::Error),
 }
 
 fn claim(pool: u128, path: &Path, tree: &SystemTree) -> Result<ExclusiveDisk, Claimed> {
@@ -281,8 +366,14 @@ fn claim(pool: u128, path: &Path, tree: &SystemTree) -> Result<ExclusiveDisk, Cl
         Err(error @ (ExclusiveError::InUse { .. } | ExclusiveError::Busy { .. })) => {
             return Err(Claimed::Refused(error));
         }
-        Err(ExclusiveError::Open { source, .. }) => {
-            return Err(Claimed::Absent(source.to_string()));
+        Err(ExclusiveError::Open { path, source, remedy }) => {
+            return Err(match source.raw_os_error() {
+                Some(EMFILE | ENFILE | ENOMEM) => Claimed::NoRoom(source),
+                Some(EACCES | EPERM | ETXTBSY) => {
+                    Claimed::Refused(ExclusiveError::Open { path, source, remedy })
+                }
+                _ => Claimed::Absent(source.to_string()),
+            });
         }
         Err(error) => return Err(Claimed::Absent(error.to_string())),
     };

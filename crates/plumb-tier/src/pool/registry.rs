@@ -298,4 +298,39 @@ mod tests {
             assert!(matches!(registry.find("d"), Err(RegistryError::Damaged { .. })), "{damaged}");
         }
     }
+
+    /// Lists of pools and wishes are files that anybody may have written.
+    #[test]
+    fn damaged_lists_and_wishes_are_read_or_refused() {
+        let whole = format!(
+            "{HEADING}\nid 00000000000000000000000000000007\nemulate sas-10k-300\ndisk /dev/sda\ndisk /a file\n"
+        );
+        assert!(parse("p", whole.as_bytes()).is_some());
+        let folder = tempfile::tempdir().expect("a folder");
+        let asks = folder.path().join("p.asks");
+        let mut random = crate::random::Random::new(9);
+        let mut small = |bound: usize| {
+            usize::try_from(random.below(u64::try_from(bound).expect("it fits"))).expect("it fits")
+        };
+        let mut read = 0;
+        for nth in 0..20_000 {
+            let mut bytes = whole.as_bytes().to_vec();
+            for _ in 0..=small(4) {
+                let at = small(bytes.len());
+                match small(4) {
+                    0 => bytes.truncate(at.max(1)),
+                    1 => bytes.insert(at, b'\n'),
+                    _ => bytes[at] = b"\t\n 9x\xff-"[small(7)],
+                }
+            }
+            read += usize::from(parse("p", &bytes).is_some());
+            if nth % 100 == 0 {
+                bytes.extend_from_slice(b"\noffline 99999\nscan 1\nretire x\n");
+                let text = String::from_utf8_lossy(&bytes);
+                std::fs::write(&asks, text.as_bytes()).expect("written");
+                assert_eq!(super::super::asks::take(&asks), [super::super::Ask::Scan]);
+            }
+        }
+        assert!(read > 100, "{read}");
+    }
 }

@@ -11,11 +11,15 @@ mod background;
 #[cfg(test)]
 mod cells;
 #[cfg(test)]
+mod damaged;
+#[cfg(test)]
 mod faults;
 #[cfg(test)]
 mod full_journal;
 mod history;
 mod leaving;
+#[cfg(test)]
+mod matrix;
 mod oracle;
 mod run;
 mod shrink;

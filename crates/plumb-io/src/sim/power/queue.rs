@@ -43,6 +43,10 @@ pub struct DiskFaults {
     pub hangs_from: Option<u64>,
     /// These I/Os fail if they are writes.
     pub write_errors: Vec<u64>,
+    /// Writes that touch one of these byte ranges fail.
+    pub unwritable: Vec<(u64, u64)>,
+    /// Reads that begin at the first of each give what is at the second.
+    pub misread: Vec<(u64, u64)>,
     /// These flushes fail.
     pub flush_errors: Vec<u64>,
     /// Reads that touch one of these byte ranges fail until the range is written.
@@ -100,6 +104,8 @@ pub struct PowerQueue {
     random: Random,
     service: (u64, u64),
     issued: u32,
+    /// Writes that went beyond the end of their disk.
+    beyond: u64,
     trace: Option<Trace>,
 }
 
@@ -133,8 +139,15 @@ impl PowerQueue {
             random: Random::new(spec.seed),
             service: (spec.service.0.0, spec.service.1.0.max(spec.service.0.0)),
             issued: 0,
+            beyond: 0,
             trace: spec.record.then(|| Trace { start, events: Vec::new() }),
         }
+    }
+
+    /// Writes so far that went beyond the end of their disk: they fail, and should not be asked for.
+    #[must_use]
+    pub fn beyond(&self) -> u64 {
+        self.beyond
     }
 
     /// The virtual time.
@@ -254,17 +267,25 @@ impl PowerQueue {
         let count = own.ios;
         own.ios += 1;
         let dead = own.faults.dead_from.is_some_and(|from| count >= from);
-        let beyond = op.offset + u64::from(op.len) > own.view.size();
+        let beyond = op.offset.saturating_add(op.len.into()) > own.view.size();
+        self.beyond += u64::from(beyond && op.kind == OpKind::Write);
         let Memory::Lane(lane) = op.memory else { panic!("these disks know lanes only") };
         match op.kind {
             OpKind::Read => {
                 let end = op.offset + u64::from(op.len);
                 let bad = |&(from, to): &(u64, u64)| from < end && op.offset < to;
                 let ok = !dead && !beyond && !own.faults.unreadable.iter().any(bad);
-                What::Read { lane: lane.0, offset: op.offset, len: op.len, ok }
+                let astray = own.faults.misread.iter().find(|read| read.0 == op.offset);
+                let offset = astray.map_or(op.offset, |read| read.1);
+                What::Read { lane: lane.0, offset, len: op.len, ok }
             }
             OpKind::Write => {
-                let ok = !dead && !beyond && !own.faults.write_errors.contains(&count);
+                let end = op.offset + u64::from(op.len);
+                let bad = |&(from, to): &(u64, u64)| from < end && op.offset < to;
+                let ok = !dead
+                    && !beyond
+                    && !own.faults.write_errors.contains(&count)
+                    && !own.faults.unwritable.iter().any(bad);
                 let bytes = &self.buffer(op.slot.0, lane.0)[..index(op.len)];
                 let payload = Payload::new(op.offset, bytes);
                 if !beyond {

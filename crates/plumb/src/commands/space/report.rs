@@ -48,6 +48,9 @@ pub(crate) enum Failure {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Tiering(#[from] TieringError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Word(#[from] super::upkeep::WrongWord),
 }
 
 impl From<RegistryError> for Failure {
@@ -122,6 +125,7 @@ impl Failure {
             Self::File(error) => error,
             Self::Vdisk(error) => error,
             Self::Tiering(error) => error,
+            Self::Word(error) => error,
         }
     }
 
@@ -142,6 +146,7 @@ impl Failure {
                     | PoolError::Disk(ExclusiveError::InUse { .. } | ExclusiveError::Busy { .. })
                     | PoolError::Registry(RegistryError::Exists { .. })
             ) | Self::Vdisk(VdiskError::HoldsData { .. })
+                | Self::Word(_)
         );
         if refused { REFUSED } else { 1 }
     }
@@ -349,7 +354,7 @@ pub(crate) fn describe_vdisk(look: &Look, vdisk: &VirtualDisk, verdict: &Verdict
         "copies": vdisk.copies,
         "columns": vdisk.columns,
         "interleave_bytes": vdisk.interleave,
-        "atomic_unit_bytes": 512,
+        "atomic_unit_bytes": look.atomic_unit,
         "write_cache_bytes": vdisk.cache.as_ref().map_or(0, |cache| cache.bytes),
         "tiers": tiers,
         "health": verdict.status.name(),

@@ -56,13 +56,32 @@ pub(super) fn commands() -> [Command; 6] {
                     .long("give-up-missing")
                     .action(ArgAction::SetTrue)
                     .help("Do not wait for disks that are missing: make anew on others what they held"),
+                Arg::new("without-quorum").long("without-quorum").value_name("POOL").help(
+                    "The pool's name again: start it although half of its voting disks or more are not here. What \
+                     they took since these were last with them is lost",
+                ),
                 report::json_option(),
             ])
             .after_help(
                 "For example:\n  plumb space repair tank --give-up-missing\n\n\
+                 --without-quorum is for disks that are lost for good. The disks that are here are all that vote from \
+                 then on. If the others come back and only waited, they are brought up to date; if they went on \
+                 without these, nothing of them is taken, and the pool says that it is split.\n\n\
                  Exit status: 0 when nothing is left, 5 when something waits for a disk or for room.",
             ),
     ]
+}
+
+/// A pool is started without a quorum only by its name.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[error("--without-quorum names {other}, and the pool is {name}")]
+#[diagnostic(
+    code(plumb::without_quorum),
+    help("nothing was changed; say: --without-quorum {name}")
+)]
+pub(crate) struct WrongWord {
+    name: String,
+    other: String,
 }
 
 fn find(matches: &ArgMatches) -> Result<RegisteredPool, report::Failure> {
@@ -155,14 +174,22 @@ pub(super) fn switch(matches: &ArgMatches, online: bool) -> report::Outcome {
 pub(super) fn job(matches: &ArgMatches) -> report::Outcome {
     let found = find(matches)?;
     let wait = matches.get_flag("wait");
-    do_work(&found, wait, |_| {})
+    do_work(&found, &open, wait, |_| {})
 }
 
 /// `repair`.
 pub(super) fn repair(matches: &ArgMatches) -> report::Outcome {
     let found = find(matches)?;
     let give_up = matches.get_flag("give-up-missing");
-    do_work(&found, true, |open| {
+    let word = matches.get_one::<String>("without-quorum");
+    if let Some(other) = word.filter(|word| **word != found.name) {
+        return Err(report::Failure::from(WrongWord { name: found.name, other: other.clone() }));
+    }
+    let opened = |pool: &RegisteredPool| match word {
+        Some(_) => Ok(pool::open_by_word(pool, (1, 4096))?.chronicled(&report::registry())),
+        None => open(pool),
+    };
+    do_work(&found, &opened, true, |open| {
         if give_up {
             open.engine.retire_missing();
         }
@@ -170,8 +197,13 @@ pub(super) fn repair(matches: &ArgMatches) -> report::Outcome {
 }
 
 /// Starts a pool, has it do what waits if `wait`, and tells what was done and what is left.
-fn do_work(found: &RegisteredPool, wait: bool, ask: impl Fn(&mut OpenPool)) -> report::Outcome {
-    let mut open = open(found)?;
+fn do_work(
+    found: &RegisteredPool,
+    opened: &dyn Fn(&RegisteredPool) -> Result<OpenPool, PoolError>,
+    wait: bool,
+    ask: impl Fn(&mut OpenPool),
+) -> report::Outcome {
+    let mut open = opened(found)?;
     // A disk that came back takes part first; then it is known what it lacks.
     open.work_until(|engine| engine.returning().is_empty() && engine.is_quiet());
     ask(&mut open);

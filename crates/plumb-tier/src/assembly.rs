@@ -1,0 +1,276 @@
+//! Who is here: superblocks, the newest generation that can be read, who may take part, and the generation of a new
+//! epoch without those that are not (LAY-1, LAY-3).
+
+use std::collections::BTreeMap;
+
+use plumb_io::{FileIndex, FlushQueue};
+use plumb_units::convert::index;
+
+use crate::core::Halt;
+use crate::events::Event;
+use crate::format::superblock::Superblock;
+use crate::format::{BLOCK_LEN, Config, DiskState, Generation, Geometry};
+use crate::io::{Io, SlotPlan};
+use crate::members::{Half, Members};
+use crate::mutation::{Mutation, active};
+use crate::recover::StartError;
+
+/// How many voters a start needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Terms {
+    /// More than half.
+    More,
+    /// Any: whoever starts so changes nothing.
+    Any,
+    /// Any, and all goes on without the others: an operator says that they are lost for good.
+    Word,
+}
+
+/// A device as open found it.
+pub(crate) struct Found {
+    pub(crate) file: FileIndex,
+    pub(crate) block: Superblock,
+    /// Which of its copies the next update begins with.
+    pub(crate) begin: Half,
+}
+
+/// Reads the superblocks of all devices, finds the newest generation and judges who may take part.
+pub(crate) fn assemble<Q: FlushQueue>(
+    io: &mut Io<Q>,
+    plan: SlotPlan,
+    (seed, terms): (u64, Terms),
+) -> Result<(Members, Vec<u16>), StartError> {
+    let mut found = discover(io, plan)?;
+    let config = newest_config(io, &mut found, terms)?;
+    let mut files = vec![None; config.disks.len()];
+    let mut blocks = vec![None; config.disks.len()];
+    let mut begin = vec![Half::default(); config.disks.len()];
+    let mut returning = Vec::new();
+    for one in found {
+        let ordinal = usize::from(one.block.ordinal);
+        let known = config.disks.get(ordinal).filter(|disk| disk.id == one.block.device);
+        let Some(known) = known else { continue };
+        if known.device_bytes != one.block.device_bytes {
+            // One of the two is wrong: what lies where is not to be told.
+            return Err(StartError::Metadata { what: "superblock" });
+        }
+        if files[ordinal].is_some() {
+            return Err(StartError::Duplicate { ordinal: one.block.ordinal });
+        }
+        if config.is_gone(one.block.ordinal) {
+            // It was removed, and stays so.
+            continue;
+        }
+        if known.state != DiskState::Online {
+            if is_split(&config, known, &one.block) {
+                return Err(StartError::Split { ordinal: one.block.ordinal });
+            }
+            returning.push(one.block.ordinal);
+        } else if !config.descends_from(one.block.generation) {
+            return Err(StartError::Split { ordinal: one.block.ordinal });
+        }
+        files[ordinal] = Some(one.file);
+        begin[ordinal] = one.begin;
+        blocks[ordinal] = Some(one.block);
+    }
+    io.name_files(files);
+    let present =
+        config.voters.iter().filter(|voter| blocks[usize::from(**voter)].is_some()).count();
+    let voters = config.voters.len();
+    let enough = 2 * present > voters
+        || terms != Terms::More && present > 0
+        || active(Mutation::HalfStarts) && 2 * present == voters;
+    if !enough {
+        return Err(StartError::NoQuorum { present, voters });
+    }
+    if !config.logs_here(|disk| is_here(&config, &blocks, disk)) {
+        return Err(StartError::Metadata { what: "write cache" });
+    }
+    let members = Members::new(config, blocks, seed);
+    let mut members = members.ok_or(StartError::Metadata { what: "superblock" })?;
+    members.begin = begin;
+    Ok((members, returning))
+}
+
+/// The newest configuration that can be read. Disks that name a newer one, which none of them has whole, are left out:
+/// if those that are left are more than half of the older one's voters, nobody ever served under the newer one, for
+/// whoever goes on without others is at least half (LAY-3).
+pub(crate) fn newest_config<Q: FlushQueue>(
+    io: &mut Io<Q>,
+    found: &mut Vec<Found>,
+    terms: Terms,
+) -> Result<Config, StartError> {
+    let mut behind = false;
+    loop {
+        let newest = found.iter().map(|one| one.block.generation).max();
+        let what = if behind { "configuration" } else { "superblock" };
+        let newest = newest.ok_or(StartError::Metadata { what })?;
+        if let Some(config) = config_of(io, found, newest) {
+            // Whoever needs no majority must not look at what may be old.
+            let usable = !behind || terms == Terms::More;
+            return usable.then_some(config).ok_or(StartError::Metadata { what });
+        }
+        found.retain(|one| one.block.generation != newest);
+        behind = true;
+    }
+}
+
+/// The record of a generation, from the disks that name it; else from one that got it and does not name it yet.
+fn config_of<Q: FlushQueue>(
+    io: &mut Io<Q>,
+    found: &[Found],
+    generation: Generation,
+) -> Option<Config> {
+    let names = || found.iter().filter(|one| one.block.generation == generation);
+    for one in names() {
+        let own = (to_disk(one.file), one.block.area);
+        let config = Members::read_config(io, own, &one.block);
+        if config.is_some() {
+            return config;
+        }
+        let disk = one.block.ordinal;
+        io.events.note(Event::MetadataDamaged { disk, what: "configuration" });
+    }
+    let block = &names().next()?.block;
+    let others = found.iter().flat_map(|one| [0, 1].map(|area| (to_disk(one.file), area)));
+    others.into_iter().find_map(|place| Members::read_config(io, place, block))
+}
+
+/// Whether a disk that was away was part of a pool meanwhile: it has a generation that this one does not come from,
+/// of an epoch in which it was away already. A generation that a crash left on it alone is of an earlier one.
+fn is_split(config: &Config, known: &crate::format::DiskConfig, block: &Superblock) -> bool {
+    let own = block.generation;
+    !config.descends_from(own) && own.epoch > known.known_epoch
+}
+
+/// Whether a disk takes part and is here.
+fn is_here(config: &Config, blocks: &[Option<Superblock>], disk: u16) -> bool {
+    let state = config.disks.get(usize::from(disk)).map(|disk| disk.state);
+    state == Some(DiskState::Online) && blocks.get(usize::from(disk)).is_some_and(Option::is_some)
+}
+
+/// Copies of a superblock on a disk.
+const SUPERBLOCKS: usize = 4;
+
+pub(crate) fn to_disk(file: FileIndex) -> u16 {
+    u16::try_from(file.0).unwrap_or(u16::MAX)
+}
+
+/// Reads all copies on all devices; of each device the newest version that two copies, or a copy and
+/// another device, confirm (LAY-1).
+pub(crate) fn discover<Q: FlushQueue>(
+    io: &mut Io<Q>,
+    plan: SlotPlan,
+) -> Result<Vec<Found>, StartError> {
+    let mut candidates: Vec<(FileIndex, Vec<Superblock>, Half)> = Vec::new();
+    for file in 0..plan.files {
+        let disk = to_disk(FileIndex(file));
+        let mut bytes = vec![0; BLOCK_LEN];
+        let mut copy_at = |offset| {
+            let read = io.read(disk, offset, &mut bytes);
+            read.then(|| Superblock::decode(&bytes)).flatten()
+        };
+        // The tail copies lie where a head copy says that the device ends.
+        let [head_a, head_b, ..] = Geometry::superblocks(u64::MAX);
+        let heads = [head_a, head_b].map(&mut copy_at);
+        let size = heads.iter().flatten().map(|copy| copy.device_bytes).max();
+        let Some(size) = size else { continue };
+        let [_, _, tail_a, tail_b] = Geometry::superblocks(size);
+        let [third, fourth] = [tail_a, tail_b].map(copy_at);
+        let [first, second] = heads;
+        let all = [first, second, third, fourth];
+        let begin = Half::to_begin_with(&all);
+        candidates.push((FileIndex(file), all.into_iter().flatten().collect(), begin));
+    }
+    let pools: BTreeMap<u128, ()> =
+        candidates.iter().flat_map(|(_, copies, _)| copies).map(|copy| (copy.pool, ())).collect();
+    match pools.len() {
+        0 => return Err(StartError::NoPool { devices: index(plan.files) }),
+        1 => {}
+        _ => return Err(StartError::Foreign),
+    }
+    let mut found = Vec::new();
+    for (file, copies, begin) in &candidates {
+        let confirmed = |copy: &&Superblock| {
+            let here = copies.iter().filter(|other| *other == *copy).count();
+            let elsewhere = candidates
+                .iter()
+                .filter(|(other, ..)| other != file)
+                .flat_map(|(_, copies, _)| copies)
+                .any(|other| other.generation == copy.generation);
+            here >= 2 || elsewhere
+        };
+        let Some(best) = copies.iter().filter(confirmed).max_by_key(|copy| copy.version) else {
+            continue;
+        };
+        let unknown = best.incompat | best.ro_compat;
+        if unknown != 0 {
+            return Err(StartError::Feature { ordinal: best.ordinal, word: unknown });
+        }
+        let count = copies.iter().filter(|other| *other == best).count();
+        if count < SUPERBLOCKS {
+            let disk = best.ordinal;
+            io.events.note(Event::MetadataDamaged { disk, what: "superblock" });
+        }
+        let mut block = best.clone();
+        // Updates outnumber every copy seen, trusted or not.
+        block.version = copies.iter().map(|copy| copy.version).max().unwrap_or(block.version);
+        block.epoch_started = copies.iter().map(|copy| copy.epoch_started).max().unwrap_or(0);
+        found.push(Found { file: *file, block, begin: *begin });
+    }
+    Ok(found)
+}
+
+/// LAY-3: raises the epoch on the voters, then writes a generation of that epoch without those that are
+/// not here.
+pub(crate) fn raise<Q: FlushQueue>(
+    io: &mut Io<Q>,
+    members: &mut Members,
+    terms: Terms,
+) -> Result<(), StartError> {
+    let before = members.config.voters.len();
+    let here: Vec<u16> =
+        members.config.voters.iter().copied().filter(|voter| members.is_online(*voter)).collect();
+    let failed = members.raise_epoch(io, &here);
+    for &disk in &failed {
+        members.online[usize::from(disk)] = false;
+    }
+    let present = here.len() - failed.len();
+    let half = active(Mutation::HalfStarts) && 2 * present == before;
+    if 2 * present <= before && !half && terms == Terms::More {
+        return Err(StartError::NoQuorum { present, voters: before });
+    }
+    if terms == Terms::Word && 2 * present <= before {
+        io.events.note(Event::WithoutQuorum { present, voters: before });
+    }
+    for (disk, own) in members.config.disks.iter_mut().enumerate() {
+        if !members.online[disk] {
+            if own.state == DiskState::Online {
+                io.events.note(Event::DiskLost(u16::try_from(disk).unwrap_or(u16::MAX)));
+                own.state = DiskState::Missing;
+                own.known_epoch = members.epoch - 1;
+            }
+            if terms == Terms::Word {
+                // Whoever is away may have gone on, in any epoch: what these do not know is a part of its own.
+                own.known_epoch = 0;
+            }
+            own.metadata = false;
+        }
+    }
+    let online = members.online.clone();
+    members.config.voters.retain(|voter| online[usize::from(*voter)]);
+    if members.metadata().is_empty() {
+        return Err(StartError::Metadata { what: "journal" });
+    }
+    if !members.config.expire_log_copies(|disk| online[usize::from(disk)]) {
+        return Err(StartError::Metadata { what: "write cache" });
+    }
+    let id = members.random.id();
+    members.config.succeed(members.epoch, id);
+    let voters = members.config.voters.clone();
+    let failed = members.publish(io, &voters);
+    if !failed.is_empty() {
+        members.expel(io, failed).map_err(|_| Halt::Voters)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! How much memory a pool takes: section 18 wants a start refused with the figure, and nothing on the way of an I/O.
+
+use plumb_units::convert::to_u64;
+
+use crate::extents::{Extent, Sum, slots_of_tier};
+use crate::format::{BLOCK_BYTES, Config, Geometry};
+
+/// Buffers of a queue and of clients, and what is small.
+const AT_LEAST: u64 = 48 << 20;
+/// Of a page of map or checksums: its pointer, whether it is dirty, and its copy while a checkpoint writes it.
+const PER_PAGE: u64 = 32;
+/// Entries of a page.
+const ENTRIES: u64 = 1020;
+/// Of a block in a write cache: its line and the record's share.
+const PER_LINE: u64 = 64;
+/// Heat is bounded by itself (HEAT-4).
+const HEAT_MOST: u64 = 128 << 20;
+const HEAT_PER_EXTENT: u64 = 8;
+
+/// Bytes, were every extent mapped and every block written.
+pub(crate) fn needed(config: &Config, geometry: &Geometry) -> u64 {
+    let blocks_of_extent = u64::from(config.extent_bytes) / BLOCK_BYTES;
+    let extents: u64 = config.vdisks.iter().map(|vdisk| u64::from(vdisk.extents)).sum();
+    let blocks = extents.saturating_mul(blocks_of_extent);
+    let slots: u64 = config
+        .vdisks
+        .iter()
+        .flat_map(|vdisk| {
+            let slots = |tier: &crate::format::Tier| {
+                slots_of_tier(vdisk, tier.rows.len(), geometry, config.extent_bytes)
+            };
+            vdisk.tiers.iter().map(move |tier| u64::from(slots(tier)))
+        })
+        .sum();
+    let pages = extents.div_ceil(ENTRIES) + blocks.div_ceil(ENTRIES);
+    let lines: u64 = config
+        .vdisks
+        .iter()
+        .filter_map(|vdisk| vdisk.cache.as_ref())
+        .map(|cache| cache.bytes / BLOCK_BYTES)
+        .sum();
+    // Stale, kept and stuck marks: a bit per extent and disk each.
+    let marks = 3 * extents.div_ceil(8) * to_u64(config.disks.len());
+    let parts = [
+        extents.saturating_mul(to_u64(size_of::<Extent>())),
+        blocks.saturating_mul(to_u64(size_of::<Sum>())),
+        slots,
+        pages.saturating_mul(PER_PAGE),
+        lines.saturating_mul(PER_LINE),
+        marks,
+        extents.saturating_mul(HEAT_PER_EXTENT).min(HEAT_MOST),
+    ];
+    parts.into_iter().fold(AT_LEAST, u64::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checksums_of_all_blocks_are_most_of_it() {
+        let mut config = Config { extent_bytes: 1 << 20, ..Config::default() };
+        let geometry = Geometry::standard(256 << 20, 1 << 40);
+        let nothing = needed(&config, &geometry);
+        assert_eq!(nothing, AT_LEAST);
+        config.vdisks.push(crate::VirtualDisk {
+            extents: 1 << 20,
+            columns: 1,
+            copies: 2,
+            id: 1,
+            name: "v".to_owned(),
+            interleave: 256 << 10,
+            first_extent: 0,
+            tiers: Vec::new(),
+            cache: None,
+        });
+        // 1 TiB: 2^28 blocks of 12 bytes each.
+        let more = needed(&config, &geometry) - nothing;
+        let sums = (1_u64 << 28) * 12;
+        assert!((sums..sums + sums / 8).contains(&more), "{more} for {sums}");
+        config.vdisks[0].extents = u32::MAX;
+        assert!(needed(&config, &geometry) > more, "no figure wraps");
+    }
+}
