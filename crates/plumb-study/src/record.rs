@@ -99,7 +99,18 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Record>, RecordError> {
         return of_object(&value);
     }
     let results = convert::read(bytes).map_err(|source| RecordError::Import { source })?;
-    measured(results.iter().map(of_import).collect())
+    let mut records: Vec<Record> = results.iter().map(of_import).collect();
+    let no_target = says_no_target(&String::from_utf8_lossy(bytes));
+    records.iter_mut().for_each(|record| record.fitness.no_target = no_target);
+    measured(records)
+}
+
+/// Whether a text or XML result of Plumb says that an engine touched no target.
+fn says_no_target(report: &str) -> bool {
+    report.lines().map(str::trim_start).any(|line| {
+        line.starts_with("<Engine ") && line.contains("TouchesTarget=\"false\"")
+            || line.starts_with("[!!] this engine touches no target")
+    })
 }
 
 /// Reads the object of a result, or of a stored run with its environment.

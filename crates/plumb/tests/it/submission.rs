@@ -142,12 +142,16 @@ fn every_engine_does_the_same_work() {
         }
         let kept = place.path(&format!("{engine}.json"));
         let kept = kept.display();
-        let line = format!("--engine={engine} --output json={kept} -b4K -o8 -d1 -W0 nowhere.dat");
+        let line = format!(
+            "--engine={engine} --output json={kept} --output xml={kept}.xml --output text={kept}.txt -b4K -o8 \
+             -d1 -W0 nowhere.dat"
+        );
         let result = place.json(&line);
         assert_eq!(result["time_spans"][0]["queues"][0]["touches_target"], false, "{engine}");
         // Such a result is no baseline, and nothing that a baseline is held against.
-        for allowed in ["", "--allow parameters "] {
-            let told = plumb(&format!("compare {allowed}{kept} {kept}")).ends_with(1).stderr;
+        for (allowed, form) in [("", ""), ("--allow parameters ", ""), ("", ".xml"), ("", ".txt")] {
+            let line = format!("compare {allowed}{kept}{form} {kept}{form}");
+            let told = plumb(&line).ends_with(1).stderr;
             assert!(told.contains("the baseline touched no target"), "{told}");
         }
     });
