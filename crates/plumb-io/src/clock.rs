@@ -18,6 +18,12 @@ pub trait Clock: Clone + Send + Sync {
     fn drift(&self) -> Option<f64> {
         None
     }
+
+    /// How often the calling thread has gone to sleep so far: the difference says whether it slept in between.
+    /// `None` where that is not known, and where time passes without anyone sleeping.
+    fn sleeps(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// The clock of measured runs: the time stamp counter where the kernel itself keeps time by it, else
@@ -92,6 +98,10 @@ impl Clock for StampClock {
             Source::Tsc(scale) => scale.drift(),
             Source::Monotonic => None,
         }
+    }
+
+    fn sleeps(&self) -> Option<u64> {
+        plumb_sys::sleeps::of_this_thread()
     }
 }
 

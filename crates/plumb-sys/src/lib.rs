@@ -24,5 +24,6 @@ pub mod pool;
 pub mod priority;
 pub mod ring;
 pub mod seccomp;
+pub mod sleeps;
 pub mod tsc;
 pub mod words;

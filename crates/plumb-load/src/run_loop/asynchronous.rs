@@ -116,6 +116,7 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
             // An open loop sleeps in its queue, to the microsecond.
             Pause::Throttled(wait) if !L::OPEN && issuer.outstanding() == 0 => {
                 sleep(wait, around.controls);
+                issuer.looks.sleeps_elsewhere();
                 issuer.rearm(around.live);
                 counts.waits.throttle_sleep += 1;
             }

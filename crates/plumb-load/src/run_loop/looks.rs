@@ -5,14 +5,15 @@
 //! nothing; there the completion that ended the sleep, and those that came while the thread woke up, are
 //! exact to the wake-up time, which is measured by itself ([`super::wake_up`]).
 //!
-//! Whether a thread slept in an entry is told by the time it took: entries that only submit are timed all
-//! along, per I/O. One that took at most twice as long as its I/Os should is taken for no sleep, which errs to
-//! the safe side.
+//! Whether a thread slept in an entry is told by the time it took, and in doubt by the kernel
+//! ([`super::sleeps`]).
 //!
 //! Completions that were seen and left in line (`-oc`) keep the look before the one that first saw them.
 
+use plumb_io::clock::Clock;
 use plumb_units::Nanos;
 
+use super::sleeps::Sleeps;
 use crate::tally::Histogram;
 
 /// Of so many entries that wait, one submits and waits in two calls, so that submissions get timed in
@@ -22,20 +23,14 @@ const PROBE_EVERY: u32 = 256;
 /// The same for loops whose calls are laid down: so many at the start of a run, and no more.
 const PROBES_AT_FIRST: u32 = 4;
 
-/// No entry is longer: none is taken for a sleep before one has been timed.
-const UNTIMED: Nanos = Nanos::NEVER;
-
 /// One thread's looks at its completion queue.
 #[derive(Debug)]
 pub struct Looks {
     /// No completion that is still unseen happened before this.
     unseen_since: Nanos,
-    /// What an entry that only submits takes for each I/O, a moving mean; [`UNTIMED`] before the first.
-    submission: Nanos,
+    sleeps: Sleeps,
     probe_in: u32,
     probed: u32,
-    /// I/Os that the entry submits whose completions are seen next.
-    submitting: u32,
     /// Completions seen and left in line, those to come first before the others.
     left: [Left; 2],
     bounds: Histogram,
@@ -77,10 +72,9 @@ impl Looks {
         let bounds = if stamps { Histogram::new() } else { Histogram::without_buckets() };
         Self {
             unseen_since: Nanos::ZERO,
-            submission: UNTIMED,
+            sleeps: Sleeps::new(),
             probe_in: 0,
             probed: 0,
-            submitting: 0,
             left: [Left::default(); 2],
             bounds,
         }
@@ -117,29 +111,44 @@ impl Looks {
     /// The next entry that waits submits `queued` I/Os first.
     #[inline(always)]
     pub(super) fn enters(&mut self, queued: u32) {
-        self.submitting = queued;
+        self.sleeps.enters(queued);
     }
 
     /// An entry that only submitted `queued` I/Os took `time`.
     #[inline(always)]
     pub(super) fn submitted_in(&mut self, time: Nanos, queued: u32) {
-        let (mean, time) = (self.submission.0, time.0 / u64::from(queued.max(1)));
-        let is_first = self.submission == UNTIMED;
-        self.submission = if is_first { Nanos(time) } else { Nanos(mean - mean / 16 + time / 16) };
+        self.sleeps.submitted_in(time, queued);
+    }
+
+    /// Every entry of this thread waits for what it submits.
+    pub(super) fn wait_for_all(&mut self) {
+        self.sleeps.wait_for_all();
+    }
+
+    /// The thread sleeps outside of its entries.
+    pub(super) fn sleeps_elsewhere(&mut self) {
+        self.sleeps.elsewhere();
+    }
+
+    /// Whether the entry that waited for `wanted` completions (0: it did not wait) and ended with a look at
+    /// `seen` was a sleep.
+    #[inline(always)]
+    pub(super) fn slept<C: Clock>(&mut self, seen: Nanos, wanted: u32, clock: &C) -> bool {
+        self.sleeps.slept(seen.since(self.unseen_since), wanted, clock)
     }
 
     /// The next of the completions of one look, each of which is stamped in its turn: `first` is the
-    /// stamp of the first of them, behind an entry that waited for one, `left` how many are still to come.
+    /// stamp of the first of them, behind an entry that waited for one (`slept`: asleep), `left` how many are
+    /// still to come.
     /// Its bound, and whether a wake-up comes on top of it.
     #[inline(always)]
     pub(super) fn saw_next(
         &mut self,
         seen: Nanos,
-        first: Nanos,
+        (first, slept): (Nanos, bool),
         left: u32,
         counts: bool,
     ) -> (Nanos, bool) {
-        let slept = self.is_sleep(first.since(self.unseen_since));
         let since = if slept { first } else { self.unseen_since };
         if left == 0 {
             self.unseen_since = first;
@@ -151,29 +160,22 @@ impl Looks {
         (bound, slept)
     }
 
-    #[inline(always)]
-    fn is_sleep(&self, gap: Nanos) -> bool {
-        let submission = self.submission.0.saturating_mul(self.submitting.max(1).into());
-        gap.0 > submission.saturating_mul(2)
-    }
-
-    /// `found` completions were seen at `seen`, behind an entry that waited for `wanted` of them (0: it
-    /// did not wait), and `left` more that stay unseen.
+    /// `found` completions were seen at `seen`, behind an entry that slept for `slept_for` of them (0: it
+    /// did not sleep, see [`Looks::slept`]), and `left` more that stay unseen.
     #[inline(always)]
     pub(super) fn saw(
         &mut self,
         found: u32,
         left: u32,
         seen: Nanos,
-        wanted: u32,
+        slept_for: u32,
         counts: bool,
     ) -> Bound {
         let gap = seen.since(self.unseen_since);
-        let slept = wanted > 0 && self.is_sleep(gap);
         let known = self.left[0].count;
         if left > 0 || known > 0 {
             // Bursts are taken in visits of sixteen: most visits see completions of one look only.
-            if !slept && self.left[1].count == 0 && (known == 0 || known == found + left) {
+            if slept_for == 0 && self.left[1].count == 0 && (known == 0 || known == found + left) {
                 if known == 0 {
                     self.left[0] = Left { count: 0, since: self.unseen_since, woken: false };
                 }
@@ -186,10 +188,10 @@ impl Looks {
                 }
                 return Bound { gap, of: found, woken };
             }
-            return self.saw_part((found, left), seen, if slept { wanted } else { 0 }, counts);
+            return self.saw_part((found, left), seen, slept_for, counts);
         }
         self.unseen_since = seen;
-        let exact = if slept { (found + 1).saturating_sub(wanted) } else { 0 };
+        let exact = if slept_for > 0 { (found + 1).saturating_sub(slept_for) } else { 0 };
         if counts {
             self.bounds.record_few(gap.0, found - exact);
             self.bounds.record_few(0, exact);
@@ -251,29 +253,47 @@ impl Looks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plumb_io::clock::ManualClock;
 
     fn bounds(looks: &Looks) -> Vec<(u64, u64)> {
         looks.bounds().buckets().map(|(low, _, count)| (low, count)).collect()
     }
 
+    /// Behind an entry that waited for `wanted`: by the time, whether it slept.
+    fn saw(
+        looks: &mut Looks,
+        (found, left): (u32, u32),
+        seen: u64,
+        wanted: u32,
+        counts: bool,
+    ) -> Bound {
+        let slept = looks.slept(Nanos(seen), wanted, &ManualClock::default());
+        looks.saw(found, left, Nanos(seen), if slept { wanted } else { 0 }, counts)
+    }
+
+    fn saw_next(looks: &mut Looks, seen: u64, first: u64, left: u32) -> (Nanos, bool) {
+        let slept = looks.slept(Nanos(first), 1, &ManualClock::default());
+        looks.saw_next(Nanos(seen), (Nanos(first), slept), left, true)
+    }
+
     #[test]
     fn what_is_seen_happened_after_the_look_before() {
         let mut looks = Looks::new(true);
-        looks.saw(1, 0, Nanos(1000), 0, false);
-        looks.saw(3, 0, Nanos(1100), 0, true);
+        saw(&mut looks, (1, 0), 1000, 0, false);
+        saw(&mut looks, (3, 0), 1100, 0, true);
         assert_eq!(bounds(&looks), [(100, 3)]);
         looks.found_nothing_after(Nanos(1150));
-        looks.saw(1, 0, Nanos(1160), 0, true);
+        saw(&mut looks, (1, 0), 1160, 0, true);
         assert_eq!(bounds(&looks), [(10, 1), (100, 3)]);
     }
 
     #[test]
     fn what_stays_behind_was_there_before() {
         let mut looks = Looks::new(true);
-        looks.saw(1, 0, Nanos(1000), 0, false);
-        looks.saw(2, 5, Nanos(1050), 0, true);
+        saw(&mut looks, (1, 0), 1000, 0, false);
+        saw(&mut looks, (2, 5), 1050, 0, true);
         // The five were there at the last look: the gap begins at the look before it.
-        looks.saw(5, 0, Nanos(1100), 0, true);
+        saw(&mut looks, (5, 0), 1100, 0, true);
         assert_eq!(bounds(&looks), [(50, 2), (100, 5)]);
     }
 
@@ -282,9 +302,9 @@ mod tests {
         let mut looks = Looks::new(true);
         looks.submitted_in(Nanos(1000), 1);
         // One is taken and one comes at each look; nine stay in line for good.
-        looks.saw(1, 9, Nanos(100), 0, true);
+        saw(&mut looks, (1, 9), 100, 0, true);
         for nth in 2..1000_u64 {
-            looks.saw(1, 9, Nanos(nth * 100), 0, true);
+            saw(&mut looks, (1, 9), nth * 100, 0, true);
         }
         assert_eq!(looks.bounds().count(), 999);
         // Ten looks pass between the look before a completion's first and the one that takes it; a
@@ -292,9 +312,9 @@ mod tests {
         assert!(looks.bounds().max() <= Some(2000), "{:?}", looks.bounds().max());
         assert!(looks.bounds().value_at_rank(500) >= Some(900), "{:?}", looks.bounds());
         // All at once: the line is empty again, and the next is counted from the last look.
-        looks.saw(9, 0, Nanos(100_000), 0, true);
+        saw(&mut looks, (9, 0), 100_000, 0, true);
         let before = looks.bounds().clone();
-        looks.saw(1, 0, Nanos(100_007), 0, true);
+        saw(&mut looks, (1, 0), 100_007, 0, true);
         assert_eq!(before.value_at_rank(1), Some(100));
         assert_eq!(looks.bounds().value_at_rank(1), Some(7));
     }
@@ -302,17 +322,17 @@ mod tests {
     #[test]
     fn an_entry_may_take_what_its_submissions_take() {
         let mut looks = Looks::new(true);
-        looks.saw(1, 0, Nanos(1000), 0, false);
-        looks.saw(1, 0, Nanos(5000), 1, true);
+        saw(&mut looks, (1, 0), 1000, 0, false);
+        saw(&mut looks, (1, 0), 5000, 1, true);
         let untimed = bounds(&looks);
         assert_eq!(untimed.len(), 1, "no submission was ever timed: the whole gap");
         // 20 ns each: 32 of them may take 1280 ns without a sleep, none of them 40 ns.
         looks.submitted_in(Nanos(160), 8);
         looks.enters(32);
-        looks.saw(1, 0, Nanos(6280), 1, true);
+        saw(&mut looks, (1, 0), 6280, 1, true);
         looks.enters(0);
-        looks.saw(1, 0, Nanos(6340), 1, true);
-        looks.saw(1, 0, Nanos(6380), 1, true);
+        saw(&mut looks, (1, 0), 6340, 1, true);
+        saw(&mut looks, (1, 0), 6380, 1, true);
         assert_eq!(looks.bounds().count(), 4);
         assert_eq!(looks.bounds().value_at_rank(1), Some(0), "60 ns of an entry without any");
         assert_eq!(looks.bounds().value_at_rank(2), Some(40));
@@ -323,18 +343,18 @@ mod tests {
     fn a_sleep_is_exact_from_the_completion_that_ended_it() {
         let mut looks = Looks::new(true);
         looks.submitted_in(Nanos(10), 1);
-        looks.saw(1, 0, Nanos(1000), 0, false);
+        saw(&mut looks, (1, 0), 1000, 0, false);
         // Waited for two, found four: one came somewhere in the sleep, the rest at its end.
-        looks.saw(4, 2, Nanos(1120), 2, true);
+        saw(&mut looks, (4, 2), 1120, 2, true);
         assert_eq!(bounds(&looks), [(0, 3), (120, 1)]);
         // The two that were left came with them.
-        let bound = looks.saw(2, 0, Nanos(1125), 0, true);
+        let bound = saw(&mut looks, (2, 0), 1125, 0, true);
         assert_eq!(bound, Bound { gap: Nanos(5), of: 2, woken: true });
         assert_eq!(bounds(&looks), [(0, 3), (5, 2), (120, 1)]);
         // What comes then was not there at the wake-up.
-        let bound = looks.saw(1, 3, Nanos(1130), 0, true);
+        let bound = saw(&mut looks, (1, 3), 1130, 0, true);
         assert_eq!(bound, Bound { gap: Nanos(5), of: 1, woken: false });
-        let bound = looks.saw(3, 0, Nanos(1131), 0, true);
+        let bound = saw(&mut looks, (3, 0), 1131, 0, true);
         assert_eq!(bound, Bound { gap: Nanos(6), of: 3, woken: false });
     }
 
@@ -342,14 +362,14 @@ mod tests {
     fn what_joins_those_of_a_wake_up_is_not_of_it() {
         let mut looks = Looks::new(true);
         looks.submitted_in(Nanos(10), 1);
-        looks.saw(1, 0, Nanos(1000), 0, false);
-        let bound = looks.saw(2, 2, Nanos(1120), 1, true);
+        saw(&mut looks, (1, 0), 1000, 0, false);
+        let bound = saw(&mut looks, (2, 2), 1120, 1, true);
         assert_eq!(bound, Bound { gap: Nanos(120), of: 0, woken: false });
         assert_eq!((bound.of_nth(0), bound.of_nth(1)), ((Nanos::ZERO, true), (Nanos::ZERO, true)));
         // One of the two, with another that came behind them.
-        let bound = looks.saw(1, 2, Nanos(1125), 0, true);
+        let bound = saw(&mut looks, (1, 2), 1125, 0, true);
         assert_eq!(bound, Bound { gap: Nanos(5), of: 1, woken: true });
-        let bound = looks.saw(2, 0, Nanos(1127), 0, true);
+        let bound = saw(&mut looks, (2, 0), 1127, 0, true);
         assert_eq!(bound, Bound { gap: Nanos(7), of: 2, woken: false });
     }
 
@@ -357,8 +377,8 @@ mod tests {
     fn an_entry_as_short_as_a_submission_is_no_sleep() {
         let mut looks = Looks::new(true);
         looks.submitted_in(Nanos(60), 1);
-        looks.saw(1, 0, Nanos(1000), 0, false);
-        looks.saw(2, 0, Nanos(1120), 1, true);
+        saw(&mut looks, (1, 0), 1000, 0, false);
+        saw(&mut looks, (2, 0), 1120, 1, true);
         assert_eq!(bounds(&looks), [(120, 2)]);
     }
 
@@ -366,14 +386,14 @@ mod tests {
     fn stamps_taken_in_turn_are_late_by_what_went_before() {
         let mut looks = Looks::new(true);
         looks.submitted_in(Nanos(10), 1);
-        looks.saw(1, 0, Nanos(1000), 0, false);
+        saw(&mut looks, (1, 0), 1000, 0, false);
         for (seen, left) in [(1090, 2), (1100, 1), (1120, 0)] {
-            let (_, woken) = looks.saw_next(Nanos(seen), Nanos(1090), left, true);
+            let (_, woken) = saw_next(&mut looks, seen, 1090, left);
             assert!(woken, "{seen}");
         }
         assert_eq!(bounds(&looks), [(0, 1), (10, 1), (30, 1)]);
         // No sleep: counted from the look before, which came just before 1090.
-        assert_eq!(looks.saw_next(Nanos(1105), Nanos(1105), 0, true), (Nanos(15), false));
+        assert_eq!(saw_next(&mut looks, 1105, 1105, 0), (Nanos(15), false));
         assert_eq!(bounds(&looks), [(0, 1), (10, 1), (15, 1), (30, 1)]);
     }
 

@@ -10,6 +10,7 @@ mod issuer;
 mod looks;
 mod ring;
 mod routines;
+mod sleeps;
 mod synchronous;
 mod tally;
 
@@ -227,7 +228,9 @@ fn take<Q: IoQueue, C: Clock, L: Level>(
         let since = around.controls.measuring_since();
         let mut bound = Bound::default();
         if L::STAMPS {
-            bound = issuer.looks.saw(found, there - found, seen, wanted, since.is_some());
+            let slept = issuer.looks.slept(seen, wanted, around.clock);
+            let slept_for = if slept { wanted } else { 0 };
+            bound = issuer.looks.saw(found, there - found, seen, slept_for, since.is_some());
         }
         for nth in 0..found {
             let Some(done) = queue.pop() else { break };

@@ -14,6 +14,7 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
     counts: &mut LoopCounts,
 ) -> Result<(), Errno> {
     let mut queued: u32 = 0;
+    issuer.looks.wait_for_all();
     while !around.controls.is_stopping() {
         // The clock of an I/O starts when its entry is prepared: waiting for the batch counts.
         let start = around.stamp::<L>(PACED);
@@ -29,6 +30,7 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
         match next {
             Next::Throttled(wait) if !L::OPEN && issuer.outstanding() == 0 => {
                 sleep(wait, around.controls);
+                issuer.looks.sleeps_elsewhere();
                 issuer.rearm(around.live);
                 counts.waits.throttle_sleep += 1;
             }
