@@ -55,6 +55,7 @@ pub(crate) fn run(repository: &Path, words: &[&str]) -> Result<(), String> {
             Err(why) => println!("skipped {}: {why}", kind.name()),
         }
     }
+    println!("### Goals\n\n{}", report::goals(&rows));
     println!("load average at the end: {}", load());
     if let Some(file) = &options.json {
         fs::write(file, report::json(&facts, &rows))

@@ -47,6 +47,12 @@ const GOALS: &[Goal] = &[
     goal(&[Kind::Loop, Kind::Ext4], &[32, 128], "fio", 0.45),
 ];
 
+impl Goal {
+    fn is_of(&self, row: &Row) -> bool {
+        self.kinds.contains(&row.kind) && self.depths.contains(&row.depth)
+    }
+}
+
 const fn goal(
     kinds: &'static [Kind],
     depths: &'static [u32],
@@ -54,6 +60,49 @@ const fn goal(
     at_most: f64,
 ) -> Goal {
     Goal { kinds, depths, peer, at_most }
+}
+
+/// With latencies so much of the throughput without them is kept, at these targets and this depth.
+const KEPT: (&[Kind], u32, f64) = (&[Kind::Cached, Kind::Ext4], 32, 0.97);
+
+/// What is beside the goals of all that was measured, in Markdown: rows of one target and depth follow each other.
+pub(super) fn goals(rows: &[Row]) -> String {
+    let mut text = String::new();
+    line(&mut text, "| target | depth | against | goal | measured | t/io_uring ÷ it | |");
+    line(&mut text, "|---|---:|---|---:|---|---:|---|");
+    for rows in rows.chunk_by(|one, next| (one.kind, one.depth) == (next.kind, next.depth)) {
+        let Some(ours) = rows.iter().find(|row| row.tool == "plumb") else { continue };
+        let place = format!("| {} | {} |", ours.kind.name(), ours.depth);
+        for goal in GOALS.iter().filter(|goal| goal.is_of(ours)) {
+            let Some(peer) = rows.iter().find(|row| row.tool == goal.peer) else { continue };
+            let Some(ratio) = Ratio::of(&ours.cpu(), &peer.cpu()) else { continue };
+            // What the kernel's own peak tool leaves of the goal.
+            let least = rows.iter().find(|row| row.tool == "t/io_uring" && row.tool != peer.tool);
+            let least = least.and_then(|least| Ratio::of(&least.cpu(), &peer.cpu()));
+            let least = least.map_or_else(String::new, |least| format!("{:.2}", least.value));
+            let verdict = ratio.verdict_by_medians(goal.at_most);
+            let (peer, most) = (peer.tool, goal.at_most);
+            line(
+                &mut text,
+                &format!("{place} {peer} | ≤ {most:.2} | {ratio} | {least} | {verdict} |"),
+            );
+        }
+        let (kinds, depth, least) = KEPT;
+        if let Some(bare) = rows.iter().find(|row| row.tool == "plumb, no latencies")
+            && kinds.contains(&ours.kind)
+            && depth == ours.depth
+            && let Some(ratio) = Ratio::of(&bare.iops(), &ours.iops())
+        {
+            // The verdict is about the inverse, which is not to be above one over the goal.
+            let verdict = ratio.verdict_by_medians(1.0 / least);
+            let Some(ratio) = Ratio::of(&ours.iops(), &bare.iops()) else { continue };
+            line(
+                &mut text,
+                &format!("{place} IOPS without latencies | ≥ {least:.2} | {ratio} | | {verdict} |"),
+            );
+        }
+    }
+    text
 }
 
 /// The tables of one target at one depth, in Markdown.
@@ -90,11 +139,7 @@ fn ratio_line(text: &mut String, ours: &Row, peer: &Row) {
         line(text, &format!("| {} / {} | none: runs are missing | | |", ours.tool, peer.tool));
         return;
     };
-    let goal = GOALS.iter().find(|goal| {
-        goal.peer == peer.tool
-            && goal.kinds.contains(&ours.kind)
-            && goal.depths.contains(&ours.depth)
-    });
+    let goal = GOALS.iter().find(|goal| goal.peer == peer.tool && goal.is_of(ours));
     let (bound, verdict) = match goal {
         Some(goal) => (format!("≤ {:.2}", goal.at_most), ratio.verdict(goal.at_most)),
         None => {
@@ -169,6 +214,23 @@ mod tests {
         let goal = "| plumb / fio | 0.40 (0.39 to 0.41) | ≤ 0.40 | undecided: the spread covers \
                     it |\n";
         assert!(text.contains(goal), "{text}");
+    }
+
+    #[test]
+    fn goals_stand_together() {
+        let rows = [
+            row("plumb", &[40.0, 41.0, 39.0]),
+            row("plumb, no latencies", &[30.0, 30.0, 30.0]),
+            row("fio", &[100.0, 100.0, 100.0]),
+            row("fio tuned", &[50.0, 50.0, 50.0]),
+            row("t/io_uring", &[36.0, 36.0, 36.0]),
+        ];
+        let text = goals(&rows);
+        let expected = "| cached | 32 | fio | ≤ 0.40 | 0.40 (0.39 to 0.41) | 0.36 | met by the medians; the spread \
+                        covers it |\n| cached | 32 | fio tuned | ≤ 0.65 | 0.80 (0.78 to 0.82) | 0.72 | MISSED |\n\
+                        | cached | 32 | t/io_uring | ≤ 1.05 | 1.11 (1.08 to 1.14) |  | MISSED |\n| cached | 32 | \
+                        IOPS without latencies | ≥ 0.97 | 1.00 (1.00 to 1.00) | | met |\n";
+        assert!(text.ends_with(expected), "{text}");
     }
 
     #[test]

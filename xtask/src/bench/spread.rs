@@ -73,6 +73,17 @@ impl Ratio {
     }
 }
 
+impl Ratio {
+    /// The same with a word for what the medians say where the spread covers the goal.
+    pub(super) fn verdict_by_medians(&self, goal: f64) -> &'static str {
+        match self.verdict(goal) {
+            verdict @ ("met" | "MISSED") => verdict,
+            _ if self.value <= goal => "met by the medians; the spread covers it",
+            _ => "missed by the medians; the spread covers it",
+        }
+    }
+}
+
 impl fmt::Display for Ratio {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { value, low, high } = self;
@@ -143,6 +154,10 @@ mod tests {
         assert_eq!(ratio.verdict(0.45), "met");
         assert_eq!(ratio.verdict(0.42), "undecided: the spread covers it");
         assert_eq!(ratio.verdict(0.37), "MISSED");
+        assert_eq!(ratio.verdict_by_medians(0.37), "MISSED");
+        let word = "the medians; the spread covers it";
+        assert_eq!(ratio.verdict_by_medians(0.42), format!("met by {word}"));
+        assert_eq!(ratio.verdict_by_medians(0.39), format!("missed by {word}"));
     }
 
     #[test]

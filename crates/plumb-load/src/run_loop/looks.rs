@@ -120,6 +120,11 @@ impl Looks {
         self.sleeps.submitted_in(time, queued);
     }
 
+    /// The same of an entry that would have waited.
+    pub(super) fn probed_in(&mut self, time: Nanos, queued: u32) {
+        self.sleeps.probed_in(time, queued);
+    }
+
     /// Every entry of this thread waits for what it submits.
     pub(super) fn wait_for_all(&mut self) {
         self.sleeps.wait_for_all();
@@ -160,22 +165,22 @@ impl Looks {
         (bound, slept)
     }
 
-    /// `found` completions were seen at `seen`, behind an entry that slept for `slept_for` of them (0: it
-    /// did not sleep, see [`Looks::slept`]), and `left` more that stay unseen.
+    /// `found` completions were seen at `seen`, behind an entry that waited for `wanted` of them (`slept`:
+    /// asleep, see [`Looks::slept`]), and `left` more that stay unseen.
     #[inline(always)]
     pub(super) fn saw(
         &mut self,
         found: u32,
         left: u32,
         seen: Nanos,
-        slept_for: u32,
+        (wanted, slept): (u32, bool),
         counts: bool,
     ) -> Bound {
         let gap = seen.since(self.unseen_since);
         let known = self.left[0].count;
         if left > 0 || known > 0 {
             // Bursts are taken in visits of sixteen: most visits see completions of one look only.
-            if slept_for == 0 && self.left[1].count == 0 && (known == 0 || known == found + left) {
+            if !slept && self.left[1].count == 0 && (known == 0 || known == found + left) {
                 if known == 0 {
                     self.left[0] = Left { count: 0, since: self.unseen_since, woken: false };
                 }
@@ -188,10 +193,10 @@ impl Looks {
                 }
                 return Bound { gap, of: found, woken };
             }
-            return self.saw_part((found, left), seen, slept_for, counts);
+            return self.saw_part((found, left), seen, if slept { wanted } else { 0 }, counts);
         }
         self.unseen_since = seen;
-        let exact = if slept_for > 0 { (found + 1).saturating_sub(slept_for) } else { 0 };
+        let exact = if slept { (found + 1).saturating_sub(wanted) } else { 0 };
         if counts {
             self.bounds.record_few(gap.0, found - exact);
             self.bounds.record_few(0, exact);
@@ -268,7 +273,7 @@ mod tests {
         counts: bool,
     ) -> Bound {
         let slept = looks.slept(Nanos(seen), wanted, &ManualClock::default());
-        looks.saw(found, left, Nanos(seen), if slept { wanted } else { 0 }, counts)
+        looks.saw(found, left, Nanos(seen), (wanted, slept), counts)
     }
 
     fn saw_next(looks: &mut Looks, seen: u64, first: u64, left: u32) -> (Nanos, bool) {
@@ -300,7 +305,7 @@ mod tests {
     #[test]
     fn what_always_has_others_before_it_is_no_older_than_the_look_that_saw_it() {
         let mut looks = Looks::new(true);
-        looks.submitted_in(Nanos(1000), 1);
+        looks.probed_in(Nanos(1000), 1);
         // One is taken and one comes at each look; nine stay in line for good.
         saw(&mut looks, (1, 9), 100, 0, true);
         for nth in 2..1000_u64 {
@@ -327,7 +332,7 @@ mod tests {
         let untimed = bounds(&looks);
         assert_eq!(untimed.len(), 1, "no submission was ever timed: the whole gap");
         // 20 ns each: 32 of them may take 1280 ns without a sleep, none of them 40 ns.
-        looks.submitted_in(Nanos(160), 8);
+        looks.probed_in(Nanos(160), 8);
         looks.enters(32);
         saw(&mut looks, (1, 0), 6280, 1, true);
         looks.enters(0);
@@ -342,7 +347,7 @@ mod tests {
     #[test]
     fn a_sleep_is_exact_from_the_completion_that_ended_it() {
         let mut looks = Looks::new(true);
-        looks.submitted_in(Nanos(10), 1);
+        looks.probed_in(Nanos(10), 1);
         saw(&mut looks, (1, 0), 1000, 0, false);
         // Waited for two, found four: one came somewhere in the sleep, the rest at its end.
         saw(&mut looks, (4, 2), 1120, 2, true);
@@ -361,7 +366,7 @@ mod tests {
     #[test]
     fn what_joins_those_of_a_wake_up_is_not_of_it() {
         let mut looks = Looks::new(true);
-        looks.submitted_in(Nanos(10), 1);
+        looks.probed_in(Nanos(10), 1);
         saw(&mut looks, (1, 0), 1000, 0, false);
         let bound = saw(&mut looks, (2, 2), 1120, 1, true);
         assert_eq!(bound, Bound { gap: Nanos(120), of: 0, woken: false });
@@ -376,7 +381,7 @@ mod tests {
     #[test]
     fn an_entry_as_short_as_a_submission_is_no_sleep() {
         let mut looks = Looks::new(true);
-        looks.submitted_in(Nanos(60), 1);
+        looks.probed_in(Nanos(60), 1);
         saw(&mut looks, (1, 0), 1000, 0, false);
         saw(&mut looks, (2, 0), 1120, 1, true);
         assert_eq!(bounds(&looks), [(120, 2)]);
@@ -385,7 +390,7 @@ mod tests {
     #[test]
     fn stamps_taken_in_turn_are_late_by_what_went_before() {
         let mut looks = Looks::new(true);
-        looks.submitted_in(Nanos(10), 1);
+        looks.probed_in(Nanos(10), 1);
         saw(&mut looks, (1, 0), 1000, 0, false);
         for (seen, left) in [(1090, 2), (1100, 1), (1120, 0)] {
             let (_, woken) = saw_next(&mut looks, seen, 1090, left);

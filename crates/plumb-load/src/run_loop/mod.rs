@@ -229,8 +229,8 @@ fn take<Q: IoQueue, C: Clock, L: Level>(
         let mut bound = Bound::default();
         if L::STAMPS {
             let slept = issuer.looks.slept(seen, wanted, around.clock);
-            let slept_for = if slept { wanted } else { 0 };
-            bound = issuer.looks.saw(found, there - found, seen, slept_for, since.is_some());
+            let waited = (wanted, slept);
+            bound = issuer.looks.saw(found, there - found, seen, waited, since.is_some());
         }
         for nth in 0..found {
             let Some(done) = queue.pop() else { break };
@@ -277,7 +277,7 @@ fn time_submission<Q: IoQueue, C: Clock, L: Level>(
 ) -> Result<(), Errno> {
     let start = around.clock.now();
     queue.submit_and_wait(0, Nanos::ZERO)?;
-    issuer.looks.submitted_in(around.clock.now().since(start), queued);
+    issuer.looks.probed_in(around.clock.now().since(start), queued);
     Ok(())
 }
 

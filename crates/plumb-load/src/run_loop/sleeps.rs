@@ -28,7 +28,7 @@ const UNASKED: u32 = 256;
 pub(super) struct Sleeps {
     /// What an entry that only submits takes for each I/O, a moving mean; [`UNTIMED`] before the first.
     submission: Nanos,
-    /// The least that one took.
+    /// The least that one took that would have waited.
     least: Nanos,
     /// I/Os that the entry submits whose completions are seen next.
     submitting: u32,
@@ -72,7 +72,12 @@ impl Sleeps {
         let (mean, time) = (self.submission.0, time.0 / u64::from(queued.max(1)));
         let is_first = self.submission == UNTIMED;
         self.submission = if is_first { Nanos(time) } else { Nanos(mean - mean / 16 + time / 16) };
-        self.least = self.least.min(Nanos(time));
+    }
+
+    /// The same of an entry that would have waited.
+    pub(super) fn probed_in(&mut self, time: Nanos, queued: u32) {
+        self.submitted_in(time, queued);
+        self.least = self.least.min(Nanos(time.0 / u64::from(queued.max(1))));
     }
 
     /// The thread slept somewhere else, or may have: what the kernel counts now is not of the next entry.
@@ -89,20 +94,22 @@ impl Sleeps {
         if may_ask && (self.counted.is_some() || self.is_in_doubt(gap)) {
             return self.is_told(gap, clock);
         }
-        wanted > 0 && gap > self.times_expected(2)
+        wanted > 0 && self.is_longer_than(2, gap)
     }
 
+    /// Whether `gap` is more than so many times what the submissions of the entry should take, to some
+    /// nanoseconds.
     #[inline(always)]
-    fn times_expected(&self, times: u64) -> Nanos {
+    fn is_longer_than(&self, times: u64, gap: Nanos) -> bool {
         let expected = self.submission.0.saturating_mul(self.submitting.max(1).into());
-        Nanos(expected.saturating_mul(times))
+        gap.0 / times > expected
     }
 
     #[inline(always)]
     fn is_in_doubt(&self, gap: Nanos) -> bool {
         // A quarter more than the quickest took: the first ones timed may have been held up.
         let least = self.least.0.saturating_mul(self.submitting.max(1).into());
-        gap.0 > least.saturating_add(least / 4) && gap <= self.times_expected(CERTAIN)
+        gap.0 > least.saturating_add(least / 4) && !self.is_longer_than(CERTAIN, gap)
     }
 
     /// Asks the kernel.
@@ -117,7 +124,7 @@ impl Sleeps {
         self.counted = clock.sleeps();
         match (before, self.counted) {
             // Nobody knows: by the time.
-            (_, None) => gap > self.times_expected(2),
+            (_, None) => self.is_longer_than(2, gap),
             // The next entry can be told; of this one the whole gap is the bound.
             (None, Some(_)) => false,
             (Some(before), Some(now)) if now > before => {
@@ -172,7 +179,7 @@ mod tests {
 
     fn timed(submission: u64) -> Sleeps {
         let mut sleeps = Sleeps::new();
-        sleeps.submitted_in(Nanos(submission), 1);
+        sleeps.probed_in(Nanos(submission), 1);
         sleeps.enters(1);
         sleeps
     }
@@ -194,7 +201,7 @@ mod tests {
     fn held_up_probes_hide_no_sleep() {
         let kernel = Kernel::default();
         let mut sleeps = timed(10_000);
-        sleeps.submitted_in(Nanos(100), 1);
+        sleeps.probed_in(Nanos(100), 1);
         assert!(!sleeps.slept(Nanos(250), 1, &kernel));
         kernel.sleep();
         assert!(sleeps.slept(Nanos(250), 1, &kernel), "far below the mean, above the least");
@@ -204,7 +211,7 @@ mod tests {
     fn the_kernel_is_not_asked_where_there_is_no_doubt() {
         let (mut sleeps, kernel) = (timed(100), Kernel::default());
         assert!(!sleeps.slept(Nanos(125), 1, &kernel));
-        assert!(sleeps.slept(Nanos(801), 1, &kernel));
+        assert!(sleeps.slept(Nanos(808), 1, &kernel));
         assert!(sleeps.slept(Nanos(300), 2, &kernel), "two to wait for: by the time");
         assert!(!sleeps.slept(Nanos(500), 0, &kernel), "it did not wait");
         assert_eq!(kernel.asked(), 0);
@@ -248,6 +255,6 @@ mod tests {
     fn without_a_count_it_goes_by_the_time() {
         let (mut sleeps, clock) = (timed(100), plumb_io::clock::ManualClock::default());
         assert!(!sleeps.slept(Nanos(200), 1, &clock));
-        assert!(sleeps.slept(Nanos(201), 1, &clock));
+        assert!(sleeps.slept(Nanos(202), 1, &clock));
     }
 }
