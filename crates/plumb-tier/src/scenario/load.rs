@@ -1,6 +1,6 @@
 //! The load: so many requests outstanding, at random places or one after the other, and what came of them.
 
-use plumb_io::FlushQueue;
+use plumb_io::{Errno, FlushQueue};
 use plumb_units::Nanos;
 use plumb_units::convert::{index, to_u32, to_u64, to_usize};
 
@@ -15,6 +15,8 @@ const BLOCK_LEN: u32 = 4096;
 /// Requests outstanding, and bytes of each, while a file is made.
 const MAKERS: u32 = 16;
 const MADE: u32 = 256 << 10;
+/// Events that the error of an I/O tells, at most.
+const EVENTS: usize = 8;
 
 /// Random I/O of 4 KiB on a range of the virtual disk: `-r -b4K -t16 -o20`, 320 outstanding in all.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -202,7 +204,7 @@ impl Loader {
         }
         while let Some((client, outcome)) = rig.engine.pop() {
             let (begun, block) = self.begun[index(client)];
-            outcome.map_err(|errno| ScenarioError::Io { block, errno })?;
+            outcome.map_err(|errno| rig.failed(block, errno))?;
             self.busy[to_usize(block - self.load.start / BLOCK_BYTES)] = false;
             self.idle.push(client);
             if self.counted[0].is_some() && now < to {
@@ -263,6 +265,16 @@ impl<Q: FlushQueue> Rig<Q> {
         Ok(loader.outcome(self))
     }
 
+    /// The error of an I/O that failed, with what the engine said.
+    fn failed(&mut self, block: u64, errno: Errno) -> ScenarioError {
+        let mut events = Vec::new();
+        while let Some(event) = self.engine.next_event() {
+            events.push(event.tell(self.engine.config()));
+        }
+        events.drain(..events.len().saturating_sub(EVENTS));
+        ScenarioError::Io { block, errno, virtual_s: self.now().as_secs_f64(), events }
+    }
+
     /// Waits for what is outstanding.
     fn drain(&mut self, loader: &mut Loader) -> Result<(), ScenarioError> {
         while loader.idle.len() < index(loader.load.outstanding.min(OUTSTANDING)) {
@@ -295,7 +307,7 @@ impl<Q: FlushQueue> Rig<Q> {
             self.step();
             while let Some((client, outcome)) = self.engine.pop() {
                 let block = next / BLOCK_BYTES;
-                outcome.map_err(|errno| ScenarioError::Io { block, errno })?;
+                outcome.map_err(|errno| self.failed(block, errno))?;
                 // What is written next begins with the client's first block.
                 let buffer = self.engine.roomy_buffer(client, index(len));
                 for block in buffer.chunks_mut(index(BLOCK_LEN)) {

@@ -59,16 +59,23 @@ pub enum ScenarioError {
     #[diagnostic(transparent)]
     Start(#[from] StartError),
     /// An I/O failed.
-    #[error("an I/O near block {block} of the emulated space failed with error {}", errno.0)]
+    #[error(
+        "an I/O near block {block} of the emulated space failed with error {} after {virtual_s:.1} s of virtual time{}",
+        errno.0, listed(events)
+    )]
     #[diagnostic(
         code(plumb::scenario::io),
-        help("this is a defect of the engine: please report it")
+        help("this is a defect of the engine: please report it with what you see here")
     )]
     Io {
         /// Which 4 KiB block.
         block: u64,
         /// How.
         errno: Errno,
+        /// When.
+        virtual_s: f64,
+        /// What the engine said of itself and its disks before, newest last.
+        events: Vec<String>,
     },
     /// A block holds something else than what was written last.
     #[error("block {block} of the emulated space does not hold what was written to it last")]
@@ -80,6 +87,10 @@ pub enum ScenarioError {
         /// Which 4 KiB block.
         block: u64,
     },
+}
+
+fn listed(events: &[String]) -> String {
+    if events.is_empty() { String::new() } else { format!(": {}", events.join("; ")) }
 }
 
 /// Sizes of a pool on emulated devices, in bytes.

@@ -5,8 +5,22 @@ use plumb_units::convert::floor_u64;
 
 use super::{Access, AccessKind};
 
+/// How often the disk prefers other commands of its queue to one of them, at most: some 0.6 s of random ones. Far more
+/// than happens without a stream, so it does not change what random commands cost.
+const PASSED_MOST: u32 = 256;
+
+/// A command that waits.
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    arrived: Nanos,
+    access: Access,
+    /// How often another one was preferred since it was in the queue.
+    passed: u32,
+}
+
 /// The model (spec 19.1). A command takes seek + settle + what the disk still has to turn + transfer; of the
-/// commands in its queue the disk serves the one that it reaches first.
+/// commands in its queue the disk serves the one that it reaches first, but for one that it has passed over
+/// 256 times: a stream ahead of the head would keep it waiting for as long as the stream goes on.
 ///
 /// seek(d) = 0.45 + 4.34 x sqrt(d) + 2.2 x d milliseconds, d the fraction of the full stroke: 3.5 ms on average, 7.0 ms
 /// at most; 0 on the same track. Writes settle for 0.3 ms.
@@ -20,7 +34,7 @@ pub struct HddModel {
     /// Bytes per millisecond at the start and at the end.
     rates: (f64, f64),
     /// In order of arrival.
-    waiting: Vec<(Nanos, Access)>,
+    waiting: Vec<Waiting>,
     /// What is served, and when that ends.
     serving: Option<(Nanos, u32)>,
     /// Where the head is, as a fraction of the stroke.
@@ -99,7 +113,7 @@ impl HddModel {
         if now > self.free {
             self.go_on();
         }
-        self.waiting.push((now, access));
+        self.waiting.push(Waiting { arrived: now, access, passed: 0 });
         if self.serving.is_none() {
             self.start(now.max(self.free));
         }
@@ -107,16 +121,21 @@ impl HddModel {
 
     /// Begins the command that is reached first. It keeps no volatile cache: a flush costs nothing.
     fn start(&mut self, now: Nanos) {
-        let there = self.waiting.iter().take(self.queue).take_while(|(arrived, _)| *arrived <= now);
-        let best = there
-            .enumerate()
-            .map(|(nth, (_, access))| match access.kind {
-                AccessKind::Flush => (0.0, nth),
-                AccessKind::Read | AccessKind::Write => (self.positioning(now, access), nth),
-            })
-            .min_by(|one, other| one.0.total_cmp(&other.0));
-        let Some((positioning, nth)) = best else { return };
-        let (_, access) = self.waiting.remove(nth);
+        let is_there = |own: &&Waiting| own.arrived <= now;
+        let there = self.waiting.iter().take(self.queue).take_while(is_there).count();
+        let positioning = |own: &Waiting| match own.access.kind {
+            AccessKind::Flush => 0.0,
+            AccessKind::Read | AccessKind::Write => self.positioning(now, &own.access),
+        };
+        let late = self.waiting[..there].iter().position(|own| own.passed >= PASSED_MOST);
+        let costs = self.waiting[..there].iter().map(positioning).enumerate();
+        let best = match late {
+            Some(late) => costs.into_iter().nth(late),
+            None => costs.min_by(|one, other| one.1.total_cmp(&other.1)),
+        };
+        let Some((nth, positioning)) = best else { return };
+        self.waiting[..there].iter_mut().for_each(|own| own.passed += 1);
+        let access = self.waiting.remove(nth).access;
         let mut busy = positioning;
         if access.kind != AccessKind::Flush {
             let place = self.fraction(access.offset + u64::from(access.len));
@@ -129,9 +148,8 @@ impl HddModel {
 
     /// Begins the next command once nobody can add one before it any more.
     fn go_on(&mut self) {
-        if let (None, Some((arrived, _))) = (self.serving, self.waiting.first()) {
-            let arrived = *arrived;
-            self.start(self.free.max(arrived));
+        if let (None, Some(first)) = (self.serving, self.waiting.first()) {
+            self.start(self.free.max(first.arrived));
         }
     }
 

@@ -76,6 +76,44 @@ fn the_rotating_disk_is_as_fast_as_its_profile() {
     );
 }
 
+/// Bytes of a stream with four writes always outstanding, in 30 s, and how often a write elsewhere had its turn.
+fn stream(mut elsewhere: Option<u64>) -> (f64, u32) {
+    const PIECE: u32 = 128 << 10;
+    let mut model = HddModel::sas_10k_300();
+    let (mut next, mut now, mut turns) = (150_000_000_000, Nanos::ZERO, 0);
+    let start = next;
+    let mut go_on = |model: &mut HddModel, now| {
+        let access = Access { slot: 1, kind: AccessKind::Write, offset: next, len: PIECE };
+        model.submit(now, access);
+        next += u64::from(PIECE);
+    };
+    (0..4).for_each(|_| go_on(&mut model, now));
+    while now < Nanos::from_secs(30) {
+        if let Some(offset) = elsewhere.take() {
+            model.submit(now, Access { slot: 0, kind: AccessKind::Write, offset, len: 4096 });
+        }
+        now = model.next_end().expect("something is under way");
+        if model.finish(now) == Some(0) {
+            turns += 1;
+            elsewhere = Some(200_000_000_000 + u64::from(turns % 89) * 1_000_003_000);
+        } else {
+            go_on(&mut model, now);
+        }
+    }
+    ((next - start) as f64, turns)
+}
+
+/// A stream in front of the head keeps nobody waiting for as long as it goes on: of a command that is not answered for
+/// 30 s the engine thinks that the disk hangs.
+#[test]
+fn a_stream_lets_others_have_their_turn() {
+    let (alone, none) = stream(None);
+    let (shared, turns) = stream(Some(200_000_000_000));
+    assert_eq!(none, 0);
+    assert!((150..230).contains(&turns), "{turns} turns in 30 s");
+    check("bytes of the stream", shared, alone, 0.08);
+}
+
 #[test]
 fn a_course_is_the_same_every_time() {
     for model in
