@@ -10,7 +10,7 @@ mod voters;
 use cache::Cache;
 use explore::{Found, Until, explore, explore_scripts};
 use mirror::Mirror;
-use moves::Moves;
+use moves::{Harm, Moves};
 use voters::{Begins, Voters};
 
 /// All scripts of that many requests, going on after so many crashes.
@@ -94,25 +94,48 @@ fn a_log_copy_that_returns_gets_what_it_missed() {
     cache_without(|rules| rules.return_copies = false);
 }
 
-/// All scripts of up to that many requests while an extent moves.
-fn moves_found(rules: moves::Rules, len: usize, until: Until) -> Found {
-    let model = |script: &[moves::Op]| vec![Moves { rules, script: script.to_vec() }];
+/// All scripts of that many requests while an extent moves and something goes wrong.
+fn moves_found(rules: moves::Rules, harm: Harm, len: usize, until: Until) -> Found {
+    let model = |script: &[moves::Op]| vec![Moves { rules, harm, script: script.to_vec() }];
     explore_scripts(&moves::OPS, len, until, model)
 }
 
 #[test]
 fn a_move_loses_nothing() {
-    let found = moves_found(moves::ALL, 3, Until::Exhausted);
-    println!("moves: {} states, {} crashes", found.states, found.crashes);
-    assert!(found.wrong.is_empty(), "{found:?}");
-    assert!(found.states > 10_000, "{found:?}");
+    for harm in moves::HARMS {
+        let found = moves_found(moves::ALL, harm, 3, Until::Exhausted);
+        println!("moves, {harm:?}: {} states, {} crashes", found.states, found.crashes);
+        assert!(found.wrong.is_empty(), "{harm:?}: {found:?}");
+        assert!(found.states > 10_000, "{harm:?}: {found:?}");
+    }
 }
 
 fn moves_without(change: impl Fn(&mut moves::Rules)) {
+    moves_harmed_without(Harm::Nothing, change);
+}
+
+fn moves_harmed_without(harm: Harm, change: impl Fn(&mut moves::Rules)) {
     let mut rules = moves::ALL;
     change(&mut rules);
-    let lost = |len: usize| !moves_found(rules, len, Until::Wrong).wrong.is_empty();
+    let lost = |len: usize| !moves_found(rules, harm, len, Until::Wrong).wrong.is_empty();
     assert!((0..4).any(lost), "nothing is lost without it");
+}
+
+#[test]
+fn a_hold_has_a_deadline_and_waits_for_nobody_who_waits_for_the_log() {
+    moves_harmed_without(Harm::Hangs, |rules| rules.deadline = false);
+    moves_without(|rules| rules.leaves_waiters = false);
+}
+
+#[test]
+fn only_what_is_settled_and_verifies_is_moved() {
+    moves_harmed_without(Harm::Rot, |rules| rules.verified = false);
+    moves_harmed_without(Harm::Tentative, |rules| rules.verified = false);
+}
+
+#[test]
+fn a_move_is_written_to_every_copy() {
+    moves_harmed_without(Harm::CopyFails, |rules| rules.all_copies = false);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! An extent of two blocks that moves from slot 0 to slot 1 while a host writes it in place and through the log, lines
-//! are destaged, somebody reads, and another extent takes the slot that it leaves (10.4). One copy; a checksum is the
-//! content itself.
+//! are destaged, somebody reads, and another extent takes the slot that it leaves (10.4). A checksum is the content
+//! itself. Slots have one copy, and a second one where that matters: of what is harmed.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,33 @@ pub(super) struct Rules {
     pub(super) readers_end: bool,
     /// Checksums do not come from the old slot's page, which may be its next owner's (MOV-1).
     pub(super) sums_stay: bool,
+    /// A hold that cannot go on is given up (MOV-2).
+    pub(super) deadline: bool,
+    /// A hold does not wait for requests that wait for room in the log (MOV-2).
+    pub(super) leaves_waiters: bool,
+    /// Only what is settled and verifies is copied (MOV-3).
+    pub(super) verified: bool,
+    /// A move of which a copy missed a write is given up (MOV-4).
+    pub(super) all_copies: bool,
 }
+
+/// What goes wrong beside the crash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Harm {
+    Nothing,
+    /// The first copy of block 0 has rotted in the old slot; the second is good.
+    Rot,
+    /// A first write of block 0 was lost in a crash before: what the slot holds there is a former owner's.
+    Tentative,
+    /// A write to the old slot does not end.
+    Hangs,
+    /// A copy of the new slot misses a write.
+    CopyFails,
+}
+
+/// Each of them.
+pub(super) const HARMS: [Harm; 5] =
+    [Harm::Nothing, Harm::Rot, Harm::Tentative, Harm::Hangs, Harm::CopyFails];
 
 pub(super) const ALL: Rules = Rules {
     flush_new: true,
@@ -36,6 +62,10 @@ pub(super) const ALL: Rules = Rules {
     free_durable: true,
     readers_end: true,
     sums_stay: true,
+    deadline: true,
+    leaves_waiters: true,
+    verified: true,
+    all_copies: true,
 };
 
 /// What the host does, in order.
@@ -54,6 +84,11 @@ pub(super) const OPS: [Op; 4] = [Op::Write(0), Op::Write(1), Op::Log(0), Op::Flu
 const BASE: u8 = 200;
 const FOREIGN: u8 = 250;
 const OTHER: u8 = 251;
+const ROTTEN: u8 = 252;
+/// What a block is that was never written; a start that finds its first write lost writes it so.
+const UNWRITTEN: u8 = 0;
+/// What was lost in the crash before.
+const LOST: u8 = 100;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Record {
@@ -73,6 +108,7 @@ enum Phase {
     Released,
     /// The old slot is another extent's.
     Reused,
+    GivenUp,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -106,10 +142,21 @@ pub(super) struct State {
     values: [Vec<u8>; 2],
     acked: [usize; 2],
     safe: [usize; 2],
+    /// A request waits for room in the log.
+    waits: bool,
+    /// The first write of block 0 has yet to be settled.
+    tentative: bool,
+    rotten: bool,
+    hung: bool,
+    /// Of the new slot's second copy.
+    missed: [bool; 2],
+    /// A hold was given up although no device hung.
+    late: bool,
 }
 
 pub(super) struct Moves {
     pub(super) rules: Rules,
+    pub(super) harm: Harm,
     pub(super) script: Vec<Op>,
 }
 
@@ -121,6 +168,10 @@ impl State {
 
     fn put(&mut self, slot: usize, block: usize, value: u8) {
         self.media[slot][block].1.push(value);
+        match slot {
+            0 => self.rotten &= block != 0,
+            _ => self.missed[block] = false,
+        }
     }
 
     fn flush(&mut self, slot: usize) {
@@ -158,7 +209,8 @@ impl Moves {
 
     fn host(&self, state: &State, into: &mut Vec<State>) {
         let Some(&op) = self.script.get(state.at) else { return };
-        if state.writes.is_some() {
+        // A start settles blocks before requests are served.
+        if state.writes.is_some() || state.tentative {
             return;
         }
         let mut next = state.clone();
@@ -177,10 +229,11 @@ impl Moves {
             }
             Op::Log(block) if !self.is_held(state) && state.line.is_none() => {
                 next.values[block].push(value);
-                next.line = Some((block, value, None));
+                (next.line, next.waits) = (Some((block, value, None)), false);
                 next.acked[block] = next.values[block].len() - 1;
                 (next.safe[block], next.at) = (next.acked[block], state.at + 1);
             }
+            Op::Log(_) if !self.is_held(state) && !state.waits => next.waits = true,
             Op::Write(_) | Op::Log(_) => return,
         }
         into.push(next);
@@ -189,7 +242,19 @@ impl Moves {
     /// Writes and destages end.
     fn devices(&self, state: &State, into: &mut Vec<State>) {
         let copying = matches!(state.phase, Phase::Copying | Phase::Held);
-        if let Some((slot, block)) = state.writes {
+        if state.tentative && state.place == 0 {
+            let mut next = state.clone();
+            (next.tentative, next.sums[0], next.values[0]) = (false, UNWRITTEN, vec![UNWRITTEN]);
+            next.put(0, 0, UNWRITTEN);
+            next.flush(0);
+            next.dirty[0] |= copying && self.rules.write_dirties;
+            next.append(Record::Commit(next.sums), true);
+            into.push(next);
+        }
+        if let Some((slot, block)) = state.writes.filter(|_| !state.hung) {
+            if self.harm == Harm::Hangs && slot == 0 {
+                into.push(State { hung: true, ..state.clone() });
+            }
             let mut next = state.clone();
             let value = state.newest(block);
             next.put(slot, block, value);
@@ -220,9 +285,32 @@ impl Moves {
         }
     }
 
+    /// A block is copied to the new slot.
+    fn copy(&self, state: &State, block: usize) -> Option<State> {
+        let mut next = state.clone();
+        (next.copied[block], next.dirty[block]) = (true, false);
+        let content = match block {
+            // It is settled first.
+            0 if state.tentative && self.rules.verified => return None,
+            // The second copy verifies.
+            0 if state.rotten && !self.rules.verified => ROTTEN,
+            _ => state.content(0, block),
+        };
+        next.put(1, block, content);
+        if self.harm == Harm::CopyFails {
+            match self.rules.all_copies {
+                true => next.phase = Phase::GivenUp,
+                false => next.missed[block] = true,
+            }
+        }
+        Some(next)
+    }
+
     fn mover(&self, state: &State, into: &mut Vec<State>) {
         let mut next = state.clone();
-        let nobody = state.writes.is_none() && state.line.is_none_or(|line| line.2.is_none());
+        let nobody = state.writes.is_none()
+            && state.line.is_none_or(|line| line.2.is_none())
+            && (self.rules.leaves_waiters || !state.waits);
         match state.phase {
             Phase::Before => next.phase = Phase::Copying,
             Phase::Copying if state.copied == [true; 2] => next.phase = Phase::Held,
@@ -237,10 +325,9 @@ impl Moves {
                     _ => state.dirty[*block],
                 };
                 for block in (0..2).filter(wanted) {
-                    let mut next = state.clone();
-                    (next.copied[block], next.dirty[block]) = (true, false);
-                    next.put(1, block, state.content(0, block));
-                    into.push(next);
+                    if let Some(next) = self.copy(state, block) {
+                        into.push(next);
+                    }
                 }
                 if state.phase == Phase::Copying || state.dirty != [false; 2] {
                     return;
@@ -248,6 +335,7 @@ impl Moves {
                 if self.rules.flush_new {
                     next.flush(1);
                 }
+                next.tentative = false;
                 next.append(Record::Moved, false);
                 (next.place, next.phase) = (1, Phase::Switched);
             }
@@ -275,7 +363,7 @@ impl Moves {
                 next.phase = Phase::Reused;
                 (0..2).for_each(|block| next.put(0, block, OTHER));
             }
-            Phase::Reused => return,
+            Phase::Reused | Phase::GivenUp => return,
         }
         into.push(next);
         if state.phase == Phase::Switched && !self.rules.free_durable {
@@ -300,15 +388,16 @@ impl Moves {
         into.push(next);
     }
 
-    /// What a start makes of a journal: place, checksums, whether it is open.
-    fn replay(&self, state: &State, journal: &[Record]) -> (usize, [u8; 2], bool) {
-        let mut found = (0, [BASE; 2], false);
+    /// What a start makes of a journal: place, checksums, whether it is open, whether block 0 is tentative.
+    fn replay(&self, state: &State, journal: &[Record]) -> (usize, [u8; 2], bool, bool) {
+        let start = self.start();
+        let mut found = (0, start.sums, start.open, start.tentative);
         for record in journal {
             match *record {
                 Record::Open => found.2 = true,
-                Record::Commit(sums) => found.1 = sums,
+                Record::Commit(sums) => (found.1, found.3) = (sums, false),
                 Record::Moved => {
-                    found.0 = 1;
+                    (found.0, found.3) = (1, false);
                     if !self.rules.sums_stay && state.phase == Phase::Reused {
                         found.1 = [OTHER; 2];
                     }
@@ -324,9 +413,15 @@ impl Model for Moves {
 
     fn start(&self) -> State {
         let slot = |value: u8| [(value, Vec::new()), (value, Vec::new())];
+        let tentative = self.harm == Harm::Tentative;
+        let mut media = [slot(BASE), slot(FOREIGN)];
+        let (mut sums, mut values) = ([BASE; 2], [vec![BASE], vec![BASE]]);
+        if tentative {
+            (media[0][0].0, sums[0], values[0]) = (FOREIGN, LOST, vec![UNWRITTEN, LOST]);
+        }
         State {
-            media: [slot(BASE), slot(FOREIGN)],
-            sums: [BASE; 2],
+            media,
+            sums,
             journal: Vec::new(),
             written: 0,
             durable: 0,
@@ -339,10 +434,16 @@ impl Model for Moves {
             line: None,
             reader: Reader::No,
             read_foreign: false,
-            open: false,
-            values: [vec![BASE], vec![BASE]],
+            open: tentative,
+            values,
             acked: [0; 2],
             safe: [0; 2],
+            waits: false,
+            tentative,
+            rotten: self.harm == Harm::Rot,
+            hung: false,
+            missed: [false; 2],
+            late: false,
         }
     }
 
@@ -351,18 +452,32 @@ impl Model for Moves {
         self.devices(state, into);
         self.mover(state, into);
         Self::reads(state, into);
+        // Time passes when nothing else happens.
+        if into.is_empty() && state.phase == Phase::Held && self.rules.deadline {
+            into.push(State { phase: Phase::GivenUp, late: !state.hung, ..state.clone() });
+        }
     }
 
     fn crash(&self, state: &State, wrong: &mut BTreeMap<&'static str, u64>) -> u64 {
         if state.read_foreign {
             *wrong.entry("a read sees the slot's next owner").or_default() += 1;
         }
+        if state.late {
+            *wrong.entry("a hold is given up though devices answer").or_default() += 1;
+        }
+        let mut next = Vec::new();
+        if state.phase == Phase::Held {
+            self.next(state, &mut next);
+            if next.is_empty() {
+                *wrong.entry("a hold never ends").or_default() += 1;
+            }
+        }
         let mut count = 0;
         for power in [true, false] {
             let least = if power { state.safe } else { state.acked };
             let from = if power { state.durable } else { state.written };
             for end in from..=state.written {
-                let (place, sums, open) = self.replay(state, &state.journal[..end]);
+                let (place, sums, open, tentative) = self.replay(state, &state.journal[..end]);
                 for block in 0..2 {
                     let (durable, cached) = &state.media[place][block];
                     let all = std::iter::once(durable).chain(cached).copied();
@@ -379,11 +494,15 @@ impl Model for Moves {
                     {
                         left.push(value);
                     }
+                    if place == 1 && state.missed[block] {
+                        left.push(FOREIGN);
+                    }
                     for content in left {
                         count += 1;
                         let line = state.line.filter(|line| line.0 == block);
                         let value = match line {
                             Some(line) => line.1,
+                            None if content != sums[block] && tentative && block == 0 => UNWRITTEN,
                             None if content == sums[block] || open => content,
                             None => {
                                 *wrong.entry("an error without rot").or_default() += 1;
