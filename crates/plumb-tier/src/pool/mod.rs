@@ -23,4 +23,6 @@ pub use make::{DiskWish, PoolWish, add_disk, destroy, make};
 pub use open::{OpenPool, PoolError, open, open_by_word, open_to_read, slot_plan};
 pub use registry::{RegisteredPool, Registry, RegistryError, is_name};
 pub use replace::{Leaving, Removal, find_disk, remove_disk, work};
-pub use tiering::{TieringError, TieringKeeper, TieringStore, restore_tiering, unix_seconds};
+pub use tiering::{
+    REPORT_TEXT, TieringError, TieringKeeper, TieringStore, restore_tiering, unix_seconds,
+};

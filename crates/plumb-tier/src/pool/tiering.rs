@@ -22,6 +22,8 @@ use crate::heat::HeatFileError;
 use crate::optimizer::{MoveHistory, Pin, PinId, PinTable, TierName};
 use crate::tier_report::Filling;
 
+/// What the text of a kept report is called in its document.
+pub const REPORT_TEXT: &str = "text";
 /// Reports that are kept (REP-3).
 const REPORTS: usize = 90;
 /// Samples of how full the Performance tier was.
@@ -192,7 +194,7 @@ impl TieringStore {
         Ok(())
     }
 
-    /// A kept report, one of [`TieringStore::reports`].
+    /// A kept report, one of [`TieringStore::reports`]; as [`REPORT_TEXT`] the text of its fixed layout.
     ///
     /// # Errors
     /// When the system refuses, or it is damaged.
@@ -223,7 +225,9 @@ impl TieringStore {
         let named = |second: u64| folder.join(format!("{second:012}.json"));
         let path = (unix_s..).map(named).find(|path| !path.exists());
         let path = path.unwrap_or_else(|| named(unix_s));
-        replace(&path, format!("{:#}\n", done.to_json()).as_bytes()).map_err(failed(&path))?;
+        let mut json = done.to_json();
+        json[REPORT_TEXT] = done.report.to_text().into();
+        replace(&path, format!("{json:#}\n").as_bytes()).map_err(failed(&path))?;
         let kept = self.reports(vdisk)?;
         for old in kept.iter().take(kept.len().saturating_sub(REPORTS)) {
             fs::remove_file(old).map_err(failed(old))?;

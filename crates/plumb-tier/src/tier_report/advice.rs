@@ -12,6 +12,8 @@ const SHARES: [u8; 4] = [80, 90, 95, 99];
 const AIM: u8 = 95;
 /// A pin should serve so many percent of all I/Os per GiB.
 const WORTH: f64 = 1.0;
+/// A pin to the Capacity tier should keep no larger share of all I/Os there.
+const HELD_DOWN: f64 = 0.05;
 /// Measured below what the best placement would serve by so much of 1: moves come too late.
 const LATE: f64 = 0.05;
 
@@ -66,6 +68,16 @@ impl Advice {
             0 => Vec::new(),
             _ => pins.pins().iter().zip(by_pin).filter_map(weak).collect(),
         };
+        let keeps_down = |(pin, ios): &(&crate::optimizer::Pin, &u64)| {
+            pin.tier == TierName::Capacity && **ios as f64 > HELD_DOWN * total as f64
+        };
+        let held_down: Vec<(PinId, f64)> = pins
+            .pins()
+            .iter()
+            .zip(by_pin)
+            .filter(keeps_down)
+            .map(|(pin, ios)| (pin.id, 100.0 * *ios as f64 / total as f64))
+            .collect();
         let mut advice = Self {
             sizes,
             working_set_bytes: bytes(working_set),
@@ -74,13 +86,17 @@ impl Advice {
             weak_pins,
             suggestions: Vec::new(),
         };
-        advice.suggest(facts, sorted);
+        advice.suggest(facts, sorted, &held_down);
         advice
     }
 
-    fn suggest(&mut self, facts: &ReportFacts, sorted: &[u64]) {
+    fn suggest(&mut self, facts: &ReportFacts, sorted: &[u64], held_down: &[(PinId, f64)]) {
         if sorted.is_empty() {
-            self.suggestions.push("no I/O in window; no moves".to_owned());
+            let moved = match facts.moves.up + facts.moves.down {
+                0 => "no moves",
+                _ => "pins alone moved extents",
+            };
+            self.suggestions.push(format!("no I/O in window; {moved}"));
             return;
         }
         if facts.thrash.guarded {
@@ -111,6 +127,12 @@ impl Advice {
             self.suggestions.push(format!(
                 "unpin {}: it serves {:.2} % of I/Os per GiB",
                 weak.pin.0, weak.percent_per_gib
+            ));
+        }
+        for (pin, percent) in held_down {
+            self.suggestions.push(format!(
+                "unpin {}: it keeps {percent:.1} % of I/Os on the Capacity tier",
+                pin.0
             ));
         }
         if self.suggestions.is_empty() {

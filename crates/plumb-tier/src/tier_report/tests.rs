@@ -97,10 +97,14 @@ fn without_io_there_is_no_table() {
         what_if: ReportFacts::curve(&WhatIf::new(MIB), 20 * MIB),
         ..facts()
     };
+    let idle = ReportFacts { moves: MoveFigures::default(), ..idle };
     let report = TierReport::new(&idle, &heat(&[]), &PinTable::new(MIB));
     let text = report.to_text();
     assert!(text.contains("\nno I/O in window\n") && !text.contains("Size Required"), "{text}");
     assert_eq!(report.advice.suggestions, ["no I/O in window; no moves"]);
+    let moves = MoveFigures { down: 2, ..MoveFigures::default() };
+    let pinned = TierReport::new(&ReportFacts { moves, ..idle }, &heat(&[]), &PinTable::new(MIB));
+    assert_eq!(pinned.advice.suggestions, ["no I/O in window; pins alone moved extents"]);
     assert_eq!(report.serviced_percent(), None);
     assert_eq!(report.to_csv().lines().count(), 1);
     assert!(report.to_json()["serviced_percent"].is_null());
@@ -127,6 +131,14 @@ fn advice_follows_the_figures() {
     let report = TierReport::new(&good, &heat(&[10; 10]), &pins);
     assert_eq!(report.advice.suggestions, ["unpin 1: it serves 0.00 % of I/Os per GiB"]);
     assert!((report.advice.working_set_change.expect("runs before") + 75.0).abs() < 1e-9);
+    for (extents, words) in
+        [(1, "unpin 1: it keeps 10.0 % of I/Os on the Capacity tier"), (0, "nothing to do")]
+    {
+        let mut pins = PinTable::new(MIB);
+        pins.set(if extents > 0 { 0 } else { 20 * MIB }, MIB, TierName::Capacity).expect("a range");
+        let report = TierReport::new(&good, &heat(&[10; 10]), &pins);
+        assert_eq!(report.advice.suggestions, [words]);
+    }
 }
 
 #[test]

@@ -55,6 +55,11 @@ fn a_space_is_filled_loaded_optimized_and_pinned() {
     // Be it in the same second: both reports are kept.
     let again = place.plumb("space optimize tank/data").succeeds_quietly().stdout;
     assert!(again.contains("no I/O in window"), "{again}");
+    let last = place.plumb("space report tank/data --last").succeeds_quietly().stdout;
+    assert!(
+        again.ends_with(&last) && last.starts_with("Storage Tier Optimization Report"),
+        "{last}"
+    );
 
     let list = place.json("space report tank/data --list");
     let names: Vec<&str> =
@@ -153,6 +158,8 @@ fn modes_run_when_they_are_due_and_a_pool_in_use_is_asked() {
     }
     let asked = place.json("space optimize tank/data");
     assert_eq!(asked["asked"], true, "{asked}");
+    // Kept reports are there for everybody, meanwhile too.
+    place.plumb("space report tank/data --last").succeeds_quietly();
     assert!(load.wait().is_ok_and(|ended| ended.success()));
     let found = place.json("space report tank/data --list");
     assert_eq!(found["reports"].as_array().map(Vec::len), Some(2), "{found}");

@@ -56,8 +56,8 @@ pub(super) fn command() -> Command {
             super::report::json_option(),
         ])
         .after_help(
-            "1:64 takes some ten seconds of processor time and 250 MB of memory, 1:16 half a minute and 500 MB, and 1:1 about sixteen times \
-             that.\n\n\
+            "1:64 takes some ten seconds of processor time and 250 MB of memory, 1:16 half a minute and 500 MB, and 1:1 some \
+             seven minutes and 7 GB.\n\n\
              For example:\n  plumb space demo --html demo.html",
         )
 }

@@ -30,8 +30,9 @@ fn told(name: &str, found: &Filling, (extent_bytes, iops): (u64, u64)) -> (Strin
         (_, _, Some(hours)) => format!("full in {hours:.1} hours at the present rate"),
         (_, Some(_), None) => "it does not fill at present".to_owned(),
     };
+    let then = if found.is_full() { "" } else { " then" };
     let text = format!(
-        "  virtual disk {name}: Performance tier holds {} of {}: {when}; new data goes to the Capacity tier then: \
+        "  virtual disk {name}: Performance tier holds {} of {}: {when}; new data goes to the Capacity tier{then}: \
          about {iops} random 4 KiB writes per second\n",
         bytes(found.used),
         bytes(found.slots),
@@ -62,10 +63,10 @@ mod tests {
         for (text, words) in [
             (text(40, Some(5.0)), "holds 40MiB of 100MiB: full in 12.0 hours at the present rate;"),
             (text(40, Some(-5.0)), "it does not fill at present"),
-            (text(40, None), "its present rate is not known yet"),
+            (text(40, None), "is not known yet; new data goes to the Capacity tier then: about"),
             (
                 text(100, None),
-                "of 100MiB: full; new data goes to the Capacity tier then: about 824 random",
+                "of 100MiB: full; new data goes to the Capacity tier: about 824 random",
             ),
         ] {
             assert!(text.contains(words), "{text}");

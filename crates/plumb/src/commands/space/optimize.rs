@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use plumb_tier::optimizer::{Plan, PlanLimits, TierName};
-use plumb_tier::pool::{self, Ask, PoolError, TieringStore, unix_seconds};
+use plumb_tier::pool::{self, Ask, PoolError, REPORT_TEXT, TieringStore, unix_seconds};
 use plumb_tier::tier_report::{MoveStop, diff};
 use plumb_tier::{Optimization, OptimizeSettings};
 use plumb_units::{Bytes, Nanos};
@@ -305,7 +305,8 @@ fn keep_on(matches: &ArgMatches, schedule: Schedule) -> report::Outcome {
     match failed.filter(|_| most == Some(done)) {
         Some(error) => Err(error),
         None => {
-            let text = format!("virtual disk {name}: {done} optimizations\n");
+            let plural = if done == 1 { "" } else { "s" };
+            let text = format!("virtual disk {name}: {done} optimization{plural}\n");
             Ok(Reply { json: json!({ "vdisk": name, "runs": done }), text, status: 0 })
         }
     }
@@ -399,17 +400,10 @@ fn advice(own: &Tiered, planned: &Plan) -> Reply {
 
 /// `report`.
 pub(super) fn report(matches: &ArgMatches) -> report::Outcome {
-    if matches.get_flag("list") || matches.contains_id("diff") {
+    if matches.get_flag("list") || matches.get_flag("last") || matches.contains_id("diff") {
         return kept(matches);
     }
     let mut own = Tiered::open(matches)?;
-    if matches.get_flag("last") {
-        let kept = own.store.last_report(own.id);
-        own.end(false)?;
-        let json =
-            kept?.ok_or(report::VdiskError::NoReport { name: report::text(matches, "vdisk") })?;
-        return Ok(Reply { text: format!("{json:#}\n"), json, status: 0 });
-    }
     let nth = own.nth;
     let found = own.open.engine.tier_report(nth, unix_seconds() as f64);
     let config = own.open.engine.config();
@@ -432,7 +426,12 @@ fn called(path: &std::path::Path) -> String {
     stem.trim_start_matches('0').to_owned()
 }
 
-/// Kept reports: their names, or two of them beside each other.
+/// When a kept report of that name was made.
+fn made(name: &str) -> String {
+    name.parse::<u64>().map_or_else(|_| String::new(), |second| super::told::when(second * 1000))
+}
+
+/// Kept reports: the last one, their names, or two of them beside each other. Whoever has the pool is not disturbed.
 fn kept(matches: &ArgMatches) -> report::Outcome {
     let name = report::text(matches, "vdisk");
     let (found, nth) = look(&name)?;
@@ -443,9 +442,18 @@ fn kept(matches: &ArgMatches) -> report::Outcome {
         let names: Vec<String> = paths.iter().map(|path| called(path)).collect();
         let text = match names.is_empty() {
             true => format!("virtual disk {name} has no kept reports yet\n"),
-            false => format!("{}\n", names.join("\n")),
+            false => names.iter().map(|name| format!("{name}  {}\n", made(name))).collect(),
         };
         return Ok(Reply { json: json!({ "vdisk": name, "reports": names }), text, status: 0 });
+    }
+    if matches.get_flag("last") {
+        let kept = store.last_report(id)?;
+        let mut json = kept.ok_or(report::VdiskError::NoReport { name })?;
+        let text = json.as_object_mut().and_then(|json| json.remove(REPORT_TEXT));
+        let text = text.as_ref().and_then(Value::as_str).map(str::to_owned);
+        // Reports of versions before have no text.
+        let text = text.unwrap_or_else(|| format!("{json:#}\n"));
+        return Ok(Reply { text, json, status: 0 });
     }
     if paths.len() < 2 {
         return Err(report::VdiskError::FewReports { name, found: paths.len() }.into());

@@ -94,7 +94,12 @@ pub(super) fn perf(matches: &ArgMatches) -> report::Outcome {
             let _ = writeln!(text, "{set} {instance}");
             before = Some((set, instance));
         }
-        let _ = writeln!(text, "  {name:<22} {value:>16} {unit}");
+        let _ = match unit.as_str() {
+            "1e-3" => {
+                writeln!(text, "  {name:<28} {:>12}.{:03} n", value / 1000, value % 1000)
+            }
+            _ => writeln!(text, "  {name:<28} {value:>16} {unit}"),
+        };
     }
     let json = json!({
         "pool": found.name,
@@ -135,7 +140,7 @@ fn now_ms() -> u64 {
 }
 
 /// Date and time of day, UTC.
-fn when(unix_ms: u64) -> String {
+pub(super) fn when(unix_ms: u64) -> String {
     let (days, millis) = (unix_ms / 86_400_000, unix_ms % 86_400_000);
     let (year, month, day) = date(days);
     let (seconds, millis) = (millis / 1000, millis % 1000);

@@ -127,8 +127,12 @@ fn shown(name: &str, found: &[(PinStatus, (u64, TierName))]) -> Reply {
             true => String::new(),
             false => format!("; decided in part by the later pin {}", others.join(", ")),
         };
+        let beside = match status.bytes_pinned - status.bytes {
+            0 => String::new(),
+            more => format!(", and {} of the extents that it touches", Bytes(more)),
+        };
         text.push_str(&format!(
-            "pin {}: {} from {} to the {} tier: {}, {}; {} of it there, {} pinned with it{conflict}\n",
+            "pin {}: {} from {} to the {} tier: {}, {}; {} of it there{beside}{conflict}\n",
             status.pin.0,
             Bytes(status.bytes),
             Bytes(*start),
@@ -136,7 +140,6 @@ fn shown(name: &str, found: &[(PinStatus, (u64, TierName))]) -> Reply {
             status.placement.name(),
             status.state.name(),
             Bytes(status.bytes_on_tier),
-            Bytes(status.bytes_pinned - status.bytes),
         ));
         pins.push(json!({
             "pin": status.pin.0,
