@@ -5,6 +5,7 @@
 //! keep eight bytes of each block ([`plumb_io::engine::SparseQueue`]). So a run is the same every time, takes as long as
 //! its I/Os take to compute, and fits in memory at full scale.
 
+mod acceptance;
 mod load;
 mod rig;
 #[cfg(test)]
@@ -13,6 +14,7 @@ mod tests;
 use plumb_io::{Errno, FlushQueue, OpenQueueError};
 use plumb_units::Nanos;
 
+pub use acceptance::{Bound, acceptance};
 pub use load::{Difference, Load, LoadOutcome};
 pub use rig::{Emulated, Rig, queue_spec};
 
