@@ -57,10 +57,12 @@ pub enum BlockTraceError {
         clock: String,
     },
     /// The kernel or the user's rights do not allow it.
-    #[error("cannot trace block devices: {}: {source}", path.display())]
+    #[error("cannot trace block devices: {}", path.display())]
     #[diagnostic(
         code(plumb::io::trace),
-        help("it takes root and a kernel with these tracepoints; else {remedy}")
+        help(
+            "it takes root, a kernel with these tracepoints, and nobody who removes the instance meanwhile; else {remedy}"
+        )
     )]
     System {
         /// The file.
@@ -102,6 +104,8 @@ pub struct BlockRequests {
 #[derive(Debug)]
 pub struct BlockTrace {
     folder: PathBuf,
+    /// A file of the instance that stays open: the kernel removes no instance of which one is.
+    held: Option<fs::File>,
     layouts: Layouts,
     clock: StampClock,
 }
@@ -132,17 +136,13 @@ impl BlockTrace {
     /// As for [`BlockTrace::open`].
     pub fn open_in(root: &Path, clock: StampClock) -> Result<Self, BlockTraceError> {
         remove_orphans(root);
-        let folder = root.join(format!("instances/plumb-{}", std::process::id()));
-        fs::create_dir(&folder).map_err(|source| {
-            failed(
-                &folder,
-                source,
-                "remove the instances that were left behind there, or leave out --truth",
-            )
-        })?;
+        let folder = make_instance(root)?;
         // From here on the instance is removed whatever fails.
         let layouts = EVENTS.map(|(what, _)| (what, Layout::default()));
-        let mut trace = Self { folder, layouts, clock };
+        let mut trace = Self { folder, held: None, layouts, clock };
+        let held = trace.folder.join("tracing_on");
+        let file = fs::File::open(&held).map_err(|source| failed(&held, source, TRY_AGAIN))?;
+        trace.held = Some(file);
         if clock.trace_ticks(0).is_none() {
             return Err(BlockTraceError::NoClock { clock: clock.to_string() });
         }
@@ -207,22 +207,46 @@ impl BlockTrace {
     }
 }
 
-const TRY_AGAIN: &str = "leave out --truth on this kernel";
+const TRY_AGAIN: &str = "leave out --truth";
 
 impl Drop for BlockTrace {
     fn drop(&mut self) {
         // Best effort: an instance that stays takes memory, and the next message names it.
         let _ = fs::write(self.folder.join("tracing_on"), "0");
+        self.held = None;
         let _ = fs::remove_dir(&self.folder);
     }
 }
 
-/// Removes instances of processes that were killed: each holds kernel memory. Those in use refuse to go.
+/// Makes an instance of this process. Another one of the same number may have its own: numbers are those of a
+/// container, tracefs is the machine's.
+fn make_instance(root: &Path) -> Result<PathBuf, BlockTraceError> {
+    const NAMES: u32 = 64;
+    let process = std::process::id();
+    for name in 0..NAMES {
+        let number = if name == 0 { String::new() } else { format!(".{name}") };
+        let folder = root.join(format!("instances/plumb-{process}{number}"));
+        match fs::create_dir(&folder) {
+            Ok(()) => return Ok(folder),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && name + 1 < NAMES => {}
+            Err(source) => {
+                let remedy =
+                    "remove the instances that were left behind there, or leave out --truth";
+                return Err(failed(&folder, source, remedy));
+            }
+        }
+    }
+    unreachable!("the last name ends it")
+}
+
+/// Removes instances of processes that were killed: each holds kernel memory. Those in use refuse to go: what
+/// seems to be gone may live in another container.
 fn remove_orphans(root: &Path) {
     let Ok(entries) = fs::read_dir(root.join("instances")) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
         let process = name.to_str().and_then(|name| name.strip_prefix("plumb-"));
+        let process = process.map(|name| name.split_once('.').map_or(name, |(process, _)| process));
         if let Some(process) = process.filter(|process| process.parse::<u32>().is_ok())
             && !Path::new("/proc").join(process).exists()
         {
@@ -362,6 +386,12 @@ mod tests {
         };
         assert!(!orphan.exists(), "what a killed process left behind is gone");
         let folder = trace.folder.clone();
+        // What runs in another container sees no process of this number, and takes it for left behind.
+        let removed = fs::remove_dir(&folder).map_err(|error| error.kind());
+        assert_eq!(removed, Err(io::ErrorKind::ResourceBusy), "it is in use");
+        let other = BlockTrace::open_in(root.path(), clock).expect("one of the same number");
+        assert_ne!(other.folder, folder);
+        drop(other);
         let file = tempfile::NamedTempFile::new_in(env!("CARGO_MANIFEST_DIR")).expect("a file");
         let before = crate::clock::Clock::now(&clock);
         trace.start().expect("started");

@@ -14,6 +14,7 @@ use plumb_io::system_tree::SystemTree;
 use plumb_units::{Nanos, convert};
 
 use crate::result::model::{Plausibility, PlausibilityItem};
+use crate::result::stamp_error::WakeUp;
 use crate::run_loop::WitnessedIo;
 use crate::tally::Histogram;
 
@@ -111,10 +112,12 @@ pub struct Truth {
     pub front: Histogram,
     /// From the device's completion to the look that saw it.
     pub reap_lag: Histogram,
-    /// Matched I/Os whose reap lag is within their bound and a wake-up.
+    /// Matched I/Os whose reap lag is within their bound and the longest wake-up.
     pub within_bound: u64,
+    /// The same with the median wake-up.
+    pub within_usual: u64,
     /// What was allowed for a wake-up beside the bound.
-    pub wake_up: Nanos,
+    pub wake_up: WakeUp,
 }
 
 impl Default for Truth {
@@ -133,7 +136,8 @@ impl Default for Truth {
             front,
             reap_lag,
             within_bound,
-            wake_up: Nanos::ZERO,
+            within_usual: 0,
+            wake_up: WakeUp::default(),
         }
     }
 }
@@ -261,7 +265,7 @@ impl Truth {
         (ios, not_kept): (&[WitnessedIo], u64),
         placements: &[&Placement],
         requests: &Requests,
-        wake_up: Nanos,
+        wake_up: WakeUp,
     ) {
         self.lost_events = requests.lost;
         self.wake_up = wake_up;
@@ -285,8 +289,12 @@ impl Truth {
             self.front.record(issued.since(io.start).0);
             self.reap_lag.record(lag.0);
             // Only what came with the end of a sleep may be late by the wake-up; else the gap is all.
-            let allowed = if io.woken { io.bound + wake_up } else { io.bound };
-            self.within_bound += u64::from(lag <= allowed + SLACK);
+            let is_within = |wake_up: Nanos| {
+                let allowed = if io.woken { io.bound + wake_up } else { io.bound };
+                u64::from(lag <= allowed + SLACK)
+            };
+            self.within_bound += is_within(wake_up.max);
+            self.within_usual += is_within(wake_up.median);
         }
     }
 
@@ -298,10 +306,21 @@ impl Truth {
         (device > 0).then(|| reported as f64 / device as f64)
     }
 
-    /// Share of the matched I/Os whose reap lag is within the bound; `None` without matches.
+    /// Share of the matched I/Os whose reap lag is within the bound, the longest wake-up allowed; `None` without
+    /// matches.
     #[must_use]
     pub fn within_bound_share(&self) -> Option<f64> {
-        (self.matched > 0).then(|| self.within_bound as f64 / self.matched as f64)
+        self.share(self.within_bound)
+    }
+
+    /// The same with the median wake-up allowed.
+    #[must_use]
+    pub fn within_usual_share(&self) -> Option<f64> {
+        self.share(self.within_usual)
+    }
+
+    fn share(&self, of: u64) -> Option<f64> {
+        (self.matched > 0).then(|| of as f64 / self.matched as f64)
     }
 }
 
@@ -329,15 +348,16 @@ pub(crate) fn evidence(truth: &Truth) -> Vec<PlausibilityItem> {
     }
     if truth.requests == 0 {
         let sentence = format!(
-            "Truth: {} I/Os ran and the device's driver issued no request: those that take I/O as it comes \
-             (zram, brd, md, device mapper) cannot be followed. Follow the disk below, or leave out --truth.",
+            "Truth: {} I/Os ran and the device's driver issued no request: the page cache served them (-Su and -Sh \
+             go past it), or the driver takes I/O as it comes (zram, brd, md, device mapper) and only the disk \
+             below can be followed.",
             truth.kept
         );
         return vec![item("truth_matched_share", Some(0.0), Plausibility::Unknown, sentence)];
     }
     let (Some(ratio), Some(share)) = (truth.median_ratio(), truth.within_bound_share()) else {
         let sentence = format!(
-            "Truth: none of {} I/Os was found among the requests of the device: the page cache, extents \
+            "Truth: none of the {} I/Os that were kept was found among the requests of the device: the page cache, extents \
              that were never written, a file system that moves data, or lost events ({}) are in the way.",
             truth.kept, truth.lost_events
         );
@@ -366,21 +386,25 @@ pub(crate) fn evidence(truth: &Truth) -> Vec<PlausibilityItem> {
         _ => Plausibility::Ok,
     };
     items.push(item("truth_median_ratio", Some(ratio), verdict, sentence));
-    // A wake-up that may take longer than the I/Os shows nothing.
+    // A wake-up that may take half as long as the I/Os shows nothing.
     let half = truth.reported.value_at_rank(truth.reported.count().div_ceil(2).max(1));
-    let is_empty = half.is_some_and(|median| truth.wake_up.0 > median);
+    let is_empty = half.is_some_and(|median| truth.wake_up.max.0 > median / 2);
     let verdict = match share {
         _ if is_empty => Plausibility::Unknown,
         0.99.. => Plausibility::Ok,
         _ => Plausibility::Suspicious,
     };
+    let percent = |share: f64| (share * 10_000.0).floor() / 100.0;
     let sentence = format!(
-        "Truth: the error bar, with {:.1} µs for a wake-up, held for {:.2} % of the I/Os found{}.",
-        truth.wake_up.as_micros_f64(),
-        (share * 10_000.0).floor() / 100.0,
+        "Truth: the error bar, with {:.1} µs for a wake-up, the longest measured before the start, held for \
+         {:.2} % of the I/Os found, with {:.1} µs, their median, for {:.2} %{}.",
+        truth.wake_up.max.as_micros_f64(),
+        percent(share),
+        truth.wake_up.median.as_micros_f64(),
+        percent(truth.within_usual_share().unwrap_or(share)),
         if is_empty {
-            "; such a wake-up, the longest of those measured before the start, is longer than the median \
-             latency and proves nothing: try again on a quieter machine"
+            "; the longest takes more than half of the median latency and proves nothing: try again on a \
+             quieter machine"
         } else {
             ""
         }
@@ -412,7 +436,12 @@ mod tests {
         let placement = Placement { disk: DISK, flushes: true, pieces };
         let requests = Requests::new(BlockRequests { requests, lost: 3 });
         let mut truth = Truth::default();
-        truth.compare((ios, 0), &[&placement], &requests, Nanos(100));
+        truth.compare(
+            (ios, 0),
+            &[&placement],
+            &requests,
+            WakeUp { median: Nanos(100), max: Nanos(100) },
+        );
         truth
     }
 

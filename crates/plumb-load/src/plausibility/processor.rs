@@ -57,7 +57,7 @@ pub(super) fn io_wq_item(spent: CpuSpent) -> PlausibilityItem {
     let share = spent.io_wq_share();
     let is_handed_over = share > HANDED_OVER;
     let rest = if is_handed_over {
-        ": the file system starts no I/O without blocking, so requests were handed to kernel workers \
+        ": the file system or driver starts no I/O without blocking, so requests were handed to kernel workers \
          and latencies contain that"
     } else {
         ""

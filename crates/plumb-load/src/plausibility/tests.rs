@@ -381,7 +381,7 @@ fn work_that_others_did_or_took_is_told() {
         &processor::io_wq_item(spent(740)),
         BAD,
         Some(0.74),
-        "Kernel workers (io-wq) took 74 % of the CPU time: the file system starts no I/O without \
+        "Kernel workers (io-wq) took 74 % of the CPU time: the file system or driver starts no I/O without \
          blocking, so requests were handed to kernel workers and latencies contain that.",
     );
     check(

@@ -9,6 +9,10 @@ use crate::tally::{LatencySet, OpenTally};
 /// A lag that grows by less is no trend: so much does a thread's wake-up vary.
 const WAKE_UP: Nanos = Nanos(100_000);
 
+/// A backlog that grows by fewer I/Os, or by a smaller share of what was offered, is no trend: so much does what a
+/// device has in its queue vary.
+const BACKLOG: (f64, f64) = (16.0, 0.001);
+
 /// Some threads and targets of an open loop together.
 #[derive(Debug, Clone)]
 pub struct OpenFigures {
@@ -25,7 +29,7 @@ pub struct OpenFigures {
 /// Whether a rate was kept up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpenVerdict {
-    /// At least 99 % of what was offered completed, and the lag did not grow.
+    /// At least 99 % of what was offered completed, and neither the lag nor the backlog grew.
     Sustained,
     /// The backlog grew: response times are lower bounds, for they grow with the duration.
     Saturated,
@@ -74,6 +78,19 @@ impl OpenFigures {
     }
 }
 
+/// Whether I/Os started later and later.
+fn lag_grows(tally: &OpenTally) -> bool {
+    tally.lag_trend.rises(WAKE_UP)
+}
+
+/// Whether more and more I/Os waited, wherever they did: where there are requests for all of them it is in the
+/// device's queue, which no lag shows. A backlog is the response time times the rate (Little's law).
+fn backlog_grows(tally: &OpenTally) -> bool {
+    let (ios, share) = BACKLOG;
+    let least = ios.max(tally.offered as f64 * share) / tally.rate.max(1e-9);
+    tally.response_trend.rises(Nanos(convert::floor_u64(least * 1e9)))
+}
+
 fn verdict(tally: &OpenTally) -> OpenVerdict {
     if tally.offered == 0 {
         return OpenVerdict::NotMeasured;
@@ -84,7 +101,8 @@ fn verdict(tally: &OpenTally) -> OpenVerdict {
     let in_flight = tally.rate * quickest.as_secs_f64() + tally.burst;
     let in_flight = convert::floor_u64(in_flight.ceil());
     let missing = tally.offered.saturating_sub(tally.served);
-    if missing > (tally.offered / 100).max(in_flight) || tally.trend.rises(WAKE_UP) {
+    let is_missing = missing > (tally.offered / 100).max(in_flight);
+    if is_missing || lag_grows(tally) || backlog_grows(tally) {
         OpenVerdict::Saturated
     } else {
         OpenVerdict::Sustained
@@ -100,16 +118,20 @@ pub(crate) fn evidence(span: &SpanResult) -> Vec<PlausibilityItem> {
     let OpenTally { offered, served, waited, .. } = figures.tally;
     let achieved = figures.completed as f64 / span.elapsed.as_secs_f64().max(1e-9);
     let rate = format!("open loop: {} I/Os per second ({})", open.rate, open.arrival);
-    let counts = format!("{offered} were meant to start, {served} of them completed");
+    let counts = format!(
+        "{offered} were meant to start during the measurement, {served} of these completed in it"
+    );
     let (verdict, sentence) = match figures.verdict {
         OpenVerdict::Sustained => (Plausibility::Ok, format!("{rate} were sustained: {counts}")),
         OpenVerdict::Saturated => (
             Plausibility::Suspicious,
             format!(
-                "{rate} were not sustained: {counts} ({achieved:.1} per second){}. Response times are lower \
-                 bounds: they grow with the duration. Ask for a lower rate",
-                if figures.tally.trend.rises(WAKE_UP) {
+                "{rate} were not sustained: {counts}; {achieved:.1} per second completed in all{}. Response \
+                 times are lower bounds: they grow with the duration. Ask for a lower rate",
+                if lag_grows(&figures.tally) {
                     ", and I/Os started later and later"
+                } else if backlog_grows(&figures.tally) {
+                    ", and more and more of them were waiting"
                 } else {
                     ""
                 }
@@ -173,6 +195,29 @@ mod tests {
             let figures = OpenFigures::of(&span.threads[0].targets).expect("an open loop");
             assert_eq!(figures.verdict, want, "{completed} with bursts of {burst}");
         }
+    }
+
+    #[test]
+    fn a_backlog_in_the_device_is_one() {
+        // 1006 a second of a device that serves 1003, with requests for all of them: no lag.
+        let tally = |response: &dyn Fn(u64) -> u64, rate: u64| {
+            let mut open = OpenTally::new(rate as f64, 30);
+            open.offered = rate * 30;
+            for nth in 0..open.offered {
+                let at = Nanos(nth * 1_000_000_000 / rate);
+                open.record(false, Nanos(response(nth)), Nanos(20_000), at + Nanos(response(nth)));
+            }
+            open.served = open.offered;
+            verdict(&open)
+        };
+        let waiting = |nth: u64| 900_000 + nth * 3 / 1006 * 1_000_000;
+        assert_eq!(tally(&waiting, 1006), OpenVerdict::Saturated);
+        // A device that gets slower, from 0.1 to 0.4 ms, has no backlog.
+        let slower = |nth: u64| 100_000 + nth * 10;
+        assert_eq!(tally(&slower, 1000), OpenVerdict::Sustained);
+        // Nor has one whose queue comes and goes.
+        let busy = |nth: u64| 900_000 + nth * 7919 % 1009 * 20_000;
+        assert_eq!(tally(&busy, 1000), OpenVerdict::Sustained);
     }
 
     #[test]

@@ -149,6 +149,10 @@ pub fn run_loop<Q: IoQueue, C: Clock, L: Level>(
         }
         return Ok(counts);
     }
+    if L::STAMPS {
+        // Nothing was there before the first I/O.
+        issuer.looks.found_nothing_after(around.clock.now());
+    }
     match around.dispatch {
         Dispatch::Synchronous => synchronous::run(queue, issuer, around, &mut counts)?,
         Dispatch::Asynchronous { batch, burst, completions } => {

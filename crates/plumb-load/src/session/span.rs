@@ -168,7 +168,7 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
                 &plans,
                 &placements,
                 &requests,
-                wake_up.unwrap_or_default().max,
+                wake_up.unwrap_or_default(),
             )
         });
         collect(&mut result, &shared, &plans, outcomes);
@@ -184,6 +184,9 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             result.plausibility.extend(stamp_error::evidence(&result));
             result.plausibility.extend(stamp_error::waiting(&result));
             result.plausibility.extend(result.truth.iter().flat_map(witness::evidence));
+            if self.options.truth.is_some() && result.truth.is_none() {
+                result.plausibility.push(truth::missing());
+            }
             result.plausibility.extend(open_loop::evidence(&result));
             result.process_cpu = observed.process.process;
             result.io_wq_cpu = observed.process.io_wq;

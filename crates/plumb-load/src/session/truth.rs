@@ -2,18 +2,17 @@
 
 use std::os::fd::AsFd;
 
-use plumb_io::Opener;
-use plumb_io::block_trace::BlockTrace;
-use plumb_io::clock::Clock;
-use plumb_units::Nanos;
-
 use super::files::failed;
 use super::span::{Ended, Session, SpanFailure};
 use super::target::OpenTarget;
 use crate::plan::ThreadPlan;
 use crate::profile::model::TimeSpan;
-use crate::result::model::Failure;
+use crate::result::model::{Failure, Plausibility, PlausibilityItem};
+use crate::result::stamp_error::WakeUp;
 use crate::witness::{Placement, Requests, Truth};
+use plumb_io::Opener;
+use plumb_io::block_trace::BlockTrace;
+use plumb_io::clock::Clock;
 
 /// I/Os that all threads together keep: 48 bytes each.
 pub(super) const KEPT_MAX: usize = 4 << 20;
@@ -50,13 +49,25 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
     }
 }
 
+/// What is said where the truth was asked for and was lost on the way; a warning said why.
+pub(super) fn missing() -> PlausibilityItem {
+    PlausibilityItem {
+        key: "truth_matched_share",
+        target: None,
+        value: None,
+        verdict: Plausibility::Unknown,
+        sentence: "Truth: the kernel's events could not be read, so nothing was compared. See the warning of the run."
+            .to_owned(),
+    }
+}
+
 /// Holds every thread's I/Os against the device's requests.
 pub(super) fn compare(
     outcomes: &mut [Ended],
     plans: &[ThreadPlan],
     placements: &[Placement],
     requests: &Requests,
-    wake_up: Nanos,
+    wake_up: WakeUp,
 ) -> Truth {
     let mut truth = Truth::default();
     for (plan, outcome) in plans.iter().zip(outcomes) {

@@ -4,7 +4,7 @@ use plumb_units::{Nanos, convert};
 
 use super::Histogram;
 
-/// Slices of the measurement in which the lag is followed.
+/// Slices of the measurement in which lags and responses are followed.
 const SLICES: u64 = 50;
 
 /// One target of one thread in an open loop, or several together.
@@ -27,14 +27,17 @@ pub struct OpenTally {
     /// From intended start to submission.
     pub lag: Histogram,
     /// The lag as time went by.
-    pub trend: LagTrend,
+    pub lag_trend: Trend,
+    /// The response time, lag and service, as time went by.
+    pub response_trend: Trend,
 }
 
 impl OpenTally {
     /// Nothing counted yet of `rate` I/Os per second over `measured` seconds.
     #[must_use]
     pub fn new(rate: f64, measured: u32) -> Self {
-        Self { rate, trend: LagTrend::new(measured), ..Self::default() }
+        let trend = Trend::new(measured);
+        Self { rate, lag_trend: trend.clone(), response_trend: trend, ..Self::default() }
     }
 
     /// Counts a completion `at` after the measurement's start.
@@ -43,7 +46,8 @@ impl OpenTally {
         side.record(service.0);
         self.lag.record(lag.0);
         self.served += u64::from(at >= service + lag);
-        self.trend.record(at, lag);
+        self.lag_trend.record(at, lag);
+        self.response_trend.record(at, service + lag);
     }
 
     /// Adds what `other` counted.
@@ -56,7 +60,8 @@ impl OpenTally {
         self.service_read.merge(&other.service_read);
         self.service_write.merge(&other.service_write);
         self.lag.merge(&other.lag);
-        self.trend.merge(&other.trend);
+        self.lag_trend.merge(&other.lag_trend);
+        self.response_trend.merge(&other.response_trend);
     }
 
     /// Service times of reads and writes.
@@ -68,23 +73,23 @@ impl OpenTally {
     }
 }
 
-/// Sum and count of lags by slice of the measurement.
+/// Sum and count of some times by slice of the measurement.
 #[derive(Debug, Clone, Default)]
-pub struct LagTrend {
+pub struct Trend {
     slice: Nanos,
     cells: Vec<(u64, u64)>,
 }
 
-impl LagTrend {
+impl Trend {
     fn new(measured: u32) -> Self {
         let slice = Nanos(Nanos::from_secs(measured.into()).0 / SLICES);
         Self { slice, cells: vec![(0, 0); convert::to_usize(SLICES)] }
     }
 
-    fn record(&mut self, at: Nanos, lag: Nanos) {
+    fn record(&mut self, at: Nanos, time: Nanos) {
         let number = (at.0 / self.slice.0.max(1)).min(SLICES - 1);
         if let Some((sum, count)) = self.cells.get_mut(convert::to_usize(number)) {
-            *sum = sum.saturating_add(lag.0);
+            *sum = sum.saturating_add(time.0);
             *count += 1;
         }
     }
@@ -100,10 +105,10 @@ impl LagTrend {
         }
     }
 
-    /// Whether lags grow: the line through the slices' means rises beyond its own uncertainty, the typical
+    /// Whether the times grow: the line through the slices' means rises beyond its own uncertainty, the typical
     /// slice of the last fifth is above twice that of the first and above it by `least` at least, and the
-    /// lag is still there at the end: in the last slice with I/Os, which lies in the last fifth. Lags of neighbours are alike, so a single hiccup near the end makes a
-    /// line rise; a queue that builds up stays.
+    /// rise is still there at the end: in the last slice with I/Os, which lies in the last fifth. Lags of neighbours
+    /// are alike, so a single hiccup near the end makes a line rise; a queue that builds up stays.
     #[must_use]
     pub fn rises(&self, least: Nanos) -> bool {
         let points: Vec<(f64, f64, f64)> = (0_u32..)
@@ -152,8 +157,8 @@ fn slope_is_positive(points: impl Iterator<Item = (f64, f64)> + Clone) -> bool {
 mod tests {
     use super::*;
 
-    fn trend(lag: impl Fn(u64) -> u64) -> LagTrend {
-        let mut trend = LagTrend::new(10);
+    fn trend(lag: impl Fn(u64) -> u64) -> Trend {
+        let mut trend = Trend::new(10);
         for milli in 0..10_000 {
             trend.record(Nanos::from_millis(milli), Nanos(lag(milli)));
         }
@@ -176,8 +181,8 @@ mod tests {
         ] {
             assert!(!flat.rises(least), "{name}");
         }
-        assert!(!LagTrend::default().rises(least), "nothing was measured");
-        let mut burst = LagTrend::new(10);
+        assert!(!Trend::default().rises(least), "nothing was measured");
+        let mut burst = Trend::new(10);
         for milli in 0..1500 {
             burst.record(Nanos::from_millis(milli), Nanos(milli * 1_000_000));
         }

@@ -314,7 +314,7 @@ Plumb {
         "Needed to write to a device that holds data. May be repeated.";
     Batch "" "batch" Required("<n>"), Shape::Any, BadNumber, Program:
         "submissions gathered per system call, 1..4096",
-        "Without it 8 when latency is measured, up to 5/8 of a thread's requests, at most 64, while a burst of completions \
+        "Without it 8 when latency is measured, up to 3/4 of a thread's requests, at most 64, while a burst of completions \
          leaves that many idle; else 32. Of no account with `-u`, which has a batch of its own, and for threads \
          with one request. The last one wins.";
     Rate "" "rate" Required("<n>"), Shape::Any, BadNumber, Program:

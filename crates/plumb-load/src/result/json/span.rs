@@ -103,6 +103,7 @@ struct Compared {
     reap_lag_ns: Option<Latency>,
     median_ratio: Option<f64>,
     within_bound_share: Option<f64>,
+    within_usual_share: Option<f64>,
 }
 
 impl Compared {
@@ -119,6 +120,7 @@ impl Compared {
             reap_lag_ns: set(&truth.reap_lag),
             median_ratio: truth.median_ratio(),
             within_bound_share: truth.within_bound_share(),
+            within_usual_share: truth.within_usual_share(),
         }
     }
 }
