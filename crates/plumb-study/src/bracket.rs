@@ -52,7 +52,10 @@ pub fn next(rows: &[Row], first: u64, last: u64, options: &Options, until: Climb
     }
 }
 
-/// The next doubling; `None` when two in a row brought too little, or the range ends.
+/// Settings below which no curve says anything.
+const FEWEST: usize = 3;
+
+/// The next doubling; `None` when two in a row, or one, brought too little, or the range ends.
 fn climb(rows: &[Row], tested: &[u64], (first, last): (u64, u64), until: Climb) -> Option<u64> {
     let rate = |o: u64| {
         let of = |row: &&Row| row.o == o && row.iops > 0.0;
@@ -65,7 +68,7 @@ fn climb(rows: &[Row], tested: &[u64], (first, last): (u64, u64), until: Climb) 
         if !tested.contains(&o) {
             return Some(o);
         }
-        if o >= last || flat >= 2 {
+        if o >= last || (flat >= 2 && tested.len() >= FEWEST) {
             return None;
         }
         let next = (o * 2).min(last);
@@ -131,6 +134,22 @@ mod tests {
                     return (rows.iter().map(|row| row.o).collect(), plateau);
                 }
             }
+        }
+    }
+
+    #[test]
+    fn no_climb_ends_before_there_is_a_curve() {
+        let row = |o: u64| Row { o, iops: 1000.0, latency_ms: None, latency_half_unit_ms: 0.0 };
+        let options = Options::default();
+        for climb in [Climb::Twice, Climb::Once] {
+            let mut rows = Vec::new();
+            let found = loop {
+                match next(&rows, 2, 64, &options, climb) {
+                    Step::Measure(o) => rows.push(row(o)),
+                    Step::Done(found) => break found,
+                }
+            };
+            assert_eq!(found.verdict, knee::Verdict::Flat, "{climb:?}: {}", found.reason);
         }
     }
 

@@ -395,6 +395,52 @@ fn a_quick_one_takes_ten_minutes() {
 }
 
 #[test]
+fn the_first_sentence_says_what_the_sections_say() {
+    let options = BaselineOptions {
+        size: Some(1 << 30),
+        preset: Preset::Quick,
+        ..BaselineOptions::default()
+    };
+    for (name, device) in devices() {
+        // As on a machine that others use: answers move when they are repeated.
+        let noise = 0.12;
+        let device = SimulatedDevice { noise, seed: 4, ..device };
+        let (runs, _) = run(&device, &options);
+        assert!(runs.len() <= 40, "{name}: {} runs", runs.len());
+        let told = Told { study: "s", runs_exhaustive: 97, ..Told::default() };
+        let found = baseline_findings(&options, &runs, told).findings;
+        let of = |id: &str| found.iter().find(|finding| finding.id == id).expect("a finding");
+        let lines = of("findings").table.clone().expect("a table").rows;
+        for (line, id) in lines.iter().zip(["random-1", "sequential-read", "sequential-write"]) {
+            let section = of(id);
+            let context = format!("{name}, {noise}: {line:?}: {}", section.sentence);
+            assert!(!section.sentence.contains("needs at least"), "{context}");
+            assert_eq!(line[13], section.decision["verdict"], "{context}");
+            let Some(o) = section.decision["recommended_o"].as_u64() else { continue };
+            if id == "random-1" {
+                let outstanding = line[2].as_f64().expect("N");
+                let per_o = section.decision["parameters"]["outstanding_per_o"].as_f64();
+                let off = outstanding / (per_o.expect("a number") * o as f64);
+                let says = of("findings").sentence.contains(&format!("the curve says o = {o}"));
+                let table = section.table.as_ref().expect("a table");
+                let rate = |n: f64| {
+                    let near = |row: &&Vec<serde_json::Value>| {
+                        (row[1].as_f64().expect("N") / n - 1.0).abs() < 0.06
+                    };
+                    table.rows.iter().find(near).map(|row| row[4].as_f64().expect("fitted"))
+                };
+                let now = rate(outstanding / off).expect("it was run");
+                let is_alike = rate(outstanding).is_some_and(|then| (now / then).ln().abs() < 0.3);
+                assert!(says || is_alike, "{context}: {}", of("findings").sentence);
+            } else {
+                let setting = line[1].as_str().expect("a setting");
+                assert!(setting.contains(&format!(" o{o} ")), "{context}");
+            }
+        }
+    }
+}
+
+#[test]
 fn the_published_timing_is_a_day() {
     let options = BaselineOptions {
         size: Some(64 << 30),

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::options::{BaselineOptions, Step};
-use super::planner::{BaselinePlanner, Choices, apart};
+use super::planner::{BaselinePlanner, Choices, apart, chosen};
 use crate::decision::{self, Rule};
 use crate::findings::Finding as Row;
 use crate::knee;
@@ -27,7 +27,12 @@ pub fn baseline_findings(options: &BaselineOptions, all: &[RunRecord], told: Tol
     let runs = &*counted(all);
     let planner = BaselinePlanner::new(options.clone());
     let choices = planner.choices(runs);
-    let study = Study { options, choices: &choices, runs };
+    let random_curve = choices.random_curve.as_ref().map(|_| {
+        let template = options.random(choices.files);
+        let own = runs.iter().filter(|run| same_but_o(&run.setting, &template));
+        knee::find(&rows(own), &options.knee_options(&template))
+    });
+    let study = Study { options, choices: &choices, random_curve, runs };
     let has = |step| options.has(step);
     let mut findings = Vec::new();
     let mut limits = Vec::new();
@@ -96,6 +101,8 @@ const NEVER: &str = "never-plateaued";
 pub(super) struct Study<'a> {
     pub(super) options: &'a BaselineOptions,
     pub(super) choices: &'a Choices,
+    /// The curve of random test 1 with what was repeated after it was chosen from.
+    pub(super) random_curve: Option<knee::Knee>,
     pub(super) runs: &'a [RunRecord],
 }
 
@@ -201,7 +208,7 @@ impl Study<'_> {
         subjects.extend(choices.writes.as_ref().map(|(_, s)| ("sequential writes", s)));
         let level = |setting: &Setting| middle(self.runs, setting, |s| Some(s.iops));
         let curves = [
-            ("small random I/O", choices.random_curve.as_ref()),
+            ("small random I/O", self.random_curve.as_ref()),
             ("sequential reads", choices.reads.as_ref().map(|(curve, _)| curve)),
             ("sequential writes", choices.writes.as_ref().map(|(curve, _)| curve)),
         ];
@@ -267,8 +274,23 @@ impl Study<'_> {
         match operation {
             "read" => self.choices.reads.as_ref().map(|(curve, _)| curve),
             "write" => self.choices.writes.as_ref().map(|(curve, _)| curve),
-            _ => self.choices.random_curve.as_ref(),
+            _ => self.random_curve.as_ref(),
         }
+    }
+
+    /// What the curve of small random I/O says now, where that gives another throughput than what was chosen from it:
+    /// the steps after it were not begun anew.
+    fn moved(&self) -> Option<u32> {
+        let curve = self.random_curve.as_ref()?;
+        let now = chosen(curve)?;
+        let before = chosen(self.choices.random_curve.as_ref()?)?;
+        let fit = curve.fit.as_ref()?;
+        let level = |o: u32| {
+            let at = curve.settings.iter().position(|setting| setting.o == u64::from(o))?;
+            Some(fit.ln_x[at])
+        };
+        let off = (level(now)? - level(before)?).abs();
+        (off > f64::max(0.03, 2.0 * fit.sigma)).then_some(now)
     }
 
     /// The verdict on the curve of an operation, as a word.
@@ -297,15 +319,15 @@ impl Study<'_> {
 
     /// 2.9: a row per operation.
     fn table(&self) -> Option<Finding> {
-        let mut chosen: Vec<(&str, &Setting)> = Vec::new();
+        let mut subjects: Vec<(&str, &Setting)> = Vec::new();
         if self.options.has(Step::RandomOne) || self.options.has(Step::RandomTwo) {
-            chosen.push(("random", &self.choices.random));
+            subjects.push(("random", &self.choices.random));
         }
-        chosen.extend(self.choices.reads.as_ref().map(|(_, setting)| ("read", setting)));
-        chosen.extend(self.choices.writes.as_ref().map(|(_, setting)| ("write", setting)));
+        subjects.extend(self.choices.reads.as_ref().map(|(_, setting)| ("read", setting)));
+        subjects.extend(self.choices.writes.as_ref().map(|(_, setting)| ("write", setting)));
         let mut lines = Vec::new();
         let mut said = Vec::new();
-        for (name, setting) in &chosen {
+        for (name, setting) in &subjects {
             let Some(iops) = middle(self.runs, setting, |s| Some(s.iops)) else { continue };
             let latency = middle(self.runs, setting, |s| s.latency_ms).unwrap_or(f64::NAN);
             let block = Some(setting.block_bytes as f64);
@@ -313,9 +335,17 @@ impl Study<'_> {
             let row = self.options.layout(setting).finding(outstanding, iops, latency, block);
             // A figure of a setting that the curve does not vouch for is no answer yet.
             let curve = self.of_operation(name);
-            let doubt = match curve.map(|curve| curve.verdict) {
-                Some(knee::Verdict::Unclear | knee::Verdict::Extend) => ", not certain yet",
-                _ => "",
+            let moved = self.moved().filter(|_| setting.access == Access::Random);
+            let doubt = match (curve.map(|curve| curve.verdict), moved) {
+                (_, Some(o)) => {
+                    format!(
+                        ", not certain yet: with what was repeated since, the curve says o = {o}"
+                    )
+                }
+                (Some(knee::Verdict::Unclear | knee::Verdict::Extend), None) => {
+                    ", not certain yet".to_owned()
+                }
+                _ => String::new(),
             };
             said.push(match setting.access {
                 Access::Random => format!(
@@ -349,7 +379,8 @@ impl Study<'_> {
                 "devices": self.options.devices, "copies": self.options.copies,
             }),
         );
-        let settings: Vec<Setting> = chosen.iter().map(|(_, setting)| (*setting).clone()).collect();
+        let settings: Vec<Setting> =
+            subjects.iter().map(|(_, setting)| (*setting).clone()).collect();
         let columns = [
             "operation",
             "setting",

@@ -96,7 +96,7 @@ impl BaselinePlanner {
     pub fn choices(&self, runs: &[RunRecord]) -> Choices {
         let mut choices = self.begin();
         // What is missing is left as it is.
-        let _ = self.decide(&mut choices, &without_confirmation(&counted(runs)));
+        let _ = self.decide(&mut choices, &counted(runs));
         choices
     }
 
@@ -114,8 +114,12 @@ impl BaselinePlanner {
     }
 
     /// Goes through the steps; the first run that is missing ends it.
-    fn decide(&self, choices: &mut Choices, runs: &[RunRecord]) -> Result<(), Missing> {
+    ///
+    /// What small random I/O chose must not change while it is confirmed: the steps after it would begin anew. Nothing
+    /// follows from the choices of sequential I/O, which therefore count every run.
+    fn decide(&self, choices: &mut Choices, all: &[RunRecord]) -> Result<(), Missing> {
         let has = |step| self.options.has(step);
+        let runs = &*without_confirmation(all);
         if has(Step::PretestOne) {
             have!(once(&choices.random, runs), Step::PretestOne);
         }
@@ -137,7 +141,7 @@ impl BaselinePlanner {
                 continue;
             }
             let mut setting = self.options.sequential(choices.files, percent);
-            let curve = have!(self.curve(step, &setting, runs), step);
+            let curve = have!(self.curve(step, &setting, all), step);
             setting.outstanding = chosen(&curve).unwrap_or(setting.outstanding);
             let answer = Some((curve, setting));
             if step == Step::Reads {
@@ -367,7 +371,7 @@ impl Planner for BaselinePlanner {
         }
         let runs = &*counted(all);
         let mut choices = self.begin();
-        let due = self.decide(&mut choices, &without_confirmation(runs));
+        let due = self.decide(&mut choices, runs);
         let (step, setting) = match due {
             Err(due) => *due,
             Ok(()) => match self.confirm(&choices, runs) {
@@ -402,7 +406,7 @@ impl Planner for BaselinePlanner {
     }
 }
 
-/// Choices must not change while they are confirmed: the steps after them would begin anew.
+/// What there is without the repetitions at the end.
 fn without_confirmation(runs: &[RunRecord]) -> Vec<RunRecord> {
     runs.iter().filter(|run| run.step != Step::Confirm.keyword()).cloned().collect()
 }
@@ -441,7 +445,7 @@ fn noise(choices: &Choices) -> Option<f64> {
 }
 
 /// The o that a curve recommends; where it gives no answer, the tested one with most throughput.
-fn chosen(curve: &Knee) -> Option<u32> {
+pub(super) fn chosen(curve: &Knee) -> Option<u32> {
     let o = match (curve.verdict, curve.marks) {
         (knee::Verdict::Knee, Some(marks)) => Some(marks.recommended),
         (knee::Verdict::Flat, _) => curve.settings.first().map(|setting| setting.o),
