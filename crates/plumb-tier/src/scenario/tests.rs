@@ -110,12 +110,18 @@ fn after_a_day() -> (Rig<plumb_io::engine::SparseQueue>, Scenario) {
 
 /// Optimizes while a load goes on that does not take all that the devices give: requests do not suffer much
 /// (section 25), and writes are not held for long.
-fn check_foreground(what: &str, nth_file: usize, outstanding: u32) {
+fn check_foreground(what: &str, nth_file: usize, outstanding: u32, before_s: u64) {
     let (mut rig, scenario) = after_a_day();
+    if nth_file == 2 {
+        let (start, bytes) = scenario.files()[2];
+        let pins = &mut rig.engine.tiering_mut(0).pins;
+        pins.set(start, bytes, TierName::Capacity).expect("a range");
+    }
     let load = Load {
         writes_percent: 30,
         outstanding,
-        warm_up: Nanos::from_secs(2),
+        // The throttle compares with up to a minute before.
+        warm_up: Nanos::from_secs(before_s),
         duration: Nanos::from_secs(8),
         interval: Nanos::from_secs(1),
         ..scenario.load(scenario.files()[nth_file])
@@ -146,10 +152,16 @@ fn check_foreground(what: &str, nth_file: usize, outstanding: u32) {
 
 #[test]
 fn requests_to_rotating_disks_go_on_while_extents_move() {
-    check_foreground("HDD", 3, 8);
+    check_foreground("HDD", 3, 8, 2);
 }
 
 #[test]
 fn requests_to_ssds_go_on_while_extents_move() {
-    check_foreground("SSD", 0, 4);
+    check_foreground("SSD", 0, 4, 2);
+}
+
+/// The file that is loaded stays where it is; what moves moves beside it, on the same disks.
+#[test]
+fn requests_to_rotating_disks_go_on_while_other_extents_move() {
+    check_foreground("HDD, others move", 2, 4, 62);
 }
