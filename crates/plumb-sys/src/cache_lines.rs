@@ -128,6 +128,54 @@ pub(crate) unsafe fn stream(source: *const u8, target: *mut u8, len: usize) {
     drain();
 }
 
+/// Copies `source` to `target` around the caches where the processor can: for memory that nobody reads soon. The
+/// stores have left when it returns.
+///
+/// # Panics
+/// When the lengths differ.
+#[inline]
+pub fn copy_around(target: &mut [u8], source: &[u8]) {
+    assert_eq!(target.len(), source.len(), "a copy is as long as what is copied");
+    if streaming() {
+        // SAFETY: both are valid for that length, and an exclusive reference overlaps no other one.
+        unsafe { stream(source.as_ptr(), target.as_mut_ptr(), target.len()) };
+    } else {
+        target.copy_from_slice(source);
+    }
+}
+
+/// Bytes between two hints: the processor fetches the lines between them of its own accord.
+#[cfg(target_arch = "x86_64")]
+const HINT_EVERY: usize = 256;
+
+/// Tells the processor that these bytes are read soon. Nothing but time depends on it.
+#[inline]
+pub fn prefetch(bytes: &[u8]) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use core::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        for line in bytes.iter().step_by(HINT_EVERY) {
+            // SAFETY: a hint is valid for any address, and this one is a reference's.
+            unsafe { _mm_prefetch::<_MM_HINT_T1>(std::ptr::from_ref(line).cast()) };
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = bytes;
+}
+
+/// Tells the processor that this value's first bytes are read or written soon. Nothing but time depends on it.
+#[inline]
+pub fn prefetch_value<T>(value: &T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: as above.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = value;
+}
+
 /// As on x86-64, if there were such stores.
 ///
 /// # Safety
@@ -138,4 +186,25 @@ pub(crate) unsafe fn stream(source: *const u8, target: *mut u8, len: usize) {
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) unsafe fn stream(_source: *const u8, _target: *mut u8, _len: usize) {
     panic!("streaming copies are asked for only where streaming() is true");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever the place and the length: what was copied is there, and nothing beside it changed.
+    #[test]
+    fn copies_around_the_caches_are_whole() {
+        let source: Vec<u8> = (0..9000_u32).map(|nth| nth.to_le_bytes()[0] | 1).collect();
+        for start in [0, 1, 15, 16, 63] {
+            for len in [0, 1, 15, 16, 17, 512, 4096, 4111] {
+                let mut target = vec![0; 9000];
+                copy_around(&mut target[start..start + len], &source[start + 3..start + 3 + len]);
+                prefetch(&target[start..start + len]);
+                assert_eq!(target[start..start + len], source[start + 3..start + 3 + len]);
+                let beside = target[..start].iter().chain(&target[start + len..]);
+                assert!(beside.into_iter().all(|byte| *byte == 0), "{len} bytes to {start}");
+            }
+        }
+    }
 }

@@ -112,6 +112,14 @@ impl Block {
         let _ = unsafe { rustix::mm::madvise(mapping, self.mapping_len, advice) };
     }
 
+    /// Asks the kernel for large pages of its own accord, which it may refuse: every page that is touched then takes
+    /// the memory of a large one.
+    pub fn grow_large(&self) {
+        let (mapping, advice) = (self.mapping.as_ptr(), Advice::LinuxHugepage);
+        // SAFETY: as above.
+        let _ = unsafe { rustix::mm::madvise(mapping, self.mapping_len, advice) };
+    }
+
     /// Its bytes.
     #[inline]
     #[must_use]

@@ -1,10 +1,11 @@
 //! What a space costs: processor time per 4 KiB random I/O on the owner's thread, on disks in memory that answer
 //! at once, beside the same load on files, and beside what nobody can do without: a checksum and copies.
 //!
-//!     cargo run --release -p plumb-tier --example space_cost -- [MIB] [SECONDS] [TURNS]
+//!     cargo run --release -p plumb-tier --example space_cost -- [MIB] [SECONDS] [TURNS] [LOAD]
 //!
 //! Every load is repeated in each turn, so that what else the machine does meets all of them alike. With 0
 //! seconds so many I/Os are done of each load, in thousands, as TURNS says: for tools that count instructions.
+//! LOAD is a part of the names of the loads that are wanted, as in "2 copies": all without.
 #![forbid(unsafe_code)]
 
 use std::time::{Duration, Instant};
@@ -33,6 +34,8 @@ enum Limit {
 }
 
 fn main() {
+    let only = std::env::args().skip(1).find(|word| word.parse::<u64>().is_err());
+    let wanted = |what: &str| only.as_ref().is_none_or(|only| what.contains(only.as_str()));
     let mut arguments = std::env::args().skip(1).filter_map(|word| word.parse::<u64>().ok());
     let (mib, seconds) = (arguments.next().unwrap_or(1024), arguments.next().unwrap_or(3));
     let turns = arguments.next().unwrap_or(3);
@@ -41,29 +44,33 @@ fn main() {
         _ => (Limit::Time(Duration::from_secs(seconds)), turns),
     };
     println!("4 KiB random, {DEPTH} outstanding, {mib} MiB mapped, one thread");
+    const KINDS: [OpKind; 2] = [OpKind::Read, OpKind::Write];
     for copies in [1, 2, 3] {
+        let names = KINDS.map(|kind| (format!("space, {copies} copies, {kind:?}"), kind));
+        if !names.iter().any(|(what, _)| wanted(what)) {
+            continue;
+        }
         let mut space = space(copies, mib);
-        for kind in [OpKind::Read, OpKind::Write] {
-            report(
-                &format!("space, {copies} copies, {kind:?}"),
-                &mut space,
-                mib,
-                kind,
-                (limit, turns),
-            );
+        for (what, kind) in names.iter().filter(|(what, _)| wanted(what)) {
+            report(what, &mut space, mib, *kind, (limit, turns));
         }
     }
     for (what, place) in [("in the page cache", "."), ("in memory (tmpfs)", "/dev/shm")] {
+        let names = KINDS.map(|kind| (format!("file {what}, ring, {kind:?}"), kind));
+        if !names.iter().any(|(what, _)| wanted(what)) {
+            continue;
+        }
         let Ok(folder) = tempfile::tempdir_in(place) else { continue };
         let path = folder.path().join("file");
         std::fs::write(&path, vec![1; usize::try_from(mib * MIB).expect("it fits")]).expect("room");
         let mut file = file(&path, mib);
-        for kind in [OpKind::Read, OpKind::Write] {
-            let what = format!("file {what}, ring, {kind:?}");
-            report(&what, &mut file, mib, kind, (limit, turns));
+        for (what, kind) in names.iter().filter(|(what, _)| wanted(what)) {
+            report(what, &mut file, mib, *kind, (limit, turns));
         }
     }
-    floors(mib, (limit, turns));
+    if wanted("floor") {
+        floors(mib, (limit, turns));
+    }
 }
 
 /// What is left of an I/O when all but its bytes is gone.
@@ -129,6 +136,7 @@ fn space(copies: u8, mib: u64) -> SpaceQueue<MemoryQueue, StampClock> {
     let spec = QueueSpec { depth: plan.depth(), regions, ..QueueSpec::default() };
     let sizes = vec![bytes; usize::from(copies)];
     let mut queue = MemoryQueue::of_sizes(&spec, &sizes).expect("memory for the disks");
+    queue.use_large_pages();
     let disk = |nth: u8| NewDisk { media: MediaType::Ssd, bytes, name: format!("memory{nth}") };
     let vdisk = NewVirtualDisk {
         name: "v".to_owned(),

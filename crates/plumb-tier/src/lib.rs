@@ -52,7 +52,7 @@ pub use engine::{
 pub use events::{Event, Severity};
 pub use format::{
     BLOCK_BYTES, CacheConfig, CacheCopy, Config, DiskConfig, DiskState, Generation, Geometry,
-    MediaType, Moving, Row, Tier, VirtualDisk,
+    MediaType, Moving, Row, Tier, VirtualDisk, fuzz_format,
 };
 pub use io::SlotPlan;
 pub use recover::StartError;

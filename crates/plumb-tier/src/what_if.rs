@@ -57,12 +57,25 @@ impl WhatIf {
 
     /// Follows a host I/O: a reference to each extent and to each block that it touches.
     pub fn record(&mut self, io: HostIo) {
-        let end = io.offset.saturating_add(io.len.max(1) - 1);
-        for extent in io.offset / self.extent_bytes..=end / self.extent_bytes {
-            self.extents.refer(extent);
+        self.record_all(&[io]);
+    }
+
+    /// Follows these host I/Os, in order. One granularity after the other: what each knows of its keys is then near the
+    /// processor while it is needed.
+    pub fn record_all(&mut self, ios: &[HostIo]) {
+        let end = |io: &HostIo| io.offset.saturating_add(io.len.max(1) - 1);
+        // Looked up together, what is far away arrives together.
+        let known = |io: &&HostIo| self.extents.knows(io.offset / self.extent_bytes);
+        std::hint::black_box(ios.iter().filter(known).count());
+        for io in ios {
+            for extent in io.offset / self.extent_bytes..=end(io) / self.extent_bytes {
+                self.extents.refer(extent);
+            }
         }
-        for block in io.offset / BLOCK..=end / BLOCK {
-            self.blocks.refer(block);
+        for io in ios {
+            for block in io.offset / BLOCK..=end(io) / BLOCK {
+                self.blocks.refer(block);
+            }
         }
     }
 
@@ -191,6 +204,12 @@ impl Sketch {
         if hash < self.threshold {
             self.follow(hash);
         }
+    }
+
+    #[inline]
+    fn knows(&self, key: u64) -> bool {
+        let hash = hash(key);
+        hash < self.threshold && self.last.contains_key(&hash)
     }
 
     fn follow(&mut self, hash: u64) {

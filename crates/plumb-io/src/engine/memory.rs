@@ -1,8 +1,12 @@
 //! Files that lie in memory and answer at once: what is left is the cost of whoever issues the I/O.
 
+use plumb_sys::cache_lines::{copy_around, prefetch};
+use plumb_sys::memory::{Block, BufferPlacement};
 use plumb_units::Nanos;
-use plumb_units::convert::{index, to_usize};
+use plumb_units::convert::index;
 use rustix::fs::OFlags;
+
+use plumb_sys::arena::ArenaError;
 
 use crate::{
     Done, Errno, FileIndex, FlushQueue, IoQueue, LaneIndex, Memory, Op, OpKind, OpenQueueError,
@@ -14,18 +18,39 @@ const EBADF: i32 = 9;
 
 #[derive(Debug)]
 struct MemoryFile {
-    bytes: Vec<u8>,
+    content: Block,
     writable: bool,
     /// Every I/O fails.
     failing: bool,
 }
 
+impl MemoryFile {
+    fn new(size: u64, writable: bool) -> Result<Self, OpenQueueError> {
+        let refused = |errno| {
+            super::buffers::arena_error(ArenaError { bytes: size, errno, large_pages: false })
+        };
+        let content = Block::new(size, BufferPlacement::System).map_err(refused)?;
+        Ok(Self { content, writable, failing: false })
+    }
+}
+
 /// A queue to files in memory, zeroed at first. It keeps every promise of a queue to real files, so data
-/// can be verified; an I/O completes while it is pushed.
+/// can be verified; an I/O completes while it is submitted.
+///
+/// It takes no more processor time than it must, as a device takes none: what is written goes around the caches, and
+/// what is to be read is on its way into them from the push on.
 #[derive(Debug)]
 pub struct MemoryQueue {
     memory: SlotMemory,
     files: Vec<MemoryFile>,
+    /// Pushed and not submitted: I/Os, and flushes, of which there is no I/O.
+    pushed: Vec<Pushed>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Pushed {
+    Io(Op),
+    Flush(FileIndex, Slot),
 }
 
 impl MemoryQueue {
@@ -35,16 +60,11 @@ impl MemoryQueue {
     /// # Errors
     /// When memory is refused.
     pub fn open(spec: &QueueSpec) -> Result<Self, OpenQueueError> {
-        let memory = SlotMemory::open(spec)?;
         let files = spec.files.iter().map(|file| {
             let flags = rustix::fs::fcntl_getfl(&file.descriptor).unwrap_or(OFlags::RDWR);
-            MemoryFile {
-                bytes: vec![0; to_usize(file.size)],
-                writable: flags.intersects(OFlags::RDWR | OFlags::WRONLY),
-                failing: false,
-            }
+            MemoryFile::new(file.size, flags.intersects(OFlags::RDWR | OFlags::WRONLY))
         });
-        Ok(Self { memory, files: files.collect() })
+        Self::with(spec, files.collect::<Result<_, _>>()?)
     }
 
     /// The same with writable files of these sizes in bytes, whatever files `spec` has.
@@ -52,13 +72,20 @@ impl MemoryQueue {
     /// # Errors
     /// When memory is refused.
     pub fn of_sizes(spec: &QueueSpec, sizes: &[u64]) -> Result<Self, OpenQueueError> {
+        let files = sizes.iter().map(|size| MemoryFile::new(*size, true));
+        Self::with(spec, files.collect::<Result<_, _>>()?)
+    }
+
+    fn with(spec: &QueueSpec, files: Vec<MemoryFile>) -> Result<Self, OpenQueueError> {
         let memory = SlotMemory::open(spec)?;
-        let file = |size: &u64| MemoryFile {
-            bytes: vec![0; to_usize(*size)],
-            writable: true,
-            failing: false,
-        };
-        Ok(Self { memory, files: sizes.iter().map(file).collect() })
+        let pushed = Vec::with_capacity(index(memory.depth()));
+        Ok(Self { memory, files, pushed })
+    }
+
+    /// The files lie in large pages, as far as the kernel has any: for files that are filled, of which a page that
+    /// is touched takes the memory of a large one.
+    pub fn use_large_pages(&self) {
+        self.files.iter().for_each(|file| file.content.grow_large());
     }
 
     /// From now on every I/O on the file fails with EIO, or none does.
@@ -74,14 +101,15 @@ impl MemoryQueue {
     /// # Panics
     /// When there is no such file.
     pub fn bytes_mut(&mut self, file: FileIndex) -> &mut [u8] {
-        &mut self.files[index(file.0)].bytes
+        self.files[index(file.0)].content.bytes_mut()
     }
 
     /// The part of the file that an I/O reaches; none at and behind its end.
     #[inline]
     fn range(file: &MemoryFile, op: &Op) -> std::ops::Range<usize> {
-        let start = usize::try_from(op.offset).unwrap_or(usize::MAX).min(file.bytes.len());
-        start..start.saturating_add(index(op.len)).min(file.bytes.len())
+        let len = file.content.bytes().len();
+        let start = usize::try_from(op.offset).unwrap_or(usize::MAX).min(len);
+        start..start.saturating_add(index(op.len)).min(len)
     }
 
     #[inline]
@@ -94,18 +122,34 @@ impl MemoryQueue {
         let moved = i32::try_from(range.len()).unwrap_or(i32::MAX);
         match (op.kind, op.memory) {
             (OpKind::Read, Memory::Lane(lane)) => {
-                let target = self.memory.buffer_mut(op.slot, lane);
-                target[..range.len()].copy_from_slice(&file.bytes[range]);
+                self.memory.fill(op.slot, lane, &file.content.bytes()[range]);
             }
             (OpKind::Read | OpKind::Write, _) => {
                 if !file.writable {
                     return -EBADF;
                 }
                 let len = range.len();
-                file.bytes[range].copy_from_slice(&self.memory.bytes_of(op)[..len]);
+                let target = &mut file.content.bytes_mut()[range];
+                self.memory.with_taken(op, |bytes| copy_around(target, &bytes[..len]));
             }
         }
         moved
+    }
+
+    /// Performs all that was pushed, in order.
+    #[inline]
+    fn submit(&mut self) {
+        let mut pushed = std::mem::take(&mut self.pushed);
+        for one in pushed.drain(..) {
+            let (slot, result) = match one {
+                Pushed::Io(op) => (op.slot, self.perform(&op)),
+                Pushed::Flush(file, slot) => {
+                    (slot, if self.files[index(file.0)].failing { -EIO } else { 0 })
+                }
+            };
+            self.memory.finish(slot, result);
+        }
+        self.pushed = pushed;
     }
 }
 
@@ -113,13 +157,17 @@ impl IoQueue for MemoryQueue {
     #[inline]
     fn push(&mut self, op: Op) {
         self.memory.check(&op);
-        let result = self.perform(&op);
         self.memory.begin(op.slot);
-        self.memory.finish(op.slot, result);
+        if op.kind == OpKind::Read {
+            let file = &self.files[index(op.file.0)];
+            prefetch(&file.content.bytes()[Self::range(file, &op)]);
+        }
+        self.pushed.push(Pushed::Io(op));
     }
 
     #[inline]
     fn submit_and_wait(&mut self, wanted: u32, timeout: Nanos) -> Result<(), Errno> {
+        self.submit();
         if wanted > self.memory.waiting() {
             super::sleep(timeout);
         }
@@ -149,8 +197,8 @@ impl IoQueue for MemoryQueue {
 impl FlushQueue for MemoryQueue {
     #[inline]
     fn push_flush(&mut self, file: FileIndex, slot: Slot) {
-        let result = if self.files[index(file.0)].failing { -EIO } else { 0 };
+        assert!(index(file.0) < self.files.len(), "file {} does not exist", file.0);
         self.memory.begin(slot);
-        self.memory.finish(slot, result);
+        self.pushed.push(Pushed::Flush(file, slot));
     }
 }

@@ -17,6 +17,8 @@ use crate::what_if::WhatIf;
 
 /// Touches that are kept until the next merge.
 const TOUCHES: usize = 4096;
+/// Host I/Os that are kept until the sketch follows them.
+const FRESH: usize = 256;
 /// How long they are kept at most.
 const MERGE_EVERY: Nanos = Nanos(100_000_000);
 const HOUR: u64 = 3_600_000_000_000;
@@ -58,7 +60,16 @@ struct Meter {
     map: HeatMap,
     delta: HeatDelta,
     what_if: WhatIf,
+    /// Of this window, and not in the sketch yet.
+    fresh: Vec<HostIo>,
     served: Served,
+}
+
+impl Meter {
+    fn follow(&mut self) {
+        self.what_if.record_all(&self.fresh);
+        self.fresh.clear();
+    }
 }
 
 impl Heats {
@@ -74,6 +85,7 @@ impl Heats {
                 map: HeatMap::new(settings),
                 delta: HeatDelta::new(config.extent_bytes.into(), TOUCHES),
                 what_if: WhatIf::new(config.extent_bytes.into()),
+                fresh: Vec::with_capacity(FRESH),
                 served: Served::default(),
             }
         };
@@ -170,8 +182,8 @@ impl<Q: FlushQueue> Engine<Q> {
     ///
     /// # Panics
     /// When there is no such virtual disk.
-    #[must_use]
-    pub fn what_if(&self, vdisk: u32) -> &WhatIf {
+    pub fn what_if(&mut self, vdisk: u32) -> &WhatIf {
+        self.tend_heat(true);
         &self.heats.meters[index(vdisk)].what_if
     }
 
@@ -179,8 +191,7 @@ impl<Q: FlushQueue> Engine<Q> {
     ///
     /// # Panics
     /// When there is no such virtual disk.
-    #[must_use]
-    pub fn save_what_if(&self, vdisk: u32) -> Vec<u8> {
+    pub fn save_what_if(&mut self, vdisk: u32) -> Vec<u8> {
         let id = self.core.members.config.vdisks[index(vdisk)].id;
         self.what_if(vdisk).save(id)
     }
@@ -191,6 +202,7 @@ impl<Q: FlushQueue> Engine<Q> {
     /// # Panics
     /// When there is no such virtual disk.
     pub fn restore_what_if(&mut self, vdisk: u32, bytes: &[u8]) -> bool {
+        self.tend_heat(true);
         let config = &self.core.members.config;
         let (id, extent_bytes) = (config.vdisks[index(vdisk)].id, config.extent_bytes);
         let restored = WhatIf::restore(bytes, id, extent_bytes.into());
@@ -211,7 +223,10 @@ impl<Q: FlushQueue> Engine<Q> {
         let meter = &mut self.heats.meters[index(request.vdisk)];
         let io = HostIo { kind, offset: request.offset, len: request.len.into() };
         meter.delta.record(io);
-        meter.what_if.record(io);
+        meter.fresh.push(io);
+        if meter.fresh.len() == FRESH {
+            meter.follow();
+        }
         if meter.delta.is_due() {
             meter.map.merge(&mut meter.delta);
         }
@@ -246,6 +261,7 @@ impl<Q: FlushQueue> Engine<Q> {
         for meter in &mut self.heats.meters {
             meter.map.merge(&mut meter.delta);
             meter.map.advance(hour);
+            meter.follow();
         }
     }
 }

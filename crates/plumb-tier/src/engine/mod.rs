@@ -33,6 +33,7 @@ mod zero;
 use std::collections::VecDeque;
 
 use plumb_io::{Errno, FlushQueue};
+use plumb_sys::cache_lines::prefetch_value;
 use plumb_units::Nanos;
 use plumb_units::convert::{index, to_u32, to_usize};
 
@@ -500,6 +501,10 @@ impl<Q: FlushQueue> Engine<Q> {
             return true;
         };
         let Some(part) = self.free_parts.pop() else { return false };
+        // By the time that the part begins its checksums are here.
+        if let Some(sum) = self.core.extents.get(extent).sums.get(index(start / 4096)) {
+            prefetch_value(sum);
+        }
         self.parts[index(part)] = Part {
             client,
             kind,

@@ -235,16 +235,17 @@ impl<Q: FlushQueue> Engine<Q> {
     }
 
     fn report_on(
-        &self,
+        &mut self,
         vdisk: u32,
         now_s: f64,
         (served, expected_share): (&Served, Option<f64>),
     ) -> TierReport {
+        let extent_bytes = u64::from(self.core.members.config.extent_bytes);
+        let (slots, _) = self.core.extents.room(index(vdisk), 0);
+        let what_if = ReportFacts::curve(self.what_if(vdisk), slots.saturating_mul(extent_bytes));
         let config = &self.core.members.config;
         let own = self.tiering(vdisk);
         let mapped: u64 = self.mapped_bytes(vdisk).iter().sum();
-        let extent_bytes = u64::from(config.extent_bytes);
-        let (slots, _) = self.core.extents.room(index(vdisk), 0);
         let facts = ReportFacts {
             name: format!("{}/{}", config.name, config.vdisks[index(vdisk)].name),
             window_start_s: own.window_start_s,
@@ -259,7 +260,7 @@ impl<Q: FlushQueue> Engine<Q> {
             moves: MoveFigures::default(),
             thrash: own.history.thrash(),
             working_sets: own.working_sets.clone(),
-            what_if: ReportFacts::curve(self.what_if(vdisk), slots.saturating_mul(extent_bytes)),
+            what_if,
         };
         TierReport::new(&facts, self.heat_as_it_is(vdisk), &own.pins)
     }

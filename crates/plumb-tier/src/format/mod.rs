@@ -5,6 +5,7 @@ pub(crate) mod bytes;
 pub(crate) mod checksum;
 pub(crate) mod config;
 pub(crate) mod frame;
+mod fuzz;
 pub(crate) mod geometry;
 pub(crate) mod log;
 pub(crate) mod moving;
@@ -17,6 +18,7 @@ pub use config::{
     CacheConfig, CacheCopy, Config, DiskConfig, DiskState, Generation, MediaType, Row, Tier,
     VirtualDisk,
 };
+pub use fuzz::fuzz_format;
 pub use geometry::Geometry;
 pub use moving::Moving;
 

@@ -1,4 +1,5 @@
 use super::frame::{self, FrameKind, Link, Record};
+use super::fuzz::fuzz_format;
 use super::page::{self, Checkpoint, PageName, Pointer, Root};
 use super::superblock::{RecordName, Superblock};
 use super::*;
@@ -69,23 +70,6 @@ pub(crate) fn sample_superblock() -> Superblock {
     }
 }
 
-/// Every parser of bytes on disk, for any bytes: it may refuse them, and nothing else.
-pub(crate) fn fuzz_format(bytes: &[u8]) {
-    let _ = Superblock::decode(bytes);
-    let _ = Config::decode(bytes);
-    let _ = Checkpoint::decode(42, bytes);
-    let _ = config::record(42, 100, bytes);
-    let _ = frame::claimed(bytes, 1 << 20);
-    let link = Link { lsn: 1, position: 0, chain: 0, epoch: 0 };
-    if let Some(frame) = frame::decode(bytes, SEED, &link, 1 << 20) {
-        assert!(frame.span <= 1 << 20, "a frame never leaves the ring");
-    }
-    assert!(frame::records(bytes).count() <= bytes.len());
-    let name = PageName { tree: 0, level: 0, number: 0 };
-    let _ = log::decode(bytes, SEED, &link, 0);
-    let _ = page::verifies(SEED, name, Pointer { page: 1, crc: 0 }, bytes);
-}
-
 fn sample_frame(link: &Link, kind: FrameKind, records: &[Record]) -> (Vec<u8>, u32) {
     let mut body = Vec::new();
     records.iter().for_each(|record| record.encode(&mut body));
@@ -106,6 +90,7 @@ fn damaged_metadata_is_read_or_refused() {
         checkpoint.encode(42),
         sample_frame(&link, FrameKind::Records, &[Record::MapSet { extent: 1, place: 2 }]).0,
     ];
+    corpus.iter().for_each(|whole| fuzz_format(whole));
     let mut random = Random::new(1);
     for nth in 0..60_000 {
         let mut bytes = corpus[nth % corpus.len()].clone();

@@ -2,6 +2,7 @@
 //! for each rule that leaving it out loses data.
 
 mod cache;
+mod doorbell;
 mod explore;
 mod mirror;
 mod moves;

@@ -175,6 +175,11 @@ pub(super) fn forget(registry: &Registry, pool: &str) {
     let _ = std::fs::remove_file(path(registry, pool));
 }
 
+/// The wishes in a text; what is none is left out.
+pub(super) fn parse(text: &str) -> Vec<Ask> {
+    text.lines().filter_map(Ask::parse).collect()
+}
+
 /// Takes what was asked since the last time.
 pub(super) fn take(asks: &PathBuf) -> Vec<Ask> {
     let taken = asks.with_extension("asks-taken");
@@ -185,7 +190,7 @@ pub(super) fn take(asks: &PathBuf) -> Vec<Ask> {
     let read = File::open(&taken).and_then(|file| file.take(ASKS_MAX).read_to_string(&mut text));
     // A file that cannot be removed is replaced by the next one.
     let _ = std::fs::remove_file(&taken);
-    read.map_or_else(|_| Vec::new(), |_| text.lines().filter_map(Ask::parse).collect())
+    read.map_or_else(|_| Vec::new(), |_| parse(&text))
 }
 
 /// Where an engine's wishes are.

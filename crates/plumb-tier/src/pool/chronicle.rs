@@ -189,6 +189,12 @@ pub fn counters(registry: &Registry, pool: &str) -> Option<LoggedCounters> {
     parse_counters(&read(&path, PERF_MAX)?)
 }
 
+/// Reads any text as events and as counters.
+pub(super) fn fuzz(text: &str) {
+    let _ = parse_counters(text);
+    assert!(text.lines().filter_map(parse_event).count() <= text.lines().count());
+}
+
 fn parse_counters(text: &str) -> Option<LoggedCounters> {
     let mut lines = text.lines();
     let mut head = lines.next()?.split('\t');
@@ -267,8 +273,7 @@ mod tests {
                 bytes[at] = b"\t\n 9x\xff"[usize::try_from(random.below(6)).expect("small")];
             }
             let text = String::from_utf8_lossy(&bytes);
-            let _ = parse_counters(&text);
-            assert!(text.lines().filter_map(parse_event).count() <= text.lines().count());
+            fuzz(&text);
         }
     }
 }

@@ -243,7 +243,7 @@ impl Registry {
     }
 }
 
-fn parse(name: &str, bytes: &[u8]) -> Option<RegisteredPool> {
+pub(super) fn parse(name: &str, bytes: &[u8]) -> Option<RegisteredPool> {
     let text = std::str::from_utf8(bytes).ok()?;
     let mut lines = text.lines();
     if lines.next()? != HEADING {

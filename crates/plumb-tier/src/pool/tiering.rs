@@ -346,6 +346,19 @@ fn parse(bytes: &[u8]) -> Option<Value> {
     (crc(0, body.as_bytes()) == wanted).then(|| serde_json::from_str(body).ok())?
 }
 
+/// Reads any bytes as a virtual disk's pins and figures.
+pub(super) fn fuzz(bytes: &[u8]) {
+    let Some(value) = parse(bytes) else { return };
+    if let Some(found) = restored(&value, 1 << 20) {
+        found
+            .pins
+            .pins()
+            .iter()
+            .for_each(|pin| assert!(pin.start.checked_add(pin.len).is_some(), "{pin:?}"));
+    }
+    assert!(samples(&value).len() <= bytes.len());
+}
+
 fn restored(value: &Value, extent_bytes: u64) -> Option<Restored> {
     if value["version"] != 1 {
         return None;
@@ -378,6 +391,26 @@ fn restored(value: &Value, extent_bytes: u64) -> Option<Restored> {
             unmapped: served("unmapped")?,
         },
     })
+}
+
+/// A virtual disk's pins and figures as they are kept.
+#[cfg(test)]
+pub(super) fn sample() -> Vec<u8> {
+    let mut pins = PinTable::new(1 << 20);
+    pins.set(0, 1 << 20, TierName::Performance);
+    pins.set(5 << 20, 7, TierName::Capacity);
+    let history = MoveHistory::new();
+    let (window_start_s, working_sets) = (1.5, vec![3, 4]);
+    let tiering = crate::engine::Tiering { pins, history, window_start_s, working_sets };
+    let served = Served { performance: 1, cache: 2, capacity: 3, unmapped: 4 };
+    let (heat, what_if, performance) = (Vec::new(), Vec::new(), (30, 40));
+    render(&Kept { vdisk: 7, heat, what_if, served, performance, tiering }, &[(600, 30)])
+}
+
+/// Whether a text whose checksum fits would be taken.
+#[cfg(test)]
+pub(super) fn reads(body: &str) -> bool {
+    serde_json::from_str(body).is_ok_and(|value| restored(&value, 1 << 20).is_some())
 }
 
 /// Keeps what a running engine hands out, on a thread of its own: files may be slow, requests must not.

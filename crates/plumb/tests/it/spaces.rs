@@ -325,3 +325,61 @@ fn a_disk_goes_and_comes_under_load_and_counters_add_up() {
     let perf = place.json("space perf tank");
     assert_eq!(perf["running"], false, "{perf}");
 }
+
+/// 0110: most disks are gone for good. Without the operator's word nothing is changed, nor by a wrong one; with it the
+/// pool goes on with what is here, and a part that went on alone is never merged.
+#[test]
+fn a_pool_goes_on_without_a_quorum_only_by_its_name() {
+    let place = with_disks();
+    place.plumb("vdisk rm tank/one").succeeds_quietly();
+    place.plumb("vdisk rm tank/two").succeeds_quietly();
+    place.plumb("run -b64K -s -w100 -o4 -t1 -d1 -W0 -c4M space:tank/three").ends_with(0);
+    let away = |names: &[&str]| {
+        for name in names {
+            std::fs::rename(place.file(name), place.file(&format!("{name}.away"))).expect("pulled");
+        }
+    };
+    let back = |names: &[&str]| {
+        for name in names {
+            std::fs::rename(place.file(&format!("{name}.away")), place.file(name)).expect("back");
+        }
+    };
+    away(&["b.img", "c.img"]);
+    let before = std::fs::read(place.file("a.img")).expect("it is there");
+    for (line, word) in [
+        ("space repair tank", "--without-quorum"),
+        ("space repair tank --give-up-missing", "--without-quorum"),
+        ("space repair tank --without-quorum tonk", "--without-quorum tank"),
+        ("space job tank --wait", "--without-quorum"),
+        ("space scan tank", "--without-quorum"),
+    ] {
+        let refused = place.plumb(line);
+        assert!(refused.status != 0 && refused.stderr.contains(word), "{line}: {refused:?}");
+    }
+    let same = std::fs::read(place.file("a.img")).expect("it is there") == before;
+    assert!(same, "a pool that was refused is as it was");
+    // Some of it waits for disks that may come back.
+    place.plumb("space repair tank --without-quorum tank").ends_with(5);
+    assert_eq!(place.json("pool show tank")["voters"]["all"], 1);
+    assert!(events(&place).iter().any(|event| event == "without-quorum"), "{:?}", events(&place));
+    place
+        .plumb("run -b4K -r -w50 -o4 -t1 -d1 -W0 --verify crc32c -c4M space:tank/three")
+        .ends_with(0);
+    // A disk that only waited is brought up to date.
+    std::fs::copy(place.file("b.img.away"), place.file("b.img")).expect("room");
+    place.plumb("space job tank --wait").succeeds_quietly();
+    let scan = place.json("space scan tank");
+    assert_eq!((&scan["mismatches"], &scan["unrecoverable"]), (&0.into(), &0.into()), "{scan}");
+    assert!(scan["blocks_verified"].as_u64().is_some_and(|blocks| blocks > 100), "{scan}");
+    // The others go on without this part, as two of three may: on reunion nothing is merged.
+    std::fs::remove_file(place.file("b.img")).expect("gone");
+    away(&["a.img"]);
+    back(&["b.img", "c.img"]);
+    place.plumb("run -b4K -r -w100 -o1 -t1 -d1 -W0 -c1M space:tank/three").ends_with(0);
+    back(&["a.img"]);
+    for line in ["space scan tank", "space repair tank --without-quorum tank"] {
+        let refused = place.plumb(line);
+        let told = refused.stderr.to_lowercase();
+        assert!(refused.status != 0 && told.contains("split"), "{line}: {refused:?}");
+    }
+}

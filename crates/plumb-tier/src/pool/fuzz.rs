@@ -1,0 +1,83 @@
+//! Every parser of the files that are kept beside pools, for any bytes.
+
+use crate::format::checksum::crc;
+use crate::what_if::WhatIf;
+
+const EXTENT: u64 = 1 << 20;
+
+/// Reads any bytes as each of the files that are kept beside pools, also with a checksum that fits; for fuzzing.
+pub fn fuzz_files(bytes: &[u8]) {
+    if let Some(pool) = super::registry::parse("p", bytes) {
+        assert!(pool.disks.len() + pool.emulated.len() <= bytes.len(), "a line each");
+    }
+    super::tiering::fuzz(bytes);
+    let text = String::from_utf8_lossy(bytes);
+    super::chronicle::fuzz(&text);
+    assert!(super::asks::parse(&text).len() <= text.lines().count());
+    let body = text.lines().next().unwrap_or_default();
+    super::tiering::fuzz(
+        format!("{body}\n{:08x}\n", crc(0, format!("{body}\n").as_bytes())).as_bytes(),
+    );
+    let mut sealed = bytes.to_vec();
+    sealed.extend_from_slice(&crc(0, bytes).to_le_bytes());
+    for bytes in [bytes, &sealed] {
+        let Some(curves) = WhatIf::restore(bytes, 7, EXTENT) else { continue };
+        assert!(WhatIf::restore(&curves.save(7), 7, EXTENT).is_some(), "what was read is saved");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::heat::{HostIo, HostIoKind};
+    use crate::random::Random;
+
+    #[test]
+    fn damaged_files_beside_pools_are_read_or_refused() {
+        let mut curves = WhatIf::new(EXTENT);
+        for nth in 0..20 {
+            curves.record(HostIo { kind: HostIoKind::Read, offset: nth << 20, len: 4096 });
+        }
+        let mut curves = curves.save(7);
+        curves.truncate(curves.len() - 4);
+        let corpus = [
+            super::super::tiering::sample(),
+            curves,
+            b"plumb pool 1\nid 7\ndisk /dev/sda\nemulate sas-ssd-200\n".to_vec(),
+            b"plumb-perf 1\t5\t6\t7\ttrue\nPool\tp\tReads\tn\t7\n1\twarning\tdisk-lost\twords\n"
+                .to_vec(),
+            b"scan 0\noffline 3\noptimize 65535\n".to_vec(),
+        ];
+        corpus.iter().for_each(|whole| fuzz_files(whole));
+        let mut random = Random::new(5);
+        let mut small = |bound: usize| {
+            usize::try_from(random.below(u64::try_from(bound).expect("it fits"))).expect("it fits")
+        };
+        for nth in 0..10_000 {
+            let mut bytes = corpus[nth % corpus.len()].clone();
+            for _ in 0..=small(3) {
+                let at = small(bytes.len());
+                match small(5) {
+                    0 => bytes.truncate(at.max(1)),
+                    1 => bytes.insert(at, b'9'),
+                    2 => bytes[at] = b"\t\n 9x-.e{[\"\xff"[small(12)],
+                    3 => bytes[at] ^= 1 << small(8),
+                    // The largest numbers are where sums overflow.
+                    _ => drop(bytes.splice(at..at, *b"18446744073709551615")),
+                }
+            }
+            fuzz_files(&bytes);
+        }
+    }
+
+    /// Ranges whose end is no number are no pins.
+    #[test]
+    fn pins_beyond_all_numbers_are_refused() {
+        let whole = String::from_utf8(super::super::tiering::sample()).expect("text");
+        let body = whole.lines().next().expect("a line");
+        let huge = body.replace("\"start\":0", &format!("\"start\":{}", u64::MAX - 1));
+        assert_ne!(huge, body, "the sample has a pin from 0 on");
+        fuzz_files(huge.as_bytes());
+        assert!(super::super::tiering::reads(body) && !super::super::tiering::reads(&huge));
+    }
+}
