@@ -333,7 +333,7 @@ fn a_pool_goes_on_without_a_quorum_only_by_its_name() {
     let place = with_disks();
     place.plumb("vdisk rm tank/one").succeeds_quietly();
     place.plumb("vdisk rm tank/two").succeeds_quietly();
-    place.plumb("run -b64K -s -w100 -o4 -t1 -d1 -W0 -c4M space:tank/three").ends_with(0);
+    place.plumb("run -b64K -s -w100 -o4 -t1 -d1 -W0 space:tank/three").ends_with(0);
     let away = |names: &[&str]| {
         for name in names {
             std::fs::rename(place.file(name), place.file(&format!("{name}.away"))).expect("pulled");
@@ -354,17 +354,14 @@ fn a_pool_goes_on_without_a_quorum_only_by_its_name() {
         ("space scan tank", "--without-quorum"),
     ] {
         let refused = place.plumb(line);
-        assert!(refused.status != 0 && refused.stderr.contains(word), "{line}: {refused:?}");
+        assert!(refused.status > 0 && refused.stderr.contains(word), "{line}: {refused:?}");
     }
     let same = std::fs::read(place.file("a.img")).expect("it is there") == before;
     assert!(same, "a pool that was refused is as it was");
-    // Some of it waits for disks that may come back.
-    place.plumb("space repair tank --without-quorum tank").ends_with(5);
+    place.plumb("space repair tank --without-quorum tank").ends_with(0);
     assert_eq!(place.json("pool show tank")["voters"]["all"], 1);
     assert!(events(&place).iter().any(|event| event == "without-quorum"), "{:?}", events(&place));
-    place
-        .plumb("run -b4K -r -w50 -o4 -t1 -d1 -W0 --verify crc32c -c4M space:tank/three")
-        .ends_with(0);
+    place.plumb("run -b4K -r -w50 -o4 -t1 -d1 -W0 --verify crc32c space:tank/three").ends_with(0);
     // A disk that only waited is brought up to date.
     std::fs::copy(place.file("b.img.away"), place.file("b.img")).expect("room");
     place.plumb("space job tank --wait").succeeds_quietly();
@@ -375,11 +372,10 @@ fn a_pool_goes_on_without_a_quorum_only_by_its_name() {
     std::fs::remove_file(place.file("b.img")).expect("gone");
     away(&["a.img"]);
     back(&["b.img", "c.img"]);
-    place.plumb("run -b4K -r -w100 -o1 -t1 -d1 -W0 -c1M space:tank/three").ends_with(0);
+    place.plumb("run -b4K -r -w100 -o1 -t1 -d1 -W0 space:tank/three").ends_with(0);
     back(&["a.img"]);
     for line in ["space scan tank", "space repair tank --without-quorum tank"] {
         let refused = place.plumb(line);
-        let told = refused.stderr.to_lowercase();
-        assert!(refused.status != 0 && told.contains("split"), "{line}: {refused:?}");
+        assert!(refused.status == 1 && refused.stderr.contains("descend"), "{line}: {refused:?}");
     }
 }
