@@ -157,11 +157,12 @@ impl IoQueue for MemoryQueue {
     #[inline]
     fn push(&mut self, op: Op) {
         self.memory.check(&op);
-        self.memory.begin(op.slot);
+        // Whatever is refused is refused before its slot is in flight.
+        let file = &self.files[index(op.file.0)];
         if op.kind == OpKind::Read {
-            let file = &self.files[index(op.file.0)];
             prefetch(&file.content.bytes()[Self::range(file, &op)]);
         }
+        self.memory.begin(op.slot);
         self.pushed.push(Pushed::Io(op));
     }
 

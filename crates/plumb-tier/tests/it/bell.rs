@@ -45,6 +45,7 @@ impl IoQueue for Stuck {
                 self.inner.push_flush(file, slot);
             }
         }
+        self.inner.submit_and_wait(0, Nanos::ZERO)?;
         if self.inner.look() >= wanted {
             return Ok(());
         }
