@@ -221,14 +221,16 @@ impl Drop for BlockTrace {
 /// Makes an instance of this process. Another one of the same number may have its own: numbers are those of a
 /// container, tracefs is the machine's.
 fn make_instance(root: &Path) -> Result<PathBuf, BlockTraceError> {
-    const NAMES: u32 = 64;
-    let process = std::process::id();
-    for name in 0..NAMES {
-        let number = if name == 0 { String::new() } else { format!(".{name}") };
-        let folder = root.join(format!("instances/plumb-{process}{number}"));
+    const OTHERS: u32 = 63;
+    let first = root.join(format!("instances/plumb-{}", std::process::id()));
+    let (mut folder, mut others) = (first.clone(), 0);
+    loop {
         match fs::create_dir(&folder) {
             Ok(()) => return Ok(folder),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && name + 1 < NAMES => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && others < OTHERS => {
+                others += 1;
+                folder = first.with_extension(others.to_string());
+            }
             Err(source) => {
                 let remedy =
                     "remove the instances that were left behind there, or leave out --truth";
@@ -236,7 +238,6 @@ fn make_instance(root: &Path) -> Result<PathBuf, BlockTraceError> {
             }
         }
     }
-    unreachable!("the last name ends it")
 }
 
 /// Removes instances of processes that were killed: each holds kernel memory. Those in use refuse to go: what

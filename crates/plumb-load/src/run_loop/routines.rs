@@ -39,8 +39,8 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level>(
             let seen = if L::STAMPS { around.clock.now() } else { Nanos::ZERO };
             let since = around.controls.measuring_since();
             if L::STAMPS {
-                let slept = &mut || issuer.looks.slept(seen, 1, around.clock);
-                let first = *first.get_or_insert_with(|| (seen, slept()));
+                let first =
+                    *first.get_or_insert_with(|| (seen, issuer.looks.slept(seen, 1, around.clock)));
                 let bound = issuer.looks.saw_next(seen, first, left, since.is_some());
                 if L::WITNESSED
                     && let Some(witness) = &mut issuer.witness
