@@ -229,7 +229,7 @@ impl IoQueue for UringQueue {
         self.ring.push(&op.into());
     }
 
-    #[inline]
+    #[inline(always)]
     fn submit_and_wait(&mut self, wanted: u32, timeout: Nanos) -> Result<(), Errno> {
         self.ring.submit_and_wait(wanted, timeout).map_err(Errno::from)
     }

@@ -292,11 +292,29 @@ impl Ring {
     ///
     /// # Errors
     /// When the kernel takes no submissions.
-    #[inline]
+    #[inline(always)]
     pub fn submit_and_wait(&mut self, wanted: u32, timeout: Nanos) -> Result<(), Errno> {
         self.shared.cq_head.store(self.cq_head);
         let limit = if timeout == Nanos::NEVER { self.outstanding } else { COMPLETIONS_MAX };
         let wanted = wanted.min(limit).min(self.shared.params.cq_entries);
+        if !self.shared.has_submit_thread() && self.backlog.is_empty() {
+            self.shared.sq_tail.store(self.sq_tail);
+            let queued = self.sq_tail.wrapping_sub(self.sq_submitted);
+            if queued > 0
+                && let Ok(taken) = self.enter(queued, wanted, timeout)
+            {
+                self.sq_submitted = self.sq_submitted.wrapping_add(taken);
+                if taken == queued {
+                    return Ok(());
+                }
+            }
+        }
+        self.submit_the_rest(wanted, timeout)
+    }
+
+    /// Everything but the one call that takes what is in line.
+    #[inline(never)]
+    fn submit_the_rest(&mut self, wanted: u32, timeout: Nanos) -> Result<(), Errno> {
         loop {
             self.shared.sq_tail.store(self.sq_tail);
             let queued = self.sq_tail.wrapping_sub(self.sq_submitted);
@@ -373,7 +391,7 @@ impl Ring {
         self.outstanding - queued - to_u32(self.backlog.len())
     }
 
-    #[inline]
+    #[inline(always)]
     fn enter(&self, submit: u32, wanted: u32, timeout: Nanos) -> Result<u32, Errno> {
         let mut flags = self.enter_flags;
         if self.shared.has_submit_thread() {
@@ -396,7 +414,7 @@ impl Ring {
         self.enter_with(submit, wanted, flags, &raw const argument, size_of::<WaitArgument>())
     }
 
-    #[inline]
+    #[inline(always)]
     fn enter_with(
         &self,
         submit: u32,
@@ -405,11 +423,22 @@ impl Ring {
         argument: *const WaitArgument,
         size: usize,
     ) -> Result<u32, Errno> {
-        let (number, fd) = (libc::SYS_io_uring_enter, self.enter_fd);
         // SAFETY: every entry up to the published tail holds addresses within the arena, in slots in
         // flight, or of sources; the argument (and the timespec it leads to) is null or valid.
-        let taken = unsafe { libc::syscall(number, fd, submit, wanted, flags, argument, size) };
-        call::check(taken).map(low_u32)
+        unsafe {
+            call::six(
+                libc::SYS_io_uring_enter,
+                [
+                    u64::from(self.enter_fd),
+                    u64::from(submit),
+                    u64::from(wanted),
+                    u64::from(flags),
+                    to_u64(argument.expose_provenance()),
+                    to_u64(size),
+                ],
+            )
+        }
+        .map(low_u32)
     }
 
     /// How many completions are there; [`Ring::pop`] yields these.
