@@ -33,6 +33,20 @@ impl Line {
         Self { intercept, slope, slope_error, deviation }
     }
 
+    /// Intercept and slope where each point counts by its weight; slope 0 where x does not vary.
+    #[must_use]
+    pub fn weighted(points: &[(f64, f64)], weights: &[f64]) -> (f64, f64) {
+        let total: f64 = weights.iter().sum();
+        let mean = |value: &dyn Fn(f64, f64) -> f64| {
+            points.iter().zip(weights).map(|((x, y), w)| value(*x, *y) * w).sum::<f64>() / total
+        };
+        let (x_mean, y_mean) = (mean(&|x, _| x), mean(&|_, y| y));
+        let spread = mean(&|x, _| (x - x_mean).powi(2));
+        let product = mean(&|x, y| (x - x_mean) * (y - y_mean));
+        let slope = if spread > 0.0 { product / spread } else { 0.0 };
+        (y_mean - slope * x_mean, slope)
+    }
+
     /// The value at `x`.
     #[must_use]
     pub fn at(self, x: f64) -> f64 {
@@ -72,6 +86,8 @@ mod tests {
         let line = Line::through(&exact);
         assert!((line.slope - 2.0).abs() < 1e-12 && (line.at(3.0) - 7.0).abs() < 1e-12);
         assert!(line.slope_error < 1e-9);
+        let (intercept, slope) = Line::weighted(&exact, &[1.0, 2.0, 0.0, 3.0]);
+        assert!((intercept - 1.0).abs() < 1e-12 && (slope - 2.0).abs() < 1e-12);
         let mut bad = exact;
         bad[3].1 = 100.0;
         assert!(Line::through(&bad).slope > 10.0);

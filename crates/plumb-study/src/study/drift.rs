@@ -3,6 +3,7 @@
 use super::record::{Purpose, RunRecord};
 use crate::stats::describe::mean;
 use crate::stats::distribution::t_95;
+use crate::stats::line::{Line, spread};
 
 /// What the anchors say.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,25 +42,22 @@ impl Drift {
         if points.len() < 3 {
             return None;
         }
-        let count = points.len() as f64;
-        let centre_s = mean(&points.iter().map(|point| point.0).collect::<Vec<_>>());
-        let level = mean(&points.iter().map(|point| point.1).collect::<Vec<_>>());
-        let spread: f64 = points.iter().map(|(x, _)| (x - centre_s).powi(2)).sum();
+        let times: Vec<f64> = points.iter().map(|point| point.0).collect();
+        let centre_s = mean(&times);
+        let spread = spread(&times);
         if spread <= 0.0 {
             return None;
         }
-        let product: f64 = points.iter().map(|(x, y)| (x - centre_s) * (y - level)).sum();
-        let per_second = product / spread;
-        let off = |(x, y): &(f64, f64)| (y - level - per_second * (x - centre_s)).powi(2);
-        let residual: f64 = points.iter().map(off).sum();
-        let error = (residual / (count - 2.0) / spread).sqrt();
+        // From their middle, so that nothing is lost where a study lasts long.
+        let centred: Vec<(f64, f64)> = points.iter().map(|(x, y)| (x - centre_s, *y)).collect();
+        let line = Line::through(&centred);
         let length = points[points.len() - 1].0 - points[0].0;
         Some(Self {
             count: points.len(),
-            total: per_second * length,
-            half_width: (t_95(count - 2.0) * error * length)
+            total: line.slope * length,
+            half_width: (t_95(points.len() as f64 - 2.0) * line.slope_error * length)
                 .min(NORMAL_95 * ASSUMED / spread.sqrt() * length),
-            per_second,
+            per_second: line.slope,
             centre_s,
         })
     }
