@@ -3,6 +3,7 @@
 use super::Setting;
 use super::fall::Fall;
 use crate::stats::describe::{MAD_TO_SD, absolute_deviation, median};
+use crate::stats::line::Line;
 use crate::stats::nonnegative::{self, dot};
 
 /// The fit as it is reported.
@@ -169,7 +170,9 @@ impl Concave {
             bent.iter().map(|(knot, change)| (settings[*knot].u, *change)).collect();
         let corner_settings = bent.iter().map(|(knot, _)| settings[*knot].o).collect();
         let bend = |u: f64| corners.iter().map(|(corner, d)| d * u.min(*corner)).sum::<f64>();
-        let (intercept, slope) = line(settings, weights, &bend);
+        let straight: Vec<(f64, f64)> =
+            settings.iter().map(|s| (s.u, s.ln_x - bend(s.u))).collect();
+        let (intercept, slope) = Line::weighted(&straight, weights);
         let fitted = settings.iter().map(|s| intercept + slope * s.u + bend(s.u)).collect();
         Self {
             intercept,
@@ -269,9 +272,9 @@ pub(super) fn counted(base: &[f64]) -> Vec<usize> {
     (0..base.len()).filter(|index| base[*index] > 0.0).collect()
 }
 
-/// The one or two inner settings without which a bad fit is a good one, and the root mean square of what is left of the
+/// The one or two settings without which a bad fit is a good one, and the root mean square of what is left of the
 /// residuals. Where settings are few, a setting far off drags the curve with it, and no residual tells it from its
-/// neighbours.
+/// neighbours. At an end it is the only one and above the others: below them a curve may bend as it likes.
 fn culprits(settings: &[Setting], base: &[f64], many: usize) -> Option<(Vec<usize>, f64)> {
     let counted = counted(base);
     // Two of them need more others to stand off.
@@ -296,13 +299,17 @@ fn culprits(settings: &[Setting], base: &[f64], many: usize) -> Option<(Vec<usiz
             rest[*index] = 0.0;
         }
         let (left, residuals) = error(&rest);
-        let off = left_out.iter().map(|index| residuals[*index].abs());
+        let is_end = |index: usize| index == counted[0] || index == counted[counted.len() - 1];
+        let off = left_out.iter().map(|index| match residuals[*index] {
+            off if is_end(*index) => off,
+            off => off.abs(),
+        });
         let nearest = off.fold(f64::INFINITY, f64::min);
         (left_out, left, nearest)
     };
     let inner = &counted[1..counted.len() - 1];
     let sets: Vec<Vec<usize>> = match many {
-        1 => inner.iter().map(|index| vec![*index]).collect(),
+        1 => counted.iter().map(|index| vec![*index]).collect(),
         _ => {
             let pairs = |a: usize| inner.iter().filter(move |b| **b > a).map(move |b| vec![a, *b]);
             inner.iter().flat_map(|a| pairs(*a)).collect()
@@ -341,20 +348,6 @@ fn thinned(places: Vec<usize>, settings: &[Setting]) -> Vec<usize> {
 /// Tukey's weight: 1 in the middle, 0 from 1 on.
 fn bisquare(distance: f64) -> f64 {
     if distance.abs() < 1.0 { (1.0 - distance.powi(2)).powi(2) } else { 0.0 }
-}
-
-/// The two free coefficients, given the corners.
-fn line(settings: &[Setting], weights: &[f64], bend: &dyn Fn(f64) -> f64) -> (f64, f64) {
-    let total: f64 = weights.iter().sum();
-    let mean = |value: &dyn Fn(&Setting) -> f64| {
-        settings.iter().zip(weights).map(|(s, w)| value(s) * w).sum::<f64>() / total
-    };
-    let u_mean = mean(&|s| s.u);
-    let y_mean = mean(&|s| s.ln_x - bend(s.u));
-    let spread = mean(&|s| (s.u - u_mean).powi(2));
-    let product = mean(&|s| (s.u - u_mean) * (s.ln_x - bend(s.u) - y_mean));
-    let slope = if spread > 0.0 { product / spread } else { 0.0 };
-    (y_mean - slope * u_mean, slope)
 }
 
 /// Gram–Schmidt, twice for accuracy.

@@ -114,3 +114,52 @@ fn curves_with_steps_and_pairs_off() {
     score.at_least("pair", 0.85);
     score.at_least("twice", 0.85);
 }
+
+#[test]
+fn one_run_far_above_at_an_end_is_an_outlier_and_no_rise() {
+    let mut score = Score::default();
+    for seed in 0..400 {
+        let mut random = Random::seeded(0x13_2000 + seed);
+        let corner = random.between(8.0, 30.0);
+        let sharpness: f64 = random.one_of(&[4.0, 6.0, 10.0, 50.0]);
+        let last = corner * random.between(2.6, 3.4);
+        let ratio = random.one_of(&[1.15, 1.3, 1.45]);
+        let mut os: Vec<f64> = vec![(corner / random.between(3.0, 6.0)).round().max(1.0)];
+        while os[os.len() - 1] < last {
+            let o = os[os.len() - 1];
+            os.push((o * ratio).round().max(o + 1.0));
+        }
+        let is_last = random.one_of(&[true, false]);
+        let bad = if is_last { os.len() - 1 } else { 0 };
+        let by = random.one_of(&[0.15, 0.2, 0.25]);
+        let sigma = random.one_of(&[0.003, 0.008, 0.015]);
+        let repetitions = random.one_of(&[1, 1, 3]);
+        let mut rows = Vec::new();
+        for (index, o) in os.iter().enumerate() {
+            let (off, count) = if index == bad { (by, 1) } else { (0.0, repetitions) };
+            for _ in 0..count {
+                let rise = -((corner / o).powf(sharpness) + 1.0).ln() / sharpness;
+                let iops = 50_000.0 * (rise + off + sigma * random.normal()).exp();
+                rows.push(Row {
+                    o: format!("{o}").parse().expect("a whole number"),
+                    iops,
+                    latency_ms: Some(4.0 * o / iops * 1e3),
+                    latency_half_unit_ms: 0.0005,
+                });
+            }
+        }
+        let found = knee::find(&rows, &Options { threads: Some(4.0), ..Options::default() });
+        let end = if is_last { "last" } else { "first" };
+        score.add(&format!("{end}: verdict"), found.verdict == Verdict::Knee);
+        let wanted: u64 = format!("{}", os[bad]).parse().expect("a whole number");
+        let is_named = found.outliers() == [wanted];
+        score.add(&format!("{end}: named, and no other"), is_named);
+        if !is_named {
+            println!("seed {seed}: {wanted}: {} {:?}", found.reason, found.outliers());
+        }
+    }
+    for end in ["last", "first"] {
+        score.at_least(&format!("{end}: verdict"), 0.95);
+        score.at_least(&format!("{end}: named, and no other"), 0.9);
+    }
+}
