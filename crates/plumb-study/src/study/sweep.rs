@@ -182,6 +182,57 @@ impl SweepPlanner {
         Order { step: SWEEP.to_owned(), purpose, repetition, setting }
     }
 
+    /// Within a budget: each setting once, the coarse steps of all curves first, then repetitions where they change a
+    /// decision, the least known settings first (4.5); an anchor after every ten runs, and at the end.
+    fn most_wanted<'a>(&self, due: Vec<&'a Order>, runs: &[RunRecord]) -> Option<&'a Order> {
+        let out = self.out_of_the_race(runs);
+        let (anchors, open): (Vec<&Order>, Vec<&Order>) =
+            due.into_iter().partition(|order| order.purpose == Purpose::Anchor);
+        let open = open.into_iter().filter(|order| !out.contains(&order.setting));
+        let once = open.clone().find(|order| order.purpose == Purpose::Measure);
+        let wanted = match once {
+            // What was asked for in an order of its own stays in it.
+            _ if self.plan.order != RunOrder::Random => open.clone().next(),
+            None => {
+                let decides = self.deciding(runs);
+                let count =
+                    |order: &Order| runs.iter().filter(|run| run.setting == order.setting).count();
+                open.min_by_key(|order| (!decides.contains(&order.setting), count(order)))
+            }
+            once => once,
+        };
+        let is_anchor = |run: &RunRecord| run.purpose == Purpose::Anchor;
+        let since = runs.iter().rev().take_while(|run| !is_anchor(run)).count();
+        let is_due = match wanted {
+            Some(_) => since >= ANCHOR_EVERY || !runs.iter().any(is_anchor),
+            None => since > 0,
+        };
+        anchors.first().copied().filter(|_| is_due).or(wanted)
+    }
+
+    /// Settings that an answer rests on: those with the throughput of their curve's plateau, within noise, and what is
+    /// recommended. Where there is no such answer every setting counts.
+    fn deciding(&self, runs: &[RunRecord]) -> Vec<Setting> {
+        let mut list = Vec::new();
+        let mut left: Vec<&Setting> = self.plan.settings.iter().collect();
+        while let Some(first) = left.first().copied() {
+            let (own, others): (Vec<&Setting>, Vec<&Setting>) =
+                left.into_iter().partition(|setting| same_but_o(setting, first));
+            left = others;
+            let rows = rows(runs.iter().filter(|run| same_but_o(&run.setting, first)));
+            let marks = knee::find(&rows, &self.plan.knee_options(first)).marks;
+            let counts = |setting: &&Setting| {
+                let o = u64::from(setting.outstanding);
+                marks.is_none_or(|marks| {
+                    (marks.indifferent.0..=marks.indifferent.1).contains(&o)
+                        || o == marks.recommended
+                })
+            };
+            list.extend(own.into_iter().filter(counts).cloned());
+        }
+        list
+    }
+
     /// Settings that need no further repetition: far below the best (4.5).
     fn out_of_the_race(&self, runs: &[RunRecord]) -> Vec<Setting> {
         let mut all: Vec<(Setting, Vec<f64>)> = Vec::new();
@@ -221,16 +272,12 @@ impl Planner for SweepPlanner {
             self.searched(runs)
         } else {
             let done: BTreeSet<&str> = runs.iter().map(|run| run.key.as_str()).collect();
-            // Only a budget makes it worth to leave something out.
-            let out = match self.plan.budget_s {
-                Some(_) => self.out_of_the_race(runs),
-                None => Vec::new(),
-            };
-            let is_due = |(key, order): &&(String, Order)| {
-                !done.contains(key.as_str())
-                    && (order.purpose == Purpose::Anchor || !out.contains(&order.setting))
-            };
-            self.sequence.iter().find(is_due).map(|(_, order)| order.clone())
+            let due = self.sequence.iter().filter(|(key, _)| !done.contains(key.as_str()));
+            let mut due = due.map(|(_, order)| order);
+            match self.plan.budget_s {
+                Some(_) => self.most_wanted(due.collect(), runs).cloned(),
+                None => due.next().cloned(),
+            }
         };
         let Some(order) = next else { return Next::Done };
         let spent = all.last().map_or(0.0, |run| run.ended_s);
@@ -297,9 +344,48 @@ pub(super) fn rows<'a>(runs: impl Iterator<Item = &'a RunRecord>) -> Vec<Row> {
     .collect()
 }
 
+/// Of each setting how fine a look at its curve it belongs to: 0 for doublings of o and the last, 1 for what lies in the
+/// middle between those, and so on (4.5).
+fn fineness(settings: &[Setting]) -> Vec<u32> {
+    let mut found = vec![0; settings.len()];
+    let mut left: Vec<usize> = (0..settings.len()).collect();
+    while let Some(first) = left.first().copied() {
+        let (mut own, others): (Vec<usize>, Vec<usize>) =
+            left.into_iter().partition(|index| same_but_o(&settings[*index], &settings[first]));
+        left = others;
+        own.sort_by_key(|index| settings[*index].outstanding);
+        let mut due = 0;
+        let mut chosen: Vec<usize> = Vec::new();
+        for (place, index) in own.iter().enumerate() {
+            let o = u64::from(settings[*index].outstanding);
+            if o >= due || place + 1 == own.len() {
+                due = 2 * o;
+                chosen.push(place);
+            }
+        }
+        for level in 1.. {
+            let middles: Vec<usize> = chosen
+                .windows(2)
+                .filter(|pair| pair[1] - pair[0] > 1)
+                .map(|pair| usize::midpoint(pair[0], pair[1]))
+                .collect();
+            if middles.is_empty() {
+                break;
+            }
+            for place in &middles {
+                found[own[*place]] = level;
+            }
+            chosen.extend(middles);
+            chosen.sort_unstable();
+        }
+    }
+    found
+}
+
 /// Blocks with their anchors (4.2).
 fn in_order(plan: &SweepPlan) -> Vec<Order> {
     let mut list = Vec::new();
+    let fineness = plan.budget_s.map(|_| fineness(&plan.settings));
     for repetition in 1..=plan.repetitions {
         let mut block: Vec<usize> = (0..plan.settings.len()).collect();
         match plan.order {
@@ -307,7 +393,13 @@ fn in_order(plan: &SweepPlan) -> Vec<Order> {
             RunOrder::Sorted => {
                 block.sort_by_key(|index| plan.settings[*index].total_outstanding());
             }
-            RunOrder::Random => Random::new(plan.seed, repetition.into()).shuffle(&mut block),
+            RunOrder::Random => {
+                Random::new(plan.seed, repetition.into()).shuffle(&mut block);
+                // Where the time may not be enough the coarse look comes first.
+                if let Some(fineness) = &fineness {
+                    block.sort_by_key(|index| fineness[*index]);
+                }
+            }
         }
         let purpose = if repetition > 1 { Purpose::Repeat } else { Purpose::Measure };
         list.extend(block.into_iter().map(|index| Order {

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod baseline_cases;
+mod budget_cases;
 mod choice_cases;
 mod compare_cases;
 mod damaged;
