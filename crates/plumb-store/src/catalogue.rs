@@ -86,8 +86,10 @@ impl Catalogue {
     fn prepared(path: &Path) -> Outcome<Self> {
         let connection = Connection::open(path)?;
         connection.busy_timeout(PATIENCE)?;
-        // Readers and one writer side by side; a file system without shared memory keeps the old way.
-        let _: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
+        // No log with an index in shared memory: writing to that memory ends the process where the file system is full
+        // and its blocks are smaller than a page (docs/decisions/0135-a-rollback-journal.md).
+        let _: String =
+            connection.query_row("PRAGMA journal_mode = DELETE", [], |row| row.get(0))?;
         connection.execute_batch("PRAGMA synchronous = FULL")?;
         let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
         if version > TABLES_VERSION {
@@ -199,6 +201,23 @@ mod tests {
     use std::sync::Barrier;
 
     use super::*;
+
+    #[test]
+    fn no_catalogue_is_shared_memory_and_an_older_one_is_changed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("catalogue");
+        let older = Connection::open(&path).expect("a database");
+        let words = "PRAGMA journal_mode = WAL";
+        let mode: String = older.query_row(words, [], |row| row.get(0)).expect("a mode");
+        assert_eq!(mode, "wal");
+        older.execute_batch("CREATE TABLE other (id TEXT)").expect("a table");
+        drop(older);
+        let catalogue = Catalogue::open(&path).expect("it is changed");
+        assert_eq!(catalogue.ids().expect("a list"), Vec::<String>::new());
+        let names = std::fs::read_dir(folder.path()).expect("a folder");
+        let names: Vec<_> = names.map(|entry| entry.expect("a name").file_name()).collect();
+        assert_eq!(names, ["catalogue"]);
+    }
 
     #[test]
     fn several_make_one_catalogue_at_once() {

@@ -326,7 +326,7 @@ fn set_aside(folder: &Path) -> Result<(), StoreError> {
     let path = folder.join(CATALOGUE);
     let aside = folder.join(format!("{CATALOGUE}.damaged-{}", new_id(Timestamp::now())));
     fs::rename(&path, aside).map_err(files("rename", &path))?;
-    for suffix in ["-wal", "-shm"] {
+    for suffix in ["-journal", "-wal", "-shm"] {
         let _ = fs::remove_file(folder.join(format!("{CATALOGUE}{suffix}")));
     }
     Ok(())
