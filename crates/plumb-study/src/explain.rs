@@ -113,11 +113,22 @@ pub fn summary(decision: &Value) -> String {
     ] {
         add(name, &decision[key]);
     }
+    let dropped = decision["dropped"].as_array().map_or(&[][..], Vec::as_slice);
+    for row in dropped.iter().take(DROPPED_SHOWN) {
+        let told = format!("o{}: {}", plain(&row["o"]), plain(&row["reason"]));
+        add("left out", &told.into());
+    }
+    if dropped.len() > DROPPED_SHOWN {
+        add("left out", &format!("{} rows in all", dropped.len()).into());
+    }
     for note in decision["notes"].as_array().into_iter().flatten() {
         add("note", note);
     }
     text
 }
+
+/// Rows that were left out and are named one by one, at most.
+const DROPPED_SHOWN: usize = 4;
 
 /// What the decision is about.
 fn title(decision: &Value) -> String {
@@ -206,6 +217,18 @@ mod tests {
         {
             assert!(text.contains(part), "{part}\n{text}");
         }
+    }
+
+    #[test]
+    fn rows_that_were_left_out_are_named() {
+        let text = "o,iops,avg_lat_ms\n1,100,10\n2,180,90\n4,200,20\n8,200,40\n16,201,80\n";
+        let rows = crate::table::read(text, None).expect("a table").rows;
+        let options = crate::knee::Options { threads: Some(1.0), ..Default::default() };
+        let found = crate::knee::find(&rows, &options);
+        let layout = crate::findings::Layout::default();
+        let decision = crate::decision::of_knee(&found, &options, &layout);
+        let told = summary(&Value::Object(decision));
+        assert!(told.contains("left out      o2: X·L is +710"), "{told}");
     }
 
     #[test]

@@ -19,14 +19,12 @@ pub enum SampleError {
         found: String,
     },
     /// No JSON.
-    #[error("line {line} is no JSON: {what}")]
+    #[error("this is no JSON: {what}")]
     #[diagnostic(
         code(plumb::samples::json),
         help("write one JSON object for the whole file, or one on each line")
     )]
     NoJson {
-        /// From 1.
-        line: usize,
         /// What the reader says.
         what: String,
     },
@@ -396,17 +394,15 @@ pub fn split(text: &str) -> Vec<(usize, Result<Value, SampleError>)> {
             let is_line = |line: &str| serde_json::from_str::<Value>(line).is_ok();
             let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
             if lines.clone().count() < 2 || !lines.any(|(_, line)| is_line(line)) {
-                let error = SampleError::NoJson { line: whole.line(), what: reader_says(&whole) };
+                let error = SampleError::NoJson { what: reader_says(&whole) };
                 return vec![(whole.line(), Err(error))];
             }
             (1..)
                 .zip(text.lines())
                 .filter(|(_, line)| !line.trim().is_empty())
                 .map(|(number, line)| {
-                    let value = serde_json::from_str(line).map_err(|source| SampleError::NoJson {
-                        line: number,
-                        what: source.to_string(),
-                    });
+                    let value = serde_json::from_str(line)
+                        .map_err(|source| SampleError::NoJson { what: reader_says(&source) });
                     (number, value)
                 })
                 .collect()

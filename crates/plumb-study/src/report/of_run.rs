@@ -5,6 +5,7 @@ use super::plot::percentiles::Which;
 use super::plot::{cores, cumulative, devices, heat, percentiles, seconds, spread};
 use super::run_view::{RunView, SideView, SpanView, Workload};
 use crate::attribution::Bottleneck;
+use crate::identities::MIB;
 use crate::percentile::Mark;
 use crate::reading::{
     self, Access, Cpu, Facts, FewIntervals, Latencies, Percentiles, Severity, Sync, Thread,
@@ -218,6 +219,8 @@ pub(super) fn remarks(span: &SpanView) -> Vec<reading::Remark> {
 /// What the rules look at.
 pub(crate) fn facts(span: &SpanView) -> Facts {
     let workload = &span.workload;
+    // What the first target was asked for is not what several together were.
+    let of_all = Some(workload).filter(|workload| !workload.is_mixed);
     let side = |side: &SideView, which: Which| {
         let found = match side.buckets.is_empty() {
             true => Vec::new(),
@@ -240,7 +243,10 @@ pub(crate) fn facts(span: &SpanView) -> Facts {
     let count = span.total.count;
     Facts {
         iops: Some(span.total.iops),
-        block_bytes: workload.block_bytes,
+        block_bytes: match of_all {
+            Some(workload) => workload.block_bytes,
+            None => Some(span.total.mib_per_s * MIB / span.total.iops),
+        },
         count: Some(count),
         outstanding: span.outstanding(),
         closed_loop: !workload.limited && span.outstanding().is_some(),
@@ -261,11 +267,11 @@ pub(crate) fn facts(span: &SpanView) -> Facts {
             .map(|core| Cpu { usage: core.user + core.kernel, idle: core.idle })
             .collect(),
         incompressible: workload.incompressible,
-        write_share_wanted: workload.write_share,
+        write_share_wanted: of_all.and_then(|workload| workload.write_share),
         write_share: (count > 0).then(|| span.write.count as f64 / count as f64),
-        access: access(workload),
+        access: of_all.and_then(access),
         measures_latency: span.measures_latency,
-        sync: workload.sync.map(|sync| match sync {
+        sync: of_all.and_then(|workload| workload.sync).map(|sync| match sync {
             (true, true) => Sync::Both,
             (true, false) => Sync::PageCache,
             (false, true) => Sync::WriteThrough,
@@ -281,5 +287,49 @@ fn access(workload: &Workload) -> Option<Access> {
         (false, Some(1.0), _) | (false, _, Some(true)) => Some(Access::SequentialApart),
         (false, Some(_), Some(false)) => Some(Access::SequentialOverlapping),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::report::run_view::workload_of;
+
+    /// The numbers of the rules that say something of reads and writes of two targets, 1,500 of each.
+    fn rules(second: &serde_json::Value) -> Vec<u32> {
+        let first = json!({
+            "ThreadsPerFile": 1, "RequestCount": 2, "BlockSize": 8192, "RandomRatio": 100, "WriteRatio": 100,
+            "ThreadStride": 0, "InterlockedSequential": false, "DisableOSCache": true, "WriteThrough": true,
+            "WriteBufferContent": { "Pattern": "random" },
+        });
+        let mut other = first.clone();
+        for (key, value) in second.as_object().expect("changes") {
+            other[key] = value.clone();
+        }
+        let side = |count| SideView { count, iops: 1000.0, mib_per_s: 10.0, ..SideView::default() };
+        let span = SpanView {
+            seconds: 60.0,
+            workload: workload_of(&json!({ "Warmup": 5, "Targets": [first, other] })),
+            total: side(3000),
+            read: side(1500),
+            write: side(1500),
+            law: (Some(4.0), Some(-0.5), None),
+            ..SpanView::default()
+        };
+        remarks(&span).iter().map(|remark| remark.rule).collect()
+    }
+
+    #[test]
+    fn what_one_target_was_asked_for_is_not_expected_of_all() {
+        assert!(rules(&json!({})).contains(&19), "half of the I/Os are no writes, all should be");
+        assert!(!rules(&json!({ "WriteRatio": 0 })).contains(&19));
+    }
+
+    #[test]
+    fn any_target_may_compress_or_be_limited() {
+        let sequential = json!({ "WriteBufferContent": { "Pattern": "sequential" } });
+        assert!(!rules(&json!({})).contains(&14) && rules(&sequential).contains(&14));
     }
 }

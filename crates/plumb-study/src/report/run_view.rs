@@ -5,6 +5,8 @@ mod imported;
 mod json;
 
 pub use buckets::Buckets;
+#[cfg(test)]
+pub(super) use json::workload as workload_of;
 
 use plumb_load::convert;
 use serde_json::Value;
@@ -84,13 +86,15 @@ pub struct Workload {
     pub apart: Option<bool>,
     /// Number of targets.
     pub targets: usize,
+    /// Whether targets differ in block size, mix, access or caches: the first says nothing of all.
+    pub is_mixed: bool,
     /// Seconds of warm-up.
     pub warm_up_s: Option<f64>,
-    /// Whether writes are of random data.
+    /// Whether writes are of random data, to every target.
     pub incompressible: Option<bool>,
     /// The page cache is bypassed, writes go through the device's.
     pub sync: Option<(bool, bool)>,
-    /// Whether a rate, a pause or an open loop limits it.
+    /// Whether a rate, a pause or an open loop limits any target.
     pub limited: bool,
 }
 

@@ -169,4 +169,6 @@ fn texts_hold_one_object_or_one_per_line() {
     assert_eq!(count("{\"a\":"), (1, 1));
     assert_eq!(count("  \n"), (1, 1));
     assert_eq!(split("{}\n!")[1].0, 2);
+    let told = split("{}\nnot json")[1].1.as_ref().expect_err("it is none").to_string();
+    assert_eq!(told, "this is no JSON: expected ident, column 2");
 }

@@ -196,7 +196,7 @@ impl Axis {
             }
         }
         if values.len() > VALUES_MOST {
-            return Err(wrong(format!("{} values", values.len())));
+            return Err(wrong(format!("more than {VALUES_MOST} values")));
         }
         let axis = Self { parameters, values };
         for (index, value) in axis.values.iter().enumerate() {

@@ -164,6 +164,9 @@ enum SweepError {
     #[error("no target is named")]
     #[diagnostic(code(plumb::plan::target), help("name one, or say `target` in the plan file"))]
     NoTarget,
+    #[error("nothing is varied, and {path} is named as the target, not as the plan")]
+    #[diagnostic(code(plumb::plan::place), help("write --plan {path}"))]
+    PlanAsTarget { path: String },
     #[error("the plan of the study cannot be read: {what}")]
     #[diagnostic(code(plumb::plan::request), help("start a new study"))]
     Request { what: String },
@@ -173,7 +176,11 @@ impl SweepError {
     /// A wrong command line or plan is 2.
     fn status(&self) -> u8 {
         match self {
-            Self::Plan(_) | Self::Read { .. } | Self::NoTarget | Self::Device(_) => 2,
+            Self::Plan(_)
+            | Self::Read { .. }
+            | Self::NoTarget
+            | Self::PlanAsTarget { .. }
+            | Self::Device(_) => 2,
             Self::Open(error) => error.status(),
             Self::Request { .. } => 1,
         }
@@ -183,7 +190,13 @@ impl SweepError {
 /// Options of the plan file and of the command line.
 fn options(matches: &ArgMatches) -> Result<SweepOptions, SweepError> {
     let typed = typed(matches);
-    let Some(path) = matches.get_one::<PathBuf>("plan") else { return Ok(typed) };
+    let Some(path) = matches.get_one::<PathBuf>("plan") else {
+        let is_plan = |path: &&String| typed.vary.is_empty() && path.ends_with(".toml");
+        return match typed.target.as_ref().filter(is_plan) {
+            Some(path) => Err(SweepError::PlanAsTarget { path: path.clone() }),
+            None => Ok(typed),
+        };
+    };
     let text = fs::read_to_string(path)
         .map_err(|source| SweepError::Read { path: path.clone(), source })?;
     Ok(typed.over(SweepOptions::of_toml(&text)?))

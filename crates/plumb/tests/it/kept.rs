@@ -170,6 +170,15 @@ fn a_store_that_cannot_be_used_is_told_before_the_run() {
 }
 
 #[test]
+fn a_table_of_intervals_that_are_not_there_is_no_silence() {
+    let user = User::new();
+    user.plumb("run --engine=sync -b4K -r -d1 -W0 --store data").ends_with(0);
+    let told = user.plumb("runs export latest --dir out --parquet").ends_with(0);
+    assert_eq!(told.stdout.lines().count(), 1, "{}", told.stdout);
+    assert!(told.stderr.contains("measure with -D"), "{}", told.stderr);
+}
+
+#[test]
 fn studies_are_in_the_list_and_shown_exported_and_removed() {
     let bench = Bench::with("seed = 5\nmax-iops = 40000\nlatency-us = 400\n");
     let sweep = |id: &str| {

@@ -217,6 +217,17 @@ fn a_budget_ends_a_sweep_and_a_larger_one_goes_on() {
 }
 
 #[test]
+fn a_plan_that_is_named_as_the_target_is_told_apart() {
+    let bench = Bench::with(DEVICE);
+    fs::write(bench.path("night.toml"), "vary = [\"o=1,2\"]\n").expect("written");
+    let refused = bench.call("plan show night.toml").ends_with(2);
+    assert!(refused.stderr.contains("--plan night.toml"), "{}", refused.stderr);
+    bench.call("plan show f --plan night.toml").succeeds_quietly();
+    let refused = bench.call("plan show f --vary o=1..1000000").ends_with(2);
+    assert!(refused.stderr.contains("more than 10000 values"), "{}", refused.stderr);
+}
+
+#[test]
 fn what_would_be_run_is_told_before() {
     let bench = Bench::with(DEVICE);
     let plan = "vary = [\"w=0,10\", \"access=r,si\", \"b=8K,16K,32K,64K\", \"o=1,2,4,8\", \"t=1,2,4,8\"]\n\

@@ -175,29 +175,37 @@ fn core(processor: &Value) -> CoreView {
     }
 }
 
-/// The first target of a time span of the normalised profile.
-pub(super) fn workload(span: &Value) -> Workload {
+/// The first target of a time span of the normalised profile; what limits or compresses any of them counts.
+pub(in crate::report) fn workload(span: &Value) -> Workload {
     let targets = span["Targets"].as_array().map_or(&[][..], Vec::as_slice);
     let first = targets.first().unwrap_or(&Value::Null);
     let number = |key: &str| first[key].as_f64();
     let is_random = number("RandomRatio").map(|percent| percent >= 50.0);
-    let writes = number("WriteRatio");
-    let content = first["WriteBufferContent"]["Pattern"].as_str();
     let flag = |key: &str| first[key].as_bool();
+    let alike = ["BlockSize", "WriteRatio", "RandomRatio", "DisableOSCache", "WriteThrough"];
+    let is_positive = |value: &Value| value.as_f64().is_some_and(|number| number > 0.0);
+    let patterns: Vec<&str> = targets
+        .iter()
+        .filter(|target| is_positive(&target["WriteRatio"]))
+        .filter_map(|target| target["WriteBufferContent"]["Pattern"].as_str())
+        .collect();
     Workload {
         threads: number("ThreadsPerFile"),
         outstanding: number("RequestCount"),
         block_bytes: number("BlockSize"),
-        write_share: writes.map(|percent| percent / 100.0),
+        write_share: number("WriteRatio").map(|percent| percent / 100.0),
         random: is_random,
         apart: flag("InterlockedSequential")
             .zip(number("ThreadStride"))
             .map(|(interlocked, stride)| interlocked || stride > 0.0),
         targets: targets.len(),
+        is_mixed: alike.iter().any(|key| targets.iter().any(|target| target[key] != first[key])),
         warm_up_s: span["Warmup"].as_f64(),
-        incompressible: writes.filter(|w| *w > 0.0).and(content).map(|word| word == "random"),
+        incompressible: (!patterns.is_empty())
+            .then(|| patterns.iter().all(|pattern| *pattern == "random")),
         sync: flag("DisableOSCache").zip(flag("WriteThrough")),
-        limited: number("ThinkTime").is_some_and(|time| time > 0.0)
-            || first["Throughput"]["Value"].as_f64().is_some_and(|rate| rate > 0.0),
+        limited: targets.iter().any(|target| {
+            is_positive(&target["ThinkTime"]) || is_positive(&target["Throughput"]["Value"])
+        }),
     }
 }

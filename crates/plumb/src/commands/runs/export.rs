@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::RunsError;
 use super::studies::{self, Meant, Tables};
+use crate::message::Printer;
 
 pub(super) fn command(runs: Arg) -> Command {
     let dir = Arg::new("dir")
@@ -64,10 +65,16 @@ pub(super) fn run(store: &Store, matches: &ArgMatches) -> Result<ExitCode, RunsE
         };
         write(extension(&run), &run.result_bytes())?;
         let table = series_table::of_result(&run.result);
+        let wants_table = matches.get_flag("csv") || matches.get_flag("parquet");
+        if wants_table && table.is_empty() {
+            let words = format!("{id} has no intervals, so no table of them: measure with -D");
+            Printer::on_stderr().warning(&words);
+            continue;
+        }
         if matches.get_flag("csv") {
             write("csv", series_table::csv(&table).as_bytes())?;
         }
-        if matches.get_flag("parquet") && !table.is_empty() {
+        if matches.get_flag("parquet") {
             let columns: Vec<Column> =
                 table.into_iter().map(|(name, values)| Column { name, values }).collect();
             write("parquet", &parquet::file(&columns))?;
