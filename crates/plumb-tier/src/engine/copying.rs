@@ -5,7 +5,7 @@ use plumb_units::convert::{index, to_u64};
 
 use super::Engine;
 use super::moved::MoveOutcome;
-use super::moves::{Moving, PASSES, Phase, Run};
+use super::moving::{Moving, PASSES, Phase, Run};
 use super::part::NONE;
 use crate::extents::{Copies, locate};
 use crate::format::checksum;

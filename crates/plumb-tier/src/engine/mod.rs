@@ -15,6 +15,7 @@ mod locks;
 mod memory;
 mod moved;
 mod moves;
+mod moving;
 mod optimize;
 mod part;
 mod perf;
