@@ -239,8 +239,21 @@ impl Oracle {
     }
 
     /// Whether the unit can hold one value only, and that is data.
-    pub(super) fn is_settled(&self, unit: u32, id: WriteId) -> bool {
-        self.units.get(at(unit)).is_some_and(|values| values.as_slice() == [id])
+    fn is_settled(&self, unit: u32, bytes: &[u8]) -> bool {
+        let is = |id: WriteId| match bytes == ZEROS {
+            true => self.writes.get(at(id)).is_some_and(|write| write.zeros),
+            false => id == header(bytes),
+        };
+        let values = self.units.get(at(unit)).map(Values::as_slice);
+        values.is_some_and(|values| matches!(values, [id] if is(*id)))
+    }
+
+    /// Whether this is all that a block may hold (C8). Zeros do not say whose they are: one of its units must.
+    pub(super) fn is_settled_block(&self, bytes: &[u8]) -> bool {
+        let units = || (0_u32..).zip(bytes.chunks(UNIT_BYTES));
+        let named = units().find(|(_, bytes)| *bytes != ZEROS);
+        let first = named.and_then(|(nth, bytes)| claimed_unit(bytes).checked_sub(nth));
+        first.is_some_and(|first| units().all(|(nth, bytes)| self.is_settled(first + nth, bytes)))
     }
 }
 
@@ -249,12 +262,12 @@ fn at(index: u32) -> usize {
 }
 
 /// The write that data claims to be of.
-pub(super) fn header(bytes: &[u8]) -> WriteId {
+fn header(bytes: &[u8]) -> WriteId {
     bytes.first_chunk::<4>().map_or(0, |head| u32::from_le_bytes(*head))
 }
 
 /// The unit that data claims to be of.
-pub(super) fn claimed_unit(bytes: &[u8]) -> u32 {
+fn claimed_unit(bytes: &[u8]) -> u32 {
     bytes
         .get(4..8)
         .and_then(|part| part.first_chunk::<4>())
@@ -308,6 +321,29 @@ mod tests {
         oracle.answer(three, true, true);
         assert_eq!(holds(&oracle, Promise::Durable), [3]);
         assert!(oracle.judge(1, &sector(3, 0), Promise::Durable).is_err(), "data of another unit");
+    }
+
+    #[test]
+    fn a_block_is_settled_when_each_unit_is_zeros_or_not() {
+        let mut oracle = Oracle::new(24);
+        let block = |ids: [WriteId; 8]| {
+            let units = (8..).zip(ids).map(|(unit, id)| sector(id, unit));
+            units.collect::<Vec<_>>().concat()
+        };
+        let one = oracle.issue(8, 16, false);
+        oracle.answer(one, true, true);
+        assert!(oracle.is_settled_block(&block([one; 8])));
+        assert!(!oracle.is_settled_block(&block([one, one, one, 0, one, one, one, one])));
+        // Zeros from the second unit on: acknowledged, and not durable yet.
+        let two = oracle.issue(9, 16, true);
+        oracle.answer(two, true, false);
+        let zeroed = block([one, 0, 0, 0, 0, 0, 0, 0]);
+        assert!(!oracle.is_settled_block(&zeroed), "it may hold what was there before");
+        let flush = oracle.flush_issued();
+        oracle.flush_acknowledged(flush);
+        assert!(oracle.is_settled_block(&zeroed));
+        assert!(!oracle.is_settled_block(&block([one; 8])));
+        assert!(!oracle.is_settled_block(&block([0; 8])), "zeros of whichever block");
     }
 
     #[test]

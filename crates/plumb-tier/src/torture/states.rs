@@ -8,7 +8,7 @@ use plumb_units::convert::{index, to_u64, to_usize};
 
 use super::background::Background;
 use super::history::{Shape, Step, is_demanding, sectors, steps};
-use super::oracle::{Oracle, Promise, claimed_unit, header};
+use super::oracle::{Oracle, Promise};
 use super::run::{Run, Witness, Wrong, new_pool};
 use crate::format::Geometry;
 use crate::random::Random;
@@ -360,8 +360,7 @@ fn rot(shape: &Shape, images: &mut [Image], oracle: &Oracle, random: &mut Random
         let tail = page >= shape.disk_bytes() - (1 << 20);
         let mut bytes = vec![0; to_usize(PAGE_BYTES)];
         images[disk].read(page, &mut bytes);
-        let settled = |sector: &[u8]| oracle.is_settled(claimed_unit(sector), header(sector));
-        if page >= data && !tail && !bytes.chunks(512).all(settled) {
+        if page >= data && !tail && !oracle.is_settled_block(&bytes) {
             continue;
         }
         let at = to_usize(random.below(PAGE_BYTES));
