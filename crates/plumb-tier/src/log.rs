@@ -371,23 +371,22 @@ impl Log {
         }
     }
 
-    /// Lines to copy home next: of the oldest records, an eighth of the ring or until some were found.
-    pub(crate) fn oldest(&self, into: &mut Vec<u64>) {
-        let Some(start) = self.records.front().and_then(|record| record.link) else { return };
-        let reach = start.position.max(self.tail.position) + self.ring_bytes / 8;
-        for record in &self.records {
+    /// Lines to copy home next: those of so many bytes of the ring, from the oldest that is not under way on.
+    pub(crate) fn oldest(&self, into: &mut Vec<u64>, bytes: u64) {
+        let mut reach = u64::MAX;
+        for record in self.records.iter().filter(|record| record.dirty > 0 && !record.passed) {
             let Some(link) = record.link else { continue };
-            if link.position > reach && !into.is_empty() {
+            if link.position > reach {
                 return;
-            }
-            if record.dirty == 0 || record.passed {
-                continue;
             }
             for range in &record.ranges {
                 into.extend((range.block..range.block + u64::from(range.count)).filter(|block| {
                     let line = self.lines.get(block);
                     line.is_some_and(|l| l.lsn == link.lsn && l.state == LineState::Dirty)
                 }));
+            }
+            if !into.is_empty() {
+                reach = reach.min(link.position + bytes);
             }
         }
     }

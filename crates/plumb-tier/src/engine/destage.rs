@@ -11,16 +11,39 @@ use plumb_units::convert::{index, to_u32, to_usize};
 use super::Engine;
 use super::cache::Cache;
 use super::part::{Part, PartKind, Step};
-use crate::extents::UNMAPPED;
+use crate::extents::{Copies, UNMAPPED, locate};
+use crate::format::{Config, VirtualDisk};
 use crate::log::LineState;
 use crate::mutation::{Mutation, active};
 
-/// Destages under way at a time, at most: as many as a rotating disk sorts well.
-pub(super) const DESTAGES: u32 = 8;
+/// Destages under way at a time for each disk that they write to, at most: as many as a rotating disk sorts well (WBC-3).
+const PER_DISK: u32 = 8;
+/// Blocks of the queue that are looked at for one whose disks take another destage.
+const LOOKED_AT: usize = 64;
+/// A batch is one in so many of the ring's oldest bytes: all that rests, or little, so that the tail moves soon (WBC-2).
+const BATCH_AT_REST: u64 = 8;
+const BATCH: u64 = 64;
+/// The tail moves when one in so many of the ring's blocks is at home, at the latest.
+const ROUND: u64 = 32;
 /// Without client requests for so long, all is destaged.
 const REST: Nanos = Nanos(1_000_000_000);
 /// After an error the next try.
 const RETRY: Nanos = Nanos(1_000_000_000);
+
+/// Parts for destages: so many for each disk of the Capacity tiers behind write-back caches, and slots for two copies of
+/// what they carry in no more than half of all slots.
+pub(super) fn parts(config: &Config, data_slots: u32) -> u32 {
+    let cached = || config.vdisks.iter().filter(|own| own.cache.is_some());
+    let disks = cached().map(VirtualDisk::capacity_disks).max().unwrap_or(0);
+    let slots = cached().map(|own| u32::from(own.copies).max(2)).max().unwrap_or(2);
+    match disks {
+        0 if cached().next().is_none() => 0,
+        disks => {
+            let wanted = PER_DISK.saturating_mul(to_u32(to_usize(disks.max(1))));
+            wanted.min((data_slots / 2 / slots).max(PER_DISK))
+        }
+    }
+}
 
 impl<Q: FlushQueue> Engine<Q> {
     /// Starts destages, as many as the log's filling asks for, and the rounds that let its tail move.
@@ -57,11 +80,33 @@ impl<Q: FlushQueue> Engine<Q> {
         let degraded = self.core.members.log_copies(vdisk).count() < usize::from(copies);
         let rests = self.now.since(self.last_request) >= REST;
         match log.fill() {
-            _ if degraded || rests || !cache.room_wait.is_empty() => DESTAGES,
-            8.. => DESTAGES,
-            4.. => DESTAGES / 4,
+            _ if degraded || rests || !cache.room_wait.is_empty() => self.destages_most,
+            8.. => self.destages_most,
+            4.. => self.destages_most / 4,
             _ => 0,
         }
+    }
+
+    /// The copies of a block's home; none while it has no home.
+    fn home(&self, vdisk: usize, block: u64) -> Copies {
+        let config = &self.core.members.config;
+        let own = &config.vdisks[vdisk];
+        let per = u64::from(self.core.extents.blocks);
+        let extent = own.first_extent + to_u32(to_usize(block / per));
+        let within = to_u32(to_usize(block % per)) * 4096;
+        match self.core.extents.get(extent).place {
+            UNMAPPED => Copies { at: [(0, 0); 3], count: 0 },
+            place => locate(own, &self.core.members.geometry, config.extent_bytes, place, within),
+        }
+    }
+
+    /// Whether each disk of these copies takes another destage.
+    fn takes_destage(&self, copies: &Copies) -> bool {
+        let busy = |disk: u16| {
+            let on = |own: &&(u32, Copies)| own.1.iter().any(|copy| copy.1 == disk);
+            to_u32(self.destages.iter().filter(on).count())
+        };
+        copies.iter().all(|copy| busy(copy.1) < PER_DISK)
     }
 
     /// The oldest lines, in the order of their homes.
@@ -70,7 +115,8 @@ impl<Q: FlushQueue> Engine<Q> {
             return;
         };
         let mut blocks = Vec::from(std::mem::take(&mut cache.queue));
-        log.oldest(&mut blocks);
+        let rests = self.now.since(self.last_request) >= REST;
+        log.oldest(&mut blocks, log.ring_bytes / if rests { BATCH_AT_REST } else { BATCH });
         let extents = &self.core.extents;
         let first = self.core.members.config.vdisks[vdisk].first_extent;
         let place = |block: u64| {
@@ -81,8 +127,42 @@ impl<Q: FlushQueue> Engine<Q> {
         cache.queue = blocks.into();
     }
 
-    /// Begins to copy the next blocks of the queue home; `false` when no part is free.
+    /// The next block of the queue to copy home, and where that is: one whose disks take another destage. `None` when
+    /// there is none now; the queue may be empty then.
+    fn next_home(&mut self, vdisk: usize) -> Option<(usize, Copies)> {
+        let mut nth = 0;
+        while nth < LOOKED_AT {
+            let block = *self.caches[vdisk].as_ref()?.queue.get(nth)?;
+            let line = self.core.logs[vdisk].as_ref()?.line(block);
+            if line.is_none_or(|line| line.state != LineState::Dirty) {
+                // It may have been written over since.
+                self.caches[vdisk].as_mut()?.queue.remove(nth);
+                continue;
+            }
+            let copies = self.home(vdisk, block);
+            if self.takes_destage(&copies) {
+                return Some((nth, copies));
+            }
+            nth += 1;
+        }
+        None
+    }
+
+    /// Destages under way by the disks that they write to.
+    #[cfg(test)]
+    pub(crate) fn destages_by_disk(&self) -> Vec<u32> {
+        let mut found = vec![0; self.core.members.config.disks.len()];
+        for (_, copies) in &self.destages {
+            copies.iter().for_each(|copy| found[usize::from(copy.1)] += 1);
+        }
+        found
+    }
+
+    /// Begins to copy the next blocks of the queue home; `false` when nothing can begin now.
     fn spawn_destage(&mut self, vdisk: usize) -> bool {
+        let Some((nth, copies)) = self.next_home(vdisk) else {
+            return self.caches[vdisk].as_ref().is_some_and(|cache| cache.queue.is_empty());
+        };
         let Some(part) = self.free_background.pop() else { return false };
         let config = &self.core.members.config;
         let step = self.core.io.plan().data_bytes.min(config.vdisks[vdisk].interleave) / 4096;
@@ -91,22 +171,12 @@ impl<Q: FlushQueue> Engine<Q> {
         let (Some(cache), Some(log)) = (&mut self.caches[vdisk], &mut self.core.logs[vdisk]) else {
             return false;
         };
-        // What is first in the queue may have been written over since.
-        let zeros = loop {
-            let Some(&block) = cache.queue.front() else {
-                self.free_background.push(part);
-                return true;
-            };
-            match log.line(block).filter(|line| line.state == LineState::Dirty) {
-                Some(line) => break line.crc == 0,
-                None => cache.queue.pop_front(),
-            };
-        };
-        let block = cache.queue[0];
+        let block = cache.queue[nth];
+        let zeros = log.line(block).is_some_and(|line| line.crc == 0);
         let start = to_u32(to_usize(block % per));
         let room = (step - start % step).min(to_u32(to_usize(per)) - start);
         let mut count = 0;
-        while count < room && cache.queue.front() == Some(&(block + u64::from(count))) {
+        while count < room && cache.queue.get(nth) == Some(&(block + u64::from(count))) {
             let line = log.line(block + u64::from(count));
             let same = |line: &&crate::log::Line| {
                 line.state == LineState::Dirty && (line.crc == 0) == zeros
@@ -115,9 +185,10 @@ impl<Q: FlushQueue> Engine<Q> {
                 break;
             }
             log.set_state(block + u64::from(count), LineState::Destaging);
-            cache.queue.pop_front();
+            cache.queue.remove(nth);
             count += 1;
         }
+        self.destages.push((part, copies));
         cache.destaging += 1;
         let extent = first_extent + to_u32(to_usize(block / per));
         self.parts[index(part)] = Part {
@@ -208,6 +279,7 @@ impl<Q: FlushQueue> Engine<Q> {
             return;
         };
         cache.destaging -= 1;
+        self.destages.retain(|own| own.0 != part);
         if !good {
             cache.retry = now + RETRY;
         }
@@ -234,7 +306,8 @@ impl<Q: FlushQueue> Engine<Q> {
         };
         let (home, passable) = log.wants_round();
         let waits = |cache: &Cache| !cache.room_wait.is_empty();
-        let many = home >= to_usize(log.ring_bytes / 4096 / 8) || passable && cache.destaging == 0;
+        let many = home >= to_usize((log.ring_bytes / 4096 / ROUND).max(1))
+            || passable && cache.destaging == 0;
         let hurry = waits(cache) && (home > 0 || passable);
         if hurry || log.fill() >= 8 && (many || home > 0 && cache.destaging == 0) {
             self.round.wanted = true;

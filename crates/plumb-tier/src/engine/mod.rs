@@ -40,6 +40,7 @@ use plumb_units::convert::{index, to_u32, to_usize};
 
 use crate::assembly::Terms;
 use crate::core::{Core, Counters, Halt};
+use crate::extents::Copies;
 use crate::format::Config;
 use crate::io::SlotPlan;
 use crate::mutation::{Mutation, active};
@@ -123,6 +124,9 @@ pub struct Engine<Q> {
     free_parts: Vec<u32>,
     /// Parts for destage: clients cannot take them.
     free_background: Vec<u32>,
+    /// Destages under way at a time, at most, and the parts of those that are with where they write.
+    destages_most: u32,
+    destages: Vec<(u32, Copies)>,
     /// By virtual disk.
     caches: Vec<Option<Cache>>,
     /// What each did, by virtual disk.
@@ -208,7 +212,7 @@ impl<Q: FlushQueue> Engine<Q> {
         let caches = Self::new_caches(&core);
         let uses = vec![VirtualDiskUse::default(); core.members.config.vdisks.len()];
         let for_clients = plan.data_slots.max(clients).max(8);
-        let background = if caches.iter().any(Option::is_some) { destage::DESTAGES } else { 0 };
+        let background = destage::parts(&core.members.config, plan.data_slots);
         let parts = for_clients + background + moves::MOVERS;
         let request = Request { kind: RequestKind::Flush, vdisk: 0, offset: 0, len: 0 };
         let client = |_| Client {
@@ -234,6 +238,8 @@ impl<Q: FlushQueue> Engine<Q> {
             parts: vec![Part::default(); index(parts)],
             free_parts: (0..for_clients).rev().collect(),
             free_background: (for_clients..for_clients + background).rev().collect(),
+            destages_most: background,
+            destages: Vec::with_capacity(index(background)),
             moves: Moves::new(for_clients + background),
             caches,
             request_times: uses.iter().map(|_| perf::RequestTimes::new()).collect(),

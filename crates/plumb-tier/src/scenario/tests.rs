@@ -1,3 +1,4 @@
+use plumb_io::clock::Clock;
 use plumb_io::engine::MemoryQueue;
 
 use super::*;
@@ -67,6 +68,30 @@ fn tags_and_payloads_lead_to_the_same_decisions() {
     assert!(found.cases[0].ios > 5_000 && found.optimization.report.facts.moves.up > 20);
 }
 
+/// WBC-3: eight destages for each rotating disk, and not one more, while a cache is full.
+#[test]
+fn destages_are_as_many_as_rotating_disks_sort_well() {
+    let scenario = Scenario { whole: false, ..Scenario::reference(256) };
+    let mut rig = Rig::sparse(&scenario.sizes()).expect("room");
+    let [_, one, other, file] = scenario.files();
+    scenario.make(&mut rig, one, false, &mut |_| {}).expect("it works");
+    scenario.make(&mut rig, other, false, &mut |_| {}).expect("it works");
+    scenario.make(&mut rig, file, true, &mut |_| {}).expect("it works");
+    let load = Load { warm_up: Nanos::ZERO, ..scenario.load(file) };
+    let end = Nanos(rig.now().0 + Nanos::from_secs(4).0);
+    let clock = rig.clock.clone();
+    let (mut most, mut all) = (vec![0; 8], 0);
+    rig.run_while(&load, |engine| {
+        let found = engine.destages_by_disk();
+        all = all.max(found.iter().sum::<u32>());
+        most.iter_mut().zip(&found).for_each(|(most, found)| *most = (*most).max(*found));
+        clock.now() < end
+    })
+    .expect("it works");
+    assert_eq!(most, [0, 0, 0, 0, 8, 8, 8, 8]);
+    assert_eq!(all, 32);
+}
+
 /// Five minutes at the rate of rotating disks are fewer I/Os per extent than a move costs: those that clear the bar
 /// move, and the rest stays.
 #[test]
@@ -108,60 +133,115 @@ fn after_a_day() -> (Rig<plumb_io::engine::SparseQueue>, Scenario) {
     (rig, scenario)
 }
 
-/// Optimizes while a load goes on that does not take all that the devices give: requests do not suffer much
-/// (section 25), and writes are not held for long.
-fn check_foreground(what: &str, nth_file: usize, outstanding: u32, before_s: u64) {
-    let (mut rig, scenario) = after_a_day();
-    if nth_file == 2 {
-        let (start, bytes) = scenario.files()[2];
-        let pins = &mut rig.engine.tiering_mut(0).pins;
-        pins.set(start, bytes, TierName::Capacity).expect("a range");
-    }
-    let load = Load {
-        writes_percent: 30,
-        outstanding,
-        // The throttle compares with up to a minute before.
-        warm_up: Nanos::from_secs(before_s),
-        duration: Nanos::from_secs(8),
-        interval: Nanos::from_secs(1),
-        ..scenario.load(scenario.files()[nth_file])
-    };
-    let idle = rig.run(&load).expect("it works");
-    let now_s = rig.now().as_secs_f64();
-    assert!(rig.engine.optimize(0, &OptimizeSettings::default(), now_s));
-    let busy = Load { warm_up: Nanos::ZERO, seed: 9, ..load };
-    let busy = rig.run_while(&busy, |engine| engine.optimizing(0)).expect("it works");
-    let done = rig.engine.take_optimization(0).expect("it has ended");
-    let moves = done.report.facts.moves;
-    assert!(moves.up >= 50 && moves.stop == MoveStop::Done, "{what}: {moves:?}");
-    let (rate, p99) = (busy.iops() / idle.iops(), busy.p99_ns as f64 / idle.p99_ns as f64);
-    let holds = [TierName::Performance, TierName::Capacity]
-        .map(|tier| rig.engine.hold_time(tier, 990).map_or(0.0, |time| time.0 as f64 / 1e6));
-    println!(
-        "{what}: {:.0} I/Os per second, {:.1} % while extents moved at {:.1} MB/s; p99 {:.2} ms, {p99:.2} times; held {holds:?} ms",
-        idle.iops(),
-        100.0 * rate,
-        moves.bytes as f64 / moves.seconds / 1e6,
-        idle.p99_ns as f64 / 1e6
-    );
-    assert!(rate >= 0.9 && p99 <= 1.5, "{what}: {rate} of the rate, {p99} times the p99");
-    // Section 25: by what the last copy is read from, rotating disks when extents go up, SSDs when they go down.
-    assert!(holds[0] > 0.0 && holds[0] <= 20.0 && holds[1] <= 2.0, "{what}: held {holds:?} ms");
-    rig.verify(7).expect("nothing is lost");
+/// A load in the foreground that does not take all that the devices give.
+#[derive(Clone, Copy)]
+struct Foreground {
+    what: &'static str,
+    nth_file: usize,
+    writes_percent: u64,
+    outstanding: u32,
+    /// So long it goes before it is measured: the throttle compares with up to a minute before.
+    before_s: u64,
 }
 
+/// What an optimization did to it.
+struct Suffered {
+    /// I/Os per second and 99th percentile, in those of the idle baseline.
+    rate: f64,
+    p99: f64,
+}
+
+impl Suffered {
+    /// Section 25.
+    fn is_little(&self) -> bool {
+        self.rate >= 0.9 && self.p99 <= 1.5
+    }
+}
+
+impl Foreground {
+    /// Optimizes while it goes on; writes are not held for long (section 25), and nothing is lost.
+    fn suffers(&self, settings: &OptimizeSettings) -> Suffered {
+        let (mut rig, scenario) = after_a_day();
+        if self.nth_file == 2 {
+            let (start, bytes) = scenario.files()[2];
+            let pins = &mut rig.engine.tiering_mut(0).pins;
+            pins.set(start, bytes, TierName::Capacity).expect("a range");
+        }
+        let load = Load {
+            writes_percent: self.writes_percent,
+            outstanding: self.outstanding,
+            warm_up: Nanos::from_secs(self.before_s),
+            duration: Nanos::from_secs(8),
+            interval: Nanos::from_secs(1),
+            ..scenario.load(scenario.files()[self.nth_file])
+        };
+        let idle = rig.run(&load).expect("it works");
+        let now_s = rig.now().as_secs_f64();
+        assert!(rig.engine.optimize(0, settings, now_s));
+        let busy = Load { warm_up: Nanos::ZERO, seed: 9, ..load };
+        let busy = rig.run_while(&busy, |engine| engine.optimizing(0)).expect("it works");
+        let done = rig.engine.take_optimization(0).expect("it has ended");
+        let (what, moves) = (self.what, done.report.facts.moves);
+        assert!(moves.up >= 50 && moves.stop == MoveStop::Done, "{what}: {moves:?}");
+        let (rate, p99) = (busy.iops() / idle.iops(), busy.p99_ns as f64 / idle.p99_ns as f64);
+        let holds = [TierName::Performance, TierName::Capacity]
+            .map(|tier| rig.engine.hold_time(tier, 990).map_or(0.0, |time| time.0 as f64 / 1e6));
+        println!(
+            "{what}, at most {:?} a second: {:.0} I/Os per second, {:.1} % while extents moved at {:.1} MB/s; p99 {:.2} ms, {p99:.2} times; held {holds:?} ms",
+            settings.rate,
+            idle.iops(),
+            100.0 * rate,
+            moves.bytes as f64 / moves.seconds / 1e6,
+            idle.p99_ns as f64 / 1e6
+        );
+        // By what the last copy is read from: rotating disks when extents go up, SSDs when they go down.
+        assert!(holds[0] > 0.0 && holds[0] <= 20.0 && holds[1] <= 2.0, "{what}: held {holds:?} ms");
+        rig.verify(7).expect("nothing is lost");
+        Suffered { rate, p99 }
+    }
+
+    fn check(&self) {
+        let found = self.suffers(&OptimizeSettings::default());
+        let (what, rate, p99) = (self.what, found.rate, found.p99);
+        assert!(found.is_little(), "{what}: {rate} of the rate, {p99} times the p99");
+    }
+
+    /// It goes on while the throttle works, and suffers when there is none: it is the throttle that does it.
+    fn check_throttle(&self) {
+        self.check();
+        let settings = OptimizeSettings { rate: None, ..OptimizeSettings::default() };
+        let found = self.suffers(&settings);
+        assert!(!found.is_little(), "{}: it does not need a throttle, and tests none", self.what);
+    }
+}
+
+/// The file that is loaded moves up, and is served faster the sooner that is done: no throttle is needed here.
 #[test]
 fn requests_to_rotating_disks_go_on_while_extents_move() {
-    check_foreground("HDD", 3, 8, 2);
+    let (writes_percent, outstanding, before_s) = (30, 8, 2);
+    Foreground { what: "HDD", nth_file: 3, writes_percent, outstanding, before_s }.check();
 }
 
+/// Writes take longer than what a move keeps an SSD busy for: no throttle is needed here.
 #[test]
 fn requests_to_ssds_go_on_while_extents_move() {
-    check_foreground("SSD", 0, 4, 2);
+    let (writes_percent, outstanding, before_s) = (30, 4, 2);
+    Foreground { what: "SSD", nth_file: 0, writes_percent, outstanding, before_s }.check();
+}
+
+/// Reads of an SSD are short, and those behind a piece of a move are not. The throttle must have seen a minute of them: it
+/// takes what came before, on rotating disks, for what is usual.
+#[test]
+fn reads_of_ssds_go_on_while_extents_move_for_the_throttle_sees_to_it() {
+    let (writes_percent, outstanding, before_s) = (0, 4, 62);
+    Foreground { what: "SSD, reads", nth_file: 0, writes_percent, outstanding, before_s }
+        .check_throttle();
 }
 
 /// The file that is loaded stays where it is; what moves moves beside it, on the same disks.
 #[test]
 fn requests_to_rotating_disks_go_on_while_other_extents_move() {
-    check_foreground("HDD, others move", 2, 4, 62);
+    let (writes_percent, outstanding, before_s) = (30, 4, 62);
+    Foreground { what: "HDD, others move", nth_file: 2, writes_percent, outstanding, before_s }
+        .check_throttle();
 }
