@@ -104,7 +104,8 @@ pub(super) fn record(bytes: &[u8; RECORD]) -> Result<TraceIo, String> {
             1 => HostIoKind::Write,
             _ => return None,
         };
-        let is_sound = len > 0 && len <= 1 << 30 && offset <= 1 << 56;
+        let is_sound = len > 0 && len <= 1 << 30;
+        let is_sound = is_sound && offset.checked_add(len).is_some_and(|end| end <= 1 << 56);
         is_sound.then_some(TraceIo { at, volume, io: HostIo { kind, offset, len } })
     };
     next().ok_or_else(|| "its direction, size or offset cannot be".to_owned())

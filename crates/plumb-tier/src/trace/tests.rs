@@ -4,7 +4,7 @@ use std::path::Path;
 use plumb_units::Nanos;
 
 use super::*;
-use crate::heat::HostIoKind;
+use crate::heat::{HostIo, HostIoKind};
 use crate::random::Random;
 
 fn read(
@@ -146,6 +146,35 @@ fn a_bad_line_is_told_with_its_number_and_what_to_do() {
     refuses(TraceFormat::Spc, &long, 1, "longer than 16 KiB");
 }
 
+/// Names of columns are the first line and no other; what has no digits further on is a bad line.
+#[test]
+fn names_of_columns_stand_in_the_first_line_alone() {
+    let good = "419,W,8192,4096,1577808000000044\n";
+    let names = "device_id,opcode,offset,length,timestamp\n";
+    check(TraceFormat::Alibaba, &format!("{names}{good}"), &["0 0 W 8192+4096"]);
+    refuses(TraceFormat::Alibaba, &format!("{good}{names}"), 2, "the device");
+    refuses(TraceFormat::Alibaba, &format!("{names}{names}{good}"), 2, "the device");
+    refuses(TraceFormat::Msr, "1,a,0,Read,0,512,1\nthe end\n", 2, "fields");
+}
+
+/// The largest I/O and the last byte that a trace may name, in every format that has them.
+#[test]
+fn sizes_and_offsets_are_taken_up_to_their_bounds() {
+    let line = |offset: u64, size: u64| format!("1,a,0,Read,{offset},{size},1\n");
+    check(TraceFormat::Msr, &line(0, 1 << 30), &["0 0 R 0+1073741824"]);
+    refuses(TraceFormat::Msr, &line(0, (1 << 30) + 1), 1, "not 1 byte to 1 GiB");
+    check(TraceFormat::Msr, &line((1 << 56) - 512, 512), &["0 0 R 72057594037927424+512"]);
+    refuses(TraceFormat::Msr, &line((1 << 56) - 511, 512), 1, "beyond 64 PiB");
+    // In sectors: what overflows in bytes is no offset.
+    refuses(TraceFormat::Tencent, "1,36028797018963968,8,0,1\n", 1, "too large");
+    // More decimals than nanoseconds.
+    check(
+        TraceFormat::Spc,
+        "0,1,512,w,1.0000000019\n0,1,512,w,2.5\n",
+        &["0 0 W 512+512", "1499999999 0 W 512+512"],
+    );
+}
+
 #[test]
 fn a_trace_without_ios_and_a_volume_that_is_not_there_are_refused() {
     let Err(TraceError::Empty { remedy, .. }) = read(TraceFormat::Spc, Strictness::Strict, b"\n\n")
@@ -174,6 +203,47 @@ fn time_does_not_go_back() {
             .expect("a good trace");
     assert_eq!(ios.iter().map(|io| io.at.0).collect::<Vec<_>>(), [0, 0, 2000]);
     assert_eq!(summary.out_of_order, 1);
+}
+
+/// Each I/O that is earlier than the one before counts, and is at that one's time; not only what is before the first.
+#[test]
+fn times_between_the_first_and_the_last_are_out_of_order_too() {
+    let (ios, summary) = read(
+        TraceFormat::Alibaba,
+        Strictness::Strict,
+        b"1,W,0,512,5\n1,W,0,512,20\n1,W,0,512,10\n1,W,0,512,25\n",
+    )
+    .expect("a good trace");
+    assert_eq!(ios.iter().map(|io| io.at.0).collect::<Vec<_>>(), [0, 15_000, 15_000, 20_000]);
+    assert_eq!((summary.out_of_order, summary.duration), (1, Nanos(20_000)));
+}
+
+/// A record whose checksum is right may say what cannot be all the same: of another writer's.
+#[test]
+fn records_that_cannot_be_are_refused() {
+    let record = |len: u64, offset: u64| {
+        let io = HostIo { kind: HostIoKind::Write, offset, len };
+        let mut writer = TraceWriter::new(Vec::new(), false).expect("memory");
+        writer.add(&TraceIo { at: Nanos(1), volume: 0, io }).expect("memory");
+        writer.end().expect("memory")
+    };
+    let found = |bytes: &[u8]| read(TraceFormat::Plumb, Strictness::Strict, bytes);
+    for (len, offset) in [(1, 0), (1 << 30, (1 << 56) - (1 << 30))] {
+        let (ios, _) = found(&record(len, offset)).expect("it can be");
+        assert_eq!((ios[0].io.len, ios[0].io.offset), (len, offset));
+    }
+    let mut turned = record(512, 0);
+    turned[32 + 24] = 2;
+    let crc = crate::format::checksum::crc(0, &turned[32..60]).to_le_bytes();
+    turned[60..].copy_from_slice(&crc);
+    for bytes in [record(0, 0), record((1 << 30) + 1, 0), record(512, (1 << 56) - 511), turned] {
+        match found(&bytes) {
+            Err(TraceError::Line { line: 2, what, .. }) => {
+                assert!(what.contains("cannot be"), "{what}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 #[test]
