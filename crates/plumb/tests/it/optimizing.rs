@@ -160,6 +160,11 @@ fn modes_run_when_they_are_due_and_a_pool_in_use_is_asked() {
     assert_eq!(asked["asked"], true, "{asked}");
     // Kept reports are there for everybody, meanwhile too.
     place.plumb("space report tank/data --last").succeeds_quietly();
+    let refused = place.plumb("space report tank/data").ends_with(3).stderr.replace("\n", " ");
+    let refused = refused.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in ["pool tank is in use", "wait for it", "plumb space report tank/data --last"] {
+        assert!(refused.contains(words), "{words}: {refused}");
+    }
     assert!(load.wait().is_ok_and(|ended| ended.success()));
     let found = place.json("space report tank/data --list");
     assert_eq!(found["reports"].as_array().map(Vec::len), Some(2), "{found}");

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use plumb_io::exclusive::ExclusiveError;
 use plumb_tier::optimizer::{Plan, PlanLimits, TierName};
 use plumb_tier::pool::{self, Ask, PoolError, REPORT_TEXT, TieringStore, unix_seconds};
 use plumb_tier::tier_report::{MoveStop, diff};
@@ -403,7 +404,7 @@ pub(super) fn report(matches: &ArgMatches) -> report::Outcome {
     if matches.get_flag("list") || matches.get_flag("last") || matches.contains_id("diff") {
         return kept(matches);
     }
-    let mut own = Tiered::open(matches)?;
+    let mut own = Tiered::open(matches).map_err(|failure| in_use(matches, failure))?;
     let nth = own.nth;
     let found = own.open.engine.tier_report(nth, unix_seconds() as f64);
     let config = own.open.engine.config();
@@ -420,6 +421,23 @@ pub(super) fn report(matches: &ArgMatches) -> report::Outcome {
     Ok(Reply { json, text, status: 0 })
 }
 
+/// What was counted since the last optimization is known to the program that has the pool: what can be had instead.
+fn in_use(matches: &ArgMatches, failure: Failure) -> Failure {
+    let Failure::Pool(PoolError::Disk(ExclusiveError::InUse { owner, .. })) = failure else {
+        return failure;
+    };
+    let name = report::text(matches, "vdisk");
+    let pool = name.split_once('/').map_or(name.as_str(), |(pool, _)| pool).to_owned();
+    let mut remedy =
+        "what was counted since the last optimization can be told when that program has ended: wait for it".to_owned();
+    if has_reports(&name) {
+        remedy.push_str(&format!(
+            ", or see the report of the last optimization now: plumb space report {name} --last"
+        ));
+    }
+    report::VdiskError::PoolInUse { pool, owner, remedy }.into()
+}
+
 /// What a kept report is called: when it was made, in seconds since 1970.
 fn called(path: &std::path::Path) -> String {
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
@@ -429,6 +447,16 @@ fn called(path: &std::path::Path) -> String {
 /// When a kept report of that name was made.
 fn made(name: &str) -> String {
     name.parse::<u64>().map_or_else(|_| String::new(), |second| super::told::when(second * 1000))
+}
+
+/// Whether a report of the virtual disk is kept.
+fn has_reports(name: &str) -> bool {
+    let Ok((found, nth)) = look(name) else { return false };
+    let Ok(look) = pool::look(Some(found.id), &found.disks) else { return false };
+    let id = look.config.vdisks[usize::from(nth)].id;
+    TieringStore::of(&report::registry(), &found)
+        .reports(id)
+        .is_ok_and(|reports| !reports.is_empty())
 }
 
 /// Kept reports: the last one, their names, or two of them beside each other. Whoever has the pool is not disturbed.

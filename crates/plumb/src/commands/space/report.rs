@@ -109,6 +109,15 @@ pub(crate) enum VdiskError {
         help("leave out --last, or run `plumb space optimize {name}`")
     )]
     NoReport { name: String },
+    #[error("pool {pool} is in use: {owner}")]
+    #[diagnostic(code(plumb::vdisk::pool_in_use))]
+    PoolInUse {
+        pool: String,
+        /// By whom, in words.
+        owner: String,
+        #[help]
+        remedy: String,
+    },
     #[error("virtual disk {name} holds {} of data", Bytes(*bytes))]
     #[diagnostic(
         code(plumb::vdisk::holds_data),
@@ -145,7 +154,7 @@ impl Failure {
                     | PoolError::NotInUse { .. }
                     | PoolError::Disk(ExclusiveError::InUse { .. } | ExclusiveError::Busy { .. })
                     | PoolError::Registry(RegistryError::Exists { .. })
-            ) | Self::Vdisk(VdiskError::HoldsData { .. })
+            ) | Self::Vdisk(VdiskError::HoldsData { .. } | VdiskError::PoolInUse { .. })
                 | Self::Word(_)
         );
         if refused { REFUSED } else { 1 }
