@@ -1,5 +1,7 @@
 //! A run: its findings in plain words, and its plots.
 
+use serde_json::Value;
+
 use super::page::{Block, Data, Headline, Section, Table, Tone, cell, latency, rate};
 use super::plot::percentiles::Which;
 use super::plot::{cores, cumulative, devices, heat, percentiles, seconds, spread};
@@ -8,7 +10,7 @@ use crate::attribution::Bottleneck;
 use crate::identities::MIB;
 use crate::percentile::Mark;
 use crate::reading::{
-    self, Access, Cpu, Facts, FewIntervals, Latencies, Percentiles, Severity, Sync, Thread,
+    self, Access, Cache, Cpu, Facts, FewIntervals, Latencies, Percentiles, Severity, Sync, Thread,
 };
 
 /// The findings of a run, with links into its section.
@@ -266,6 +268,7 @@ pub(crate) fn facts(span: &SpanView) -> Facts {
             .iter()
             .map(|core| Cpu { usage: core.user + core.kernel, idle: core.idle })
             .collect(),
+        cache: cache(span),
         incompressible: workload.incompressible,
         write_share_wanted: of_all.and_then(|workload| workload.write_share),
         write_share: (count > 0).then(|| span.write.count as f64 / count as f64),
@@ -278,6 +281,17 @@ pub(crate) fn facts(span: &SpanView) -> Facts {
             (false, false) => Sync::Buffered,
         }),
         ..Facts::default()
+    }
+}
+
+/// What may serve the targets of a run that did not bypass the page cache, as it was free before the run filled it.
+fn cache(span: &SpanView) -> Cache {
+    let is_buffered = span.workload.sync.is_some_and(|(is_bypassed, _)| !is_bypassed);
+    let free = span.counters.pointer("/series/0/memory/available_bytes");
+    Cache {
+        file_bytes: span.target_bytes,
+        page_cache_bytes: free.and_then(Value::as_f64).filter(|_| is_buffered),
+        device_cache_bytes: None,
     }
 }
 
@@ -298,7 +312,7 @@ mod tests {
     use crate::report::run_view::workload_of;
 
     /// The numbers of the rules that say something of reads and writes of two targets, 1,500 of each.
-    fn rules(second: &serde_json::Value) -> Vec<u32> {
+    fn rules(second: &Value) -> Vec<u32> {
         let first = json!({
             "ThreadsPerFile": 1, "RequestCount": 2, "BlockSize": 8192, "RandomRatio": 100, "WriteRatio": 100,
             "ThreadStride": 0, "InterlockedSequential": false, "DisableOSCache": true, "WriteThrough": true,
@@ -325,6 +339,18 @@ mod tests {
     fn what_one_target_was_asked_for_is_not_expected_of_all() {
         assert!(rules(&json!({})).contains(&19), "half of the I/Os are no writes, all should be");
         assert!(!rules(&json!({ "WriteRatio": 0 })).contains(&19));
+    }
+
+    #[test]
+    fn a_file_that_fits_into_the_page_cache_is_told_where_that_is_used() {
+        let span = |is_bypassed: bool| SpanView {
+            workload: Workload { sync: Some((is_bypassed, false)), ..Workload::default() },
+            target_bytes: Some(16.0 * MIB),
+            counters: json!({ "series": [{ "memory": { "available_bytes": 64.0 * MIB } }] }),
+            ..SpanView::default()
+        };
+        let says = |is_bypassed| remarks(&span(is_bypassed)).iter().any(|remark| remark.rule == 12);
+        assert!(says(false) && !says(true));
     }
 
     #[test]

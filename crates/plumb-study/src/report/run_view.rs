@@ -59,6 +59,8 @@ pub struct SpanView {
     pub cpu_us_per_io: Option<f64>,
     /// (I/Os in flight that were configured, X·L/N − 1, the word of the check).
     pub law: (Option<f64>, Option<f64>, Option<String>),
+    /// Bytes of all targets, where the result says them.
+    pub target_bytes: Option<f64>,
     /// Whether each latency was measured.
     pub measures_latency: bool,
     /// Sentences of the plausibility checks that warn.

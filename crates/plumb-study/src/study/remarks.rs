@@ -25,12 +25,6 @@ pub(super) fn of_run(result: &Value, setting: &Setting, summary: &Summary) -> Ve
         .filter(|check| check["key"] == "unwritten_share")
         .filter_map(|check| check["value"].as_f64())
         .reduce(f64::max);
-    if !setting.bypasses_page_cache() {
-        // What was free before the run filled it.
-        let free = span.pointer("/counters/series/0/memory/available_bytes");
-        facts.cache.page_cache_bytes = free.and_then(Value::as_f64);
-        facts.cache.file_bytes = Behind::default().cache(setting).file_bytes;
-    }
     if facts.latencies.total.rows.is_empty() {
         let rows = summary.percentiles.iter().map(|p| (p.percent, p.ms));
         facts.latencies.total.rows = rows.collect();

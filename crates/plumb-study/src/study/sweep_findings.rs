@@ -230,7 +230,7 @@ fn best(workload: &Workload, all: &[Setting], runs: &[RunRecord]) -> Option<(Fin
     let label = |index: usize| candidates[index].label.clone();
     let set: Vec<String> = found.set.iter().map(|index| label(*index)).collect();
     let level = |index: usize| median(&candidates[index].iops);
-    let reason = format!(
+    let mut reason = format!(
         "{} has most, {:.0} I/Os per second; {} of {} settings are not worse, and {} is the one with fewest \
          outstanding I/Os",
         label(found.best),
@@ -240,6 +240,11 @@ fn best(workload: &Workload, all: &[Setting], runs: &[RunRecord]) -> Option<(Fin
         label(found.chosen)
     );
     let is_single = candidates.iter().any(|candidate| candidate.iops.len() == 1);
+    let differing = differing(settings);
+    if !differing.is_empty() {
+        reason.push_str(&format!("; unconfirmed: they differ in {}", differing.join(" and ")));
+    }
+    let flags = [("single_runs", is_single), ("not_comparable", !differing.is_empty())];
     let how =
         if found.is_measured { "of repetitions, pooled" } else { "assumed: too few repetitions" };
     let decision = decision::of_choice(&decision::ChoiceMade {
@@ -248,7 +253,7 @@ fn best(workload: &Workload, all: &[Setting], runs: &[RunRecord]) -> Option<(Fin
         best: label(found.best),
         set: set.clone(),
         reason: reason.clone(),
-        flags: if is_single { vec!["single_runs"] } else { Vec::new() },
+        flags: flags.into_iter().filter(|(_, is_so)| *is_so).map(|(flag, _)| flag).collect(),
         deviation: (found.deviation, how),
     });
     let table = table(settings, all, runs, &found.standing);

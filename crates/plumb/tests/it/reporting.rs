@@ -48,6 +48,18 @@ fn a_report_is_one_file_and_its_findings_are_printed() {
 /// Rules of reading that one run can make fire (method, section 8): R1 to R7, R9 to R11, R14, R15, R17 to R20, R24. The
 /// others need a study: `the_rules_of_reading_see_the_runs_and_the_whole` and its neighbours in plumb-study.
 #[test]
+fn a_small_file_through_the_page_cache_is_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let line = "run --engine=sync -b4K -r -d2 -W0 -L -c1M --output json=run.json data";
+    plumb(&folder, line).ends_with(0);
+    let page = plumb(&folder, "report run.json -o -").succeeds_quietly().stdout;
+    assert!(page.contains("R12: The file (1 MiB) fits into the page cache"), "no R12");
+    plumb(&folder, &line.replace("-L", "-L -Su").replace("run.json", "direct.json")).ends_with(0);
+    let page = plumb(&folder, "report direct.json -o -").succeeds_quietly().stdout;
+    assert!(!page.contains("R12: "), "R12 although the page cache is bypassed");
+}
+
+#[test]
 fn rules_of_reading_that_a_run_can_break_are_told_by_its_report() {
     let folder = tempfile::tempdir().expect("a folder");
     let line = "run --engine=sync -b64K -s -t2 -o1 -w30 -d1 -W0 -L -D100 -Sh -c1M --output json=run.json data";

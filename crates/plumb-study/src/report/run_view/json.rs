@@ -110,6 +110,11 @@ fn of_span(span: &Value, asked: &Value) -> SpanView {
             law["residual"].as_f64(),
             law["verdict"].as_str().map(str::to_owned),
         ),
+        target_bytes: list(&span["targets"])
+            .iter()
+            .map(|target| target["size_bytes"].as_f64())
+            .sum::<Option<f64>>()
+            .filter(|bytes| *bytes > 0.0),
         measures_latency: span["mode"]["measures_latency"].as_bool().unwrap_or(false),
         warnings,
         failures: texts(&span["failures"]),
