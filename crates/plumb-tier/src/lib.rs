@@ -7,6 +7,7 @@
 
 mod assembly;
 mod attach;
+mod chain;
 mod core;
 mod create;
 mod engine;

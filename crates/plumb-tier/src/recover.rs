@@ -2,13 +2,14 @@
 //! extents hold.
 
 use plumb_io::FlushQueue;
-use plumb_units::convert::{index, to_u32, to_usize};
+use plumb_units::convert::{index, to_u32};
 
 use crate::assembly::{Terms, assemble, raise};
+use crate::chain;
 use crate::core::{Core, Counters, Halt};
 use crate::events::Event;
 use crate::extents::{Extents, TENTATIVE, UNMAPPED};
-use crate::format::frame::{self, Frame, FrameKind, Link, Record};
+use crate::format::frame::{self, FrameKind, Record};
 use crate::format::page::{Checkpoint, PageName};
 use crate::format::{BLOCK_BYTES, BLOCK_LEN, Config};
 use crate::io::{Io, SlotPlan};
@@ -131,10 +132,10 @@ pub(crate) fn start<Q: FlushQueue>(
     let mut trees = Trees::new(&extents, &members.geometry, members.pool_seed);
     let metadata = members.metadata();
     trees.load(&mut io, &members.geometry, &metadata, &checkpoint.roots, &mut extents)?;
-    let (frames, link, again) = read_chain(&mut io, &members, checkpoint.link);
+    let chain = chain::read(&mut io, &members, checkpoint.link);
     let geometry = members.geometry;
     let journal = Journal::new(
-        link,
+        chain.link,
         checkpoint.link.position,
         checkpoint.sequence,
         &geometry,
@@ -160,7 +161,7 @@ pub(crate) fn start<Q: FlushQueue>(
         lost_blocks: vec![0; vdisks],
     };
     let mut lost = vec![false; core.members.online.len()];
-    for body in &frames {
+    for body in chain.bodies() {
         for record in frame::records(body) {
             core.replay(record, &mut lost);
         }
@@ -174,7 +175,7 @@ pub(crate) fn start<Q: FlushQueue>(
     }
     core.recover_logs()?;
     core.begin_epoch(&lost)?;
-    if again {
+    if chain.again {
         // A start that dies over and over must not fill the ring: what it replayed is put away first,
         // undecided as it is.
         core.checkpoint(false)?;
@@ -224,75 +225,6 @@ fn newest_checkpoint<Q: FlushQueue>(
     io.write(&disks, base + page.sequence % 2 * BLOCK_BYTES, &bytes);
     io.flush(&disks);
     Ok(page)
-}
-
-/// Follows the chain of frames from `link` over all copies (JRN-1), writes each frame to the copies that
-/// lack it, flushes; the bodies, the end of the chain, and whether an earlier start died before its
-/// checkpoint.
-fn read_chain<Q: FlushQueue>(
-    io: &mut Io<Q>,
-    members: &Members,
-    start: Link,
-) -> (Vec<Vec<u8>>, Link, bool) {
-    let ring = members.geometry.ring_bytes();
-    let disks = members.metadata();
-    let mut link = start;
-    let mut bodies = Vec::new();
-    let mut again = false;
-    let mut repaired = Vec::new();
-    while link.position - start.position < ring {
-        let offset = members.geometry.ring(link.position);
-        let left = ring - link.position % ring;
-        let mut best: Option<(Vec<u8>, FrameKind, u64, u32, u32)> = None;
-        let mut have = Vec::new();
-        for &disk in &disks {
-            let Some(bytes) = read_frame(io, disk, offset, left) else { continue };
-            let Some(frame) = frame::decode(&bytes, members.pool_seed, &link, ring) else {
-                continue;
-            };
-            have.push((disk, frame.crc));
-            let Frame { kind, span, crc, epoch, .. } = frame;
-            if best.as_ref().is_none_or(|other| epoch > other.4) {
-                best = Some((bytes, kind, span, crc, epoch));
-            }
-        }
-        let Some((bytes, kind, span, crc, epoch)) = best else { break };
-        let lack = |disk: &u16| !have.contains(&(*disk, crc));
-        let lacking: Vec<u16> = disks.iter().copied().filter(lack).collect();
-        if !lacking.is_empty() && !active(Mutation::JournalCopiesDiffer) {
-            io.write(&lacking, offset, &bytes);
-            for &disk in &lacking {
-                io.events.note(Event::MetadataDamaged { disk, what: "journal" });
-            }
-            repaired.extend(lacking);
-        }
-        again |= kind == FrameKind::EpochStart;
-        let lsn = link.lsn + u64::from(kind != FrameKind::Pad);
-        if let Some(frame) = frame::decode(&bytes, members.pool_seed, &link, ring) {
-            bodies.push(frame.body.to_vec());
-        }
-        link = Link { lsn, position: link.position + span, chain: crc, epoch };
-    }
-    if !repaired.is_empty() {
-        // A disk that fails here fails again with the first frame of the new epoch, and is expelled.
-        io.flush(&disks);
-    }
-    (bodies, link, again)
-}
-
-fn read_frame<Q: FlushQueue>(io: &mut Io<Q>, disk: u16, offset: u64, left: u64) -> Option<Vec<u8>> {
-    let mut bytes = vec![0; BLOCK_LEN];
-    if !io.read(disk, offset, &mut bytes) {
-        return None;
-    }
-    let claimed = frame::claimed(&bytes, left.min(1 << 24))?;
-    if claimed > BLOCK_BYTES {
-        bytes.resize(to_usize(claimed), 0);
-        if !io.read(disk, offset + BLOCK_BYTES, &mut bytes[BLOCK_LEN..]) {
-            return None;
-        }
-    }
-    Some(bytes)
 }
 
 impl<Q: FlushQueue> Core<Q> {

@@ -73,6 +73,9 @@ fn value(extents: &Extents, tree: usize, key: usize) -> u32 {
     }
 }
 
+/// Runs of pages that are read at a time.
+const RUNS: usize = 4;
+
 /// What the trees are called, by their number.
 const TREES: [&str; 2] = ["map", "checksums"];
 
@@ -234,24 +237,75 @@ impl Trees {
             let top = old.levels.len() - 1;
             old.levels[top][0] = root.pointer;
             for level in (0..=top).rev() {
-                for number in 0..old.levels[level].len() {
-                    let pointer = old.levels[level][number];
-                    if pointer.page == 0 {
-                        continue;
-                    }
-                    let name = name(tree, level, number);
-                    let bytes = self.read_page(io, geometry, disks, name, pointer)?;
-                    if level > 0 {
-                        let below = old.levels[level - 1].chunks_mut(INDEX_ENTRIES).nth(number);
-                        for (nth, slot) in below.unwrap_or_default().iter_mut().enumerate() {
-                            *slot = page::pointer(&bytes, nth);
+                let pointers = old.levels[level].clone();
+                self.read_level(
+                    io,
+                    (geometry, disks),
+                    (tree, level),
+                    &pointers,
+                    |number, bytes| {
+                        if level > 0 {
+                            let below = old.levels[level - 1].chunks_mut(INDEX_ENTRIES).nth(number);
+                            for (nth, slot) in below.unwrap_or_default().iter_mut().enumerate() {
+                                *slot = page::pointer(bytes, nth);
+                            }
+                        } else {
+                            take_leaf(extents, tree, number, bytes);
                         }
-                    } else {
-                        take_leaf(extents, tree, number, &bytes);
-                    }
-                }
+                    },
+                )?;
             }
             self.adopt(tree, &old);
+        }
+        Ok(())
+    }
+
+    /// Gives every page of a level to `take`. Pages that lie behind each other are read together, a few such runs at a
+    /// time, from the first disk; those that it does not have are asked for one by one.
+    fn read_level<Q: FlushQueue>(
+        &self,
+        io: &mut Io<Q>,
+        (geometry, disks): (&Geometry, &[u16]),
+        (tree, level): (usize, usize),
+        pointers: &[Pointer],
+        mut take: impl FnMut(usize, &[u8]),
+    ) -> Result<(), PageName> {
+        let mut wanted: Vec<(u32, usize)> = (0..)
+            .zip(pointers)
+            .filter(|(_, pointer)| (1..geometry.tree_pages()).contains(&pointer.page))
+            .map(|(number, pointer)| (pointer.page, number))
+            .collect();
+        wanted.sort_unstable();
+        let most = (to_usize(io.control_bytes()) / BLOCK_LEN).max(1);
+        let follows = |before: &(u32, usize), after: &(u32, usize)| before.0 + 1 == after.0;
+        let runs: Vec<&[(u32, usize)]> =
+            wanted.chunk_by(follows).flat_map(|run| run.chunks(most)).collect();
+        let mut done = vec![false; pointers.len()];
+        for some in runs.chunks(RUNS) {
+            let mut contents: Vec<Vec<u8>> =
+                some.iter().map(|run| vec![0; run.len() * BLOCK_LEN]).collect();
+            let work = some.iter().zip(&mut contents).flat_map(|(run, into)| {
+                let offset = geometry.tree() + u64::from(run[0].0) * BLOCK_BYTES;
+                disks.first().map(|&disk| Work::Read { disk, offset, into })
+            });
+            if !io.wait_for(work.collect()).is_empty() {
+                continue;
+            }
+            let pages = some.iter().zip(&contents).flat_map(|(run, bytes)| {
+                run.iter().map(|page| page.1).zip(bytes.chunks(BLOCK_LEN))
+            });
+            for (number, bytes) in pages {
+                let name = name(tree, level, number);
+                if page::verifies(self.pool_seed, name, pointers[number], bytes) {
+                    take(number, bytes);
+                    done[number] = true;
+                }
+            }
+        }
+        let left = |number: &usize| pointers[*number].page != 0 && !done[*number];
+        for number in (0..pointers.len()).filter(left) {
+            let name = name(tree, level, number);
+            take(number, &self.read_page(io, geometry, disks, name, pointers[number])?);
         }
         Ok(())
     }

@@ -98,7 +98,7 @@ fn known(mutation: Mutation) -> &'static [u64] {
     match mutation {
         Mutation::StandsOutOfTime => &[6_088_969_896_877_691_383],
         Mutation::RoomGivenUpEarly => &[5_865_823_333_528_852_234],
-        Mutation::SlotReusedEarly => &[16_558_095_200_850_322_506],
+        Mutation::SlotReusedEarly => &[7_351_542_352_667_935_287],
         Mutation::RingOverrun => &[737_458_061_288_073_371],
         Mutation::LossUnrecorded => &[2_561_053_361_828_326_785],
         Mutation::CheckpointEarly => &[5_018_679_244_836_122_794],
@@ -125,7 +125,7 @@ struct Noticed {
 }
 
 /// Processor time of this thread.
-fn thread_time() -> Duration {
+pub(super) fn thread_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }

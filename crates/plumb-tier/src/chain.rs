@@ -1,0 +1,220 @@
+//! Following the journal's chain of frames over all its copies, some way ahead of the frame that is looked at: a
+//! full ring is read at the speed of its disks, however small its frames are (JRN-1, JRN-3).
+
+use std::ops::Range;
+
+use plumb_io::FlushQueue;
+use plumb_units::convert::{to_u64, to_usize};
+
+use crate::events::Event;
+use crate::format::frame::{self, Frame, FrameKind, HEADER, Link};
+use crate::format::{BLOCK_BYTES, BLOCK_LEN, Geometry};
+use crate::io::{Io, Work};
+use crate::members::Members;
+use crate::mutation::{Mutation, active};
+
+/// What is read ahead at first: most journals are short.
+const FIRST: u64 = 8 << 10;
+/// And at most.
+const MOST: u64 = 1 << 20;
+/// Longest frame that is believed to be one.
+const FRAME_MAX: u64 = 1 << 24;
+
+/// What the journal holds.
+#[derive(Debug)]
+pub(crate) struct Chain {
+    frames: Vec<(Vec<u8>, Range<usize>)>,
+    /// Its end.
+    pub(crate) link: Link,
+    /// Whether an earlier start died before its checkpoint.
+    pub(crate) again: bool,
+}
+
+impl Chain {
+    /// The records of each frame, in order.
+    pub(crate) fn bodies(&self) -> impl Iterator<Item = &[u8]> {
+        self.frames.iter().map(|(bytes, body)| &bytes[body.clone()])
+    }
+}
+
+/// Follows the chain from `start` over all copies (JRN-1), writes each frame to the copies that lack it, and flushes.
+pub(crate) fn read<Q: FlushQueue>(io: &mut Io<Q>, members: &Members, start: Link) -> Chain {
+    let (geometry, ring) = (members.geometry, members.geometry.ring_bytes());
+    let disks = members.metadata();
+    let mut ahead = Ahead::new(geometry, &disks, start.position);
+    let mut chain = Chain { frames: Vec::new(), link: start, again: false };
+    let mut repaired = Vec::new();
+    while chain.link.position - start.position < ring {
+        let link = chain.link;
+        ahead.reach(io, link.position);
+        let mut best: Option<Best> = None;
+        let mut have = Vec::new();
+        for (nth, &disk) in disks.iter().enumerate() {
+            let direct;
+            let bytes = match ahead.frame(nth, link.position) {
+                Some(bytes) => bytes,
+                None => {
+                    let Some(bytes) = ahead.read_frame(io, disk, link.position) else { continue };
+                    direct = bytes;
+                    &direct
+                }
+            };
+            let Some(frame) = frame::decode(bytes, members.pool_seed, &link, ring) else {
+                continue;
+            };
+            have.push((disk, frame.crc));
+            let Frame { kind, span, crc, epoch, body } = frame;
+            if best.as_ref().is_none_or(|other| epoch > other.epoch) {
+                let body = HEADER..HEADER + body.len();
+                let bytes = bytes[..body.end.next_multiple_of(BLOCK_LEN)].to_vec();
+                best = Some(Best { bytes, kind, span, crc, epoch, body });
+            }
+        }
+        let Some(Best { bytes, kind, span, crc, epoch, body }) = best else { break };
+        let lack = |disk: &u16| !have.contains(&(*disk, crc));
+        let lacking: Vec<u16> = disks.iter().copied().filter(lack).collect();
+        if !lacking.is_empty() && !active(Mutation::JournalCopiesDiffer) {
+            io.write(&lacking, geometry.ring(link.position), &bytes);
+            for &disk in &lacking {
+                io.events.note(Event::MetadataDamaged { disk, what: "journal" });
+            }
+            repaired.extend(lacking);
+        }
+        chain.again |= kind == FrameKind::EpochStart;
+        let lsn = link.lsn + u64::from(kind != FrameKind::Pad);
+        chain.frames.push((bytes, body));
+        chain.link = Link { lsn, position: link.position + span, chain: crc, epoch };
+    }
+    if !repaired.is_empty() {
+        // A disk that fails here fails again with the first frame of the new epoch, and is expelled.
+        io.flush(&disks);
+    }
+    chain
+}
+
+/// The next frame, from the copy that knows of the newest epoch.
+struct Best {
+    bytes: Vec<u8>,
+    kind: FrameKind,
+    span: u64,
+    crc: u32,
+    epoch: u32,
+    body: Range<usize>,
+}
+
+/// What was read of a copy: from that virtual position on.
+#[derive(Debug)]
+struct Stretch {
+    from: u64,
+    bytes: Vec<u8>,
+}
+
+impl Stretch {
+    /// The bytes from that position on, if it has any.
+    fn at(&self, position: u64) -> Option<&[u8]> {
+        let at = position.checked_sub(self.from)?;
+        self.bytes.get(to_usize(at)..)
+    }
+}
+
+/// The ring as each copy has it, as far as it was read.
+#[derive(Debug)]
+struct Ahead {
+    geometry: Geometry,
+    disks: Vec<u16>,
+    copies: Vec<Stretch>,
+    /// Virtual position up to which all copies were read.
+    end: u64,
+    /// Bytes of the next stretch.
+    step: u64,
+    /// Where the ring bites its tail.
+    limit: u64,
+}
+
+impl Ahead {
+    fn new(geometry: Geometry, disks: &[u16], position: u64) -> Self {
+        let copies = disks.iter().map(|_| Stretch { from: position, bytes: Vec::new() }).collect();
+        let limit = position + geometry.ring_bytes();
+        Self { geometry, disks: disks.to_vec(), copies, end: position, step: FIRST, limit }
+    }
+
+    /// Reads on until every copy that can be read has the whole of what it holds for the frame at `position`.
+    fn reach<Q: FlushQueue>(&mut self, io: &mut Io<Q>, position: u64) {
+        self.end = self.end.max(position);
+        loop {
+            let left = self.left(position);
+            let claimed = |copy: &Stretch| frame::claimed(copy.at(position)?, left);
+            let needed = self.copies.iter().filter_map(claimed).max().unwrap_or(BLOCK_BYTES);
+            if self.end >= (position + needed).min(self.limit) {
+                return;
+            }
+            self.read_on(io, position);
+        }
+    }
+
+    /// Bytes that a frame at `position` can have.
+    fn left(&self, position: u64) -> u64 {
+        let ring = self.geometry.ring_bytes();
+        (ring - position % ring).min(FRAME_MAX)
+    }
+
+    /// Reads the next stretch of every copy, all at a time; what lies before `position` is of no use any more.
+    fn read_on<Q: FlushQueue>(&mut self, io: &mut Io<Q>, position: u64) {
+        let ring = self.geometry.ring_bytes();
+        let len = self.step.min(ring - self.end % ring).min(self.limit - self.end);
+        self.step = (2 * self.step).min(MOST);
+        let offset = self.geometry.ring(self.end);
+        let mut work = Vec::new();
+        for (copy, &disk) in self.copies.iter_mut().zip(&self.disks) {
+            let used = to_usize(position.saturating_sub(copy.from)).min(copy.bytes.len());
+            copy.bytes.drain(..used);
+            copy.from = self.end - to_u64(copy.bytes.len());
+            let had = copy.bytes.len();
+            copy.bytes.resize(had + to_usize(len), 0);
+            work.push(Work::Read { disk, offset, into: &mut copy.bytes[had..] });
+        }
+        let failed = io.wait_for(work);
+        self.end += len;
+        for (copy, disk) in self.copies.iter_mut().zip(&self.disks) {
+            if failed.contains(disk) {
+                // One block of it may be all that cannot be read: frame by frame then.
+                *copy = Stretch { from: self.end, bytes: Vec::new() };
+            }
+        }
+    }
+
+    /// What a copy holds for the frame at `position`; `None` if it must be asked again.
+    fn frame(&self, nth: usize, position: u64) -> Option<&[u8]> {
+        let bytes = self.copies[nth].at(position)?;
+        let block = bytes.get(..BLOCK_LEN)?;
+        match frame::claimed(block, self.left(position)) {
+            Some(claimed) => bytes.get(..to_usize(claimed)),
+            None => Some(block),
+        }
+    }
+
+    fn read_frame<Q: FlushQueue>(
+        &self,
+        io: &mut Io<Q>,
+        disk: u16,
+        position: u64,
+    ) -> Option<Vec<u8>> {
+        // One that hangs would be waited for with every frame.
+        if io.owes(disk) {
+            return None;
+        }
+        let offset = self.geometry.ring(position);
+        let mut bytes = vec![0; BLOCK_LEN];
+        if !io.read(disk, offset, &mut bytes) {
+            return None;
+        }
+        let claimed = frame::claimed(&bytes, self.left(position))?;
+        if claimed > BLOCK_BYTES {
+            bytes.resize(to_usize(claimed), 0);
+            if !io.read(disk, offset + BLOCK_BYTES, &mut bytes[BLOCK_LEN..]) {
+                return None;
+            }
+        }
+        Some(bytes)
+    }
+}
