@@ -162,6 +162,11 @@ pub struct Engine<Q> {
     last_resync: Nanos,
     /// How long the next step waits for requests.
     resync_pause: Nanos,
+    /// When the last step of a scan ended, and how long requests have the disks to themselves then.
+    last_scan: Nanos,
+    scan_pause: Nanos,
+    /// The running step is one.
+    scanned: bool,
     /// Nothing reaches the disks: what writes is refused, and no work is begun.
     unchanging: bool,
     /// Something may be left to rebuild.
@@ -265,6 +270,9 @@ impl<Q: FlushQueue> Engine<Q> {
             halted: None,
             last_resync: Nanos::ZERO,
             resync_pause: Nanos::ZERO,
+            last_scan: Nanos::ZERO,
+            scan_pause: Nanos::ZERO,
+            scanned: false,
             unchanging,
             rebuilding: !unchanging,
             retire_after: (!unchanging).then_some(RETIRE_AFTER),

@@ -33,6 +33,10 @@ pub(super) enum Job {
 const RESYNC_PAUSE: Nanos = Nanos(1_000_000);
 /// At most: what hung must not make the next step wait as long.
 const RESYNC_PAUSE_MAX: Nanos = Nanos(100_000_000);
+/// After a step of a scan requests have so many times as long as it took: nothing that is lost waits for it.
+const SCAN_SHARE: u64 = 3;
+/// Or so long for each byte, less what it took: 10 MB/s of each disk (RES-5); on slow disks as long as it took.
+const SCAN_NS_PER_BYTE: u64 = 100;
 /// Without a request for so long nobody is disturbed.
 const IDLE: Nanos = Nanos(100_000_000);
 /// Turns in which nothing goes on, at most: far more than there are parts to look at.
@@ -168,9 +172,13 @@ impl<Q: FlushQueue> Engine<Q> {
     }
 
     /// A disk may come back once it has answered all that was given up: a late write must not land on
-    /// newer data (RES-10).
+    /// newer data (RES-10). A scan goes on once requests had their turn, if there are any (RES-5).
     fn is_due(&self, job: Job) -> bool {
-        !matches!(job, Job::Attach(disk) if self.core.io.owes(disk))
+        match job {
+            Job::Attach(disk) => !self.core.io.owes(disk),
+            Job::Scan(_) => !self.is_busy() || self.now.since(self.last_scan) >= self.scan_pause,
+            _ => true,
+        }
     }
 
     fn wants_standstill(&self) -> bool {
@@ -223,6 +231,7 @@ impl<Q: FlushQueue> Engine<Q> {
             return true;
         }
         let (began, resynced) = (self.core.io.queue.time(), self.last_resync);
+        self.scanned = false;
         let outcome = if self.trouble.is_empty() { self.work() } else { self.handle_trouble() };
         // It may have waited out a disk: what begins behind it begins now, not when this poll began.
         let took = self.core.io.queue.time().since(began);
@@ -232,6 +241,12 @@ impl<Q: FlushQueue> Engine<Q> {
             if self.last_resync != resynced {
                 self.last_resync = self.now;
                 self.resync_pause = took.clamp(RESYNC_PAUSE, RESYNC_PAUSE_MAX);
+            }
+            if self.scanned {
+                self.last_scan = self.now;
+                let share = Nanos(took.0.saturating_mul(SCAN_SHARE));
+                let most = u64::from(self.core.members.config.extent_bytes) * SCAN_NS_PER_BYTE;
+                self.scan_pause = share.min(Nanos(most.saturating_sub(took.0).max(took.0)));
             }
         }
         self.frozen = false;
@@ -327,6 +342,7 @@ impl<Q: FlushQueue> Engine<Q> {
                 Job::Scan(extent) => {
                     if index(extent) < self.core.extents.list.len() {
                         self.jobs.push_back(Job::Scan(extent + 1));
+                        self.scanned = true;
                         self.core.scan(extent)?;
                     } else {
                         self.core.io.events.note(Event::Scanned);
