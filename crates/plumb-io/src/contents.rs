@@ -293,6 +293,17 @@ fn inspect_device(
     if findings.is_empty() { Ok(Verdict::Empty) } else { Err(findings) }
 }
 
+/// Marks of file systems, partition tables and the like in the first MiB of a file or device of `size` bytes: where,
+/// and what. Data of an unknown kind is none.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn marks_at_head(file: &File, size: u64) -> io::Result<Vec<(u64, String)>> {
+    let found = signature::everything(&ends::Ends::read(file, size)?);
+    let at_head = found.into_iter().filter(|found| found.offset < ends::END);
+    Ok(at_head.map(|found| (found.offset, found.what)).collect())
+}
+
 /// Reads any bytes as a device and asserts what always holds.
 ///
 /// # Panics

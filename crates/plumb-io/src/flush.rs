@@ -19,6 +19,12 @@ pub trait FlushQueue: IoQueue {
         None
     }
 
+    /// Bytes of `file`; `None` where this queue does not know.
+    fn file_bytes(&self, file: FileIndex) -> Option<u64> {
+        let _ = file;
+        None
+    }
+
     /// The time that [`IoQueue::submit_and_wait`]'s waits go by. A wait may end before its time and without a
     /// completion, by a signal or a bell: only this says whether the time is over. Its zero means nothing.
     fn time(&self) -> Nanos {
@@ -60,6 +66,10 @@ impl<Q: FlushQueue + ?Sized> FlushQueue for &mut Q {
 
     fn bell(&self) -> Option<Bell> {
         (**self).bell()
+    }
+
+    fn file_bytes(&self, file: FileIndex) -> Option<u64> {
+        (**self).file_bytes(file)
     }
 
     fn time(&self) -> Nanos {

@@ -165,18 +165,20 @@ pub(crate) fn discover<Q: FlushQueue>(
     let mut candidates: Vec<(FileIndex, Vec<Superblock>, Half)> = Vec::new();
     for file in 0..plan.files {
         let disk = to_disk(FileIndex(file));
+        let ends = io.bytes_of(disk);
         let mut bytes = vec![0; BLOCK_LEN];
         let mut copy_at = |offset| {
             let read = io.read(disk, offset, &mut bytes);
             read.then(|| Superblock::decode(&bytes)).flatten()
         };
-        // The tail copies lie where a head copy says that the device ends.
+        // The tail copies lie where a head copy says that the device ends, or where it does (LAY-1).
         let [head_a, head_b, ..] = Geometry::superblocks(u64::MAX);
         let heads = [head_a, head_b].map(&mut copy_at);
         let size = heads.iter().flatten().map(|copy| copy.device_bytes).max();
-        let Some(size) = size else { continue };
+        let Some(size) = size.or(ends) else { continue };
         let [_, _, tail_a, tail_b] = Geometry::superblocks(size);
-        let [third, fourth] = [tail_a, tail_b].map(copy_at);
+        let here = |copy: Option<Superblock>| copy.filter(|copy| copy.device_bytes == size);
+        let [third, fourth] = [tail_a, tail_b].map(copy_at).map(here);
         let [first, second] = heads;
         let all = [first, second, third, fourth];
         let begin = Half::to_begin_with(&all);

@@ -179,6 +179,11 @@ impl<Q: FlushQueue> Io<Q> {
         self.queued.resize(disks, 0);
     }
 
+    /// Bytes of a disk's file, as far as they are known.
+    pub(crate) fn bytes_of(&self, disk: u16) -> Option<u64> {
+        self.queue.file_bytes(self.file(disk)?)
+    }
+
     /// I/Os that a disk has to answer.
     #[inline]
     pub(crate) fn queued(&self, disk: u16) -> u32 {

@@ -40,40 +40,46 @@ pub(crate) struct Members {
 }
 
 /// Two of a disk's four superblock copies: those that an update writes at a time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Half {
-    /// Copies 0 and 2.
-    #[default]
-    First,
-    /// Copies 1 and 3.
-    Second,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Half([usize; 2]);
+
+impl Default for Half {
+    fn default() -> Self {
+        HALVES[0]
+    }
 }
 
+/// All of them, those first that an update rather spoils: a head copy and a tail copy.
+const HALVES: [Half; 6] =
+    [Half([0, 2]), Half([1, 3]), Half([0, 1]), Half([2, 3]), Half([0, 3]), Half([1, 2])];
+
 impl Half {
-    /// The half that an update may spoil, given the copies that can be read: one that a crash left unlike or torn, else
-    /// the older one. So two copies of one version are whole at every instant, however often starts are cut short
-    /// (LAY-2).
+    /// The half that an update may spoil, given the copies that can be read: the one beside the newest two that are
+    /// alike. So two copies of one version are whole at every instant, however often starts are cut short, and
+    /// whatever became of the others (LAY-2).
     pub(crate) fn to_begin_with(copies: &[Option<Superblock>; 4]) -> Self {
-        let whole = |half: Self| {
-            let [one, other] = half.copies().map(|copy| copies[copy].as_ref());
+        let kept = |half: Self| {
+            let [one, other] = half.other().0.map(|copy| copies[copy].as_ref());
             one.filter(|_| one == other).map(|copy| copy.version)
         };
-        // Nothing is less than any version.
-        if whole(Self::Second) < whole(Self::First) { Self::Second } else { Self::First }
+        let mut best = Self::default();
+        for half in HALVES {
+            // Nothing is less than any version.
+            if kept(best) < kept(half) {
+                best = half;
+            }
+        }
+        best
     }
 
     fn copies(self) -> [usize; 2] {
-        match self {
-            Self::First => [0, 2],
-            Self::Second => [1, 3],
-        }
+        self.0
     }
 
     fn other(self) -> Self {
-        match self {
-            Self::First => Self::Second,
-            Self::Second => Self::First,
-        }
+        let [one, other] = self.0;
+        let mut left = (0..4).filter(|copy| *copy != one && *copy != other);
+        Self([left.next().unwrap_or(0), left.next().unwrap_or(0)])
     }
 }
 
@@ -388,21 +394,42 @@ mod tests {
         left
     }
 
+    /// Two copies of one version.
+    fn has_a_pair(disk: &Disk) -> bool {
+        HALVES.iter().any(|half| {
+            let [one, other] = half.copies().map(|copy| disk[copy]);
+            one == other && one > 0
+        })
+    }
+
     #[test]
     fn updates_that_are_cut_short_in_a_row_leave_two_copies_of_one_version_and_a_head() {
         let mut disks = BTreeSet::from([[1; 4]]);
         for version in 2..6 {
             disks = disks.into_iter().flat_map(|disk| crashes(disk, version)).collect();
             for disk in &disks {
-                let pair = |half: Half| {
-                    let [one, other] = half.copies().map(|copy| disk[copy]);
-                    one == other && one > 0
-                };
-                assert!(pair(Half::First) || pair(Half::Second), "LAY-2: {disk:?}");
-                // Who has no head copy does not find the tail ones.
+                assert!(has_a_pair(disk), "LAY-2: {disk:?}");
+                // Where the size of the disk is not known, tail copies are found by a head.
                 assert!(disk[0] > 0 || disk[1] > 0, "{disk:?}");
             }
         }
         assert!(disks.len() > 100, "{}", disks.len());
+    }
+
+    /// LAY-1, LAY-2: whichever two copies are left, be it those at one end of the disk, updates that are cut short do
+    /// not take the last two that are alike.
+    #[test]
+    fn updates_keep_the_two_copies_that_are_left() {
+        for lost in HALVES {
+            let mut disk = [7; 4];
+            lost.copies().into_iter().for_each(|copy| disk[copy] = 0);
+            let mut disks = BTreeSet::from([disk]);
+            for version in 8..11 {
+                disks = disks.into_iter().flat_map(|disk| crashes(disk, version)).collect();
+                for left in &disks {
+                    assert!(has_a_pair(left), "{lost:?} lost, then {left:?}");
+                }
+            }
+        }
     }
 }

@@ -3,7 +3,7 @@
 use plumb_sys::cache_lines::{copy_around, prefetch};
 use plumb_sys::memory::{Block, BufferPlacement};
 use plumb_units::Nanos;
-use plumb_units::convert::index;
+use plumb_units::convert::{index, to_u64};
 use rustix::fs::OFlags;
 
 use plumb_sys::arena::ArenaError;
@@ -201,5 +201,9 @@ impl FlushQueue for MemoryQueue {
         assert!(index(file.0) < self.files.len(), "file {} does not exist", file.0);
         self.memory.begin(slot);
         self.pushed.push(Pushed::Flush(file, slot));
+    }
+
+    fn file_bytes(&self, file: FileIndex) -> Option<u64> {
+        self.files.get(index(file.0)).map(|file| to_u64(file.content.bytes().len()))
     }
 }

@@ -233,6 +233,10 @@ impl FlushQueue for SparseQueue {
         self.memory.begin(slot);
         self.memory.finish(slot, 0);
     }
+
+    fn file_bytes(&self, file: FileIndex) -> Option<u64> {
+        self.files.get(index(file.0)).map(|file| file.size)
+    }
 }
 
 #[cfg(test)]

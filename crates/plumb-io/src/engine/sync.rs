@@ -106,4 +106,8 @@ impl FlushQueue for SyncQueue {
         self.arena.begin(slot.0);
         self.done.push(Finished { slot: slot.0, result });
     }
+
+    fn file_bytes(&self, file: FileIndex) -> Option<u64> {
+        self.files.get(index(file.0)).map(|file| file.size)
+    }
 }

@@ -41,6 +41,8 @@ const RING_MAX: u32 = 32_768;
 #[derive(Debug)]
 pub struct UringQueue {
     ring: Ring,
+    /// Bytes of each file.
+    sizes: Vec<u64>,
     /// Refusals in words, beside those that the ring lists.
     notes: Vec<String>,
 }
@@ -57,6 +59,7 @@ impl UringQueue {
         let arena = buffers::arena(&spec)?;
         let bytes: u64 = spec.regions.iter().filter_map(plumb_sys::arena::RegionSpec::bytes).sum();
         let priorities: Vec<_> = spec.files.iter().map(|file| file.priority).collect();
+        let sizes = spec.files.iter().map(|file| file.size).collect();
         let files = spec.files.into_iter().map(|file| file.descriptor).collect();
         let setup = RingSetup {
             poll: options.poll,
@@ -87,7 +90,7 @@ impl UringQueue {
                 spec.depth
             ));
         }
-        Ok(Self { ring, notes })
+        Ok(Self { ring, sizes, notes })
     }
 }
 
@@ -257,6 +260,10 @@ impl IoQueue for UringQueue {
 impl FlushQueue for UringQueue {
     fn push_flush(&mut self, file: FileIndex, slot: Slot) {
         self.ring.push_flush(file.0, slot.0);
+    }
+
+    fn file_bytes(&self, file: FileIndex) -> Option<u64> {
+        self.sizes.get(plumb_units::convert::index(file.0)).copied()
     }
 }
 

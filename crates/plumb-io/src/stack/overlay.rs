@@ -135,6 +135,10 @@ impl<Q: FlushQueue> FlushQueue for OverlayQueue<Q> {
         self.inner.bell()
     }
 
+    fn file_bytes(&self, file: FileIndex) -> Option<u64> {
+        self.inner.file_bytes(file)
+    }
+
     fn time(&self) -> Nanos {
         self.inner.time()
     }

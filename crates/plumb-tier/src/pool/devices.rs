@@ -124,6 +124,10 @@ impl FlushQueue for DeviceQueue {
         either!(self, queue => queue.bell())
     }
 
+    fn file_bytes(&self, file: FileIndex) -> Option<u64> {
+        either!(self, queue => queue.file_bytes(file))
+    }
+
     fn time(&self) -> Nanos {
         either!(self, queue => queue.time())
     }
@@ -223,6 +227,10 @@ impl FlushQueue for BelledRing {
 
     fn bell(&self) -> Option<Bell> {
         self.bell.as_ref().map(|(bell, _)| bell.clone())
+    }
+
+    fn file_bytes(&self, file: FileIndex) -> Option<u64> {
+        self.ring.file_bytes(file)
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use plumb_io::TargetFile;
+use plumb_io::{TargetFile, contents};
 use plumb_units::convert::{index, to_u32};
 
 use super::devices::DeviceQueue;
@@ -83,8 +83,26 @@ impl Look {
     }
 }
 
-/// All superblock copies of a disk that can be read, and its length in bytes.
-pub(super) fn superblocks(path: &Path) -> std::io::Result<(Vec<Superblock>, u64)> {
+/// What a disk says of itself.
+#[derive(Debug)]
+pub(super) struct Said {
+    /// All superblock copies that can be read.
+    pub(super) copies: Vec<Superblock>,
+    /// Its length in bytes.
+    pub(super) size: u64,
+    /// What its head holds where copies should be, if there are copies at its end only.
+    instead: Option<String>,
+}
+
+impl Said {
+    /// Whether it says that it is a disk of that pool, and nothing else says that it is somebody's.
+    pub(super) fn is_of(&self, pool: u128) -> bool {
+        self.instead.is_none() && self.copies.iter().any(|copy| copy.pool == pool)
+    }
+}
+
+/// Reads what a disk says of itself.
+pub(super) fn superblocks(path: &Path) -> std::io::Result<Said> {
     use std::io::Seek;
     let mut file = File::open(path)?;
     let size = file.seek(std::io::SeekFrom::End(0))?;
@@ -98,21 +116,30 @@ pub(super) fn superblocks(path: &Path) -> std::io::Result<(Vec<Superblock>, u64)
     let [head_a, head_b, ..] = Geometry::superblocks(u64::MAX);
     read(head_a, &mut copies);
     read(head_b, &mut copies);
+    let heads = copies.len();
     let ends = copies.iter().map(|copy| copy.device_bytes).max().unwrap_or(size);
     let [_, _, tail_a, tail_b] = Geometry::superblocks(ends);
     read(tail_a, &mut copies);
     read(tail_b, &mut copies);
-    Ok((copies, size))
+    let mut instead = None;
+    if heads == 0 && !copies.is_empty() {
+        // Somebody made something else of it: that is his.
+        instead = contents::marks_at_head(&file, size)?.into_iter().next().map(|mark| mark.1);
+    }
+    Ok(Said { copies, size, instead })
 }
 
 /// Why a disk cannot be one of a pool's; `None` if it can.
-pub(super) fn stray(pool: Option<u128>, found: &(Vec<Superblock>, u64)) -> Option<String> {
-    let (copies, size) = found;
+pub(super) fn stray(pool: Option<u128>, found: &Said) -> Option<String> {
+    let Said { copies, size, instead } = found;
     let Some(first) = copies.first() else {
         return Some("it holds no pool".to_owned());
     };
     if let Some(pool) = pool.filter(|pool| copies.iter().all(|copy| copy.pool != *pool)) {
         return Some(format!("it belongs to pool {:032x}, not to {pool:032x}", first.pool));
+    }
+    if let Some(what) = instead {
+        return Some(format!("it holds {what} now, and only its end is the pool's still"));
     }
     let recorded = copies.iter().map(|copy| copy.device_bytes).max().unwrap_or(0);
     (recorded > *size).then(|| format!("it has {size} bytes, and had {recorded}"))
@@ -137,8 +164,10 @@ pub fn look(pool: Option<u128>, paths: &[PathBuf]) -> Result<Look, PoolError> {
         };
         if let Some(why) = stray(pool, &found) {
             let ours = |copy: &&Superblock| pool.is_none_or(|pool| copy.pool == pool);
-            let id = found.0.iter().find(ours).map(|copy| copy.device);
-            too_small.extend(id.map(|id| (path.clone(), id)));
+            let id = found.copies.iter().find(ours).map(|copy| copy.device);
+            if found.instead.is_none() {
+                too_small.extend(id.map(|id| (path.clone(), id)));
+            }
             strays.push((path.clone(), why));
             continue;
         }
@@ -147,7 +176,7 @@ pub fn look(pool: Option<u128>, paths: &[PathBuf]) -> Result<Look, PoolError> {
             good.push(TargetFile {
                 descriptor: file.into(),
                 path: path.clone(),
-                size: found.1,
+                size: found.size,
                 priority: None,
                 mapping: None,
             });

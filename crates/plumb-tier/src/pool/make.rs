@@ -4,7 +4,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{Seek, SeekFrom};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use plumb_io::FileIndex;
@@ -73,6 +73,7 @@ pub fn make(registry: &Registry, wish: &PoolWish) -> Result<RegisteredPool, Pool
         }
         .into());
     }
+    registry.is_ready()?;
     let mut disks = Vec::new();
     for (nth, disk) in wish.disks.iter().enumerate() {
         let same = |other: &DiskWish| is_same(&other.path, &disk.path);
@@ -178,8 +179,7 @@ pub fn destroy(
     }
     let (mut disks, mut away) = (Vec::new(), Vec::new());
     for path in &pool.disks {
-        let ours = superblocks(path)
-            .is_ok_and(|(copies, _)| copies.iter().any(|copy| copy.pool == pool.id));
+        let ours = superblocks(path).is_ok_and(|said| said.is_of(pool.id));
         if ours {
             disks.push(exclusive::open(path, PATIENCE, &tree)?);
         } else {
@@ -233,14 +233,37 @@ fn has_room(disk: &ExclusiveDisk, geometry: &Geometry) -> Result<(), PoolError> 
     })
 }
 
+/// Refuses a path that the list of pools cannot hold: it is text, a disk to a line.
+fn is_listable(path: &Path) -> Result<(), PoolError> {
+    if path.to_str().is_some_and(|text| !text.chars().any(char::is_control)) {
+        return Ok(());
+    }
+    Err(PoolError::CannotPool {
+        path: path.to_owned(),
+        reason: "has a name with a line end, another control character, or bytes that are no UTF-8"
+            .to_owned(),
+        remedy: "nothing was written. Rename it, or name it by a link".to_owned(),
+    })
+}
+
 /// Opens a disk that may be taken.
 fn take(wish: &DiskWish) -> Result<ExclusiveDisk, PoolError> {
     let tree = SystemTree::default();
+    is_listable(&wish.path)?;
     let refused = |reason: String, remedy: String| PoolError::CannotPool {
         path: wish.path.clone(),
         reason,
         remedy,
     };
+    if let Ok(found) = std::fs::metadata(&wish.path)
+        && !found.is_file()
+        && !found.file_type().is_block_device()
+    {
+        return Err(refused(
+            "is neither a file nor a block device".to_owned(),
+            "name a block device, or a file; --file-size makes files".to_owned(),
+        ));
+    }
     let quoted = wish.path.display();
     let override_with = format!(
         "nothing was written. Name another disk, or, if all of this may be lost for good, add: --destroy {quoted}"
@@ -249,8 +272,8 @@ fn take(wish: &DiskWish) -> Result<ExclusiveDisk, PoolError> {
     if let Ok(file) = File::open(&wish.path)
         && !wish.destroy
     {
-        if let Ok((copies, _)) = superblocks(&wish.path)
-            && let Some(copy) = copies.first()
+        if let Ok(said) = superblocks(&wish.path)
+            && let Some(copy) = said.copies.first()
         {
             let reason =
                 format!("is disk {} of a pool (In a Pool, id {:032x})", copy.ordinal, copy.pool);
@@ -309,7 +332,6 @@ pub(super) fn absolute(path: &Path) -> Result<PathBuf, PoolError> {
 }
 
 pub(super) fn is_same(one: &Path, other: &Path) -> bool {
-    use std::os::unix::fs::FileTypeExt;
     let identity = |path: &Path| {
         let found = std::fs::metadata(path).ok()?;
         let device = found.file_type().is_block_device();

@@ -194,6 +194,17 @@ impl Registry {
         Ok(self.path(name)?.exists())
     }
 
+    /// Whether a pool could be written down: asked before its disks are written to.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn is_ready(&self) -> Result<(), RegistryError> {
+        let refused = |source| RegistryError::Io { path: self.folder.clone(), source };
+        std::fs::create_dir_all(&self.folder).map_err(refused)?;
+        let probe = self.folder.join(format!(".probe.{}", std::process::id()));
+        File::create(&probe).and_then(|_| std::fs::remove_file(&probe)).map_err(refused)
+    }
+
     /// Writes down where a pool is, in place of what was known.
     ///
     /// # Errors

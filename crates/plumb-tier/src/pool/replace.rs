@@ -138,8 +138,7 @@ fn forget(
     left.disks.retain(|path| !is_it(path));
     registry.put(&left)?;
     let Some(place) = place else { return Ok(false) };
-    let ours =
-        superblocks(place).is_ok_and(|(copies, _)| copies.iter().any(|copy| copy.pool == pool.id));
+    let ours = superblocks(place).is_ok_and(|said| said.is_of(pool.id));
     if !ours {
         return Ok(false);
     }

@@ -177,12 +177,14 @@ fn make(matches: &ArgMatches) -> report::Outcome {
 
 /// Makes files where there is nothing; which ones.
 fn make_files(disks: &[DiskWish], bytes: u64) -> Result<Vec<PathBuf>, report::Failure> {
-    let mut made = Vec::new();
+    let mut made: Vec<PathBuf> = Vec::new();
     for disk in disks.iter().filter(|disk| !disk.path.exists()) {
-        let file = std::fs::File::create_new(&disk.path);
-        let sized = file.and_then(|file| file.set_len(bytes));
-        sized.map_err(|source| report::FileError { path: disk.path.clone(), source })?;
-        made.push(disk.path.clone());
+        let file = std::fs::File::create_new(&disk.path).inspect(|_| made.push(disk.path.clone()));
+        if let Err(source) = file.and_then(|file| file.set_len(bytes)) {
+            // Best effort: the error that led here is the one to report.
+            made.iter().for_each(|path| drop(std::fs::remove_file(path)));
+            return Err(report::FileError { path: disk.path.clone(), source }.into());
+        }
     }
     Ok(made)
 }

@@ -16,6 +16,7 @@ mod failing_io;
 mod interruption;
 mod kept;
 mod memory;
+mod mishaps;
 mod monitoring;
 mod names;
 mod optimizing;

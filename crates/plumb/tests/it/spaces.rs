@@ -9,32 +9,38 @@ use serde_json::Value;
 use crate::program::{Outcome, outcome, path};
 
 /// A folder with pools of its own.
-struct Place(tempfile::TempDir);
+pub(crate) struct Place(tempfile::TempDir);
 
 impl Place {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
         Self(folder)
     }
 
-    fn plumb(&self, line: &str) -> Outcome {
-        let mut command = Command::new(path());
-        command.args(line.split_whitespace()).current_dir(self.0.path());
-        outcome(command.env("PLUMB_POOLS", self.0.path().join("pools")))
+    pub(crate) fn plumb(&self, line: &str) -> Outcome {
+        outcome(&mut self.command(line))
     }
 
-    fn json(&self, line: &str) -> Value {
+    /// The program, ready to be started here.
+    pub(crate) fn command(&self, line: &str) -> Command {
+        let mut command = Command::new(path());
+        command.args(line.split_whitespace()).current_dir(self.0.path());
+        command.env("PLUMB_POOLS", self.0.path().join("pools"));
+        command
+    }
+
+    pub(crate) fn json(&self, line: &str) -> Value {
         let said = self.plumb(&format!("{line} --json"));
         serde_json::from_str(&said.stdout).unwrap_or_else(|_| panic!("{line}: {said:?}"))
     }
 
-    fn file(&self, name: &str) -> std::path::PathBuf {
+    pub(crate) fn file(&self, name: &str) -> std::path::PathBuf {
         self.0.path().join(name)
     }
 }
 
 /// A pool of three disks with a virtual disk of each resiliency.
-fn with_disks() -> Place {
+pub(crate) fn with_disks() -> Place {
     let place = Place::new();
     place.plumb("pool new tank --file-size 96M a.img b.img c.img").succeeds_quietly();
     for (name, resiliency) in [("one", "simple"), ("two", "mirror2"), ("three", "mirror3")] {
@@ -207,7 +213,7 @@ fn mistakes_are_refused_with_a_word() {
 }
 
 /// Names of the events of a pool that were written down.
-fn events(place: &Place) -> Vec<String> {
+pub(crate) fn events(place: &Place) -> Vec<String> {
     let told = place.json("space events tank --last 1000");
     let events = told["events"].as_array().expect("a list");
     events.iter().filter_map(|event| Some(event["event"].as_str()?.to_owned())).collect()

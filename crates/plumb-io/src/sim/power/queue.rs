@@ -435,6 +435,10 @@ impl FlushQueue for PowerQueue {
         self.line.push(Request::Flush(file, slot));
     }
 
+    fn file_bytes(&self, file: FileIndex) -> Option<u64> {
+        self.disks.get(index(file.0)).map(|disk| disk.view.size())
+    }
+
     fn time(&self) -> Nanos {
         self.now()
     }

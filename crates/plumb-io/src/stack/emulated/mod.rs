@@ -270,6 +270,10 @@ impl<Q: FlushQueue, C: Passing> FlushQueue for EmulatedQueue<Q, C> {
         self.begin(file.0, Access { slot: slot.0, kind, offset: 0, len: 0 });
     }
 
+    fn file_bytes(&self, file: FileIndex) -> Option<u64> {
+        self.inner.file_bytes(file)
+    }
+
     fn time(&self) -> Nanos {
         self.clock.now()
     }
