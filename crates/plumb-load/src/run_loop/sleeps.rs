@@ -23,6 +23,12 @@ const AWAKE: u32 = 32;
 /// ...for so many.
 const UNASKED: u32 = 256;
 
+/// Batches of one are the ones that a division would cost most.
+#[inline(always)]
+fn per_io(time: Nanos, queued: u32) -> u64 {
+    if queued <= 1 { time.0 } else { time.0 / u64::from(queued) }
+}
+
 /// One thread's entries, and which of them were sleeps.
 #[derive(Debug)]
 pub(super) struct Sleeps {
@@ -69,7 +75,7 @@ impl Sleeps {
     /// An entry that only submitted `queued` I/Os took `time`.
     #[inline(always)]
     pub(super) fn submitted_in(&mut self, time: Nanos, queued: u32) {
-        let (mean, time) = (self.submission.0, time.0 / u64::from(queued.max(1)));
+        let (mean, time) = (self.submission.0, per_io(time, queued));
         let is_first = self.submission == UNTIMED;
         self.submission = if is_first { Nanos(time) } else { Nanos(mean - mean / 16 + time / 16) };
     }
@@ -77,7 +83,7 @@ impl Sleeps {
     /// The same of an entry that would have waited.
     pub(super) fn probed_in(&mut self, time: Nanos, queued: u32) {
         self.submitted_in(time, queued);
-        self.least = self.least.min(Nanos(time.0 / u64::from(queued.max(1))));
+        self.least = self.least.min(Nanos(per_io(time, queued)));
     }
 
     /// The thread slept somewhere else, or may have: what the kernel counts now is not of the next entry.
