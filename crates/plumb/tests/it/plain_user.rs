@@ -8,8 +8,8 @@ use crate::rights::as_somebody_else;
 fn run(place: &Place, line: &str) -> Outcome {
     let mut command = place.command(line);
     as_somebody_else(&mut command);
-    // Events are kept below a user's own folders.
-    command.env_remove("XDG_RUNTIME_DIR").env("HOME", place.folder());
+    // Events are kept below a user's own folders, scratch files in one that everybody may write to.
+    command.env_remove("XDG_RUNTIME_DIR").env_remove("TMPDIR").env("HOME", place.folder());
     outcome(&mut command)
 }
 
