@@ -61,7 +61,7 @@ pub(crate) fn run(repository: &Path, words: &[&str]) -> Result<(), String> {
         fs::write(file, report::json(&facts, &rows))
             .map_err(|error| format!("{}: {error}", file.display()))?;
     }
-    if rows.iter().all(|row| row.samples.is_empty()) {
+    if rows.iter().all(|row| row.runs() == 0) {
         return Err("nothing was measured".to_owned());
     }
     Ok(())
@@ -78,8 +78,11 @@ fn measure(target: &Target, programs: &Programs, options: &Options, rows: &mut V
                 // Rotated: nobody always runs after the same one.
                 let place = (place + repeat) % tools.len();
                 match sample(&mut tools[place], setting) {
-                    Ok(sample) => found[place].samples.push(sample),
-                    Err(why) => println!("skipped {}, repeat {repeat}: {why}", tools[place].name),
+                    Ok(sample) => found[place].samples.push(Some(sample)),
+                    Err(why) => {
+                        println!("skipped {}, repeat {repeat}: {why}", tools[place].name);
+                        found[place].samples.push(None);
+                    }
                 }
             }
         }

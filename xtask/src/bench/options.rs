@@ -8,7 +8,7 @@ pub(super) const USAGE: &str = "\
 usage: cargo xtask bench [options]
 
   --targets LIST    of null,nop,cached,loop,ext4 (default: all)
-  --depths LIST     queue depths (default: 1,32,128)
+  --depths LIST     queue depths (default: 1,4,32,128)
   --repeats N       interleaved runs of each tool, at least 7 (default: 7)
   --seconds N       length of a run (default: 2)
   --plumb FILE      a binary of ours to measure instead of this tree's release build
@@ -42,7 +42,7 @@ impl Options {
     pub(super) fn parse(words: &[&str]) -> Result<Self, String> {
         let mut options = Self {
             targets: Kind::ALL.to_vec(),
-            depths: vec![1, 32, 128],
+            depths: vec![1, 4, 32, 128],
             repeats: REPEATS_MIN,
             seconds: 2,
             plumb: None,
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn options_are_understood_or_refused() {
-        check("", Ok((7, &[1, 32, 128], &Kind::ALL)));
+        check("", Ok((7, &[1, 4, 32, 128], &Kind::ALL)));
         check("--repeats 9 --depths 4 --targets nop,loop", Ok((9, &[4], &[Kind::Nop, Kind::Loop])));
         check("--repeats 5", Err("--repeats 5: at least 7"));
         check("--depths 0", Err("--depths 0: "));

@@ -12,16 +12,27 @@ pub(super) struct Row {
     pub(super) depth: u32,
     pub(super) tool: &'static str,
     pub(super) command: String,
-    pub(super) samples: Vec<Sample>,
+    /// One for each repeat; none where it failed.
+    pub(super) samples: Vec<Option<Sample>>,
 }
 
 impl Row {
     fn cpu(&self) -> Vec<f64> {
-        self.samples.iter().map(|sample| sample.cpu_ns_per_io).collect()
+        self.figures(|sample| sample.cpu_ns_per_io)
     }
 
     fn iops(&self) -> Vec<f64> {
-        self.samples.iter().map(|sample| sample.iops).collect()
+        self.figures(|sample| sample.iops)
+    }
+
+    /// NaN where a repeat is missing: those of two tools stay in pairs.
+    fn figures(&self, figure: impl Fn(&Sample) -> f64) -> Vec<f64> {
+        self.samples.iter().map(|sample| sample.as_ref().map_or(f64::NAN, &figure)).collect()
+    }
+
+    /// Repeats that were measured.
+    pub(super) fn runs(&self) -> usize {
+        self.samples.iter().flatten().count()
     }
 }
 
@@ -115,7 +126,7 @@ pub(super) fn tables(rows: &[Row]) -> String {
     line(&mut text, "|---|---:|---:|---:|---:|");
     for row in rows {
         if let Some(Spread { median, min, max }) = Spread::of(&row.cpu()) {
-            let (tool, runs) = (row.tool, row.samples.len());
+            let (tool, runs) = (row.tool, row.runs());
             line(&mut text, &format!("| {tool} | {median:.1} | {min:.1} | {max:.1} | {runs} |"));
         }
     }
@@ -163,7 +174,11 @@ pub(super) fn json(facts: &[(&str, String)], rows: &[Row]) -> String {
     text.push_str("  \"rows\": [");
     for (index, row) in rows.iter().enumerate() {
         let list = |figures: Vec<f64>| {
-            figures.iter().map(|figure| format!("{figure:.3}")).collect::<Vec<_>>().join(", ")
+            let word = |figure: &f64| match figure.is_finite() {
+                true => format!("{figure:.3}"),
+                false => "null".to_owned(),
+            };
+            figures.iter().map(word).collect::<Vec<_>>().join(", ")
         };
         let comma = if index == 0 { "" } else { "," };
         let (kind, depth, tool) = (quote(row.kind.name()), row.depth, quote(row.tool));
@@ -200,7 +215,8 @@ mod tests {
     use super::*;
 
     fn row(tool: &'static str, cpu: &[f64]) -> Row {
-        let sample = |cpu: &f64| Sample { cpu_ns_per_io: *cpu, iops: 1000.0 };
+        let sample =
+            |cpu: &f64| cpu.is_finite().then_some(Sample { cpu_ns_per_io: *cpu, iops: 1000.0 });
         let command = format!("{tool} \"F\"");
         let samples = cpu.iter().map(sample).collect();
         Row { kind: Kind::Cached, depth: 32, tool, command, samples }
@@ -214,6 +230,16 @@ mod tests {
         let goal = "| plumb / fio | 0.40 (0.39 to 0.41) | ≤ 0.40 | undecided: the spread covers \
                     it |\n";
         assert!(text.contains(goal), "{text}");
+    }
+
+    /// The third of ours would else be held against the fourth of theirs, of another minute.
+    #[test]
+    fn a_repeat_that_is_missing_shifts_no_pair() {
+        let gap = [row("plumb", &[40.0, f64::NAN, 39.0]), row("fio", &[100.0, 50.0, 100.0])];
+        let text = tables(&gap);
+        assert!(text.contains("| plumb | 39.5 | 39.0 | 40.0 | 2 |\n"), "{text}");
+        assert!(text.contains("| plumb / fio | none: runs are missing | | |\n"), "{text}");
+        assert!(json(&[], &gap).contains("[40.000, null, 39.000]"));
     }
 
     #[test]

@@ -22,9 +22,10 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    /// `None` without figures.
+    /// `None` without figures; NaN is none.
     pub(super) fn of(figures: &[f64]) -> Option<Self> {
-        let sorted = sorted(figures);
+        let mut sorted = sorted(figures);
+        sorted.retain(|figure| figure.is_finite());
         let (min, max) = (*sorted.first()?, *sorted.last()?);
         Some(Self { median: median(&sorted), min, max })
     }
@@ -39,9 +40,11 @@ pub(super) struct Ratio {
 }
 
 impl Ratio {
-    /// `ours` over `theirs`, taken in turn; `None` unless both have the same number of figures, and some.
+    /// `ours` over `theirs`, taken in turn; `None` unless there are as many of both, all finite, and some: a repeat
+    /// that one of them lacks (NaN) has no quotient, and the others alone would be fewer than was said.
     pub(super) fn of(ours: &[f64], theirs: &[f64]) -> Option<Self> {
-        if ours.len() != theirs.len() {
+        let is_whole = ours.iter().chain(theirs).all(|figure| figure.is_finite());
+        if ours.len() != theirs.len() || !is_whole {
             return None;
         }
         let quotients: Vec<f64> = ours.iter().zip(theirs).map(|(our, their)| our / their).collect();
@@ -78,6 +81,8 @@ impl Ratio {
     pub(super) fn verdict_by_medians(&self, goal: f64) -> &'static str {
         match self.verdict(goal) {
             verdict @ ("met" | "MISSED") => verdict,
+            // What is not shown is not judged.
+            verdict if !self.is_visible() => verdict,
             _ if self.value <= goal => "met by the medians; the spread covers it",
             _ => "missed by the medians; the spread covers it",
         }
@@ -158,6 +163,10 @@ mod tests {
         let word = "the medians; the spread covers it";
         assert_eq!(ratio.verdict_by_medians(0.42), format!("met by {word}"));
         assert_eq!(ratio.verdict_by_medians(0.39), format!("missed by {word}"));
+        // What the spread hides is judged no more than it is shown.
+        let hidden = Ratio { value: 0.98, low: 0.80, high: 1.30 };
+        assert_eq!(hidden.verdict_by_medians(1.08), "undecided: the spread covers it");
+        assert_eq!(hidden.verdict_by_medians(1.40), "met");
     }
 
     #[test]
@@ -167,5 +176,6 @@ mod tests {
         assert_eq!(Spread::of(&[]), None);
         assert_eq!(Ratio::of(&[], &[]), None);
         assert_eq!(Ratio::of(&[1.0], &[]), None);
+        assert_eq!(Ratio::of(&[1.0, f64::NAN], &[1.0, 1.0]), None);
     }
 }

@@ -189,9 +189,11 @@ pub(crate) fn no_ring(engine: &str, reason: String) -> OpenQueueError {
         let remedy = "raise the limit (ulimit -n), or use fewer threads".to_owned();
         return OpenQueueError::Unavailable { engine: engine.to_owned(), reason, remedy };
     }
-    let remedy = "allow io_uring (sysctl kernel.io_uring_disabled=0, a seccomp profile that permits \
-                  it, Linux 5.11 or later), or leave out -u and choose --engine auto, aio or threads"
-        .to_owned();
+    let remedy =
+        "allow io_uring (sysctl kernel.io_uring_disabled=0, a seccomp profile that permits \
+                  it, Linux 5.11 or later), or leave out -u, --poll and --sqpoll and choose \
+                  --engine auto, aio or threads"
+            .to_owned();
     OpenQueueError::Unavailable { engine: engine.to_owned(), reason, remedy }
 }
 

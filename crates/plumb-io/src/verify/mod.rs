@@ -89,6 +89,12 @@ impl Verification {
         self.state.as_ref().is_some_and(|state| state.knows(path))
     }
 
+    /// Whether the state file knows a file or device that is not there any more.
+    #[must_use]
+    pub fn misses(&self, path: &Path) -> bool {
+        self.state.as_ref().is_some_and(|state| state.misses(path))
+    }
+
     /// The mismatches found.
     #[must_use]
     pub fn findings(&self) -> &Findings {

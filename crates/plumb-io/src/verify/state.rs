@@ -272,6 +272,11 @@ impl State {
         &self.shared.path
     }
 
+    /// Whether a file or device that it knows is not there any more.
+    pub(super) fn misses(&self, path: &Path) -> bool {
+        self.knows(path) && is_a_path(path) && !path.exists()
+    }
+
     /// Whether it knows a target of that path: something may be acknowledged there.
     pub(super) fn knows(&self, path: &Path) -> bool {
         let wanted = canonical(path);
@@ -545,16 +550,33 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// What virtual disks are named by, `space:POOL/VDISK`: no paths, whatever lies in the working directory. A file of
+/// such a name is `./space:…`.
+const SPACE: &str = "space:";
+
+fn is_a_path(path: &Path) -> bool {
+    !path.as_os_str().as_encoded_bytes().starts_with(SPACE.as_bytes())
+}
+
 /// A name that stays right when the working directory changes; links are kept, so that
 /// `/dev/disk/by-id/…` goes on naming the same disk.
 fn absolute(path: &Path) -> Vec<u8> {
     use std::os::unix::ffi::OsStringExt;
-    let path = std::path::absolute(path).unwrap_or_else(|_| path.into());
-    path.into_os_string().into_vec()
+    let made = is_a_path(path).then(|| std::path::absolute(path).ok()).flatten();
+    made.unwrap_or_else(|| path.into()).into_os_string().into_vec()
 }
 
+/// The path with links followed; of a file that is gone, that of its folder and its name.
 fn canonical(path: &Path) -> PathBuf {
-    std::fs::canonicalize(path).unwrap_or_else(|_| path.into())
+    if !is_a_path(path) {
+        return path.into();
+    }
+    let of_folder = || {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = std::fs::canonicalize(folder.unwrap_or(Path::new("."))).ok()?;
+        Some(folder.join(path.file_name()?))
+    };
+    std::fs::canonicalize(path).ok().or_else(of_folder).unwrap_or_else(|| path.into())
 }
 
 fn gcd(a: u32, b: u32) -> u32 {

@@ -3,6 +3,7 @@
 use plumb_units::Nanos;
 
 use super::model::{Plausibility, PlausibilityItem, SpanResult};
+use super::open_loop::OpenFigures;
 use crate::tally::{Histogram, ProcessorWait};
 
 /// A bound beyond this share of the median latency is felt in the figures.
@@ -54,8 +55,14 @@ impl StampError {
     }
 }
 
+/// In an open loop of the service times, which are what is stamped: response times grow with the backlog.
 fn of_median(time: Nanos, span: &SpanResult) -> Option<f64> {
-    let median = span.figures().total().latency?.percentile_us(0.5)? * 1000.0;
+    let open = OpenFigures::of(span.threads.iter().flat_map(|thread| &thread.targets));
+    let latency = match open {
+        Some(open) => open.service(),
+        None => span.figures().total().latency?,
+    };
+    let median = latency.percentile_us(0.5)? * 1000.0;
     (median > 0.0).then(|| time.0 as f64 / median)
 }
 
@@ -103,15 +110,15 @@ pub(crate) fn evidence(span: &SpanResult) -> Option<PlausibilityItem> {
     let remedy = if is_felt {
         match (span.submission.as_str(), span.batch) {
             ("latency", 2..) => {
-                ": more than 10 % of the median latency. A smaller --batch, fewer outstanding I/Os \
+                ": more than 10 % of that. A smaller --batch, fewer outstanding I/Os \
                  (-o), a larger -oc where one is given, or more threads look more often"
             }
             ("ring", _) => {
-                ": more than 10 % of the median latency. Fewer outstanding I/Os (-o), more threads, or \
+                ": more than 10 % of that. Fewer outstanding I/Os (-o), more threads, or \
                  no -u look more often"
             }
             _ => {
-                ": more than 10 % of the median latency. Fewer outstanding I/Os (-o) or more threads \
+                ": more than 10 % of that. Fewer outstanding I/Os (-o) or more threads \
                  look more often"
             }
         }
@@ -124,6 +131,9 @@ pub(crate) fn evidence(span: &SpanResult) -> Option<PlausibilityItem> {
         false => "",
     };
     let (median, high, percent) = (us(median), us(high), share * 100.0);
+    let is_open =
+        span.threads.iter().any(|thread| thread.targets.iter().any(|it| it.open.is_some()));
+    let measure = if is_open { "service time" } else { "latency" };
     Some(PlausibilityItem {
         key: "stamp_error_share",
         target: None,
@@ -131,7 +141,7 @@ pub(crate) fn evidence(span: &SpanResult) -> Option<PlausibilityItem> {
         verdict: if is_felt { Plausibility::Suspicious } else { Plausibility::Ok },
         sentence: format!(
             "Completions were seen at most {median} (p50), {high} (p99) after they were posted, {percent:.1} % of \
-             the median latency{wake_up}{pool}{remedy}. What the kernel takes from the device's word to the \
+             the median {measure}{wake_up}{pool}{remedy}. What the kernel takes from the device's word to the \
              posting no program sees; --truth does."
         ),
     })
@@ -141,7 +151,7 @@ pub(crate) fn evidence(span: &SpanResult) -> Option<PlausibilityItem> {
 mod tests {
     use super::*;
     use crate::result::model::{DirectionResult, TargetResult, ThreadResult};
-    use crate::tally::LatencySet;
+    use crate::tally::{LatencySet, OpenTally};
 
     fn span(latency: u64, bounds: &[(u64, u64)]) -> SpanResult {
         let mut latencies = Histogram::new();
@@ -181,6 +191,18 @@ mod tests {
             assert_eq!(item.sentence.contains("--batch"), verdict != Plausibility::Ok);
             assert!(item.sentence.contains("wake-up time of 21.0 µs"), "{}", item.sentence);
         }
+    }
+
+    /// In a backlog response times grow without end, and nothing would be felt beside them.
+    #[test]
+    fn an_open_loops_bounds_are_held_against_its_service_times() {
+        let mut span = span(50_000_000, &[(9_000, 100)]);
+        let mut open = OpenTally::new(1000.0, 10);
+        open.record(false, Nanos(10_000), Nanos(49_990_000), Nanos(50_000_000));
+        span.threads[0].targets[0].open = Some(open);
+        let item = evidence(&span).expect("latencies");
+        assert_eq!(item.verdict, Plausibility::Suspicious, "{}", item.sentence);
+        assert!(item.sentence.contains("of the median service time"), "{}", item.sentence);
     }
 
     #[test]

@@ -186,8 +186,9 @@ fn littles_law(law: &LittlesLaw, one_at_a_time: bool) -> Option<PlausibilityItem
         ),
         Verdict::GeneratorLimited => (
             Plausibility::Suspicious,
-            "requests were often idle: the generator, not the target, is the limit. Use a larger \
-             --batch, more threads with fewer outstanding I/Os each, or larger blocks",
+            "requests were often idle: the generator, not the target, is the limit. Use more threads \
+             with fewer outstanding I/Os each, or larger blocks; a larger --batch takes less time for each I/O, \
+             but completions are seen later",
         ),
         Verdict::AccountingError => (
             Plausibility::Suspicious,

@@ -47,6 +47,15 @@ enum VerifyError {
         help("leave out -c, or name a new state file (--verify-state)")
     )]
     Made { path: String },
+    /// Known to the state file, and not there any more.
+    #[error(
+        "'{path}' is gone, and the state file knows of writes to it: what was acknowledged is lost"
+    )]
+    #[diagnostic(
+        code(plumb::load::verify_gone),
+        help("bring it back, or name a new state file (--verify-state) to begin anew")
+    )]
+    Gone { path: String },
     /// What is known of the targets does not fit.
     #[error(
         "verification would take up to {} of memory, and {} are available for it",
@@ -202,6 +211,9 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             for target in &span.targets {
                 check_target(target, span, self.options.opens_no_target).map_err(failed)?;
                 let path = target::resolve(&target.path).map_err(failed)?;
+                if verification.misses(&path) {
+                    return Err(failed(VerifyError::Gone { path: target.path.clone() }));
+                }
                 let is_made = target.file_size.is_some_and(|size| size > 0);
                 if is_made && verification.knows(&path) {
                     return Err(failed(VerifyError::Made { path: target.path.clone() }));

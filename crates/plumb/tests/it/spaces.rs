@@ -21,6 +21,10 @@ impl Place {
         outcome(&mut self.command(line))
     }
 
+    fn plumb_in(&self, folder: &str, line: &str) -> Outcome {
+        outcome(self.command(line).current_dir(self.file(folder)))
+    }
+
     /// The program, ready to be started here.
     pub(crate) fn command(&self, line: &str) -> Command {
         let mut command = Command::new(path());
@@ -108,6 +112,34 @@ fn a_verified_load_runs_on_every_resiliency() {
     let scan = place.json("space scan tank");
     assert_eq!((&scan["mismatches"], &scan["unrecoverable"]), (&0.into(), &0.into()));
     assert!(scan["blocks_verified"].as_u64().is_some_and(|count| count > 10), "{scan}");
+}
+
+/// What was acknowledged is known in the next run, from whichever folder, and what is lost is found there.
+#[test]
+fn a_state_file_knows_virtual_disks_by_their_name() {
+    let place = with_disks();
+    let run = |folder: &str, share: u32| {
+        std::fs::create_dir_all(place.file(folder)).expect("a folder");
+        let state = place.file("run.state");
+        let state = format!("--verify crc32c --verify-state {}", state.display());
+        let line = format!("run {state} --json -b64K -s -w{share} -o4 -t1 -d1 -W0 space:tank/two");
+        place.plumb_in(folder, &line)
+    };
+    run("here", 100).ends_with(0);
+    let second = run("here", 0).ends_with(0);
+    // A folder of that name is not the virtual disk.
+    std::fs::create_dir_all(place.file("there/space:tank/two")).expect("a folder");
+    let third = run("there", 0).ends_with(0);
+    for outcome in [second, third] {
+        let result: Value = serde_json::from_str(&outcome.stdout).expect("JSON");
+        let verify = &result["time_spans"][0]["verify"];
+        assert!(verify["before"]["bytes"].as_u64() > Some(1 << 20), "{verify:#}");
+    }
+    // As empty as one whose writes were lost.
+    place.plumb("vdisk rm tank/two --destroy tank/two").ends_with(0);
+    place.plumb("vdisk new tank/two --size 16M --resiliency mirror2").ends_with(0);
+    let lost = run("there", 0).ends_with(1);
+    assert!(lost.stderr.contains("verification found"), "{}", lost.stderr);
 }
 
 #[test]

@@ -139,6 +139,24 @@ fn a_killed_run_leaves_no_false_alarm() {
     assert_eq!((status, count(&verify, "/mismatches")), (1, 1), "{verify:#}");
 }
 
+/// Writes that were acknowledged are not forgotten because their file is gone, nor made up for by a new one.
+#[test]
+fn a_target_that_is_gone_is_refused_and_stays_known() {
+    let place = Place::new();
+    let old = written_twice(&place);
+    std::fs::remove_file(place.path("f.dat")).expect("it was there");
+    for more in ["-c1M -w100", "-c1M -w0", "-w0"] {
+        let outcome = place.run(&format!("{VERIFY} -b4K -r -o4 -d1 -W0 {more} f.dat")).ends_with(1);
+        assert!(outcome.stderr.contains("'f.dat' is gone"), "{more}: {}", outcome.stderr);
+        assert!(!place.path("f.dat").exists(), "{more}: nothing is made");
+    }
+    place.write("f.dat", old);
+    // An older state came back: what was acknowledged is still known.
+    let (verify, status) = looked(&place, "");
+    assert_eq!(status, 1, "{verify:#}");
+    assert!(count(&verify, "/mismatches") > 0, "{verify:#}");
+}
+
 #[test]
 fn a_state_file_in_use_or_of_another_kind_is_refused() {
     let place = Place::new();
