@@ -13,7 +13,7 @@ use super::{Engine, Served};
 use crate::extents::{Extents, UNMAPPED, is_second_tier};
 use crate::format::Config;
 use crate::optimizer::{
-    Bar, Move, MoveHistory, MoveReason, PinStatus, PinTable, Placement, Plan, PlanLimits,
+    Bar, Expected, Move, MoveHistory, MoveReason, PinStatus, PinTable, Placement, Plan, PlanLimits,
     PlanRequest, Room, TierName, plan,
 };
 use crate::tier_report::{MoveFigures, MoveStop, ReportFacts, TierReport};
@@ -86,6 +86,8 @@ pub struct Optimization {
     pub planning_s: f64,
     /// Share of host I/Os on the Performance tier before, by the window; `None` without I/O.
     pub share_before: Option<f64>,
+    /// The share that the whole plan would have served. What the moves that were made serve is in the report.
+    pub share_planned: Option<f64>,
     /// Moves that could not be made, and why.
     pub refused: Vec<(MoveOutcome, u64)>,
 }
@@ -95,6 +97,7 @@ pub struct Optimization {
 struct Run {
     told: Optimization,
     made: Vec<Move>,
+    expected: Expected,
     left: u64,
     began: Nanos,
     time: Nanos,
@@ -281,14 +284,22 @@ impl<Q: FlushQueue> Engine<Q> {
         let mut report = self.report_on(vdisk, now_s, (&served, planned.expected_share()));
         report.facts.moves.up_requested = planned.count(TierName::Performance);
         report.facts.moves.down_requested = planned.count(TierName::Capacity);
+        let expected = Expected::new(&planned, self.heat_as_it_is(vdisk));
         let working_set = self.heat(vdisk).working_set();
         self.begin_heat_window(vdisk);
         let share_before =
             (planned.ios > 0).then(|| planned.ios_before as f64 / planned.ios as f64);
         let stop = if planned.budget_spent { MoveStop::Budget } else { MoveStop::Done };
         let run = Run {
-            told: Optimization { report, planning_s, share_before, refused: Vec::new() },
+            told: Optimization {
+                report,
+                planning_s,
+                share_before,
+                share_planned: planned.expected_share(),
+                refused: Vec::new(),
+            },
             made: Vec::new(),
+            expected,
             left: to_u64(planned.moves.len()),
             began: self.now,
             time: settings.time,
@@ -365,6 +376,7 @@ impl<Q: FlushQueue> Engine<Q> {
         let refused = &mut run.told.refused;
         match outcome {
             MoveOutcome::Moved => {
+                run.expected.moved(extent, to);
                 run.made.push(Move { extent, score: 0.0, to, reason: MoveReason::Heat });
             }
             MoveOutcome::Cancelled => {}
@@ -398,6 +410,7 @@ impl<Q: FlushQueue> Engine<Q> {
             moves.bytes = self.moves.counters().bytes - run.bytes_before;
             moves.seconds = self.now.since(run.began).as_secs_f64();
             moves.stop = run.stop;
+            told.report.facts.expected_share = run.expected.share();
             *last = Some(told);
         }
     }
@@ -414,6 +427,7 @@ impl Optimization {
             "moving_s": self.report.facts.moves.seconds,
             "stop": self.report.facts.moves.stop.name(),
             "share_before_percent": self.share_before.map(|share| 100.0 * share),
+            "share_planned_percent": self.share_planned.map(|share| 100.0 * share),
             "share_expected_percent": self.report.facts.expected_share.map(|share| 100.0 * share),
             "refused": self.refused.iter().map(refused).collect::<Vec<Value>>(),
         });

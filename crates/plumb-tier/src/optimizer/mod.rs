@@ -1,6 +1,7 @@
 //! Storage tiers optimization (spec 10): which extents should move, as pure functions from a snapshot to a list.
 
 mod bar;
+mod expected;
 mod history;
 mod pins;
 mod plan;
@@ -9,6 +10,7 @@ mod select;
 mod tests;
 
 pub use bar::{Bar, MoveTimes};
+pub(crate) use expected::Expected;
 pub use history::{MoveHistory, Thrash};
 pub(crate) use pins::zone_at;
 pub use pins::{Pin, PinId, PinState, PinStatus, PinTable, PlacementStatus};

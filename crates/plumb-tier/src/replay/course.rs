@@ -415,7 +415,7 @@ impl Course {
         if let Some(last) = self.records.last_mut() {
             last.measured_share = served.share();
         }
-        let run = Run::new(&plan, self.now, &self.layout);
+        let run = Run::new(&plan, &self.tierer.heat, self.now, &self.layout);
         self.report =
             Some(self.tierer.report(&plan, &served, run.figures(self.layout.extent_bytes), window));
         self.run = Some(run);
@@ -487,6 +487,7 @@ impl Course {
         let figures = run.figures(self.layout.extent_bytes);
         if let Some(report) = &mut self.report {
             report.facts.moves = figures;
+            report.facts.expected_share = run.expected_share();
             report.facts.thrash = self.tierer.thrash();
         }
         self.records.push(run.record(figures));

@@ -6,7 +6,8 @@ use plumb_units::convert::floor_u64;
 use super::Layout;
 use super::course::MoveQueue;
 use super::tierer::count;
-use crate::optimizer::{Move, Plan, TierName};
+use crate::heat::HeatMap;
+use crate::optimizer::{Expected, Move, Plan, TierName};
 use crate::tier_report::{MoveFigures, MoveStop};
 
 /// What an optimization was asked and did.
@@ -40,10 +41,11 @@ pub(super) struct Run {
     stop: MoveStop,
     last_made: Nanos,
     predicted: Option<f64>,
+    expected: Expected,
 }
 
 impl Run {
-    pub(super) fn new(plan: &Plan, now: Nanos, layout: &Layout) -> Self {
+    pub(super) fn new(plan: &Plan, heat: &HeatMap, now: Nanos, layout: &Layout) -> Self {
         let pace = layout.extent_bytes as f64 / layout.move_rate as f64;
         Self {
             began: now,
@@ -59,6 +61,7 @@ impl Run {
             stop: MoveStop::Done,
             last_made: now,
             predicted: plan.expected_share(),
+            expected: Expected::new(plan, heat),
         }
     }
 
@@ -93,6 +96,7 @@ impl Run {
     pub(super) fn made(&mut self, planned: Move, now: Nanos) {
         self.under_way -= 1;
         self.blocked = false;
+        self.expected.moved(planned.extent, planned.to);
         self.made.push(planned);
         self.last_made = now;
     }
@@ -115,6 +119,11 @@ impl Run {
 
     pub(super) fn all_made(&self) -> &[Move] {
         &self.made
+    }
+
+    /// Share of the I/Os before on the Performance tier, by the moves that were made.
+    pub(super) fn expected_share(&self) -> Option<f64> {
+        self.expected.share()
     }
 
     pub(super) fn figures(&self, extent_bytes: u64) -> MoveFigures {

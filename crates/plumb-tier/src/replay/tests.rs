@@ -398,7 +398,13 @@ fn a_run_ends_at_its_limit_and_keeps_the_best_part() {
     };
     let workload = "hotcold:extents=4096,rate=10,hours=2.5,space=10,io=90";
     let found = replay_on_used(layout, &[GIB / 4], &[Policy::Every { hours: 1.0 }], workload);
-    let first = found.outcomes[0].devices.as_ref().expect("devices").runs[0].moves;
+    let devices = found.outcomes[0].devices.as_ref().expect("devices");
+    let first = devices.runs[0].moves;
+    // Spec 11: the report's expected share is that of what the last run moved, less than its plan's.
+    let last = devices.runs.last().expect("two runs");
+    let expected = devices.report.as_ref().expect("the last run's").facts.expected_share;
+    assert_eq!(last.moves.stop, crate::tier_report::MoveStop::Time, "{last:?}");
+    assert!(expected.is_some() && expected < last.predicted_share, "{expected:?} {last:?}");
     assert_eq!(first.stop, crate::tier_report::MoveStop::Time);
     assert!(
         (60..=80).contains(&(first.up + first.down)) && first.up < first.up_requested,

@@ -297,6 +297,30 @@ fn an_optimization_that_was_ended_goes_on_with_the_next_one() {
     assert_eq!(space.optimized(&late).report.facts.moves.stop, MoveStop::Time);
 }
 
+/// Spec 11: the expected share is that of the placement just made, not of the plan that was not carried out.
+#[test]
+fn a_run_that_stops_early_expects_what_it_moved() {
+    let (mut space, _) = Space::with_hot_ones();
+    let late = OptimizeSettings { time: Nanos::ZERO, movers: 1, ..unthrottled() };
+    let done = space.optimized(&late);
+    let facts = &done.report.facts;
+    assert_eq!(facts.moves.stop, MoveStop::Time);
+    assert!(facts.moves.up < 4, "{:?}", facts.moves);
+    // 4 extents of 50 reads and a write each are hot; those moved down for them took one write each.
+    let before = done.share_before.expect("it was used");
+    let won = facts.moves.up * 51 - facts.moves.down;
+    let expected = before + won as f64 / facts.answered as f64;
+    assert!((facts.expected_share.expect("it was used") - expected).abs() < 1e-9, "{facts:?}");
+    assert!(done.share_planned > Some(0.7) && done.share_planned > facts.expected_share);
+    let json = done.to_json();
+    let percent = |pointer: &str| json.pointer(pointer).and_then(serde_json::Value::as_f64);
+    assert_eq!(percent("/expected_percent"), facts.expected_share.map(|share| 100.0 * share));
+    assert_eq!(percent("/optimization/share_expected_percent"), percent("/expected_percent"));
+    // What is left is moved by the next run, whose window was idle: there is nothing to expect.
+    let rest = space.optimized(&unthrottled());
+    assert_eq!((facts.moves.up + rest.report.facts.moves.up, rest.share_planned), (4, None));
+}
+
 #[test]
 fn pinned_ranges_go_where_they_belong() {
     let (mut space, extents) = Space::with_hot_ones();
