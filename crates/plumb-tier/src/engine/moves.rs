@@ -89,6 +89,11 @@ impl Moves {
         }
     }
 
+    /// Those that have not begun.
+    pub(super) fn waiting(&self) -> usize {
+        self.line.len()
+    }
+
     pub(super) fn counters(&self) -> MoveCounters {
         self.counters
     }
@@ -119,7 +124,7 @@ impl<Q: FlushQueue> Engine<Q> {
     /// Moves that wait or are under way.
     #[must_use]
     pub fn moves_left(&self) -> usize {
-        self.moves.line.len() + index(self.moves.count)
+        self.moves.waiting() + index(self.moves.count)
     }
 
     /// How many extents may be under way at a time: 1 to 8, and 8 unless set.

@@ -246,7 +246,8 @@ impl<Q: FlushQueue> Engine<Q> {
         put("Aborted Moves", "n", moves.aborted);
         put("Moved Bytes", "B", moves.bytes);
         put("Moved Bytes/sec", "B/s", u64::try_from(rate).unwrap_or(u64::MAX));
-        put("Moves Under Way", "n", to_u64(self.moves_left()));
+        put("Moves Under Way", "n", self.moves.count.into());
+        put("Moves Waiting", "n", to_u64(self.moves.waiting()));
         put("Throttle Rate", "B/s", self.move_rate().unwrap_or(0));
         put("Foreground 99% while Moving", "%", self.moves.throttle.ratio_percent().unwrap_or(0));
         for (names, to) in [

@@ -200,6 +200,13 @@ fn moves_that_wait_can_be_called_off() {
         space.engine.move_extent(0, extent, SLOW);
     }
     space.engine.poll(Nanos(1), Nanos(1));
+    let counter = |space: &Space, name| {
+        let found = space.engine.perf().into_iter().find(|one| one.name == name);
+        found.expect("it is counted").value
+    };
+    let under_way = counter(&space, "Moves Under Way");
+    assert!((1..=8).contains(&under_way), "{under_way}: those that wait are told apart");
+    assert_eq!(under_way + counter(&space, "Moves Waiting"), 20);
     space.engine.cancel_moves();
     for _ in 0..2_000 {
         space.poll();
