@@ -152,3 +152,18 @@ fn what_cannot_be_is_refused() {
     let full = full.ends_with(1).stderr;
     assert!(full.contains("no room") && full.contains("disks"), "{full}");
 }
+
+/// A policy with a write-back cache is not held against a bound without one unless that is said.
+#[test]
+fn shares_with_and_without_a_write_cache_are_told_apart() {
+    let line = "space simulate --generate uniform:extents=500,rate=20,hours=2,writes=50 --tier-size 64M \
+                --policy daily,clairvoyant";
+    let words = "clairvoyant and lru have no write-back cache";
+    let text = plumb(line).succeeds_quietly().stdout;
+    assert!(text.contains(words), "{text}");
+    let text = plumb(&format!("{line} --write-cache 0")).succeeds_quietly().stdout;
+    assert!(!text.contains(words), "{text}");
+    let found = json(&plumb(&format!("{line} --write-cache 0 --json")).succeeds_quietly().stdout);
+    let share = |nth: usize| found["outcomes"][nth]["hit_share"].as_f64();
+    assert!(share(0) <= share(1), "nothing is above the bound: {found}");
+}

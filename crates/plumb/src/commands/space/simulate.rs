@@ -136,7 +136,8 @@ fn space_arguments() -> [Arg; 9] {
 fn after_help() -> String {
     let mut help = String::from(
         "`clairvoyant` is a bound: every hour the best placement for that hour. `lru` is a cache of whole extents \
-         instead of a tier. Both have no disks.\n\nFormats:\n",
+         instead of a tier. Both have no disks and no write-back cache: hold the other policies against them with \
+         --write-cache 0.\n\nFormats:\n",
     );
     for format in TraceFormat::ALL {
         help.push_str(&format!("  {:<9} {}\n", format.name(), format.shape()));

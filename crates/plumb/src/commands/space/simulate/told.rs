@@ -33,6 +33,13 @@ pub(super) fn as_text(source: &Source, found: &ReplayOutcome, with_reports: bool
     text.push_str(
         "\nfast: served by the Performance tier or the write-back cache; cache: by the latter.\n",
     );
+    let cached = found.outcomes.iter().any(|outcome| outcome.by_cache > 0);
+    if cached && found.outcomes.iter().any(|outcome| outcome.devices.is_none()) {
+        text.push_str(
+            "clairvoyant and lru have no write-back cache, the other policies have: their shares are not of the same. \
+             --write-cache 0 leaves it out for all.\n",
+        );
+    }
     let delayed =
         |outcome: &&Outcome| outcome.devices.as_ref().is_some_and(|devices| devices.delayed > 0);
     for outcome in found.outcomes.iter().filter(delayed) {
