@@ -16,7 +16,7 @@ use crate::optimizer::{
     Bar, Expected, Move, MoveHistory, MoveReason, PinStatus, PinTable, Placement, Plan, PlanLimits,
     PlanRequest, Room, TierName, plan,
 };
-use crate::tier_report::{MoveFigures, MoveStop, ReportFacts, TierReport};
+use crate::tier_report::{MoveFigures, MoveStop, Reach, ReportFacts, TierReport};
 
 /// Working sets that are remembered.
 const WORKING_SETS: usize = 7;
@@ -212,19 +212,42 @@ impl<Q: FlushQueue> Engine<Q> {
     #[must_use]
     pub fn plan_optimization(&mut self, vdisk: u32, settings: &OptimizeSettings) -> Plan {
         self.heat(vdisk);
-        let own = self.tiering(vdisk);
+        let history = &self.tiering(vdisk).history;
+        let raised = settings.raised * history.raised();
+        self.plan_by(vdisk, settings, (Bar { raised, ..Bar::reference() }, history))
+    }
+
+    fn plan_by(
+        &self,
+        vdisk: u32,
+        settings: &OptimizeSettings,
+        (bar, history): (Bar, &MoveHistory),
+    ) -> Plan {
         let (slots, _) = self.core.extents.room(index(vdisk), 0);
         let (_, capacity_free) = self.core.extents.room(index(vdisk), 1);
-        let raised = settings.raised * own.history.raised();
         plan(&PlanRequest {
             heat: self.heat_as_it_is(vdisk),
             placement: &self.placement(vdisk),
-            pins: &own.pins,
-            history: &own.history,
+            pins: &self.tiering(vdisk).pins,
+            history,
             room: Room { performance_slots: slots, capacity_free, reserve: settings.reserve },
-            bar: Bar { raised, ..Bar::reference() },
+            bar,
             limits: settings.limits,
         })
+    }
+
+    /// What a plan would make of what was served, and what stands in its way if that is no more.
+    fn reach(&self, vdisk: u32, planned: &Plan, served: &Served) -> Option<Reach> {
+        let share = planned.expected_share().filter(|_| served.total() > 0)?;
+        let fast = served.performance + served.cache;
+        let without_bar = match Reach::is_more(share, fast as f64 / served.total() as f64) {
+            true => share,
+            false => {
+                let (settings, none) = (OptimizeSettings::default(), MoveHistory::new());
+                self.plan_by(vdisk, &settings, (Bar::none(), &none)).expected_share()?
+            }
+        };
+        Some(Reach { planned: share, without_bar, budget_spent: planned.budget_spent })
     }
 
     /// The report on the present window, at `now_s` of the clock that the report is by.
@@ -233,15 +256,16 @@ impl<Q: FlushQueue> Engine<Q> {
     /// When there is no such virtual disk.
     pub fn tier_report(&mut self, vdisk: u32, now_s: f64) -> TierReport {
         let served = self.served(vdisk);
-        self.heat(vdisk);
-        self.report_on(vdisk, now_s, (&served, None))
+        let planned = self.plan_optimization(vdisk, &OptimizeSettings::default());
+        let reach = self.reach(vdisk, &planned, &served);
+        self.report_on(vdisk, now_s, (&served, None, reach))
     }
 
     fn report_on(
         &mut self,
         vdisk: u32,
         now_s: f64,
-        (served, expected_share): (&Served, Option<f64>),
+        (served, expected_share, reach): (&Served, Option<f64>, Option<Reach>),
     ) -> TierReport {
         let extent_bytes = u64::from(self.core.members.config.extent_bytes);
         let (slots, _) = self.core.extents.room(index(vdisk), 0);
@@ -260,6 +284,7 @@ impl<Q: FlushQueue> Engine<Q> {
             answered_cache: served.cache,
             answered: served.total(),
             expected_share,
+            reach,
             moves: MoveFigures::default(),
             thrash: own.history.thrash(),
             working_sets: own.working_sets.clone(),
@@ -281,7 +306,9 @@ impl<Q: FlushQueue> Engine<Q> {
         let planned = self.plan_optimization(vdisk, settings);
         let planning_s = began.elapsed().as_secs_f64();
         let served = self.served(vdisk);
-        let mut report = self.report_on(vdisk, now_s, (&served, planned.expected_share()));
+        let reach = self.reach(vdisk, &planned, &served);
+        let expected = planned.expected_share();
+        let mut report = self.report_on(vdisk, now_s, (&served, expected, reach));
         report.facts.moves.up_requested = planned.count(TierName::Performance);
         report.facts.moves.down_requested = planned.count(TierName::Capacity);
         let expected = Expected::new(&planned, self.heat_as_it_is(vdisk));

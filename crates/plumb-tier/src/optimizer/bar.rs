@@ -59,6 +59,12 @@ impl Bar {
         Self { break_even: MoveTimes::reference().break_even(), hysteresis: 0.25, raised: 1.0 }
     }
 
+    /// No gain is too small.
+    #[must_use]
+    pub fn none() -> Self {
+        Self { break_even: 0.0, hysteresis: 0.0, raised: 1.0 }
+    }
+
     /// The least gain for a place held by a victim of this score, or by nobody.
     #[must_use]
     pub fn height(&self, victim: f32) -> f32 {

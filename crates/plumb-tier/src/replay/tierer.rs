@@ -7,7 +7,7 @@ use crate::heat::{HeatMap, HeatSettings, HostIoKind, Weight};
 use crate::optimizer::{
     Bar, Move, MoveHistory, PinTable, Plan, PlanLimits, PlanRequest, Room, Thrash, TierName, plan,
 };
-use crate::tier_report::{MoveFigures, ReportFacts, TierReport};
+use crate::tier_report::{MoveFigures, Reach, ReportFacts, TierReport};
 
 /// How extents are added to the heat map.
 const GROWTH: u32 = 1 << 16;
@@ -93,11 +93,15 @@ impl Tierer {
     /// What should move, with a bar raised so many times.
     pub(super) fn plan(&self, limits: PlanLimits, raised: f32) -> Plan {
         let bar = Bar { raised: raised * self.history.raised(), ..self.settings.bar };
+        self.plan_by(bar, &self.history, limits)
+    }
+
+    fn plan_by(&self, bar: Bar, history: &MoveHistory, limits: PlanLimits) -> Plan {
         plan(&PlanRequest {
             heat: &self.heat,
             placement: &self.space,
             pins: &self.pins,
-            history: &self.history,
+            history,
             room: Room {
                 performance_slots: self.space.performance_usable(),
                 capacity_free: self.space.capacity_free(),
@@ -137,12 +141,24 @@ impl Tierer {
             answered_cache: served.cache,
             answered: served.total(),
             expected_share: planned.expected_share(),
+            reach: self.reach(planned, served),
             moves,
             thrash: self.history.thrash(),
             working_sets: self.working_sets.clone(),
             what_if: Vec::new(),
         };
         TierReport::new(&facts, &self.heat, &self.pins)
+    }
+
+    fn reach(&self, planned: &Plan, served: &Served) -> Option<Reach> {
+        let (share, measured) = (planned.expected_share()?, served.share()?);
+        let without_bar = match Reach::is_more(share, measured) {
+            true => share,
+            false => self
+                .plan_by(Bar::none(), &MoveHistory::new(), PlanLimits::none())
+                .expected_share()?,
+        };
+        Some(Reach { planned: share, without_bar, budget_spent: planned.budget_spent })
     }
 
     /// A run begins: the counts that it was planned by are over.

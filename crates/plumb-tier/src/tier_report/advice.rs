@@ -14,8 +14,27 @@ const AIM: u8 = 95;
 const WORTH: f64 = 1.0;
 /// A pin to the Capacity tier should keep no larger share of all I/Os there.
 const HELD_DOWN: f64 = 0.05;
-/// Measured below what the best placement would serve by so much of 1: moves come too late.
+/// Measured below what a placement would serve by so much of 1: that is worth a word.
 const LATE: f64 = 0.05;
+
+/// What an optimization now would do (10.2): advice is not to ask for more of what serves no more.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reach {
+    /// Share of host I/Os under the placement that the plan makes with pins, bar and slots as they are, 0 to 1.
+    pub planned: f64,
+    /// The same if no gain were too small for its move.
+    pub without_bar: f64,
+    /// Whether a budget ends the plan before all that is worth it has moved.
+    pub budget_spent: bool,
+}
+
+impl Reach {
+    /// Whether a share is so much more than the measured one that it is worth a word.
+    #[must_use]
+    pub fn is_more(share: f64, measured: f64) -> bool {
+        share > measured + LATE
+    }
+}
 
 /// A pin to the Performance tier that serves little.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -86,11 +105,16 @@ impl Advice {
             weak_pins,
             suggestions: Vec::new(),
         };
-        advice.suggest(facts, sorted, &held_down);
+        advice.suggest(facts, sorted, (!pins.pins().is_empty(), &held_down));
         advice
     }
 
-    fn suggest(&mut self, facts: &ReportFacts, sorted: &[u64], held_down: &[(PinId, f64)]) {
+    fn suggest(
+        &mut self,
+        facts: &ReportFacts,
+        sorted: &[u64],
+        (is_pinned, held_down): (bool, &[(PinId, f64)]),
+    ) {
         if sorted.is_empty() {
             let moved = match facts.moves.up + facts.moves.down {
                 0 => "no moves",
@@ -115,13 +139,9 @@ impl Advice {
         let fast = facts.answered_performance + facts.answered_cache;
         let measured = (facts.answered > 0).then(|| fast as f64 / facts.answered as f64);
         if let (Some(best), Some(measured)) = (share_of(sorted, facts.performance_slots), measured)
-            && measured < best - LATE
+            && Reach::is_more(best, measured)
         {
-            self.suggestions.push(format!(
-                "optimize more often: {:.1} % were served, the best placement of this size serves {:.1} %",
-                100.0 * measured,
-                100.0 * best
-            ));
+            self.suggestions.extend(below_the_best(facts, measured, best, is_pinned));
         }
         for weak in &self.weak_pins {
             self.suggestions.push(format!(
@@ -139,6 +159,40 @@ impl Advice {
             self.suggestions.push("nothing to do".to_owned());
         }
     }
+}
+
+/// Why less was served than the best placement would serve, and what helps, if anything is known that does.
+fn below_the_best(
+    facts: &ReportFacts,
+    measured: f64,
+    best: f64,
+    is_pinned: bool,
+) -> Option<String> {
+    let reach = facts.reach?;
+    let were = format!("{:.1} % were served", 100.0 * measured);
+    let best = format!("the best placement of this size serves {:.1} %", 100.0 * best);
+    if Reach::is_more(reach.planned, measured) {
+        // While extents go back and forth, which is told already, more runs are not what they need.
+        let planned = 100.0 * reach.planned;
+        return (!facts.thrash.guarded).then(|| {
+            format!(
+                "optimize more often: {were}, the placement planned at the end of the window serves {planned:.1} %"
+            )
+        });
+    }
+    Some(if reach.budget_spent {
+        format!("raise the budget of moves: {were}, {best}")
+    } else if Reach::is_more(reach.without_bar, measured) {
+        format!(
+            "optimizing more often would not help: {were}, {best}, but its extents gain too few I/Os to be worth their moves"
+        )
+    } else if is_pinned {
+        format!("pins stand in the way: {were}, {best} without them")
+    } else {
+        format!(
+            "optimizing more often would not help: {were}, {best}, but heat of the time before keeps other extents up"
+        )
+    })
 }
 
 /// In percent of the mean before; `None` without runs before.

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{PinnedFigures, SizeRow, TierReport, percent};
+use crate::optimizer::Bar;
 use crate::what_if::WhatIfPoint;
 
 pub(super) fn render(report: &TierReport) -> Value {
@@ -47,6 +48,8 @@ pub(super) fn render(report: &TierReport) -> Value {
             "bytes": facts.moves.bytes,
             "seconds": facts.moves.seconds,
             "stop": facts.moves.stop.name(),
+            "break_even_ios": Bar::reference().break_even,
+            "break_even_basis": "reference devices",
         },
         "advice": {
             "sizes": sizes,

@@ -11,7 +11,8 @@ mod text;
 
 use plumb_units::convert::{to_u64, to_usize};
 
-pub use advice::{Advice, WeakPin};
+pub use advice::{Advice, Reach, WeakPin};
+pub use csv::csv_of;
 pub use diff::{ReportChange, diff};
 pub use filling::{Filling, expected_iops};
 
@@ -91,6 +92,8 @@ pub struct ReportFacts {
     pub answered: u64,
     /// Expected share under the placement just made.
     pub expected_share: Option<f64>,
+    /// What an optimization at the end of the window makes of it; `None` without I/O.
+    pub reach: Option<Reach>,
     /// What was moved.
     pub moves: MoveFigures,
     /// What went back and forth.

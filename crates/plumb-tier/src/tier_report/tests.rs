@@ -16,6 +16,7 @@ fn facts() -> ReportFacts {
         answered_cache: 50,
         answered: 1000,
         expected_share: Some(0.876),
+        reach: Some(Reach { planned: 1.0, without_bar: 1.0, budget_spent: false }),
         moves: MoveFigures {
             up_requested: 12,
             up: 10,
@@ -122,8 +123,35 @@ fn advice_follows_the_figures() {
     let few = suggestions(&rested(), &[10; 10]);
     assert_eq!(
         few,
-        ["optimize more often: 75.0 % were served, the best placement of this size serves 100.0 %"]
+        [
+            "optimize more often: 75.0 % were served, the placement planned at the end of the window serves 100.0 %"
+        ]
     );
+    // Where a run would serve no more, the advice is not to make more of them but what stands in their way.
+    let reach = |planned, without_bar, budget_spent| ReportFacts {
+        reach: Some(Reach { planned, without_bar, budget_spent }),
+        ..rested()
+    };
+    for (facts, words) in [
+        (reach(0.75, 1.0, false), "its extents gain too few I/Os to be worth their moves"),
+        (reach(0.75, 1.0, true), "raise the budget of moves: 75.0 % were served"),
+        (reach(0.75, 0.75, false), "heat of the time before keeps other extents up"),
+    ] {
+        let found = suggestions(&facts, &[10; 10]);
+        assert!(found.len() == 1 && found[0].contains(words), "{found:?}");
+        assert!(!found[0].starts_with("optimize more often"), "{found:?}");
+    }
+    let mut pins = PinTable::new(MIB);
+    pins.set(30 * MIB, MIB, TierName::Performance).expect("a range");
+    let pinned = TierReport::new(&reach(0.75, 0.75, false), &heat(&[10; 10]), &pins);
+    assert!(
+        pinned.advice.suggestions[0].starts_with("pins stand in the way: 75.0 % were served"),
+        "{:?}",
+        pinned.advice.suggestions
+    );
+    // Back and forth: that is told, and nothing that contradicts it.
+    let guarded = suggestions(&facts(), &[10; 10]);
+    assert!(guarded.len() == 1 && guarded[0].starts_with("extents go back"), "{guarded:?}");
     let good = ReportFacts { answered_performance: 940, ..rested() };
     assert_eq!(suggestions(&good, &[10; 10]), ["nothing to do"]);
     let mut pins = PinTable::new(MIB);
@@ -155,6 +183,7 @@ fn json_and_csv_say_the_same_as_the_report() {
     assert_eq!(json["what_if_lru"][1]["bytes"], 20 * MIB);
     assert_eq!(json["what_if_lru"][1]["by_blocks"]["hit_share"], 0.375);
     let csv = report.to_csv();
+    assert_eq!(csv_of(&json), csv, "a kept report has the same table");
     let rows: Vec<&str> = csv.lines().collect();
     assert_eq!(rows[0], "ios_percent,extents,bytes,unpinned_extents,unpinned_bytes");
     assert_eq!(rows[1], format!("100,44,{},36,{}", 44 * MIB, 36 * MIB));

@@ -328,6 +328,37 @@ fn a_run_that_stops_early_expects_what_it_moved() {
     assert_eq!((facts.moves.up + rest.report.facts.moves.up, rest.share_planned), (4, None));
 }
 
+/// Section 11: advice is not to optimize more often where an optimization would serve no more.
+#[test]
+fn advice_names_what_stands_in_the_way_of_a_better_placement() {
+    let advice = |space: &mut Space| space.engine.tier_report(0, 6_000.0).advice.suggestions;
+    let has = |found: &[String], words: &str| found.iter().any(|one| one.contains(words));
+    let (mut space, _) = Space::with_hot_ones();
+    let found = advice(&mut space);
+    assert!(has(&found, "optimize more often"), "{found:?}");
+    // The tier is full of what is pinned there.
+    let fast = space.fast_extents();
+    space.engine.tiering_mut(0).pins.set(0, fast * EXTENT, FAST).expect("a range");
+    let found = advice(&mut space);
+    assert!(has(&found, "pins stand in the way"), "{found:?}");
+    assert!(!has(&found, "optimize more often"), "{found:?}");
+    let run = space.optimized(&unthrottled()).report;
+    assert_eq!((run.facts.moves.up_requested, run.advice.suggestions), (0, found));
+
+    // As many extents as fit are hotter than the others, but by fewer I/Os than a move costs.
+    let mut space = Space::new(0);
+    let extents = space.engine.size(0) / EXTENT;
+    for extent in 0..extents {
+        space.write(extent * EXTENT, 1);
+    }
+    for nth in 0..4 * space.fast_extents() {
+        space.read((extents - 1 - nth / 4) * EXTENT);
+    }
+    let found = advice(&mut space);
+    assert!(has(&found, "too few I/Os to be worth their moves"), "{found:?}");
+    assert!(!has(&found, "optimize more often"), "{found:?}");
+}
+
 #[test]
 fn pinned_ranges_go_where_they_belong() {
     let (mut space, extents) = Space::with_hot_ones();

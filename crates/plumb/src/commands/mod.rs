@@ -121,7 +121,7 @@ pub(crate) fn other(words: Vec<OsString>) -> ExitCode {
 }
 
 /// Commands of another storage product, by which runbooks go, and what they are here.
-const CMDLETS: [(&str, [&str; 2]); 13] = [
+const CMDLETS: [(&str, [&str; 2]); 15] = [
     ("new-storagepool", ["pool", "new"]),
     ("get-storagepool", ["pool", "show"]),
     ("add-physicaldisk", ["pool", "add-disk"]),
@@ -135,6 +135,8 @@ const CMDLETS: [(&str, [&str; 2]); 13] = [
     ("get-storagejob", ["space", "job"]),
     ("repair-virtualdisk", ["space", "repair"]),
     ("get-healthstatus", ["space", "status"]),
+    ("optimize-volume", ["space", "optimize"]),
+    ("tier-optimize", ["space", "optimize"]),
 ];
 
 /// The words with a cmdlet's name, in any case, as the command that it is here.

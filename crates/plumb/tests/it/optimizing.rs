@@ -45,11 +45,16 @@ fn a_space_is_filled_loaded_optimized_and_pinned() {
     place.plumb("space report tank/data --last").ends_with(1);
 
     let advice = place.json("space optimize tank/data --advise");
+    for name in ["Optimize-Volume", "tier-optimize"] {
+        assert_eq!(place.json(&format!("{name} tank/data --advise")), advice, "section 2");
+    }
     let up = advice["up"].as_u64().expect("a count");
     assert!((1..=14).contains(&up), "{advice}");
     let done = place.json("space optimize tank/data");
     assert_eq!((&done["moves"]["up"], &done["moves"]["stop"]), (&up.into(), &"done".into()));
     assert_eq!(place.json("space report tank/data --last")["moves"], done["moves"]);
+    let kept = place.plumb("space report tank/data --last --csv").succeeds_quietly().stdout;
+    assert_eq!(kept, csv, "the window that was optimized by is the one that was reported");
     assert_eq!(place.json("space report tank/data")["host_ios"], 0, "a new window");
     place.plumb("space report tank/data --diff").ends_with(1);
     // Be it in the same second: both reports are kept.
@@ -92,6 +97,10 @@ fn a_space_is_filled_loaded_optimized_and_pinned() {
     );
     let text = place.plumb("space status tank").succeeds_quietly().stdout;
     assert!(text.contains("Performance tier holds") && text.contains("about 412 random"), "{text}");
+    // No disk here was measured: the figure is not presented as theirs.
+    assert!(text.contains("reference disks") && !text.contains("measured"), "{text}");
+    assert_eq!(filling["expected_iops_basis"], "reference disks", "{filling}");
+    assert_eq!(done["moves"]["break_even_basis"], "reference devices", "{done}");
 
     let pin = "tier pin tank/data --offset 32M --length 2M --tier capacity";
     let found = place.json(pin);

@@ -33,7 +33,7 @@ fn told(name: &str, found: &Filling, (extent_bytes, iops): (u64, u64)) -> (Strin
     let then = if found.is_full() { "" } else { " then" };
     let text = format!(
         "  virtual disk {name}: Performance tier holds {} of {}: {when}; new data goes to the Capacity tier{then}: \
-         about {iops} random 4 KiB writes per second\n",
+         about {iops} random 4 KiB writes per second if its disks are like the reference disks (10,000 turns a minute)\n",
         bytes(found.used),
         bytes(found.slots),
     );
@@ -44,6 +44,7 @@ fn told(name: &str, found: &Filling, (extent_bytes, iops): (u64, u64)) -> (Strin
         "gain_bytes_per_hour": found.per_hour.map(|rate| rate * extent_bytes as f64),
         "hours_until_full": hours,
         "expected_iops_when_full": iops,
+        "expected_iops_basis": "reference disks",
     });
     (text, json)
 }

@@ -10,7 +10,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use plumb_io::exclusive::ExclusiveError;
 use plumb_tier::optimizer::{Plan, PlanLimits, TierName};
 use plumb_tier::pool::{self, Ask, PoolError, REPORT_TEXT, TieringStore, unix_seconds};
-use plumb_tier::tier_report::{MoveStop, diff};
+use plumb_tier::tier_report::{MoveStop, csv_of, diff};
 use plumb_tier::{Optimization, OptimizeSettings};
 use plumb_units::{Bytes, Nanos};
 use serde_json::{Value, json};
@@ -121,8 +121,8 @@ pub(super) fn commands() -> [Command; 2] {
                 Arg::new("csv")
                     .long("csv")
                     .action(ArgAction::SetTrue)
-                    .conflicts_with_all(["json", "last"])
-                    .help("Print the table as CSV"),
+                    .conflicts_with("json")
+                    .help("Print the table as CSV, with --last that of the last optimization"),
                 report::json_option(),
             ]),
     ]
@@ -481,6 +481,7 @@ fn kept(matches: &ArgMatches) -> report::Outcome {
         let text = text.as_ref().and_then(Value::as_str).map(str::to_owned);
         // Reports of versions before have no text.
         let text = text.unwrap_or_else(|| format!("{json:#}\n"));
+        let text = if matches.get_flag("csv") { csv_of(&json) } else { text };
         return Ok(Reply { text, json, status: 0 });
     }
     if paths.len() < 2 {
