@@ -67,7 +67,14 @@ pub(super) fn judge(knee: &mut Knee, concave: &Concave, options: &Options) {
     // What lies beyond the plateau rises by less than matters: it does not make a knee of a flat range.
     let gain_to_plateau = fitted[plateau.unwrap_or(last)] - fitted[0];
 
-    let (verdict, reason) = if sigma > 0.08 {
+    let counted = settings.iter().filter(|setting| setting.counts()).count();
+    let (verdict, reason) = if counted < super::FEWEST {
+        let reason = format!(
+            "{counted} of {} settings can be relied on, too few for a curve: repeat the others",
+            settings.len()
+        );
+        (Verdict::Unclear, reason)
+    } else if sigma > 0.08 {
         (Verdict::Unclear, format!("noise of {:.1} % about the fit, above 8 %", sigma * 100.0))
     } else if sigma > 0.03 && sigma > gain / 4.0 {
         let reason = format!(
@@ -77,13 +84,17 @@ pub(super) fn judge(knee: &mut Knee, concave: &Concave, options: &Options) {
         );
         (Verdict::Unclear, reason)
     } else if plateau == Some(0) || gain_to_plateau < f64::max(2.0 * sigma, 0.02).max(TAU / 2.0) {
-        let advice = if settings[0].o > 1 { "start with fewer" } else { "one is enough" };
-        let reason = format!(
-            "throughput gains {:.1} % over the range and no more from o{} on: {advice}",
-            gain.exp_m1() * 100.0,
-            settings[plateau.unwrap_or(0)].o
-        );
-        (Verdict::Flat, reason)
+        match settings.iter().find(|setting| setting.exceeds(top + f64::max(2.0 * sigma, 0.03))) {
+            None => (Verdict::Flat, flat(settings, gain, plateau)),
+            Some(setting) => {
+                let reason = format!(
+                    "without o{} throughput would not rise, but each of its runs gave more, and they do not \
+                     agree: repeat it",
+                    setting.o
+                );
+                (Verdict::Unclear, reason)
+            }
+        }
     } else if elasticity > TAU && elasticity - error > 0.8 * TAU {
         let reason = format!(
             "still rising at o{}: 10 % more outstanding brings {:.1} % (elasticity {elasticity:.2} \
@@ -147,6 +158,15 @@ pub(super) fn judge(knee: &mut Knee, concave: &Concave, options: &Options) {
     knee.verdict = verdict;
     knee.reason = reason;
     knee.end_elasticity = Some((elasticity, error));
+}
+
+fn flat(settings: &[Setting], gain: f64, plateau: Option<usize>) -> String {
+    let advice = if settings[0].o > 1 { "start with fewer" } else { "one is enough" };
+    format!(
+        "throughput gains {:.1} % over the range and no more from o{} on: {advice}",
+        gain.exp_m1() * 100.0,
+        settings[plateau.unwrap_or(0)].o
+    )
 }
 
 /// (3.2, 3) Theil–Sen over what counts with o ≥ o_max/1.6, and its standard error.

@@ -61,6 +61,11 @@ impl Setting {
         self.irreproducible || self.off_curve
     }
 
+    /// Whether it is left out of the choice although each of several runs lies above `level` (ln X).
+    pub(super) fn exceeds(&self, level: f64) -> bool {
+        !self.counts() && self.runs.len() > 1 && self.runs.iter().all(|run| *run > level)
+    }
+
     /// Whether its runs differ so much that they may contradict each other.
     pub(super) fn scatters(&self) -> bool {
         self.runs.len() > 1 && deviation(&self.runs) > SCATTER

@@ -253,3 +253,25 @@ fn what_no_setting_keeps_is_recommended_for_none() {
     assert!(none["recommended_o"].is_null() && none["value"].is_null(), "{none:?}");
     assert!(none["notes"].to_string().contains("nothing is recommended"), "{none:?}");
 }
+
+/// Settings whose runs do not agree are no curve, and are not forgotten where all of their runs say otherwise.
+#[test]
+fn nothing_is_said_of_what_too_few_settings_carry() {
+    let curve = |points: &[(u64, f64)]| -> Vec<Row> {
+        points.iter().map(|(o, iops)| row(*o, *iops, *o as f64 / iops * 1e3)).collect()
+    };
+    for (points, says) in [
+        (&[(2, 800.0), (4, 757.0), (8, 1428.0), (8, 2852.0)][..], "2 of 3 settings"),
+        (&[(2, 502.0), (2, 227.0), (4, 493.0), (8, 1671.0), (8, 1802.0)], "of 3 settings"),
+        (
+            &[(1, 1000.0), (2, 1010.0), (4, 1500.0), (4, 1900.0), (8, 2600.0), (8, 3100.0)],
+            "of 4 settings",
+        ),
+        (&[(2, 800.0), (3, 803.0), (4, 798.0), (6, 801.0), (8, 1428.0), (8, 2852.0)], "without o8"),
+    ] {
+        let knee = find(&curve(points), &Options::default());
+        assert_eq!(knee.verdict, Verdict::Unclear, "{points:?}: {}", knee.reason);
+        assert!(knee.reason.contains(says), "{points:?}: {}", knee.reason);
+        assert!(knee.marks.is_none() && knee.repeat.contains(&8), "{points:?}: {:?}", knee.repeat);
+    }
+}
