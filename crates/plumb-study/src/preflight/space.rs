@@ -23,9 +23,15 @@ pub(super) fn capacity(scene: &Scene) -> Check {
     let copies = target.plan.copies.unwrap_or(1);
     // What the file has already need not be found again; holes it has not.
     let existing = target.allocated_bytes.or(target.size_bytes).unwrap_or(0).min(planned);
-    let short = bytes_short(planned - existing, copies, free, false);
+    let beside = target.plan.beside_bytes;
+    let to_make = (planned - existing).saturating_add(beside);
+    let short = bytes_short(to_make, copies, free, false);
+    let others = match beside {
+        0 => String::new(),
+        _ => format!(" and {:.1} GiB more in files beside it", beside as f64 / GIB),
+    };
     let evidence = format!(
-        "{:.1} GiB in {copies} copies and a margin; {:.1} GiB free",
+        "{:.1} GiB{others} in {copies} copies and a margin; {:.1} GiB free",
         planned as f64 / GIB,
         free as f64 / GIB
     );
@@ -160,15 +166,30 @@ pub(super) fn file_size(scene: &Scene) -> Check {
     Check::ok(ID, evidence)
 }
 
-/// Names that Plumb's own test files have.
+/// Names that Plumb's own test files begin with; a baseline also leaves parts `NAME.KofN` of its target.
 const OWN: &[&str] = &["plumb-test", "testfile.dat", "plumb.dat"];
+
+/// Whether a name ends as that of a part of several files: `.2of4`.
+fn is_part(end: &str) -> bool {
+    let numbers = end.strip_prefix('.').and_then(|end| end.split_once("of"));
+    let number = |text: &str| {
+        let is_plain = !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse::<u32>().ok().filter(|_| is_plain)
+    };
+    let numbers = numbers.and_then(|(which, count)| Some((number(which)?, number(count)?)));
+    numbers.is_some_and(|(which, count)| count > 1 && (1..=count).contains(&which))
+}
 
 /// Test files of earlier runs.
 pub(super) fn leftovers(scene: &Scene) -> Check {
     const ID: &str = "space-old";
     let path = &scene.target.path;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let is_own = |name: &str| OWN.iter().any(|own| name.starts_with(own));
+    let base = path.file_name().unwrap_or_default().to_string_lossy();
+    let is_own = |name: &str| {
+        OWN.iter().any(|own| name.starts_with(own))
+            || name.strip_prefix(&*base).is_some_and(is_part)
+    };
     if scene.target.stack.mount.is_none() {
         return Check::ok(ID, "a device: no files");
     }

@@ -14,6 +14,8 @@ use plumb_load::plausibility;
 pub struct Plan {
     /// Size of the test file; the size that the target has if nothing is said.
     pub file_bytes: Option<u64>,
+    /// Bytes that files beside the test file will take, beyond what they have.
+    pub beside_bytes: u64,
     /// Copies that the volume keeps of each datum.
     pub copies: Option<u64>,
     /// Bytes per I/O.

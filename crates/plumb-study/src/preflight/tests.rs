@@ -207,11 +207,22 @@ fn memory_and_room() {
     machine.says("capacity", Verdict::Ok, "20.0 GiB");
     machine.plan.copies = Some(5);
     machine.says("capacity", Verdict::Block, "short by 5368709120 bytes (5.00 GiB)");
+    machine.plan.copies = Some(1);
+    machine.plan.beside_bytes = 70 << 30;
+    machine.says("capacity", Verdict::Ok, "20.0 GiB and 70.0 GiB more in files beside it");
+    // 120 GiB and 5 % of them, where 100 are free.
+    machine.plan.beside_bytes = 100 << 30;
+    machine.says("capacity", Verdict::Block, "short by 27917287424 bytes (26.00 GiB)");
     machine.plan.file_bytes = None;
     machine.says("capacity", Verdict::Note, "no size");
     machine.free_bytes = None;
     machine.says("capacity", Verdict::Unknown, "not known");
     fault("space-old", Verdict::Note, "plumb-test-1", &[("/data/plumb-test-1", "x")]);
+    fault("space-old", Verdict::Note, "file.2of4 (", &[("/data/file.2of4", "x")]);
+    for other in ["file.5of4", "file.0of4", "file.1of1", "file.1of", "file.+1of2", "other.1of2"] {
+        let other = format!("/data/{other}");
+        fault("space-old", Verdict::Ok, "no test files", &[(&other, "x")]);
+    }
 }
 
 #[test]

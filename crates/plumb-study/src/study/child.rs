@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::fd::AsFd;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -228,6 +228,23 @@ pub(super) fn must_be_made(path: &Path, bytes: u64) -> bool {
 /// Bytes that have to be written before settings can be run: each file of each new size once.
 #[must_use]
 pub fn bytes_to_make<'a>(target: &Path, settings: impl Iterator<Item = &'a Setting>) -> u64 {
+    files_to_make(target, settings).iter().map(|(_, bytes)| bytes).sum()
+}
+
+/// Bytes that the files beside the target will take beyond what they have, so that all settings can be run.
+#[must_use]
+pub fn bytes_beside<'a>(target: &Path, settings: impl Iterator<Item = &'a Setting>) -> u64 {
+    let allocated = |path: &Path| fs::metadata(path).map_or(0, |found| found.blocks() * 512);
+    let files = files_to_make(target, settings).into_iter();
+    let beside = files.filter(|(path, _)| path != target);
+    beside.map(|(path, bytes)| bytes.saturating_sub(allocated(&path))).sum()
+}
+
+/// The files that are not there in the size that settings want, each of each size once.
+fn files_to_make<'a>(
+    target: &Path,
+    settings: impl Iterator<Item = &'a Setting>,
+) -> Vec<(PathBuf, u64)> {
     let mut made: Vec<(PathBuf, u64)> = Vec::new();
     for setting in settings {
         let Some(bytes) = setting.file_bytes else { continue };
@@ -238,7 +255,7 @@ pub fn bytes_to_make<'a>(target: &Path, settings: impl Iterator<Item = &'a Setti
             }
         }
     }
-    made.iter().map(|(_, bytes)| bytes).sum()
+    made
 }
 
 /// Throughput and latency of each second of the measurement, as the progress tells them.
@@ -303,6 +320,16 @@ mod tests {
         assert_eq!(bytes_to_make(&target, settings.iter()), 100);
         fs::write(&target, [0; 99]).expect("written");
         assert_eq!(bytes_to_make(&target, settings.iter()), 200);
+        // Room beside the target: what is there of another size gives back what it has.
+        assert_eq!(bytes_beside(&target, settings.iter()), 100);
+        let larger = [with(2, 1 << 20), with(1, 1 << 20)];
+        assert_eq!(bytes_beside(&target, larger.iter()), 2 << 20);
+        let part = fs::File::create(folder.path().join("f.1of2")).expect("a file");
+        io::Write::write_all(&mut &part, &vec![7; 1 << 19]).expect("written");
+        part.sync_all().expect("on the medium");
+        let left = (2 << 20) - part.metadata().expect("it is there").blocks() * 512;
+        assert_eq!(bytes_beside(&target, larger.iter()), left);
+        assert!(left < 2 << 20, "{left}");
     }
 
     #[test]

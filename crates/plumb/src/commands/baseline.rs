@@ -10,7 +10,7 @@ use plumb_io::system_tree::SystemTree;
 use plumb_study::preflight::{self, Plan, Verdict};
 use plumb_study::study::{
     BaselineOptions, BaselinePlanner, Conditioning, Device, GAP_S, Kind, Part, Preset, RunRecord,
-    Setting, Step, Told, baseline_findings, bytes_to_make,
+    Setting, Step, Told, baseline_findings, bytes_beside, bytes_to_make,
 };
 use serde_json::{Value, json};
 
@@ -299,6 +299,12 @@ fn options(matches: &ArgMatches, path: &Path, device: &Device) -> BaselineOption
     }
 }
 
+/// The settings that need files of their own.
+fn settings(options: &BaselineOptions) -> Vec<Setting> {
+    let counts = if options.has(Step::PretestTwo) { vec![1, 2, 4] } else { vec![1] };
+    counts.into_iter().map(|files| options.random(files)).collect()
+}
+
 /// Seconds of all runs and of the files that are made for them; how many bytes those are, and how fast they are
 /// written.
 fn estimate(
@@ -309,8 +315,7 @@ fn estimate(
 ) -> (f64, (u64, machine::Writing)) {
     let (warm_up, measured) = options.timing();
     let each = f64::from(warm_up) + f64::from(measured) + f64::from(options.gap_s) + GAP_S;
-    let counts = if options.has(Step::PretestTwo) { vec![1, 2, 4] } else { vec![1] };
-    let settings: Vec<Setting> = counts.into_iter().map(|files| options.random(files)).collect();
+    let settings = settings(options);
     let bytes = match device {
         Device::Real => bytes_to_make(path, settings.iter()),
         Device::Simulated(_) => 0,
@@ -334,8 +339,10 @@ fn look(
     options: &BaselineOptions,
     estimate_s: f64,
 ) -> Result<Value, BaselineError> {
+    let settings = settings(options);
     let plan = Plan {
         file_bytes: options.size,
+        beside_bytes: bytes_beside(path, settings.iter()),
         copies: Some(options.copies.into()),
         block_bytes: Some(8192),
         seconds: Some(plumb_units::convert::floor_u64(estimate_s)),

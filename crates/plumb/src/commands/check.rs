@@ -71,6 +71,7 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
     let number = |name: &str| matches.get_one::<u64>(name).copied();
     let plan = Plan {
         file_bytes: number("size"),
+        beside_bytes: 0,
         copies: number("copies"),
         block_bytes: number("block-size"),
         seconds: number("for"),

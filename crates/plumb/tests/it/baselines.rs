@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::rights::Tmpfs;
 use crate::sweeps::{Bench, finding};
 
 const DEVICE: &str = "seed = 3\nmax-iops = 50000\nlatency-us = 500\nreal-ms-per-run = 2\n";
@@ -114,6 +115,15 @@ fn a_preflight_that_blocks_ends_it_before_any_run() {
     let blocked = bench.call("baseline f.dat --size 100T --id b").ends_with(3);
     assert!(blocked.stderr.contains("capacity"), "{}", blocked.stderr);
     assert!(!bench.study("b").exists() && !bench.path("f.dat").exists());
+    // Room for the file and not for its parts beside it, which a later step writes: it says so before, too.
+    if let Some(_mount) = Tmpfs::mount(&bench.path("small"), 4 << 30) {
+        let parts = "baseline small/f.dat --size 2G --quick --id b";
+        let blocked = bench.call(parts).ends_with(3);
+        let says = "2.0 GiB and 4.0 GiB more in files beside it";
+        assert!(blocked.stderr.contains(says), "{}", blocked.stderr);
+        assert!(blocked.stderr.contains("blocks: capacity"), "{}", blocked.stderr);
+        assert!(!bench.study("b").exists() && !bench.path("small/f.dat").exists());
+    }
     let nowhere = bench.call("baseline none/f.dat --quick --id b").ends_with(1);
     assert!(nowhere.stderr.contains("none/f.dat"), "{}", nowhere.stderr);
 }

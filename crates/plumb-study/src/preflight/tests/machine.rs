@@ -26,6 +26,7 @@ impl Machine {
             folder: tempfile::tempdir().expect("a folder"),
             plan: Plan {
                 file_bytes: Some(20 << 30),
+                beside_bytes: 0,
                 copies: Some(1),
                 block_bytes: Some(8192),
                 seconds: Some(600),
