@@ -50,6 +50,7 @@ pub(crate) unsafe fn six(number: libc::c_long, arguments: [u64; 6]) -> Result<u6
 }
 
 #[cold]
+#[cfg(target_arch = "x86_64")]
 fn errno(result: i64) -> Errno {
     Errno::from_raw_os_error(i32::try_from(-result).unwrap_or(i32::MAX))
 }
