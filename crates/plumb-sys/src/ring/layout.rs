@@ -10,6 +10,7 @@ pub(super) mod setup {
     pub(crate) const CLAMP: u32 = 1 << 4;
     pub(crate) const SUBMIT_ALL: u32 = 1 << 7;
     pub(crate) const COOP_TASKRUN: u32 = 1 << 8;
+    pub(crate) const TASKRUN_FLAG: u32 = 1 << 9;
     pub(crate) const SINGLE_ISSUER: u32 = 1 << 12;
     pub(crate) const DEFER_TASKRUN: u32 = 1 << 13;
     pub(crate) const NO_SQARRAY: u32 = 1 << 16;

@@ -40,6 +40,9 @@ pub struct RingSetup {
     /// Completions are posted only when the owner enters the kernel for them: cheaper, but they are
     /// seen late when many are in flight.
     pub defer_taskrun: bool,
+    /// The kernel says in shared memory that completions wait to be posted (TASKRUN_FLAG), and a look that
+    /// sees it enters the kernel for them: they are seen as early as if it posted them by itself.
+    pub taskrun_flag: bool,
     /// Upper bound of submission entries; what does not fit waits in line.
     pub entries_max: u32,
     /// The device is asked for completions instead of interrupting (IOPOLL): for direct I/O on devices
@@ -51,7 +54,13 @@ pub struct RingSetup {
 
 impl Default for RingSetup {
     fn default() -> Self {
-        Self { defer_taskrun: false, entries_max: ENTRIES_MAX, poll: false, submit_thread: false }
+        Self {
+            defer_taskrun: false,
+            taskrun_flag: false,
+            entries_max: ENTRIES_MAX,
+            poll: false,
+            submit_thread: false,
+        }
     }
 }
 
@@ -67,6 +76,8 @@ pub struct Ring {
     cq_head: u32,
     /// Up to here the last look counted.
     cq_counted: u32,
+    /// Whether a look asks for completions that wait to be posted.
+    announces: bool,
     /// Filled and not popped, those in the backlog included.
     outstanding: u32,
     /// First words of entries per file: read, read fixed, write, write fixed, flush.
@@ -117,6 +128,7 @@ impl Ring {
             sq_entries: shared.params.sq_entries,
             cq_head: 0,
             cq_counted: 0,
+            announces: shared.announces(),
             outstanding: 0,
             heads: Box::default(),
             arena: ManuallyDrop::new(arena),
@@ -444,8 +456,27 @@ impl Ring {
     /// How many completions are there; [`Ring::pop`] yields these.
     #[inline(always)]
     pub fn look(&mut self) -> u32 {
+        if self.announces && self.shared.has_unposted() {
+            self.post();
+        }
         self.cq_counted = self.shared.cq_tail.load();
         self.cq_counted.wrapping_sub(self.cq_head)
+    }
+
+    /// Has the kernel post the completions that wait for it. What is in line stays there.
+    #[inline(never)]
+    fn post(&mut self) {
+        self.shared.cq_head.store(self.cq_head);
+        // The kernel posts some twenty in a call. None is left that was there before the look: what its gap
+        // bounds came behind it.
+        let calls = 2 + self.outstanding / 8;
+        for _ in 0..calls {
+            // It waits for nothing: whatever it says, those that are posted are there to be seen.
+            let _ = self.enter(0, 0, Nanos::NEVER);
+            if !self.shared.has_unposted() {
+                break;
+            }
+        }
     }
 
     /// The next completion that was counted; its slot is idle again.

@@ -12,10 +12,11 @@ use rustix::mm::{MapFlags, ProtFlags};
 use super::layout::{Completion, EntryPlace, OFFSET_ENTRIES, OFFSET_RINGS, Params, feature, setup};
 
 /// Set-up flags by name, in the order in which they are given up: the newest first.
-const FLAGS: [(&str, u32); 7] = [
+const FLAGS: [(&str, u32); 8] = [
     ("no_sqarray", setup::NO_SQARRAY),
     ("defer_taskrun", setup::DEFER_TASKRUN),
     ("single_issuer", setup::SINGLE_ISSUER),
+    ("taskrun_flag", setup::TASKRUN_FLAG),
     ("coop_taskrun", setup::COOP_TASKRUN),
     ("submit_all", setup::SUBMIT_ALL),
     ("clamp", setup::CLAMP),
@@ -85,13 +86,16 @@ impl Shared {
         if !asked.defer_taskrun {
             flags &= !setup::DEFER_TASKRUN;
         }
+        if !asked.taskrun_flag {
+            flags &= !setup::TASKRUN_FLAG;
+        }
         // These two are never given up: who asks for them wants nothing else.
         if asked.poll {
             flags |= setup::IOPOLL;
         }
         if asked.submit_thread {
             // Where a thread of the kernel's submits, there is no task of ours to run its work.
-            flags &= !(setup::DEFER_TASKRUN | setup::COOP_TASKRUN);
+            flags &= !(setup::DEFER_TASKRUN | setup::COOP_TASKRUN | setup::TASKRUN_FLAG);
             flags |= setup::SQPOLL;
         }
         let (fd, params) = loop {
@@ -170,6 +174,18 @@ impl Shared {
         const NEED_WAKEUP: u32 = 1;
         std::sync::atomic::fence(Ordering::SeqCst);
         self.sq_flags.load() & NEED_WAKEUP != 0
+    }
+
+    /// Whether the kernel says in shared memory that completions wait for a call to be posted.
+    pub(super) fn announces(&self) -> bool {
+        self.params.flags & setup::TASKRUN_FLAG != 0
+    }
+
+    /// Whether such completions wait now.
+    #[inline(always)]
+    pub(super) fn has_unposted(&self) -> bool {
+        const TASKRUN: u32 = 1 << 2;
+        self.sq_flags.load() & TASKRUN != 0
     }
 
     pub(super) fn defers(&self) -> bool {
