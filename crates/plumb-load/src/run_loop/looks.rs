@@ -46,22 +46,28 @@ struct Left {
     woken: bool,
 }
 
-/// How late the completions of one look may have been seen.
+/// How late the completions of one look may have been seen: its first ones, and the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Bound {
-    /// Of the first [`Bound::of`] of them; that of the rest is 0 and a wake-up.
-    pub(super) gap: Nanos,
-    /// How many from the first.
-    pub(super) of: u32,
-    /// Whether a wake-up comes on top of the gap.
-    pub(super) woken: bool,
+    /// How many come first.
+    of: u32,
+    /// The bound of these, and whether a wake-up comes on top of it.
+    first: (Nanos, bool),
+    /// The same of the others.
+    others: (Nanos, bool),
 }
 
 impl Bound {
+    /// The gap since the look before for the first `of`; the others came while the thread woke up.
+    #[inline(always)]
+    const fn of_a_look(gap: Nanos, of: u32) -> Self {
+        Self { of, first: (gap, false), others: (Nanos::ZERO, true) }
+    }
+
     /// Of the `nth` completion, from 0, and whether a wake-up comes on top.
     #[inline(always)]
     pub(super) fn of_nth(self, nth: u32) -> (Nanos, bool) {
-        if nth < self.of { (self.gap, self.woken) } else { (Nanos::ZERO, true) }
+        if nth < self.of { self.first } else { self.others }
     }
 }
 
@@ -191,7 +197,7 @@ impl Looks {
                 if counts {
                     self.bounds.record_few(gap.0, found);
                 }
-                return Bound { gap, of: found, woken };
+                return Bound { of: found, first: (gap, woken), others: (gap, woken) };
             }
             return self.saw_part((found, left), seen, if slept { wanted } else { 0 }, counts);
         }
@@ -201,7 +207,7 @@ impl Looks {
             self.bounds.record_few(gap.0, found - exact);
             self.bounds.record_few(0, exact);
         }
-        Bound { gap, of: found - exact, woken: false }
+        Bound::of_a_look(gap, found - exact)
     }
 
     /// The same where some stay in line or had to. Of these, two generations are kept apart; a third joins
@@ -227,7 +233,7 @@ impl Looks {
                 self.bounds.record_few(gap.0, found - exact);
                 self.bounds.record_few(0, exact);
             }
-            return Bound { gap, of: found - exact, woken: false };
+            return Bound::of_a_look(gap, found - exact);
         }
         let place = usize::from(self.left[0].count > 0);
         let into = &mut self.left[place];
@@ -236,22 +242,25 @@ impl Looks {
         }
         into.count += fresh;
         self.unseen_since = seen;
-        let (mut untaken, mut longest, mut woken) = (found, Nanos::ZERO, true);
-        while untaken > 0 && self.left[0].count > 0 {
-            let taken = untaken.min(self.left[0].count);
-            let bound = seen.since(self.left[0].since);
-            longest = longest.max(bound);
-            woken &= self.left[0].woken;
-            if counts {
-                self.bounds.record_few(bound.0, taken);
+        let mut taken_before = 0;
+        let mut bound = Bound::default();
+        while taken_before < found && self.left[0].count > 0 {
+            let taken = (found - taken_before).min(self.left[0].count);
+            let late = (seen.since(self.left[0].since), self.left[0].woken);
+            if taken_before == 0 {
+                bound = Bound { of: taken, first: late, others: late };
             }
-            untaken -= taken;
+            bound.others = late;
+            if counts {
+                self.bounds.record_few(late.0.0, taken);
+            }
+            taken_before += taken;
             self.left[0].count -= taken;
             if self.left[0].count == 0 {
                 self.left = [self.left[1], Left::default()];
             }
         }
-        Bound { gap: longest, of: found, woken }
+        bound
     }
 }
 
@@ -274,6 +283,11 @@ mod tests {
     ) -> Bound {
         let slept = looks.slept(Nanos(seen), wanted, &ManualClock::default());
         looks.saw(found, left, Nanos(seen), (wanted, slept), counts)
+    }
+
+    /// Nanoseconds of each of `found` completions, and whether a wake-up comes on top.
+    fn each(bound: Bound, found: u32) -> Vec<(u64, bool)> {
+        (0..found).map(|nth| bound.of_nth(nth)).map(|(late, woken)| (late.0, woken)).collect()
     }
 
     fn saw_next(looks: &mut Looks, seen: u64, first: u64, left: u32) -> (Nanos, bool) {
@@ -354,13 +368,13 @@ mod tests {
         assert_eq!(bounds(&looks), [(0, 3), (120, 1)]);
         // The two that were left came with them.
         let bound = saw(&mut looks, (2, 0), 1125, 0, true);
-        assert_eq!(bound, Bound { gap: Nanos(5), of: 2, woken: true });
+        assert_eq!(each(bound, 2), [(5, true), (5, true)]);
         assert_eq!(bounds(&looks), [(0, 3), (5, 2), (120, 1)]);
         // What comes then was not there at the wake-up.
         let bound = saw(&mut looks, (1, 3), 1130, 0, true);
-        assert_eq!(bound, Bound { gap: Nanos(5), of: 1, woken: false });
+        assert_eq!(each(bound, 1), [(5, false)]);
         let bound = saw(&mut looks, (3, 0), 1131, 0, true);
-        assert_eq!(bound, Bound { gap: Nanos(6), of: 3, woken: false });
+        assert_eq!(each(bound, 3), [(6, false); 3]);
     }
 
     #[test]
@@ -369,13 +383,13 @@ mod tests {
         looks.probed_in(Nanos(10), 1);
         saw(&mut looks, (1, 0), 1000, 0, false);
         let bound = saw(&mut looks, (2, 2), 1120, 1, true);
-        assert_eq!(bound, Bound { gap: Nanos(120), of: 0, woken: false });
-        assert_eq!((bound.of_nth(0), bound.of_nth(1)), ((Nanos::ZERO, true), (Nanos::ZERO, true)));
+        assert_eq!(each(bound, 2), [(0, true), (0, true)]);
         // One of the two, with another that came behind them.
         let bound = saw(&mut looks, (1, 2), 1125, 0, true);
-        assert_eq!(bound, Bound { gap: Nanos(5), of: 1, woken: true });
+        assert_eq!(each(bound, 1), [(5, true)]);
+        // The other, which came no later than the wake-up, and the one behind.
         let bound = saw(&mut looks, (2, 0), 1127, 0, true);
-        assert_eq!(bound, Bound { gap: Nanos(7), of: 2, woken: false });
+        assert_eq!(each(bound, 2), [(7, true), (7, false)]);
     }
 
     #[test]
