@@ -6,9 +6,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
-use plumb_io::clock::{Clock, ManualClock};
+use plumb_io::clock::{Clock, ManualClock, StampClock};
 use plumb_io::sim::{DiskSpec, Service, SimOpener};
 use plumb_io::{
     Done, Errno, IoQueue, LaneIndex, Op, Opener, QueueFacts, QueueSpec, QueueUse, Slot,
@@ -75,11 +74,12 @@ impl<Q: IoQueue> IoQueue for Costly<Q> {
     }
 }
 
-/// The longest sleep that a run sees, a little over the time between its bursts.
-const SLEPT_MAX: Nanos = Nanos(2_500_000);
+/// What the loop sleeps between bursts, and what each of its sleeps takes.
+const THINK_MS: u32 = 2;
+const SLEEP: Nanos = Nanos(2_100_000);
 
 /// Virtual time that each reading moves by a tick, and that ends the run. Between bursts, with nothing in
-/// flight, the loop sleeps, and time goes by as it does outside; without bursts nothing outside is felt.
+/// flight, the loop sleeps, which the kernel counts; how long it takes outside, on a machine however busy, is not felt.
 #[derive(Clone)]
 struct Ticking<'a> {
     inner: ManualClock,
@@ -87,16 +87,24 @@ struct Ticking<'a> {
     until: Nanos,
     thinks: bool,
     in_flight: Arc<AtomicU32>,
-    looked: Arc<Mutex<Instant>>,
+    slept: Arc<Mutex<u64>>,
+}
+
+/// How often this thread has gone to sleep.
+fn sleeps_of_this_thread() -> u64 {
+    StampClock::monotonic().sleeps().expect("the kernel counts them")
 }
 
 impl Clock for Ticking<'_> {
     fn now(&self) -> Nanos {
-        let mut looked = self.looked.lock().expect("one thread looks");
-        let outside = std::mem::replace(&mut *looked, Instant::now()).elapsed();
-        let sleeps = self.thinks && self.in_flight.load(Ordering::Relaxed) == 0;
-        // A busy machine sleeps on and on; more of it than the thinking asked for would end the run early.
-        let slept = if sleeps { Nanos::from(outside).min(SLEPT_MAX) } else { Nanos::ZERO };
+        let mut slept = Nanos::ZERO;
+        if self.thinks {
+            let count = sleeps_of_this_thread();
+            let before = std::mem::replace(&mut *self.slept.lock().expect("one thread"), count);
+            if count > before && self.in_flight.load(Ordering::Relaxed) == 0 {
+                slept = SLEEP;
+            }
+        }
         let now = self.inner.now() + TICK + slept;
         self.inner.advance_to(now);
         if now >= self.until {
@@ -144,10 +152,10 @@ impl QueueUse for OnDisk<'_> {
         let (controls, live) = (Controls::default(), Live::default());
         controls.start(Nanos::ZERO);
         controls.measure(Nanos::ZERO);
-        let looked = Arc::new(Mutex::new(Instant::now()));
+        let slept = Arc::new(Mutex::new(sleeps_of_this_thread()));
         let (inner, until) = (self.clock, self.until);
         let thinks = self.span.targets[0].think_time > 0;
-        let clock = Ticking { inner, controls: &controls, until, thinks, in_flight, looked };
+        let clock = Ticking { inner, controls: &controls, until, thinks, in_flight, slept };
         let around = Surroundings {
             clock: &clock,
             controls: &controls,
@@ -184,7 +192,7 @@ fn edited(edit: impl FnOnce(&mut TimeSpan)) -> TimeSpan {
 fn no_completion_is_seen_later_than_its_bound() {
     let ring = IoRing { batch: RingBatch::Ios(8), registered_buffers: true };
     let bursts = |span: &mut TimeSpan| {
-        (span.targets[0].burst_size, span.targets[0].think_time) = (60, 2);
+        (span.targets[0].burst_size, span.targets[0].think_time) = (60, THINK_MS);
     };
     let spans = [
         ("gathered", span()),
