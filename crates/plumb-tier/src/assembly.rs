@@ -46,6 +46,8 @@ pub(crate) fn assemble<Q: FlushQueue>(
     let mut blocks = vec![None; config.disks.len()];
     let mut begin = vec![Half::default(); config.disks.len()];
     let mut returning = Vec::new();
+    let served = served(&config, &found);
+    let mut outdated = None;
     for one in found {
         let ordinal = usize::from(one.block.ordinal);
         let known = config.disks.get(ordinal).filter(|disk| disk.id == one.block.device);
@@ -66,6 +68,13 @@ pub(crate) fn assemble<Q: FlushQueue>(
                 return Err(StartError::Split { ordinal: one.block.ordinal });
             }
             returning.push(one.block.ordinal);
+        } else if is_outdated(&config, &one.block, served) {
+            // What it holds is read by nobody before it is brought up to date (LAY-8).
+            io.events.note(Event::DiskOutdated(one.block.ordinal));
+            outdated = Some(one.block.ordinal);
+            returning.push(one.block.ordinal);
+            files[ordinal] = Some(one.file);
+            continue;
         } else if !config.descends_from(one.block.generation) {
             return Err(StartError::Split { ordinal: one.block.ordinal });
         }
@@ -81,7 +90,10 @@ pub(crate) fn assemble<Q: FlushQueue>(
         || terms != Terms::More && present > 0
         || active(Mutation::HalfStarts) && 2 * present == voters;
     if !enough {
-        return Err(StartError::NoQuorum { present, voters });
+        return Err(match outdated {
+            Some(ordinal) => StartError::Outdated { ordinal, present, voters },
+            None => StartError::NoQuorum { present, voters },
+        });
     }
     if !config.logs_here(|disk| is_here(&config, &blocks, disk)) {
         return Err(StartError::Metadata { what: "write cache" });
@@ -89,6 +101,7 @@ pub(crate) fn assemble<Q: FlushQueue>(
     let members = Members::new(config, blocks, seed);
     let mut members = members.ok_or(StartError::Metadata { what: "superblock" })?;
     members.begin = begin;
+    members.served = served;
     Ok((members, returning))
 }
 
@@ -141,6 +154,21 @@ fn config_of<Q: FlushQueue>(
 fn is_split(config: &Config, known: &crate::format::DiskConfig, block: &Superblock) -> bool {
     let own = block.generation;
     !config.descends_from(own) && own.epoch > known.known_epoch
+}
+
+/// The last epoch that was served, as far as the disks that are here can prove. Before one of them says so, every voter
+/// had reached that epoch, durably; before anything is done in it, they all say so.
+pub(crate) fn served(config: &Config, found: &[Found]) -> u32 {
+    let known = found.iter().filter(|one| config.descends_from(one.block.generation));
+    known.map(|one| one.block.epoch_served).max().unwrap_or(0)
+}
+
+/// Whether a disk that votes has not reached what it was part of: it is an older copy of itself, put back while the pool
+/// was closed (LAY-8). A start that was cut short leaves no disk so.
+pub(crate) fn is_outdated(config: &Config, block: &Superblock, served: u32) -> bool {
+    config.voters.contains(&block.ordinal)
+        && block.reached() < served
+        && !active(Mutation::OldCopyTaken)
 }
 
 /// Whether a disk takes part and is here.
@@ -218,6 +246,8 @@ pub(crate) fn discover<Q: FlushQueue>(
         // Updates outnumber every copy seen, trusted or not.
         block.version = copies.iter().map(|copy| copy.version).max().unwrap_or(block.version);
         block.epoch_started = copies.iter().map(|copy| copy.epoch_started).max().unwrap_or(0);
+        let own = copies.iter().filter(|copy| copy.device == best.device);
+        block.epoch_served = own.map(|copy| copy.epoch_served).max().unwrap_or(0);
         found.push(Found { file: *file, block, begin: *begin });
     }
     Ok(found)
@@ -251,6 +281,10 @@ pub(crate) fn raise<Q: FlushQueue>(
                 io.events.note(Event::DiskLost(u16::try_from(disk).unwrap_or(u16::MAX)));
                 own.state = DiskState::Missing;
                 own.known_epoch = members.epoch - 1;
+                let voted = members.config.voters.iter().any(|voter| usize::from(*voter) == disk);
+                if voted {
+                    own.served_epoch = members.served;
+                }
             }
             if terms == Terms::Word {
                 // Whoever is away may have gone on, in any epoch: what these do not know is a part of its own.
@@ -271,6 +305,10 @@ pub(crate) fn raise<Q: FlushQueue>(
     members.config.succeed(members.epoch, id);
     let voters = members.config.voters.clone();
     let failed = members.publish(io, &voters);
+    if !failed.is_empty() {
+        members.expel(io, failed).map_err(|_| Halt::Voters)?;
+    }
+    let failed = members.mark_served(io);
     if !failed.is_empty() {
         members.expel(io, failed).map_err(|_| Halt::Voters)?;
     }

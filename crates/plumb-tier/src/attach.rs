@@ -48,13 +48,24 @@ impl<Q: FlushQueue> Core<Q> {
         }
         self.sync()?;
         let Some((block, begin)) = self.read_superblock(disk) else { return Ok(()) };
-        let knows = self.members.config.descends_from(block.generation);
-        if !knows && block.generation.epoch > self.members.config.disks[nth].known_epoch {
+        let descends = self.members.config.descends_from(block.generation);
+        if !descends && block.generation.epoch > self.members.config.disks[nth].known_epoch {
             // It went on without the others: nothing of it is taken before somebody says so (LAY-3).
             return Ok(());
         }
-        self.members.superblocks[nth] = Some(block);
+        // An older copy of the disk lacks what no mark tells of (LAY-8).
+        let whole = block.reached() >= self.members.config.disks[nth].served_epoch;
+        let knows = descends && (whole || active(Mutation::OldCopyTaken));
+        if !knows {
+            self.mark_all_stale(disk)?;
+        }
+        self.members.superblocks[nth] =
+            Some(Superblock { epoch_started: self.members.epoch, ..block });
         self.members.begin[nth] = begin;
+        // The pool names it as one that takes part before it knows itself: by then it has reached this epoch.
+        if !self.members.write_superblocks(&mut self.io, &[disk]).is_empty() {
+            return Ok(());
+        }
         let metadata = self.members.metadata().len() < METADATA_COPIES
             && !self.members.config.disks[nth].leaving
             && self.copy_metadata(disk);
@@ -84,18 +95,19 @@ impl<Q: FlushQueue> Core<Q> {
         self.members.stuck.iter_mut().for_each(crate::extents::ExtentSet::clear);
         self.journal.append(Record::DiskBack { disk });
         self.io.events.note(Event::DiskBack(disk));
-        if !knows {
-            self.journal.append(Record::AllStale { disk });
-            for extent in 0..to_u32(self.extents.list.len()) {
-                if self.extents.get(extent).place != UNMAPPED
-                    && self.disks_of(extent).contains(&disk)
-                {
-                    self.members.stale[nth].insert(extent);
-                }
-            }
-        }
         if active(Mutation::ReturnUnsynced) {
             self.members.stale[nth].clear();
+        }
+        self.sync()
+    }
+
+    /// No place on a disk that comes back is up to date: durable before it says of itself that it takes part.
+    fn mark_all_stale(&mut self, disk: u16) -> Result<(), Halt> {
+        self.journal.append(Record::AllStale { disk });
+        for extent in 0..to_u32(self.extents.list.len()) {
+            if self.extents.get(extent).place != UNMAPPED && self.disks_of(extent).contains(&disk) {
+                self.members.stale[usize::from(disk)].insert(extent);
+            }
         }
         self.sync()
     }
@@ -120,6 +132,8 @@ impl<Q: FlushQueue> Core<Q> {
             .max_by_key(|copy| copy.version);
         let mut block = best.or_else(|| copies.iter().find(ours)).cloned()?;
         block.version = copies.iter().map(|copy| copy.version).max().unwrap_or(block.version);
+        let started = copies.iter().filter(ours).map(|copy| copy.epoch_started).max();
+        block.epoch_started = started.unwrap_or(block.epoch_started);
         Some((block, begin))
     }
 

@@ -187,6 +187,7 @@ fn plan(pool: &NewPool, random: &mut Random) -> Result<Config, CreateError> {
         metadata: metadata.contains(&nth),
         leaving: false,
         known_epoch: 0,
+        served_epoch: 0,
         device_bytes: disk.bytes,
         name: disk.name.clone(),
     };
@@ -309,6 +310,7 @@ pub fn create<Q: FlushQueue>(
             version: 0,
             generation: config.generation,
             epoch_started: 0,
+            epoch_served: 0,
             area: 1,
             records: [RecordName::default(); 2],
         })

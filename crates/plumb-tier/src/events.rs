@@ -44,6 +44,8 @@ pub enum Event {
     DiskNeeded(u16),
     /// A disk did not answer in time.
     DiskTimeout(u16),
+    /// A disk is an older copy of itself: it was put back as it had been before the pool was served last.
+    DiskOutdated(u16),
     /// A disk takes part again.
     DiskBack(u16),
     /// All places on a disk are up to date.
@@ -126,6 +128,7 @@ impl Event {
             Self::DiskFailing(_) => "disk-failing",
             Self::DiskNeeded(_) => "disk-needed",
             Self::DiskTimeout(_) => "disk-timeout",
+            Self::DiskOutdated(_) => "disk-outdated",
             Self::DiskBack(_) => "disk-back",
             Self::DiskUpToDate(_) => "disk-up-to-date",
             Self::DiskRetired(_) => "disk-retired",
@@ -162,6 +165,7 @@ impl Event {
             Self::DiskLost(_)
             | Self::DiskNeeded(_)
             | Self::DiskTimeout(_)
+            | Self::DiskOutdated(_)
             | Self::DiskRetired(_)
             | Self::BadCopy { .. }
             | Self::Healed { .. }
@@ -207,6 +211,9 @@ impl Event {
                 format!("{} stays: it holds the last copy of something", disk(nth))
             }
             Self::DiskTimeout(nth) => format!("{} did not answer in time", disk(nth)),
+            Self::DiskOutdated(nth) => {
+                format!("{} is an older copy of itself: nothing on it is taken for current", disk(nth))
+            }
             Self::DiskBack(nth) => format!("{} takes part again", disk(nth)),
             Self::DiskUpToDate(nth) => format!("{} is up to date", disk(nth)),
             Self::DiskRetired(nth) => {

@@ -36,6 +36,8 @@ pub(crate) struct Members {
     pub(crate) gone: Vec<bool>,
     /// Of this start.
     pub(crate) epoch: u32,
+    /// The last epoch that is known to have been served: all voters of then had reached it.
+    pub(crate) served: u32,
     pub(crate) random: Random,
 }
 
@@ -114,6 +116,7 @@ impl Members {
             superblocks,
             online,
             epoch: config.generation.epoch,
+            served: 0,
             random: Random::new(seed),
             config,
         })
@@ -211,7 +214,11 @@ impl Members {
 
     /// Writes a superblock of each disk as it is in memory: one half of its copies, flush, the other, flush
     /// (LAY-2); the disks that failed.
-    fn write_superblocks<Q: FlushQueue>(&mut self, io: &mut Io<Q>, disks: &[u16]) -> Vec<u16> {
+    pub(crate) fn write_superblocks<Q: FlushQueue>(
+        &mut self,
+        io: &mut Io<Q>,
+        disks: &[u16],
+    ) -> Vec<u16> {
         let mut failed = Vec::new();
         let blocks: Vec<(u16, Vec<u8>, [u64; 4])> = disks
             .iter()
@@ -262,6 +269,18 @@ impl Members {
         self.write_superblocks(io, disks)
     }
 
+    /// Says on all voters that this epoch is served: each of them has reached it, durably. The disks that failed.
+    pub(crate) fn mark_served<Q: FlushQueue>(&mut self, io: &mut Io<Q>) -> Vec<u16> {
+        let voters = self.config.voters.clone();
+        for &voter in &voters {
+            if let Some(block) = &mut self.superblocks[usize::from(voter)] {
+                block.epoch_served = self.epoch;
+            }
+        }
+        self.served = self.epoch;
+        self.write_superblocks(io, &voters)
+    }
+
     /// Writes the configuration as it is in memory, as a new generation, to `disks` (LAY-3): the record to
     /// the area not in use, flush, then the superblocks. The disks that failed.
     pub(crate) fn publish<Q: FlushQueue>(&mut self, io: &mut Io<Q>, disks: &[u16]) -> Vec<u16> {
@@ -309,10 +328,14 @@ impl Members {
         loop {
             for &disk in &lost {
                 self.online[usize::from(disk)] = false;
+                let voted = self.config.voters.contains(&disk);
                 let own = &mut self.config.disks[usize::from(disk)];
                 own.state = DiskState::Missing;
                 own.metadata = false;
                 own.known_epoch = self.epoch;
+                if voted {
+                    own.served_epoch = self.served;
+                }
             }
             self.config.voters.retain(|voter| !lost.contains(voter));
             let left = self.config.voters.len();

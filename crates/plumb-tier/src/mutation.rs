@@ -148,6 +148,8 @@ rules! {
     EpochKept,
     /// Only half of the voters are enough to start.
     HalfStarts,
+    /// A disk that was put back as it had been before is taken for current.
+    OldCopyTaken,
 }
 
 #[cfg(test)]
@@ -158,6 +160,7 @@ impl Mutation {
         (Self::LogRemainsAccepted, "tests of the records' format"),
         (Self::ConfirmBeforeFlush, "crashes within starts: torture/starts.rs"),
         (Self::JournalCopiesDiffer, "what each copy leads to after a start: torture/starts.rs"),
+        (Self::RoomGivenUpEarly, "a full cache beside a disk that hangs: torture/faults.rs"),
         (Self::MovedReadersIgnored, "the model of moves"),
         (Self::MoveUnverified, "a test that spoils what is moved"),
         (Self::MoveUnmarked, "histories in which a disk leaves: torture/leaving.rs"),

@@ -84,6 +84,7 @@ fn config(random: &mut Random) -> Config {
         metadata: nth == 0 || random.one_in(2),
         leaving: random.one_in(4),
         known_epoch: small(random, 100),
+        served_epoch: small(random, 3),
         device_bytes: random.next(),
         name: "x".repeat(usize::try_from(random.below(60)).expect("small")),
     };

@@ -67,6 +67,26 @@ pub enum StartError {
         /// All.
         voters: usize,
     },
+    /// LAY-8: of those that are here, one was put back as it had been before.
+    #[error(
+        "disk {ordinal} of the pool is an older copy of itself; without it {present} of {voters} voting disks are here, \
+         and more than half are needed"
+    )]
+    #[diagnostic(
+        code(plumb::tier::outdated),
+        help(
+            "attach the disk itself and not an older copy of it; if what was written since is lost for good: \
+             plumb space repair POOL --without-quorum POOL"
+        )
+    )]
+    Outdated {
+        /// Which disk.
+        ordinal: u16,
+        /// Here and usable.
+        present: usize,
+        /// All.
+        voters: usize,
+    },
     /// Two parts of the pool went on without each other.
     #[error("disk {ordinal} holds a configuration that the others do not descend from")]
     #[diagnostic(code(plumb::tier::split), help("start without that disk, or without the others"))]

@@ -283,6 +283,7 @@ impl<Q: FlushQueue> Core<Q> {
             metadata: false,
             leaving: false,
             known_epoch: epoch,
+            served_epoch: 0,
             device_bytes: new.bytes,
             name: new.name.clone(),
         });
@@ -299,6 +300,7 @@ impl<Q: FlushQueue> Core<Q> {
             version: 0,
             generation: members.config.generation,
             epoch_started: 0,
+            epoch_served: 0,
             area: 1,
             records: [RecordName::default(); 2],
         }));

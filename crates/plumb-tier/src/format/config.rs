@@ -74,6 +74,9 @@ pub struct DiskConfig {
     /// The last epoch of which it may have a generation if it is missing: one of a later epoch comes from a part of
     /// the pool that went on alone.
     pub known_epoch: u32,
+    /// The last epoch that was served while it voted, if it is missing: a disk that comes back and has not reached it is an
+    /// older copy of itself. 0 where that is not known.
+    pub served_epoch: u32,
     /// Length in bytes.
     pub device_bytes: u64,
     /// For messages: the path it was created with.
@@ -217,8 +220,12 @@ impl Config {
                 DiskState::Missing => 1,
                 DiskState::Retired => 2,
             });
-            out.u8(u8::from(disk.metadata) | u8::from(disk.leaving) << 1);
+            let served = u8::from(disk.served_epoch > 0);
+            out.u8(u8::from(disk.metadata) | u8::from(disk.leaving) << 1 | served << 2);
             out.u32(disk.known_epoch);
+            if disk.served_epoch > 0 {
+                out.u32(disk.served_epoch);
+            }
             out.u64(disk.device_bytes);
             out.text(&disk.name);
         }
@@ -440,7 +447,12 @@ fn disk(from: &mut Reader) -> Option<DiskConfig> {
         _ => return None,
     };
     let flags = from.u8()?;
-    if flags > 3 {
+    if flags > 7 {
+        return None;
+    }
+    let known_epoch = from.u32()?;
+    let served_epoch = if flags & 4 != 0 { from.u32()? } else { 0 };
+    if flags & 4 != 0 && served_epoch == 0 {
         return None;
     }
     Some(DiskConfig {
@@ -449,7 +461,8 @@ fn disk(from: &mut Reader) -> Option<DiskConfig> {
         state,
         metadata: flags & 1 != 0,
         leaving: flags & 2 != 0,
-        known_epoch: from.u32()?,
+        known_epoch,
+        served_epoch,
         device_bytes: from.u64()?,
         name: from.text()?.to_owned(),
     })

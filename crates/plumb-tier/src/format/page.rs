@@ -84,6 +84,9 @@ pub(crate) struct Root {
     pub(crate) pointer: Pointer,
 }
 
+/// Frames, bytes of journal and checkpoints are fewer.
+const COUNT_MAX: u64 = 1 << 62;
+
 /// From where to replay, and the trees as they were then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Checkpoint {
@@ -135,6 +138,11 @@ impl Checkpoint {
         for root in &mut roots {
             let leaves = from.u32()?;
             *root = Root { leaves, pointer: Pointer { page: from.u32()?, crc: from.u32()? } };
+        }
+        // Numbers count from one, and no device lives long enough for these to be used up.
+        let sane = (1..COUNT_MAX).contains(&link.lsn) && link.position < COUNT_MAX;
+        if !sane || sequence >= COUNT_MAX {
+            return None;
         }
         Some(Self { sequence, link, roots })
     }

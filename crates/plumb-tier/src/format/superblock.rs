@@ -37,12 +37,19 @@ pub(crate) struct Superblock {
     pub(crate) version: u64,
     pub(crate) generation: Generation,
     pub(crate) epoch_started: u32,
+    /// The last epoch of which this device knows that it was served: every voter had reached it before.
+    pub(crate) epoch_served: u32,
     /// Which configuration area is in force.
     pub(crate) area: u8,
     pub(crate) records: [RecordName; 2],
 }
 
 impl Superblock {
+    /// The last epoch that this device took part in, be it in a start that was cut short.
+    pub(crate) fn reached(&self) -> u32 {
+        self.epoch_started.max(self.generation.epoch)
+    }
+
     /// One 4 KiB copy.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Writer(Vec::with_capacity(BLOCK_LEN));
@@ -72,6 +79,7 @@ impl Superblock {
             out.u128(record.digest);
         }
         out.u128(WRITER);
+        out.u32(self.epoch_served);
         out.0.resize(BLOCK_LEN - 4, 0);
         let crc = checksum::crc(checksum::seed(self.pool), &out.0);
         out.u32(crc);
@@ -109,9 +117,12 @@ impl Superblock {
         for record in &mut records {
             *record = RecordName { len: from.u32()?, digest: from.u128()? };
         }
+        let (_writer, epoch_served) = (from.u128()?, from.u32()?);
         // What is reserved lies on the device, so nothing that is made for it outgrows the device.
         let fits = geometry.is_sane() && geometry.slab(0) + (1 << 20) <= device_bytes;
-        let sane = fits && area < 2 && sector.is_power_of_two();
+        // Nobody says that an epoch is served before it has reached it.
+        let reached = epoch_served <= epoch_started.max(generation.epoch);
+        let sane = fits && reached && area < 2 && sector.is_power_of_two();
         sane.then_some(Self {
             incompat,
             ro_compat,
@@ -125,6 +136,7 @@ impl Superblock {
             version,
             generation,
             epoch_started,
+            epoch_served,
             area,
             records,
         })

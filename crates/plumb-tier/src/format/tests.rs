@@ -16,6 +16,7 @@ fn sample_config() -> Config {
         metadata: true,
         leaving: id == 2,
         known_epoch: 3,
+        served_epoch: u32::from(id == 1) * 2,
         device_bytes: 1 << 30,
         name: format!("disk {id}"),
     };
@@ -65,6 +66,7 @@ pub(crate) fn sample_superblock() -> Superblock {
         version: 17,
         generation: Generation { epoch: 3, number: 9, id: 1234 },
         epoch_started: 3,
+        epoch_served: 2,
         area: 1,
         records: [RecordName { len: 100, digest: 5 }, RecordName { len: 200, digest: 6 }],
     }

@@ -9,7 +9,7 @@ use plumb_units::convert::{index, to_u32};
 
 use super::devices::DeviceQueue;
 use super::open::PoolError;
-use crate::assembly::{Found, Terms, discover, newest_config};
+use crate::assembly::{Found, Terms, discover, is_outdated, newest_config, served};
 use crate::format::superblock::Superblock;
 use crate::format::{BLOCK_LEN, Config, DiskState, Geometry};
 use crate::io::{Io, SlotPlan};
@@ -188,6 +188,7 @@ pub fn look(pool: Option<u128>, paths: &[PathBuf]) -> Result<Look, PoolError> {
     let mut io = Io::new(DeviceQueue::calls(&plan, good)?, plan);
     let mut found = discover(&mut io, plan)?;
     let config = newest_config(&mut io, &mut found, Terms::More)?;
+    let served = served(&config, &found);
     let geometry = found.first().map(|one| one.block.geometry);
     let geometry = geometry.ok_or(StartError::Metadata { what: "superblock" })?;
     let disk = |(ordinal, disk): (u16, &crate::format::DiskConfig)| {
@@ -210,6 +211,7 @@ pub fn look(pool: Option<u128>, paths: &[PathBuf]) -> Result<Look, PoolError> {
         let standing = match (missing, config.descends_from(one.block.generation)) {
             (true, false) if one.block.generation.epoch > disk.known_epoch => DiskStanding::Split,
             (true, _) => DiskStanding::Returning,
+            (false, _) if is_outdated(&config, &one.block, served) => DiskStanding::Returning,
             (false, true) if disk.leaving => DiskStanding::Leaving,
             (false, true) => DiskStanding::Present,
             (false, false) => DiskStanding::Split,

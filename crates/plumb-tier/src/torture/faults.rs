@@ -8,6 +8,7 @@ use super::history::{Shape, Step, sectors};
 use super::oracle::{Oracle, Promise};
 use super::run::{Run, new_pool, queue};
 use crate::format::DiskState;
+use crate::mutation::{Mutation, set};
 use crate::optimizer::TierName;
 use crate::pool::{Facts, HealthStatus, judge};
 use crate::{Halt, MoveOutcome, RequestKind, StartError};
@@ -270,24 +271,36 @@ fn a_lost_solid_state_disk_leaves_the_cache_on_the_other_copy_and_empties_it() {
     reads_well(&mut again);
 }
 
-/// The room that writes over cached blocks wait for is waited for longer than the disk that keeps it (WBC-4).
-#[test]
-fn a_full_cache_goes_on_without_a_disk_that_hangs() {
+/// Writes over cached blocks until the log is full, while a disk that they go home to hangs.
+fn fill_the_log_beside_a_hanging_disk() -> (Run, u16, Result<(), String>) {
     let mut run = start(TIERED);
     fill(&mut run);
+    done(&mut run, &[80, 84, 88].map(write)).expect("nothing is wrong yet");
     let disk = run.engine.config().vdisks[0].tiers[1].rows[0].slabs[0].0;
     let ios = run.engine.queue_mut().ios(disk.into());
     run.engine.queue_mut().faults_mut(disk.into()).hangs_from = Some(ios);
-    let over = |nth: u32| Step::Request {
-        client: nth % 6,
-        kind: RequestKind::Write { fua: nth.is_multiple_of(7) },
-        offset: u64::from(80 + nth * 5 % 12) * 4096,
-        len: 4096,
-    };
-    done(&mut run, &(0..120).map(over).collect::<Vec<Step>>()).expect("no write fails for it");
+    let over = |nth: u32| Step::WriteOver { client: nth % 6, nth };
+    let written = done(&mut run, &(0..120).map(over).collect::<Vec<Step>>());
+    (run, disk, written)
+}
+
+/// The room that writes over cached blocks wait for is waited for longer than the disk that keeps it (WBC-4).
+#[test]
+fn a_full_cache_goes_on_without_a_disk_that_hangs() {
+    let (mut run, disk, written) = fill_the_log_beside_a_hanging_disk();
+    written.expect("no write fails for it");
     assert_eq!(state(&run, disk.into()), DiskState::Missing);
     tells(&mut run, &["disk-timeout", "disk-lost"], (HealthStatus::Warning, "Degraded"));
     reads_well(&mut run);
+}
+
+/// The test above sees it when writes give up as soon as the disk is given up.
+#[test]
+fn without_time_anew_a_full_cache_fails_writes() {
+    set(Some(Mutation::RoomGivenUpEarly));
+    let (_, _, written) = fill_the_log_beside_a_hanging_disk();
+    set(None);
+    assert!(written.is_err_and(|wrong| wrong.contains("Write")), "they fail");
 }
 
 #[test]

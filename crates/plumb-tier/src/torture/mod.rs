@@ -20,6 +20,8 @@ mod history;
 mod leaving;
 #[cfg(test)]
 mod matrix;
+#[cfg(test)]
+mod older_copies;
 mod oracle;
 mod run;
 mod shrink;
@@ -91,6 +93,8 @@ pub struct TortureReport {
     pub with_rebuild: u64,
     /// Of these, crashed a third time after a disk had come back.
     pub with_third_crash: u64,
+    /// Of these, with a disk that was put back as it had been before.
+    pub with_older_copy: u64,
     /// Of these, after a disk had failed.
     pub with_failed_disk: u64,
     /// Histories run.
@@ -128,6 +132,7 @@ pub fn torture(
             report.with_rebuild += tally.rebuilt;
             report.with_cache += tally.cached;
             report.with_third_crash += tally.thrice;
+            report.with_older_copy += tally.outdated;
             report.with_moves += tally.moved;
             report.with_failed_disk += tally.failed_disk;
             let broken = found.is_some();

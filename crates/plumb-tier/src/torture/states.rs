@@ -34,10 +34,21 @@ pub(super) struct Tally {
     pub(super) rebuilt: u64,
     /// Of these, states with a third crash, after a disk had come back.
     pub(super) thrice: u64,
+    /// Of these, states with a disk that was put back as it had been before.
+    pub(super) outdated: u64,
     /// Of these, states after a disk had failed.
     pub(super) failed_disk: u64,
     /// Of these, crashes after something had been moved off a disk that leaves.
     pub(super) emptied: u64,
+}
+
+/// How a state was checked.
+#[derive(Debug, Clone, Copy)]
+struct Passed {
+    /// Crashes that it went through.
+    crashes: u32,
+    /// A disk was put back as it had been before.
+    outdated: bool,
 }
 
 /// How a history went wrong.
@@ -150,7 +161,7 @@ fn check_unguarded(
             state: nth,
         };
         let checked = check_state(shape, images, &absent, &witness, crash, &mut random);
-        if let Some(crashes) = checked.map_err(broken)? {
+        if let Some(Passed { crashes, outdated }) = checked.map_err(broken)? {
             let after = |first: Option<usize>| u64::from(first.is_some_and(|first| first <= point));
             tally.states += 1;
             tally.background += u64::from(background.is_on(point));
@@ -160,6 +171,7 @@ fn check_unguarded(
             tally.moved += after(background.moved);
             tally.failed_disk += u64::from(had_fault);
             tally.thrice += u64::from(crashes > 2);
+            tally.outdated += u64::from(outdated);
             tally.emptied += after(background.emptied);
         }
     }
@@ -215,7 +227,7 @@ fn absent(shape: &Shape, witness: &Witness, random: &mut Random) -> Vec<u32> {
 }
 
 /// Starts what a crash left, reads everything against the oracle, twice; writes, crashes again, starts
-/// again and reads again; now and then once more, when a disk has come back. After how many crashes that was;
+/// again and reads again; now and then once more, when a disk has come back, or with one as it was before. How that was;
 /// `None` when the state does not count: the pool waits for its disks.
 fn check_state(
     shape: &Shape,
@@ -224,11 +236,12 @@ fn check_state(
     witness: &Witness,
     crash: Crash,
     random: &mut Random,
-) -> Result<Option<u32>, Wrong> {
+) -> Result<Option<Passed>, Wrong> {
     let mut oracle = witness.oracle.clone();
     oracle.crash(crash.promise());
     let all_well = absent.is_empty() && witness.unwell.is_none() && witness.leaving.is_none();
     let healthy = all_well && shape.tolerates_loss();
+    let kept = keeps_an_image(shape, healthy, crash, &images);
     let rotten = healthy && random.one_in(4);
     if rotten {
         rot(shape, &mut images, &oracle, random);
@@ -269,25 +282,47 @@ fn check_state(
         .filter(|(position, _)| *position <= point)
         .for_each(|(_, seen)| second.see(seen));
     let again = Crash::random(random);
-    let (images, _) =
+    let (mut images, _) =
         replay.crash(again.kind, absent.first().copied(), again.survivors, again.seed);
     second.oracle.crash(again.promise());
+    let kept = kept.filter(|_| !rotten && point >= run.recovery);
+    if let Some((disk, image)) = &kept {
+        images[*disk] = image.clone();
+    }
     let mut stays_away: Vec<u32> = absent.iter().copied().filter(|_| random.one_in(2)).collect();
     // A copy lost beside a rotten one is more than a mirror can bear.
-    if healthy && !rotten && shape.disks > 2 && random.one_in(2) {
+    if healthy && !rotten && kept.is_none() && shape.disks > 2 && random.one_in(2) {
         stays_away.extend(u32::try_from(random.below(u64::from(shape.disks))));
     }
-    let in_words = |wrong| format!("after the second crash, {point} events later: {wrong}");
+    let old = kept.as_ref().map_or_else(String::new, |(disk, _)| {
+        format!(", with disk {disk} as it was after the first")
+    });
+    let in_words = |wrong| format!("after the second crash, {point} events later{old}: {wrong}");
     let mut run = Run::start(shape, images, &stays_away, second.oracle, random.next())
-        .map_err(|error| format!("does not start after the second crash: {error:?}"))?;
+        .map_err(|error| format!("does not start after the second crash{old}: {error:?}"))?;
     run.sound = !rotten;
     run.read_all(again.promise(), 2).map_err(in_words)?;
     let returns = !run.engine.returning().is_empty() && random.one_in(3);
+    let outdated = kept.is_some();
     if !returns && stays_away.is_empty() {
-        return Ok(Some(2));
+        return Ok(Some(Passed { crashes: 2, outdated }));
     }
     check_returned(shape, run, random).map_err(in_words)?;
-    Ok(Some(3))
+    Ok(Some(Passed { crashes: 3, outdated }))
+}
+
+/// What one disk holds now, to be put back in its place after the space has gone on (LAY-8, section 18). Drawn apart,
+/// so that states without are what they were.
+fn keeps_an_image(
+    shape: &Shape,
+    healthy: bool,
+    crash: Crash,
+    images: &[Image],
+) -> Option<(usize, Image)> {
+    let mut random = Random::new(crash.seed ^ 0x0001_dd15_c000);
+    let keeps = healthy && shape.disks > 2 && random.one_in(2);
+    let disk = to_usize(random.below(to_u64(images.len())));
+    keeps.then(|| (disk, images[disk].clone()))
 }
 
 /// A point within a start: while superblocks are written, and some disks have the new generation, some have not.

@@ -19,6 +19,7 @@ mod memory;
 mod mishaps;
 mod monitoring;
 mod names;
+mod older_disks;
 mod optimizing;
 mod order;
 mod pages;

@@ -114,7 +114,7 @@ fn so_far(report: &TortureReport) -> String {
     let share = |part: u64| 100 * part / report.crash_states.max(1);
     format!(
         "{} crash states after {seconds:.0} s, {:.0}/s: background work {} %, overwrites, flushes and a failed \
-         disk {} %, cache {} %, moves {} %, rebuild {} %, third crash {} %; {} violations",
+         disk {} %, cache {} %, moves {} %, rebuild {} %, third crash {} %, older copy of a disk {} %; {} violations",
         report.crash_states,
         report.crash_states as f64 / seconds.max(0.001),
         share(report.with_background),
@@ -123,6 +123,7 @@ fn so_far(report: &TortureReport) -> String {
         share(report.with_moves),
         share(report.with_rebuild),
         share(report.with_third_crash),
+        share(report.with_older_copy),
         report.violations.len(),
     )
 }
@@ -151,6 +152,7 @@ fn as_json(report: &TortureReport) -> String {
         "with_moves": report.with_moves,
         "with_failed_disk": report.with_failed_disk,
         "with_third_crash": report.with_third_crash,
+        "with_older_copy": report.with_older_copy,
         "histories": report.histories,
         "elapsed_s": report.elapsed.as_secs_f64(),
         "processor_time_s": report.processor_time.as_secs_f64(),
@@ -165,7 +167,7 @@ fn as_text(report: &TortureReport) -> String {
     let early = if report.interrupted { "ended early, by a signal\n" } else { "" };
     let mut text = format!(
         "{early}seed:                {}\ncrash states:        {}\n  background work:   {}\n  cache destaged:    {}\n  extents moved:     {}\n  disk rebuilt:      {}\n  \
-         overwrites, flushes, a failed disk: {}\n  after disk loss:   {}\n  crashed thrice:    {}\n\
+         overwrites, flushes, a failed disk: {}\n  after disk loss:   {}\n  crashed thrice:    {}\n  older copy of a disk: {}\n\
          histories:           {}\ntime:                {:.1} s\nprocessor time:      {:.1} s\nviolations:          {}\n",
         report.seed,
         report.crash_states,
@@ -176,6 +178,7 @@ fn as_text(report: &TortureReport) -> String {
         report.demanding,
         report.with_failed_disk,
         report.with_third_crash,
+        report.with_older_copy,
         report.histories,
         report.elapsed.as_secs_f64(),
         report.processor_time.as_secs_f64(),
