@@ -115,6 +115,13 @@ pub enum Event {
         /// All that there were.
         voters: usize,
     },
+    /// What was kept of a heat map is damaged: what it says of so many pages is lost, of all with `None`.
+    HeatLost {
+        /// Whose.
+        vdisk: u16,
+        /// Pages of 256 extents.
+        pages: Option<u64>,
+    },
     /// The pool stopped.
     Halted(Halt),
 }
@@ -146,6 +153,7 @@ impl Event {
             Self::CacheClosed(_) => "cache-closed",
             Self::Scanned => "scanned",
             Self::WithoutQuorum { .. } => "without-quorum",
+            Self::HeatLost { .. } => "heat-lost",
             Self::Halted(_) => "halted",
         }
     }
@@ -171,6 +179,7 @@ impl Event {
             | Self::Healed { .. }
             | Self::Interrupted { .. }
             | Self::WithoutQuorum { .. }
+            | Self::HeatLost { .. }
             | Self::MetadataDamaged { .. } => Severity::Warning,
             Self::DiskFailing(_)
             | Self::Unrecoverable { .. }
@@ -253,6 +262,12 @@ impl Event {
                 "the pool was started with {present} of {voters} voting disks by an operator's word: what the others \
                  took alone is lost"
             ),
+            Self::HeatLost { vdisk: of, pages: None } => {
+                format!("{}: its heat map cannot be read: heat is counted anew", vdisk(of))
+            }
+            Self::HeatLost { vdisk: of, pages: Some(pages) } => {
+                format!("{}: {pages} pages of its heat map are damaged: their heat is lost", vdisk(of))
+            }
             Self::Halted(why) => format!("the pool stopped: {why}"),
         }
     }
@@ -308,6 +323,8 @@ mod tests {
             (Event::DiskLost(3), "disk-lost", Severity::Warning),
             (Event::DiskBack(3), "disk-back", Severity::Information),
             (Event::Unrecoverable { extent: 3, blocks: 1 }, "unrecoverable", Severity::Error),
+            (Event::HeatLost { vdisk: 3, pages: None }, "heat-lost", Severity::Warning),
+            (Event::HeatLost { vdisk: 3, pages: Some(2) }, "heat-lost", Severity::Warning),
             (Event::Halted(Halt::Voters), "halted", Severity::Error),
         ] {
             assert_eq!((event.name(), event.severity()), (name, severity));

@@ -47,8 +47,8 @@ pub use crate::core::{Counters, Halt};
 pub use create::{CreateError, NewDisk, NewPool, NewVirtualDisk, create};
 pub use engine::{
     Account, ChangeError, Counter, DiskUse, Engine, JobKind, JobState, KeepWith, Kept,
-    MoveCounters, MoveDone, MoveOutcome, Optimization, OptimizeSettings, Request, RequestKind,
-    RequestUse, Served, Tiering, VirtualDiskUse, identities,
+    MoveCounters, MoveDone, MoveOutcome, Optimization, OptimizeSettings, Placed, Published,
+    Request, RequestKind, RequestUse, Served, TierView, Tiering, VirtualDiskUse, identities,
 };
 pub use events::{Event, Severity};
 pub use format::{

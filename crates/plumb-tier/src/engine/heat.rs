@@ -10,9 +10,11 @@ use plumb_units::convert::{index, to_u64};
 
 use super::part::{Part, PartKind};
 use super::{Engine, Request, RequestKind};
+use crate::events::Event;
 use crate::extents::{UNMAPPED, is_second_tier};
 use crate::format::Config;
 use crate::heat::{HeatDelta, HeatFileError, HeatMap, HeatSettings, HostIo, HostIoKind};
+use crate::tier_report::HeatGap;
 use crate::what_if::WhatIf;
 
 /// Touches that are kept until the next merge.
@@ -119,6 +121,11 @@ impl<Q: FlushQueue> Engine<Q> {
         &self.heats.meters[index(vdisk)].map
     }
 
+    /// The same of the what-if curve.
+    pub(super) fn what_if_as_it_is(&self, vdisk: u32) -> &WhatIf {
+        &self.heats.meters[index(vdisk)].what_if
+    }
+
     /// Where the requests of this window were answered from.
     ///
     /// # Panics
@@ -176,6 +183,25 @@ impl<Q: FlushQueue> Engine<Q> {
         self.heats.first_hour = self.heats.first_hour.max(first);
         self.tend_heat(true);
         Ok(restored.pages_lost)
+    }
+
+    /// What was kept of a heat map is lost, as it was found at `now_s` of the clock that reports are by: it is said by an
+    /// event and in the report of this window, which begins here if all of it is lost.
+    ///
+    /// # Panics
+    /// When there is no such virtual disk.
+    pub fn note_lost_heat(&mut self, vdisk: u32, gap: HeatGap, now_s: f64) {
+        let own = self.tiering_mut(vdisk);
+        own.heat_gap = Some(gap);
+        let pages = match gap {
+            HeatGap::All => {
+                own.window_start_s = now_s;
+                None
+            }
+            HeatGap::Pages(pages) => Some(pages),
+        };
+        let vdisk = u16::try_from(vdisk).unwrap_or(u16::MAX);
+        self.core.io.events.note(Event::HeatLost { vdisk, pages });
     }
 
     /// What a cache of any size would have served of the requests of this window (BEY-1).

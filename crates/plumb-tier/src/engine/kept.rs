@@ -7,6 +7,7 @@ use plumb_io::FlushQueue;
 use plumb_units::Nanos;
 use plumb_units::convert::{index, to_u32};
 
+use super::view::Published;
 use super::{Engine, Served, Tiering};
 
 /// How often.
@@ -27,6 +28,8 @@ pub struct Kept {
     pub performance: (u64, u64),
     /// The rest.
     pub tiering: Tiering,
+    /// Where everything is, when somebody has asked for it.
+    pub published: Option<Published>,
 }
 
 /// Whom an engine hands it to, and a thread that has to come to its end after that.
@@ -79,6 +82,7 @@ impl<Q: FlushQueue> Engine<Q> {
             served: self.served(vdisk),
             performance: (slots - free, slots),
             tiering: self.tiering(vdisk).clone(),
+            published: None,
         }
     }
 
@@ -89,15 +93,32 @@ impl<Q: FlushQueue> Engine<Q> {
             return;
         }
         keeper.last = self.now;
+        self.hand_to_keeper(at_once, false);
+    }
+
+    /// Hands out what should be kept, and what programs need that want to report on this pool while it works. Nothing
+    /// is done without a keeper, or while it has two of these to write.
+    pub fn publish(&mut self) {
+        self.hand_to_keeper(false, true);
+    }
+
+    fn hand_to_keeper(&mut self, waits: bool, publishes: bool) {
+        if self.keeper.is_none() {
+            return;
+        }
         let count = to_u32(self.core.members.config.vdisks.len());
         let live = |vdisk: &u32| !self.core.members.config.vdisks[index(*vdisk)].is_removed();
         let all: Vec<u32> = (0..count).filter(live).collect();
-        let kept: Vec<Kept> = all.into_iter().map(|vdisk| self.kept(vdisk)).collect();
+        let own = |vdisk: u32| {
+            let kept = self.kept(vdisk);
+            Kept { published: publishes.then(|| self.published(vdisk)), ..kept }
+        };
+        let kept: Vec<Kept> = all.into_iter().map(own).collect();
         let Some(sender) = self.keeper.as_ref().and_then(|keeper| keeper.sender.as_ref()) else {
             return;
         };
         // While requests go on nobody waits for a slow disk: the next time is soon enough.
-        match at_once {
+        match waits {
             true => drop(sender.send(kept)),
             false => drop(sender.try_send(kept)),
         }

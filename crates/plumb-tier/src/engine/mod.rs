@@ -28,6 +28,7 @@ pub(crate) mod streams;
 mod throttle;
 mod times;
 mod unchanging;
+mod view;
 mod write;
 mod zero;
 
@@ -59,6 +60,7 @@ use part::{NONE, Part, Step};
 pub use perf::{Account, DiskUse, RequestUse, VirtualDiskUse};
 use round::Round;
 pub use snapshot::{Counter, identities};
+pub use view::{Placed, Published, TierView};
 
 const EIO: Errno = Errno(5);
 /// How often to look for I/Os whose time is over.
@@ -587,7 +589,9 @@ impl<Q: FlushQueue> Engine<Q> {
     fn answer(&mut self, client: u32) {
         let own = &mut self.clients[index(client)];
         own.busy = false;
-        self.moves.throttle.note(self.now.since(own.begun));
+        if let Some(kind) = own.served.kind() {
+            self.moves.throttle.note(kind, self.now.since(own.begun));
+        }
         if let Some(used) = self.uses.get_mut(index(own.request.vdisk)) {
             let (request, time) = (own.request, self.now.since(own.begun));
             let asked = (request.offset, request.len, time);

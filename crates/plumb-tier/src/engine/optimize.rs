@@ -8,15 +8,16 @@ use plumb_units::Nanos;
 use plumb_units::convert::{index, to_u64};
 use serde_json::{Value, json};
 
+use super::Engine;
 use super::moved::MoveOutcome;
-use super::{Engine, Served};
+use super::view::{Placed, Published, TierView};
 use crate::extents::{Extents, UNMAPPED, is_second_tier};
 use crate::format::Config;
 use crate::optimizer::{
-    Bar, Expected, Move, MoveHistory, MoveReason, PinStatus, PinTable, Placement, Plan, PlanLimits,
-    PlanRequest, Room, TierName, plan,
+    Expected, Move, MoveHistory, MoveReason, PinStatus, PinTable, Placement, Plan, PlanLimits,
+    TierName,
 };
-use crate::tier_report::{MoveFigures, MoveStop, Reach, ReportFacts, TierReport};
+use crate::tier_report::{HeatGap, MoveStop, TierReport};
 
 /// Working sets that are remembered.
 const WORKING_SETS: usize = 7;
@@ -75,6 +76,8 @@ pub struct Tiering {
     pub window_start_s: f64,
     /// Extents of the working sets of the last runs, the newest last.
     pub working_sets: Vec<u64>,
+    /// Heat of this window that was lost.
+    pub heat_gap: Option<HeatGap>,
 }
 
 /// The result record of an optimization (10.7), and the report on the window that it was planned by.
@@ -118,13 +121,14 @@ impl Optimizer {
             history: MoveHistory::new(),
             window_start_s: 0.0,
             working_sets: Vec::new(),
+            heat_gap: None,
         };
         Self { own: config.vdisks.iter().map(|_| (tiering(), None, None)).collect() }
     }
 }
 
 /// The engine's map as the planner sees it.
-struct MapPlacement<'a> {
+pub(super) struct MapPlacement<'a> {
     extents: &'a Extents,
     first: u32,
     count: u32,
@@ -177,17 +181,30 @@ impl<Q: FlushQueue> Engine<Q> {
         self.core.members.config.vdisks[index(vdisk)].capacity_disks()
     }
 
+    /// All that its plans and reports are told from.
+    pub(super) fn view(&self, vdisk: u32) -> TierView<'_, MapPlacement<'_>> {
+        let config = &self.core.members.config;
+        TierView {
+            name: format!("{}/{}", config.name, config.vdisks[index(vdisk)].name),
+            extent_bytes: config.extent_bytes.into(),
+            heat: self.heat_as_it_is(vdisk),
+            what_if: self.what_if_as_it_is(vdisk),
+            served: self.served(vdisk),
+            tiering: self.tiering(vdisk),
+            placement: self.placement(vdisk),
+            performance_slots: self.core.extents.room(index(vdisk), 0).0,
+            capacity_free: self.core.extents.room(index(vdisk), 1).1,
+            optimizing: self.optimizing(vdisk),
+        }
+    }
+
     /// How the pins of a virtual disk stand.
     ///
     /// # Panics
     /// When there is no such virtual disk.
     #[must_use]
     pub fn pin_statuses(&self, vdisk: u32) -> Vec<PinStatus> {
-        let performance_slots = self.core.extents.room(index(vdisk), 0).0;
-        let capacity_free = self.core.extents.room(index(vdisk), 1).1;
-        let room = Room { performance_slots, capacity_free, reserve: 0 };
-        let moving = self.optimizing(vdisk);
-        self.tiering(vdisk).pins.statuses(&self.placement(vdisk), room, moving)
+        self.view(vdisk).pin_statuses()
     }
 
     /// How a range of a virtual disk, offset and length in bytes, stands as if it were pinned to a tier.
@@ -195,14 +212,8 @@ impl<Q: FlushQueue> Engine<Q> {
     /// # Panics
     /// When there is no such virtual disk, or the range is empty.
     #[must_use]
-    pub fn range_status(&self, vdisk: u32, (start, len): (u64, u64), tier: TierName) -> PinStatus {
-        let performance_slots = self.core.extents.room(index(vdisk), 0).0;
-        let capacity_free = self.core.extents.room(index(vdisk), 1).1;
-        let room = Room { performance_slots, capacity_free, reserve: 0 };
-        let mut pins = PinTable::new(self.core.members.config.extent_bytes.into());
-        pins.set(start, len, tier).expect("a range that is not empty");
-        let statuses = pins.statuses(&self.placement(vdisk), room, self.optimizing(vdisk));
-        statuses.into_iter().next().expect("one pin has one status")
+    pub fn range_status(&self, vdisk: u32, range: (u64, u64), tier: TierName) -> PinStatus {
+        self.view(vdisk).range_status(range, tier).expect("a range that is not empty")
     }
 
     /// What an optimization would do now. Nothing moves.
@@ -212,42 +223,7 @@ impl<Q: FlushQueue> Engine<Q> {
     #[must_use]
     pub fn plan_optimization(&mut self, vdisk: u32, settings: &OptimizeSettings) -> Plan {
         self.heat(vdisk);
-        let history = &self.tiering(vdisk).history;
-        let raised = settings.raised * history.raised();
-        self.plan_by(vdisk, settings, (Bar { raised, ..Bar::reference() }, history))
-    }
-
-    fn plan_by(
-        &self,
-        vdisk: u32,
-        settings: &OptimizeSettings,
-        (bar, history): (Bar, &MoveHistory),
-    ) -> Plan {
-        let (slots, _) = self.core.extents.room(index(vdisk), 0);
-        let (_, capacity_free) = self.core.extents.room(index(vdisk), 1);
-        plan(&PlanRequest {
-            heat: self.heat_as_it_is(vdisk),
-            placement: &self.placement(vdisk),
-            pins: &self.tiering(vdisk).pins,
-            history,
-            room: Room { performance_slots: slots, capacity_free, reserve: settings.reserve },
-            bar,
-            limits: settings.limits,
-        })
-    }
-
-    /// What a plan would make of what was served, and what stands in its way if that is no more.
-    fn reach(&self, vdisk: u32, planned: &Plan, served: &Served) -> Option<Reach> {
-        let share = planned.expected_share().filter(|_| served.total() > 0)?;
-        let fast = served.performance + served.cache;
-        let without_bar = match Reach::is_more(share, fast as f64 / served.total() as f64) {
-            true => share,
-            false => {
-                let (settings, none) = (OptimizeSettings::default(), MoveHistory::new());
-                self.plan_by(vdisk, &settings, (Bar::none(), &none)).expected_share()?
-            }
-        };
-        Some(Reach { planned: share, without_bar, budget_spent: planned.budget_spent })
+        self.view(vdisk).plan(settings)
     }
 
     /// The report on the present window, at `now_s` of the clock that the report is by.
@@ -255,42 +231,19 @@ impl<Q: FlushQueue> Engine<Q> {
     /// # Panics
     /// When there is no such virtual disk.
     pub fn tier_report(&mut self, vdisk: u32, now_s: f64) -> TierReport {
-        let served = self.served(vdisk);
-        let planned = self.plan_optimization(vdisk, &OptimizeSettings::default());
-        let reach = self.reach(vdisk, &planned, &served);
-        self.report_on(vdisk, now_s, (&served, None, reach))
+        self.heat(vdisk);
+        self.view(vdisk).report(now_s)
     }
 
-    fn report_on(
-        &mut self,
-        vdisk: u32,
-        now_s: f64,
-        (served, expected_share, reach): (&Served, Option<f64>, Option<Reach>),
-    ) -> TierReport {
-        let extent_bytes = u64::from(self.core.members.config.extent_bytes);
-        let (slots, _) = self.core.extents.room(index(vdisk), 0);
-        let what_if = ReportFacts::curve(self.what_if(vdisk), slots.saturating_mul(extent_bytes));
-        let config = &self.core.members.config;
-        let own = self.tiering(vdisk);
-        let mapped: u64 = self.mapped_bytes(vdisk).iter().sum();
-        let facts = ReportFacts {
-            name: format!("{}/{}", config.name, config.vdisks[index(vdisk)].name),
-            window_start_s: own.window_start_s,
-            window_end_s: now_s,
-            extent_bytes,
-            performance_slots: slots,
-            mapped_extents: mapped / extent_bytes,
-            answered_performance: served.performance,
-            answered_cache: served.cache,
-            answered: served.total(),
-            expected_share,
-            reach,
-            moves: MoveFigures::default(),
-            thrash: own.history.thrash(),
-            working_sets: own.working_sets.clone(),
-            what_if,
-        };
-        TierReport::new(&facts, self.heat_as_it_is(vdisk), &own.pins)
+    /// What is told beside heat and pins to whoever only reads.
+    pub(super) fn published(&self, vdisk: u32) -> Published {
+        let view = self.view(vdisk);
+        Published {
+            placed: Placed::of(&view.placement),
+            performance_slots: view.performance_slots,
+            capacity_free: view.capacity_free,
+            optimizing: view.optimizing,
+        }
     }
 
     /// Begins an optimization at `now_s` of the clock that reports are by; `false` when one is under way. The window
@@ -305,10 +258,9 @@ impl<Q: FlushQueue> Engine<Q> {
         let began = Instant::now();
         let planned = self.plan_optimization(vdisk, settings);
         let planning_s = began.elapsed().as_secs_f64();
-        let served = self.served(vdisk);
-        let reach = self.reach(vdisk, &planned, &served);
-        let expected = planned.expected_share();
-        let mut report = self.report_on(vdisk, now_s, (&served, expected, reach));
+        let view = self.view(vdisk);
+        let reach = view.reach(&planned);
+        let mut report = view.report_on(now_s, (planned.expected_share(), reach));
         report.facts.moves.up_requested = planned.count(TierName::Performance);
         report.facts.moves.down_requested = planned.count(TierName::Capacity);
         let expected = Expected::new(&planned, self.heat_as_it_is(vdisk));
@@ -335,6 +287,7 @@ impl<Q: FlushQueue> Engine<Q> {
         };
         let (own, current, _) = &mut self.optimizer.own[index(vdisk)];
         own.window_start_s = now_s;
+        own.heat_gap = None;
         own.working_sets.push(working_set);
         let old = own.working_sets.len().saturating_sub(WORKING_SETS);
         own.working_sets.drain(..old);
@@ -438,6 +391,7 @@ impl<Q: FlushQueue> Engine<Q> {
             moves.seconds = self.now.since(run.began).as_secs_f64();
             moves.stop = run.stop;
             told.report.facts.expected_share = run.expected.share();
+            told.report.note_moves_left();
             *last = Some(told);
         }
     }

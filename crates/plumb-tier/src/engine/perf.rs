@@ -54,7 +54,26 @@ pub(super) struct Served {
     overlapping: u32,
 }
 
+/// Kinds of requests that are compared with their like.
+pub(super) const KINDS: usize = 6;
+
 impl Served {
+    /// Which kind of request this was, by the slowest place that served it: reads and writes of the Performance tier,
+    /// the cache, the Capacity tier, in this order. `None`: no device was needed.
+    #[inline]
+    pub(super) fn kind(&self) -> Option<usize> {
+        let slowest_first = [
+            Account::TierWrite(true),
+            Account::TierRead(true),
+            Account::CacheWrite,
+            Account::CacheRead,
+            Account::TierWrite(false),
+            Account::TierRead(false),
+        ];
+        let used = slowest_first.iter().position(|account| self.pieces[account.nth()] > 0);
+        used.map(|nth| KINDS - 1 - nth)
+    }
+
     #[inline]
     pub(super) fn add(&mut self, account: Account, bytes: u32, time: Nanos) {
         self.bytes[account.nth()] += bytes;

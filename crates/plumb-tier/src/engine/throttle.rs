@@ -1,8 +1,12 @@
 //! How fast extents move while requests are served (10.5): faster step by step, half as fast as soon as requests take
 //! longer than they did before.
+//!
+//! Reads and writes of each tier, and of the cache, are compared with their like: what rotating disks took a moment ago
+//! says nothing about SSDs.
 
 use plumb_units::Nanos;
 
+use super::perf::KINDS;
 use super::times::Times;
 
 /// How often the rate is judged.
@@ -27,33 +31,60 @@ pub(super) struct Throttle {
     room: u64,
     judged: Nanos,
     moved: u64,
+    /// By the kind of device and request.
+    seen: [Seen; KINDS],
+    quiet_since: Nanos,
+    /// The 99th percentile while extents moved, the last that is known, in percent of the one without.
+    ratio_percent: Option<u64>,
+}
+
+/// What requests of one kind took.
+#[derive(Debug)]
+struct Seen {
     /// Since the last judgement.
     window: Times,
     /// Without moves: since `quiet_since`, and before.
     quiet: [Times; 2],
     /// Both together.
     all: Times,
-    quiet_since: Nanos,
     baseline: Option<u64>,
-    /// The 99th percentile while extents moved, the last that is known, in percent of the one without.
-    ratio_percent: Option<u64>,
+}
+
+impl Seen {
+    /// With all its memory.
+    fn with_room() -> Self {
+        let times = Times::with_room;
+        Self { window: times(), quiet: [times(), times()], all: times(), baseline: None }
+    }
+
+    /// A window without moves is what others are compared with.
+    fn note_quiet(&mut self, rotates: bool) {
+        if rotates {
+            self.quiet.swap(0, 1);
+            self.quiet[0].clear();
+        }
+        if self.window.count() == 0 {
+            return;
+        }
+        self.quiet[0].add(&self.window);
+        self.window.clear();
+        self.all.clear();
+        self.quiet.iter().for_each(|times| self.all.add(times));
+        self.baseline = self.all.p99(ENOUGH).or(self.baseline);
+    }
 }
 
 impl Default for Throttle {
     /// With all its memory.
     fn default() -> Self {
-        let times = Times::with_room;
         Self {
             most: None,
             rate: FIRST,
             room: 0,
             judged: Nanos::ZERO,
             moved: 0,
-            window: times(),
-            quiet: [times(), times()],
-            all: times(),
+            seen: std::array::from_fn(|_| Seen::with_room()),
             quiet_since: Nanos::ZERO,
-            baseline: None,
             ratio_percent: None,
         }
     }
@@ -79,10 +110,10 @@ impl Throttle {
         self.ratio_percent
     }
 
-    /// A request was answered.
+    /// A request of a kind ([`super::perf::Served::kind`]) was answered.
     #[inline]
-    pub(super) fn note(&mut self, time: Nanos) {
-        self.window.note(time);
+    pub(super) fn note(&mut self, kind: usize, time: Nanos) {
+        self.seen[kind].window.note(time);
     }
 
     pub(super) fn affords(&self, bytes: u64) -> bool {
@@ -107,18 +138,12 @@ impl Throttle {
         self.judged = now;
         if self.moved == 0 {
             self.note_quiet(now);
-            self.window.clear();
-        } else if self.window.count() == 0 {
+        } else if self.seen.iter().all(|seen| seen.window.count() == 0) {
             // Nobody is in the way.
             self.rate += STEP;
             self.moved = 0;
-        } else if let Some(p99) = self.window.p99(ENOUGH) {
-            let ratio = self.baseline.map(|baseline| p99 * 100 / baseline.max(1));
-            let slower = ratio.is_some_and(|percent| percent > 120);
-            self.ratio_percent = ratio.or(self.ratio_percent);
-            self.rate = if slower { self.rate / 2 } else { self.rate + STEP };
-            self.window.clear();
-            self.moved = 0;
+        } else {
+            self.compare();
         }
         // With few requests the window goes on until there are enough for a percentile, at the same rate.
         let most = self.most.unwrap_or(u64::MAX / 32);
@@ -128,17 +153,30 @@ impl Throttle {
         self.room = (self.room + self.rate / 10 * ticks).min(most_saved);
     }
 
-    /// A window without moves is what others are compared with.
-    fn note_quiet(&mut self, now: Nanos) {
-        if now.since(self.quiet_since) >= QUIET {
-            self.quiet_since = now;
-            self.quiet.swap(0, 1);
-            self.quiet[0].clear();
+    /// Judges by the kinds that have enough requests for a percentile: one that suffers is enough to be slower.
+    fn compare(&mut self) {
+        let (mut judged, mut worst) = (false, None);
+        for seen in &mut self.seen {
+            let Some(p99) = seen.window.p99(ENOUGH) else { continue };
+            judged = true;
+            seen.window.clear();
+            let ratio = seen.baseline.map(|baseline| p99 * 100 / baseline.max(1));
+            worst = worst.max(ratio);
         }
-        self.quiet[0].add(&self.window);
-        self.all.clear();
-        self.quiet.iter().for_each(|times| self.all.add(times));
-        self.baseline = self.all.p99(ENOUGH).or(self.baseline);
+        if judged {
+            self.ratio_percent = worst.or(self.ratio_percent);
+            let slower = worst.is_some_and(|percent| percent > 120);
+            self.rate = if slower { self.rate / 2 } else { self.rate + STEP };
+            self.moved = 0;
+        }
+    }
+
+    fn note_quiet(&mut self, now: Nanos) {
+        let rotates = now.since(self.quiet_since) >= QUIET;
+        if rotates {
+            self.quiet_since = now;
+        }
+        self.seen.iter_mut().for_each(|seen| seen.note_quiet(rotates));
     }
 }
 
@@ -149,7 +187,7 @@ mod tests {
     /// Ticks of 100 ms in which 100 requests take so long each and moves take all they may; the rates after each.
     fn rates(throttle: &mut Throttle, from: u64, times: &[u64], moving: bool) -> Vec<u64> {
         let tick = |(nth, time): (u64, &u64)| {
-            (0..100).for_each(|_| throttle.note(Nanos(*time)));
+            (0..100).for_each(|_| throttle.note(0, Nanos(*time)));
             if moving {
                 throttle.spend(1 << 20);
             }
@@ -182,6 +220,25 @@ mod tests {
         assert!(ratio.is_some_and(|percent| (128..=132).contains(&percent)), "{ratio:?}");
     }
 
+    /// A load of rotating disks that has just ended hides nothing of what reads of SSDs suffer (10.6).
+    #[test]
+    fn every_kind_of_request_is_compared_with_its_like() {
+        let mut throttle = Throttle::default();
+        for nth in 1..=20 {
+            (0..100).for_each(|_| throttle.note(5, Nanos(30_000_000)));
+            throttle.tick(Nanos(nth * TICK.0));
+        }
+        rates(&mut throttle, 20, &[100_000; 5], false);
+        throttle.limit(Some(64 << 20));
+        assert_eq!(rates(&mut throttle, 25, &[173_000], true), [8 << 20]);
+        assert!(throttle.ratio_percent().is_some_and(|percent| (170..176).contains(&percent)));
+        // Few requests of another kind do not keep the judgement waiting, and many fast ones hide no slow ones.
+        throttle.note(5, Nanos(30_000_000));
+        assert_eq!(rates(&mut throttle, 26, &[100_000], true), [12 << 20]);
+        (0..60).for_each(|_| throttle.note(5, Nanos(60_000_000)));
+        assert_eq!(rates(&mut throttle, 27, &[100_000], true), [6 << 20]);
+    }
+
     #[test]
     fn few_requests_are_judged_together_and_none_let_moves_go_on() {
         let mut throttle = Throttle::default();
@@ -189,7 +246,7 @@ mod tests {
         throttle.limit(Some(64 << 20));
         let mut found = Vec::new();
         for nth in 21..27_u64 {
-            (0..10).for_each(|_| throttle.note(Nanos(5_000_000)));
+            (0..10).for_each(|_| throttle.note(0, Nanos(5_000_000)));
             throttle.spend(1 << 20);
             throttle.tick(Nanos(nth * TICK.0));
             found.push(throttle.rate >> 20);

@@ -52,3 +52,13 @@ pub trait Placement {
     /// Where an extent is; `None` when it is not mapped. Called once per extent and pass, in order.
     fn tier(&self, extent: u32) -> Option<TierName>;
 }
+
+impl<P: Placement> Placement for &P {
+    fn extents(&self) -> u32 {
+        (**self).extents()
+    }
+
+    fn tier(&self, extent: u32) -> Option<TierName> {
+        (**self).tier(extent)
+    }
+}

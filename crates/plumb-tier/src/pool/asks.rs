@@ -37,6 +37,8 @@ pub enum Ask {
     Trickle(u16),
     /// End its optimization: what has moved stays where it is.
     EndOptimization(u16),
+    /// Hand out what reports are told from ([`super::live`]).
+    Publish,
 }
 
 impl Ask {
@@ -50,6 +52,7 @@ impl Ask {
             Self::Optimize(vdisk) => ("optimize", vdisk),
             Self::EndOptimization(vdisk) => ("end-optimization", vdisk),
             Self::Trickle(vdisk) => ("trickle", vdisk),
+            Self::Publish => ("publish", 0),
         };
         format!("{word} {disk}\n")
     }
@@ -65,6 +68,7 @@ impl Ask {
             "scan" => Self::Scan,
             "optimize" => Self::Optimize(disk),
             "trickle" => Self::Trickle(disk),
+            "publish" => Self::Publish,
             "end-optimization" => Self::EndOptimization(disk),
             _ => return None,
         })
@@ -84,6 +88,7 @@ impl Ask {
                 let _ = engine.leave(disk);
             }
             Self::Scan => engine.scan(),
+            Self::Publish => engine.publish(),
             Self::Optimize(vdisk) if tiered(engine, vdisk) => {
                 let settings = OptimizeSettings::default();
                 engine.optimize(vdisk.into(), &settings, unix_seconds() as f64);
@@ -113,12 +118,18 @@ fn path(registry: &Registry, pool: &str) -> PathBuf {
 /// Whether some program has the pool now.
 #[must_use]
 pub fn is_in_use(pool: &RegisteredPool) -> bool {
+    owner(pool).is_some()
+}
+
+/// Which program has the pool now, in words.
+#[must_use]
+pub fn owner(pool: &RegisteredPool) -> Option<String> {
     let tree = SystemTree::default();
-    let held = |path: &PathBuf| {
-        let opened = exclusive::open(path, std::time::Duration::ZERO, &tree);
-        matches!(opened, Err(ExclusiveError::InUse { .. } | ExclusiveError::Busy { .. }))
-    };
-    pool.disks.iter().any(held)
+    pool.disks.iter().find_map(|path| match exclusive::open(path, Duration::ZERO, &tree) {
+        Err(ExclusiveError::InUse { owner, .. }) => Some(owner),
+        Err(ExclusiveError::Busy { .. }) => Some("another program".to_owned()),
+        _ => None,
+    })
 }
 
 /// How long a program that has a pool may take to look for wishes; it does ten times a second.
@@ -193,6 +204,15 @@ pub(super) fn take(asks: &PathBuf) -> Vec<Ask> {
     read.map_or_else(|_| Vec::new(), |_| parse(&text))
 }
 
+/// Takes the wishes if all of them are this one; others are left for who can do them.
+pub(super) fn take_if_all(asks: &PathBuf, wish: Ask) -> bool {
+    let all = |text: String| {
+        let found = parse(&text);
+        !found.is_empty() && found.iter().all(|other| *other == wish)
+    };
+    fs::read_to_string(asks).is_ok_and(all) && take(asks).contains(&wish)
+}
+
 /// Where an engine's wishes are.
 pub(super) fn place(registry: &Registry, pool: &str) -> PathBuf {
     path(registry, pool)
@@ -233,10 +253,14 @@ mod tests {
             Ask::Optimize(1),
             Ask::EndOptimization(1),
             Ask::Trickle(0),
+            Ask::Publish,
         ];
         let lines: String = all.iter().map(|ask| ask.line()).collect();
         std::fs::write(&asks, format!("{lines}offline\noffline x\nfly 3\n")).expect("written");
+        assert!(!take_if_all(&asks, Ask::Publish), "others are asked, too");
         assert_eq!(take(&asks), all);
         assert_eq!(take(&asks), []);
+        std::fs::write(&asks, Ask::Publish.line().repeat(2)).expect("written");
+        assert!(take_if_all(&asks, Ask::Publish) && !take_if_all(&asks, Ask::Publish));
     }
 }

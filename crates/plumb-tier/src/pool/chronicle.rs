@@ -5,11 +5,12 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use plumb_io::FlushQueue;
 
 use super::asks;
+use super::live::now_ms;
 use super::registry::Registry;
 use crate::engine::{Counter, Engine};
 use crate::events::{Event, Severity};
@@ -19,6 +20,8 @@ use crate::format::Config;
 const EVENTS_MAX: u64 = 1 << 20;
 /// How often counters are written.
 const PERF_EVERY: Duration = Duration::from_secs(1);
+/// How often a command looks for wishes.
+const ASKS_EVERY: Duration = Duration::from_millis(100);
 /// The longest file of counters that is read.
 const PERF_MAX: u64 = 16 << 20;
 
@@ -58,11 +61,7 @@ pub struct Chronicle {
     asks: PathBuf,
     began: Instant,
     written: Option<Instant>,
-}
-
-fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    looked: Option<Instant>,
 }
 
 impl Chronicle {
@@ -71,7 +70,7 @@ impl Chronicle {
     pub fn of(registry: &Registry, pool: &str) -> Self {
         let [events, _, perf] = paths(registry, pool);
         let asks = asks::place(registry, pool);
-        Self { events, perf, asks, began: Instant::now(), written: None }
+        Self { events, perf, asks, began: Instant::now(), written: None, looked: None }
     }
 
     /// The same, of a use that begins: what was asked of the one before is forgotten.
@@ -84,6 +83,17 @@ impl Chronicle {
     /// Hands the engine what other programs asked of it.
     pub fn take_asks<Q: FlushQueue>(&self, engine: &mut Engine<Q>) {
         asks::take(&self.asks).into_iter().for_each(|ask| ask.apply(engine));
+    }
+
+    /// The same of a command's own work, ten times a second: it hands out what reports are told from, and does nothing
+    /// else for others.
+    pub(super) fn publish_if_asked<Q: FlushQueue>(&mut self, engine: &mut Engine<Q>) {
+        if self.looked.is_none_or(|at| at.elapsed() >= ASKS_EVERY) {
+            self.looked = Some(Instant::now());
+            if asks::take_if_all(&self.asks, asks::Ask::Publish) {
+                engine.publish();
+            }
+        }
     }
 
     /// Writes down what happened since, and now and then the counters.

@@ -21,6 +21,7 @@ pub fn fuzz_files(bytes: &[u8]) {
     let mut sealed = bytes.to_vec();
     sealed.extend_from_slice(&crc(0, bytes).to_le_bytes());
     for bytes in [bytes, &sealed] {
+        super::live::fuzz(bytes);
         let Some(curves) = WhatIf::restore(bytes, 7, EXTENT) else { continue };
         assert!(WhatIf::restore(&curves.save(7), 7, EXTENT).is_some(), "what was read is saved");
     }
@@ -43,6 +44,7 @@ mod tests {
         let corpus = [
             super::super::tiering::sample(),
             curves,
+            super::super::live::sample(),
             b"plumb pool 1\nid 7\ndisk /dev/sda\nemulate sas-ssd-200\n".to_vec(),
             b"plumb-perf 1\t5\t6\t7\ttrue\nPool\tp\tReads\tn\t7\n1\twarning\tdisk-lost\twords\n"
                 .to_vec(),

@@ -17,6 +17,7 @@ use super::devices::DeviceQueue;
 use super::emulation;
 use super::look::{look, stray, superblocks};
 use super::registry::{RegisteredPool, Registry, RegistryError};
+use super::tiering::{TieringKeeper, TieringStore};
 use crate::core::Halt;
 use crate::create::CreateError;
 use crate::engine::{ChangeError, Engine};
@@ -181,6 +182,7 @@ impl OpenPool {
         while self.engine.halted().is_none() && !done(&self.engine) {
             self.engine.poll(self.began.elapsed().into(), GLANCE);
             if let Some(chronicle) = &mut self.chronicle {
+                chronicle.publish_if_asked(&mut self.engine);
                 chronicle.watch(&mut self.engine);
             }
             if self.engine.in_flight() == 0 {
@@ -195,7 +197,15 @@ impl OpenPool {
     pub fn chronicled(mut self, registry: &Registry) -> Self {
         let name = self.engine.config().name.clone();
         self.chronicle = Some(Chronicle::begin(registry, &name));
+        self.keep_tiering(TieringKeeper::new(TieringStore::named(registry, &name)));
         self
+    }
+
+    /// The same, of a pool that goes on with what was kept in that store already.
+    pub fn tell_while_working(&mut self, registry: &Registry, store: &TieringStore) {
+        let name = self.engine.config().name.clone();
+        self.chronicle = Some(Chronicle::begin(registry, &name));
+        self.hand_out_to(TieringKeeper::new(store.clone()));
     }
 
     /// Ends cleanly, with the last word written down.

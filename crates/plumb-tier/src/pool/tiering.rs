@@ -14,13 +14,14 @@ use plumb_io::FlushQueue;
 use plumb_units::convert::{index, to_u32};
 use serde_json::{Value, json};
 
+use super::live;
 use super::open::OpenPool;
 use super::registry::{RegisteredPool, Registry};
 use crate::engine::{Engine, KeepWith, Kept, Optimization, Served};
 use crate::format::checksum::crc;
 use crate::heat::HeatFileError;
 use crate::optimizer::{MoveHistory, Pin, PinId, PinTable, TierName};
-use crate::tier_report::Filling;
+use crate::tier_report::{Filling, HeatGap};
 
 /// What the text of a kept report is called in its document.
 pub const REPORT_TEXT: &str = "text";
@@ -95,6 +96,7 @@ pub(super) struct Restored {
     pub(super) history: MoveHistory,
     pub(super) window_start_s: f64,
     pub(super) working_sets: Vec<u64>,
+    pub(super) heat_gap: Option<HeatGap>,
     pub(super) served: Served,
 }
 
@@ -102,7 +104,12 @@ impl TieringStore {
     /// The one of a pool, in a folder beside the registry's file of it.
     #[must_use]
     pub fn of(registry: &Registry, pool: &RegisteredPool) -> Self {
-        Self { folder: registry.folder().join(format!("{}.tiering", pool.name)) }
+        Self::named(registry, &pool.name)
+    }
+
+    /// The one of the pool of that name.
+    pub(super) fn named(registry: &Registry, pool: &str) -> Self {
+        Self { folder: registry.folder().join(format!("{pool}.tiering")) }
     }
 
     fn path(&self, vdisk: u128, suffix: &str) -> PathBuf {
@@ -134,7 +141,29 @@ impl TieringStore {
             let before = self.path(kept.vdisk, "before");
             fs::copy(&path, &before).map_err(io(&before))?;
         }
-        replace(&path, &render(kept, &samples)).map_err(io(&path))
+        replace(&path, &render(kept, &samples)).map_err(io(&path))?;
+        let Some(published) = &kept.published else { return Ok(()) };
+        // The last one: whoever finds it finds the others.
+        let path = self.path(kept.vdisk, "view");
+        let bytes = live::save(kept.vdisk, published, &kept.heat, live::now_ms());
+        replace(&path, &bytes).map_err(io(&path))
+    }
+
+    /// What was published last of a virtual disk.
+    pub(super) fn view_bytes(&self, vdisk: u128) -> Result<Option<Vec<u8>>, TieringError> {
+        let path = self.path(vdisk, "view");
+        read(&path).map_err(|source| TieringError::Io { path, source })
+    }
+
+    /// What was published in a use of the pool that is over is not to be read any more.
+    fn forget_views(&self) {
+        let files = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        for path in files.map(|entry| entry.path()) {
+            if path.extension().is_some_and(|extension| extension == "view") {
+                // One that stays is told with its age.
+                let _ = fs::remove_file(path);
+            }
+        }
     }
 
     /// What was kept of a virtual disk; `None` if nothing was. Lost heat and histories are no error: they are counted
@@ -324,6 +353,11 @@ fn render(kept: &Kept, samples: &[(u64, u64)]) -> Vec<u8> {
         "next_pin": own.pins.next_id().0,
         "window_start_s": own.window_start_s,
         "working_sets": own.working_sets,
+        "heat_lost": match own.heat_gap {
+            None => Value::Null,
+            Some(HeatGap::All) => json!("all"),
+            Some(HeatGap::Pages(pages)) => json!(pages),
+        },
         "performance_slots": kept.performance.1,
         "performance_used": samples,
         "served": {
@@ -384,6 +418,10 @@ fn restored(value: &Value, extent_bytes: u64) -> Option<Restored> {
         history: MoveHistory::new(),
         window_start_s: value["window_start_s"].as_f64()?,
         working_sets: sets.into_iter().take(64).collect(),
+        heat_gap: match &value["heat_lost"] {
+            Value::String(_) => Some(HeatGap::All),
+            other => other.as_u64().map(HeatGap::Pages),
+        },
         served: Served {
             performance: served("performance")?,
             cache: served("cache")?,
@@ -401,10 +439,14 @@ pub(super) fn sample() -> Vec<u8> {
     pins.set(5 << 20, 7, TierName::Capacity);
     let history = MoveHistory::new();
     let (window_start_s, working_sets) = (1.5, vec![3, 4]);
-    let tiering = crate::engine::Tiering { pins, history, window_start_s, working_sets };
+    let heat_gap = Some(HeatGap::Pages(2));
+    let tiering = crate::engine::Tiering { pins, history, window_start_s, working_sets, heat_gap };
     let served = Served { performance: 1, cache: 2, capacity: 3, unmapped: 4 };
     let (heat, what_if, performance) = (Vec::new(), Vec::new(), (30, 40));
-    render(&Kept { vdisk: 7, heat, what_if, served, performance, tiering }, &[(600, 30)])
+    render(
+        &Kept { vdisk: 7, heat, what_if, served, performance, tiering, published: None },
+        &[(600, 30)],
+    )
 }
 
 /// Whether a text whose checksum fits would be taken.
@@ -458,11 +500,19 @@ impl OpenPool {
     /// says why. The pool works all the same.
     pub fn keep_tiering(&mut self, keeper: TieringKeeper) {
         match restore_tiering(&mut self.engine, &keeper.store) {
-            Ok(()) => self.engine.keep_with(keeper.begin()),
+            Ok(()) => self.hand_out_to(keeper),
             Err(error) => {
                 *keeper.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
             }
         }
+    }
+}
+
+impl OpenPool {
+    /// What is kept is kept by it from now on.
+    pub(super) fn hand_out_to(&mut self, keeper: TieringKeeper) {
+        keeper.store.forget_views();
+        self.engine.keep_with(keeper.begin());
     }
 }
 
@@ -491,9 +541,17 @@ pub fn restore_tiering<Q: FlushQueue>(
         own.history = state.history;
         own.window_start_s = state.window_start_s;
         own.working_sets = state.working_sets;
+        own.heat_gap = state.heat_gap;
         if let Some(heat) = state.heat {
-            let restored = engine.restore_heat(nth, &heat, state.served);
-            restored.map_err(|source| store.heat_error(id, source))?;
+            // Whatever is wrong with it costs heat and no start (C13): it is said, and counted anew.
+            let gap = match engine.restore_heat(nth, &heat, state.served) {
+                Err(_) => Some(HeatGap::All),
+                Ok(0) => None,
+                Ok(pages) => Some(HeatGap::Pages(pages)),
+            };
+            if let Some(gap) = gap {
+                engine.note_lost_heat(nth, gap, seconds as f64);
+            }
         }
         if let Some(what_if) = state.what_if {
             // A curve that cannot be read is drawn anew.
@@ -523,10 +581,12 @@ mod tests {
             history: MoveHistory::new(),
             window_start_s: 1.5,
             working_sets: vec![3, 4],
+            heat_gap: Some(HeatGap::All),
         };
         let served = Served { performance: 1, cache: 2, capacity: 3, unmapped: 4 };
         let performance = (30, 40);
-        (store, Kept { vdisk: 7, heat: vec![1, 2], what_if: vec![3], served, performance, tiering })
+        let (heat, what_if, published) = (vec![1, 2], vec![3], None);
+        (store, Kept { vdisk: 7, heat, what_if, served, performance, tiering, published })
     }
 
     #[test]
@@ -543,7 +603,7 @@ mod tests {
         let found = store.restore(7, 1 << 20).expect("it is whole").expect("it is there");
         assert_eq!((&found.pins, found.served, found.window_start_s), (&pins, own.served, 1.5));
         assert_eq!((found.heat, found.working_sets), (Some(vec![1, 2]), vec![3, 4]));
-        assert_eq!(found.what_if, Some(vec![3]));
+        assert_eq!((found.what_if, found.heat_gap), (Some(vec![3]), Some(HeatGap::All)));
         let filling = store.filling(7).expect("it is whole").expect("it is there");
         assert_eq!((filling.used, filling.slots, filling.per_hour), (30, 40, None));
         // One copy damaged, then both.

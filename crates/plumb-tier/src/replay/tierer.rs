@@ -145,6 +145,7 @@ impl Tierer {
             moves,
             thrash: self.history.thrash(),
             working_sets: self.working_sets.clone(),
+            heat_gap: None,
             what_if: Vec::new(),
         };
         TierReport::new(&facts, &self.heat, &self.pins)

@@ -62,6 +62,9 @@ pub struct Advice {
     pub suggestions: Vec<String>,
 }
 
+/// The advice of a window that leaves nothing to be wished for.
+pub(super) const NOTHING: &str = "nothing to do";
+
 impl Advice {
     /// `sorted` are the counts of all extents, falling; `by_pin` the I/Os on the extents that each pin decides about.
     pub(super) fn of(
@@ -156,7 +159,7 @@ impl Advice {
             ));
         }
         if self.suggestions.is_empty() {
-            self.suggestions.push("nothing to do".to_owned());
+            self.suggestions.push(NOTHING.to_owned());
         }
     }
 }

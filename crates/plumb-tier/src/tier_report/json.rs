@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{PinnedFigures, SizeRow, TierReport, percent};
+use super::{HeatGap, PinnedFigures, SizeRow, TierReport, percent};
 use crate::optimizer::Bar;
 use crate::what_if::WhatIfPoint;
 
@@ -64,6 +64,11 @@ pub(super) fn render(report: &TierReport) -> Value {
             "extents_counted": report.working_set,
             "ios_counted": report.ios,
             "ios_lost": report.ios_lost,
+            "heat_counted_anew": facts.heat_gap == Some(HeatGap::All),
+            "heat_pages_lost": match facts.heat_gap {
+                Some(HeatGap::Pages(pages)) => pages,
+                _ => 0,
+            },
         },
     })
 }

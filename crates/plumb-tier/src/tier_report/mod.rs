@@ -69,6 +69,15 @@ impl MoveStop {
     }
 }
 
+/// What a window does not know, because what was kept of the heat map was damaged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HeatGap {
+    /// Everything before the start of the pool that found it so.
+    All,
+    /// So many pages of 256 extents.
+    Pages(u64),
+}
+
 /// What the report needs beside heat and pins.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReportFacts {
@@ -100,6 +109,8 @@ pub struct ReportFacts {
     pub thrash: Thrash,
     /// Extents of the working sets of the runs before, the newest last.
     pub working_sets: Vec<u64>,
+    /// What heat was lost in the window.
+    pub heat_gap: Option<HeatGap>,
     /// What caches of some sizes would have served of the window, by extents and by blocks of 4 KiB (BEY-1); empty where
     /// nobody followed it.
     pub what_if: Vec<(WhatIfPoint, WhatIfPoint)>,
@@ -197,6 +208,27 @@ impl TierReport {
             working_set,
             ios_lost: dropped.ios.saturating_add(dropped.missed),
             advice,
+        }
+    }
+
+    /// Says what is left, and what to do about it, when the moves ended before they were all made.
+    pub(crate) fn note_moves_left(&mut self) {
+        let moves = &self.facts.moves;
+        let requested = moves.up_requested + moves.down_requested;
+        let left = requested.saturating_sub(moves.up + moves.down);
+        let remedy = match moves.stop {
+            MoveStop::Done => return,
+            MoveStop::Time => "allow more time, or let the next optimization go on",
+            MoveStop::Budget => "raise the budget of moves, or let the next optimization go on",
+            MoveStop::Cancelled => "the next optimization goes on",
+            MoveStop::Error => "see the events of the pool; the next optimization goes on",
+        };
+        if left > 0 {
+            let why = moves.stop.name();
+            let suggestions = &mut self.advice.suggestions;
+            suggestions.retain(|suggestion| suggestion != advice::NOTHING);
+            suggestions
+                .push(format!("{left} of {requested} extents were not moved ({why}): {remedy}"));
         }
     }
 

@@ -28,6 +28,7 @@ fn facts() -> ReportFacts {
         },
         thrash: Thrash { promoted: 40, demoted_again: 10, guarded: true },
         working_sets: vec![50, 30],
+        heat_gap: None,
         what_if: [(5, 0.4), (20, 0.75), (80, 1.0)]
             .map(|(mib, share)| {
                 let point = |share| WhatIfPoint { bytes: mib * MIB, share, error: 0.0123 };
@@ -87,6 +88,43 @@ fn rows_are_what_adding_up_a_sorted_list_gives() {
         assert_eq!((report.rows[0].extents, report.working_set), (used, used), "REP-2");
         assert_eq!(report.rows, report.rows_unpinned);
     }
+}
+
+/// After an early stop the advice is about what was not done, not about what was planned (10.7).
+#[test]
+fn what_an_early_stop_left_is_told() {
+    let told = |stop, up| {
+        let moves =
+            MoveFigures { up_requested: 12, up, down_requested: 8, down: 8, stop, ..facts().moves };
+        let mut report =
+            TierReport::new(&ReportFacts { moves, ..facts() }, &heat(&[1, 2]), &PinTable::new(MIB));
+        report.advice.suggestions = vec![advice::NOTHING.to_owned()];
+        report.note_moves_left();
+        report.advice.suggestions.join("; ")
+    };
+    assert_eq!(told(MoveStop::Done, 10), advice::NOTHING);
+    assert_eq!(told(MoveStop::Time, 12), advice::NOTHING);
+    assert!(told(MoveStop::Time, 2).starts_with("10 of 20 extents were not moved (time): allow"));
+    assert!(told(MoveStop::Cancelled, 0).contains("12 of 20 extents were not moved (cancelled)"));
+}
+
+/// What was lost is said, and only then (quality, section 11).
+#[test]
+fn lost_heat_is_told() {
+    let told = |heat_gap| {
+        let report = TierReport::new(
+            &ReportFacts { heat_gap, ..facts() },
+            &heat(&[1, 2]),
+            &PinTable::new(MIB),
+        );
+        (report.to_text(), report.to_json()["quality"].clone())
+    };
+    let (text, json) = told(None);
+    assert!(!text.contains("Heat:") && json["heat_counted_anew"] == false, "{text}");
+    let (text, json) = told(Some(HeatGap::All));
+    assert!(text.contains("counted anew") && json["heat_counted_anew"] == true, "{text}");
+    let (text, json) = told(Some(HeatGap::Pages(3)));
+    assert!(text.contains("3 pages of 256") && json["heat_pages_lost"] == 3, "{text}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use plumb_units::Bytes;
 
-use super::{PinnedFigures, TierReport, percent};
+use super::{HeatGap, PinnedFigures, TierReport, percent};
 use crate::optimizer::Bar;
 use crate::what_if::WhatIfPoint;
 
@@ -69,6 +69,14 @@ pub(super) fn render(report: &TierReport) -> String {
     let thrash = format!("{:.1} %", report.advice.thrash_percent);
     line(&mut out, "Promoted and Demoted Again within 3 Runs", &thrash);
     line(&mut out, "I/Os not Counted by Extent", &report.ios_lost.to_string());
+    match facts.heat_gap {
+        None => {}
+        Some(HeatGap::All) => line(&mut out, "Heat", "counted anew: what was kept was damaged"),
+        Some(HeatGap::Pages(pages)) => {
+            let lost = format!("{pages} pages of 256 extents lost: what was kept was damaged");
+            line(&mut out, "Heat", &lost);
+        }
+    }
     for suggestion in &report.advice.suggestions {
         line(&mut out, "Advice", suggestion);
     }

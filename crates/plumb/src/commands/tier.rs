@@ -5,10 +5,11 @@ mod pins;
 use std::process::ExitCode;
 
 use clap::{ArgMatches, Command};
-use plumb_tier::pool;
+use plumb_tier::{VirtualDisk, pool};
 use plumb_units::Bytes;
 use serde_json::json;
 
+use super::space::optimize::Seen;
 use super::space::report::{self, Reply};
 
 /// For clap.
@@ -19,7 +20,7 @@ pub(crate) fn command() -> Command {
         .disable_help_subcommand(true)
         .subcommand(
             Command::new("show")
-                .about("Show what each tier has and what is used of it; starts the pool")
+                .about("Show what each tier has and what is used of it")
                 .args([report::vdisk_argument(), report::json_option()]),
         )
         .subcommands(pins::commands())
@@ -47,10 +48,22 @@ fn show(matches: &ArgMatches) -> report::Outcome {
     let (pool, vdisk) = report::split(&name)?;
     let found = report::registry().find(&pool)?;
     let look = pool::look(Some(found.id), &found.disks)?;
+    let (_, own) = report::find(&look.config, &pool, &vdisk)?;
+    if own.tiers.len() > 1 {
+        let seen = Seen::open(matches)?;
+        let reply = seen.dated(told(&name, own, look.geometry.slab_bytes, seen.used_bytes()));
+        seen.end()?;
+        return Ok(reply);
+    }
     let started = pool::open(&found, Vec::new(), (1, 4096))?;
     let (nth, own) = report::find(started.engine.config(), &pool, &vdisk)?;
-    let used = started.engine.mapped_bytes(nth);
-    let row = look.geometry.slab_bytes * u64::from(own.columns);
+    let reply = told(&name, own, look.geometry.slab_bytes, started.engine.mapped_bytes(nth));
+    started.engine.shut_down().map_err(|source| pool::PoolError::Halted { name: pool, source })?;
+    Ok(reply)
+}
+
+fn told(name: &str, own: &VirtualDisk, slab_bytes: u64, used: [u64; 2]) -> Reply {
+    let row = slab_bytes * u64::from(own.columns);
     let (mut text, mut tiers) = (String::new(), Vec::new());
     for (tier, used) in own.tiers.iter().zip(used) {
         let bytes = row.saturating_mul(u64::try_from(tier.rows.len()).unwrap_or(u64::MAX));
@@ -68,7 +81,5 @@ fn show(matches: &ArgMatches) -> report::Outcome {
             "columns": own.columns,
         }));
     }
-    let json = json!({ "vdisk": name, "tiers": tiers });
-    started.engine.shut_down().map_err(|source| pool::PoolError::Halted { name: pool, source })?;
-    Ok(Reply { json, text, status: 0 })
+    Reply { json: json!({ "vdisk": name, "tiers": tiers }), text, status: 0 }
 }

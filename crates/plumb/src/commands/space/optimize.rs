@@ -1,19 +1,23 @@
 //! `plumb space optimize`: Storage Tiers Optimization of a virtual disk; `plumb space report`: its reports.
 
 mod schedule;
+mod seen;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use plumb_io::exclusive::ExclusiveError;
 use plumb_tier::optimizer::{Plan, PlanLimits, TierName};
-use plumb_tier::pool::{self, Ask, PoolError, REPORT_TEXT, TieringStore, unix_seconds};
+use plumb_tier::pool::{
+    self, Ask, PoolError, REPORT_TEXT, RegisteredPool, Registry, TieringStore, unix_seconds,
+};
 use plumb_tier::tier_report::{MoveStop, csv_of, diff};
 use plumb_tier::{Optimization, OptimizeSettings};
 use plumb_units::{Bytes, Nanos};
 use serde_json::{Value, json};
+
+pub(crate) use seen::Seen;
 
 use schedule::{Schedule, Waiting};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -124,7 +128,11 @@ pub(super) fn commands() -> [Command; 2] {
                     .conflicts_with("json")
                     .help("Print the table as CSV, with --last that of the last optimization"),
                 report::json_option(),
-            ]),
+            ])
+            .after_help(
+                "While another program has the pool, that program is asked for what it has counted; the report says how \
+                 many seconds ago it told it.",
+            ),
     ]
 }
 
@@ -149,8 +157,17 @@ impl Tiered {
         let (pool, vdisk) = report::split(&name)?;
         let registry = report::registry();
         let found = registry.find(&pool)?;
-        let store = TieringStore::of(&registry, &found);
-        let mut open = pool::open(&found, Vec::new(), (1, 4096))?;
+        Self::open_found(&registry, &found, (name, vdisk))
+    }
+
+    /// The same, of a pool that was found.
+    fn open_found(
+        registry: &Registry,
+        found: &RegisteredPool,
+        (name, vdisk): (String, String),
+    ) -> Result<Self, Failure> {
+        let (pool, store) = (found.name.clone(), TieringStore::of(registry, found));
+        let mut open = pool::open(found, Vec::new(), (1, 4096))?;
         let (nth, own) = report::find(open.engine.config(), &pool, &vdisk)?;
         if own.tiers.len() < 2 {
             return Err(report::VdiskError::OneTier { name }.into());
@@ -191,6 +208,7 @@ impl Tiered {
         settings: &OptimizeSettings,
     ) -> Result<Optimization, Failure> {
         let nth = self.nth;
+        self.open.tell_while_working(&report::registry(), &self.store);
         self.open.engine.optimize(nth, settings, unix_seconds() as f64);
         let stop = signalled();
         let stops = || stop.load(Ordering::Relaxed);
@@ -250,11 +268,12 @@ pub(super) fn optimize(matches: &ArgMatches) -> report::Outcome {
             Schedule::Every(u64::from(minutes) * 60)
         }
         "advise" => {
-            let mut own = Tiered::open(matches)?;
-            let settings = own.settings(matches);
-            let planned = own.open.engine.plan_optimization(own.nth, &settings);
-            let reply = advice(&own, &planned);
-            own.end(false)?;
+            let mut own = Seen::open(matches)?;
+            let slots = own.performance_slots();
+            let settings = settings(matches, own.extent_bytes(), slots);
+            let planned = own.plan(&settings);
+            let reply = own.dated(advice(&own, &planned));
+            own.end()?;
             return Ok(reply);
         }
         _ => return once(matches, false),
@@ -369,7 +388,7 @@ fn once(matches: &ArgMatches, trickle: bool) -> report::Outcome {
 const PARTIAL: u8 = 5;
 
 /// What a plan says.
-fn advice(own: &Tiered, planned: &Plan) -> Reply {
+fn advice(own: &Seen, planned: &Plan) -> Reply {
     let (up, down) = (planned.count(TierName::Performance), planned.count(TierName::Capacity));
     let bytes = |extents: u64| Bytes(extents.saturating_mul(own.extent_bytes()));
     let percent = |part: u64| match planned.ios {
@@ -379,14 +398,14 @@ fn advice(own: &Tiered, planned: &Plan) -> Reply {
     let text = format!(
         "virtual disk {}: {} would move up, {} down; nothing was moved\n\
          host I/Os on the Performance tier: {} now, {} then\n",
-        own.name,
+        own.name(),
         bytes(up),
         bytes(down),
         percent(planned.ios_before),
         percent(planned.ios_after)
     );
     let json: Value = json!({
-        "vdisk": own.name,
+        "vdisk": own.name(),
         "up": up,
         "down": down,
         "extent_bytes": own.extent_bytes(),
@@ -404,38 +423,21 @@ pub(super) fn report(matches: &ArgMatches) -> report::Outcome {
     if matches.get_flag("list") || matches.get_flag("last") || matches.contains_id("diff") {
         return kept(matches);
     }
-    let mut own = Tiered::open(matches).map_err(|failure| in_use(matches, failure))?;
-    let nth = own.nth;
-    let found = own.open.engine.tier_report(nth, unix_seconds() as f64);
-    let config = own.open.engine.config();
-    let vdisk = &config.vdisks[usize::try_from(nth).unwrap_or(usize::MAX)];
-    let filling = super::filling::of(&own.store, config, vdisk);
-    own.end(false)?;
+    let mut own = Seen::open(matches)?;
+    let found = own.report(unix_seconds() as f64);
+    let filling = own.filling();
     let mut json = found.to_json();
     let mut text = found.to_text();
     if let Some((line, object)) = filling {
         text.push_str(&format!("\n{}", line.trim_start()));
         json["filling"] = object;
     }
-    let text = if matches.get_flag("csv") { found.to_csv() } else { text };
-    Ok(Reply { json, text, status: 0 })
-}
-
-/// What was counted since the last optimization is known to the program that has the pool: what can be had instead.
-fn in_use(matches: &ArgMatches, failure: Failure) -> Failure {
-    let Failure::Pool(PoolError::Disk(ExclusiveError::InUse { owner, .. })) = failure else {
-        return failure;
-    };
-    let name = report::text(matches, "vdisk");
-    let pool = name.split_once('/').map_or(name.as_str(), |(pool, _)| pool).to_owned();
-    let mut remedy =
-        "what was counted since the last optimization can be told when that program has ended: wait for it".to_owned();
-    if has_reports(&name) {
-        remedy.push_str(&format!(
-            ", or see the report of the last optimization now: plumb space report {name} --last"
-        ));
-    }
-    report::VdiskError::PoolInUse { pool, owner, remedy }.into()
+    let csv = matches.get_flag("csv");
+    let text = if csv { found.to_csv() } else { text };
+    let reply = Reply { json, text, status: 0 };
+    let reply = if csv { reply } else { own.dated(reply) };
+    own.end()?;
+    Ok(reply)
 }
 
 /// What a kept report is called: when it was made, in seconds since 1970.
@@ -447,16 +449,6 @@ fn called(path: &std::path::Path) -> String {
 /// When a kept report of that name was made.
 fn made(name: &str) -> String {
     name.parse::<u64>().map_or_else(|_| String::new(), |second| super::told::when(second * 1000))
-}
-
-/// Whether a report of the virtual disk is kept.
-fn has_reports(name: &str) -> bool {
-    let Ok((found, nth)) = look(name) else { return false };
-    let Ok(look) = pool::look(Some(found.id), &found.disks) else { return false };
-    let id = look.config.vdisks[usize::from(nth)].id;
-    TieringStore::of(&report::registry(), &found)
-        .reports(id)
-        .is_ok_and(|reports| !reports.is_empty())
 }
 
 /// Kept reports: the last one, their names, or two of them beside each other. Whoever has the pool is not disturbed.

@@ -6,7 +6,7 @@ use plumb_tier::optimizer::{PinId, PinStatus, PlanLimits, TierName};
 use plumb_units::Bytes;
 use serde_json::{Value, json};
 
-use super::super::space::optimize::Tiered;
+use super::super::space::optimize::{Seen, Tiered};
 use super::super::space::report::{self, Reply};
 
 /// For clap.
@@ -105,9 +105,12 @@ pub(super) fn unpin(matches: &ArgMatches) -> report::Outcome {
 
 /// `pins`.
 pub(super) fn pins(matches: &ArgMatches) -> report::Outcome {
-    let own = Tiered::open(matches)?;
-    let reply = shown(&own.name, &statuses(&own));
-    own.end(false)?;
+    let own = Seen::open(matches)?;
+    let (pins, all) = own.pins();
+    let all = all.into_iter().zip(pins.pins());
+    let all: Vec<_> = all.map(|(status, pin)| (status, (pin.start, pin.tier))).collect();
+    let reply = own.dated(shown(own.name(), &all));
+    own.end()?;
     Ok(reply)
 }
 
