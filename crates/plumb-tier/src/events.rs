@@ -56,6 +56,8 @@ pub enum Event {
     DiskLeaving(u16),
     /// A disk stays after all.
     DiskStays(u16),
+    /// A disk was to be removed, and stays: the others have no room for what it holds, or nobody else has it.
+    DiskCannotLeave(u16),
     /// A disk was removed.
     DiskRemoved(u16),
     /// A disk was added.
@@ -141,6 +143,7 @@ impl Event {
             Self::DiskRetired(_) => "disk-retired",
             Self::DiskLeaving(_) => "disk-leaving",
             Self::DiskStays(_) => "disk-stays",
+            Self::DiskCannotLeave(_) => "disk-cannot-leave",
             Self::DiskRemoved(_) => "disk-removed",
             Self::DiskAdded(_) => "disk-added",
             Self::SlabMoves { .. } => "slab-moves",
@@ -172,6 +175,7 @@ impl Event {
             | Self::Scanned => Severity::Information,
             Self::DiskLost(_)
             | Self::DiskNeeded(_)
+            | Self::DiskCannotLeave(_)
             | Self::DiskTimeout(_)
             | Self::DiskOutdated(_)
             | Self::DiskRetired(_)
@@ -230,6 +234,10 @@ impl Event {
             }
             Self::DiskLeaving(nth) => format!("{} is to be removed: it is emptied", disk(nth)),
             Self::DiskStays(nth) => format!("{} stays", disk(nth)),
+            Self::DiskCannotLeave(nth) => format!(
+                "{} was to be removed and stays: the others have no room for what it holds, or nobody else has it",
+                disk(nth)
+            ),
             Self::DiskRemoved(nth) => format!("{} was removed", disk(nth)),
             Self::DiskAdded(nth) => format!("{} was added", disk(nth)),
             Self::SlabMoves { vdisk: of, from, to } => {

@@ -213,18 +213,19 @@ fn vdisk_of(config: &Config) -> Vec<u16> {
     (0..).zip(&config.vdisks).flat_map(own).collect()
 }
 
-/// Finds the newest checkpoint page on any copy and writes it to all: then none can lead to frames that
-/// are overwritten later.
-fn newest_checkpoint<Q: FlushQueue>(
+/// The newest checkpoint page on any copy, its bytes, and which disk has which: disk and sequence.
+type NewestPage = (Checkpoint, Vec<u8>, Vec<(u16, u64)>);
+
+/// Finds the newest checkpoint page.
+pub(crate) fn read_checkpoint<Q: FlushQueue>(
     io: &mut Io<Q>,
     members: &Members,
-) -> Result<Checkpoint, StartError> {
+) -> Result<NewestPage, StartError> {
     let pool = members.config.pool;
     let base = members.geometry.journal();
-    let disks = members.metadata();
     let mut best: Option<(Checkpoint, Vec<u8>)> = None;
     let mut seen: Vec<(u16, u64)> = Vec::new();
-    for &disk in &disks {
+    for disk in members.metadata() {
         for slot in [0, BLOCK_BYTES] {
             let mut bytes = vec![0; BLOCK_LEN];
             if !io.read(disk, base + slot, &mut bytes) {
@@ -238,6 +239,17 @@ fn newest_checkpoint<Q: FlushQueue>(
         }
     }
     let (page, bytes) = best.ok_or(StartError::Metadata { what: "checkpoint" })?;
+    Ok((page, bytes, seen))
+}
+
+/// The same, and writes it to all copies: then none can lead to frames that are overwritten later.
+fn newest_checkpoint<Q: FlushQueue>(
+    io: &mut Io<Q>,
+    members: &Members,
+) -> Result<Checkpoint, StartError> {
+    let base = members.geometry.journal();
+    let disks = members.metadata();
+    let (page, bytes, seen) = read_checkpoint(io, members)?;
     for &disk in disks.iter().filter(|disk| !seen.contains(&(**disk, page.sequence))) {
         io.events.note(Event::MetadataDamaged { disk, what: "checkpoint" });
     }

@@ -91,6 +91,19 @@ impl<Q: FlushQueue> Engine<Q> {
         Ok(())
     }
 
+    /// Whether disks were removed from the pool.
+    #[must_use]
+    pub fn has_removed(&self) -> bool {
+        let config = &self.core.members.config;
+        let all = u16::try_from(config.disks.len()).unwrap_or(u16::MAX);
+        (0..all).any(|disk| config.is_gone(disk))
+    }
+
+    /// Something that is to be told of this pool.
+    pub fn tell(&mut self, event: Event) {
+        self.core.io.events.note(event);
+    }
+
     /// A disk that was to be removed stays, with what it still has.
     pub fn stay(&mut self, disk: u16) {
         self.jobs.push_back(Job::Leave(disk, false));
@@ -131,6 +144,12 @@ impl<Q: FlushQueue> Engine<Q> {
         {
             self.retire(disk);
         }
+    }
+
+    /// Whether a scan was asked for and has not ended.
+    #[must_use]
+    pub fn is_scanning(&self) -> bool {
+        self.jobs.iter().any(|job| matches!(job, Job::Scan(_)))
     }
 
     /// Reads and verifies every copy of every written block, and heals what can be healed (RES-8).

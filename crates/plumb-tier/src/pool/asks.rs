@@ -14,6 +14,7 @@ use super::open::PoolError;
 use super::registry::{RegisteredPool, Registry};
 use super::tiering::unix_seconds;
 use crate::engine::{Engine, OptimizeSettings};
+use crate::events::Event;
 
 /// The longest file of wishes that is read.
 const ASKS_MAX: u64 = 64 << 10;
@@ -83,9 +84,9 @@ impl Ask {
             Self::Offline(disk) if known(disk) => engine.take_offline(disk),
             Self::Online(disk) if known(disk) => engine.attach(disk),
             Self::Retire(disk) if known(disk) => engine.retire(disk),
-            Self::Leave(disk) => {
-                // A refusal leaves everything as it is; whoever asked sees that nothing leaves.
-                let _ = engine.leave(disk);
+            // A refusal leaves everything as it is; whoever asked reads of it in the events.
+            Self::Leave(disk) if known(disk) && engine.leave(disk).is_err() => {
+                engine.tell(Event::DiskCannotLeave(disk));
             }
             Self::Scan => engine.scan(),
             Self::Publish => engine.publish(),

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use plumb_io::FlushQueue;
 
 use super::asks;
+use super::findings::Findings;
 use super::live::now_ms;
 use super::registry::Registry;
 use crate::engine::{Counter, Engine};
@@ -62,6 +63,15 @@ pub struct Chronicle {
     began: Instant,
     written: Option<Instant>,
     looked: Option<Instant>,
+    /// Where findings are kept, and of which pool.
+    kept: (PathBuf, String),
+    findings: Findings,
+    /// They changed since they were written.
+    changed: bool,
+    /// When a scan that is under way began, in milliseconds since 1970.
+    scan_began: Option<u64>,
+    /// Blocks healed so far, by disk.
+    healed: Vec<u64>,
 }
 
 impl Chronicle {
@@ -70,7 +80,19 @@ impl Chronicle {
     pub fn of(registry: &Registry, pool: &str) -> Self {
         let [events, _, perf] = paths(registry, pool);
         let asks = asks::place(registry, pool);
-        Self { events, perf, asks, began: Instant::now(), written: None, looked: None }
+        Self {
+            events,
+            perf,
+            asks,
+            began: Instant::now(),
+            written: None,
+            looked: None,
+            kept: (registry.folder().to_owned(), pool.to_owned()),
+            findings: Findings::of_a_started(registry, pool),
+            changed: false,
+            scan_began: None,
+            healed: Vec::new(),
+        }
     }
 
     /// The same, of a use that begins: what was asked of the one before is forgotten.
@@ -78,6 +100,12 @@ impl Chronicle {
     pub fn begin(registry: &Registry, pool: &str) -> Self {
         asks::forget(registry, pool);
         Self::of(registry, pool)
+    }
+
+    /// Where it is written down.
+    #[must_use]
+    pub(super) fn registry(&self) -> Registry {
+        Registry::at(&self.kept.0)
     }
 
     /// Hands the engine what other programs asked of it.
@@ -98,11 +126,22 @@ impl Chronicle {
 
     /// Writes down what happened since, and now and then the counters.
     pub fn watch<Q: FlushQueue>(&mut self, engine: &mut Engine<Q>) {
+        if engine.is_scanning() {
+            self.scan_began.get_or_insert_with(now_ms);
+        }
         while let Some(event) = engine.next_event() {
             self.note(&event, engine.config());
+            self.changed |= self.findings.note(&event, engine.config());
+            if event == Event::Scanned
+                && let Some(began) = self.scan_began.take()
+            {
+                self.changed |= self.findings.scanned(began);
+            }
         }
         if self.written.is_none_or(|at| at.elapsed() >= PERF_EVERY) {
             self.written = Some(Instant::now());
+            self.note_healed(engine);
+            self.write_findings();
             self.write_counters(&engine.perf(), true);
         }
     }
@@ -110,7 +149,29 @@ impl Chronicle {
     /// Writes down the last of it: the engine is about to end.
     pub fn end<Q: FlushQueue>(&mut self, engine: &mut Engine<Q>) {
         self.watch(engine);
+        self.note_healed(engine);
+        self.write_findings();
         self.write_counters(&engine.perf(), false);
+    }
+
+    fn note_healed<Q: FlushQueue>(&mut self, engine: &Engine<Q>) {
+        self.healed.resize(engine.config().disks.len(), 0);
+        for ((nth, disk), before) in (0..).zip(&engine.config().disks).zip(&mut self.healed) {
+            let now = engine.disk_use(nth).healed;
+            let more = now - std::mem::replace(before, now);
+            if more > 0 {
+                self.findings.note_healed(disk.id, more);
+                self.changed = true;
+            }
+        }
+    }
+
+    fn write_findings(&mut self) {
+        if std::mem::take(&mut self.changed) {
+            let (folder, pool) = &self.kept;
+            // Best effort, as for counters; what is wrong is found again.
+            let _ = self.findings.write(folder, pool);
+        }
     }
 
     /// Writes down one event.

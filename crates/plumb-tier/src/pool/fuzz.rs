@@ -13,6 +13,7 @@ pub fn fuzz_files(bytes: &[u8]) {
     super::tiering::fuzz(bytes);
     let text = String::from_utf8_lossy(bytes);
     super::chronicle::fuzz(&text);
+    super::findings::fuzz(&text);
     assert!(super::asks::parse(&text).len() <= text.lines().count());
     let body = text.lines().next().unwrap_or_default();
     super::tiering::fuzz(
@@ -47,6 +48,8 @@ mod tests {
             super::super::live::sample(),
             b"plumb pool 1\nid 7\ndisk /dev/sda\nemulate sas-ssd-200\n".to_vec(),
             b"plumb-perf 1\t5\t6\t7\ttrue\nPool\tp\tReads\tn\t7\n1\twarning\tdisk-lost\twords\n"
+                .to_vec(),
+            b"plumb-findings 1\nrefused\t5\t0,2\twhy\nlost\t01\t3\t4\t5\nhealed\t02\t7\t8\n"
                 .to_vec(),
             b"scan 0\noffline 3\noptimize 65535\n".to_vec(),
         ];

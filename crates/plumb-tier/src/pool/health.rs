@@ -2,6 +2,7 @@
 
 use plumb_io::FlushQueue;
 
+use super::findings::Findings;
 use super::look::{DiskStanding, Look};
 use crate::engine::Engine;
 use crate::format::DiskState;
@@ -104,6 +105,8 @@ pub struct VirtualDiskFacts {
 pub struct Facts {
     /// Disks that vote and are here; all that vote.
     pub voters: (usize, usize),
+    /// Why no start accepts it, and what to do.
+    pub refused: Option<(String, &'static str)>,
     /// By ordinal.
     pub disks: Vec<DiskFacts>,
     /// In the configuration's order.
@@ -131,23 +134,30 @@ impl Health {
 }
 
 impl Facts {
-    /// What the disks alone say, without a start.
+    /// What the disks alone say, without a start, and what was found wrong with the pool while it ran.
     #[must_use]
-    pub fn of(look: &Look) -> Self {
+    pub fn of(look: &Look, findings: &Findings) -> Self {
         let disk = |(config, found): (&crate::DiskConfig, &super::DiskLook)| DiskFacts {
             name: config.name.clone(),
             standing: found.standing,
             stale: 0,
-            healed: 0,
+            healed: findings.healed_of(config.id),
         };
         let disks = look.config.disks.iter().zip(&look.disks).map(disk).collect();
+        let vdisk = |vdisk: &crate::VirtualDisk| VirtualDiskFacts {
+            unrecoverable: findings.lost_of(vdisk),
+            ..virtual_disk(vdisk, |disk| look.disks[usize::from(disk)].standing)
+        };
         let vdisks = look.config.vdisks.iter().filter(|vdisk| !vdisk.is_removed());
+        let told = findings.refused(&look.disks).map(|why| {
+            let why = format!("the last start was refused: {why}");
+            (why, "see what a start says: plumb space scan")
+        });
         Self {
             voters: look.voters(),
+            refused: look.refusal.clone().or(told),
             disks,
-            vdisks: vdisks
-                .map(|vdisk| virtual_disk(vdisk, |disk| look.disks[usize::from(disk)].standing))
-                .collect(),
+            vdisks: vdisks.map(vdisk).collect(),
         }
     }
 
@@ -181,6 +191,7 @@ impl Facts {
         };
         Self {
             voters: (config.voters.iter().filter(takes_part).count(), config.voters.len()),
+            refused: None,
             disks: (0_u16..).zip(&config.disks).map(disk).collect(),
             vdisks: (0_u32..)
                 .zip(&config.vdisks)
@@ -228,7 +239,9 @@ pub fn judge(facts: &Facts) -> Health {
     let (present, voters) = facts.voters;
     let quorum = 2 * present > voters;
     let disks: Vec<Verdict> = facts.disks.iter().map(disk).collect();
-    let vdisks: Vec<Verdict> = facts.vdisks.iter().map(|one| vdisk(one, quorum)).collect();
+    let starts = quorum && facts.refused.is_none();
+    let vdisks: Vec<Verdict> = facts.vdisks.iter().map(|one| vdisk(one, starts)).collect();
+    let ill_vdisks = vdisks.iter().filter(|one| one.status >= HealthStatus::Unhealthy).count();
     let ill = disks.iter().filter(|disk| disk.status != HealthStatus::Healthy).count();
     let pool = if !quorum {
         Verdict::of(
@@ -236,6 +249,15 @@ pub fn judge(facts: &Facts) -> Health {
             "Read-only (Incomplete)",
             format!("{present} of {voters} voting disks are here; more than half are needed"),
             "connect the missing disks; if they are lost for good: plumb space repair --without-quorum",
+        )
+    } else if let Some((why, action)) = &facts.refused {
+        Verdict::of(HealthStatus::Unhealthy, "Read-only (Starting)", why, action)
+    } else if ill_vdisks > 0 {
+        Verdict::of(
+            HealthStatus::Warning,
+            "Degraded",
+            format!("{ill_vdisks} of {} virtual disks have lost something", vdisks.len()),
+            "see the virtual disks",
         )
     } else if ill > 0 {
         Verdict::of(
@@ -308,23 +330,28 @@ fn disk(facts: &DiskFacts) -> Verdict {
     }
 }
 
-fn vdisk(facts: &VirtualDiskFacts, quorum: bool) -> Verdict {
+fn vdisk(facts: &VirtualDiskFacts, starts: bool) -> Verdict {
     use HealthStatus::{Unhealthy, Unknown, Warning};
     let copies = facts.copies;
-    if !quorum {
+    if !starts {
         return Verdict::of(
             Unknown,
             "Detached (Majority Disks Unhealthy)",
             "its pool cannot be started",
-            "connect the missing disks",
+            "see the pool",
         );
     }
-    if facts.current == 0 || facts.unrecoverable > 0 {
-        let cause = match facts.unrecoverable {
-            0 => "a part of it has no copy that is up to date".to_owned(),
-            blocks => format!("{blocks} blocks of it have no good copy"),
-        };
+    if facts.current == 0 {
+        let cause = "a part of it has no copy that is up to date";
         return Verdict::of(Unhealthy, "No Redundancy", cause, "connect the missing disks");
+    }
+    if facts.unrecoverable > 0 {
+        return Verdict::of(
+            Unhealthy,
+            "No Redundancy",
+            format!("{} blocks of it have no good copy", facts.unrecoverable),
+            "write what they held anew, from a backup, and then: plumb space scan",
+        );
     }
     if facts.live < copies && facts.current == copies {
         return Verdict::of(
@@ -390,7 +417,8 @@ mod tests {
         let disk = DiskFacts { name: "d".to_owned(), standing, stale: 0, healed: 0 };
         let name = "v".to_owned();
         let vdisk = VirtualDiskFacts { name, copies, live, current, unrecoverable: 0, stale: 0 };
-        let health = judge(&Facts { voters, disks: vec![disk], vdisks: vec![vdisk] });
+        let health =
+            judge(&Facts { voters, refused: None, disks: vec![disk], vdisks: vec![vdisk] });
         let text = format!("{voters:?} {standing:?} {copies} {live} {current}: {health:?}");
         assert_eq!(
             (health.disks[0].status, health.disks[0].operational),
@@ -407,7 +435,9 @@ mod tests {
         assert_eq!(health.vdisks[0].status, expected, "{text}");
         let pool = match (quorum, status) {
             (false, _) => HealthStatus::Unhealthy,
-            (true, HealthStatus::Healthy) => HealthStatus::Healthy,
+            (true, HealthStatus::Healthy) if expected < HealthStatus::Unhealthy => {
+                HealthStatus::Healthy
+            }
             (true, _) => HealthStatus::Warning,
         };
         assert_eq!(health.pool.status, pool, "{text}");
@@ -423,6 +453,7 @@ mod tests {
     fn what_was_met_while_it_ran_counts() {
         let facts = |stale, healed, unrecoverable| Facts {
             voters: (1, 1),
+            refused: None,
             disks: vec![DiskFacts {
                 name: "d".to_owned(),
                 standing: DiskStanding::Present,
@@ -444,6 +475,14 @@ mod tests {
         assert_eq!(repaired.worst(), HealthStatus::Warning);
         assert_eq!(judge(&facts(0, 10, 0)).disks[0].operational, "OK");
         assert_eq!(judge(&facts(0, 11, 0)).disks[0].operational, "Predictive Failure");
-        assert_eq!(judge(&facts(0, 0, 1)).vdisks[0].operational, "No Redundancy");
+        let lost = judge(&facts(0, 0, 1));
+        assert_eq!(lost.vdisks[0].operational, "No Redundancy");
+        assert_eq!((lost.pool.operational, lost.worst()), ("Degraded", HealthStatus::Unhealthy));
+        // Whatever its parts say, no start accepts it.
+        let refused = Some(("no copy of the checkpoint".to_owned(), "attach them"));
+        let refused = judge(&Facts { refused, ..facts(0, 0, 0) });
+        assert_eq!(refused.pool.operational, "Read-only (Starting)");
+        assert_eq!(refused.pool.status, HealthStatus::Unhealthy);
+        assert_eq!(refused.vdisks[0].status, HealthStatus::Unknown);
     }
 }

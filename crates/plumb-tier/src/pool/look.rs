@@ -9,11 +9,11 @@ use plumb_units::convert::{index, to_u32};
 
 use super::devices::DeviceQueue;
 use super::open::PoolError;
-use crate::assembly::{Found, Terms, discover, is_outdated, newest_config, served};
+use crate::assembly::{Found, Terms, assemble, discover, is_outdated, newest_config, served};
 use crate::format::superblock::Superblock;
 use crate::format::{BLOCK_LEN, Config, DiskState, Geometry};
 use crate::io::{Io, SlotPlan};
-use crate::recover::StartError;
+use crate::recover::{StartError, read_checkpoint};
 
 /// How a disk stands to its pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +66,8 @@ pub struct Look {
     pub disks: Vec<DiskLook>,
     /// Paths that are not disks of the pool, and why.
     pub strays: Vec<(PathBuf, String)>,
+    /// Why no start would accept what is here, and what to do; too few voters are told apart from it.
+    pub refusal: Option<(String, &'static str)>,
     /// Bytes that a crash leaves old or new as a whole: those of the smallest physical sector of the disks that are
     /// here, 4096 at most (section 17).
     pub atomic_unit: u32,
@@ -219,5 +221,23 @@ pub fn look(pool: Option<u128>, paths: &[PathBuf]) -> Result<Look, PoolError> {
         DiskLook { path: Some(places[index(one.file.0)].clone()), standing }
     };
     let disks = (0_u16..).zip(&config.disks).map(disk).collect();
-    Ok(Look { config: config.clone(), geometry, disks, strays, atomic_unit })
+    let refusal = refusal(&mut io, plan);
+    Ok(Look { config, geometry, disks, strays, refusal, atomic_unit })
+}
+
+/// What a start does before it writes anything: it puts the disks together and looks for a checkpoint. What lies deeper
+/// is read by a start only.
+fn refusal(io: &mut Io<DeviceQueue>, plan: SlotPlan) -> Option<(String, &'static str)> {
+    let assembled = assemble(io, plan, (0, Terms::More));
+    let error = match assembled.and_then(|(members, _)| read_checkpoint(io, &members)) {
+        Ok(_) | Err(StartError::NoQuorum { .. }) => return None,
+        Err(error) => error,
+    };
+    let action = match &error {
+        StartError::Duplicate { .. } => "take one of the two off",
+        StartError::Split { .. } => "start without that disk, or without the others",
+        StartError::Outdated { .. } => "attach the disk itself and not an older copy of it",
+        _ => "attach the disks that are missing; without them only a backup has what is lost",
+    };
+    Some((error.to_string(), action))
 }

@@ -5,6 +5,7 @@ mod asks;
 mod chronicle;
 mod devices;
 mod emulation;
+mod findings;
 mod fuzz;
 mod health;
 mod live;
@@ -19,6 +20,7 @@ pub use asks::{Ask, ask, is_in_use, owner};
 pub use chronicle::{Chronicle, LoggedCounters, LoggedEvent, counters, events};
 pub use devices::DeviceQueue;
 pub use emulation::Emulated;
+pub use findings::{Findings, note_start};
 pub use fuzz::fuzz_files;
 pub use health::{DiskFacts, Facts, Health, HealthStatus, Verdict, VirtualDiskFacts, judge};
 pub use live::{LiveError, LiveView, live};
@@ -26,7 +28,7 @@ pub use look::{DiskLook, DiskStanding, Look, look};
 pub use make::{DiskWish, PoolWish, add_disk, destroy, make};
 pub use open::{OpenPool, PoolError, open, open_by_word, open_to_read, slot_plan};
 pub use registry::{RegisteredPool, Registry, RegistryError, is_name};
-pub use replace::{Leaving, Removal, find_disk, remove_disk, work};
+pub use replace::{Leaving, Removal, find_disk, forget_removed, remove_disk, work};
 pub use tiering::{
     REPORT_TEXT, TieringError, TieringKeeper, TieringStore, restore_tiering, unix_seconds,
 };

@@ -17,6 +17,7 @@ use super::devices::DeviceQueue;
 use super::emulation;
 use super::look::{look, stray, superblocks};
 use super::registry::{RegisteredPool, Registry, RegistryError};
+use super::replace::forget_removed;
 use super::tiering::{TieringKeeper, TieringStore};
 use crate::core::Halt;
 use crate::create::CreateError;
@@ -214,11 +215,18 @@ impl OpenPool {
     /// When that could not be; nothing that was flushed is lost, the next start recovers.
     pub fn end(mut self) -> Result<(), PoolError> {
         let name = self.engine.config().name.clone();
+        let mut kept = None;
         if let Some(mut chronicle) = self.chronicle.take() {
             chronicle.end(&mut self.engine);
+            kept = Some(chronicle.registry());
         }
-        let halted = |source| PoolError::Halted { name, source };
-        self.engine.shut_down().map(|_| ()).map_err(halted)
+        let removed = self.engine.has_removed();
+        let ended = self.engine.shut_down().map(|_| ());
+        if let Some(registry) = kept.filter(|_| removed) {
+            // Best effort: the pool ignores them for ever, with its marks or without.
+            let _ = forget_removed(&registry, &name);
+        }
+        ended.map_err(|source| PoolError::Halted { name, source })
     }
 
     /// Lets the engine do all that waits to be done: a scan, a disk that comes back.

@@ -241,7 +241,7 @@ impl Registry {
     /// When the system refuses.
     pub fn forget(&self, name: &str) -> Result<(), RegistryError> {
         let path = self.path(name)?;
-        for said in ["events", "events-before", "perf"] {
+        for said in ["events", "events-before", "perf", super::findings::EXTENSION] {
             // What was said about it goes with it, if it is there.
             let _ = std::fs::remove_file(self.folder.join(format!("{name}.{said}")));
         }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use plumb_io::exclusive;
 use plumb_io::system_tree::SystemTree;
 
+use super::findings::note_start;
 use super::look::{Look, look, superblocks};
 use super::make::{absolute, is_same, wipe_ends};
 use super::open::{OpenPool, PATIENCE, PoolError, open};
@@ -43,7 +44,8 @@ pub enum Leaving {
     Never,
 }
 
-/// Ordinal of the disk that `path` names, by where it is or by its name in the pool.
+/// Ordinal of the disk that `path` names: the one that is there now, else by its name in the pool, which is where it was
+/// when it joined. Where disks have changed places, what is there now counts.
 ///
 /// # Errors
 /// When it is none of the pool's.
@@ -53,10 +55,13 @@ pub fn find_disk(found: &Look, path: &Path) -> Result<u16, PoolError> {
     let config = &found.config;
     let disks = (0_u16..).zip(config.disks.iter().zip(&found.disks));
     let here = |look: &super::DiskLook| look.path.as_ref().is_some_and(|own| is_same(own, &full));
-    let is_it = |(nth, (disk, look)): &(u16, (&crate::DiskConfig, &super::DiskLook))| {
-        !config.is_gone(*nth) && (here(look) || disk.name == text || Path::new(&disk.name) == path)
+    let own = disks.filter(|(nth, _)| !config.is_gone(*nth));
+    let is_there = |(_, (_, look)): &(u16, (&crate::DiskConfig, &super::DiskLook))| here(look);
+    let is_named = |(_, (disk, _)): &(u16, (&crate::DiskConfig, &super::DiskLook))| {
+        disk.name == text || Path::new(&disk.name) == path
     };
-    disks.into_iter().find(is_it).map(|(nth, _)| nth).ok_or_else(|| PoolError::NoDisk {
+    let found = own.clone().find(is_there).or_else(|| own.clone().find(is_named));
+    found.map(|(nth, _)| nth).ok_or_else(|| PoolError::NoDisk {
         pool: config.name.clone(),
         path: path.to_owned(),
         known: (0_u16..)
@@ -83,7 +88,8 @@ pub fn remove_disk(
     let ordinal = find_disk(&found, path)?;
     let nth = usize::from(ordinal);
     let name = found.config.disks[nth].name.clone();
-    let mut open = open(pool, Vec::new(), (1, 4096))?.chronicled(registry);
+    let open = open(pool, Vec::new(), (1, 4096));
+    let mut open = note_start(registry, pool, open)?.chronicled(registry);
     // One that came back takes part before it leaves: what it alone has is not lost so.
     open.work_until(|engine| engine.returning().is_empty() && engine.is_quiet());
     let began = Instant::now();
@@ -107,7 +113,13 @@ pub fn remove_disk(
     let is_gone = open.engine.config().is_gone(ordinal);
     open.end()?;
     let place = found.disks[nth].path.clone();
-    let is_blank = is_gone && forget(registry, pool, place.as_deref(), &name)?;
+    let mut is_blank = false;
+    if is_gone {
+        // The end took its marks off, if it could.
+        forget(registry, &registry.find(&pool.name)?, place.as_deref(), &name)?;
+        let is_free = |path: &PathBuf| superblocks(path).is_ok_and(|said| !said.is_of(pool.id));
+        is_blank = place.as_ref().is_some_and(is_free);
+    }
     let extents = (counters.moved - before.moved) + (counters.rebuilt - before.rebuilt);
     Ok(Removal { name, is_gone, is_blank, jobs, extents, elapsed: began.elapsed() })
 }
@@ -124,27 +136,51 @@ pub fn work(open: &mut OpenPool, progress: &mut dyn FnMut(&[JobState])) {
     });
 }
 
-/// Takes the pool's marks off a disk that is not part of it any more, if it is here; whether they are off.
+/// Takes the pool's marks off disks that were removed while another program had the pool, and off the list of its disks.
+/// To be called when nobody has it.
+///
+/// # Errors
+/// When the list cannot be written.
+pub fn forget_removed(registry: &Registry, pool: &str) -> Result<(), PoolError> {
+    let pool = registry.find(pool)?;
+    let found = look(Some(pool.id), &pool.disks)?;
+    let is_removed = |path: &&PathBuf| {
+        let Ok(said) = superblocks(path) else { return false };
+        let ours = said.is_of(pool.id);
+        let id = said.copies.iter().find(|copy| copy.pool == pool.id).map(|copy| copy.device);
+        let nth = found.config.disks.iter().position(|disk| Some(disk.id) == id);
+        let nth = nth.and_then(|nth| u16::try_from(nth).ok());
+        ours && nth.is_some_and(|nth| found.config.is_gone(nth))
+    };
+    let removed: Vec<PathBuf> = pool.disks.iter().filter(is_removed).cloned().collect();
+    for path in removed {
+        // Each leaves the list by itself.
+        let now = registry.find(&pool.name)?;
+        forget(registry, &now, Some(&path), &path.display().to_string())?;
+    }
+    Ok(())
+}
+
+/// Takes the pool's marks off a disk that is not part of it any more, if it is here.
 fn forget(
     registry: &Registry,
     pool: &RegisteredPool,
     place: Option<&Path>,
     name: &str,
-) -> Result<bool, PoolError> {
-    let is_it = |path: &PathBuf| {
-        place.is_some_and(|place| is_same(place, path)) || path.display().to_string() == name
+) -> Result<(), PoolError> {
+    // Its name may be where another one is by now.
+    let is_it = |path: &PathBuf| match place {
+        Some(place) => is_same(place, path),
+        None => path.display().to_string() == name,
     };
     let mut left = pool.clone();
     left.disks.retain(|path| !is_it(path));
     registry.put(&left)?;
-    let Some(place) = place else { return Ok(false) };
+    let Some(place) = place else { return Ok(()) };
     let ours = superblocks(place).is_ok_and(|said| said.is_of(pool.id));
-    if !ours {
-        return Ok(false);
+    if ours && let Ok(disk) = exclusive::open(place, PATIENCE, &SystemTree::default()) {
+        // If it fails, or somebody has it: the pool ignores it for ever, with its marks or without.
+        let _ = wipe_ends(&disk);
     }
-    let Ok(disk) = exclusive::open(place, PATIENCE, &SystemTree::default()) else {
-        // It failed, or somebody has it: the pool ignores it for ever, with its marks or without.
-        return Ok(false);
-    };
-    Ok(wipe_ends(&disk).is_ok())
+    Ok(())
 }

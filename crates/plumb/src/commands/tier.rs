@@ -55,7 +55,8 @@ fn show(matches: &ArgMatches) -> report::Outcome {
         seen.end()?;
         return Ok(reply);
     }
-    let started = pool::open(&found, Vec::new(), (1, 4096))?;
+    let started = pool::open(&found, Vec::new(), (1, 4096));
+    let started = pool::note_start(&report::registry(), &found, started)?;
     let (nth, own) = report::find(started.engine.config(), &pool, &vdisk)?;
     let reply = told(&name, own, look.geometry.slab_bytes, started.engine.mapped_bytes(nth));
     started.engine.shut_down().map_err(|source| pool::PoolError::Halted { name: pool, source })?;

@@ -110,7 +110,8 @@ fn make(matches: &ArgMatches) -> report::Outcome {
     let look = pool::look(Some(found.id), &found.disks)?;
     let mut wanted = wanted(matches, vdisk, &look)?;
     let add = |wanted: &NewVirtualDisk| {
-        let started = pool::open(&found, Vec::new(), (1, 4096))?;
+        let started = pool::open(&found, Vec::new(), (1, 4096));
+        let started = pool::note_start(&report::registry(), &found, started)?;
         started.engine.add_virtual_disk(wanted).map(|_| ()).map_err(PoolError::from)
     };
     let asked = matches.get_one::<u64>("write-cache").is_some();
@@ -213,7 +214,7 @@ fn show(name: &str) -> report::Outcome {
     let found = report::registry().find(&pool)?;
     let look = pool::look(Some(found.id), &found.disks)?;
     let (_, own) = report::find(&look.config, &pool, &vdisk)?;
-    let health = pool::judge(&Facts::of(&look));
+    let health = pool::judge(&Facts::of(&look, &pool::Findings::of(&report::registry(), &pool)));
     let shown = look.config.vdisks.iter().filter(|vdisk| !vdisk.is_removed());
     let verdict = shown.zip(&health.vdisks).find(|(one, _)| one.id == own.id);
     let (_, verdict) =
@@ -247,7 +248,8 @@ fn remove(matches: &ArgMatches) -> report::Outcome {
     let name = report::text(matches, "vdisk");
     let (pool, vdisk) = report::split(&name)?;
     let found = report::registry().find(&pool)?;
-    let started = pool::open(&found, Vec::new(), (1, 4096))?;
+    let started = pool::open(&found, Vec::new(), (1, 4096));
+    let started = pool::note_start(&report::registry(), &found, started)?;
     let (nth, _) = report::find(started.engine.config(), &pool, &vdisk)?;
     let bytes: u64 = started.engine.mapped_bytes(nth).iter().sum();
     let named = matches.get_many::<String>("destroy").into_iter().flatten();

@@ -62,10 +62,11 @@ impl Spaces {
                 let writes = writes(profile, &pool);
                 let start = move || {
                     let clients = (CLIENTS, 64 << 10);
-                    let mut open = match writes {
-                        true => pool::open(&found, Vec::new(), clients)?,
-                        false => pool::open_to_read(&found, clients)?,
+                    let open = match writes {
+                        true => pool::open(&found, Vec::new(), clients),
+                        false => pool::open_to_read(&found, clients),
                     };
+                    let mut open = pool::note_start(&registry, &found, open)?;
                     told.store(open.engine.is_unchanging(), Ordering::Relaxed);
                     open.keep_tiering(keeper);
                     Ok::<_, PoolError>(open.engine)
@@ -124,6 +125,12 @@ impl Spaces {
             }
             if let Some(error) = failure.lock().ok().and_then(|mut failure| failure.take()) {
                 printer.warning(&format!("heat and pins of pool {pool} are not kept: {error}"));
+            }
+            // Disks that were removed meanwhile were in use till now.
+            if let Err(error) = pool::forget_removed(&report::registry(), &pool) {
+                printer.warning(&format!(
+                    "disks that pool {pool} does without are listed still: {error}"
+                ));
             }
             uses.push(SpaceUse {
                 pool,

@@ -167,7 +167,8 @@ impl Tiered {
         (name, vdisk): (String, String),
     ) -> Result<Self, Failure> {
         let (pool, store) = (found.name.clone(), TieringStore::of(registry, found));
-        let mut open = pool::open(found, Vec::new(), (1, 4096))?;
+        let open = pool::open(found, Vec::new(), (1, 4096));
+        let mut open = pool::note_start(registry, found, open)?;
         let (nth, own) = report::find(open.engine.config(), &pool, &vdisk)?;
         if own.tiers.len() < 2 {
             return Err(report::VdiskError::OneTier { name }.into());

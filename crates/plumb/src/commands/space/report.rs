@@ -1,7 +1,7 @@
 //! What the commands about pools share: options, names, replies.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Arg, ArgAction};
@@ -248,9 +248,9 @@ pub(crate) fn find<'a>(
 }
 
 /// What is known of a pool without starting it.
-pub(crate) fn pool(_registry: &Registry, pool: &RegisteredPool) -> Outcome {
+pub(crate) fn pool(registry: &Registry, pool: &RegisteredPool) -> Outcome {
     let look = pool::look(Some(pool.id), &pool.disks)?;
-    let health = pool::judge(&Facts::of(&look));
+    let health = pool::judge(&Facts::of(&look, &pool::Findings::of(registry, &pool.name)));
     let mut reply = describe(&look, &health);
     let models: Vec<&str> = pool.emulated.iter().map(|model| model.name()).collect();
     if !models.is_empty() {
@@ -258,6 +258,12 @@ pub(crate) fn pool(_registry: &Registry, pool: &RegisteredPool) -> Outcome {
     }
     reply.json["emulated"] = json!(models);
     Ok(reply)
+}
+
+/// Where a disk is, if that is not where it was when it joined.
+fn elsewhere(name: &str, path: Option<&Path>) -> String {
+    let moved = path.filter(|path| path.to_str() != Some(name));
+    moved.map_or_else(String::new, |path| format!(" (now at {})", path.display()))
 }
 
 /// A pool with its disks, virtual disks and health.
@@ -278,8 +284,9 @@ pub(crate) fn describe(look: &Look, health: &Health) -> Reply {
         let slabs = look.geometry.slabs(disk.device_bytes);
         let size = u64::from(slabs) * look.geometry.slab_bytes;
         text.push_str(&format!(
-            "  disk {}: {}, {} usable: {}\n",
+            "  disk {}{}: {}, {} usable: {}\n",
             disk.name,
+            elsewhere(&disk.name, found.path.as_deref()),
             media(disk.media),
             Bytes(size),
             in_words(verdict)

@@ -106,7 +106,8 @@ pub(super) fn status(matches: &ArgMatches) -> report::Outcome {
             return Ok(Reply { json, text, status: status.exit_status() });
         }
     };
-    let health = pool::judge(&Facts::of(&look));
+    let health =
+        pool::judge(&Facts::of(&look, &pool::Findings::of(&report::registry(), &found.name)));
     let mut reply = report::describe(&look, &health);
     let store = pool::TieringStore::of(&report::registry(), &found);
     let fillings = look.config.vdisks.iter();
@@ -118,7 +119,9 @@ pub(super) fn status(matches: &ArgMatches) -> report::Outcome {
 }
 
 fn open(pool: &RegisteredPool) -> Result<OpenPool, PoolError> {
-    Ok(pool::open(pool, Vec::new(), (1, 4096))?.chronicled(&report::registry()))
+    let registry = report::registry();
+    let opened = pool::open(pool, Vec::new(), (1, 4096));
+    Ok(pool::note_start(&registry, pool, opened)?.chronicled(&registry))
 }
 
 /// `scan`.
@@ -186,7 +189,11 @@ pub(super) fn repair(matches: &ArgMatches) -> report::Outcome {
         return Err(report::Failure::from(WrongWord { name: found.name, other: other.clone() }));
     }
     let opened = |pool: &RegisteredPool| match word {
-        Some(_) => Ok(pool::open_by_word(pool, (1, 4096))?.chronicled(&report::registry())),
+        Some(_) => {
+            let registry = report::registry();
+            let opened = pool::open_by_word(pool, (1, 4096));
+            Ok(pool::note_start(&registry, pool, opened)?.chronicled(&registry))
+        }
         None => open(pool),
     };
     do_work(&found, &opened, true, |open| {

@@ -1,0 +1,334 @@
+//! What was found wrong with a pool and is not resolved yet, beside the list of pools: blocks without a good copy, blocks that
+//! had to be healed in the last day, a start that was refused. Health is told from it whether or not the pool runs
+//! (HLT-1); it is lost with the folder that it is in, and then a scan finds it again.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use super::live::now_ms;
+use super::look::{DiskLook, Look, look};
+use super::open::PoolError;
+use super::registry::{RegisteredPool, Registry};
+use crate::events::Event;
+use crate::format::{Config, VirtualDisk};
+use crate::recover::StartError;
+
+const HEADING: &str = "plumb-findings 1";
+/// The file's extension.
+pub(super) const EXTENSION: &str = "findings";
+/// The longest file that is read.
+const FILE_MAX: u64 = 16 << 20;
+/// Extents that are remembered; beyond it is known that there are some.
+const EXTENTS_MAX: usize = 65_536;
+/// Healed blocks count for a day (section 7).
+const DAY_MS: u64 = 24 * 3600 * 1000;
+/// They are kept by the hour.
+const HOUR_MS: u64 = 3600 * 1000;
+
+/// Blocks of one extent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Lost {
+    blocks: u32,
+    unix_ms: u64,
+}
+
+/// A start that was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Refused {
+    unix_ms: u64,
+    /// Ordinals of the disks that were here: with others it may go well.
+    here: Vec<u16>,
+    text: String,
+}
+
+/// What was found wrong and is not resolved.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Findings {
+    refused: Option<Refused>,
+    /// By virtual disk and extent within it.
+    lost: BTreeMap<(u128, u32), Lost>,
+    /// Blocks by disk and hour.
+    healed: BTreeMap<(u128, u64), u64>,
+}
+
+impl Findings {
+    /// Of that pool: nothing where nothing was written down.
+    #[must_use]
+    pub fn of(registry: &Registry, pool: &str) -> Self {
+        let mut text = String::new();
+        let read = File::open(path(registry, pool))
+            .and_then(|file| file.take(FILE_MAX).read_to_string(&mut text));
+        read.ok().and_then(|_| parse(&text)).unwrap_or_default()
+    }
+
+    /// The same of one that was started: nothing is refused any more.
+    pub(super) fn of_a_started(registry: &Registry, pool: &str) -> Self {
+        Self { refused: None, ..Self::of(registry, pool) }
+    }
+
+    /// Blocks of a virtual disk without a good copy, as last met.
+    #[must_use]
+    pub fn lost_of(&self, vdisk: &VirtualDisk) -> u64 {
+        let own = self.lost.range((vdisk.id, 0)..=(vdisk.id, u32::MAX));
+        own.filter(|((_, extent), _)| *extent < vdisk.extents)
+            .map(|(_, lost)| u64::from(lost.blocks))
+            .sum()
+    }
+
+    /// Blocks of a disk that were healed in the last 24 hours.
+    #[must_use]
+    pub fn healed_of(&self, disk: u128) -> u64 {
+        let since = now_ms().saturating_sub(DAY_MS) / HOUR_MS;
+        self.healed.range((disk, since)..=(disk, u64::MAX)).map(|(_, blocks)| blocks).sum()
+    }
+
+    /// Why the last start was refused, if the same disks are here now.
+    #[must_use]
+    pub fn refused(&self, disks: &[DiskLook]) -> Option<&str> {
+        let refused = self.refused.as_ref()?;
+        (refused.here == here(disks)).then_some(refused.text.as_str())
+    }
+
+    /// An event came; whether that changes anything.
+    pub(super) fn note(&mut self, event: &Event, config: &Config) -> bool {
+        let Event::Unrecoverable { extent, blocks } = *event else { return false };
+        let holds = |vdisk: &&VirtualDisk| {
+            (vdisk.first_extent..vdisk.first_extent + vdisk.extents).contains(&extent)
+        };
+        let Some(vdisk) = config.vdisks.iter().find(holds) else { return false };
+        let key = (vdisk.id, extent - vdisk.first_extent);
+        let known = self.lost.get(&key).map_or(0, |lost| lost.blocks);
+        if self.lost.len() >= EXTENTS_MAX && known == 0 {
+            return false;
+        }
+        self.lost.insert(key, Lost { blocks: blocks.max(known), unix_ms: now_ms() });
+        true
+    }
+
+    /// A scan that began at `began_ms` has read everything: what it did not meet is resolved. Whether that changes anything.
+    pub(super) fn scanned(&mut self, began_ms: u64) -> bool {
+        let before = self.lost.len();
+        self.lost.retain(|_, lost| lost.unix_ms >= began_ms);
+        self.lost.len() != before
+    }
+
+    /// Blocks of a disk were healed.
+    pub(super) fn note_healed(&mut self, disk: u128, blocks: u64) {
+        let hour = now_ms() / HOUR_MS;
+        self.healed.retain(|(_, at), _| at.saturating_add(DAY_MS / HOUR_MS) >= hour);
+        *self.healed.entry((disk, hour)).or_default() += blocks;
+    }
+
+    /// Writes it down, durably, in place of what was there.
+    pub(super) fn write(&self, registry_folder: &Path, pool: &str) -> std::io::Result<()> {
+        let place = registry_folder.join(format!("{pool}.{EXTENSION}"));
+        let beside = registry_folder.join(format!(".{pool}.{EXTENSION}.{}", std::process::id()));
+        let written = File::create(&beside).and_then(|mut file| {
+            file.write_all(self.text().as_bytes())?;
+            file.sync_all()?;
+            std::fs::rename(&beside, &place)?;
+            File::open(registry_folder)?.sync_all()
+        });
+        if written.is_err() {
+            // Best effort: the error that led here is the one to report.
+            let _ = std::fs::remove_file(&beside);
+        }
+        written
+    }
+
+    fn text(&self) -> String {
+        let mut text = format!("{HEADING}\n");
+        if let Some(Refused { unix_ms, here, text: why }) = &self.refused {
+            let here: Vec<String> = here.iter().map(u16::to_string).collect();
+            text.push_str(&format!("refused\t{unix_ms}\t{}\t{why}\n", here.join(",")));
+        }
+        for ((vdisk, extent), Lost { blocks, unix_ms }) in &self.lost {
+            text.push_str(&format!("lost\t{vdisk:032x}\t{extent}\t{blocks}\t{unix_ms}\n"));
+        }
+        for ((disk, hour), blocks) in &self.healed {
+            text.push_str(&format!("healed\t{disk:032x}\t{hour}\t{blocks}\n"));
+        }
+        text
+    }
+}
+
+fn path(registry: &Registry, pool: &str) -> PathBuf {
+    registry.folder().join(format!("{pool}.{EXTENSION}"))
+}
+
+fn here(disks: &[DiskLook]) -> Vec<u16> {
+    let takes_part = |(_, disk): &(u16, &DiskLook)| disk.standing.takes_part();
+    (0..).zip(disks).filter(takes_part).map(|(nth, _)| nth).collect()
+}
+
+/// Lines that are none are left out; a file of another kind says nothing.
+fn parse(text: &str) -> Option<Findings> {
+    let mut lines = text.lines();
+    if lines.next()? != HEADING {
+        return None;
+    }
+    let mut found = Findings::default();
+    for line in lines {
+        let fields: Vec<&str> = line.splitn(5, '\t').collect();
+        let id = |field: &str| u128::from_str_radix(field, 16).ok();
+        match fields[..] {
+            ["refused", at, disks, why] => {
+                let here: Option<Vec<u16>> = match disks {
+                    "" => Some(Vec::new()),
+                    some => some.split(',').map(|one| one.parse().ok()).collect(),
+                };
+                if let (Ok(unix_ms), Some(here)) = (at.parse(), here) {
+                    found.refused = Some(Refused { unix_ms, here, text: why.to_owned() });
+                }
+            }
+            ["lost", vdisk, extent, blocks, at] => {
+                let numbers = (id(vdisk), extent.parse(), blocks.parse(), at.parse());
+                if let (Some(vdisk), Ok(extent), Ok(blocks), Ok(unix_ms)) = numbers {
+                    found.lost.insert((vdisk, extent), Lost { blocks, unix_ms });
+                }
+            }
+            ["healed", disk, hour, blocks] => {
+                if let (Some(disk), Ok(hour), Ok(blocks)) =
+                    (id(disk), hour.parse(), blocks.parse::<u32>())
+                {
+                    found.healed.insert((disk, hour), blocks.into());
+                }
+            }
+            _ => {}
+        }
+    }
+    Some(found)
+}
+
+/// Reads any text as findings.
+pub(super) fn fuzz(text: &str) {
+    if let Some(found) = parse(text) {
+        assert_eq!(parse(&found.text()).as_ref(), Some(&found));
+    }
+}
+
+/// Writes down how a start of that pool went: one that is refused for what its disks hold is remembered until one
+/// goes well. That disks are away, or in use, is seen without it.
+///
+/// # Errors
+/// What went wrong.
+pub fn note_start<T>(
+    registry: &Registry,
+    pool: &RegisteredPool,
+    went: Result<T, PoolError>,
+) -> Result<T, PoolError> {
+    keep_start(registry, pool, went.as_ref().err());
+    went
+}
+
+fn keep_start(registry: &Registry, pool: &RegisteredPool, went: Option<&PoolError>) {
+    let mut findings = Findings::of(registry, &pool.name);
+    let refused = match went {
+        None => None,
+        Some(PoolError::Start(StartError::NoQuorum { .. } | StartError::Outdated { .. })) => return,
+        Some(PoolError::Start(error)) => {
+            let Ok(Look { disks, .. }) = look(Some(pool.id), &pool.disks) else { return };
+            let text = error.to_string().replace(['\t', '\n', '\r'], " ");
+            Some(Refused { unix_ms: now_ms(), here: here(&disks), text })
+        }
+        Some(_) => return,
+    };
+    if findings.refused.is_none() && refused.is_none() {
+        return;
+    }
+    findings.refused = refused;
+    // Best effort: whoever starts it is told anyway.
+    let _ = findings.write(registry.folder(), &pool.name);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pool::DiskStanding;
+
+    fn config() -> Config {
+        let vdisk = |id: u128, first_extent: u32| VirtualDisk {
+            id,
+            first_extent,
+            extents: 8,
+            name: format!("v{id}"),
+            copies: 2,
+            columns: 1,
+            interleave: 64 << 10,
+            tiers: Vec::new(),
+            cache: None,
+        };
+        Config { vdisks: vec![vdisk(1, 0), vdisk(2, 8)], ..Config::default() }
+    }
+
+    #[test]
+    fn what_is_lost_stays_until_a_scan_does_not_meet_it() {
+        let config = config();
+        let mut found = Findings::default();
+        for (extent, blocks) in [(9, 1), (9, 3), (9, 2), (7, 5)] {
+            assert!(found.note(&Event::Unrecoverable { extent, blocks }, &config));
+        }
+        assert!(!found.note(&Event::Unrecoverable { extent: 99, blocks: 1 }, &config));
+        assert!(!found.note(&Event::Scanned, &config));
+        let lost = |found: &Findings| [0, 1].map(|nth| found.lost_of(&config.vdisks[nth]));
+        assert_eq!(lost(&found), [5, 3]);
+        assert!(!found.scanned(0), "a scan that met all of it");
+        // The next one meets what is in one of them.
+        let began = now_ms() + 10;
+        found.lost.get_mut(&(2, 1)).expect("noted").unix_ms = began;
+        assert!(found.scanned(began));
+        assert_eq!(lost(&found), [0, 3]);
+    }
+
+    #[test]
+    fn healed_blocks_count_for_a_day() {
+        let mut found = Findings::default();
+        found.note_healed(7, 4);
+        found.note_healed(7, 8);
+        found.note_healed(8, 1);
+        assert_eq!((found.healed_of(7), found.healed_of(8), found.healed_of(9)), (12, 1, 0));
+        let hour = now_ms() / HOUR_MS;
+        found.healed.insert((9, hour - 26), 50);
+        found.healed.insert((9, hour - 20), 2);
+        assert_eq!(found.healed_of(9), 2);
+        found.note_healed(9, 1);
+        assert_eq!(found.healed.len(), 4, "older ones are forgotten");
+    }
+
+    #[test]
+    fn what_is_written_down_is_read_back() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let registry = Registry::at(folder.path());
+        assert_eq!(Findings::of(&registry, "p"), Findings::default());
+        let mut found = Findings::default();
+        found.note(&Event::Unrecoverable { extent: 9, blocks: 2 }, &config());
+        found.note_healed(3, 11);
+        let text = "no copy of page 7".to_owned();
+        found.refused = Some(Refused { unix_ms: 5, here: vec![0, 2], text });
+        found.write(registry.folder(), "p").expect("written");
+        let read = Findings::of(&registry, "p");
+        assert_eq!(read, found);
+        let disk = |standing| DiskLook { path: None, standing };
+        let (present, away) = (DiskStanding::Present, DiskStanding::Away);
+        assert_eq!(read.refused(&[present, away, present].map(disk)), Some("no copy of page 7"));
+        assert_eq!(read.refused(&[present; 3].map(disk)), None, "it may go well with that one");
+        registry.forget("p").expect("forgotten");
+        assert_eq!(Findings::of(&registry, "p"), Findings::default());
+    }
+
+    #[test]
+    fn damaged_files_are_read_or_left_out() {
+        let whole = "plumb-findings 1\nrefused\t5\t0,2\twhy\nlost\t01\t3\t4\t5\nhealed\t02\t7\t8\n";
+        let mut random = crate::random::Random::new(4);
+        for _ in 0..20_000 {
+            let mut bytes = whole.as_bytes().to_vec();
+            for _ in 0..=random.below(4) {
+                let at = usize::try_from(random.below(bytes.len() as u64)).expect("small");
+                bytes[at] = b"\t\n 9x,\xff"[usize::try_from(random.below(7)).expect("small")];
+            }
+            fuzz(&String::from_utf8_lossy(&bytes));
+        }
+    }
+}

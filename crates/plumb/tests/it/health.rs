@@ -1,0 +1,131 @@
+//! What health commands say of pools that lost something, and for how long (section 15, section 7 of the tiering
+//! specification).
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use crate::spaces::{Place, rot, with_disks};
+
+/// A pool of three disks and one mirror with something in it.
+fn mirrored() -> Place {
+    let place = with_disks();
+    for vdisk in ["one", "three"] {
+        place.plumb(&format!("vdisk rm tank/{vdisk}")).succeeds_quietly();
+    }
+    fill(&place);
+    place
+}
+
+fn fill(place: &Place) {
+    place.plumb("run -b64K -s -w100 -o4 -t1 -d1 -W0 space:tank/two").ends_with(0);
+}
+
+/// Spoils both copies.
+fn rot_both(place: &Place) {
+    let disks = place.json("vdisk show tank/two")["tiers"][0]["disks"].clone();
+    for disk in disks.as_array().expect("two") {
+        rot(Path::new(disk.as_str().expect("a name")));
+    }
+}
+
+/// Spoils every page of a disk from `from` on for which `spoils` says so; how many.
+fn spoil(disk: &Path, (from, to): (u64, u64), spoils: impl Fn(&[u8]) -> bool) -> u32 {
+    let file = File::options().read(true).write(true).open(disk).expect("it is there");
+    let (mut spoilt, mut page) = (0, vec![0; 4096]);
+    for at in (from..to).step_by(4096) {
+        file.read_exact_at(&mut page, at).expect("read");
+        if page.iter().any(|byte| *byte != 0) && spoils(&page) {
+            page.iter_mut().for_each(|byte| *byte ^= 0x55);
+            file.write_all_at(&page, at).expect("written");
+            spoilt += 1;
+        }
+    }
+    spoilt
+}
+
+const HEAD: (u64, u64) = (0, 24 << 20);
+
+fn is_checkpoint(page: &[u8]) -> bool {
+    page.starts_with(b"PLUMBCP1")
+}
+
+/// HLT-1, C8: blocks without a good copy are told until they are written anew and a scan has seen it, whatever
+/// commands come in between.
+#[test]
+fn blocks_that_were_lost_are_told_until_a_scan_finds_them_well() {
+    let place = mirrored();
+    place.plumb("space status tank").ends_with(0);
+    rot_both(&place);
+    place.plumb("space scan tank").ends_with(2);
+    for _ in 0..2 {
+        let said = place.plumb("space status tank").ends_with(2).stdout;
+        assert!(said.contains("No Redundancy") && said.contains("no good copy"), "{said}");
+        assert_eq!(place.json("vdisk show tank/two")["health"], "Unhealthy");
+        assert_eq!(place.json("pool show tank")["operational_status"], "Degraded");
+        // A program that reads nothing of it learns nothing of it.
+        place.plumb("space job tank --wait").succeeds_quietly();
+    }
+    fill(&place);
+    place.plumb("space status tank").ends_with(2);
+    place.plumb("space scan tank").ends_with(0);
+    place.plumb("space status tank").ends_with(0);
+    // A virtual disk that is gone has nothing that could be lost.
+    rot_both(&place);
+    place.plumb("space scan tank").ends_with(2);
+    place.plumb("vdisk rm tank/two --destroy tank/two").ends_with(0);
+    place.plumb("space status tank").ends_with(0);
+}
+
+/// Section 7: more than ten healed blocks in a day are a warning.
+#[test]
+fn a_disk_of_which_much_was_healed_is_expected_to_fail() {
+    let place = mirrored();
+    let disks = place.json("vdisk show tank/two")["tiers"][0]["disks"].clone();
+    rot(Path::new(disks[0].as_str().expect("a name")));
+    let scan = place.json("space scan tank");
+    assert!(scan["healed"].as_u64() > Some(10), "{scan}");
+    let said = place.plumb("space status tank").ends_with(1).stdout;
+    assert!(said.contains("Predictive Failure") && said.contains("replace it"), "{said}");
+    assert_eq!(said.matches("Predictive Failure").count(), 1, "{said}");
+}
+
+/// What a start looks at first is looked at by status, too, which starts nothing.
+#[test]
+fn a_pool_that_no_start_accepts_is_not_healthy() {
+    let place = mirrored();
+    let disks = ["a.img", "b.img", "c.img"].map(|disk| place.file(disk));
+    let kept: Vec<Vec<u8>> = disks.iter().map(|disk| std::fs::read(disk).expect("read")).collect();
+    let put_back = || {
+        disks.iter().zip(&kept).for_each(|(disk, bytes)| std::fs::write(disk, bytes).expect("put"));
+    };
+    // Without a checkpoint.
+    let spoilt: u32 = disks.iter().map(|disk| spoil(disk, HEAD, is_checkpoint)).sum();
+    assert!(spoilt > 0);
+    let said = place.plumb("space status tank").ends_with(3).stdout;
+    assert!(said.contains("Read-only (Starting)") && said.contains("checkpoint"), "{said}");
+    put_back();
+    place.plumb("space status tank").ends_with(0);
+    // One disk's copy in another one's place.
+    std::fs::copy(&disks[0], &disks[1]).expect("a copy");
+    let said = place.plumb("space status tank").ends_with(3).stdout;
+    assert!(said.contains("Read-only (Starting)") && said.contains("two devices"), "{said}");
+    put_back();
+    // What only a start reads: it is remembered how that went, until one goes well.
+    let at = |disk: &Path| {
+        let bytes = std::fs::read(disk).expect("read");
+        let page = bytes.chunks(4096).position(is_checkpoint);
+        page.map(|page| u64::try_from(page * 4096).expect("small"))
+    };
+    let is_page = |page: &[u8]| !is_checkpoint(page) && !page.starts_with(b"PLJF");
+    let spoilt: u32 =
+        disks.iter().filter_map(|disk| Some(spoil(disk, (at(disk)?, HEAD.1), is_page))).sum();
+    assert!(spoilt > 0);
+    let refused = place.plumb("space scan tank").ends_with(1).stderr;
+    assert!(refused.contains("tree") || refused.contains("journal"), "{refused}");
+    let said = place.plumb("space status tank").ends_with(3).stdout;
+    assert!(said.contains("the last start was refused"), "{said}");
+    put_back();
+    place.plumb("space scan tank").ends_with(0);
+    place.plumb("space status tank").ends_with(0);
+}

@@ -1,0 +1,101 @@
+//! Disks that leave pools: which one is meant, and what is left of them.
+
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::spaces::{Place, events, with_disks};
+
+/// Whether a disk says that it belongs to a pool.
+fn is_marked(disk: &Path) -> bool {
+    let bytes = std::fs::read(disk).expect("it is there");
+    bytes.chunks(4096).any(|page| page.starts_with(b"PLUMBSB1"))
+}
+
+/// With room for what one of three disks holds.
+fn of_two_copies() -> Place {
+    let place = Place::new();
+    place.plumb("pool new tank --file-size 192M a.img b.img c.img").succeeds_quietly();
+    place.plumb("vdisk new tank/two --size 16M --resiliency mirror2").succeeds_quietly();
+    place.plumb("run -b64K -s -w100 -o4 -t1 -d1 -W0 space:tank/two").ends_with(0);
+    place
+}
+
+/// LAY-8: a disk is what its superblock says. Where two have changed places, a path names the one that is there.
+#[test]
+fn of_disks_that_changed_places_the_one_that_is_there_leaves() {
+    let place = of_two_copies();
+    let [a, b, c] = ["a.img", "b.img", "c.img"].map(|name| place.file(name));
+    std::fs::rename(&a, place.file("aside")).expect("renamed");
+    std::fs::rename(&b, &a).expect("renamed");
+    std::fs::rename(place.file("aside"), &b).expect("renamed");
+    let shown = place.plumb("pool show tank").ends_with(0).stdout;
+    assert_eq!(shown.matches("(now at ").count(), 2, "{shown}");
+    place.plumb("pool remove-disk tank a.img").succeeds_quietly();
+    assert_eq!([&a, &b, &c].map(|disk| is_marked(disk)), [false, true, true]);
+    let pool = place.json("pool show tank");
+    let paths: Vec<&str> = pool["disks"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|disk| disk["path"].as_str().unwrap_or_default())
+        .collect();
+    assert_eq!(paths.len(), 2, "{pool}");
+    assert!(!paths.iter().any(|path| path.ends_with("a.img")), "{paths:?}");
+    assert_eq!(place.json("space scan tank")["mismatches"], 0);
+    place.plumb("space status tank").ends_with(0);
+}
+
+fn under_load(place: &Place, vdisk: &str) -> Child {
+    let line = format!("run -b4K -r -w50 -o4 -t1 -d60 -W0 --verify crc32c space:tank/{vdisk}");
+    let mut load = place.command(&line);
+    let load = load.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+    let began = Instant::now();
+    while place.json("space perf tank")["running"] != true {
+        assert!(began.elapsed().as_secs() < 60, "it never runs");
+    }
+    load
+}
+
+fn until(place: &Place, word: &str) {
+    let began = Instant::now();
+    while !events(place).iter().any(|event| event == word) {
+        assert!(began.elapsed().as_secs() < 60, "no {word}: {:?}", events(place));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn end(mut load: Child) {
+    kill_process(Pid::from_child(&load), Signal::INT).expect("it runs");
+    assert!(load.wait().expect("it ends").success());
+}
+
+/// A disk that leaves under load is free when the load is over, and nobody looks for it any more.
+#[test]
+fn a_disk_that_left_under_load_is_blank() {
+    let place = of_two_copies();
+    let load = under_load(&place, "two");
+    let said = place.plumb("pool remove-disk tank c.img --later").ends_with(0).stdout;
+    assert!(said.contains("space events tank"), "{said}");
+    until(&place, "disk-removed");
+    end(load);
+    assert!(!is_marked(&place.file("c.img")));
+    let listed = std::fs::read_to_string(place.file("pools/tank.pool")).expect("a list");
+    assert!(listed.contains("a.img") && !listed.contains("c.img"), "{listed}");
+    place.plumb("space status tank").ends_with(0);
+    place.plumb("pool new other c.img --destroy c.img").succeeds_quietly();
+}
+
+/// What cannot be is told, and nothing changes.
+#[test]
+fn a_disk_that_cannot_leave_under_load_is_told() {
+    let place = with_disks();
+    let load = under_load(&place, "three");
+    place.plumb("pool remove-disk tank c.img --later").ends_with(0);
+    until(&place, "disk-cannot-leave");
+    end(load);
+    assert!(is_marked(&place.file("c.img")));
+    place.plumb("space status tank").ends_with(0);
+}
