@@ -177,6 +177,13 @@ pub fn uses(descriptor: BorrowedFd<'_>, path: &Path, tree: &SystemTree) -> Vec<F
     }
 }
 
+/// The same of a block device that need not be open, by its number.
+#[must_use]
+pub fn uses_of_device(tree: &SystemTree, number: DeviceNumber) -> Vec<Finding> {
+    let device = BlockDevice::find(tree, number);
+    device.map_or_else(Vec::new, |device| users::of_device(tree, &device))
+}
+
 /// Whether `other` names the very file or device that is open, by whatever path: what the user's
 /// `--destroy` is compared with.
 #[must_use]

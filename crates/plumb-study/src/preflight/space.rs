@@ -1,5 +1,6 @@
 //! Room for the file, what it lies on, and whether it suits the caches.
 
+use super::target::Target;
 use super::{Check, Scene, Verdict};
 use crate::findings::bytes_short;
 
@@ -80,7 +81,7 @@ pub(super) fn tier(scene: &Scene) -> Check {
 pub(super) fn file_system(scene: &Scene) -> Check {
     const ID: &str = "fs";
     let Some(mount) = scene.target.stack.mount.as_ref() else {
-        return Check::ok(ID, "a device: no file system");
+        return device_contents(ID, scene.target);
     };
     let options: Vec<&String> = mount.options.iter().chain(&mount.super_options).collect();
     let has = |names: &[&str]| options.iter().find(|given| names.contains(&given.as_str()));
@@ -114,6 +115,30 @@ pub(super) fn file_system(scene: &Scene) -> Check {
     }
     let remedy = "mount it as it will be used, and say so with the result";
     Check::new(ID, Verdict::Warn, format!("{evidence}; {}", wrong.join("; ")), remedy)
+}
+
+/// A device instead of a file: who uses it, and what is on it.
+fn device_contents(id: &'static str, target: &Target) -> Check {
+    if !target.used_by.is_empty() {
+        let evidence = format!("a device in use: {}", target.used_by.join("; "));
+        let remedy = "stop what uses it, or name a file on its file system: nothing is written to a device in use";
+        return Check::new(id, Verdict::Warn, evidence, remedy);
+    }
+    match target.holds.as_deref() {
+        None => Check::new(
+            id,
+            Verdict::Unknown,
+            "a device; what it holds cannot be read",
+            "run as root to have it looked at",
+        ),
+        Some([]) => Check::ok(id, "a device that holds no file system and nothing else that is known"),
+        Some(found) => Check::new(
+            id,
+            Verdict::Note,
+            format!("a device that holds data: {}", found.join("; ")),
+            "a test that writes there is refused without --destroy, and destroys it with that",
+        ),
+    }
 }
 
 /// Share of a file above which it counts as not written (method, 2.3).

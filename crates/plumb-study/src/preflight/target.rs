@@ -6,6 +6,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use plumb_io::block_stack::{self, BlockDevice, BlockStack, DeviceNumber, Mounts};
+use plumb_io::contents::{self, FindingKind};
 use plumb_io::system_tree::SystemTree;
 use plumb_load::plausibility;
 
@@ -42,6 +43,10 @@ pub struct Target {
     pub never_written: Option<f64>,
     /// Bytes that the file system has free for us; `None` where that is not known.
     pub free_bytes: Option<u64>,
+    /// Of a device: who uses it now, in words.
+    pub used_by: Vec<String>,
+    /// Of a device: what it holds that Plumb did not put there, in words; `None` where that cannot be read.
+    pub holds: Option<Vec<String>>,
     /// What is planned.
     pub plan: Plan,
 }
@@ -55,14 +60,20 @@ impl Target {
     pub fn find(tree: &SystemTree, path: &Path, plan: Plan) -> io::Result<Self> {
         let target = Self { path: path.to_owned(), plan, ..Self::default() };
         if !tree.is_real() {
-            return Ok(Self { stack: faked(tree, path), ..target });
+            let stack = faked(tree, path);
+            let used_by = match stack.mount {
+                None => used_by(tree, &stack),
+                Some(_) => Vec::new(),
+            };
+            return Ok(Self { stack, used_by, holds: Some(Vec::new()), ..target });
         }
         // A device's number says enough; opening it may not be allowed.
         if let Ok(found) = std::fs::metadata(path)
             && found.file_type().is_block_device()
         {
             let stack = block_stack::of_device(tree, DeviceNumber::from_raw(found.rdev()));
-            return Ok(Self { stack, ..target });
+            let used_by = used_by(tree, &stack);
+            return Ok(Self { stack, used_by, holds: holds(tree, path), ..target });
         }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let (file, size_bytes, allocated_bytes) = match File::open(path) {
@@ -122,6 +133,21 @@ impl Target {
     pub(super) fn is_remote(&self) -> bool {
         self.stack.mount.as_ref().is_some_and(block_stack::Mount::is_remote)
     }
+}
+
+/// Who uses a device.
+fn used_by(tree: &SystemTree, stack: &BlockStack) -> Vec<String> {
+    let numbers = stack.devices.iter().map(|device| device.number);
+    let uses = numbers.flat_map(|number| contents::uses_of_device(tree, number));
+    uses.map(|use_of| use_of.to_string()).collect()
+}
+
+/// What a device holds.
+fn holds(tree: &SystemTree, path: &Path) -> Option<Vec<String>> {
+    let file = File::open(path).ok()?;
+    let found = contents::inspect(std::os::fd::AsFd::as_fd(&file), path, tree).findings;
+    let data = found.iter().filter(|one| one.kind == FindingKind::Data);
+    Some(data.map(ToString::to_string).collect())
 }
 
 /// Share of a file that was never written; what waits in the page cache was.

@@ -112,6 +112,13 @@ fn file_systems() {
         fault("fs", Verdict::Warn, part, &[(mount, &mounted("ext4", "/dev/vda", options))]);
     }
     fault("fs", Verdict::Warn, "no disk", &[(mount, &mounted("tmpfs", "tmpfs", "rw"))]);
+    // The device itself: under a file system in use, and with nobody on it.
+    let mut device = Machine::sound();
+    device.path = "/dev/vda";
+    device.says("fs", Verdict::Warn, "mounted");
+    device.says("fs", Verdict::Warn, "/data");
+    device.file(mount, "25 1 253:9 / / rw - ext4 /dev/vdb rw\n");
+    device.says("fs", Verdict::Ok, "no file system");
     let btrfs = mounted("btrfs", "/dev/vda", "rw");
     let root = "/sys/fs/btrfs/1-2";
     let quiet = format!("{root}/exclusive_operation");
