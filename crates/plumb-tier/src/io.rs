@@ -161,6 +161,11 @@ impl<Q: FlushQueue> Io<Q> {
 
     /// From now on disks are numbered by these files.
     pub(crate) fn name_files(&mut self, files: Vec<Option<FileIndex>>) {
+        // What was asked of a file so far was asked of its disk.
+        let used = |file: &Option<FileIndex>| {
+            file.and_then(|file| self.uses.get(index(file.0)).copied()).unwrap_or_default()
+        };
+        self.uses = files.iter().map(used).collect();
         self.files = files;
         self.named = true;
         self.make_room();
@@ -278,14 +283,46 @@ impl<Q: FlushQueue> Io<Q> {
             }
         }
         let memory = Memory::Lane(DATA);
-        self.queue.push(Op { kind, file, slot: Slot(slot), len, offset, memory });
+        self.hand_in(disk, Op { kind, file, slot: Slot(slot), len, offset, memory });
+    }
+
+    /// Hands an I/O to the queue; what is counted here is all that a disk is asked.
+    #[inline]
+    fn hand_in(&mut self, disk: u16, op: Op) {
+        let own = &mut self.uses[usize::from(disk)];
+        match op.kind {
+            OpKind::Read => {
+                own.all_reads += 1;
+                own.all_read_bytes += u64::from(op.len);
+            }
+            OpKind::Write => {
+                own.all_writes += 1;
+                own.all_write_bytes += u64::from(op.len);
+            }
+        }
+        self.queue.push(op);
+    }
+
+    fn hand_in_flush(&mut self, disk: u16, file: FileIndex, slot: u32) {
+        self.uses[usize::from(disk)].flushes += 1;
+        self.queue.push_flush(file, Slot(slot));
+    }
+
+    fn count_metadata(&mut self, disk: u16, kind: OpKind, len: u32) {
+        let own = &mut self.uses[usize::from(disk)];
+        let (count, bytes) = match kind {
+            OpKind::Read => (&mut own.metadata_reads, &mut own.metadata_read_bytes),
+            OpKind::Write => (&mut own.metadata_writes, &mut own.metadata_write_bytes),
+        };
+        *count += 1;
+        *bytes += u64::from(len);
     }
 
     /// Begins to flush a disk by a data slot; `false` without that disk.
     pub(crate) fn push_slot_flush(&mut self, disk: u16, slot: u32, tag: Tag) -> bool {
         let Some(file) = self.file(disk) else { return false };
         self.mark(slot, disk, tag);
-        self.queue.push_flush(file, Slot(slot));
+        self.hand_in_flush(disk, file, slot);
         true
     }
 
@@ -297,7 +334,8 @@ impl<Q: FlushQueue> Io<Q> {
         self.queue.buffer_mut(Slot(slot), CONTROL)[..frame.len()].copy_from_slice(frame);
         self.mark(slot, disk, Tag::Frame { disk });
         let (kind, len, memory) = (OpKind::Write, to_u32(frame.len()), Memory::Lane(CONTROL));
-        self.queue.push(Op { kind, file, slot: Slot(slot), len, offset, memory });
+        self.count_metadata(disk, kind, len);
+        self.hand_in(disk, Op { kind, file, slot: Slot(slot), len, offset, memory });
         true
     }
 
@@ -310,7 +348,10 @@ impl<Q: FlushQueue> Io<Q> {
         self.queue.buffer_mut(Slot(slot), LOG)[..record.len()].copy_from_slice(record);
         self.mark(slot, disk, Tag::Log { vdisk, copy, disk });
         let (kind, len, memory) = (OpKind::Write, to_u32(record.len()), Memory::Lane(LOG));
-        self.queue.push(Op { kind, file, slot: Slot(slot), len, offset, memory });
+        let own = &mut self.uses[usize::from(disk)];
+        own.log_writes += 1;
+        own.log_write_bytes += u64::from(len);
+        self.hand_in(disk, Op { kind, file, slot: Slot(slot), len, offset, memory });
         true
     }
 
@@ -320,7 +361,7 @@ impl<Q: FlushQueue> Io<Q> {
             return false;
         };
         self.mark(slot, disk, Tag::FrameFlush { disk });
-        self.queue.push_flush(file, Slot(slot));
+        self.hand_in_flush(disk, file, slot);
         true
     }
 
@@ -332,7 +373,7 @@ impl<Q: FlushQueue> Io<Q> {
             return false;
         }
         self.mark(slot, disk, Tag::RoundFlush { disk });
-        self.queue.push_flush(file, Slot(slot));
+        self.hand_in_flush(disk, file, slot);
         true
     }
 
@@ -500,7 +541,7 @@ impl<Q: FlushQueue> Io<Q> {
         let Some(file) = self.file(disk) else { return };
         self.mark(slot, disk, Tag::Waited { nth, disk });
         let (kind, offset) = match work {
-            Work::Flush { .. } => return self.queue.push_flush(file, Slot(slot)),
+            Work::Flush { .. } => return self.hand_in_flush(disk, file, slot),
             Work::Read { offset, .. } => (OpKind::Read, *offset),
             Work::Write { offset, bytes, .. } => {
                 let part = &bytes[index(start)..index(start + len)];
@@ -510,7 +551,8 @@ impl<Q: FlushQueue> Io<Q> {
         };
         let offset = offset + u64::from(start);
         let memory = Memory::Lane(CONTROL);
-        self.queue.push(Op { kind, file, slot: Slot(slot), len, offset, memory });
+        self.count_metadata(disk, kind, len);
+        self.hand_in(disk, Op { kind, file, slot: Slot(slot), len, offset, memory });
     }
 
     /// Reads and waits.

@@ -106,6 +106,8 @@ pub(crate) struct Log {
     pub(crate) evicted: [u64; 2],
     /// How often the tail moved since the start.
     pub(crate) advances: u64,
+    /// How often the journal took down how far its records are durable.
+    pub(crate) checkpoints: u64,
 }
 
 impl Log {
@@ -131,6 +133,7 @@ impl Log {
             dirty: 0,
             evicted: [0; 2],
             advances: 0,
+            checkpoints: 0,
         }
     }
 
@@ -319,6 +322,7 @@ impl Log {
     /// The journal is durable: lines at home are clean, the tail has moved.
     pub(crate) fn end_round(&mut self) {
         let Some(sealed) = self.sealed.take() else { return };
+        self.checkpoints += u64::from(sealed.flushed > self.flushed);
         self.flushed = self.flushed.max(sealed.flushed);
         let mut home = std::mem::take(&mut self.home);
         for (block, lsn) in home.drain(..sealed.home.min(home.len())) {

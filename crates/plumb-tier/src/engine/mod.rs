@@ -133,6 +133,7 @@ pub struct Engine<Q> {
     caches: Vec<Option<Cache>>,
     /// What each did, by virtual disk.
     uses: Vec<VirtualDiskUse>,
+    tier_times: Vec<[perf::TierTimes; 2]>,
     /// How long its requests took.
     request_times: Vec<perf::RequestTimes>,
     /// The time of the first poll.
@@ -250,6 +251,7 @@ impl<Q: FlushQueue> Engine<Q> {
             moves: Moves::new(for_clients + background),
             caches,
             request_times: uses.iter().map(|_| perf::RequestTimes::new()).collect(),
+            tier_times: uses.iter().map(|_| perf::TierTimes::both()).collect(),
             started: None,
             uses,
             last_request: Nanos::ZERO,

@@ -205,6 +205,28 @@ pub struct DiskUse {
     pub writes: u64,
     /// Bytes of them.
     pub write_bytes: u64,
+    /// Writes of records of write-back caches.
+    pub log_writes: u64,
+    /// Bytes of them.
+    pub log_write_bytes: u64,
+    /// Reads of metadata: superblocks, journal, trees, logs at a start.
+    pub metadata_reads: u64,
+    /// Bytes of them.
+    pub metadata_read_bytes: u64,
+    /// Writes of metadata.
+    pub metadata_writes: u64,
+    /// Bytes of them.
+    pub metadata_write_bytes: u64,
+    /// Reads of any kind that were handed to the disk.
+    pub all_reads: u64,
+    /// Bytes of them.
+    pub all_read_bytes: u64,
+    /// Writes of any kind.
+    pub all_writes: u64,
+    /// Bytes of them.
+    pub all_write_bytes: u64,
+    /// Flushes.
+    pub flushes: u64,
     /// I/Os that failed or were not answered in time, metadata included.
     pub failed: u64,
     /// Blocks of it that were rewritten from another copy.
@@ -233,6 +255,30 @@ impl RequestTimes {
             RequestKind::Flush => self.flushes.note(time),
             RequestKind::Discard | RequestKind::WriteZeroes => {}
         }
+    }
+}
+
+/// How long the pieces of requests took at a tier, each from when its part of the request began.
+#[derive(Debug)]
+pub(super) struct TierTimes {
+    pub(super) reads: Times,
+    pub(super) writes: Times,
+}
+
+impl TierTimes {
+    /// Of both tiers of a virtual disk, with all their memory.
+    pub(super) fn both() -> [Self; 2] {
+        [(); 2].map(|()| Self { reads: Times::with_room(), writes: Times::with_room() })
+    }
+}
+
+/// A piece of a request of a virtual disk was served at one of its tiers, or elsewhere.
+#[inline]
+pub(super) fn note_tier_time(tiers: &mut [TierTimes; 2], account: Account, time: Nanos) {
+    match account {
+        Account::TierRead(second) => tiers[usize::from(second)].reads.note(time),
+        Account::TierWrite(second) => tiers[usize::from(second)].writes.note(time),
+        Account::Zeros | Account::CacheRead | Account::CacheWrite => {}
     }
 }
 

@@ -4,6 +4,7 @@ use plumb_io::{FlushQueue, OpKind};
 use plumb_units::convert::index;
 
 use super::part::{NONE, PartKind, Step};
+use super::perf::note_tier_time;
 use super::{Account, EIO, Engine};
 use crate::events::Event;
 use crate::extents::is_second_tier;
@@ -269,6 +270,8 @@ impl<Q: FlushQueue> Engine<Q> {
             Some(_) => Account::TierRead(is_second_tier(extent.place)),
         };
         let time = self.now.since(own.begun);
+        let vdisk = self.core.vdisk(own.extent);
+        note_tier_time(&mut self.tier_times[vdisk], account, time);
         self.clients[index(own.client)].served.add(account, to - from, time);
         let written = |block: u32| {
             own.source != 0 || extent.sums.get(index(block)).is_some_and(|sum| sum.newest != 0)

@@ -2,7 +2,7 @@
 
 use plumb_io::FlushQueue;
 use plumb_units::Nanos;
-use plumb_units::convert::index;
+use plumb_units::convert::{index, to_u64};
 
 use super::{EIO, Engine};
 use crate::extents::{COMMITTING, PENDING, SEALED, TENTATIVE};
@@ -44,9 +44,14 @@ impl Round {
         self.phase == Phase::Idle && !self.wanted && self.next.is_empty()
     }
 
-    /// Blocks whose checksums the running round commits.
-    pub(super) fn sealed_blocks(&self) -> u64 {
-        plumb_units::convert::to_u64(self.sealed.len())
+    /// Blocks for which devices are being flushed.
+    pub(super) fn flushing_blocks(&self) -> u64 {
+        if self.phase == Phase::Devices { to_u64(self.sealed.len()) } else { 0 }
+    }
+
+    /// Blocks that the devices hold, and whose checksums are not durable yet.
+    pub(super) fn flushed_blocks(&self) -> u64 {
+        if matches!(self.phase, Phase::Journal(_)) { to_u64(self.sealed.len()) } else { 0 }
     }
 
     pub(super) fn flushed(&mut self) {

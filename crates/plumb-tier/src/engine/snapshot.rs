@@ -168,6 +168,15 @@ impl<Q: FlushQueue> Engine<Q> {
         put("Avg. Tier Write Queue Length", "1e-3", queue(time[1]));
         put("Avg. Tier Queue Length", "1e-3", queue(both(time)));
         put("Current Tier Queue Length", "n", now.reads + now.writes);
+        let times = &self.tier_times[index(nth)][usize::from(second)];
+        for (names, times) in [
+            (["Tier Read 50%", "Tier Read 99%", "Tier Read 99.9%"], &times.reads),
+            (["Tier Write 50%", "Tier Write 99%", "Tier Write 99.9%"], &times.writes),
+        ] {
+            for (name, share) in names.into_iter().zip([500, 990, 999]) {
+                put(name, "ns", times.per_mille(share).unwrap_or(0));
+            }
+        }
     }
 
     fn perf_of_cache(&self, nth: u32, vdisk: &VirtualDisk, out: &mut Vec<Counter>) {
@@ -197,6 +206,7 @@ impl<Q: FlushQueue> Engine<Q> {
         }
         put("Cache Destages (Current)", "n", side.destaging.into());
         put("Cache Advances", "n", log.advances);
+        put("Cache Checkpoints", "n", log.checkpoints);
         let (cached, bypassed) =
             (own.bytes(Account::CacheWrite), own.bytes(Account::TierWrite(true)));
         let shares = halves(cached, bypassed);
@@ -268,10 +278,21 @@ impl<Q: FlushQueue> Engine<Q> {
             }
             let own = &self.core.io.uses[nth];
             let mut put = put("Physical Disk", &disk.name, out);
-            put("Reads", "n", own.reads);
-            put("Read Bytes", "B", own.read_bytes);
-            put("Writes", "n", own.writes);
-            put("Write Bytes", "B", own.write_bytes);
+            put("Reads", "n", own.all_reads);
+            put("Read Bytes", "B", own.all_read_bytes);
+            put("Writes", "n", own.all_writes);
+            put("Write Bytes", "B", own.all_write_bytes);
+            put("Flushes", "n", own.flushes);
+            put("Data Reads", "n", own.reads);
+            put("Data Read Bytes", "B", own.read_bytes);
+            put("Data Writes", "n", own.writes);
+            put("Data Write Bytes", "B", own.write_bytes);
+            put("Cache Log Writes", "n", own.log_writes);
+            put("Cache Log Write Bytes", "B", own.log_write_bytes);
+            put("Metadata Reads", "n", own.metadata_reads);
+            put("Metadata Read Bytes", "B", own.metadata_read_bytes);
+            put("Metadata Writes", "n", own.metadata_writes);
+            put("Metadata Write Bytes", "B", own.metadata_write_bytes);
             put("Failed", "n", own.failed);
             put("Healed Blocks", "n", own.healed);
             put("Online", "n", u64::from(disk.state == DiskState::Online));
@@ -303,7 +324,12 @@ impl<Q: FlushQueue> Engine<Q> {
         write("Dirty Bytes", "B", open * extent_bytes);
         write("Clean Count", "n", mapped.saturating_sub(open));
         write("Clean Bytes", "B", mapped.saturating_sub(open) * extent_bytes);
-        write("Flushing Bytes", "B", self.round.sealed_blocks() * BLOCK_BYTES);
+        write("Flushing Count", "n", self.round.flushing_blocks());
+        write("Flushing Bytes", "B", self.round.flushing_blocks() * BLOCK_BYTES);
+        write("Flushed Count", "n", self.round.flushed_blocks());
+        write("Flushed Bytes", "B", self.round.flushed_blocks() * BLOCK_BYTES);
+        // 1: all is well. 2: nothing is committed any more, for a last copy could not be flushed.
+        write("Status", "code", if self.flush_broken { 2 } else { 1 });
         write("Limit", "n", to_u32(list.len()).into());
         drop(write);
         let mut write = put("Integrity", &name, out);
@@ -344,7 +370,8 @@ fn add_totals(out: &mut Vec<Counter>) {
     }
 }
 
-/// Checks what must be true of counters at every moment (CNT-1): transfers are reads and writes; what the cache takes
+/// Checks what must be true of counters at every moment (CNT-1): transfers are reads and writes; what a disk is asked is
+/// data, records of caches and metadata; what the cache takes
 /// and what passes it are the whole; tiers, cache and zeros are what the virtual disk was asked.
 ///
 /// # Errors
@@ -383,6 +410,18 @@ pub fn identities(counters: &[Counter]) -> Result<(), String> {
             same(&format!("{one} and {other} of {cache}"), shares, if some { 100 } else { 0 })?;
         }
     }
+    for disk in named("Physical Disk", "Writes") {
+        let of = |name: &str| of("Physical Disk", disk, name);
+        for (all, parts) in [
+            ("Reads", &["Data Reads", "Metadata Reads"][..]),
+            ("Read Bytes", &["Data Read Bytes", "Metadata Read Bytes"]),
+            ("Writes", &["Data Writes", "Cache Log Writes", "Metadata Writes"]),
+            ("Write Bytes", &["Data Write Bytes", "Cache Log Write Bytes", "Metadata Write Bytes"]),
+        ] {
+            let sum = parts.iter().map(|name| of(name)).sum();
+            same(&format!("{all} of disk {disk}"), of(all), sum)?;
+        }
+    }
     for vdisk in named("Virtual Disk", "Transfers") {
         let total = |name: &str| of("Virtual Disk", vdisk, name);
         same(
@@ -419,7 +458,27 @@ mod tests {
     fn counters() -> Vec<Counter> {
         let mut out = Vec::new();
         type Row = (&'static str, &'static str, &'static [(&'static str, u64)]);
-        let rows: [Row; 4] = [
+        let rows: [Row; 5] = [
+            (
+                "Physical Disk",
+                "d",
+                &[
+                    ("Reads", 5),
+                    ("Data Reads", 2),
+                    ("Metadata Reads", 3),
+                    ("Read Bytes", 50),
+                    ("Data Read Bytes", 20),
+                    ("Metadata Read Bytes", 30),
+                    ("Writes", 9),
+                    ("Data Writes", 2),
+                    ("Cache Log Writes", 3),
+                    ("Metadata Writes", 4),
+                    ("Write Bytes", 90),
+                    ("Data Write Bytes", 20),
+                    ("Cache Log Write Bytes", 30),
+                    ("Metadata Write Bytes", 40),
+                ],
+            ),
             (
                 "Virtual Disk",
                 "v",

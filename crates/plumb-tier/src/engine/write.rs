@@ -4,6 +4,7 @@ use plumb_io::{FlushQueue, OpKind};
 use plumb_units::convert::{index, to_u32};
 
 use super::part::{NONE, PartKind, Step};
+use super::perf::note_tier_time;
 use super::{Account, EIO, Engine};
 use crate::extents::{COMMITTING, PENDING, SEALED, TENTATIVE, UNMAPPED, is_second_tier};
 use crate::format::checksum;
@@ -249,6 +250,8 @@ impl<Q: FlushQueue> Engine<Q> {
             let account =
                 Account::TierWrite(is_second_tier(self.core.extents.get(own.extent).place));
             let time = self.now.since(own.begun);
+            let vdisk = self.core.vdisk(own.extent);
+            note_tier_time(&mut self.tier_times[vdisk], account, time);
             self.clients[index(own.client)].served.add(account, own.len, time);
         }
         self.parts[index(part)].step = Step::Appended;

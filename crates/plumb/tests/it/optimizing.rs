@@ -198,6 +198,35 @@ fn reports_and_differences_after_an_early_stop_are_of_what_was_done() {
     assert_eq!(row["before"], early["expected_percent"], "{found}");
 }
 
+/// What the cache's log writes is in what its disks are asked, and apart from data (section 12, CNT-1).
+#[test]
+fn counters_tell_the_cache_log_tiers_and_dirty_regions() {
+    let place = Place::new();
+    place.plumb("run -b1M -s -w100 -o4 -t1 -d1 -W0 -f36M space:tank/data").ends_with(0);
+    place.plumb("run -b4K -r -w50 -o8 -t1 -d2 -W0 -B20M -f36M space:tank/data").ends_with(0);
+    let perf = place.json("space perf tank")["counters"].clone();
+    let of = |set: &str, instance: &str, name: &str| {
+        let value = perf[set][instance][name].as_u64();
+        value.unwrap_or_else(|| panic!("{set} {instance} {name}: {perf}"))
+    };
+    let cached = of("Write Cache", "data", "Write Cache Bytes [B]");
+    assert!(cached > 0, "{perf}");
+    assert!(of("Write Cache", "data", "Cache Checkpoints [n]") > 0);
+    let disks = |name: &str| of("Physical Disk", "_Total", name);
+    assert!(disks("Cache Log Write Bytes [B]") >= 2 * cached, "two copies of each record: {perf}");
+    let parts = ["Data Writes [n]", "Cache Log Writes [n]", "Metadata Writes [n]"].map(disks);
+    assert!(parts.iter().all(|count| *count > 0), "{parts:?}");
+    assert_eq!(disks("Writes [n]"), parts.iter().sum::<u64>());
+    assert!(disks("Flushes [n]") > 0);
+    for name in ["Tier Read 99% [ns]", "Tier Write 50% [ns]"] {
+        assert!(of("Tier", "data:ssd", name) > 0, "{name}");
+    }
+    for name in ["Flushing Count [n]", "Flushed Count [n]", "Flushed Bytes [B]"] {
+        of("Dirty Regions", "tank", name);
+    }
+    assert_eq!(of("Dirty Regions", "tank", "Status [code]"), 1);
+}
+
 #[test]
 fn what_cannot_be_optimized_is_refused() {
     let place = Place::new();
