@@ -203,7 +203,7 @@ fn reports_and_differences_after_an_early_stop_are_of_what_was_done() {
 fn counters_tell_the_cache_log_tiers_and_dirty_regions() {
     let place = Place::new();
     place.plumb("run -b1M -s -w100 -o4 -t1 -d1 -W0 -f36M space:tank/data").ends_with(0);
-    place.plumb("run -b4K -r -w50 -o8 -t1 -d2 -W0 -B20M -f36M space:tank/data").ends_with(0);
+    place.plumb("run -b4K -r -w50 -o8 -t1 -d2 -W0 -f36M space:tank/data").ends_with(0);
     let perf = place.json("space perf tank")["counters"].clone();
     let of = |set: &str, instance: &str, name: &str| {
         let value = perf[set][instance][name].as_u64();
