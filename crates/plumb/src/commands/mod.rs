@@ -81,13 +81,19 @@ pub(crate) fn command() -> Command {
 
 /// A subcommand beside `run`.
 pub(crate) fn other(words: Vec<OsString>) -> ExitCode {
-    let words = std::iter::once("plumb".into()).chain(translated(words));
+    let words = translated(words);
+    let misunderstood = match words.get(..2) {
+        // Whoever watches health takes 2 for Unhealthy (HLT-5).
+        Some([first, second]) if first == "space" && second == "status" => space::UNKNOWN,
+        _ => NOT_UNDERSTOOD,
+    };
+    let words = std::iter::once("plumb".into()).chain(words);
     let matches = match command().try_get_matches_from(words) {
         Ok(matches) => matches,
         Err(error) => {
             // clap prints help asked for to standard output, errors to standard error.
             let _ = error.print();
-            return if error.use_stderr() { NOT_UNDERSTOOD.into() } else { ExitCode::SUCCESS };
+            return if error.use_stderr() { misunderstood.into() } else { ExitCode::SUCCESS };
         }
     };
     match matches.subcommand() {
@@ -121,7 +127,7 @@ pub(crate) fn other(words: Vec<OsString>) -> ExitCode {
 }
 
 /// Commands of another storage product, by which runbooks go, and what they are here.
-const CMDLETS: [(&str, [&str; 2]); 15] = [
+const CMDLETS: [(&str, [&str; 2]); 18] = [
     ("new-storagepool", ["pool", "new"]),
     ("get-storagepool", ["pool", "show"]),
     ("add-physicaldisk", ["pool", "add-disk"]),
@@ -132,6 +138,9 @@ const CMDLETS: [(&str, [&str; 2]); 15] = [
     ("remove-virtualdisk", ["vdisk", "rm"]),
     ("get-storagetier", ["tier", "show"]),
     ("get-physicaldisk", ["pool", "show"]),
+    ("set-filestoragetier", ["tier", "pin"]),
+    ("clear-filestoragetier", ["tier", "unpin"]),
+    ("get-filestoragetier", ["tier", "pins"]),
     ("get-storagejob", ["space", "job"]),
     ("repair-virtualdisk", ["space", "repair"]),
     ("get-healthstatus", ["space", "status"]),

@@ -13,6 +13,10 @@ pub(crate) mod upkeep;
 use std::process::ExitCode;
 
 use clap::{ArgMatches, Command};
+use plumb_tier::pool::HealthStatus;
+
+/// Exit status of `status` that cannot tell (HLT-5).
+pub(crate) const UNKNOWN: u8 = HealthStatus::Unknown.exit_status();
 
 /// For clap.
 pub(crate) fn command() -> Command {
@@ -34,7 +38,10 @@ pub(crate) fn command() -> Command {
 pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
     let (name, matches) = matches.subcommand().expect("clap requires one");
     let reply = match name {
-        "status" => upkeep::status(matches),
+        "status" => {
+            // Of what cannot be looked at the health is not known; 1 would be a Warning.
+            return report::print_or(upkeep::status(matches), matches.get_flag("json"), UNKNOWN);
+        }
         "scan" => upkeep::scan(matches),
         "job" => upkeep::job(matches),
         "optimize" => optimize::optimize(matches),

@@ -72,6 +72,20 @@ fn a_pool_is_made_shown_extended_and_removed() {
     // Commands that runbooks know by other names.
     assert_eq!(place.json("Get-StoragePool tank"), pool);
     assert_eq!(place.json("get-virtualdisk tank"), vdisks);
+    for (cmdlet, command) in [
+        ("Get-PhysicalDisk tank", "pool show tank"),
+        ("Get-StorageTier tank/two", "tier show tank/two"),
+        ("Get-FileStorageTier tank/two", "tier pins tank/two"),
+        ("Set-FileStorageTier tank/two", "tier pin tank/two"),
+        ("Clear-FileStorageTier tank/two --pin 7", "tier unpin tank/two --pin 7"),
+    ] {
+        let [one, other] = [cmdlet, command].map(|line| place.plumb(line));
+        assert_eq!(
+            (one.status, &one.stdout, &one.stderr),
+            (other.status, &other.stdout, &other.stderr)
+        );
+        assert!(!one.stderr.contains("unrecognized subcommand"), "{cmdlet}: {one:?}");
+    }
     std::fs::File::create(place.file("d.img")).expect("made").set_len(96 << 20).expect("sparse");
     place.plumb("pool add-disk tank d.img").succeeds_quietly();
     assert_eq!(place.json("pool show tank")["voters"]["all"], 4);
@@ -211,6 +225,15 @@ fn mistakes_are_refused_with_a_word() {
     says("pool new other a.img", 3, &["In a Pool", "--destroy a.img"]);
     says("pool new other nothing.img", 1, &["cannot open disk", "nothing.img"]);
     says("pool show none", 1, &["no pool named 'none'", "tank"]);
+    // HLT-5: whoever watches health takes 1 for a Warning and 2 for Unhealthy.
+    says("space status none", 3, &["no pool named 'none'", "tank"]);
+    says("space status none --json", 3, &["no pool named 'none'"]);
+    for line in ["space status", "space status tank x", "space status --none tank"] {
+        says(line, 3, &["error: "]);
+    }
+    says("Get-HealthStatus", 3, &["POOL"]);
+    says("space scan", 2, &["POOL"]);
+    place.plumb("space status --help").succeeds_quietly();
     says("vdisk new tank/two --size 16M", 1, &["named two already"]);
     says("vdisk new tank/huge --size 1T", 1, &["free slab"]);
     says("vdisk new tank --size 1M", 1, &["POOL/VDISK"]);

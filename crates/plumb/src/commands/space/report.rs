@@ -214,6 +214,12 @@ pub(crate) fn registry() -> Registry {
 
 /// Prints a reply or says why there is none.
 pub(crate) fn print(outcome: Outcome, json: bool) -> ExitCode {
+    let failed = outcome.as_ref().err().map_or(0, Failure::status);
+    print_or(outcome, json, failed)
+}
+
+/// The same, with the exit status of a failure.
+pub(crate) fn print_or(outcome: Outcome, json: bool, failed: u8) -> ExitCode {
     match outcome {
         Ok(reply) => {
             let text = if json { format!("{:#}\n", reply.json) } else { reply.text };
@@ -222,7 +228,7 @@ pub(crate) fn print(outcome: Outcome, json: bool) -> ExitCode {
         Err(failure) => {
             let printer = if json { Printer::json() } else { Printer::on_stderr() };
             printer.error(failure.diagnostic());
-            failure.status().into()
+            failed.into()
         }
     }
 }

@@ -30,7 +30,8 @@ pub(super) fn commands() -> [Command; 6] {
         Command::new("status")
             .about("Tell the health of a pool; starts and changes nothing")
             .args([report::pool_argument(), report::json_option()])
-            .after_help("Exit status: 0 Healthy, 1 Warning, 2 Unhealthy, 3 Unknown."),
+            .after_help("Exit status: 0 Healthy, 1 Warning, 2 Unhealthy, 3 Unknown, also of a pool that there is not and for a \
+                 wrong command line."),
         Command::new("scan")
             .about("Read and verify every copy of every block, and heal what can be healed")
             .args([report::pool_argument(), report::json_option()])
