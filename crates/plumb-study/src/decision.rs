@@ -103,10 +103,13 @@ impl Rule {
             ],
             Self::Best => &[
                 "Each setting has the mean of ln X of its runs; the spread between runs is pooled over all \
-                 settings, or taken from the curve before where too few were repeated.",
+                 repetitions, or taken from the curve before where too few were repeated, and has the t quantile of \
+                 its degrees of freedom.",
                 "A setting is worse than the best when it is so by 2 % or more and significantly at 5 %, with \
                  Holm's correction for many comparisons. The rest is the best set.",
-                "Of the best set the cheapest is chosen: fewest files, threads or outstanding I/Os.",
+                "Of the best set the cheapest is chosen: fewest files, threads or outstanding I/Os; but none that \
+                 was seen to give 5 % less.",
+                "unclear: the 95 % interval of some of the best set reaches a loss of 2 % or more. best: otherwise.",
             ],
             Self::Drift => &[
                 "A reference setting is run at the start, after every ten runs and at the end.",

@@ -26,6 +26,8 @@ pub fn plain(rule: Rule, id: &str, verdict: &str, reason: &str) -> Map<String, V
 pub struct ChoiceMade {
     /// Name of the decision.
     pub id: String,
+    /// `best`, or `unclear` where the set may hold worse ones.
+    pub verdict: &'static str,
     /// What was chosen.
     pub value: String,
     /// What has most throughput.
@@ -37,13 +39,13 @@ pub struct ChoiceMade {
     /// Such as `single_runs`.
     pub flags: Vec<&'static str>,
     /// SD of ln X between runs, and where it comes from.
-    pub deviation: (f64, &'static str),
+    pub deviation: (f64, String),
 }
 
 /// The decision on a choice.
 #[must_use]
 pub fn of_choice(choice: &ChoiceMade) -> Map<String, Value> {
-    let mut decision = plain(Rule::Best, &choice.id, "best", &choice.reason);
+    let mut decision = plain(Rule::Best, &choice.id, choice.verdict, &choice.reason);
     decision.insert("value".to_owned(), choice.value.clone().into());
     decision.insert("best".to_owned(), choice.best.clone().into());
     decision.insert("best_set".to_owned(), json!(choice.set));

@@ -54,7 +54,7 @@ pub use baseline::{
     BaselineOptions, BaselinePlanner, Choices, Part, Preset, Step, baseline_findings,
 };
 pub use beside::Beside;
-pub use best::{Best, Candidate, choose_best};
+pub use best::{Best, Candidate, Noise, NoiseSource, choose_best};
 pub use child::{ChildRuns, PARENT, bytes_beside, bytes_to_make, targets};
 pub use conditioning::{Conditioning, PUBLISHED_WARM_UP_S};
 pub use document::{Device, FORMAT, Kind, Study};

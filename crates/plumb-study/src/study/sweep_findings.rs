@@ -245,8 +245,10 @@ fn best(workload: &Workload, all: &[Setting], runs: &[RunRecord]) -> Option<(Fin
         reason.push_str(&format!("; unconfirmed: they differ in {}", differing.join(" and ")));
     }
     let flags = [("single_runs", is_single), ("not_comparable", !differing.is_empty())];
-    let how =
-        if found.is_measured { "of repetitions, pooled" } else { "assumed: too few repetitions" };
+    let doubt = found.doubt();
+    if !doubt.is_empty() {
+        reason.push_str(&format!("; not certain yet: {doubt}"));
+    }
     let decision = decision::of_choice(&decision::ChoiceMade {
         id: id.clone(),
         value: label(found.chosen),
@@ -254,7 +256,8 @@ fn best(workload: &Workload, all: &[Setting], runs: &[RunRecord]) -> Option<(Fin
         set: set.clone(),
         reason: reason.clone(),
         flags: flags.into_iter().filter(|(_, is_so)| *is_so).map(|(flag, _)| flag).collect(),
-        deviation: (found.deviation, how),
+        verdict: found.verdict(),
+        deviation: (found.noise.deviation, found.noise.told()),
     });
     let table = table(settings, all, runs, &found.standing);
     let finding = Finding {

@@ -13,4 +13,5 @@ mod queueing_cases;
 mod random;
 mod score;
 mod shape_cases;
+mod split_cases;
 mod worked_figures;

@@ -5,14 +5,14 @@ use crate::bracket::{self, Climb};
 use crate::compare::{self, Metric, Verdict};
 use crate::knee::{self, Knee};
 use crate::split::{self, Pair};
-use crate::study::Setting;
-use crate::study::best::{Best, Candidate, choose_best};
+use crate::study::best::{Best, Candidate, LOSS_MOST, Noise, NoiseSource, choose_best};
 use crate::study::conditioning::{CONDITIONING, counted, settle_s};
 use crate::study::engine::{Next, Planner};
 use crate::study::perform::Order;
 use crate::study::record::{Purpose, RunRecord};
 use crate::study::sweep::{rows, same_but_o};
 use crate::study::sweep_findings::rates;
+use crate::study::{Access, Setting};
 
 /// A baseline at work.
 #[derive(Debug)]
@@ -37,8 +37,8 @@ pub struct Choices {
     pub reads: Option<(Knee, Setting)>,
     /// Sequential writes.
     pub writes: Option<(Knee, Setting)>,
-    /// SD of ln X between settings of a curve, beside the curve itself.
-    pub noise: Option<f64>,
+    /// SD of ln X between runs of small random I/O, where it was measured.
+    pub noise: Option<Noise>,
 }
 
 /// Most new runs of a search.
@@ -56,8 +56,6 @@ const DELTA: f64 = 0.02;
 const NOISY: f64 = 0.006;
 /// Where the search for sequential I/O begins: a plateau at one outstanding I/O is rare.
 const SEQUENTIAL_FROM: u64 = 2;
-/// No more noise than this is allowed for when threads are chosen.
-const NOISE_MOST: f64 = 0.02;
 
 /// A run that is missing, with its step.
 type Missing = Box<(Step, Setting)>;
@@ -129,10 +127,10 @@ impl BaselinePlanner {
         }
         if has(Step::RandomOne) {
             let curve = have!(self.curve(Step::RandomOne, &choices.random, runs), Step::RandomOne);
-            choices.noise = curve.fit.as_ref().map(|fit| fit.sigma);
             choices.random.outstanding = chosen(&curve).unwrap_or(choices.random.outstanding);
             choices.random_curve = Some(curve);
         }
+        choices.noise = noise(choices, runs);
         if has(Step::RandomTwo) {
             self.split(choices, runs)?;
         }
@@ -291,7 +289,9 @@ impl BaselinePlanner {
                 cost: pair.threads.into(),
             })
             .collect();
-        choices.pair = choose_best(&candidates, noise(choices));
+        // Pairs that a search went back to are repetitions as well.
+        choices.noise = noise(choices, runs);
+        choices.pair = choose_best(&candidates, choices.noise);
         if let Some(best) = &choices.pair {
             choices.random = pairs[best.chosen].clone();
         }
@@ -325,7 +325,7 @@ impl BaselinePlanner {
             }
             (best, top) = (more, found);
         }
-        let loss = f64::max(DELTA, 2.8 * noise(choices).unwrap_or(0.0));
+        let loss = choices.noise.map_or(0.0, |noise| noise.reach(1, 1)).clamp(DELTA, LOSS_MOST);
         let (mut low, mut high) = (0, best);
         // Mostly threads cost nothing but processor time: the fewest first.
         let mut middle = 0;
@@ -438,10 +438,25 @@ fn to_repeat(curve: &Knee) -> (Vec<u64>, usize) {
     (list, if is_noisy { REPETITIONS } else { 2 })
 }
 
-/// SD between runs that divisions of N are judged by: a noisier machine tells none of them apart, and then it is
-/// not the fewest threads that are to be taken.
-fn noise(choices: &Choices) -> Option<f64> {
-    choices.noise.map(|noise| noise.min(NOISE_MOST))
+/// What runs of small random I/O differ by: by all repetitions there are, whatever they repeat; where there are too few,
+/// by the scatter of the settings about their curve.
+fn noise(choices: &Choices, runs: &[RunRecord]) -> Option<Noise> {
+    let mut settings: Vec<&Setting> = Vec::new();
+    for run in runs {
+        let setting = &run.setting;
+        if setting.access == Access::Random && setting.latency && !settings.contains(&setting) {
+            settings.push(setting);
+        }
+    }
+    let logs = |setting: &&Setting| rates(setting, runs).0.iter().map(|iops| iops.ln()).collect();
+    let logs: Vec<Vec<f64>> = settings.iter().map(logs).collect();
+    Noise::pooled(&logs).or_else(|| {
+        let curve = choices.random_curve.as_ref()?;
+        let fit = curve.fit.as_ref()?;
+        let counted = curve.settings.iter().filter(|setting| setting.counts()).count();
+        let freedom = counted.saturating_sub(fit.corners.len() + 2).max(1) as f64;
+        Some(Noise { deviation: fit.sigma, freedom, source: NoiseSource::Curve })
+    })
 }
 
 /// The o that a curve recommends; where it gives no answer, the tested one with most throughput.

@@ -29,16 +29,18 @@ impl Study<'_> {
             tested.len(),
             label(best.chosen)
         );
-        let how =
-            if best.is_measured { "of repetitions" } else { "of the settings about their curve" };
+        let doubt = best.doubt();
+        let reason = if doubt.is_empty() { reason } else { format!("{reason}; {doubt}") };
+        let is_single = best.set.iter().any(|index| rates(&pairs[*index], self.runs).0.len() == 1);
         let decision = decision::of_choice(&ChoiceMade {
             id: "random-2".to_owned(),
+            verdict: best.verdict(),
             value: label(best.chosen),
             best: label(best.best),
             set: best.set.iter().map(|index| label(*index)).collect(),
             reason: reason.clone(),
-            flags: if best.is_measured { Vec::new() } else { vec!["single_runs"] },
-            deviation: (best.deviation, how),
+            flags: if is_single { vec!["single_runs"] } else { Vec::new() },
+            deviation: (best.noise.deviation, best.noise.told()),
         });
         let rows = tested
             .iter()
@@ -58,7 +60,10 @@ impl Study<'_> {
         Some(Finding {
             id: "random-2".to_owned(),
             title: "Threads for small random I/O".to_owned(),
-            sentence: format!("Use {}: {reason}.", label(best.chosen)),
+            sentence: match best.is_unclear {
+                true => format!("Use {}, not certain yet: {reason}.", label(best.chosen)),
+                false => format!("Use {}: {reason}.", label(best.chosen)),
+            },
             step: Step::RandomTwo.keyword().to_owned(),
             decision,
             runs: numbers(self.runs, pairs),
@@ -90,7 +95,8 @@ impl Study<'_> {
             set: vec![chosen.to_string()],
             reason: reason.clone(),
             flags: Vec::new(),
-            deviation: (self.choices.noise.unwrap_or(0.015), "of the curve, or assumed"),
+            verdict: "best",
+            deviation: (f64::NAN, String::new()),
         });
         let word = if chosen == 1 { "1 file" } else { &format!("{chosen} files") };
         Some(Finding {

@@ -1,0 +1,93 @@
+//! How a number of outstanding I/Os is split between threads (2.7), on devices whose runs differ much and little.
+
+use plumb_study::study::{
+    BaselineOptions, BaselinePlanner, Choices, RunRecord, SimulatedDevice, Simulation, Told,
+    baseline_findings, rehearse,
+};
+use serde_json::Value;
+
+use crate::baseline_cases::scored;
+use crate::score::Score;
+
+/// Baselines of each kind; `PLUMB_BASELINE_SEEDS` for more.
+fn seeds() -> u64 {
+    let given = std::env::var("PLUMB_BASELINE_SEEDS").ok();
+    given.and_then(|text| text.parse().ok()).unwrap_or(8)
+}
+
+fn baseline(device: SimulatedDevice, seed: u64) -> (Vec<RunRecord>, Choices, Value) {
+    let options = BaselineOptions { seed, ..scored() };
+    let planner = BaselinePlanner::new(options.clone());
+    let device = SimulatedDevice { seed: seed * 7919 + 1, ..device };
+    let runs = rehearse(&planner, &mut Simulation::new(device));
+    let choices = planner.choices(&runs);
+    let told = Told { study: "s", runs_exhaustive: 97, ..Told::default() };
+    let found = baseline_findings(&options, &runs, told).findings;
+    let finding = found.into_iter().find(|finding| finding.id == "random-2").expect("it is run");
+    let mut decision = Value::Object(finding.decision);
+    decision["sentence"] = finding.sentence.into();
+    (runs, choices, decision)
+}
+
+/// What a decision says runs differ by.
+fn told_noise(decision: &Value) -> f64 {
+    let known = decision["evidence"].as_array().expect("evidence").iter();
+    let mut of = known.filter(|item| item["name"] == "deviation_between_runs");
+    of.next().and_then(|item| item["value"].as_f64()).expect("a number")
+}
+
+#[test]
+fn threads_that_make_no_difference_are_not_ranked_by_noise() {
+    for noise in [0.003, 0.01, 0.03, 0.08] {
+        let mut score = Score::default();
+        let mut told = Vec::new();
+        for seed in 1..=seeds() {
+            let device = SimulatedDevice { noise, ..SimulatedDevice::default() };
+            let (runs, choices, decision) = baseline(device, seed);
+            assert!(runs.len() <= 40);
+            let best = choices.pair.expect("it is run");
+            let tested = best.standing.iter().filter(|(off, _)| off.is_finite()).count();
+            score.add("one stands apart", tested > 1 && best.set.len() == 1);
+            score.add("all in the best set", best.set.len() == tested);
+            let word = decision["verdict"].as_str().expect("a word");
+            assert!(["best", "unclear"].contains(&word), "{word}");
+            score.add("unclear", word == "unclear");
+            if word == "unclear" {
+                let sentence = decision["sentence"].as_str().expect("a sentence");
+                assert!(sentence.contains("cannot tell"), "{sentence}");
+            }
+            told.push(told_noise(&decision));
+        }
+        println!("noise {noise}");
+        score.at_most("one stands apart", 0.05);
+        score.at_least("all in the best set", 0.85);
+        // 2 % are seen through by few runs at 0.3 % and not at 3 %.
+        match noise {
+            n if n < 0.005 => score.at_most("unclear", 0.15),
+            n if n > 0.02 => score.at_least("unclear", 0.95),
+            _ => {}
+        }
+        // What is told is what the runs did: not less, and not a limit of the program.
+        let square = told.iter().map(|told| told * told).sum::<f64>() / told.len() as f64;
+        println!("told {:.4}", square.sqrt());
+        assert!((0.75..1.3).contains(&(square.sqrt() / noise)), "{} of {noise}", square.sqrt());
+    }
+}
+
+#[test]
+fn threads_that_are_too_few_are_left_out_where_noise_lets_it_be_seen() {
+    for (noise, least) in [(0.003, 0.95), (0.01, 0.95), (0.03, 0.9), (0.08, 0.8)] {
+        let mut score = Score::default();
+        for seed in 1..=seeds() {
+            // One thread gives a sixth of the rest, two a third.
+            let device =
+                SimulatedDevice { noise, thread_iops: 9000.0, ..SimulatedDevice::default() };
+            let (_, choices, _) = baseline(device.clone(), seed);
+            let of = |pair| device.truth(pair).0;
+            let most = choices.pairs.iter().map(of).fold(0.0, f64::max);
+            score.add("all there is to 15 %", of(&choices.random) > 0.85 * most);
+        }
+        println!("noise {noise}");
+        score.at_least("all there is to 15 %", least);
+    }
+}
