@@ -20,13 +20,43 @@ fn tables(facts: &Facts) -> [(&'static str, &Percentiles); 3] {
     [("read", &all.read), ("write", &all.write), ("total", &all.total)]
 }
 
-/// The largest ratio of neighbours from the 50th up: both percentiles and the ratio.
+/// The largest ratio of neighbours from the 50th up, among those that may be quoted (5.4): both percentiles and the
+/// ratio.
 pub(super) fn largest_jump(table: &Percentiles) -> Option<(f64, f64, f64)> {
-    let rows: Vec<&(f64, f64)> = table.rows.iter().filter(|(p, _)| *p >= 50.0).collect();
+    let may_be_quoted = |percent: f64| {
+        percent >= 100.0
+            || table
+                .count
+                .is_none_or(|count| percentile::support(percent / 100.0, count).mark != Mark::None)
+    };
+    let is_told = |row: &&(f64, f64)| row.0 >= 50.0 && may_be_quoted(row.0);
+    let rows: Vec<&(f64, f64)> = table.rows.iter().filter(is_told).collect();
     rows.windows(2)
         .filter(|pair| pair[0].1 > 0.0)
         .map(|pair| (pair[0].0, pair[1].0, pair[1].1 / pair[0].1))
         .max_by(|a, b| a.2.total_cmp(&b.2))
+}
+
+/// (5.4) A percentile as it is printed: with its mark, in brackets where that is weak.
+fn marked(table: &Percentiles, percent: f64) -> String {
+    let ms = table.at(percent).unwrap_or(0.0);
+    if percent >= 100.0 {
+        return format!("{ms:.3} ms (one I/O)");
+    }
+    let Some(count) = table.count else {
+        return format!("{ms:.3} ms (of how many I/Os is not known)");
+    };
+    let support = percentile::support(percent / 100.0, count);
+    let few = table.few.filter(|few| percent >= few.percent - 1e-9);
+    let few = few.map(|few| format!(", few episodes: {}", few.with)).unwrap_or_default();
+    let (value, rests) = match support.mark {
+        Mark::Good => (format!("{ms:.3} ms"), String::new()),
+        Mark::Fair => (format!("{ms:.3} ms"), format!(": rests on {:.1} I/Os", support.above)),
+        Mark::Weak | Mark::None => {
+            (format!("[{ms:.3} ms]"), format!(": rests on {:.1} I/Os", support.above))
+        }
+    };
+    format!("{value} ({}{rests}{few})", support.mark.keyword())
 }
 
 /// R2: where latency jumps.
@@ -34,12 +64,16 @@ pub(super) fn jump(facts: &Facts) -> Vec<Remark> {
     let mut remarks = Vec::new();
     for (what, table) in tables(facts) {
         if let Some((from, to, ratio)) = largest_jump(table).filter(|jump| jump.2 >= 3.0) {
-            let (low, high) = (table.at(from).unwrap_or(0.0), table.at(to).unwrap_or(0.0));
-            remarks.extend(info(2, format!(
-                "The {what} latency jumps between {} and {}: ×{ratio:.2}, from {low:.3} to {high:.3} ms.",
-                name(from),
-                name(to)
-            )));
+            remarks.extend(info(
+                2,
+                format!(
+                    "The {what} latency jumps between {} and {}: ×{ratio:.2}, from {} to {}.",
+                    name(from),
+                    name(to),
+                    marked(table, from),
+                    marked(table, to)
+                ),
+            ));
         }
     }
     remarks

@@ -92,6 +92,28 @@ fn silent(facts: &Facts, rule: u32) {
 use Severity::{Info, Warn};
 
 #[test]
+fn a_jump_is_quoted_with_the_marks_of_its_percentiles() {
+    let facts = |count, few| {
+        let rows = vec![(50.0, 1.0), (99.0, 1.5), (99.9, 9.0), (99.99, 45.0)];
+        let read = Percentiles { rows, count, few };
+        Facts { latencies: Latencies { read, ..Latencies::default() }, ..Facts::default() }
+    };
+    says(&facts(Some(2_000_000), None), 2, Info, &["1.500 ms (good)", "9.000 ms (good)", "×6.00"]);
+    says(&facts(Some(20_000), None), 2, Info, &["to 9.000 ms (fair: rests on 20.0 I/Os)"]);
+    says(&facts(Some(4_000), None), 2, Info, &["to [9.000 ms] (weak: rests on 4.0 I/Os)"]);
+    // 3 nines of 400 I/Os are no value that may be quoted, and what is left does not jump.
+    silent(&facts(Some(400), None), 2);
+    says(&facts(None, None), 2, Info, &["9.000 ms (of how many I/Os is not known)"]);
+    let few = FewIntervals { percent: 99.9, with: 4, all: 600 };
+    says(
+        &facts(Some(2_000_000), Some(few)),
+        2,
+        Info,
+        &["1.500 ms (good)", "9.000 ms (good, few episodes: 4)"],
+    );
+}
+
+#[test]
 fn nothing_known_nothing_said() {
     assert!(read(&Facts::default()).is_empty());
 }
@@ -105,7 +127,12 @@ fn the_published_pretest_is_read() {
         Info,
         &["58071 I/Os per second", "453.68 MiB/s", "1.652 ms", "8 threads", "7259 each"],
     );
-    says(&facts, 2, Info, &["read", "write latency jumps between 95th and 99th: ×4.37", "×5.40"]);
+    says(
+        &facts,
+        2,
+        Info,
+        &["read", "write latency jumps between 95th and 99th: ×4.37", "×5.40", " ms (good) to "],
+    );
     silent(&facts, 3);
     says(&facts, 4, Info, &["CPU 1 is 38.38 % busy", "12.54 %"]);
     silent(&facts, 5);
@@ -144,7 +171,7 @@ fn the_second_published_sample_is_read() {
         &facts,
         2,
         Info,
-        &["read latency jumps between 99th and 3 nines: ×8.03, from 4.818 to 38.694"],
+        &["read latency jumps between 99th and 3 nines: ×8.03, from 4.818 ms (good) to 38.694"],
     );
     says(&facts, 10, Info, &["6 highest total percentiles"]);
     says(&facts, 9, Info, &["5 nines on 24.7 I/Os (fair)", "6 nines on 2.5 I/Os (none)"]);
