@@ -34,6 +34,8 @@ pub struct ChoiceMade {
     pub best: String,
     /// Those that are not worse.
     pub set: Vec<String>,
+    /// What puts them into the set.
+    pub how: &'static str,
     /// Why, with numbers.
     pub reason: String,
     /// Such as `single_runs`.
@@ -41,6 +43,10 @@ pub struct ChoiceMade {
     /// SD of ln X between runs, and where it comes from.
     pub deviation: (f64, String),
 }
+
+/// What puts a setting into the best set of many (2.7).
+pub const HOLM: &str =
+    "settings that are not worse by 2 % and significantly, with Holm's correction";
 
 /// The decision on a choice.
 #[must_use]
@@ -55,7 +61,7 @@ pub fn of_choice(choice: &ChoiceMade) -> Map<String, Value> {
         { "name": "deviation_between_runs", "value": number(choice.deviation.0),
           "arithmetic": format!("SD of ln X, {}", choice.deviation.1) },
         { "name": "best_set", "value": choice.set.len(),
-          "arithmetic": "settings that are not worse by 2 % and significantly, with Holm's correction" },
+          "arithmetic": choice.how },
     ]);
     decision.insert("evidence".to_owned(), evidence);
     decision

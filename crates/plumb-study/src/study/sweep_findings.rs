@@ -254,6 +254,7 @@ fn best(workload: &Workload, all: &[Setting], runs: &[RunRecord]) -> Option<(Fin
         value: label(found.chosen),
         best: label(found.best),
         set: set.clone(),
+        how: decision::HOLM,
         reason: reason.clone(),
         flags: flags.into_iter().filter(|(_, is_so)| *is_so).map(|(flag, _)| flag).collect(),
         verdict: found.verdict(),

@@ -5,10 +5,11 @@ use serde_json::json;
 use super::findings::{Study, median_of, middle, numbers};
 use super::options::Step;
 use super::planner::apart;
-use crate::compare::{self, Metric};
-use crate::decision::{self, ChoiceMade, Rule};
-use crate::stats::describe::median;
+use crate::compare::{self, Metric, Verdict};
+use crate::decision::{self, ChoiceMade, HOLM, Rule};
+use crate::stats::describe::{mean, median};
 use crate::study::Setting;
+use crate::study::best::Noise;
 use crate::study::findings::{Finding, Table};
 use crate::study::sweep_findings::{rates, told as told_with_mark};
 
@@ -38,6 +39,7 @@ impl Study<'_> {
             value: label(best.chosen),
             best: label(best.best),
             set: best.set.iter().map(|index| label(*index)).collect(),
+            how: HOLM,
             reason: reason.clone(),
             flags: if is_single { vec!["single_runs"] } else { Vec::new() },
             deviation: (best.noise.deviation, best.noise.told()),
@@ -71,38 +73,85 @@ impl Study<'_> {
         })
     }
 
+    /// 2.5: each number of files against the one with most throughput, two by two.
     pub(super) fn files(&self) -> Option<Finding> {
         let settings: Vec<Setting> = [1, 2, 4].map(|files| self.options.random(files)).to_vec();
-        let of = |setting: &Setting| middle(self.runs, setting, |summary| Some(summary.iops));
-        let measured: Vec<(&Setting, f64)> =
-            settings.iter().filter_map(|setting| Some((setting, of(setting)?))).collect();
+        let measured: Vec<(&Setting, Vec<f64>, f64)> = settings
+            .iter()
+            .filter_map(|setting| {
+                let iops = rates(setting, self.runs).0;
+                let middle = median_of(&iops)?;
+                Some((setting, iops, middle))
+            })
+            .collect();
         let chosen = self.choices.files;
         if measured.len() < 2 {
             return None;
         }
+        let level = |iops: &[f64]| mean(&iops.iter().map(|x| x.ln()).collect::<Vec<_>>());
+        let (best, best_iops, _) =
+            measured.iter().max_by(|a, b| level(&a.1).total_cmp(&level(&b.1)))?;
+        let metric = Metric::named("iops", true);
+        let against = |base: &[f64], other: &[f64]| {
+            Some(compare::judge(compare::of_runs(base, other)?, &metric))
+        };
+        let is_in_set = |(setting, iops, _): &&(&Setting, Vec<f64>, f64)| {
+            setting.files == best.files
+                || against(iops, best_iops).is_none_or(|found| found.verdict != Verdict::Better)
+        };
+        let set: Vec<String> =
+            measured.iter().filter(is_in_set).map(|(s, ..)| s.files.to_string()).collect();
+        let own = measured.iter().find(|(setting, ..)| setting.files == chosen)?;
+        // What the chosen number could still lose against another one.
+        let unclear: Vec<(u32, u64)> = measured
+            .iter()
+            .filter(|(setting, ..)| setting.files != chosen)
+            .filter_map(|(setting, iops, _)| Some((setting.files, against(&own.1, iops)?)))
+            .filter(|(_, found)| {
+                found.verdict == Verdict::Unclear && found.interval.1 >= metric.delta
+            })
+            .map(|(files, found)| (files, found.needed.unwrap_or(0)))
+            .collect();
         let each: Vec<String> = measured
             .iter()
-            .map(|(setting, iops)| format!("{}: {iops:.0} I/Os per second", setting.files))
+            .map(|(setting, _, iops)| format!("{}: {iops:.0} I/Os per second", setting.files))
             .collect();
-        let reason = format!(
+        let logs = |iops: &[f64]| iops.iter().map(|x| x.ln()).collect();
+        let noise =
+            Noise::pooled(&measured.iter().map(|(_, iops, _)| logs(iops)).collect::<Vec<_>>());
+        let mut reason = format!(
             "{}; more files are taken only where they are better by 2 % and more than noise",
             each.join(", ")
         );
-        let decision = decision::of_choice(&ChoiceMade {
+        if let Some((_, needed)) = unclear.iter().max_by_key(|(_, needed)| *needed) {
+            let others: Vec<String> = unclear.iter().map(|(files, _)| files.to_string()).collect();
+            reason.push_str(&format!(
+                "; runs of one setting differ by {:.1} % (SD), which cannot tell whether {} would be better: \
+                 {needed} runs of each would",
+                noise.map_or(f64::NAN, |noise| noise.deviation * 100.0),
+                others.join(" or "),
+            ));
+        }
+        let told = noise.map_or("not measured".to_owned(), |noise| noise.told());
+        let mut decision = decision::of_choice(&ChoiceMade {
             id: "pretest-2".to_owned(),
+            verdict: if unclear.is_empty() { "best" } else { "unclear" },
             value: chosen.to_string(),
-            best: chosen.to_string(),
-            set: vec![chosen.to_string()],
+            best: best.files.to_string(),
+            set,
+            how: "numbers of files than which the one with most throughput is not better by 2 % and its 95 % interval, \
+                  two by two",
             reason: reason.clone(),
             flags: Vec::new(),
-            verdict: "best",
-            deviation: (f64::NAN, String::new()),
+            deviation: (noise.map_or(f64::NAN, |noise| noise.deviation), told),
         });
+        decision.insert("rule".to_owned(), Rule::Files.keyword().into());
         let word = if chosen == 1 { "1 file" } else { &format!("{chosen} files") };
+        let doubt = if unclear.is_empty() { "" } else { ", not certain yet" };
         Some(Finding {
             id: "pretest-2".to_owned(),
             title: "Number of files".to_owned(),
-            sentence: format!("Use {word}: {reason}."),
+            sentence: format!("Use {word}{doubt}: {reason}."),
             step: Step::PretestTwo.keyword().to_owned(),
             decision,
             runs: numbers(self.runs, &settings),
