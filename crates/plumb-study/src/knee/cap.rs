@@ -91,8 +91,20 @@ impl CapEvidence {
     }
 }
 
-/// Looks for a ceiling from the setting `plateau` on.
+/// Looks for a ceiling from the setting `plateau` on; where settings are far apart and the corner lies a little beyond
+/// that one, from the next on (docs/decisions/0137-ceilings-between-two-settings.md).
 pub(super) fn look(settings: &[Setting], concave: &Concave, plateau: usize) -> CapEvidence {
+    let here = look_from(settings, concave, plateau);
+    let next = (plateau + 1..settings.len()).find(|index| settings[*index].counts());
+    let is_apart = |next: &usize| settings[*next].u - settings[plateau].u > APART;
+    match next.filter(is_apart).filter(|_| !here.is_level) {
+        Some(next) => Some(look_from(settings, concave, next)).filter(|e| e.is_level && e.is_steep),
+        None => None,
+    }
+    .unwrap_or(here)
+}
+
+fn look_from(settings: &[Setting], concave: &Concave, plateau: usize) -> CapEvidence {
     let flat: Vec<&Setting> = settings[plateau..].iter().filter(|s| s.counts()).collect();
     let points: Vec<(f64, f64)> = flat.iter().map(|setting| (setting.u, setting.ln_x)).collect();
     let values: Vec<f64> = points.iter().map(|(_, value)| *value).collect();
@@ -103,12 +115,14 @@ pub(super) fn look(settings: &[Setting], concave: &Concave, plateau: usize) -> C
     };
     let approach = approach(settings, concave, plateau);
     let deviation = deviation(&values);
-    let slope_error = if points.len() > 2 {
+    let slope_error = if points.len() > 1 {
         concave.sigma.max(LEVEL_NOISE)
             / spread(&points.iter().map(|p| p.0).collect::<Vec<_>>()).sqrt()
     } else {
         f64::INFINITY
     };
+    // The spread of two values is their slope once more.
+    let is_even = points.len() == 2 || deviation <= f64::max(LEVEL_NOISE, 2.0 * concave.sigma);
     CapEvidence {
         level_iops: median(&values).exp(),
         slope: line.slope,
@@ -116,29 +130,40 @@ pub(super) fn look(settings: &[Setting], concave: &Concave, plateau: usize) -> C
         deviation,
         range,
         approach,
-        is_level: points.len() >= 3
+        is_level: points.len() >= 2
             && line.slope.abs() <= f64::max(0.03, (2.0 * slope_error).min(0.1))
-            && deviation <= f64::max(LEVEL_NOISE, 2.0 * concave.sigma)
+            && is_even
             && range >= 1.5 - 1e-9,
         is_steep: plateau <= 1 || approach.is_some_and(|approach| approach >= 0.6),
     }
 }
 
+/// Distance in ln N beyond which a corner may lie well between two settings.
+const APART: f64 = 0.14;
+/// Change of the elasticity from one octave to the next below which a curve rises in a straight line.
+const STRAIGHT: f64 = 0.12;
+
 /// Elasticity over the octave below the corner; `None` where the plateau is the first setting.
 ///
 /// The corner lies between the plateau and the setting before it: where those are far apart, part of the octave below
-/// the plateau is flat already. It is taken to be where the piece before would reach the plateau's level.
+/// the plateau is flat already. It is taken to be where the piece before would reach the plateau's level, if the curve
+/// comes there in a straight line: one that bends all the way has no corner.
 fn approach(settings: &[Setting], concave: &Concave, plateau: usize) -> Option<f64> {
+    use std::f64::consts::LN_2;
     let level = concave.at(settings[plateau].u);
     let over_octave = |corner: f64| {
-        let below = (corner - std::f64::consts::LN_2).max(0.0);
+        let below = (corner - LN_2).max(0.0);
         (corner > below).then(|| (level - concave.at(below)) / (corner - below))
     };
     let end = settings[plateau].u;
     let before = settings[plateau.checked_sub(1)?].u;
     let slope = concave.slope_before(before).max(f64::EPSILON);
     let corner = (before + (level - concave.at(before)) / slope).clamp(before, end);
-    let is_apart = end - before > 0.14;
+    let chord = |from: f64, to: f64| (concave.at(to) - concave.at(from)) / (to - from);
+    let (once, twice) = ((before - LN_2).max(0.0), (before - 2.0 * LN_2).max(0.0));
+    let is_straight =
+        once <= twice || before <= once || chord(twice, once) - chord(once, before) <= STRAIGHT;
+    let is_apart = end - before > APART && is_straight;
     over_octave(end).into_iter().chain(over_octave(corner).filter(|_| is_apart)).reduce(f64::max)
 }
 

@@ -21,6 +21,21 @@ enum Shape {
 }
 
 impl Shape {
+    /// Whether the device has a ceiling (2.11), by how it was made: throughput stands still from the corner on, and rises
+    /// steeply before it. `None` where it nearly does: then either answer is right.
+    fn has_ceiling(self) -> Option<bool> {
+        match self {
+            Self::Hard => Some(true),
+            Self::Bent { before, after } if before >= 0.65 && after.abs() <= 0.02 => Some(true),
+            Self::Bent { before, after } if before >= 0.55 && after.abs() <= 0.045 => None,
+            // The octave below its plateau rises by less than 0.55 in all.
+            Self::Smooth(sharpness) if sharpness > 6.0 => None,
+            Self::Smooth(_) | Self::Bent { .. } | Self::Exponential | Self::Falling { .. } => {
+                Some(false)
+            }
+        }
+    }
+
     fn ln_rate(self, n: f64, corner: f64) -> f64 {
         let v = (n / corner).ln();
         match self {
@@ -149,7 +164,8 @@ fn case(seed: u64) -> Case {
         _ => Verdict::Knee,
     };
     let mut flags = Vec::new();
-    if verdict == Verdict::Knee && is_capped(&os, &truth, plateau) {
+    let has_ceiling = shape.has_ceiling();
+    if verdict == Verdict::Knee && has_ceiling == Some(true) {
         flags.push(Flag::Capped);
     }
     if verdict == Verdict::Knee && peak - truth[os.len() - 1] > f64::max(0.03, 3.0 * sigma) {
@@ -162,17 +178,6 @@ fn case(seed: u64) -> Case {
     let height = (top + truth[plateau]).exp() * random.between(0.965, 1.03);
     let caps = vec![height, height * random.between(1.3, 3.0), height * 0.7];
     Case { shape, os, truth, rows, verdict, plateau, flags, outlier, caps }
-}
-
-/// A ceiling by its definition, without noise.
-fn is_capped(os: &[u64], truth: &[f64], plateau: usize) -> bool {
-    let last = os.len() - 1;
-    let range = os[last] as f64 / os[plateau] as f64;
-    let slope = (truth[last] - truth[plateau]) / range.ln();
-    let below = (os[plateau] as f64 / 2.0).max(os[0] as f64);
-    let at = os.iter().rposition(|o| *o as f64 <= below).unwrap_or(0);
-    let approach = (truth[plateau] - truth[at]) / (os[plateau] as f64 / os[at] as f64).ln();
-    range >= 1.5 && slope.abs() <= 0.03 && (approach >= 0.6 || plateau <= 1)
 }
 
 #[test]
@@ -199,12 +204,15 @@ fn curves_of_simulated_devices() {
         let is_near = apart <= 0.2 || at.abs_diff(case.plateau) <= 1;
         let costs = (case.truth[at] - case.truth[case.plateau]).abs();
         score.add("plateau", is_near && costs < 0.04);
-        score.add("flags", found.flags == case.flags);
+        let has_ceiling = case.shape.has_ceiling();
+        let counts = |flag: &&Flag| has_ceiling.is_some() || **flag != Flag::Capped;
+        let flags: Vec<Flag> = found.flags.iter().filter(counts).copied().collect();
+        score.add("flags", flags == case.flags);
         let named = found.named_cap.as_ref().map(|cap| cap.iops);
-        if is_capped {
-            score.add("ceiling named", named == case.caps.first().copied());
-        } else {
-            score.add("nothing else named", named.is_none());
+        match has_ceiling {
+            Some(true) => score.add("ceiling named", named == case.caps.first().copied()),
+            Some(false) => score.add("nothing else named", named.is_none()),
+            None => {}
         }
         if let Some(outlier) = case.outlier {
             score.add("the outlier and no other", found.outliers() == [outlier]);
@@ -212,8 +220,63 @@ fn curves_of_simulated_devices() {
     }
     score.at_least("verdict", 0.95);
     score.at_least("plateau", 0.95);
-    score.at_least("flags", 0.85);
+    score.at_least("flags", 0.9);
     score.at_least("the outlier and no other", 0.85);
-    score.at_least("ceiling named", 0.85);
+    score.at_least("ceiling named", 0.9);
     score.at_least("nothing else named", 0.99);
+}
+
+/// Settings that double: beyond a corner there are two of them, or three.
+#[test]
+fn ceilings_on_settings_that_double() {
+    let mut score = Score::default();
+    for seed in 0..1200 {
+        let mut random = Random::seeded(seed + 700_000);
+        let corner = random.between(6.0, 40.0);
+        let shape = match random.one_of(&[0, 0, 0, 1, 2, 3]) {
+            0 => Shape::Hard,
+            // Sharper ones rise as a ceiling's approach does, seen at octaves.
+            1 => Shape::Smooth(random.between(2.0, 4.0)),
+            2 => Shape::Exponential,
+            _ => Shape::Bent { before: random.between(0.3, 0.5), after: random.between(0.0, 0.06) },
+        };
+        let reach = random.between(2.0, 4.0) * corner;
+        let sigma = random.one_of(&[0.002, 0.005, 0.01, 0.02]);
+        let reps = random.one_of(&[1, 1, 2, 3]);
+        let top = random.between(2000.0, 200_000.0).ln();
+        let mut rows = Vec::new();
+        let mut o = 1_u64;
+        loop {
+            for _ in 0..reps {
+                let ln = top + shape.ln_rate(o as f64, corner) + sigma * random.normal();
+                let latency_ms = Some(4.0 * o as f64 / ln.exp() * 1e3);
+                rows.push(Row { o, iops: ln.exp(), latency_ms, latency_half_unit_ms: 0.0005 });
+            }
+            if o as f64 >= reach {
+                break;
+            }
+            o *= 2;
+        }
+        let height = top.exp() * random.between(0.97, 1.03);
+        let declared = |iops: f64| DeclaredCap { name: iops.to_string(), limit: Limit::Iops(iops) };
+        let caps = vec![declared(height * 2.0), declared(height), declared(height * 0.7)];
+        let is_capped = shape.has_ceiling().expect("clear cases only");
+        let caps = if is_capped { caps } else { vec![] };
+        let options = Options { threads: Some(4.0), caps, ..Options::default() };
+        let found = knee::find(&rows, &options);
+        score.add("verdict", found.verdict == Verdict::Knee);
+        let has_flag = found.flags.contains(&Flag::Capped);
+        if is_capped {
+            let named = found.named_cap.as_ref().map(|cap| cap.name == height.to_string());
+            score.add("capped and named", has_flag && named == Some(true));
+            let bare = knee::find(&rows, &Options { caps: Vec::new(), ..options });
+            score.add("capped", bare.flags.contains(&Flag::Capped));
+        } else {
+            score.add("no ceiling, and none seen", !has_flag);
+        }
+    }
+    score.at_least("verdict", 0.95);
+    score.at_least("capped", 0.95);
+    score.at_least("capped and named", 0.95);
+    score.at_least("no ceiling, and none seen", 0.95);
 }
