@@ -131,7 +131,9 @@ fn device_contents(id: &'static str, target: &Target) -> Check {
             "a device; what it holds cannot be read",
             "run as root to have it looked at",
         ),
-        Some([]) => Check::ok(id, "a device that holds no file system and nothing else that is known"),
+        Some([]) => {
+            Check::ok(id, "a device that holds no file system and nothing else that is known")
+        }
         Some(found) => Check::new(
             id,
             Verdict::Note,
