@@ -46,12 +46,10 @@ fn nothing_acknowledged_is_ever_lost() {
     }
 }
 
-/// Every cell of the failure matrix names tests that there are.
+/// Every cell of the failure matrix, and of the list of required tests, names tests that there are.
 #[test]
 fn every_cell_of_the_failure_matrix_has_its_test() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let matrix = std::fs::read_to_string(root.join("docs/internals/failure-matrix.md"));
-    let matrix = matrix.expect("it is part of the documents");
     let mut sources = String::new();
     for folder in
         ["plumb-tier/src", "plumb-tier/tests", "plumb-io/tests", "plumb-io/src", "plumb/tests"]
@@ -68,17 +66,23 @@ fn every_cell_of_the_failure_matrix_has_its_test() {
             }
         }
     }
-    let cells: Vec<&str> =
-        matrix.lines().filter(|line| line.starts_with("| ") && line.contains('`')).collect();
-    assert!(cells.len() >= 30, "{} cells", cells.len());
-    for cell in cells {
-        // Every second piece stands between marks; files have a path.
-        let names = cell.split('`').skip(1).step_by(2).filter(|name| !name.contains('/'));
-        for name in names.filter(|name| !name.ends_with(".rs")) {
+    for (document, least) in [("failure-matrix.md", 30), ("required-tests.md", 10)] {
+        let text = std::fs::read_to_string(root.join("docs/internals").join(document));
+        let text = text.expect("it is part of the documents");
+        let cells: Vec<&str> =
+            text.lines().filter(|line| line.starts_with("| ") && line.contains('`')).collect();
+        assert!(cells.len() >= least, "{document}: {} cells", cells.len());
+        // Every second piece stands between marks; files have a path, commands words, variables capitals.
+        let names = cells.iter().flat_map(|cell| cell.split('`').skip(1).step_by(2));
+        let is_test = |name: &&str| {
+            name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+                && name.contains('_')
+        };
+        for name in names.filter(is_test) {
             assert!(
                 sources.contains(&format!("#[test]\nfn {name}()"))
                     || sources.contains(&format!("#[test]\n    fn {name}()")),
-                "no test {name}: {cell}"
+                "{document}: no test {name}"
             );
         }
     }

@@ -3,14 +3,21 @@
 //! A block is a register whose writes all differ, so a history can be judged exactly (Gibbons and Korach, "Testing
 //! shared memories", 1997): the operations of one value span a zone; zones in which everything could happen at
 //! one instant do not lie within those of other values, and the others do not overlap.
+//!
+//! Disks answer in an order of the seed's and time passes by the question, so a seed is one schedule of the engine, the
+//! same each time (T7). `PLUMB_SCHEDULES` asks for more than the suite's few.
 
-use plumb_io::clock::StampClock;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use plumb_io::clock::Clock;
 use plumb_io::sim::power::{Image, PowerQueue, PowerSpec};
 use plumb_io::{
     FileIndex, IoQueue, LaneIndex, LaneSpec, Memory, Op, OpKind, QueueSpec, RegionSpec, Slot,
 };
+use plumb_tier::optimizer::TierName;
 use plumb_tier::space::{SpaceFile, SpaceQueue};
-use plumb_tier::{Engine, create};
+use plumb_tier::{Engine, MediaType, MoveOutcome, NewPool, create};
 use plumb_units::Nanos;
 
 use crate::disks::{self, DISK_BYTES, MIB};
@@ -19,6 +26,90 @@ const DEPTH: u32 = 12;
 /// Few, so that they are fought for.
 const BLOCKS: u64 = 6;
 const LONGEST: u32 = 3;
+/// They lie on both sides of the first extent's end.
+const FIRST: u64 = 13;
+
+/// Time that passes by 20 µs each time that somebody asks for it.
+#[derive(Debug, Clone, Default)]
+struct Ticking(Arc<AtomicU64>);
+
+impl Clock for Ticking {
+    fn now(&self) -> Nanos {
+        Nanos(self.0.fetch_add(20_000, Ordering::Relaxed))
+    }
+}
+
+/// A virtual disk, and what happens beneath its requests.
+#[derive(Debug, Clone, Copy)]
+enum Shape {
+    Copies(u8),
+    /// Three copies, and a disk dies.
+    Dying(u32),
+    /// Two columns of two copies.
+    Columns,
+    /// Two copies on two tiers, whose extents move all the time.
+    Moves,
+    /// A write-back cache before the Capacity tier.
+    Cache,
+    /// A write-back cache, and moves.
+    CacheAndMoves,
+}
+
+impl Shape {
+    fn nth(nth: u64) -> Self {
+        match nth % 7 {
+            0 => Self::Copies(1),
+            1 => Self::Copies(2),
+            2 => Self::Dying(u32::try_from(nth % 3).expect("few")),
+            3 => Self::Columns,
+            4 => Self::Moves,
+            5 => Self::Cache,
+            _ => Self::CacheAndMoves,
+        }
+    }
+
+    /// Where extents are to move to by turns.
+    fn turn(self, turn: u64) -> Option<TierName> {
+        match self {
+            Self::Moves | Self::CacheAndMoves if turn % 2 == 0 => Some(TierName::Performance),
+            // Where the cache is before them.
+            Self::Moves | Self::CacheAndMoves | Self::Cache => Some(TierName::Capacity),
+            _ => None,
+        }
+    }
+
+    fn pool(self) -> NewPool {
+        let mut vdisk = disks::vdisk("v", 2, MIB);
+        let disks = match self {
+            Self::Copies(copies) => {
+                vdisk.copies = copies;
+                3
+            }
+            Self::Dying(_) => {
+                vdisk.copies = 3;
+                3
+            }
+            Self::Columns => {
+                vdisk.columns = 2;
+                vdisk.interleave = 16 << 10;
+                4
+            }
+            Self::Moves | Self::Cache | Self::CacheAndMoves => {
+                vdisk.tier_bytes = [MIB, 2 * MIB];
+                4
+            }
+        };
+        if matches!(self, Self::Cache | Self::CacheAndMoves) {
+            vdisk.cache_bytes = MIB;
+        }
+        let tiered = vdisk.tier_bytes[1] > 0;
+        let mut pool = disks::pool(disks, vec![vdisk]);
+        if tiered {
+            pool.disks[2..].iter_mut().for_each(|disk| disk.media = MediaType::Hdd);
+        }
+        pool
+    }
+}
 
 /// What one operation did to one block, and between which moments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +189,7 @@ impl Recorder {
         self.moment += 1;
         self.under_way[slot as usize] = Some((kind, first, count, value, self.moment));
         let (file, memory) = (FileIndex(0), Memory::Lane(LaneIndex(0)));
-        let (len, offset) = (count * 4096, first * 4096);
+        let (len, offset) = (count * 4096, (FIRST + first) * 4096);
         queue.push(Op { kind, file, slot: Slot(slot), len, offset, memory });
     }
 
@@ -120,8 +211,17 @@ impl Recorder {
     }
 }
 
-fn check(seed: u64, copies: u8, dead: Option<u32>) {
-    let plan = disks::plan(3);
+/// What happened beneath the requests of one schedule, or of many.
+#[derive(Debug, Default)]
+struct Beneath {
+    moved: u64,
+    destaged: u64,
+}
+
+fn check(seed: u64, shape: Shape, beneath: &mut Beneath) {
+    let wanted = shape.pool();
+    let disks = u32::try_from(wanted.disks.len()).expect("few");
+    let plan = disks::plan(disks);
     let spec = PowerSpec {
         seed,
         depth: plan.depth(),
@@ -130,16 +230,15 @@ fn check(seed: u64, copies: u8, dead: Option<u32>) {
         service: (Nanos(2_000), Nanos(90_000)),
         record: false,
     };
-    let mut queue = PowerQueue::new(&spec, vec![Image::new(DISK_BYTES); 3]);
-    let pool = disks::pool(3, vec![disks::vdisk("v", copies, MIB)]);
-    create(&mut queue, plan, &pool, seed).expect("it fits");
+    let images = wanted.disks.iter().map(|_| Image::new(DISK_BYTES)).collect();
+    let mut queue = PowerQueue::new(&spec, images);
+    create(&mut queue, plan, &wanted, seed).expect("it fits");
     let engine = Engine::start(queue, plan, DEPTH, LONGEST * 4096, seed).expect("it starts");
     let lanes = vec![LaneSpec { first_slot: 0, slots: DEPTH, bytes: LONGEST * 4096 }];
     let regions = vec![RegionSpec { lanes }];
     let spec = QueueSpec { depth: DEPTH, regions, ..QueueSpec::default() };
-    let file = SpaceFile { vdisk: 0, size: BLOCKS * 4096, writable: true, durable: false };
-    let mut queue =
-        SpaceQueue::open(engine, vec![file], &spec, StampClock::monotonic()).expect("room");
+    let file = SpaceFile { vdisk: 0, size: engine.size(0), writable: true, durable: false };
+    let mut queue = SpaceQueue::open(engine, vec![file], &spec, Ticking::default()).expect("room");
     let mut recorder = Recorder {
         state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
         moment: 0,
@@ -151,9 +250,18 @@ fn check(seed: u64, copies: u8, dead: Option<u32>) {
     (0..DEPTH).for_each(|slot| recorder.issue(&mut queue, slot));
     let mut outstanding = DEPTH;
     while outstanding > 0 {
-        if let (Some(disk), 300) = (dead, left) {
+        if let (Shape::Dying(disk), 300) = (shape, left) {
             let faults = queue.engine_mut().queue_mut().faults_mut(disk);
             faults.dead_from = Some(0);
+        }
+        if let Some(to) = shape.turn(left / 20) {
+            let engine = queue.engine_mut();
+            if left % 20 == 0 && engine.moves_left() == 0 {
+                (0..2).for_each(|extent| engine.move_extent(0, extent, to));
+            }
+            while let Some(done) = engine.pop_move() {
+                beneath.moved += u64::from(done.outcome == MoveOutcome::Moved);
+            }
         }
         queue.submit_and_wait(1, Nanos::from_secs(5)).expect("taken");
         queue.look();
@@ -168,18 +276,21 @@ fn check(seed: u64, copies: u8, dead: Option<u32>) {
             }
         }
     }
+    beneath.destaged += queue.engine_mut().use_of(0).evicted[0];
     for (block, history) in recorder.histories.iter().enumerate() {
-        assert_eq!(judge(history), Ok(()), "seed {seed}, {copies} copies, block {block}");
+        assert_eq!(judge(history), Ok(()), "seed {seed}, {shape:?}, block {block}");
     }
 }
 
 #[test]
 fn histories_of_overlapping_io_are_linearizable() {
-    for seed in 1..=20 {
-        check(seed, 1, None);
-        check(seed, 2, None);
-        check(seed, 3, Some(u32::try_from(seed % 3).expect("few")));
+    let wanted = std::env::var("PLUMB_SCHEDULES").ok().and_then(|text| text.parse().ok());
+    let mut beneath = Beneath::default();
+    for seed in 1..=wanted.unwrap_or(140) {
+        check(seed, Shape::nth(seed), &mut beneath);
     }
+    assert!(beneath.moved > 100 && beneath.destaged > 100, "{beneath:?}");
+    println!("{beneath:?}");
 }
 
 #[test]
