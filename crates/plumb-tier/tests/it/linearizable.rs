@@ -69,9 +69,11 @@ impl Shape {
     }
 
     /// Where extents are to move to by turns.
-    fn turn(self, turn: u64) -> Option<TierName> {
+    fn turn(self, turn: u32) -> Option<TierName> {
         match self {
-            Self::Moves | Self::CacheAndMoves if turn % 2 == 0 => Some(TierName::Performance),
+            Self::Moves | Self::CacheAndMoves if turn.is_multiple_of(2) => {
+                Some(TierName::Performance)
+            }
             // Where the cache is before them.
             Self::Moves | Self::CacheAndMoves | Self::Cache => Some(TierName::Capacity),
             _ => None,
@@ -246,7 +248,7 @@ fn check(seed: u64, shape: Shape, beneath: &mut Beneath) {
         under_way: vec![None; 12],
         histories: vec![Vec::new(); 6],
     };
-    let mut left = 600;
+    let mut left = 600_u32;
     (0..DEPTH).for_each(|slot| recorder.issue(&mut queue, slot));
     let mut outstanding = DEPTH;
     while outstanding > 0 {
