@@ -25,6 +25,8 @@ use crate::mutation::{Mutation, active};
 const REQUEST_MAX: u32 = 256 << 10;
 /// Ranges of a part that zeroes, at most; if there are more they are taken for one.
 const ZERO_RANGES: usize = 64;
+/// A cache that was full is full no more when less of it is used, in sixteenths.
+const FULL_UNTIL: u32 = 14;
 /// Writes over live lines that find no room for so long fail (WBC-4). A disk that hangs is waited for first, and
 /// then the log goes on without it.
 const ROOM_TIME_OUT: Nanos = Nanos(2 * TIME_OUT.0);
@@ -63,6 +65,10 @@ pub(super) struct Cache {
     pub(super) streams: Streams,
     /// Where the tail was seen last, and since when.
     tail_seen: (u64, Nanos),
+    /// A write found no room, and since then it has not been empty enough to speak of.
+    is_full: bool,
+    /// How often it became so.
+    pub(super) times_full: u64,
 }
 
 impl<Q: FlushQueue> Engine<Q> {
@@ -106,14 +112,28 @@ impl<Q: FlushQueue> Engine<Q> {
     }
 
     /// Whether a write that need not go to the log does (6.1 rule 5).
-    pub(super) fn admits(&self, part: u32) -> bool {
-        let own = &self.parts[index(part)];
-        let Some(log) = self.log_of(own.extent) else { return false };
+    pub(super) fn admits(&mut self, part: u32) -> bool {
+        let own = self.parts[index(part)];
         let client = &self.clients[index(own.client)];
         is_second_tier(self.core.extents.get(own.extent).place)
             && client.request.len <= REQUEST_MAX
             && !client.sequential
-            && log.has_room(own.log_span(), false)
+            && self.finds_room(own.extent, own.log_span(), false)
+    }
+
+    /// Whether a record of `span` bytes fits, and notes when none does any more.
+    fn finds_room(&mut self, extent: u32, span: u64, reserve: bool) -> bool {
+        let vdisk = self.core.vdisk(extent);
+        let (Some(cache), Some(log)) = (&mut self.caches[vdisk], &self.core.logs[vdisk]) else {
+            return false;
+        };
+        let fits = log.has_room(span, reserve);
+        if !fits && !cache.is_full {
+            cache.times_full += 1;
+        }
+        // One write's worth of room comes and goes while it is destaged.
+        cache.is_full = !fits || cache.is_full && log.fill() >= FULL_UNTIL;
+        fits
     }
 
     /// Puts a part in line for the log, with the old content around it if it needs that.
@@ -127,7 +147,7 @@ impl<Q: FlushQueue> Engine<Q> {
             self.end_part(part, Some(EIO));
             return;
         }
-        if !log.has_room(span, true) {
+        if !self.finds_room(own.extent, span, true) {
             self.wait_for_room(part);
             return;
         }

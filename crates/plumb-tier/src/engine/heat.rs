@@ -9,12 +9,13 @@ use plumb_units::Nanos;
 use plumb_units::convert::{index, to_u64};
 
 use super::part::{Part, PartKind};
+use super::perf::Account;
 use super::{Engine, Request, RequestKind};
 use crate::events::Event;
 use crate::extents::{UNMAPPED, is_second_tier};
 use crate::format::Config;
 use crate::heat::{HeatDelta, HeatFileError, HeatMap, HeatSettings, HostIo, HostIoKind};
-use crate::tier_report::HeatGap;
+use crate::tier_report::{HeatGap, WindowBytes};
 use crate::what_if::WhatIf;
 
 /// Touches that are kept until the next merge.
@@ -38,6 +39,8 @@ pub struct Served {
     pub capacity: u64,
     /// By nobody: what was never written is zero.
     pub unmapped: u64,
+    /// What they read and wrote.
+    pub bytes: WindowBytes,
 }
 
 impl Served {
@@ -65,6 +68,8 @@ struct Meter {
     /// Of this window, and not in the sketch yet.
     fresh: Vec<HostIo>,
     served: Served,
+    /// What all that was counted since the start has over this window.
+    before: WindowBytes,
 }
 
 impl Meter {
@@ -89,6 +94,7 @@ impl Heats {
                 what_if: WhatIf::new(config.extent_bytes.into()),
                 fresh: Vec::with_capacity(FRESH),
                 served: Served::default(),
+                before: WindowBytes::default(),
             }
         };
         Self {
@@ -132,7 +138,21 @@ impl<Q: FlushQueue> Engine<Q> {
     /// When there is no such virtual disk.
     #[must_use]
     pub fn served(&self, vdisk: u32) -> Served {
-        self.heats.meters[index(vdisk)].served
+        let meter = &self.heats.meters[index(vdisk)];
+        Served { bytes: self.counted_bytes(vdisk).less(meter.before), ..meter.served }
+    }
+
+    /// What was read and written since the start.
+    fn counted_bytes(&self, vdisk: u32) -> WindowBytes {
+        let own = self.use_of(vdisk);
+        WindowBytes {
+            read: own.reads.bytes,
+            written: own.writes.bytes,
+            cache_read: own.bytes(Account::CacheRead),
+            cache_written: own.bytes(Account::CacheWrite),
+            bypassed: own.bytes(Account::TierWrite(true)),
+            times_full: own.times_full,
+        }
     }
 
     /// Begins a new window of the heat map of a virtual disk: its counts are 0, its scores stay.
@@ -141,7 +161,9 @@ impl<Q: FlushQueue> Engine<Q> {
     /// When there is no such virtual disk.
     pub fn begin_heat_window(&mut self, vdisk: u32) {
         self.tend_heat(true);
+        let counted = self.counted_bytes(vdisk);
         let meter = &mut self.heats.meters[index(vdisk)];
+        meter.before = counted;
         meter.map.begin_window();
         meter.what_if.clear();
         meter.served = Served::default();
@@ -173,10 +195,12 @@ impl<Q: FlushQueue> Engine<Q> {
     ) -> Result<u64, HeatFileError> {
         self.tend_heat(true);
         let id = self.core.members.config.vdisks[index(vdisk)].id;
+        let counted = self.counted_bytes(vdisk);
         let meter = &mut self.heats.meters[index(vdisk)];
         let restored = HeatMap::restore(bytes, id, meter.map.settings().clone())?;
         meter.map = restored.map;
         meter.served = served;
+        meter.before = counted.less(served.bytes);
         // Never back: an engine whose hours begin at 0 goes on in the hour of the snapshot.
         let epoch = self.heats.meters[index(vdisk)].map.epoch();
         let first = epoch.saturating_sub(self.now.0 / HOUR);

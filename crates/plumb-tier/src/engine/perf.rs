@@ -119,6 +119,8 @@ pub struct VirtualDiskUse {
     pub unaligned_bytes: u64,
     /// Bytes written to the write-back cache because blocks of it were there already.
     pub overlapping_bytes: u64,
+    /// How often the write-back cache became full.
+    pub times_full: u64,
     /// Blocks that the write-back cache let go of: copied home, and written over before that.
     pub evicted: [u64; 2],
     bytes: [u64; ACCOUNTS],
@@ -293,6 +295,9 @@ impl<Q: FlushQueue> Engine<Q> {
         own.unrecoverable = self.core.lost_blocks[index(vdisk)];
         if let Some(log) = &self.core.logs[index(vdisk)] {
             own.evicted = log.evicted;
+        }
+        if let Some(cache) = &self.caches[index(vdisk)] {
+            own.times_full = cache.times_full;
         }
         own
     }

@@ -106,6 +106,7 @@ impl<P: Placement> TierView<'_, P> {
             moves: MoveFigures::default(),
             thrash: self.tiering.history.thrash(),
             working_sets: self.tiering.working_sets.clone(),
+            bytes: Some(self.served.bytes),
             heat_gap: self.tiering.heat_gap,
             what_if: ReportFacts::curve(self.what_if, performance_bytes),
         };

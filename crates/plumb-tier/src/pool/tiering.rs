@@ -21,7 +21,7 @@ use crate::engine::{Engine, KeepWith, Kept, Optimization, Served};
 use crate::format::checksum::crc;
 use crate::heat::HeatFileError;
 use crate::optimizer::{MoveHistory, Pin, PinId, PinTable, TierName};
-use crate::tier_report::{Filling, HeatGap};
+use crate::tier_report::{Filling, HeatGap, WindowBytes};
 
 /// What the text of a kept report is called in its document.
 pub const REPORT_TEXT: &str = "text";
@@ -365,6 +365,7 @@ fn render(kept: &Kept, samples: &[(u64, u64)]) -> Vec<u8> {
             "cache": served.cache,
             "capacity": served.capacity,
             "unmapped": served.unmapped,
+            "bytes": served.bytes.fields(),
         },
     });
     let text = format!("{value}\n");
@@ -411,6 +412,8 @@ fn restored(value: &Value, extent_bytes: u64) -> Option<Restored> {
     let sets: Vec<u64> =
         value["working_sets"].as_array()?.iter().map(Value::as_u64).collect::<Option<_>>()?;
     let served = |name: &str| value["served"][name].as_u64();
+    // Those of older versions were not counted.
+    let bytes = std::array::from_fn(|nth| value["served"]["bytes"][nth].as_u64().unwrap_or(0));
     Some(Restored {
         heat: None,
         what_if: None,
@@ -427,6 +430,7 @@ fn restored(value: &Value, extent_bytes: u64) -> Option<Restored> {
             cache: served("cache")?,
             capacity: served("capacity")?,
             unmapped: served("unmapped")?,
+            bytes: WindowBytes::of_fields(bytes),
         },
     })
 }
@@ -441,7 +445,8 @@ pub(super) fn sample() -> Vec<u8> {
     let (window_start_s, working_sets) = (1.5, vec![3, 4]);
     let heat_gap = Some(HeatGap::Pages(2));
     let tiering = crate::engine::Tiering { pins, history, window_start_s, working_sets, heat_gap };
-    let served = Served { performance: 1, cache: 2, capacity: 3, unmapped: 4 };
+    let bytes = WindowBytes::of_fields([5, 6, 7, 8, 9, 10]);
+    let served = Served { performance: 1, cache: 2, capacity: 3, unmapped: 4, bytes };
     let (heat, what_if, performance) = (Vec::new(), Vec::new(), (30, 40));
     render(
         &Kept { vdisk: 7, heat, what_if, served, performance, tiering, published: None },
@@ -583,7 +588,8 @@ mod tests {
             working_sets: vec![3, 4],
             heat_gap: Some(HeatGap::All),
         };
-        let served = Served { performance: 1, cache: 2, capacity: 3, unmapped: 4 };
+        let bytes = WindowBytes::of_fields([5, 6, 7, 8, 9, 10]);
+        let served = Served { performance: 1, cache: 2, capacity: 3, unmapped: 4, bytes };
         let performance = (30, 40);
         let (heat, what_if, published) = (vec![1, 2], vec![3], None);
         (store, Kept { vdisk: 7, heat, what_if, served, performance, tiering, published })

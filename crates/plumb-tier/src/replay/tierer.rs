@@ -145,6 +145,7 @@ impl Tierer {
             moves,
             thrash: self.history.thrash(),
             working_sets: self.working_sets.clone(),
+            bytes: None,
             heat_gap: None,
             what_if: Vec::new(),
         };

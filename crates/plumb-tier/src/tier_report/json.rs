@@ -31,6 +31,13 @@ pub(super) fn render(report: &TierReport) -> Value {
         "window_start_s": facts.window_start_s,
         "window_end_s": facts.window_end_s,
         "host_ios": facts.answered,
+        "host_bytes": facts.bytes.map(|bytes| json!({ "read": bytes.read, "written": bytes.written })),
+        "write_cache": facts.bytes.map(|bytes| json!({
+            "read_bytes": bytes.cache_read,
+            "written_bytes": bytes.cache_written,
+            "bypass_bytes": bytes.bypassed,
+            "times_full": bytes.times_full,
+        })),
         "table": rows(&report.rows),
         "table_unpinned": rows(&report.rows_unpinned),
         "what_if_lru": facts.what_if.iter().map(what_if).collect::<Vec<Value>>(),

@@ -69,6 +69,50 @@ impl MoveStop {
     }
 }
 
+/// Bytes of a window's host I/O, and what the write-back cache had of them (REP-4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WindowBytes {
+    /// Bytes read.
+    pub read: u64,
+    /// Bytes written.
+    pub written: u64,
+    /// Bytes read that the cache served.
+    pub cache_read: u64,
+    /// Bytes written that the cache took.
+    pub cache_written: u64,
+    /// Bytes written to the Capacity tier past the cache.
+    pub bypassed: u64,
+    /// How often the cache became full: a write that it would have taken found no room.
+    pub times_full: u64,
+}
+
+impl WindowBytes {
+    /// What this has over `other`, field by field. Differences may be negative for a while: counts begin anew with each
+    /// start, windows do not.
+    #[must_use]
+    pub fn less(self, other: Self) -> Self {
+        let (mut fields, others) = (self.fields(), other.fields());
+        for (field, other) in fields.iter_mut().zip(others) {
+            *field = field.wrapping_sub(other);
+        }
+        Self::of_fields(fields)
+    }
+
+    /// Its fields, in their order.
+    #[must_use]
+    pub const fn fields(self) -> [u64; 6] {
+        let Self { read, written, cache_read, cache_written, bypassed, times_full } = self;
+        [read, written, cache_read, cache_written, bypassed, times_full]
+    }
+
+    /// One of these fields.
+    #[must_use]
+    pub const fn of_fields(fields: [u64; 6]) -> Self {
+        let [read, written, cache_read, cache_written, bypassed, times_full] = fields;
+        Self { read, written, cache_read, cache_written, bypassed, times_full }
+    }
+}
+
 /// What a window does not know, because what was kept of the heat map was damaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeatGap {
@@ -109,6 +153,8 @@ pub struct ReportFacts {
     pub thrash: Thrash,
     /// Extents of the working sets of the runs before, the newest last.
     pub working_sets: Vec<u64>,
+    /// Bytes of host I/O and of the write-back cache; `None` where nobody counted them.
+    pub bytes: Option<WindowBytes>,
     /// What heat was lost in the window.
     pub heat_gap: Option<HeatGap>,
     /// What caches of some sizes would have served of the window, by extents and by blocks of 4 KiB (BEY-1); empty where

@@ -28,6 +28,14 @@ fn facts() -> ReportFacts {
         },
         thrash: Thrash { promoted: 40, demoted_again: 10, guarded: true },
         working_sets: vec![50, 30],
+        bytes: Some(WindowBytes {
+            read: 900 * MIB,
+            written: 100 * MIB,
+            cache_read: 3 * MIB,
+            cache_written: 60 * MIB,
+            bypassed: 20 * MIB,
+            times_full: 2,
+        }),
         heat_gap: None,
         what_if: [(5, 0.4), (20, 0.75), (80, 1.0)]
             .map(|(mib, share)| {

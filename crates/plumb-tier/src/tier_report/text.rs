@@ -16,6 +16,11 @@ pub(super) fn render(report: &TierReport) -> String {
     line(&mut out, "Window start", &clock(facts.window_start_s));
     line(&mut out, "Window end", &clock(facts.window_end_s));
     line(&mut out, "Host I/Os", &facts.answered.to_string());
+    if let Some(bytes) = &facts.bytes {
+        let all = Bytes(bytes.read + bytes.written);
+        let each = format!("{all} ({} read, {} written)", Bytes(bytes.read), Bytes(bytes.written));
+        line(&mut out, "Host I/O Bytes", &each);
+    }
     out.push('\n');
     if report.rows.is_empty() {
         out.push_str("no I/O in window\n\n");
@@ -40,6 +45,16 @@ pub(super) fn render(report: &TierReport) -> String {
     );
     let expected = facts.expected_share.map(|share| 100.0 * share);
     line(&mut out, "  expected with the placement just made", &share(expected));
+    if let Some(bytes) = &facts.bytes {
+        for (name, value) in [
+            ("Read from the Write-Back Cache", bytes.cache_read),
+            ("Written to the Write-Back Cache", bytes.cache_written),
+            ("Written to the Capacity Tier Past the Write-Back Cache", bytes.bypassed),
+        ] {
+            line(&mut out, name, &Bytes(value).to_string());
+        }
+        line(&mut out, "Times the Write-Back Cache Became Full", &bytes.times_full.to_string());
+    }
     pinned(&mut out, report, "Performance", &report.pinned_performance);
     pinned(&mut out, report, "Capacity", &report.pinned_capacity);
     out.push('\n');

@@ -3,12 +3,13 @@
 use plumb_io::engine::MemoryQueue;
 use plumb_tier::heat::HeatFileError;
 use plumb_tier::optimizer::{PinState, PlacementStatus, PlanLimits, TierName};
-use plumb_tier::tier_report::MoveStop;
+use plumb_tier::tier_report::{MoveStop, WindowBytes};
 use plumb_tier::{
-    Engine, MediaType, MoveOutcome, Optimization, OptimizeSettings, Request, RequestKind, Served,
-    create,
+    Account, Engine, MediaType, MoveOutcome, Optimization, OptimizeSettings, Request, RequestKind,
+    Served, create,
 };
 use plumb_units::Nanos;
+use plumb_units::convert::to_u64;
 
 use crate::disks::{self, MIB};
 
@@ -62,6 +63,23 @@ impl Space {
         }
     }
 
+    /// 32 KiB to each of these places, all of them under way together.
+    fn write_at_once(&mut self, offsets: &[u64; 8]) {
+        let kind = RequestKind::Write { fua: false };
+        for (client, offset) in (0..).zip(*offsets) {
+            self.engine.buffer_mut(client)[..32_768].fill(3);
+            self.engine.submit(client, Request { kind, vdisk: 0, offset, len: 32_768 });
+        }
+        let mut left = offsets.len();
+        while left > 0 {
+            self.poll();
+            while let Some((_, outcome)) = self.engine.pop() {
+                assert_eq!(outcome, Ok(()));
+                left -= 1;
+            }
+        }
+    }
+
     fn write(&mut self, offset: u64, value: u8) {
         self.ask(RequestKind::Write { fua: false }, offset, &mut [value; 4096]);
     }
@@ -108,9 +126,14 @@ fn host_ios_are_counted_where_they_fall_and_by_whom_they_are_answered() {
     assert_eq!((hot.reads, hot.writes, cold.reads, cold.writes), (10, 1, 0, 1));
     assert!(hot.score > 10.0 && cold.score < 1.5, "{hot:?} {cold:?}");
     let served = space.engine.served(0);
-    let wanted =
-        Served { performance: fast + 10, cache: 0, capacity: extents - fast + 10, unmapped: 0 };
-    assert_eq!(served, wanted);
+    let bytes = WindowBytes {
+        read: 20 * 4096,
+        written: extents * 4096,
+        bypassed: (extents - fast) * 4096,
+        ..WindowBytes::default()
+    };
+    let (performance, capacity) = (fast + 10, extents - fast + 10);
+    assert_eq!(served, Served { performance, cache: 0, capacity, unmapped: 0, bytes });
 
     let saved = space.engine.save_heat(0);
     let queue = space.engine.shut_down().expect("a clean end");
@@ -123,8 +146,10 @@ fn host_ios_are_counted_where_they_fall_and_by_whom_they_are_answered() {
     assert_eq!(again.engine.restore_heat(0, &saved, served), Ok(0));
     assert_eq!(again.engine.heat(0).extent(3).reads, 10);
     assert_eq!(again.engine.heat(0).ios(), extents + 20);
-    assert_eq!(again.engine.served(0).total(), extents + 20);
+    // What this engine counted itself is forgotten, what it goes on to count is added.
+    assert_eq!(again.engine.served(0), served);
     again.read(3 * EXTENT);
+    assert_eq!(again.engine.served(0).bytes.read, 21 * 4096);
     assert_eq!(again.engine.heat(0).extent(3).reads, 11);
     let before = again.engine.heat(0).extent(3).score;
     let hour = again.engine.heat(0).epoch();
@@ -134,6 +159,49 @@ fn host_ios_are_counted_where_they_fall_and_by_whom_they_are_answered() {
     again.engine.begin_heat_window(0);
     assert_eq!((again.engine.heat(0).ios(), again.engine.served(0)), (0, Served::default()));
     assert!(again.engine.heat(0).extent(3).score > 0.0);
+}
+
+/// REP-4.
+#[test]
+fn a_window_knows_what_the_write_back_cache_took_what_went_past_it_and_how_often_it_was_full() {
+    let mut space = Space::new(MIB);
+    let extents = space.engine.size(0) / EXTENT;
+    for extent in 0..extents {
+        space.write(extent * EXTENT, 1);
+    }
+    space.engine.begin_heat_window(0);
+    assert_eq!(space.engine.served(0), Served::default());
+    let fast_before = space.engine.use_of(0).bytes(Account::TierWrite(false));
+    // More at once than it can destage meanwhile.
+    let last = (extents - 1) * EXTENT;
+    let mut bursts = 0;
+    while space.engine.served(0).bytes.times_full == 0 {
+        let far = |nth: u64| last - 2 * EXTENT * ((bursts * 7 + nth * 5) % 40);
+        space.write_at_once(&std::array::from_fn(|nth| far(to_u64(nth))));
+        bursts += 1;
+        assert!(bursts < 1000, "it is never full");
+    }
+    let reads = 5;
+    for _ in 0..reads {
+        space.read(last);
+    }
+    let found = space.engine.served(0);
+    let used = space.engine.use_of(0);
+    assert_eq!((found.bytes.written, found.bytes.read), (bursts * 8 * 32_768, reads * 4096));
+    assert!(found.bytes.cache_written > 0, "{found:?}");
+    let fast = used.bytes(Account::TierWrite(false)) - fast_before;
+    assert_eq!(found.bytes.cache_written + found.bytes.bypassed + fast, found.bytes.written);
+    assert!(found.bytes.cache_read <= found.bytes.read, "{found:?}");
+    assert_eq!(found.bytes.times_full, used.times_full);
+    let report = space.engine.tier_report(0, 1.0);
+    assert_eq!(report.facts.bytes, Some(found.bytes));
+    let json = report.to_json();
+    assert_eq!(json["write_cache"]["written_bytes"], found.bytes.cache_written);
+    assert_eq!(json["write_cache"]["bypass_bytes"], found.bytes.bypassed);
+    assert_eq!(json["write_cache"]["times_full"], 1);
+    // A new window has nothing of it.
+    space.engine.begin_heat_window(0);
+    assert_eq!(space.engine.served(0).bytes, WindowBytes::default());
 }
 
 #[test]
