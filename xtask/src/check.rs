@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::machine::Machine;
 use crate::skips::{self, Lists};
-use crate::test_output::Summary;
+use crate::test_output::{Display, Summary};
 use crate::{command, instructions, smoke, tidy};
 
 /// Runs the gate.
@@ -60,15 +60,20 @@ impl Gate {
     fn cargo(&mut self, name: &'static str, words: &[&str]) -> Vec<String> {
         let mut command = Command::new("cargo");
         command.args(words);
-        self.command(name, &mut command)
+        self.command(name, &mut command, |_| true)
     }
 
-    fn command(&mut self, name: &'static str, command: &mut Command) -> Vec<String> {
+    fn command(
+        &mut self,
+        name: &'static str,
+        command: &mut Command,
+        shows: impl FnMut(&str) -> bool,
+    ) -> Vec<String> {
         println!("\n== {name}");
         command.current_dir(&self.repository).env("CARGO_TERM_COLOR", "never");
         // Tests make code panic on purpose; nobody wants a hundred lines for each.
         command.env("RUST_BACKTRACE", "0");
-        let (lines, took, trouble) = match command::run(command) {
+        let (lines, took, trouble) = match command::run_showing(command, shows) {
             Ok(outcome) => {
                 let trouble = (!outcome.ok).then(|| "failed, see above".to_owned());
                 (outcome.lines, outcome.took, trouble)
@@ -93,10 +98,12 @@ impl Gate {
     }
 
     /// Every test of the workspace, with what passing tests printed: skips and conformance sets are
-    /// read from there.
+    /// read from there. What else they printed is left out of the log, for it hides what failed.
     fn tests(&mut self) -> Summary {
-        let words = ["test", "--locked", "--workspace", "--no-fail-fast", "--", "--show-output"];
-        let lines = self.cargo("tests", &words);
+        let mut command = Command::new("cargo");
+        command.args(["test", "--locked", "--workspace", "--no-fail-fast", "--", "--show-output"]);
+        let mut display = Display::default();
+        let lines = self.command("tests", &mut command, |line| display.shows(line));
         let summary = Summary::read(&lines);
         let step = self.steps.last_mut().expect("the step that just ran");
         if step.trouble.is_none() {
@@ -137,7 +144,7 @@ impl Gate {
         let mut command = Command::new("cargo");
         command.args(["doc", "--locked", "--workspace", "--no-deps", "--keep-going"]);
         command.env("RUSTDOCFLAGS", "-D warnings");
-        self.command("docs", &mut command);
+        self.command("docs", &mut command, |_| true);
     }
 
     /// Prints everything that matters once more, the counts last.

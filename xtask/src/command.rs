@@ -19,6 +19,17 @@ pub(crate) struct Outcome {
 /// # Errors
 /// When it cannot be started or its output cannot be read.
 pub(crate) fn run(command: &mut Command) -> io::Result<Outcome> {
+    run_showing(command, |_| true)
+}
+
+/// The same, copying those lines only that `shows` says.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn run_showing(
+    command: &mut Command,
+    mut shows: impl FnMut(&str) -> bool,
+) -> io::Result<Outcome> {
     let start = Instant::now();
     let (reader, writer) = io::pipe()?;
     command.stdin(std::process::Stdio::null());
@@ -31,8 +42,11 @@ pub(crate) fn run(command: &mut Command) -> io::Result<Outcome> {
     let mut reader = BufReader::new(reader);
     let mut line = Vec::new();
     while reader.read_until(b'\n', &mut line)? > 0 {
-        io::stdout().write_all(&line)?;
-        lines.push(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned());
+        let text = String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned();
+        if shows(&text) {
+            io::stdout().write_all(&line)?;
+        }
+        lines.push(text);
         line.clear();
     }
     Ok(Outcome { ok: child.wait()?.success(), lines, took: start.elapsed() })
@@ -56,8 +70,14 @@ mod tests {
     fn both_streams_are_kept_in_order_and_the_exit_status_counts() {
         let mut command = Command::new("sh");
         command.args(["-c", "echo one; echo two >&2; echo three; exit 3"]);
-        let outcome = run(&mut command).expect("sh runs");
+        let mut seen = Vec::new();
+        let shows = |line: &str| {
+            seen.push(line.to_owned());
+            line == "two"
+        };
+        let outcome = run_showing(&mut command, shows).expect("sh runs");
         assert_eq!(outcome.lines, ["one", "two", "three"]);
+        assert_eq!(seen, outcome.lines);
         assert!(!outcome.ok);
     }
 

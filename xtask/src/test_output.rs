@@ -57,6 +57,25 @@ impl Summary {
     }
 }
 
+/// Which lines of it are worth a look: all but what passing tests printed, of which skips and conformance sets are.
+#[derive(Debug, Default)]
+pub(crate) struct Display {
+    in_successes: bool,
+}
+
+impl Display {
+    /// Whether the next line is one.
+    pub(crate) fn shows(&mut self, line: &str) -> bool {
+        match line {
+            "successes:" => self.in_successes = true,
+            "failures:" => self.in_successes = false,
+            _ if line.starts_with("test result: ") => self.in_successes = false,
+            _ => {}
+        }
+        !self.in_successes || Skip::parse(line).is_some() || is_conformance(line)
+    }
+}
+
 /// `conformance SET: N passed, N failed`
 fn is_conformance(line: &str) -> bool {
     line.starts_with("conformance ") && line.contains(" passed, ") && line.ends_with(" failed")
@@ -65,6 +84,40 @@ fn is_conformance(line: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_passing_tests_print_is_not_shown_but_for_what_counts() {
+        let output = "
++running 2 tests
++test a::b ... ok
++test a::c ... FAILED
++
+-successes:
+-
+----- a::b stdout ----
+-thread panicked
++skipped raw_disk: no loop device
++conformance cmdline: 312 passed, 0 failed
+-
+-successes:
+-    a::b
+-
++failures:
++
++---- a::c stdout ----
++thread panicked
++
++failures:
++    a::c
++
++test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 5 filtered out; finished in 0.00s
++running 1 test";
+        let mut display = Display::default();
+        for line in output.lines().skip(1) {
+            let (sign, line) = line.split_at(1);
+            assert_eq!(display.shows(line), sign == "+", "{line}");
+        }
+    }
 
     #[test]
     fn everything_that_matters_is_found() {

@@ -1,5 +1,6 @@
 //! What a space costs: processor time per 4 KiB random I/O on the owner's thread, on disks in memory that answer
-//! at once, beside the same load on files, and beside what nobody can do without: a checksum and copies.
+//! at once, beside the same load on files and on those disks alone, and beside what nobody can do without: a
+//! checksum and copies.
 //!
 //!     cargo run --release -p plumb-tier --example space_cost -- [MIB] [SECONDS] [TURNS] [LOAD]
 //!
@@ -20,6 +21,7 @@ use plumb_sys::crc32c;
 use plumb_tier::space::{SpaceFile, SpaceQueue};
 use plumb_tier::{Engine, Geometry, MediaType, NewDisk, NewPool, NewVirtualDisk, SlotPlan, create};
 use plumb_units::Nanos;
+use plumb_units::convert::index;
 use rustix::time::{ClockId, clock_gettime};
 
 const MIB: u64 = 1 << 20;
@@ -52,7 +54,13 @@ fn main() {
         }
         let mut space = space(copies, mib);
         for (what, kind) in names.iter().filter(|(what, _)| wanted(what)) {
-            report(what, &mut space, mib, *kind, (limit, turns));
+            report(what, &mut space, (mib, 1), *kind, (limit, turns));
+        }
+    }
+    for (copies, kind) in [(1, OpKind::Read), (1, OpKind::Write), (2, OpKind::Write)] {
+        let what = format!("the disks alone, {copies} copies, {kind:?}");
+        if wanted(&what) {
+            disks_alone(&what, mib, (copies, kind), (limit, turns));
         }
     }
     for (what, place) in [("in the page cache", "."), ("in memory (tmpfs)", "/dev/shm")] {
@@ -65,7 +73,7 @@ fn main() {
         std::fs::write(&path, vec![1; usize::try_from(mib * MIB).expect("it fits")]).expect("room");
         let mut file = file(&path, mib);
         for (what, kind) in names.iter().filter(|(what, _)| wanted(what)) {
-            report(what, &mut file, mib, *kind, (limit, turns));
+            report(what, &mut file, (mib, 1), *kind, (limit, turns));
         }
     }
     if wanted("floor") {
@@ -161,7 +169,7 @@ fn space(copies: u8, mib: u64) -> SpaceQueue<MemoryQueue, StampClock> {
     let mut queue = SpaceQueue::open(engine, vec![file], &spec, clock).expect("memory");
     let blocks = mib * MIB / u64::from(BLOCK);
     let mut next = 0;
-    drive(&mut queue, OpKind::Write, || {
+    drive(&mut queue, (OpKind::Write, 1), || {
         next += 1;
         (next <= blocks).then(|| next - 1)
     });
@@ -182,13 +190,32 @@ fn file(path: &std::path::Path, mib: u64) -> UringQueue {
     UringQueue::open(spec, UringOptions::default()).expect("a ring")
 }
 
-/// Keeps the queue full with the blocks that `next` gives; how many I/Os there were.
-fn drive(queue: &mut dyn IoQueue, kind: OpKind, mut next: impl FnMut() -> Option<u64>) -> u64 {
+/// The same load on the disks without a space: what is left of a space's cost is its own. An I/O is one on each of
+/// `copies` disks, wherever.
+fn disks_alone(what: &str, mib: u64, (copies, kind): (u32, OpKind), (limit, turns): (Limit, u64)) {
+    let spec = QueueSpec { depth: DEPTH, regions: lanes(), ..QueueSpec::default() };
+    let sizes = vec![mib * MIB; index(copies)];
+    let mut queue = MemoryQueue::of_sizes(&spec, &sizes).expect("memory for the disks");
+    queue.use_large_pages();
+    for disk in 0..copies {
+        queue.bytes_mut(FileIndex(disk)).fill(1);
+    }
+    report(what, &mut queue, (mib, copies), kind, (limit, turns));
+}
+
+/// Keeps the queue full with the blocks that `next` gives, on one file after the other; how many I/Os there were.
+fn drive(
+    queue: &mut dyn IoQueue,
+    (kind, files): (OpKind, u32),
+    mut next: impl FnMut() -> Option<u64>,
+) -> u64 {
     let memory = Memory::Lane(LaneIndex(0));
+    let mut file = 0;
     let mut issue = |queue: &mut dyn IoQueue, slot: Slot| {
         let Some(block) = next() else { return false };
         let offset = block * u64::from(BLOCK);
-        queue.push(Op { kind, file: FileIndex(0), slot, len: BLOCK, offset, memory });
+        queue.push(Op { kind, file: FileIndex(file), slot, len: BLOCK, offset, memory });
+        file = if file + 1 == files { 0 } else { file + 1 };
         true
     };
     let mut outstanding = 0;
@@ -229,7 +256,7 @@ fn cpu() -> Duration {
 fn report(
     what: &str,
     queue: &mut dyn IoQueue,
-    mib: u64,
+    (mib, files): (u64, u32),
     kind: OpKind,
     (limit, turns): (Limit, u64),
 ) {
@@ -239,7 +266,7 @@ fn report(
         let mut random = random(blocks);
         let (began, used) = (Instant::now(), cpu());
         let mut nth = 0_u64;
-        let count = drive(queue, kind, || {
+        let count = drive(queue, (kind, files), || {
             nth += 1;
             let over = match limit {
                 // Looking at the clock costs as much as some of the work: not each time.
@@ -251,8 +278,9 @@ fn report(
             }
             (!over).then(&mut random)
         });
-        costs.push((cpu() - used).as_secs_f64() / count as f64 * 1e6);
-        rates.push(count as f64 / began.elapsed().as_secs_f64());
+        let count = count as f64 / f64::from(files);
+        costs.push((cpu() - used).as_secs_f64() / count * 1e6);
+        rates.push(count / began.elapsed().as_secs_f64());
     }
     tell(what, &mut costs, Some(&mut rates));
 }
