@@ -263,7 +263,9 @@ pub(crate) fn raise<Q: FlushQueue>(
     let before = members.config.voters.len();
     let here: Vec<u16> =
         members.config.voters.iter().copied().filter(|voter| members.is_online(*voter)).collect();
-    let failed = members.raise_epoch(io, &here);
+    let mut failed = members.mend_records(io, &here);
+    let rest: Vec<u16> = here.iter().copied().filter(|disk| !failed.contains(disk)).collect();
+    failed.extend(members.raise_epoch(io, &rest));
     for &disk in &failed {
         members.online[usize::from(disk)] = false;
     }

@@ -281,6 +281,30 @@ impl Members {
         self.write_superblocks(io, &voters)
     }
 
+    /// Writes the record in force again where a disk that names it has lost it; the disks that failed. Where a crash left
+    /// disks that name different generations, the next one is written over the only other copy of it.
+    pub(crate) fn mend_records<Q: FlushQueue>(&self, io: &mut Io<Q>, disks: &[u16]) -> Vec<u16> {
+        let record = self.config.encode();
+        let name = RecordName { len: to_u32(record.len()), digest: checksum::digest(&record) };
+        let pages = config::pages(self.config.pool, &record);
+        let mut failed = Vec::new();
+        for &disk in disks {
+            let Some(block) = &self.superblocks[usize::from(disk)] else { continue };
+            let names_it = block.generation == self.config.generation
+                && block.records[usize::from(block.area)] == name;
+            if !names_it || Self::read_config(io, (disk, block.area), block).is_some() {
+                continue;
+            }
+            let offset = self.geometry.config(block.area);
+            let mut bad = io.wait_for(vec![Work::Write { disk, offset, bytes: &pages }]);
+            if bad.is_empty() {
+                bad = io.flush(&[disk]);
+            }
+            failed.extend(bad);
+        }
+        failed
+    }
+
     /// Writes the configuration as it is in memory, as a new generation, to `disks` (LAY-3): the record to
     /// the area not in use, flush, then the superblocks. The disks that failed.
     pub(crate) fn publish<Q: FlushQueue>(&mut self, io: &mut Io<Q>, disks: &[u16]) -> Vec<u16> {
