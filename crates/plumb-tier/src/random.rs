@@ -1,7 +1,7 @@
 //! Numbers that a seed determines: ids of generations, choices of the checker.
 
 /// SplitMix64.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Random(u64);
 
 impl Random {

@@ -190,7 +190,7 @@ fn explain(
     Violation {
         history_seed: seed,
         what: broken.wrong,
-        crash_at: broken.crash_at,
+        crash_at: broken.crash.map(|(point, _)| point),
         pool: format!(
             "{} disks, {} of them rotating, {} copies, {} columns, cache of {} bytes",
             shape.disks, shape.rotating, shape.copies, shape.columns, shape.cache

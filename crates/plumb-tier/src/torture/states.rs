@@ -2,6 +2,7 @@
 //! once more (T1).
 
 use std::collections::HashSet;
+use std::ops::RangeInclusive;
 
 use plumb_io::sim::power::{CrashKind, Event, Image, PAGE_BYTES, Replay, Survivors, Trace};
 use plumb_units::convert::{index, to_u64, to_usize};
@@ -9,7 +10,7 @@ use plumb_units::convert::{index, to_u64, to_usize};
 use super::background::Background;
 use super::history::{Shape, Step, is_demanding, sectors, steps};
 use super::oracle::{Oracle, Promise};
-use super::run::{Run, Witness, Wrong, new_pool};
+use super::run::{Log, Run, Witness, Wrong, new_pool};
 use crate::format::Geometry;
 use crate::random::Random;
 use crate::{RequestKind, StartError};
@@ -56,8 +57,8 @@ struct Passed {
 pub(super) struct Broken {
     /// What was seen.
     pub(super) wrong: Wrong,
-    /// After how many device events the crash came; `None` without one.
-    pub(super) crash_at: Option<usize>,
+    /// After how many device events the crash came, and what it was drawn from; `None` without one.
+    pub(super) crash: Option<(usize, Random)>,
     /// Which state it was, counted in its history.
     pub(super) state: u64,
 }
@@ -99,13 +100,112 @@ pub(super) fn check(
     seed: u64,
     tally: &mut Tally,
 ) -> Result<(), Broken> {
-    let guarded =
-        std::panic::AssertUnwindSafe(|| check_unguarded(shape, history, states, seed, tally));
-    std::panic::catch_unwind(guarded).unwrap_or_else(|panic| {
+    guarded(|| check_unguarded(shape, history, states, seed, tally))
+}
+
+fn guarded(work: impl FnOnce() -> Result<(), Broken>) -> Result<(), Broken> {
+    let work = std::panic::AssertUnwindSafe(work);
+    std::panic::catch_unwind(work).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or_default();
-        Err(Broken { wrong: format!("the engine panicked: {text}"), crash_at: None, state: 0 })
+        Err(Broken { wrong: format!("the engine panicked: {text}"), crash: None, state: 0 })
     })
+}
+
+/// Runs a history and checks the crash that is drawn from `random` at each of these points, the last one first.
+pub(super) fn check_again(
+    shape: &Shape,
+    history: &[Step],
+    seed: u64,
+    (points, random): (RangeInclusive<usize>, &Random),
+) -> Result<(), Broken> {
+    guarded(|| {
+        let course = Course::of(shape, history, seed)?;
+        let last = (*points.end()).min(course.trace.events.len());
+        (*points.start()..=last).rev().try_for_each(|point| {
+            let mut replay = Replay::new(&course.trace, 512);
+            replay.advance_to(point);
+            let mut witness = Witness::new(course.oracle.clone());
+            let seen = course.log.iter().take_while(|(position, _)| *position <= point);
+            seen.for_each(|(_, event)| witness.see(event));
+            let here = Here { shape, witness: &witness, point, nth: 0 };
+            here.check(&mut replay, &mut Known::new(), &mut random.clone()).map(|_| ())
+        })
+    })
+}
+
+/// How many device events a history takes; `None` when it does not get to its end.
+pub(super) fn events(shape: &Shape, history: &[Step], seed: u64) -> Option<usize> {
+    let mut count = None;
+    let run = guarded(|| {
+        count = Some(Course::of(shape, history, seed)?.trace.events.len());
+        Ok(())
+    });
+    run.ok().and(count)
+}
+
+/// What came of a history.
+struct Course {
+    trace: Trace,
+    log: Log,
+    background: Background,
+    /// As it was before.
+    oracle: Oracle,
+}
+
+impl Course {
+    fn of(shape: &Shape, history: &[Step], seed: u64) -> Result<Self, Broken> {
+        let oracle = Oracle::new(index(sectors()));
+        let broken = |wrong| Broken { wrong, crash: None, state: 0 };
+        let mut run = Run::start(shape, new_pool(shape), &[], oracle.clone(), seed)
+            .map_err(|error| broken(format!("a new pool does not start: {error}")))?;
+        run.take(history).map_err(broken)?;
+        let background = std::mem::take(&mut run.background);
+        let trace = run.engine.queue_mut().take_trace();
+        Ok(Self { trace, log: run.log, background, oracle })
+    }
+}
+
+/// A state is known by where the crash came, what was left, whether power was cut, and which disks were away.
+type Known = HashSet<(usize, u64, bool, Vec<u32>)>;
+
+/// A history at a point where it may crash.
+struct Here<'a> {
+    shape: &'a Shape,
+    witness: &'a Witness,
+    point: usize,
+    nth: u64,
+}
+
+impl Here<'_> {
+    /// Draws a crash and checks what it leaves; `None` when that is known, or does not count.
+    fn check(
+        &self,
+        replay: &mut Replay<'_>,
+        known: &mut Known,
+        random: &mut Random,
+    ) -> Result<Option<Passed>, Broken> {
+        let &Self { shape, witness, point, nth } = self;
+        let drawn = Some((point, random.clone()));
+        let crash = Crash::random(random);
+        let absent = absent(shape, witness, random);
+        let (images, choice) =
+            replay.crash(crash.kind, witness.expelled, crash.survivors, crash.seed);
+        if !known.insert((point, choice, crash.kind == CrashKind::Power, absent.clone())) {
+            return Ok(None);
+        }
+        let (unwell, expelled) = (witness.unwell, witness.expelled);
+        let context = format!(
+            "{:?} crash, {:?} of the unflushed kept, disk away {absent:?}, unwell {unwell:?}, expelled {expelled:?}",
+            crash.kind, crash.survivors
+        );
+        let broken = |wrong| Broken { wrong, crash: drawn.clone(), state: nth };
+        if let Some(left) = witness.expelled {
+            check_left_behind(shape, &images, left, witness.oracle.clone()).map_err(broken)?;
+        }
+        let checked = check_state(shape, images, &absent, witness, crash, random);
+        checked.map_err(|wrong| broken(format!("{wrong} ({context})")))
+    }
 }
 
 fn check_unguarded(
@@ -116,22 +216,15 @@ fn check_unguarded(
     tally: &mut Tally,
 ) -> Result<(), Broken> {
     let mut random = Random::new(seed ^ 0xc7a5);
-    let oracle = Oracle::new(index(sectors()));
-    let broken = |wrong| Broken { wrong, crash_at: None, state: 0 };
-    let mut run = Run::start(shape, new_pool(shape), &[], oracle.clone(), seed)
-        .map_err(|error| broken(format!("a new pool does not start: {error}")))?;
-    run.take(history).map_err(broken)?;
-    let background = std::mem::take(&mut run.background);
+    let Course { trace, log, background, oracle } = Course::of(shape, history, seed)?;
     let demanding = is_demanding(history);
-    let trace = run.engine.queue_mut().take_trace();
-    let log = run.log;
     let mut points: Vec<usize> =
         (0..states).map(|_| crash_point(&background, trace.events.len(), &mut random)).collect();
     points.sort_unstable();
     let mut replay = Replay::new(&trace, 512);
     let mut witness = Witness::new(oracle);
     let mut seen = log.iter().peekable();
-    let mut known = HashSet::new();
+    let mut known = Known::new();
     let mut had_fault = false;
     for (nth, point) in (0..).zip(points) {
         replay.advance_to(point);
@@ -139,29 +232,10 @@ fn check_unguarded(
             witness.see(event);
             had_fault |= witness.unwell.is_some();
         }
-        let crash = Crash::random(&mut random);
-        let absent = absent(shape, &witness, &mut random);
-        let (images, choice) =
-            replay.crash(crash.kind, witness.expelled, crash.survivors, crash.seed);
-        if !known.insert((point, choice, crash.kind == CrashKind::Power, absent.clone())) {
-            continue;
-        }
-        let (unwell, expelled) = (witness.unwell, witness.expelled);
-        let context = format!(
-            "{:?} crash, {:?} of the unflushed kept, disk away {absent:?}, unwell {unwell:?}, expelled {expelled:?}",
-            crash.kind, crash.survivors
-        );
-        if let Some(left) = witness.expelled {
-            check_left_behind(shape, &images, left, witness.oracle.clone())
-                .map_err(|wrong| Broken { wrong, crash_at: Some(point), state: nth })?;
-        }
-        let broken = |wrong| Broken {
-            wrong: format!("{wrong} ({context})"),
-            crash_at: Some(point),
-            state: nth,
-        };
-        let checked = check_state(shape, images, &absent, &witness, crash, &mut random);
-        if let Some(Passed { crashes, outdated }) = checked.map_err(broken)? {
+        let here = Here { shape, witness: &witness, point, nth };
+        if let Some(Passed { crashes, outdated }) =
+            here.check(&mut replay, &mut known, &mut random)?
+        {
             let after = |first: Option<usize>| u64::from(first.is_some_and(|first| first <= point));
             tally.states += 1;
             tally.background += u64::from(background.is_on(point));

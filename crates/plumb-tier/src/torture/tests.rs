@@ -121,6 +121,20 @@ fn known(mutation: Mutation) -> &'static [u64] {
     }
 }
 
+/// What came after the crash is left out at once, and of the rest as much as time allows.
+#[test]
+fn a_broken_promise_is_told_by_a_short_history() {
+    crate::mutation::set(Some(Mutation::CommitUnflushed));
+    let broken = |seed| one_history(seed, Duration::ZERO, &mut Tally::default());
+    let long = (0..500).find_map(|nth| broken(history_seed(7, nth))).expect("it is noticed");
+    let short = one_history(long.history_seed, Duration::from_secs(10), &mut Tally::default());
+    crate::mutation::set(None);
+    let short = short.expect("the same history breaks the same rule");
+    assert!(short.crash_at.is_some() && short.crash_at <= long.crash_at, "{short:#?}");
+    let (few, many) = (short.history.len(), long.history.len());
+    assert!(few * 4 <= many, "{few} of {many} steps: {short:#?}");
+}
+
 /// How a broken rule was noticed.
 #[derive(Debug)]
 struct Noticed {

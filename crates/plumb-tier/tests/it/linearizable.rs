@@ -258,7 +258,7 @@ fn check(seed: u64, shape: Shape, beneath: &mut Beneath) {
         }
         if let Some(to) = shape.turn(left / 20) {
             let engine = queue.engine_mut();
-            if left % 20 == 0 && engine.moves_left() == 0 {
+            if left.is_multiple_of(20) && engine.moves_left() == 0 {
                 (0..2).for_each(|extent| engine.move_extent(0, extent, to));
             }
             while let Some(done) = engine.pop_move() {
