@@ -23,6 +23,9 @@ pub use html::html;
 pub use page::{Block, Data, Headline, Plot, Report, Section, Table, Tile, Tone};
 pub use run_view::{Buckets, CoreView, IntervalView, RunView, SideView, SpanView, Workload};
 
+use plumb_units::convert::to_u64;
+use plumb_units::words::number_of;
+
 use crate::findings::Layout;
 use crate::knee::{self, Options, Row};
 use crate::study::{Findings, RunRecord, Study};
@@ -163,7 +166,7 @@ fn title(sources: &Sources) -> String {
             Some(span) => format!("{}: {}", run.name, span.title()),
             None => run.name.clone(),
         },
-        ([], [], runs) => format!("{} runs", runs.len()),
+        ([], [], runs) => number_of(to_u64(runs.len()), "run"),
         _ => "Storage performance".to_owned(),
     }
 }

@@ -54,14 +54,20 @@ pub enum SampleError {
     },
     /// Too little to say anything.
     #[error("{what}")]
-    #[diagnostic(
-        code(plumb::samples::few),
-        help("give at least one run of each side, or four interleaved ones of both arms")
-    )]
+    #[diagnostic(code(plumb::samples::few))]
     TooFew {
         /// Of what.
         what: String,
+        /// How many it would take.
+        #[help]
+        remedy: &'static str,
     },
+}
+
+/// Too few for a comparison.
+fn few_runs(what: String) -> SampleError {
+    let remedy = "give at least one run of each side, or four interleaved ones of both arms";
+    SampleError::TooFew { what, remedy }
 }
 
 fn missing(key: &str, remedy: &str) -> SampleError {
@@ -132,6 +138,7 @@ pub fn history(sample: &Value) -> Result<Map<String, Value>, SampleError> {
     let values = numbers(values, "values")?;
     decision::of_history(&values, &metric).ok_or_else(|| SampleError::TooFew {
         what: format!("`values` has {} of them: a history needs two or more", values.len()),
+        remedy: "give the results of at least two runs in order of time; from eight on levels are told apart",
     })
 }
 
@@ -235,8 +242,9 @@ fn by_runs(sample: &Map<String, Value>) -> Result<Estimated, SampleError> {
         }
     };
     let (baseline, candidate) = (runs("baseline_runs")?, runs("candidate_runs")?);
-    let estimate = compare::of_runs(&baseline, &candidate).ok_or_else(|| SampleError::TooFew {
-        what: format!("{} baseline runs and {} candidate runs", baseline.len(), candidate.len()),
+    let estimate = compare::of_runs(&baseline, &candidate).ok_or_else(|| {
+        let (baseline, candidate) = (baseline.len(), candidate.len());
+        few_runs(format!("{baseline} baseline runs and {candidate} candidate runs"))
     })?;
     Ok((estimate, Subject { baseline, candidate, remarks: Vec::new() }))
 }
@@ -265,17 +273,16 @@ fn by_series(sample: &Map<String, Value>) -> Result<Estimated, SampleError> {
         };
         let steady: Option<Vec<SteadyRun>> =
             series.iter().map(|run| SteadyRun::of(run, interval_s)).collect();
-        let steady = steady.filter(|runs| !runs.is_empty()).ok_or_else(|| SampleError::TooFew {
-            what: format!("`{key}` has a run without intervals"),
-        })?;
+        let steady = steady
+            .filter(|runs| !runs.is_empty())
+            .ok_or_else(|| few_runs(format!("`{key}` has a run without intervals")))?;
         let dropped: Vec<String> = steady.iter().map(|run| run.dropped.to_string()).collect();
         remarks.push(format!("{key}: intervals left out as warm-up: {}", dropped.join(", ")));
         Ok(steady)
     };
     let (baseline, candidate) = (side("baseline_series")?, side("candidate_series")?);
-    let estimate = compare::of_series(&baseline, &candidate).ok_or_else(|| {
-        SampleError::TooFew { what: "the series have no runs to compare".to_owned() }
-    })?;
+    let estimate = compare::of_series(&baseline, &candidate)
+        .ok_or_else(|| few_runs("the series have no runs to compare".to_owned()))?;
     let means = |runs: &[SteadyRun]| runs.iter().map(|run| run.mean).collect();
     let subject = Subject { baseline: means(&baseline), candidate: means(&candidate), remarks };
     Ok((estimate, subject))
@@ -321,9 +328,7 @@ fn in_order(runs: &Value, sample: &Map<String, Value>) -> Result<Estimated, Samp
     let estimate = compare::interleaved(&runs)
         // Too few for a line over time.
         .or_else(|| compare::of_runs(&subject.baseline, &subject.candidate))
-        .ok_or_else(|| SampleError::TooFew {
-            what: format!("`runs_in_order` has {} runs", runs.len()),
-        })?;
+        .ok_or_else(|| few_runs(format!("`runs_in_order` has {} runs", runs.len())))?;
     Ok((estimate, subject))
 }
 
@@ -346,9 +351,8 @@ fn baseline_arm(
         }
     }
     let [first, second] = arms.as_slice() else {
-        return Err(SampleError::TooFew {
-            what: format!("`runs_in_order` has {} arms ({}), not two", arms.len(), arms.join(", ")),
-        });
+        let (count, names) = (arms.len(), arms.join(", "));
+        return Err(few_runs(format!("`runs_in_order` has {count} arms ({names}), not two")));
     };
     if let Some(Value::String(named)) = present(sample, "baseline_arm") {
         if arms.contains(&named.as_str()) {
@@ -381,7 +385,10 @@ fn reader_says(error: &serde_json::Error) -> String {
 pub fn split(text: &str) -> Vec<(usize, Result<Value, SampleError>)> {
     let text = text.trim_start_matches('\u{feff}');
     if text.trim().is_empty() {
-        let error = SampleError::TooFew { what: "there is no object in it".to_owned() };
+        let error = SampleError::TooFew {
+            what: "there is no object in it".to_owned(),
+            remedy: "write one JSON object, or one on each line",
+        };
         return vec![(1, Err(error))];
     }
     match serde_json::from_str::<Value>(text) {

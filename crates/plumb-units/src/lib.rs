@@ -9,6 +9,7 @@ mod bytes;
 pub mod convert;
 mod nanos;
 mod rate;
+pub mod words;
 
 pub use block::{BlockSize, Lba};
 pub use bytes::{Bytes, ParseSizeError, parse_size};

@@ -104,10 +104,15 @@ fn notes(knee: &Knee, has_choice: bool) -> Vec<String> {
     let mut notes = knee.notes.clone();
     if let Some(marks) = knee.marks.filter(|_| has_choice) {
         let (first, last) = marks.indifferent;
-        notes.push(format!("any of o = {first}…{last} gives the same throughput within noise"));
+        notes.push(match first == last {
+            true => format!("no tested setting but o = {first} gives this throughput within noise"),
+            false => format!("any of o = {first}…{last} gives the same throughput within noise"),
+        });
     }
-    if let Some((first, last)) = knee.next_range {
-        notes.push(format!("next range: o = {first}…{last}"));
+    match knee.next_range {
+        Some((first, last)) if first == last => notes.push(format!("next: o = {first}")),
+        Some((first, last)) => notes.push(format!("next range: o = {first}…{last}")),
+        None => {}
     }
     if knee.flags.contains(&Flag::Capped) {
         let named = knee.named_cap.as_ref().map_or_else(

@@ -1,5 +1,7 @@
 //! What holds throughput down at a plateau, by what was seen beside its runs (method, 2.12).
 
+use plumb_units::convert::to_u64;
+use plumb_units::words::number_of;
 use serde_json::{Map, Value, json};
 
 use super::beside::SECONDS_LEAST;
@@ -167,7 +169,7 @@ fn decision(
     let mut evidence: Vec<Value> = figures
         .iter()
         .map(|(name, value, how)| match value {
-            Some(value) => json!({ "name": name, "value": value, "arithmetic": format!("median of {} runs: {how}", runs.len()) }),
+            Some(value) => json!({ "name": name, "value": value, "arithmetic": format!("median of {}: {how}", number_of(to_u64(runs.len()), "run")) }),
             None => json!({ "name": name, "value": null, "arithmetic": "not seen" }),
         })
         .collect();

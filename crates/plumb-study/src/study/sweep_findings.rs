@@ -1,5 +1,6 @@
 //! What a sweep says.
 
+use plumb_units::words::number_of;
 use serde_json::{Map, Value, json};
 
 use super::best::{Candidate, choose_best};
@@ -96,7 +97,8 @@ pub fn sweep_findings(plan: &SweepPlan, all: &[RunRecord], told: Told) -> Findin
         let measured = runs.len() as u64;
         let saved = told.runs_exhaustive.saturating_sub(measured);
         notes.push(format!(
-            "{measured} runs instead of {} exhaustive; saved {saved}",
+            "{} instead of {} exhaustive; saved {saved}",
+            number_of(measured, "run"),
             told.runs_exhaustive
         ));
     }
@@ -593,8 +595,8 @@ pub(super) fn notes(runs: &[RunRecord]) -> Vec<String> {
     if count > 0 {
         let lengths: Vec<f64> = runs.iter().filter_map(|run| Some(run.usable()?.seconds)).collect();
         notes.push(format!(
-            "{count} runs were shorter than 60 s ({:.0} s on average): tails of latency and slow changes of the \
-             device are not seen",
+            "{} shorter than 60 s ({:.0} s on average): tails of latency and slow changes of the device are not seen",
+            if count == 1 { "1 run was".to_owned() } else { format!("{count} runs were") },
             mean(&lengths)
         ));
     }

@@ -322,6 +322,35 @@ fn steps_can_be_left_out() {
     assert_eq!(usual.published_runs(), 97);
 }
 
+/// What is forecast is never exceeded, and not a number that fits every plan.
+#[test]
+fn a_part_of_the_plan_says_how_many_runs_it_takes_at_most() {
+    let plan = |part, preset| BaselineOptions {
+        size: Some(64 << 30),
+        part,
+        preset,
+        ..BaselineOptions::default()
+    };
+    for (part, preset, most) in [
+        (Part::All, Preset::Standard, 40),
+        (Part::Olap, Preset::Standard, 22),
+        (Part::Olap, Preset::Quick, 20),
+        (Part::Oltp, Preset::Standard, 36),
+        (Part::Oltp, Preset::Quick, 34),
+    ] {
+        let options = plan(part, preset);
+        assert_eq!(options.runs_most(), most, "{part:?} {preset:?}");
+        for (name, device) in devices() {
+            for noise in [0.002, 0.02, 0.12] {
+                let device = SimulatedDevice { noise, seed: 5, ..device.clone() };
+                let (runs, _) = run(&device, &options);
+                let count = runs.len() as u64;
+                assert!(count <= most, "{name}, {part:?}, noise {noise}: {count} runs");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_curve_that_rises_to_the_end_never_plateaus() {
     let found = |outstanding_most: u64, exhaustive: bool| {

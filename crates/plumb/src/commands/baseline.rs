@@ -9,8 +9,8 @@ use miette::Diagnostic;
 use plumb_io::system_tree::SystemTree;
 use plumb_study::preflight::{self, Plan, Verdict};
 use plumb_study::study::{
-    BaselineOptions, BaselinePlanner, Conditioning, Device, GAP_S, Kind, Part, Preset, RunRecord,
-    Setting, Step, Told, baseline_findings, bytes_beside, bytes_to_make,
+    BaselineOptions, BaselinePlanner, Conditioning, Device, GAP_S, Kind, Next, Part, Planner,
+    Preset, RunRecord, Setting, Step, Told, baseline_findings, bytes_beside, bytes_to_make,
 };
 use serde_json::{Value, json};
 
@@ -136,6 +136,13 @@ fn baseline(matches: &ArgMatches) -> Result<ExitCode, BaselineError> {
             let done = opened.journal.records().len() as u64;
             return Ok(dry_run(matches, &kept, &target, &opened.study.device, done));
         }
+        let skips = kept.skip.iter().any(|step| step == PREFLIGHT);
+        let next = BaselinePlanner::new(kept.clone()).next(opened.journal.records());
+        if matches!(opened.study.device, Device::Real) && !skips && !matches!(next, Next::Done) {
+            // The machine may not be as it was when the study began.
+            let assumed = |_: &Path, _| machine::Writing::ASSUMED;
+            look(matches, &target, &kept, estimate(&kept, &target, &Device::Real, assumed).0)?;
+        }
         return Ok(work(matches, opened, kept));
     }
     let path = matches.get_one::<PathBuf>("target").expect("clap requires it");
@@ -152,11 +159,11 @@ fn baseline(matches: &ArgMatches) -> Result<ExitCode, BaselineError> {
     }
     let most = options.runs_most();
     let exhaustive = options.published_runs();
-    let skips_preflight =
-        matches.get_many::<String>("skip").into_iter().flatten().any(|step| step == PREFLIGHT);
     let preflight = match device {
         Device::Simulated(_) => machine::not_looked("a simulated device has no machine"),
-        Device::Real if skips_preflight => machine::not_looked("--skip preflight was given"),
+        Device::Real if skips_preflight(matches) => {
+            machine::not_looked("--skip preflight was given")
+        }
         Device::Real => {
             // What a probe writes would be seen as the load of somebody else.
             let assumed = |_: &Path, _| machine::Writing::ASSUMED;
@@ -184,6 +191,10 @@ fn baseline(matches: &ArgMatches) -> Result<ExitCode, BaselineError> {
         },
     )?;
     Ok(work(matches, opened, options))
+}
+
+fn skips_preflight(matches: &ArgMatches) -> bool {
+    matches.get_many::<String>("skip").into_iter().flatten().any(|step| step == PREFLIGHT)
 }
 
 /// Says how many runs there would be, `done` of which are there already.

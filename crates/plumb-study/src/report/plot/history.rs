@@ -1,5 +1,8 @@
 //! Plot 9: a series of results and where it changes its level.
 
+use plumb_units::convert::to_u64;
+use plumb_units::words::number_of;
+
 use super::super::chart::{Axis, Chart, Dot, Layer, Side};
 use super::super::page::{cell, rate};
 use super::{Data, Plot};
@@ -47,7 +50,7 @@ pub(in super::super) fn plot(values: &[(String, f64)], id: &str) -> Option<Plot>
         });
     }
     let sentence = match changes.as_slice() {
-        [] => format!("{} runs, one level: no change.", values.len()),
+        [] => format!("{}, one level: no change.", number_of(to_u64(values.len()), "run")),
         some => {
             let told: Vec<String> = some
                 .iter()

@@ -1,5 +1,7 @@
 //! What a baseline says.
 
+use plumb_units::convert::to_u64;
+use plumb_units::words::number_of;
 use serde_json::{Value, json};
 
 use super::options::{BaselineOptions, Step};
@@ -82,7 +84,8 @@ pub fn baseline_findings(options: &BaselineOptions, all: &[RunRecord], told: Tol
         remarks.push("the baseline is not finished: later steps are missing".to_owned());
     }
     if !options.is_exhaustive() {
-        remarks.push(format!("{} runs instead of {} exhaustive", runs.len(), told.runs_exhaustive));
+        let count = number_of(to_u64(runs.len()), "run");
+        remarks.push(format!("{count} instead of {} exhaustive", told.runs_exhaustive));
     }
     Findings {
         format: FORMAT,

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use plumb_units::convert::to_u64;
 use serde::{Deserialize, Serialize};
 
 use crate::findings::Layout;
@@ -16,7 +17,18 @@ static OLTP: LazyLock<Setting> = LazyLock::new(|| NamedProfile::named("oltp").se
 static OLAP: LazyLock<Vec<Setting>> = LazyLock::new(|| NamedProfile::named("olap").settings());
 
 /// Most runs of a plan that is not exhaustive.
-pub(super) const RUNS_MOST: usize = 40;
+const RUNS_MOST: usize = 40;
+
+/// Most new runs of a search: of small random I/O, of large sequential I/O.
+pub(super) const CURVE_MOST: (usize, usize) = (13, 9);
+/// Most runs that split N.
+pub(super) const PAIRS_MOST: usize = 5;
+/// Repetitions of pre-test 2 and of what is confirmed.
+pub(super) const REPETITIONS: usize = 3;
+/// Numbers of files that pre-test 2 compares.
+pub(super) const FILE_COUNTS: usize = 3;
+/// Most settings of throughput without latencies and latencies without load.
+const APART_MOST: usize = 5;
 
 /// Extensions of an exhaustive range.
 pub(super) const EXTENSIONS: u32 = 4;
@@ -248,7 +260,44 @@ impl BaselineOptions {
     /// Most runs of this plan; of an exhaustive one about so many.
     #[must_use]
     pub fn runs_most(&self) -> u64 {
-        if self.is_exhaustive() { self.published_runs() + 8 } else { RUNS_MOST as u64 }
+        if self.is_exhaustive() {
+            return self.published_runs() + 8;
+        }
+        let all: u64 = Step::ALL
+            .into_iter()
+            .filter(|step| self.has(*step))
+            .map(|step| self.runs_most_of(step))
+            .sum();
+        all.min(to_u64(RUNS_MOST))
+    }
+
+    /// Most runs of a step for which it need not leave any to others.
+    fn runs_most_of(&self, step: Step) -> u64 {
+        let most = match step {
+            Step::PretestOne => 1,
+            // The first of them is pre-test 1's, where that is done.
+            Step::PretestTwo => FILE_COUNTS * REPETITIONS - usize::from(self.has(Step::PretestOne)),
+            Step::RandomOne => CURVE_MOST.0,
+            Step::Reads | Step::Writes => CURVE_MOST.1,
+            Step::RandomTwo => PAIRS_MOST,
+            Step::Latency => APART_MOST,
+            Step::Confirm => {
+                let chosen = [
+                    self.has(Step::RandomOne) || self.has(Step::RandomTwo),
+                    self.has(Step::Reads),
+                    self.has(Step::Writes),
+                    self.has(Step::Latency),
+                ];
+                let chosen = chosen.into_iter().filter(|is_there| *is_there).count();
+                chosen * (self.confirmations() - 1)
+            }
+        };
+        to_u64(most)
+    }
+
+    /// How often what the choices rest on is run in the end.
+    pub(super) fn confirmations(&self) -> usize {
+        if self.preset == Preset::Quick { 2 } else { REPETITIONS }
     }
 
     /// Small random I/O with `files` files: the profile `oltp`, with no more outstanding in all than is wanted.

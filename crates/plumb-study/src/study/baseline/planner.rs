@@ -1,6 +1,10 @@
 //! Which run of a baseline comes next.
 
-use super::options::{BaselineOptions, EXTENSIONS, Preset, RUNS_MOST, Step};
+use plumb_units::convert::{to_u64, to_usize};
+
+use super::options::{
+    BaselineOptions, CURVE_MOST, EXTENSIONS, FILE_COUNTS, PAIRS_MOST, Preset, REPETITIONS, Step,
+};
 use crate::bracket::{self, Climb};
 use crate::compare::{self, Metric, Verdict};
 use crate::knee::{self, Knee};
@@ -41,15 +45,9 @@ pub struct Choices {
     pub noise: Option<Noise>,
 }
 
-/// Most new runs of a search.
-const CURVE_MOST: (usize, usize) = (13, 9);
-/// Most runs that split N.
-const PAIRS_MOST: usize = 5;
 /// Runs that later steps need at least: reads, writes, latency.
 const KEPT_BACK: [(Step, usize); 4] =
     [(Step::RandomTwo, 2), (Step::Reads, 7), (Step::Writes, 7), (Step::Latency, 4)];
-/// Repetitions of pre-test 2 and of what is confirmed.
-const REPETITIONS: usize = 3;
 /// A gain or loss by another number of threads that counts.
 const DELTA: f64 = 0.02;
 /// Scatter about a curve above which what its answer rests on is run three times instead of twice.
@@ -164,7 +162,8 @@ impl BaselinePlanner {
                 && self.options.threads.is_multiple_of(*files)
                 && size.is_multiple_of(u64::from(*files))
         };
-        let counts: Vec<u32> = [1, 2, 4].into_iter().filter(fits).collect();
+        let counts: [u32; FILE_COUNTS] = [1, 2, 4];
+        let counts: Vec<u32> = counts.into_iter().filter(fits).collect();
         let setting = |files: u32| self.options.random(files);
         for repetition in 1..=REPETITIONS {
             for files in &counts {
@@ -252,7 +251,7 @@ impl BaselinePlanner {
     fn left(&self, step: Step, runs: &[RunRecord]) -> usize {
         let later = KEPT_BACK.iter().filter(|(other, _)| *other > step && self.options.has(*other));
         let kept: usize = later.map(|(_, count)| count).sum();
-        RUNS_MOST.saturating_sub(kept + runs.len())
+        to_usize(self.options.runs_most()).saturating_sub(kept + runs.len())
     }
 
     /// 2.7: the same N, split between threads.
@@ -341,11 +340,12 @@ impl BaselinePlanner {
         Ask::Have(())
     }
 
-    /// The least repeated of what the choices rest on; `None` when all were repeated, or forty runs are used.
+    /// The least repeated of what the choices rest on; `None` when all were repeated, or as many runs are used as there may be:
+    /// where repetitions change the choice, others are to be repeated.
     fn confirm(&self, choices: &Choices, runs: &[RunRecord]) -> Option<Setting> {
         if !self.options.has(Step::Confirm)
             || self.options.is_exhaustive()
-            || runs.len() >= RUNS_MOST
+            || to_u64(runs.len()) >= self.options.runs_most()
         {
             return None;
         }
@@ -357,7 +357,7 @@ impl BaselinePlanner {
         if self.options.has(Step::Latency) {
             list.push(Setting { latency: false, ..choices.random.clone() });
         }
-        let wanted = if self.options.preset == Preset::Quick { 2 } else { REPETITIONS };
+        let wanted = self.options.confirmations();
         list.into_iter()
             .filter(|setting| tries(setting, runs) < wanted)
             .min_by_key(|setting| tries(setting, runs))

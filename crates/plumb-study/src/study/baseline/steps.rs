@@ -1,5 +1,7 @@
 //! Findings of the steps that search no curve: threads, files, what latencies cost, and the first run.
 
+use plumb_units::convert::to_u64;
+use plumb_units::words::number_of;
 use serde_json::json;
 
 use super::findings::{Study, median_of, middle, numbers};
@@ -183,8 +185,8 @@ impl Study<'_> {
         decision.insert("value".to_owned(), json!(cost));
         decision.insert("interval".to_owned(), json!([low, high]));
         decision.insert("evidence".to_owned(), json!([
-            { "name": "iops_without_latency", "value": x, "arithmetic": format!("median of {} runs", a.len()) },
-            { "name": "iops_with_latency", "value": y, "arithmetic": format!("median of {} runs", b.len()) },
+            { "name": "iops_without_latency", "value": x, "arithmetic": format!("median of {}", number_of(to_u64(a.len()), "run")) },
+            { "name": "iops_with_latency", "value": y, "arithmetic": format!("median of {}", number_of(to_u64(b.len()), "run")) },
             { "name": "cost", "value": cost, "arithmetic": format!("1 − {y:.1}/{x:.1}") },
         ]));
         Some(Finding {

@@ -10,6 +10,7 @@ use plumb_store::{Store, StoreError, StudyEntry};
 use plumb_study::study::{
     Findings, RunRecord, State, StudyError, StudyFolder, studies, studies_folder,
 };
+use plumb_units::words::number_of;
 use serde_json::{Value, json};
 
 use super::{RunsError, export};
@@ -114,7 +115,7 @@ pub(super) fn cells(entry: &StudyEntry) -> [String; 6] {
     let text = |key: &str| entry.summary[key].as_str().unwrap_or("-").to_owned();
     let state =
         if entry.summary["damaged"].is_string() { "damaged".to_owned() } else { text("state") };
-    let runs = entry.summary["runs"].as_u64().map_or("-".to_owned(), |runs| format!("{runs} runs"));
+    let runs = entry.summary["runs"].as_u64().map_or("-".to_owned(), |runs| number_of(runs, "run"));
     [entry.id.clone(), text("kind"), runs, state, "-".to_owned(), text("target")]
 }
 

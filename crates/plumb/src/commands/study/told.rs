@@ -7,6 +7,7 @@ use std::path::Path;
 use plumb_study::study::{
     Device, Finding, Findings, GAP_S, Order, Outcome, Purpose, RunRecord, State, Study, Watch,
 };
+use plumb_units::words::number_of;
 use serde_json::Value;
 
 /// A line per run on standard error.
@@ -46,10 +47,10 @@ impl<'a> Teller<'a> {
             done => format!(", {done} of them are there"),
         };
         say(&format!(
-            "{} `{}` of {what}: at most {} runs{from}, about {} in all; kept in {}",
+            "{} `{}` of {what}: at most {}{from}, about {} in all; kept in {}",
             self.study.kind.keyword(),
             self.study.id,
-            self.study.runs_most,
+            number_of(self.study.runs_most, "run"),
             duration(self.study.estimate_s),
             folder.display()
         ));
@@ -158,8 +159,9 @@ pub(in crate::commands) fn text(findings: &Findings, study: &Study) -> String {
         State::Partial => "not finished",
     };
     text.push_str(&format!(
-        "{state}; {} runs (an exhaustive plan: {})\n",
-        findings.runs, findings.runs_exhaustive
+        "{state}; {} (an exhaustive plan: {})\n",
+        number_of(findings.runs, "run"),
+        findings.runs_exhaustive
     ));
     for finding in &findings.findings {
         text.push_str(&format!("\n{}\n  {}\n", finding.title, finding.sentence));
