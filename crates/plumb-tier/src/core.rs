@@ -98,6 +98,8 @@ pub(crate) struct Core<Q> {
     pub(crate) counters: Counters,
     /// Blocks without a good copy that were met, by virtual disk.
     pub(crate) lost_blocks: Vec<u64>,
+    /// Disks that failed a flush and were not judged for it yet: what they hold may not be durable (C10).
+    pub(crate) unflushed: Vec<u16>,
 }
 
 impl<Q: FlushQueue> Core<Q> {
@@ -126,9 +128,8 @@ impl<Q: FlushQueue> Core<Q> {
                 }
                 failed.extend(self.write_frame(FrameKind::Records));
             }
-            let disks = self.members.metadata();
             if !active(Mutation::CommitUnflushed) {
-                failed.extend(self.io.flush(&disks));
+                failed.extend(self.flush_metadata());
             }
             failed.retain(|disk| self.members.is_online(*disk));
             if failed.is_empty() {
@@ -137,7 +138,7 @@ impl<Q: FlushQueue> Core<Q> {
                 self.release_slots();
                 return Ok(());
             }
-            self.lose(failed)?;
+            self.do_without(failed)?;
         }
     }
 
@@ -247,10 +248,40 @@ impl<Q: FlushQueue> Core<Q> {
     pub(crate) fn flush_data(&mut self) -> Result<bool, Halt> {
         let disks = self.members.online();
         let failed = self.io.flush(&disks);
-        let (spare, last): (Vec<u16>, Vec<u16>) =
-            failed.into_iter().partition(|disk| self.can_spare(*disk));
-        self.lose(spare)?;
-        Ok(last.is_empty())
+        Ok(self.lose_spare(failed)?.is_empty())
+    }
+
+    /// Flushes the disks that keep metadata; those that failed.
+    fn flush_metadata(&mut self) -> Vec<u16> {
+        let failed = self.io.flush(&self.members.metadata());
+        self.unflushed.extend(&failed);
+        failed
+    }
+
+    /// Disks did not take metadata: those that hold the last copy of something keep that and lose the metadata, the
+    /// others are expelled.
+    fn do_without(&mut self, failed: Vec<u16>) -> Result<(), Halt> {
+        for disk in self.lose_spare(failed)? {
+            if self.members.is_online(disk) && self.members.config.disks[usize::from(disk)].metadata
+            {
+                self.drop_metadata(disk)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Expels those of the disks that can be spared, one after the other: of two that hold the same the second is
+    /// needed then. Returns those that stay.
+    pub(crate) fn lose_spare(&mut self, failed: Vec<u16>) -> Result<Vec<u16>, Halt> {
+        let mut kept = Vec::new();
+        for disk in failed {
+            if !self.members.is_online(disk) || self.can_spare(disk) {
+                self.lose(vec![disk])?;
+            } else {
+                kept.push(disk);
+            }
+        }
+        Ok(kept)
     }
 
     /// Commits the checksums of all blocks. Their data must be durable.
@@ -322,11 +353,11 @@ impl<Q: FlushQueue> Core<Q> {
         }
         loop {
             if !failed.is_empty() {
-                self.lose(failed)?;
+                self.do_without(failed)?;
                 self.sync()?;
             }
             if !active(Mutation::CheckpointEarly) {
-                failed = self.io.flush(&self.members.metadata());
+                failed = self.flush_metadata();
                 if !failed.is_empty() {
                     continue;
                 }
@@ -335,7 +366,7 @@ impl<Q: FlushQueue> Core<Q> {
                     continue;
                 }
             }
-            failed = self.io.flush(&self.members.metadata());
+            failed = self.flush_metadata();
             if failed.is_empty() {
                 break;
             }

@@ -127,6 +127,8 @@ pub(crate) struct Io<Q> {
     read_ends: Vec<u64>,
     /// What happened that somebody should know.
     pub(crate) events: Events,
+    /// Disks that did not answer in time when somebody waited last, each once.
+    silent: Vec<u16>,
     /// Disks are numbered as in the configuration: before that, as files.
     named: bool,
 }
@@ -151,6 +153,7 @@ impl<Q: FlushQueue> Io<Q> {
             uses: vec![DiskUse::default(); index(plan.files)],
             read_ends: vec![u64::MAX; index(plan.files)],
             events: Events::default(),
+            silent: Vec::new(),
             named: false,
         }
     }
@@ -440,9 +443,11 @@ impl<Q: FlushQueue> Io<Q> {
     }
 
     /// Performs all of `work` and waits for it; the disks that failed, each once: with an error, or when none
-    /// answers for the time-out. A disk that fails is given nothing more of it. Nothing else may be in flight.
+    /// answers for the time-out. A disk that fails is given nothing more of it, and one that owes as many answers as
+    /// it may fails at once: it must not keep the slots of all. Nothing else may be in flight.
     pub(crate) fn wait_for(&mut self, mut work: Vec<Work>) -> Vec<u16> {
         let mut failed = Vec::new();
+        self.silent.clear();
         let mut pieces = Vec::new();
         let step = self.plan.control_bytes;
         for (nth, item) in work.iter().enumerate() {
@@ -474,9 +479,15 @@ impl<Q: FlushQueue> Io<Q> {
                     next += 1;
                     continue;
                 }
-                if under_way.iter().filter(|slot| self.waits_on(**slot, disk)).count()
-                    == CONTROL_PER_DISK
-                {
+                let owed = self.control_owed(disk);
+                if owed >= CONTROL_PER_DISK {
+                    fail(&mut self.silent, disk);
+                    fail(&mut failed, disk);
+                    next += 1;
+                    continue;
+                }
+                let waits = under_way.iter().filter(|slot| self.waits_on(**slot, disk)).count();
+                if owed + waits >= CONTROL_PER_DISK {
                     break;
                 }
                 let Some(slot) = self.control_free.pop() else { break };
@@ -521,6 +532,7 @@ impl<Q: FlushQueue> Io<Q> {
                             self.events.note(Event::DiskTimeout(disk));
                         }
                         self.uses[usize::from(disk)].failed += 1;
+                        fail(&mut self.silent, disk);
                         fail(&mut failed, disk);
                         self.tags[index(slot)] = Tag::Abandoned;
                         self.in_flight -= 1;
@@ -529,6 +541,19 @@ impl<Q: FlushQueue> Io<Q> {
             }
         }
         failed
+    }
+
+    /// Whether a disk did not answer in time when somebody waited last.
+    pub(crate) fn was_silent(&self, disk: u16) -> bool {
+        self.silent.contains(&disk)
+    }
+
+    /// I/Os for metadata that were given up and that a disk has not answered.
+    fn control_owed(&self, disk: u16) -> usize {
+        let first = index(self.plan.data_slots);
+        let slots = first..first + index(CONTROL_SLOTS);
+        let owed = |slot: &usize| self.tags[*slot] == Tag::Abandoned && self.disks[*slot] == disk;
+        slots.filter(owed).count()
     }
 
     fn waits_on(&self, slot: u32, disk: u16) -> bool {

@@ -179,6 +179,7 @@ pub(crate) fn start<Q: FlushQueue>(
         rounds: 0,
         counters: Counters::default(),
         lost_blocks: vec![0; vdisks],
+        unflushed: Vec::new(),
     };
     let mut lost = vec![false; core.members.online.len()];
     for body in chain.bodies() {

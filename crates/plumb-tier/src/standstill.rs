@@ -30,6 +30,8 @@ impl Deref for Block {
     }
 }
 
+/// What is to be written of a block: disk, offset, content.
+type BlockWrite = (u16, u64, Block);
 /// A copy of a block: disk, offset, content; `None` when it cannot be read.
 type CopyOf = (u16, u64, Option<Block>);
 
@@ -80,9 +82,11 @@ impl<Q: FlushQueue> Core<Q> {
         interleave - within % interleave
     }
 
-    /// Reads all in-sync copies of all written blocks of an extent.
-    fn read_extent(&mut self, extent: u32) -> Vec<(u32, Contents)> {
+    /// Reads all in-sync copies of all written blocks of an extent. A disk that does not answer is waited for once;
+    /// if it can be spared it is expelled then, and its copies are none of those that are returned.
+    fn read_extent(&mut self, extent: u32) -> Result<Vec<(u32, Contents)>, Halt> {
         let mut found = Vec::new();
+        let mut silent = Vec::new();
         let mut within = 0;
         while within < self.members.config.extent_bytes {
             let len = self.run(extent, within);
@@ -91,11 +95,17 @@ impl<Q: FlushQueue> Core<Q> {
                 .filter(|block| self.extents.get(extent).sums[*block].newest != 0)
                 .collect();
             if let (Some(&from), Some(&to)) = (written.first(), written.last()) {
-                self.read_run(extent, (from, to), &written, &mut found);
+                self.read_run(extent, (from, to), &written, &mut found, &mut silent);
             }
             within += len;
         }
-        found
+        if !silent.is_empty() {
+            self.lose_spare(silent)?;
+            for (_, contents) in &mut found {
+                contents.copies.retain(|copy| self.members.is_online(copy.0));
+            }
+        }
+        Ok(found)
     }
 
     fn read_run(
@@ -104,16 +114,25 @@ impl<Q: FlushQueue> Core<Q> {
         (from, to): (usize, usize),
         written: &[usize],
         found: &mut Vec<(u32, Contents)>,
+        silent: &mut Vec<u16>,
     ) {
         let len = (to - from + 1) * BLOCK_LEN;
         let copies = self.copies_at(extent, to_u32(from * BLOCK_LEN));
         let mut runs = Vec::new();
         for (_, disk, offset) in copies.iter().filter(|copy| self.members.in_sync(copy.1, extent)) {
             let mut bytes = vec![0; len];
-            let mut good = vec![true; to - from + 1];
-            if !self.io.read(disk, offset, &mut bytes) {
+            let mut good = vec![false; to - from + 1];
+            if !silent.contains(&disk) && self.io.read(disk, offset, &mut bytes) {
+                good.fill(true);
+            } else {
                 // Block by block: only what cannot be read is lost.
                 for (nth, block) in bytes.chunks_mut(BLOCK_LEN).enumerate() {
+                    if self.io.was_silent(disk) && !silent.contains(&disk) {
+                        silent.push(disk);
+                    }
+                    if silent.contains(&disk) {
+                        break;
+                    }
                     good[nth] = self.io.read(disk, offset + to_u64(nth) * BLOCK_BYTES, block);
                 }
             }
@@ -172,9 +191,9 @@ impl<Q: FlushQueue> Core<Q> {
     pub(crate) fn settle(&mut self, extents: &[u32]) -> Result<(), Halt> {
         let mut tentative: Vec<(u32, u32)> = Vec::new();
         for some in extents.chunks(8) {
-            let mut writes: Vec<(u16, u64, Block)> = Vec::new();
+            let mut writes: Vec<BlockWrite> = Vec::new();
             for &extent in some {
-                for (within, contents) in self.read_extent(extent) {
+                for (within, contents) in self.read_extent(extent)? {
                     if self.settle_block(extent, within, contents, &mut writes) {
                         tentative.push((extent, within));
                     }
@@ -225,7 +244,7 @@ impl<Q: FlushQueue> Core<Q> {
         extent: u32,
         within: u32,
         contents: Contents,
-        writes: &mut Vec<(u16, u64, Block)>,
+        writes: &mut Vec<BlockWrite>,
     ) -> bool {
         let choice = self.choose(extent, within, &contents);
         let block = self.extents.block(extent, within);
@@ -269,12 +288,12 @@ impl<Q: FlushQueue> Core<Q> {
 
     /// Writes and waits; disks that fail are expelled, but for those that hold the last copy of something: these are
     /// returned, and what was to be written there was not.
-    fn write_all(&mut self, writes: &[(u16, u64, Block)]) -> Result<Vec<u16>, Halt> {
-        let mut online: Vec<&(u16, u64, Block)> =
+    fn write_all(&mut self, writes: &[BlockWrite]) -> Result<Vec<u16>, Halt> {
+        let mut online: Vec<&BlockWrite> =
             writes.iter().filter(|write| self.members.is_online(write.0)).collect();
         // Blocks that lie behind each other go together.
         online.sort_unstable_by_key(|write| (write.0, write.1));
-        let follows = |before: &&(u16, u64, Block), after: &&(u16, u64, Block)| {
+        let follows = |before: &&BlockWrite, after: &&BlockWrite| {
             before.0 == after.0 && before.1 + BLOCK_BYTES == after.1
         };
         let runs: Vec<(u16, u64, Vec<u8>)> = online
@@ -289,10 +308,7 @@ impl<Q: FlushQueue> Core<Q> {
             .map(|(disk, offset, bytes)| Work::Write { disk: *disk, offset: *offset, bytes })
             .collect();
         let failed = self.io.wait_for(work);
-        let (spare, kept): (Vec<u16>, Vec<u16>) =
-            failed.into_iter().partition(|disk| self.can_spare(*disk));
-        self.lose(spare)?;
-        Ok(kept)
+        self.lose_spare(failed)
     }
 
     /// Brings the places of some extents on a disk up to date, takes back their marks, and says how many. What
@@ -307,7 +323,7 @@ impl<Q: FlushQueue> Core<Q> {
             if self.extents.get(extent).place == UNMAPPED {
                 continue;
             }
-            match self.copies_for(disk, extent) {
+            match self.copies_for(disk, extent)? {
                 Some(writes) if !active(Mutation::ReturnUnsynced) => {
                     let kept = self.write_all(&writes)?;
                     if kept.contains(&disk) && !active(Mutation::FailedCopyTrusted) {
@@ -319,15 +335,18 @@ impl<Q: FlushQueue> Core<Q> {
             }
         }
         stale.retain(|extent| !left.contains(extent));
-        left.into_iter().for_each(|extent| self.members.stuck[nth].insert(extent));
-        if stale.is_empty() {
-            return Ok(0);
+        if !stale.is_empty() {
+            let failed = self.io.flush(&[disk]);
+            if !self.lose_spare(failed)?.is_empty() {
+                left.append(&mut stale);
+            }
         }
-        let failed = self.io.flush(&[disk]);
-        self.lose(failed)?;
-        if !self.members.is_online(disk) {
-            // The loss must be durable before anything else is acknowledged.
-            self.sync()?;
+        left.into_iter().for_each(|extent| self.members.stuck[nth].insert(extent));
+        if stale.is_empty() || !self.members.is_online(disk) {
+            // A loss must be durable before anything else is acknowledged.
+            if self.journal.has_batch() {
+                self.sync()?;
+            }
             return Ok(0);
         }
         for &extent in &stale {
@@ -345,10 +364,10 @@ impl<Q: FlushQueue> Core<Q> {
 
     /// What has to be written to bring an extent's place on a disk up to date; `None` when a block of it has no
     /// copy here that could, or lies where it was and does not verify there.
-    fn copies_for(&mut self, disk: u16, extent: u32) -> Option<Vec<(u16, u64, Block)>> {
+    fn copies_for(&mut self, disk: u16, extent: u32) -> Result<Option<Vec<BlockWrite>>, Halt> {
         let arrives = self.members.kept[usize::from(disk)].has(extent);
         let mut writes = Vec::new();
-        for (within, contents) in self.read_extent(extent) {
+        for (within, contents) in self.read_extent(extent)? {
             let sum = self.extents.get(extent).sums[index(within)];
             let by_row = self.copies_by_row(extent, within * 4096);
             let lies = self.copies_at(extent, within * 4096);
@@ -366,11 +385,11 @@ impl<Q: FlushQueue> Core<Q> {
                 .find(|bytes| self.sum_of(extent, within, bytes) == sum.newest);
             match good {
                 Some(bytes) => writes.push((disk, offset, bytes)),
-                None if nobody || arrives => return None,
+                None if nobody || arrives => return Ok(None),
                 None => self.note_lost(extent, 1),
             }
         }
-        Some(writes)
+        Ok(Some(writes))
     }
 
     /// Reads every copy of every written block of an extent, verifies it, and rewrites bad ones from a
@@ -381,7 +400,8 @@ impl<Q: FlushQueue> Core<Q> {
         }
         let mut writes = Vec::new();
         let mut lost = 0;
-        for (within, contents) in self.read_extent(extent) {
+        let disks_lost = self.counters.disks_lost;
+        for (within, contents) in self.read_extent(extent)? {
             let newest = self.extents.get(extent).sums[index(within)].newest;
             let good = |copy: &CopyOf| {
                 copy.2.as_ref().is_some_and(|bytes| self.sum_of(extent, within, bytes) == newest)
@@ -405,7 +425,8 @@ impl<Q: FlushQueue> Core<Q> {
             self.note_lost(extent, lost);
         }
         if writes.is_empty() {
-            return Ok(());
+            // A loss must be durable before anything else is acknowledged.
+            return if self.counters.disks_lost > disks_lost { self.sync() } else { Ok(()) };
         }
         if !self.extents.get(extent).open {
             // A heal is an in-place write: the intent comes first.

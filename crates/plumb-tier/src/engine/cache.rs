@@ -467,6 +467,14 @@ impl<Q: FlushQueue> Engine<Q> {
         }
     }
 
+    /// The engine stood for so long: nobody could make room meanwhile.
+    pub(super) fn stood(&mut self, took: Nanos) {
+        if !active(Mutation::RoomGivenUpEarly) {
+            let since = self.caches.iter_mut().flatten().map(|cache| &mut cache.tail_seen.1);
+            since.for_each(|since| *since = Nanos(since.0.saturating_add(took.0)));
+        }
+    }
+
     /// Lets parts try again for which there is room now; those that waited too long fail.
     fn wake_for_room(&mut self, vdisk: usize) {
         let now = self.now;

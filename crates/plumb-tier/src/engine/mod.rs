@@ -234,7 +234,7 @@ impl<Q: FlushQueue> Engine<Q> {
             served: perf::Served::default(),
         };
         let room = || VecDeque::with_capacity(index(parts));
-        Ok(Self {
+        let mut engine = Self {
             heats: heat::Heats::new(&core.members.config),
             optimizer: optimize::Optimizer::new(&core.members.config),
             keeper: None,
@@ -287,7 +287,9 @@ impl<Q: FlushQueue> Engine<Q> {
             crowded: false,
             expelled: false,
             steps: 0,
-        })
+        };
+        engine.judge_unflushed();
+        Ok(engine)
     }
 
     /// The configuration in force.

@@ -28,6 +28,7 @@ impl<Q: FlushQueue> Engine<Q> {
             }
             Tag::FrameFlush { disk } => {
                 if outcome.is_err() {
+                    self.core.unflushed.push(disk);
                     self.trouble.push(disk);
                 }
                 if let Some(flush) = &mut self.core.journal.flush {

@@ -256,6 +256,7 @@ impl<Q: FlushQueue> Engine<Q> {
         let took = self.core.io.queue.time().since(began);
         if !active(Mutation::StandsOutOfTime) {
             self.now = Nanos(self.now.0.saturating_add(took.0));
+            self.stood(took);
             // Requests have their turn between two steps, however long each takes.
             if self.last_resync != resynced {
                 self.last_resync = self.now;
@@ -269,6 +270,7 @@ impl<Q: FlushQueue> Engine<Q> {
             }
         }
         self.frozen = false;
+        self.judge_unflushed();
         if let Err(halt) = outcome {
             self.core.io.events.note(Event::Halted(halt));
             self.halted = Some(halt);
@@ -316,17 +318,22 @@ impl<Q: FlushQueue> Engine<Q> {
                 }
             }
         }
-        let still = |disk: &u16| self.core.members.is_online(*disk);
-        let mut unflushed = std::mem::take(&mut self.moves.flush_failed);
-        unflushed.extend(&self.round.failed);
-        if unflushed.iter().any(still) {
+        self.core.unflushed.append(&mut self.moves.flush_failed);
+        self.core.unflushed.append(&mut self.round.failed);
+        self.core.sync()
+    }
+
+    /// A disk that holds the last copy of something could not be flushed: nothing is taken for durable any more
+    /// (C10).
+    pub(super) fn judge_unflushed(&mut self) {
+        let still = |disk: u16| self.core.members.is_online(disk);
+        let needed = self.core.unflushed.iter().any(|disk| still(*disk));
+        self.core.unflushed.clear();
+        if needed && !self.flush_broken {
             self.flush_broken = true;
             self.core.io.events.note(Event::FlushFailed);
-            self.core.sync()?;
             self.fail_rounds();
-            return Ok(());
         }
-        self.core.sync()
     }
 
     /// The most urgent piece of background work.

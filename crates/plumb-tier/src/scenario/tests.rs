@@ -145,22 +145,32 @@ struct Foreground {
 }
 
 /// What an optimization did to it.
+#[derive(Debug)]
 struct Suffered {
     /// I/Os per second and 99th percentile, in those of the idle baseline.
     rate: f64,
     p99: f64,
+    /// Of the writes that a move held: the share that was held no longer than may be. By what the last copy is read
+    /// from: rotating disks when extents go up, SSDs when they go down.
+    held: [f64; 2],
 }
 
 impl Suffered {
     /// Section 25.
     fn is_little(&self) -> bool {
-        self.rate >= 0.9 && self.p99 <= 1.5
+        self.rate >= 0.9 && self.p99 <= 1.5 && self.held.iter().all(|share| *share >= 0.99 - 1e-9)
     }
 }
 
+/// How long a move may hold writes (section 25): in nanoseconds, by the tier that extents move to.
+const HELD_MOST: [(TierName, u64); 2] =
+    [(TierName::Performance, 20_000_000), (TierName::Capacity, 2_000_000)];
+/// One run has a hundred holds: what one in a hundred may exceed is told from the second by several runs.
+const SEEDS: [u64; 3] = [9, 10, 11];
+
 impl Foreground {
-    /// Optimizes while it goes on; writes are not held for long (section 25), and nothing is lost.
-    fn suffers(&self, settings: &OptimizeSettings) -> Suffered {
+    /// Optimizes while it goes on; nothing is lost.
+    fn suffers(&self, settings: &OptimizeSettings, seed: u64) -> Suffered {
         let (mut rig, scenario) = after_a_day();
         if self.nth_file == 2 {
             let (start, bytes) = scenario.files()[2];
@@ -178,39 +188,45 @@ impl Foreground {
         let idle = rig.run(&load).expect("it works");
         let now_s = rig.now().as_secs_f64();
         assert!(rig.engine.optimize(0, settings, now_s));
-        let busy = Load { warm_up: Nanos::ZERO, seed: 9, ..load };
+        let busy = Load { warm_up: Nanos::ZERO, seed, ..load };
         let busy = rig.run_while(&busy, |engine| engine.optimizing(0)).expect("it works");
         let done = rig.engine.take_optimization(0).expect("it has ended");
         let (what, moves) = (self.what, done.report.facts.moves);
         assert!(moves.up >= 50 && moves.stop == MoveStop::Done, "{what}: {moves:?}");
         let (rate, p99) = (busy.iops() / idle.iops(), busy.p99_ns as f64 / idle.p99_ns as f64);
-        let holds = [TierName::Performance, TierName::Capacity]
-            .map(|tier| rig.engine.hold_time(tier, 990).map_or(0.0, |time| time.0 as f64 / 1e6));
+        let held = HELD_MOST.map(|(tier, most)| {
+            let within =
+                |share: &u64| rig.engine.hold_time(tier, *share).is_none_or(|time| time.0 <= most);
+            (0..=1000).rfind(within).map_or(0.0, |share| share as f64 / 1000.0)
+        });
         println!(
-            "{what}, at most {:?} a second: {:.0} I/Os per second, {:.1} % while extents moved at {:.1} MB/s; p99 {:.2} ms, {p99:.2} times; held {holds:?} ms",
+            "{what}, at most {:?} a second: {:.0} I/Os per second, {:.1} % while extents moved at {:.1} MB/s; p99 {:.2} ms, {p99:.2} times; held no longer than may be: {held:?}",
             settings.rate,
             idle.iops(),
             100.0 * rate,
             moves.bytes as f64 / moves.seconds / 1e6,
             idle.p99_ns as f64 / 1e6
         );
-        // By what the last copy is read from: rotating disks when extents go up, SSDs when they go down.
-        assert!(holds[0] > 0.0 && holds[0] <= 20.0 && holds[1] <= 2.0, "{what}: held {holds:?} ms");
+        let writes = rig.engine.hold_time(TierName::Performance, 500);
+        assert!(writes.is_some_and(|time| time.0 > 0), "{what}: held {writes:?}");
         rig.verify(7).expect("nothing is lost");
-        Suffered { rate, p99 }
+        Suffered { rate, p99, held }
     }
 
     fn check(&self) {
-        let found = self.suffers(&OptimizeSettings::default());
-        let (what, rate, p99) = (self.what, found.rate, found.p99);
-        assert!(found.is_little(), "{what}: {rate} of the rate, {p99} times the p99");
+        let all = SEEDS.map(|seed| self.suffers(&OptimizeSettings::default(), seed));
+        let mean =
+            |of: &dyn Fn(&Suffered) -> f64| all.iter().map(of).sum::<f64>() / all.len() as f64;
+        let held = [mean(&|one| one.held[0]), mean(&|one| one.held[1])];
+        let found = Suffered { rate: mean(&|one| one.rate), p99: mean(&|one| one.p99), held };
+        assert!(found.is_little(), "{}: {found:?} of {all:?}", self.what);
     }
 
     /// It goes on while the throttle works, and suffers when there is none: it is the throttle that does it.
     fn check_throttle(&self) {
         self.check();
         let settings = OptimizeSettings { rate: None, ..OptimizeSettings::default() };
-        let found = self.suffers(&settings);
+        let found = self.suffers(&settings, SEEDS[0]);
         assert!(!found.is_little(), "{}: it does not need a throttle, and tests none", self.what);
     }
 }

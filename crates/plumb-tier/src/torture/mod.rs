@@ -16,6 +16,8 @@ mod damaged;
 mod faults;
 #[cfg(test)]
 mod full_journal;
+#[cfg(test)]
+mod hanging;
 mod history;
 mod leaving;
 #[cfg(test)]

@@ -172,6 +172,12 @@ impl PowerQueue {
         self.disks[index(disk)].ios
     }
 
+    /// How many flushes a disk has begun.
+    #[must_use]
+    pub fn flushes(&self, disk: u32) -> u64 {
+        self.disks[index(disk)].flushes
+    }
+
     /// What a disk shows now, cache included.
     pub fn view(&mut self, disk: u32) -> Image {
         self.disks[index(disk)].view.fork()

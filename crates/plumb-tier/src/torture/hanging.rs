@@ -1,0 +1,124 @@
+//! Disks that do not answer, or do not take metadata, while the engine stands still.
+
+use plumb_io::sim::power::Survivors;
+use plumb_units::Nanos;
+
+use super::faults::{
+    MIRROR, SIMPLE, done, fill, first_block, flush, heard, reads_well, rest, start, state, write,
+};
+use super::history::Step;
+use super::run::Run;
+use crate::format::DiskState;
+use crate::io::TIME_OUT;
+
+/// Sixteen blocks of an extent are written: a read of all of them and then one of each would hang seventeen times.
+fn fill_more(run: &mut Run) {
+    fill(run);
+    let steps: Vec<Step> = (0..32).map(write).chain([flush()]).collect();
+    done(run, &steps).expect("nothing is wrong yet");
+}
+
+fn hang(run: &mut Run, disk: u32) {
+    let ios = run.engine.queue_mut().ios(disk);
+    run.engine.queue_mut().faults_mut(disk).hangs_from = Some(ios);
+}
+
+/// Scans to the end; how long that took.
+fn scan(run: &mut Run) -> Nanos {
+    let began = run.engine.queue_mut().now();
+    run.engine.scan();
+    let mut turns = 0;
+    while run.engine.is_scanning() {
+        (0..8).for_each(|_| run.poll());
+        run.engine.queue_mut().advance(Nanos::from_millis(10));
+        turns += 1;
+        assert!(turns < 100_000, "the scan never ends");
+    }
+    run.engine.queue_mut().now().since(began)
+}
+
+#[test]
+fn a_scan_waits_once_for_a_disk_that_hangs_and_does_without_it() {
+    let mut run = start(MIRROR);
+    fill_more(&mut run);
+    let disk = first_block(MIRROR, &run)[0].0;
+    heard(&mut run);
+    hang(&mut run, disk);
+    let took = scan(&mut run);
+    // Once for what was read, and once for the configuration that it is told.
+    assert!(took < Nanos(3 * TIME_OUT.0), "{took:?}");
+    let nth = usize::try_from(disk).expect("small");
+    assert_eq!(state(&run, nth), DiskState::Missing);
+    let told = heard(&mut run);
+    assert!(told.contains(&"disk-timeout") && told.contains(&"disk-lost"), "{told:?}");
+    assert!(!told.contains(&"bad-copy") && !told.contains(&"unrecoverable"), "{told:?}");
+    reads_well(&mut run);
+}
+
+/// What hangs keeps its slots, and no more than its share: the others have theirs.
+#[test]
+fn a_disk_that_hangs_and_is_needed_costs_no_other_disk() {
+    let mut run = start(SIMPLE);
+    fill_more(&mut run);
+    let disk = first_block(SIMPLE, &run)[0].0;
+    hang(&mut run, disk);
+    let first = scan(&mut run);
+    let mut took = Nanos::ZERO;
+    for _ in 0..4 {
+        took = Nanos(took.0 + scan(&mut run).0);
+    }
+    assert!(first <= Nanos(12 * TIME_OUT.0), "{first:?}");
+    assert!(took < TIME_OUT, "who owes answers is not waited for: {took:?}");
+    for nth in 0..2 {
+        assert_eq!(state(&run, nth), DiskState::Online, "disk {nth} after {:?}", heard(&mut run));
+    }
+    run.engine.queue_mut().repair(disk);
+    run.engine.queue_mut().drop_cache(disk, Survivors::All);
+    rest(&mut run, 2);
+    reads_well(&mut run);
+}
+
+/// The content stays, and is read, although the disk that has it takes no metadata.
+#[test]
+fn a_checkpoint_that_the_disk_of_a_last_copy_does_not_take_goes_on_without_it() {
+    for flush_too in [false, true] {
+        let mut run = start(SIMPLE);
+        fill(&mut run);
+        let disk = first_block(SIMPLE, &run)[0].0;
+        let end = super::faults::shape(SIMPLE).geometry().slab(0);
+        run.engine.queue_mut().faults_mut(disk).unwritable = vec![(0, end)];
+        if flush_too {
+            run.engine.queue_mut().faults_mut(disk).flush_errors = (0..4096).collect();
+        }
+        run.engine.checkpoint();
+        rest(&mut run, 2);
+        let nth = usize::try_from(disk).expect("small");
+        assert_eq!((state(&run, nth), run.engine.halted()), (DiskState::Online, None));
+        reads_well(&mut run);
+        let told = heard(&mut run);
+        assert_eq!(told.contains(&"flush-failed"), flush_too, "{told:?}");
+        let written = done(&mut run, &[write(0), flush()]);
+        assert_eq!(written.is_err(), flush_too, "{written:?}");
+    }
+}
+
+/// C10: whichever flush it was that failed on a last copy, the journal's or the data's, what was written before it may
+/// be gone.
+#[test]
+fn a_failed_flush_on_a_last_copy_fails_every_later_one_whatever_it_was_for() {
+    for more in 0..4 {
+        let mut run = start(SIMPLE);
+        fill(&mut run);
+        let disk = first_block(SIMPLE, &run)[0].0;
+        assert!(run.engine.config().disks[usize::try_from(disk).expect("small")].metadata);
+        let flushes = run.engine.queue_mut().flushes(disk);
+        run.engine.queue_mut().faults_mut(disk).flush_errors = vec![flushes + more];
+        // A write to a new extent, and rounds: flushes of the journal and of the data in turn.
+        let _ = done(&mut run, &[write(64), flush(), write(1), flush()]);
+        rest(&mut run, 3);
+        assert!(run.engine.queue_mut().flushes(disk) > flushes + more, "flush {more} came");
+        done(&mut run, &[flush()]).expect_err("a flush failed where the only copy is");
+        let told = heard(&mut run);
+        assert!(told.contains(&"flush-failed"), "{more}: {told:?}");
+    }
+}
