@@ -42,6 +42,7 @@ mod random;
 mod record;
 mod remarks;
 mod resumption;
+mod run_notes;
 mod setting;
 mod simulated;
 mod summary;

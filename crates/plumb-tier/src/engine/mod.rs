@@ -24,6 +24,7 @@ mod read;
 mod round;
 mod snapshot;
 mod standstill;
+mod state;
 pub(crate) mod streams;
 mod throttle;
 mod times;
@@ -42,7 +43,6 @@ use plumb_units::convert::{index, to_u32, to_usize};
 use crate::assembly::Terms;
 use crate::core::{Core, Counters, Halt};
 use crate::extents::Copies;
-use crate::format::Config;
 use crate::io::SlotPlan;
 use crate::mutation::{Mutation, active};
 use crate::recover::{self, StartError};
@@ -290,52 +290,6 @@ impl<Q: FlushQueue> Engine<Q> {
         };
         engine.judge_unflushed();
         Ok(engine)
-    }
-
-    /// The configuration in force.
-    #[must_use]
-    pub fn config(&self) -> &Config {
-        &self.core.members.config
-    }
-
-    /// What happened so far.
-    #[must_use]
-    pub fn counters(&self) -> Counters {
-        self.core.counters
-    }
-
-    /// Why nothing is acknowledged any more, if so.
-    #[must_use]
-    pub fn halted(&self) -> Option<Halt> {
-        self.halted
-    }
-
-    /// Ordinals of disks that are here and that the configuration calls missing: [`Engine::attach`]
-    /// brings them back.
-    #[must_use]
-    pub fn returning(&self) -> &[u16] {
-        &self.returning
-    }
-
-    /// How many places of extents on disks that take part are not up to date.
-    #[must_use]
-    pub fn stale_places(&self) -> u32 {
-        let members = &self.core.members;
-        let stale = |disk: u16| members.stale[usize::from(disk)].len();
-        members.online().into_iter().map(stale).sum()
-    }
-
-    /// Bytes of a virtual disk.
-    ///
-    /// # Panics
-    /// When there is no such virtual disk.
-    #[must_use]
-    pub fn size(&self, vdisk: u32) -> u64 {
-        let config = self.config();
-        if config.vdisks[index(vdisk)].is_removed() {
-            return 0;
-        }
-        u64::from(config.vdisks[index(vdisk)].extents) * u64::from(config.extent_bytes)
     }
 
     /// The queue beneath, for whoever made it.

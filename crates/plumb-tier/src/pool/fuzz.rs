@@ -10,13 +10,13 @@ pub fn fuzz_files(bytes: &[u8]) {
     if let Some(pool) = super::registry::parse("p", bytes) {
         assert!(pool.disks.len() + pool.emulated.len() <= bytes.len(), "a line each");
     }
-    super::tiering::fuzz(bytes);
+    super::tiering::figures::fuzz(bytes);
     let text = String::from_utf8_lossy(bytes);
     super::chronicle::fuzz(&text);
     super::findings::fuzz(&text);
     assert!(super::asks::parse(&text).len() <= text.lines().count());
     let body = text.lines().next().unwrap_or_default();
-    super::tiering::fuzz(
+    super::tiering::figures::fuzz(
         format!("{body}\n{:08x}\n", crc(0, format!("{body}\n").as_bytes())).as_bytes(),
     );
     let mut sealed = bytes.to_vec();
@@ -43,7 +43,7 @@ mod tests {
         let mut curves = curves.save(7);
         curves.truncate(curves.len() - 4);
         let corpus = [
-            super::super::tiering::sample(),
+            super::super::tiering::figures::sample(),
             curves,
             super::super::live::sample(),
             b"plumb pool 1\nid 7\ndisk /dev/sda\nemulate sas-ssd-200\n".to_vec(),
@@ -78,11 +78,14 @@ mod tests {
     /// Ranges whose end is no number are no pins.
     #[test]
     fn pins_beyond_all_numbers_are_refused() {
-        let whole = String::from_utf8(super::super::tiering::sample()).expect("text");
+        let whole = String::from_utf8(super::super::tiering::figures::sample()).expect("text");
         let body = whole.lines().next().expect("a line");
         let huge = body.replace("\"start\":0", &format!("\"start\":{}", u64::MAX - 1));
         assert_ne!(huge, body, "the sample has a pin from 0 on");
         fuzz_files(huge.as_bytes());
-        assert!(super::super::tiering::reads(body) && !super::super::tiering::reads(&huge));
+        assert!(
+            super::super::tiering::figures::reads(body)
+                && !super::super::tiering::figures::reads(&huge)
+        );
     }
 }

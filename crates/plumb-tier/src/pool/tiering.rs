@@ -4,6 +4,8 @@
 //! None of it is needed to read data (C13). A file is written anew beside the old one and takes its place; pins, which
 //! somebody typed, are kept twice, and what cannot be read is said and never taken for empty.
 
+pub(super) mod figures;
+
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -12,23 +14,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use plumb_io::FlushQueue;
 use plumb_units::convert::{index, to_u32};
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use self::figures::{note_sample, parse, render, restored, samples};
 use super::live;
 use super::open::OpenPool;
 use super::registry::{RegisteredPool, Registry};
 use crate::engine::{Engine, KeepWith, Kept, Optimization, Served};
-use crate::format::checksum::crc;
 use crate::heat::HeatFileError;
-use crate::optimizer::{MoveHistory, Pin, PinId, PinTable, TierName};
-use crate::tier_report::{Filling, HeatGap, WindowBytes};
+use crate::optimizer::{MoveHistory, PinTable};
+use crate::tier_report::{Filling, HeatGap};
 
 /// What the text of a kept report is called in its document.
 pub const REPORT_TEXT: &str = "text";
 /// Reports that are kept (REP-3).
 const REPORTS: usize = 90;
-/// Samples of how full the Performance tier was.
-const SAMPLES: usize = 144;
 /// The largest file that is read: the bound of a heat map, and some.
 const FILE_MAX: u64 = 256 << 20;
 
@@ -324,142 +324,6 @@ fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     fs::read(path).map(Some)
 }
 
-/// When, and how many extents of the Performance tier were in use; the oldest first.
-fn samples(value: &Value) -> Vec<(u64, u64)> {
-    let pair = |pair: &Value| Some((pair[0].as_u64()?, pair[1].as_u64()?));
-    let list = value["performance_used"].as_array().map_or(&[][..], Vec::as_slice);
-    list.iter().filter_map(pair).collect()
-}
-
-/// One more; of those within ten minutes the first stays, and the newest.
-fn note_sample(samples: &mut Vec<(u64, u64)>, new: (u64, u64)) {
-    let count = samples.len();
-    if count > 1 && new.0.saturating_sub(samples[count - 2].0) < 600 {
-        samples.pop();
-    }
-    samples.push(new);
-    let old = samples.len().saturating_sub(SAMPLES);
-    samples.drain(..old);
-}
-
-/// The state, and on a line of its own the checksum of it.
-fn render(kept: &Kept, samples: &[(u64, u64)]) -> Vec<u8> {
-    let pin = |pin: &Pin| json!({ "id": pin.id.0, "start": pin.start, "bytes": pin.len, "tier": pin.tier.name() });
-    let own = &kept.tiering;
-    let served = &kept.served;
-    let value = json!({
-        "version": 1,
-        "pins": own.pins.pins().iter().map(pin).collect::<Vec<Value>>(),
-        "next_pin": own.pins.next_id().0,
-        "window_start_s": own.window_start_s,
-        "working_sets": own.working_sets,
-        "heat_lost": match own.heat_gap {
-            None => Value::Null,
-            Some(HeatGap::All) => json!("all"),
-            Some(HeatGap::Pages(pages)) => json!(pages),
-        },
-        "performance_slots": kept.performance.1,
-        "performance_used": samples,
-        "served": {
-            "performance": served.performance,
-            "cache": served.cache,
-            "capacity": served.capacity,
-            "unmapped": served.unmapped,
-            "bytes": served.bytes.fields(),
-        },
-    });
-    let text = format!("{value}\n");
-    let sum = crc(0, text.as_bytes());
-    format!("{text}{sum:08x}\n").into_bytes()
-}
-
-fn parse(bytes: &[u8]) -> Option<Value> {
-    let text = std::str::from_utf8(bytes).ok()?;
-    let end = text.find('\n')? + 1;
-    let (body, sum) = text.split_at(end);
-    let wanted = u32::from_str_radix(sum.trim_end(), 16).ok()?;
-    (crc(0, body.as_bytes()) == wanted).then(|| serde_json::from_str(body).ok())?
-}
-
-/// Reads any bytes as a virtual disk's pins and figures.
-pub(super) fn fuzz(bytes: &[u8]) {
-    let Some(value) = parse(bytes) else { return };
-    if let Some(found) = restored(&value, 1 << 20) {
-        found
-            .pins
-            .pins()
-            .iter()
-            .for_each(|pin| assert!(pin.start.checked_add(pin.len).is_some(), "{pin:?}"));
-    }
-    assert!(samples(&value).len() <= bytes.len());
-}
-
-fn restored(value: &Value, extent_bytes: u64) -> Option<Restored> {
-    if value["version"] != 1 {
-        return None;
-    }
-    let pin = |pin: &Value| {
-        let tier = match pin["tier"].as_str()? {
-            "Performance" => TierName::Performance,
-            "Capacity" => TierName::Capacity,
-            _ => return None,
-        };
-        let (start, len) = (pin["start"].as_u64()?, pin["bytes"].as_u64()?);
-        Some(Pin { id: PinId(pin["id"].as_u64()?), start, len, tier })
-    };
-    let pins: Vec<Pin> = value["pins"].as_array()?.iter().map(pin).collect::<Option<_>>()?;
-    let pins = PinTable::restored(extent_bytes, pins, PinId(value["next_pin"].as_u64()?))?;
-    let sets: Vec<u64> =
-        value["working_sets"].as_array()?.iter().map(Value::as_u64).collect::<Option<_>>()?;
-    let served = |name: &str| value["served"][name].as_u64();
-    // Those of older versions were not counted.
-    let bytes = std::array::from_fn(|nth| value["served"]["bytes"][nth].as_u64().unwrap_or(0));
-    Some(Restored {
-        heat: None,
-        what_if: None,
-        pins,
-        history: MoveHistory::new(),
-        window_start_s: value["window_start_s"].as_f64()?,
-        working_sets: sets.into_iter().take(64).collect(),
-        heat_gap: match &value["heat_lost"] {
-            Value::String(_) => Some(HeatGap::All),
-            other => other.as_u64().map(HeatGap::Pages),
-        },
-        served: Served {
-            performance: served("performance")?,
-            cache: served("cache")?,
-            capacity: served("capacity")?,
-            unmapped: served("unmapped")?,
-            bytes: WindowBytes::of_fields(bytes),
-        },
-    })
-}
-
-/// A virtual disk's pins and figures as they are kept.
-#[cfg(test)]
-pub(super) fn sample() -> Vec<u8> {
-    let mut pins = PinTable::new(1 << 20);
-    pins.set(0, 1 << 20, TierName::Performance);
-    pins.set(5 << 20, 7, TierName::Capacity);
-    let history = MoveHistory::new();
-    let (window_start_s, working_sets) = (1.5, vec![3, 4]);
-    let heat_gap = Some(HeatGap::Pages(2));
-    let tiering = crate::engine::Tiering { pins, history, window_start_s, working_sets, heat_gap };
-    let bytes = WindowBytes::of_fields([5, 6, 7, 8, 9, 10]);
-    let served = Served { performance: 1, cache: 2, capacity: 3, unmapped: 4, bytes };
-    let (heat, what_if, performance) = (Vec::new(), Vec::new(), (30, 40));
-    render(
-        &Kept { vdisk: 7, heat, what_if, served, performance, tiering, published: None },
-        &[(600, 30)],
-    )
-}
-
-/// Whether a text whose checksum fits would be taken.
-#[cfg(test)]
-pub(super) fn reads(body: &str) -> bool {
-    serde_json::from_str(body).is_ok_and(|value| restored(&value, 1 << 20).is_some())
-}
-
 /// Keeps what a running engine hands out, on a thread of its own: files may be slow, requests must not.
 #[derive(Debug)]
 pub struct TieringKeeper {
@@ -578,6 +442,8 @@ pub fn unix_seconds() -> u64 {
 mod tests {
     use super::*;
     use crate::engine::Tiering;
+    use crate::optimizer::TierName;
+    use crate::tier_report::WindowBytes;
 
     fn kept(folder: &Path, pins: PinTable) -> (TieringStore, Kept) {
         let store = TieringStore { folder: folder.join("p.tiering") };

@@ -19,8 +19,9 @@ use crate::study::document::FORMAT;
 use crate::study::findings::{Finding, Findings, State, Table};
 use crate::study::record::{RunRecord, Summary};
 use crate::study::remarks::{self, Whole};
+use crate::study::run_notes::notes;
 use crate::study::sweep::{rows, same_but_o};
-use crate::study::sweep_findings::{Named, Told, notes, of_curve, rates};
+use crate::study::sweep_findings::{Named, Told, of_curve, rates};
 use crate::study::{Access, Setting, machine};
 
 /// Findings of a baseline: a pure function of its options and its runs.

@@ -1,0 +1,55 @@
+//! What an engine says of itself.
+
+use plumb_io::FlushQueue;
+use plumb_units::convert::index;
+
+use super::{Counters, Engine, Halt};
+use crate::format::Config;
+
+impl<Q: FlushQueue> Engine<Q> {
+    /// The configuration in force.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.core.members.config
+    }
+
+    /// What happened so far.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.core.counters
+    }
+
+    /// Why nothing is acknowledged any more, if so.
+    #[must_use]
+    pub fn halted(&self) -> Option<Halt> {
+        self.halted
+    }
+
+    /// Ordinals of disks that are here and that the configuration calls missing: [`Engine::attach`]
+    /// brings them back.
+    #[must_use]
+    pub fn returning(&self) -> &[u16] {
+        &self.returning
+    }
+
+    /// How many places of extents on disks that take part are not up to date.
+    #[must_use]
+    pub fn stale_places(&self) -> u32 {
+        let members = &self.core.members;
+        let stale = |disk: u16| members.stale[usize::from(disk)].len();
+        members.online().into_iter().map(stale).sum()
+    }
+
+    /// Bytes of a virtual disk.
+    ///
+    /// # Panics
+    /// When there is no such virtual disk.
+    #[must_use]
+    pub fn size(&self, vdisk: u32) -> u64 {
+        let config = self.config();
+        if config.vdisks[index(vdisk)].is_removed() {
+            return 0;
+        }
+        u64::from(config.vdisks[index(vdisk)].extents) * u64::from(config.extent_bytes)
+    }
+}
