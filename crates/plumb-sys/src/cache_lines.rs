@@ -97,8 +97,8 @@ pub fn drain() {
     }
 }
 
-/// Copies around the caches and waits until the stores have left. Where the target is not aligned to 16
-/// bytes its ends go through the caches.
+/// Copies around the caches and waits until the stores have left. Where the target is not aligned to a cache line its
+/// ends go through the caches.
 ///
 /// # Safety
 /// Both ranges are valid for `len` bytes and do not overlap.
@@ -107,25 +107,67 @@ pub fn drain() {
 /// Where [`streaming`] is false.
 #[cfg(target_arch = "x86_64")]
 pub(crate) unsafe fn stream(source: *const u8, target: *mut u8, len: usize) {
-    use core::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
-    const WIDTH: usize = size_of::<__m128i>();
-    let head = target.align_offset(WIDTH).min(len);
-    let body = (len - head) / WIDTH * WIDTH;
+    let head = target.align_offset(LINE).min(len);
+    let body = (len - head) / LINE * LINE;
     // SAFETY: head <= len.
     unsafe { std::ptr::copy_nonoverlapping(source, target, head) };
-    for offset in (head..head + body).step_by(WIDTH) {
-        let from = source.wrapping_add(offset).cast::<__m128i>();
-        let to = target.wrapping_add(offset).cast::<__m128i>();
-        // SAFETY: offset + WIDTH <= len; the load need not be aligned.
-        let word = unsafe { _mm_loadu_si128(from) };
-        // SAFETY: offset + WIDTH <= len, and `to` is aligned: head brought it to a multiple of WIDTH.
-        unsafe { _mm_stream_si128(to, word) };
+    let (from, to) = (source.wrapping_add(head), target.wrapping_add(head));
+    if std::arch::is_x86_feature_detected!("avx") {
+        // SAFETY: `body` bytes are left of both, `to` is aligned to a line, and the processor has the instructions.
+        unsafe { stream_lines_avx(from, to, body) };
+    } else {
+        // SAFETY: as above; these every x86-64 processor has.
+        unsafe { stream_lines(from, to, body) };
     }
     let done = head + body;
     let (from, to) = (source.wrapping_add(done), target.wrapping_add(done));
     // SAFETY: done <= len.
     unsafe { std::ptr::copy_nonoverlapping(from, to, len - done) };
     drain();
+}
+
+/// Bytes of a cache line.
+#[cfg(target_arch = "x86_64")]
+const LINE: usize = 64;
+
+/// Copies whole lines, 32 bytes at a time.
+///
+/// # Safety
+/// Both are valid for `len` bytes, a multiple of a line, and do not overlap; `target` is aligned to a line.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx")]
+unsafe fn stream_lines_avx(source: *const u8, target: *mut u8, len: usize) {
+    use core::arch::x86_64::{__m256i, _mm256_loadu_si256, _mm256_stream_si256};
+    let mut offset = 0;
+    while offset < len {
+        let from = source.wrapping_add(offset).cast::<__m256i>();
+        let to = target.wrapping_add(offset).cast::<__m256i>();
+        // SAFETY: offset + 32 <= len; the load need not be aligned.
+        let first = unsafe { _mm256_loadu_si256(from) };
+        // SAFETY: offset + 64 <= len, a multiple of a line.
+        let second = unsafe { _mm256_loadu_si256(from.wrapping_add(1)) };
+        // SAFETY: offset + 32 <= len, and `to` is aligned to a line.
+        unsafe { _mm256_stream_si256(to, first) };
+        // SAFETY: offset + 64 <= len, and half a line behind a line is aligned to 32 bytes.
+        unsafe { _mm256_stream_si256(to.wrapping_add(1), second) };
+        offset += LINE;
+    }
+}
+
+/// Copies whole lines, 16 bytes at a time.
+///
+/// # Safety
+/// As of [`stream_lines_avx`].
+#[cfg(target_arch = "x86_64")]
+unsafe fn stream_lines(source: *const u8, target: *mut u8, len: usize) {
+    use core::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
+    for offset in (0..len).step_by(size_of::<__m128i>()) {
+        let from = source.wrapping_add(offset).cast::<__m128i>();
+        // SAFETY: offset + 16 <= len; the load need not be aligned.
+        let word = unsafe { _mm_loadu_si128(from) };
+        // SAFETY: offset + 16 <= len, and the target is aligned to a line.
+        unsafe { _mm_stream_si128(target.wrapping_add(offset).cast::<__m128i>(), word) };
+    }
 }
 
 /// Copies `source` to `target` around the caches where the processor can: for memory that nobody reads soon. The
@@ -196,14 +238,38 @@ mod tests {
     #[test]
     fn copies_around_the_caches_are_whole() {
         let source: Vec<u8> = (0..9000_u32).map(|nth| nth.to_le_bytes()[0] | 1).collect();
-        for start in [0, 1, 15, 16, 63] {
-            for len in [0, 1, 15, 16, 17, 512, 4096, 4111] {
+        for start in [0, 1, 15, 16, 63, 64] {
+            for len in [0, 1, 15, 16, 17, 63, 64, 65, 130, 512, 4096, 4111] {
                 let mut target = vec![0; 9000];
                 copy_around(&mut target[start..start + len], &source[start + 3..start + 3 + len]);
                 prefetch(&target[start..start + len]);
                 assert_eq!(target[start..start + len], source[start + 3..start + 3 + len]);
                 let beside = target[..start].iter().chain(&target[start + len..]);
                 assert!(beside.into_iter().all(|byte| *byte == 0), "{len} bytes to {start}");
+            }
+        }
+    }
+
+    /// By the narrow stores and by the wide ones, where the processor has them.
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn either_width_copies_whole_lines() {
+        #[repr(align(64))]
+        struct Lines([u8; 256]);
+        let source: Vec<u8> = (0..=255).collect();
+        for len in [0, 64, 192, 256] {
+            let mut narrow = Lines([7; 256]);
+            // SAFETY: both have 256 bytes, and the target is aligned to a line.
+            unsafe { stream_lines(source.as_ptr(), narrow.0.as_mut_ptr(), len) };
+            drain();
+            assert_eq!(narrow.0[..len], source[..len]);
+            assert!(narrow.0[len..].iter().all(|byte| *byte == 7), "{len}");
+            if std::arch::is_x86_feature_detected!("avx") {
+                let mut wide = Lines([7; 256]);
+                // SAFETY: as above, and the processor has the instructions.
+                unsafe { stream_lines_avx(source.as_ptr(), wide.0.as_mut_ptr(), len) };
+                drain();
+                assert_eq!(wide.0, narrow.0);
             }
         }
     }

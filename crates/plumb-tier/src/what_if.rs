@@ -6,6 +6,7 @@
 //! SHARDS", FAST 2015: fixed size (section 4), with the correction for the sample's share of references (SHARDS-adj).
 
 mod kept;
+mod moments;
 
 use std::collections::{BinaryHeap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -14,14 +15,12 @@ use plumb_units::convert::{floor_u64, index, to_u64, to_usize};
 
 use crate::heat::HostIo;
 use crate::log_buckets;
+use moments::{MOMENTS, Moments};
 
 /// Keys that are followed (BEY-1).
 const FOLLOWED: usize = 8192;
 /// Followed keys fall into so many groups, each an estimate of its own: their spread is the error shown.
 const GROUPS: usize = 8;
-/// Moments between two renumberings.
-const MOMENTS: usize = 4 * FOLLOWED;
-
 /// Curves of both granularities.
 #[derive(Debug)]
 pub struct WhatIf {
@@ -114,9 +113,11 @@ struct Sketch {
     last: HashMap<u64, u32, BuildHasherDefault<Mixed>>,
     /// Of the followed keys, the greatest first.
     hashes: BinaryHeap<u64>,
-    /// For each moment whether it is some key's last one, as sums (a Fenwick tree).
-    moments: Vec<u32>,
+    /// Which moments are some key's last ones.
+    moments: Moments,
     now: usize,
+    /// References that each that is followed stands for.
+    weight: f64,
     groups: Vec<Group>,
     references: u64,
 }
@@ -165,8 +166,9 @@ impl Sketch {
             // Twice the room: the map renews itself in place when keys come and go.
             last: HashMap::with_capacity_and_hasher(2 * (limit + 1), BuildHasherDefault::default()),
             hashes: BinaryHeap::with_capacity(limit + 1),
-            moments: vec![0; MOMENTS + 1],
+            moments: Moments::new(),
             now: 0,
+            weight: 1.0,
             groups: vec![Group { all: 0.0, depths: vec![0.0; log_buckets::COUNT] }; GROUPS],
             references: 0,
         }
@@ -176,8 +178,8 @@ impl Sketch {
         self.threshold = u64::MAX;
         self.last.clear();
         self.hashes.clear();
-        self.moments.fill(0);
-        (self.now, self.references) = (0, 0);
+        self.moments.clear();
+        (self.now, self.references, self.weight) = (0, 0, 1.0);
         for group in &mut self.groups {
             group.all = 0.0;
             group.depths.fill(0.0);
@@ -189,7 +191,7 @@ impl Sketch {
         let map = places * (size_of::<(u64, u32)>() + 1);
         let heap = self.hashes.capacity() * size_of::<u64>();
         let buckets = GROUPS * log_buckets::COUNT * size_of::<f64>();
-        to_u64(map + heap + buckets + self.moments.len() * size_of::<u32>())
+        to_u64(map + heap + buckets + Moments::bytes())
     }
 
     /// Share of keys that are followed.
@@ -216,9 +218,8 @@ impl Sketch {
         if self.now == MOMENTS {
             self.renumber();
         }
+        let (now, weight) = (self.now, self.weight);
         self.now += 1;
-        let now = self.now;
-        let weight = 1.0 / self.rate();
         let moment = u32::try_from(now).expect("few moments");
         let before = self.last.insert(hash, moment);
         let group = &mut self.groups[to_usize(hash % to_u64(GROUPS))];
@@ -226,15 +227,14 @@ impl Sketch {
         match before {
             Some(before) => {
                 // Followed keys whose last moment is after: those referred to since.
-                let since = self.last.len() - self.sum(index(before));
+                let since = self.moments.after(index(before));
                 let depth = 1 + floor_u64(since as f64 * weight);
-                let group = &mut self.groups[to_usize(hash % to_u64(GROUPS))];
                 group.depths[log_buckets::bucket(depth)] += weight;
-                self.mark(index(before), false);
-                self.mark(now, true);
+                self.moments.unmark(index(before));
+                self.moments.mark(now);
             }
             None => {
-                self.mark(now, true);
+                self.moments.mark(now);
                 self.hashes.push(hash);
                 self.shrink();
             }
@@ -247,42 +247,22 @@ impl Sketch {
             let Some(hash) = self.hashes.pop() else { return };
             // From now on what has this hash is not followed, nor what was followed with it.
             self.threshold = hash;
+            self.weight = 1.0 / self.rate();
             if let Some(moment) = self.last.remove(&hash) {
-                self.mark(index(moment), false);
+                self.moments.unmark(index(moment));
             }
         }
     }
 
-    /// How many keys have their last moment up to `moment`.
-    fn sum(&self, moment: usize) -> usize {
-        let (mut at, mut sum) = (moment, 0);
-        while at > 0 {
-            sum += index(self.moments[at]);
-            at &= at - 1;
-        }
-        sum
-    }
-
-    fn mark(&mut self, moment: usize, last: bool) {
-        let mut at = moment;
-        while at <= MOMENTS {
-            match last {
-                true => self.moments[at] += 1,
-                false => self.moments[at] -= 1,
-            }
-            at += at & at.wrapping_neg();
-        }
-    }
-
-    /// Gives the last moments the numbers from 1 on, in their order.
+    /// Gives the last moments the numbers from 0 on, in their order.
     fn renumber(&mut self) {
         let mut order: Vec<(u32, u64)> = self.last.iter().map(|(key, at)| (*at, *key)).collect();
         order.sort_unstable();
-        self.moments.fill(0);
+        self.moments.clear();
         self.now = order.len();
-        for (moment, (_, key)) in (1..).zip(order) {
+        for (moment, (_, key)) in (0..).zip(order) {
             self.last.insert(key, moment);
-            self.mark(index(moment), true);
+            self.moments.mark(index(moment));
         }
     }
 

@@ -74,18 +74,19 @@ impl Sketch {
     /// Into an empty one.
     fn restore(&mut self, fields: &mut Reader<'_>) -> Option<()> {
         (self.threshold, self.references) = (fields.u64()?, fields.u64()?);
+        self.weight = 1.0 / self.rate();
         let count = index(fields.u32()?);
         if count > FOLLOWED {
             return None;
         }
         for _ in 0..count {
             let hash = fields.u64()?;
-            self.now += 1;
             if hash >= self.threshold || self.last.insert(hash, to_u32(self.now)).is_some() {
                 return None;
             }
             self.hashes.push(hash);
-            self.mark(self.now, true);
+            self.moments.mark(self.now);
+            self.now += 1;
         }
         let weight = |fields: &mut Reader<'_>| {
             let weight = f64::from_bits(fields.u64()?);
