@@ -214,9 +214,20 @@ impl Drop for BlockTrace {
         // Best effort: an instance that stays takes memory, and the next message names it.
         let _ = fs::write(self.folder.join("tracing_on"), "0");
         self.held = None;
-        let _ = fs::remove_dir(&self.folder);
+        // A process that another thread is just starting has our files until it runs its own program.
+        for _ in 0..REMOVALS {
+            match fs::remove_dir(&self.folder) {
+                Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                    std::thread::sleep(std::time::Duration::from_millis(10));
+                }
+                _ => return,
+            }
+        }
     }
 }
+
+/// How often an instance that is busy is removed again.
+const REMOVALS: u32 = 100;
 
 /// Makes an instance of this process. Another one of the same number may have its own: numbers are those of a
 /// container, tracefs is the machine's.
