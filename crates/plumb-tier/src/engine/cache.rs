@@ -269,7 +269,7 @@ impl<Q: FlushQueue> Engine<Q> {
             own.step = step;
             if good && !own.is_background() {
                 let (client, len, overlaps) = (own.client, own.len, own.overlaps);
-                let time = self.now.since(own.begun);
+                let time = self.seen.since(own.begun);
                 let served = &mut self.clients[index(client)].served;
                 served.add(Account::CacheWrite, len, time);
                 if overlaps {

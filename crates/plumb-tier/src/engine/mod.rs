@@ -3,6 +3,7 @@
 //! One thread owns it. [`Engine::poll`] moves everything as far as it goes; between polls nothing
 //! happens. A part never spans two disks of one copy, so each is one device I/O per copy.
 
+mod began;
 mod cache;
 mod change;
 mod clients;
@@ -46,6 +47,7 @@ use crate::extents::Copies;
 use crate::io::SlotPlan;
 use crate::mutation::{Mutation, active};
 use crate::recover::{self, StartError};
+use began::BeganSince;
 use cache::Cache;
 pub use change::ChangeError;
 pub use heat::Served;
@@ -118,7 +120,12 @@ struct Client {
 #[derive(Debug)]
 pub struct Engine<Q> {
     core: Core<Q>,
+    /// When this poll began, and what it stood still for.
     now: Nanos,
+    /// When the devices' last answers were seen.
+    seen: Nanos,
+    began_since: BeganSince,
+    polling: bool,
     clients: Vec<Client>,
     memory: ClientMemory,
     finished: VecDeque<(u32, Result<(), Errno>)>,
@@ -240,6 +247,9 @@ impl<Q: FlushQueue> Engine<Q> {
             keeper: None,
             core,
             now: Nanos::ZERO,
+            seen: Nanos::ZERO,
+            began_since: BeganSince::with_room(clients, parts),
+            polling: false,
             clients: (0..clients).map(client).collect(),
             memory: ClientMemory::new(clients, client_bytes),
             finished: VecDeque::with_capacity(index(clients)),
@@ -324,7 +334,8 @@ impl<Q: FlushQueue> Engine<Q> {
         own.cut = 0;
         own.parts = 0;
         own.error = None;
-        own.begun = self.now;
+        own.begun = self.seen;
+        self.began_since.note_client(client);
         own.served = perf::Served::default();
         if request.kind == RequestKind::Flush {
             self.join_round(client);
@@ -362,7 +373,10 @@ impl<Q: FlushQueue> Engine<Q> {
     /// goes back.
     pub fn poll(&mut self, now: Nanos, timeout: Nanos) {
         self.now = self.now.max(now);
+        self.seen = self.seen.max(self.now);
         self.started.get_or_insert(self.now);
+        self.begin_times();
+        self.polling = true;
         self.tend_heat(false);
         self.hand_out(false);
         if std::mem::take(&mut self.expelled) {
@@ -373,11 +387,11 @@ impl<Q: FlushQueue> Engine<Q> {
         let wanted = u32::from(self.finished.is_empty() && self.core.io.in_flight() > 0);
         // Whoever rang while the engine stood and waited would be heard late.
         let timeout = if stood || !self.finished.is_empty() { Nanos::ZERO } else { timeout };
-        // Submission fails only when the kernel has no memory: what is in line goes with the next one.
-        let _ = self.core.io.queue.submit_and_wait(wanted, timeout);
+        self.submit_and_wait(wanted, timeout);
         self.reap();
         self.advance_all();
         let _ = self.core.io.queue.submit_and_wait(0, Nanos::ZERO);
+        self.polling = false;
     }
 
     /// A finished request: its client is idle.
@@ -486,12 +500,15 @@ impl<Q: FlushQueue> Engine<Q> {
             extent,
             start,
             len: piece.len,
-            begun: self.now,
+            begun: self.seen,
             buffer: done,
             step: Step::Lock,
             queued: true,
             ..Part::default()
         };
+        if !self.polling {
+            self.began_since.note_part(part);
+        }
         let own = &mut self.clients[index(client)];
         own.cut += piece.len;
         own.parts += 1;
@@ -548,10 +565,10 @@ impl<Q: FlushQueue> Engine<Q> {
         let own = &mut self.clients[index(client)];
         own.busy = false;
         if let Some(kind) = own.served.kind() {
-            self.moves.throttle.note(kind, self.now.since(own.begun));
+            self.moves.throttle.note(kind, self.seen.since(own.begun));
         }
         if let Some(used) = self.uses.get_mut(index(own.request.vdisk)) {
-            let (request, time) = (own.request, self.now.since(own.begun));
+            let (request, time) = (own.request, self.seen.since(own.begun));
             let asked = (request.offset, request.len, time);
             used.note(request.kind, asked, own.error.is_none(), &own.served);
             self.request_times[index(request.vdisk)].note(request.kind, time);

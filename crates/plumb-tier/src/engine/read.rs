@@ -269,7 +269,7 @@ impl<Q: FlushQueue> Engine<Q> {
             Some(_) if own.source != 0 => Account::CacheRead,
             Some(_) => Account::TierRead(is_second_tier(extent.place)),
         };
-        let time = self.now.since(own.begun);
+        let time = self.seen.since(own.begun);
         let vdisk = self.core.vdisk(own.extent);
         note_tier_time(&mut self.tier_times[vdisk], account, time);
         self.clients[index(own.client)].served.add(account, to - from, time);

@@ -256,6 +256,7 @@ impl<Q: FlushQueue> Engine<Q> {
         let took = self.core.io.queue.time().since(began);
         if !active(Mutation::StandsOutOfTime) {
             self.now = Nanos(self.now.0.saturating_add(took.0));
+            self.seen = self.seen.max(self.now);
             self.stood(took);
             // Requests have their turn between two steps, however long each takes.
             if self.last_resync != resynced {

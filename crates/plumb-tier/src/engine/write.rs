@@ -249,7 +249,7 @@ impl<Q: FlushQueue> Engine<Q> {
         if !own.is_background() {
             let account =
                 Account::TierWrite(is_second_tier(self.core.extents.get(own.extent).place));
-            let time = self.now.since(own.begun);
+            let time = self.seen.since(own.begun);
             let vdisk = self.core.vdisk(own.extent);
             note_tier_time(&mut self.tier_times[vdisk], account, time);
             self.clients[index(own.client)].served.add(account, own.len, time);

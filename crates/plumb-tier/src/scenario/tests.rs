@@ -2,6 +2,7 @@ use plumb_io::clock::Clock;
 use plumb_io::engine::MemoryQueue;
 
 use super::*;
+use crate::engine::{Account, Request, RequestKind};
 use crate::tier_report::MoveStop;
 
 /// The scenario of section 19.2 at 1:64, within its acceptance bounds.
@@ -260,4 +261,37 @@ fn requests_to_rotating_disks_go_on_while_other_extents_move() {
     let (writes_percent, outstanding, before_s) = (30, 4, 62);
     Foreground { what: "HDD, others move", nth_file: 2, writes_percent, outstanding, before_s }
         .check_throttle();
+}
+
+/// What the engine counts as the time of requests is what the host sees, also where it asks one at a time, the engine
+/// sleeps until the disk answers, and nobody polls it in between (section 12).
+#[test]
+fn requests_take_as_long_as_the_host_sees() {
+    let (mut rig, scenario) = after_a_day();
+    let request = |rig: &mut Rig<plumb_io::engine::SparseQueue>, nth: u64| {
+        let offset = scenario.files()[2].0 + nth * 4096;
+        let read = Request { kind: RequestKind::Read, vdisk: 0, offset, len: 4096 };
+        rig.engine.submit(0, read);
+        while rig.engine.pop().is_none() {
+            let now = rig.clock.now();
+            rig.engine.poll(now, Nanos::from_secs(1));
+        }
+    };
+    let (mut seen, reads) = (0, 50);
+    let before = (rig.engine.use_of(0).reads, tier_time(&rig));
+    for nth in 0..reads {
+        rig.clock.advance_to(Nanos(rig.clock.now().0 + 40_000_000));
+        let began = rig.clock.now();
+        request(&mut rig, nth * 77);
+        seen += rig.clock.now().since(began).0;
+    }
+    let after = (rig.engine.use_of(0).reads, tier_time(&rig));
+    assert_eq!(after.0.count - before.0.count, reads);
+    let times = [after.0.time_ns - before.0.time_ns, after.1 - before.1];
+    assert_eq!(times, [seen, seen], "of requests, and of their parts");
+}
+
+/// Nanoseconds that reads of the Capacity tier took.
+fn tier_time(rig: &Rig<plumb_io::engine::SparseQueue>) -> u64 {
+    [false, true].map(|second| rig.engine.use_of(0).time_ns(Account::TierRead(second))).iter().sum()
 }
