@@ -13,7 +13,10 @@
 //!   after that, and verification then expects less, never more.
 //! - **No generation is issued twice.** A session may issue generations up to its lease, which is
 //!   on the medium first; the next session begins behind it, whatever became of this one.
-//! - The header is written to its two copies in turn; a cut leaves the other one.
+//! - The header is written to both copies, one after the other, before anything rests on it: a cut leaves one of them
+//!   whole, and what damages one costs nothing.
+
+mod paths;
 
 use std::fs::File;
 use std::io;
@@ -29,6 +32,7 @@ use plumb_units::Bytes;
 use plumb_units::convert::{index, to_u32, to_usize};
 use rustix::fs::{FallocateFlags, FlockOperation};
 
+use self::paths::{absolute, canonical, is_a_path};
 use super::random;
 use super::space::Space;
 
@@ -82,6 +86,18 @@ pub enum StateError {
     Damaged {
         /// The file.
         path: PathBuf,
+    },
+    /// It says of blocks what no run can have done.
+    #[error("the state file '{}' is damaged: it has a write to '{target}' that no run issued", path.display())]
+    #[diagnostic(
+        code(plumb::verify::state_floors),
+        help("name a new file to begin anew; what is on the targets is then no longer expected")
+    )]
+    Floors {
+        /// The file.
+        path: PathBuf,
+        /// The target.
+        target: String,
     },
     /// Too many targets or sessions.
     #[error("the state file '{}' has no room for more {what}", path.display())]
@@ -340,13 +356,22 @@ impl State {
         if next != *header {
             *header = shared.write(next).map_err(failed("cannot write it"))?;
         }
+        let lease = header.lease;
         drop(header);
         let target = StateTarget { shared: Arc::clone(shared), at: entry.at };
         let space = space(plumb_units::convert::to_u64(number), block, blocks, target);
         if old.is_some() {
+            let mut newest = 0;
             shared
-                .floors(&entry, |first, floors| space.remember(first, floors))
+                .floors(&entry, |first, floors| {
+                    newest = floors.iter().copied().max().unwrap_or(0).max(newest);
+                    space.remember(first, floors);
+                })
                 .map_err(failed("cannot read it"))?;
+            if newest > lease {
+                let target = path.display().to_string();
+                return Err(StateError::Floors { path: shared.path.clone(), target });
+            }
         }
         Ok(space)
     }
@@ -399,12 +424,15 @@ impl Shared {
         }
     }
 
-    /// Brings everything to the medium, then a header of the next number.
+    /// Brings everything to the medium, then a header of the next number, to one copy after the other.
     fn write(&self, header: Header) -> io::Result<Header> {
         let header = Header { sequence: header.sequence + 1, ..header };
+        let bytes = header.encode();
         self.file.sync_data()?;
-        self.file.write_all_at(&header.encode(), (header.sequence % 2) * HEADER_BYTES)?;
-        self.file.sync_data()?;
+        for copy in [0, 1] {
+            self.file.write_all_at(&bytes, copy * HEADER_BYTES)?;
+            self.file.sync_data()?;
+        }
         Ok(header)
     }
 
@@ -548,35 +576,6 @@ impl<'a> Fields<'a> {
     fn long(&mut self) -> Option<u64> {
         Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
     }
-}
-
-/// What virtual disks are named by, `space:POOL/VDISK`: no paths, whatever lies in the working directory. A file of
-/// such a name is `./space:…`.
-const SPACE: &str = "space:";
-
-fn is_a_path(path: &Path) -> bool {
-    !path.as_os_str().as_encoded_bytes().starts_with(SPACE.as_bytes())
-}
-
-/// A name that stays right when the working directory changes; links are kept, so that
-/// `/dev/disk/by-id/…` goes on naming the same disk.
-fn absolute(path: &Path) -> Vec<u8> {
-    use std::os::unix::ffi::OsStringExt;
-    let made = is_a_path(path).then(|| std::path::absolute(path).ok()).flatten();
-    made.unwrap_or_else(|| path.into()).into_os_string().into_vec()
-}
-
-/// The path with links followed; of a file that is gone, that of its folder and its name.
-fn canonical(path: &Path) -> PathBuf {
-    if !is_a_path(path) {
-        return path.into();
-    }
-    let of_folder = || {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = std::fs::canonicalize(folder.unwrap_or(Path::new("."))).ok()?;
-        Some(folder.join(path.file_name()?))
-    };
-    std::fs::canonicalize(path).ok().or_else(of_folder).unwrap_or_else(|| path.into())
 }
 
 fn gcd(a: u32, b: u32) -> u32 {

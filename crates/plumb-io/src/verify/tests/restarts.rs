@@ -175,6 +175,47 @@ fn the_other_copy_of_the_header_takes_over() {
     assert_eq!(std::fs::read(&state).expect("it"), b"something else", "it was left alone");
 }
 
+/// Also after a run that was cut, whose lease and targets are in its own headers only.
+#[test]
+fn a_damaged_copy_of_the_header_costs_nothing_after_a_cut() {
+    for copy in [0, 64 << 10] {
+        let (_folder, state) = state_file();
+        let opener = opener(quick());
+        session(&opener, &state, BLOCK, 1, true);
+        for seed in 2..5 {
+            assert_eq!(session(&opener, &state, BLOCK, seed, false), [], "copy {copy}");
+            let file = OpenOptions::new().write(true).open(&state).expect("the file");
+            file.write_all_at(&[0x5a], copy + 40).expect("written");
+        }
+        let verification = Verification::with_state(&state).expect("the other copy is whole");
+        let space = verification.space(Path::new("/sim0"), (SIZE, SIZE), BLOCK).expect("room");
+        assert!(space.written_blocks() > 0, "it knows what was written");
+    }
+    // Of the first session on a target, too.
+    let (_folder, state) = state_file();
+    session(&opener(quick()), &state, BLOCK, 1, false);
+    let file = OpenOptions::new().write(true).open(&state).expect("the file");
+    file.write_all_at(&[0], 0).expect("written");
+    let verification = Verification::with_state(&state).expect("the other copy is whole");
+    let space = verification.space(Path::new("/sim0"), (SIZE, SIZE), BLOCK).expect("room");
+    assert!(space.written_blocks() > 0, "it knows what was written");
+}
+
+#[test]
+fn a_state_file_that_lost_its_end_or_claims_what_no_run_did_is_refused() {
+    let (_folder, state) = state_file();
+    session(&opener(quick()), &state, BLOCK, 1, false);
+    let sound = std::fs::read(&state).expect("the file");
+    std::fs::write(&state, &sound[..sound.len() - 1]).expect("written");
+    assert!(matches!(Verification::with_state(&state), Err(StateError::Damaged { .. })));
+    std::fs::write(&state, &sound).expect("written");
+    let file = OpenOptions::new().write(true).open(&state).expect("the file");
+    file.write_all_at(&[0x5a; 4], (128 << 10) + 16).expect("written");
+    let verification = Verification::with_state(&state).expect("a state file");
+    let space = verification.space(Path::new("/sim0"), (SIZE, SIZE), BLOCK);
+    assert!(matches!(space, Err(StateError::Floors { .. })), "{space:?}");
+}
+
 #[test]
 fn damaged_headers_never_panic() {
     let (_folder, state) = state_file();
