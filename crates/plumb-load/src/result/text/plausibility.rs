@@ -107,11 +107,11 @@ fn submission(span: &SpanResult, asked: &TimeSpan) -> String {
         "routines" => format!("each completion issues the next I/O of its request, {shared}"),
         "synchronous" => "one I/O at a time".to_owned(),
         "ring" => {
-            let batch = match asked.io_ring.unwrap_or_default().batch {
-                RingBatch::Ios(ios) => ios.to_string(),
-                RingBatch::Percent(percent) => format!("{percent}%"),
+            let share = match asked.io_ring.unwrap_or_default().batch {
+                RingBatch::Ios(_) => String::new(),
+                RingBatch::Percent(percent) => format!(" ({percent}%)"),
             };
-            format!("ring, a batch of {batch} is gathered before the next submission")
+            format!("ring, a batch of {}{share} is gathered before the next submission", span.batch)
         }
         other => format!("{other}, {shared}"),
     }
