@@ -419,12 +419,12 @@ fn a_real_run_obeys_littles_law() {
     }
     let mut span = TimeSpan { warmup: 1, ..span(&path, 32) };
     span.targets[0].cache = CacheMode::NoOsCache;
+    (span.targets[0].block_size, span.targets[0].alignment) = (16384, 16384);
     // Other tests share the processors with this one: the best of some runs shows what the loop can do.
-    // Unoptimised code spends more of each cycle in the tool than the 5 % of a consistent result, 8 to 12 % where the disk
-    // is quick; a queue that is a sixth empty, or a burst of which half waits for the other half, is told.
-    const LEAST: f64 = -0.16;
+    // Unoptimised code spends more of each cycle in the tool than the 5 % of a consistent result, and with 4 KiB on a quick
+    // disk more than 8; a loop that does not fill its queue, or makes half of a burst wait for the other half, loses more.
     let mut residuals = Vec::new();
-    while residuals.len() < 5 && !residuals.iter().any(|residual| *residual > LEAST) {
+    while residuals.len() < 5 && !residuals.iter().any(|residual| *residual > -0.08) {
         let outcome = crate::runs::run(span.clone(), Choice::Auto, &mut Watcher::default());
         let measured = &outcome.result.time_spans[0];
         assert_eq!(outcome.end, SessionEnd::Completed, "{:?}", measured.failures);
@@ -432,5 +432,5 @@ fn a_real_run_obeys_littles_law() {
         assert_ne!(law.verdict, Verdict::AccountingError, "{law:?}");
         residuals.push(law.residual.expect("latencies were measured"));
     }
-    assert!(residuals.iter().any(|residual| *residual > LEAST), "{residuals:?}");
+    assert!(residuals.iter().any(|residual| *residual > -0.08), "{residuals:?}");
 }

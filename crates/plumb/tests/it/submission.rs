@@ -103,12 +103,19 @@ fn a_thread_of_the_kernels_submits_and_polling_needs_its_device() {
         return;
     }
     for line in ["-o8 -r -w50 -c1M", "-o1 -L -c1M", "-o32 -t2 -L -c1M -Zr -w100"] {
-        let result = place.json(&format!("--sqpoll -b4K -d1 -W0 {line} sq.dat"));
-        let flags = words(&result, "/time_spans/0/queues/0/flags");
-        assert!(flags.contains(&"sqpoll"), "{line}: {flags:?}");
-        // Where processors are few and busy, the kernel's thread waits for one at each turn.
-        assert!(count(&result, "/total/io_count") > 10, "{line}");
-        assert_eq!(count(&result, "/total/errors"), 0, "{line}");
+        // Where processors are few and busy, the kernel's thread waits for one at each turn: the best of three runs.
+        let mut ios = 0;
+        for _ in 0..3 {
+            let result = place.json(&format!("--sqpoll -b4K -d1 -W0 {line} sq.dat"));
+            let flags = words(&result, "/time_spans/0/queues/0/flags");
+            assert!(flags.contains(&"sqpoll"), "{line}: {flags:?}");
+            assert_eq!(count(&result, "/total/errors"), 0, "{line}");
+            ios = ios.max(count(&result, "/total/io_count"));
+            if ios > 100 {
+                break;
+            }
+        }
+        assert!(ios > 100, "{line}: {ios}");
     }
     let refused = place.run("--poll -b4K -d1 -W0 f.dat").ends_with(1).stderr;
     assert!(refused.contains("(--poll)") && refused.contains("-Su"), "{refused}");
