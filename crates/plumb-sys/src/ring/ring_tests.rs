@@ -174,6 +174,48 @@ fn a_look_has_announced_completions_posted() {
     }
 }
 
+/// A call that only submits has deferred completions posted while looks lately found some, and not before.
+#[test]
+fn calls_that_only_submit_ask_where_looks_had_to() {
+    let test = "calls_that_only_submit_ask_where_looks_had_to";
+    let (reader, mut writer) = std::io::pipe().expect("a pipe");
+    let setup = RingSetup { defer_taskrun: true, taskrun_flag: true, ..RingSetup::default() };
+    let Some(mut ring) = ring(test, 3, vec![reader.into()], setup) else { return };
+    if !ring.dropped().is_empty() {
+        println!("skipped {test}: this kernel refuses {:?}", ring.dropped());
+        return;
+    }
+    let until_unposted = |ring: &Ring| {
+        let end = Instant::now() + Duration::from_secs(10);
+        while !ring.shared.has_unposted() && Instant::now() < end {}
+        assert!(ring.shared.has_unposted(), "the read is over");
+    };
+    ring.push(&transfer(0));
+    ring.submit_and_wait(0, Nanos::ZERO).expect("memory for a request");
+    writer.write_all(b"1").expect("the reader is open");
+    until_unposted(&ring);
+    ring.push_nop(&transfer(1));
+    ring.submit_and_wait(0, Nanos::ZERO).expect("memory for a request");
+    assert!(ring.shared.has_unposted(), "nobody asked for it yet");
+    assert_eq!(pop_all(&mut ring), [1, 0]);
+    // That look had to ask: the next call does by itself.
+    ring.push(&transfer(0));
+    ring.submit_and_wait(0, Nanos::ZERO).expect("memory for a request");
+    writer.write_all(b"2").expect("the reader is open");
+    until_unposted(&ring);
+    ring.push_nop(&transfer(1));
+    ring.submit_and_wait(0, Nanos::ZERO).expect("memory for a request");
+    assert!(!ring.shared.has_unposted(), "it was asked for");
+    assert_eq!(pop_all(&mut ring).len(), 2);
+    // Where looks find nothing for a while, it is given up.
+    for _ in 0..ASKS {
+        ring.push_nop(&transfer(2));
+        ring.submit_and_wait(0, Nanos::ZERO).expect("memory for a request");
+        assert_eq!(pop_all(&mut ring), [2]);
+    }
+    assert_eq!(ring.asks, 0);
+}
+
 #[test]
 fn registered_buffers_are_used() {
     let file = rustix::fs::memfd_create("registered", rustix::fs::MemfdFlags::CLOEXEC);

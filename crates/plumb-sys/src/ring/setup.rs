@@ -187,10 +187,6 @@ impl Shared {
         const TASKRUN: u32 = 1 << 2;
         self.sq_flags.load() & TASKRUN != 0
     }
-
-    pub(super) fn defers(&self) -> bool {
-        self.params.flags & setup::DEFER_TASKRUN != 0
-    }
 }
 
 fn create(entries: u32, params: &mut Params) -> Result<OwnedFd, Errno> {
