@@ -100,6 +100,30 @@ pub struct BlockRequests {
     pub lost: u64,
 }
 
+/// Where tracefs shows block events.
+fn root() -> Result<&'static Path, BlockTraceError> {
+    let events = |folder: &str| Path::new(folder).join("events/block");
+    if let Some(root) = FOLDERS.into_iter().find(|folder| events(folder).is_dir()) {
+        return Ok(Path::new(root));
+    }
+    for folder in FOLDERS {
+        if let Err(source) = fs::metadata(events(folder))
+            && source.kind() == io::ErrorKind::PermissionDenied
+        {
+            return Err(failed(Path::new(folder), source, "leave out --truth"));
+        }
+    }
+    Err(BlockTraceError::NoTracefs)
+}
+
+/// Whether the kernel's stamps compare with those of `clock`.
+fn usable(clock: StampClock) -> Result<(), BlockTraceError> {
+    match clock.trace_ticks(0) {
+        Some(_) => Ok(()),
+        None => Err(BlockTraceError::NoClock { clock: clock.to_string() }),
+    }
+}
+
 /// A tracing instance, gone when dropped.
 #[derive(Debug)]
 pub struct BlockTrace {
@@ -116,18 +140,16 @@ impl BlockTrace {
     /// # Errors
     /// Without root, tracefs or a usable time stamp counter.
     pub fn open(clock: StampClock) -> Result<Self, BlockTraceError> {
-        let events = |folder: &str| Path::new(folder).join("events/block");
-        if let Some(root) = FOLDERS.into_iter().find(|folder| events(folder).is_dir()) {
-            return Self::open_in(Path::new(root), clock);
-        }
-        for folder in FOLDERS {
-            if let Err(source) = fs::metadata(events(folder))
-                && source.kind() == io::ErrorKind::PermissionDenied
-            {
-                return Err(failed(Path::new(folder), source, "leave out --truth"));
-            }
-        }
-        Err(BlockTraceError::NoTracefs)
+        Self::open_in(root()?, clock)
+    }
+
+    /// Whether [`BlockTrace::open`] may succeed: what can be told before anything is made, by a look.
+    ///
+    /// # Errors
+    /// Without tracefs or a usable time stamp counter.
+    pub fn check(clock: StampClock) -> Result<(), BlockTraceError> {
+        root()?;
+        usable(clock)
     }
 
     /// The same in a tracefs that is mounted at `root`.
@@ -143,9 +165,7 @@ impl BlockTrace {
         let held = trace.folder.join("tracing_on");
         let file = fs::File::open(&held).map_err(|source| failed(&held, source, TRY_AGAIN))?;
         trace.held = Some(file);
-        if clock.trace_ticks(0).is_none() {
-            return Err(BlockTraceError::NoClock { clock: clock.to_string() });
-        }
+        usable(clock)?;
         trace.write("tracing_on", "0")?;
         trace.write("trace_clock", "x86-tsc")?;
         // What does not fit is not taken; what was taken stays.

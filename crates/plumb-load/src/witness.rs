@@ -112,7 +112,7 @@ pub struct Truth {
     pub front: Histogram,
     /// From the device's completion to the look that saw it.
     pub reap_lag: Histogram,
-    /// Matched I/Os whose reap lag is within their bound and the longest wake-up.
+    /// Matched I/Os whose reap lag is within their bound and a wake-up as one in 200 exceeds it.
     pub within_bound: u64,
     /// The same with the median wake-up.
     pub within_usual: u64,
@@ -293,7 +293,7 @@ impl Truth {
                 let allowed = if io.woken { io.bound + wake_up } else { io.bound };
                 u64::from(lag <= allowed + SLACK)
             };
-            self.within_bound += is_within(wake_up.max);
+            self.within_bound += is_within(wake_up.high);
             self.within_usual += is_within(wake_up.median);
         }
     }
@@ -306,7 +306,7 @@ impl Truth {
         (device > 0).then(|| reported as f64 / device as f64)
     }
 
-    /// Share of the matched I/Os whose reap lag is within the bound, the longest wake-up allowed; `None` without
+    /// Share of the matched I/Os whose reap lag is within the bound, the high wake-up allowed; `None` without
     /// matches.
     #[must_use]
     pub fn within_bound_share(&self) -> Option<f64> {
@@ -388,7 +388,7 @@ pub(crate) fn evidence(truth: &Truth) -> Vec<PlausibilityItem> {
     items.push(item("truth_median_ratio", Some(ratio), verdict, sentence));
     // A wake-up that may take half as long as the I/Os shows nothing.
     let half = truth.reported.value_at_rank(truth.reported.count().div_ceil(2).max(1));
-    let is_empty = half.is_some_and(|median| truth.wake_up.max.0 > median / 2);
+    let is_empty = half.is_some_and(|median| truth.wake_up.high.0 > median / 2);
     let verdict = match share {
         _ if is_empty => Plausibility::Unknown,
         0.99.. => Plausibility::Ok,
@@ -396,14 +396,14 @@ pub(crate) fn evidence(truth: &Truth) -> Vec<PlausibilityItem> {
     };
     let percent = |share: f64| (share * 10_000.0).floor() / 100.0;
     let sentence = format!(
-        "Truth: the error bar, with {:.1} µs for a wake-up, the longest measured before the start, held for \
+        "Truth: the error bar, with {:.1} µs for a wake-up, which one in 200 exceeded around the run, held for \
          {:.2} % of the I/Os found, with {:.1} µs, their median, for {:.2} %{}.",
-        truth.wake_up.max.as_micros_f64(),
+        truth.wake_up.high.as_micros_f64(),
         percent(share),
         truth.wake_up.median.as_micros_f64(),
         percent(truth.within_usual_share().unwrap_or(share)),
         if is_empty {
-            "; the longest takes more than half of the median latency and proves nothing: try again on a \
+            "; the first takes more than half of the median latency and proves nothing: try again on a \
              quieter machine"
         } else {
             ""
@@ -440,7 +440,7 @@ mod tests {
             (ios, 0),
             &[&placement],
             &requests,
-            WakeUp { median: Nanos(100), max: Nanos(100) },
+            WakeUp { median: Nanos(100), high: Nanos(100), max: Nanos(900) },
         );
         truth
     }

@@ -171,7 +171,7 @@ fn run(choice: Choice, requests: u32, mapped: bool, duration: u32) -> Vec<Seen> 
         batch: None,
         open_loop: None,
         truth: None,
-        wake_up: None,
+        wake_ups: None,
         poll: false,
         verify: None,
         continue_on_error: false,

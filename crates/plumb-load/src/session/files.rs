@@ -9,6 +9,7 @@ use std::time::Duration;
 use miette::Diagnostic;
 use plumb_io::Opener;
 use plumb_io::block_stack::BlockStack;
+use plumb_io::block_trace::BlockTrace;
 use plumb_io::clock::Clock;
 use plumb_units::Nanos;
 
@@ -91,6 +92,7 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             return Ok(());
         }
         profile.time_spans.iter().try_for_each(|span| self.check_engine(span))?;
+        self.options.truth.map_or(Ok(()), BlockTrace::check).map_err(failed)?;
         for target in all().filter(|target| self.opener.own_target(&target.path).is_none()) {
             let path = target::resolve(&target.path).map_err(failed)?;
             let open = if made.contains(&place(&path)) {

@@ -29,7 +29,6 @@ pub use observe::{Observer, Phase, Snapshot};
 use crate::arrivals::OpenLoop;
 use crate::profile::model::Profile;
 use crate::result::model::{HostFacts, RunResult, SpanResult, Tool};
-use crate::result::stamp_error::WakeUp;
 use crate::result::verify::VerifyResult;
 
 /// How a profile is run, beside what it says itself.
@@ -45,8 +44,9 @@ pub struct SessionOptions {
     pub open_loop: Option<OpenLoop>,
     /// `--truth`: the clock of the stamps, which the kernel's events are compared with.
     pub truth: Option<StampClock>,
-    /// What a wake-up takes here ([`wake_up::measure`]), for the error bar.
-    pub wake_up: Option<WakeUp>,
+    /// What wake-ups took here before the start ([`wake_up::measure`]), for the error bar; more are measured behind
+    /// each time span.
+    pub wake_ups: Option<wake_up::WakeUps>,
     /// `--poll`: targets must be on devices with polled queues.
     pub poll: bool,
     /// `--verify`.

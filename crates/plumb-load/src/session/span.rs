@@ -19,7 +19,7 @@ use super::phases::{PhaseEnd, ShortWatch, Watch};
 use super::target::OpenTarget;
 use super::thread::{self, StartGate, ThreadError, ThreadOutcome, ThreadWork};
 use super::verify::{SpanVerify, Verified};
-use super::{SessionOptions, memory, truth};
+use super::{SessionOptions, memory, truth, wake_up};
 use crate::affinity;
 use crate::assemble::Shared;
 use crate::pattern::{Bounds, distribution};
@@ -30,7 +30,7 @@ use crate::profile::model::{BufferSeparation, Profile, TimeSpan, WriteContent};
 use crate::result::model::{
     Failure, PhaseTimes, SpanResult, TargetResult, ThreadResult, TraceCounts,
 };
-use crate::result::stamp_error::StampError;
+use crate::result::stamp_error::{StampError, WakeUp};
 use crate::result::{open_loop, stamp_error};
 use crate::rng::Rng;
 use crate::run_loop::intervals::{IntervalCollector, collect_every_ms, exchange};
@@ -147,7 +147,6 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
                 return Ok(SpanResult { verify: Some(verify.result()), ..result });
             }
         }
-        let wake_up = self.options.wake_up;
         let (outcomes, observed) = self.run_threads(
             &shared,
             (&plans, verify.as_ref()),
@@ -156,6 +155,8 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             (place, (trace, block_trace)),
             &mut result,
         )?;
+        // Before anything is read back: the machine is as it was a moment ago.
+        let wake_up = self.wake_up(span);
         if let Some(verify) = verify {
             result.verify = Some(self.verify_after(span, &targets, &verify, place)?);
             // After the last check: the sentence counts what the table counts.
@@ -206,6 +207,15 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             result.effective_affinity = Some(effective.to_vec());
         }
         Ok(result)
+    }
+
+    /// What wake-ups take, from those before the start and some more now.
+    fn wake_up(&self, span: &TimeSpan) -> Option<WakeUp> {
+        let before = self.options.wake_ups.clone().filter(|_| span.stamps_latency())?;
+        Some(match wake_up::measure(wake_up::BEHIND) {
+            Ok(behind) => before.and(behind).told(),
+            Err(_) => before.told(),
+        })
     }
 
     /// The counters of `-e`, open and not yet counting.

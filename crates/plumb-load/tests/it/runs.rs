@@ -32,7 +32,7 @@ pub(crate) fn options(choice: Choice) -> SessionOptions {
         batch: None,
         open_loop: None,
         truth: None,
-        wake_up: None,
+        wake_ups: None,
         poll: false,
         verify: None,
         continue_on_error: false,
@@ -61,6 +61,34 @@ pub(crate) fn any_file() -> TargetFile {
     let null = std::fs::File::options().read(true).write(true).open("/dev/null");
     let descriptor = null.expect("every system has it").into();
     TargetFile { descriptor, path: "sim".into(), size: 1 << 30, priority: None, mapping: None }
+}
+
+#[test]
+fn what_truth_lacks_is_said_before_a_file_is_made() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("new.dat").display().to_string();
+    let target = Target { path, file_size: Some(1 << 20), ..Target::default() };
+    let span = TimeSpan {
+        duration: 1,
+        warmup: 0,
+        measure_latency: true,
+        targets: vec![target],
+        ..TimeSpan::default()
+    };
+    let raw = RawProfile { time_spans: vec![span], ..RawProfile::default() };
+    let (profile, _) = raw.check(Purpose::Run).expect("a valid profile");
+    // The kernel's events have no stamps that compare with this clock's.
+    let clock = StampClock::monotonic();
+    let options = SessionOptions { truth: Some(clock), ..options(Choice::Sync) };
+    let ladder = Ladder::new(Choice::Sync, LadderOptions::default());
+    let tree = SystemTree::default();
+    let outcome = session::run(&profile, &options, &ladder, &clock, &tree, &mut Watcher::default());
+    assert!(matches!(outcome.end, SessionEnd::Failed), "{:?}", outcome.end);
+    assert_eq!(
+        std::fs::read_dir(folder.path()).expect("it is there").count(),
+        0,
+        "a file was made"
+    );
 }
 
 #[test]

@@ -70,6 +70,7 @@ fn write_engines(span: &SpanResult, out: &mut Elements<'_>) -> io::Result<()> {
             vec![("P50Nanoseconds", &median.0), ("P99Nanoseconds", &high.0)];
         if let Some(time) = &error.wake_up {
             attributes.push(("WakeUpNanoseconds", &time.median.0));
+            attributes.push(("WakeUpHighNanoseconds", &time.high.0));
             attributes.push(("WakeUpMaxNanoseconds", &time.max.0));
         }
         let mean = error.wait.and_then(|wait| wait.mean());

@@ -88,9 +88,9 @@ pub(super) fn execute(
     };
     // Both take some time, and each sleeps through most of it.
     let stamps = invocation.profile.time_spans.iter().any(TimeSpan::stamps_latency);
-    let sleeper = stamps.then(|| std::thread::spawn(wake_up::measure));
+    let sleeper = stamps.then(|| std::thread::spawn(|| wake_up::measure(wake_up::BEFORE)));
     let (clock, _) = StampClock::new();
-    let wake_up = sleeper.and_then(|sleeper| sleeper.join().expect("it only sleeps").ok());
+    let wake_ups = sleeper.and_then(|sleeper| sleeper.join().expect("it only sleeps").ok());
     let named = options.destroy.clone();
     let session_options = SessionOptions {
         command_line,
@@ -98,7 +98,7 @@ pub(super) fn execute(
         batch: options.batch,
         open_loop: options.open_loop(),
         truth: options.truth.then_some(clock),
-        wake_up,
+        wake_ups,
         poll: options.poll,
         verify: options.verify.then(|| VerifyOptions { state: options.verify_state.clone() }),
         continue_on_error: options.on_error == OnError::Continue,
