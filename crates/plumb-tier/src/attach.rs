@@ -21,20 +21,18 @@ const LONG: u64 = 256 << 10;
 impl<Q: FlushQueue> Core<Q> {
     /// A disk that holds the last copy of data failed: it keeps that, and leaves journal, tree and voters.
     pub(crate) fn drop_metadata(&mut self, disk: u16) -> Result<(), Halt> {
-        let before = self.members.config.voters.len();
         self.members.config.voters.retain(|voter| *voter != disk);
         self.members.config.disks[usize::from(disk)].metadata = false;
         self.io.events.note(Event::DiskFailing(disk));
         self.members.leave_logs(disk);
-        let left = self.members.config.voters.len();
-        if 2 * left < before || left == 0 || self.members.metadata().is_empty() {
+        if !self.members.are_enough() || self.members.metadata().is_empty() {
             return Err(Halt::Voters);
         }
         let id = self.members.random.id();
         self.members.config.succeed(self.members.epoch, id);
         let voters = self.members.config.voters.clone();
         let failed = self.members.publish(&mut self.io, &voters);
-        self.lose(failed)
+        self.do_without(failed)
     }
 
     /// Brings a missing disk back: it gets journal and tree if they lack a copy, the configuration, and
@@ -84,13 +82,14 @@ impl<Q: FlushQueue> Core<Q> {
         self.members.config.succeed(self.members.epoch, id);
         // Durable on the whole list before, then on the new disk (LAY-3).
         let failed = self.members.publish(&mut self.io, &old);
-        self.lose(failed)?;
+        self.do_without(failed)?;
         let failed = self.members.publish(&mut self.io, &[disk]);
         self.members.online[nth] = true;
         if !failed.is_empty() {
             self.lose(failed)?;
             return self.sync();
         }
+        self.members.agree();
         // What nobody could help, it may.
         self.members.stuck.iter_mut().for_each(crate::extents::ExtentSet::clear);
         self.journal.append(Record::DiskBack { disk });

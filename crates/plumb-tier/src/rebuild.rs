@@ -52,7 +52,7 @@ impl<Q: FlushQueue> Core<Q> {
         let voters = self.members.config.voters.clone();
         let failed = self.members.publish(&mut self.io, &voters);
         self.members.note_gone();
-        self.lose(failed)?;
+        self.do_without(failed)?;
         self.sync()
     }
 

@@ -244,7 +244,7 @@ impl<Q: FlushQueue> Core<Q> {
         self.members.config.succeed(self.members.epoch, id);
         let voters = self.members.config.voters.clone();
         let failed = self.members.publish(&mut self.io, &voters);
-        self.lose(failed)?;
+        self.do_without(failed)?;
         self.sync()
     }
 

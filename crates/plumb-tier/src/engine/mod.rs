@@ -386,7 +386,8 @@ impl<Q: FlushQueue> Engine<Q> {
         let stood = self.advance_all();
         let wanted = u32::from(self.finished.is_empty() && self.core.io.in_flight() > 0);
         // Whoever rang while the engine stood and waited would be heard late.
-        let timeout = if stood || !self.finished.is_empty() { Nanos::ZERO } else { timeout };
+        let heard = stood || !self.finished.is_empty() || self.core.io.has_refused();
+        let timeout = if heard { Nanos::ZERO } else { timeout };
         self.submit_and_wait(wanted, timeout);
         self.reap();
         self.advance_all();

@@ -295,8 +295,10 @@ impl<Q: FlushQueue> Engine<Q> {
             }
             if self.core.can_spare(disk) {
                 self.core.lose(vec![disk])?;
-            } else {
+            } else if self.core.members.is_named(disk) {
                 self.core.drop_metadata(disk)?;
+            } else {
+                self.core.io.events.note(Event::DiskFailing(disk));
             }
         }
         self.close_logs();

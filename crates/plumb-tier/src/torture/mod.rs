@@ -19,6 +19,8 @@ mod full_journal;
 #[cfg(test)]
 mod hanging;
 mod history;
+#[cfg(test)]
+mod last_copies;
 mod leaving;
 #[cfg(test)]
 mod matrix;
