@@ -57,10 +57,10 @@ impl<Q: FlushQueue> Core<Q> {
         if !knows {
             self.mark_all_stale(disk)?;
         }
-        self.members.superblocks[nth] =
-            Some(Superblock { epoch_started: self.members.epoch, ..block });
+        let reached = self.members.reached.max(self.members.epoch);
+        self.members.superblocks[nth] = Some(Superblock { epoch_started: reached, ..block });
         self.members.begin[nth] = begin;
-        // The pool names it as one that takes part before it knows itself: by then it has reached this epoch.
+        // The pool names it as one that takes part before it knows itself: by then it has reached what the others have.
         if !self.members.write_superblocks(&mut self.io, &[disk]).is_empty() {
             return Ok(());
         }

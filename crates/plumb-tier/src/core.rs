@@ -277,6 +277,16 @@ impl<Q: FlushQueue> Core<Q> {
         Ok(())
     }
 
+    /// Marks the disks that vote; those that do not take it are done without.
+    pub(crate) fn mark_on(&mut self) -> Result<(), Halt> {
+        let failed = self.members.mark_on(&mut self.io);
+        if failed.is_empty() {
+            return Ok(());
+        }
+        self.do_without(failed)?;
+        self.sync()
+    }
+
     /// Expels those of the disks that can be spared, one after the other: of two that hold the same the second is
     /// needed then. Returns those that stay.
     pub(crate) fn lose_spare(&mut self, failed: Vec<u16>) -> Result<Vec<u16>, Halt> {

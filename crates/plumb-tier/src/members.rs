@@ -38,6 +38,8 @@ pub(crate) struct Members {
     pub(crate) epoch: u32,
     /// The last epoch that is known to have been served: all voters of then had reached it.
     pub(crate) served: u32,
+    /// What all voters have reached: the epoch of this start, and one more with each mark since.
+    pub(crate) reached: u32,
     /// Lists of voters that somebody may go by: the last one that all on it have, and those that were written since.
     pub(crate) lists: Vec<Vec<u16>>,
     pub(crate) random: Random,
@@ -119,6 +121,7 @@ impl Members {
             online,
             epoch: config.generation.epoch,
             served: 0,
+            reached: 0,
             lists: vec![config.voters.clone()],
             random: Random::new(seed),
             config,
@@ -290,6 +293,21 @@ impl Members {
             }
         }
         self.served = self.epoch;
+        self.reached = self.epoch;
+        self.write_superblocks(io, &voters)
+    }
+
+    /// Says on all voters what each of them has reached, durably, and that it has reached one more: an older copy of one
+    /// has not reached what was said after it was made, once that is said again (LAY-8). The disks that failed.
+    pub(crate) fn mark_on<Q: FlushQueue>(&mut self, io: &mut Io<Q>) -> Vec<u16> {
+        let voters = self.config.voters.clone();
+        self.served = self.reached;
+        self.reached += 1;
+        for &voter in &voters {
+            if let Some(block) = &mut self.superblocks[usize::from(voter)] {
+                (block.epoch_started, block.epoch_served) = (self.reached, self.served);
+            }
+        }
         self.write_superblocks(io, &voters)
     }
 

@@ -24,6 +24,7 @@ mod last_copies;
 mod leaving;
 #[cfg(test)]
 mod matrix;
+mod older;
 #[cfg(test)]
 mod older_copies;
 mod oracle;
