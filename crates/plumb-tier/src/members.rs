@@ -42,6 +42,8 @@ pub(crate) struct Members {
     pub(crate) reached: u32,
     /// Lists of voters that somebody may go by: the last one that all on it have, and those that were written since.
     pub(crate) lists: Vec<Vec<u16>>,
+    /// Disks that lost their vote in this life of the pool, although they take part.
+    pub(crate) declined: Vec<u16>,
     pub(crate) random: Random,
 }
 
@@ -123,6 +125,7 @@ impl Members {
             served: 0,
             reached: 0,
             lists: vec![config.voters.clone()],
+            declined: Vec::new(),
             random: Random::new(seed),
             config,
         })

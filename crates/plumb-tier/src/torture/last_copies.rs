@@ -122,6 +122,64 @@ fn a_disk_that_was_away_at_a_start_brings_back_what_only_it_holds() {
     }
 }
 
+/// One write that failed costs a last copy's disk its vote for this life of the pool, not for good: else the journal
+/// would be on one disk of two from then on, and nobody the wiser.
+#[test]
+fn a_last_copys_disk_votes_again_after_the_next_start() {
+    let mut run = start(SIMPLE);
+    fill(&mut run);
+    let disk = first_block(SIMPLE, &run)[0].0;
+    let own = u16::try_from(disk).expect("small");
+    let ios = run.engine.queue_mut().ios(disk);
+    run.engine.queue_mut().faults_mut(disk).write_errors = (ios..ios + 4).collect();
+    done(&mut run, &[write(0)]).expect_err("its only copy did not take it");
+    run.engine.queue_mut().repair(disk);
+    rest(&mut run, 2);
+    assert!(!run.engine.config().voters.contains(&own), "it failed");
+    for metadata_fails in [true, false] {
+        let mut oracle = run.witness.oracle.clone();
+        oracle.crash(Promise::Acknowledged);
+        let left = images(&mut run, SIMPLE.0);
+        run = Run::start(&shape(SIMPLE), left, &[], oracle, 4).expect("both are here");
+        run.sound = false;
+        if metadata_fails {
+            run.engine.queue_mut().faults_mut(disk).unwritable = vec![configuration(SIMPLE)];
+        }
+        rest(&mut run, 2);
+        reads_well(&mut run);
+        let config = run.engine.config();
+        assert_eq!(run.engine.halted(), None);
+        assert_eq!(config.voters.contains(&own), !metadata_fails, "{:?}", config.voters);
+        assert_eq!(config.disks[nth(disk)].metadata, !metadata_fails);
+        assert_eq!(config.disks[nth(disk)].state, DiskState::Online);
+    }
+    // Each of the two has all that a start needs.
+    let mut again = restart(&mut run, SIMPLE, &[]).expect("both are here");
+    reads_well(&mut again);
+}
+
+/// The same of what was acknowledged, and what it did not flush, when the engine died: it is settled by the first start
+/// that finds the disk among the others.
+#[test]
+fn what_a_disk_that_was_away_had_not_flushed_is_settled_when_it_is_back() {
+    for disk in 0..3 {
+        let mut run = start(SIMPLE3);
+        fill(&mut run);
+        let steps: Vec<Step> =
+            (0..8).flat_map(|nth| [write(nth * 16), write(nth * 16 + 7)]).collect();
+        done(&mut run, &steps).expect("nothing is wrong yet");
+        let mut away = restart(&mut run, SIMPLE3, &[disk]).expect("two of three");
+        rest(&mut away, 1);
+        let mut again = restart(&mut away, SIMPLE3, &[]).expect("all are here");
+        again.attach_returning();
+        rest(&mut again, 4);
+        let mut settled = restart(&mut again, SIMPLE3, &[]).expect("all are here");
+        settled.sound = false;
+        let read = settled.read_all(Promise::Acknowledged, 0);
+        read.unwrap_or_else(|wrong| panic!("disk {disk}: {wrong}"));
+    }
+}
+
 /// A disk beyond those that vote is told of no generation, however many there were.
 #[test]
 fn a_disk_that_does_not_vote_is_known_after_any_number_of_starts() {

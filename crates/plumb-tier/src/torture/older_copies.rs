@@ -172,22 +172,34 @@ fn an_older_copy_that_was_made_while_the_pool_served_is_brought_up_to_date_as_a_
 #[test]
 fn an_older_copy_of_a_missing_disk_of_the_same_life_is_not_brought_up_to_date_by_its_marks() {
     let mut run = start(MIRROR);
-    run.engine.set_marking(Nanos::ZERO);
     fill(&mut run);
     let old = images(&mut run, MIRROR.0)[2].clone();
-    for _ in 0..3 {
-        fill(&mut run);
+    run.engine.set_marking(Nanos::ZERO);
+    for nth in 1..4 {
+        let steps = (0..8).map(|extent| write(extent * 16 + nth)).chain([flush()]);
+        done(&mut run, &steps.collect::<Vec<Step>>()).expect("nothing is wrong yet");
     }
     // Closed: the loss of the disk marks none of them.
     rest(&mut run, 10);
     die(&mut run, 2);
     done(&mut run, &[write(0), flush()]).expect("two go on");
     assert_eq!(state(&run, 2), DiskState::Missing);
-    let mut run = again_with(run, MIRROR, (2, old), End::Killed).expect("two of three");
+    let mut oracle = run.witness.oracle.clone();
+    oracle.crash(Promise::Acknowledged);
+    let mut left = images(&mut run, MIRROR.0);
+    left[2] = old;
+    let mut run = Run::start(&shape(MIRROR), left, &[], oracle, 3).expect("two of three");
     run.attach_returning();
     rest(&mut run, 4);
     assert_eq!((state(&run, 2), run.engine.stale_places()), (DiskState::Online, 0));
     reads_well(&mut run);
+    run.engine.scan();
+    rest(&mut run, 4);
+    assert!(
+        run.engine.counters().resynced > 2,
+        "more than what was open: {:?}",
+        run.engine.counters()
+    );
     assert_eq!(run.engine.counters().mismatches, 0, "no block of it was read before");
 }
 
