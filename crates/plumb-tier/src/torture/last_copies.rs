@@ -92,7 +92,9 @@ fn what_a_last_copys_disk_does_late_lands_on_nothing_newer() {
     late.expect_err("its only copy hangs");
     // One command is stuck, the others go on.
     run.engine.queue_mut().faults_mut(disk).hangs_from = None;
+    heard(&mut run);
     let newer = done(&mut run, &[write(0)]);
+    assert!(!heard(&mut run).contains(&"disk-failing"), "that was said, and nobody waits again");
     let read = Step::Request { client: 3, kind: RequestKind::Read, offset: 4 * 4096, len: 4096 };
     done(&mut run, &[read]).expect("what it has is read");
     run.engine.queue_mut().repair(disk);
