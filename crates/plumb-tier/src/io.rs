@@ -470,12 +470,9 @@ impl<Q: FlushQueue> Io<Q> {
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<(Tag, u32, Result<u32, Errno>)> {
         loop {
-            let (slot, outcome) = match self.refused.pop_front() {
-                Some(slot) => (slot, Err(EIO)),
-                None => {
-                    let done = self.queue.pop()?;
-                    (done.slot.0, done.outcome())
-                }
+            let (slot, outcome) = match self.queue.pop() {
+                Some(done) => (done.slot.0, done.outcome()),
+                None => (self.refused.pop_front()?, Err(EIO)),
             };
             let tag = std::mem::replace(&mut self.tags[index(slot)], Tag::Idle);
             self.count_queued(slot, -1);
