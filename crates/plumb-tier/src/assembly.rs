@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use plumb_io::{FileIndex, FlushQueue};
-use plumb_units::convert::index;
+use plumb_units::convert::{index, to_u64};
 
 use crate::core::Halt;
 use crate::events::Event;
@@ -75,7 +75,7 @@ pub(crate) fn assemble<Q: FlushQueue>(
             returning.push(one.block.ordinal);
             files[ordinal] = Some(one.file);
             continue;
-        } else if !config.descends_from(one.block.generation) {
+        } else if is_apart(&config, &one.block) {
             return Err(StartError::Split { ordinal: one.block.ordinal });
         }
         files[ordinal] = Some(one.file);
@@ -151,9 +151,22 @@ fn config_of<Q: FlushQueue>(
 
 /// Whether a disk that was away was part of a pool meanwhile: it has a generation that this one does not come from,
 /// of an epoch in which it was away already. A generation that a crash left on it alone is of an earlier one.
-fn is_split(config: &Config, known: &crate::format::DiskConfig, block: &Superblock) -> bool {
+pub(crate) fn is_split(
+    config: &Config,
+    known: &crate::format::DiskConfig,
+    block: &Superblock,
+) -> bool {
     let own = block.generation;
     !config.descends_from(own) && own.epoch > known.known_epoch
+}
+
+/// Whether a disk that takes part has a generation that this one does not come from. A disk that does not vote is told of
+/// none: its own may be from before the oldest that this one names.
+pub(crate) fn is_apart(config: &Config, block: &Superblock) -> bool {
+    let own = block.generation;
+    let named = own.number.saturating_add(to_u64(config.ancestors.len()));
+    let tells = config.voters.contains(&block.ordinal) || named >= config.generation.number;
+    tells && !config.descends_from(own)
 }
 
 /// The last epoch that was served, as far as the disks that are here can prove. Before one of them says so, every voter
@@ -297,6 +310,10 @@ pub(crate) fn raise<Q: FlushQueue>(
     }
     let online = members.online.clone();
     members.config.voters.retain(|voter| online[usize::from(*voter)]);
+    if terms != Terms::More || half {
+        // Whoever confirms says that no other part goes on.
+        members.agree();
+    }
     if members.metadata().is_empty() {
         return Err(StartError::Metadata { what: "journal" });
     }
@@ -308,11 +325,11 @@ pub(crate) fn raise<Q: FlushQueue>(
     let voters = members.config.voters.clone();
     let failed = members.publish(io, &voters);
     if !failed.is_empty() {
-        members.expel(io, failed).map_err(|_| Halt::Voters)?;
+        members.expel_all(io, failed).map_err(|_| Halt::Voters)?;
     }
     let failed = members.mark_served(io);
     if !failed.is_empty() {
-        members.expel(io, failed).map_err(|_| Halt::Voters)?;
+        members.expel_all(io, failed).map_err(|_| Halt::Voters)?;
     }
     Ok(())
 }

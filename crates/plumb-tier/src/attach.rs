@@ -4,6 +4,7 @@ use plumb_io::FlushQueue;
 use plumb_units::convert::{to_u32, to_usize};
 
 use crate::core::{Core, Halt};
+use crate::create::VOTERS;
 use crate::events::Event;
 use crate::extents::UNMAPPED;
 use crate::format::frame::Record;
@@ -21,20 +22,19 @@ const LONG: u64 = 256 << 10;
 impl<Q: FlushQueue> Core<Q> {
     /// A disk that holds the last copy of data failed: it keeps that, and leaves journal, tree and voters.
     pub(crate) fn drop_metadata(&mut self, disk: u16) -> Result<(), Halt> {
-        let before = self.members.config.voters.len();
         self.members.config.voters.retain(|voter| *voter != disk);
         self.members.config.disks[usize::from(disk)].metadata = false;
         self.io.events.note(Event::DiskFailing(disk));
         self.members.leave_logs(disk);
-        let left = self.members.config.voters.len();
-        if 2 * left < before || left == 0 || self.members.metadata().is_empty() {
+        self.members.declined.push(disk);
+        if !self.members.are_enough() || self.members.metadata().is_empty() {
             return Err(Halt::Voters);
         }
         let id = self.members.random.id();
         self.members.config.succeed(self.members.epoch, id);
         let voters = self.members.config.voters.clone();
         let failed = self.members.publish(&mut self.io, &voters);
-        self.lose(failed)
+        self.do_without(failed)
     }
 
     /// Brings a missing disk back: it gets journal and tree if they lack a copy, the configuration, and
@@ -59,10 +59,10 @@ impl<Q: FlushQueue> Core<Q> {
         if !knows {
             self.mark_all_stale(disk)?;
         }
-        self.members.superblocks[nth] =
-            Some(Superblock { epoch_started: self.members.epoch, ..block });
+        let reached = self.members.reached.max(self.members.epoch);
+        self.members.superblocks[nth] = Some(Superblock { epoch_started: reached, ..block });
         self.members.begin[nth] = begin;
-        // The pool names it as one that takes part before it knows itself: by then it has reached this epoch.
+        // The pool names it as one that takes part before it knows itself: by then it has reached what the others have.
         if !self.members.write_superblocks(&mut self.io, &[disk]).is_empty() {
             return Ok(());
         }
@@ -84,13 +84,14 @@ impl<Q: FlushQueue> Core<Q> {
         self.members.config.succeed(self.members.epoch, id);
         // Durable on the whole list before, then on the new disk (LAY-3).
         let failed = self.members.publish(&mut self.io, &old);
-        self.lose(failed)?;
+        self.do_without(failed)?;
         let failed = self.members.publish(&mut self.io, &[disk]);
         self.members.online[nth] = true;
         if !failed.is_empty() {
             self.lose(failed)?;
             return self.sync();
         }
+        self.members.agree();
         // What nobody could help, it may.
         self.members.stuck.iter_mut().for_each(crate::extents::ExtentSet::clear);
         self.journal.append(Record::DiskBack { disk });
@@ -99,6 +100,44 @@ impl<Q: FlushQueue> Core<Q> {
             self.members.stale[nth].clear();
         }
         self.sync()
+    }
+
+    /// A disk that takes part and lost its vote in an earlier life of the pool gets it back; `false` when there is none.
+    pub(crate) fn readmit(&mut self) -> Result<bool, Halt> {
+        let members = &self.members;
+        let able = |disk: &u16| {
+            members.takes_more(*disk)
+                && !members.config.voters.contains(disk)
+                && !members.declined.contains(disk)
+                && members.superblocks[usize::from(*disk)].is_some()
+        };
+        let Some(disk) = members.online().into_iter().find(able) else { return Ok(false) };
+        if members.config.voters.len() >= VOTERS {
+            return Ok(false);
+        }
+        let reached = members.reached.max(members.epoch);
+        if let Some(block) = &mut self.members.superblocks[usize::from(disk)] {
+            block.epoch_started = reached;
+        }
+        // As one that comes back: it has reached what the others have before a generation names it.
+        if !self.members.write_superblocks(&mut self.io, &[disk]).is_empty() {
+            self.members.declined.push(disk);
+            return Ok(true);
+        }
+        let old = self.members.config.voters.clone();
+        self.members.config.voters.push(disk);
+        self.members.config.voters.sort_unstable();
+        let id = self.members.random.id();
+        self.members.config.succeed(self.members.epoch, id);
+        let failed = self.members.publish(&mut self.io, &old);
+        self.do_without(failed)?;
+        let failed = self.members.publish(&mut self.io, &[disk]);
+        match failed.is_empty() {
+            true => self.members.agree(),
+            false => self.do_without(failed)?,
+        }
+        self.sync()?;
+        Ok(true)
     }
 
     /// No place on a disk that comes back is up to date: durable before it says of itself that it takes part.

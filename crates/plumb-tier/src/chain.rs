@@ -7,7 +7,7 @@ use plumb_io::FlushQueue;
 use plumb_units::convert::{to_u64, to_usize};
 
 use crate::events::Event;
-use crate::format::frame::{self, Frame, FrameKind, HEADER, Link};
+use crate::format::frame::{self, Frame, FrameKind, HEADER, Link, Record};
 use crate::format::{BLOCK_BYTES, BLOCK_LEN, Geometry};
 use crate::io::{Io, Work};
 use crate::members::Members;
@@ -24,13 +24,23 @@ const FRAME_MAX: u64 = 1 << 24;
 #[derive(Debug)]
 pub(crate) struct Chain {
     frames: Vec<(Vec<u8>, Range<usize>)>,
-    /// Its end.
+    /// Its beginning, and its end.
+    start: Link,
     pub(crate) link: Link,
     /// Whether an earlier start died before its checkpoint.
     pub(crate) again: bool,
 }
 
 impl Chain {
+    /// Whether it begins with the state that its checkpoint left there, whole: without that nothing is known of disks,
+    /// caches and open extents. A pool that was just made has none.
+    pub(crate) fn has_state(&self) -> bool {
+        let mut records = self.bodies().flat_map(frame::records);
+        self.start.lsn == 1
+            || records.next() == Some(Record::CheckpointBegin)
+                && records.any(|record| record == Record::CheckpointEnd)
+    }
+
     /// The records of each frame, in order.
     pub(crate) fn bodies(&self) -> impl Iterator<Item = &[u8]> {
         self.frames.iter().map(|(bytes, body)| &bytes[body.clone()])
@@ -42,7 +52,7 @@ pub(crate) fn read<Q: FlushQueue>(io: &mut Io<Q>, members: &Members, start: Link
     let (geometry, ring) = (members.geometry, members.geometry.ring_bytes());
     let disks = members.metadata();
     let mut ahead = Ahead::new(geometry, &disks, start.position);
-    let mut chain = Chain { frames: Vec::new(), link: start, again: false };
+    let mut chain = Chain { frames: Vec::new(), start, link: start, again: false };
     let mut repaired = Vec::new();
     while chain.link.position - start.position < ring {
         let link = chain.link;

@@ -172,13 +172,13 @@ impl<Q: FlushQueue> Core<Q> {
             }
             return if self.members.metadata().is_empty() { Err(Halt::Voters) } else { Ok(()) };
         }
-        let lost = self.members.expel(&mut self.io, disks).map_err(|_| Halt::Voters)?;
-        for disk in lost {
+        let failed = self.members.expel(&mut self.io, &disks).map_err(|_| Halt::Voters)?;
+        for disk in disks {
             self.counters.disks_lost += 1;
             self.io.events.note(Event::DiskLost(disk));
             self.mark_lost(disk);
         }
-        Ok(())
+        self.do_without(failed)
     }
 
     /// Marks the places of all open extents on a disk, and says so in the journal.
@@ -188,10 +188,15 @@ impl<Q: FlushQueue> Core<Q> {
             return;
         }
         for (extent, own) in (0..).zip(&self.extents.list) {
-            if own.open {
+            if own.open && self.has_copies(extent) {
                 self.members.stale[usize::from(disk)].insert(extent);
             }
         }
+    }
+
+    /// Whether an extent has several copies: of one that is alone a disk misses nothing while it is away.
+    pub(crate) fn has_copies(&self, extent: u32) -> bool {
+        self.members.config.vdisks[self.vdisk(extent)].copies > 1
     }
 
     /// An extent opens: on missing disks that makes its places stale (RES-4).
@@ -201,6 +206,9 @@ impl<Q: FlushQueue> Core<Q> {
         if !own.listed {
             own.listed = true;
             self.open_list.push(extent);
+        }
+        if !self.has_copies(extent) {
+            return;
         }
         for disk in 0..self.members.online.len() {
             if !self.members.online[disk]
@@ -258,16 +266,25 @@ impl<Q: FlushQueue> Core<Q> {
         failed
     }
 
-    /// Disks did not take metadata: those that hold the last copy of something keep that and lose the metadata, the
-    /// others are expelled.
-    fn do_without(&mut self, failed: Vec<u16>) -> Result<(), Halt> {
+    /// Disks did not take metadata: those that hold the last copy of something keep that, and lose the metadata and
+    /// their vote; the others are expelled.
+    pub(crate) fn do_without(&mut self, failed: Vec<u16>) -> Result<(), Halt> {
         for disk in self.lose_spare(failed)? {
-            if self.members.is_online(disk) && self.members.config.disks[usize::from(disk)].metadata
-            {
+            if self.members.is_online(disk) && self.members.is_named(disk) {
                 self.drop_metadata(disk)?;
             }
         }
         Ok(())
+    }
+
+    /// Marks the disks that vote; those that do not take it are done without.
+    pub(crate) fn mark_on(&mut self) -> Result<(), Halt> {
+        let failed = self.members.mark_on(&mut self.io);
+        if failed.is_empty() {
+            return Ok(());
+        }
+        self.do_without(failed)?;
+        self.sync()
     }
 
     /// Expels those of the disks that can be spared, one after the other: of two that hold the same the second is

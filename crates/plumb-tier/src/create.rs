@@ -121,7 +121,7 @@ pub enum CreateError {
 /// Bytes of a write-back cache, at least: a few records.
 pub(crate) const CACHE_MIN: u64 = 64 << 10;
 /// Disks that vote, at most (LAY-3).
-const VOTERS: usize = 16;
+pub(crate) const VOTERS: usize = 16;
 
 /// Plans the configuration: who holds what.
 fn plan(pool: &NewPool, random: &mut Random) -> Result<Config, CreateError> {

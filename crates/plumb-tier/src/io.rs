@@ -2,6 +2,8 @@
 
 mod waiting;
 
+use std::collections::VecDeque;
+
 use plumb_io::{Errno, FileIndex, FlushQueue, LaneIndex, LaneSpec, Memory, Op, OpKind, Slot};
 use plumb_units::Nanos;
 use plumb_units::convert::{index, to_u32, to_u64};
@@ -31,6 +33,9 @@ const LOG_SLOTS: u32 = 6;
 const DATA: LaneIndex = LaneIndex(0);
 const CONTROL: LaneIndex = LaneIndex(1);
 const LOG: LaneIndex = LaneIndex(2);
+/// No disk.
+const NOBODY: u16 = u16::MAX;
+const EIO: Errno = Errno(5);
 /// How long a device may take for one I/O before it counts as missing (section 18).
 pub(crate) const TIME_OUT: Nanos = Nanos(30_000_000_000);
 
@@ -110,8 +115,14 @@ pub(crate) struct Io<Q> {
     tags: Vec<Tag>,
     /// When an I/O was first seen under way; NEVER until then.
     begun: Vec<Nanos>,
-    /// On which disk a slot's I/O is, or was.
+    /// On which disk a slot's I/O is, or was; `NOBODY`: on a file that is no disk's.
     disks: Vec<u16>,
+    /// Whether a slot's I/O writes.
+    writes: Vec<bool>,
+    /// How many writes were given up and not answered, of all disks.
+    owed: u32,
+    /// Writes that were not begun: they failed.
+    refused: VecDeque<u32>,
     data_free: Vec<u32>,
     control_free: Vec<u32>,
     log_free: Vec<u32>,
@@ -143,6 +154,9 @@ impl<Q: FlushQueue> Io<Q> {
             plan,
             tags: vec![Tag::Idle; index(plan.depth())],
             disks: vec![0; index(plan.depth())],
+            writes: vec![false; index(plan.depth())],
+            owed: 0,
+            refused: VecDeque::new(),
             begun: vec![Nanos::NEVER; index(plan.depth())],
             data_free: (0..plan.data_slots).rev().collect(),
             control_free: (first..first + CONTROL_SLOTS).rev().collect(),
@@ -171,9 +185,21 @@ impl<Q: FlushQueue> Io<Q> {
             file.and_then(|file| self.uses.get(index(file.0)).copied()).unwrap_or_default()
         };
         self.uses = files.iter().map(used).collect();
+        // What hangs hangs on the file that it was asked of.
+        let named = |disk: u16| {
+            let file = self.file(disk);
+            let nth = files.iter().position(|other| other.is_some() && *other == file);
+            nth.and_then(|nth| u16::try_from(nth).ok()).unwrap_or(NOBODY)
+        };
+        let disks: Vec<u16> = self.disks.iter().map(|disk| named(*disk)).collect();
+        self.disks = disks;
         self.files = files;
         self.named = true;
+        self.queued = Vec::new();
         self.make_room();
+        for slot in 0..self.plan.depth() {
+            self.count_queued(slot, (self.tags[index(slot)] != Tag::Idle).into());
+        }
     }
 
     /// One disk more.
@@ -187,6 +213,21 @@ impl<Q: FlushQueue> Io<Q> {
         self.uses.resize(disks, DiskUse::default());
         self.read_ends.resize(disks, u64::MAX);
         self.queued.resize(disks, 0);
+    }
+
+    /// A slot's I/O is asked of its disk, or was answered.
+    #[inline]
+    fn count_queued(&mut self, slot: u32, by: i32) {
+        if let Some(queued) = self.queued.get_mut(usize::from(self.disks[index(slot)])) {
+            *queued = queued.wrapping_add_signed(by);
+        }
+    }
+
+    /// A slot's I/O failed.
+    fn count_failed(&mut self, slot: u32) {
+        if let Some(own) = self.uses.get_mut(usize::from(self.disks[index(slot)])) {
+            own.failed += 1;
+        }
     }
 
     /// Bytes of a disk's file, as far as they are known.
@@ -259,6 +300,27 @@ impl<Q: FlushQueue> Io<Q> {
         self.tags.iter().zip(&self.disks).any(owed)
     }
 
+    /// Whether a disk has yet to answer a write that was given up: it may land on whatever is written now.
+    pub(crate) fn owes_write(&self, disk: u16) -> bool {
+        let owed = |slot: usize| {
+            self.writes[slot] && self.tags[slot] == Tag::Abandoned && self.disks[slot] == disk
+        };
+        self.owed > 0 && (0..self.tags.len()).any(owed)
+    }
+
+    /// Whether writes were not begun, and nobody has heard yet that they failed.
+    pub(crate) fn has_refused(&self) -> bool {
+        !self.refused.is_empty()
+    }
+
+    /// Nobody waits for a slot's I/O any more.
+    fn give_up(&mut self, slot: u32) {
+        self.tags[index(slot)] = Tag::Abandoned;
+        self.in_flight -= 1;
+        self.owed += u32::from(self.writes[index(slot)]);
+        self.count_failed(slot);
+    }
+
     /// On which disk a slot's I/O is, or was.
     pub(crate) fn disk_of(&self, slot: u32) -> u16 {
         self.disks[index(slot)]
@@ -275,6 +337,10 @@ impl<Q: FlushQueue> Io<Q> {
         let (slot, offset, len) = place;
         let Some(file) = self.file(disk) else { return };
         self.mark(slot, disk, tag);
+        let memory = Memory::Lane(DATA);
+        if !self.hand_in(disk, Op { kind, file, slot: Slot(slot), len, offset, memory }) {
+            return;
+        }
         let own = &mut self.uses[usize::from(disk)];
         match kind {
             OpKind::Read => {
@@ -287,13 +353,18 @@ impl<Q: FlushQueue> Io<Q> {
                 own.write_bytes += u64::from(len);
             }
         }
-        let memory = Memory::Lane(DATA);
-        self.hand_in(disk, Op { kind, file, slot: Slot(slot), len, offset, memory });
     }
 
-    /// Hands an I/O to the queue; what is counted here is all that a disk is asked.
+    /// Hands an I/O to the queue; what is counted here is all that a disk is asked. `false` for a write that must wait
+    /// until the disk has answered earlier ones: it fails (RES-10).
     #[inline]
-    fn hand_in(&mut self, disk: u16, op: Op) {
+    fn hand_in(&mut self, disk: u16, op: Op) -> bool {
+        let writes = op.kind == OpKind::Write;
+        self.writes[index(op.slot.0)] = writes;
+        if self.owed > 0 && writes && self.owes_write(disk) {
+            self.refused.push_back(op.slot.0);
+            return false;
+        }
         let own = &mut self.uses[usize::from(disk)];
         match op.kind {
             OpKind::Read => {
@@ -306,10 +377,12 @@ impl<Q: FlushQueue> Io<Q> {
             }
         }
         self.queue.push(op);
+        true
     }
 
     fn hand_in_flush(&mut self, disk: u16, file: FileIndex, slot: u32) {
         self.uses[usize::from(disk)].flushes += 1;
+        self.writes[index(slot)] = false;
         self.queue.push_flush(file, Slot(slot));
     }
 
@@ -339,8 +412,9 @@ impl<Q: FlushQueue> Io<Q> {
         self.queue.buffer_mut(Slot(slot), CONTROL)[..frame.len()].copy_from_slice(frame);
         self.mark(slot, disk, Tag::Frame { disk });
         let (kind, len, memory) = (OpKind::Write, to_u32(frame.len()), Memory::Lane(CONTROL));
-        self.count_metadata(disk, kind, len);
-        self.hand_in(disk, Op { kind, file, slot: Slot(slot), len, offset, memory });
+        if self.hand_in(disk, Op { kind, file, slot: Slot(slot), len, offset, memory }) {
+            self.count_metadata(disk, kind, len);
+        }
         true
     }
 
@@ -353,10 +427,11 @@ impl<Q: FlushQueue> Io<Q> {
         self.queue.buffer_mut(Slot(slot), LOG)[..record.len()].copy_from_slice(record);
         self.mark(slot, disk, Tag::Log { vdisk, copy, disk });
         let (kind, len, memory) = (OpKind::Write, to_u32(record.len()), Memory::Lane(LOG));
-        let own = &mut self.uses[usize::from(disk)];
-        own.log_writes += 1;
-        own.log_write_bytes += u64::from(len);
-        self.hand_in(disk, Op { kind, file, slot: Slot(slot), len, offset, memory });
+        if self.hand_in(disk, Op { kind, file, slot: Slot(slot), len, offset, memory }) {
+            let own = &mut self.uses[usize::from(disk)];
+            own.log_writes += 1;
+            own.log_write_bytes += u64::from(len);
+        }
         true
     }
 
@@ -395,11 +470,14 @@ impl<Q: FlushQueue> Io<Q> {
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<(Tag, u32, Result<u32, Errno>)> {
         loop {
-            let done = self.queue.pop()?;
-            let slot = done.slot.0;
+            let (slot, outcome) = match self.queue.pop() {
+                Some(done) => (done.slot.0, done.outcome()),
+                None => (self.refused.pop_front()?, Err(EIO)),
+            };
             let tag = std::mem::replace(&mut self.tags[index(slot)], Tag::Idle);
-            self.queued[usize::from(self.disks[index(slot)])] -= 1;
+            self.count_queued(slot, -1);
             if tag == Tag::Abandoned {
+                self.owed = self.owed.saturating_sub(self.writes[index(slot)].into());
                 if slot < self.plan.data_slots {
                     self.data_free.push(slot);
                 } else {
@@ -409,9 +487,8 @@ impl<Q: FlushQueue> Io<Q> {
             }
             self.in_flight -= 1;
             self.free_control(slot);
-            let outcome = done.outcome();
             if outcome.is_err() {
-                self.uses[usize::from(self.disks[index(slot)])].failed += 1;
+                self.count_failed(slot);
             }
             return Some((tag, slot, outcome));
         }
@@ -435,9 +512,7 @@ impl<Q: FlushQueue> Io<Q> {
             if runs && self.begun[index(slot)] == Nanos::NEVER {
                 self.begun[index(slot)] = now;
             } else if runs && now.since(self.begun[index(slot)]) >= TIME_OUT {
-                self.tags[index(slot)] = Tag::Abandoned;
-                self.in_flight -= 1;
-                self.uses[usize::from(self.disks[index(slot)])].failed += 1;
+                self.give_up(slot);
                 late.push((tag, slot));
             }
         }

@@ -211,7 +211,7 @@ impl<Q: FlushQueue> Core<Q> {
         self.members.online[usize::from(disk)] = false;
         self.members.note_gone();
         self.io.events.note(Event::DiskRemoved(disk));
-        self.lose(failed)?;
+        self.do_without(failed)?;
         self.sync()?;
         Ok(true)
     }

@@ -160,7 +160,7 @@ impl<Q: FlushQueue> Core<Q> {
         if repaired {
             let disks: Vec<u16> = copies.iter().map(|copy| copy.1).collect();
             failed.extend(self.io.flush(&disks));
-            self.lose(failed)?;
+            self.do_without(failed)?;
         }
         log.flushed = log.link.lsn - 1;
         Ok(())

@@ -38,6 +38,12 @@ pub(crate) struct Members {
     pub(crate) epoch: u32,
     /// The last epoch that is known to have been served: all voters of then had reached it.
     pub(crate) served: u32,
+    /// What all voters have reached: the epoch of this start, and one more with each mark since.
+    pub(crate) reached: u32,
+    /// Lists of voters that somebody may go by: the last one that all on it have, and those that were written since.
+    pub(crate) lists: Vec<Vec<u16>>,
+    /// Disks that lost their vote in this life of the pool, although they take part.
+    pub(crate) declined: Vec<u16>,
     pub(crate) random: Random,
 }
 
@@ -117,6 +123,9 @@ impl Members {
             online,
             epoch: config.generation.epoch,
             served: 0,
+            reached: 0,
+            lists: vec![config.voters.clone()],
+            declined: Vec::new(),
             random: Random::new(seed),
             config,
         })
@@ -130,6 +139,15 @@ impl Members {
     /// Whether something new may come onto a disk.
     pub(crate) fn takes_more(&self, disk: u16) -> bool {
         self.is_online(disk) && !self.config.disks[usize::from(disk)].leaving
+    }
+
+    /// Whether a disk votes, or keeps metadata or a current copy of a log.
+    pub(crate) fn is_named(&self, disk: u16) -> bool {
+        let caches = self.config.vdisks.iter().filter_map(|vdisk| vdisk.cache.as_ref());
+        let mut copies = caches.flat_map(|cache| &cache.copies);
+        self.config.disks[usize::from(disk)].metadata
+            || self.config.voters.contains(&disk)
+            || copies.any(|copy| copy.disk == disk && copy.current)
     }
 
     /// Ordinals of all disks that take part.
@@ -278,6 +296,21 @@ impl Members {
             }
         }
         self.served = self.epoch;
+        self.reached = self.epoch;
+        self.write_superblocks(io, &voters)
+    }
+
+    /// Says on all voters what each of them has reached, durably, and that it has reached one more: an older copy of one
+    /// has not reached what was said after it was made, once that is said again (LAY-8). The disks that failed.
+    pub(crate) fn mark_on<Q: FlushQueue>(&mut self, io: &mut Io<Q>) -> Vec<u16> {
+        let voters = self.config.voters.clone();
+        self.served = self.reached;
+        self.reached += 1;
+        for &voter in &voters {
+            if let Some(block) = &mut self.superblocks[usize::from(voter)] {
+                (block.epoch_started, block.epoch_served) = (self.reached, self.served);
+            }
+        }
         self.write_superblocks(io, &voters)
     }
 
@@ -305,9 +338,25 @@ impl Members {
         failed
     }
 
+    /// Whether those that vote are at least half of every list that somebody may go by: a larger lost part of one could
+    /// start elsewhere as more than half of it (LAY-3).
+    pub(crate) fn are_enough(&self) -> bool {
+        let left =
+            |list: &[u16]| list.iter().filter(|one| self.config.voters.contains(one)).count();
+        !self.config.voters.is_empty() && self.lists.iter().all(|list| 2 * left(list) >= list.len())
+    }
+
+    /// All voters have the list that they are on.
+    pub(crate) fn agree(&mut self) {
+        self.lists = vec![self.config.voters.clone()];
+    }
+
     /// Writes the configuration as it is in memory, as a new generation, to `disks` (LAY-3): the record to
     /// the area not in use, flush, then the superblocks. The disks that failed.
     pub(crate) fn publish<Q: FlushQueue>(&mut self, io: &mut Io<Q>, disks: &[u16]) -> Vec<u16> {
+        if self.lists.last() != Some(&self.config.voters) {
+            self.lists.push(self.config.voters.clone());
+        }
         let record = self.config.encode();
         let name = RecordName { len: to_u32(record.len()), digest: checksum::digest(&record) };
         let pages = config::pages(self.config.pool, &record);
@@ -337,46 +386,53 @@ impl Members {
             }
         }
         failed.extend(self.write_superblocks(io, &rest));
+        let told = |voter: &u16| disks.contains(voter) && !failed.contains(voter);
+        if self.config.voters.iter().all(told) {
+            self.agree();
+        }
         failed
     }
 
-    /// Takes disks out of the configuration: a new generation, durable on the survivors (LAY-3). Disks
-    /// that fail meanwhile go with them.
+    /// Takes disks out of the configuration: a new generation, for the survivors (LAY-3). Those of them that failed to
+    /// take it.
     pub(crate) fn expel<Q: FlushQueue>(
         &mut self,
         io: &mut Io<Q>,
-        mut lost: Vec<u16>,
+        lost: &[u16],
     ) -> Result<Vec<u16>, Suspended> {
-        // What others know is the list as it was: half of that must go on, whoever fails meanwhile.
-        let before = self.config.voters.len();
-        loop {
-            for &disk in &lost {
-                self.online[usize::from(disk)] = false;
-                let voted = self.config.voters.contains(&disk);
-                let own = &mut self.config.disks[usize::from(disk)];
-                own.state = DiskState::Missing;
-                own.metadata = false;
-                own.known_epoch = self.epoch;
-                if voted {
-                    own.served_epoch = self.served;
-                }
+        for &disk in lost {
+            self.online[usize::from(disk)] = false;
+            let voted = self.config.voters.contains(&disk);
+            let own = &mut self.config.disks[usize::from(disk)];
+            own.state = DiskState::Missing;
+            own.metadata = false;
+            own.known_epoch = self.epoch;
+            if voted {
+                own.served_epoch = self.served;
             }
-            self.config.voters.retain(|voter| !lost.contains(voter));
-            let left = self.config.voters.len();
-            let online = self.online.clone();
-            let logs = self.config.expire_log_copies(|disk| online[usize::from(disk)]);
-            if 2 * left < before || self.metadata().is_empty() || !logs {
-                return Err(Suspended);
-            }
-            let id = self.random.id();
-            self.config.succeed(self.epoch, id);
-            let voters = self.config.voters.clone();
-            let failed = self.publish(io, &voters);
-            if failed.is_empty() {
-                return Ok(lost);
-            }
-            lost.extend(failed);
         }
+        self.config.voters.retain(|voter| !lost.contains(voter));
+        let online = self.online.clone();
+        let logs = self.config.expire_log_copies(|disk| online[usize::from(disk)]);
+        if !self.are_enough() || self.metadata().is_empty() || !logs {
+            return Err(Suspended);
+        }
+        let id = self.random.id();
+        self.config.succeed(self.epoch, id);
+        let voters = self.config.voters.clone();
+        Ok(self.publish(io, &voters))
+    }
+
+    /// The same at a start: disks that fail meanwhile go with them.
+    pub(crate) fn expel_all<Q: FlushQueue>(
+        &mut self,
+        io: &mut Io<Q>,
+        mut lost: Vec<u16>,
+    ) -> Result<(), Suspended> {
+        while !lost.is_empty() {
+            lost = self.expel(io, &lost)?;
+        }
+        Ok(())
     }
 
     /// Reads the configuration record that a superblock names from an area of a disk: its own, or another disk's that

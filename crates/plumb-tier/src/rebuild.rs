@@ -52,7 +52,7 @@ impl<Q: FlushQueue> Core<Q> {
         let voters = self.members.config.voters.clone();
         let failed = self.members.publish(&mut self.io, &voters);
         self.members.note_gone();
-        self.lose(failed)?;
+        self.do_without(failed)?;
         self.sync()
     }
 
@@ -66,7 +66,8 @@ impl<Q: FlushQueue> Core<Q> {
             self.move_place(place, disk, slabs[0])?;
             return Ok(true);
         }
-        Ok(self.move_log()? || self.empty()? || self.spread_metadata()? || self.release()?)
+        let votes = self.move_log()? || self.empty()? || self.readmit()?;
+        Ok(votes || self.spread_metadata()? || self.release()?)
     }
 
     /// Places on retired disks that another copy could fill, those with fewest live copies first.

@@ -145,7 +145,7 @@ pub(crate) fn start<Q: FlushQueue>(
     let online = members.online();
     let failed = io.flush(&online);
     if !failed.is_empty() {
-        members.expel(&mut io, failed).map_err(|_| Halt::Voters)?;
+        members.expel_all(&mut io, failed).map_err(|_| Halt::Voters)?;
     }
     let checkpoint = newest_checkpoint(&mut io, &members)?;
     let mut extents = Extents::new(&members.config, &members.geometry);
@@ -153,6 +153,9 @@ pub(crate) fn start<Q: FlushQueue>(
     let metadata = members.metadata();
     trees.load(&mut io, &members.geometry, &metadata, &checkpoint.roots, &mut extents)?;
     let chain = chain::read(&mut io, &members, checkpoint.link);
+    if !chain.has_state() {
+        return Err(StartError::Metadata { what: "journal" });
+    }
     let geometry = members.geometry;
     let journal = Journal::new(
         chain.link,
@@ -307,7 +310,7 @@ impl<Q: FlushQueue> Core<Q> {
                 if let Some(lost) = lost.get_mut(usize::from(disk)) {
                     *lost = true;
                     for (extent, own) in (0..).zip(&self.extents.list) {
-                        if own.open {
+                        if own.open && self.has_copies(extent) {
                             self.members.stale[usize::from(disk)].insert(extent);
                         }
                     }
@@ -354,6 +357,9 @@ impl<Q: FlushQueue> Core<Q> {
 
     fn replay_open(&mut self, extent: u32, lost: &[bool]) {
         self.extents.get_mut(extent).open = true;
+        if !self.has_copies(extent) {
+            return;
+        }
         for (stale, lost) in self.members.stale.iter_mut().zip(lost) {
             if *lost {
                 stale.insert(extent);
@@ -421,7 +427,7 @@ impl<Q: FlushQueue> Core<Q> {
         let kind =
             if active(Mutation::EpochKept) { FrameKind::Records } else { FrameKind::EpochStart };
         let failed = self.write_frame(kind);
-        self.lose(failed)?;
+        self.do_without(failed)?;
         self.sync()
     }
 }

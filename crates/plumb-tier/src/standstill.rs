@@ -125,14 +125,16 @@ impl<Q: FlushQueue> Core<Q> {
             if !silent.contains(&disk) && self.io.read(disk, offset, &mut bytes) {
                 good.fill(true);
             } else {
-                // Block by block: only what cannot be read is lost.
-                for (nth, block) in bytes.chunks_mut(BLOCK_LEN).enumerate() {
+                // Block by block: only what cannot be read is lost. One that hangs is not asked again.
+                let mut blocks = bytes.chunks_mut(BLOCK_LEN).enumerate();
+                loop {
                     if self.io.was_silent(disk) && !silent.contains(&disk) {
                         silent.push(disk);
                     }
-                    if silent.contains(&disk) {
+                    let Some((nth, block)) = blocks.next().filter(|_| !silent.contains(&disk))
+                    else {
                         break;
-                    }
+                    };
                     good[nth] = self.io.read(disk, offset + to_u64(nth) * BLOCK_BYTES, block);
                 }
             }

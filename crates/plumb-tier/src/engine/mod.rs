@@ -185,6 +185,10 @@ pub struct Engine<Q> {
     missing_since: Vec<Option<Nanos>>,
     last_missing: Nanos,
     last_overdue: Nanos,
+    /// How often disks are marked, when that was last, and the journal's next frame of then.
+    mark_every: Nanos,
+    last_mark: Nanos,
+    marked: u64,
     returning: Vec<u16>,
     /// The journal has no room for a frame.
     crowded: bool,
@@ -241,6 +245,7 @@ impl<Q: FlushQueue> Engine<Q> {
             served: perf::Served::default(),
         };
         let room = || VecDeque::with_capacity(index(parts));
+        let marked = core.journal.link.lsn;
         let mut engine = Self {
             heats: heat::Heats::new(&core.members.config),
             optimizer: optimize::Optimizer::new(&core.members.config),
@@ -293,6 +298,9 @@ impl<Q: FlushQueue> Engine<Q> {
             missing_since: Vec::new(),
             last_missing: Nanos::ZERO,
             last_overdue: Nanos::ZERO,
+            mark_every: standstill::MARK_EVERY,
+            last_mark: Nanos::ZERO,
+            marked,
             returning,
             crowded: false,
             expelled: false,
@@ -374,7 +382,9 @@ impl<Q: FlushQueue> Engine<Q> {
     pub fn poll(&mut self, now: Nanos, timeout: Nanos) {
         self.now = self.now.max(now);
         self.seen = self.seen.max(self.now);
-        self.started.get_or_insert(self.now);
+        if self.started.is_none() {
+            (self.started, self.last_mark) = (Some(self.now), self.now);
+        }
         self.begin_times();
         self.polling = true;
         self.tend_heat(false);
@@ -386,7 +396,8 @@ impl<Q: FlushQueue> Engine<Q> {
         let stood = self.advance_all();
         let wanted = u32::from(self.finished.is_empty() && self.core.io.in_flight() > 0);
         // Whoever rang while the engine stood and waited would be heard late.
-        let timeout = if stood || !self.finished.is_empty() { Nanos::ZERO } else { timeout };
+        let heard = stood || !self.finished.is_empty() || self.core.io.has_refused();
+        let timeout = if heard { Nanos::ZERO } else { timeout };
         self.submit_and_wait(wanted, timeout);
         self.reap();
         self.advance_all();

@@ -296,11 +296,14 @@ impl<Q: FlushQueue> Engine<Q> {
             own.failed |= 1 << copy;
         }
         let (step, left, disk) = (own.step, own.left, own.copies.at[usize::from(copy)].0);
+        let alone = own.copies.count == 1;
         if step == Step::Writing {
             own.slots[usize::from(copy)] = NONE;
             self.core.io.give_data_slot(slot);
             self.slot_freed();
-            if outcome.is_err() {
+            // Of a disk that owes answers it is known already, and what it alone was to take is on nobody else.
+            let known = alone && self.core.io.owes_write(disk);
+            if outcome.is_err() && !known {
                 self.trouble.push(disk);
             }
         }

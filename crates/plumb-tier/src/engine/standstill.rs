@@ -29,6 +29,8 @@ pub(super) enum Job {
     Scan(u32),
 }
 
+/// Disks that vote are marked anew that often, if anything was written meanwhile.
+pub(super) const MARK_EVERY: Nanos = Nanos(600_000_000_000);
 /// Between two steps of a resync, at least.
 const RESYNC_PAUSE: Nanos = Nanos(1_000_000);
 /// At most: what hung must not make the next step wait as long.
@@ -206,9 +208,22 @@ impl<Q: FlushQueue> Engine<Q> {
             || !self.heal.is_empty()
             || self.crowded
             || self.wants_checkpoint()
+            || self.mark_due()
             || self.resync_due()
             || self.rebuilding && self.has_paused()
             || active(Mutation::StandsForEver)
+    }
+
+    /// How often disks that vote are marked, so that an older copy of one is told from it (LAY-8): every ten minutes
+    /// unless set.
+    pub fn set_marking(&mut self, every: Nanos) {
+        self.mark_every = every;
+    }
+
+    fn mark_due(&self) -> bool {
+        self.now.since(self.last_mark) >= self.mark_every
+            && self.core.journal.link.lsn != self.marked
+            && !self.unchanging
     }
 
     /// Once a last copy could not be flushed there are no checkpoints any more: the ring is used to its end.
@@ -295,8 +310,10 @@ impl<Q: FlushQueue> Engine<Q> {
             }
             if self.core.can_spare(disk) {
                 self.core.lose(vec![disk])?;
-            } else {
+            } else if self.core.members.is_named(disk) {
                 self.core.drop_metadata(disk)?;
+            } else {
+                self.core.io.events.note(Event::DiskFailing(disk));
             }
         }
         self.close_logs();
@@ -345,6 +362,11 @@ impl<Q: FlushQueue> Engine<Q> {
         if let Some(extent) = self.heal.pop() {
             self.steps += 1;
             return self.core.scan(extent);
+        }
+        if self.mark_due() {
+            self.steps += 1;
+            (self.last_mark, self.marked) = (self.now, self.core.journal.link.lsn);
+            return self.core.mark_on();
         }
         let due = self.jobs.iter().position(|job| self.is_due(*job));
         if let Some(job) = due.and_then(|nth| self.jobs.remove(nth)) {

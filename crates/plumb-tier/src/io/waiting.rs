@@ -40,7 +40,9 @@ impl<Q: FlushQueue> Io<Q> {
             while next < pieces.len() {
                 let piece = pieces[next];
                 let disk = disk_of(&work[piece.0]);
-                if failed.contains(&disk) || self.file(disk).is_none() {
+                let writes = matches!(work[piece.0], Work::Write { .. });
+                let late = writes && self.owes_write(disk);
+                if failed.contains(&disk) || self.file(disk).is_none() || late {
                     fail(&mut failed, disk);
                     next += 1;
                     continue;
@@ -97,11 +99,9 @@ impl<Q: FlushQueue> Io<Q> {
                         if submitted.is_ok() && self.named && !failed.contains(&disk) {
                             self.events.note(Event::DiskTimeout(disk));
                         }
-                        self.uses[usize::from(disk)].failed += 1;
                         fail(&mut self.silent, disk);
                         fail(&mut failed, disk);
-                        self.tags[index(slot)] = Tag::Abandoned;
-                        self.in_flight -= 1;
+                        self.give_up(slot);
                     }
                 }
             }
@@ -142,8 +142,9 @@ impl<Q: FlushQueue> Io<Q> {
         };
         let offset = offset + u64::from(start);
         let memory = Memory::Lane(CONTROL);
-        self.count_metadata(disk, kind, len);
-        self.hand_in(disk, Op { kind, file, slot: Slot(slot), len, offset, memory });
+        if self.hand_in(disk, Op { kind, file, slot: Slot(slot), len, offset, memory }) {
+            self.count_metadata(disk, kind, len);
+        }
     }
 
     /// Reads and waits.

@@ -191,7 +191,10 @@ impl Facts {
         };
         Self {
             voters: (config.voters.iter().filter(takes_part).count(), config.voters.len()),
-            refused: None,
+            refused: engine.halted().map(|halt| {
+                let why = format!("the pool has stopped: {halt}");
+                (why, "attach the disks that were lost and start it again")
+            }),
             disks: (0_u16..).zip(&config.disks).map(disk).collect(),
             vdisks: (0_u32..)
                 .zip(&config.vdisks)

@@ -9,7 +9,9 @@ use plumb_units::convert::{index, to_u32};
 
 use super::devices::DeviceQueue;
 use super::open::PoolError;
-use crate::assembly::{Found, Terms, assemble, discover, is_outdated, newest_config, served};
+use crate::assembly::{
+    Found, Terms, assemble, discover, is_apart, is_outdated, is_split, newest_config, served,
+};
 use crate::format::superblock::Superblock;
 use crate::format::{BLOCK_LEN, Config, DiskState, Geometry};
 use crate::io::{Io, SlotPlan};
@@ -210,13 +212,13 @@ pub fn look(pool: Option<u128>, paths: &[PathBuf]) -> Result<Look, PoolError> {
             let standing = if missing { DiskStanding::Missing } else { DiskStanding::Away };
             return DiskLook { path: None, standing };
         };
-        let standing = match (missing, config.descends_from(one.block.generation)) {
-            (true, false) if one.block.generation.epoch > disk.known_epoch => DiskStanding::Split,
-            (true, _) => DiskStanding::Returning,
-            (false, _) if is_outdated(&config, &one.block, served) => DiskStanding::Returning,
-            (false, true) if disk.leaving => DiskStanding::Leaving,
-            (false, true) => DiskStanding::Present,
-            (false, false) => DiskStanding::Split,
+        let standing = match missing {
+            true if is_split(&config, disk, &one.block) => DiskStanding::Split,
+            true => DiskStanding::Returning,
+            false if is_outdated(&config, &one.block, served) => DiskStanding::Returning,
+            false if is_apart(&config, &one.block) => DiskStanding::Split,
+            false if disk.leaving => DiskStanding::Leaving,
+            false => DiskStanding::Present,
         };
         DiskLook { path: Some(places[index(one.file.0)].clone()), standing }
     };

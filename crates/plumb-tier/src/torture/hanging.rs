@@ -55,6 +55,25 @@ fn a_scan_waits_once_for_a_disk_that_hangs_and_does_without_it() {
     reads_well(&mut run);
 }
 
+/// A read of many blocks that fails is tried block by block; whichever of these the disk then hangs at, it is waited for
+/// once.
+#[test]
+fn a_disk_that_hangs_at_any_block_of_a_run_is_waited_for_once() {
+    for more in 0..24 {
+        let mut run = start(MIRROR);
+        fill_more(&mut run);
+        let (disk, offset) = first_block(MIRROR, &run)[0];
+        let ios = run.engine.queue_mut().ios(disk);
+        let faults = run.engine.queue_mut().faults_mut(disk);
+        faults.unreadable = vec![(offset, offset + 512)];
+        faults.hangs_from = Some(ios + more);
+        let took = scan(&mut run);
+        println!("after {more} I/Os: {took:?}");
+        assert!(took < Nanos(3 * TIME_OUT.0 / 2), "after {more} I/Os: {took:?}");
+        reads_well(&mut run);
+    }
+}
+
 /// What hangs keeps its slots, and no more than its share: the others have theirs.
 #[test]
 fn a_disk_that_hangs_and_is_needed_costs_no_other_disk() {

@@ -19,9 +19,12 @@ mod full_journal;
 #[cfg(test)]
 mod hanging;
 mod history;
+#[cfg(test)]
+mod last_copies;
 mod leaving;
 #[cfg(test)]
 mod matrix;
+mod older;
 #[cfg(test)]
 mod older_copies;
 mod oracle;

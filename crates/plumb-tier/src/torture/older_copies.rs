@@ -2,6 +2,7 @@
 //! it is taken for the present.
 
 use plumb_io::sim::power::{CrashKind, Image, Replay, Survivors};
+use plumb_units::Nanos;
 
 use super::faults::{
     MIRROR, SIMPLE, TIERED, die, done, fill, first_block, flush, health, heard, images, reads_well,
@@ -127,6 +128,78 @@ fn an_older_copy_of_a_missing_disk_is_not_brought_up_to_date_by_its_marks() {
     rest(&mut run, 4);
     assert_eq!((state(&run, 2), run.engine.stale_places()), (DiskState::Online, 0));
     reads_well(&mut run);
+    assert_eq!(run.engine.counters().mismatches, 0, "no block of it was read before");
+}
+
+/// A pool that was written, a copy made of one disk while it served, all of it written again in the same life, after
+/// which so many marks are made, and once more; then the copy is put back.
+fn put_back_of_one_life(
+    of: (u32, u32, u8, u64),
+    disk: usize,
+    (marks, end): (u32, End),
+) -> Result<Run, StartError> {
+    let mut run = start(of);
+    let ever = Nanos(u64::MAX);
+    run.engine.set_marking(ever);
+    fill(&mut run);
+    let old = images(&mut run, of.0)[disk].clone();
+    for _ in 0..marks {
+        fill(&mut run);
+        run.engine.set_marking(Nanos::ZERO);
+        // Nothing is due before another frame is written.
+        done(&mut run, &[write(5), flush()]).expect("nothing is wrong yet");
+        run.engine.set_marking(ever);
+    }
+    again_with(run, of, (disk, old), end)
+}
+
+/// A copy that was made while the pool served, in the same epoch: told after a clean end, and after the second mark.
+#[test]
+fn an_older_copy_that_was_made_while_the_pool_served_is_brought_up_to_date_as_a_whole() {
+    for of in [MIRROR, MIRROR3, TIERED] {
+        for end in [(0, End::Clean), (2, End::Killed), (3, End::Killed)] {
+            for disk in 0..usize::try_from(of.0).expect("small") {
+                let case = format!("{of:?}, disk {disk}, {end:?}");
+                let run = put_back_of_one_life(of, disk, end)
+                    .unwrap_or_else(|error| panic!("{case}: {error}"));
+                is_brought_up_to_date(run, disk, &case);
+            }
+        }
+    }
+}
+
+/// The same of a disk that the pool went on without meanwhile: its marks tell of less than it lacks.
+#[test]
+fn an_older_copy_of_a_missing_disk_of_the_same_life_is_not_brought_up_to_date_by_its_marks() {
+    let mut run = start(MIRROR);
+    fill(&mut run);
+    let old = images(&mut run, MIRROR.0)[2].clone();
+    run.engine.set_marking(Nanos::ZERO);
+    for nth in 1..4 {
+        let steps = (0..8).map(|extent| write(extent * 16 + nth)).chain([flush()]);
+        done(&mut run, &steps.collect::<Vec<Step>>()).expect("nothing is wrong yet");
+    }
+    // Closed: the loss of the disk marks none of them.
+    rest(&mut run, 10);
+    die(&mut run, 2);
+    done(&mut run, &[write(0), flush()]).expect("two go on");
+    assert_eq!(state(&run, 2), DiskState::Missing);
+    let mut oracle = run.witness.oracle.clone();
+    oracle.crash(Promise::Acknowledged);
+    let mut left = images(&mut run, MIRROR.0);
+    left[2] = old;
+    let mut run = Run::start(&shape(MIRROR), left, &[], oracle, 3).expect("two of three");
+    run.attach_returning();
+    rest(&mut run, 4);
+    assert_eq!((state(&run, 2), run.engine.stale_places()), (DiskState::Online, 0));
+    reads_well(&mut run);
+    run.engine.scan();
+    rest(&mut run, 4);
+    assert!(
+        run.engine.counters().resynced > 2,
+        "more than what was open: {:?}",
+        run.engine.counters()
+    );
     assert_eq!(run.engine.counters().mismatches, 0, "no block of it was read before");
 }
 

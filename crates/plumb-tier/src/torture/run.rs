@@ -180,6 +180,10 @@ impl Run {
         // Some moves hold writes at once, some wait for a moment without any.
         let patience = if shape.seed.is_multiple_of(3) { Nanos(300_000) } else { Nanos::ZERO };
         engine.set_move_patience(patience);
+        if shape.seed % 16 == 2 {
+            // Disks are marked again and again, at any moment.
+            engine.set_marking(Nanos(20_000_000));
+        }
         let request = Request { kind: RequestKind::Flush, vdisk: 0, offset: 0, len: 0 };
         let unwell =
             absent.first().copied().or_else(|| engine.returning().first().map(|d| u32::from(*d)));

@@ -9,6 +9,7 @@ use plumb_units::convert::{index, to_u64, to_usize};
 
 use super::background::Background;
 use super::history::{Shape, Step, is_demanding, sectors, steps};
+use super::older;
 use super::oracle::{Oracle, Promise};
 use super::run::{Log, Run, Witness, Wrong, new_pool};
 use crate::format::Geometry;
@@ -65,10 +66,10 @@ pub(super) struct Broken {
 
 /// One crash: what dies, where, what is left.
 #[derive(Debug, Clone, Copy)]
-struct Crash {
+pub(super) struct Crash {
     kind: CrashKind,
     survivors: Survivors,
-    seed: u64,
+    pub(super) seed: u64,
 }
 
 impl Crash {
@@ -315,7 +316,7 @@ fn check_state(
     oracle.crash(crash.promise());
     let all_well = absent.is_empty() && witness.unwell.is_none() && witness.leaving.is_none();
     let healthy = all_well && shape.tolerates_loss();
-    let kept = keeps_an_image(shape, healthy, crash, &images);
+    let kept = older::keeps_an_image(shape, healthy, crash, &images);
     let rotten = healthy && random.one_in(4);
     if rotten {
         rot(shape, &mut images, &oracle, random);
@@ -336,6 +337,10 @@ fn check_state(
         run.attach_returning();
     }
     let mut more = steps(&Shape { copies: 1, ..shape.clone() }, 10, random.next());
+    let alive = older::copied_alive(shape, healthy && !rotten && kept.is_none(), crash, &mut run);
+    if alive.is_some() {
+        more.extend(older::writes_and_marks(crash));
+    }
     more.push(one_write(random));
     run.take(&more)
         .and_then(|()| run.settle())
@@ -360,6 +365,7 @@ fn check_state(
         replay.crash(again.kind, absent.first().copied(), again.survivors, again.seed);
     second.oracle.crash(again.promise());
     let kept = kept.filter(|_| !rotten && point >= run.recovery);
+    let kept = kept.or(alive.filter(|old| older::is_told(shape, &images, old)));
     if let Some((disk, image)) = &kept {
         images[*disk] = image.clone();
     }
@@ -368,9 +374,9 @@ fn check_state(
     if healthy && !rotten && kept.is_none() && shape.disks > 2 && random.one_in(2) {
         stays_away.extend(u32::try_from(random.below(u64::from(shape.disks))));
     }
-    let old = kept.as_ref().map_or_else(String::new, |(disk, _)| {
-        format!(", with disk {disk} as it was after the first")
-    });
+    let old = kept
+        .as_ref()
+        .map_or_else(String::new, |(disk, _)| format!(", with disk {disk} as it had been before"));
     let in_words = |wrong| format!("after the second crash, {point} events later{old}: {wrong}");
     let mut run = Run::start(shape, images, &stays_away, second.oracle, random.next())
         .map_err(|error| format!("does not start after the second crash{old}: {error:?}"))?;
@@ -383,20 +389,6 @@ fn check_state(
     }
     check_returned(shape, run, random).map_err(in_words)?;
     Ok(Some(Passed { crashes: 3, outdated }))
-}
-
-/// What one disk holds now, to be put back in its place after the space has gone on (LAY-8, section 18). Drawn apart,
-/// so that states without are what they were.
-fn keeps_an_image(
-    shape: &Shape,
-    healthy: bool,
-    crash: Crash,
-    images: &[Image],
-) -> Option<(usize, Image)> {
-    let mut random = Random::new(crash.seed ^ 0x0001_dd15_c000);
-    let keeps = healthy && shape.disks > 2 && random.one_in(2);
-    let disk = to_usize(random.below(to_u64(images.len())));
-    keeps.then(|| (disk, images[disk].clone()))
 }
 
 /// A point within a start: while superblocks are written, and some disks have the new generation, some have not.

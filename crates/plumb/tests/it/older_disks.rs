@@ -54,3 +54,35 @@ fn an_older_copy_of_a_disk_costs_nothing_that_was_acknowledged() {
     assert_eq!((&scan["mismatches"], &scan["unrecoverable"]), (&0.into(), &0.into()), "{scan}");
     place.plumb(&load(&place, 0, 1)).ends_with(0);
 }
+
+/// A copy that is made of one disk while the pool serves, and put in its place after a clean end: it had reached the same
+/// epoch as the disk, and is told all the same.
+#[test]
+fn a_copy_of_a_disk_that_was_made_while_the_pool_served_is_told() {
+    let place = with_disks();
+    place.plumb("vdisk rm tank/one").succeeds_quietly();
+    place.plumb("vdisk rm tank/three").succeeds_quietly();
+    place.plumb(&load(&place, 100, 1)).ends_with(0);
+    let began = std::fs::read(place.file("b.img")).expect("a disk");
+    let mut command = place.command(&load(&place, 100, 6));
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it runs");
+    // It serves, and writes.
+    let since = Instant::now();
+    while std::fs::read(place.file("b.img")).expect("a disk") == began {
+        std::thread::sleep(Duration::from_millis(100));
+        assert!(since.elapsed() < Duration::from_secs(5), "nothing was written");
+    }
+    std::fs::copy(place.file("a.img"), place.file("a.old")).expect("a copy");
+    assert!(child.try_wait().expect("it ran").is_none(), "it serves still");
+    assert!(child.wait().expect("it ends").success());
+    std::fs::rename(place.file("a.old"), place.file("a.img")).expect("put back");
+    let status = place.plumb("space status tank").ends_with(1).stdout;
+    assert!(status.contains("a.img"), "{status}");
+    let read = place.plumb(&load(&place, 0, 2)).ends_with(0);
+    assert!(!read.stderr.contains("verification found"), "{}", read.stderr);
+    let told = events(&place);
+    assert!(told.iter().any(|event| event == "disk-outdated"), "{told:?}");
+    place.plumb("space job tank --wait").succeeds_quietly();
+    let scan = place.json("space scan tank");
+    assert_eq!((&scan["mismatches"], &scan["unrecoverable"]), (&0.into(), &0.into()), "{scan}");
+}

@@ -1,0 +1,258 @@
+//! Disks that hold the last copy of something and fail, hang or stay away: what they hold is neither lost nor
+//! overwritten by what comes late.
+
+use super::faults::{
+    MIRROR, SIMPLE, done, fill, first_block, flush, heard, images, reads_well, rest, restart,
+    shape, start, state, write,
+};
+use super::history::{CLIENT_BYTES, CLIENTS, Shape, Step};
+use super::oracle::Promise;
+use super::run::{Run, queue};
+use crate::format::DiskState;
+use crate::{Engine, Halt, RequestKind, StartError};
+
+/// Of three disks with one copy of everything, two are more than half.
+const SIMPLE3: (u32, u32, u8, u64) = (3, 0, 1, 0);
+
+fn nth(disk: u32) -> usize {
+    usize::try_from(disk).expect("small")
+}
+
+/// Both areas of a disk's configuration.
+fn configuration(of: (u32, u32, u8, u64)) -> (u64, u64) {
+    let geometry = shape(of).geometry();
+    (geometry.config(0), geometry.config(0) + 2 * geometry.config_bytes)
+}
+
+/// A generation that it does not take costs such a disk its vote, and nothing of what it holds (RES-2).
+#[test]
+fn a_last_copys_disk_that_does_not_take_a_generation_keeps_its_data() {
+    let mut run = start(SIMPLE3);
+    fill(&mut run);
+    let disk = first_block(SIMPLE3, &run)[0].0;
+    run.engine.queue_mut().faults_mut(disk).unwritable = vec![configuration(SIMPLE3)];
+    let other = u16::try_from((disk + 1) % 3).expect("small");
+    run.engine.leave(other).expect("there is room");
+    rest(&mut run, 1);
+    assert_eq!(state(&run, nth(disk)), DiskState::Online, "{:?}", heard(&mut run));
+    assert_eq!(run.engine.halted(), None);
+    reads_well(&mut run);
+    let mut again = restart(&mut run, SIMPLE3, &[]).expect("the others are enough");
+    reads_well(&mut again);
+}
+
+/// Those that go on are at least half of a list that all others know (LAY-3), also where disks that are needed fail one
+/// after the other.
+#[test]
+fn fewer_than_half_of_a_list_do_not_go_on() {
+    let mut run = start(SIMPLE3);
+    fill(&mut run);
+    let end = shape(SIMPLE3).geometry().slab(0);
+    let rows = &run.engine.config().vdisks[0].tiers[0].rows;
+    let needed = [&rows[0], &rows[1]].map(|row| u32::from(row.slabs[0].0));
+    assert_ne!(needed[0], needed[1]);
+    for disk in needed {
+        run.engine.queue_mut().faults_mut(disk).unwritable = vec![(0, end)];
+    }
+    run.engine.checkpoint();
+    rest(&mut run, 1);
+    let votes = run.engine.config().voters.clone();
+    assert_eq!(run.engine.halted(), Some(Halt::Voters), "{votes:?}, {:?}", heard(&mut run));
+}
+
+/// Two of three begin a start, and one of them does not take its generation: the one that is left is less than half of
+/// the list that the other two know.
+#[test]
+fn a_start_that_loses_a_disk_on_its_way_is_not_finished_by_fewer_than_half() {
+    let mut run = start(MIRROR);
+    fill(&mut run);
+    let shape = shape(MIRROR);
+    let mut made = queue(&shape, images(&mut run, MIRROR.0), 7, true);
+    made.faults_mut(2).dead_from = Some(0);
+    made.faults_mut(1).unwritable = vec![configuration(MIRROR)];
+    let refused = Engine::start(&mut made, shape.plan(), CLIENTS + 1, CLIENT_BYTES, 9);
+    let refused = refused.map(|engine| engine.config().voters.clone());
+    assert_eq!(refused.err(), Some(StartError::Halted { source: Halt::Voters }));
+}
+
+/// What a disk was given and did not answer in time may land at any moment: nothing newer is written there before (RES-10).
+#[test]
+fn what_a_last_copys_disk_does_late_lands_on_nothing_newer() {
+    let mut run = start(SIMPLE);
+    fill(&mut run);
+    rest(&mut run, 8);
+    let disk = first_block(SIMPLE, &run)[0].0;
+    let ios = run.engine.queue_mut().ios(disk);
+    run.engine.queue_mut().faults_mut(disk).hangs_from = Some(ios);
+    // The extent is closed: the first of these is its intent, if the journal is there.
+    let mut late = Ok(());
+    for _ in 0..2 {
+        late = late.and_then(|()| done(&mut run, &[write(0)]));
+    }
+    late.expect_err("its only copy hangs");
+    // One command is stuck, the others go on.
+    run.engine.queue_mut().faults_mut(disk).hangs_from = None;
+    heard(&mut run);
+    let newer = done(&mut run, &[write(0)]);
+    assert!(!heard(&mut run).contains(&"disk-failing"), "that was said, and nobody waits again");
+    let read = Step::Request { client: 3, kind: RequestKind::Read, offset: 4 * 4096, len: 4096 };
+    done(&mut run, &[read]).expect("what it has is read");
+    run.engine.queue_mut().repair(disk);
+    rest(&mut run, 1);
+    if newer.is_ok() {
+        reads_well(&mut run);
+    }
+    // It has answered everything: what is written now is there.
+    done(&mut run, &[write(0)]).expect("it works again");
+    reads_well(&mut run);
+    let mut again = restart(&mut run, SIMPLE, &[]).expect("both are here");
+    reads_well(&mut again);
+}
+
+/// A disk that was away at one start is what it was.
+#[test]
+fn a_disk_that_was_away_at_a_start_brings_back_what_only_it_holds() {
+    for disk in 0..3 {
+        let mut run = start(SIMPLE3);
+        fill(&mut run);
+        let mut away = restart(&mut run, SIMPLE3, &[disk]).expect("two of three");
+        rest(&mut away, 1);
+        let mut again = restart(&mut away, SIMPLE3, &[]).expect("all are here");
+        again.attach_returning();
+        rest(&mut again, 4);
+        again.read_all(Promise::Durable, 0).unwrap_or_else(|wrong| panic!("disk {disk}: {wrong}"));
+    }
+}
+
+/// One write that failed costs a last copy's disk its vote for this life of the pool, not for good: else the journal
+/// would be on one disk of two from then on, and nobody the wiser.
+#[test]
+fn a_last_copys_disk_votes_again_after_the_next_start() {
+    let mut run = start(SIMPLE);
+    fill(&mut run);
+    let disk = first_block(SIMPLE, &run)[0].0;
+    let own = u16::try_from(disk).expect("small");
+    let ios = run.engine.queue_mut().ios(disk);
+    run.engine.queue_mut().faults_mut(disk).write_errors = (ios..ios + 4).collect();
+    done(&mut run, &[write(0)]).expect_err("its only copy did not take it");
+    run.engine.queue_mut().repair(disk);
+    rest(&mut run, 2);
+    assert!(!run.engine.config().voters.contains(&own), "it failed");
+    for metadata_fails in [true, false] {
+        let mut oracle = run.witness.oracle.clone();
+        oracle.crash(Promise::Acknowledged);
+        let left = images(&mut run, SIMPLE.0);
+        run = Run::start(&shape(SIMPLE), left, &[], oracle, 4).expect("both are here");
+        run.sound = false;
+        if metadata_fails {
+            run.engine.queue_mut().faults_mut(disk).unwritable = vec![configuration(SIMPLE)];
+        }
+        rest(&mut run, 2);
+        reads_well(&mut run);
+        let config = run.engine.config();
+        assert_eq!(run.engine.halted(), None);
+        assert_eq!(config.voters.contains(&own), !metadata_fails, "{:?}", config.voters);
+        assert_eq!(config.disks[nth(disk)].metadata, !metadata_fails);
+        assert_eq!(config.disks[nth(disk)].state, DiskState::Online);
+    }
+    // Each of the two has all that a start needs.
+    let mut again = restart(&mut run, SIMPLE, &[]).expect("both are here");
+    reads_well(&mut again);
+}
+
+/// The same of what was acknowledged, and what it did not flush, when the engine died: it is settled by the first start
+/// that finds the disk among the others.
+#[test]
+fn what_a_disk_that_was_away_had_not_flushed_is_settled_when_it_is_back() {
+    for disk in 0..3 {
+        let mut run = start(SIMPLE3);
+        fill(&mut run);
+        let steps: Vec<Step> =
+            (0..8).flat_map(|nth| [write(nth * 16), write(nth * 16 + 7)]).collect();
+        done(&mut run, &steps).expect("nothing is wrong yet");
+        let mut away = restart(&mut run, SIMPLE3, &[disk]).expect("two of three");
+        rest(&mut away, 1);
+        let mut again = restart(&mut away, SIMPLE3, &[]).expect("all are here");
+        again.attach_returning();
+        rest(&mut again, 4);
+        let mut settled = restart(&mut again, SIMPLE3, &[]).expect("all are here");
+        settled.sound = false;
+        let read = settled.read_all(Promise::Acknowledged, 0);
+        read.unwrap_or_else(|wrong| panic!("disk {disk}: {wrong}"));
+    }
+}
+
+/// A disk beyond those that vote is told of no generation, however many there were.
+#[test]
+fn a_disk_that_does_not_vote_is_known_after_any_number_of_starts() {
+    let of = (17, 0, 2, 0);
+    let mut run = start(of);
+    assert_eq!(run.engine.config().voters.len(), 16);
+    fill(&mut run);
+    let first = run.engine.config().generation.number;
+    for nth in 0..70 {
+        run = restart(&mut run, of, &[]).unwrap_or_else(|error| panic!("start {nth}: {error}"));
+    }
+    assert!(run.engine.config().generation.number >= first + 70);
+    assert_eq!((state(&run, 16), run.engine.returning()), (DiskState::Online, &[] as &[u16]));
+    reads_well(&mut run);
+}
+
+/// Disks are known by what they say of themselves, not by the order in which they are named.
+#[test]
+fn a_disk_that_hangs_at_the_start_is_not_taken_for_another_one() {
+    for hung in 0..3_u32 {
+        let mut run = start(MIRROR);
+        fill(&mut run);
+        let mut named = images(&mut run, MIRROR.0);
+        named.rotate_left(1);
+        let shape: Shape = shape(MIRROR);
+        let mut made = queue(&shape, named, 7, true);
+        made.faults_mut(hung).hangs_from = Some(0);
+        let engine = Engine::start(made, shape.plan(), CLIENTS + 1, CLIENT_BYTES, 9);
+        let mut engine = engine.unwrap_or_else(|error| panic!("file {hung}: {error}"));
+        let missing: Vec<u16> = (0_u16..)
+            .zip(&engine.config().disks)
+            .filter(|(_, disk)| disk.state != DiskState::Online)
+            .map(|(disk, _)| disk)
+            .collect();
+        assert_eq!(missing, [u16::try_from((hung + 1) % 3).expect("small")], "file {hung}");
+        let _ = engine.next_event();
+    }
+}
+
+/// Without the state that a checkpoint left in the journal nothing is known: no start pretends otherwise.
+#[test]
+fn a_journal_without_the_state_of_its_checkpoint_is_refused() {
+    let of = super::faults::TIERED;
+    let mut run = start(of);
+    fill(&mut run);
+    done(&mut run, &[write(112), write(96), write(80), flush()]).expect("some of it in the cache");
+    run.engine.checkpoint();
+    rest(&mut run, 1);
+    let geometry = shape(of).geometry();
+    let pool = run.engine.config().pool;
+    let mut images = images(&mut run, of.0);
+    let page = |image: &plumb_io::sim::power::Image, at: u64| {
+        let mut bytes = vec![0; 4096];
+        image.read(at, &mut bytes);
+        bytes
+    };
+    for image in &mut images {
+        let pages = [0, 4096].map(|at| page(image, geometry.journal() + at));
+        let newest = pages
+            .iter()
+            .filter_map(|bytes| crate::format::page::Checkpoint::decode(pool, bytes))
+            .max_by_key(|page| page.sequence);
+        let Some(newest) = newest else { continue };
+        image.write(geometry.ring(newest.link.position), &[0x5a; 4096]);
+    }
+    let mut expected = run.witness.oracle.clone();
+    expected.crash(Promise::Acknowledged);
+    let refused = Run::start(&shape(of), images, &[], expected, 5).map(|mut run| {
+        run.sound = false;
+        let read = run.read_all(Promise::Durable, 0);
+        format!("it starts, and reads {read:?}")
+    });
+    assert_eq!(refused.map(|_| ()).err(), Some(StartError::Metadata { what: "journal" }));
+}
