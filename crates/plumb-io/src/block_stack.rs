@@ -22,7 +22,7 @@ pub use device::{BlockDevice, DeviceNumber};
 pub use disk::{DiskFacts, WriteCache};
 pub use diskstats::{DiskCounters, DiskStats};
 pub(crate) use mounts::unescape;
-pub use mounts::{Mount, Mounts};
+pub use mounts::{Mount, Mounts, is_remote_kind};
 
 /// What lies under an open file or block device.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -53,8 +53,7 @@ impl Mount {
     /// Whether its data lies on another machine (`-Sr`); of FUSE file systems only those that say so.
     #[must_use]
     pub fn is_remote(&self) -> bool {
-        let kind = self.kind.strip_prefix("fuse.").unwrap_or(&self.kind);
-        REMOTE.contains(&kind) || ["sshfs", "rclone", "s3fs"].contains(&kind)
+        is_remote_kind(&self.kind)
     }
 
     /// Whether an option holds, of the mount or of the file system.
@@ -62,6 +61,13 @@ impl Mount {
     pub fn has_option(&self, option: &str) -> bool {
         self.options.iter().chain(&self.super_options).any(|given| given == option)
     }
+}
+
+/// Whether data of file systems of this type lies on another machine; of FUSE file systems only those that say so.
+#[must_use]
+pub fn is_remote_kind(kind: &str) -> bool {
+    let kind = kind.strip_prefix("fuse.").unwrap_or(kind);
+    REMOTE.contains(&kind) || ["sshfs", "rclone", "s3fs"].contains(&kind)
 }
 
 impl Mounts {

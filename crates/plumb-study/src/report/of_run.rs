@@ -12,6 +12,7 @@ use crate::percentile::Mark;
 use crate::reading::{
     self, Access, Cache, Cpu, Facts, FewIntervals, Latencies, Percentiles, Severity, Sync, Thread,
 };
+use crate::study::{self, Behind};
 
 /// The findings of a run, with links into its section.
 pub(super) fn findings(view: &RunView, id: &str) -> Vec<Headline> {
@@ -71,7 +72,9 @@ pub(super) fn findings(view: &RunView, id: &str) -> Vec<Headline> {
                 &format!("{place}-figures"),
             ));
         }
-        for remark in remarks(span).into_iter().filter(|remark| remark.severity == Severity::Warn) {
+        for remark in
+            remarks(view, span).into_iter().filter(|remark| remark.severity == Severity::Warn)
+        {
             let words = format!("rule R{}", remark.rule);
             headlines.push(Headline::new(
                 Tone::Warn,
@@ -131,7 +134,7 @@ pub(super) fn sections(view: &RunView, id: &str, earlier: Option<&RunView>) -> V
                 text: found.evidence.join("\n"),
             });
         }
-        let remarks = remarks(span);
+        let remarks = remarks(view, span);
         if !remarks.is_empty() {
             let lines = remarks.iter().map(|remark| format!("R{}: {}", remark.rule, remark.text));
             blocks.push(Block::Folded {
@@ -214,8 +217,22 @@ fn tail(span: &SpanView, place: &str) -> Table {
 }
 
 /// What the reading rules say.
-pub(super) fn remarks(span: &SpanView) -> Vec<reading::Remark> {
-    reading::read(&facts(span))
+fn remarks(view: &RunView, span: &SpanView) -> Vec<reading::Remark> {
+    reading::read(&with_machine(facts(span), view))
+}
+
+/// What is known of the devices behind the targets of a stored run, too (R11, R16, R17, R22).
+fn with_machine(facts: Facts, view: &RunView) -> Facts {
+    let environment = view.record.as_ref().map(|record| &record.environment);
+    let behind = Behind::of(environment, None);
+    let is_through = |sync: Sync| matches!(sync, Sync::WriteThrough | Sync::Both);
+    Facts {
+        medium: behind.medium,
+        link_bytes_per_s: behind.link_bytes_per_s,
+        completion: facts.sync.and_then(|sync| behind.completion(is_through(sync))),
+        remote: study::remote(environment),
+        ..facts
+    }
 }
 
 /// What the rules look at.
@@ -332,7 +349,7 @@ mod tests {
             law: (Some(4.0), Some(-0.5), None),
             ..SpanView::default()
         };
-        remarks(&span).iter().map(|remark| remark.rule).collect()
+        remarks(&RunView::default(), &span).iter().map(|remark| remark.rule).collect()
     }
 
     #[test]
@@ -349,7 +366,9 @@ mod tests {
             counters: json!({ "series": [{ "memory": { "available_bytes": 64.0 * MIB } }] }),
             ..SpanView::default()
         };
-        let says = |is_bypassed| remarks(&span(is_bypassed)).iter().any(|remark| remark.rule == 12);
+        let view = RunView::default();
+        let says =
+            |is_bypassed| remarks(&view, &span(is_bypassed)).iter().any(|remark| remark.rule == 12);
         assert!(says(false) && !says(true));
     }
 

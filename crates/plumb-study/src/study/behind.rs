@@ -7,20 +7,20 @@ use crate::reading::{Cache, Completion, Medium};
 
 /// Devices behind a target, as far as the environment record and the user tell.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Behind {
+pub(crate) struct Behind {
     /// What they are made of; `None` where they are of both kinds.
-    pub(super) medium: Option<Medium>,
+    pub(crate) medium: Option<Medium>,
     /// Bytes per second that their links carry together; `None` where any of them is not told.
-    pub(super) link_bytes_per_s: Option<f64>,
+    pub(crate) link_bytes_per_s: Option<f64>,
     /// Whether the kernel takes any of them to have a cache that holds completed writes.
-    pub(super) writes_back: bool,
+    pub(crate) writes_back: bool,
     /// Bytes of a cache of controller, array or device that the user knows of.
-    pub(super) cache_bytes: Option<u64>,
+    pub(crate) cache_bytes: Option<u64>,
 }
 
 impl Behind {
     /// As the plan's environment record says; `cache_bytes` are declared.
-    pub(super) fn of(environment: Option<&Value>, cache_bytes: Option<u64>) -> Self {
+    pub(crate) fn of(environment: Option<&Value>, cache_bytes: Option<u64>) -> Self {
         let list = |name: &str| {
             environment
                 .and_then(|all| all["groups"][name].as_array())
@@ -43,13 +43,12 @@ impl Behind {
         Self { medium, link_bytes_per_s: links, writes_back, cache_bytes }
     }
 
-    /// What a completed write of a setting means; `None` where the devices are not known to hold it back.
-    pub(super) fn completion(&self, setting: &Setting) -> Option<Completion> {
-        if !self.writes_back {
-            return None;
-        }
-        let is_through = setting.cache.contains('h') || setting.cache.contains('w');
-        Some(if is_through { Completion::Durable } else { Completion::Volatile })
+    /// What a completed write means, write-through or not; `None` where the devices are not known to hold it back.
+    pub(crate) fn completion(&self, is_through: bool) -> Option<Completion> {
+        self.writes_back.then_some(match is_through {
+            true => Completion::Durable,
+            false => Completion::Volatile,
+        })
     }
 
     /// The files of a setting against what may serve them (R12).
@@ -99,10 +98,9 @@ mod tests {
         assert_eq!(behind(&[device(Some(true), None)], "").medium, Some(Medium::Disk));
         assert_eq!(Behind::of(None, Some(7)), Behind { cache_bytes: Some(7), ..Behind::default() });
 
-        let with = |cache: &str| Setting { cache: cache.to_owned(), ..Setting::default() };
-        assert_eq!(two.completion(&with("h")), Some(Completion::Durable));
-        assert_eq!(two.completion(&with("u")), Some(Completion::Volatile));
-        assert_eq!(mixed.completion(&with("u")), None);
+        assert_eq!(two.completion(true), Some(Completion::Durable));
+        assert_eq!(two.completion(false), Some(Completion::Volatile));
+        assert_eq!(mixed.completion(false), None);
         let setting = Setting { files: 2, file_bytes: Some(5), ..Setting::default() };
         assert_eq!(two.cache(&setting).file_bytes, Some(10.0));
     }

@@ -1,5 +1,6 @@
 //! The machine that a study was measured on: its preflight as a finding, and what changed on the way.
 
+use plumb_io::block_stack;
 use serde_json::{Value, json};
 
 use super::findings::{Finding, Table};
@@ -76,16 +77,30 @@ pub(super) fn preflight(environment: Option<&Value>) -> Option<Finding> {
     })
 }
 
-/// Whether I/O goes by another NUMA node or host, in the words of the check that saw it (R22).
-pub(super) fn remote(environment: Option<&Value>) -> Option<String> {
-    let checks = environment?["preflight"]["checks"].as_array()?;
-    let of = |id: &str, verdict: &str| {
-        let found = checks.iter().find(|check| check["id"] == id && check["verdict"] == verdict)?;
-        found["evidence"].as_str()
+/// Whether I/O goes by another NUMA node or host, in the words of the check that saw it (R22); where there was no
+/// preflight, by the file systems of the targets.
+pub(crate) fn remote(environment: Option<&Value>) -> Option<String> {
+    let environment = environment?;
+    let hops: Vec<String> = match environment["preflight"]["checks"].as_array() {
+        Some(checks) => {
+            let of = |id: &str, verdict: &str| {
+                let is_it = |check: &&Value| check["id"] == id && check["verdict"] == verdict;
+                checks.iter().find(is_it)?["evidence"].as_str().map(str::to_owned)
+            };
+            // The data's being on another machine is worth a note, another node a warning.
+            [of("numa", "warn"), of("health-fabric", "note")].into_iter().flatten().collect()
+        }
+        None => {
+            let systems = environment["groups"]["fs"].as_array().into_iter().flatten();
+            let kinds = systems.filter_map(|system| system["kind"].as_str());
+            let mut kinds: Vec<String> = kinds
+                .filter(|kind| block_stack::is_remote_kind(kind))
+                .map(|kind| format!("the file system is {kind}, its data is on another machine"))
+                .collect();
+            kinds.dedup();
+            kinds
+        }
     };
-    // The data's being on another machine is worth a note, another node a warning.
-    let hops = [of("numa", "warn"), of("health-fabric", "note")];
-    let hops: Vec<&str> = hops.into_iter().flatten().collect();
     (!hops.is_empty()).then(|| hops.join("; "))
 }
 

@@ -54,6 +54,7 @@ pub use axis::{Axis, AxisError, Parameter};
 pub use baseline::{
     BaselineOptions, BaselinePlanner, Choices, Part, Preset, Step, baseline_findings,
 };
+pub(crate) use behind::Behind;
 pub use beside::Beside;
 pub use best::{Best, Candidate, Noise, NoiseSource, choose_best};
 pub use child::{ChildRuns, PARENT, bytes_beside, bytes_to_make, targets};
@@ -64,6 +65,7 @@ pub use engine::{Changed, End, Next, Planner, Watch, counted_runs, rehearse, wor
 pub use findings::{Finding, Findings, State, Table};
 pub use folder::{StudyError, StudyFolder, check_name, studies, studies_folder};
 pub use journal::{Journal, Lines, Resumptions};
+pub(crate) use machine::remote;
 pub use options::{PlanError, RunOrder, SweepOptions, SweepPlan, seconds};
 pub use perform::{Due, Order, Perform, Performance, Performed, says_enough};
 pub use quick::{QUICK_BYTES, quick_findings, quick_plan};

@@ -119,7 +119,9 @@ impl Whole {
                 write_share_wanted: Some(setting.write_share()),
                 write_share: Some(setting.write_share()),
                 cache: self.behind.cache(setting),
-                completion: self.behind.completion(setting),
+                completion: self
+                    .behind
+                    .completion(setting.cache.contains('h') || setting.cache.contains('w')),
                 ..facts
             },
             None => facts,
@@ -130,13 +132,52 @@ impl Whole {
     }
 }
 
-/// The finding: what the rules say of the runs of these settings, each named, and of the whole.
+/// A remark, with what it is said of: what is said of several is told once.
+struct Said<'a> {
+    of: Vec<&'a str>,
+    runs: Vec<u32>,
+    remark: Remark,
+}
+
+impl<'a> Said<'a> {
+    fn add(all: &mut Vec<Self>, of: &'a str, remark: &Remark, run: Option<u32>) {
+        let place = all.iter().position(|said| said.remark == *remark).unwrap_or_else(|| {
+            all.push(Self { of: Vec::new(), runs: Vec::new(), remark: remark.clone() });
+            all.len() - 1
+        });
+        all[place].of.push(of);
+        all[place].runs.extend(run);
+    }
+
+    fn warns(&self) -> bool {
+        self.remark.severity == Severity::Warn
+    }
+
+    /// `the first run, sequential reads and sequential writes`.
+    fn of(&self) -> String {
+        match self.of.as_slice() {
+            [all @ .., last] if !all.is_empty() => format!("{} and {last}", all.join(", ")),
+            all => all.concat(),
+        }
+    }
+
+    /// `1`, or `1, 7, 20`.
+    fn runs(&self) -> Value {
+        match self.runs.as_slice() {
+            [] => Value::Null,
+            [run] => json!(run),
+            runs => runs.iter().map(u32::to_string).collect::<Vec<_>>().join(", ").into(),
+        }
+    }
+}
+
+/// The finding: what the rules say of the runs of these settings, each named, and of the whole; by rule.
 pub(super) fn finding(
     subjects: &[(&str, &Setting)],
     runs: &[RunRecord],
     whole: &Whole,
 ) -> Option<Finding> {
-    let mut rows: Vec<(String, Remark, Option<u32>)> = Vec::new();
+    let mut rows: Vec<Said> = Vec::new();
     let mut read: Vec<u32> = Vec::new();
     for (name, setting) in subjects {
         // One run of each, the last: what repeats it says the same.
@@ -146,28 +187,31 @@ pub(super) fn finding(
             continue;
         }
         read.push(run.run);
-        let said = summary.remarks.iter();
-        rows.extend(said.map(|remark| ((*name).to_owned(), remark.clone(), Some(run.run))));
+        for remark in &summary.remarks {
+            Said::add(&mut rows, name, remark, Some(run.run));
+        }
     }
-    rows.extend(whole.remarks().into_iter().map(|r| ("the whole".to_owned(), r, None)));
+    for remark in whole.remarks() {
+        Said::add(&mut rows, "the whole", &remark, None);
+    }
     if rows.is_empty() {
         return None;
     }
-    let warns = |(_, remark, _): &&(String, Remark, Option<u32>)| remark.severity == Severity::Warn;
-    let mut flags: Vec<u32> = rows.iter().filter(warns).map(|(_, remark, _)| remark.rule).collect();
-    flags.sort_unstable();
+    rows.sort_by_key(|said| said.remark.rule);
+    let mut flags: Vec<String> = rows
+        .iter()
+        .filter(|said| said.warns())
+        .map(|said| format!("R{}", said.remark.rule))
+        .collect();
     flags.dedup();
-    let flags: Vec<String> = flags.iter().map(|rule| format!("R{rule}")).collect();
-    let count = rows.iter().filter(warns).count();
+    let all: usize = rows.iter().map(|said| said.of.len()).sum();
+    let warning = rows.iter().filter(|said| said.warns());
+    let count: usize = warning.map(|said| said.of.len()).sum();
     let sentence = match count {
-        0 => format!("Of the reading rules, {} say something and none warns.", rows.len()),
-        1 => format!("Of the reading rules, one remark of {} warns ({}).", rows.len(), flags[0]),
+        0 => format!("Of the reading rules, {all} say something and none warns."),
+        1 => format!("Of the reading rules, one remark of {all} warns ({}).", flags[0]),
         count => {
-            format!(
-                "Of {} remarks of the reading rules {count} warn: {}.",
-                rows.len(),
-                flags.join(", ")
-            )
+            format!("Of {all} remarks of the reading rules {count} warn: {}.", flags.join(", "))
         }
     };
     let verdict = if count > 0 { Severity::Warn } else { Severity::Info };
@@ -176,20 +220,21 @@ pub(super) fn finding(
     decision.insert("flags".to_owned(), json!(flags));
     let evidence: Vec<Value> = rows
         .iter()
-        .map(|(of, remark, run)| {
+        .map(|said| {
             json!({
-                "name": format!("R{} of {of}", remark.rule),
-                "value": remark.severity.keyword(),
-                "arithmetic": remark.text,
-                "run": run,
+                "name": format!("R{} of {}", said.remark.rule, said.of()),
+                "value": said.remark.severity.keyword(),
+                "arithmetic": said.remark.text,
+                "runs": said.runs,
             })
         })
         .collect();
     decision.insert("evidence".to_owned(), evidence.into());
-    let columns = ["of", "rule", "severity", "says", "run"];
-    let line = |(of, remark, run): &(String, Remark, Option<u32>)| {
-        let rule = format!("R{}", remark.rule);
-        vec![json!(of), json!(rule), json!(remark.severity), json!(remark.text), json!(run)]
+    let columns = ["of", "rule", "severity", "says", "runs"];
+    let line = |said: &Said| {
+        let rule = format!("R{}", said.remark.rule);
+        let remark = &said.remark;
+        vec![json!(said.of()), json!(rule), json!(remark.severity), json!(remark.text), said.runs()]
     };
     Some(Finding {
         id: "reading".to_owned(),

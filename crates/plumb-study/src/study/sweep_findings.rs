@@ -3,6 +3,7 @@
 use plumb_units::words::number_of;
 use serde_json::{Map, Value, json};
 
+use super::behind::Behind;
 use super::best::{Candidate, choose_best};
 use super::bottleneck::Plateau;
 use super::conditioning::counted;
@@ -10,7 +11,7 @@ use super::document::FORMAT;
 use super::drift::Drift;
 use super::findings::{Finding, Findings, State, Table};
 use super::options::{RunOrder, SweepPlan};
-use super::record::{Purpose, RunRecord};
+use super::record::{Purpose, RunRecord, Summary};
 use super::remarks::Whole;
 use super::run_notes::notes;
 use super::setting::size;
@@ -18,7 +19,7 @@ use super::sweep::{SWEEP, SweepPlanner, rows, same_but_o};
 use super::{Access, Conditioning, Resumption, Setting, bottleneck, machine, remarks};
 use crate::decision::{self, Rule};
 use crate::findings::Layout;
-use crate::knee::{self, Knee, Options, Row, Verdict};
+use crate::knee::{self, Flag, Knee, Options, Row, Verdict};
 use crate::percentile::{self, Mark};
 use crate::stats::describe::{deviation, median};
 use crate::stats::distribution::t_95;
@@ -71,9 +72,16 @@ pub fn sweep_findings(plan: &SweepPlan, all: &[RunRecord], told: Told) -> Findin
     }
     let subjects: Vec<(&str, &Setting)> =
         chosen.iter().map(|(name, setting)| (name.as_str(), *setting)).collect();
-    let whole = Whole { differing: differing(&settings), ..Whole::default() };
+    let curves = curves(plan, &settings, &corrected);
+    let whole = Whole {
+        ceiling: ceilings(&curves),
+        ..whole(&chosen, &settings, &corrected, told.environment)
+    };
     let reading = remarks::finding(&subjects, &corrected, &whole);
-    findings.extend(curves(plan, &settings, &corrected));
+    for curve in curves {
+        findings.push(curve.finding);
+        findings.extend(curve.limit);
+    }
     findings.extend(drift.as_ref().map(|drift| of_drift(drift, runs)));
     findings.extend(reading);
     findings.extend(machine::preflight(told.environment));
@@ -355,8 +363,60 @@ pub(super) fn told(ms: &Value, percent: f64, count: u64) -> (Value, Value) {
     }
 }
 
+/// What the reading rules hold against more than one run: the chosen setting where one was chosen, and the machine.
+fn whole(
+    chosen: &[(String, &Setting)],
+    settings: &[Setting],
+    runs: &[RunRecord],
+    environment: Option<&Value>,
+) -> Whole {
+    let all = Whole {
+        differing: differing(settings),
+        remote: machine::remote(environment),
+        behind: Behind::of(environment, None),
+        ..Whole::default()
+    };
+    // What each of several workloads chose is not one setting of which all this could be said.
+    let [(_, setting)] = chosen else { return all };
+    let level = |setting: &Setting, of: &dyn Fn(&Summary) -> Option<f64>| {
+        let own = runs.iter().filter(|run| run.setting == *setting);
+        let values: Vec<f64> = own.filter_map(|run| of(run.usable()?)).collect();
+        (!values.is_empty()).then(|| median(&values))
+    };
+    let is_alone = |other: &&Setting| other.outstanding == 1 && same_but_o(other, setting);
+    let alone = settings.iter().find(is_alone);
+    Whole {
+        chosen: level(setting, &|s| Some(s.iops)).map(|iops| ((*setting).clone(), iops)),
+        lowest_latency_ms: alone.and_then(|alone| level(alone, &|s| s.latency_ms)),
+        write_p50_ms: level(setting, &|s| s.write_p50_ms),
+        ..all
+    }
+}
+
+/// The ceilings of all curves, in words (R8).
+fn ceilings(curves: &[Curve]) -> Option<String> {
+    let capped = |curve: &Curve| {
+        let knee = &curve.knee;
+        let is_capped = knee.named_cap.is_some() || knee.flags.contains(&Flag::Capped);
+        is_capped.then(|| match &knee.named_cap {
+            Some(cap) => format!("{} for {}", cap.name, curve.name),
+            None => format!("{:.0} I/Os per second for {}", knee.cap.level_iops, curve.name),
+        })
+    };
+    let all: Vec<String> = curves.iter().filter_map(capped).collect();
+    (!all.is_empty()).then(|| all.join(", "))
+}
+
+/// A curve of a sweep with what is said of it.
+struct Curve {
+    name: String,
+    knee: Knee,
+    finding: Finding,
+    limit: Option<Finding>,
+}
+
 /// A knee for each set of settings that differ in o alone, three of them or more, and what limits each.
-fn curves(plan: &SweepPlan, settings: &[Setting], runs: &[RunRecord]) -> Vec<Finding> {
+fn curves(plan: &SweepPlan, settings: &[Setting], runs: &[RunRecord]) -> Vec<Curve> {
     let mut seen: Vec<&Setting> = Vec::new();
     let mut list = Vec::new();
     for setting in settings {
@@ -380,14 +440,14 @@ fn curves(plan: &SweepPlan, settings: &[Setting], runs: &[RunRecord]) -> Vec<Fin
         let named = Named { id, name, step: SWEEP };
         let judged = (&plan.knee_options(setting), &plan.layout(setting));
         let (finding, knee) = of_curve(judged, &rows, &named, numbers);
-        list.push(finding);
-        list.extend(bottleneck::finding(&Plateau {
+        let limit = bottleneck::finding(&Plateau {
             of: &named.id,
             title: &named.name,
             knee: &knee,
             runs: &own,
             gain_by_threads: None,
-        }));
+        });
+        list.push(Curve { name: named.name, knee, finding, limit });
     }
     list
 }

@@ -80,6 +80,20 @@ pub(crate) fn finding<'a>(findings: &'a Value, id: &str) -> &'a Value {
 const DEVICE: &str = "seed = 5\nmax-iops = 40000\nlatency-us = 400\nnoise = 0.004\n";
 
 #[test]
+fn the_rules_of_reading_see_a_sweep_as_a_whole() {
+    let bench = Bench::with("max-iops = 20000\nlatency-us = 500\nnoise = 0.002\n");
+    bench.call("sweep f --simulate DEVICE --vary o=1..24 --id ruled").ends_with(0);
+    let findings = bench.findings("ruled");
+    let evidence =
+        finding(&findings, "reading")["decision"]["evidence"].as_array().expect("remarks");
+    let said: Vec<&str> = evidence.iter().filter_map(|item| item["name"].as_str()).collect();
+    // A ceiling, and what the chosen setting costs in latency against one I/O at a time.
+    for rule in ["R8 of the whole", "R21 of the whole"] {
+        assert!(said.contains(&rule), "{rule}: {said:?}");
+    }
+}
+
+#[test]
 fn a_sweep_finds_best_and_knee() {
     let bench = Bench::with(DEVICE);
     let line = "sweep f --simulate DEVICE --set w=0 --vary t=2,4 --vary o=1..12 --repetitions 2 --id s --json";

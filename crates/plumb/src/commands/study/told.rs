@@ -187,8 +187,12 @@ fn remarks(finding: &Finding) -> String {
     let cell = |row: &[Value], place: usize| {
         row.get(place).and_then(Value::as_str).unwrap_or_default().to_owned()
     };
+    let whom = |row: &[Value]| match finding.id.as_str() {
+        "reading" => format!(" ({})", cell(row, 0)),
+        _ => String::new(),
+    };
     rows.filter(|row| ["warn", "block"].contains(&cell(row, word).as_str()))
-        .map(|row| format!("  - {}: {}\n", cell(row, of), cell(row, says)))
+        .map(|row| format!("  - {}{}: {}\n", cell(row, of), whom(row), cell(row, says)))
         .collect()
 }
 
