@@ -23,6 +23,7 @@ mod perf;
 mod pump;
 mod read;
 mod round;
+mod slabs;
 mod snapshot;
 mod standstill;
 mod state;
