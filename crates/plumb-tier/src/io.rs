@@ -1,5 +1,6 @@
 //! The engine's hold on its queue: slots by purpose, what each completion means, and I/O that waits.
 
+mod busy;
 mod waiting;
 
 use plumb_io::{Errno, FileIndex, FlushQueue, LaneIndex, LaneSpec, Memory, Op, OpKind, Slot};
@@ -8,6 +9,8 @@ use plumb_units::convert::{index, to_u32, to_u64};
 
 use crate::engine::DiskUse;
 use crate::events::Events;
+use busy::Class;
+pub(crate) use busy::{BusyTimes, measure_of};
 
 /// Buffers and slots of an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,8 +128,15 @@ pub(crate) struct Io<Q> {
     scratch: Vec<u8>,
     /// What each disk was asked, by ordinal.
     pub(crate) uses: Vec<DiskUse>,
-    /// Where each disk's last read of data ended, by ordinal.
+    /// Where each disk's last read of data ended, and its last write of any kind, by ordinal.
     read_ends: Vec<u64>,
+    write_ends: Vec<u64>,
+    /// When this is, by the engine's time.
+    time: Nanos,
+    /// What each slot's I/O counts as.
+    classes: Vec<Class>,
+    /// How long each disk was busy, by ordinal.
+    busy: Vec<BusyTimes>,
     /// What happened that somebody should know.
     pub(crate) events: Events,
     /// Disks that did not answer in time when somebody waited last, each once.
@@ -154,6 +164,10 @@ impl<Q: FlushQueue> Io<Q> {
             scratch: vec![0; index(plan.data_bytes)],
             uses: vec![DiskUse::default(); index(plan.files)],
             read_ends: vec![u64::MAX; index(plan.files)],
+            write_ends: vec![u64::MAX; index(plan.files)],
+            time: Nanos::ZERO,
+            classes: vec![Class::Nothing; index(plan.depth())],
+            busy: vec![BusyTimes::default(); index(plan.files)],
             events: Events::default(),
             silent: Vec::new(),
             named: false,
@@ -186,6 +200,8 @@ impl<Q: FlushQueue> Io<Q> {
         let disks = self.files.len().max(self.uses.len());
         self.uses.resize(disks, DiskUse::default());
         self.read_ends.resize(disks, u64::MAX);
+        self.write_ends.resize(disks, u64::MAX);
+        self.busy.resize(disks, BusyTimes::default());
         self.queued.resize(disks, 0);
     }
 
@@ -280,7 +296,6 @@ impl<Q: FlushQueue> Io<Q> {
             OpKind::Read => {
                 own.reads += 1;
                 own.read_bytes += u64::from(len);
-                self.read_ends[usize::from(disk)] = offset + u64::from(len);
             }
             OpKind::Write => {
                 own.writes += 1;
@@ -294,22 +309,44 @@ impl<Q: FlushQueue> Io<Q> {
     /// Hands an I/O to the queue; what is counted here is all that a disk is asked.
     #[inline]
     fn hand_in(&mut self, disk: u16, op: Op) {
+        let tag = self.tags[index(op.slot.0)];
+        let waited = matches!(tag, Tag::Waited { .. });
         let own = &mut self.uses[usize::from(disk)];
-        match op.kind {
+        let (start, end) = (op.offset, op.offset + u64::from(op.len));
+        let goes_on = match op.kind {
             OpKind::Read => {
                 own.all_reads += 1;
                 own.all_read_bytes += u64::from(op.len);
+                let last = &mut self.read_ends[usize::from(disk)];
+                let goes_on = *last == start;
+                // Of metadata are only those that are waited for.
+                *last = if waited { *last } else { end };
+                goes_on
             }
             OpKind::Write => {
                 own.all_writes += 1;
                 own.all_write_bytes += u64::from(op.len);
+                std::mem::replace(&mut self.write_ends[usize::from(disk)], end) == start
             }
-        }
+        };
+        let class = match tag {
+            Tag::Waited { .. } => Class::Other,
+            Tag::Move { .. } => Class::of_move(op.len, goes_on),
+            _ => Class::of(op.len, goes_on),
+        };
+        self.note_busy(op.slot.0, disk, class);
         self.queue.push(op);
+    }
+
+    #[inline]
+    fn note_busy(&mut self, slot: u32, disk: u16, class: Class) {
+        self.classes[index(slot)] = class;
+        self.busy[usize::from(disk)].begin(class, self.time);
     }
 
     fn hand_in_flush(&mut self, disk: u16, file: FileIndex, slot: u32) {
         self.uses[usize::from(disk)].flushes += 1;
+        self.note_busy(slot, disk, Class::Other);
         self.queue.push_flush(file, Slot(slot));
     }
 
@@ -398,7 +435,11 @@ impl<Q: FlushQueue> Io<Q> {
             let done = self.queue.pop()?;
             let slot = done.slot.0;
             let tag = std::mem::replace(&mut self.tags[index(slot)], Tag::Idle);
-            self.queued[usize::from(self.disks[index(slot)])] -= 1;
+            let disk = usize::from(self.disks[index(slot)]);
+            self.queued[disk] -= 1;
+            let outcome = done.outcome();
+            let class = std::mem::replace(&mut self.classes[index(slot)], Class::Nothing);
+            self.busy[disk].end(class, self.time, outcome.ok());
             if tag == Tag::Abandoned {
                 if slot < self.plan.data_slots {
                     self.data_free.push(slot);
@@ -409,9 +450,8 @@ impl<Q: FlushQueue> Io<Q> {
             }
             self.in_flight -= 1;
             self.free_control(slot);
-            let outcome = done.outcome();
             if outcome.is_err() {
-                self.uses[usize::from(self.disks[index(slot)])].failed += 1;
+                self.uses[disk].failed += 1;
             }
             return Some((tag, slot, outcome));
         }
@@ -435,13 +475,32 @@ impl<Q: FlushQueue> Io<Q> {
             if runs && self.begun[index(slot)] == Nanos::NEVER {
                 self.begun[index(slot)] = now;
             } else if runs && now.since(self.begun[index(slot)]) >= TIME_OUT {
-                self.tags[index(slot)] = Tag::Abandoned;
-                self.in_flight -= 1;
-                self.uses[usize::from(self.disks[index(slot)])].failed += 1;
+                self.give_up(slot);
                 late.push((tag, slot));
             }
         }
         late
+    }
+
+    /// Nobody waits for a slot's I/O any more; the slot stays taken until the device answers.
+    fn give_up(&mut self, slot: u32) {
+        let disk = usize::from(self.disks[index(slot)]);
+        self.tags[index(slot)] = Tag::Abandoned;
+        self.in_flight -= 1;
+        self.uses[disk].failed += 1;
+        let class = std::mem::replace(&mut self.classes[index(slot)], Class::Nothing);
+        self.busy[disk].end(class, self.time, None);
+    }
+
+    /// It is `now`: what is handed in begins now, what is taken next ended now.
+    #[inline]
+    pub(crate) fn set_time(&mut self, now: Nanos) {
+        self.time = now;
+    }
+
+    /// How long a disk was busy with what.
+    pub(crate) fn busy(&self, disk: u16) -> &BusyTimes {
+        &self.busy[usize::from(disk)]
     }
 
     /// Bytes of metadata that one I/O can move.

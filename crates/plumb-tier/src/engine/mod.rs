@@ -375,6 +375,7 @@ impl<Q: FlushQueue> Engine<Q> {
     pub fn poll(&mut self, now: Nanos, timeout: Nanos) {
         self.now = self.now.max(now);
         self.seen = self.seen.max(self.now);
+        self.core.io.set_time(self.seen);
         self.started.get_or_insert(self.now);
         self.begin_times();
         self.polling = true;

@@ -97,11 +97,9 @@ impl<Q: FlushQueue> Io<Q> {
                         if submitted.is_ok() && self.named && !failed.contains(&disk) {
                             self.events.note(Event::DiskTimeout(disk));
                         }
-                        self.uses[usize::from(disk)].failed += 1;
+                        self.give_up(slot);
                         fail(&mut self.silent, disk);
                         fail(&mut failed, disk);
-                        self.tags[index(slot)] = Tag::Abandoned;
-                        self.in_flight -= 1;
                     }
                 }
             }
