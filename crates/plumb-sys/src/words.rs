@@ -141,7 +141,10 @@ mod tests {
         words[0] = 5;
         assert_eq!((copy[0], copy[7423], copy.iter().sum::<u64>()), (1, 2, 3));
         assert!(copy != words && copy == copy.clone());
-        assert_eq!(Words::zeroed(0), Words::none());
+        let mut large = Words::zeroed_large(1 << 19);
+        large[(1 << 19) - 1] = 4;
+        assert_eq!((large[0], large.iter().sum::<u64>()), (0, 4));
+        assert_eq!((Words::zeroed(0), Words::zeroed_large(0)), (Words::none(), Words::none()));
         assert!(Words::none().is_empty());
     }
 
