@@ -41,6 +41,20 @@ impl Words {
     /// Ends the process like an allocation does when there is no memory.
     #[must_use]
     pub fn zeroed(len: usize) -> Self {
+        // Neighbours are one mapping to the kernel, and one count would fetch a large page of them.
+        Self::advised(len, Block::stay_small)
+    }
+
+    /// The same in large pages where the kernel gives them: for tables that are wholly used and met at random. Each page
+    /// of the kernel's that is met takes the memory of a large one.
+    ///
+    /// Ends the process like an allocation does when there is no memory.
+    #[must_use]
+    pub fn zeroed_large(len: usize) -> Self {
+        Self::advised(len, Block::grow_large)
+    }
+
+    fn advised(len: usize, advise: fn(&Block)) -> Self {
         if len == 0 {
             return Self::none();
         }
@@ -48,8 +62,7 @@ impl Words {
         let Ok(block) = Block::new(to_u64(layout.size()), BufferPlacement::System) else {
             handle_alloc_error(layout)
         };
-        // Neighbours are one mapping to the kernel, and one count would fetch a large page of them.
-        block.stay_small();
+        advise(&block);
         Self { base: block.base().cast(), len, _block: Some(block) }
     }
 }
@@ -128,7 +141,10 @@ mod tests {
         words[0] = 5;
         assert_eq!((copy[0], copy[7423], copy.iter().sum::<u64>()), (1, 2, 3));
         assert!(copy != words && copy == copy.clone());
-        assert_eq!(Words::zeroed(0), Words::none());
+        let mut large = Words::zeroed_large(1 << 19);
+        large[(1 << 19) - 1] = 4;
+        assert_eq!((large[0], large.iter().sum::<u64>()), (0, 4));
+        assert_eq!((Words::zeroed(0), Words::zeroed_large(0)), (Words::none(), Words::none()));
         assert!(Words::none().is_empty());
     }
 

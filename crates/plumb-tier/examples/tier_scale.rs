@@ -25,7 +25,7 @@ fn main() {
     follow(1 << 20, "1 TiB");
     // All of these are followed.
     follow(4096, "4 GiB");
-    let heat = full_map();
+    let mut heat = full_map();
     println!(
         "heat map of 100 TiB: {} pages, {:.1} MiB, {} of {} extents touched",
         heat.pages(),
@@ -36,6 +36,11 @@ fn main() {
     for moved in [1 << 20, u64::MAX] {
         make_plan(&heat, moved);
     }
+    // A day later, when the window is compared with what was before.
+    heat.begin_window();
+    heat.advance(24);
+    count(&mut heat);
+    make_plan(&heat, u64::MAX);
 }
 
 fn processor_seconds() -> f64 {
@@ -107,6 +112,11 @@ fn follow(extents: u32, what: &str) {
 /// As many extents touched as the limit allows, scattered over all of the disk.
 fn full_map() -> HeatMap {
     let mut heat = HeatMap::new(HeatSettings::new(EXTENTS));
+    count(&mut heat);
+    heat
+}
+
+fn count(heat: &mut HeatMap) {
     let mut state = 2;
     let slabs = EXTENTS / 256;
     // 62,000 slabs, below the limit: none is dropped.
@@ -117,7 +127,6 @@ fn full_map() -> HeatMap {
             heat.record_many(extent, HostIoKind::Read, 1 + next(&mut state) % 4000);
         }
     }
-    heat
 }
 
 struct Model;

@@ -5,7 +5,7 @@ use plumb_io::FlushQueue;
 
 use crate::events::Event;
 use crate::extents::{
-    COMMITTING, Extent, Extents, PENDING, SEALED, Sum, TENTATIVE, UNMAPPED, disks_of,
+    COMMITTING, Extent, Extents, PENDING, SEALED, Sum, TENTATIVE, UNMAPPED, disks_of, share_of,
 };
 use crate::format::BLOCK_BYTES;
 use crate::format::frame::{FrameKind, Record};
@@ -58,10 +58,14 @@ pub struct Counters {
     pub disks_lost: u64,
     /// Places of extents that were given a new disk, to be rebuilt there.
     pub rebuilt: u64,
+    /// Bytes of these places.
+    pub rebuilt_bytes: u64,
     /// Places of extents moved off a disk that works.
     pub moved: u64,
     /// Places of extents brought up to date on a returned disk.
     pub resynced: u64,
+    /// Bytes of these places.
+    pub resynced_bytes: u64,
     /// Checkpoints.
     pub checkpoints: u64,
     /// Records written to logs of write-back caches.
@@ -107,6 +111,19 @@ impl<Q: FlushQueue> Core<Q> {
     #[inline]
     pub(crate) fn vdisk(&self, extent: u32) -> usize {
         usize::from(self.vdisk_of[plumb_units::convert::index(extent)])
+    }
+
+    /// Bytes of an extent that lie on a disk, or are to; 0 of one that has no place.
+    pub(crate) fn share_on(&self, disk: u16, extent: u32) -> u64 {
+        let place = self.extents.get(extent).place;
+        let config = &self.members.config;
+        match place {
+            UNMAPPED => 0,
+            place => {
+                let vdisk = &config.vdisks[self.vdisk(extent)];
+                share_of(vdisk, &self.members.geometry, config.extent_bytes, (place, disk))
+            }
+        }
     }
 
     /// Blocks without a good copy were met.

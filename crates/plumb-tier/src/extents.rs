@@ -320,6 +320,29 @@ pub(crate) fn disks_of(
     disks
 }
 
+/// Bytes of an extent at `place` that lie on one disk, with all copies there.
+pub(crate) fn share_of(
+    vdisk: &VirtualDisk,
+    geometry: &Geometry,
+    extent_bytes: u32,
+    (place, disk): (u32, u16),
+) -> u64 {
+    let stripe = u64::from(vdisk.interleave) * u64::from(vdisk.columns);
+    if u64::from(extent_bytes).is_multiple_of(stripe) {
+        // Every column has as much of it.
+        let (tier, row) = row_of(vdisk, geometry, extent_bytes, place);
+        let slabs = vdisk.tiers[tier].rows[row].slabs.iter();
+        let own = plumb_units::convert::to_u64(slabs.filter(|slab| slab.0 == disk).count());
+        return own * u64::from(extent_bytes / u32::from(vdisk.columns));
+    }
+    let step = vdisk.interleave.min(extent_bytes);
+    let on_disk = |nth: u32| {
+        let copies = locate(vdisk, geometry, extent_bytes, place, nth * step);
+        plumb_units::convert::to_u64(copies.iter().filter(|copy| copy.1 == disk).count())
+    };
+    (0..extent_bytes / step).map(on_disk).sum::<u64>() * u64::from(step)
+}
+
 /// A set of extents.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct ExtentSet {

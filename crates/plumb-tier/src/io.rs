@@ -1,5 +1,6 @@
 //! The engine's hold on its queue: slots by purpose, what each completion means, and I/O that waits.
 
+mod busy;
 mod waiting;
 
 use std::collections::VecDeque;
@@ -10,6 +11,8 @@ use plumb_units::convert::{index, to_u32, to_u64};
 
 use crate::engine::DiskUse;
 use crate::events::Events;
+use busy::Class;
+pub(crate) use busy::{BusyTimes, measure_of};
 
 /// Buffers and slots of an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,8 +139,15 @@ pub(crate) struct Io<Q> {
     scratch: Vec<u8>,
     /// What each disk was asked, by ordinal.
     pub(crate) uses: Vec<DiskUse>,
-    /// Where each disk's last read of data ended, by ordinal.
+    /// Where each disk's last read of data ended, and its last write of any kind, by ordinal.
     read_ends: Vec<u64>,
+    write_ends: Vec<u64>,
+    /// When this is, by the engine's time.
+    time: Nanos,
+    /// What each slot's I/O counts as.
+    classes: Vec<Class>,
+    /// How long each disk was busy, by ordinal.
+    busy: Vec<BusyTimes>,
     /// What happened that somebody should know.
     pub(crate) events: Events,
     /// Disks that did not answer in time when somebody waited last, each once.
@@ -168,6 +178,10 @@ impl<Q: FlushQueue> Io<Q> {
             scratch: vec![0; index(plan.data_bytes)],
             uses: vec![DiskUse::default(); index(plan.files)],
             read_ends: vec![u64::MAX; index(plan.files)],
+            write_ends: vec![u64::MAX; index(plan.files)],
+            time: Nanos::ZERO,
+            classes: vec![Class::Nothing; index(plan.depth())],
+            busy: vec![BusyTimes::default(); index(plan.files)],
             events: Events::default(),
             silent: Vec::new(),
             named: false,
@@ -212,6 +226,8 @@ impl<Q: FlushQueue> Io<Q> {
         let disks = self.files.len().max(self.uses.len());
         self.uses.resize(disks, DiskUse::default());
         self.read_ends.resize(disks, u64::MAX);
+        self.write_ends.resize(disks, u64::MAX);
+        self.busy.resize(disks, BusyTimes::default());
         self.queued.resize(disks, 0);
     }
 
@@ -313,12 +329,13 @@ impl<Q: FlushQueue> Io<Q> {
         !self.refused.is_empty()
     }
 
-    /// Nobody waits for a slot's I/O any more.
+    /// Nobody waits for a slot's I/O any more; the slot stays taken until the device answers.
     fn give_up(&mut self, slot: u32) {
         self.tags[index(slot)] = Tag::Abandoned;
         self.in_flight -= 1;
         self.owed += u32::from(self.writes[index(slot)]);
         self.count_failed(slot);
+        self.end_busy(slot, None);
     }
 
     /// On which disk a slot's I/O is, or was.
@@ -346,7 +363,6 @@ impl<Q: FlushQueue> Io<Q> {
             OpKind::Read => {
                 own.reads += 1;
                 own.read_bytes += u64::from(len);
-                self.read_ends[usize::from(disk)] = offset + u64::from(len);
             }
             OpKind::Write => {
                 own.writes += 1;
@@ -365,24 +381,55 @@ impl<Q: FlushQueue> Io<Q> {
             self.refused.push_back(op.slot.0);
             return false;
         }
+        let tag = self.tags[index(op.slot.0)];
+        let waited = matches!(tag, Tag::Waited { .. });
         let own = &mut self.uses[usize::from(disk)];
-        match op.kind {
+        let (start, end) = (op.offset, op.offset + u64::from(op.len));
+        let goes_on = match op.kind {
             OpKind::Read => {
                 own.all_reads += 1;
                 own.all_read_bytes += u64::from(op.len);
+                let last = &mut self.read_ends[usize::from(disk)];
+                let goes_on = *last == start;
+                // Of metadata are only those that are waited for.
+                *last = if waited { *last } else { end };
+                goes_on
             }
             OpKind::Write => {
                 own.all_writes += 1;
                 own.all_write_bytes += u64::from(op.len);
+                std::mem::replace(&mut self.write_ends[usize::from(disk)], end) == start
             }
-        }
+        };
+        let class = match tag {
+            Tag::Waited { .. } => Class::Other,
+            Tag::Move { .. } => Class::of_move(op.len, goes_on),
+            _ => Class::of(op.len, goes_on),
+        };
+        self.note_busy(op.slot.0, disk, class);
         self.queue.push(op);
         true
+    }
+
+    #[inline]
+    fn note_busy(&mut self, slot: u32, disk: u16, class: Class) {
+        self.classes[index(slot)] = class;
+        self.busy[usize::from(disk)].begin(class, self.time);
+    }
+
+    /// A slot's I/O has ended, or nobody waits for it any more.
+    #[inline]
+    fn end_busy(&mut self, slot: u32, bytes: Option<u32>) {
+        let class = std::mem::replace(&mut self.classes[index(slot)], Class::Nothing);
+        if let Some(busy) = self.busy.get_mut(usize::from(self.disks[index(slot)])) {
+            busy.end(class, self.time, bytes);
+        }
     }
 
     fn hand_in_flush(&mut self, disk: u16, file: FileIndex, slot: u32) {
         self.uses[usize::from(disk)].flushes += 1;
         self.writes[index(slot)] = false;
+        self.note_busy(slot, disk, Class::Other);
         self.queue.push_flush(file, Slot(slot));
     }
 
@@ -476,6 +523,7 @@ impl<Q: FlushQueue> Io<Q> {
             };
             let tag = std::mem::replace(&mut self.tags[index(slot)], Tag::Idle);
             self.count_queued(slot, -1);
+            self.end_busy(slot, outcome.ok());
             if tag == Tag::Abandoned {
                 self.owed = self.owed.saturating_sub(self.writes[index(slot)].into());
                 if slot < self.plan.data_slots {
@@ -517,6 +565,17 @@ impl<Q: FlushQueue> Io<Q> {
             }
         }
         late
+    }
+
+    /// It is `now`: what is handed in begins now, what is taken next ended now.
+    #[inline]
+    pub(crate) fn set_time(&mut self, now: Nanos) {
+        self.time = now;
+    }
+
+    /// How long a disk was busy with what.
+    pub(crate) fn busy(&self, disk: u16) -> &BusyTimes {
+        &self.busy[usize::from(disk)]
     }
 
     /// Bytes of metadata that one I/O can move.

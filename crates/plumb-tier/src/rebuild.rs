@@ -155,6 +155,7 @@ impl<Q: FlushQueue> Core<Q> {
                 break;
             }
             self.counters.rebuilt += 1;
+            self.counters.rebuilt_bytes += self.share_on(before.0, extent);
             if moves.is_some() && self.members.kept[usize::from(before.0)].has(extent) {
                 self.members.keep_place(disk, extent);
                 self.journal.append(Record::PlaceKept { disk, extent });

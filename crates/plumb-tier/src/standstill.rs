@@ -352,6 +352,7 @@ impl<Q: FlushQueue> Core<Q> {
             return Ok(0);
         }
         for &extent in &stale {
+            self.counters.resynced_bytes += self.share_on(disk, extent);
             self.counters.moved += u64::from(self.members.kept[nth].has(extent));
             self.members.settle_place(disk, extent);
             self.journal.append(Record::StaleClear { disk, extent });

@@ -59,5 +59,6 @@ impl<Q: FlushQueue> Engine<Q> {
         let _ = queue.submit_and_wait(wanted, timeout);
         let waited = began.map_or(Nanos::ZERO, |began| queue.time().since(began));
         self.seen = self.seen.max(Nanos(self.now.0.saturating_add(waited.0)));
+        self.core.io.set_time(self.seen);
     }
 }

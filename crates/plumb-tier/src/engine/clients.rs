@@ -52,12 +52,6 @@ impl<Q: FlushQueue> Engine<Q> {
         members.online().into_iter().map(of).sum()
     }
 
-    /// Bytes of the places that are not up to date on disks that take part.
-    #[must_use]
-    pub fn stale_bytes(&self) -> u64 {
-        u64::from(self.stale_places()) * u64::from(self.config().extent_bytes)
-    }
-
     /// The next event that nobody has taken yet. More than some hundred that wait are counted, not kept.
     pub fn next_event(&mut self) -> Option<Event> {
         self.core.io.events.take()

@@ -60,7 +60,9 @@ impl<Q: FlushQueue> Engine<Q> {
             let stuck = members.stuck[nth].len();
             let slabs = to_u64(config.used_slabs(disk).len()) * members.geometry.slab_bytes;
             if own.state == DiskState::Online && stale > kept {
-                let bytes_left = u64::from(stale - kept) * extent;
+                let (stale, kept_there) = (&members.stale[nth], &members.kept[nth]);
+                let comes = stale.iter().filter(|extent| !kept_there.has(*extent));
+                let bytes_left = comes.map(|extent| self.core.share_on(disk, extent)).sum();
                 let stuck = if kept > 0 { 0 } else { stuck };
                 jobs.push(JobState { kind: JobKind::Resync, disk: Some(disk), bytes_left, stuck });
             }

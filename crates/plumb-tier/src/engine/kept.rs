@@ -81,7 +81,7 @@ impl<Q: FlushQueue> Engine<Q> {
             what_if,
             served: self.served(vdisk),
             performance: (slots - free, slots),
-            tiering: self.tiering(vdisk).clone(),
+            tiering: Tiering { measured: self.measured(vdisk), ..self.tiering(vdisk).clone() },
             published: None,
         }
     }

@@ -23,6 +23,7 @@ mod perf;
 mod pump;
 mod read;
 mod round;
+mod slabs;
 mod snapshot;
 mod standstill;
 mod state;
@@ -382,6 +383,7 @@ impl<Q: FlushQueue> Engine<Q> {
     pub fn poll(&mut self, now: Nanos, timeout: Nanos) {
         self.now = self.now.max(now);
         self.seen = self.seen.max(self.now);
+        self.core.io.set_time(self.seen);
         if self.started.is_none() {
             (self.started, self.last_mark) = (Some(self.now), self.now);
         }

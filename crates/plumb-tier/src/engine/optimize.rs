@@ -13,9 +13,10 @@ use super::moved::MoveOutcome;
 use super::view::{Placed, Published, TierView};
 use crate::extents::{Extents, UNMAPPED, is_second_tier};
 use crate::format::Config;
+use crate::io::measure_of;
 use crate::optimizer::{
-    Expected, Move, MoveHistory, MoveReason, PinStatus, PinTable, Placement, Plan, PlanLimits,
-    TierName,
+    Expected, Measured, Move, MoveHistory, MoveReason, PinStatus, PinTable, Placement, Plan,
+    PlanLimits, TierName, Worth,
 };
 use crate::tier_report::{HeatGap, MoveStop, TierReport};
 
@@ -78,6 +79,8 @@ pub struct Tiering {
     pub working_sets: Vec<u64>,
     /// Heat of this window that was lost.
     pub heat_gap: Option<HeatGap>,
+    /// What its disks were measured to take, up to this start of its pool.
+    pub measured: Measured,
 }
 
 /// The result record of an optimization (10.7), and the report on the window that it was planned by.
@@ -122,6 +125,7 @@ impl Optimizer {
             window_start_s: 0.0,
             working_sets: Vec::new(),
             heat_gap: None,
+            measured: Measured::default(),
         };
         Self { own: config.vdisks.iter().map(|_| (tiering(), None, None)).collect() }
     }
@@ -181,6 +185,32 @@ impl<Q: FlushQueue> Engine<Q> {
         self.core.members.config.vdisks[index(vdisk)].capacity_disks()
     }
 
+    /// What the disks of a virtual disk's tiers were measured to take, in this start of its pool or an earlier one.
+    ///
+    /// # Panics
+    /// When there is no such virtual disk.
+    #[must_use]
+    pub fn measured(&self, vdisk: u32) -> Measured {
+        let tiers = &self.core.members.config.vdisks[index(vdisk)].tiers;
+        let of = |tier: usize| {
+            let slabs = tiers.get(tier).into_iter().flat_map(|tier| &tier.rows);
+            let disks = slabs.flat_map(|row| &row.slabs).map(|(disk, _)| *disk);
+            let disks: std::collections::BTreeSet<u16> = disks.collect();
+            measure_of(disks.iter().map(|disk| self.core.io.busy(*disk)))
+        };
+        let now = Measured { performance: of(0), capacity: of(1) };
+        now.or(&self.tiering(vdisk).measured)
+    }
+
+    /// What makes a move of a virtual disk's extents worth it, and how that is known.
+    ///
+    /// # Panics
+    /// When there is no such virtual disk.
+    #[must_use]
+    pub fn worth(&self, vdisk: u32) -> Worth {
+        self.measured(vdisk).worth(self.core.members.config.extent_bytes.into())
+    }
+
     /// All that its plans and reports are told from.
     pub(super) fn view(&self, vdisk: u32) -> TierView<'_, MapPlacement<'_>> {
         let config = &self.core.members.config;
@@ -191,6 +221,7 @@ impl<Q: FlushQueue> Engine<Q> {
             what_if: self.what_if_as_it_is(vdisk),
             served: self.served(vdisk),
             tiering: self.tiering(vdisk),
+            measured: self.measured(vdisk),
             placement: self.placement(vdisk),
             performance_slots: self.core.extents.room(index(vdisk), 0).0,
             capacity_free: self.core.extents.room(index(vdisk), 1).1,

@@ -88,8 +88,10 @@ impl<Q: FlushQueue> Engine<Q> {
         put("Zero Read Bytes", "B", own.bytes(Account::Zeros));
         let mapped = self.mapped_bytes(nth);
         put("Active Bytes", "B", mapped[0] + mapped[1]);
-        let extent_bytes = u64::from(self.config().extent_bytes);
-        put("Stale Bytes", "B", u64::from(self.stale_of(nth)) * extent_bytes);
+        put("Active Slabs", "n", self.active_slabs(nth));
+        let stale = self.stale_places_of(nth);
+        put("Stale Bytes", "B", stale.bytes);
+        put("Stale Slabs", "n", stale.slabs);
         let config = self.config();
         let slabs = |wanted: fn(&crate::format::DiskConfig) -> bool| {
             let slabs = vdisk.tiers.iter().flat_map(|tier| &tier.rows).flat_map(|row| &row.slabs);
@@ -308,9 +310,9 @@ impl<Q: FlushQueue> Engine<Q> {
         write("Checkpoints", "n", counters.checkpoints);
         write("Disks Lost", "n", counters.disks_lost);
         write("Extents Resynced", "n", counters.resynced);
-        write("Resync Bytes", "B", counters.resynced * extent_bytes);
+        write("Resync Bytes", "B", counters.resynced_bytes);
         write("Extents Given Away", "n", counters.rebuilt + counters.moved);
-        write("Repair Bytes", "B", counters.rebuilt * extent_bytes);
+        write("Repair Bytes", "B", counters.rebuilt_bytes);
         write("Cache Records", "n", counters.cache_records);
         write("Cache Blocks", "n", counters.cache_blocks);
         write("Blocks Destaged", "n", counters.destaged);

@@ -6,7 +6,8 @@ use plumb_units::convert::index;
 use super::{OptimizeSettings, Served, Tiering};
 use crate::heat::HeatMap;
 use crate::optimizer::{
-    Bar, MoveHistory, PinStatus, PinTable, Placement, Plan, PlanRequest, Room, TierName, plan,
+    Bar, Measured, MoveHistory, PinStatus, PinTable, Placement, Plan, PlanRequest, Room, TierName,
+    Worth, plan,
 };
 use crate::tier_report::{MoveFigures, Reach, ReportFacts, TierReport};
 use crate::what_if::WhatIf;
@@ -26,6 +27,8 @@ pub struct TierView<'a, P> {
     pub served: Served,
     /// Pins, and what moved lately.
     pub tiering: &'a Tiering,
+    /// What its disks were measured to take.
+    pub measured: Measured,
     /// Where every extent is.
     pub placement: P,
     /// Extents of the Performance tier that data may use.
@@ -47,7 +50,13 @@ impl<P: Placement> TierView<'_, P> {
     pub fn plan(&self, settings: &OptimizeSettings) -> Plan {
         let history = &self.tiering.history;
         let raised = settings.raised * history.raised();
-        self.plan_by(settings, (Bar { raised, ..Bar::reference() }, history))
+        self.plan_by(settings, (Bar { raised, ..Bar::of(&self.worth()) }, history))
+    }
+
+    /// What makes a move worth it.
+    #[must_use]
+    pub fn worth(&self) -> Worth {
+        self.measured.worth(self.extent_bytes)
     }
 
     fn plan_by(&self, settings: &OptimizeSettings, (bar, history): (Bar, &MoveHistory)) -> Plan {
@@ -104,6 +113,7 @@ impl<P: Placement> TierView<'_, P> {
             expected_share,
             reach,
             moves: MoveFigures::default(),
+            worth: self.worth(),
             thrash: self.tiering.history.thrash(),
             working_sets: self.tiering.working_sets.clone(),
             bytes: Some(self.served.bytes),

@@ -52,6 +52,18 @@ impl FloatingCounter {
         Self::from_bits((u64::from(shift) << STORED) + (value >> shift) + up)
     }
 
+    /// The counter below a value, or at it.
+    pub(crate) fn nearest(value: f32) -> Self {
+        let value = plumb_units::convert::floor_u64(value.into());
+        match value <= EXACT {
+            true => Self::from_bits(value),
+            false => {
+                let shift = u64::from((63 - STORED - value.leading_zeros()).min(SHIFT_MAX));
+                Self::from_bits((shift << STORED) + (value >> shift))
+            }
+        }
+    }
+
     fn from_bits(bits: u64) -> Self {
         Self(u16::try_from(bits).unwrap_or(u16::MAX))
     }

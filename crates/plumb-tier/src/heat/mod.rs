@@ -7,10 +7,12 @@
 mod counter;
 mod delta;
 mod page;
+mod pages;
 mod snapshot;
 mod streams;
 #[cfg(test)]
 mod tests;
+mod trend;
 
 use plumb_units::convert::{index, to_u64, to_usize};
 
@@ -20,14 +22,16 @@ pub use snapshot::{HeatFileError, Restored, fuzz_heat};
 
 use crate::random::Random;
 use delta::Touch;
-use page::{Decay, Page};
+use page::{Decay, Head, Page};
+use pages::Pages;
+use trend::Trend;
 
 /// Extents per page.
 pub(crate) const PAGE_EXTENTS: u32 = 256;
-/// Touches that are merged at a time.
-const AHEAD: usize = 32;
+/// So many touches ahead of its turn an entry is asked for.
+const AHEAD: usize = 24;
 /// What a page takes: 8 bytes for each extent, and its place in the list.
-const PAGE_BYTES: u64 = 8 * 256 + to_u64(size_of::<Page>());
+const PAGE_BYTES: u64 = 8 * 256 + to_u64(size_of::<Head>());
 /// An entry's last epoch has 8 bits: pages are brought up to date before they are so old.
 const SWEEP_EPOCHS: u64 = 128;
 /// Of the pages, so many go when there is no room for one more.
@@ -72,9 +76,11 @@ pub struct HeatMap {
     decay: Decay,
     /// One more than the page's place, by slab; 0 for none.
     directory: Vec<u32>,
-    pages: Vec<Page>,
+    pages: Pages,
     /// Hours since some beginning; never goes back.
     epoch: u64,
+    /// When the window began, if one has: before that there is nothing to compare with.
+    window: Option<u64>,
     /// When all pages were last brought up to date.
     swept: u64,
     working_set: u64,
@@ -94,8 +100,9 @@ impl HeatMap {
         Self {
             decay: Decay::new(settings.half_life_hours),
             directory: vec![0; index(settings.extents.div_ceil(PAGE_EXTENTS))],
-            pages: Vec::new(),
+            pages: Pages::new(),
             epoch: 0,
+            window: None,
             swept: 0,
             working_set: 0,
             ios: 0,
@@ -135,25 +142,25 @@ impl HeatMap {
     /// # Panics
     /// When it names an extent that there is not.
     pub fn merge(&mut self, delta: &mut HeatDelta) {
-        for some in delta.touches.chunks(AHEAD) {
-            // Entries of a large map lie in no cache: all of them are asked for before the first is waited for.
-            let met = some.iter().fold(0, |met, touch| met ^ self.peek(*touch));
-            std::hint::black_box(met);
-            for touch in some {
-                self.add(*touch, 1);
-            }
+        // Entries of a large map lie in no cache: they are asked for ahead of their turn.
+        let ahead = delta.touches.iter().skip(AHEAD).map(Some).chain(std::iter::repeat(None));
+        delta.touches.iter().take(AHEAD).for_each(|touch| self.expect(*touch));
+        for (touch, next) in delta.touches.iter().zip(ahead) {
+            next.iter().for_each(|next| self.expect(**next));
+            self.add(*touch, 1);
         }
         delta.touches.clear();
         let missed = std::mem::take(&mut delta.missed);
         self.dropped.missed = self.dropped.missed.saturating_add(missed);
     }
 
-    /// Looks at the entry of an extent.
+    /// The entry of an extent will be counted in soon.
     #[inline]
-    fn peek(&self, touch: Touch) -> u16 {
+    fn expect(&self, touch: Touch) {
         let nth = self.directory.get(index(touch.extent() / PAGE_EXTENTS)).copied().unwrap_or(0);
-        let page = nth.checked_sub(1).and_then(|nth| self.pages.get(index(nth)));
-        page.map_or(0, |page| page.entries[index(touch.extent() % PAGE_EXTENTS)].score.0)
+        if let Some(nth) = nth.checked_sub(1) {
+            self.pages.expect(index(nth), touch.extent());
+        }
     }
 
     #[inline]
@@ -165,7 +172,7 @@ impl HeatMap {
             0 => self.page_for(slab),
             nth => index(nth - 1),
         };
-        let page = &mut self.pages[nth];
+        let mut page = self.pages.get_mut(nth);
         let first = page.add(&self.decay, self.epoch, touch, count, &mut self.random);
         self.working_set += u64::from(first);
         self.ios = self.ios.saturating_add(count);
@@ -179,55 +186,57 @@ impl HeatMap {
             true => (self.pages.len() / 16).max(64),
             false => 0,
         };
-        let wanted = self.bytes() + PAGE_BYTES + to_u64(step * size_of::<Page>());
-        if wanted > self.settings.limit_bytes && !self.pages.is_empty() {
+        let wanted = self.bytes() + PAGE_BYTES + to_u64(step * size_of::<Head>());
+        if wanted > self.settings.limit_bytes && self.pages.len() > 0 {
             self.drop_coldest();
         } else {
-            self.pages.reserve_exact(step);
+            self.pages.reserve_heads(step);
         }
         let nth = self.pages.len();
-        self.pages.push(Page::new(slab, self.epoch));
+        self.pages.reserve(self.pages_most().max(nth + 1));
+        self.pages.push(slab, self.epoch);
         self.directory[index(slab)] = u32::try_from(nth + 1).expect("fewer pages than extents");
         nth
     }
 
+    /// Pages that there can be: one for each slab, or what the limit has room for.
+    fn pages_most(&self) -> usize {
+        self.directory.len().min(to_usize(self.settings.limit_bytes / PAGE_BYTES))
+    }
+
     fn drop_coldest(&mut self) {
-        let mut order: Vec<(f32, u32)> = self
-            .pages
-            .iter()
-            .map(|page| (page.warmth(&self.decay, self.epoch), page.slab))
-            .collect();
+        let heads = self.pages.heads().iter();
+        let mut order: Vec<(f32, u32)> =
+            heads.map(|head| (head.warmth(&self.decay, self.epoch), head.slab)).collect();
         let count = (order.len() / DROPPED_SHARE).max(1);
         let coldest = |one: &(f32, u32), other: &(f32, u32)| {
             one.0.total_cmp(&other.0).then(one.1.cmp(&other.1))
         };
         order.select_nth_unstable_by(count - 1, coldest);
         for (_, slab) in &order[..count] {
-            let page = self.remove(*slab);
-            let (extents, ios) = page.window();
+            let nth = index(self.directory[index(*slab)] - 1);
+            let (extents, ios) = self.pages.get(nth).window();
+            self.remove(*slab);
             self.working_set -= extents;
             self.dropped.pages = self.dropped.pages.saturating_add(1);
             self.dropped.ios = self.dropped.ios.saturating_add(ios);
         }
     }
 
-    fn remove(&mut self, slab: u32) -> Page {
+    fn remove(&mut self, slab: u32) {
         let nth = index(self.directory[index(slab)] - 1);
         self.directory[index(slab)] = 0;
-        let page = self.pages.swap_remove(nth);
-        if let Some(moved) = self.pages.get(nth) {
-            self.directory[index(moved.slab)] = u32::try_from(nth + 1).expect("as before");
+        if let Some(moved) = self.pages.swap_remove(nth) {
+            self.directory[index(moved)] = u32::try_from(nth + 1).expect("as before");
         }
-        page
     }
 
     /// It is hour `epoch` now, from a beginning that never changes. An earlier one than before changes nothing
     /// (clocks jump).
     pub fn advance(&mut self, epoch: u64) {
         if epoch.saturating_sub(self.swept) >= SWEEP_EPOCHS {
-            for page in &mut self.pages {
-                page.age(&self.decay, self.epoch, epoch, &mut self.random);
-            }
+            let (decay, from, random) = (&self.decay, self.epoch, &mut self.random);
+            self.pages.for_each(|mut page| page.age(decay, from, epoch, random));
             self.swept = epoch;
         }
         self.epoch = self.epoch.max(epoch);
@@ -239,18 +248,31 @@ impl HeatMap {
         self.epoch
     }
 
+    /// How this window compares with the time before; `None` while that cannot be told. It looks at all of the map.
+    fn trend(&self) -> Option<Trend> {
+        let hours = self.epoch.checked_sub(self.window?)?;
+        let entries = self.pages.iter().flat_map(|page| page.scores(&self.decay, self.epoch));
+        Trend::over(hours, self.settings.half_life_hours, entries)
+    }
+
+    /// The map as a planner sees it.
+    pub(crate) fn forecast(&self) -> Forecast<'_> {
+        Forecast { map: self, trend: self.trend() }
+    }
+
     /// Begins a new window: the counts are 0, the scores stay. Pages without score are given back.
     pub fn begin_window(&mut self) {
         let mut empty = Vec::new();
-        for page in &mut self.pages {
-            if page.begin_window() {
-                empty.push(page.slab);
+        self.pages.for_each(|mut page| {
+            if page.begin_window(&self.decay, self.epoch) {
+                empty.push(page.head.slab);
             }
-        }
+        });
         for slab in empty {
             self.remove(slab);
         }
         (self.working_set, self.ios, self.dropped) = (0, 0, Dropped::default());
+        self.window = Some(self.epoch);
     }
 
     /// Makes room for a virtual disk that has grown to `extents`.
@@ -293,7 +315,7 @@ impl HeatMap {
         let spare = self.pages.capacity() - self.pages.len();
         4 * to_u64(self.directory.len())
             + PAGE_BYTES * to_u64(self.pages.len())
-            + to_u64(spare * size_of::<Page>())
+            + to_u64(spare * size_of::<Head>())
     }
 
     /// What is known about an extent; nothing is none.
@@ -302,15 +324,7 @@ impl HeatMap {
         let nth = self.directory.get(index(extent / PAGE_EXTENTS)).copied().unwrap_or(0);
         match nth {
             0 => ExtentHeat::default(),
-            nth => self.pages[index(nth - 1)].extent(&self.decay, self.epoch, extent),
-        }
-    }
-
-    /// Heat of the 256 extents from `first` on, a multiple of 256; `None` when all are cold.
-    pub(crate) fn slab(&self, first: u32) -> Option<SlabHeat<'_>> {
-        match self.directory.get(index(first / PAGE_EXTENTS)).copied().unwrap_or(0) {
-            0 => None,
-            nth => Some(SlabHeat { map: self, page: &self.pages[index(nth - 1)] }),
+            nth => self.pages.get(index(nth - 1)).extent(&self.decay, self.epoch, extent),
         }
     }
 
@@ -318,8 +332,8 @@ impl HeatMap {
     pub fn touched(&self) -> impl Iterator<Item = (u32, ExtentHeat)> {
         let slabs = self.directory.iter().filter(|nth| **nth > 0);
         slabs.flat_map(move |nth| {
-            let page = &self.pages[index(nth - 1)];
-            let first = page.slab * PAGE_EXTENTS;
+            let page = self.pages.get(index(nth - 1));
+            let first = page.head.slab * PAGE_EXTENTS;
             (first..=first + (PAGE_EXTENTS - 1))
                 .take_while(|extent| *extent < self.settings.extents)
                 .map(move |extent| (extent, page.extent(&self.decay, self.epoch, extent)))
@@ -350,15 +364,38 @@ impl Weight {
     }
 }
 
+/// What is known of the extents of a map, with scores as they are to be expected: where the window shows that a load has ended
+/// or begun, by the window alone.
+#[derive(Debug)]
+pub(crate) struct Forecast<'a> {
+    map: &'a HeatMap,
+    trend: Option<Trend>,
+}
+
+impl Forecast<'_> {
+    /// The heat of an extent.
+    pub(crate) fn extent(&self, extent: u32) -> ExtentHeat {
+        self.slab(extent).map_or_else(ExtentHeat::default, |slab| slab.extent(extent))
+    }
+
+    /// Heat of the 256 extents of which this is one; `None` when all are cold.
+    pub(crate) fn slab(&self, extent: u32) -> Option<SlabHeat<'_>> {
+        let slab = index(extent / PAGE_EXTENTS);
+        let nth = self.map.directory.get(slab).copied().unwrap_or(0).checked_sub(1)?;
+        Some(SlabHeat { forecast: self, page: self.map.pages.get(index(nth)) })
+    }
+}
+
 /// A page as the planner walks it.
 pub(crate) struct SlabHeat<'a> {
-    map: &'a HeatMap,
-    page: &'a Page,
+    forecast: &'a Forecast<'a>,
+    page: Page<'a>,
 }
 
 impl SlabHeat<'_> {
     pub(crate) fn extent(&self, extent: u32) -> ExtentHeat {
-        self.page.extent(&self.map.decay, self.map.epoch, extent)
+        let Forecast { map, trend } = self.forecast;
+        self.page.expected(&map.decay, (map.epoch, *trend), extent)
     }
 }
 

@@ -5,6 +5,7 @@ use plumb_units::convert::{floor_u64, index};
 use super::PAGE_EXTENTS;
 use super::counter::FloatingCounter;
 use super::delta::{HostIoKind, Touch};
+use super::trend::{Trend, remembered};
 use crate::random::Random;
 
 /// What is known about one extent.
@@ -26,7 +27,11 @@ impl ExtentHeat {
     }
 }
 
-/// One extent in memory and in a snapshot.
+/// One extent, in memory one word of 64 bits:
+///
+/// ```text
+/// | before 8 | epoch 8 | score 16 | writes 16 | reads 16 |
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Entry {
     pub(super) reads: FloatingCounter,
@@ -35,11 +40,34 @@ pub(super) struct Entry {
     pub(super) score: FloatingCounter,
     /// Low bits of the epoch that the score is of.
     pub(super) epoch: u8,
-    /// Reserved; 0.
-    pub(super) flags: u8,
+    /// The upper bits of the score that the window began with, rounded: its exponent and 3 bits of its significand.
+    pub(super) before: u8,
 }
 
 const _: () = assert!(size_of::<Entry>() == 8, "HEAT-1");
+
+impl Entry {
+    #[inline]
+    fn of(word: u64) -> Self {
+        let [r, s, w, x, c, d, epoch, before] = word.to_le_bytes();
+        let counter = |bytes| FloatingCounter(u16::from_le_bytes(bytes));
+        Self {
+            reads: counter([r, s]),
+            writes: counter([w, x]),
+            score: counter([c, d]),
+            epoch,
+            before,
+        }
+    }
+
+    #[inline]
+    fn word(self) -> u64 {
+        let counters = u64::from(self.reads.0)
+            | u64::from(self.writes.0) << 16
+            | u64::from(self.score.0) << 32;
+        counters | u64::from(self.epoch) << 48 | u64::from(self.before) << 56
+    }
+}
 
 /// Factors of the decay, by epochs.
 #[derive(Debug)]
@@ -84,14 +112,13 @@ impl Decay {
     }
 }
 
-/// 256 extents.
-#[derive(Debug)]
-pub(super) struct Page {
+/// What is known of a page beside its entries.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Head {
     pub(super) slab: u32,
     /// Sum of the scores in sixteenths as of `since`: how warm the page is.
     sum: f32,
     since: u64,
-    pub(super) entries: Box<[Entry; 256]>,
 }
 
 /// The low bits of an epoch.
@@ -99,23 +126,90 @@ fn low(epoch: u64) -> u8 {
     u8::try_from(epoch & 0xff).unwrap_or(0)
 }
 
-impl Page {
+/// 256 extents.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Page<'a> {
+    pub(super) head: &'a Head,
+    /// An [`Entry`] each.
+    pub(super) words: &'a [u64],
+}
+
+/// The same, to be counted in.
+#[derive(Debug)]
+pub(super) struct PageMut<'a> {
+    pub(super) head: &'a mut Head,
+    pub(super) words: &'a mut [u64],
+}
+
+impl Head {
     pub(super) fn new(slab: u32, epoch: u64) -> Self {
-        let fresh = Entry { epoch: low(epoch), ..Entry::default() };
-        Self { slab, sum: 0.0, since: epoch, entries: Box::new([fresh; 256]) }
+        Self { slab, sum: 0.0, since: epoch }
     }
 
-    /// A page of a snapshot of `epoch`, its entries at most 255 epochs old.
-    pub(super) fn restored(
-        slab: u32,
-        epoch: u64,
-        entries: Box<[Entry; 256]>,
+    /// Sum of scores now.
+    pub(super) fn warmth(&self, decay: &Decay, epoch: u64) -> f32 {
+        self.sum * decay.float(u8::try_from(epoch - self.since).unwrap_or(u8::MAX))
+    }
+}
+
+impl<'a> Page<'a> {
+    pub(super) fn entries(&self) -> impl Iterator<Item = Entry> + use<'a> {
+        self.words.iter().map(|word| Entry::of(*word))
+    }
+
+    pub(super) fn extent(&self, decay: &Decay, epoch: u64, extent: u32) -> ExtentHeat {
+        let entry = Entry::of(self.words[index(extent % PAGE_EXTENTS)]);
+        ExtentHeat {
+            reads: entry.reads.value(),
+            writes: entry.writes.value(),
+            score: score(entry, decay, low(epoch)) / 16.0,
+        }
+    }
+
+    /// The same, with the score that is to be expected.
+    pub(super) fn expected(
+        &self,
         decay: &Decay,
-    ) -> Self {
-        let mut page = Self { slab, sum: 0.0, since: epoch, entries };
+        (epoch, trend): (u64, Option<Trend>),
+        extent: u32,
+    ) -> ExtentHeat {
+        let entry = Entry::of(self.words[index(extent % PAGE_EXTENTS)]);
+        let found = self.extent(decay, epoch, extent);
+        let Some(trend) = trend else { return found };
+        ExtentHeat { score: trend.expected(entry, 16.0 * found.score) / 16.0, ..found }
+    }
+
+    /// Its entries, and their scores in sixteenths.
+    pub(super) fn scores(
+        self,
+        decay: &'a Decay,
+        epoch: u64,
+    ) -> impl Iterator<Item = (Entry, f32)> + use<'a> {
         let now = low(epoch);
-        page.sum = page.entries.iter().map(|entry| score(entry, decay, now)).sum();
-        page
+        self.entries().map(move |entry| (entry, score(entry, decay, now)))
+    }
+
+    /// Extents with counts, and the sum of those.
+    pub(super) fn window(&self) -> (u64, u64) {
+        let count = |(extents, ios): (u64, u64), entry: Entry| {
+            let more = entry.reads.value() + entry.writes.value();
+            (extents + u64::from(more > 0), ios + more)
+        };
+        self.entries().fold((0, 0), count)
+    }
+}
+
+impl PageMut<'_> {
+    /// All cold.
+    pub(super) fn clear(&mut self, epoch: u64) {
+        self.words.fill(Entry { epoch: low(epoch), ..Entry::default() }.word());
+    }
+
+    /// The entries of a snapshot of `epoch`, at most 255 epochs old.
+    pub(super) fn restore(&mut self, epoch: u64, entries: &[Entry; 256], decay: &Decay) {
+        let now = low(epoch);
+        self.head.sum = entries.iter().map(|entry| score(*entry, decay, now)).sum();
+        self.words.iter_mut().zip(entries).for_each(|(word, entry)| *word = entry.word());
     }
 
     /// Counts; whether it is the extent's first I/O in this window.
@@ -129,79 +223,65 @@ impl Page {
         random: &mut Random,
     ) -> bool {
         let now = low(epoch);
-        let entry = &mut self.entries[index(touch.extent() % PAGE_EXTENTS)];
+        let word = &mut self.words[index(touch.extent() % PAGE_EXTENTS)];
+        let mut entry = Entry::of(*word);
         if entry.epoch != now {
             entry.score = entry.score.scaled(decay.fixed(now.wrapping_sub(entry.epoch)), random);
             entry.epoch = now;
         }
-        if self.since != epoch {
-            self.sum *= decay.float(u8::try_from(epoch - self.since).unwrap_or(u8::MAX));
-            self.since = epoch;
+        if self.head.since != epoch {
+            let age = u8::try_from(epoch - self.head.since).unwrap_or(u8::MAX);
+            self.head.sum *= decay.float(age);
+            self.head.since = epoch;
         }
         let first = entry.reads.0 | entry.writes.0 == 0;
         let units = touch.units().saturating_mul(count);
         entry.score = entry.score.plus(units, random);
-        self.sum += units as f32;
+        self.head.sum += units as f32;
         match touch.kind() {
             HostIoKind::Read => entry.reads = entry.reads.plus(count, random),
             HostIoKind::Write => entry.writes = entry.writes.plus(count, random),
         }
+        *word = entry.word();
         first
-    }
-
-    pub(super) fn extent(&self, decay: &Decay, epoch: u64, extent: u32) -> ExtentHeat {
-        let entry = &self.entries[index(extent % PAGE_EXTENTS)];
-        ExtentHeat {
-            reads: entry.reads.value(),
-            writes: entry.writes.value(),
-            score: score(entry, decay, low(epoch)) / 16.0,
-        }
-    }
-
-    /// Sum of scores now.
-    pub(super) fn warmth(&self, decay: &Decay, epoch: u64) -> f32 {
-        self.sum * decay.float(u8::try_from(epoch - self.since).unwrap_or(u8::MAX))
     }
 
     /// Brings all entries, which are at most 255 epochs older than `from`, to `to`.
     pub(super) fn age(&mut self, decay: &Decay, from: u64, to: u64, random: &mut Random) {
         let (now, then) = (low(from), low(to));
         let mut sum = 0.0;
-        for entry in self.entries.iter_mut() {
+        for word in self.words.iter_mut() {
+            let mut entry = Entry::of(*word);
             let age = u64::from(now.wrapping_sub(entry.epoch)) + (to - from);
             if age > 0 {
                 entry.score = entry.score.scaled(decay.long(age), random);
             }
             entry.epoch = then;
             sum += entry.score.value() as f32;
+            *word = entry.word();
         }
-        (self.sum, self.since) = (sum, to);
+        (self.head.sum, self.head.since) = (sum, to);
     }
 
-    /// Sets the counts to 0; whether nothing is left.
-    pub(super) fn begin_window(&mut self) -> bool {
+    /// Sets the counts to 0 and remembers the scores; whether nothing is left.
+    pub(super) fn begin_window(&mut self, decay: &Decay, epoch: u64) -> bool {
         let mut empty = true;
-        for entry in self.entries.iter_mut() {
+        let now = low(epoch);
+        for word in self.words.iter_mut() {
+            let mut entry = Entry::of(*word);
             entry.reads = FloatingCounter::default();
             entry.writes = FloatingCounter::default();
+            entry.before = remembered(score(entry, decay, now));
             empty &= entry.score.0 == 0;
+            *word = entry.word();
         }
         empty
-    }
-
-    /// Extents with counts, and the sum of those.
-    pub(super) fn window(&self) -> (u64, u64) {
-        let count = |(extents, ios): (u64, u64), entry: &Entry| {
-            let more = entry.reads.value() + entry.writes.value();
-            (extents + u64::from(more > 0), ios + more)
-        };
-        self.entries.iter().fold((0, 0), count)
     }
 }
 
 /// Sixteenths as of the epoch whose low bits are `now`.
 #[inline]
-fn score(entry: &Entry, decay: &Decay, now: u8) -> f32 {
+fn score(entry: Entry, decay: &Decay, now: u8) -> f32 {
     entry.score.value() as f32 * decay.float(now.wrapping_sub(entry.epoch))
 }
 

@@ -6,11 +6,13 @@
 //!   12  pages                       4      64  their I/Os                8
 //!   16  virtual disk                16     72  I/Os missed               8
 //!   32  extents                     4      80  CRC-32C of the 80 before  4
-//!   36  reserved                    4
+//!   36  the window's first hour + 1 4
 //!   40  epoch, in hours             8
 //! then for each page: slab 4 · CRC-32C of slab and entries 4 · 256 entries of
-//!   reads 2 · writes 2 · score 2 · epoch 1 · flags 1
+//!   reads 2 · writes 2 · score 2 · epoch 1 · score when the window began 1
 //! ```
+//!
+//! The first hour of the window is 0 where it is not known: when none has begun yet, and as older programs wrote it.
 
 use plumb_units::convert::index;
 
@@ -85,14 +87,15 @@ impl HeatMap {
         bytes.u32(u32::try_from(self.pages.len()).expect("fewer pages than extents"));
         bytes.u128(vdisk);
         bytes.u32(self.settings.extents);
-        bytes.u32(0);
+        let began = self.window.and_then(|hour| u32::try_from(hour).ok()?.checked_add(1));
+        bytes.u32(began.unwrap_or(0));
         bytes.u64(self.epoch);
         bytes.u64(self.ios);
         bytes.u64(self.dropped.pages);
         bytes.u64(self.dropped.ios);
         bytes.u64(self.dropped.missed);
         bytes.u32(crc(0, &bytes.0));
-        for page in &self.pages {
+        for page in self.pages.iter() {
             save_page(page, &mut bytes);
         }
         bytes.0
@@ -113,14 +116,14 @@ impl HeatMap {
             return Err(HeatFileError::OtherDisk { found: header.vdisk, wanted: vdisk });
         }
         let mut map = Self::new(settings);
-        (map.epoch, map.swept) = (header.epoch, header.epoch);
+        (map.epoch, map.swept, map.window) = (header.epoch, header.epoch, header.window);
         let mut kept: u32 = 0;
         for page in bytes[HEADER..].chunks_exact(PAGE).take(index(header.pages)) {
             let page = read_page(page).filter(|(slab, _)| map.lacks(*slab));
             if let Some((slab, entries)) = page {
                 let nth = map.page_for(slab);
-                map.pages[nth] = Page::restored(slab, header.epoch, entries, &map.decay);
-                map.working_set += map.pages[nth].window().0;
+                map.pages.get_mut(nth).restore(header.epoch, &entries, &map.decay);
+                map.working_set += map.pages.get(nth).window().0;
                 kept += 1;
             }
         }
@@ -141,6 +144,7 @@ struct Header {
     pages: u32,
     vdisk: u128,
     epoch: u64,
+    window: Option<u64>,
     ios: u64,
     dropped: Dropped,
 }
@@ -162,27 +166,28 @@ impl Header {
         }
         let mut next = || -> Option<Self> {
             let (pages, vdisk) = (fields.u32()?, fields.u128()?);
-            let (_extents, _reserved) = (fields.u32()?, fields.u32()?);
+            let (_extents, window) = (fields.u32()?, fields.u32()?);
+            let window = window.checked_sub(1).map(u64::from);
             let (epoch, ios) = (fields.u64()?, fields.u64()?);
             let (pages_dropped, ios_dropped) = (fields.u64()?, fields.u64()?);
             let missed = fields.u64()?;
             let dropped = Dropped { pages: pages_dropped, ios: ios_dropped, missed };
-            Some(Self { pages, vdisk, epoch, ios, dropped })
+            Some(Self { pages, vdisk, epoch, window, ios, dropped })
         };
         next().ok_or(foreign)
     }
 }
 
-fn save_page(page: &Page, bytes: &mut Writer) {
+fn save_page(page: Page<'_>, bytes: &mut Writer) {
     let start = bytes.0.len();
-    bytes.u32(page.slab);
+    bytes.u32(page.head.slab);
     bytes.u32(0);
-    for entry in page.entries.iter() {
+    for entry in page.entries() {
         bytes.u16(entry.reads.0);
         bytes.u16(entry.writes.0);
         bytes.u16(entry.score.0);
         bytes.u8(entry.epoch);
-        bytes.u8(entry.flags);
+        bytes.u8(entry.before);
     }
     let sum = page_sum(&bytes.0[start..]);
     bytes.0[start + 4..start + 8].copy_from_slice(&sum.to_le_bytes());
@@ -207,7 +212,7 @@ fn read_page(bytes: &[u8]) -> Option<(u32, Box<[Entry; 256]>)> {
             writes: FloatingCounter(fields.u16()?),
             score: FloatingCounter(fields.u16()?),
             epoch: fields.u8()?,
-            flags: fields.u8()?,
+            before: fields.u8()?,
         };
     }
     Some((slab, entries))

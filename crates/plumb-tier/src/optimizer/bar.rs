@@ -41,6 +41,162 @@ impl MoveTimes {
     }
 }
 
+/// Random I/Os of a tier from which on their time counts as measured.
+const IOS_ENOUGH: u64 = 1000;
+/// The same of bytes of moves.
+const BYTES_ENOUGH: u64 = 64 << 20;
+/// A random I/O takes so many times as long on the Capacity tier at least. Where it does not, either tier is not what it is
+/// called, or the load was such that its times say nothing about the disks.
+const SLOWER: u64 = 2;
+/// What any bar lies between, in I/Os.
+const LEAST: f32 = 1.0;
+const MOST: f32 = 10_000.0;
+
+/// What the disks of one tier were measured to be busy with, each for itself and added up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TierMeasure {
+    /// Random I/Os, of at most 64 KiB.
+    pub ios: u64,
+    /// Nanoseconds that they took.
+    pub io_ns: u64,
+    /// Bytes read or written by moves.
+    pub moved_bytes: u64,
+    /// Nanoseconds that these took.
+    pub move_ns: u64,
+}
+
+impl TierMeasure {
+    /// What a random I/O takes of a disk's time; `None` while there were too few.
+    #[must_use]
+    pub fn io(&self) -> Option<Nanos> {
+        let each = self.io_ns / self.ios.max(1);
+        (self.ios >= IOS_ENOUGH && each > 0).then_some(Nanos(each))
+    }
+
+    /// What an extent that moves takes of the disks' time, once; `None` while too few did.
+    #[must_use]
+    pub fn moved(&self, extent_bytes: u64) -> Option<Nanos> {
+        let all = u128::from(self.move_ns) * u128::from(extent_bytes);
+        let each = u64::try_from(all / u128::from(self.moved_bytes.max(1))).unwrap_or(u64::MAX);
+        (self.moved_bytes >= BYTES_ENOUGH && each > 0).then_some(Nanos(each))
+    }
+
+    /// What of this is not enough, from what was measured before.
+    fn or(&self, before: &Self) -> Self {
+        let ios = if self.io().is_some() { self } else { before };
+        let moves = if self.moved(1 << 20).is_some() { self } else { before };
+        Self {
+            ios: ios.ios,
+            io_ns: ios.io_ns,
+            moved_bytes: moves.moved_bytes,
+            move_ns: moves.move_ns,
+        }
+    }
+}
+
+/// What a pool's own disks were measured to take, for one of its virtual disks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Measured {
+    /// Those of the Performance tier.
+    pub performance: TierMeasure,
+    /// Those of the Capacity tier.
+    pub capacity: TierMeasure,
+}
+
+impl Measured {
+    /// What of this is not enough, from what was measured before.
+    #[must_use]
+    pub fn or(&self, before: &Self) -> Self {
+        Self {
+            performance: self.performance.or(&before.performance),
+            capacity: self.capacity.or(&before.capacity),
+        }
+    }
+
+    /// The bar for extents of so many bytes, and what it comes from.
+    #[must_use]
+    pub fn worth(&self, extent_bytes: u64) -> Worth {
+        let mut times = MoveTimes::reference();
+        let reference = |basis| Worth { times: MoveTimes::reference(), basis };
+        let (Some(fast), Some(slow)) = (self.performance.io(), self.capacity.io()) else {
+            return reference(Basis::Reference);
+        };
+        if slow.0 < fast.0.saturating_mul(SLOWER) {
+            return reference(Basis::Alike { performance: fast, capacity: slow });
+        }
+        (times.io_performance, times.io_capacity) = (fast, slow);
+        let moved = [&self.performance, &self.capacity].map(|tier| tier.moved(extent_bytes));
+        times.move_performance = moved[0].unwrap_or(times.move_performance);
+        times.move_capacity = moved[1].unwrap_or(times.move_capacity);
+        let basis = match moved.iter().all(Option::is_some) {
+            true => Basis::Measured,
+            false => Basis::MeasuredIos,
+        };
+        Worth { times, basis }
+    }
+
+    /// Random I/Os per second of so many disks of the Capacity tier, each block of which has so many copies; `None` while they
+    /// are not measured.
+    #[must_use]
+    pub fn capacity_iops(&self, disks: u64, copies: u8) -> Option<u64> {
+        let each = self.capacity.io()?;
+        Some((disks * 1_000_000_000 / each.0.max(1)) / u64::from(copies.max(1)))
+    }
+}
+
+/// Where the times behind a bar come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Basis {
+    /// All from the pool's disks.
+    Measured,
+    /// Those of I/Os from the pool's disks; too few extents have moved to tell what that takes.
+    MeasuredIos,
+    /// None: too little was measured.
+    Reference,
+    /// None: by what was measured an I/O takes about as long on either tier.
+    Alike {
+        /// On this one.
+        performance: Nanos,
+        /// And on that.
+        capacity: Nanos,
+    },
+}
+
+impl Basis {
+    /// As reports call it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Measured => "measured devices",
+            Self::MeasuredIos => "measured devices, moves as of reference devices",
+            Self::Reference | Self::Alike { .. } => "reference devices",
+        }
+    }
+}
+
+/// What makes a move worth it, and how that is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Worth {
+    /// Device times.
+    pub times: MoveTimes,
+    /// Whose.
+    pub basis: Basis,
+}
+
+impl Worth {
+    /// That of reference devices.
+    #[must_use]
+    pub fn reference() -> Self {
+        Self { times: MoveTimes::reference(), basis: Basis::Reference }
+    }
+
+    /// `A`, between 1 and 10,000 I/Os whatever was measured.
+    #[must_use]
+    pub fn break_even(&self) -> f32 {
+        self.times.break_even().clamp(LEAST, MOST)
+    }
+}
+
 /// The bar that a gain has to clear.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bar {
@@ -53,10 +209,16 @@ pub struct Bar {
 }
 
 impl Bar {
-    /// `A` of the reference devices, `H` = 0.25.
+    /// `A` of these devices, `H` = 0.25.
+    #[must_use]
+    pub fn of(worth: &Worth) -> Self {
+        Self { break_even: worth.break_even(), hysteresis: 0.25, raised: 1.0 }
+    }
+
+    /// `A` of the reference devices.
     #[must_use]
     pub fn reference() -> Self {
-        Self { break_even: MoveTimes::reference().break_even(), hysteresis: 0.25, raised: 1.0 }
+        Self::of(&Worth::reference())
     }
 
     /// No gain is too small.
@@ -90,5 +252,82 @@ mod tests {
         assert_eq!([0.0, 20.0, 100.0].map(|victim| bar.height(victim)), [5.0, 5.0, 25.0]);
         let raised = Bar { raised: 2.0, ..bar };
         assert_eq!(raised.height(100.0), 50.0);
+    }
+
+    /// So many I/Os of so many microseconds, and 100 extents that moved within so many.
+    fn tier(io_us: u64, move_us: u64) -> TierMeasure {
+        TierMeasure {
+            ios: 2000,
+            io_ns: 2000 * io_us * 1000,
+            moved_bytes: 100 << 20,
+            move_ns: 100 * move_us * 1000,
+        }
+    }
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn the_bar_is_that_of_the_disks_that_were_measured() {
+        let disks = |performance, capacity| Measured { performance, capacity };
+        let of = |measured: Measured| {
+            let worth = measured.worth(MIB);
+            (worth.break_even().round(), worth.basis)
+        };
+        let ssd = tier(33, 2000);
+        // 7,200 turns a minute; 15,000 turns; a Capacity tier of SSDs.
+        assert_eq!(of(disks(ssd, tier(8033, 30_000))), (4.0, Basis::Measured));
+        assert_eq!(of(disks(ssd, tier(1633, 14_000))), (10.0, Basis::Measured));
+        assert_eq!(of(disks(ssd, tier(133, 3000))), (50.0, Basis::Measured));
+        // Extents of twice the size.
+        assert_eq!(disks(ssd, tier(8033, 30_000)).worth(2 * MIB).break_even(), 8.0);
+        let rested = TierMeasure { moved_bytes: MIB, ..tier(8033, 1) };
+        assert_eq!(of(disks(ssd, rested)), (2.0, Basis::MeasuredIos));
+        assert_eq!(
+            disks(ssd, rested).worth(MIB).times.move_capacity,
+            MoveTimes::reference().move_capacity
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_is_not_believed() {
+        let reference = Worth::reference().break_even();
+        let few = TierMeasure { ios: 999, io_ns: 999, ..tier(9000, 1) };
+        let none = TierMeasure::default();
+        for (performance, capacity) in
+            [(none, none), (tier(33, 2000), none), (none, tier(8000, 1)), (tier(33, 1), few)]
+        {
+            let worth = Measured { performance, capacity }.worth(MIB);
+            assert_eq!((worth.break_even(), worth.basis), (reference, Basis::Reference));
+        }
+        // The tiers are alike, or the wrong way round.
+        for capacity_us in [99, 50, 10] {
+            let worth = Measured { performance: tier(50, 2000), capacity: tier(capacity_us, 2000) }
+                .worth(MIB);
+            let times = (Nanos(50_000), Nanos(capacity_us * 1000));
+            assert_eq!(worth.break_even(), reference);
+            assert_eq!(worth.basis, Basis::Alike { performance: times.0, capacity: times.1 });
+        }
+        // Virtual disks whose I/Os take no time, and moves without end.
+        let still = TierMeasure { io_ns: 5, ..tier(0, 0) };
+        assert_eq!(still.io(), None);
+        let endless = TierMeasure { move_ns: u64::MAX, ..tier(100, 1) };
+        let worth = Measured { performance: tier(33, 2000), capacity: endless }.worth(MIB);
+        assert_eq!(worth.break_even(), MOST);
+        let quick = Measured { performance: tier(33, 1), capacity: tier(8000, 1) }.worth(MIB);
+        assert_eq!(quick.break_even(), LEAST);
+    }
+
+    #[test]
+    fn what_is_not_measured_yet_is_as_it_was_before() {
+        let before = Measured { performance: tier(33, 2000), capacity: tier(8000, 30_000) };
+        assert_eq!(Measured::default().or(&before), before);
+        let ios = TierMeasure { ios: 5000, io_ns: 5000 * 2_000_000, ..TierMeasure::default() };
+        let now = Measured { capacity: ios, ..Measured::default() };
+        let both = now.or(&before);
+        assert_eq!(both.capacity.io(), Some(Nanos(2_000_000)));
+        assert_eq!(both.capacity.moved(MIB), Some(Nanos(30_000_000)));
+        assert_eq!(both.performance, before.performance);
+        assert_eq!(before.capacity_iops(4, 2), Some(250));
+        assert_eq!(Measured::default().capacity_iops(4, 1), None);
     }
 }

@@ -9,7 +9,7 @@ mod select;
 #[cfg(test)]
 mod tests;
 
-pub use bar::{Bar, MoveTimes};
+pub use bar::{Bar, Basis, Measured, MoveTimes, TierMeasure, Worth};
 pub(crate) use expected::Expected;
 pub use history::{MoveHistory, Thrash};
 pub(crate) use pins::zone_at;

@@ -11,7 +11,7 @@ use super::history::MoveHistory;
 use super::pins::{Admitted, PinTable, Zone};
 use super::select::{Key, Least};
 use super::{Bar, Placement, TierName};
-use crate::heat::{HeatMap, PAGE_EXTENTS};
+use crate::heat::{Forecast, HeatMap, PAGE_EXTENTS};
 
 /// Slots of the tiers, those reserved for moves left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,16 +122,17 @@ impl Plan {
 pub fn plan<P: Placement>(request: &PlanRequest<'_, P>) -> Plan {
     let zones = request.pins.zones();
     let slots = request.room.performance_slots;
+    let forecast = request.heat.forecast();
     let admitted = Admitted::of(request.pins, &zones, request.placement, slots);
     let mut survey = Survey::new(request);
-    for_each_mapped(request, &zones, |found| survey.look(request, &admitted, &found));
-    let mut course = Course::new(request, &survey, admitted.refused);
+    for_each_mapped(request, (&forecast, &zones), |found| survey.look(request, &admitted, &found));
+    let mut course = Course::new((request, &forecast), &survey, admitted.refused);
     let over = (survey.used + request.room.reserve).saturating_sub(slots);
     let incoming = to_u64(survey.pinned_up.len()) + survey.hot.count();
     let wanted = incoming + over + request.history.recent_moves();
     let mut coldest = Least::new(wanted.min(survey.used));
     if wanted > 0 {
-        for_each_mapped(request, &zones, |found| {
+        for_each_mapped(request, (&forecast, &zones), |found| {
             if found.tier == TierName::Performance && !found.is_pinned(request, &admitted) {
                 coldest.push(Key::coldest(found.score(), found.extent));
             }
@@ -172,14 +173,14 @@ impl Found<'_> {
 /// Calls for each mapped extent, in order.
 fn for_each_mapped<'a, P: Placement>(
     request: &PlanRequest<'_, P>,
-    zones: &'a [Zone],
+    (forecast, zones): (&Forecast<'_>, &'a [Zone]),
     mut look: impl FnMut(Found<'a>),
 ) {
     let mut zones = zones.iter().peekable();
     let extents = request.placement.extents();
     for slab in 0..extents.div_ceil(PAGE_EXTENTS) {
         let first = slab * PAGE_EXTENTS;
-        let page = request.heat.slab(first);
+        let page = forecast.slab(first);
         for extent in first..=(first + (PAGE_EXTENTS - 1)).min(extents - 1) {
             let Some(tier) = request.placement.tier(extent) else { continue };
             while zones.next_if(|zone| zone.last < extent).is_some() {}
@@ -247,7 +248,7 @@ impl Survey {
 
 /// The plan as it grows.
 struct Course<'a> {
-    heat: &'a HeatMap,
+    heat: &'a Forecast<'a>,
     history: &'a MoveHistory,
     bar: Bar,
     room: Room,
@@ -261,7 +262,11 @@ struct Course<'a> {
 }
 
 impl<'a> Course<'a> {
-    fn new<P>(request: &PlanRequest<'a, P>, survey: &Survey, pins_refused: u64) -> Self {
+    fn new<P>(
+        (request, heat): (&PlanRequest<'a, P>, &'a Forecast<'a>),
+        survey: &Survey,
+        pins_refused: u64,
+    ) -> Self {
         let plan = Plan {
             moves: Vec::new(),
             ios: survey.ios,
@@ -272,7 +277,7 @@ impl<'a> Course<'a> {
             stuck: 0,
         };
         Self {
-            heat: request.heat,
+            heat,
             history: request.history,
             bar: request.bar,
             room: request.room,

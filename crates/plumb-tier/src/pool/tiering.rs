@@ -16,13 +16,13 @@ use plumb_io::FlushQueue;
 use plumb_units::convert::{index, to_u32};
 use serde_json::Value;
 
-use self::figures::{note_sample, parse, render, restored, samples};
+use self::figures::{measured_of, note_sample, parse, render, restored, samples};
 use super::live;
 use super::open::OpenPool;
 use super::registry::{RegisteredPool, Registry};
 use crate::engine::{Engine, KeepWith, Kept, Optimization, Served};
 use crate::heat::HeatFileError;
-use crate::optimizer::{MoveHistory, PinTable};
+use crate::optimizer::{Measured, MoveHistory, PinTable};
 use crate::tier_report::{Filling, HeatGap};
 
 /// What the text of a kept report is called in its document.
@@ -97,6 +97,7 @@ pub(super) struct Restored {
     pub(super) window_start_s: f64,
     pub(super) working_sets: Vec<u64>,
     pub(super) heat_gap: Option<HeatGap>,
+    pub(super) measured: Measured,
     pub(super) served: Served,
 }
 
@@ -200,13 +201,26 @@ impl TieringStore {
     /// # Errors
     /// When the system refuses, or what was kept is damaged.
     pub fn filling(&self, vdisk: u128) -> Result<Option<Filling>, TieringError> {
+        let Some(value) = self.figures(vdisk)? else { return Ok(None) };
+        let slots = value["performance_slots"].as_u64();
+        Ok(slots.and_then(|slots| Filling::of(&samples(&value), slots)))
+    }
+
+    /// What the disks of a virtual disk were measured to take, by what was kept of it.
+    ///
+    /// # Errors
+    /// When the system refuses, or what was kept is damaged.
+    pub fn measured(&self, vdisk: u128) -> Result<Measured, TieringError> {
+        let value = self.figures(vdisk)?;
+        Ok(value.as_ref().map(measured_of).unwrap_or_default())
+    }
+
+    fn figures(&self, vdisk: u128) -> Result<Option<Value>, TieringError> {
         let path = self.path(vdisk, "json");
         let bytes =
             read(&path).map_err(|source| TieringError::Io { path: path.clone(), source })?;
         let Some(bytes) = bytes else { return Ok(None) };
-        let value = parse(&bytes).ok_or(TieringError::Damaged { path })?;
-        let slots = value["performance_slots"].as_u64();
-        Ok(slots.and_then(|slots| Filling::of(&samples(&value), slots)))
+        parse(&bytes).ok_or(TieringError::Damaged { path }).map(Some)
     }
 
     /// Keeps the reports of optimizations that have ended in an engine.
@@ -411,6 +425,7 @@ pub fn restore_tiering<Q: FlushQueue>(
         own.window_start_s = state.window_start_s;
         own.working_sets = state.working_sets;
         own.heat_gap = state.heat_gap;
+        own.measured = state.measured;
         if let Some(heat) = state.heat {
             // Whatever is wrong with it costs heat and no start (C13): it is said, and counted anew.
             let gap = match engine.restore_heat(nth, &heat, state.served) {
@@ -453,6 +468,7 @@ mod tests {
             window_start_s: 1.5,
             working_sets: vec![3, 4],
             heat_gap: Some(HeatGap::All),
+            measured: figures::sample_measured(),
         };
         let bytes = WindowBytes::of_fields([5, 6, 7, 8, 9, 10]);
         let served = Served { performance: 1, cache: 2, capacity: 3, unmapped: 4, bytes };
@@ -478,6 +494,9 @@ mod tests {
         assert_eq!((found.what_if, found.heat_gap), (Some(vec![3]), Some(HeatGap::All)));
         let filling = store.filling(7).expect("it is whole").expect("it is there");
         assert_eq!((filling.used, filling.slots, filling.per_hour), (30, 40, None));
+        assert_eq!(store.measured(7).expect("it is whole"), figures::sample_measured());
+        assert_eq!(found.measured, figures::sample_measured());
+        assert_eq!(store.measured(8).expect("nothing is no error"), Measured::default());
         // One copy damaged, then both.
         let path = store.path(7, "json");
         let mut bytes = fs::read(&path).expect("it is there");

@@ -58,11 +58,16 @@ struct Drift {
 }
 
 impl Drift {
-    fn new(percent: f64, half_life_hours: f32, slices: u64) -> Self {
-        Self::with(percent, half_life_hours, slices, (RATE, Bar::reference()))
+    fn new(percent: f64, half_life_hours: f32, slices: u64, seed: u64) -> Self {
+        Self::with((percent, half_life_hours), slices, (RATE, Bar::reference()), seed)
     }
 
-    fn with(percent: f64, half_life_hours: f32, slices: u64, (per_hour, bar): (f64, Bar)) -> Self {
+    fn with(
+        (percent, half_life_hours): (f64, f32),
+        slices: u64,
+        (per_hour, bar): (f64, Bar),
+        seed: u64,
+    ) -> Self {
         let zipf = Zipf::new(EXTENTS, 0.99);
         let mut tierer = Tierer::new(TiererSettings {
             extent_bytes: 1 << 20,
@@ -74,7 +79,7 @@ impl Drift {
         tierer.make_room(EXTENTS - 1);
         (0..EXTENTS).for_each(|extent| assert!(tierer.space.touch(extent).is_some()));
         let mut places: Vec<u32> = (0..EXTENTS).collect();
-        let mut random = Random::new(25);
+        let mut random = Random::new(seed);
         for nth in (1..places.len()).rev() {
             places.swap(nth, plumb_units::convert::to_usize(random.below(to_u64(nth + 1))));
         }
@@ -157,6 +162,10 @@ impl Drift {
     }
 }
 
+/// Of the places and counts of a load. How often the hottest extents change place in the hours that are counted is chance, and the
+/// hottest alone takes 8 % of the I/Os: shares differ by several percent from seed to seed.
+const SEED: u64 = 25;
+
 /// Section 25, against whoever knows each hour before it comes.
 #[test]
 fn hit_shares_are_near_the_clairvoyant_ones() {
@@ -168,15 +177,15 @@ fn hit_shares_are_near_the_clairvoyant_ones() {
             missed.push(format!("{what}: {share:.4}, not {least}"));
         }
     };
-    // Percent that change place in an hour; hours between runs; half-life; least share. With the usual half-life the
-    // daily run misses its 92 % at 0.5 (docs/decisions/0073-half-life-and-drift.md).
+    // Percent that change place in an hour; hours between runs; half-life; least share.
     for (percent, every, half_life, from, to, least) in [
         (0.1, 24, 24.0, 72, 120, 0.98),
-        (0.5, 24, 24.0, 72, 120, 0.91),
+        (0.5, 24, 24.0, 72, 120, 0.92),
         (0.5, 24, 6.0, 72, 120, 0.92),
         (0.5, 6, 24.0, 48, 72, 0.96),
     ] {
-        let (share, _) = Drift::new(percent, half_life, 1).run(from, to, every, none, 1.0);
+        let mut drift = Drift::new(percent, half_life, 1, SEED);
+        let (share, _) = drift.run(from, to, every, none, 1.0);
         found(
             &format!("{percent} % an hour, every {every} h, half-life {half_life} h"),
             share,
@@ -185,15 +194,57 @@ fn hit_shares_are_near_the_clairvoyant_ones() {
     }
     // Every quarter of an hour, at most 5 % of the device time: 2600 moves.
     let trickle = PlanLimits { moved: 2600, ..none };
-    let (share, _) = Drift::new(1.0, 24.0, 4).run(24, 36, 1, trickle, 2.0);
+    let (share, _) = Drift::new(1.0, 24.0, 4, SEED).run(24, 36, 1, trickle, 2.0);
     found("1 % an hour, continuous", share, 0.97);
+    // The same drift with other seeds.
+    let shares = [26, 27, 28, 29].map(|seed| {
+        let (share, _) = Drift::new(0.5, 24.0, 1, seed).run(72, 120, 24, none, 1.0);
+        println!("seed {seed}: {share:.4}");
+        share
+    });
+    found("0.5 % an hour, every 24 h, four more seeds", shares.iter().sum::<f64>() / 4.0, 0.92);
     assert!(missed.is_empty(), "{missed:#?}");
+}
+
+/// Where every extent has another share of the load on each day, the window since the last run says less about the next one than
+/// the days before do: nobody is to be taken for changed (docs/decisions/0161-where-a-window-is-believed.md).
+#[test]
+fn loads_that_vary_from_day_to_day_are_not_chased() {
+    let mut drift = Drift::new(0.05, 24.0, 1, SEED);
+    let mut days = Random::new(7);
+    let zipf = Zipf::new(EXTENTS, 0.99);
+    let (mut served, mut base, mut up) = (0, 0, 0);
+    for hour in 0..144 {
+        if hour == 96 {
+            (served, up, base) = (0, 0, drift.seer.served[0]);
+        }
+        if hour % 24 == 0 {
+            let mut unit = || (days.below(1 << 52) as f64 + 0.5) / (1_u64 << 52) as f64;
+            let mut law = |rank| {
+                let normal = (-2.0 * unit().ln()).sqrt() * (std::f64::consts::TAU * unit()).cos();
+                Poisson::new(zipf.share(rank) * RATE * (0.7 * normal).exp())
+            };
+            drift.laws = (0..EXTENTS).map(&mut law).collect();
+        }
+        drift.tierer.heat.advance(hour);
+        served += drift.slice();
+        if (hour + 1) % 24 == 0 {
+            drift.tierer.heat.advance(hour + 1);
+            up += drift.optimize(PlanLimits::none(), 1.0);
+        }
+        drift.seer.end_hour();
+        drift.wander();
+    }
+    let share = served as f64 / (drift.seer.served[0] - base) as f64;
+    println!("{share:.4}, {up} extents moved up");
+    // Without a look at how much extents vary: 0.9515 and 4,597.
+    assert!(share > 0.956 && up < 2400, "{share}, {up} extents moved up");
 }
 
 /// Two days of a steady load: the share served, and extents moved up.
 fn steady(per_hour: f64, bar: Bar) -> (f64, u64) {
     let none = PlanLimits::none();
-    let found = Drift::with(0.0, 24.0, 1, (per_hour, bar)).run(48, 96, 24, none, 1.0);
+    let found = Drift::with((0.0, 24.0), 1, (per_hour, bar), SEED).run(48, 96, 24, none, 1.0);
     println!("{per_hour} I/Os per hour, {bar:?}: {found:?}");
     found
 }

@@ -5,7 +5,8 @@ use plumb_units::convert::to_u64;
 use super::space::{Place, SpaceModel};
 use crate::heat::{HeatMap, HeatSettings, HostIoKind, Weight};
 use crate::optimizer::{
-    Bar, Move, MoveHistory, PinTable, Plan, PlanLimits, PlanRequest, Room, Thrash, TierName, plan,
+    Bar, Move, MoveHistory, PinTable, Plan, PlanLimits, PlanRequest, Room, Thrash, TierName, Worth,
+    plan,
 };
 use crate::tier_report::{MoveFigures, Reach, ReportFacts, TierReport};
 
@@ -143,6 +144,7 @@ impl Tierer {
             expected_share: planned.expected_share(),
             reach: self.reach(planned, served),
             moves,
+            worth: Worth::reference(),
             thrash: self.history.thrash(),
             working_sets: self.working_sets.clone(),
             bytes: None,

@@ -6,6 +6,8 @@
 //! its I/Os take to compute, and fits in memory at full scale.
 
 mod acceptance;
+#[cfg(test)]
+mod bar_tests;
 mod load;
 mod rig;
 #[cfg(test)]

@@ -94,6 +94,21 @@ impl<Q: FlushQueue> Rig<Q> {
         sizes: &Sizes,
         files: impl FnOnce(&QueueSpec, &[u64]) -> Result<Q, OpenQueueError>,
     ) -> Result<Self, ScenarioError> {
+        Self::of_models(sizes, files, |disk| match disk.media {
+            MediaType::Hdd => DeviceModel::Hdd(HddModel::new(disk.bytes, 6, 6.0, (150e6, 90e6))),
+            _ => DeviceModel::Ssd(SsdModel::sas_ssd_200()),
+        })
+    }
+
+    /// The same with disks of other models.
+    ///
+    /// # Errors
+    /// When memory is refused, or the sizes allow no pool.
+    pub(super) fn of_models(
+        sizes: &Sizes,
+        files: impl FnOnce(&QueueSpec, &[u64]) -> Result<Q, OpenQueueError>,
+        model: impl Fn(&NewDisk) -> DeviceModel,
+    ) -> Result<Self, ScenarioError> {
         let (plan, spec) = (plan(), queue_spec());
         let kinds = [(MediaType::Ssd, sizes.ssd), (MediaType::Hdd, sizes.hdd)];
         let disks: Vec<NewDisk> = kinds
@@ -102,15 +117,7 @@ impl<Q: FlushQueue> Rig<Q> {
                 (0..DISKS).map(move |nth| NewDisk { media, bytes, name: format!("{media:?}{nth}") })
             })
             .collect();
-        let models = disks
-            .iter()
-            .map(|disk| match disk.media {
-                MediaType::Hdd => {
-                    DeviceModel::Hdd(HddModel::new(disk.bytes, 6, 6.0, (150e6, 90e6)))
-                }
-                _ => DeviceModel::Ssd(SsdModel::sas_ssd_200()),
-            })
-            .collect();
+        let models = disks.iter().map(model).collect();
         let bytes: Vec<u64> = disks.iter().map(|disk| disk.bytes).collect();
         let clock = ManualClock::default();
         let inner = files(&spec, &bytes)?;

@@ -4,7 +4,7 @@ use plumb_units::Bytes;
 use plumb_units::convert::to_u64;
 
 use super::{ReportFacts, needed, share_of};
-use crate::optimizer::{PinId, PinTable, TierName};
+use crate::optimizer::{Basis, PinId, PinTable, TierName};
 
 /// Shares for which the smallest tier is named.
 const SHARES: [u8; 4] = [80, 90, 95, 99];
@@ -130,6 +130,13 @@ impl Advice {
             self.suggestions.push(format!(
                 "extents go back and forth ({:.0} % of the promoted): the bar is doubled until they rest",
                 self.thrash_percent
+            ));
+        }
+        if let Basis::Alike { performance, capacity } = facts.worth.basis {
+            self.suggestions.push(format!(
+                "see whether moves are of use: a random I/O takes {:.3} ms of a disk's time on the Capacity tier, {:.3} ms on the Performance tier",
+                1e3 * capacity.as_secs_f64(),
+                1e3 * performance.as_secs_f64()
             ));
         }
         let current = facts.performance_slots.saturating_mul(facts.extent_bytes);

@@ -1,5 +1,7 @@
 //! When the Performance tier will be full, and what to expect then.
 
+use crate::optimizer::Measured;
+
 /// Samples of the last so many seconds tell the present rate.
 const PRESENT_S: u64 = 24 * 3600;
 /// They must be so many seconds apart at least.
@@ -48,15 +50,20 @@ impl Filling {
     }
 }
 
-/// Random 4 KiB writes per second to expect of a Capacity tier of so many rotating disks, with so many copies.
+/// Random 4 KiB writes per second to expect of a Capacity tier of so many disks, with so many copies, and whether they were
+/// measured: as they served random I/Os so far, or as the reference disks would.
 #[must_use]
-pub fn expected_iops(disks: u64, copies: u8) -> u64 {
-    disks * DISK_IOPS / u64::from(copies.max(1))
+pub fn expected_iops(measured: &Measured, disks: u64, copies: u8) -> (u64, bool) {
+    match measured.capacity_iops(disks, copies) {
+        Some(iops) => (iops, true),
+        None => (disks * DISK_IOPS / u64::from(copies.max(1)), false),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::optimizer::TierMeasure;
 
     #[test]
     fn the_rate_is_that_of_the_last_day() {
@@ -78,6 +85,16 @@ mod tests {
             Filling::of(&[(0, 10), (600, 90)], 100)
                 .is_some_and(|found| found.per_hour == Some(480.0))
         );
-        assert_eq!((expected_iops(4, 1), expected_iops(4, 2)), (1648, 824));
+    }
+
+    #[test]
+    fn what_to_expect_is_as_the_disks_were_measured_or_the_reference() {
+        let mut measured = Measured::default();
+        let of = |measured: &Measured| [1, 2].map(|copies| expected_iops(measured, 4, copies));
+        assert_eq!(of(&measured), [(1648, false), (824, false)]);
+        measured.capacity = TierMeasure { ios: 999, io_ns: 999 * 10_000_000, ..measured.capacity };
+        assert_eq!(of(&measured), [(1648, false), (824, false)], "too few");
+        measured.capacity = TierMeasure { ios: 1000, io_ns: 10_000_000_000, ..measured.capacity };
+        assert_eq!(of(&measured), [(400, true), (200, true)]);
     }
 }

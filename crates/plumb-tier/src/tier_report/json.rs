@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{HeatGap, PinnedFigures, SizeRow, TierReport, percent};
-use crate::optimizer::Bar;
+use crate::optimizer::MoveTimes;
 use crate::what_if::WhatIfPoint;
 
 pub(super) fn render(report: &TierReport) -> Value {
@@ -55,8 +55,9 @@ pub(super) fn render(report: &TierReport) -> Value {
             "bytes": facts.moves.bytes,
             "seconds": facts.moves.seconds,
             "stop": facts.moves.stop.name(),
-            "break_even_ios": Bar::reference().break_even,
-            "break_even_basis": "reference devices",
+            "break_even_ios": facts.worth.break_even(),
+            "break_even_basis": facts.worth.basis.name(),
+            "device_times": times(&facts.worth.times),
         },
         "advice": {
             "sizes": sizes,
@@ -77,5 +78,15 @@ pub(super) fn render(report: &TierReport) -> Value {
                 _ => 0,
             },
         },
+    })
+}
+
+/// What the bar is made of.
+fn times(of: &MoveTimes) -> Value {
+    json!({
+        "io_performance_ns": of.io_performance.0,
+        "io_capacity_ns": of.io_capacity.0,
+        "move_performance_ns": of.move_performance.0,
+        "move_capacity_ns": of.move_capacity.0,
     })
 }

@@ -17,7 +17,7 @@ pub use diff::{ReportChange, diff};
 pub use filling::{Filling, expected_iops};
 
 use crate::heat::HeatMap;
-use crate::optimizer::{PinTable, Thrash, TierName};
+use crate::optimizer::{PinTable, Thrash, TierName, Worth};
 use crate::what_if::{WhatIf, WhatIfPoint};
 
 /// What was requested of an optimization and done.
@@ -147,6 +147,8 @@ pub struct ReportFacts {
     pub expected_share: Option<f64>,
     /// What an optimization at the end of the window makes of it; `None` without I/O.
     pub reach: Option<Reach>,
+    /// What makes a move worth it.
+    pub worth: Worth,
     /// What was moved.
     pub moves: MoveFigures,
     /// What went back and forth.

@@ -17,6 +17,7 @@ fn facts() -> ReportFacts {
         answered: 1000,
         expected_share: Some(0.876),
         reach: Some(Reach { planned: 1.0, without_bar: 1.0, budget_spent: false }),
+        worth: Worth::reference(),
         moves: MoveFigures {
             up_requested: 12,
             up: 10,

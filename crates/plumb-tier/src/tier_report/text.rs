@@ -3,7 +3,6 @@
 use plumb_units::Bytes;
 
 use super::{HeatGap, PinnedFigures, TierReport, percent};
-use crate::optimizer::Bar;
 use crate::what_if::WhatIfPoint;
 
 /// Width of the names.
@@ -65,7 +64,7 @@ pub(super) fn render(report: &TierReport) -> String {
     line(&mut out, "Extents Moved Down", &down);
     let moved = format!("{} in {:.0} s ({})", Bytes(moves.bytes), moves.seconds, moves.stop.name());
     line(&mut out, "Moved", &moved);
-    let worth = format!("{:.1} I/Os (reference devices)", Bar::reference().break_even);
+    let worth = format!("{:.1} I/Os ({})", facts.worth.break_even(), facts.worth.basis.name());
     line(&mut out, "Least Gain That Is Worth a Move", &worth);
     out.push('\n');
     for (share, bytes) in &report.advice.sizes {

@@ -323,7 +323,8 @@ impl Run {
         }
         self.polls += 1;
         if self.polls.is_multiple_of(SNAPSHOT_EVERY) && self.wrong.is_none() {
-            self.wrong = crate::identities(&self.engine.perf()).err();
+            let stale = self.engine.stale_is_right(0);
+            self.wrong = crate::identities(&self.engine.perf()).and(stale).err();
         }
     }
 

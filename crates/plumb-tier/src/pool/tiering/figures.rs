@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Restored;
 use crate::engine::{Kept, Served};
 use crate::format::checksum::crc;
-use crate::optimizer::{MoveHistory, Pin, PinId, PinTable, TierName};
+use crate::optimizer::{Measured, MoveHistory, Pin, PinId, PinTable, TierMeasure, TierName};
 use crate::tier_report::{HeatGap, WindowBytes};
 
 /// Samples of how full the Performance tier was.
@@ -45,6 +45,7 @@ pub(super) fn render(kept: &Kept, samples: &[(u64, u64)]) -> Vec<u8> {
             Some(HeatGap::All) => json!("all"),
             Some(HeatGap::Pages(pages)) => json!(pages),
         },
+        "measured": { "performance": measured(&own.measured.performance), "capacity": measured(&own.measured.capacity) },
         "performance_slots": kept.performance.1,
         "performance_used": samples,
         "served": {
@@ -58,6 +59,20 @@ pub(super) fn render(kept: &Kept, samples: &[(u64, u64)]) -> Vec<u8> {
     let text = format!("{value}\n");
     let sum = crc(0, text.as_bytes());
     format!("{text}{sum:08x}\n").into_bytes()
+}
+
+fn measured(of: &TierMeasure) -> [u64; 4] {
+    [of.ios, of.io_ns, of.moved_bytes, of.move_ns]
+}
+
+/// What the disks were measured to take; older versions measured nothing.
+pub(super) fn measured_of(value: &Value) -> Measured {
+    let tier = |name: &str| {
+        let figure = |nth: usize| value["measured"][name][nth].as_u64().unwrap_or(0);
+        let (ios, io_ns, moved_bytes, move_ns) = (figure(0), figure(1), figure(2), figure(3));
+        TierMeasure { ios, io_ns, moved_bytes, move_ns }
+    };
+    Measured { performance: tier("performance"), capacity: tier("capacity") }
 }
 
 pub(super) fn parse(bytes: &[u8]) -> Option<Value> {
@@ -112,6 +127,7 @@ pub(super) fn restored(value: &Value, extent_bytes: u64) -> Option<Restored> {
             Value::String(_) => Some(HeatGap::All),
             other => other.as_u64().map(HeatGap::Pages),
         },
+        measured: measured_of(value),
         served: Served {
             performance: served("performance")?,
             cache: served("cache")?,
@@ -131,7 +147,9 @@ pub(crate) fn sample() -> Vec<u8> {
     let history = MoveHistory::new();
     let (window_start_s, working_sets) = (1.5, vec![3, 4]);
     let heat_gap = Some(HeatGap::Pages(2));
-    let tiering = crate::engine::Tiering { pins, history, window_start_s, working_sets, heat_gap };
+    let measured = sample_measured();
+    let tiering =
+        crate::engine::Tiering { pins, history, window_start_s, working_sets, heat_gap, measured };
     let bytes = WindowBytes::of_fields([5, 6, 7, 8, 9, 10]);
     let served = Served { performance: 1, cache: 2, capacity: 3, unmapped: 4, bytes };
     let (heat, what_if, performance) = (Vec::new(), Vec::new(), (30, 40));
@@ -139,6 +157,13 @@ pub(crate) fn sample() -> Vec<u8> {
         &Kept { vdisk: 7, heat, what_if, served, performance, tiering, published: None },
         &[(600, 30)],
     )
+}
+
+#[cfg(test)]
+pub(super) fn sample_measured() -> Measured {
+    let performance = TierMeasure { ios: 2000, io_ns: 2000 * 40_000, moved_bytes: 3, move_ns: 4 };
+    let capacity = TierMeasure { ios: 5000, io_ns: 5000 * 4_000_000, moved_bytes: 7, move_ns: 8 };
+    Measured { performance, capacity }
 }
 
 /// Whether a text whose checksum fits would be taken.

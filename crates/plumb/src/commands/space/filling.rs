@@ -17,11 +17,16 @@ pub(super) fn of(
         return None;
     }
     let found = store.filling(vdisk.id).ok()??;
-    let iops = expected_iops(vdisk.capacity_disks(), vdisk.copies);
+    let measured = store.measured(vdisk.id).ok()?;
+    let iops = expected_iops(&measured, vdisk.capacity_disks(), vdisk.copies);
     Some(told(&vdisk.name, &found, (config.extent_bytes.into(), iops)))
 }
 
-fn told(name: &str, found: &Filling, (extent_bytes, iops): (u64, u64)) -> (String, Value) {
+fn told(
+    name: &str,
+    found: &Filling,
+    (extent_bytes, (iops, is_measured)): (u64, (u64, bool)),
+) -> (String, Value) {
     let bytes = |extents: u64| Bytes(extents.saturating_mul(extent_bytes));
     let hours = found.hours_left();
     let when = match (found.is_full(), found.per_hour, hours) {
@@ -31,9 +36,13 @@ fn told(name: &str, found: &Filling, (extent_bytes, iops): (u64, u64)) -> (Strin
         (_, Some(_), None) => "it does not fill at present".to_owned(),
     };
     let then = if found.is_full() { "" } else { " then" };
+    let by = match is_measured {
+        true => "by what its disks took for random I/Os so far",
+        false => "if its disks are like the reference disks (10,000 turns a minute)",
+    };
     let text = format!(
         "  virtual disk {name}: Performance tier holds {} of {}: {when}; new data goes to the Capacity tier{then}: \
-         about {iops} random 4 KiB writes per second if its disks are like the reference disks (10,000 turns a minute)\n",
+         about {iops} random 4 KiB writes per second {by}\n",
         bytes(found.used),
         bytes(found.slots),
     );
@@ -44,7 +53,7 @@ fn told(name: &str, found: &Filling, (extent_bytes, iops): (u64, u64)) -> (Strin
         "gain_bytes_per_hour": found.per_hour.map(|rate| rate * extent_bytes as f64),
         "hours_until_full": hours,
         "expected_iops_when_full": iops,
-        "expected_iops_basis": "reference disks",
+        "expected_iops_basis": if is_measured { "measured disks" } else { "reference disks" },
     });
     (text, json)
 }
@@ -57,7 +66,7 @@ mod tests {
     fn every_state_has_its_words() {
         let text = |used, per_hour| {
             let (text, json) =
-                told("data", &Filling { used, slots: 100, per_hour }, (1 << 20, 824));
+                told("data", &Filling { used, slots: 100, per_hour }, (1 << 20, (824, false)));
             assert_eq!(json["performance_bytes"], 100 << 20);
             text
         };

@@ -396,14 +396,18 @@ fn advice(own: &Seen, planned: &Plan) -> Reply {
         0 => "-".to_owned(),
         ios => format!("{:.1} %", 100.0 * part as f64 / ios as f64),
     };
+    let worth = own.worth();
     let text = format!(
         "virtual disk {}: {} would move up, {} down; nothing was moved\n\
-         host I/Os on the Performance tier: {} now, {} then\n",
+         host I/Os on the Performance tier: {} now, {} then\n\
+         a move is worth it that gains {:.1} I/Os or more ({})\n",
         own.name(),
         bytes(up),
         bytes(down),
         percent(planned.ios_before),
-        percent(planned.ios_after)
+        percent(planned.ios_after),
+        worth.break_even(),
+        worth.basis.name()
     );
     let json: Value = json!({
         "vdisk": own.name(),
@@ -414,6 +418,8 @@ fn advice(own: &Seen, planned: &Plan) -> Reply {
         "host_ios_performance": planned.ios_before,
         "host_ios_performance_expected": planned.ios_after,
         "budget_spent": planned.budget_spent,
+        "break_even_ios": worth.break_even(),
+        "break_even_basis": worth.basis.name(),
         "pins_refused": planned.pins_refused,
     });
     Reply { json, text, status: 0 }

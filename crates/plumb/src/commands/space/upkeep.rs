@@ -220,14 +220,13 @@ fn do_work(
         pool::work(&mut open, &mut tell_progress());
     }
     let counters = open.engine.counters();
-    let extent = u64::from(open.engine.config().extent_bytes);
     let jobs = open.engine.jobs();
     let seconds = began.elapsed().as_secs_f64();
     let names: Vec<String> =
         open.engine.config().disks.iter().map(|disk| disk.name.clone()).collect();
     open.end()?;
     let (done, left) =
-        (counters.resynced * extent, jobs.iter().map(|job| job.bytes_left).sum::<u64>());
+        (counters.resynced_bytes, jobs.iter().map(|job| job.bytes_left).sum::<u64>());
     let mut text = jobs_in_words_of(&jobs, &names);
     text.push_str(&format!(
         "pool {}: {} done, {} to go, {seconds:.1} s\n",

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use clap::ArgMatches;
-use plumb_tier::optimizer::{PinStatus, PinTable, Plan};
+use plumb_tier::optimizer::{PinStatus, PinTable, Plan, Worth};
 use plumb_tier::pool::{
     self, LiveError, LiveView, Look, PoolError, RegisteredPool, Registry, TieringStore,
 };
@@ -89,6 +89,14 @@ impl Seen {
         match &mut self.from {
             From::Started(own) => own.open.engine.plan_optimization(own.nth, settings),
             From::Told(told) => told.0.view().plan(settings),
+        }
+    }
+
+    /// What makes a move worth it.
+    pub(crate) fn worth(&self) -> Worth {
+        match &self.from {
+            From::Started(own) => own.open.engine.worth(own.nth),
+            From::Told(told) => told.0.view().worth(),
         }
     }
 
