@@ -212,6 +212,9 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
     /// What wake-ups take, from those before the start and some more now.
     fn wake_up(&self, span: &TimeSpan) -> Option<WakeUp> {
         let before = self.options.wake_ups.clone().filter(|_| span.stamps_latency())?;
+        if span.duration == 0 {
+            return Some(before.told());
+        }
         Some(match wake_up::measure(wake_up::BEHIND) {
             Ok(behind) => before.and(behind).told(),
             Err(_) => before.told(),
