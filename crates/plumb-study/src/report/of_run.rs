@@ -373,6 +373,48 @@ mod tests {
     }
 
     #[test]
+    fn what_a_stored_run_knows_of_its_devices_is_held_against_it() {
+        let rules = |environment: Value| -> Vec<u32> {
+            let record = crate::record::Record {
+                epoch: None,
+                profile: None,
+                engine: None,
+                environment,
+                fitness: crate::record::Fitness::default(),
+                overview: crate::record::Overview::default(),
+                modes: Vec::new(),
+                spans: Vec::new(),
+            };
+            let view = RunView { record: Some(record), ..RunView::default() };
+            let side = SideView { count: 3000, ..SideView::default() };
+            let span = SpanView {
+                seconds: 60.0,
+                workload: Workload {
+                    sync: Some((true, false)),
+                    warm_up_s: Some(1.0),
+                    write_share: Some(1.0),
+                    ..Workload::default()
+                },
+                total: side.clone(),
+                write: side,
+                ..SpanView::default()
+            };
+            remarks(&view, &span).iter().map(|remark| remark.rule).collect()
+        };
+        let found = rules(json!({ "groups": {
+            "device": [{ "rotational": false }], "queue": [{ "write_cache": "write back" }],
+            "fs": [{ "kind": "nfs4" }],
+        } }));
+        let nothing = rules(Value::Null);
+        for rule in [16, 17, 22] {
+            assert!(
+                found.contains(&rule) && !nothing.contains(&rule),
+                "R{rule}: {found:?}, {nothing:?}"
+            );
+        }
+    }
+
+    #[test]
     fn any_target_may_compress_or_be_limited() {
         let sequential = json!({ "WriteBufferContent": { "Pattern": "sequential" } });
         assert!(!rules(&json!({})).contains(&14) && rules(&sequential).contains(&14));

@@ -249,3 +249,34 @@ pub(super) fn finding(
         }),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_of_several_is_said_once() {
+        let short = |seconds: u32| Remark {
+            rule: 17,
+            severity: Severity::Warn,
+            text: format!("The run is short: {seconds} s."),
+        };
+        let mut all = Vec::new();
+        for (of, remark, run) in [
+            ("the first run", short(8), Some(1)),
+            ("sequential reads", short(9), Some(4)),
+            ("small random I/O", short(8), Some(2)),
+            ("sequential writes", short(8), Some(7)),
+            ("the whole", short(7), None),
+        ] {
+            Said::add(&mut all, of, &remark, run);
+        }
+        let told: Vec<(String, Value)> = all.iter().map(|said| (said.of(), said.runs())).collect();
+        let expected = [
+            ("the first run, small random I/O and sequential writes", json!("1, 2, 7")),
+            ("sequential reads", json!(4)),
+            ("the whole", Value::Null),
+        ];
+        assert_eq!(told, expected.map(|(of, runs)| (of.to_owned(), runs)));
+    }
+}

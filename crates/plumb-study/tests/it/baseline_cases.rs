@@ -234,8 +234,6 @@ fn the_rules_of_reading_see_the_runs_and_the_whole() {
     texts.sort_unstable();
     texts.dedup();
     assert_eq!(texts.len(), all, "{texts:?}");
-    let short: Vec<&String> = said.iter().filter(|name| name.starts_with("R17 ")).collect();
-    assert!(short.iter().any(|name| name.contains(" and ")), "{short:?}");
     let flags = reading.decision["flags"].to_string();
     assert!(flags.contains("R8") && flags.contains("R17"), "{flags}");
     assert_eq!(reading.decision["verdict"], "warn");
