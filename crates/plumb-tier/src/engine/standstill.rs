@@ -272,6 +272,8 @@ impl<Q: FlushQueue> Engine<Q> {
         if !active(Mutation::StandsOutOfTime) {
             self.now = Nanos(self.now.0.saturating_add(took.0));
             self.seen = self.seen.max(self.now);
+            // Nothing is under way: this time is no disk's own (10.3).
+            self.core.io.set_time(self.seen);
             self.stood(took);
             // Requests have their turn between two steps, however long each takes.
             if self.last_resync != resynced {
