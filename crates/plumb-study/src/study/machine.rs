@@ -97,6 +97,7 @@ pub(crate) fn remote(environment: Option<&Value>) -> Option<String> {
                 .filter(|kind| block_stack::is_remote_kind(kind))
                 .map(|kind| format!("the file system is {kind}, its data is on another machine"))
                 .collect();
+            kinds.sort_unstable();
             kinds.dedup();
             kinds
         }
