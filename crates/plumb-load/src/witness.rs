@@ -112,7 +112,7 @@ pub struct Truth {
     pub front: Histogram,
     /// From the device's completion to the look that saw it.
     pub reap_lag: Histogram,
-    /// Matched I/Os whose reap lag is within their bound and a wake-up as one in 200 exceeds it.
+    /// Matched I/Os whose reap lag is within their bound and a wake-up as one in 500 exceeds it.
     pub within_bound: u64,
     /// The same with the median wake-up.
     pub within_usual: u64,
@@ -396,7 +396,7 @@ pub(crate) fn evidence(truth: &Truth) -> Vec<PlausibilityItem> {
     };
     let percent = |share: f64| (share * 10_000.0).floor() / 100.0;
     let sentence = format!(
-        "Truth: the error bar, with {:.1} µs for a wake-up, which one in 200 exceeded around the run, held for \
+        "Truth: the error bar, with {:.1} µs for a wake-up, which one in 500 exceeded around the run, held for \
          {:.2} % of the I/Os found, with {:.1} µs, their median, for {:.2} %{}.",
         truth.wake_up.high.as_micros_f64(),
         percent(share),

@@ -60,9 +60,19 @@ pub(super) struct Tool {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Family {
-    Plumb { latencies: bool, same_batch: bool },
-    Fio { tuned: bool, latencies: bool },
-    Tio { latencies: bool },
+    /// `bound`: to a processor each, as DISKSPD binds its threads; the peers' go where the scheduler puts them.
+    Plumb {
+        latencies: bool,
+        same_batch: bool,
+        bound: bool,
+    },
+    Fio {
+        tuned: bool,
+        latencies: bool,
+    },
+    Tio {
+        latencies: bool,
+    },
 }
 
 /// Where the programs are; `None` leaves a family out.
@@ -82,12 +92,17 @@ impl Programs {
             family,
             start: None,
         };
-        let plumb = |latencies, same_batch| Family::Plumb { latencies, same_batch };
+        let plumb = |latencies, same_batch| Family::Plumb { latencies, same_batch, bound: true };
         let mut tools = vec![
             tool("plumb", &self.plumb, plumb(true, true)),
             tool("plumb, own batch", &self.plumb, plumb(true, false)),
             tool("plumb, no latencies", &self.plumb, plumb(false, true)),
         ];
+        if kind.is_direct() {
+            // A device's interrupt may come to another processor than the first, where DISKSPD's first thread is.
+            let family = Family::Plumb { latencies: true, same_batch: true, bound: false };
+            tools.push(tool("plumb -n", &self.plumb, family));
+        }
         if let Some(previous) = &self.previous {
             tools.push(tool("plumb, previous", previous, plumb(true, true)));
         }
@@ -184,7 +199,7 @@ impl Tool {
     }
 
     fn plumb_command(&self, setting: Setting<'_>, seconds: u32) -> Command {
-        let Family::Plumb { latencies, same_batch } = self.family else {
+        let Family::Plumb { latencies, same_batch, bound } = self.family else {
             unreachable!("asked of our own rows only")
         };
         let mut command = Command::new(&self.program);
@@ -193,6 +208,9 @@ impl Tool {
         command.args(["run", "-b4096", &depth, "-t1", "-r", "-W0", &duration]);
         if latencies {
             command.arg("-L");
+        }
+        if !bound {
+            command.arg("-n");
         }
         if same_batch {
             command.args(["--batch", &setting.batch().to_string()]);
@@ -345,6 +363,12 @@ mod tests {
     #[test]
     fn commands_are_those_of_the_method() {
         check(0, Kind::Cached, 32, "plumb run -b4096 -o32 -t1 -r -W0 -d2 -L --batch 8 --json F");
+        check(
+            3,
+            Kind::Loop,
+            32,
+            "plumb run -b4096 -o32 -t1 -r -W0 -d2 -L -n --batch 8 -Su --json F",
+        );
         check(1, Kind::Ext4, 32, "plumb run -b4096 -o32 -t1 -r -W0 -d2 -L -Su --json F");
         check(
             2,

@@ -27,7 +27,7 @@ pub struct StampError {
 pub struct WakeUp {
     /// The usual.
     pub median: Nanos,
-    /// One in 200 took longer.
+    /// One in 500 took longer.
     pub high: Nanos,
     /// The longest seen.
     pub max: Nanos,
@@ -102,7 +102,7 @@ pub(crate) fn evidence(span: &SpanResult) -> Option<PlausibilityItem> {
     let us = |time: Nanos| format!("{:.1} µs", time.0 as f64 / 1000.0);
     let wake_up = match error.wake_up {
         Some(time) => format!(
-            "; after a sleep exact to the wake-up time of {} (p50), {} (p99.5)",
+            "; after a sleep exact to the wake-up time of {} (p50), {} (p99.8)",
             us(time.median),
             us(time.high)
         ),
@@ -195,7 +195,7 @@ mod tests {
             let item = evidence(&span(100_000, &bounds)).expect("latencies");
             assert_eq!(item.verdict, verdict, "{}", item.sentence);
             assert_eq!(item.sentence.contains("--batch"), verdict != Plausibility::Ok);
-            let told = "wake-up time of 21.0 µs (p50), 88.0 µs (p99.5)";
+            let told = "wake-up time of 21.0 µs (p50), 88.0 µs (p99.8)";
             assert!(item.sentence.contains(told), "{}", item.sentence);
         }
     }
