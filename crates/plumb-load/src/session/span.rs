@@ -168,7 +168,7 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         (result.batch, result.burst) = (dispatch.batch(), dispatch.burst());
         if let Some(observed) = observed {
             result.plausibility.extend(evidence::after(&result, span, &targets, &observed));
-            result.plausibility.extend(self.clock.drift().map(evidence::clock_drift));
+            result.plausibility.extend(evidence::clock(self.clock, span, self.tree));
             result.plausibility.extend(stamp_error::evidence(&result));
             result.plausibility.extend(stamp_error::waiting(&result));
             result.plausibility.extend(result.truth.iter().flat_map(witness::evidence));
