@@ -89,7 +89,8 @@ pub(super) fn after(
             .sum()
         })
         .collect();
-    let mut items = observed.items(&checked, &issued);
+    let polls = result.queues.iter().any(|queue| queue.flags.iter().any(|flag| flag == "iopoll"));
+    let mut items = observed.items(&checked, &issued, polls);
     let counted = result.threads.iter().flat_map(|thread| &thread.targets);
     let ios = counted.map(|target| target.read.io_count + target.write.io_count).sum();
     items.extend(per_io_item(observed.process.process, ios));
