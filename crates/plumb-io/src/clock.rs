@@ -19,6 +19,11 @@ pub trait Clock: Clone + Send + Sync {
         None
     }
 
+    /// Whether it is the system's clock, for want of a time stamp counter that can be trusted.
+    fn is_fallback(&self) -> bool {
+        false
+    }
+
     /// How often the calling thread has gone to sleep so far: the difference says whether it slept in between.
     /// `None` where that is not known, and where time passes without anyone sleeping.
     fn sleeps(&self) -> Option<u64> {
@@ -49,7 +54,12 @@ impl StampClock {
     /// takes 20 ms: make one per run and copy it.
     #[must_use]
     pub fn new() -> (Self, Option<TscUnusable>) {
-        match TscScale::calibrate(Self::CALIBRATION) {
+        Self::by(TscScale::calibrate(Self::CALIBRATION))
+    }
+
+    /// The counter where it is one, else the system's clock.
+    fn by(counter: Result<TscScale, TscUnusable>) -> (Self, Option<TscUnusable>) {
+        match counter {
             Ok(scale) => (Self { source: Source::Tsc(scale) }, None),
             Err(why) => (Self::monotonic(), Some(why)),
         }
@@ -100,6 +110,10 @@ impl Clock for StampClock {
         }
     }
 
+    fn is_fallback(&self) -> bool {
+        self.source == Source::Monotonic
+    }
+
     fn sleeps(&self) -> Option<u64> {
         plumb_sys::sleeps::of_this_thread()
     }
@@ -143,6 +157,21 @@ mod tests {
         assert_eq!(StampClock::monotonic().to_string(), "clock_monotonic");
         let (clock, why) = StampClock::new();
         assert_eq!(clock.to_string().starts_with("tsc ("), why.is_none(), "{clock} {why:?}");
+    }
+
+    #[test]
+    fn without_the_counter_the_systems_clock_stamps() {
+        let why = TscUnusable::Clocksource("hpet".to_owned());
+        let (clock, told) = StampClock::by(Err(why.clone()));
+        assert_eq!((clock, told), (StampClock::monotonic(), Some(why)));
+        let (before, kernel) = (clock.now(), plumb_sys::monotonic::now());
+        let after = clock.now();
+        assert!(before <= kernel && kernel <= after, "{before:?} {kernel:?} {after:?}");
+        // Nothing to drift from, and no trace to compare with.
+        assert_eq!((clock.drift(), clock.trace_ticks(7)), (None, None));
+        assert!(clock.is_fallback());
+        let (best, why) = StampClock::new();
+        assert_eq!(best.is_fallback(), why.is_some());
     }
 
     #[test]

@@ -28,8 +28,32 @@ type ThreadKey = (u32, u64);
 
 #[derive(Debug, Clone, Copy)]
 struct ThreadCpu {
-    is_worker: bool,
+    kind: ThreadKind,
     time: Nanos,
+}
+
+/// Whose thread of this process it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ThreadKind {
+    /// A thread that this process started.
+    Ordinary,
+    /// io-wq's: it does the I/O that cannot be started without blocking.
+    Worker,
+    /// A ring's, where the kernel submits (SQPOLL): it looks for submissions without a pause, I/O or not.
+    Submitter,
+}
+
+impl ThreadKind {
+    /// By the name that the kernel gave it, in a line of `stat`.
+    fn of(stat: &str) -> Self {
+        if stat.contains("(iou-wrk-") {
+            Self::Worker
+        } else if stat.contains("(iou-sqp-") {
+            Self::Submitter
+        } else {
+            Self::Ordinary
+        }
+    }
 }
 
 /// CPU time of this process between two moments.
@@ -66,8 +90,7 @@ impl ProcessCpu {
             let exact = tree.text(format!("{folder}/schedstat")).and_then(|t| parse_schedstat(&t));
             in_ticks += u64::from(exact.is_none());
             let time = exact.unwrap_or(Nanos(ticks * tick));
-            let is_worker = stat.contains("(iou-wrk-");
-            threads.insert(key, ThreadCpu { is_worker, time });
+            threads.insert(key, ThreadCpu { kind: ThreadKind::of(&stat), time });
         }
         let taking = clock(ClockId::Monotonic).0 - before.0;
         let running = (threads.len() as u64).min(parallelism());
@@ -75,11 +98,11 @@ impl ProcessCpu {
         Self { process, threads, uncertainty }
     }
 
-    /// What each ordinary thread (no io-wq worker) spent since `earlier`, of those that were there
-    /// at both moments: number and time, ascending by number.
+    /// What each ordinary thread (no io-wq worker, and no thread of the kernel's that submits) spent since
+    /// `earlier`, of those that were there at both moments: number and time, ascending by number.
     #[must_use]
     pub fn threads_since(&self, earlier: &Self) -> Vec<(u32, Nanos)> {
-        let ordinary = self.threads.iter().filter(|(_, now)| !now.is_worker);
+        let ordinary = self.threads.iter().filter(|(_, now)| now.kind == ThreadKind::Ordinary);
         ordinary
             .filter_map(|(key, now)| {
                 let then = earlier.threads.get(key)?;
@@ -98,7 +121,8 @@ impl ProcessCpu {
     pub fn since(&self, earlier: &Self) -> CpuSpent {
         let process = Nanos(self.process.0.saturating_sub(earlier.process.0));
         let spent = |is_worker: bool| -> u64 {
-            let threads = self.threads.iter().filter(|(_, now)| now.is_worker == is_worker);
+            let threads = self.threads.iter();
+            let threads = threads.filter(|(_, now)| (now.kind == ThreadKind::Worker) == is_worker);
             threads
                 .map(|(key, now)| {
                     let then = earlier.threads.get(key).map_or(0, |then| then.time.0);
@@ -110,7 +134,7 @@ impl ProcessCpu {
         let ordinary_thread_ended = earlier
             .threads
             .iter()
-            .any(|(key, then)| !then.is_worker && !self.threads.contains_key(key));
+            .any(|(key, then)| then.kind != ThreadKind::Worker && !self.threads.contains_key(key));
         let rest = process.0.saturating_sub(spent(false));
         let uncertainty = self.uncertainty.0 + earlier.uncertainty.0;
         let io_wq = if ordinary_thread_ended || rest <= seen.saturating_add(uncertainty) {
@@ -158,16 +182,20 @@ mod tests {
         TargetFile,
     };
 
-    /// A moment from `process ms` and `number kind ms` per thread (w worker, o ordinary).
+    /// A moment from `process ms` and `number kind ms` per thread (w worker, s submits, o ordinary).
     fn moment(text: &str) -> ProcessCpu {
         let ms = |text: &str| Nanos(text.parse::<u64>().expect("a number") * 1_000_000);
         let mut words = text.split_whitespace();
         let process = ms(words.next().expect("the process"));
         let mut threads = BTreeMap::new();
         while let Some(number) = words.next() {
-            let is_worker = words.next() == Some("w");
+            let kind = match words.next() {
+                Some("w") => ThreadKind::Worker,
+                Some("s") => ThreadKind::Submitter,
+                _ => ThreadKind::Ordinary,
+            };
             let time = ms(words.next().expect("a time"));
-            threads.insert((number.parse().expect("a number"), 1), ThreadCpu { is_worker, time });
+            threads.insert((number.parse().expect("a number"), 1), ThreadCpu { kind, time });
         }
         ProcessCpu { process, threads, uncertainty: Nanos(1_000_000) }
     }
@@ -201,6 +229,14 @@ mod tests {
         assert_eq!(later.threads_since(&earlier), [(1, Nanos(10_000_000))]);
     }
 
+    /// It spins whether there is I/O or not: its time is the process's, no worker's, and no busy generator's.
+    #[test]
+    fn a_thread_that_submits_is_neither_a_worker_nor_one_of_ours() {
+        check("100 1 o 50 2 s 40", "1100 1 o 90 2 s 1000", 1000, 0);
+        let (earlier, later) = (moment("100 1 o 50 2 s 40"), moment("1100 1 o 90 2 s 1000"));
+        assert_eq!(later.threads_since(&earlier), [(1, Nanos(40_000_000))]);
+    }
+
     #[test]
     fn a_worker_never_takes_more_than_the_process() {
         check("100 1 o 50 2 w 10", "110 1 o 50 2 w 100", 10, 10);
@@ -213,12 +249,14 @@ mod tests {
         fake.file("/proc/self/task/10/stat", format!("10 (a) (b c) {fields}\n"));
         fake.file("/proc/self/task/10/schedstat", "514255160 3470239 199681\n");
         fake.file("/proc/self/task/11/stat", format!("11 (iou-wrk-10) {fields}\n"));
+        fake.file("/proc/self/task/12/stat", format!("12 (iou-sqp-10) {fields}\n"));
         let cpu = ProcessCpu::read(&fake.tree());
         let own = cpu.threads[&(10, 777)];
-        assert_eq!((own.is_worker, own.time), (false, Nanos(514_255_160)));
+        assert_eq!((own.kind, own.time), (ThreadKind::Ordinary, Nanos(514_255_160)));
         let worker = cpu.threads[&(11, 777)];
         let tick = 1_000_000_000 / rustix::param::clock_ticks_per_second();
-        assert_eq!((worker.is_worker, worker.time), (true, Nanos(50 * tick)));
+        assert_eq!((worker.kind, worker.time), (ThreadKind::Worker, Nanos(50 * tick)));
+        assert_eq!(cpu.threads[&(12, 777)].kind, ThreadKind::Submitter);
         assert!(cpu.uncertainty.0 >= 2 * tick);
     }
 

@@ -391,6 +391,29 @@ mod tests {
         assert_eq!(caps(32, true, Some(1)), (1, 1));
     }
 
+    /// `-oc` binds wherever it is given; its default only where latencies are measured (D-32).
+    #[test]
+    fn a_completion_depth_binds_where_it_is_given_and_by_default_with_latencies() {
+        let completions = |requests, latency, completion_depth| {
+            let targets = vec![Target { request_count: requests, ..target("a") }];
+            let measure_latency = latency;
+            let span =
+                TimeSpan { targets, measure_latency, completion_depth, ..TimeSpan::default() };
+            match plan(&span, options(&[])).threads[0].dispatch {
+                Dispatch::Asynchronous { completions, .. } => completions,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(completions(32, true, None), 16);
+        assert_eq!(completions(32, false, None), 32);
+        assert_eq!(completions(8, true, None), 8);
+        for latency in [true, false] {
+            assert_eq!(completions(32, latency, Some(3)), 3);
+            assert_eq!(completions(32, latency, Some(16)), 16);
+            assert_eq!(completions(2, latency, Some(3)), 2);
+        }
+    }
+
     #[test]
     fn what_holds_requests_back_keeps_the_strict_cap() {
         let caps = |target: Target, open_loop| {

@@ -137,12 +137,18 @@ pub struct Observed {
 
 impl Observed {
     /// Checks what was counted against what the machine did. `issued` are the bytes of each target
-    /// over the measurement, in the order of `targets`.
+    /// over the measurement, in the order of `targets`; `polls` is whether load threads asked for completions without
+    /// a pause (`--poll`).
     ///
     /// # Panics
     /// When the two differ in length.
     #[must_use]
-    pub fn items(&self, targets: &[CheckedTarget<'_>], issued: &[Issued]) -> Vec<PlausibilityItem> {
+    pub fn items(
+        &self,
+        targets: &[CheckedTarget<'_>],
+        issued: &[Issued],
+        polls: bool,
+    ) -> Vec<PlausibilityItem> {
         assert_eq!(targets.len(), issued.len(), "traffic of every target");
         let mut items = Vec::new();
         let (earlier, later) = &self.disks;
@@ -165,7 +171,7 @@ impl Observed {
             }
         }
         items.extend(traffic::without_device(targets));
-        items.extend(processor::generator_item(self.busiest_thread, self.elapsed));
+        items.extend(processor::generator_item(self.busiest_thread, self.elapsed, polls));
         items.extend(processor::saturation_item(&self.cpus));
         items.push(processor::io_wq_item(self.process));
         items.push(processor::steal_item(self.steal_share));

@@ -73,7 +73,13 @@ impl Placement {
             .map_err(|errno| {
                 format!("the file system of '{path}' does not say where it lies: {errno}")
             })?;
-            if untold || pieces.is_empty() {
+            if !untold && pieces.is_empty() {
+                return Err(format!(
+                    "nothing of '{path}' was ever written, so it lies nowhere on its disk and reads of it never get there: \
+                     fill it first (-w100)"
+                ));
+            }
+            if untold {
                 return Err(format!(
                     "the file system of '{path}' does not say where all of it lies"
                 ));
@@ -415,6 +421,8 @@ pub(crate) fn evidence(truth: &Truth) -> Vec<PlausibilityItem> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd as _;
+
     use super::*;
 
     const DISK: DeviceNumber = DeviceNumber { major: 254, minor: 0 };
@@ -443,6 +451,31 @@ mod tests {
             WakeUp { median: Nanos(100), high: Nanos(100), max: Nanos(900) },
         );
         truth
+    }
+
+    #[test]
+    fn a_file_of_holes_is_told_from_a_file_system_that_does_not_tell() {
+        let file = tempfile::tempfile_in(".").expect("a file");
+        file.set_len(1 << 20).expect("room");
+        let device =
+            plumb_io::block_stack::BlockDevice { number: DISK, name: "disk".into(), disk: DISK };
+        let stack = BlockStack { devices: vec![device], ..BlockStack::default() };
+        let told = |file: &std::fs::File| {
+            let target = ("f", 1 << 20, false, false);
+            Placement::of(file.as_fd(), target, &stack, &SystemTree::default())
+        };
+        let holes = told(&file).expect_err("it lies nowhere");
+        if holes.contains("does not say") {
+            println!(
+                "skipped a_file_of_holes_is_told_from_a_file_system_that_does_not_tell: {holes}"
+            );
+            return;
+        }
+        assert!(holes.contains("nothing of 'f' was ever written"), "{holes}");
+        std::os::unix::fs::FileExt::write_all_at(&file, &[7; 8192], 65_536).expect("written");
+        let placed = told(&file).expect("a part of it lies somewhere");
+        let bytes: u64 = placed.pieces.iter().map(|piece| piece.2).sum();
+        assert!((8192..1 << 20).contains(&bytes), "{placed:?}");
     }
 
     #[test]

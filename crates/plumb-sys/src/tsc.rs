@@ -1,6 +1,7 @@
 //! The processor's time stamp counter: 10 ns a reading where the system call costs 24.
 
 use std::fmt;
+use std::path::Path;
 use std::time::Duration;
 
 use plumb_units::Nanos;
@@ -51,10 +52,7 @@ impl TscScale {
         if !cfg!(target_arch = "x86_64") {
             return Err(TscUnusable::Processor);
         }
-        let source = std::fs::read_to_string(CLOCKSOURCE).unwrap_or_else(|_| "unknown".to_owned());
-        if source.trim() != "tsc" {
-            return Err(TscUnusable::Clocksource(source.trim().to_owned()));
-        }
+        is_kept_by_the_counter(Path::new(CLOCKSOURCE))?;
         let first = Pair::take();
         std::thread::sleep(span);
         Self::between(first, Pair::take()).ok_or(TscUnusable::Erratic)
@@ -96,6 +94,15 @@ impl TscScale {
     #[must_use]
     pub fn frequency_hz(self) -> u64 {
         u64::try_from((1_000_000_000_u128 << 32) / u128::from(self.factor)).unwrap_or(u64::MAX)
+    }
+}
+
+/// Whether the kernel keeps time by the counter, as `file` says.
+fn is_kept_by_the_counter(file: &Path) -> Result<(), TscUnusable> {
+    let source = std::fs::read_to_string(file).unwrap_or_else(|_| "unknown".to_owned());
+    match source.trim() {
+        "tsc" => Ok(()),
+        other => Err(TscUnusable::Clocksource(other.to_owned())),
     }
 }
 
@@ -173,6 +180,28 @@ mod tests {
         assert_eq!(TscScale::between(pair(5, 0), pair(5, 1000)), None);
         assert_eq!(TscScale::between(pair(5, 0), pair(4, 1000)), None);
         assert_eq!(TscScale::between(pair(5, 7), pair(9, 7)), None);
+    }
+
+    #[test]
+    fn the_counter_is_a_clock_only_where_the_kernel_keeps_time_by_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("current_clocksource");
+        let judged = |text: &str| {
+            std::fs::write(&file, text).expect("written");
+            is_kept_by_the_counter(&file)
+        };
+        assert_eq!(judged("tsc\n"), Ok(()));
+        for other in ["kvm-clock", "hpet", "tsc-early", ""] {
+            let refused = Err(TscUnusable::Clocksource(other.to_owned()));
+            assert_eq!(judged(&format!("{other}\n")), refused);
+        }
+        std::fs::remove_file(&file).expect("removed");
+        let unknown = Err(TscUnusable::Clocksource("unknown".to_owned()));
+        assert_eq!(is_kept_by_the_counter(&file), unknown);
+        // What the kernel of this machine says decides here.
+        let calibrated = TscScale::calibrate(Duration::from_millis(1)).map(|_| ());
+        let said = is_kept_by_the_counter(Path::new(CLOCKSOURCE));
+        assert!(calibrated == said || said.is_ok(), "{calibrated:?} {said:?}");
     }
 
     #[test]

@@ -22,21 +22,32 @@ fn verdict(is_suspicious: bool) -> Plausibility {
     if is_suspicious { Plausibility::Suspicious } else { Plausibility::Ok }
 }
 
-/// Whether the busiest thread left time to wait; nothing of a measurement too short to tell.
-pub(super) fn generator_item(busiest: Nanos, elapsed: Nanos) -> Option<PlausibilityItem> {
+/// Whether the busiest thread left time to wait, where it does not poll instead; nothing of a measurement too short
+/// to tell.
+pub(super) fn generator_item(
+    busiest: Nanos,
+    elapsed: Nanos,
+    polls: bool,
+) -> Option<PlausibilityItem> {
     if elapsed < ELAPSED_MIN {
         return None;
     }
     // A thread runs on one processor; what is above that ran beside the measurement.
     let share = (busiest.0 as f64 / elapsed.0 as f64).min(1.0);
     let is_busy = share >= THREAD_BUSY;
-    let rest = if is_busy {
-        ": the generator, not the target, may set the rate; add threads (-t, -F) to find out"
-    } else {
-        ""
+    let rest = match (is_busy, polls) {
+        (false, _) => "",
+        (true, false) => {
+            ": the generator, not the target, may set the rate; add threads (-t, -F) to find out"
+        }
+        (true, true) => {
+            ", for it asks for completions all the time (--poll); whether the generator sets the rate cannot be told by \
+             that: add threads (-t, -F) to find out"
+        }
     };
+    let verdict = if is_busy && polls { Plausibility::Unknown } else { verdict(is_busy) };
     let sentence = format!("The busiest thread used {} of a processor{rest}.", percent(share));
-    Some(item("generator_cpu_share", None, Some(share), verdict(is_busy), sentence))
+    Some(item("generator_cpu_share", None, Some(share), verdict, sentence))
 }
 
 /// Whether all processors together were at their limit; nothing when they are not known.

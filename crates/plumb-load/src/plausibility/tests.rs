@@ -326,7 +326,7 @@ fn loops_without_direct_io_are_told() {
 fn busy_processors_are_told() {
     let seconds = Nanos::from_secs;
     let generator =
-        |busiest, elapsed| processor::generator_item(busiest, elapsed).expect("an item");
+        |busiest, elapsed| processor::generator_item(busiest, elapsed, false).expect("an item");
     check(
         &generator(seconds(4), seconds(10)),
         OK,
@@ -342,8 +342,14 @@ fn busy_processors_are_told() {
     );
     // The counters are read around the measurement: no thread is busier than a processor.
     assert_eq!(generator(Nanos(101_000_000), Nanos(100_000_000)).value, Some(1.0));
-    assert_eq!(processor::generator_item(seconds(1), Nanos(99_999_999)), None);
-    assert_eq!(processor::generator_item(seconds(0), seconds(0)), None);
+    assert_eq!(processor::generator_item(seconds(1), Nanos(99_999_999), false), None);
+    assert_eq!(processor::generator_item(seconds(0), seconds(0), false), None);
+    // Who polls is busy, I/O or not.
+    let polling = |busiest| processor::generator_item(busiest, seconds(10), true).expect("an item");
+    assert_eq!(polling(seconds(4)).verdict, OK);
+    let busy = polling(seconds(10));
+    assert_eq!((busy.verdict, busy.value), (Plausibility::Unknown, Some(1.0)));
+    assert!(busy.sentence.contains("(--poll)"), "{}", busy.sentence);
 
     let cpu = |user, kernel| CpuUsage {
         socket: 0,
@@ -477,7 +483,7 @@ fn a_run_on_this_machine_is_observed() {
     assert_eq!(observed.cpus.len(), topology.processors.len());
     let moved = Traffic { read: 1 << 40, written: 0 };
     let issued = [Issued { moved, ..Issued::default() }, Issued::default()];
-    let items = observed.items(&[target, target], &issued);
+    let items = observed.items(&[target, target], &issued, false);
     let read: Vec<_> = items.iter().filter(|item| item.key == "device_read_ratio").collect();
     // A tebibyte cannot have been read meanwhile.
     assert!(read.len() == 1 && read[0].verdict != Plausibility::Ok, "{items:?}");
@@ -510,7 +516,7 @@ fn direct_reads_reach_the_device() {
     let observed = baseline.elapse(&tree, &topology, Nanos::from_millis(1));
     let moved = Traffic { read: plumb_units::convert::to_u64(read), written: 0 };
     let issued = [Issued { moved, ..Issued::default() }];
-    let items = observed.items(&[checked("here", &file, &stack)], &issued);
+    let items = observed.items(&[checked("here", &file, &stack)], &issued, false);
     let seen = items.iter().find(|item| item.key == "device_read_ratio").expect("an item");
     // Others may read meanwhile, so there is no upper bound.
     assert!(seen.value.is_some_and(|share| share >= 0.99), "{seen:?}");

@@ -165,3 +165,28 @@ fn wanted<L: Level>(outstanding: u32, batch: u32) -> u32 {
     let share = if L::STAMPS { outstanding / 16 } else { outstanding / 4 };
     share.clamp(1, batch.max(1))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Counts, Latencies};
+    use super::*;
+
+    #[test]
+    fn a_wait_is_for_one_where_latencies_are_measured_and_for_a_batch_where_not() {
+        for (outstanding, batch, latency, peak) in [
+            (2, 8, 1, 1),
+            (16, 8, 1, 4),
+            (31, 8, 1, 7),
+            (32, 8, 2, 8),
+            (128, 8, 8, 8),
+            (256, 8, 8, 8),
+            (32, 32, 2, 8),
+            (256, 32, 16, 32),
+            (256, 1, 1, 1),
+        ] {
+            let waits =
+                (wanted::<Latencies>(outstanding, batch), wanted::<Counts>(outstanding, batch));
+            assert_eq!(waits, (latency, peak), "{outstanding} in flight, batches of {batch}");
+        }
+    }
+}

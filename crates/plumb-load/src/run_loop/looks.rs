@@ -3,7 +3,7 @@
 //! A completion is stamped when it is seen. It was not there at the look before, so it happened in
 //! (look before, look]: the gap is an upper bound of the stamp's error. Across a sleep the gap says
 //! nothing; there the completion that ended the sleep, and those that came while the thread woke up, are
-//! exact to the wake-up time, which is measured by itself ([`super::wake_up`]).
+//! exact to the wake-up time, which is measured by itself ([`crate::session::wake_up`]).
 //!
 //! Whether a thread slept in an entry is told by the time it took, and in doubt by the kernel
 //! ([`super::sleeps`]).

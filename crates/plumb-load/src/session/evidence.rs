@@ -2,6 +2,7 @@
 
 use std::os::fd::AsFd;
 
+use plumb_io::clock::Clock;
 use plumb_io::system_tree::SystemTree;
 use plumb_units::Nanos;
 
@@ -88,7 +89,8 @@ pub(super) fn after(
             .sum()
         })
         .collect();
-    let mut items = observed.items(&checked, &issued);
+    let polls = result.queues.iter().any(|queue| queue.flags.iter().any(|flag| flag == "iopoll"));
+    let mut items = observed.items(&checked, &issued, polls);
     let counted = result.threads.iter().flat_map(|thread| &thread.targets);
     let ios = counted.map(|target| target.read.io_count + target.write.io_count).sum();
     items.extend(per_io_item(observed.process.process, ios));
@@ -136,8 +138,51 @@ pub(super) fn strays(count: u64, interval_ms: u32) -> Option<PlausibilityItem> {
     })
 }
 
+/// What is to be said of the clock of the stamps.
+pub(super) fn clock<C: Clock>(
+    clock: &C,
+    span: &TimeSpan,
+    tree: &SystemTree,
+) -> Option<PlausibilityItem> {
+    if let Some(share) = clock.drift() {
+        return Some(clock_drift(share));
+    }
+    if !clock.is_fallback() || !span.stamps_latency() {
+        return None;
+    }
+    const READINGS: u32 = 1000;
+    let begin = clock.now();
+    let end = (0..READINGS).fold(begin, |_, _| clock.now());
+    let reading = Nanos(end.since(begin).0 / u64::from(READINGS));
+    let source = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    Some(fallback_clock(reading, tree.text(source).as_deref().unwrap_or("unknown")))
+}
+
+/// Stamps of the system's clock: read without a system call they cost twice as much as the counter, with one a
+/// hundred times.
+fn fallback_clock(reading: Nanos, source: &str) -> PlausibilityItem {
+    let is_slow = reading >= Nanos(200);
+    let rest = if is_slow {
+        ". Each reading enters the kernel, and its time is in every latency and rate: boot with clocksource=tsc, if the \
+         machine's is sound"
+    } else {
+        ""
+    };
+    PlausibilityItem {
+        key: "fallback_clock_reading_ns",
+        target: None,
+        value: Some(reading.0 as f64),
+        verdict: if is_slow { Plausibility::Suspicious } else { Plausibility::Ok },
+        sentence: format!(
+            "Stamps are of CLOCK_MONOTONIC, {} ns a reading, and not of the time stamp counter: the kernel's clock source \
+             is {source}{rest}.",
+            reading.0
+        ),
+    }
+}
+
 /// The clock of the stamps against the kernel's: 50 ppm are 0.05 ms in a second, nothing in a latency.
-pub(super) fn clock_drift(share: f64) -> PlausibilityItem {
+fn clock_drift(share: f64) -> PlausibilityItem {
     let is_off = share.abs() > 1e-4;
     let rest = if is_off {
         ": the processor's time stamp counter changed its rate, so latencies are off by that share"
@@ -218,4 +263,23 @@ fn littles_law(law: &LittlesLaw, one_at_a_time: bool) -> Option<PlausibilityItem
         verdict,
         sentence,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_drifts_or_takes_long_is_not_called_right() {
+        for (item, verdict, says) in [
+            (clock_drift(5e-5), Plausibility::Ok, "+50.0 ppm off"),
+            (clock_drift(2e-4), Plausibility::Suspicious, "changed its rate"),
+            (clock_drift(-2e-4), Plausibility::Suspicious, "-200.0 ppm off"),
+            (fallback_clock(Nanos(31), "kvm-clock"), Plausibility::Ok, "source is kvm-clock."),
+            (fallback_clock(Nanos(1200), "hpet"), Plausibility::Suspicious, "enters the kernel"),
+        ] {
+            assert_eq!(item.verdict, verdict, "{}", item.sentence);
+            assert!(item.sentence.contains(says), "{}", item.sentence);
+        }
+    }
 }

@@ -10,6 +10,7 @@ mod memory;
 pub mod observe;
 mod phases;
 mod span;
+mod steering;
 pub mod support;
 pub mod target;
 mod thread;

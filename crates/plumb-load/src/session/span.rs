@@ -12,25 +12,24 @@ use plumb_io::{Opener, WriteSource};
 use plumb_units::{Nanos, convert};
 
 use super::evidence;
-use super::files::{describe, failed, failure, is_made};
+use super::files::{failed, failure, is_made};
 use super::guard::Guard;
-use super::observe::{Observer, Phase};
-use super::phases::{PhaseEnd, ShortWatch, Watch};
+use super::observe::Observer;
+use super::phases::{ShortWatch, Watch};
+use super::steering::{Steered, steer};
 use super::target::OpenTarget;
 use super::thread::{self, StartGate, ThreadError, ThreadOutcome, ThreadWork};
 use super::verify::{SpanVerify, Verified};
-use super::{SessionOptions, memory, truth, wake_up};
+use super::{SessionOptions, memory, truth};
 use crate::affinity;
 use crate::assemble::Shared;
 use crate::pattern::{Bounds, distribution};
 use crate::payload::{SourceError, check_source, fill_source};
 use crate::plan::{PlanOptions, SpanPlan, ThreadPlan, plan, takes_from_source};
-use crate::plausibility::{Baseline, Observed};
+use crate::plausibility::Observed;
 use crate::profile::model::{BufferSeparation, Profile, TimeSpan, WriteContent};
-use crate::result::model::{
-    Failure, PhaseTimes, SpanResult, TargetResult, ThreadResult, TraceCounts,
-};
-use crate::result::stamp_error::{StampError, WakeUp};
+use crate::result::model::{Failure, PhaseTimes, SpanResult, TargetResult, ThreadResult};
+use crate::result::stamp_error::StampError;
 use crate::result::{open_loop, stamp_error};
 use crate::rng::Rng;
 use crate::run_loop::intervals::{IntervalCollector, collect_every_ms, exchange};
@@ -74,19 +73,6 @@ pub(super) enum SpanFailure {
 
 /// How a thread ended.
 pub(super) type Ended = Result<ThreadOutcome, ThreadError>;
-
-/// What the steering thread saw.
-#[derive(Debug, Default)]
-struct Steered {
-    phases: PhaseTimes,
-    elapsed: Nanos,
-    observed: Option<Observed>,
-    /// Whether the user ended the measurement.
-    interrupted: bool,
-    trace: Option<TraceCounts>,
-    /// What the block devices did, with `--truth`.
-    requests: Option<Requests>,
-}
 
 impl<O: Opener, C: Clock> Session<'_, O, C> {
     /// Runs time span `number` (from 0).
@@ -156,7 +142,8 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             &mut result,
         )?;
         // Before anything is read back: the machine is as it was a moment ago.
-        let wake_up = self.wake_up(span);
+        let before = self.options.wake_ups.clone().filter(|_| span.stamps_latency());
+        let wake_up = before.map(|before| before.with_those_behind(span.duration));
         if let Some(verify) = verify {
             result.verify = Some(self.verify_after(span, &targets, &verify, place)?);
             // After the last check: the sentence counts what the table counts.
@@ -181,7 +168,7 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         (result.batch, result.burst) = (dispatch.batch(), dispatch.burst());
         if let Some(observed) = observed {
             result.plausibility.extend(evidence::after(&result, span, &targets, &observed));
-            result.plausibility.extend(self.clock.drift().map(evidence::clock_drift));
+            result.plausibility.extend(evidence::clock(self.clock, span, self.tree));
             result.plausibility.extend(stamp_error::evidence(&result));
             result.plausibility.extend(stamp_error::waiting(&result));
             result.plausibility.extend(result.truth.iter().flat_map(witness::evidence));
@@ -207,18 +194,6 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             result.effective_affinity = Some(effective.to_vec());
         }
         Ok(result)
-    }
-
-    /// What wake-ups take, from those before the start and some more now.
-    fn wake_up(&self, span: &TimeSpan) -> Option<WakeUp> {
-        let before = self.options.wake_ups.clone().filter(|_| span.stamps_latency())?;
-        if span.duration == 0 {
-            return Some(before.told());
-        }
-        Some(match wake_up::measure(wake_up::BEHIND) {
-            Ok(behind) => before.and(behind).told(),
-            Err(_) => before.told(),
-        })
     }
 
     /// The counters of `-e`, open and not yet counting.
@@ -396,96 +371,6 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         });
         Nanos::from_secs(seconds.sum())
     }
-}
-
-impl<C: Clock> Watch<'_, C> {
-    /// Whether every thread is ready (D-16); false: one failed, or the user ended the run.
-    fn wait_until_ready(&mut self, gate: &StartGate, threads: usize) -> bool {
-        loop {
-            if let Some(ready) = gate.poll(threads, std::time::Duration::from_millis(20)) {
-                return ready;
-            }
-            if self.observer.interrupted() {
-                // Threads that are still opening and filling see the stop as soon as they are ready.
-                return false;
-            }
-        }
-    }
-}
-
-/// Steps 3 to 6 of spec 6.1.
-fn steer<C: Clock>(
-    watch: &mut Watch<'_, C>,
-    span: &TimeSpan,
-    gate: &StartGate,
-    (tree, topology): (&SystemTree, &Topology),
-    (origin, trace, block_trace): (Nanos, Option<TraceSession>, Option<BlockTrace>),
-) -> Steered {
-    let mut steered = Steered::default();
-    while !watch.observer.may_start() {
-        if watch.observer.interrupted() {
-            return steered;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-    let seconds = |seconds: u32| Nanos::from_secs(seconds.into());
-    watch.controls.start(watch.clock.now());
-    gate.open();
-    steered.phases.warmup = Some(watch.clock.now().since(origin));
-    for thread in 0..watch.lives.len() {
-        watch.observer.verbose(&format!("thread {thread}: received signal to start"));
-    }
-    if span.warmup > 0 {
-        watch.observer.verbose(&format!("starting warm up for {}s...", span.warmup));
-        if watch.phase(Phase::WarmUp, seconds(span.warmup)) != PhaseEnd::Elapsed {
-            return steered;
-        }
-    }
-    watch.observer.verbose(&format!("starting measurements for {}s...", span.duration));
-    if let Some(Err(error)) = trace.as_ref().map(TraceSession::start) {
-        watch.observer.warning(&describe(&error));
-    }
-    if let Some(Err(error)) = block_trace.as_ref().map(BlockTrace::start) {
-        watch.observer.warning(&describe(&error));
-    }
-    for group in topology.processors.chunk_by(|one, next| one.group == next.group) {
-        let (number, count) = (group[0].group, group.len());
-        watch
-            .observer
-            .verbose(&format!("get system perf info: queried for Group {number} ({count} CPUs)"));
-    }
-    watch.observer.measurement_started();
-    let baseline = Baseline::read(tree);
-    let began = watch.clock.now();
-    watch.controls.measure(began);
-    let end = watch.phase(Phase::Measuring, seconds(span.duration));
-    steered.interrupted = end == PhaseEnd::Interrupted;
-    let ended = watch.clock.now();
-    watch.controls.end_measurement(ended);
-    steered.elapsed = ended.since(began);
-    steered.observed = Some(baseline.elapse(tree, topology, steered.elapsed));
-    steered.phases.measurement = Some(began.since(origin));
-    steered.phases.cooldown = Some(ended.since(origin));
-    match block_trace.map(BlockTrace::stop) {
-        Some(Ok(requests)) => steered.requests = Some(Requests::new(requests)),
-        Some(Err(error)) => watch.observer.warning(&describe(&error)),
-        None => {}
-    }
-    watch.observer.measurement_finished();
-    match trace.map(TraceSession::stop) {
-        Some(Ok(counts)) => steered.trace = Some(counts),
-        Some(Err(error)) => watch.observer.warning(&describe(&error)),
-        None => {}
-    }
-    watch.observer.verbose(&format!(
-        "stopped measurements, total measured time {:.2}s...",
-        steered.elapsed.as_secs_f64()
-    ));
-    if end == PhaseEnd::Elapsed && span.cooldown > 0 {
-        watch.observer.verbose(&format!("starting cool down for {}s...", span.cooldown));
-        watch.phase(Phase::CoolDown, seconds(span.cooldown));
-    }
-    steered
 }
 
 /// Whether files that are to be made have room for every thread that starts in them.

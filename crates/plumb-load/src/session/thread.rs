@@ -362,7 +362,9 @@ impl<C: Clock, L: Level> LevelUse<'_, C, L> {
         let mut stamp_bounds = L::STAMPS.then(|| issuer.looks().bounds().clone());
         let witness = issuer.take_witness();
         let targets = issuer.into_counts();
-        let by_itself = matches!(plan.dispatch, Dispatch::Synchronous) || facts.engine == "sync";
+        // Whatever is around it, a verifying queue or one with mapped targets beside it.
+        let is_plain = facts.engine.split('+').next() == Some("sync");
+        let by_itself = matches!(plan.dispatch, Dispatch::Synchronous) || is_plain;
         if let Some(bounds) = stamp_bounds.as_mut().filter(|_| by_itself) {
             // Each I/O was waited for by itself: all are exact to the wake-up time.
             bounds.clear();

@@ -12,7 +12,7 @@ use crate::result::stamp_error::WakeUp;
 /// Wake-ups before the start, which waits for them...
 pub const BEFORE: u32 = 64;
 /// ...and behind the run, which nobody waits for: so many that one in 500 is known.
-pub(super) const BEHIND: u32 = 960;
+const BEHIND: u32 = 960;
 /// How long each sleep is: long enough for the processor to go idle.
 const SLEEP: Nanos = Nanos(100_000);
 
@@ -21,16 +21,27 @@ const SLEEP: Nanos = Nanos(100_000);
 pub struct WakeUps(Vec<Nanos>);
 
 impl WakeUps {
-    /// With more of them.
+    /// What is told of these, which were measured before the start, and of some more that are measured now, behind a
+    /// time span that measured for so many `seconds`; none are where it measured nothing.
     #[must_use]
-    pub(super) fn and(mut self, more: Self) -> Self {
+    pub(super) fn with_those_behind(self, seconds: u32) -> WakeUp {
+        if seconds == 0 {
+            return self.told();
+        }
+        match measure(BEHIND) {
+            Ok(behind) => self.and(behind).told(),
+            Err(_) => self.told(),
+        }
+    }
+
+    /// With more of them.
+    fn and(mut self, more: Self) -> Self {
         self.0.extend(more.0);
         self
     }
 
     /// What of them is told.
-    #[must_use]
-    pub(super) fn told(mut self) -> WakeUp {
+    fn told(mut self) -> WakeUp {
         self.0.sort_unstable();
         let last = self.0.len() - 1;
         let at = |per_mille: usize| self.0[last * per_mille / 1000];

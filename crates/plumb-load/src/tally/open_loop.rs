@@ -50,6 +50,12 @@ impl OpenTally {
         self.response_trend.record(at, service + lag);
     }
 
+    /// The measurement ended so long after its start: before its time where the user ended it.
+    pub fn ends(&mut self, after: Nanos) {
+        self.lag_trend.ends(after);
+        self.response_trend.ends(after);
+    }
+
     /// Adds what `other` counted.
     pub fn merge(&mut self, other: &Self) {
         self.rate += other.rate;
@@ -92,6 +98,12 @@ impl Trend {
             *sum = sum.saturating_add(time.0);
             *count += 1;
         }
+    }
+
+    /// Slices that the measurement did not reach are none.
+    fn ends(&mut self, after: Nanos) {
+        let reached = after.0.div_ceil(self.slice.0.max(1));
+        self.cells.truncate(convert::to_usize(reached.min(SLICES)));
     }
 
     fn merge(&mut self, other: &Self) {

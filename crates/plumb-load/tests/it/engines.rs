@@ -201,6 +201,30 @@ fn a_loop_waits_for_as_many_as_it_should() {
     assert_eq!(wanted(32, true, Some(RingBatch::Percent(50))), [16]);
 }
 
+/// Completions taken by visit, at most: between two calls, with nothing pushed in between.
+fn most_taken(record: &[Recorded]) -> usize {
+    let (mut most, mut taken) = (0, 0);
+    for event in record {
+        taken = if matches!(event, Recorded::Pop(_)) { taken + 1 } else { 0 };
+        most = most.max(taken);
+    }
+    most
+}
+
+/// `-oc`: the disk ends 32 at a time.
+#[test]
+fn a_visit_takes_no_more_completions_than_it_may() {
+    let most = |completion_depth| {
+        let span = TimeSpan { completion_depth, ..span("sim", 32) };
+        let (_, record) = simulate_on(&span, RandomFaults::default(), 8 << 20);
+        // The last visits drain the queue.
+        most_taken(&record[..record.len() - 100])
+    };
+    assert_eq!(most(Some(1)), 1);
+    assert_eq!(most(Some(3)), 3);
+    assert_eq!(most(None), 16);
+}
+
 #[test]
 fn a_run_at_depth_32_waits_only_with_32_in_flight() {
     let test = "a_run_at_depth_32_waits_only_with_32_in_flight";

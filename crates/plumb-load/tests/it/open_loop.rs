@@ -253,6 +253,22 @@ fn a_disk_that_is_too_slow_is_saturated() {
     }
 }
 
+/// Half a percent too fast is more than the disk takes, and less than what may be missing at the end.
+#[test]
+fn a_rate_that_is_too_high_is_told_in_a_run_that_the_user_ends_as_well() {
+    for (rate, want) in [(9_900, OpenVerdict::Sustained), (10_050, OpenVerdict::Saturated)] {
+        for seconds in [4, 8] {
+            let ends = Ends { at: Nanos::from_secs(seconds), tick: Nanos(1) };
+            let span = span(8, vec![target("sim", 32)]);
+            let (targets, _) = simulate_until(ends, &span, Some(uniform(rate)), quick());
+            let open = OpenFigures::of(&targets).expect("an open loop");
+            assert_eq!(open.verdict, want, "{rate} a second for {seconds} s of 8");
+            let offered = u64::from(rate) * seconds;
+            assert!(open.tally.served * 100 > offered * 99, "{} of {offered}", open.tally.served);
+        }
+    }
+}
+
 #[test]
 fn arrivals_that_no_look_saw_are_offered_and_waited_for_nothing() {
     // The last look before the end at 1.08 s is at 1.05 s: 15 arrivals are left, and requests are idle.

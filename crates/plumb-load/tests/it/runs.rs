@@ -12,11 +12,20 @@ use plumb_load::session::{self, Overwrite, SessionEnd, SessionOptions, SessionOu
 use crate::watcher::Watcher;
 
 pub(crate) fn run(span: TimeSpan, choice: Choice, watcher: &mut Watcher) -> SessionOutcome {
+    run_by(StampClock::new().0, span, choice, watcher)
+}
+
+/// The same with stamps of that clock.
+fn run_by(
+    clock: StampClock,
+    span: TimeSpan,
+    choice: Choice,
+    watcher: &mut Watcher,
+) -> SessionOutcome {
     let raw = RawProfile { time_spans: vec![span], ..RawProfile::default() };
     let (profile, _) = raw.check(Purpose::Run).expect("a valid profile");
     let options = options(choice);
     let ladder = Ladder::new(choice, LadderOptions::default());
-    let (clock, _) = StampClock::new();
     session::run(&profile, &options, &ladder, &clock, &SystemTree::default(), watcher)
 }
 
@@ -89,6 +98,33 @@ fn what_truth_lacks_is_said_before_a_file_is_made() {
         0,
         "a file was made"
     );
+}
+
+#[test]
+fn stamps_of_the_systems_clock_are_told() {
+    let target = Target { path: "none".into(), request_count: 32, ..Target::default() };
+    let (counter, why) = StampClock::new();
+    for (measure_latency, clock, told) in [
+        (true, StampClock::monotonic(), true),
+        (false, StampClock::monotonic(), false),
+        (true, counter, why.is_some()),
+    ] {
+        let targets = vec![target.clone()];
+        let span =
+            TimeSpan { duration: 1, warmup: 0, measure_latency, targets, ..TimeSpan::default() };
+        let outcome = run_by(clock, span, Choice::Null, &mut Watcher::default());
+        let measured = &outcome.result.time_spans[0];
+        let item = |key| measured.plausibility.iter().find(|item| item.key == key);
+        let reading = item("fallback_clock_reading_ns");
+        assert_eq!(reading.is_some(), told, "{clock} {measure_latency}");
+        if let Some(nanos) = reading.and_then(|item| item.value) {
+            assert!((1.0..1e6).contains(&nanos), "{nanos} ns a reading");
+        }
+        // Only the counter can drift off the kernel's raw clock.
+        assert_eq!(item("clock_drift").is_some(), clock == counter && why.is_none(), "{clock}");
+        let all = measured.threads.iter().flat_map(|thread| &thread.targets);
+        assert!(all.map(|target| target.read.io_count).sum::<u64>() > 1000, "{clock}");
+    }
 }
 
 #[test]

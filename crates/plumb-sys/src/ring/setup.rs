@@ -81,7 +81,6 @@ impl Shared {
         completions: u32,
         asked: super::RingSetup,
     ) -> Result<Self, SetupError> {
-        let mut dropped = Vec::new();
         let mut flags = FLAGS.iter().fold(0, |flags, (_, flag)| flags | flag);
         if !asked.defer_taskrun {
             flags &= !setup::DEFER_TASKRUN;
@@ -98,21 +97,10 @@ impl Shared {
             flags &= !(setup::DEFER_TASKRUN | setup::COOP_TASKRUN | setup::TASKRUN_FLAG);
             flags |= setup::SQPOLL;
         }
-        let (fd, params) = loop {
+        let ((fd, params), dropped) = negotiate(flags, |flags| {
             let mut params = Params { cq_entries: completions, flags, ..Params::default() };
-            match create(entries, &mut params) {
-                Ok(fd) => break (fd, params),
-                Err(Errno::INVAL) => {
-                    let Some((name, flag)) = FLAGS.iter().find(|(_, flag)| flags & flag != 0)
-                    else {
-                        return Err(SetupError::Setup(Errno::INVAL));
-                    };
-                    flags &= !flag;
-                    dropped.push(*name);
-                }
-                Err(errno) => return Err(SetupError::Setup(errno)),
-            }
-        };
+            create(entries, &mut params).map(|fd| (fd, params))
+        })?;
         if params.features & REQUIRED != REQUIRED {
             return Err(SetupError::TooOld);
         }
@@ -189,6 +177,28 @@ impl Shared {
     }
 }
 
+/// Tries `create` with `flags`, then with one fewer each time it does not know one of them; what it made, and the names
+/// of those that were given up.
+fn negotiate<T>(
+    mut flags: u32,
+    mut create: impl FnMut(u32) -> Result<T, Errno>,
+) -> Result<(T, Vec<&'static str>), SetupError> {
+    let mut dropped = Vec::new();
+    loop {
+        match create(flags) {
+            Ok(made) => return Ok((made, dropped)),
+            Err(Errno::INVAL) => {
+                let Some((name, flag)) = FLAGS.iter().find(|(_, flag)| flags & flag != 0) else {
+                    return Err(SetupError::Setup(Errno::INVAL));
+                };
+                flags &= !flag;
+                dropped.push(*name);
+            }
+            Err(errno) => return Err(SetupError::Setup(errno)),
+        }
+    }
+}
+
 fn create(entries: u32, params: &mut Params) -> Result<OwnedFd, Errno> {
     let params = std::ptr::from_mut(params);
     // SAFETY: params has the kernel's layout (size test) and is valid for the call.
@@ -234,5 +244,66 @@ impl Drop for Mapped {
         // SAFETY: the mapping is ours and what points into it goes with the ring.
         let unmapped = unsafe { rustix::mm::munmap(self.base.as_ptr(), self.len) };
         assert_eq!(unmapped, Ok(()), "a mapping of our own is unmapped whole");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: u32 = setup::NO_SQARRAY
+        | setup::DEFER_TASKRUN
+        | setup::SINGLE_ISSUER
+        | setup::TASKRUN_FLAG
+        | setup::COOP_TASKRUN
+        | setup::SUBMIT_ALL
+        | setup::CLAMP
+        | setup::CQSIZE;
+
+    /// A kernel that knows these flags, with the conditions that all kernels have for them.
+    fn kernel(known: u32) -> impl FnMut(u32) -> Result<u32, Errno> {
+        move |flags| {
+            let has = |flag| flags & flag != 0;
+            let is_valid = flags & !known == 0
+                && (!has(setup::DEFER_TASKRUN) || has(setup::SINGLE_ISSUER))
+                && (!has(setup::TASKRUN_FLAG) || has(setup::COOP_TASKRUN | setup::DEFER_TASKRUN));
+            if is_valid { Ok(flags) } else { Err(Errno::INVAL) }
+        }
+    }
+
+    #[test]
+    fn an_older_kernel_gets_the_flags_that_it_knows_and_the_rest_are_named() {
+        let newest = setup::NO_SQARRAY;
+        let of_6_1 = newest | setup::DEFER_TASKRUN;
+        let of_6_0 = of_6_1 | setup::SINGLE_ISSUER;
+        let of_5_19 = of_6_0 | setup::TASKRUN_FLAG | setup::COOP_TASKRUN;
+        for (version, unknown, names) in [
+            ("6.6", 0, &[][..]),
+            ("6.1", newest, &["no_sqarray"][..]),
+            ("6.0", of_6_1, &["no_sqarray", "defer_taskrun"]),
+            ("5.19", of_6_0, &["no_sqarray", "defer_taskrun", "single_issuer"]),
+            (
+                "5.18",
+                of_5_19,
+                &["no_sqarray", "defer_taskrun", "single_issuer", "taskrun_flag", "coop_taskrun"],
+            ),
+        ] {
+            let (flags, dropped) = negotiate(ALL, kernel(ALL & !unknown)).expect("a ring");
+            assert_eq!((flags, &dropped[..]), (ALL & !unknown, names), "{version}");
+        }
+    }
+
+    #[test]
+    fn what_was_asked_for_is_never_given_up() {
+        for asked in [setup::IOPOLL, setup::SQPOLL] {
+            let refused = negotiate(ALL | asked, kernel(ALL)).expect_err("it knows no such flag");
+            assert_eq!(refused, SetupError::Setup(Errno::INVAL));
+        }
+        let (mut tried, full) = (0, Err(SetupError::Setup(Errno::MFILE)));
+        let outcome = negotiate(ALL, |_| {
+            tried += 1;
+            Err::<(), _>(Errno::MFILE)
+        });
+        assert_eq!((outcome, tried), (full, 1), "fewer flags open no more files");
     }
 }

@@ -117,6 +117,13 @@ fn a_thread_of_the_kernels_submits_and_polling_needs_its_device() {
         }
         assert!(ios > 100, "{line}: {ios}");
     }
+    // That thread looks for submissions all the time: no generator at its limit, and none of io-wq's.
+    let result = place.json("--sqpoll -b4K -o8 -r -g300i -d1 -W0 f.dat");
+    let items = result["time_spans"][0]["plausibility"].as_array().expect("a list");
+    for key in ["generator_cpu_share", "io_wq_cpu_share"] {
+        let item = items.iter().find(|item| item["key"] == key).expect(key);
+        assert_eq!(item["verdict"], "ok", "{item}");
+    }
     let refused = place.run("--poll -b4K -d1 -W0 f.dat").ends_with(1).stderr;
     assert!(refused.contains("(--poll)") && refused.contains("-Su"), "{refused}");
     for option in ["--sqpoll", "--poll -Su"] {

@@ -183,6 +183,7 @@ impl<L: Level> Issuer<L> {
         let Some((from, to)) = controls.measured() else { return };
         let began = controls.started_at();
         let schedule = self.schedule();
+        schedule.tallies.iter_mut().for_each(|tally| tally.ends(to.since(from)));
         let total: f64 = schedule.tallies.iter().map(|tally| tally.rate).sum();
         for (place, stream) in schedule.streams.iter_mut().enumerate() {
             let (mut left, mut waited, mut looked_at) = (0_u64, 0_u64, 0);
