@@ -8,14 +8,16 @@ use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
 use miette::Diagnostic;
 use plumb_study::knee::Policy;
 use plumb_study::study::{
-    Device, GAP_S, Kind, PlanError, RunOrder, RunRecord, SweepOptions, SweepPlanner, Told,
-    bytes_to_make, sweep_findings,
+    Device, Forecast, GAP_S, Kind, PlanError, RunOrder, RunRecord, SweepOptions, SweepPlanner,
+    Told, bytes_to_make, may_end_early, sweep_findings,
 };
 use plumb_study::sweep_time;
+use plumb_units::words::number_of;
 use serde_json::{Value, json};
 
+use super::caps::{self, CapsFileError};
 use super::study::arguments::{self, flag, many, word};
-use super::study::{self, DeviceError, OpenError, Planned, duration, machine};
+use super::study::{self, DeviceError, OpenError, Planned, duration, expected, machine};
 use crate::message::Printer;
 
 /// For clap.
@@ -114,14 +116,14 @@ fn plan_options() -> Vec<Arg> {
 }
 
 /// The options as typed.
-fn typed(matches: &ArgMatches) -> SweepOptions {
+fn typed(matches: &ArgMatches) -> Result<SweepOptions, SweepError> {
     let many = |name: &str| -> Vec<String> {
         matches.get_many(name).into_iter().flatten().cloned().collect()
     };
     let count = |name: &str| matches.get_one::<u32>(name).copied();
     let word = |name: &str| matches.get_one::<String>(name).cloned();
     let flag = |name: &str| matches.get_flag(name).then_some(true);
-    SweepOptions {
+    Ok(SweepOptions {
         target: word("target"),
         vary: many("vary"),
         set: many("set"),
@@ -142,8 +144,8 @@ fn typed(matches: &ArgMatches) -> SweepOptions {
         latency_budget_ms: matches.get_one("latency-budget").copied(),
         ssds: count("ssds"),
         copies: count("copies"),
-        cap: many("cap"),
-    }
+        cap: [many("cap"), caps::named_words(matches)?].concat(),
+    })
 }
 
 /// Why there is no sweep.
@@ -158,6 +160,9 @@ enum SweepError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Device(#[from] DeviceError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Caps(#[from] CapsFileError),
     #[error("cannot read the plan {}", path.display())]
     #[diagnostic(code(plumb::plan::read), help("name a TOML file that exists"))]
     Read { path: PathBuf, source: std::io::Error },
@@ -177,6 +182,7 @@ impl SweepError {
     fn status(&self) -> u8 {
         match self {
             Self::Plan(_)
+            | Self::Caps(_)
             | Self::Read { .. }
             | Self::NoTarget
             | Self::PlanAsTarget { .. }
@@ -189,7 +195,7 @@ impl SweepError {
 
 /// Options of the plan file and of the command line.
 fn options(matches: &ArgMatches) -> Result<SweepOptions, SweepError> {
-    let typed = typed(matches);
+    let typed = typed(matches)?;
     let Some(path) = matches.get_one::<PathBuf>("plan") else {
         let is_plan = |path: &&String| typed.vary.is_empty() && path.ends_with(".toml");
         return match typed.target.as_ref().filter(is_plan) {
@@ -225,11 +231,15 @@ fn sweep(matches: &ArgMatches) -> Result<ExitCode, SweepError> {
             refuse_contradictions(&found, &given)?;
             opened = Some(found);
             // Only how long it may still take can be said anew.
-            SweepOptions { budget: typed(matches).budget.or(kept.budget.clone()), ..kept }
+            SweepOptions { budget: typed(matches)?.budget.or(kept.budget.clone()), ..kept }
         }
         None => {
             opened = None;
-            options(matches)?
+            let mut options = options(matches)?;
+            if options.cap.is_empty() {
+                options.cap = caps::words(matches)?;
+            }
+            options
         }
     };
     let plan = options.plan()?;
@@ -264,7 +274,7 @@ fn sweep(matches: &ArgMatches) -> Result<ExitCode, SweepError> {
                     .map_err(|error| SweepError::Request { what: error.to_string() })?,
                 runs_most: most,
                 runs_exhaustive: exhaustive,
-                estimate_s: estimate.seconds,
+                forecast: estimate.forecast,
                 bytes_to_make: estimate.bytes,
                 preflight: machine::not_looked("plumb sweep looks at no machine; plumb check does"),
             },
@@ -332,14 +342,17 @@ struct Estimate {
     runs: u64,
     exhaustive: u64,
     settings: usize,
-    /// Seconds of all runs.
+    /// Seconds of all runs, each as long as it may be.
     runs_s: f64,
+    /// What is to be expected, files included.
+    forecast: Forecast,
     /// Bytes that have to be written first, and the seconds that takes.
     bytes: u64,
     creation_s: f64,
     writing: machine::Writing,
-    seconds: f64,
     budget_s: Option<f64>,
+    /// Whether runs are long enough to end before their time, and may.
+    ends_early: bool,
 }
 
 impl Estimate {
@@ -359,7 +372,7 @@ impl Estimate {
         let writing = machine::writing(target, bytes);
         let creation_s = writing.seconds(bytes);
         let runs_s = sweep_time::sweep_s(runs, each, 0.0);
-        let all = runs_s + creation_s;
+        let forecast = Forecast::of_sweep(planner, writing.bytes_per_s);
         Self {
             runs,
             exhaustive,
@@ -367,9 +380,10 @@ impl Estimate {
             runs_s,
             bytes,
             creation_s,
+            forecast: forecast.after((creation_s, creation_s, creation_s)),
             writing,
-            seconds: plan.budget_s.map_or(all, |budget| budget.min(all)),
             budget_s: plan.budget_s,
+            ends_early: plan.early_end && may_end_early(plan.base.measured_s),
         }
     }
 
@@ -382,18 +396,23 @@ impl Estimate {
             "bytes_to_write": self.bytes,
             "creation_s": self.creation_s,
             "write_rate_is_measured": self.writing.is_measured,
-            "estimate_s": self.seconds,
+            "runs_least": self.forecast.runs.0,
+            "estimate_s": self.forecast.likely_s,
+            "estimate_least_s": self.forecast.seconds.0,
+            "estimate_most_s": self.forecast.seconds.1,
             "budget_s": self.budget_s,
         })
     }
 
     fn text(&self) -> String {
         let mut text = format!(
-            "{} settings; at most {} runs (without the search and the reference: {}): {}\n",
+            "{} settings; at most {} (without the search and the reference: {}): {}\n\
+             to be expected: {}\n",
             self.settings,
-            self.runs,
+            number_of(self.runs, "run"),
             self.exhaustive,
-            duration(self.runs_s)
+            duration(self.runs_s),
+            expected(&self.forecast)
         );
         if self.bytes > 0 {
             text.push_str(&format!(
@@ -406,7 +425,9 @@ impl Estimate {
         if let Some(budget) = self.budget_s {
             text.push_str(&format!("budget: {}\n", duration(budget)));
         }
-        text.push_str("runs end earlier where they are steady and precise after 30 s\n");
+        if self.ends_early {
+            text.push_str("runs end earlier where they are steady and precise after 30 s\n");
+        }
         text
     }
 }
