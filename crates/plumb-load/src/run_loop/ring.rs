@@ -48,6 +48,10 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
                 if issuer.may_try() {
                     let found = reap(queue, issuer, around, u32::MAX, 0);
                     if L::STAMPS {
+                        if found == 0 {
+                            // What takes long to prepare is no sleep of the entry behind it.
+                            issuer.looks.found_nothing_after(start);
+                        }
                         counts.waits.lookaside += 1;
                         counts.waits.lookaside_completion[bucket(found)] += 1;
                     }

@@ -27,12 +27,22 @@ const SLACK: Nanos = Nanos(1000);
 /// When the I/O of each offset was over.
 type Ends = Rc<RefCell<BTreeMap<u64, Nanos>>>;
 
-/// A queue whose submissions take `per_io` each, before a disk that takes `service` for each.
+/// What I/Os take, each, in nanoseconds.
+#[derive(Clone, Copy)]
+struct Costs {
+    /// To be put in line: content is made, a queue entry filled.
+    prepare: u64,
+    /// To be submitted.
+    submit: u64,
+    /// Of the disk.
+    service: u64,
+}
+
+/// A queue that takes time before a disk that takes time.
 struct Costly<Q> {
     inner: Q,
     clock: ManualClock,
-    per_io: Nanos,
-    service: Nanos,
+    costs: Costs,
     in_line: Vec<Op>,
     ends: Ends,
     in_flight: Arc<AtomicU32>,
@@ -40,16 +50,17 @@ struct Costly<Q> {
 
 impl<Q: IoQueue> IoQueue for Costly<Q> {
     fn push(&mut self, op: Op) {
+        self.clock.advance_to(self.clock.now() + Nanos(self.costs.prepare));
         self.in_line.push(op);
     }
 
     fn submit_and_wait(&mut self, wanted: u32, timeout: Nanos) -> Result<(), Errno> {
         for op in std::mem::take(&mut self.in_line) {
-            self.clock.advance_to(self.clock.now() + self.per_io);
+            self.clock.advance_to(self.clock.now() + Nanos(self.costs.submit));
             self.inner.push(op);
             self.in_flight.fetch_add(1, Ordering::Relaxed);
             self.inner.submit_and_wait(0, Nanos::ZERO)?;
-            let end = self.clock.now() + self.service;
+            let end = self.clock.now() + Nanos(self.costs.service);
             assert_eq!(self.ends.borrow_mut().insert(op.offset, end), None, "every offset once");
         }
         self.inner.submit_and_wait(wanted, timeout)
@@ -118,8 +129,7 @@ struct OnDisk<'a> {
     span: &'a TimeSpan,
     plan: &'a ThreadPlan,
     clock: ManualClock,
-    per_io: Nanos,
-    service: Nanos,
+    costs: Costs,
     until: Nanos,
 }
 
@@ -143,8 +153,7 @@ impl QueueUse for OnDisk<'_> {
         let mut queue = Costly {
             inner,
             clock: self.clock.clone(),
-            per_io: self.per_io,
-            service: self.service,
+            costs: self.costs,
             in_line: Vec::new(),
             ends: Rc::clone(&ends),
             in_flight: Arc::clone(&in_flight),
@@ -216,15 +225,20 @@ fn no_completion_is_seen_later_than_its_bound() {
         ),
         ("routines", edited(|span| span.completion_routines = true)),
     ];
-    // (submission, service): a disk, one as quick as the submission, and memory.
-    for (per_io, service) in [(1_000, 100_000), (10_000, 15_000), (13_000, 0)] {
+    // A disk, one as quick as the submission, memory, and a disk beside content that takes long to make.
+    let costs = |prepare, submit, service| Costs { prepare, submit, service };
+    for costs in [
+        costs(0, 1_000, 100_000),
+        costs(0, 10_000, 15_000),
+        costs(0, 13_000, 0),
+        costs(5_000, 1_000, 20_000),
+    ] {
         for (name, span) in &spans {
             let options = PlanOptions::default();
             let plans = plan(span, options).threads;
-            let (per_io, service) = (Nanos(per_io), Nanos(service));
             let clock = ManualClock::default();
             let disk = DiskSpec {
-                service: Service::Constant(service),
+                service: Service::Constant(Nanos(costs.service)),
                 parallelism: 64,
                 ..DiskSpec::default()
             };
@@ -236,11 +250,11 @@ fn no_completion_is_seen_later_than_its_bound() {
                 ..QueueSpec::default()
             };
             let until = Nanos(30_000_000);
-            let on_disk =
-                OnDisk { span, plan: &plans[0], clock: clock.clone(), per_io, service, until };
+            let on_disk = OnDisk { span, plan: &plans[0], clock: clock.clone(), costs, until };
             let (ios, ends) =
                 SimOpener::new(disk, clock).open(spec, on_disk).expect("a simulated queue");
-            check(&format!("{name}, {} + {}", per_io.0, service.0), &ios, &ends);
+            let Costs { prepare, submit, service } = costs;
+            check(&format!("{name}, {prepare} + {submit} + {service}"), &ios, &ends);
         }
     }
 }

@@ -7,7 +7,9 @@ use plumb_io::{IoQueue, Opener, QueueSpec, QueueUse, TargetFile};
 use plumb_load::profile::check::Purpose;
 use plumb_load::profile::model::{RawProfile, Target, TimeSpan};
 use plumb_load::result::model::Tool;
-use plumb_load::session::{self, Overwrite, SessionEnd, SessionOptions, SessionOutcome};
+use plumb_load::session::{
+    self, Overwrite, SessionEnd, SessionOptions, SessionOutcome, VerifyOptions,
+};
 
 use crate::watcher::Watcher;
 
@@ -124,6 +126,42 @@ fn stamps_of_the_systems_clock_are_told() {
         assert_eq!(item("clock_drift").is_some(), clock == counter && why.is_none(), "{clock}");
         let all = measured.threads.iter().flat_map(|thread| &thread.targets);
         assert!(all.map(|target| target.read.io_count).sum::<u64>() > 1000, "{clock}");
+    }
+}
+
+/// Plain calls are waited for one by one, verified or not: nothing but a wake-up lies between their end and the stamp.
+#[test]
+fn plain_calls_are_exact_whatever_is_around_them() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    for verified in [false, true] {
+        let target = Target {
+            path: folder.path().join("f.dat").display().to_string(),
+            file_size: Some(1 << 20),
+            write_ratio: 50,
+            request_count: 8,
+            ..Target::default()
+        };
+        let span = TimeSpan {
+            duration: 1,
+            warmup: 0,
+            measure_latency: true,
+            targets: vec![target],
+            ..TimeSpan::default()
+        };
+        let raw = RawProfile { time_spans: vec![span], ..RawProfile::default() };
+        let (profile, _) = raw.check(Purpose::Run).expect("a valid profile");
+        let verify = verified.then(VerifyOptions::default);
+        let options = SessionOptions { verify, ..options(Choice::Sync) };
+        let ladder = Ladder::new(Choice::Sync, LadderOptions::default());
+        let (clock, _) = StampClock::new();
+        let tree = SystemTree::default();
+        let mut watcher = Watcher::default();
+        let outcome = session::run(&profile, &options, &ladder, &clock, &tree, &mut watcher);
+        let measured = &outcome.result.time_spans[0];
+        assert_eq!(outcome.end, SessionEnd::Completed, "{:?}", measured.failures);
+        let bounds = &measured.stamp_error.as_ref().expect("latencies").bounds;
+        assert!(bounds.count() > 10, "{} I/Os", bounds.count());
+        assert_eq!(bounds.max(), Some(0), "{:?}", measured.queues);
     }
 }
 
