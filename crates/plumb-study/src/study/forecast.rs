@@ -10,6 +10,7 @@ use super::imitation::{self, Imitation};
 use super::options::SweepPlan;
 use super::perform::{Due, Order, Perform};
 use super::record::RunRecord;
+use super::setting::Setting;
 use super::simulated::{SimulatedDevice, Simulation};
 use super::sweep::{ANCHOR_EVERY, GAP_S, SweepPlanner, same_but_o};
 use crate::stats::describe::{mean, median};
@@ -50,22 +51,26 @@ impl Forecast {
             true => imagined().iter().map(|device| searched(plan, device)).collect(),
             false => imagined().iter().map(|device| in_sequence(planner, device)).collect(),
         };
+        let Some(longest) = plan.settings.iter().map(Setting::seconds).reduce(f64::max) else {
+            return Self::of(&all);
+        };
         let found = match plan.settings.first() {
             Some(first) => Self::of(&all).after(plan.conditioning.forecast_s(first, bytes_per_s)),
             None => Self::of(&all),
         };
-        found.within(plan)
+        found.within(plan, longest + GAP_S)
     }
 
-    /// Runs and seconds of rehearsals.
+    /// Runs and seconds of rehearsals; where these differ, no few of them are the extremes.
     fn of(all: &[(u64, f64)]) -> Self {
         let runs = || all.iter().map(|(runs, _)| *runs);
         let seconds: Vec<f64> = all.iter().map(|(_, seconds)| *seconds).collect();
+        let beyond = if runs().min() == runs().max() { 0.0 } else { BEYOND };
         Self {
             runs: (runs().min().unwrap_or(0), runs().max().unwrap_or(0)),
             seconds: (
-                seconds.iter().copied().fold(f64::INFINITY, f64::min),
-                seconds.iter().copied().fold(0.0, f64::max),
+                seconds.iter().copied().fold(f64::INFINITY, f64::min) * (1.0 - beyond),
+                seconds.iter().copied().fold(0.0, f64::max) * (1.0 + beyond),
             ),
             likely_s: median(&seconds),
         }
@@ -81,8 +86,9 @@ impl Forecast {
         }
     }
 
-    /// Within a budget: not longer than that; settings far below the best are not run a third time.
-    fn within(self, plan: &SweepPlan) -> Self {
+    /// Within a budget: not longer than that, and no run is begun that would not fit; settings far below the best are not run a
+    /// third time.
+    fn within(self, plan: &SweepPlan, longest_s: f64) -> Self {
         let Some(budget) = plan.budget_s else { return self };
         let fit = |seconds: f64| (budget / seconds).min(1.0);
         let all = plan.settings.len() as u64 * u64::from(plan.repetitions);
@@ -94,7 +100,10 @@ impl Forecast {
                 share(self.runs.0, least.min(fit(self.seconds.1))),
                 share(self.runs.1, fit(self.seconds.0)),
             ),
-            seconds: ((self.seconds.0 * least).min(budget), self.seconds.1.min(budget)),
+            seconds: (
+                (self.seconds.0 * least).min((budget - longest_s).max(0.0)),
+                self.seconds.1.min(budget),
+            ),
             likely_s: self.likely_s.min(budget),
         }
     }
@@ -108,6 +117,9 @@ fn unconditioned(level: Conditioning) -> Conditioning {
         level => level,
     }
 }
+
+/// How far a device may lie beyond the imagined ones.
+const BEYOND: f64 = 0.05;
 
 /// Devices of many kinds: where their corners lie, how sharp they are, how calm.
 fn imagined() -> Vec<SimulatedDevice> {
@@ -128,12 +140,13 @@ fn imagined() -> Vec<SimulatedDevice> {
             ..of(250.0, 6000.0, 200.0, 3.0)
         },
         // One that is full with the first I/O, and one that never is.
-        of(2000.0, 100.0, 120.0, 5.0),
+        SimulatedDevice { noise: 0.001, ripple: 0.005, ..of(2000.0, 100.0, 120.0, 5.0) },
         SimulatedDevice { noise: 0.006, ripple: 0.02, ..of(900_000.0, 5000.0, 7000.0, 3.0) },
         // Solid state: calm and restless, sharp and soft, near and far.
         of(70_000.0, 450.0, 1800.0, 4.0),
         SimulatedDevice { noise: 0.02, ripple: 0.08, ..of(70_000.0, 450.0, 1800.0, 2.0) },
         SimulatedDevice { noise: 0.015, ripple: 0.03, ..of(120_000.0, 70.0, 1200.0, 6.0) },
+        SimulatedDevice { noise: 0.02, ripple: 0.03, ..of(40_000.0, 900.0, 3000.0, 6.0) },
         of(700_000.0, 90.0, 6000.0, 5.0),
     ]
 }

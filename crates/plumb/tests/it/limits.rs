@@ -107,7 +107,8 @@ fn a_study_keeps_the_limits_that_it_began_with() {
     let place = Place::new();
     place.write("device.toml", "cap-iops = 1930.0\nnoise = 0.001\nlatency-cost = 0.0\n");
     place.write("config/plumb/caps.toml", LIMITS);
-    let line = "sweep f --simulate device.toml --set t=1 --vary o=1..8 --repetitions 1 --id s --json";
+    let line =
+        "sweep f --simulate device.toml --set t=1 --vary o=1..8 --repetitions 1 --id s --json";
     let found = place.plumb(&line.split(' ').collect::<Vec<_>>()).ends_with(0);
     assert!(found.stdout.contains("\"named_cap\":\"VM limit\""), "{}", found.stdout);
     // They are part of its plan: what became of the file is no matter, another one contradicts.
