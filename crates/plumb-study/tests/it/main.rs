@@ -15,3 +15,4 @@ mod score;
 mod shape_cases;
 mod split_cases;
 mod worked_figures;
+mod written_cases;
