@@ -39,6 +39,8 @@ pub(super) struct Concave {
 const ROUNDS: usize = 8;
 /// Residuals beyond this many scales get no weight.
 const CUT_OFF: f64 = 5.0;
+/// Residuals within this many SD of the others are no outliers.
+const STAND_OFF: f64 = 4.0;
 /// No setting this near the fit is an outlier, in ln X.
 const OUTLIER_LEAST: f64 = 0.03;
 /// Settings that are taken for outliers at most.
@@ -82,6 +84,7 @@ impl Concave {
         let limit = f64::max(CUT_OFF * scale * freedom, OUTLIER_LEAST);
         let most = (settings.len() / 4).min(OUTLIERS_MOST);
         let mut fit = Self::robust(settings, &base, scale);
+        let mut taken = Vec::new();
         // One at a time, the worst first: a setting far off bends the curve away from its neighbours,
         // which lie on it again once that one is gone.
         for round in 0..=most {
@@ -91,8 +94,21 @@ impl Concave {
                 .max_by(|a, b| residuals[*a].abs().total_cmp(&residuals[*b].abs()))
                 .filter(|index| residuals[*index].abs() > limit && round < most);
             let Some(worst) = worst else { break };
+            taken.push((worst, base[worst]));
             base[worst] = 0.0;
             settings[worst].off_curve = true;
+            fit = Self::robust(settings, &base, scale);
+        }
+        // A scale from few residuals may be narrow by chance: what the rest scatters by has the last word
+        // (docs/decisions/0140-noise-from-few-runs.md).
+        while let Some((place, sigma)) = fit.nearest(settings, &taken) {
+            let (index, weight) = taken[place];
+            if (settings[index].ln_x - fit.fitted[index]).abs() > STAND_OFF * sigma {
+                break;
+            }
+            taken.remove(place);
+            base[index] = weight;
+            settings[index].off_curve = false;
             fit = Self::robust(settings, &base, scale);
         }
         if let Some(fall) = fall {
@@ -102,6 +118,14 @@ impl Concave {
         fit.scale = scale;
         fit.sigma = fit.deviation(settings).max(scale);
         fit
+    }
+
+    /// Which of these settings, left out of the fit, lies nearest to it, and the SD of those that are in it.
+    fn nearest(&self, settings: &[Setting], taken: &[(usize, f64)]) -> Option<(usize, f64)> {
+        let off =
+            |place: usize| (settings[taken[place].0].ln_x - self.fitted[taken[place].0]).abs();
+        let place = (0..taken.len()).min_by(|a, b| off(*a).total_cmp(&off(*b)))?;
+        Some((place, self.deviation(settings)))
     }
 
     /// The scale of a first look at the settings whose runs agree with each other.

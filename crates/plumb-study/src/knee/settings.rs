@@ -3,7 +3,7 @@
 use super::Options;
 use crate::identities::{self, Consistency};
 use crate::stats::describe::{deviation, median, squares};
-use crate::stats::distribution::normal_quantile;
+use crate::stats::distribution::t_two_sided;
 
 /// A row of the table: one run.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -222,24 +222,38 @@ fn drop_inconsistent(
     });
 }
 
-/// (3.3) Settings whose runs differ by more than max(3 %, 3·σ·√2), σ being what the other settings'
-/// runs say or, where those are few, `curve_sigma`. Three of σ are for one pair; many pairs need more
-/// (docs/decisions/0031-many-pairs-of-runs.md). Those whose SD of ln X is above 3 % are excluded.
+/// (3.3) Settings whose runs differ by more than max(3 %, 3·σ·√2), σ being what the other settings' runs say or, where
+/// those are few, `curve_sigma`. Three of σ are for one pair and a σ that is known: many pairs and a σ from few runs need
+/// more (docs/decisions/0140-noise-from-few-runs.md). Those whose SD of ln X is above 3 % are excluded.
 pub(super) fn mark_irreproducible(
     settings: &mut [Setting],
     curve_sigma: f64,
     notes: &mut Vec<String>,
 ) {
     let pairs: usize = settings.iter().map(|s| s.runs.len() * (s.runs.len() - 1) / 2).sum();
-    let share = 0.01 / 2.0 / (pairs as f64).max(1.0);
-    let sigmas = f64::max(3.0, -normal_quantile(share)) * std::f64::consts::SQRT_2;
-    let suspicious: Vec<usize> =
-        (0..settings.len()).filter(|index| settings[*index].range() > SCATTER).collect();
-    for index in suspicious {
-        let sigma = typical_run_deviation(settings, index).unwrap_or(curve_sigma);
+    let share = 0.01 / (pairs as f64).max(1.0);
+    let mut widest: Vec<usize> =
+        (0..settings.len()).filter(|index| settings[*index].runs.len() > 1).collect();
+    widest.sort_by(|a, b| settings[*b].range().total_cmp(&settings[*a].range()));
+    let stands_off = |count: &usize| {
+        let range = settings[widest[count - 1]].range();
+        let (sigma, freedom) = if widest.len() > TYPICAL_FROM {
+            pooled_run_deviation(settings, &widest[*count..])
+        } else {
+            (curve_sigma, f64::INFINITY)
+        };
+        let off = range / (sigma.max(f64::MIN_POSITIVE) * std::f64::consts::SQRT_2);
+        range > SCATTER && off > 3.0 && tail(off, freedom) < share
+    };
+    // The widest may hide one another: those up to the last that stands off the rest are it [Rosner 1983].
+    let most = if widest.len() > TYPICAL_FROM { widest.len() / 2 } else { widest.len() };
+    let found = (1..=most).rev().find(stands_off).unwrap_or(0);
+    let mut found = widest[..found].to_vec();
+    found.sort_unstable();
+    for index in found {
         let setting = &mut settings[index];
         let range = setting.range();
-        if range <= sigmas * sigma {
+        if range <= SCATTER {
             continue;
         }
         setting.irreproducible = true;
@@ -258,27 +272,25 @@ pub(super) fn mark_irreproducible(
     }
 }
 
+/// Chance of a distance of so many σ either way, σ being known with this freedom.
+fn tail(off: f64, freedom: f64) -> f64 {
+    if off.is_finite() && freedom > 0.0 { t_two_sided(off, freedom.min(1e6)) } else { 0.0 }
+}
+
 /// Difference of ln X between runs of a setting, and their SD, above which they may contradict each other.
 const SCATTER: f64 = 0.03;
 /// How often an irreproducible setting is run before it is given up.
 pub(crate) const IRREPRODUCIBLE_RUNS: usize = 5;
-/// Other settings with repetitions that tell what is typical.
+/// Settings with repetitions of which more tell what is typical.
 const TYPICAL_FROM: usize = 3;
 
-/// A robust SD of ln X between runs of the settings other than `index`; `None` where too few were
-/// repeated.
-fn typical_run_deviation(settings: &[Setting], index: usize) -> Option<f64> {
-    let scaled: Vec<f64> = (0..settings.len())
-        .filter(|other| *other != index && settings[*other].runs.len() > 1)
-        .map(|other| {
-            let runs = &settings[other].runs;
-            let freedom = runs.len() as f64 - 1.0;
-            // The median of χ² by Wilson and Hilferty.
-            let middle = freedom * (1.0 - 2.0 / (9.0 * freedom)).powi(3);
-            squares(runs) / middle
-        })
-        .collect();
-    (scaled.len() >= TYPICAL_FROM).then(|| median(&scaled).sqrt())
+/// The pooled SD of ln X between runs of these settings, and its degrees of freedom.
+fn pooled_run_deviation(settings: &[Setting], these: &[usize]) -> (f64, f64) {
+    let runs = || these.iter().map(|index| &settings[*index].runs);
+    let freedom: usize = runs().map(|runs| runs.len() - 1).sum();
+    let within: f64 = runs().map(|runs| squares(runs)).sum();
+    let freedom = freedom as f64;
+    ((within / freedom.max(1.0)).sqrt(), freedom)
 }
 
 /// σ_rep (3.2, 1): pooled SD within o over the root of the mean number of runs.

@@ -166,6 +166,56 @@ fn a_pair_that_differs_by_more_than_3_percent_is_irreproducible_and_excluded_onl
 }
 
 #[test]
+fn few_runs_that_agree_by_chance_make_no_other_irreproducible() {
+    // Differences of pairs as noise of 1.5 % makes them: four are small, three are not.
+    let named = |differences: [f64; 7]| {
+        let mut rows = Vec::new();
+        for (o, difference) in [1, 2, 4, 8, 16, 32, 64].into_iter().zip(differences) {
+            for sign in [-0.5, 0.5] {
+                let iops = 1000.0 * (o as f64).min(8.0) * (sign * difference).exp();
+                rows.push(row(o, iops, o as f64 / iops * 1e3));
+            }
+        }
+        find(&rows, &Options::default()).outliers()
+    };
+    let by_chance = [0.002, 0.031, 0.004, 0.006, 0.024, 0.003, 0.028];
+    assert_eq!(named(by_chance), [0_u64; 0]);
+    for (index, o) in [1, 2, 4, 8, 16, 32, 64].into_iter().enumerate() {
+        let mut bad = by_chance;
+        bad[index] = 0.3;
+        assert_eq!(named(bad), [o]);
+    }
+    // Three of them do not hide one another.
+    let [mut three, mut four] = [by_chance.map(|difference| difference / 3.0); 2];
+    (three[1], three[4], three[6]) = (0.3, 0.25, 0.35);
+    assert_eq!(named(three), [2, 16, 64]);
+    // Where many are bad that is what runs differ by.
+    (four[0], four[1], four[2], four[4]) = (0.3, 0.25, 0.28, 0.35);
+    assert!(named(four).is_empty());
+}
+
+#[test]
+fn few_settings_that_agree_by_chance_take_none_off_the_curve() {
+    let os = [2, 3, 4, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32];
+    // A ceiling at 11 with noise of 1 %.
+    let iops = [
+        323.67, 443.72, 533.13, 730.97, 908.53, 1070.18, 1157.32, 1145.13, 1114.92, 1144.71,
+        1157.23, 1131.56, 1127.32,
+    ];
+    let named = |lower: f64| {
+        let rows: Vec<Row> = os
+            .into_iter()
+            .zip(iops)
+            .map(|(o, iops)| (o, if o == 16 { iops * lower } else { iops }))
+            .map(|(o, iops)| row(o, iops, o as f64 / iops * 1e3))
+            .collect();
+        find(&rows, &Options::default()).outliers()
+    };
+    assert_eq!(named(1.0), [0_u64; 0]);
+    assert_eq!(named(0.88), [16]);
+}
+
+#[test]
 fn rows_that_contradict_a_known_number_are_left_out_however_many() {
     let mut rows = ceiling(&POWERS, 8000.0);
     for row in &mut rows[2..] {

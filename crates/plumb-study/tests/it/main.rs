@@ -17,3 +17,4 @@ mod score;
 mod shape_cases;
 mod split_cases;
 mod worked_figures;
+mod written_cases;
