@@ -68,6 +68,9 @@ pub(crate) fn assemble<Q: FlushQueue>(
                 return Err(StartError::Split { ordinal: one.block.ordinal });
             }
             returning.push(one.block.ordinal);
+        } else if is_fork(&config, &one.block) {
+            // Before it is asked how far it came: what a part of its own served is nobody's to write over unasked.
+            return Err(StartError::Split { ordinal: one.block.ordinal });
         } else if is_outdated(&config, &one.block, served) {
             // What it holds is read by nobody before it is brought up to date (LAY-8).
             io.events.note(Event::DiskOutdated(one.block.ordinal));
@@ -160,13 +163,19 @@ pub(crate) fn is_split(
     !config.descends_from(own) && own.epoch > known.known_epoch
 }
 
+/// Whether a disk that takes part has a generation beside those that led to this one: it is not older than the oldest
+/// that this one names, and is none of them.
+pub(crate) fn is_fork(config: &Config, block: &Superblock) -> bool {
+    let own = block.generation;
+    let oldest = config.generation.number.saturating_sub(to_u64(config.ancestors.len()));
+    own.number >= oldest && !config.descends_from(own)
+}
+
 /// Whether a disk that takes part has a generation that this one does not come from. A disk that does not vote is told of
 /// none: its own may be from before the oldest that this one names.
 pub(crate) fn is_apart(config: &Config, block: &Superblock) -> bool {
-    let own = block.generation;
-    let named = own.number.saturating_add(to_u64(config.ancestors.len()));
-    let tells = config.voters.contains(&block.ordinal) || named >= config.generation.number;
-    tells && !config.descends_from(own)
+    let votes = config.voters.contains(&block.ordinal);
+    is_fork(config, block) || votes && !config.descends_from(block.generation)
 }
 
 /// The last epoch that was served, as far as the disks that are here can prove. Before one of them says so, every voter

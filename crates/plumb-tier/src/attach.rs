@@ -66,7 +66,10 @@ impl<Q: FlushQueue> Core<Q> {
         if !self.members.write_superblocks(&mut self.io, &[disk]).is_empty() {
             return Ok(());
         }
-        let metadata = self.members.metadata().len() < METADATA_COPIES
+        // Sixteen disks vote at most, and journal and tree lie on those (LAY-3).
+        let votes = self.members.config.voters.len() < VOTERS;
+        let metadata = votes
+            && self.members.metadata().len() < METADATA_COPIES
             && !self.members.config.disks[nth].leaving
             && self.copy_metadata(disk);
         let logs = self.copy_logs(disk);
@@ -78,11 +81,14 @@ impl<Q: FlushQueue> Core<Q> {
         }
         config.disks[nth].state = DiskState::Online;
         config.disks[nth].metadata = metadata;
-        config.voters.push(disk);
-        config.voters.sort_unstable();
+        if votes {
+            config.voters.push(disk);
+            config.voters.sort_unstable();
+        }
         let id = self.members.random.id();
         self.members.config.succeed(self.members.epoch, id);
-        // Durable on the whole list before, then on the new disk (LAY-3).
+        // Durable on the whole list before, then on the new disk (LAY-3): whether it votes or not, so that it is known
+        // when it was away again.
         let failed = self.members.publish(&mut self.io, &old);
         self.do_without(failed)?;
         let failed = self.members.publish(&mut self.io, &[disk]);

@@ -33,9 +33,13 @@ impl DeviceQueue {
     /// # Errors
     /// When memory is refused.
     pub fn open(plan: &SlotPlan, files: Vec<TargetFile>) -> Result<Self, OpenQueueError> {
+        Self::open_spec(spec(plan, files))
+    }
+
+    fn open_spec(spec: QueueSpec) -> Result<Self, OpenQueueError> {
         match probe_ring() {
-            Ok(()) => Ok(Self::Ring(BelledRing::open(plan, files)?)),
-            Err(_) => Self::calls(plan, files),
+            Ok(()) => Ok(Self::Ring(BelledRing::open(spec)?)),
+            Err(_) => Ok(Self::Calls(SyncQueue::open(spec)?)),
         }
     }
 
@@ -49,7 +53,8 @@ impl DeviceQueue {
         models: Vec<DeviceModel>,
     ) -> Result<Self, OpenQueueError> {
         let (clock, _) = StampClock::new();
-        let queue = Self::open(plan, files)?;
+        // What it has finished is seen by looks alone: whoever waits, waits for the models.
+        let queue = Self::open_spec(QueueSpec { measures_latency: true, ..spec(plan, files) })?;
         Ok(Self::Emulated(Box::new(EmulatedQueue::new(queue, plan.depth(), models, clock))))
     }
 
@@ -148,15 +153,14 @@ const EVENT_BYTES: u32 = 8;
 const BELL_LANE_BYTES: u32 = 4096;
 
 impl BelledRing {
-    fn open(plan: &SlotPlan, files: Vec<TargetFile>) -> Result<Self, OpenQueueError> {
+    fn open(mut spec: QueueSpec) -> Result<Self, OpenQueueError> {
         // Without a descriptor left for it there is none: whoever waits looks by itself then.
         let bell =
             Bell::new().and_then(|bell| Ok((rustix::io::fcntl_dupfd_cloexec(&bell, 0)?, bell)));
         let Ok((descriptor, bell)) = bell else {
-            let ring = UringQueue::open(spec(plan, files), UringOptions::default())?;
+            let ring = UringQueue::open(spec, UringOptions::default())?;
             return Ok(Self { ring, bell: None, armed: false });
         };
-        let mut spec = spec(plan, files);
         let slot = spec.depth;
         let lanes = spec.regions.iter().map(|region| region.lanes.len()).sum();
         let op = Op {
@@ -236,9 +240,64 @@ impl FlushQueue for BelledRing {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
     use std::time::{Duration, Instant};
 
+    use plumb_io::stack::SsdModel;
+
     use super::*;
+
+    fn disk(descriptor: std::os::fd::OwnedFd) -> TargetFile {
+        let (path, size) = ("disk".into(), 1 << 20);
+        TargetFile { descriptor, path, size, priority: None, mapping: None }
+    }
+
+    fn read(file: u32, slot: u32) -> Op {
+        let (kind, memory) = (OpKind::Read, Memory::Lane(LaneIndex(0)));
+        Op { kind, file: FileIndex(file), slot: Slot(slot), len: 4096, offset: 0, memory }
+    }
+
+    /// What ends beneath a model that is done is seen at once, whatever other models have under way: by whoever waits, and
+    /// by looks where calls only submit.
+    #[test]
+    fn an_emulated_disk_is_no_later_than_its_model_and_what_is_beneath_it() {
+        const OTHER: Nanos = Nanos::from_secs(3);
+        let test = "an_emulated_disk_is_no_later_than_its_model_and_what_is_beneath_it";
+        if let Err(why) = probe_ring() {
+            println!("skipped {test}: {why}");
+            return;
+        }
+        let model = |time| DeviceModel::Ssd(SsdModel::new(8, vec![(4096, time, time)], u64::MAX));
+        for waits in [true, false] {
+            let plan = SlotPlan { data_slots: 4, data_bytes: 4096, control_bytes: 4096, files: 2 };
+            let file = tempfile::tempfile().expect("a file");
+            file.set_len(1 << 20).expect("room");
+            let (reader, mut writer) = std::io::pipe().expect("a pipe");
+            let files = vec![disk(reader.into()), disk(file.into())];
+            let models = vec![model(Nanos::ZERO), model(OTHER)];
+            let mut queue = DeviceQueue::open_emulated(&plan, files, models).expect("a queue");
+            // A pipe without content is a disk that takes longer than its model.
+            queue.push(read(0, 0));
+            queue.push(read(1, 1));
+            queue.submit_and_wait(0, Nanos::ZERO).expect("taken");
+            assert_eq!(queue.look(), 0);
+            let began = Instant::now();
+            let other = std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(50));
+                writer.write_all(b"plumb").expect("the reader is open");
+            });
+            if waits {
+                queue.submit_and_wait(1, Nanos::NEVER).expect("taken");
+            } else {
+                queue.push(read(1, 2));
+                queue.submit_and_wait(0, Nanos::ZERO).expect("taken");
+            }
+            while queue.look() == 0 && began.elapsed() < OTHER.into() {}
+            assert!(began.elapsed() < Duration::from_secs(2), "{waits}: {:?}", began.elapsed());
+            assert_eq!(queue.pop(), Some(Done { slot: Slot(0), result: 5 }), "{waits}");
+            other.join().expect("it wrote");
+        }
+    }
 
     /// A wait for a disk that has nothing to say ends when somebody rings, every time, and the disks' own
     /// I/O goes on beside it.

@@ -10,7 +10,8 @@ use plumb_units::convert::{index, to_u32};
 use super::devices::DeviceQueue;
 use super::open::PoolError;
 use crate::assembly::{
-    Found, Terms, assemble, discover, is_apart, is_outdated, is_split, newest_config, served,
+    Found, Terms, assemble, discover, is_apart, is_fork, is_outdated, is_split, newest_config,
+    served,
 };
 use crate::format::superblock::Superblock;
 use crate::format::{BLOCK_LEN, Config, DiskState, Geometry};
@@ -215,6 +216,7 @@ pub fn look(pool: Option<u128>, paths: &[PathBuf]) -> Result<Look, PoolError> {
         let standing = match missing {
             true if is_split(&config, disk, &one.block) => DiskStanding::Split,
             true => DiskStanding::Returning,
+            false if is_fork(&config, &one.block) => DiskStanding::Split,
             false if is_outdated(&config, &one.block, served) => DiskStanding::Returning,
             false if is_apart(&config, &one.block) => DiskStanding::Split,
             false if disk.leaving => DiskStanding::Leaving,

@@ -198,6 +198,54 @@ fn a_disk_that_does_not_vote_is_known_after_any_number_of_starts() {
     reads_well(&mut run);
 }
 
+/// Sixteen disks vote and no more, whoever comes back (LAY-3); journal and tree lie on those.
+#[test]
+fn a_disk_beyond_those_that_vote_comes_back_as_such() {
+    let of = (18, 0, 2, 0);
+    let mut run = start(of);
+    fill(&mut run);
+    let votes = |run: &Run, of: &[u16]| {
+        let config = run.engine.config();
+        assert!(config.voters.len() <= 16, "{:?}", config.voters);
+        assert!(config.voters.iter().all(|voter| !of.contains(voter)), "{:?}", config.voters);
+        let keeps = |disk: &u16| config.disks[usize::from(*disk)].metadata;
+        let keep: Vec<u16> = (0..18).filter(keeps).collect();
+        assert!(
+            keep.len() == 3 && keep.iter().all(|disk| config.voters.contains(disk)),
+            "{keep:?}"
+        );
+        assert!(config.disks.iter().all(|disk| disk.state == DiskState::Online));
+    };
+    let away_and_back = |run: &mut Run, disk: u16| {
+        run.engine.take_offline(disk);
+        rest(run, 1);
+        assert_eq!(state(run, disk.into()), DiskState::Missing);
+        run.engine.attach(disk);
+        rest(run, 2);
+    };
+    away_and_back(&mut run, 16);
+    votes(&run, &[16, 17]);
+    reads_well(&mut run);
+    // One takes the place of another that votes and keeps metadata; that one then comes back without a vote.
+    run.engine.take_offline(0);
+    rest(&mut run, 1);
+    assert_eq!(state(&run, 0), DiskState::Missing);
+    away_and_back(&mut run, 17);
+    run.engine.attach(0);
+    rest(&mut run, 2);
+    votes(&run, &[0, 16]);
+    reads_well(&mut run);
+    // A disk without a vote is known for what it is at the next start, and when it was away at one.
+    for absent in [vec![], vec![0], vec![]] {
+        let mut next = restart(&mut run, of, &absent).expect("enough of them");
+        next.attach_returning();
+        rest(&mut next, 2);
+        reads_well(&mut next);
+        run = next;
+    }
+    votes(&run, &[0, 16]);
+}
+
 /// Disks are known by what they say of themselves, not by the order in which they are named.
 #[test]
 fn a_disk_that_hangs_at_the_start_is_not_taken_for_another_one() {

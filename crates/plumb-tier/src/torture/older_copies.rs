@@ -10,11 +10,11 @@ use super::faults::{
 };
 use super::history::Step;
 use super::oracle::Promise;
-use super::run::Run;
+use super::run::{Run, queue};
 use crate::format::DiskState;
 use crate::mutation::{Mutation, set};
 use crate::pool::HealthStatus;
-use crate::{RequestKind, StartError};
+use crate::{Engine, RequestKind, StartError};
 
 const MIRROR3: (u32, u32, u8, u64) = (5, 0, 3, 0);
 const TWO: (u32, u32, u8, u64) = (2, 0, 2, 0);
@@ -241,6 +241,55 @@ fn what_only_an_older_copy_holds_is_not_read() {
         all += refused;
     }
     assert!(all == 8, "each extent lies on one disk: {all} refused");
+}
+
+/// A copy of a disk that an operator started elsewhere is a part of its own, however far the pool has gone on since: what
+/// was written there is not written over before somebody names the loser, by a start without it (LAY-3).
+#[test]
+fn a_copy_that_went_on_alone_is_no_older_copy() {
+    let absent = |queue: &mut plumb_io::sim::power::PowerQueue, disks: &[u32]| {
+        disks.iter().for_each(|disk| queue.faults_mut(*disk).dead_from = Some(0));
+    };
+    let shape = shape(MIRROR);
+    let mut run = start(MIRROR);
+    fill(&mut run);
+    let mut made = queue(&shape, images(&mut run, 3), 4, true);
+    absent(&mut made, &[0, 2]);
+    let elsewhere = Engine::start_by_word(made, shape.plan(), (1, 4096), 4).expect("by word");
+    let fork = elsewhere.shut_down().expect("a clean end").view(1);
+    for _ in 0..4 {
+        run = restart(&mut run, MIRROR, &[]).expect("all disks are here");
+        fill(&mut run);
+    }
+    let mut oracle = run.witness.oracle.clone();
+    oracle.crash(Promise::Acknowledged);
+    let mut left = images(&mut run, 3);
+    left[1] = fork;
+    let mut made = queue(&shape, left.clone(), 5, true);
+    let refused = Engine::start(&mut made, shape.plan(), 1, 4096, 5).err();
+    assert_eq!(refused, Some(StartError::Split { ordinal: 1 }));
+    assert_eq!(made.take_trace().events.len(), 0, "nothing was written or flushed");
+    let mut run = Run::start(&shape, left, &[1], oracle, 6).expect("two of three");
+    reads_well(&mut run);
+    let mut run = restart(&mut run, MIRROR, &[]).expect("it lost");
+    run.attach_returning();
+    rest(&mut run, 4);
+    assert_eq!((state(&run, 1), run.engine.stale_places()), (DiskState::Online, 0));
+    reads_well(&mut run);
+    assert_eq!(run.engine.counters().mismatches, 0, "no block of it was read before");
+}
+
+/// One that is older than every generation that the pool can name is an older copy like any other.
+#[test]
+fn a_copy_from_before_all_that_is_remembered_is_brought_up_to_date_as_a_whole() {
+    let mut run = start(MIRROR);
+    fill(&mut run);
+    let old = images(&mut run, MIRROR.0)[1].clone();
+    for nth in 0..70 {
+        run = restart(&mut run, MIRROR, &[]).unwrap_or_else(|error| panic!("start {nth}: {error}"));
+    }
+    let run = again_with(run, MIRROR, (1, old), End::Killed).expect("two of three");
+    is_brought_up_to_date(run, 1, "seventy starts ago");
 }
 
 /// All disks as they were at one time are the pool as it was then.

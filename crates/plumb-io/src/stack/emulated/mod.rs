@@ -18,6 +18,11 @@ pub use ssd::{SsdCache, SsdModel, SsdStalls};
 use crate::clock::{Clock, ManualClock, StampClock};
 use crate::{Done, Errno, FileIndex, FlushQueue, IoQueue, LaneIndex, Op, OpKind, QueueFacts, Slot};
 
+/// A sleep may be late by that much; the rest is spent looking at the clock.
+const LATE: Nanos = Nanos(80_000);
+/// The queue within is waited for that long at a time.
+const WAIT_MAX: Nanos = Nanos(1_000_000);
+
 /// A clock whose owner can wait for a time.
 pub trait Passing: Clock {
     /// Returns once it is `time` or later.
@@ -32,8 +37,6 @@ impl Passing for ManualClock {
 
 impl Passing for StampClock {
     fn pass_until(&self, time: Nanos) {
-        /// A sleep may be late by that much; the rest is spent looking at the clock.
-        const LATE: Nanos = Nanos(80_000);
         loop {
             let left = time.since(self.now());
             if left == Nanos::ZERO {
@@ -133,10 +136,13 @@ pub struct EmulatedQueue<Q, C> {
     ended: VecDeque<Done>,
     counted: usize,
     in_flight: u32,
+    /// Of these, those whose model is done and the queue within is not.
+    late: u32,
 }
 
 impl<Q: IoQueue, C: Passing> EmulatedQueue<Q, C> {
-    /// A queue of `depth` slots, as `inner` has, with a device for each of its files.
+    /// A queue of `depth` slots, as `inner` has, with a device for each of its files. A look at `inner` must see what it
+    /// has finished, as one of a queue that measures latencies does: nobody asks for it otherwise.
     pub fn new(inner: Q, depth: u32, devices: Vec<DeviceModel>, clock: C) -> Self {
         Self {
             inner,
@@ -147,6 +153,7 @@ impl<Q: IoQueue, C: Passing> EmulatedQueue<Q, C> {
             ended: VecDeque::with_capacity(index(depth)),
             counted: 0,
             in_flight: 0,
+            late: 0,
         }
     }
 
@@ -178,7 +185,10 @@ impl<Q: IoQueue, C: Passing> EmulatedQueue<Q, C> {
         while let Some(done) = self.inner.pop() {
             let slot = done.slot.0;
             match self.states[index(slot)] {
-                State::Inner => self.end(slot, done.result),
+                State::Inner => {
+                    self.late -= 1;
+                    self.end(slot, done.result);
+                }
                 _ => self.states[index(slot)] = State::Model(done.result),
             }
         }
@@ -187,7 +197,10 @@ impl<Q: IoQueue, C: Passing> EmulatedQueue<Q, C> {
             while let Some(slot) = self.devices[nth].finish(now) {
                 match self.states[index(slot)] {
                     State::Model(result) => self.end(slot, result),
-                    _ => self.states[index(slot)] = State::Inner,
+                    _ => {
+                        self.late += 1;
+                        self.states[index(slot)] = State::Inner;
+                    }
                 }
             }
         }
@@ -225,13 +238,15 @@ impl<Q: IoQueue, C: Passing> IoQueue for EmulatedQueue<Q, C> {
                 break;
             }
             let due = self.devices.iter_mut().filter_map(DeviceModel::next_end).min();
-            match due {
-                Some(due) => self.clock.pass_until(due.min(end)),
-                // The models are done and the queue within is not.
-                None if self.in_flight > 0 => {
-                    self.inner.submit_and_wait(1, Nanos(end.0 - now.0).min(Nanos(1_000_000)))?;
-                }
-                None => self.clock.pass_until(end),
+            let until = due.unwrap_or(end).min(end);
+            if self.late == 0 {
+                self.clock.pass_until(until);
+            } else {
+                // Whichever comes first, the end of another model or what the queue within is late with. Close to the
+                // former it is only asked.
+                let left = until.since(now).min(WAIT_MAX);
+                let wanted = u32::from(left > LATE);
+                self.inner.submit_and_wait(wanted, Nanos(left.0.saturating_sub(LATE.0)))?;
             }
             self.collect();
         }
