@@ -100,7 +100,7 @@ impl Concave {
             fit = Self::robust(settings, &base, scale);
         }
         // A scale from few residuals may be narrow by chance: what the rest scatters by has the last word
-        // (docs/decisions/0140-noise-from-few-runs.md).
+        // (docs/decisions/0171-noise-from-few-runs.md).
         while let Some((place, sigma)) = fit.nearest(settings, &taken) {
             let (index, weight) = taken[place];
             if (settings[index].ln_x - fit.fitted[index]).abs() > STAND_OFF * sigma {

@@ -224,7 +224,7 @@ fn drop_inconsistent(
 
 /// (3.3) Settings whose runs differ by more than max(3 %, 3·σ·√2), σ being what the other settings' runs say or, where
 /// those are few, `curve_sigma`. Three of σ are for one pair and a σ that is known: many pairs and a σ from few runs need
-/// more (docs/decisions/0140-noise-from-few-runs.md). Those whose SD of ln X is above 3 % are excluded.
+/// more (docs/decisions/0171-noise-from-few-runs.md). Those whose SD of ln X is above 3 % are excluded.
 pub(super) fn mark_irreproducible(
     settings: &mut [Setting],
     curve_sigma: f64,
