@@ -101,7 +101,7 @@ impl Concave {
         }
         // A scale from few residuals may be narrow by chance: what the rest scatters by has the last word
         // (docs/decisions/0171-noise-from-few-runs.md).
-        while let Some((place, sigma)) = fit.nearest(settings, &taken) {
+        while let Some((place, sigma)) = fit.nearest(settings, &base, &taken) {
             let (index, weight) = taken[place];
             if (settings[index].ln_x - fit.fitted[index]).abs() > STAND_OFF * sigma {
                 break;
@@ -121,11 +121,18 @@ impl Concave {
     }
 
     /// Which of these settings, left out of the fit, lies nearest to it, and the SD of those that are in it.
-    fn nearest(&self, settings: &[Setting], taken: &[(usize, f64)]) -> Option<(usize, f64)> {
-        let off =
-            |place: usize| (settings[taken[place].0].ln_x - self.fitted[taken[place].0]).abs();
-        let place = (0..taken.len()).min_by(|a, b| off(*a).total_cmp(&off(*b)))?;
-        Some((place, self.deviation(settings)))
+    fn nearest(
+        &self,
+        settings: &[Setting],
+        base: &[f64],
+        taken: &[(usize, f64)],
+    ) -> Option<(usize, f64)> {
+        let residuals = self.residuals(settings);
+        let off = |place: &usize| residuals[taken[*place].0].abs();
+        let place = (0..taken.len()).min_by(|a, b| off(a).total_cmp(&off(b)))?;
+        let inside: Vec<f64> = counted(base).into_iter().map(|index| residuals[index]).collect();
+        let freedom = (inside.len() as f64 - self.corners.len() as f64 - 2.0).max(1.0);
+        Some((place, (dot(&inside, &inside) / freedom).sqrt()))
     }
 
     /// The scale of a first look at the settings whose runs agree with each other.
