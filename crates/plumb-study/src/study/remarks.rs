@@ -63,73 +63,92 @@ fn asked(setting: &Setting, seen: Facts) -> Facts {
     }
 }
 
-/// What is known of a study as a whole.
+/// What is known of a study beyond its single runs.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Whole {
-    /// The chosen setting, with its I/Os per second.
-    pub(super) chosen: Option<(Setting, f64)>,
+pub(super) struct Whole<'a> {
+    /// The settings that were chosen, each with what several runs say of it.
+    pub(super) chosen: Vec<Chosen<'a>>,
     /// A ceiling, in words.
     pub(super) ceiling: Option<String>,
-    /// Mean latency at the lowest load in milliseconds.
-    pub(super) lowest_latency_ms: Option<f64>,
-    /// Share of throughput that measuring latencies costs.
-    pub(super) latency_cost: Option<f64>,
     /// In what else than what was varied the settings differ.
     pub(super) differing: Vec<String>,
     /// Whether I/O goes by another node or host, in words.
     pub(super) remote: Option<String>,
     /// The devices.
     pub(super) behind: Behind,
-    /// Median latency of writes with the chosen setting, in milliseconds.
+}
+
+/// A setting that somebody would quote, and its figures.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Chosen<'a> {
+    /// What it is called among the subjects.
+    pub(super) name: &'a str,
+    pub(super) setting: &'a Setting,
+    /// I/Os per second.
+    pub(super) iops: f64,
+    /// Mean latency of its workload at the lowest load in milliseconds.
+    pub(super) lowest_latency_ms: Option<f64>,
+    /// Share of throughput that measuring latencies costs.
+    pub(super) latency_cost: Option<f64>,
+    /// Median latency of its writes in milliseconds.
     pub(super) write_p50_ms: Option<f64>,
 }
 
-/// Rules that need more than one run, or the machine: a ceiling, what no link carries, the cache of a device,
-/// settings that differ, what a completed write means, a short warm-up of flash, bounds, one more hop, what
-/// measuring latencies costs.
-const OF_THE_WHOLE: [u32; 9] = [8, 11, 12, 13, 16, 17, 21, 22, 23];
+/// Rules on all settings together, or on the machine: a ceiling, settings that differ, one more hop.
+const OF_ALL: [u32; 3] = [8, 13, 22];
 
-impl Whole {
-    fn remarks(&self) -> Vec<Remark> {
-        let chosen = self.chosen.as_ref();
+/// Rules on a chosen setting that need more than one run, or the machine: what no link carries, the cache of a device, what a
+/// completed write means, a short warm-up of flash, bounds, what measuring latencies costs.
+const OF_CHOSEN: [u32; 6] = [11, 12, 16, 17, 21, 23];
+
+impl Whole<'_> {
+    /// What is said of all settings together.
+    fn of_all(&self) -> Vec<Remark> {
         let facts = Facts {
-            iops: chosen.map(|(_, iops)| *iops),
-            outstanding: chosen.map(|(setting, _)| setting.total_outstanding() as f64),
+            ceiling: self.ceiling.clone(),
+            differing: self.differing.clone(),
+            remote: self.remote.clone(),
+            ..Facts::default()
+        };
+        only(&OF_ALL, &facts)
+    }
+
+    /// What is said of a setting.
+    fn of(&self, chosen: &Chosen) -> Vec<Remark> {
+        let Chosen { setting, .. } = chosen;
+        let facts = Facts {
+            iops: Some(chosen.iops),
+            block_bytes: Some(setting.block_bytes as f64),
+            outstanding: Some(setting.total_outstanding() as f64),
+            warm_up_s: Some(setting.warm_up_s.into()),
+            write_share_wanted: Some(setting.write_share()),
+            write_share: Some(setting.write_share()),
             latencies: Latencies {
                 write: Percentiles {
-                    rows: self.write_p50_ms.map(|ms| (50.0, ms)).into_iter().collect(),
+                    rows: chosen.write_p50_ms.map(|ms| (50.0, ms)).into_iter().collect(),
                     ..Percentiles::default()
                 },
                 ..Latencies::default()
             },
-            ceiling: self.ceiling.clone(),
-            lowest_latency_ms: self.lowest_latency_ms,
-            latency_cost: self.latency_cost,
-            measures_latency: chosen.is_some_and(|(setting, _)| setting.latency),
-            differing: self.differing.clone(),
-            remote: self.remote.clone(),
+            lowest_latency_ms: chosen.lowest_latency_ms,
+            latency_cost: chosen.latency_cost,
+            measures_latency: setting.latency,
             medium: self.behind.medium,
             link_bytes_per_s: self.behind.link_bytes_per_s,
+            cache: self.behind.cache(setting),
+            completion: self
+                .behind
+                .completion(setting.cache.contains('h') || setting.cache.contains('w')),
             ..Facts::default()
         };
-        let facts = match chosen {
-            Some((setting, _)) => Facts {
-                block_bytes: Some(setting.block_bytes as f64),
-                warm_up_s: Some(setting.warm_up_s.into()),
-                write_share_wanted: Some(setting.write_share()),
-                write_share: Some(setting.write_share()),
-                cache: self.behind.cache(setting),
-                completion: self
-                    .behind
-                    .completion(setting.cache.contains('h') || setting.cache.contains('w')),
-                ..facts
-            },
-            None => facts,
-        };
-        let mut remarks = reading::read(&facts);
-        remarks.retain(|remark| OF_THE_WHOLE.contains(&remark.rule));
-        remarks
+        only(&OF_CHOSEN, &facts)
     }
+}
+
+fn only(rules: &[u32], facts: &Facts) -> Vec<Remark> {
+    let mut remarks = reading::read(facts);
+    remarks.retain(|remark| rules.contains(&remark.rule));
+    remarks
 }
 
 /// A remark, with what it is said of: what is said of several is told once.
@@ -171,7 +190,8 @@ impl<'a> Said<'a> {
     }
 }
 
-/// The finding: what the rules say of the runs of these settings, each named, and of the whole; by rule.
+/// The finding: what the rules say of the runs of these settings, each named, of what was chosen, and of the whole; by
+/// rule.
 pub(super) fn finding(
     subjects: &[(&str, &Setting)],
     runs: &[RunRecord],
@@ -191,7 +211,12 @@ pub(super) fn finding(
             Said::add(&mut rows, name, remark, Some(run.run));
         }
     }
-    for remark in whole.remarks() {
+    for chosen in &whole.chosen {
+        for remark in whole.of(chosen) {
+            Said::add(&mut rows, chosen.name, &remark, None);
+        }
+    }
+    for remark in whole.of_all() {
         Said::add(&mut rows, "the whole", &remark, None);
     }
     if rows.is_empty() {

@@ -350,7 +350,7 @@ fn result(setting: &Setting, series: &[f64], mean_s: f64, device: &SimulatedDevi
             "iops_per_s": count as f64 / seconds,
             "mib_per_s": count as f64 / seconds * block / f64::from(1 << 20),
             "errors": 0,
-            "latency_ns": latency,
+            "latency_ns": if count > 0 { latency.clone() } else { None },
         })
     };
     let mut total = side(count);

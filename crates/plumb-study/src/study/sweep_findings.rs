@@ -12,7 +12,7 @@ use super::drift::Drift;
 use super::findings::{Finding, Findings, State, Table};
 use super::options::{RunOrder, SweepPlan};
 use super::record::{Purpose, RunRecord, Summary};
-use super::remarks::Whole;
+use super::remarks::{Chosen, Whole};
 use super::run_notes::notes;
 use super::setting::size;
 use super::sweep::{SWEEP, SweepPlanner, rows, same_but_o};
@@ -67,16 +67,24 @@ pub fn sweep_findings(plan: &SweepPlan, all: &[RunRecord], told: Told) -> Findin
         chosen.push((lower(&finding.title), &workload.settings[at]));
         findings.push(finding);
     }
-    if chosen.is_empty() {
-        chosen.extend(settings.first().map(|first| ("the first setting".to_owned(), first)));
+    // What is the only one needs no choice.
+    if let [only] = &*settings {
+        chosen.push(("the only setting".to_owned(), only));
     }
-    let subjects: Vec<(&str, &Setting)> =
+    let mut subjects: Vec<(&str, &Setting)> =
         chosen.iter().map(|(name, setting)| (name.as_str(), *setting)).collect();
     let curves = curves(plan, &settings, &corrected);
     let whole = Whole {
+        chosen: subjects.iter().filter_map(|of| figures(*of, &settings, &corrected)).collect(),
         ceiling: ceilings(&curves),
-        ..whole(&chosen, &settings, &corrected, told.environment)
+        differing: differing(&settings),
+        remote: machine::remote(told.environment),
+        behind: Behind::of(told.environment, None),
     };
+    if subjects.is_empty() {
+        // A run can be read without being anybody's choice.
+        subjects.extend(settings.first().map(|first| ("the first setting", first)));
+    }
     let reading = remarks::finding(&subjects, &corrected, &whole);
     for curve in curves {
         findings.push(curve.finding);
@@ -363,21 +371,12 @@ pub(super) fn told(ms: &Value, percent: f64, count: u64) -> (Value, Value) {
     }
 }
 
-/// What the reading rules hold against more than one run: the chosen setting where one was chosen, and the machine.
-fn whole(
-    chosen: &[(String, &Setting)],
+/// What several runs say of a chosen setting.
+fn figures<'a>(
+    (name, setting): (&'a str, &'a Setting),
     settings: &[Setting],
     runs: &[RunRecord],
-    environment: Option<&Value>,
-) -> Whole {
-    let all = Whole {
-        differing: differing(settings),
-        remote: machine::remote(environment),
-        behind: Behind::of(environment, None),
-        ..Whole::default()
-    };
-    // What each of several workloads chose is not one setting of which all this could be said.
-    let [(_, setting)] = chosen else { return all };
+) -> Option<Chosen<'a>> {
     let level = |setting: &Setting, of: &dyn Fn(&Summary) -> Option<f64>| {
         let own = runs.iter().filter(|run| run.setting == *setting);
         let values: Vec<f64> = own.filter_map(|run| of(run.usable()?)).collect();
@@ -385,12 +384,14 @@ fn whole(
     };
     let is_alone = |other: &&Setting| other.outstanding == 1 && same_but_o(other, setting);
     let alone = settings.iter().find(is_alone);
-    Whole {
-        chosen: level(setting, &|s| Some(s.iops)).map(|iops| ((*setting).clone(), iops)),
+    Some(Chosen {
+        name,
+        setting,
+        iops: level(setting, &|s| Some(s.iops))?,
         lowest_latency_ms: alone.and_then(|alone| level(alone, &|s| s.latency_ms)),
+        latency_cost: None,
         write_p50_ms: level(setting, &|s| s.write_p50_ms),
-        ..all
-    }
+    })
 }
 
 /// The ceilings of all curves, in words (R8).

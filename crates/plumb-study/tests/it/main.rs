@@ -11,6 +11,7 @@ mod interval_cases;
 mod knee_cases;
 mod queueing_cases;
 mod random;
+mod reading_cases;
 mod score;
 mod shape_cases;
 mod split_cases;

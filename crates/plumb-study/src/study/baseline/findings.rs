@@ -18,7 +18,7 @@ use crate::study::conditioning::counted;
 use crate::study::document::FORMAT;
 use crate::study::findings::{Finding, Findings, State, Table};
 use crate::study::record::{RunRecord, Summary};
-use crate::study::remarks::{self, Whole};
+use crate::study::remarks::{self, Chosen, Whole};
 use crate::study::run_notes::notes;
 use crate::study::sweep::{rows, same_but_o};
 use crate::study::sweep_findings::{Named, Told, of_curve, rates};
@@ -230,19 +230,26 @@ impl Study<'_> {
             })
             .collect();
         let without = Setting { latency: false, ..choices.random.clone() };
+        let alone = &apart(&choices.random, self.options)[2];
+        // The first run teaches to read; nobody chose it.
+        let chosen = subjects[1..].iter().filter_map(|(name, setting)| {
+            let iops = level(setting)?;
+            let is_random = setting.access == Access::Random;
+            Some(Chosen {
+                name,
+                setting,
+                iops,
+                lowest_latency_ms: middle(self.runs, alone, |s| s.latency_ms).filter(|_| is_random),
+                latency_cost: level(&without).filter(|_| is_random).map(|x| 1.0 - iops / x),
+                write_p50_ms: middle(self.runs, setting, |s| s.write_p50_ms),
+            })
+        });
         let whole = Whole {
-            chosen: level(&choices.random).map(|iops| (choices.random.clone(), iops)),
+            chosen: chosen.collect(),
             ceiling: (!ceilings.is_empty()).then(|| ceilings.join(", ")),
-            lowest_latency_ms: middle(self.runs, &apart(&choices.random, self.options)[2], |s| {
-                s.latency_ms
-            }),
-            latency_cost: level(&choices.random)
-                .zip(level(&without))
-                .map(|(with, x)| 1.0 - with / x),
             differing: Vec::new(),
             remote: machine::remote(environment),
             behind: Behind::of(environment, self.options.device_cache),
-            write_p50_ms: middle(self.runs, &choices.random, |s| s.write_p50_ms),
         };
         remarks::finding(&subjects, self.runs, &whole)
     }
