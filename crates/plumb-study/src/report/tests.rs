@@ -297,6 +297,7 @@ fn study(runs: u32) -> StudyView {
             runs_most: 500,
             runs_exhaustive: 500,
             estimate_s: 1.0,
+            estimate_range_s: None,
             critical: [("kernel".to_owned(), "6.12".to_owned())].into(),
             environment: None,
         },

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::perform::Order;
 use super::record::{Purpose, RunRecord};
+use super::sweep::GAP_S;
 use super::{Access, Setting};
 use crate::steady::{Level, ROUNDS, Window};
 
@@ -33,8 +34,9 @@ const FILL_BLOCK: u64 = 128 << 10;
 const FILLS: u64 = 2;
 /// Seconds of a run that fills, and of a round at most.
 const RUN_S: u32 = 60;
-/// Rounds at most.
+/// Rounds at most, and about as many as are needed.
 const ROUNDS_MOST: usize = 25;
+const ROUNDS_LIKELY: usize = 7;
 
 impl Conditioning {
     /// Every level.
@@ -81,6 +83,19 @@ impl Conditioning {
         let repetition = plumb_units::convert::to_u32(before) + 1;
         let purpose = if repetition > 1 { Purpose::Repeat } else { Purpose::Measure };
         Some(Order { step: CONDITIONING.to_owned(), purpose, repetition, setting })
+    }
+
+    /// Seconds that it takes at least, likely and at most, where files are written with so many bytes per second.
+    pub(super) fn forecast_s(self, first: &Setting, bytes_per_s: f64) -> (f64, f64, f64) {
+        let Some(bytes) = first.file_bytes.filter(|_| self == Self::PtsFile) else {
+            return (0.0, 0.0, 0.0);
+        };
+        let each = bytes as f64 * f64::from(first.files) / bytes_per_s;
+        // A run of its own for each time that the file is filled, and for what one does not write.
+        let runs = (each / f64::from(RUN_S)).ceil().max(1.0) * FILLS as f64;
+        let fills = runs * (f64::from(RUN_S) + GAP_S);
+        let rounds = |count: usize| count as f64 * (round(first).seconds() + GAP_S);
+        (fills + rounds(ROUNDS), fills + rounds(ROUNDS_LIKELY), fills + rounds(ROUNDS_MOST))
     }
 
     /// What was done, in a sentence for the remarks.

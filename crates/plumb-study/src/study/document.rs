@@ -77,6 +77,9 @@ pub struct Study {
     pub runs_exhaustive: u64,
     /// Seconds that the plan is estimated to take, file creation included.
     pub estimate_s: f64,
+    /// The same, from and to.
+    #[serde(default)]
+    pub estimate_range_s: Option<(f64, f64)>,
     /// Facts that must not change between parts of a study (target, tool epoch, kernel, device model):
     /// resuming is refused when one differs.
     pub critical: BTreeMap<String, String>,

@@ -31,7 +31,10 @@ pub trait Planner {
     fn early_end(&self, order: &Order) -> bool;
 
     /// Seconds to leave the device alone between a run and the next (method, 4.2).
-    fn rest_s(&self, last: &RunRecord, next: &Order) -> f64;
+    fn rest_s(&self, last: &Setting, next: &Order) -> f64;
+
+    /// All that is still to come in its order, where that does not depend on what is found; `None` where it does.
+    fn known(&self, runs: &[RunRecord]) -> Option<Vec<&Order>>;
 
     /// The setting that shows, when a study goes on, whether the device is what it was (method, 4.3): one that was
     /// run before. `None` where none is worth its time.
@@ -129,7 +132,16 @@ pub fn work(
 /// The runs of a study without a disk: what it would do on a simulated device, from beginning to end.
 #[must_use]
 pub fn rehearse(planner: &dyn Planner, performer: &mut dyn Perform) -> Vec<RunRecord> {
-    let mut runs: Vec<RunRecord> = Vec::new();
+    rehearse_from(planner, performer, &[])
+}
+
+/// The runs that follow those before, without a disk.
+pub(super) fn rehearse_from(
+    planner: &dyn Planner,
+    performer: &mut dyn Perform,
+    before: &[RunRecord],
+) -> Vec<RunRecord> {
+    let mut runs: Vec<RunRecord> = before.to_vec();
     while let Next::Run(order) = planner.next(&runs) {
         let run = plumb_units::convert::to_u32(runs.len()) + 1;
         rest(planner, performer, runs.last(), &order);
@@ -139,7 +151,7 @@ pub fn rehearse(planner: &dyn Planner, performer: &mut dyn Perform) -> Vec<RunRe
         }
         runs.push(record(run, *order, performed, None));
     }
-    runs
+    runs.split_off(before.len())
 }
 
 fn perform(
@@ -158,7 +170,7 @@ fn rest(
     last: Option<&RunRecord>,
     order: &Order,
 ) {
-    let seconds = last.map_or(0.0, |last| planner.rest_s(last, order));
+    let seconds = last.map_or(0.0, |last| planner.rest_s(&last.setting, order));
     if seconds > 0.0 {
         performer.rest(seconds);
     }

@@ -382,6 +382,7 @@ mod tests {
             runs_most: 4,
             runs_exhaustive: 9,
             estimate_s: 0.1 + 0.2,
+            estimate_range_s: None,
             critical: [("tool epoch".to_owned(), "1".to_owned())].into(),
             environment: None,
         }

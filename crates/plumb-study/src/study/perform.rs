@@ -82,6 +82,12 @@ const CORRELATION_ERRORS: f64 = 1.0;
 /// Half widths of the intervals of throughput and latency that suffice.
 const PRECISE: (f64, f64) = (0.01, 0.02);
 
+/// Whether a measurement of so many seconds is long enough to end before its time.
+#[must_use]
+pub fn may_end_early(measured_s: u32) -> bool {
+    plumb_units::convert::to_usize(u64::from(measured_s)) > EARLIEST_S
+}
+
 /// Whether a measurement with these values per second says enough: steady (5.1) and precise (5.2).
 #[must_use]
 pub fn says_enough(iops: &[f64], latency: &[f64]) -> bool {

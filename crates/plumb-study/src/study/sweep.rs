@@ -21,7 +21,7 @@ pub const SWEEP: &str = "sweep";
 pub const GAP_S: f64 = 1.0;
 
 /// Runs between two anchors.
-const ANCHOR_EVERY: usize = 10;
+pub(super) const ANCHOR_EVERY: usize = 10;
 /// Runs of a search beside its climb, at most as far as simulated devices showed.
 const SPLITS: u64 = 18;
 /// Settings of a search that are repeated: plateau, recommendation, their neighbours, outliers.
@@ -296,8 +296,21 @@ impl Planner for SweepPlanner {
         self.plan.early_end && order.step != CONDITIONING
     }
 
-    fn rest_s(&self, last: &RunRecord, next: &Order) -> f64 {
-        settle_s(&last.setting, &next.setting).max(self.plan.gap_s.into())
+    fn rest_s(&self, last: &Setting, next: &Order) -> f64 {
+        settle_s(last, &next.setting).max(self.plan.gap_s.into())
+    }
+
+    fn known(&self, all: &[RunRecord]) -> Option<Vec<&Order>> {
+        let is_conditioned = || {
+            let first = self.first();
+            first.is_none_or(|first| self.plan.conditioning.next(first, all).is_none())
+        };
+        if self.plan.adaptive || self.plan.budget_s.is_some() || !is_conditioned() {
+            return None;
+        }
+        let done: BTreeSet<&str> = all.iter().map(|run| run.key.as_str()).collect();
+        let due = self.sequence.iter().filter(|(key, _)| !done.contains(key.as_str()));
+        Some(due.map(|(_, order)| order).collect())
     }
 
     fn reference(&self, runs: &[RunRecord]) -> Option<Setting> {

@@ -6,6 +6,7 @@ mod budget_cases;
 mod choice_cases;
 mod compare_cases;
 mod damaged;
+mod forecast_cases;
 mod history_cases;
 mod interval_cases;
 mod knee_cases;

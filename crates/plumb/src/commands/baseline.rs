@@ -9,13 +9,13 @@ use miette::Diagnostic;
 use plumb_io::system_tree::SystemTree;
 use plumb_study::preflight::{self, Plan, Verdict};
 use plumb_study::study::{
-    BaselineOptions, BaselinePlanner, Conditioning, Device, GAP_S, Kind, Next, Part, Planner,
+    BaselineOptions, BaselinePlanner, Conditioning, Device, Forecast, Kind, Next, Part, Planner,
     Preset, RunRecord, Setting, Step, Told, baseline_findings, bytes_beside, bytes_to_make,
 };
 use serde_json::{Value, json};
 
 use super::study::arguments::{self, count, flag, many, word};
-use super::study::{self, DeviceError, OpenError, Planned, duration, machine};
+use super::study::{self, DeviceError, OpenError, Planned, duration, expected, machine};
 use crate::message::Printer;
 
 /// Exit status when a check blocks.
@@ -46,6 +46,7 @@ pub(crate) fn command() -> Command {
             arguments::size("Bytes of all test files together [default: of the file that is there, else 64G; with --quick 1G]"),
             flag("quick", "About ten minutes: 2 s of warm-up and 8 s of measurement per run, which sees no slow change of the device, no rare latency, and smaller differences less surely").conflicts_with("d0-timing"),
             flag("d0-timing", "As published: 300 s of warm-up, 600 s of measurement, every setting of the ranges; about a day"),
+            flag("full-length", "Measure the whole duration even if a run is steady and precise before, as --quick and --d0-timing do"),
             flag("exhaustive", "Every setting of the published ranges instead of a search"),
             flag("oltp", "Small random I/O only: the profile oltp (plumb profile show oltp)").conflicts_with("olap"),
             flag("olap", "Large sequential I/O only: the profile olap (plumb profile show olap)"),
@@ -141,7 +142,7 @@ fn baseline(matches: &ArgMatches) -> Result<ExitCode, BaselineError> {
         if matches!(opened.study.device, Device::Real) && !skips && !matches!(next, Next::Done) {
             // The machine may not be as it was when the study began.
             let assumed = |_: &Path, _| machine::Writing::ASSUMED;
-            look(matches, &target, &kept, estimate(&kept, &target, &Device::Real, assumed).0)?;
+            look(matches, &target, &kept, &estimate(&kept, &target, &Device::Real, assumed).0)?;
         }
         return Ok(work(matches, opened, kept));
     }
@@ -167,10 +168,10 @@ fn baseline(matches: &ArgMatches) -> Result<ExitCode, BaselineError> {
         Device::Real => {
             // What a probe writes would be seen as the load of somebody else.
             let assumed = |_: &Path, _| machine::Writing::ASSUMED;
-            look(matches, path, &options, estimate(&options, path, &device, assumed).0)?
+            look(matches, path, &options, &estimate(&options, path, &device, assumed).0)?
         }
     };
-    let (estimate_s, (bytes_to_make, _)) = estimate(&options, path, &device, machine::writing);
+    let (forecast, (bytes_to_make, _)) = estimate(&options, path, &device, machine::writing);
     let opened = study::create(
         matches,
         Planned {
@@ -185,7 +186,7 @@ fn baseline(matches: &ArgMatches) -> Result<ExitCode, BaselineError> {
                 .map_err(|error| BaselineError::Request { what: error.to_string() })?,
             runs_most: most,
             runs_exhaustive: exhaustive,
-            estimate_s,
+            forecast,
             bytes_to_make,
             preflight,
         },
@@ -205,23 +206,27 @@ fn dry_run(
     device: &Device,
     done: u64,
 ) -> ExitCode {
-    let (estimate_s, writing) = estimate(options, path, device, machine::writing);
+    let (forecast, writing) = estimate(options, path, device, machine::writing);
     let (most, exhaustive) = (options.runs_most(), options.published_runs());
     let text = match matches.get_flag("json") {
         true => format!(
             "{}\n",
             json!({
                 "runs_most": most, "runs_exhaustive": exhaustive, "runs_done": done,
-                "estimate_s": estimate_s, "size": options.size,
+                "runs_least": forecast.runs.0, "estimate_s": forecast.likely_s,
+                "estimate_least_s": forecast.seconds.0, "estimate_most_s": forecast.seconds.1,
+                "size": options.size,
                 "bytes_to_write": writing.0, "creation_s": writing.1.seconds(writing.0),
                 "write_rate_is_measured": writing.1.is_measured,
             })
         ),
         false => format!(
-            "at most {most} runs, {}{}; the published plan takes {exhaustive} runs of 15 min each, {}\n\
+            "{} {most} runs{}; to be expected: {}; the published plan takes {exhaustive} runs of 15 min each, {}\n\
              files to be written first: {:.1} GiB, {} of it ({})\n",
-            duration(estimate_s),
+            // Where a curve rises at the end of its range, that is extended.
+            if options.is_exhaustive() { "about" } else { "at most" },
             if done > 0 { format!(", {done} of them are there") } else { String::new() },
+            expected(&forecast),
             duration(exhaustive as f64 * 900.0),
             writing.0 as f64 / f64::from(1 << 30),
             duration(writing.1.seconds(writing.0)),
@@ -232,11 +237,12 @@ fn dry_run(
 }
 
 /// Options with the keys that they have in the plan of a study.
-const OPTION_KEYS: [(&str, &str); 18] = [
+const OPTION_KEYS: [(&str, &str); 19] = [
     ("size", "size"),
     ("quick", "preset"),
     ("d0-timing", "preset"),
     ("exhaustive", "exhaustive"),
+    ("full-length", "full_length"),
     ("oltp", "part"),
     ("olap", "part"),
     ("skip", "skip"),
@@ -304,6 +310,7 @@ fn options(matches: &ArgMatches, path: &Path, device: &Device) -> BaselineOption
         caps: matches.get_many::<String>("cap").into_iter().flatten().cloned().collect(),
         warm_up_s: count("warmup"),
         measured_s: count("duration"),
+        full_length: matches.get_flag("full-length"),
         gap_s: count("gap").unwrap_or(0),
         conditioning: arguments::conditioning(matches).unwrap_or_default(),
         device_cache: matches.get_one("device-cache").copied(),
@@ -316,31 +323,22 @@ fn settings(options: &BaselineOptions) -> Vec<Setting> {
     counts.into_iter().map(|files| options.random(files)).collect()
 }
 
-/// Seconds of all runs and of the files that are made for them; how many bytes those are, and how fast they are
-/// written.
+/// All runs with the files that are made for them; how many bytes those are, and how fast they are written.
 fn estimate(
     options: &BaselineOptions,
     path: &Path,
     device: &Device,
     writing: impl Fn(&Path, u64) -> machine::Writing,
-) -> (f64, (u64, machine::Writing)) {
-    let (warm_up, measured) = options.timing();
-    let each = f64::from(warm_up) + f64::from(measured) + f64::from(options.gap_s) + GAP_S;
+) -> (Forecast, (u64, machine::Writing)) {
     let settings = settings(options);
     let bytes = match device {
         Device::Real => bytes_to_make(path, settings.iter()),
         Device::Simulated(_) => 0,
     };
     let writing = writing(path, bytes);
-    let conditioning = match options.conditioning {
-        // Twice the file, and about ten rounds.
-        Conditioning::PtsFile => {
-            writing.seconds(2 * options.size.unwrap_or(0)) + 10.0 * f64::from(measured.min(60))
-        }
-        Conditioning::None | Conditioning::D0 => 0.0,
-    };
-    let seconds = options.runs_most() as f64 * each + writing.seconds(bytes) + conditioning;
-    (seconds, (bytes, writing))
+    let creation_s = writing.seconds(bytes);
+    let forecast = Forecast::of_baseline(options, writing.bytes_per_s);
+    (forecast.after((creation_s, creation_s, creation_s)), (bytes, writing))
 }
 
 /// The preflight: tells what is not fine, and refuses what blocks. Returns the verdicts.
@@ -348,7 +346,7 @@ fn look(
     matches: &ArgMatches,
     path: &Path,
     options: &BaselineOptions,
-    estimate_s: f64,
+    forecast: &Forecast,
 ) -> Result<Value, BaselineError> {
     let settings = settings(options);
     let plan = Plan {
@@ -356,7 +354,7 @@ fn look(
         beside_bytes: bytes_beside(path, settings.iter()),
         copies: Some(options.copies.into()),
         block_bytes: Some(8192),
-        seconds: Some(plumb_units::convert::floor_u64(estimate_s)),
+        seconds: Some(plumb_units::convert::floor_u64(forecast.seconds.1)),
         device_cache_bytes: options.device_cache,
     };
     let checks = machine::look_for_a_second(&SystemTree::default(), path, plan)

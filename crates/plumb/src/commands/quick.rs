@@ -6,12 +6,12 @@ use std::process::ExitCode;
 use clap::{Arg, ArgMatches, Command, value_parser};
 use miette::Diagnostic;
 use plumb_study::study::{
-    Device, GAP_S, Kind, QUICK_BYTES, RunRecord, SweepPlan, SweepPlanner, Told, bytes_to_make,
+    Device, Forecast, Kind, QUICK_BYTES, RunRecord, SweepPlan, SweepPlanner, Told, bytes_to_make,
     quick_findings, quick_plan,
 };
 use serde_json::{Value, json};
 
-use super::study::{self, DeviceError, OpenError, Planned, arguments, duration, machine};
+use super::study::{self, DeviceError, OpenError, Planned, arguments, expected, from_to, machine};
 use crate::message::Printer;
 
 /// For clap.
@@ -74,7 +74,11 @@ fn quick(matches: &ArgMatches) -> Result<ExitCode, QuickError> {
         opened.refuse_contradictions(matches, keys, &given)?;
         let request = opened.study.request.clone();
         if matches.get_flag("dry-run") {
-            return Ok(dry_run(matches, &request, opened.journal.records().len() as u64));
+            let study = &opened.study;
+            let bytes = quick_bytes(&request, Path::new(&study.target), &study.device);
+            let forecast = forecast(&request, Path::new(&study.target), bytes);
+            let done = opened.journal.records().len() as u64;
+            return Ok(dry_run(matches, &forecast, bytes, done));
         }
         return Ok(work(matches, opened, &request));
     }
@@ -84,25 +88,27 @@ fn quick(matches: &ArgMatches) -> Result<ExitCode, QuickError> {
         None => Device::Real,
     };
     let request = request(matches, path);
+    let bytes_to_make = quick_bytes(&request, path, &device);
+    let forecast = forecast(&request, path, bytes_to_make);
     if matches.get_flag("dry-run") {
-        return Ok(dry_run(matches, &request, 0));
+        return Ok(dry_run(matches, &forecast, bytes_to_make, 0));
     }
-    let (runs, estimate_s) = planned(&request);
+    let (_, runs) = forecast.runs;
     let opened = study::create(
         matches,
         Planned {
             kind: Kind::Quick,
             title: format!("eight figures of {}", path.display()),
             target: path.display().to_string(),
-            device: device.clone(),
+            device,
             devices: None,
             copies: 1,
             seed: 1,
             request: request.clone(),
             runs_most: runs,
             runs_exhaustive: runs,
-            estimate_s,
-            bytes_to_make: quick_bytes(&request, path, &device),
+            forecast,
+            bytes_to_make,
             preflight: machine::not_looked("plumb quick looks at no machine; plumb check does"),
         },
     )?;
@@ -119,25 +125,30 @@ fn request(matches: &ArgMatches, path: &Path) -> Value {
     })
 }
 
-/// Runs, and the seconds that they take.
-fn planned(request: &Value) -> (u64, f64) {
-    let number = |key: &str| request[key].as_u64().unwrap_or(1);
-    let runs = 8 * number("repetitions");
-    (runs, runs as f64 * (number("seconds") as f64 + 1.0 + GAP_S))
+/// Runs, and the seconds that they and the file take.
+fn forecast(request: &Value, path: &Path, bytes: u64) -> Forecast {
+    let writing = machine::writing(path, bytes);
+    let creation_s = writing.seconds(bytes);
+    Forecast::of_sweep(&SweepPlanner::new(plan(request)), writing.bytes_per_s)
+        .after((creation_s, creation_s, creation_s))
 }
 
 /// Says how many runs there would be, `done` of which are there already.
-fn dry_run(matches: &ArgMatches, request: &Value, done: u64) -> ExitCode {
-    let (runs, estimate_s) = planned(request);
+fn dry_run(matches: &ArgMatches, forecast: &Forecast, bytes: u64, done: u64) -> ExitCode {
+    let (_, runs) = forecast.runs;
     let text = match matches.get_flag("json") {
         true => {
-            let object = json!({ "runs_most": runs, "runs_done": done, "estimate_s": estimate_s });
+            let object = json!({
+                "runs_most": runs, "runs_done": done, "estimate_s": forecast.likely_s,
+                "bytes_to_write": bytes,
+            });
             format!("{object}\n")
         }
         false if done > 0 => {
-            format!("{runs} runs, {done} of them are there, {}\n", duration(estimate_s))
+            let (low, high) = forecast.seconds;
+            format!("{runs} runs, {done} of them are there, {}\n", from_to(low, high))
         }
-        false => format!("{runs} runs, {}\n", duration(estimate_s)),
+        false => format!("{}\n", expected(forecast)),
     };
     super::print(&text)
 }

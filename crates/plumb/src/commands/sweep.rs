@@ -8,14 +8,15 @@ use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
 use miette::Diagnostic;
 use plumb_study::knee::Policy;
 use plumb_study::study::{
-    Device, GAP_S, Kind, PlanError, RunOrder, RunRecord, SweepOptions, SweepPlanner, Told,
-    bytes_to_make, sweep_findings,
+    Device, Forecast, GAP_S, Kind, PlanError, RunOrder, RunRecord, SweepOptions, SweepPlanner,
+    Told, bytes_to_make, may_end_early, sweep_findings,
 };
 use plumb_study::sweep_time;
+use plumb_units::words::number_of;
 use serde_json::{Value, json};
 
 use super::study::arguments::{self, flag, many, word};
-use super::study::{self, DeviceError, OpenError, Planned, duration, machine};
+use super::study::{self, DeviceError, OpenError, Planned, duration, expected, machine};
 use crate::message::Printer;
 
 /// For clap.
@@ -264,7 +265,7 @@ fn sweep(matches: &ArgMatches) -> Result<ExitCode, SweepError> {
                     .map_err(|error| SweepError::Request { what: error.to_string() })?,
                 runs_most: most,
                 runs_exhaustive: exhaustive,
-                estimate_s: estimate.seconds,
+                forecast: estimate.forecast,
                 bytes_to_make: estimate.bytes,
                 preflight: machine::not_looked("plumb sweep looks at no machine; plumb check does"),
             },
@@ -332,14 +333,17 @@ struct Estimate {
     runs: u64,
     exhaustive: u64,
     settings: usize,
-    /// Seconds of all runs.
+    /// Seconds of all runs, each as long as it may be.
     runs_s: f64,
+    /// What is to be expected, files included.
+    forecast: Forecast,
     /// Bytes that have to be written first, and the seconds that takes.
     bytes: u64,
     creation_s: f64,
     writing: machine::Writing,
-    seconds: f64,
     budget_s: Option<f64>,
+    /// Whether runs are long enough to end before their time, and may.
+    ends_early: bool,
 }
 
 impl Estimate {
@@ -359,7 +363,7 @@ impl Estimate {
         let writing = machine::writing(target, bytes);
         let creation_s = writing.seconds(bytes);
         let runs_s = sweep_time::sweep_s(runs, each, 0.0);
-        let all = runs_s + creation_s;
+        let forecast = Forecast::of_sweep(planner, writing.bytes_per_s);
         Self {
             runs,
             exhaustive,
@@ -367,9 +371,10 @@ impl Estimate {
             runs_s,
             bytes,
             creation_s,
+            forecast: forecast.after((creation_s, creation_s, creation_s)),
             writing,
-            seconds: plan.budget_s.map_or(all, |budget| budget.min(all)),
             budget_s: plan.budget_s,
+            ends_early: plan.early_end && may_end_early(plan.base.measured_s),
         }
     }
 
@@ -382,18 +387,23 @@ impl Estimate {
             "bytes_to_write": self.bytes,
             "creation_s": self.creation_s,
             "write_rate_is_measured": self.writing.is_measured,
-            "estimate_s": self.seconds,
+            "runs_least": self.forecast.runs.0,
+            "estimate_s": self.forecast.likely_s,
+            "estimate_least_s": self.forecast.seconds.0,
+            "estimate_most_s": self.forecast.seconds.1,
             "budget_s": self.budget_s,
         })
     }
 
     fn text(&self) -> String {
         let mut text = format!(
-            "{} settings; at most {} runs (without the search and the reference: {}): {}\n",
+            "{} settings; at most {} (without the search and the reference: {}): {}\n\
+             to be expected: {}\n",
             self.settings,
-            self.runs,
+            number_of(self.runs, "run"),
             self.exhaustive,
-            duration(self.runs_s)
+            duration(self.runs_s),
+            expected(&self.forecast)
         );
         if self.bytes > 0 {
             text.push_str(&format!(
@@ -406,7 +416,9 @@ impl Estimate {
         if let Some(budget) = self.budget_s {
             text.push_str(&format!("budget: {}\n", duration(budget)));
         }
-        text.push_str("runs end earlier where they are steady and precise after 30 s\n");
+        if self.ends_early {
+            text.push_str("runs end earlier where they are steady and precise after 30 s\n");
+        }
         text
     }
 }

@@ -180,6 +180,9 @@ pub struct BaselineOptions {
     pub warm_up_s: Option<u32>,
     /// Seconds of measurement, likewise.
     pub measured_s: Option<u32>,
+    /// Whether runs take their whole duration, steady and precise before or not.
+    #[serde(default)]
+    pub full_length: bool,
     /// Seconds between two runs in which the device is left alone.
     #[serde(default)]
     pub gap_s: u32,
@@ -208,6 +211,7 @@ impl Default for BaselineOptions {
             caps: Vec::new(),
             warm_up_s: None,
             measured_s: None,
+            full_length: false,
             gap_s: 0,
             conditioning: Conditioning::None,
             device_cache: None,

@@ -393,11 +393,17 @@ impl Planner for BaselinePlanner {
     }
 
     fn early_end(&self, order: &Order) -> bool {
-        self.options.preset == Preset::Standard && order.step != CONDITIONING
+        self.options.preset == Preset::Standard
+            && !self.options.full_length
+            && order.step != CONDITIONING
     }
 
-    fn rest_s(&self, last: &RunRecord, next: &Order) -> f64 {
-        settle_s(&last.setting, &next.setting).max(self.options.gap_s.into())
+    fn rest_s(&self, last: &Setting, next: &Order) -> f64 {
+        settle_s(last, &next.setting).max(self.options.gap_s.into())
+    }
+
+    fn known(&self, _: &[RunRecord]) -> Option<Vec<&Order>> {
+        None
     }
 
     fn reference(&self, runs: &[RunRecord]) -> Option<Setting> {

@@ -16,8 +16,8 @@ use clap::parser::ValueSource;
 use jiff::Timestamp;
 use plumb_study::preflight;
 use plumb_study::study::{
-    self, Changed, ChildRuns, Device, End, FORMAT, Findings, Journal, Kind, Perform, Planner,
-    RunRecord, SimulatedDevice, Simulation, State, Study, StudyError, StudyFolder, Told,
+    self, Changed, ChildRuns, Device, End, FORMAT, Findings, Forecast, Journal, Kind, Perform,
+    Planner, RunRecord, SimulatedDevice, Simulation, State, Study, StudyError, StudyFolder, Told,
 };
 use serde_json::Value;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -25,7 +25,7 @@ use signal_hook::flag;
 
 pub(super) use device::{DeviceError, critical, simulated};
 use told::Teller;
-pub(super) use told::{duration, text};
+pub(super) use told::{duration, expected, from_to, text};
 
 use super::version;
 use crate::message::Printer;
@@ -183,7 +183,8 @@ pub(super) struct Planned {
     pub(super) request: Value,
     pub(super) runs_most: u64,
     pub(super) runs_exhaustive: u64,
-    pub(super) estimate_s: f64,
+    /// How long it takes, its files included.
+    pub(super) forecast: Forecast,
     /// Bytes of files that are made first; 0 where what is there is measured as it is.
     pub(super) bytes_to_make: u64,
     /// The verdicts of the preflight, or why there are none.
@@ -224,7 +225,8 @@ pub(super) fn create(matches: &ArgMatches, planned: Planned) -> Result<Opened, O
         request: planned.request,
         runs_most: planned.runs_most,
         runs_exhaustive: planned.runs_exhaustive,
-        estimate_s: planned.estimate_s,
+        estimate_s: planned.forecast.likely_s,
+        estimate_range_s: Some(planned.forecast.seconds),
         environment: Some(environment),
     };
     for number in 2.. {
@@ -350,7 +352,7 @@ fn worked(
         }
     };
     let said = Cell::new(false);
-    let mut teller = Teller::new(&study, journal.records(), &stops, &said);
+    let mut teller = Teller::new(&study, planner, journal.records(), &stops, &said);
     teller.starts(folder.path());
     let end =
         study::work(&folder, &mut journal, planner, performer.as_mut(), &mut teller, &changed)?;

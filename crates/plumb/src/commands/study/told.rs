@@ -5,7 +5,8 @@ use std::io::Write;
 use std::path::Path;
 
 use plumb_study::study::{
-    Device, Finding, Findings, GAP_S, Order, Outcome, Purpose, RunRecord, State, Study, Watch,
+    self, Device, Finding, Findings, Forecast, Order, Outcome, Planner, Purpose, RunRecord, State,
+    Study, Watch,
 };
 use plumb_units::words::number_of;
 use serde_json::Value;
@@ -13,28 +14,26 @@ use serde_json::Value;
 /// A line per run on standard error.
 pub(super) struct Teller<'a> {
     study: &'a Study,
+    planner: &'a dyn Planner,
     stops: &'a dyn Fn() -> bool,
     /// Whether the end was told.
     said: &'a Cell<bool>,
-    done: u64,
-    /// Seconds that runs took, and those that were planned for them.
-    took: (f64, f64),
+    runs: Vec<RunRecord>,
     begun: String,
 }
+
+/// Runs of a plan above which nobody works out anew after each of them what is left.
+const FORECAST_MOST: u64 = 500;
 
 impl<'a> Teller<'a> {
     pub(super) fn new(
         study: &'a Study,
+        planner: &'a dyn Planner,
         runs: &[RunRecord],
         stops: &'a dyn Fn() -> bool,
         said: &'a Cell<bool>,
     ) -> Self {
-        let mut teller =
-            Self { study, stops, said, done: 0, took: (0.0, 0.0), begun: String::new() };
-        for run in runs {
-            teller.count(run);
-        }
-        teller
+        Self { study, planner, stops, said, runs: runs.to_vec(), begun: String::new() }
     }
 
     pub(super) fn starts(&self, folder: &Path) {
@@ -42,30 +41,28 @@ impl<'a> Teller<'a> {
             Device::Real => self.study.target.clone(),
             Device::Simulated(_) => "a simulated device, in virtual time".to_owned(),
         };
-        let from = match self.done {
+        let from = match self.runs.len() {
             0 => String::new(),
             done => format!(", {done} of them are there"),
         };
+        let likely = self.study.estimate_s;
+        let (low, high) = self.study.estimate_range_s.unwrap_or((likely, likely));
         say(&format!(
-            "{} `{}` of {what}: at most {}{from}, about {} in all; kept in {}",
+            "{} `{}` of {what}: at most {}{from}, {} in all; kept in {}",
             self.study.kind.keyword(),
             self.study.id,
             number_of(self.study.runs_most, "run"),
-            duration(self.study.estimate_s),
+            from_to(low, high),
             folder.display()
         ));
     }
 
-    fn count(&mut self, run: &RunRecord) {
-        self.done += 1;
-        self.took.0 += run.ended_s - run.started_s;
-        self.took.1 += run.setting.seconds() + GAP_S;
-    }
-
-    /// Seconds left, by the runs so far.
+    /// Seconds left, by the runs so far; a simulated device is over before anybody has read it.
     fn left(&self) -> f64 {
-        let pace = if self.took.1 > 0.0 { self.took.0 / self.took.1 } else { 1.0 };
-        (self.study.estimate_s - self.took.1).max(0.0) * pace
+        let is_watched = self.study.device == Device::Real && self.study.runs_most <= FORECAST_MOST;
+        let told = if is_watched { study::left_s(self.planner, &self.runs) } else { None };
+        let elapsed = self.runs.last().map_or(0.0, |run| run.ended_s);
+        told.unwrap_or(self.study.estimate_s - elapsed)
     }
 }
 
@@ -104,7 +101,7 @@ impl Watch for Teller<'_> {
     }
 
     fn finished(&mut self, record: &RunRecord) {
-        self.count(record);
+        self.runs.push(record.clone());
         let figures = match (&record.outcome, &record.summary) {
             (_, Some(summary)) => {
                 let width = summary
@@ -148,6 +145,29 @@ pub(in crate::commands) fn duration(seconds: f64) -> String {
         0..=90 => format!("{whole} s"),
         91..=5400 => format!("{} min", whole.div_ceil(60)),
         _ => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
+    }
+}
+
+/// `12 min`, or `10 min to 20 min` where the two differ.
+pub(in crate::commands) fn from_to(low: f64, high: f64) -> String {
+    match (duration(low), duration(high)) {
+        (low, high) if low == high => low,
+        (low, high) => format!("{low} to {high}"),
+    }
+}
+
+/// `36 to 40 runs, 28 min to 44 min, likely 33 min`.
+pub(in crate::commands) fn expected(forecast: &Forecast) -> String {
+    let runs = match forecast.runs {
+        (least, most) if least == most => number_of(most, "run"),
+        (least, most) => format!("{least} to {}", number_of(most, "run")),
+    };
+    let (low, high) = forecast.seconds;
+    let time = from_to(low, high);
+    let likely = duration(forecast.likely_s);
+    match time == likely {
+        true => format!("{runs}, {time}"),
+        false => format!("{runs}, {time}, likely {likely}"),
     }
 }
 
@@ -205,5 +225,9 @@ mod tests {
         assert_eq!(duration(0.2), "1 s");
         assert_eq!(duration(600.0), "10 min");
         assert_eq!(duration(87_300.0), "24 h 15 min");
+        let mut forecast = Forecast { runs: (3, 3), seconds: (30.0, 30.0), likely_s: 30.0 };
+        assert_eq!(expected(&forecast), "3 runs, 30 s");
+        forecast = Forecast { runs: (33, 40), seconds: (1600.0, 2700.0), likely_s: 1990.0 };
+        assert_eq!(expected(&forecast), "33 to 40 runs, 27 min to 45 min, likely 34 min");
     }
 }

@@ -1,0 +1,227 @@
+//! How many runs a study takes and how long, before the first of them and on the way (method, 4.1 and 4.5).
+//!
+//! A search depends on what it finds: before the first run it is rehearsed in virtual time on imagined devices of many kinds,
+//! of which the shortest and the longest rehearsal are the range; later it is rehearsed from where it is, on what was seen.
+
+use super::baseline::{BaselineOptions, BaselinePlanner};
+use super::conditioning::{CONDITIONING, Conditioning};
+use super::engine::{Planner, rehearse, rehearse_from};
+use super::imitation::{self, Imitation};
+use super::options::SweepPlan;
+use super::perform::{Due, Order, Perform};
+use super::record::RunRecord;
+use super::setting::Setting;
+use super::simulated::{SimulatedDevice, Simulation};
+use super::sweep::{ANCHOR_EVERY, GAP_S, SweepPlanner, same_but_o};
+use crate::stats::describe::{mean, median};
+
+/// What is to be expected.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Forecast {
+    /// Runs: the fewest and the most that are likely.
+    pub runs: (u64, u64),
+    /// Seconds, from and to.
+    pub seconds: (f64, f64),
+    /// Seconds, one figure.
+    pub likely_s: f64,
+}
+
+impl Forecast {
+    /// Of a baseline whose files are written with so many bytes per second.
+    #[must_use]
+    pub fn of_baseline(options: &BaselineOptions, bytes_per_s: f64) -> Self {
+        let first = options.random(1);
+        let conditioning = options.conditioning;
+        let options =
+            BaselineOptions { conditioning: unconditioned(conditioning), ..options.clone() };
+        // Every setting of a range is many runs, and of one that is extended again and again some hundreds.
+        let ends = |device: &&SimulatedDevice| !options.is_exhaustive() || device.noise < 0.005;
+        let devices = imagined();
+        let planner = BaselinePlanner::new(options.clone());
+        let all: Vec<(u64, f64)> =
+            devices.iter().filter(ends).map(|device| rehearsed(&planner, device)).collect();
+        Self::of(&all).after(conditioning.forecast_s(&first, bytes_per_s))
+    }
+
+    /// Of a sweep whose files are written with so many bytes per second.
+    #[must_use]
+    pub fn of_sweep(planner: &SweepPlanner, bytes_per_s: f64) -> Self {
+        let plan = planner.plan();
+        let all: Vec<(u64, f64)> = match plan.adaptive {
+            true => imagined().iter().map(|device| searched(plan, device)).collect(),
+            false => imagined().iter().map(|device| in_sequence(planner, device)).collect(),
+        };
+        let Some(longest) = plan.settings.iter().map(Setting::seconds).reduce(f64::max) else {
+            return Self::of(&all);
+        };
+        let found = match plan.settings.first() {
+            Some(first) => Self::of(&all).after(plan.conditioning.forecast_s(first, bytes_per_s)),
+            None => Self::of(&all),
+        };
+        found.within(plan, longest + GAP_S)
+    }
+
+    /// Runs and seconds of rehearsals; where these differ, no few of them are the extremes.
+    fn of(all: &[(u64, f64)]) -> Self {
+        let runs = || all.iter().map(|(runs, _)| *runs);
+        let seconds: Vec<f64> = all.iter().map(|(_, seconds)| *seconds).collect();
+        let beyond = if runs().min() == runs().max() { 0.0 } else { BEYOND };
+        Self {
+            runs: (runs().min().unwrap_or(0), runs().max().unwrap_or(0)),
+            seconds: (
+                seconds.iter().copied().fold(f64::INFINITY, f64::min) * (1.0 - beyond),
+                seconds.iter().copied().fold(0.0, f64::max) * (1.0 + beyond),
+            ),
+            likely_s: median(&seconds),
+        }
+    }
+
+    /// The same with what comes before the first run: at least, likely and at most so many seconds.
+    #[must_use]
+    pub fn after(self, (least, likely, most): (f64, f64, f64)) -> Self {
+        Self {
+            seconds: (self.seconds.0 + least, self.seconds.1 + most),
+            likely_s: self.likely_s + likely,
+            ..self
+        }
+    }
+
+    /// Within a budget: not longer than that, and no run is begun that would not fit; settings far below the best are not run a
+    /// third time.
+    fn within(self, plan: &SweepPlan, longest_s: f64) -> Self {
+        let Some(budget) = plan.budget_s else { return self };
+        let fit = |seconds: f64| (budget / seconds).min(1.0);
+        let all = plan.settings.len() as u64 * u64::from(plan.repetitions);
+        let raced = plan.settings.len() as u64 * u64::from(plan.repetitions.saturating_sub(2));
+        let least = if plan.adaptive { 1.0 } else { (all - raced) as f64 / all.max(1) as f64 };
+        let share = |runs: u64, share: f64| plumb_units::convert::floor_u64(runs as f64 * share);
+        Self {
+            runs: (
+                share(self.runs.0, least.min(fit(self.seconds.1))),
+                share(self.runs.1, fit(self.seconds.0)),
+            ),
+            seconds: (
+                (self.seconds.0 * least).min((budget - longest_s).max(0.0)),
+                self.seconds.1.min(budget),
+            ),
+            likely_s: self.likely_s.min(budget),
+        }
+    }
+}
+
+/// What is said of conditioning by rounds is said beside the rehearsal: how long a file is written is no matter of an imagined
+/// device.
+fn unconditioned(level: Conditioning) -> Conditioning {
+    match level {
+        Conditioning::PtsFile => Conditioning::None,
+        level => level,
+    }
+}
+
+/// How far a device may lie beyond the imagined ones.
+const BEYOND: f64 = 0.15;
+
+/// Devices of many kinds: where their corners lie, how sharp they are, how calm.
+fn imagined() -> Vec<SimulatedDevice> {
+    let usual = SimulatedDevice::default;
+    let of = |max_iops, latency_us, max_mib_per_s, sharpness| SimulatedDevice {
+        max_iops,
+        latency_us,
+        max_mib_per_s,
+        sharpness,
+        ..usual()
+    };
+    vec![
+        // A rotating disk.
+        SimulatedDevice {
+            sequential_cost: 0.2,
+            noise: 0.01,
+            ripple: 0.05,
+            ..of(250.0, 6000.0, 200.0, 3.0)
+        },
+        // One that is full with the first I/O, and one that never is.
+        SimulatedDevice { noise: 0.001, ripple: 0.005, ..of(2000.0, 100.0, 120.0, 5.0) },
+        SimulatedDevice { noise: 0.006, ripple: 0.02, ..of(900_000.0, 5000.0, 7000.0, 3.0) },
+        // Solid state: calm and restless, sharp and soft, near and far.
+        of(70_000.0, 450.0, 1800.0, 4.0),
+        SimulatedDevice { noise: 0.02, ripple: 0.08, ..of(70_000.0, 450.0, 1800.0, 2.0) },
+        SimulatedDevice { noise: 0.015, ripple: 0.03, ..of(120_000.0, 70.0, 1200.0, 6.0) },
+        SimulatedDevice { noise: 0.02, ripple: 0.03, ..of(40_000.0, 900.0, 3000.0, 6.0) },
+        of(700_000.0, 90.0, 6000.0, 5.0),
+    ]
+}
+
+/// Runs and seconds of a whole rehearsal.
+fn rehearsed(planner: &dyn Planner, device: &SimulatedDevice) -> (u64, f64) {
+    let runs = rehearse(planner, &mut Simulation::new(device.clone()));
+    (runs.len() as u64, runs.last().map_or(0.0, |run| run.ended_s))
+}
+
+/// A search, by that of its first curve.
+fn searched(plan: &SweepPlan, device: &SimulatedDevice) -> (u64, f64) {
+    let groups = SweepPlanner::new(plan.clone()).groups().len().max(1);
+    let Some(first) = plan.settings.first() else { return (0, 0.0) };
+    let own = plan.settings.iter().filter(|setting| same_but_o(setting, first)).cloned();
+    let one = SweepPlan {
+        settings: own.collect(),
+        anchors: plan.anchors && groups == 1,
+        conditioning: unconditioned(plan.conditioning),
+        budget_s: None,
+        ..plan.clone()
+    };
+    let (runs, seconds) = rehearsed(&SweepPlanner::new(one), device);
+    let mut all = runs * groups as u64;
+    if plan.anchors && groups > 1 {
+        all += all / ANCHOR_EVERY as u64 + 1;
+    }
+    (all, seconds * all as f64 / runs.max(1) as f64)
+}
+
+/// Runs that are looked at for how long all of a sweep take.
+const LOOKED_AT: usize = 12;
+
+/// A sweep whose runs are known: by how long some of them take.
+fn in_sequence(planner: &SweepPlanner, device: &SimulatedDevice) -> (u64, f64) {
+    let orders: Vec<&Order> = planner.sequence().collect();
+    let mut simulation = Simulation::new(device.clone());
+    let step = orders.len().div_ceil(LOOKED_AT).max(1);
+    let took = |(run, order): (u32, &&Order)| {
+        let early_end = planner.early_end(order);
+        let performed = simulation.perform(Due { run, seed: 0, order, early_end });
+        (performed.ended_s - performed.started_s) / (order.setting.seconds() + GAP_S)
+    };
+    let shares: Vec<f64> = (1..).zip(orders.iter().step_by(step)).map(took).collect();
+    let all = in_order_s(planner, None, &orders, mean(&shares));
+    (orders.len() as u64, all)
+}
+
+/// Seconds of runs one after the other, each of which takes that share of what it may take, and of the rests between them.
+fn in_order_s(
+    planner: &dyn Planner,
+    last: Option<&RunRecord>,
+    orders: &[&Order],
+    share: f64,
+) -> f64 {
+    let mut before = last.map(|run| &run.setting);
+    let mut seconds = 0.0;
+    for order in orders {
+        seconds += before.map_or(0.0, |before| planner.rest_s(before, order));
+        seconds += (order.setting.seconds() + GAP_S) * share;
+        before = Some(&order.setting);
+    }
+    seconds
+}
+
+/// Seconds that are left after these runs; `None` where nothing is known yet.
+#[must_use]
+pub fn left_s(planner: &dyn Planner, runs: &[RunRecord]) -> Option<f64> {
+    let last = runs.last()?;
+    let measured: Vec<RunRecord> =
+        runs.iter().filter(|run| run.step != CONDITIONING).cloned().collect();
+    let share = if measured.is_empty() { 1.0 } else { imitation::share(&measured) };
+    if let Some(orders) = planner.known(runs) {
+        return Some(in_order_s(planner, Some(last), &orders, share));
+    }
+    let more = rehearse_from(planner, &mut Imitation::of(runs, share), runs);
+    Some(more.last().map_or(0.0, |run| run.ended_s - last.ended_s))
+}
