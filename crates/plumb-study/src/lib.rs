@@ -7,6 +7,7 @@
 
 pub mod attribution;
 pub mod bracket;
+pub mod caps;
 pub mod compare;
 pub mod decision;
 pub mod environment;

@@ -1,5 +1,6 @@
 //! The report: one HTML file without a network, findings first, every plot with its data and a sentence.
 
+mod ceiling;
 mod chart;
 mod counters;
 mod details;
@@ -27,7 +28,7 @@ use plumb_units::convert::to_u64;
 use plumb_units::words::number_of;
 
 use crate::findings::Layout;
-use crate::knee::{self, Options, Row};
+use crate::knee::{self, DeclaredCap, Options, Row};
 use crate::study::{Findings, RunRecord, Study};
 
 /// Runs that a report shows one by one.
@@ -42,6 +43,8 @@ pub struct Curve {
     pub rows: Vec<Row>,
     /// Bytes per I/O, where they are known.
     pub block_bytes: Option<f64>,
+    /// Limits that were declared.
+    pub caps: Vec<DeclaredCap>,
 }
 
 /// A study with its runs.
@@ -97,7 +100,8 @@ pub fn make(sources: &Sources, made: &str) -> Report {
         report.sections.extend(sections);
     }
     for (number, curve) in (1..).zip(&sources.curves) {
-        let options = Options { block_bytes: curve.block_bytes, ..Options::default() };
+        let caps = curve.caps.clone();
+        let options = Options { block_bytes: curve.block_bytes, caps, ..Options::default() };
         let knee = knee::find(&curve.rows, &options);
         let id = format!("curve-{number}");
         let (findings, section) =

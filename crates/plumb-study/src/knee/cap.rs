@@ -16,13 +16,19 @@ pub struct DeclaredCap {
 }
 
 impl DeclaredCap {
-    /// Reads `1920`, `1920iops`, `48MiB/s`, `50MB/s`. Its name is what was written.
+    /// Reads `1920`, `1920iops`, `48MiB/s`, `50MB/s`, and any of them after a name: `VM limit=1920iops`. Without one its name
+    /// is what was written.
     ///
     /// # Errors
     /// It is no positive number, or has another unit; which.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let end = text.find(char::is_alphabetic).unwrap_or(text.len());
-        let (number, unit) = text.split_at(end);
+        let (name, height) = match text.split_once('=') {
+            Some((name, height)) if !name.trim().is_empty() => (name.trim(), height.trim()),
+            Some(_) => return Err("nothing stands before the `=`".to_owned()),
+            None => (text, text),
+        };
+        let end = height.find(char::is_alphabetic).unwrap_or(height.len());
+        let (number, unit) = height.split_at(end);
         let number = number.trim().parse().ok().filter(|n: &f64| n.is_finite() && *n > 0.0);
         let number = number.ok_or_else(|| {
             "it must be a positive number, such as 1920iops or 48MiB/s".to_owned()
@@ -33,7 +39,7 @@ impl DeclaredCap {
             "mb/s" | "mbps" => Limit::MibPerS(number * 1e6 / MIB),
             other => return Err(format!("`{other}` is no unit: iops or MiB/s")),
         };
-        Ok(Self { name: text.to_owned(), limit })
+        Ok(Self { name: name.to_owned(), limit })
     }
 }
 

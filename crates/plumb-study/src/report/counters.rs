@@ -14,8 +14,8 @@ struct Series {
 }
 
 /// What holds throughput down, by what was seen beside the run (method, 2.12); `None` where nothing was, and
-/// where the page cache lies between the load and the device.
-pub(super) fn attribution(span: &SpanView) -> Option<Attribution> {
+/// where the page cache lies between the load and the device. `cap` is the limit that holds the run.
+pub(super) fn attribution(span: &SpanView, cap: Option<String>) -> Option<Attribution> {
     let rows = span.counters["series"].as_array().filter(|rows| rows.len() >= 3)?;
     let is_direct = span.workload.sync.is_some_and(|(bypasses_cache, _)| bypasses_cache);
     let mean_of = |key: &str| {
@@ -31,6 +31,7 @@ pub(super) fn attribution(span: &SpanView) -> Option<Attribution> {
     // The device on top does what the load does: A is 1 there.
     let seen = attribution::Seen {
         disturbances,
+        cap,
         residual: span.law.1.filter(|_| !span.workload.limited),
         cores: span.cores.iter().map(|core| (core.user + core.kernel) / 100.0).collect(),
         device_busy: mean_of("busy_percent").map(|percent| percent / 100.0),

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::ceiling::ceiling;
 use super::page::{Block, Data, Headline, Section, Table, Tone, cell, latency, rate};
 use super::plot::percentiles::Which;
 use super::plot::{cores, cumulative, devices, heat, percentiles, seconds, spread};
@@ -57,7 +58,7 @@ pub(super) fn findings(view: &RunView, id: &str) -> Vec<Headline> {
                 &format!("{place}-percentiles"),
             ));
         }
-        if let Some(found) = super::counters::attribution(span)
+        if let Some(found) = super::counters::attribution(span, ceiling(view, span))
             && found.bottleneck != Bottleneck::NotDetermined
         {
             let text = format!("What holds it down: {}.", found.bottleneck.sentence());
@@ -125,7 +126,7 @@ pub(super) fn sections(view: &RunView, id: &str, earlier: Option<&RunView>) -> V
             super::counters::plots(span, &place).into_iter().map(|p| Block::Plot(Box::new(p))),
         );
         blocks.extend(super::counters::cost(span).map(Block::Paragraph));
-        if let Some(found) = super::counters::attribution(span) {
+        if let Some(found) = super::counters::attribution(span, ceiling(view, span)) {
             let sentence =
                 format!("{} (rule {})", found.bottleneck.sentence(), found.bottleneck.rule());
             blocks.push(Block::Folded {
@@ -218,7 +219,8 @@ fn tail(span: &SpanView, place: &str) -> Table {
 
 /// What the reading rules say.
 fn remarks(view: &RunView, span: &SpanView) -> Vec<reading::Remark> {
-    reading::read(&with_machine(facts(span), view))
+    let facts = Facts { ceiling: ceiling(view, span), ..facts(span) };
+    reading::read(&with_machine(facts, view))
 }
 
 /// What is known of the devices behind the targets of a stored run, too (R11, R16, R17, R22).

@@ -115,8 +115,12 @@ fn curve(views: &[RunView]) -> Option<(Vec<Headline>, Section)> {
     if settings.len() < 4 {
         return None;
     }
-    let options =
-        Options { threads: first.threads, block_bytes: first.block_bytes, ..Options::default() };
+    let options = Options {
+        threads: first.threads,
+        block_bytes: first.block_bytes,
+        caps: views[0].caps.clone(),
+        ..Options::default()
+    };
     let layout = Layout { write_share: first.write_share, ..Layout::default() };
     let knee = knee::find(&rows, &options);
     Some(of_curve::found(&knee, &options, &layout, "curve", "Queue depth"))

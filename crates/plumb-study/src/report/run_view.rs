@@ -11,6 +11,7 @@ pub(super) use json::workload as workload_of;
 use plumb_load::convert;
 use serde_json::Value;
 
+use crate::knee::DeclaredCap;
 use crate::record::{self, Record, RecordError};
 
 /// One run.
@@ -32,6 +33,8 @@ pub struct RunView {
     pub spans: Vec<SpanView>,
     /// The run as it is compared.
     pub record: Option<Record>,
+    /// Limits that were declared.
+    pub caps: Vec<DeclaredCap>,
 }
 
 /// One time span.

@@ -211,8 +211,12 @@ fn runs_are_compared_or_make_a_curve() {
 fn a_curve_is_judged() {
     let text = include_str!("../../tests/data/sequential-reads.csv");
     let table = crate::table::read(text, None).expect("a table");
-    let curve =
-        Curve { name: "reads & more".into(), rows: table.rows, block_bytes: table.block_bytes };
+    let curve = Curve {
+        name: "reads & more".into(),
+        rows: table.rows,
+        block_bytes: table.block_bytes,
+        caps: Vec::new(),
+    };
     let curves = vec![curve.clone(), curve];
     check(
         &Sources { curves, ..Sources::default() },

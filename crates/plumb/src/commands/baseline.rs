@@ -14,6 +14,7 @@ use plumb_study::study::{
 };
 use serde_json::{Value, json};
 
+use super::caps::{self, CapsFileError};
 use super::study::arguments::{self, count, flag, many, word};
 use super::study::{self, DeviceError, OpenError, Planned, duration, expected, machine};
 use crate::message::Printer;
@@ -80,6 +81,9 @@ enum BaselineError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Device(#[from] DeviceError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Caps(#[from] CapsFileError),
     #[error("cannot look at {}", path.display())]
     #[diagnostic(
         code(plumb::baseline::target),
@@ -111,7 +115,9 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
             Printer::on_stderr().error(&error);
             match error {
                 BaselineError::Blocked { .. } => BLOCKED.into(),
-                BaselineError::Device(_) | BaselineError::NoFile => 2.into(),
+                BaselineError::Device(_) | BaselineError::Caps(_) | BaselineError::NoFile => {
+                    2.into()
+                }
                 BaselineError::Open(error) => error.status().into(),
                 _ => ExitCode::FAILURE,
             }
@@ -127,7 +133,7 @@ fn baseline(matches: &ArgMatches) -> Result<ExitCode, BaselineError> {
         let kept: BaselineOptions =
             serde_json::from_value(opened.study.request.clone()).map_err(request)?;
         let target = PathBuf::from(&opened.study.target);
-        let given = options(matches, &target, &opened.study.device);
+        let given = options(matches, &target, &opened.study.device)?;
         opened.refuse_contradictions(
             matches,
             OPTION_KEYS,
@@ -151,7 +157,10 @@ fn baseline(matches: &ArgMatches) -> Result<ExitCode, BaselineError> {
         Some(file) => study::simulated(file)?,
         None => Device::Real,
     };
-    let options = options(matches, path, &device);
+    let mut options = options(matches, path, &device)?;
+    if options.caps.is_empty() {
+        options.caps = caps::words(matches)?;
+    }
     if options.size.is_none() && options.conditioning == Conditioning::PtsFile {
         return Err(BaselineError::NoFile);
     }
@@ -237,7 +246,7 @@ fn dry_run(
 }
 
 /// Options with the keys that they have in the plan of a study.
-const OPTION_KEYS: [(&str, &str); 19] = [
+const OPTION_KEYS: [(&str, &str); 20] = [
     ("size", "size"),
     ("quick", "preset"),
     ("d0-timing", "preset"),
@@ -253,6 +262,7 @@ const OPTION_KEYS: [(&str, &str); 19] = [
     ("ssds", "devices"),
     ("copies", "copies"),
     ("cap", "caps"),
+    ("caps", "caps"),
     ("warmup", "warm_up_s"),
     ("duration", "measured_s"),
     ("gap", "gap_s"),
@@ -266,7 +276,11 @@ fn work(matches: &ArgMatches, opened: study::Opened, options: BaselineOptions) -
     study::work(matches, opened, &planner, &conclude)
 }
 
-fn options(matches: &ArgMatches, path: &Path, device: &Device) -> BaselineOptions {
+fn options(
+    matches: &ArgMatches,
+    path: &Path,
+    device: &Device,
+) -> Result<BaselineOptions, CapsFileError> {
     let count = |name: &str| matches.get_one::<u32>(name).copied();
     let preset = match (matches.get_flag("quick"), matches.get_flag("d0-timing")) {
         (true, _) => Preset::Quick,
@@ -295,7 +309,8 @@ fn options(matches: &ArgMatches, path: &Path, device: &Device) -> BaselineOption
         Device::Real => u32::try_from(processors * 4).unwrap_or(64),
         Device::Simulated(_) => 64,
     };
-    BaselineOptions {
+    let caps = matches.get_many::<String>("cap").into_iter().flatten().cloned();
+    Ok(BaselineOptions {
         size,
         preset,
         part,
@@ -307,14 +322,14 @@ fn options(matches: &ArgMatches, path: &Path, device: &Device) -> BaselineOption
         threads_most,
         outstanding_most: matches.get_one("max-outstanding").copied().unwrap_or(4096),
         seed: matches.get_one("seed").copied().unwrap_or(1),
-        caps: matches.get_many::<String>("cap").into_iter().flatten().cloned().collect(),
+        caps: caps.chain(caps::named_words(matches)?).collect(),
         warm_up_s: count("warmup"),
         measured_s: count("duration"),
         full_length: matches.get_flag("full-length"),
         gap_s: count("gap").unwrap_or(0),
         conditioning: arguments::conditioning(matches).unwrap_or_default(),
         device_cache: matches.get_one("device-cache").copied(),
-    }
+    })
 }
 
 /// The settings that need files of their own.

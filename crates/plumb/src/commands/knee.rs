@@ -11,6 +11,8 @@ use plumb_study::table::{self, TableError};
 use serde_json::{Map, Value};
 
 use super::answers::{self, Answers, Place};
+use super::caps;
+use crate::message::Printer;
 
 /// For clap.
 pub(crate) fn command() -> Command {
@@ -41,7 +43,7 @@ pub(crate) fn command() -> Command {
         .value_name("N[iops|MiB/s]")
         .action(ArgAction::Append)
         .value_parser(DeclaredCap::parse)
-        .help("A limit that somebody declared; several may be given");
+        .help("A limit that somebody declared, with a name or without: \"VM limit=1920iops\"; several may be given");
     Command::new("knee")
         .about("Find the queue depth beyond which more outstanding I/Os do not pay")
         .long_about(
@@ -62,6 +64,7 @@ pub(crate) fn command() -> Command {
             count("latency-budget-ms", "MS", "Largest mean latency that is acceptable")
                 .value_parser(positive),
             cap,
+            caps::option(),
             answers::json_option(),
         ])
         .after_help(
@@ -81,7 +84,15 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
         block_bytes: number("block-bytes"),
         policy: Policy::of_keyword(policy).expect("clap checks it"),
         budget_ms: number("latency-budget-ms"),
-        caps: matches.get_many("cap").into_iter().flatten().cloned().collect(),
+        caps: match caps::all(matches) {
+            Ok(declared) => {
+                matches.get_many("cap").into_iter().flatten().cloned().chain(declared).collect()
+            }
+            Err(error) => {
+                Printer::on_stderr().error(&error);
+                return 2.into();
+            }
+        },
     };
     let layout = Layout {
         devices: number("ssds"),
@@ -158,8 +169,10 @@ mod tests {
         ] {
             let found = DeclaredCap::parse(text).expect("a limit");
             assert_eq!((found.name.as_str(), found.limit), (text, limit));
+            let named = DeclaredCap::parse(&format!("VM limit={text}")).expect("a limit");
+            assert_eq!((named.name.as_str(), named.limit), ("VM limit", limit));
         }
-        for text in ["", "iops", "-3", "5furlongs", "1e999"] {
+        for text in ["", "iops", "-3", "5furlongs", "1e999", "=5", "a=", "a=b=5"] {
             assert!(DeclaredCap::parse(text).is_err(), "{text}");
         }
         assert!(share("30").is_err() && share("0.3").is_ok());

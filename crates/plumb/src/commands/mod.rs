@@ -2,6 +2,7 @@
 
 mod answers;
 pub(crate) mod baseline;
+mod caps;
 pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod completions;

@@ -8,12 +8,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
+use plumb_study::knee::DeclaredCap;
 use plumb_study::record::RecordError;
 use plumb_study::report::{self, Curve, Earlier, RunView, Sources};
 use plumb_study::study::StudyError;
 use plumb_study::table::{self, TableError};
 
+use super::caps::{self, CapsFileError};
 use super::sources::{self, SourceError};
+use super::study::arguments;
 use crate::message::Printer;
 
 /// For clap.
@@ -50,7 +53,7 @@ pub(crate) fn command() -> Command {
              One run is shown in detail; several are compared, or make a curve where they differ in nothing \
              but their outstanding I/Os; a study says what it found. The findings are printed too.",
         )
-        .args([what, output, against])
+        .args([what, output, against, arguments::cap(), caps::option()])
         .after_help(
             "For example:\n  plumb run -b4K -r -d60 -L -D --output json=run.json data.dat\n  \
              plumb report run.json -o run.html\n  plumb report nightly~1 nightly -o change.html\n  \
@@ -79,6 +82,11 @@ fn make(matches: &ArgMatches) -> Result<ExitCode, ReportError> {
     for name in matches.get_many::<PathBuf>("source").expect("clap requires it") {
         add(&mut sources, name)?;
     }
+    let declared = matches.get_many::<String>("cap").into_iter().flatten();
+    let declared = declared.filter_map(|cap| DeclaredCap::parse(cap).ok());
+    let declared: Vec<DeclaredCap> = declared.chain(caps::all(matches)?).collect();
+    sources.runs.iter_mut().for_each(|run| run.caps.clone_from(&declared));
+    sources.curves.iter_mut().for_each(|curve| curve.caps.clone_from(&declared));
     sources.earlier =
         matches.get_one::<PathBuf>("against").map(|name| earlier(name)).transpose()?;
     let report = report::make(&sources, &study::made());
@@ -161,6 +169,7 @@ fn one(sources: &mut Sources, name: &Path) -> Result<(), ReportError> {
             name: shown,
             rows: table.rows,
             block_bytes: table.block_bytes,
+            caps: Vec::new(),
         });
         return Ok(());
     }
@@ -179,6 +188,9 @@ enum ReportError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Study(#[from] StudyError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Caps(#[from] CapsFileError),
     #[error("{} is no result", path.display())]
     #[diagnostic(
         code(plumb::report::result),

@@ -15,6 +15,7 @@ use plumb_study::sweep_time;
 use plumb_units::words::number_of;
 use serde_json::{Value, json};
 
+use super::caps::{self, CapsFileError};
 use super::study::arguments::{self, flag, many, word};
 use super::study::{self, DeviceError, OpenError, Planned, duration, expected, machine};
 use crate::message::Printer;
@@ -115,14 +116,14 @@ fn plan_options() -> Vec<Arg> {
 }
 
 /// The options as typed.
-fn typed(matches: &ArgMatches) -> SweepOptions {
+fn typed(matches: &ArgMatches) -> Result<SweepOptions, SweepError> {
     let many = |name: &str| -> Vec<String> {
         matches.get_many(name).into_iter().flatten().cloned().collect()
     };
     let count = |name: &str| matches.get_one::<u32>(name).copied();
     let word = |name: &str| matches.get_one::<String>(name).cloned();
     let flag = |name: &str| matches.get_flag(name).then_some(true);
-    SweepOptions {
+    Ok(SweepOptions {
         target: word("target"),
         vary: many("vary"),
         set: many("set"),
@@ -143,8 +144,8 @@ fn typed(matches: &ArgMatches) -> SweepOptions {
         latency_budget_ms: matches.get_one("latency-budget").copied(),
         ssds: count("ssds"),
         copies: count("copies"),
-        cap: many("cap"),
-    }
+        cap: [many("cap"), caps::named_words(matches)?].concat(),
+    })
 }
 
 /// Why there is no sweep.
@@ -159,6 +160,9 @@ enum SweepError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Device(#[from] DeviceError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Caps(#[from] CapsFileError),
     #[error("cannot read the plan {}", path.display())]
     #[diagnostic(code(plumb::plan::read), help("name a TOML file that exists"))]
     Read { path: PathBuf, source: std::io::Error },
@@ -178,6 +182,7 @@ impl SweepError {
     fn status(&self) -> u8 {
         match self {
             Self::Plan(_)
+            | Self::Caps(_)
             | Self::Read { .. }
             | Self::NoTarget
             | Self::PlanAsTarget { .. }
@@ -190,7 +195,7 @@ impl SweepError {
 
 /// Options of the plan file and of the command line.
 fn options(matches: &ArgMatches) -> Result<SweepOptions, SweepError> {
-    let typed = typed(matches);
+    let typed = typed(matches)?;
     let Some(path) = matches.get_one::<PathBuf>("plan") else {
         let is_plan = |path: &&String| typed.vary.is_empty() && path.ends_with(".toml");
         return match typed.target.as_ref().filter(is_plan) {
@@ -226,11 +231,15 @@ fn sweep(matches: &ArgMatches) -> Result<ExitCode, SweepError> {
             refuse_contradictions(&found, &given)?;
             opened = Some(found);
             // Only how long it may still take can be said anew.
-            SweepOptions { budget: typed(matches).budget.or(kept.budget.clone()), ..kept }
+            SweepOptions { budget: typed(matches)?.budget.or(kept.budget.clone()), ..kept }
         }
         None => {
             opened = None;
-            options(matches)?
+            let mut options = options(matches)?;
+            if options.cap.is_empty() {
+                options.cap = caps::words(matches)?;
+            }
+            options
         }
     };
     let plan = options.plan()?;

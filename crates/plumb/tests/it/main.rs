@@ -17,6 +17,7 @@ mod health;
 mod interruption;
 mod kept;
 mod leaving;
+mod limits;
 mod memory;
 mod mishaps;
 mod monitoring;

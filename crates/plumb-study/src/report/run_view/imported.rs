@@ -27,6 +27,7 @@ pub(super) fn view(name: &str, result: &ImportedResult) -> RunView {
             .collect(),
         spans: spans.map(|(index, span)| of_span(span, &asked(index))).collect(),
         record: None,
+        caps: Vec::new(),
     }
 }
 

@@ -38,6 +38,7 @@ pub(super) fn view(name: &str, result: &Value) -> RunView {
             })
             .collect(),
         record: None,
+        caps: Vec::new(),
     }
 }
 

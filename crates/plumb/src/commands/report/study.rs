@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use plumb_study::knee::DeclaredCap;
 use plumb_study::report::{self, Detail, RunView, Sources, StudyView};
 use plumb_study::study::{StudyError, StudyFolder, studies_folder};
 
@@ -17,12 +18,21 @@ pub(in crate::commands) fn made() -> String {
 /// A study with its findings, its runs, and those that are worth a look in detail.
 pub(in crate::commands) fn view(folder: &StudyFolder) -> Result<StudyView, StudyError> {
     let (plan, findings, runs) = (folder.plan()?, folder.findings()?, folder.runs()?);
+    // The one key of a baseline's request, the other of a sweep's.
+    let declared = ["caps", "cap"].map(|key| plan.request[key].as_array().cloned());
+    let declared: Vec<DeclaredCap> = declared
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|cap| DeclaredCap::parse(cap.as_str()?).ok())
+        .collect();
     let detail = |(run, finding, why): (&_, String, String)| {
         // A result that cannot be read keeps nothing else away.
         let run: &plumb_study::study::RunRecord = run;
         let result = folder.result(run).ok().flatten()?;
         let name = format!("Run {}: {}", run.run, run.setting.short());
         let view = RunView::of_object(&name, &result).ok()?.pop()?;
+        let view = RunView { caps: declared.clone(), ..view };
         Some(Detail { run: run.run, finding, why, setting: run.setting.clone(), view })
     };
     let chosen = report::worth_a_look(findings.as_ref(), &runs);

@@ -8,6 +8,7 @@ use plumb_study::knee::DeclaredCap;
 use plumb_study::preflight;
 use plumb_study::study::{self, Conditioning};
 
+use crate::commands::caps;
 use crate::commands::check::bytes;
 
 /// An option without a value.
@@ -76,14 +77,20 @@ pub(in crate::commands) fn seed(help: &'static str) -> Arg {
     word("seed", "N", help).value_parser(value_parser!(u64))
 }
 
-/// `--ssds`, `--copies` and `--cap`: what is known of the layers behind the target.
+/// `--ssds`, `--copies`, `--cap` and `--caps`: what is known of the layers behind the target.
 pub(in crate::commands) fn behind() -> Vec<Arg> {
     vec![
         count("ssds", "S", "Devices that back the target: figures for each of them"),
         count("copies", "C", "Copies that the volume keeps of each datum [default: 1]"),
-        many("cap", "LIMIT", "A limit that is known: 1920iops, 48MiB/s")
-            .value_parser(|text: &str| DeclaredCap::parse(text).map(|_| text.to_owned())),
+        cap(),
+        caps::option(),
     ]
+}
+
+/// `--cap`.
+pub(in crate::commands) fn cap() -> Arg {
+    many("cap", "LIMIT", "A limit that is known, with a name or without: 1920iops, 48MiB/s, \"VM limit=1920iops\"; several may be given")
+        .value_parser(|text: &str| DeclaredCap::parse(text).map(|_| text.to_owned()))
 }
 
 /// `--warmup`, `--duration`, `--gap` and `--conditioning`: how a run is timed, and what comes before it. The help
