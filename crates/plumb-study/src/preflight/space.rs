@@ -122,7 +122,7 @@ fn device_contents(id: &'static str, target: &Target) -> Check {
     if !target.used_by.is_empty() {
         let evidence = format!("a device in use: {}", target.used_by.join("; "));
         let remedy = "stop what uses it, or name a file on its file system: nothing is written to a device in use";
-        return Check::new(id, Verdict::Warn, evidence, remedy);
+        return Check::new(id, Verdict::Block, evidence, remedy);
     }
     match target.holds.as_deref() {
         None => Check::new(

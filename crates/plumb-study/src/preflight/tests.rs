@@ -115,8 +115,8 @@ fn file_systems() {
     // The device itself: under a file system in use, and with nobody on it.
     let mut device = Machine::sound();
     device.path = "/dev/vda";
-    device.says("fs", Verdict::Warn, "mounted");
-    device.says("fs", Verdict::Warn, "/data");
+    device.says("fs", Verdict::Block, "mounted");
+    device.says("fs", Verdict::Block, "/data");
     device.file(mount, "25 1 253:9 / / rw - ext4 /dev/vdb rw\n");
     device.says("fs", Verdict::Ok, "no file system");
     let btrfs = mounted("btrfs", "/dev/vda", "rw");

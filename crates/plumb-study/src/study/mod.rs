@@ -50,6 +50,7 @@ mod simulated;
 mod summary;
 mod sweep;
 mod sweep_findings;
+mod workloads;
 
 pub use against::{Against, against};
 pub use axis::{Axis, AxisError, Parameter};

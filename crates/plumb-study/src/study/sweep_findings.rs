@@ -14,9 +14,9 @@ use super::options::{RunOrder, SweepPlan};
 use super::record::{Purpose, RunRecord, Summary};
 use super::remarks::{Chosen, Whole};
 use super::run_notes::notes;
-use super::setting::size;
 use super::sweep::{SWEEP, SweepPlanner, rows, same_but_o};
-use super::{Access, Conditioning, Resumption, Setting, bottleneck, machine, remarks};
+use super::workloads::{Workload, workloads};
+use super::{Conditioning, Resumption, Setting, bottleneck, machine, remarks};
 use crate::decision::{self, Rule};
 use crate::findings::Layout;
 use crate::knee::{self, Flag, Knee, Options, Row, Verdict};
@@ -180,51 +180,6 @@ fn differing(settings: &[Setting]) -> Vec<String> {
     found.iter().filter(|(_, differs)| *differs).map(|(name, _)| (*name).to_owned()).collect()
 }
 
-/// Settings that ask for the same I/O: only those can be ranked by their I/Os per second.
-struct Workload {
-    /// In a few letters: what tells it from the others. Empty where there is one.
-    name: String,
-    settings: Vec<Setting>,
-}
-
-/// Settings by block size, write share, access and rate, in their order.
-fn workloads(settings: &[Setting]) -> Vec<Workload> {
-    let key = |setting: &Setting| {
-        let is_random = setting.access == Access::Random;
-        (setting.block_bytes, setting.write_percent, is_random, setting.rate)
-    };
-    let mut list: Vec<Workload> = Vec::new();
-    for setting in settings {
-        match list.iter_mut().find(|workload| key(&workload.settings[0]) == key(setting)) {
-            Some(workload) => workload.settings.push(setting.clone()),
-            None => {
-                list.push(Workload { name: String::new(), settings: vec![setting.clone()] });
-            }
-        }
-    }
-    let firsts: Vec<Setting> = list.iter().map(|workload| workload.settings[0].clone()).collect();
-    let differs = |is_other: &dyn Fn(&Setting) -> bool| firsts.iter().any(is_other);
-    for workload in &mut list {
-        let own = &workload.settings[0];
-        let mut words = Vec::new();
-        if differs(&|other| other.block_bytes != own.block_bytes) {
-            words.push(format!("b{}", size(own.block_bytes)));
-        }
-        if differs(&|other| (other.access == Access::Random) != (own.access == Access::Random)) {
-            let word = if own.access == Access::Random { "random" } else { "sequential" };
-            words.push(word.to_owned());
-        }
-        if differs(&|other| other.write_percent != own.write_percent) {
-            words.push(format!("w{}", own.write_percent));
-        }
-        if differs(&|other| other.rate != own.rate) {
-            words.push(own.rate.map_or("no-rate".to_owned(), |rate| format!("rate{rate}")));
-        }
-        workload.name = words.join(" ");
-    }
-    list
-}
-
 fn lower(title: &str) -> String {
     title.replacen('T', "t", 1)
 }
@@ -259,8 +214,15 @@ fn best(workload: &Workload, all: &[Setting], runs: &[RunRecord]) -> Option<(Fin
     );
     let is_single = candidates.iter().any(|candidate| candidate.iops.len() == 1);
     let differing = differing(settings);
+    let mut open: Vec<String> = Vec::new();
     if !differing.is_empty() {
-        reason.push_str(&format!("; unconfirmed: they differ in {}", differing.join(" and ")));
+        open.push(format!("they differ in {}", differing.join(" and ")));
+    }
+    if is_single {
+        open.push("single runs".to_owned());
+    }
+    if !open.is_empty() {
+        reason.push_str(&format!("; unconfirmed: {}", open.join("; ")));
     }
     let flags = [("single_runs", is_single), ("not_comparable", !differing.is_empty())];
     let doubt = found.doubt();

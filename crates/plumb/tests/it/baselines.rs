@@ -188,6 +188,11 @@ fn a_real_file_that_is_killed_in_the_middle_goes_on_and_repeats_no_run() {
         runs.iter().map(|run| run["key"].as_str().expect("a key")).collect();
     assert_eq!((runs.len(), keys.len()), (5, 5), "a run was repeated");
     assert!(fs::read_to_string(&journal).expect("a journal").starts_with(&before));
+    // The run that was killed was done again: nobody is told of it, neither in the study nor afterwards.
+    assert!(!runs.iter().any(|run| run["command"].to_string().contains("--destroy")), "{runs:?}");
+    let report = fs::read_to_string(bench.study("b").join("report.html")).expect("a report");
+    assert!(!report.contains("did not end properly"));
+    bench.call("run -b8K -r -w50 -d1 -W0 f.dat").ends_with(0);
     // The first run is the profile that it is named after, but for its times.
     let words: Vec<&str> =
         runs[0]["command"].as_array().expect("words").iter().filter_map(Value::as_str).collect();

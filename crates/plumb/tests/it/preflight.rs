@@ -1,11 +1,13 @@
 //! `plumb check`.
 
 use std::fs;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use crate::program::plumb;
+use crate::rights::{Loop, is_root};
 
 /// The time that a preflight may take.
 const MOST: Duration = Duration::from_secs(2);
@@ -156,4 +158,58 @@ fn what_blocks_ends_with_3_unless_it_is_accepted() {
     plumb("check f --size 0").ends_with(2);
     let outcome = plumb("check /no/such/folder/file").ends_with(1);
     assert!(outcome.stderr.contains("/no/such/folder/file"), "{outcome:#?}");
+}
+
+/// Something mounted, unmounted after the test.
+struct Mounted(std::path::PathBuf);
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        // A test that fails is not to fail twice.
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_mounted_device_blocks_and_says_what_to_do() {
+    const NAME: &str = "a_mounted_device_blocks_and_says_what_to_do";
+    let bench = crate::sweeps::Bench::with("");
+    let image = bench.path("image");
+    fs::File::create(&image).and_then(|file| file.set_len(64 << 20)).expect("a file");
+    if !is_root() {
+        println!("skipped {NAME}: only root mounts");
+        return;
+    }
+    let Some(device) = Loop::attach(&image) else {
+        println!("skipped {NAME}: no loop device");
+        return;
+    };
+    let made = Command::new("mkfs.ext4").args(["-q", "-F"]).arg(device.path()).status();
+    if !made.is_ok_and(|status| status.success()) {
+        println!("skipped {NAME}: no mkfs.ext4");
+        return;
+    }
+    let at = bench.path("mounted");
+    fs::create_dir(&at).expect("a folder");
+    let status = Command::new("mount").arg(device.path()).arg(&at).status().expect("mount");
+    assert!(status.success(), "{status}");
+    let mounted = Mounted(at.clone());
+    let fs_check = || {
+        let outcome = bench.call(&format!("check {} --json", device.path()));
+        let answer: Value = serde_json::from_str(&outcome.stdout).expect("one object");
+        let checks = answer["checks"].as_array().expect("a list").clone();
+        let check = checks.into_iter().find(|check| check["id"] == "fs").expect("it is there");
+        (outcome.status, check)
+    };
+    let (status, check) = fs_check();
+    assert_eq!((status, &check["verdict"]), (3, &"block".into()), "{check}");
+    assert!(check["evidence"].as_str().expect("words").contains("in use"), "{check}");
+    assert!(check["remedy"].as_str().expect("words").contains("name a file"), "{check}");
+    // A baseline writes: it ends there, not at its first run.
+    let blocked = bench.call(&format!("baseline {} --quick --id b", device.path())).ends_with(3);
+    assert!(blocked.stderr.contains("in use"), "{}", blocked.stderr);
+    assert!(!bench.study("b").exists());
+    drop(mounted);
+    let (_, check) = fs_check();
+    assert_ne!(check["verdict"], "block", "{check}");
 }

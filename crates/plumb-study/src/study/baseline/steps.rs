@@ -33,14 +33,19 @@ impl Study<'_> {
             label(best.chosen)
         );
         let doubt = best.doubt();
-        let reason = if doubt.is_empty() { reason } else { format!("{reason}; {doubt}") };
+        let mut reason = if doubt.is_empty() { reason } else { format!("{reason}; {doubt}") };
         let is_single = best.set.iter().any(|index| rates(&pairs[*index], self.runs).0.len() == 1);
+        let set: Vec<String> = best.set.iter().map(|index| label(*index)).collect();
+        reason.push_str(&format!("; most has {}, not worse: {}", label(best.best), set.join(", ")));
+        if is_single {
+            reason.push_str("; unconfirmed: single runs among them");
+        }
         let decision = decision::of_choice(&ChoiceMade {
             id: "random-2".to_owned(),
             verdict: best.verdict(),
             value: label(best.chosen),
             best: label(best.best),
-            set: best.set.iter().map(|index| label(*index)).collect(),
+            set,
             how: HOLM,
             reason: reason.clone(),
             flags: if is_single { vec!["single_runs"] } else { Vec::new() },
@@ -122,9 +127,14 @@ impl Study<'_> {
         let noise =
             Noise::pooled(&measured.iter().map(|(_, iops, _)| logs(iops)).collect::<Vec<_>>());
         let mut reason = format!(
-            "{}; more files are taken only where they are better by 2 % and more than noise",
-            each.join(", ")
+            "{}; most with {}, not worse with {}; more files are taken only where they are better by 2 % and more than noise",
+            each.join(", "),
+            best.files,
+            set.join(", ")
         );
+        if measured.iter().any(|(_, iops, _)| iops.len() == 1) {
+            reason.push_str("; unconfirmed: single runs");
+        }
         if let Some((_, needed)) = unclear.iter().max_by_key(|(_, needed)| *needed) {
             let others: Vec<String> = unclear.iter().map(|(files, _)| files.to_string()).collect();
             reason.push_str(&format!(
