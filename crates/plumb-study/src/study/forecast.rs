@@ -119,7 +119,7 @@ fn unconditioned(level: Conditioning) -> Conditioning {
 }
 
 /// How far a device may lie beyond the imagined ones.
-const BEYOND: f64 = 0.05;
+const BEYOND: f64 = 0.15;
 
 /// Devices of many kinds: where their corners lie, how sharp they are, how calm.
 fn imagined() -> Vec<SimulatedDevice> {

@@ -11,7 +11,7 @@ use plumb_study::study::{
 };
 use serde_json::{Value, json};
 
-use super::study::{self, DeviceError, OpenError, Planned, arguments, expected, machine};
+use super::study::{self, DeviceError, OpenError, Planned, arguments, expected, from_to, machine};
 use crate::message::Printer;
 
 /// For clap.
@@ -144,7 +144,10 @@ fn dry_run(matches: &ArgMatches, forecast: &Forecast, bytes: u64, done: u64) -> 
             });
             format!("{object}\n")
         }
-        false if done > 0 => format!("{}, {done} of them are there\n", expected(forecast)),
+        false if done > 0 => {
+            let (low, high) = forecast.seconds;
+            format!("{runs} runs, {done} of them are there, {}\n", from_to(low, high))
+        }
         false => format!("{}\n", expected(forecast)),
     };
     super::print(&text)

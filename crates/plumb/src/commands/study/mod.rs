@@ -25,7 +25,7 @@ use signal_hook::flag;
 
 pub(super) use device::{DeviceError, critical, simulated};
 use told::Teller;
-pub(super) use told::{duration, expected, text};
+pub(super) use told::{duration, expected, from_to, text};
 
 use super::version;
 use crate::message::Printer;

@@ -149,7 +149,7 @@ pub(in crate::commands) fn duration(seconds: f64) -> String {
 }
 
 /// `12 min`, or `10 min to 20 min` where the two differ.
-fn from_to(low: f64, high: f64) -> String {
+pub(in crate::commands) fn from_to(low: f64, high: f64) -> String {
     match (duration(low), duration(high)) {
         (low, high) if low == high => low,
         (low, high) => format!("{low} to {high}"),
