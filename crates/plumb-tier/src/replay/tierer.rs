@@ -137,10 +137,10 @@ impl Tierer {
             window_end_s: hours.1 * 3600.0,
             extent_bytes: self.settings.extent_bytes,
             performance_slots: self.space.performance_usable(),
-            mapped_extents: self.space.mapped(),
             answered_performance: served.performance,
             answered_cache: served.cache,
             answered: served.total(),
+            answered_zeros: 0,
             expected_share: planned.expected_share(),
             reach: self.reach(planned, served),
             moves,
@@ -151,7 +151,7 @@ impl Tierer {
             heat_gap: None,
             what_if: Vec::new(),
         };
-        TierReport::new(&facts, &self.heat, &self.pins)
+        TierReport::new(&facts, &self.heat, &self.pins, |_| true)
     }
 
     fn reach(&self, planned: &Plan, served: &Served) -> Option<Reach> {
