@@ -36,6 +36,8 @@ pub struct OptimizeSettings {
     pub movers: u32,
     /// Bytes per second, at most; fewer while requests suffer. `None`: no throttle at all.
     pub rate: Option<u64>,
+    /// I/Os per second on devices, at most.
+    pub ios: Option<u64>,
     /// Slots of the Performance tier that are to be free for new data (`fast_reserve`).
     pub reserve: u64,
     /// Times which the bar is raised.
@@ -60,6 +62,7 @@ impl Default for OptimizeSettings {
             time: Nanos::from_secs(13_500),
             movers: 8,
             rate: Some(1 << 30),
+            ios: None,
             reserve: 0,
             raised: 1.0,
         }
@@ -325,6 +328,7 @@ impl<Q: FlushQueue> Engine<Q> {
         *current = Some(run);
         self.set_movers(settings.movers);
         self.set_move_rate(settings.rate);
+        self.set_move_ios(settings.ios);
         for planned in &planned.moves {
             self.move_extent(vdisk, planned.extent, planned.to);
         }

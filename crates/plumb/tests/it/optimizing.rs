@@ -237,6 +237,9 @@ fn what_cannot_be_optimized_is_refused() {
     assert!(said.contains("one tier only"), "{said}");
     place.plumb("space optimize tank/none").ends_with(1);
     place.plumb("space optimize tank/data --movers 9").ends_with(2);
+    place.plumb("space optimize tank/data --max-iops 0").ends_with(2);
+    let said = place.plumb("space optimize tank/data --max-rate 63K").ends_with(2).stderr;
+    assert!(said.contains("at least 64K"), "{said}");
 }
 
 #[test]
