@@ -22,6 +22,14 @@ use crate::tier_report::{HeatGap, MoveStop, TierReport};
 
 /// Working sets that are remembered.
 const WORKING_SETS: usize = 7;
+/// Of the devices' time a trickle takes one part in so many.
+const TRICKLE: u64 = 20;
+/// In the window of one trickle little happens to an extent: windows are as long as it takes to see that a load has ended or begun.
+pub(crate) const TRICKLE_WINDOW_H: u64 = 6;
+/// Pieces in which extents move, and what one takes of a disk's time until that is measured: on SSDs and on rotating disks, to which
+/// each may be a way of its own.
+const PIECE: u64 = 128 << 10;
+const PIECE_TIMES: [Nanos; 2] = [Nanos(1_000_000), Nanos(8_000_000)];
 /// Longest wait for devices at a time while optimizations end.
 const END_GLANCE: Nanos = Nanos(5_000_000);
 
@@ -45,8 +53,7 @@ pub struct OptimizeSettings {
 }
 
 impl OptimizeSettings {
-    /// A bounded trickle through the day (10.6): every 15 minutes what clears twice the bar, at a rate that takes some
-    /// 5 % of the time of so many rotating disks, which stream 100 MB/s.
+    /// A bounded trickle through the day (10.6): every 15 minutes what clears twice the bar, at so many bytes per second at most.
     #[must_use]
     pub fn continuous(disks: u64) -> Self {
         let rate = Some(disks.max(1) * 5_000_000);
@@ -134,6 +141,11 @@ impl Optimizer {
     }
 }
 
+/// What an extent that moves takes of the disks of a tier, as long as nothing is measured.
+fn unmeasured(tier: usize, extent_bytes: u64) -> Nanos {
+    Nanos(PIECE_TIMES[tier].0 * extent_bytes.div_ceil(PIECE))
+}
+
 /// The engine's map as the planner sees it.
 pub(super) struct MapPlacement<'a> {
     extents: &'a Extents,
@@ -179,13 +191,24 @@ impl<Q: FlushQueue> Engine<Q> {
         MapPlacement { extents: &self.core.extents, first, count }
     }
 
-    /// How many disks the Capacity tier of a virtual disk lies on.
+    /// How a trickle through the day is to be made on a virtual disk: its moves take 5 % of the time of either tier's disks at most.
     ///
     /// # Panics
     /// When there is no such virtual disk.
     #[must_use]
-    pub fn capacity_disks(&self, vdisk: u32) -> u64 {
-        self.core.members.config.vdisks[index(vdisk)].capacity_disks()
+    pub fn continuous_settings(&self, vdisk: u32) -> OptimizeSettings {
+        let config = &self.core.members.config;
+        let (own, extent_bytes) = (&config.vdisks[index(vdisk)], config.extent_bytes.into());
+        let measured = self.measured(vdisk);
+        let tiers = [(0, &measured.performance), (1, &measured.capacity)];
+        let rate = tiers.map(|(tier, measure)| {
+            let each =
+                measure.moved(extent_bytes).unwrap_or_else(|| unmeasured(tier, extent_bytes));
+            // All copies are written.
+            let each = each.0.max(1).saturating_mul(own.copies.max(1).into());
+            own.tier_disks(tier).saturating_mul(extent_bytes * 1_000_000_000 / TRICKLE) / each
+        });
+        OptimizeSettings::continuous(rate[0].min(rate[1]))
     }
 
     /// What the disks of a virtual disk's tiers were measured to take, in this start of its pool or an earlier one.

@@ -103,7 +103,7 @@ pub(super) fn commands() -> [Command; 2] {
                  lost, and the next run goes on. While another program has the pool, that program is asked to do it, \
                  with the default settings; `plumb space report --last` has the result.\n\nScheduled and continuous \
                  mode stay in the foreground and hold the pool only while extents move. Continuous mode moves what \
-                 clears twice the bar, at most 5 MB per second for each disk of the Capacity tier.\n\n\
+                 clears twice the bar, at a rate that takes at most 5 % of the time of the disks.\n\n\
                  Exit status: 0 when it ended by itself, 5 when a signal ended it.\n\nFor example:\n  \
                  plumb space optimize tank/data --run-limit 3600\n  \
                  plumb space optimize tank/data --mode scheduled --at 01:00 --print-unit",
@@ -390,7 +390,7 @@ fn once(matches: &ArgMatches, trickle: bool) -> report::Outcome {
     }
     let mut own = Tiered::open(matches)?;
     let settings = match trickle {
-        true => OptimizeSettings::continuous(own.open.engine.capacity_disks(own.nth)),
+        true => own.open.engine.continuous_settings(own.nth),
         false => own.settings(matches),
     };
     let done = own.optimize(&settings)?;
