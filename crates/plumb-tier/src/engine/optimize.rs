@@ -50,14 +50,16 @@ pub struct OptimizeSettings {
     pub reserve: u64,
     /// Times which the bar is raised.
     pub raised: f32,
+    /// A window of the heat map that is not so many hours old goes on.
+    pub window_hours: u64,
 }
 
 impl OptimizeSettings {
     /// A bounded trickle through the day (10.6): every 15 minutes what clears twice the bar, at so many bytes per second at most.
     #[must_use]
-    pub fn continuous(disks: u64) -> Self {
-        let rate = Some(disks.max(1) * 5_000_000);
-        Self { rate, raised: 2.0, time: Nanos::from_secs(900), ..Self::default() }
+    pub fn continuous(rate: u64) -> Self {
+        let (raised, time) = (2.0, Nanos::from_secs(900));
+        Self { rate: Some(rate), raised, time, window_hours: TRICKLE_WINDOW_H, ..Self::default() }
     }
 }
 
@@ -72,6 +74,7 @@ impl Default for OptimizeSettings {
             ios: None,
             reserve: 0,
             raised: 1.0,
+            window_hours: 0,
         }
     }
 }
@@ -304,7 +307,7 @@ impl<Q: FlushQueue> Engine<Q> {
     }
 
     /// Begins an optimization at `now_s` of the clock that reports are by; `false` when one is under way. The window
-    /// of the heat map ends with it, and a new one begins.
+    /// of the heat map ends with it, and a new one begins, unless the settings let it go on.
     ///
     /// # Panics
     /// When there is no such virtual disk.
@@ -321,8 +324,12 @@ impl<Q: FlushQueue> Engine<Q> {
         report.facts.moves.up_requested = planned.count(TierName::Performance);
         report.facts.moves.down_requested = planned.count(TierName::Capacity);
         let expected = Expected::new(&planned, self.heat_as_it_is(vdisk));
-        let working_set = self.heat(vdisk).working_set();
-        self.begin_heat_window(vdisk);
+        let working_set = report.working_set;
+        let goes_on =
+            self.heat(vdisk).window_hours().is_some_and(|age| age < settings.window_hours);
+        if !goes_on {
+            self.begin_heat_window(vdisk);
+        }
         let share_before =
             (planned.ios > 0).then(|| planned.ios_before as f64 / planned.ios as f64);
         let stop = if planned.budget_spent { MoveStop::Budget } else { MoveStop::Done };
@@ -343,11 +350,13 @@ impl<Q: FlushQueue> Engine<Q> {
             stop,
         };
         let (own, current, _) = &mut self.optimizer.own[index(vdisk)];
-        own.window_start_s = now_s;
-        own.heat_gap = None;
-        own.working_sets.push(working_set);
-        let old = own.working_sets.len().saturating_sub(WORKING_SETS);
-        own.working_sets.drain(..old);
+        if !goes_on {
+            own.window_start_s = now_s;
+            own.heat_gap = None;
+            own.working_sets.push(working_set);
+            let old = own.working_sets.len().saturating_sub(WORKING_SETS);
+            own.working_sets.drain(..old);
+        }
         *current = Some(run);
         self.set_movers(settings.movers);
         self.set_move_rate(settings.rate);

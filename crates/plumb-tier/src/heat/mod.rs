@@ -263,11 +263,19 @@ impl HeatMap {
         Forecast { map: self, trend: self.trend() }
     }
 
-    /// Begins a new window: the counts are 0, the scores stay. Pages without score are given back.
+    /// Hours that the window has lasted; `None` before the first one.
+    #[must_use]
+    pub fn window_hours(&self) -> Option<u64> {
+        self.epoch.checked_sub(self.window?)
+    }
+
+    /// Begins a new window: the counts are 0, the scores stay but where the window showed that a load had ended or begun.
+    /// Pages without score are given back.
     pub fn begin_window(&mut self) {
+        let (trend, random) = (self.trend(), &mut self.random);
         let mut empty = Vec::new();
         self.pages.for_each(|mut page| {
-            if page.begin_window(&self.decay, self.epoch) {
+            if page.begin_window(&self.decay, (self.epoch, trend), random) {
                 empty.push(page.head.slab);
             }
         });

@@ -165,13 +165,17 @@ impl Tierer {
         Some(Reach { planned: share, without_bar, budget_spent: planned.budget_spent })
     }
 
-    /// A run begins: the counts that it was planned by are over.
-    pub(super) fn begin_window(&mut self) {
+    /// A run begins: the counts that it was planned by are over, unless they are of fewer than so many hours; whether they are.
+    pub(super) fn begin_window(&mut self, least_hours: u64) -> bool {
+        if self.heat.window_hours().is_some_and(|age| age < least_hours) {
+            return false;
+        }
         self.working_sets.push(self.heat.working_set());
         if self.working_sets.len() > 7 {
             self.working_sets.remove(0);
         }
         self.heat.begin_window();
+        true
     }
 
     /// A run has ended: its moves are remembered.

@@ -248,6 +248,7 @@ fn settings(matches: &ArgMatches, extent_bytes: u64, slots: u64) -> OptimizeSett
         ios: matches.get_one::<u32>("max-iops").copied().map(u64::from),
         reserve: slots * u64::from(reserve) / 100,
         raised: 1.0,
+        window_hours: 0,
     }
 }
 
