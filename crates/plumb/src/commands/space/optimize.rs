@@ -373,7 +373,15 @@ fn once(matches: &ArgMatches, trickle: bool) -> report::Outcome {
         .iter()
         .find(|option| matches.value_source(option) == Some(ValueSource::CommandLine));
     let wish = if trickle { Ask::Trickle(nth) } else { Ask::Optimize(nth) };
-    let asked = match own_settings || !pool::is_in_use(&found) {
+    let is_in_use = pool::is_in_use(&found);
+    if let Some(option) = own.filter(|_| is_in_use) {
+        let owner = pool::owner(&found).unwrap_or_else(|| "another program".to_owned());
+        let remedy = format!(
+            "it can only be asked to optimize with the default settings: leave out --{option}, or wait until it has ended"
+        );
+        return Err(report::VdiskError::PoolInUse { pool: found.name, owner, remedy }.into());
+    }
+    let asked = match !is_in_use {
         true => false,
         false => match pool::ask(&report::registry(), &found, wish) {
             // The program ended before it took the wish: the pool is free now.
