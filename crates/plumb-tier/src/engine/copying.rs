@@ -55,7 +55,7 @@ impl<Q: FlushQueue> Engine<Q> {
                 *slot = self.core.io.take_data_slot().unwrap_or(NONE);
             }
             if own.phase == Phase::Copy {
-                self.moves.throttle.spend(bytes);
+                self.moves.throttle.spend(bytes, 1 + u64::from(copies));
             }
             // First, so that a write that ends while they are read is seen.
             own.todo[index(first)..index(end)].fill(false);

@@ -58,6 +58,7 @@ use locks::Locks;
 pub(crate) use memory::ClientMemory;
 pub use moved::{MoveCounters, MoveDone, MoveOutcome};
 use moves::Moves;
+pub(crate) use optimize::TRICKLE_WINDOW_H;
 pub use optimize::{Optimization, OptimizeSettings, Tiering};
 use part::{NONE, Part, Step};
 pub use perf::{Account, DiskUse, RequestUse, VirtualDiskUse};

@@ -138,10 +138,15 @@ impl<Q: FlushQueue> Engine<Q> {
         self.moves.patience = patience;
     }
 
-    /// Moves take at most so many bytes per second from now on, and fewer while requests take longer than without
-    /// moves (10.5); `None`, as after the start: as many as they can.
+    /// Moves take at most so many bytes per second from now on, 64 KiB at least, and fewer while requests take longer than
+    /// without moves (10.5); `None`, as after the start: as many as they can.
     pub fn set_move_rate(&mut self, most: Option<u64>) {
         self.moves.throttle.limit(most);
+    }
+
+    /// Moves make at most so many I/Os per second on devices from now on; `None`, as after the start: as many as they can.
+    pub fn set_move_ios(&mut self, most: Option<u64>) {
+        self.moves.throttle.limit_ios(most);
     }
 
     /// Bytes per second that moves may take now; `None`: no limit.

@@ -22,6 +22,14 @@ use crate::tier_report::{HeatGap, MoveStop, TierReport};
 
 /// Working sets that are remembered.
 const WORKING_SETS: usize = 7;
+/// Of the devices' time a trickle takes one part in so many.
+const TRICKLE: u64 = 20;
+/// In the window of one trickle little happens to an extent: windows are as long as it takes to see that a load has ended or begun.
+pub(crate) const TRICKLE_WINDOW_H: u64 = 6;
+/// Pieces in which extents move, and what one takes of a disk's time until that is measured: on SSDs and on rotating disks, to which
+/// each may be a way of its own.
+const PIECE: u64 = 128 << 10;
+const PIECE_TIMES: [Nanos; 2] = [Nanos(1_000_000), Nanos(8_000_000)];
 /// Longest wait for devices at a time while optimizations end.
 const END_GLANCE: Nanos = Nanos(5_000_000);
 
@@ -36,19 +44,22 @@ pub struct OptimizeSettings {
     pub movers: u32,
     /// Bytes per second, at most; fewer while requests suffer. `None`: no throttle at all.
     pub rate: Option<u64>,
+    /// I/Os per second on devices, at most.
+    pub ios: Option<u64>,
     /// Slots of the Performance tier that are to be free for new data (`fast_reserve`).
     pub reserve: u64,
     /// Times which the bar is raised.
     pub raised: f32,
+    /// A window of the heat map that is not so many hours old goes on.
+    pub window_hours: u64,
 }
 
 impl OptimizeSettings {
-    /// A bounded trickle through the day (10.6): every 15 minutes what clears twice the bar, at a rate that takes some
-    /// 5 % of the time of so many rotating disks, which stream 100 MB/s.
+    /// A bounded trickle through the day (10.6): every 15 minutes what clears twice the bar, at so many bytes per second at most.
     #[must_use]
-    pub fn continuous(disks: u64) -> Self {
-        let rate = Some(disks.max(1) * 5_000_000);
-        Self { rate, raised: 2.0, time: Nanos::from_secs(900), ..Self::default() }
+    pub fn continuous(rate: u64) -> Self {
+        let (raised, time) = (2.0, Nanos::from_secs(900));
+        Self { rate: Some(rate), raised, time, window_hours: TRICKLE_WINDOW_H, ..Self::default() }
     }
 }
 
@@ -60,8 +71,10 @@ impl Default for OptimizeSettings {
             time: Nanos::from_secs(13_500),
             movers: 8,
             rate: Some(1 << 30),
+            ios: None,
             reserve: 0,
             raised: 1.0,
+            window_hours: 0,
         }
     }
 }
@@ -131,6 +144,11 @@ impl Optimizer {
     }
 }
 
+/// What an extent that moves takes of the disks of a tier, as long as nothing is measured.
+fn unmeasured(tier: usize, extent_bytes: u64) -> Nanos {
+    Nanos(PIECE_TIMES[tier].0 * extent_bytes.div_ceil(PIECE))
+}
+
 /// The engine's map as the planner sees it.
 pub(super) struct MapPlacement<'a> {
     extents: &'a Extents,
@@ -176,13 +194,24 @@ impl<Q: FlushQueue> Engine<Q> {
         MapPlacement { extents: &self.core.extents, first, count }
     }
 
-    /// How many disks the Capacity tier of a virtual disk lies on.
+    /// How a trickle through the day is to be made on a virtual disk: its moves take 5 % of the time of either tier's disks at most.
     ///
     /// # Panics
     /// When there is no such virtual disk.
     #[must_use]
-    pub fn capacity_disks(&self, vdisk: u32) -> u64 {
-        self.core.members.config.vdisks[index(vdisk)].capacity_disks()
+    pub fn continuous_settings(&self, vdisk: u32) -> OptimizeSettings {
+        let config = &self.core.members.config;
+        let (own, extent_bytes) = (&config.vdisks[index(vdisk)], config.extent_bytes.into());
+        let measured = self.measured(vdisk);
+        let tiers = [(0, &measured.performance), (1, &measured.capacity)];
+        let rate = tiers.map(|(tier, measure)| {
+            let each =
+                measure.moved(extent_bytes).unwrap_or_else(|| unmeasured(tier, extent_bytes));
+            // All copies are written.
+            let each = each.0.max(1).saturating_mul(own.copies.max(1).into());
+            own.tier_disks(tier).saturating_mul(extent_bytes * 1_000_000_000 / TRICKLE) / each
+        });
+        OptimizeSettings::continuous(rate[0].min(rate[1]))
     }
 
     /// What the disks of a virtual disk's tiers were measured to take, in this start of its pool or an earlier one.
@@ -278,7 +307,7 @@ impl<Q: FlushQueue> Engine<Q> {
     }
 
     /// Begins an optimization at `now_s` of the clock that reports are by; `false` when one is under way. The window
-    /// of the heat map ends with it, and a new one begins.
+    /// of the heat map ends with it, and a new one begins, unless the settings let it go on.
     ///
     /// # Panics
     /// When there is no such virtual disk.
@@ -295,8 +324,12 @@ impl<Q: FlushQueue> Engine<Q> {
         report.facts.moves.up_requested = planned.count(TierName::Performance);
         report.facts.moves.down_requested = planned.count(TierName::Capacity);
         let expected = Expected::new(&planned, self.heat_as_it_is(vdisk));
-        let working_set = self.heat(vdisk).working_set();
-        self.begin_heat_window(vdisk);
+        let working_set = report.working_set;
+        let goes_on =
+            self.heat(vdisk).window_hours().is_some_and(|age| age < settings.window_hours);
+        if !goes_on {
+            self.begin_heat_window(vdisk);
+        }
         let share_before =
             (planned.ios > 0).then(|| planned.ios_before as f64 / planned.ios as f64);
         let stop = if planned.budget_spent { MoveStop::Budget } else { MoveStop::Done };
@@ -317,14 +350,17 @@ impl<Q: FlushQueue> Engine<Q> {
             stop,
         };
         let (own, current, _) = &mut self.optimizer.own[index(vdisk)];
-        own.window_start_s = now_s;
-        own.heat_gap = None;
-        own.working_sets.push(working_set);
-        let old = own.working_sets.len().saturating_sub(WORKING_SETS);
-        own.working_sets.drain(..old);
+        if !goes_on {
+            own.window_start_s = now_s;
+            own.heat_gap = None;
+            own.working_sets.push(working_set);
+            let old = own.working_sets.len().saturating_sub(WORKING_SETS);
+            own.working_sets.drain(..old);
+        }
         *current = Some(run);
         self.set_movers(settings.movers);
         self.set_move_rate(settings.rate);
+        self.set_move_ios(settings.ios);
         for planned in &planned.moves {
             self.move_extent(vdisk, planned.extent, planned.to);
         }

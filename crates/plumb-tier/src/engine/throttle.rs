@@ -15,10 +15,12 @@ const TICK: Nanos = Nanos(100_000_000);
 const QUIET: Nanos = Nanos(30_000_000_000);
 /// With fewer requests there is no percentile.
 const ENOUGH: u64 = 50;
-/// Bytes per second: at the beginning, at least, and more at each step.
+/// Bytes per second: at the beginning, at least unless a lower cap is set, and more at each step.
 const FIRST: u64 = 16 << 20;
 const LEAST: u64 = 2 << 20;
 const STEP: u64 = 4 << 20;
+/// A lower cap is none that moves could go on with.
+pub(super) const CAP_LEAST: u64 = 64 << 10;
 /// Unused room is kept for so long.
 const SAVED_TICKS: u64 = 2;
 
@@ -27,8 +29,13 @@ const SAVED_TICKS: u64 = 2;
 pub(super) struct Throttle {
     /// Bytes per second, at most; `None`: no throttle.
     most: Option<u64>,
+    /// I/Os per second of devices, at most.
+    most_ios: Option<u64>,
     rate: u64,
-    room: u64,
+    /// Bytes that may go now. A piece is not cut: below 0 it is what went too early.
+    room: i64,
+    /// Tenths of I/Os that may go now.
+    io_room: i64,
     judged: Nanos,
     moved: u64,
     /// By the kind of device and request.
@@ -79,8 +86,10 @@ impl Default for Throttle {
     fn default() -> Self {
         Self {
             most: None,
+            most_ios: None,
             rate: FIRST,
             room: 0,
+            io_room: 0,
             judged: Nanos::ZERO,
             moved: 0,
             seen: std::array::from_fn(|_| Seen::with_room()),
@@ -90,13 +99,24 @@ impl Default for Throttle {
     }
 }
 
+/// As what may be below 0.
+fn signed(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
 impl Throttle {
     /// Moves take at most so many bytes per second from now on, and fewer while requests suffer; `None`: as many as
     /// they can.
     pub(super) fn limit(&mut self, most: Option<u64>) {
-        self.most = most.map(|most| most.max(LEAST));
+        self.most = most.map(|most| most.max(CAP_LEAST));
         self.rate = FIRST.min(self.most.unwrap_or(FIRST));
-        self.room = self.rate / 10;
+        self.room = signed(self.rate / 10);
+    }
+
+    /// Moves make at most so many I/Os per second from now on.
+    pub(super) fn limit_ios(&mut self, most: Option<u64>) {
+        self.most_ios = most.map(|most| most.max(1));
+        self.io_room = signed(self.most_ios.unwrap_or(0));
     }
 
     /// Bytes per second that moves may take now; `None`: no limit.
@@ -117,11 +137,14 @@ impl Throttle {
     }
 
     pub(super) fn affords(&self, bytes: u64) -> bool {
-        self.most.is_none() || self.room >= bytes.min(self.rate / 10)
+        (self.most.is_none() || self.room >= signed(bytes.min(self.rate / 10)))
+            && (self.most_ios.is_none() || self.io_room > 0)
     }
 
-    pub(super) fn spend(&mut self, bytes: u64) {
-        self.room = self.room.saturating_sub(bytes);
+    /// A piece of so many bytes goes, in so many I/Os.
+    pub(super) fn spend(&mut self, bytes: u64, ios: u64) {
+        self.room = self.room.saturating_sub(signed(bytes));
+        self.io_room = self.io_room.saturating_sub(signed(ios.saturating_mul(10)));
         self.moved += bytes;
     }
 
@@ -147,10 +170,14 @@ impl Throttle {
         }
         // With few requests the window goes on until there are enough for a percentile, at the same rate.
         let most = self.most.unwrap_or(u64::MAX / 32);
-        self.rate = self.rate.clamp(LEAST, most);
-        let ticks = (passed.0 / TICK.0).clamp(1, SAVED_TICKS);
-        let most_saved = (self.rate / 10).saturating_mul(SAVED_TICKS);
-        self.room = (self.room + self.rate / 10 * ticks).min(most_saved);
+        self.rate = self.rate.clamp(LEAST.min(most), most);
+        let ticks = (passed.0 / TICK.0).max(1);
+        let filled = |room: i64, each: u64| {
+            let saved = signed(each.saturating_mul(SAVED_TICKS));
+            room.saturating_add(signed(each.saturating_mul(ticks))).min(saved)
+        };
+        self.room = filled(self.room, self.rate / 10);
+        self.io_room = filled(self.io_room, self.most_ios.unwrap_or(0));
     }
 
     /// Judges by the kinds that have enough requests for a percentile: one that suffers is enough to be slower.
@@ -189,7 +216,7 @@ mod tests {
         let tick = |(nth, time): (u64, &u64)| {
             (0..100).for_each(|_| throttle.note(0, Nanos(*time)));
             if moving {
-                throttle.spend(1 << 20);
+                throttle.spend(1 << 20, 2);
             }
             throttle.tick(Nanos((from + nth + 1) * TICK.0));
             throttle.rate
@@ -247,14 +274,14 @@ mod tests {
         let mut found = Vec::new();
         for nth in 21..27_u64 {
             (0..10).for_each(|_| throttle.note(0, Nanos(5_000_000)));
-            throttle.spend(1 << 20);
+            throttle.spend(1 << 20, 2);
             throttle.tick(Nanos(nth * TICK.0));
             found.push(throttle.rate >> 20);
         }
         assert_eq!(found, [16, 16, 16, 16, 8, 8], "the fifth ten make fifty");
         rates(&mut throttle, 27, &[1_000_000; 1], true);
         for nth in 29..33_u64 {
-            throttle.spend(1 << 20);
+            throttle.spend(1 << 20, 2);
             throttle.tick(Nanos(nth * TICK.0));
         }
         assert!(throttle.rate >= 20 << 20, "{}", throttle.rate);
@@ -269,13 +296,46 @@ mod tests {
         for nth in 1..=50 {
             throttle.tick(Nanos(nth * TICK.0));
             while throttle.affords(128 << 10) {
-                throttle.spend(128 << 10);
+                throttle.spend(128 << 10, 2);
                 spent += 128 << 10;
             }
         }
         let per_second = spent / 5;
         assert!((15 << 20..=17 << 20).contains(&per_second), "{per_second}");
         throttle.tick(Nanos(10_000 * TICK.0));
-        assert!(throttle.room <= (16 << 20) / 10 * SAVED_TICKS, "{}", throttle.room);
+        assert!(throttle.room <= signed((16 << 20) / 10 * SAVED_TICKS), "{}", throttle.room);
+    }
+
+    /// Bytes and I/Os per second that go under these caps, in pieces of 128 KiB with two I/Os each.
+    fn goes(bytes: Option<u64>, ios: Option<u64>) -> (u64, u64) {
+        const SECONDS: u64 = 100;
+        let mut throttle = Throttle::default();
+        throttle.limit(bytes);
+        throttle.limit_ios(ios);
+        let mut pieces = 0;
+        for nth in 1..=10 * SECONDS {
+            throttle.tick(Nanos(nth * TICK.0));
+            while throttle.affords(128 << 10) && pieces < 1_000_000 {
+                throttle.spend(128 << 10, 2);
+                pieces += 1;
+            }
+        }
+        (pieces * (128 << 10) / SECONDS, 2 * pieces / SECONDS)
+    }
+
+    /// A cap is a cap, also one that is below what moves are given while requests suffer (10.5).
+    #[test]
+    fn caps_are_kept() {
+        for cap in [CAP_LEAST, 100_000, 1 << 20, 3 << 20, 40 << 20] {
+            let (bytes, _) = goes(Some(cap), None);
+            assert!((cap * 96 / 100..=cap * 104 / 100).contains(&bytes), "{bytes} of {cap}");
+        }
+        for cap in [1, 7, 100, 5000] {
+            let (_, ios) = goes(Some(1 << 30), Some(cap));
+            assert!((cap * 95 / 100..=cap + cap / 20).contains(&ios), "{ios} of {cap}");
+        }
+        // The lower one counts; without any all goes.
+        assert!(goes(Some(1 << 20), Some(1000)).1 <= 17 && goes(None, Some(10)).1 <= 10);
+        assert!(goes(None, None).1 >= 20_000);
     }
 }

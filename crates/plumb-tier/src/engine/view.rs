@@ -74,9 +74,10 @@ impl<P: Placement> TierView<'_, P> {
     /// What a plan would make of what was served, and what stands in its way if that is no more.
     #[must_use]
     pub(super) fn reach(&self, planned: &Plan) -> Option<Reach> {
-        let share = planned.expected_share().filter(|_| self.served.total() > 0)?;
+        let all = self.served.total() - self.served.unmapped;
+        let share = planned.expected_share().filter(|_| all > 0)?;
         let fast = self.served.performance + self.served.cache;
-        let without_bar = match Reach::is_more(share, fast as f64 / self.served.total() as f64) {
+        let without_bar = match Reach::is_more(share, fast as f64 / all as f64) {
             true => share,
             false => {
                 let (settings, none) = (OptimizeSettings::default(), MoveHistory::new());
@@ -106,10 +107,10 @@ impl<P: Placement> TierView<'_, P> {
             window_end_s: now_s,
             extent_bytes: self.extent_bytes,
             performance_slots: self.performance_slots,
-            mapped_extents: self.mapped().iter().sum(),
             answered_performance: self.served.performance,
             answered_cache: self.served.cache,
             answered: self.served.total(),
+            answered_zeros: self.served.unmapped,
             expected_share,
             reach,
             moves: MoveFigures::default(),
@@ -120,7 +121,8 @@ impl<P: Placement> TierView<'_, P> {
             heat_gap: self.tiering.heat_gap,
             what_if: ReportFacts::curve(self.what_if, performance_bytes),
         };
-        TierReport::new(&facts, self.heat, &self.tiering.pins)
+        let is_mapped = |extent| self.placement.tier(extent).is_some();
+        TierReport::new(&facts, self.heat, &self.tiering.pins, is_mapped)
     }
 
     /// How the pins stand.

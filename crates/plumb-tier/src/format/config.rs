@@ -312,8 +312,14 @@ impl VirtualDisk {
     /// How many disks its Capacity tier lies on; 0 with one tier.
     #[must_use]
     pub fn capacity_disks(&self) -> u64 {
-        let slabs =
-            self.tiers.iter().skip(1).flat_map(|tier| &tier.rows).flat_map(|row| &row.slabs);
+        self.tier_disks(1)
+    }
+
+    /// The same of its first tier, 0, or its second.
+    #[must_use]
+    pub fn tier_disks(&self, tier: usize) -> u64 {
+        let slabs = self.tiers.iter().skip(tier).take(1).flat_map(|tier| &tier.rows);
+        let slabs = slabs.flat_map(|row| &row.slabs);
         let disks: std::collections::BTreeSet<u16> = slabs.map(|(disk, _)| *disk).collect();
         plumb_units::convert::to_u64(disks.len())
     }

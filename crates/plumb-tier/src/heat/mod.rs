@@ -30,8 +30,10 @@ use trend::Trend;
 pub(crate) const PAGE_EXTENTS: u32 = 256;
 /// So many touches ahead of its turn an entry is asked for.
 const AHEAD: usize = 24;
-/// What a page takes: 8 bytes for each extent, and its place in the list.
-const PAGE_BYTES: u64 = 8 * 256 + to_u64(size_of::<Head>());
+/// What the entries of a page take: 8 bytes for each extent.
+const ENTRY_BYTES: u64 = 8 * 256;
+/// What a page takes, with its place in the list.
+const PAGE_BYTES: u64 = ENTRY_BYTES + to_u64(size_of::<Head>());
 /// An entry's last epoch has 8 bits: pages are brought up to date before they are so old.
 const SWEEP_EPOCHS: u64 = 128;
 /// Of the pages, so many go when there is no room for one more.
@@ -186,7 +188,8 @@ impl HeatMap {
             true => (self.pages.len() / 16).max(64),
             false => 0,
         };
-        let wanted = self.bytes() + PAGE_BYTES + to_u64(step * size_of::<Head>());
+        let heads = self.pages.capacity().max(self.pages.len() + step);
+        let wanted = self.bytes_of(self.pages.len() + 1, heads);
         if wanted > self.settings.limit_bytes && self.pages.len() > 0 {
             self.drop_coldest();
         } else {
@@ -260,11 +263,19 @@ impl HeatMap {
         Forecast { map: self, trend: self.trend() }
     }
 
-    /// Begins a new window: the counts are 0, the scores stay. Pages without score are given back.
+    /// Hours that the window has lasted; `None` before the first one.
+    #[must_use]
+    pub fn window_hours(&self) -> Option<u64> {
+        self.epoch.checked_sub(self.window?)
+    }
+
+    /// Begins a new window: the counts are 0, the scores stay but where the window showed that a load had ended or begun.
+    /// Pages without score are given back.
     pub fn begin_window(&mut self) {
+        let (trend, random) = (self.trend(), &mut self.random);
         let mut empty = Vec::new();
         self.pages.for_each(|mut page| {
-            if page.begin_window(&self.decay, self.epoch) {
+            if page.begin_window(&self.decay, (self.epoch, trend), random) {
                 empty.push(page.head.slab);
             }
         });
@@ -309,13 +320,18 @@ impl HeatMap {
         to_u64(self.pages.len())
     }
 
-    /// Bytes that it takes: its directory, its pages, and the room for their list.
+    /// Bytes that it takes at most: its directory, its pages, and the room for their list.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        let spare = self.pages.capacity() - self.pages.len();
+        self.bytes_of(self.pages.len(), self.pages.capacity())
+    }
+
+    /// With so many pages, and room for so many in their list.
+    fn bytes_of(&self, pages: usize, heads: usize) -> u64 {
+        let most = self.pages_most().max(pages);
         4 * to_u64(self.directory.len())
-            + PAGE_BYTES * to_u64(self.pages.len())
-            + to_u64(spare * size_of::<Head>())
+            + to_u64(heads * size_of::<Head>())
+            + Pages::resident_most(pages, most)
     }
 
     /// What is known about an extent; nothing is none.

@@ -263,18 +263,32 @@ impl PageMut<'_> {
         (self.head.sum, self.head.since) = (sum, to);
     }
 
-    /// Sets the counts to 0 and remembers the scores; whether nothing is left.
-    pub(super) fn begin_window(&mut self, decay: &Decay, epoch: u64) -> bool {
-        let mut empty = true;
+    /// Sets the counts to 0 and remembers the scores, those that the window showed to be others first set to what is to be
+    /// expected; whether nothing is left.
+    pub(super) fn begin_window(
+        &mut self,
+        decay: &Decay,
+        (epoch, trend): (u64, Option<Trend>),
+        random: &mut Random,
+    ) -> bool {
+        let (mut empty, mut sum) = (true, 0.0);
         let now = low(epoch);
         for word in self.words.iter_mut() {
             let mut entry = Entry::of(*word);
+            let found = score(entry, decay, now);
+            let expected = trend.map_or(found, |trend| trend.expected(entry, found));
+            if expected != found {
+                entry.score = FloatingCounter::of(floor_u64(expected.into()), random);
+                entry.epoch = now;
+            }
             entry.reads = FloatingCounter::default();
             entry.writes = FloatingCounter::default();
-            entry.before = remembered(score(entry, decay, now));
+            entry.before = remembered(expected);
             empty &= entry.score.0 == 0;
+            sum += expected;
             *word = entry.word();
         }
+        (self.head.sum, self.head.since) = (sum, epoch);
         empty
     }
 }

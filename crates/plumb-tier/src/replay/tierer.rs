@@ -137,10 +137,10 @@ impl Tierer {
             window_end_s: hours.1 * 3600.0,
             extent_bytes: self.settings.extent_bytes,
             performance_slots: self.space.performance_usable(),
-            mapped_extents: self.space.mapped(),
             answered_performance: served.performance,
             answered_cache: served.cache,
             answered: served.total(),
+            answered_zeros: 0,
             expected_share: planned.expected_share(),
             reach: self.reach(planned, served),
             moves,
@@ -151,7 +151,7 @@ impl Tierer {
             heat_gap: None,
             what_if: Vec::new(),
         };
-        TierReport::new(&facts, &self.heat, &self.pins)
+        TierReport::new(&facts, &self.heat, &self.pins, |_| true)
     }
 
     fn reach(&self, planned: &Plan, served: &Served) -> Option<Reach> {
@@ -165,13 +165,17 @@ impl Tierer {
         Some(Reach { planned: share, without_bar, budget_spent: planned.budget_spent })
     }
 
-    /// A run begins: the counts that it was planned by are over.
-    pub(super) fn begin_window(&mut self) {
+    /// A run begins: the counts that it was planned by are over, unless they are of fewer than so many hours; whether they are.
+    pub(super) fn begin_window(&mut self, least_hours: u64) -> bool {
+        if self.heat.window_hours().is_some_and(|age| age < least_hours) {
+            return false;
+        }
         self.working_sets.push(self.heat.working_set());
         if self.working_sets.len() > 7 {
             self.working_sets.remove(0);
         }
         self.heat.begin_window();
+        true
     }
 
     /// A run has ended: its moves are remembered.

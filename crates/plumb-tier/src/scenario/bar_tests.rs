@@ -115,6 +115,42 @@ fn tiers_that_are_alike_are_told_and_have_the_bar_of_the_reference() {
     assert!(text.contains("(reference devices)") && text.contains("see whether moves"), "{text}");
 }
 
+/// 10.6: a trickle takes at most 5 % of the devices' time, before its moves were ever measured and after.
+#[test]
+fn a_trickle_takes_a_twentieth_of_the_disks_time() {
+    let (mut rig, _) =
+        pool_of(|bytes| DeviceModel::Hdd(HddModel::new(bytes, 6, 6.0, (150e6, 90e6))));
+    for (round, wanted) in [("unmeasured", 0.01..0.055), ("measured", 0.03..0.055)] {
+        let settings = rig.engine.continuous_settings(0);
+        // What clears twice the bar there is little of: how fast is the question here, not how much.
+        let settings = OptimizeSettings { raised: 1.0, ..settings };
+        let (began, before) = (rig.now(), rig.engine.measured(0));
+        assert!(rig.engine.optimize(0, &settings, 0.0));
+        while rig.engine.optimizing(0) {
+            rig.step();
+        }
+        let done = rig.engine.take_optimization(0).expect("it has ended").report.facts.moves;
+        assert!(done.up >= 30, "{round}: {done:?}");
+        let time = 4e9 * rig.now().since(began).as_secs_f64();
+        let after = rig.engine.measured(0);
+        let spent = [
+            after.performance.move_ns - before.performance.move_ns,
+            after.capacity.move_ns - before.capacity.move_ns,
+        ]
+        .map(|spent| spent as f64 / time);
+        println!("{round}: {:?} B/s, {done:?}, {spent:.4?} of the time", settings.rate);
+        let most = spent[0].max(spent[1]);
+        assert!(wanted.contains(&most), "{round}: {most} of the disks' time, not {wanted:?}");
+        // What went up is cold from now on, and others are hot.
+        rig.engine.set_hour(1000);
+        let file = Scenario::reference(1024).files()[2];
+        let load = Load { duration: Nanos::from_secs(8), ..Scenario::reference(1024).load(file) };
+        let load = Load { bytes: load.bytes.min(100 << 20), writes_percent: 50, ..load };
+        rig.run(&load).expect("it works");
+        rig.settle();
+    }
+}
+
 /// What is measured is the same in every run of the same load, and survives the engine.
 #[test]
 fn what_is_measured_is_kept() {

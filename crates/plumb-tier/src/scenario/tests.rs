@@ -2,7 +2,7 @@ use plumb_io::clock::Clock;
 use plumb_io::engine::MemoryQueue;
 
 use super::*;
-use crate::engine::{Account, Request, RequestKind};
+use crate::engine::{Account, MoveOutcome, Request, RequestKind};
 use crate::tier_report::MoveStop;
 
 /// The scenario of section 19.2 at 1:64, within its acceptance bounds.
@@ -230,6 +230,37 @@ impl Foreground {
         let found = self.suffers(&settings, SEEDS[0]);
         assert!(!found.is_little(), "{}: it does not need a throttle, and tests none", self.what);
     }
+}
+
+/// MOV-2: a hold ends after 100 ms, whoever it waits for; the move is given up, and nothing is lost.
+#[test]
+fn a_move_lets_go_of_writes_that_take_too_long() {
+    let scenario = Scenario { seed: 3, whole: false, ..Scenario::reference(1024) };
+    let mut rig = Rig::sparse(&scenario.sizes()).expect("room");
+    scenario.make(&mut rig, scenario.files()[0], true, &mut |_| {}).expect("it works");
+    scenario.used(&mut rig, &mut |_| {}).expect("it works");
+    rig.settle();
+    // With 320 outstanding a rotating disk answers after 200 ms.
+    let file = scenario.files()[3];
+    let load = Load { duration: Nanos::from_secs(20), ..scenario.load(file) };
+    rig.engine.set_move_patience(Nanos::ZERO);
+    let (mut next, mut ended) = (file.0 >> 20, Vec::new());
+    rig.run_while(&load, |engine| {
+        ended.extend(std::iter::from_fn(|| engine.pop_move()).map(|done| done.outcome));
+        while engine.moves_left() < 4 {
+            engine.move_extent(0, u32::try_from(next).expect("few"), TierName::Performance);
+            next = if next + 1 == (file.0 + file.1) >> 20 { file.0 >> 20 } else { next + 1 };
+        }
+        ended.len() < 40
+    })
+    .expect("it works");
+    let busy = ended.iter().filter(|outcome| **outcome == MoveOutcome::Busy).count();
+    println!("{busy} of {} moves were given up: {ended:?}", ended.len());
+    assert!(busy > 0, "{ended:?}");
+    let longest = rig.engine.hold_time(TierName::Performance, 1000).expect("some were held");
+    assert!(longest <= Nanos(110_000_000), "{longest:?}");
+    rig.engine.cancel_moves();
+    rig.verify(7).expect("nothing is lost");
 }
 
 /// The file that is loaded moves up, and is served faster the sooner that is done: no throttle is needed here.

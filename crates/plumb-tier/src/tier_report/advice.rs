@@ -147,7 +147,8 @@ impl Advice {
                 .push(format!("grow the Performance tier by {more}: it would serve {AIM} %"));
         }
         let fast = facts.answered_performance + facts.answered_cache;
-        let measured = (facts.answered > 0).then(|| fast as f64 / facts.answered as f64);
+        let all = facts.answered_by_devices();
+        let measured = (all > 0).then(|| fast as f64 / all as f64);
         if let (Some(best), Some(measured)) = (share_of(sorted, facts.performance_slots), measured)
             && Reach::is_more(best, measured)
         {

@@ -31,6 +31,7 @@ pub(super) fn render(report: &TierReport) -> Value {
         "window_start_s": facts.window_start_s,
         "window_end_s": facts.window_end_s,
         "host_ios": facts.answered,
+        "host_ios_never_written": facts.answered_zeros,
         "host_bytes": facts.bytes.map(|bytes| json!({ "read": bytes.read, "written": bytes.written })),
         "write_cache": facts.bytes.map(|bytes| json!({
             "read_bytes": bytes.cache_read,
@@ -43,7 +44,7 @@ pub(super) fn render(report: &TierReport) -> Value {
         "what_if_lru": facts.what_if.iter().map(what_if).collect::<Vec<Value>>(),
         "performance_tier_bytes": report.performance_bytes(),
         "serviced_percent": report.serviced_percent(),
-        "serviced_by_cache_percent": percent(facts.answered_cache, facts.answered),
+        "serviced_by_cache_percent": percent(facts.answered_cache, facts.answered_by_devices()),
         "expected_percent": facts.expected_share.map(|share| 100.0 * share),
         "pinned_performance": pinned(&report.pinned_performance),
         "pinned_capacity": pinned(&report.pinned_capacity),

@@ -135,14 +135,14 @@ pub struct ReportFacts {
     pub extent_bytes: u64,
     /// Slots of the Performance tier that data may use.
     pub performance_slots: u64,
-    /// Extents that are mapped.
-    pub mapped_extents: u64,
     /// Host I/Os that the Performance tier answered.
     pub answered_performance: u64,
     /// Host I/Os that the write-back cache answered.
     pub answered_cache: u64,
     /// All host I/Os that were answered.
     pub answered: u64,
+    /// Those of them that no device answered: what was never written is zero. No tier of any size serves more or less of them.
+    pub answered_zeros: u64,
     /// Expected share under the placement just made.
     pub expected_share: Option<f64>,
     /// What an optimization at the end of the window makes of it; `None` without I/O.
@@ -165,6 +165,12 @@ pub struct ReportFacts {
 }
 
 impl ReportFacts {
+    /// Host I/Os that a device had to answer.
+    #[must_use]
+    pub fn answered_by_devices(&self) -> u64 {
+        self.answered.saturating_sub(self.answered_zeros)
+    }
+
     /// The curve at the sizes that a report shows: from an eighth to four times the Performance tier.
     #[must_use]
     pub fn curve(what_if: &WhatIf, performance_bytes: u64) -> Vec<(WhatIfPoint, WhatIfPoint)> {
@@ -218,9 +224,15 @@ pub struct TierReport {
 }
 
 impl TierReport {
-    /// Of the window that the heat map is in. Depends on nothing else.
+    /// Of the window that the heat map is in, and of the extents that have a place now: reads of what was never written need
+    /// none (REP-2). Depends on nothing else.
     #[must_use]
-    pub fn new(facts: &ReportFacts, heat: &HeatMap, pins: &PinTable) -> Self {
+    pub fn new(
+        facts: &ReportFacts,
+        heat: &HeatMap,
+        pins: &PinTable,
+        is_mapped: impl Fn(u32) -> bool,
+    ) -> Self {
         let (mut all, mut unpinned) = (Vec::new(), Vec::new());
         let mut pinned = [PinnedFigures::default(); 2];
         let mut by_pin = vec![0_u64; pins.pins().len()];
@@ -229,8 +241,11 @@ impl TierReport {
             pinned[place(pin.tier)].bytes += pin.len;
         }
         let mut working_set = 0;
-        for (extent, seen) in heat.touched().filter(|(_, seen)| seen.ios() > 0) {
+        for (extent, seen) in heat.touched() {
             let ios = seen.ios();
+            if ios == 0 || !is_mapped(extent) {
+                continue;
+            }
             working_set += 1;
             all.push(ios);
             match crate::optimizer::zone_at(&zones, extent) {
@@ -290,7 +305,7 @@ impl TierReport {
     #[must_use]
     pub fn serviced_percent(&self) -> Option<f64> {
         let fast = self.facts.answered_performance + self.facts.answered_cache;
-        percent(fast, self.facts.answered)
+        percent(fast, self.facts.answered_by_devices())
     }
 
     /// As text of a fixed layout.

@@ -11,10 +11,10 @@ fn facts() -> ReportFacts {
         window_end_s: 90_000.0,
         extent_bytes: MIB,
         performance_slots: 20,
-        mapped_extents: 100,
         answered_performance: 700,
         answered_cache: 50,
         answered: 1000,
+        answered_zeros: 0,
         expected_share: Some(0.876),
         reach: Some(Reach { planned: 1.0, without_bar: 1.0, budget_spent: false }),
         worth: Worth::reference(),
@@ -47,6 +47,11 @@ fn facts() -> ReportFacts {
     }
 }
 
+/// Of extents that all have a place.
+fn report_of(facts: &ReportFacts, heat: &HeatMap, pins: &PinTable) -> TierReport {
+    TierReport::new(facts, heat, pins, |_| true)
+}
+
 /// Extent n takes `counts[n]` I/Os.
 fn heat(counts: &[u64]) -> HeatMap {
     let mut heat = HeatMap::new(HeatSettings::new(1 << 16));
@@ -64,7 +69,7 @@ fn the_text_is_the_one_committed() {
     let mut pins = PinTable::new(MIB);
     pins.set(0, 8 * MIB, TierName::Performance).expect("a range");
     pins.set(40 * MIB, 2 * MIB, TierName::Capacity).expect("a range");
-    let report = TierReport::new(&facts(), &heat(&counts), &pins);
+    let report = report_of(&facts(), &heat(&counts), &pins);
     let golden = include_str!("golden.txt");
     assert_eq!(report.to_text(), golden, "\n{}", report.to_text());
 }
@@ -74,7 +79,7 @@ fn rows_are_what_adding_up_a_sorted_list_gives() {
     let mut random = Random::new(77);
     for _ in 0..2000 {
         let counts: Vec<u64> = (0..1 + random.below(60)).map(|_| random.below(200)).collect();
-        let report = TierReport::new(&facts(), &heat(&counts), &PinTable::new(MIB));
+        let report = report_of(&facts(), &heat(&counts), &PinTable::new(MIB));
         let total: u64 = counts.iter().sum();
         if total == 0 {
             assert_eq!(report.rows, []);
@@ -106,7 +111,7 @@ fn what_an_early_stop_left_is_told() {
         let moves =
             MoveFigures { up_requested: 12, up, down_requested: 8, down: 8, stop, ..facts().moves };
         let mut report =
-            TierReport::new(&ReportFacts { moves, ..facts() }, &heat(&[1, 2]), &PinTable::new(MIB));
+            report_of(&ReportFacts { moves, ..facts() }, &heat(&[1, 2]), &PinTable::new(MIB));
         report.advice.suggestions = vec![advice::NOTHING.to_owned()];
         report.note_moves_left();
         report.advice.suggestions.join("; ")
@@ -121,11 +126,8 @@ fn what_an_early_stop_left_is_told() {
 #[test]
 fn lost_heat_is_told() {
     let told = |heat_gap| {
-        let report = TierReport::new(
-            &ReportFacts { heat_gap, ..facts() },
-            &heat(&[1, 2]),
-            &PinTable::new(MIB),
-        );
+        let report =
+            report_of(&ReportFacts { heat_gap, ..facts() }, &heat(&[1, 2]), &PinTable::new(MIB));
         (report.to_text(), report.to_json()["quality"].clone())
     };
     let (text, json) = told(None);
@@ -146,23 +148,47 @@ fn without_io_there_is_no_table() {
         ..facts()
     };
     let idle = ReportFacts { moves: MoveFigures::default(), ..idle };
-    let report = TierReport::new(&idle, &heat(&[]), &PinTable::new(MIB));
+    let report = report_of(&idle, &heat(&[]), &PinTable::new(MIB));
     let text = report.to_text();
     assert!(text.contains("\nno I/O in window\n") && !text.contains("Size Required"), "{text}");
     assert_eq!(report.advice.suggestions, ["no I/O in window; no moves"]);
     let moves = MoveFigures { down: 2, ..MoveFigures::default() };
-    let pinned = TierReport::new(&ReportFacts { moves, ..idle }, &heat(&[]), &PinTable::new(MIB));
+    let pinned = report_of(&ReportFacts { moves, ..idle }, &heat(&[]), &PinTable::new(MIB));
     assert_eq!(pinned.advice.suggestions, ["no I/O in window; pins alone moved extents"]);
     assert_eq!(report.serviced_percent(), None);
     assert_eq!(report.to_csv().lines().count(), 1);
     assert!(report.to_json()["serviced_percent"].is_null());
 }
 
+/// A tier as large as all that is written serves everything that a tier can serve (REP-2).
+#[test]
+fn what_was_never_written_needs_no_tier() {
+    let facts = ReportFacts {
+        answered: 1000,
+        answered_zeros: 600,
+        answered_performance: 300,
+        answered_cache: 0,
+        thrash: Thrash::default(),
+        ..facts()
+    };
+    let report =
+        TierReport::new(&facts, &heat(&[300, 100, 600]), &PinTable::new(MIB), |extent| extent < 2);
+    assert_eq!((report.rows[0].extents, report.working_set, report.ios), (2, 2, 400));
+    assert_eq!(report.rows_unpinned[0].extents, 2);
+    assert_eq!(report.serviced_percent(), Some(75.0));
+    let text = report.to_text();
+    assert!(text.contains("which no tier serves:") && text.contains(" 600\n"), "{text}");
+    assert_eq!(report.to_json()["host_ios_never_written"], 600);
+    let only = ReportFacts { answered: 600, answered_performance: 0, ..facts };
+    let only = TierReport::new(&only, &heat(&[0, 0, 600]), &PinTable::new(MIB), |_| false);
+    assert!(only.rows.is_empty() && only.serviced_percent().is_none(), "{only:?}");
+}
+
 #[test]
 fn advice_follows_the_figures() {
     let rested = || ReportFacts { thrash: Thrash::default(), ..facts() };
     let suggestions = |facts: &ReportFacts, counts: &[u64]| {
-        TierReport::new(facts, &heat(counts), &PinTable::new(MIB)).advice.suggestions
+        report_of(facts, &heat(counts), &PinTable::new(MIB)).advice.suggestions
     };
     // 30 extents alike: 29 of them serve 95 %, 20 are there, which serve 67 %.
     let alike = suggestions(&rested(), &[10; 30]);
@@ -190,7 +216,7 @@ fn advice_follows_the_figures() {
     }
     let mut pins = PinTable::new(MIB);
     pins.set(30 * MIB, MIB, TierName::Performance).expect("a range");
-    let pinned = TierReport::new(&reach(0.75, 0.75, false), &heat(&[10; 10]), &pins);
+    let pinned = report_of(&reach(0.75, 0.75, false), &heat(&[10; 10]), &pins);
     assert!(
         pinned.advice.suggestions[0].starts_with("pins stand in the way: 75.0 % were served"),
         "{:?}",
@@ -203,7 +229,7 @@ fn advice_follows_the_figures() {
     assert_eq!(suggestions(&good, &[10; 10]), ["nothing to do"]);
     let mut pins = PinTable::new(MIB);
     pins.set(1 << 30, 4 << 30, TierName::Performance).expect("a range");
-    let report = TierReport::new(&good, &heat(&[10; 10]), &pins);
+    let report = report_of(&good, &heat(&[10; 10]), &pins);
     assert_eq!(report.advice.suggestions, ["unpin 1: it serves 0.00 % of I/Os per GiB"]);
     assert!((report.advice.working_set_change.expect("runs before") + 75.0).abs() < 1e-9);
     for (extents, words) in
@@ -211,7 +237,7 @@ fn advice_follows_the_figures() {
     {
         let mut pins = PinTable::new(MIB);
         pins.set(if extents > 0 { 0 } else { 20 * MIB }, MIB, TierName::Capacity).expect("a range");
-        let report = TierReport::new(&good, &heat(&[10; 10]), &pins);
+        let report = report_of(&good, &heat(&[10; 10]), &pins);
         assert_eq!(report.advice.suggestions, [words]);
     }
 }
@@ -221,7 +247,7 @@ fn json_and_csv_say_the_same_as_the_report() {
     let counts: Vec<u64> = (1..=44).collect();
     let mut pins = PinTable::new(MIB);
     pins.set(0, 8 * MIB, TierName::Performance).expect("a range");
-    let report = TierReport::new(&facts(), &heat(&counts), &pins);
+    let report = report_of(&facts(), &heat(&counts), &pins);
     let json = report.to_json();
     assert_eq!(json["table"][0]["extents"], 44);
     assert_eq!(json["table_unpinned"][0]["extents"], 36);

@@ -15,6 +15,10 @@ pub(super) fn render(report: &TierReport) -> String {
     line(&mut out, "Window start", &clock(facts.window_start_s));
     line(&mut out, "Window end", &clock(facts.window_end_s));
     line(&mut out, "Host I/Os", &facts.answered.to_string());
+    if facts.answered_zeros > 0 {
+        let zeros = facts.answered_zeros.to_string();
+        line(&mut out, "  of what was never written, which no tier serves", &zeros);
+    }
     if let Some(bytes) = &facts.bytes {
         let all = Bytes(bytes.read + bytes.written);
         let each = format!("{all} ({} read, {} written)", Bytes(bytes.read), Bytes(bytes.written));
@@ -40,7 +44,7 @@ pub(super) fn render(report: &TierReport) -> String {
     line(
         &mut out,
         "  by the write-back cache",
-        &share(percent(facts.answered_cache, facts.answered)),
+        &share(percent(facts.answered_cache, facts.answered_by_devices())),
     );
     let expected = facts.expected_share.map(|share| 100.0 * share);
     line(&mut out, "  expected with the placement just made", &share(expected));

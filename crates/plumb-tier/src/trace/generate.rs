@@ -113,10 +113,16 @@ impl WorkloadSpec {
         let mut spec = Self::of(*kind);
         let mut top = None;
         for pair in rest.split(',').filter(|pair| !pair.is_empty()) {
-            let usual = "every kind takes extents, rate, hours, writes, block and seed".to_owned();
+            let usual = format!(
+                "every kind takes extents, rate, hours, writes, block and seed; {name}: {}",
+                KINDS.iter().find(|(known, ..)| *known == name).map_or("", |(.., what)| what)
+            );
             let Some((key, value)) = pair.split_once('=') else {
                 return Err(refuse(format!("'{pair}' is no KEY=VALUE"), usual));
             };
+            if !spec.has(key) {
+                return Err(refuse(format!("{name} has no setting '{key}'"), usual));
+            }
             if spec.set(key, value, &mut top).is_none() {
                 return Err(refuse(format!("{key} cannot be '{value}' for {name}"), usual));
             }
@@ -154,14 +160,28 @@ impl WorkloadSpec {
         }
     }
 
+    /// Whether its kind has such a setting.
+    fn has(&self, key: &str) -> bool {
+        match key {
+            "extents" | "rate" | "hours" | "writes" | "block" | "seed" => true,
+            "theta" | "top1" | "top10" => self.is_ranked(),
+            "change" => self.kind == Kind::Zipf,
+            "space" | "io" => matches!(self.kind, Kind::HotCold | Kind::Moving),
+            "drift" => self.kind == Kind::Moving,
+            "disks" => self.kind == Kind::Vms,
+            _ => false,
+        }
+    }
+
+    fn is_ranked(&self) -> bool {
+        matches!(self.kind, Kind::Zipf | Kind::Diurnal | Kind::Oltp | Kind::Olap | Kind::Vms)
+    }
+
     fn set(&mut self, key: &str, value: &str, top: &mut Option<(u64, f64)>) -> Option<()> {
         let number = |low: f64, high: f64| {
             value.parse::<f64>().ok().filter(|value| (low..=high).contains(value))
         };
         let percent = || number(0.0, 100.0).map(|percent| percent / 100.0);
-        let zipf =
-            matches!(self.kind, Kind::Zipf | Kind::Diurnal | Kind::Oltp | Kind::Olap | Kind::Vms);
-        let hot = matches!(self.kind, Kind::HotCold | Kind::Moving);
         match key {
             "extents" => {
                 self.extents = value.parse().ok().filter(|n| (64..=1 << 26).contains(n))?;
@@ -175,14 +195,14 @@ impl WorkloadSpec {
                     .filter(|block| (512..=EXTENT).contains(block) && block.is_power_of_two())?;
             }
             "seed" => self.seed = value.parse().ok()?,
-            "theta" if zipf => self.theta = number(0.0, 3.0)?,
-            "top1" if zipf => *top = Some((1, percent()?)),
-            "top10" if zipf => *top = Some((10, percent()?)),
-            "change" if self.kind == Kind::Zipf => self.change = percent()?,
-            "space" if hot => self.space = percent()?,
-            "io" if hot => self.io = percent()?,
-            "drift" if self.kind == Kind::Moving => self.drift = number(0.0, 1e9)?,
-            "disks" if self.kind == Kind::Vms => {
+            "theta" => self.theta = number(0.0, 3.0)?,
+            "top1" => *top = Some((1, percent()?)),
+            "top10" => *top = Some((10, percent()?)),
+            "change" => self.change = percent()?,
+            "space" => self.space = percent()?,
+            "io" => self.io = percent()?,
+            "drift" => self.drift = number(0.0, 1e9)?,
+            "disks" => {
                 self.disks = value.parse().ok().filter(|disks| (1..=64).contains(disks))?;
             }
             _ => return None,

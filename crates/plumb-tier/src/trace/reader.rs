@@ -51,11 +51,13 @@ pub enum TraceError {
         remedy: String,
     },
     /// No I/O is in it.
-    #[error("{} has no I/O in it", path.display())]
+    #[error("{} has no I/O {}", path.display(), of.as_ref().map_or("in it".to_owned(), |volume| format!("on volume '{volume}'")))]
     #[diagnostic(code(plumb::trace::empty))]
     Empty {
         /// Which file.
         path: PathBuf,
+        /// The volume that was asked for.
+        of: Option<String>,
         /// What to do.
         #[help]
         remedy: String,
@@ -136,13 +138,13 @@ impl<R: BufRead> TraceReader<R> {
             return Ok(self.summary);
         }
         let remedy = match &self.only {
-            Some(volume) => {
-                let names = self.summary.volumes.join(", ");
-                format!("no I/O is on volume {volume}; the trace has: {names}")
+            Some(_) if self.summary.volumes.is_empty() => {
+                "the trace has no volume at all".to_owned()
             }
+            Some(_) => format!("name one that the trace has: {}", self.summary.volumes.join(", ")),
             None => format!("a line of format {} is: {}", self.format.name(), self.format.shape()),
         };
-        Err(TraceError::Empty { path: self.path, remedy })
+        Err(TraceError::Empty { path: self.path, of: self.only, remedy })
     }
 
     fn read_error(&mut self, source: io::Error) -> TraceError {

@@ -192,8 +192,10 @@ fn a_trace_without_ios_and_a_volume_that_is_not_there_are_refused() {
         reader.end().map(|_| shown(&ios))
     };
     assert_eq!(only("419").expect("it is there"), ["0 0 W 8192+4096", "4000 0 W 0+4096"]);
-    let Err(TraceError::Empty { remedy, .. }) = only("421") else { panic!("there is none") };
-    assert!(remedy.contains("421") && remedy.contains("419, 420"), "{remedy}");
+    let error = only("421").expect_err("there is none");
+    assert_eq!(error.to_string(), "t has no I/O on volume '421'");
+    let TraceError::Empty { remedy, .. } = error else { panic!("{error}") };
+    assert!(remedy.contains("419, 420"), "{remedy}");
 }
 
 #[test]
@@ -328,7 +330,9 @@ fn workloads_that_cannot_be_are_refused_with_a_remedy() {
         ("pareto", "'pareto'"),
         ("zipf:theta", "KEY=VALUE"),
         ("zipf:theta=x", "theta"),
-        ("uniform:theta=1", "theta cannot be '1' for uniform"),
+        ("zipf:speed=1", "zipf has no setting 'speed'"),
+        ("uniform:theta=1", "uniform has no setting 'theta'"),
+        ("zipf:theta=4", "theta cannot be '4' for zipf"),
         ("zipf:extents=0", "extents"),
         ("zipf:block=3000", "block"),
         ("zipf:hours=nan", "hours"),

@@ -9,6 +9,7 @@ mod early_ends;
 mod emulated;
 mod linearizable;
 mod pools;
+mod scale;
 mod scanning;
 mod tiered;
 mod verified;

@@ -237,6 +237,9 @@ fn what_cannot_be_optimized_is_refused() {
     assert!(said.contains("one tier only"), "{said}");
     place.plumb("space optimize tank/none").ends_with(1);
     place.plumb("space optimize tank/data --movers 9").ends_with(2);
+    place.plumb("space optimize tank/data --max-iops 0").ends_with(2);
+    let said = place.plumb("space optimize tank/data --max-rate 63K").ends_with(2).stderr;
+    assert!(said.contains("at least 64K"), "{said}");
 }
 
 #[test]
@@ -271,6 +274,9 @@ fn modes_run_when_they_are_due_and_a_pool_in_use_is_asked() {
         }
         std::thread::sleep(std::time::Duration::from_millis(100));
     }
+    // It would not be told of budgets: whoever sets one is told so.
+    let refused = place.plumb("space optimize tank/data --max-moved 4M").ends_with(3).stderr;
+    assert!(refused.contains("leave out --max-moved"), "{refused}");
     let asked = place.json("space optimize tank/data");
     assert_eq!(asked["asked"], true, "{asked}");
     // Kept reports are there for everybody, meanwhile too.

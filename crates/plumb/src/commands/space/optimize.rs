@@ -81,7 +81,12 @@ pub(super) fn commands() -> [Command; 2] {
                     .default_value("8")
                     .value_parser(value_parser!(u32).range(1..=8))
                     .help("Extents under way at a time"),
-                size("max-rate", "Bytes moved per second, at most [default: 1G]"),
+                size("max-rate", "Bytes moved per second, at most [default: 1G]").value_parser(rate),
+                Arg::new("max-iops")
+                    .long("max-iops")
+                    .value_name("N")
+                    .value_parser(value_parser!(u32).range(1..))
+                    .help("I/Os of moves per second on all disks together, at most [default: no limit]"),
                 size("max-moved", "Bytes moved in all, at most: the movement budget"),
                 size("max-promoted", "Bytes written to the Performance tier, at most: the endurance budget"),
                 Arg::new("reserve")
@@ -98,7 +103,7 @@ pub(super) fn commands() -> [Command; 2] {
                  lost, and the next run goes on. While another program has the pool, that program is asked to do it, \
                  with the default settings; `plumb space report --last` has the result.\n\nScheduled and continuous \
                  mode stay in the foreground and hold the pool only while extents move. Continuous mode moves what \
-                 clears twice the bar, at most 5 MB per second for each disk of the Capacity tier.\n\n\
+                 clears twice the bar, at a rate that takes at most 5 % of the time of the disks.\n\n\
                  Exit status: 0 when it ended by itself, 5 when a signal ended it.\n\nFor example:\n  \
                  plumb space optimize tank/data --run-limit 3600\n  \
                  plumb space optimize tank/data --mode scheduled --at 01:00 --print-unit",
@@ -240,8 +245,10 @@ fn settings(matches: &ArgMatches, extent_bytes: u64, slots: u64) -> OptimizeSett
         time: Nanos::from_secs(number("run-limit").into()),
         movers: number("movers"),
         rate: Some(matches.get_one("max-rate").copied().unwrap_or(1 << 30)),
+        ios: matches.get_one::<u32>("max-iops").copied().map(u64::from),
         reserve: slots * u64::from(reserve) / 100,
         raised: 1.0,
+        window_hours: 0,
     }
 }
 
@@ -345,15 +352,36 @@ fn look(name: &str) -> Result<(pool::RegisteredPool, u16), Failure> {
     Ok((found, u16::try_from(nth).unwrap_or(u16::MAX)))
 }
 
+/// Options that a program that has the pool is not told: it optimizes with the defaults.
+const OWN_SETTINGS: [&str; 7] =
+    ["run-limit", "movers", "max-rate", "max-iops", "max-moved", "max-promoted", "reserve"];
+
+/// A rate that moves can go on with.
+fn rate(text: &str) -> Result<u64, String> {
+    let bytes = report::size(text)?;
+    match bytes {
+        ..65_536 => Err("it must be at least 64K: a move goes piece by piece".to_owned()),
+        bytes => Ok(bytes),
+    }
+}
+
 /// Optimizes now, or has whoever has the pool do it.
 fn once(matches: &ArgMatches, trickle: bool) -> report::Outcome {
     let name = report::text(matches, "vdisk");
     let (found, nth) = look(&name)?;
-    let own_settings = ["run-limit", "movers", "max-rate", "max-moved", "max-promoted", "reserve"]
+    let own = OWN_SETTINGS
         .iter()
-        .any(|option| matches.value_source(option) == Some(ValueSource::CommandLine));
+        .find(|option| matches.value_source(option) == Some(ValueSource::CommandLine));
     let wish = if trickle { Ask::Trickle(nth) } else { Ask::Optimize(nth) };
-    let asked = match own_settings || !pool::is_in_use(&found) {
+    let is_in_use = pool::is_in_use(&found);
+    if let Some(option) = own.filter(|_| is_in_use) {
+        let owner = pool::owner(&found).unwrap_or_else(|| "another program".to_owned());
+        let remedy = format!(
+            "it can only be asked to optimize with the default settings: leave out --{option}, or wait until it has ended"
+        );
+        return Err(report::VdiskError::PoolInUse { pool: found.name, owner, remedy }.into());
+    }
+    let asked = match !is_in_use {
         true => false,
         false => match pool::ask(&report::registry(), &found, wish) {
             // The program ended before it took the wish: the pool is free now.
@@ -371,7 +399,7 @@ fn once(matches: &ArgMatches, trickle: bool) -> report::Outcome {
     }
     let mut own = Tiered::open(matches)?;
     let settings = match trickle {
-        true => OptimizeSettings::continuous(own.open.engine.capacity_disks(own.nth)),
+        true => own.open.engine.continuous_settings(own.nth),
         false => own.settings(matches),
     };
     let done = own.optimize(&settings)?;
