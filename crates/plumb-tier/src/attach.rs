@@ -101,6 +101,7 @@ impl<Q: FlushQueue> Core<Q> {
         // What nobody could help, it may.
         self.members.stuck.iter_mut().for_each(crate::extents::ExtentSet::clear);
         self.journal.append(Record::DiskBack { disk });
+        self.note_disk_back(disk);
         self.io.events.note(Event::DiskBack(disk));
         if active(Mutation::ReturnUnsynced) {
             self.members.stale[nth].clear();

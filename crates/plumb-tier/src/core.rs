@@ -2,6 +2,7 @@
 //! for, the loss of disks, checkpoints.
 
 use plumb_io::FlushQueue;
+use plumb_units::convert::to_u32;
 
 use crate::events::Event;
 use crate::extents::{
@@ -102,6 +103,8 @@ pub(crate) struct Core<Q> {
     pub(crate) counters: Counters,
     /// Blocks without a good copy that were met, by virtual disk.
     pub(crate) lost_blocks: Vec<u64>,
+    /// Disks of which the journal says that they are away, by ordinal.
+    pub(crate) lost: Vec<bool>,
     /// Disks that failed a flush and were not judged for it yet: what they hold may not be durable (C10).
     pub(crate) unflushed: Vec<u16>,
 }
@@ -198,17 +201,75 @@ impl<Q: FlushQueue> Core<Q> {
         self.do_without(failed)
     }
 
-    /// Marks the places of all open extents on a disk, and says so in the journal.
+    /// A disk is away: marks the places of all open extents on it, and says so in the journal.
     pub(crate) fn mark_lost(&mut self, disk: u16) {
         self.journal.append(Record::DiskLost { disk });
-        if active(Mutation::LossMarksOne) || self.members.gone[usize::from(disk)] {
-            return;
-        }
-        for (extent, own) in (0..).zip(&self.extents.list) {
-            if own.open && self.has_copies(extent) {
-                self.members.stale[usize::from(disk)].insert(extent);
+        self.note_lost_disk(disk);
+    }
+
+    /// What the record of that means, now and when it is replayed.
+    pub(crate) fn note_lost_disk(&mut self, disk: u16) {
+        let nth = usize::from(disk);
+        for extent in 0..to_u32(self.extents.list.len()) {
+            let misses = self.extents.get(extent).open
+                && self.has_copies(extent)
+                && !self.members.gone[nth]
+                && !self.is_last(disk, extent);
+            if misses && !active(Mutation::LossMarksOne) {
+                self.members.stale[nth].insert(extent);
             }
         }
+        if let Some(lost) = self.lost.get_mut(nth) {
+            *lost = true;
+        }
+    }
+
+    /// What the record of a disk that is back means: of what only it and others had that are still away, these miss what
+    /// is written from now on.
+    pub(crate) fn note_disk_back(&mut self, disk: u16) {
+        if let Some(lost) = self.lost.get_mut(usize::from(disk)) {
+            *lost = false;
+        }
+        for extent in 0..to_u32(self.extents.list.len()) {
+            if self.extents.get(extent).open {
+                self.mark_missing(extent);
+            }
+        }
+    }
+
+    /// An open extent is stale on disks that are away.
+    pub(crate) fn mark_missing(&mut self, extent: u32) {
+        if !self.has_copies(extent) || active(Mutation::LossMarksOne) {
+            return;
+        }
+        for nth in 0..self.lost.len() {
+            let disk = u16::try_from(nth).unwrap_or(u16::MAX);
+            if self.lost[nth] && !self.members.gone[nth] && !self.is_last(disk, extent) {
+                self.members.stale[nth].insert(extent);
+            }
+        }
+    }
+
+    /// Whether no other disk that is here has what a disk has of an extent. Nothing can be written there without it then,
+    /// so it misses nothing while it is away: marked, it would never be read again, and nothing would be left (RES-2).
+    pub(crate) fn is_last(&self, disk: u16, extent: u32) -> bool {
+        let config = &self.members.config;
+        let stale = |disk: u16| self.members.stale[usize::from(disk)].has(extent);
+        if self.extents.get(extent).place == UNMAPPED
+            || stale(disk)
+            || active(Mutation::LastCopyMarked)
+        {
+            return false;
+        }
+        let here = |disk: u16| self.lost.get(usize::from(disk)) == Some(&false);
+        let vdisk = &config.vdisks[self.vdisk(extent)];
+        let step = vdisk.interleave.min(config.extent_bytes);
+        (0..config.extent_bytes / step).any(|nth| {
+            let at = self.copies_at(extent, nth * step);
+            let others = || at.iter().filter(|copy| copy.1 != disk);
+            at.iter().any(|copy| copy.1 == disk)
+                && !others().any(|copy| here(copy.1) && !stale(copy.1))
+        })
     }
 
     /// Whether an extent has several copies: of one that is alone a disk misses nothing while it is away.
@@ -224,17 +285,7 @@ impl<Q: FlushQueue> Core<Q> {
             own.listed = true;
             self.open_list.push(extent);
         }
-        if !self.has_copies(extent) {
-            return;
-        }
-        for disk in 0..self.members.online.len() {
-            if !self.members.online[disk]
-                && !self.members.gone[disk]
-                && !active(Mutation::LossMarksOne)
-            {
-                self.members.stale[disk].insert(extent);
-            }
-        }
+        self.mark_missing(extent);
     }
 
     /// Slots whose freeing is durable can be used again.

@@ -68,6 +68,8 @@ rules! {
     ReturnUnsynced,
     /// A place whose copy failed is taken for up to date, because its disk is needed.
     FailedCopyTrusted,
+    /// The last copy that is in sync is taken for stale because its disk is away.
+    LastCopyMarked,
     // Write-back cache.
     /// A block whose line is clean is written at its home, past the log.
     CleanWrittenDirectly,
@@ -165,6 +167,10 @@ impl Mutation {
         (Self::MoveUnverified, "a test that spoils what is moved"),
         (Self::MoveUnmarked, "histories in which a disk leaves: torture/leaving.rs"),
         (Self::MoveUncopied, "the same"),
+        (
+            Self::LastCopyMarked,
+            "two disks that are away one after the other: torture/last_copies.rs",
+        ),
         (Self::FailedCopyTrusted, "a disk that is needed and does not take what it lacks"),
     ];
 }

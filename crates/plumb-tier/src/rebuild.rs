@@ -82,8 +82,9 @@ impl<Q: FlushQueue> Core<Q> {
                         let column = nth / copies * copies;
                         let others = &slabs.slabs[column..column + copies];
                         let live = others.iter().filter(|s| self.members.is_online(s.0)).count();
-                        if config.is_retired(slab.0) && live > 0 {
-                            found.push((live, Place { vdisk, tier, row, nth }));
+                        let place = Place { vdisk, tier, row, nth };
+                        if config.is_retired(slab.0) && live > 0 && !self.is_needed(place) {
+                            found.push((live, place));
                         }
                     }
                 }
@@ -91,6 +92,13 @@ impl<Q: FlushQueue> Core<Q> {
         }
         found.sort_by_key(|(live, place)| (*live, place.vdisk, place.tier, place.row, place.nth));
         found.into_iter().map(|(_, place)| place).collect()
+    }
+
+    /// Whether the disk of a place has what no other disk here has: it keeps the place until it is back.
+    fn is_needed(&self, place: Place) -> bool {
+        let tier = &self.members.config.vdisks[place.vdisk].tiers[place.tier];
+        let disk = tier.rows[place.row].slabs[place.nth].0;
+        self.extents_of_row(place).into_iter().any(|extent| self.is_last(disk, extent))
     }
 
     /// Disks that a row's places lie on, or lay on until all of it has moved.

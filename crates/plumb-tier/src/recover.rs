@@ -167,6 +167,7 @@ pub(crate) fn start<Q: FlushQueue>(
     let vdisk_of = vdisk_of(&members.config);
     let vdisks = members.config.vdisks.len();
     let logs = logs::new_logs(&members.config, &geometry, &members.data_seeds);
+    let lost = vec![false; members.online.len()];
     let mut core = Core {
         io,
         members,
@@ -182,12 +183,12 @@ pub(crate) fn start<Q: FlushQueue>(
         rounds: 0,
         counters: Counters::default(),
         lost_blocks: vec![0; vdisks],
+        lost,
         unflushed: Vec::new(),
     };
-    let mut lost = vec![false; core.members.online.len()];
     for body in chain.bodies() {
         for record in frame::records(body) {
-            core.replay(record, &mut lost);
+            core.replay(record);
         }
     }
     core.drop_kept();
@@ -198,7 +199,7 @@ pub(crate) fn start<Q: FlushQueue>(
         core.opened(extent);
     }
     core.recover_logs()?;
-    core.begin_epoch(&lost)?;
+    core.begin_epoch()?;
     if chain.again {
         // A start that dies over and over must not fill the ring: what it replayed is put away first,
         // undecided as it is.
@@ -266,13 +267,13 @@ fn newest_checkpoint<Q: FlushQueue>(
 impl<Q: FlushQueue> Core<Q> {
     /// Applies a record. Records are values: applying one twice, or one that the trees already hold,
     /// changes nothing in the end. What cannot be is left out: a damaged journal does not verify.
-    fn replay(&mut self, record: Record, lost: &mut [bool]) {
+    fn replay(&mut self, record: Record) {
         let known = |extent: u32| index(extent) < self.extents.list.len();
         match record {
             Record::MapSet { extent, place } => {
                 if known(extent) && self.extents.exists(self.vdisk(extent), place) {
                     self.extents.map(extent, place);
-                    self.replay_open(extent, lost);
+                    self.replay_open(extent);
                     self.trees.touch_map(extent);
                     self.trees.touch_sums(extent, self.extents.blocks);
                 }
@@ -292,7 +293,7 @@ impl<Q: FlushQueue> Core<Q> {
             }
             Record::Open { extent } => {
                 if known(extent) {
-                    self.replay_open(extent, lost);
+                    self.replay_open(extent);
                 }
             }
             Record::Close { extent } => {
@@ -306,21 +307,11 @@ impl<Q: FlushQueue> Core<Q> {
                 let end = block.saturating_add(u64::from(count.min(self.extents.blocks)));
                 (block..end).for_each(|block| self.replay_sum(block, 0, 0));
             }
-            Record::DiskLost { disk } => {
-                if let Some(lost) = lost.get_mut(usize::from(disk)) {
-                    *lost = true;
-                    for (extent, own) in (0..).zip(&self.extents.list) {
-                        if own.open && self.has_copies(extent) {
-                            self.members.stale[usize::from(disk)].insert(extent);
-                        }
-                    }
-                }
+            Record::DiskLost { disk } if usize::from(disk) < self.lost.len() => {
+                self.note_lost_disk(disk);
             }
-            Record::DiskBack { disk } => {
-                if let Some(lost) = lost.get_mut(usize::from(disk)) {
-                    *lost = false;
-                }
-            }
+            Record::DiskBack { disk } => self.note_disk_back(disk),
+            Record::DiskLost { .. } => {}
             Record::AllStale { disk } => {
                 if let Some(stale) = self.members.stale.get_mut(usize::from(disk)) {
                     (0..to_u32(self.extents.list.len())).for_each(|extent| stale.insert(extent));
@@ -355,16 +346,9 @@ impl<Q: FlushQueue> Core<Q> {
         self.trees.touch_map(extent);
     }
 
-    fn replay_open(&mut self, extent: u32, lost: &[bool]) {
+    fn replay_open(&mut self, extent: u32) {
         self.extents.get_mut(extent).open = true;
-        if !self.has_copies(extent) {
-            return;
-        }
-        for (stale, lost) in self.members.stale.iter_mut().zip(lost) {
-            if *lost {
-                stale.insert(extent);
-            }
-        }
+        self.mark_missing(extent);
     }
 
     fn replay_sum(&mut self, block: u64, crc: u32, flags: u8) {
@@ -410,12 +394,13 @@ impl<Q: FlushQueue> Core<Q> {
 
     /// Makes the start of the new epoch durable, and with it the loss of disks that the configuration
     /// knows of and the journal does not.
-    fn begin_epoch(&mut self, lost: &[bool]) -> Result<(), Halt> {
-        for (disk, lost) in (0_u16..).zip(lost) {
-            match (self.members.is_online(disk), lost) {
+    fn begin_epoch(&mut self) -> Result<(), Halt> {
+        for disk in 0..u16::try_from(self.lost.len()).unwrap_or(u16::MAX) {
+            match (self.members.is_online(disk), self.lost[usize::from(disk)]) {
                 (false, false) => self.mark_lost(disk),
                 (true, true) => {
                     self.journal.append(Record::DiskBack { disk });
+                    self.note_disk_back(disk);
                 }
                 _ => {}
             }

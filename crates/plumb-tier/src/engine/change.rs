@@ -313,6 +313,7 @@ impl<Q: FlushQueue> Core<Q> {
         }));
         members.begin.push(Half::default());
         members.online.push(false);
+        self.lost.push(true);
         members.stale.push(crate::extents::ExtentSet::default());
         members.gone.push(false);
         members.kept.push(crate::extents::ExtentSet::default());

@@ -271,8 +271,8 @@ impl<Q: FlushQueue> Engine<Q> {
         let took = self.core.io.queue.time().since(began);
         if !active(Mutation::StandsOutOfTime) {
             self.now = Nanos(self.now.0.saturating_add(took.0));
-            self.seen = self.seen.max(self.now);
-            // Nothing is under way: this time is no disk's own (10.3).
+            // Nothing is under way: this time is no disk's own (10.3). What was waited for in this poll came before it.
+            self.seen = Nanos(self.seen.0.saturating_add(took.0)).max(self.now);
             self.core.io.set_time(self.seen);
             self.stood(took);
             // Requests have their turn between two steps, however long each takes.

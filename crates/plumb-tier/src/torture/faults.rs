@@ -7,6 +7,7 @@ use plumb_units::Nanos;
 use super::history::{Shape, Step, sectors};
 use super::oracle::{Oracle, Promise};
 use super::run::{Run, new_pool, queue};
+use super::unborne::Workload;
 use crate::format::DiskState;
 use crate::mutation::{Mutation, set};
 use crate::optimizer::TierName;
@@ -18,7 +19,7 @@ pub(super) const SIMPLE: (u32, u32, u8, u64) = (2, 0, 1, 0);
 pub(super) const TIERED: (u32, u32, u8, u64) = (5, 2, 2, 64 << 10);
 
 pub(super) fn shape((disks, rotating, copies, cache): (u32, u32, u8, u64)) -> Shape {
-    Shape { disks, rotating, copies, columns: 1, cache, seed: 5 }
+    Shape { disks, rotating, copies, columns: 1, cache, seed: 5, workload: Workload::Usual }
 }
 
 pub(super) fn oracle() -> Oracle {

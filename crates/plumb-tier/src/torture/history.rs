@@ -1,5 +1,6 @@
 //! Histories: pools, requests, faults and background work, made from a seed.
 
+use super::unborne::Workload;
 use crate::format::{Geometry, MediaType};
 use crate::random::Random;
 use crate::{NewDisk, NewPool, NewVirtualDisk, RequestKind, SlotPlan};
@@ -40,6 +41,12 @@ pub(super) enum Step {
     SlowRead { nth: u32, millis: u64 },
     /// A block that the cache holds is written over: that goes to its log.
     WriteOver { client: u32, nth: u32 },
+    /// A disk works again, and comes back if it was away; where any may fail.
+    Back { disk: u32 },
+    /// The space is to do without a disk for now.
+    Offline { disk: u32 },
+    /// All that are missing are given up.
+    GiveUp,
 }
 
 /// What happens to a disk.
@@ -53,6 +60,14 @@ pub(super) enum Fault {
     WriteError { after: u64 },
     /// The next flush fails.
     FlushError,
+    /// Everything fails, after that many I/Os and for so many.
+    Flickers { after: u64, count: u64 },
+    /// Nothing is answered, after that many I/Os and for so many.
+    Stuck { after: u64, count: u64 },
+    /// It takes no generation of the configuration.
+    NoGeneration,
+    /// It takes no metadata.
+    NoMetadata,
 }
 
 /// The shape of a pool and its use.
@@ -66,6 +81,7 @@ pub(super) struct Shape {
     /// Bytes of the write-back cache.
     pub(super) cache: u64,
     pub(super) seed: u64,
+    pub(super) workload: Workload,
 }
 
 impl Shape {
@@ -97,7 +113,7 @@ impl Shape {
             6 => 144 << 10,
             _ => 288 << 10,
         };
-        Self { disks, rotating, copies, columns, cache, seed }
+        Self { disks, rotating, copies, columns, cache, seed, workload: Workload::Usual }
     }
 
     /// Whether a disk may be lost without data being lost, and without an operator's word.

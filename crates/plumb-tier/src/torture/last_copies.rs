@@ -9,6 +9,7 @@ use super::history::{CLIENT_BYTES, CLIENTS, Shape, Step};
 use super::oracle::Promise;
 use super::run::{Run, queue};
 use crate::format::DiskState;
+use crate::mutation::{Mutation, set};
 use crate::{Engine, Halt, RequestKind, StartError};
 
 /// Of three disks with one copy of everything, two are more than half.
@@ -107,6 +108,64 @@ fn what_a_last_copys_disk_does_late_lands_on_nothing_newer() {
     reads_well(&mut run);
     let mut again = restart(&mut run, SIMPLE, &[]).expect("both are here");
     reads_well(&mut again);
+}
+
+/// One copy is away, and then the other one, which alone has what was written meanwhile: it misses nothing while it is away,
+/// for nothing can be written there without it; nor is its place given to another disk (RES-2).
+#[test]
+fn the_last_copy_in_sync_is_not_stale_because_its_disk_is_away() {
+    let of = (5, 0, 2, 0);
+    for (attached, given_up) in [(false, false), (true, false), (true, true)] {
+        let case = format!("attached {attached}, given up {given_up}");
+        let mut run = start(of);
+        fill(&mut run);
+        let places = first_block(of, &run);
+        let (first, other) = (places[0].0, places[1].0);
+        done(&mut run, &[write(0), write(16)]).expect("nothing is wrong yet");
+        let mut run = restart(&mut run, of, &[first]).expect("four of five");
+        done(&mut run, &[write(0), write(5), flush()]).expect("the other copy takes it");
+        let mut run = restart(&mut run, of, &[other]).expect("four of five");
+        if attached {
+            run.attach_returning();
+        }
+        if given_up {
+            run.engine.retire_missing();
+        }
+        rest(&mut run, 6);
+        done(&mut run, &[write(0)]).expect_err("the only copy in sync is away");
+        let mut run = restart(&mut run, of, &[]).expect("all are here");
+        run.attach_returning();
+        rest(&mut run, 6);
+        for disk in 0..5 {
+            assert_eq!(state(&run, disk), DiskState::Online, "{case}");
+        }
+        assert_eq!(run.engine.stale_places(), 0, "{case}");
+        run.read_all(Promise::Acknowledged, 0).unwrap_or_else(|wrong| panic!("{case}: {wrong}"));
+        reads_well(&mut run);
+    }
+}
+
+/// The test above sees it when the last copy is marked.
+#[test]
+fn a_last_copy_that_is_marked_is_lost() {
+    set(Some(Mutation::LastCopyMarked));
+    let of = (5, 0, 2, 0);
+    let mut run = start(of);
+    fill(&mut run);
+    let places = first_block(of, &run);
+    done(&mut run, &[write(0), write(16)]).expect("nothing is wrong yet");
+    for place in places {
+        run = restart(&mut run, of, &[place.0]).expect("four of five");
+        // The second one fails: no copy that is in sync is here.
+        let _ = done(&mut run, &[write(0), write(5)]);
+    }
+    let mut run = restart(&mut run, of, &[]).expect("all are here");
+    run.attach_returning();
+    rest(&mut run, 6);
+    let stale = run.engine.stale_places();
+    let read = run.read_all(Promise::Acknowledged, 0);
+    set(None);
+    assert!(stale > 0 && read.is_err(), "{stale} places stale, {read:?}");
 }
 
 /// A disk that was away at one start is what it was.

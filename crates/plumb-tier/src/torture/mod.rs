@@ -22,6 +22,7 @@ mod history;
 #[cfg(test)]
 mod last_copies;
 mod leaving;
+mod lives;
 #[cfg(test)]
 mod matrix;
 mod older;
@@ -30,12 +31,15 @@ mod older_copies;
 mod oracle;
 mod run;
 mod shrink;
+mod sick;
 mod situations;
 #[cfg(test)]
 mod starts;
 mod states;
 #[cfg(test)]
 mod tests;
+mod unborne;
+mod witness;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

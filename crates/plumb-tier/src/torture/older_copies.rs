@@ -325,7 +325,7 @@ fn starts_that_are_cut_short_make_no_disk_an_older_copy() {
         let mut replay = Replay::new(&trace, 512);
         // While the epoch is raised: before anything but superblocks is written.
         replay.advance_to(2 + plumb_units::convert::to_usize(seed));
-        left = replay.crash(CrashKind::Power, None, Survivors::All, seed).0;
+        left = replay.crash(CrashKind::Power, &[], Survivors::All, seed).0;
         left[2] = kept;
     }
     let mut run = Run::start(&shape(MIRROR), left, &[], expected, 30).expect("all disks are here");

@@ -1,5 +1,6 @@
 //! Runs histories: an engine on simulated disks, and the host that drives it and writes down what it saw.
 
+use plumb_io::FlushQueue;
 use plumb_io::sim::power::{Image, PowerQueue, PowerSpec, Survivors};
 use plumb_units::Nanos;
 use plumb_units::convert::{index, to_u32, to_usize};
@@ -7,83 +8,12 @@ use plumb_units::convert::{index, to_u32, to_usize};
 use super::background::Background;
 use super::history::{CLIENT_BYTES, CLIENTS, Fault, PATIENT, Shape, Step, sectors};
 use super::oracle::{Oracle, Promise, UNIT_BYTES, WriteId, content};
+use super::sick::Sick;
+use super::witness::{Log, Seen, Witness};
 use crate::events::Event;
 use crate::format::DiskState;
 use crate::optimizer::TierName;
 use crate::{Engine, Request, RequestKind, StartError, create};
-
-/// What the host saw, for going through it again.
-#[derive(Debug, Clone)]
-pub(super) enum Seen {
-    /// A write was handed in.
-    Issue { first: u32, end: u32, zeros: bool },
-    /// A write was answered.
-    Answer { id: WriteId, good: bool, durable: bool },
-    /// A flush was handed in by that client.
-    Flush { client: u32 },
-    /// That client's flush was acknowledged.
-    FlushDone { client: u32 },
-    /// Every unit was read.
-    Observe { values: Vec<WriteId> },
-    /// A disk is not well from here on, or all are again.
-    Unwell { disk: Option<u32> },
-    /// The space goes on without that disk: whatever it forgets now was seen.
-    Expelled { disk: u32 },
-    /// It is to be removed: from here on the space may do without it.
-    Leaving { disk: u32 },
-    /// It is back with what it kept, and takes part as soon as the space wants it.
-    Back,
-}
-
-/// An event and how many device events came before it.
-pub(super) type Log = Vec<(usize, Seen)>;
-
-/// Applies what the host saw to an oracle.
-#[derive(Debug, Clone)]
-pub(super) struct Witness {
-    pub(super) oracle: Oracle,
-    flushes: Vec<u64>,
-    pub(super) unwell: Option<u32>,
-    pub(super) expelled: Option<u32>,
-    pub(super) leaving: Option<u32>,
-}
-
-impl Witness {
-    pub(super) fn new(oracle: Oracle) -> Self {
-        Self {
-            oracle,
-            flushes: vec![0; index(CLIENTS + 1)],
-            unwell: None,
-            expelled: None,
-            leaving: None,
-        }
-    }
-
-    pub(super) fn see(&mut self, seen: &Seen) {
-        match seen {
-            Seen::Issue { first, end, zeros } => {
-                self.oracle.issue(*first, *end, *zeros);
-            }
-            Seen::Answer { id, good, durable } => self.oracle.answer(*id, *good, *durable),
-            Seen::Flush { client } => self.flushes[index(*client)] = self.oracle.flush_issued(),
-            Seen::FlushDone { client } => {
-                self.oracle.flush_acknowledged(self.flushes[index(*client)]);
-            }
-            Seen::Observe { values } => {
-                for (unit, id) in (0..).zip(values) {
-                    self.oracle.observe(unit, *id);
-                }
-            }
-            Seen::Unwell { disk } => {
-                self.unwell = *disk;
-                self.expelled = None;
-            }
-            Seen::Expelled { disk } => self.expelled = Some(*disk),
-            Seen::Leaving { disk } => self.leaving = Some(*disk),
-            Seen::Back => self.expelled = None,
-        }
-    }
-}
 
 /// What a client waits for.
 #[derive(Debug, Clone)]
@@ -105,7 +35,7 @@ pub(super) struct Run {
     pub(super) engine: Engine<PowerQueue>,
     pub(super) witness: Witness,
     pub(super) log: Log,
-    shape: Shape,
+    pub(super) shape: Shape,
     waiting: Vec<Waiting>,
     requests: Vec<Request>,
     unwell: Option<u32>,
@@ -121,7 +51,9 @@ pub(super) struct Run {
     pub(super) sound: bool,
     /// Disks that were not well at some time.
     suspects: Vec<u32>,
-    wrong: Option<Wrong>,
+    /// Where any disk may fail.
+    pub(super) sick: Option<Sick>,
+    pub(super) wrong: Option<Wrong>,
 }
 
 /// A queue to disks that hold `images`.
@@ -163,6 +95,15 @@ fn dirt() -> Vec<u8> {
     (0..65_536_u32).map(|nth| u8::try_from(nth % 251).unwrap_or(0) | 1).collect()
 }
 
+/// Starts an engine on the disks of a queue.
+pub(super) fn start_engine<Q: FlushQueue>(
+    shape: &Shape,
+    made: Q,
+    seed: u64,
+) -> Result<Engine<Q>, StartError> {
+    Engine::start(made, shape.plan(), CLIENTS + 1, CLIENT_BYTES, seed ^ 0x1d)
+}
+
 impl Run {
     /// Starts the pool. `absent` disks answer nothing.
     pub(super) fn start(
@@ -176,7 +117,23 @@ impl Run {
         for &disk in absent {
             made.faults_mut(disk).dead_from = Some(0);
         }
-        let mut engine = Engine::start(made, shape.plan(), CLIENTS + 1, CLIENT_BYTES, seed ^ 0x1d)?;
+        let mut run = Self::start_on(shape, made, oracle, seed)?;
+        let returning = || run.engine.returning().first().map(|disk| u32::from(*disk));
+        run.unwell = absent.first().copied().or_else(returning);
+        if run.unwell.is_some() {
+            run.note(Seen::Unwell { disk: run.unwell });
+        }
+        Ok(run)
+    }
+
+    /// Starts the pool on the disks of a queue.
+    pub(super) fn start_on(
+        shape: &Shape,
+        made: PowerQueue,
+        oracle: Oracle,
+        seed: u64,
+    ) -> Result<Self, StartError> {
+        let mut engine = start_engine(shape, made, seed)?;
         // Some moves hold writes at once, some wait for a moment without any.
         let patience = if shape.seed.is_multiple_of(3) { Nanos(300_000) } else { Nanos::ZERO };
         engine.set_move_patience(patience);
@@ -185,8 +142,6 @@ impl Run {
             engine.set_marking(Nanos(20_000_000));
         }
         let request = Request { kind: RequestKind::Flush, vdisk: 0, offset: 0, len: 0 };
-        let unwell =
-            absent.first().copied().or_else(|| engine.returning().first().map(|d| u32::from(*d)));
         let mut run = Self {
             engine,
             witness: Witness::new(oracle),
@@ -194,23 +149,21 @@ impl Run {
             shape: shape.clone(),
             waiting: vec![Waiting::Nothing; index(CLIENTS + 1)],
             requests: vec![request; index(CLIENTS + 1)],
-            unwell,
+            unwell: None,
             recovery: 0,
             returned: false,
             background: Background::default(),
             polls: 0,
             sound: true,
             suspects: Vec::new(),
+            sick: None,
             wrong: None,
         };
         run.recovery = run.engine.queue_mut().events();
-        if unwell.is_some() {
-            run.note(Seen::Unwell { disk: unwell });
-        }
         Ok(run)
     }
 
-    fn note(&mut self, seen: Seen) {
+    pub(super) fn note(&mut self, seen: Seen) {
         self.witness.see(&seen);
         let position = self.engine.queue_mut().events();
         self.log.push((position, seen));
@@ -243,7 +196,11 @@ impl Run {
                 self.engine.queue_mut().advance(Nanos::from_millis(millis));
                 self.poll();
             }
+            Step::Fault { disk, fault } if self.sick.is_some() => self.fall_sick(disk, fault),
             Step::Fault { disk, fault } => self.fault(disk, fault),
+            Step::Back { disk } => self.come_back(disk),
+            Step::Offline { disk } => self.take_offline(disk),
+            Step::GiveUp => self.engine.retire_missing(),
             Step::Return => self.bring_back(),
             Step::Retire => self.retire(),
             Step::Leave { disk } => self.leave(disk),
@@ -354,7 +311,9 @@ impl Run {
     /// Waits until a client is idle.
     fn idle(&mut self, client: u32) {
         let busy = |run: &Self| !matches!(run.waiting[index(client)], Waiting::Nothing);
-        for turn in 0..4000 {
+        // Of several disks each may be waited for.
+        let turns = if self.sick.is_some() { 16_000 } else { 4000 };
+        for turn in 0..turns {
             if !busy(self) || self.wrong.is_some() {
                 return;
             }
@@ -408,7 +367,7 @@ impl Run {
         let good = outcome.is_ok();
         let request = self.requests[index(client)];
         let waiting = std::mem::replace(&mut self.waiting[index(client)], Waiting::Nothing);
-        if !good && self.wrong.is_none() {
+        if !good && !self.may_fail() && self.wrong.is_none() {
             let halted = self.engine.halted();
             self.wrong = Some(format!("{request:?} failed: {outcome:?}, halted {halted:?}"));
         }
@@ -446,14 +405,8 @@ impl Run {
         self.suspects.push(disk);
         self.note(Seen::Unwell { disk: Some(disk) });
         let queue = self.engine.queue_mut();
-        let ios = queue.ios(disk);
-        let faults = queue.faults_mut(disk);
-        match fault {
-            Fault::Dies { after } => faults.dead_from = Some(ios + after),
-            Fault::Hangs { after } => faults.hangs_from = Some(ios + after),
-            Fault::WriteError { after } => faults.write_errors = vec![ios + after],
-            Fault::FlushError => faults.flush_errors = (0..4096).collect(),
-        }
+        let faults = self.shape.faults(fault, queue.ios(disk));
+        *queue.faults_mut(disk) = faults;
     }
 
     /// The disk is given up, if the engine has noticed that it is away and it did not come back.
@@ -502,6 +455,9 @@ impl Run {
 
     /// All disks are well again when all take part and nothing is stale.
     fn look_at_health(&mut self) {
+        if self.sick.is_some() {
+            return self.look_at_the_sick();
+        }
         let Some(disk) = self.unwell else { return };
         let missing = self.engine.config().disks[index(disk)].state != DiskState::Online;
         if missing && !self.returned && self.witness.expelled.is_none() {
@@ -548,11 +504,7 @@ impl Run {
                 offset: u64::from(first) * 512,
                 len: step * 512,
             };
-            self.requests[index(client)] = request;
-            self.engine.submit(client, request);
-            let outcome =
-                self.wait_for(client).ok_or_else(|| format!("{request:?} is never answered"))?;
-            if !outcome {
+            if !self.ask(client, request)? {
                 return Err(format!("{request:?} failed"));
             }
             let buffer = self.engine.buffer_mut(client);
@@ -564,8 +516,16 @@ impl Run {
         self.blames_none()
     }
 
+    /// Asks on behalf of a client that has nothing under way; whether it was done.
+    pub(super) fn ask(&mut self, client: u32, request: Request) -> Result<bool, Wrong> {
+        self.requests[index(client)] = request;
+        self.engine.submit(client, request);
+        self.wait_for(client).ok_or_else(|| format!("{request:?} is never answered"))
+    }
+
     fn wait_for(&mut self, client: u32) -> Option<bool> {
-        for turn in 0..4000 {
+        let turns = if self.sick.is_some() { 16_000 } else { 4000 };
+        for turn in 0..turns {
             let now = self.engine.queue_mut().now();
             self.engine.poll(now, Nanos(60_000));
             while let Some((ended, outcome)) = self.engine.pop() {

@@ -6,7 +6,9 @@ use plumb_units::convert::{index, to_u64, to_usize};
 
 use super::history::{CLIENTS, Shape, Step, sectors, steps};
 use super::oracle::{Oracle, Promise};
-use super::run::{Run, Witness, Wrong, new_pool};
+use super::run::{Run, Wrong, new_pool};
+use super::unborne::Workload;
+use super::witness::Witness;
 use crate::RequestKind;
 use crate::format::frame::{self, Link};
 use crate::format::page::Checkpoint;
@@ -39,7 +41,7 @@ fn first_crash(shape: &Shape, seed: u64) -> (Vec<Image>, Witness) {
         .filter(|(position, _)| *position <= point)
         .for_each(|(_, seen)| witness.see(seen));
     let survivors = if random.one_in(2) { Survivors::Few } else { Survivors::Some };
-    let (images, _) = replay.crash(CrashKind::Power, None, survivors, random.next());
+    let (images, _) = replay.crash(CrashKind::Power, &[], survivors, random.next());
     witness.oracle.crash(Promise::Durable);
     (images, witness)
 }
@@ -54,7 +56,8 @@ fn first_write(random: &mut Random) -> Step {
 fn shape(seed: u64) -> Shape {
     let (disks, rotating, cache) =
         if seed.is_multiple_of(3) { (4, 2, 64 << 10) } else { (3, 0, 0) };
-    Shape { disks, rotating, copies: 2, columns: 1, cache, seed }
+    let workload = Workload::Usual;
+    Shape { disks, rotating, copies: 2, columns: 1, cache, seed, workload }
 }
 
 /// Crashes a start again and again, and reads what the next one makes of it without one of the disks. How often.
@@ -77,7 +80,7 @@ fn crash_a_start(seed: u64) -> Result<u64, Wrong> {
             1 => Survivors::Few,
             _ => Survivors::None,
         };
-        let (images, _) = replay.crash(CrashKind::Power, None, survivors, random.next());
+        let (images, _) = replay.crash(CrashKind::Power, &[], survivors, random.next());
         let mut oracle = oracle.clone();
         oracle.crash(Promise::Durable);
         let away = u32::try_from(random.below(shape.disks.into())).unwrap_or(0);
@@ -114,7 +117,7 @@ fn frames_of(image: &Image, geometry: &Geometry, pool_seed: u32, from: &Link) ->
 
 /// How many frames each copy of the journal alone leads to after a start, from the checkpoint before it.
 fn journals_after_a_start(seed: u64) -> Vec<usize> {
-    let shape = Shape { disks: 3, rotating: 0, copies: 2, columns: 1, cache: 0, seed };
+    let shape = Shape { disks: 3, rotating: 0, cache: 0, ..shape(seed) };
     let (images, witness) = first_crash(&shape, seed);
     let geometry = shape.geometry();
     let mut run = Run::start(&shape, images.clone(), &[], witness.oracle, seed).expect("it starts");

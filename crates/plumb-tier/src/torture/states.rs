@@ -1,7 +1,7 @@
 //! Crash states of a history: what the disks may hold, started again, read, written, crashed and started
 //! once more (T1).
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::RangeInclusive;
 
 use plumb_io::sim::power::{CrashKind, Event, Image, PAGE_BYTES, Replay, Survivors, Trace};
@@ -9,9 +9,11 @@ use plumb_units::convert::{index, to_u64, to_usize};
 
 use super::background::Background;
 use super::history::{Shape, Step, is_demanding, sectors, steps};
+use super::lives;
 use super::older;
 use super::oracle::{Oracle, Promise};
-use super::run::{Log, Run, Witness, Wrong, new_pool};
+use super::run::{Run, Wrong, new_pool};
+use super::witness::{Log, Witness};
 use crate::format::Geometry;
 use crate::random::Random;
 use crate::{RequestKind, StartError};
@@ -46,11 +48,11 @@ pub(super) struct Tally {
 
 /// How a state was checked.
 #[derive(Debug, Clone, Copy)]
-struct Passed {
+pub(super) struct Passed {
     /// Crashes that it went through.
-    crashes: u32,
+    pub(super) crashes: u32,
     /// A disk was put back as it had been before.
-    outdated: bool,
+    pub(super) outdated: bool,
 }
 
 /// How a history went wrong.
@@ -67,13 +69,13 @@ pub(super) struct Broken {
 /// One crash: what dies, where, what is left.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Crash {
-    kind: CrashKind,
-    survivors: Survivors,
+    pub(super) kind: CrashKind,
+    pub(super) survivors: Survivors,
     pub(super) seed: u64,
 }
 
 impl Crash {
-    fn random(random: &mut Random) -> Self {
+    pub(super) fn random(random: &mut Random) -> Self {
         let kind = if random.below(3) == 0 { CrashKind::Engine } else { CrashKind::Power };
         let survivors = match random.below(8) {
             0 => Survivors::None,
@@ -85,7 +87,7 @@ impl Crash {
         Self { kind, survivors, seed: random.next() }
     }
 
-    fn promise(self) -> Promise {
+    pub(super) fn promise(self) -> Promise {
         match self.kind {
             CrashKind::Power => Promise::Durable,
             CrashKind::Engine => Promise::Acknowledged,
@@ -160,6 +162,9 @@ impl Course {
         let broken = |wrong| Broken { wrong, crash: None, state: 0 };
         let mut run = Run::start(shape, new_pool(shape), &[], oracle.clone(), seed)
             .map_err(|error| broken(format!("a new pool does not start: {error}")))?;
+        if !shape.workload.is_borne() {
+            run.let_any_fail(BTreeSet::new(), (0..shape.disks).collect());
+        }
         run.take(history).map_err(broken)?;
         let background = std::mem::take(&mut run.background);
         let trace = run.engine.queue_mut().take_trace();
@@ -189,22 +194,27 @@ impl Here<'_> {
         let &Self { shape, witness, point, nth } = self;
         let drawn = Some((point, random.clone()));
         let crash = Crash::random(random);
-        let absent = absent(shape, witness, random);
+        let borne = shape.workload.is_borne();
+        let absent = if borne { absent(shape, witness, random) } else { Vec::new() };
         let (images, choice) =
-            replay.crash(crash.kind, witness.expelled, crash.survivors, crash.seed);
+            replay.crash(crash.kind, &witness.unplugged(), crash.survivors, crash.seed);
         if !known.insert((point, choice, crash.kind == CrashKind::Power, absent.clone())) {
             return Ok(None);
         }
         let (unwell, expelled) = (witness.unwell, witness.expelled);
         let context = format!(
-            "{:?} crash, {:?} of the unflushed kept, disk away {absent:?}, unwell {unwell:?}, expelled {expelled:?}",
-            crash.kind, crash.survivors
+            "{:?} crash, {:?} of the unflushed kept, disk away {absent:?}, unwell {unwell:?}, expelled {expelled:?}, gone {:?}, done without {:?}",
+            crash.kind, crash.survivors, witness.gone, witness.away
         );
         let broken = |wrong| Broken { wrong, crash: drawn.clone(), state: nth };
-        if let Some(left) = witness.expelled {
-            check_left_behind(shape, &images, left, witness.oracle.clone()).map_err(broken)?;
+        let left = witness.unplugged();
+        if !left.is_empty() {
+            check_left_behind(shape, &images, &left, witness.oracle.clone()).map_err(broken)?;
         }
-        let checked = check_state(shape, images, &absent, witness, crash, random);
+        let checked = match shape.workload.is_borne() {
+            true => check_state(shape, images, &absent, witness, crash, random),
+            false => lives::check(shape, images, witness, crash, random).map(Some),
+        };
         checked.map_err(|wrong| broken(format!("{wrong} ({context})")))
     }
 }
@@ -231,7 +241,7 @@ fn check_unguarded(
         replay.advance_to(point);
         while let Some((_, event)) = seen.next_if(|(position, _)| *position <= point) {
             witness.see(event);
-            had_fault |= witness.unwell.is_some();
+            had_fault |= witness.unwell.is_some() || !witness.gone.is_empty();
         }
         let here = Here { shape, witness: &witness, point, nth };
         if let Some(Passed { crashes, outdated }) =
@@ -362,7 +372,7 @@ fn check_state(
         .for_each(|(_, seen)| second.see(seen));
     let again = Crash::random(random);
     let (mut images, _) =
-        replay.crash(again.kind, absent.first().copied(), again.survivors, again.seed);
+        replay.crash(again.kind, &absent[..absent.len().min(1)], again.survivors, again.seed);
     second.oracle.crash(again.promise());
     let kept = kept.filter(|_| !rotten && point >= run.recovery);
     let kept = kept.or(alive.filter(|old| older::is_told(shape, &images, old)));
@@ -392,7 +402,12 @@ fn check_state(
 }
 
 /// A point within a start: while superblocks are written, and some disks have the new generation, some have not.
-fn while_told(shape: &Shape, trace: &Trace, recovery: usize, random: &mut Random) -> usize {
+pub(super) fn while_told(
+    shape: &Shape,
+    trace: &Trace,
+    recovery: usize,
+    random: &mut Random,
+) -> usize {
     let places = Geometry::superblocks(shape.disk_bytes());
     let tells =
         |event: &Event| matches!(event, Event::Write { offset, .. } if places.contains(offset));
@@ -409,7 +424,7 @@ fn while_told(shape: &Shape, trace: &Trace, recovery: usize, random: &mut Random
 }
 
 /// So that each state is written to.
-fn one_write(random: &mut Random) -> Step {
+pub(super) fn one_write(random: &mut Random) -> Step {
     let kind = RequestKind::Write { fua: random.one_in(3) };
     let offset = random.below(u64::from(sectors()) / 8) * 4096;
     Step::Request { client: 0, kind, offset, len: 4096 }
@@ -427,7 +442,7 @@ fn check_returned(shape: &Shape, mut run: Run, random: &mut Random) -> Result<()
     let mut replay = Replay::new(&trace, 512);
     replay.advance_to(trace.events.len());
     let third = Crash::random(random);
-    let (images, _) = replay.crash(third.kind, None, third.survivors, third.seed);
+    let (images, _) = replay.crash(third.kind, &[], third.survivors, third.seed);
     let mut oracle = run.witness.oracle.clone();
     oracle.crash(third.promise());
     let sound = run.sound;
@@ -437,17 +452,17 @@ fn check_returned(shape: &Shape, mut run: Run, random: &mut Random) -> Result<()
     run.read_all(third.promise(), 0).map_err(|wrong| format!("after the third crash: {wrong}"))
 }
 
-/// A disk that the others went on without must not start alone (LAY-3).
-fn check_left_behind(
+/// Disks that the others went on without must not start alone (LAY-3).
+pub(super) fn check_left_behind(
     shape: &Shape,
     images: &[Image],
-    left: u32,
+    left: &[u32],
     oracle: Oracle,
 ) -> Result<(), Wrong> {
-    let others: Vec<u32> = (0..shape.disks).filter(|disk| *disk != left).collect();
+    let others: Vec<u32> = (0..shape.disks).filter(|disk| !left.contains(disk)).collect();
     match Run::start(shape, images.to_vec(), &others, oracle, 0) {
         Err(_) => Ok(()),
-        Ok(_) => Err(format!("disk {left}, which was left behind, starts alone")),
+        Ok(_) => Err(format!("disks {left:?}, which were left behind, start alone")),
     }
 }
 

@@ -39,8 +39,12 @@ pub struct PowerSpec {
 pub struct DiskFaults {
     /// From this I/O on, everything fails.
     pub dead_from: Option<u64>,
+    /// From this one on it works again.
+    pub dead_to: Option<u64>,
     /// From this I/O on, nothing completes.
     pub hangs_from: Option<u64>,
+    /// From this one on they complete again; what hung stays so.
+    pub hangs_to: Option<u64>,
     /// These I/Os fail if they are writes.
     pub write_errors: Vec<u64>,
     /// Writes that touch one of these byte ranges fail.
@@ -53,6 +57,16 @@ pub struct DiskFaults {
     pub unreadable: Vec<(u64, u64)>,
     /// Reads that begin take so much longer: they give what is there at their end.
     pub slow_reads: Nanos,
+}
+
+impl DiskFaults {
+    fn is_dead(&self, io: u64) -> bool {
+        self.dead_from.is_some_and(|from| from <= io) && self.dead_to.is_none_or(|to| io < to)
+    }
+
+    fn hangs(&self, io: u64) -> bool {
+        self.hangs_from.is_some_and(|from| from <= io) && self.hangs_to.is_none_or(|to| io < to)
+    }
 }
 
 #[derive(Debug)]
@@ -257,7 +271,7 @@ impl PowerQueue {
                 Request::Flush(file, _) => self.begin_flush(file.0, nth),
             };
             let own = &self.disks[index(disk)];
-            if own.faults.hangs_from.is_some_and(|from| own.ios > from) {
+            if own.ios.checked_sub(1).is_some_and(|io| own.faults.hangs(io)) {
                 self.hung.push(Serving { end: 0, nth, disk, slot, what });
                 continue;
             }
@@ -272,7 +286,7 @@ impl PowerQueue {
         let own = &mut self.disks[index(op.file.0)];
         let count = own.ios;
         own.ios += 1;
-        let dead = own.faults.dead_from.is_some_and(|from| count >= from);
+        let dead = own.faults.is_dead(count);
         let beyond = op.offset.saturating_add(op.len.into()) > own.view.size();
         self.beyond += u64::from(beyond && op.kind == OpKind::Write);
         let Memory::Lane(lane) = op.memory else { panic!("these disks know lanes only") };
@@ -309,7 +323,7 @@ impl PowerQueue {
         let own = &mut self.disks[index(disk)];
         let count = own.ios;
         own.ios += 1;
-        let dead = own.faults.dead_from.is_some_and(|from| count >= from);
+        let dead = own.faults.is_dead(count);
         let ok = !dead && !own.faults.flush_errors.contains(&own.flushes);
         own.flushes += 1;
         let started = own.media.flush_started();

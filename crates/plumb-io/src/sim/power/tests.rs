@@ -54,12 +54,12 @@ fn a_crash_keeps_what_was_flushed_and_any_of_the_rest() {
     let (mut power, mut engine) = ([false; 4], [false; 4]);
     let (mut torn, mut choices) = (false, std::collections::HashSet::new());
     for seed in 0..400 {
-        let (images, choice) = replay.crash(CrashKind::Power, None, Survivors::Some, seed);
+        let (images, choice) = replay.crash(CrashKind::Power, &[], Survivors::Some, seed);
         let seen = sectors(&images[0], 0);
         seen.iter().for_each(|value| power[usize::from(*value)] = true);
         torn |= seen.iter().any(|value| *value != seen[0]);
         choices.insert(choice);
-        let (images, _) = replay.crash(CrashKind::Engine, None, Survivors::Some, seed);
+        let (images, _) = replay.crash(CrashKind::Engine, &[], Survivors::Some, seed);
         sectors(&images[0], 0).iter().for_each(|value| engine[usize::from(*value)] = true);
     }
     assert_eq!(power, [false, true, true, true], "flushed 1 is the oldest that may be seen");
@@ -81,7 +81,7 @@ fn a_flush_covers_only_what_had_completed_before_it() {
     let trace = queue.take_trace();
     let mut replay = Replay::new(&trace, 512);
     replay.advance_to(trace.events.len());
-    let (images, _) = replay.crash(CrashKind::Power, None, Survivors::None, 0);
+    let (images, _) = replay.crash(CrashKind::Power, &[], Survivors::None, 0);
     assert_eq!(sectors(&images[0], 0), [0; 8]);
 }
 

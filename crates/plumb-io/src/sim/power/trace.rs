@@ -109,12 +109,12 @@ impl<'a> Replay<'a> {
         self.media.iter().map(Media::uncertain).sum()
     }
 
-    /// What the disks may hold after a crash here; the number tells the choice from others. The disk
-    /// `unplugged` lost its power whatever died.
+    /// What the disks may hold after a crash here; the number tells the choice from others. The disks
+    /// `unplugged` lost their power whatever died.
     pub fn crash(
         &mut self,
         kind: CrashKind,
-        unplugged: Option<u32>,
+        unplugged: &[u32],
         survivors: Survivors,
         seed: u64,
     ) -> (Vec<Image>, u64) {
@@ -122,7 +122,8 @@ impl<'a> Replay<'a> {
         let mut images = Vec::with_capacity(self.media.len());
         for (nth, media) in self.media.iter_mut().enumerate() {
             let seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(to_u64(nth) + 1));
-            let kind = if unplugged.map(index) == Some(nth) { CrashKind::Power } else { kind };
+            let lost = unplugged.iter().any(|disk| index(*disk) == nth);
+            let kind = if lost { CrashKind::Power } else { kind };
             let (image, part) = media.after_crash(kind, survivors, seed);
             images.push(image);
             choice = (choice ^ part).rotate_left(17).wrapping_mul(0x9e37_79b9_7f4a_7c15);
