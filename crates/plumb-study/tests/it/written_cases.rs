@@ -247,7 +247,7 @@ fn curve(seed: u64) -> Option<Curve> {
 #[test]
 fn tables_of_devices_by_their_mechanism() {
     let mut score = Score::default();
-    for (seed, curve) in (0..).filter_map(|seed| Some((seed, curve(seed)?))).take(1500) {
+    for (seed, curve) in (0..).filter_map(|seed| Some((seed, curve(seed)?))).take(600) {
         let read = table::read(&curve.text, None).expect("a table");
         let found = decision::of_knee(
             &knee::find(&read.rows, &curve.options),
@@ -361,7 +361,7 @@ fn comparison(seed: u64) -> (&'static str, Value, f64) {
 #[test]
 fn comparisons_as_objects() {
     let mut score = Score::default();
-    for seed in 0..2000 {
+    for seed in 0..1000 {
         let (form, object, change) = comparison(seed);
         let found = samples::compare(&object).expect("an object of this shape");
         let verdict = found["verdict"].as_str().expect("a word");
@@ -420,7 +420,7 @@ fn history(random: &mut Random) -> (Value, Vec<usize>) {
 #[test]
 fn histories_as_objects() {
     let mut score = Score::default();
-    for seed in 0..1200 {
+    for seed in 0..600 {
         let (object, changes) = history(&mut Random::seeded(0x3219_0000 + seed));
         // Fewer than eight have no change points.
         if object["values"].as_array().expect("a list").len() < 8 {
