@@ -2,7 +2,8 @@
 
 use crate::compare;
 use crate::repetitions;
-use crate::stats::describe::{mean, squares};
+use crate::split::Pair;
+use crate::stats::describe::{deviation, mean, squares};
 use crate::stats::distribution::{t_95, t_two_sided};
 
 /// A setting with its runs.
@@ -14,6 +15,18 @@ pub struct Candidate {
     pub iops: Vec<f64>,
     /// What it costs: of equally good ones the least is chosen.
     pub cost: u64,
+    /// Threads per file and outstanding I/Os of each.
+    pub pair: Pair,
+    /// Files.
+    pub files: u32,
+    /// Bytes of all files together, where known.
+    pub file_bytes: Option<u64>,
+}
+
+impl Candidate {
+    fn load(&self) -> (u32, u64) {
+        (self.files, self.pair.threads * self.pair.o)
+    }
 }
 
 /// SD of ln X between runs of the same setting, and how well it is known.
@@ -34,6 +47,8 @@ pub enum NoiseSource {
     Repetitions,
     /// The scatter of settings about their curve.
     Curve,
+    /// The scatter of the same load, split between threads in other ways and run once each (2.7).
+    Siblings,
     /// Nothing that was measured (6.2).
     Assumed,
 }
@@ -84,6 +99,9 @@ impl Noise {
             NoiseSource::Curve => {
                 format!("of the settings about their curve ({freedom:.0} degrees of freedom)")
             }
+            NoiseSource::Siblings => {
+                format!("of the other settings, one run each ({freedom:.0} degrees of freedom)")
+            }
             NoiseSource::Assumed => "assumed: too few repetitions".to_owned(),
         }
     }
@@ -110,6 +128,27 @@ pub struct Best {
     pub noise: Noise,
     /// Whether some of the set may be worse by 2 % or more, for all that the runs tell.
     pub is_unclear: bool,
+    /// Whether some of the set were run once.
+    pub is_single: bool,
+    /// What to repeat before the choice is relied on: itself, and the strongest of those that can be compared with each other.
+    pub repeat: Vec<usize>,
+    /// Where single runs were judged by each other: those that stand outside the ones that tell how much runs differ.
+    pub against: Vec<Standing>,
+}
+
+/// A single run against the spread of its siblings.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Standing {
+    /// Its place in the list.
+    pub index: usize,
+    /// Relative to the geometric mean of the others.
+    pub off: f64,
+    /// Half the 95 % prediction interval of ln X for one more run.
+    pub reach: f64,
+    /// t of its distance.
+    pub t: f64,
+    /// Two-sided p.
+    pub p: f64,
 }
 
 impl Best {
@@ -117,6 +156,52 @@ impl Best {
     #[must_use]
     pub fn verdict(&self) -> &'static str {
         if self.is_unclear { "unclear" } else { "best" }
+    }
+
+    /// What the choice has against it, in one line: `best: t2 o60; unconfirmed (…); repeat t2 and t3 at equal size`. In
+    /// `differing` the settings differ (R13).
+    #[must_use]
+    pub fn reservations(&self, candidates: &[Candidate], differing: &[String]) -> String {
+        let is_split = is_split(candidates);
+        let pair = |index: usize| candidates[index].pair;
+        let label = |index: usize| candidates[index].label.clone();
+        let best = match is_split {
+            true => format!("best: t{} o{}", pair(self.chosen).threads, pair(self.chosen).o),
+            false => format!("best: {}", label(self.chosen)),
+        };
+        let mut open: Vec<String> =
+            differing.iter().map(|what| format!("{what} differs")).collect();
+        if self.is_single {
+            open.push("single runs".to_owned());
+        }
+        if open.is_empty() {
+            return best;
+        }
+        let name = |index: &usize| match is_split {
+            true => format!("t{}", pair(*index).threads),
+            false => label(*index),
+        };
+        let repeat: Vec<String> = self.repeat.iter().map(name).collect();
+        let equal =
+            if differing.iter().any(|what| what == FILE_SIZE) { " at equal size" } else { "" };
+        let (open, repeat) = (open.join("; "), repeat.join(" and "));
+        format!("{best}; unconfirmed ({open}); repeat {repeat}{equal}")
+    }
+
+    /// How far single runs stand from those that tell how much runs differ; empty where repetitions told.
+    #[must_use]
+    pub fn standings(&self, candidates: &[Candidate]) -> String {
+        let told = |standing: &Standing| {
+            let (off, t, p) = (standing.off * 100.0, standing.t, standing.p);
+            let threads = candidates[standing.index].pair.threads;
+            format!("t{threads} stands {off:+.2} % off the others (t {t:.1}, p {p:.1e})")
+        };
+        let each: Vec<String> = self.against.iter().map(told).collect();
+        if each.is_empty() {
+            return String::new();
+        }
+        let reach = self.against[0].reach.exp_m1() * 100.0;
+        format!("{}, of which one more run would lie within ±{reach:.2} %", each.join(" and "))
     }
 
     /// What the runs could not tell, and how many would; empty where they told.
@@ -145,8 +230,17 @@ const DELTA: f64 = 0.02;
 /// A loss that is seen is not taken for chance above this, significant or not: noise would be no reason to choose it.
 pub(super) const LOSS_MOST: f64 = 0.05;
 
+/// In what settings may differ that makes them incomparable (R13).
+pub(super) const FILE_SIZE: &str = "file size";
+
+/// Whether all are the same load, split between threads in different ways.
+fn is_split(candidates: &[Candidate]) -> bool {
+    candidates.iter().all(|candidate| candidate.load() == candidates[0].load())
+}
+
 /// Chooses; `None` without a candidate that was run. `noise` is what runs of one setting differ by where the whole study
-/// tells; otherwise the candidates' own repetitions do.
+/// tells; otherwise the candidates' own repetitions do, or where one load is split in different ways and each was run once,
+/// the others.
 ///
 /// A candidate is worse than the best when it is so by 2 % and significantly, with Holm's correction.
 #[must_use]
@@ -155,9 +249,22 @@ pub fn choose_best(candidates: &[Candidate], noise: Option<Noise>) -> Option<Bes
         candidates.iter().map(|c| c.iops.iter().map(|x| x.ln()).collect()).collect();
     let was_run = |index: &usize| !logs[*index].is_empty();
     let level = |index: usize| mean(&logs[index]);
+    let higher = |a: &usize, b: &usize| level(*a).total_cmp(&level(*b));
     let run: Vec<usize> = (0..candidates.len()).filter(was_run).collect();
-    let best = run.iter().copied().max_by(|a, b| level(*a).total_cmp(&level(*b)))?;
-    let noise = noise.or_else(|| Noise::pooled(&logs)).unwrap_or_else(|| Noise::assumed(&logs));
+    let best = run.iter().copied().max_by(higher)?;
+    let usual = usual_size(candidates, &run);
+    let is_usual = |index: &usize| candidates[*index].file_bytes == usual;
+    let siblings = match noise {
+        None if is_split(candidates) && run.iter().all(|index| logs[*index].len() == 1) => {
+            let reference = run.iter().copied().filter(|index| is_usual(index) && *index != best);
+            Siblings::of(reference.map(|index| (index, level(index))).collect())
+        }
+        _ => None,
+    };
+    let noise = noise
+        .or_else(|| Noise::pooled(&logs))
+        .or(siblings.as_ref().map(|siblings| siblings.noise))
+        .unwrap_or_else(|| Noise::assumed(&logs));
     let standing: Vec<(f64, f64)> = (0..candidates.len())
         .map(|index| match was_run(&index) {
             true if index == best => (0.0, 0.0),
@@ -165,18 +272,21 @@ pub fn choose_best(candidates: &[Candidate], noise: Option<Noise>) -> Option<Bes
             false => (f64::NEG_INFINITY, 0.0),
         })
         .collect();
-    let others: Vec<usize> = run.iter().copied().filter(|index| *index != best).collect();
-    let t = |index: usize| standing[index].0 / noise.error(logs[index].len(), logs[best].len());
-    let p: Vec<f64> = others.iter().map(|index| t_two_sided(t(*index), noise.freedom)).collect();
-    let significant = compare::holm(&p, 0.05);
-    let mut set: Vec<usize> = others
-        .iter()
-        .zip(significant)
-        .filter(|(index, significant)| !(*significant && standing[**index].0.exp_m1() <= -DELTA))
-        .map(|(index, _)| *index)
-        .collect();
-    set.push(best);
-    set.sort_unstable();
+    let (set, against) = match siblings {
+        Some(siblings) => siblings.judge(best, &run, level),
+        None => {
+            let others: Vec<usize> = run.iter().copied().filter(|index| *index != best).collect();
+            let error = |index: usize| noise.error(logs[index].len(), logs[best].len());
+            let p = |index: &usize| t_two_sided(standing[*index].0 / error(*index), noise.freedom);
+            let significant = compare::holm(&others.iter().map(p).collect::<Vec<_>>(), 0.05);
+            let is_worse = |index: usize| standing[index].0.exp_m1() <= -DELTA;
+            let all = others.iter().copied().zip(significant);
+            let set = all.filter(|(index, significant)| !(*significant && is_worse(*index)));
+            let mut set: Vec<usize> = set.map(|(index, _)| index).chain([best]).collect();
+            set.sort_unstable();
+            (set, Vec::new())
+        }
+    };
     let is_same = |index: &usize| {
         let (off, reach) = standing[*index];
         (off - reach).exp_m1() > -DELTA
@@ -186,17 +296,93 @@ pub fn choose_best(candidates: &[Candidate], noise: Option<Noise>) -> Option<Bes
         .iter()
         .copied()
         .filter(|index| standing[*index].0.exp_m1() >= -LOSS_MOST)
-        .min_by(|a, b| {
-            let cost = candidates[*a].cost.cmp(&candidates[*b].cost);
-            cost.then(level(*b).total_cmp(&level(*a)))
-        })
+        .min_by(|a, b| candidates[*a].cost.cmp(&candidates[*b].cost).then(higher(b, a)))
         .unwrap_or(best);
-    Some(Best { best, chosen, set, standing, noise, is_unclear })
+    let is_single = set.iter().any(|index| logs[*index].len() == 1);
+    let rival =
+        run.iter().copied().filter(|index| *index != chosen && is_usual(index)).max_by(higher);
+    let mut repeat: Vec<usize> = rival.into_iter().chain([chosen]).collect();
+    repeat.sort_unstable();
+    Some(Best { best, chosen, set, standing, noise, is_unclear, is_single, repeat, against })
+}
+
+/// The file size that most of those that were run used.
+fn usual_size(candidates: &[Candidate], run: &[usize]) -> Option<u64> {
+    let size = |index: &usize| candidates[*index].file_bytes;
+    let count = |of: Option<u64>| run.iter().filter(|index| size(index) == of).count();
+    run.iter().map(size).max_by_key(|size| count(*size)).flatten()
+}
+
+/// Fewest single runs that tell by how much runs differ.
+const SIBLINGS_LEAST: usize = 3;
+
+/// One run each: those of the usual file size, without the best, say how much runs differ.
+struct Siblings {
+    reference: Vec<usize>,
+    /// Mean of their ln X.
+    centre: f64,
+    noise: Noise,
+}
+
+impl Siblings {
+    /// Of places and ln X; `None` with too few.
+    fn of(reference: Vec<(usize, f64)>) -> Option<Self> {
+        let (reference, logs): (Vec<usize>, Vec<f64>) = reference.into_iter().unzip();
+        if logs.len() < SIBLINGS_LEAST {
+            return None;
+        }
+        let noise = Noise {
+            deviation: deviation(&logs),
+            freedom: logs.len() as f64 - 1.0,
+            source: NoiseSource::Siblings,
+        };
+        Some(Self { reference, centre: mean(&logs), noise })
+    }
+
+    /// The best set, and how those outside the reference stand: one outside the prediction interval for one more run
+    /// stands apart, with Holm's correction.
+    fn judge(
+        &self,
+        best: usize,
+        run: &[usize],
+        level: impl Fn(usize) -> f64,
+    ) -> (Vec<usize>, Vec<Standing>) {
+        let error = self.noise.error(1, self.reference.len());
+        let reach = self.noise.reach(1, self.reference.len());
+        let standing = |index: usize| {
+            let off = level(index) - self.centre;
+            let t = off / error;
+            let p = t_two_sided(t, self.noise.freedom);
+            Standing { index, off: off.exp_m1(), reach, t, p }
+        };
+        let outside = run.iter().copied().filter(|index| !self.reference.contains(index));
+        let against: Vec<Standing> = outside.map(standing).collect();
+        let p: Vec<f64> = against.iter().map(|standing| standing.p).collect();
+        let apart = compare::holm(&p, 0.05);
+        let stands = against.iter().zip(apart).any(|(of, apart)| apart && of.index == best);
+        let low = self.centre - reach;
+        let set = match stands {
+            true => vec![best],
+            false => run.iter().copied().filter(|index| level(*index) >= low).collect(),
+        };
+        (set, against)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn of_load(cost: u64, outstanding: u64) -> Candidate {
+        Candidate {
+            label: String::new(),
+            iops: Vec::new(),
+            cost,
+            pair: Pair { threads: cost, o: outstanding / cost },
+            files: 1,
+            file_bytes: None,
+        }
+    }
 
     #[track_caller]
     fn check(runs: &[(u64, &[f64])], deviation: Option<f64>, chosen: u64, set: usize) {
@@ -210,7 +396,8 @@ mod tests {
             .map(|(cost, iops)| Candidate {
                 label: cost.to_string(),
                 iops: iops.to_vec(),
-                cost: *cost,
+                // Not the same load: nothing says that their scatter is noise.
+                ..of_load(*cost, *cost * *cost)
             })
             .collect();
         let found = choose_best(&candidates, noise).expect("candidates");
@@ -234,7 +421,7 @@ mod tests {
     #[test]
     fn what_runs_differ_by_is_what_was_measured() {
         let candidate =
-            |cost, iops: &[f64]| Candidate { label: String::new(), iops: iops.to_vec(), cost };
+            |cost, iops: &[f64]| Candidate { iops: iops.to_vec(), ..of_load(cost, cost * cost) };
         let noise = Noise { deviation: 0.08, freedom: 8.0, source: NoiseSource::Repetitions };
         // 15 % apart, which runs that differ by 8 % are now and then; but no reason to take the lower.
         let pairs = [candidate(1, &[85.0]), candidate(2, &[97.0]), candidate(4, &[100.0])];
@@ -254,5 +441,50 @@ mod tests {
         assert!((noise.deviation - 0.1 / 2.0_f64.sqrt()).abs() < 1e-9, "{noise:?}");
         assert_eq!(Noise::pooled(&[vec![0.0, 0.1], vec![0.0]]), None);
         assert_eq!(Noise::assumed(&[vec![0.0, 0.001]]).deviation, 0.015);
+    }
+    /// One run of each, threads and rate.
+    fn splits(runs: &[(u64, f64)], file_bytes: impl Fn(u64) -> Option<u64>) -> Vec<Candidate> {
+        let candidate = |(threads, iops): &(u64, f64)| Candidate {
+            iops: vec![*iops],
+            file_bytes: file_bytes(*threads),
+            ..of_load(*threads, 120)
+        };
+        runs.iter().map(candidate).collect()
+    }
+
+    #[test]
+    fn single_runs_of_one_load_are_judged_by_each_other() {
+        let calm = [(2, 100.0), (3, 100.3), (4, 99.8), (5, 100.1), (6, 99.9)];
+        let found = choose_best(&splits(&calm, |_| None), None).expect("candidates");
+        assert_eq!((found.noise.source, found.set.len()), (NoiseSource::Siblings, 5));
+        assert_eq!((found.best, found.chosen, found.verdict()), (1, 0, "best"));
+        // One far above the others, then far below them.
+        let high = [(2, 100.0), (3, 110.0), (4, 99.8), (5, 100.1), (6, 99.9)];
+        let found = choose_best(&splits(&high, |_| None), None).expect("candidates");
+        assert_eq!((found.set.as_slice(), found.chosen), ([1].as_slice(), 1));
+        let [only] = found.against.as_slice() else { panic!("{found:?}") };
+        assert!(only.index == 1 && (only.off - 0.10).abs() < 0.001 && only.p < 1e-3, "{only:?}");
+        // What the study knows of its noise is more than what siblings say.
+        let noise = Noise { deviation: 0.1, freedom: 9.0, source: NoiseSource::Repetitions };
+        let found = choose_best(&splits(&high, |_| None), Some(noise)).expect("candidates");
+        assert_eq!((found.noise, found.set.len(), found.verdict()), (noise, 5, "unclear"));
+        assert_eq!(found.standings(&splits(&high, |_| None)), "");
+        // Two tell nothing of how much runs differ.
+        let few = choose_best(&splits(&high[..3], |_| None), None).expect("candidates");
+        assert_eq!(few.noise.source, NoiseSource::Assumed);
+    }
+
+    #[test]
+    fn a_file_of_another_size_tells_nothing_of_noise() {
+        let runs = [(1, 80.0), (2, 110.0), (3, 100.0), (4, 100.2), (5, 99.9), (6, 100.1)];
+        let candidates = splits(&runs, |threads| Some(if threads < 3 { 4 } else { 64 }));
+        let found = choose_best(&candidates, None).expect("candidates");
+        assert_eq!(found.set, [1]);
+        let outside: Vec<usize> = found.against.iter().map(|standing| standing.index).collect();
+        assert_eq!(outside, [0, 1]);
+        assert_eq!(
+            found.reservations(&candidates, &[FILE_SIZE.to_owned()]),
+            "best: t2 o60; unconfirmed (file size differs; single runs); repeat t2 and t4 at equal size"
+        );
     }
 }

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use plumb_load::profile::model::{CacheMode, TimeSpan, WriteContent};
 use serde::{Deserialize, Serialize};
 
+use super::best::Candidate;
+use crate::split::Pair;
+
 /// Where the next I/O goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -195,6 +198,19 @@ impl Setting {
             text.push_str(&format!(" {name}={value}"));
         }
         text
+    }
+
+    /// It as one of several among which the best is chosen.
+    pub(super) fn candidate(&self, label: String, iops: Vec<f64>, cost: u64) -> Candidate {
+        let files = u64::from(self.files);
+        Candidate {
+            label,
+            iops,
+            cost,
+            pair: Pair { threads: self.threads.into(), o: self.outstanding.into() },
+            files: self.files,
+            file_bytes: self.file_bytes.map(|bytes| bytes * files),
+        }
     }
 
     /// The same with what it does not say, where the settings beside it differ in that.

@@ -4,7 +4,7 @@ use plumb_units::words::number_of;
 use serde_json::{Map, Value, json};
 
 use super::behind::Behind;
-use super::best::{Candidate, choose_best};
+use super::best::{Candidate, FILE_SIZE, choose_best};
 use super::bottleneck::Plateau;
 use super::conditioning::counted;
 use super::document::FORMAT;
@@ -170,7 +170,7 @@ fn differing(settings: &[Setting]) -> Vec<String> {
     let total =
         |setting: &Setting| setting.file_bytes.map(|bytes| bytes * u64::from(setting.files));
     let found = [
-        ("file size", differs(&|setting| total(setting) != total(first))),
+        (FILE_SIZE, differs(&|setting| total(setting) != total(first))),
         (
             "data pattern",
             differs(&|setting| setting.write_source_bytes != first.write_source_bytes),
@@ -196,7 +196,7 @@ fn best(workload: &Workload, all: &[Setting], runs: &[RunRecord]) -> Option<(Fin
         .map(|setting| {
             let (iops, numbers) = rates(setting, runs);
             let cost = setting.total_outstanding() * 10_000 + u64::from(setting.threads);
-            (Candidate { label: setting.name_among(all), iops, cost }, numbers)
+            (setting.candidate(setting.name_among(all), iops, cost), numbers)
         })
         .unzip();
     let found = choose_best(&candidates, None)?;
@@ -212,19 +212,15 @@ fn best(workload: &Workload, all: &[Setting], runs: &[RunRecord]) -> Option<(Fin
         candidates.len(),
         label(found.chosen)
     );
-    let is_single = candidates.iter().any(|candidate| candidate.iops.len() == 1);
+    let standings = found.standings(&candidates);
+    if !standings.is_empty() {
+        reason.push_str(&format!("; {standings}"));
+    }
     let differing = differing(settings);
-    let mut open: Vec<String> = Vec::new();
-    if !differing.is_empty() {
-        open.push(format!("they differ in {}", differing.join(" and ")));
+    if found.is_single || !differing.is_empty() {
+        reason.push_str(&format!("; {}", found.reservations(&candidates, &differing)));
     }
-    if is_single {
-        open.push("single runs".to_owned());
-    }
-    if !open.is_empty() {
-        reason.push_str(&format!("; unconfirmed: {}", open.join("; ")));
-    }
-    let flags = [("single_runs", is_single), ("not_comparable", !differing.is_empty())];
+    let flags = [("single_runs", found.is_single), ("not_comparable", !differing.is_empty())];
     let doubt = found.doubt();
     if !doubt.is_empty() {
         reason.push_str(&format!("; not certain yet: {doubt}"));

@@ -1,8 +1,8 @@
 //! How a number of outstanding I/Os is split between threads (2.7), on devices whose runs differ much and little.
 
 use plumb_study::study::{
-    BaselineOptions, BaselinePlanner, Choices, RunRecord, SimulatedDevice, Simulation, Told,
-    baseline_findings, rehearse,
+    BaselineOptions, BaselinePlanner, Candidate, Choices, RunRecord, SimulatedDevice, Simulation,
+    SweepOptions, SweepPlanner, Told, baseline_findings, choose_best, rehearse, sweep_findings,
 };
 use serde_json::Value;
 
@@ -31,6 +31,79 @@ fn decided(device: &SimulatedDevice, seed: u64, id: &str) -> (Vec<RunRecord>, Ch
     let mut decision = Value::Object(finding.decision);
     decision["sentence"] = finding.sentence.into();
     (runs, choices, decision)
+}
+
+/// Threads, outstanding I/Os and rate of the published table, and the bytes of the file that its commands used.
+fn table_4() -> Vec<(u32, u32, f64, u64)> {
+    let row = |line: &str| {
+        let cells: Vec<&str> = line.split(',').collect();
+        let threads: u32 = cells[0].parse().expect("t");
+        let bytes = if threads < 3 { 4 << 30 } else { 64 << 30 };
+        (threads, cells[1].parse().expect("o"), cells[2].parse().expect("iops"), bytes)
+    };
+    include_str!("../data/table-4-random-test-2.csv").lines().skip(1).map(row).collect()
+}
+
+const PUBLISHED: &str =
+    "best: t2 o60; unconfirmed (file size differs; single runs); repeat t2 and t3 at equal size";
+
+#[test]
+fn the_published_split_is_best_but_unconfirmed() {
+    let candidate = |(threads, o, iops, bytes): &(u32, u32, f64, u64)| Candidate {
+        label: format!("t{threads} o{o}"),
+        iops: vec![*iops],
+        cost: u64::from(*threads),
+        pair: plumb_study::split::Pair { threads: u64::from(*threads), o: u64::from(*o) },
+        files: 1,
+        file_bytes: Some(*bytes),
+    };
+    let candidates: Vec<Candidate> = table_4().iter().map(candidate).collect();
+    let found = choose_best(&candidates, None).expect("twelve pairs");
+    assert_eq!(found.reservations(&candidates, &["file size".to_owned()]), PUBLISHED);
+    assert_eq!((found.set.as_slice(), found.verdict()), ([1].as_slice(), "best"));
+    let [first, second] = found.against.as_slice() else { panic!("{found:?}") };
+    assert!((first.off - 0.0157).abs() < 5e-5 && (first.p - 0.060).abs() < 0.001, "{first:?}");
+    assert!((second.off - 0.106).abs() < 5e-4 && (second.t - 13.9).abs() < 0.05, "{second:?}");
+    assert!((first.reach.exp_m1() - 0.0165).abs() < 1e-4 && second.p < 3e-7, "{first:?}");
+    assert!((found.noise.deviation - 0.0069).abs() < 5e-5, "{found:?}");
+}
+
+/// A sweep of the published pairs whose runs gave what the table has: what `plumb sweep` concludes from it.
+#[test]
+fn a_sweep_of_the_published_split_says_so() {
+    let plan = SweepOptions::of_toml(
+        "vary = [\"t:o=1:120,2:60,3:40,4:30,5:24,6:20,8:15,10:12,12:10,15:8,20:6,24:5\"]\n\
+         repetitions = 1\nanchors = false\norder = \"as-given\"",
+    );
+    let mut plan = plan.expect("keys").plan().expect("a plan");
+    assert_eq!(plan.settings.len(), 12);
+    for (setting, (threads, o, _, bytes)) in plan.settings.iter_mut().zip(table_4()) {
+        assert_eq!((setting.threads, setting.outstanding), (threads, o));
+        setting.file_bytes = Some(bytes);
+    }
+    let planner = SweepPlanner::new(plan.clone());
+    let mut runs = rehearse(&planner, &mut Simulation::new(SimulatedDevice::default()));
+    assert_eq!(runs.len(), 12);
+    for run in &mut runs {
+        let is_row = |row: &&(u32, u32, f64, u64)| row.0 == run.setting.threads;
+        let rows = table_4();
+        let row = rows.iter().find(is_row).expect("a row");
+        run.summary.as_mut().expect("measured").iops = row.2;
+    }
+    let found = sweep_findings(&plan, &runs, Told { study: "s", ..Told::default() }).findings;
+    let best = found.iter().find(|finding| finding.id == "best").expect("a best setting");
+    assert!(best.sentence.contains(PUBLISHED), "{}", best.sentence);
+    assert!(
+        best.sentence.contains("t2 stands +10.61 % off the others (t 13.9"),
+        "{}",
+        best.sentence
+    );
+    let decision = Value::Object(best.decision.clone());
+    assert_eq!(
+        (&decision["verdict"], best.decision["best_set"].as_array().map(Vec::len)),
+        (&"best".into(), Some(1))
+    );
+    assert_eq!(decision["flags"], serde_json::json!(["single_runs", "not_comparable"]));
 }
 
 /// What a decision says runs differ by.

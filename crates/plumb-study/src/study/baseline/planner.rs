@@ -280,14 +280,7 @@ impl BaselinePlanner {
         } else {
             have!(self.fewest(&pairs, choices, runs), Step::RandomTwo);
         }
-        let candidates: Vec<Candidate> = pairs
-            .iter()
-            .map(|pair| Candidate {
-                label: format!("t{} o{}", pair.threads, pair.outstanding),
-                iops: rates(pair, runs).0,
-                cost: pair.threads.into(),
-            })
-            .collect();
+        let candidates = split_candidates(&pairs, runs);
         // Pairs that a search went back to are repetitions as well.
         choices.noise = noise(choices, runs);
         choices.pair = choose_best(&candidates, choices.noise);
@@ -463,6 +456,15 @@ fn noise(choices: &Choices, runs: &[RunRecord]) -> Option<Noise> {
         let freedom = counted.saturating_sub(fit.corners.len() + 2).max(1) as f64;
         Some(Noise { deviation: fit.sigma, freedom, source: NoiseSource::Curve })
     })
+}
+
+/// The same load, split between threads: the fewest cost least.
+pub(super) fn split_candidates(pairs: &[Setting], runs: &[RunRecord]) -> Vec<Candidate> {
+    let candidate = |pair: &Setting| {
+        let label = format!("t{} o{}", pair.threads, pair.outstanding);
+        pair.candidate(label, rates(pair, runs).0, pair.threads.into())
+    };
+    pairs.iter().map(candidate).collect()
 }
 
 /// The o that a curve recommends; where it gives no answer, the tested one with most throughput.

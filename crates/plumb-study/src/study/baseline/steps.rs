@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::findings::{Study, median_of, middle, numbers};
 use super::options::Step;
-use super::planner::apart;
+use super::planner::{apart, split_candidates};
 use crate::compare::{self, Metric, Verdict};
 use crate::decision::{self, ChoiceMade, HOLM, Rule};
 use crate::stats::describe::{mean, median};
@@ -34,11 +34,16 @@ impl Study<'_> {
         );
         let doubt = best.doubt();
         let mut reason = if doubt.is_empty() { reason } else { format!("{reason}; {doubt}") };
-        let is_single = best.set.iter().any(|index| rates(&pairs[*index], self.runs).0.len() == 1);
+        let candidates = split_candidates(pairs, self.runs);
+        let is_single = best.is_single;
         let set: Vec<String> = best.set.iter().map(|index| label(*index)).collect();
         reason.push_str(&format!("; most has {}, not worse: {}", label(best.best), set.join(", ")));
+        let standings = best.standings(&candidates);
+        if !standings.is_empty() {
+            reason.push_str(&format!("; {standings}"));
+        }
         if is_single {
-            reason.push_str("; unconfirmed: single runs among them");
+            reason.push_str(&format!("; {}", best.reservations(&candidates, &[])));
         }
         let decision = decision::of_choice(&ChoiceMade {
             id: "random-2".to_owned(),
