@@ -16,7 +16,9 @@ use serde_json::{Value, json};
 
 use super::caps::{self, CapsFileError};
 use super::study::arguments::{self, count, flag, many, word};
-use super::study::{self, DeviceError, OpenError, Planned, duration, expected, machine};
+use super::study::{
+    self, DeviceError, OpenError, Planned, TargetError, duration, expected, machine,
+};
 use crate::message::Printer;
 
 /// Exit status when a check blocks.
@@ -84,12 +86,15 @@ enum BaselineError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Caps(#[from] CapsFileError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Target(#[from] TargetError),
     #[error("cannot look at {}", path.display())]
     #[diagnostic(
         code(plumb::baseline::target),
         help("name a file, a device, or a file to be made in a folder that exists")
     )]
-    Target { path: PathBuf, source: std::io::Error },
+    Look { path: PathBuf, source: std::io::Error },
     #[error("the preflight blocks: {}", ids.join(", "))]
     #[diagnostic(
         code(plumb::baseline::preflight),
@@ -115,9 +120,10 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
             Printer::on_stderr().error(&error);
             match error {
                 BaselineError::Blocked { .. } => BLOCKED.into(),
-                BaselineError::Device(_) | BaselineError::Caps(_) | BaselineError::NoFile => {
-                    2.into()
-                }
+                BaselineError::Device(_)
+                | BaselineError::Target(_)
+                | BaselineError::Caps(_)
+                | BaselineError::NoFile => 2.into(),
                 BaselineError::Open(error) => error.status().into(),
                 _ => ExitCode::FAILURE,
             }
@@ -157,6 +163,7 @@ fn baseline(matches: &ArgMatches) -> Result<ExitCode, BaselineError> {
         Some(file) => study::simulated(file)?,
         None => Device::Real,
     };
+    study::refuse_unusable(path, &device)?;
     let mut options = options(matches, path, &device)?;
     if options.caps.is_empty() {
         options.caps = caps::words(matches)?;
@@ -373,7 +380,7 @@ fn look(
         device_cache_bytes: options.device_cache,
     };
     let checks = machine::look_for_a_second(&SystemTree::default(), path, plan)
-        .map_err(|source| BaselineError::Target { path: path.to_owned(), source })?;
+        .map_err(|source| BaselineError::Look { path: path.to_owned(), source })?;
     let accepted = arguments::accepted(matches);
     let printer = Printer::on_stderr();
     for check in checks.iter().filter(|check| check.verdict >= Verdict::Warn) {

@@ -11,7 +11,9 @@ use plumb_study::study::{
 };
 use serde_json::{Value, json};
 
-use super::study::{self, DeviceError, OpenError, Planned, arguments, expected, from_to, machine};
+use super::study::{
+    self, DeviceError, OpenError, Planned, TargetError, arguments, expected, from_to, machine,
+};
 use crate::message::Printer;
 
 /// For clap.
@@ -49,6 +51,9 @@ enum QuickError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Device(#[from] DeviceError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Target(#[from] TargetError),
 }
 
 /// `plumb quick`.
@@ -59,6 +64,7 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
             Printer::on_stderr().error(&error);
             match error {
                 QuickError::Open(error) => error.status().into(),
+                QuickError::Target(_) => 2.into(),
                 QuickError::Device(_) => ExitCode::FAILURE,
             }
         }
@@ -87,6 +93,7 @@ fn quick(matches: &ArgMatches) -> Result<ExitCode, QuickError> {
         Some(file) => study::simulated(file)?,
         None => Device::Real,
     };
+    study::refuse_kind(path, &device)?;
     let request = request(matches, path);
     let bytes_to_make = quick_bytes(&request, path, &device);
     let forecast = forecast(&request, path, bytes_to_make);

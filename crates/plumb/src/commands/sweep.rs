@@ -17,7 +17,9 @@ use serde_json::{Value, json};
 
 use super::caps::{self, CapsFileError};
 use super::study::arguments::{self, flag, many, word};
-use super::study::{self, DeviceError, OpenError, Planned, duration, expected, machine};
+use super::study::{
+    self, DeviceError, OpenError, Planned, TargetError, duration, expected, machine,
+};
 use crate::message::Printer;
 
 /// For clap.
@@ -162,6 +164,9 @@ enum SweepError {
     Device(#[from] DeviceError),
     #[error(transparent)]
     #[diagnostic(transparent)]
+    Target(#[from] TargetError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
     Caps(#[from] CapsFileError),
     #[error("cannot read the plan {}", path.display())]
     #[diagnostic(code(plumb::plan::read), help("name a TOML file that exists"))]
@@ -186,6 +191,7 @@ impl SweepError {
             | Self::Read { .. }
             | Self::NoTarget
             | Self::PlanAsTarget { .. }
+            | Self::Target(_)
             | Self::Device(_) => 2,
             Self::Open(error) => error.status(),
             Self::Request { .. } => 1,
@@ -249,6 +255,7 @@ fn sweep(matches: &ArgMatches) -> Result<ExitCode, SweepError> {
         Some(path) => study::simulated(path)?,
         None => Device::Real,
     };
+    study::refuse_kind(Path::new(&target), &device)?;
     let (most, exhaustive) = planner.counts();
     let estimate = Estimate::of(&planner, Path::new(&target), &device);
     if matches.get_flag("dry-run") {

@@ -125,8 +125,30 @@ fn a_preflight_that_blocks_ends_it_before_any_run() {
         assert!(blocked.stderr.contains("blocks: capacity"), "{}", blocked.stderr);
         assert!(!bench.study("b").exists() && !bench.path("small/f.dat").exists());
     }
-    let nowhere = bench.call("baseline none/f.dat --quick --id b").ends_with(1);
-    assert!(nowhere.stderr.contains("none/f.dat"), "{}", nowhere.stderr);
+}
+
+#[test]
+fn a_target_that_no_run_could_use_is_refused_before_anything_is_said_of_it() {
+    let bench = Bench::with(DEVICE);
+    for option in ["--id b", "--dry-run", "--dry-run --json", "--skip preflight --id b"] {
+        for (target, why) in
+            [("none/f.dat", "none/f.dat"), ("/dev/null", "a character device"), (".", "a folder")]
+        {
+            let refused = bench.call(&format!("baseline {target} --quick {option}")).ends_with(2);
+            let said = &refused.stderr;
+            assert!(said.contains(why) && said.contains("help: name a file, a device"), "{said}");
+            assert_eq!(refused.stdout, "");
+        }
+    }
+    for line in ["sweep /dev/null --vary o=1..4", "quick /dev/null", "quick ."] {
+        for option in ["--id b", "--dry-run"] {
+            let refused = bench.call(&format!("{line} {option}")).ends_with(2);
+            assert!(refused.stderr.contains("a target is a file"), "{}", refused.stderr);
+        }
+    }
+    assert!(!bench.study("b").exists());
+    // A simulated device needs no file.
+    bench.call("baseline none/f.dat --simulate DEVICE --dry-run").succeeds_quietly();
 }
 
 #[test]

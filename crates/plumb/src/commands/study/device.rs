@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use plumb_study::study::{Device, SimulatedDevice};
@@ -22,6 +22,64 @@ pub(in crate::commands) enum DeviceError {
         help("its keys are in the guide to sweeps, such as max-iops = 60000")
     )]
     Wrong { path: PathBuf, what: String },
+}
+
+/// A target that no run could use.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+pub(in crate::commands) enum TargetError {
+    /// Such as a folder or a terminal.
+    #[error("{} is {found}: a target is a file or a block device", path.display())]
+    #[diagnostic(
+        code(plumb::study::target_kind),
+        help("name a file, a device, or a file to be made in a folder that exists")
+    )]
+    Kind { path: PathBuf, found: &'static str },
+    /// No file and no folder to make it in, or none that may be looked at.
+    #[error("cannot look at {}", path.display())]
+    #[diagnostic(
+        code(plumb::study::target),
+        help("name a file, a device, or a file to be made in a folder that exists")
+    )]
+    Look { path: PathBuf, source: io::Error },
+}
+
+/// Refuses what is there and is neither a file nor a block device; of a simulated device the target is a name only.
+pub(in crate::commands) fn refuse_kind(path: &Path, device: &Device) -> Result<(), TargetError> {
+    let Ok(found) = fs::metadata(path) else { return Ok(()) };
+    let kind = found.file_type();
+    if *device != Device::Real || kind.is_file() || kind.is_block_device() {
+        return Ok(());
+    }
+    let found = match kind {
+        kind if kind.is_dir() => "a folder",
+        kind if kind.is_char_device() => "a character device",
+        kind if kind.is_fifo() => "a pipe",
+        kind if kind.is_socket() => "a socket",
+        _ => "something else",
+    };
+    Err(TargetError::Kind { path: path.to_owned(), found })
+}
+
+/// The same, and a file that is not there and has no folder to be made in.
+pub(in crate::commands) fn refuse_unusable(
+    path: &Path,
+    device: &Device,
+) -> Result<(), TargetError> {
+    refuse_kind(path, device)?;
+    if *device != Device::Real {
+        return Ok(());
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let found = match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            fs::metadata(folder.unwrap_or(Path::new("."))).and_then(|found| match found.is_dir() {
+                true => Ok(()),
+                false => Err(io::ErrorKind::NotADirectory.into()),
+            })
+        }
+        found => found.map(|_| ()),
+    };
+    found.map_err(|source| TargetError::Look { path: path.to_owned(), source })
 }
 
 /// Reads the description of a simulated device.
