@@ -38,39 +38,48 @@ impl Forecast {
         let ends = |device: &&SimulatedDevice| !options.is_exhaustive() || device.noise < 0.005;
         let devices = imagined();
         let planner = BaselinePlanner::new(options.clone());
-        let all: Vec<(u64, f64)> =
+        let all: Vec<Rehearsal> =
             devices.iter().filter(ends).map(|device| rehearsed(&planner, device)).collect();
-        Self::of(&all).after(conditioning.forecast_s(&first, bytes_per_s))
+        Self::of(&all, !options.is_exhaustive()).after(conditioning.forecast_s(&first, bytes_per_s))
     }
 
     /// Of a sweep whose files are written with so many bytes per second.
     #[must_use]
     pub fn of_sweep(planner: &SweepPlanner, bytes_per_s: f64) -> Self {
         let plan = planner.plan();
-        let all: Vec<(u64, f64)> = match plan.adaptive {
+        let all: Vec<Rehearsal> = match plan.adaptive {
             true => imagined().iter().map(|device| searched(plan, device)).collect(),
             false => imagined().iter().map(|device| in_sequence(planner, device)).collect(),
         };
         let Some(longest) = plan.settings.iter().map(Setting::seconds).reduce(f64::max) else {
-            return Self::of(&all);
+            return Self::of(&all, plan.adaptive);
         };
         let found = match plan.settings.first() {
-            Some(first) => Self::of(&all).after(plan.conditioning.forecast_s(first, bytes_per_s)),
-            None => Self::of(&all),
+            Some(first) => Self::of(&all, plan.adaptive)
+                .after(plan.conditioning.forecast_s(first, bytes_per_s)),
+            None => Self::of(&all, plan.adaptive),
         };
         found.within(plan, longest + GAP_S)
     }
 
-    /// Runs and seconds of rehearsals; where these differ, no few of them are the extremes.
-    fn of(all: &[(u64, f64)]) -> Self {
-        let runs = || all.iter().map(|(runs, _)| *runs);
-        let seconds: Vec<f64> = all.iter().map(|(_, seconds)| *seconds).collect();
-        let beyond = if runs().min() == runs().max() { 0.0 } else { BEYOND };
+    /// Of rehearsals, in which a search found its end, or all was known before. Where runs end early or the next one depends on
+    /// what was found, no few devices are the extremes. No run takes longer than it may.
+    fn of(all: &[Rehearsal], is_search: bool) -> Self {
+        let runs = || all.iter().map(|one| one.runs);
+        let (fewest, most) = (runs().min().unwrap_or(0), runs().max().unwrap_or(0));
+        let seconds: Vec<f64> = all.iter().map(|one| one.seconds).collect();
+        let longest = |of: fn(&Rehearsal) -> f64| all.iter().map(of).fold(0.0, f64::max);
+        let (took, full) = (longest(|one| one.seconds), longest(|one| one.full_s));
+        let ends_early = all.iter().any(|one| one.seconds < 0.999 * one.full_s);
+        let beyond = if is_search || ends_early || fewest < most { BEYOND } else { 0.0 };
+        let high = took * (1.0 + beyond);
+        let least = if is_search { fewest as f64 * (1.0 - beyond) } else { fewest as f64 };
         Self {
-            runs: (runs().min().unwrap_or(0), runs().max().unwrap_or(0)),
+            runs: (plumb_units::convert::floor_u64(least.ceil()), most),
             seconds: (
                 seconds.iter().copied().fold(f64::INFINITY, f64::min) * (1.0 - beyond),
-                seconds.iter().copied().fold(0.0, f64::max) * (1.0 + beyond),
+                // More runs than in any rehearsal may come, where their number is open.
+                if fewest < most { high } else { high.min(full).max(took) },
             ),
             likely_s: median(&seconds),
         }
@@ -151,16 +160,30 @@ fn imagined() -> Vec<SimulatedDevice> {
     ]
 }
 
-/// Runs and seconds of a whole rehearsal.
-fn rehearsed(planner: &dyn Planner, device: &SimulatedDevice) -> (u64, f64) {
+/// A study on one imagined device.
+#[derive(Debug, Clone, Copy)]
+struct Rehearsal {
+    runs: u64,
+    seconds: f64,
+    /// The seconds if no run had ended early.
+    full_s: f64,
+}
+
+/// A whole one.
+fn rehearsed(planner: &dyn Planner, device: &SimulatedDevice) -> Rehearsal {
     let runs = rehearse(planner, &mut Simulation::new(device.clone()));
-    (runs.len() as u64, runs.last().map_or(0.0, |run| run.ended_s))
+    let seconds = runs.last().map_or(0.0, |run| run.ended_s);
+    let saved = |run: &RunRecord| run.setting.seconds() + GAP_S - (run.ended_s - run.started_s);
+    let saved: f64 = runs.iter().map(|run| saved(run).max(0.0)).sum();
+    Rehearsal { runs: runs.len() as u64, seconds, full_s: seconds + saved }
 }
 
 /// A search, by that of its first curve.
-fn searched(plan: &SweepPlan, device: &SimulatedDevice) -> (u64, f64) {
+fn searched(plan: &SweepPlan, device: &SimulatedDevice) -> Rehearsal {
     let groups = SweepPlanner::new(plan.clone()).groups().len().max(1);
-    let Some(first) = plan.settings.first() else { return (0, 0.0) };
+    let Some(first) = plan.settings.first() else {
+        return Rehearsal { runs: 0, seconds: 0.0, full_s: 0.0 };
+    };
     let own = plan.settings.iter().filter(|setting| same_but_o(setting, first)).cloned();
     let one = SweepPlan {
         settings: own.collect(),
@@ -169,19 +192,20 @@ fn searched(plan: &SweepPlan, device: &SimulatedDevice) -> (u64, f64) {
         budget_s: None,
         ..plan.clone()
     };
-    let (runs, seconds) = rehearsed(&SweepPlanner::new(one), device);
-    let mut all = runs * groups as u64;
+    let one = rehearsed(&SweepPlanner::new(one), device);
+    let mut all = one.runs * groups as u64;
     if plan.anchors && groups > 1 {
         all += all / ANCHOR_EVERY as u64 + 1;
     }
-    (all, seconds * all as f64 / runs.max(1) as f64)
+    let times = all as f64 / one.runs.max(1) as f64;
+    Rehearsal { runs: all, seconds: one.seconds * times, full_s: one.full_s * times }
 }
 
 /// Runs that are looked at for how long all of a sweep take.
 const LOOKED_AT: usize = 12;
 
 /// A sweep whose runs are known: by how long some of them take.
-fn in_sequence(planner: &SweepPlanner, device: &SimulatedDevice) -> (u64, f64) {
+fn in_sequence(planner: &SweepPlanner, device: &SimulatedDevice) -> Rehearsal {
     let orders: Vec<&Order> = planner.sequence().collect();
     let mut simulation = Simulation::new(device.clone());
     let step = orders.len().div_ceil(LOOKED_AT).max(1);
@@ -191,8 +215,8 @@ fn in_sequence(planner: &SweepPlanner, device: &SimulatedDevice) -> (u64, f64) {
         (performed.ended_s - performed.started_s) / (order.setting.seconds() + GAP_S)
     };
     let shares: Vec<f64> = (1..).zip(orders.iter().step_by(step)).map(took).collect();
-    let all = in_order_s(planner, None, &orders, mean(&shares));
-    (orders.len() as u64, all)
+    let takes = |share| in_order_s(planner, None, &orders, share);
+    Rehearsal { runs: orders.len() as u64, seconds: takes(mean(&shares)), full_s: takes(1.0) }
 }
 
 /// Seconds of runs one after the other, each of which takes that share of what it may take, and of the rests between them.
