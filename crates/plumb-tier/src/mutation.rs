@@ -70,6 +70,8 @@ rules! {
     FailedCopyTrusted,
     /// The last copy that is in sync is taken for stale because its disk is away.
     LastCopyMarked,
+    /// First writes that a start could not confirm are written over in place.
+    UnconfirmedOverwritten,
     // Write-back cache.
     /// A block whose line is clean is written at its home, past the log.
     CleanWrittenDirectly,
@@ -171,6 +173,7 @@ impl Mutation {
             Self::LastCopyMarked,
             "two disks that are away one after the other: torture/last_copies.rs",
         ),
+        (Self::UnconfirmedOverwritten, "starts that cannot flush: torture/last_copies.rs"),
         (Self::FailedCopyTrusted, "a disk that is needed and does not take what it lacks"),
     ];
 }

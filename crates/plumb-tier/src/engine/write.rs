@@ -6,7 +6,7 @@ use plumb_units::convert::{index, to_u32};
 use super::part::{NONE, PartKind, Step};
 use super::perf::note_tier_time;
 use super::{Account, EIO, Engine};
-use crate::extents::{COMMITTING, PENDING, SEALED, TENTATIVE, UNMAPPED, is_second_tier};
+use crate::extents::{COMMITTING, PENDING, SEALED, TENTATIVE, UNMAPPED, UNSETTLED, is_second_tier};
 use crate::format::checksum;
 use crate::format::frame::Record;
 use crate::io::Tag;
@@ -129,12 +129,16 @@ impl<Q: FlushQueue> Engine<Q> {
         let own = self.parts[index(part)];
         let (first, end) = own.blocks();
         let sums = &self.core.extents.get(own.extent).sums;
-        let waits = (first..end).any(|block| sums[index(block)].flags & TENTATIVE != 0);
+        let has = |flags: u8| (first..end).any(|block| sums[index(block)].flags & flags == flags);
+        let (waits, unsettled) = (has(TENTATIVE), has(TENTATIVE | UNSETTLED));
         if !waits || active(Mutation::OverwriteTentative) {
             return false;
         }
         self.forget_old(part);
-        if self.flush_broken {
+        if unsettled && self.waits_to_settle(part) {
+            return true;
+        }
+        if self.flush_broken || unsettled {
             self.end_part(part, Some(EIO));
             return true;
         }
@@ -283,6 +287,7 @@ impl<Q: FlushQueue> Engine<Q> {
                 sum.flags = (sum.flags | TENTATIVE) & !COMMITTING;
             }
             sum.newest = self.sums[base + index(block - first)];
+            sum.flags &= !UNSETTLED;
             if sum.flags & PENDING == 0 {
                 extent.pending += u32::from(sum.flags & SEALED == 0);
                 sum.flags |= PENDING;
