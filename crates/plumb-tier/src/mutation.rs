@@ -144,6 +144,10 @@ rules! {
     ConfirmBeforeFlush,
     /// An unverified first write is taken for an interrupted overwrite.
     TentativeTrusted,
+    /// What is asked of a disk while another one hangs shares the time of that one.
+    TimeOutShared,
+    /// A journal or log that cannot be read is taken to end there.
+    UnreadEndsJournal,
     /// Open extents are not examined.
     NoSettle,
     /// Journal copies are not made equal.
@@ -173,6 +177,8 @@ impl Mutation {
             Self::LastCopyMarked,
             "two disks that are away one after the other: torture/last_copies.rs",
         ),
+        (Self::TimeOutShared, "starts whose disks hang: torture/unread.rs"),
+        (Self::UnreadEndsJournal, "journals that cannot be read: torture/unread.rs"),
         (Self::UnconfirmedOverwritten, "starts that cannot flush: torture/last_copies.rs"),
         (Self::FailedCopyTrusted, "a disk that is needed and does not take what it lacks"),
     ];
