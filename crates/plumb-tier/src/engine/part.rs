@@ -330,6 +330,15 @@ impl<Q: FlushQueue> Engine<Q> {
         }
     }
 
+    /// Waits for so many slots; if disks that hang keep all of them, it fails.
+    pub(super) fn wait_for_slots(&mut self, part: u32, count: usize) {
+        if self.core.io.may_have(count) {
+            self.slot_wait.push_back(part);
+        } else {
+            self.end_part(part, Some(EIO));
+        }
+    }
+
     pub(super) fn slot_freed(&mut self) {
         self.ready.extend(self.slot_wait.pop_front());
     }

@@ -54,7 +54,7 @@ impl<Q: FlushQueue> Engine<Q> {
         if held + self.core.io.data_slots_free() < needed {
             // All or none: whoever waits holds nothing that another one waits for.
             self.forget_old(part);
-            self.slot_wait.push_back(part);
+            self.wait_for_slots(part, needed);
             return;
         }
         if own.slots[0] == NONE {
