@@ -70,6 +70,8 @@ rules! {
     FailedCopyTrusted,
     /// The last copy that is in sync is taken for stale because its disk is away.
     LastCopyMarked,
+    /// A first write that no copy took stays in the journal.
+    FailedFirstKept,
     /// First writes that a start could not confirm are written over in place.
     UnconfirmedOverwritten,
     // Write-back cache.
@@ -179,6 +181,7 @@ impl Mutation {
         ),
         (Self::TimeOutShared, "starts whose disks hang: torture/unread.rs"),
         (Self::UnreadEndsJournal, "journals that cannot be read: torture/unread.rs"),
+        (Self::FailedFirstKept, "a first write that fails: torture/last_copies.rs"),
         (Self::UnconfirmedOverwritten, "starts that cannot flush: torture/last_copies.rs"),
         (Self::FailedCopyTrusted, "a disk that is needed and does not take what it lacks"),
     ];

@@ -246,6 +246,7 @@ impl<Q: FlushQueue> Engine<Q> {
             own.ok >> copy.0 & 1 == 1 && self.core.members.in_sync(copy.1, own.extent)
         };
         if !own.copies.iter().any(|copy| held(&copy)) {
+            self.take_back(part);
             self.end_part(part, Some(EIO));
             return;
         }
@@ -263,6 +264,21 @@ impl<Q: FlushQueue> Engine<Q> {
             self.end_part(part, None);
         } else {
             self.advance(part);
+        }
+    }
+
+    /// First writes of blocks that no copy took: the journal says so before their extent can close, or a start would take them for
+    /// written and have nobody settle them (CRC-2).
+    fn take_back(&mut self, part: u32) {
+        let own = self.parts[index(part)];
+        let (first, end) = own.blocks();
+        for within in first..end {
+            let sum = self.core.extents.get(own.extent).sums.get(index(within));
+            let first = sum.is_some_and(|sum| sum.newest == 0);
+            if first && !active(Mutation::FailedFirstKept) {
+                let block = self.core.extents.block(own.extent, within);
+                self.core.journal.append(Record::Zero { block, count: 1 });
+            }
         }
     }
 

@@ -260,6 +260,31 @@ fn what_is_written_over_unconfirmed_is_lost() {
     assert!(wrong.iter().any(|wrong| wrong.contains("is zero")), "{wrong:#?}");
 }
 
+/// A first write that its only disk did not take; its extent closes, and the engine dies. What is read then.
+fn read_after_a_first_write_that_failed() -> Result<(), String> {
+    let mut run = start(SIMPLE);
+    fill(&mut run);
+    let disk = first_block(SIMPLE, &run)[0].0;
+    done(&mut run, &[write(2)])?;
+    let ios = run.engine.queue_mut().ios(disk);
+    run.engine.queue_mut().faults_mut(disk).write_errors = (ios..ios + 4).collect();
+    done(&mut run, &[write(1)]).expect_err("its only copy did not take it");
+    run.engine.queue_mut().repair(disk);
+    rest(&mut run, 16);
+    let mut again = restart(&mut run, SIMPLE, &[]).map_err(|error| error.to_string())?;
+    again.read_all(Promise::Acknowledged, 0)
+}
+
+/// It is unwritten, or written: not what nobody can read.
+#[test]
+fn a_first_write_that_failed_leaves_nothing_that_cannot_be_read() {
+    read_after_a_first_write_that_failed().expect("all can be read");
+    set(Some(Mutation::FailedFirstKept));
+    let wrong = read_after_a_first_write_that_failed();
+    set(None);
+    assert!(wrong.is_err(), "it is not noticed");
+}
+
 /// A disk that was away at one start is what it was.
 #[test]
 fn a_disk_that_was_away_at_a_start_brings_back_what_only_it_holds() {
