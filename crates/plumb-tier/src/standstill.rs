@@ -424,7 +424,9 @@ impl<Q: FlushQueue> Core<Q> {
             if active(Mutation::MoveUncopied) && arrives {
                 continue;
             }
+            // Nobody has it here, or who has it cannot be read now: left out, it would be taken for copied.
             let nobody = contents.copies.is_empty();
+            let unread = contents.copies.iter().any(|copy| copy.2.is_none());
             let good = contents
                 .copies
                 .into_iter()
@@ -432,7 +434,9 @@ impl<Q: FlushQueue> Core<Q> {
                 .find(|bytes| self.sum_of(extent, within, bytes) == sum.newest);
             match good {
                 Some(bytes) => writes.push((disk, offset, bytes)),
-                None if nobody || arrives || sum.flags & UNSETTLED != 0 => return Ok(None),
+                None if nobody || unread || arrives || sum.flags & UNSETTLED != 0 => {
+                    return Ok(None);
+                }
                 None => self.note_lost(extent, 1),
             }
         }
