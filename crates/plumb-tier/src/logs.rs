@@ -74,6 +74,9 @@ impl Members {
     }
 }
 
+/// A record: its header, its bytes, and the disks that lack it.
+type Found = (LogHeader, Vec<u8>, Vec<u16>);
+
 impl<Q: FlushQueue> Core<Q> {
     /// Devices are about to be flushed.
     pub(crate) fn seal_logs(&mut self) {
@@ -182,7 +185,7 @@ impl<Q: FlushQueue> Core<Q> {
         log: &Log,
         copies: &[(u8, u16)],
         least: u32,
-    ) -> Result<Option<(LogHeader, Vec<u8>, Vec<u16>)>, StartError> {
+    ) -> Result<Option<Found>, StartError> {
         let link = log.link;
         let durable = link.lsn <= log.flushed;
         let places = self.log_places(vdisk, log, link.position);
@@ -209,7 +212,6 @@ impl<Q: FlushQueue> Core<Q> {
     }
 
     /// `None` when it cannot be read; and within, when there is no such record.
-
     fn read_copy_of_record(
         &mut self,
         (disk, offset): (u16, u64),

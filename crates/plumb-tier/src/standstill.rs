@@ -382,10 +382,8 @@ impl<Q: FlushQueue> Core<Q> {
             }
         }
         stale.retain(|extent| !left.contains(extent));
-        if !stale.is_empty() {
-            if !self.flush_some(&[disk])? {
-                left.append(&mut stale);
-            }
+        if !stale.is_empty() && !self.flush_some(&[disk])? {
+            left.append(&mut stale);
         }
         left.into_iter().for_each(|extent| self.members.stuck[nth].insert(extent));
         if stale.is_empty() || !self.members.is_online(disk) {
