@@ -57,7 +57,7 @@ impl<Q: FlushQueue> Core<Q> {
         let whole = block.reached() >= self.members.config.disks[nth].served_epoch;
         let knows = descends && (whole || active(Mutation::OldCopyTaken));
         if !knows {
-            self.mark_all_stale(disk)?;
+            self.mark_all_stale(disk, whole)?;
         }
         let reached = self.members.reached.max(self.members.epoch);
         self.members.superblocks[nth] = Some(Superblock { epoch_started: reached, ..block });
@@ -147,12 +147,24 @@ impl<Q: FlushQueue> Core<Q> {
         Ok(true)
     }
 
-    /// No place on a disk that comes back is up to date: durable before it says of itself that it takes part.
-    fn mark_all_stale(&mut self, disk: u16) -> Result<(), Halt> {
-        self.journal.append(Record::AllStale { disk });
+    /// No place on a disk that comes back is up to date: durable before it says of itself that it takes part. One that is
+    /// no older copy of itself, and has a generation that no other came to know, misses nothing of what only it has in sync:
+    /// nobody served under that generation, and nobody else could write there.
+    fn mark_all_stale(&mut self, disk: u16, whole: bool) -> Result<(), Halt> {
+        if !whole {
+            self.journal.append(Record::AllStale { disk });
+        }
         for extent in 0..to_u32(self.extents.list.len()) {
-            if self.extents.get(extent).place != UNMAPPED && self.disks_of(extent).contains(&disk) {
-                self.members.stale[usize::from(disk)].insert(extent);
+            let place = self.extents.get(extent).place;
+            if place == UNMAPPED || !self.disks_of(extent).contains(&disk) {
+                continue;
+            }
+            if whole && self.is_last(disk, extent) {
+                continue;
+            }
+            self.members.stale[usize::from(disk)].insert(extent);
+            if whole {
+                self.journal.append(Record::StaleSet { disk, extent });
             }
         }
         self.sync()

@@ -29,6 +29,8 @@ pub(crate) struct Chain {
     pub(crate) link: Link,
     /// Whether an earlier start died before its checkpoint.
     pub(crate) again: bool,
+    /// No copy could be read where it seems to end: what follows there is not known.
+    pub(crate) is_cut: bool,
 }
 
 impl Chain {
@@ -52,23 +54,27 @@ pub(crate) fn read<Q: FlushQueue>(io: &mut Io<Q>, members: &Members, start: Link
     let (geometry, ring) = (members.geometry, members.geometry.ring_bytes());
     let disks = members.metadata();
     let mut ahead = Ahead::new(geometry, &disks, start.position);
-    let mut chain = Chain { frames: Vec::new(), start, link: start, again: false };
+    let mut chain = Chain { frames: Vec::new(), start, link: start, again: false, is_cut: false };
     let mut repaired = Vec::new();
     while chain.link.position - start.position < ring {
         let link = chain.link;
         ahead.reach(io, link.position);
         let mut best: Option<Best> = None;
         let mut have = Vec::new();
+        let mut was_read = false;
         for (nth, &disk) in disks.iter().enumerate() {
             let direct;
             let bytes = match ahead.frame(nth, link.position) {
                 Some(bytes) => bytes,
                 None => {
                     let Some(bytes) = ahead.read_frame(io, disk, link.position) else { continue };
+                    was_read = true;
+                    let Some(bytes) = bytes else { continue };
                     direct = bytes;
                     &direct
                 }
             };
+            was_read = true;
             let Some(frame) = frame::decode(bytes, members.pool_seed, &link, ring) else {
                 continue;
             };
@@ -80,7 +86,10 @@ pub(crate) fn read<Q: FlushQueue>(io: &mut Io<Q>, members: &Members, start: Link
                 best = Some(Best { bytes, kind, span, crc, epoch, body });
             }
         }
-        let Some(Best { bytes, kind, span, crc, epoch, body }) = best else { break };
+        let Some(Best { bytes, kind, span, crc, epoch, body }) = best else {
+            chain.is_cut = !was_read && !active(Mutation::UnreadEndsJournal);
+            break;
+        };
         let lack = |disk: &u16| !have.contains(&(*disk, crc));
         let lacking: Vec<u16> = disks.iter().copied().filter(lack).collect();
         if !lacking.is_empty() && !active(Mutation::JournalCopiesDiffer) {
@@ -203,12 +212,13 @@ impl Ahead {
         }
     }
 
+    /// `None` when it cannot be read; and within, when there is no frame.
     fn read_frame<Q: FlushQueue>(
         &self,
         io: &mut Io<Q>,
         disk: u16,
         position: u64,
-    ) -> Option<Vec<u8>> {
+    ) -> Option<Option<Vec<u8>>> {
         // One that hangs would be waited for with every frame.
         if io.owes(disk) {
             return None;
@@ -218,13 +228,13 @@ impl Ahead {
         if !io.read(disk, offset, &mut bytes) {
             return None;
         }
-        let claimed = frame::claimed(&bytes, self.left(position))?;
+        let Some(claimed) = frame::claimed(&bytes, self.left(position)) else { return Some(None) };
         if claimed > BLOCK_BYTES {
             bytes.resize(to_usize(claimed), 0);
             if !io.read(disk, offset + BLOCK_BYTES, &mut bytes[BLOCK_LEN..]) {
                 return None;
             }
         }
-        Some(bytes)
+        Some(Some(bytes))
     }
 }

@@ -6,7 +6,8 @@ use plumb_units::convert::to_u32;
 
 use crate::events::Event;
 use crate::extents::{
-    COMMITTING, Extent, Extents, PENDING, SEALED, Sum, TENTATIVE, UNMAPPED, disks_of, share_of,
+    COMMITTING, Extent, Extents, PENDING, SEALED, Sum, TENTATIVE, UNMAPPED, UNSETTLED, disks_of,
+    share_of,
 };
 use crate::format::BLOCK_BYTES;
 use crate::format::frame::{FrameKind, Record};
@@ -95,9 +96,9 @@ pub(crate) struct Core<Q> {
     pub(crate) pending: Vec<(u32, u32)>,
     /// Extents that are open, and some that were.
     pub(crate) open_list: Vec<u32>,
-    /// Blocks of which no copy could be read when they had to be settled: extent, block, checksum if it is
-    /// tentative. Their extents stay open, for the next start to decide.
-    pub(crate) unsettled: Vec<(u32, u32, Option<u32>)>,
+    /// Blocks that could not be settled: extent and block within it. Their extents stay open, until they are settled or
+    /// written anew.
+    pub(crate) unsettled: Vec<(u32, u32)>,
     /// Rounds sealed so far.
     pub(crate) rounds: u64,
     pub(crate) counters: Counters,
@@ -323,8 +324,15 @@ impl<Q: FlushQueue> Core<Q> {
     /// one that holds the last copy of something failed.
     pub(crate) fn flush_data(&mut self) -> Result<bool, Halt> {
         let disks = self.members.online();
-        let failed = self.io.flush(&disks);
-        Ok(self.lose_spare(failed)?.is_empty())
+        self.flush_some(&disks)
+    }
+
+    /// Flushes these. What one that stays had not kept may be gone, whatever it says later (C10).
+    pub(crate) fn flush_some(&mut self, disks: &[u16]) -> Result<bool, Halt> {
+        let failed = self.io.flush(disks);
+        let kept = self.lose_spare(failed)?;
+        self.unflushed.extend(&kept);
+        Ok(kept.is_empty())
     }
 
     /// Flushes the disks that keep metadata; those that failed.
@@ -381,7 +389,7 @@ impl<Q: FlushQueue> Core<Q> {
                 let block = self.extents.block(extent, within);
                 let own = self.extents.get_mut(extent);
                 let sum = &mut own.sums[plumb_units::convert::index(within)];
-                if sum.flags & (PENDING | SEALED | TENTATIVE) != 0 {
+                if sum.flags & (PENDING | SEALED | TENTATIVE) != 0 && sum.flags & UNSETTLED == 0 {
                     sum.flags = 0;
                     sum.committed = sum.newest;
                     let crc = sum.newest;
@@ -396,6 +404,7 @@ impl<Q: FlushQueue> Core<Q> {
     /// Closes extents that rest, `all` of them or those without writes for some rounds. Everything must
     /// be durable.
     pub(crate) fn close_idle(&mut self, all: bool) {
+        self.forget_settled();
         let mut list = std::mem::take(&mut self.open_list);
         list.retain(|&extent| {
             let unsettled = self.unsettled.iter().any(|one| one.0 == extent);
@@ -491,18 +500,11 @@ impl<Q: FlushQueue> Core<Q> {
             if own.open && !active(Mutation::CheckpointForgetsOpen) {
                 self.journal.append(Record::Open { extent });
             }
-            // Only while a start has yet to settle them: later a checkpoint commits all blocks first.
+            // Only those that are not settled: a checkpoint commits all other blocks first.
             let tentative = |sum: &Sum| sum.flags & (TENTATIVE | COMMITTING) == TENTATIVE;
             for (within, sum) in (0..).zip(&own.sums).filter(|(_, sum)| tentative(sum)) {
                 let block = self.extents.block(extent, within);
                 self.journal.append(Record::CrcFirst { block, crc: sum.newest });
-            }
-        }
-        for &(extent, within, tentative) in &self.unsettled {
-            let sum = self.extents.get(extent).sums.get(plumb_units::convert::index(within));
-            if let Some(crc) = tentative.filter(|crc| sum.is_some_and(|sum| sum.newest == *crc)) {
-                let block = self.extents.block(extent, within);
-                self.journal.append(Record::CrcFirst { block, crc });
             }
         }
         self.journal.append(Record::CheckpointEnd);

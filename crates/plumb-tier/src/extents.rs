@@ -16,7 +16,7 @@ pub(crate) struct Sum {
     pub(crate) newest: u32,
     /// Committed: its data is durable. What the tree holds.
     pub(crate) committed: u32,
-    /// [`PENDING`], [`SEALED`], [`TENTATIVE`].
+    /// [`PENDING`], [`SEALED`], [`TENTATIVE`], [`COMMITTING`], [`UNSETTLED`].
     pub(crate) flags: u8,
 }
 
@@ -28,6 +28,9 @@ pub(crate) const SEALED: u8 = 2;
 pub(crate) const TENTATIVE: u8 = 4;
 /// The record that commits it is written, and not yet known to be durable.
 pub(crate) const COMMITTING: u8 = 8;
+/// A start could not decide what it is, or not make that durable (CRC-3, CRC-4): it is what the journal says, until it is
+/// decided or written anew.
+pub(crate) const UNSETTLED: u8 = 16;
 
 /// What is known of an extent.
 #[derive(Debug, Clone)]

@@ -124,7 +124,9 @@ pub(crate) struct Io<Q> {
     writes: Vec<bool>,
     /// How many writes were given up and not answered, of all disks.
     owed: u32,
-    /// Writes that were not begun: they failed.
+    /// How many I/Os were given up and not answered, of all disks.
+    hung: u32,
+    /// What was not begun: it failed.
     refused: VecDeque<u32>,
     data_free: Vec<u32>,
     control_free: Vec<u32>,
@@ -166,6 +168,7 @@ impl<Q: FlushQueue> Io<Q> {
             disks: vec![0; index(plan.depth())],
             writes: vec![false; index(plan.depth())],
             owed: 0,
+            hung: 0,
             refused: VecDeque::new(),
             begun: vec![Nanos::NEVER; index(plan.depth())],
             data_free: (0..plan.data_slots).rev().collect(),
@@ -324,6 +327,23 @@ impl<Q: FlushQueue> Io<Q> {
         self.owed > 0 && (0..self.tags.len()).any(owed)
     }
 
+    /// Slots for data whose I/O was given up and not answered, of some disks.
+    fn hung_slots(&self, of: impl Fn(u16) -> bool) -> usize {
+        let data = 0..index(self.plan.data_slots);
+        data.filter(|slot| self.tags[*slot] == Tag::Abandoned && of(self.disks[*slot])).count()
+    }
+
+    /// Whether a disk keeps as many slots as it may: half of them are for the others, however many of those hang.
+    fn owes_many(&self, disk: u16) -> bool {
+        let share = index(self.plan.data_slots) / (2 * self.files.len().max(1));
+        self.hung_slots(|other| other == disk) >= share.max(1)
+    }
+
+    /// Whether so many slots for data can be had at all, now or when others are done.
+    pub(crate) fn may_have(&self, count: usize) -> bool {
+        self.hung == 0 || self.hung_slots(|_| true) + count <= index(self.plan.data_slots)
+    }
+
     /// Whether writes were not begun, and nobody has heard yet that they failed.
     pub(crate) fn has_refused(&self) -> bool {
         !self.refused.is_empty()
@@ -334,6 +354,7 @@ impl<Q: FlushQueue> Io<Q> {
         self.tags[index(slot)] = Tag::Abandoned;
         self.in_flight -= 1;
         self.owed += u32::from(self.writes[index(slot)]);
+        self.hung += 1;
         self.count_failed(slot);
         self.end_busy(slot, None);
     }
@@ -372,7 +393,7 @@ impl<Q: FlushQueue> Io<Q> {
     }
 
     /// Hands an I/O to the queue; what is counted here is all that a disk is asked. `false` for a write that must wait
-    /// until the disk has answered earlier ones: it fails (RES-10).
+    /// until the disk has answered earlier ones, or for data where too many of its I/Os hang: it fails (RES-10).
     #[inline]
     fn hand_in(&mut self, disk: u16, op: Op) -> bool {
         let writes = op.kind == OpKind::Write;
@@ -382,6 +403,10 @@ impl<Q: FlushQueue> Io<Q> {
             return false;
         }
         let tag = self.tags[index(op.slot.0)];
+        if self.hung > 0 && matches!(tag, Tag::Part { .. }) && self.owes_many(disk) {
+            self.refused.push_back(op.slot.0);
+            return false;
+        }
         let waited = matches!(tag, Tag::Waited { .. });
         let own = &mut self.uses[usize::from(disk)];
         let (start, end) = (op.offset, op.offset + u64::from(op.len));
@@ -526,6 +551,7 @@ impl<Q: FlushQueue> Io<Q> {
             self.end_busy(slot, outcome.ok());
             if tag == Tag::Abandoned {
                 self.owed = self.owed.saturating_sub(self.writes[index(slot)].into());
+                self.hung = self.hung.saturating_sub(1);
                 if slot < self.plan.data_slots {
                     self.data_free.push(slot);
                 } else {

@@ -74,6 +74,9 @@ impl Members {
     }
 }
 
+/// A record: its header, its bytes, and the disks that lack it.
+type Found = (LogHeader, Vec<u8>, Vec<u16>);
+
 impl<Q: FlushQueue> Core<Q> {
     /// Devices are about to be flushed.
     pub(crate) fn seal_logs(&mut self) {
@@ -130,7 +133,7 @@ impl<Q: FlushQueue> Core<Q> {
             }
             let least = if link.position >= log.head.0 { log.head.1 } else { 0 };
             let found = self.read_record(vdisk, log, &copies, least);
-            let Some((header, bytes, lacking)) = found else { break };
+            let Some((header, bytes, lacking)) = found? else { break };
             let inside = header.span <= log.ring_bytes - (link.position - start.position);
             let known = |range: &log::LogRange| range.block + u64::from(range.count) <= blocks;
             if !inside || !header.ranges.iter().all(known) {
@@ -174,56 +177,64 @@ impl<Q: FlushQueue> Core<Q> {
     }
 
     /// Reads the next record from all copies: its header, its bytes from a copy that has all of it, and the
-    /// disks that do not. Of records known to be durable only headers are read.
+    /// disks that do not. Of records known to be durable only headers are read. That it cannot be read is not that there is
+    /// none.
     fn read_record(
         &mut self,
         vdisk: usize,
         log: &Log,
         copies: &[(u8, u16)],
         least: u32,
-    ) -> Option<(LogHeader, Vec<u8>, Vec<u16>)> {
+    ) -> Result<Option<Found>, StartError> {
         let link = log.link;
         let durable = link.lsn <= log.flushed;
         let places = self.log_places(vdisk, log, link.position);
         let mut best: Option<(LogHeader, Vec<u8>)> = None;
         let mut lacking = Vec::new();
+        let (mut was_read, mut failed) = (false, false);
         for (nth, disk, offset) in places {
             if !copies.contains(&(nth, disk)) {
                 continue;
             }
-            let whole =
-                self.read_copy_of_record(disk, offset, log, least).and_then(|(head, mut bytes)| {
-                    let blocks = head.sums.len();
-                    if durable || active(Mutation::LogDataUnverified) {
-                        return Some((head, bytes));
-                    }
-                    bytes.resize(BLOCK_LEN * (1 + blocks), 0);
-                    let read = blocks == 0
-                        || self.io.read(disk, offset + BLOCK_BYTES, &mut bytes[BLOCK_LEN..]);
-                    (read && data_verifies(log.seed, &head, &bytes)).then_some((head, bytes))
-                });
-            match (whole, &best) {
+            let whole = self.read_copy_of_record((disk, offset), log, least, durable);
+            was_read |= whole.is_some();
+            failed |= whole.is_none();
+            match (whole.flatten(), &best) {
                 (Some(one), None) => best = Some(one),
                 (Some((head, _)), Some((other, _))) if head.crc == other.crc => {}
                 _ => lacking.push(disk),
             }
         }
-        best.map(|(head, bytes)| (head, bytes, lacking))
+        if failed && !was_read && !active(Mutation::UnreadEndsJournal) {
+            return Err(StartError::Metadata { what: "write cache" });
+        }
+        Ok(best.map(|(head, bytes)| (head, bytes, lacking)))
     }
 
+    /// `None` when it cannot be read; and within, when there is no such record.
     fn read_copy_of_record(
         &mut self,
-        disk: u16,
-        offset: u64,
+        (disk, offset): (u16, u64),
         log: &Log,
         least: u32,
-    ) -> Option<(LogHeader, Vec<u8>)> {
+        durable: bool,
+    ) -> Option<Option<(LogHeader, Vec<u8>)>> {
         let mut bytes = vec![0; BLOCK_LEN];
         if !self.io.read(disk, offset, &mut bytes) {
             return None;
         }
-        let header = log::decode(&bytes, log.seed, &log.link, least)?;
-        Some((header, bytes))
+        let Some(header) = log::decode(&bytes, log.seed, &log.link, least) else {
+            return Some(None);
+        };
+        let blocks = header.sums.len();
+        if durable || active(Mutation::LogDataUnverified) {
+            return Some(Some((header, bytes)));
+        }
+        bytes.resize(BLOCK_LEN * (1 + blocks), 0);
+        if blocks > 0 && !self.io.read(disk, offset + BLOCK_BYTES, &mut bytes[BLOCK_LEN..]) {
+            return None;
+        }
+        Some(data_verifies(log.seed, &header, &bytes).then_some((header, bytes)))
     }
 
     /// Makes the log copies on a disk that returns current: copies everything between tail and head; which

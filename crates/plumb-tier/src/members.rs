@@ -188,6 +188,12 @@ impl Members {
         }
     }
 
+    /// So many extents whose places on a disk are to be brought up to date next.
+    pub(crate) fn due(&self, disk: u16, count: usize) -> Vec<u32> {
+        let nth = usize::from(disk);
+        self.stale[nth].iter().filter(|extent| !self.stuck[nth].has(*extent)).take(count).collect()
+    }
+
     /// The place of an extent on a disk is up to date, and is where the extent lies.
     pub(crate) fn settle_place(&mut self, disk: u16, extent: u32) {
         for sets in [&mut self.stale, &mut self.kept, &mut self.stuck] {

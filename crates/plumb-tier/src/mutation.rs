@@ -70,6 +70,10 @@ rules! {
     FailedCopyTrusted,
     /// The last copy that is in sync is taken for stale because its disk is away.
     LastCopyMarked,
+    /// A first write that no copy took stays in the journal.
+    FailedFirstKept,
+    /// First writes that a start could not confirm are written over in place.
+    UnconfirmedOverwritten,
     // Write-back cache.
     /// A block whose line is clean is written at its home, past the log.
     CleanWrittenDirectly,
@@ -142,6 +146,10 @@ rules! {
     ConfirmBeforeFlush,
     /// An unverified first write is taken for an interrupted overwrite.
     TentativeTrusted,
+    /// What is asked of a disk while another one hangs shares the time of that one.
+    TimeOutShared,
+    /// A journal or log that cannot be read is taken to end there.
+    UnreadEndsJournal,
     /// Open extents are not examined.
     NoSettle,
     /// Journal copies are not made equal.
@@ -171,6 +179,10 @@ impl Mutation {
             Self::LastCopyMarked,
             "two disks that are away one after the other: torture/last_copies.rs",
         ),
+        (Self::TimeOutShared, "starts whose disks hang: torture/unread.rs"),
+        (Self::UnreadEndsJournal, "journals that cannot be read: torture/unread.rs"),
+        (Self::FailedFirstKept, "a first write that fails: torture/last_copies.rs"),
+        (Self::UnconfirmedOverwritten, "starts that cannot flush: torture/last_copies.rs"),
         (Self::FailedCopyTrusted, "a disk that is needed and does not take what it lacks"),
     ];
 }

@@ -153,7 +153,7 @@ pub(crate) fn start<Q: FlushQueue>(
     let metadata = members.metadata();
     trees.load(&mut io, &members.geometry, &metadata, &checkpoint.roots, &mut extents)?;
     let chain = chain::read(&mut io, &members, checkpoint.link);
-    if !chain.has_state() {
+    if chain.is_cut || !chain.has_state() {
         return Err(StartError::Metadata { what: "journal" });
     }
     let geometry = members.geometry;

@@ -9,7 +9,7 @@ use plumb_units::convert::{index, to_u32, to_u64};
 
 use crate::core::{Core, Halt};
 use crate::events::Event;
-use crate::extents::{Copies, PENDING, TENTATIVE, UNMAPPED, locate};
+use crate::extents::{Copies, PENDING, Sum, TENTATIVE, UNMAPPED, UNSETTLED, locate};
 use crate::format::frame::Record;
 use crate::format::{BLOCK_BYTES, BLOCK_LEN, checksum};
 use crate::io::Work;
@@ -191,11 +191,60 @@ impl<Q: FlushQueue> Core<Q> {
     /// Decides for every block of an open extent what it is after a crash, and makes its copies equal
     /// (CRC-3, CRC-4). The disks were flushed before: what they show stays.
     pub(crate) fn settle(&mut self, extents: &[u32]) -> Result<(), Halt> {
+        self.settle_those(extents, |_| true)
+    }
+
+    /// What a start could not settle, once its disks can be read: before it is read, written in part, or copied (RES-3).
+    /// It stays as it is while a disk of it cannot be flushed.
+    pub(crate) fn settle_late(&mut self, extent: u32) -> Result<(), Halt> {
+        if !self.is_unsettled(extent) {
+            return Ok(());
+        }
+        let mut disks = self.disks_of(extent);
+        disks.retain(|disk| self.members.is_online(*disk));
+        if self.flush_some(&disks)? {
+            self.settle_those(&[extent], |sum| sum.flags & UNSETTLED != 0)?;
+            let rounds = self.rounds;
+            self.extents.get_mut(extent).written_in = rounds;
+        }
+        self.forget_settled();
+        // A loss must be durable before anything else is acknowledged.
+        if self.journal.has_batch() { self.sync() } else { Ok(()) }
+    }
+
+    /// Whether blocks of an extent are not settled.
+    pub(crate) fn is_unsettled(&self, extent: u32) -> bool {
+        let unsettled = |sum: &Sum| sum.flags & UNSETTLED != 0;
+        self.unsettled.iter().any(|one| one.0 == extent)
+            && self.extents.get(extent).sums.iter().any(unsettled)
+    }
+
+    /// Blocks that were settled, or written anew, are so for good.
+    pub(crate) fn forget_settled(&mut self) {
+        let extents = &self.extents;
+        self.unsettled.retain(|(extent, within)| {
+            let sum = extents.get(*extent).sums.get(index(*within));
+            sum.is_some_and(|sum| sum.flags & UNSETTLED != 0)
+        });
+    }
+
+    fn note_unsettled(&mut self, extent: u32, within: u32) {
+        let sum = &mut self.extents.get_mut(extent).sums[index(within)];
+        sum.flags = sum.flags & TENTATIVE | UNSETTLED;
+        if !self.unsettled.contains(&(extent, within)) {
+            self.unsettled.push((extent, within));
+        }
+    }
+
+    fn settle_those(&mut self, extents: &[u32], which: fn(&Sum) -> bool) -> Result<(), Halt> {
         let mut tentative: Vec<(u32, u32)> = Vec::new();
         for some in extents.chunks(8) {
             let mut writes: Vec<BlockWrite> = Vec::new();
             for &extent in some {
                 for (within, contents) in self.read_extent(extent)? {
+                    if !which(&self.extents.get(extent).sums[index(within)]) {
+                        continue;
+                    }
                     if self.settle_block(extent, within, contents, &mut writes) {
                         tentative.push((extent, within));
                     }
@@ -220,21 +269,22 @@ impl<Q: FlushQueue> Core<Q> {
             return Ok(());
         }
         if !active(Mutation::ConfirmBeforeFlush) && !self.flush_data()? {
-            // The last copy of something cannot be flushed: they stay tentative.
+            // The last copy of something cannot be flushed: they stay tentative, and nothing is written over them (CRC-2).
             for &(extent, within) in tentative {
-                let crc = self.extents.get(extent).sums[index(within)].newest;
-                self.unsettled.push((extent, within, Some(crc)));
+                self.note_unsettled(extent, within);
+                if active(Mutation::UnconfirmedOverwritten) {
+                    self.extents.get_mut(extent).sums[index(within)].flags = 0;
+                }
             }
+            return Ok(());
         }
         for &(extent, within) in tentative {
             let block = self.extents.block(extent, within);
             let sum = &mut self.extents.get_mut(extent).sums[index(within)];
             sum.flags = 0;
             let crc = sum.newest;
-            if !self.unsettled.contains(&(extent, within, Some(crc))) {
-                self.journal.append(Record::CrcCommit { block, crc });
-                self.trees.touch_sum(block);
-            }
+            self.journal.append(Record::CrcCommit { block, crc });
+            self.trees.touch_sum(block);
         }
         Ok(())
     }
@@ -252,16 +302,13 @@ impl<Q: FlushQueue> Core<Q> {
         let block = self.extents.block(extent, within);
         let chosen = match choice {
             Choice::None => {
-                let sum = &mut self.extents.get_mut(extent).sums[index(within)];
-                let tentative = (sum.flags & TENTATIVE != 0).then_some(sum.newest);
-                sum.flags = 0;
                 self.note_lost(extent, 1);
-                self.unsettled.push((extent, within, tentative));
+                self.note_unsettled(extent, within);
                 return false;
             }
             Choice::Zero => {
                 let sum = &mut self.extents.get_mut(extent).sums[index(within)];
-                *sum = crate::extents::Sum::default();
+                *sum = Sum::default();
                 self.journal.append(Record::Zero { block, count: 1 });
                 self.trees.touch_sum(block);
                 return false;
@@ -278,7 +325,7 @@ impl<Q: FlushQueue> Core<Q> {
                 self.journal.append(Record::CrcCommit { block, crc });
                 self.trees.touch_sum(block);
             }
-            *sum = crate::extents::Sum { newest: crc, committed: crc, flags: 0 };
+            *sum = Sum { newest: crc, committed: crc, flags: 0 };
         }
         for (disk, offset, content) in contents.copies {
             if content.is_none_or(|content| *content != *chosen) {
@@ -317,9 +364,7 @@ impl<Q: FlushQueue> Core<Q> {
     /// lies elsewhere until it is copied here lies here then. An extent that no copy here can help stays as it is.
     pub(crate) fn resync(&mut self, disk: u16, count: usize) -> Result<usize, Halt> {
         let nth = usize::from(disk);
-        let stuck = |extent: &u32| self.members.stuck[nth].has(*extent);
-        let mut stale: Vec<u32> =
-            self.members.stale[nth].iter().filter(|extent| !stuck(extent)).take(count).collect();
+        let mut stale = self.members.due(disk, count);
         let mut left = Vec::new();
         for &extent in &stale {
             if self.extents.get(extent).place == UNMAPPED {
@@ -337,11 +382,8 @@ impl<Q: FlushQueue> Core<Q> {
             }
         }
         stale.retain(|extent| !left.contains(extent));
-        if !stale.is_empty() {
-            let failed = self.io.flush(&[disk]);
-            if !self.lose_spare(failed)?.is_empty() {
-                left.append(&mut stale);
-            }
+        if !stale.is_empty() && !self.flush_some(&[disk])? {
+            left.append(&mut stale);
         }
         left.into_iter().for_each(|extent| self.members.stuck[nth].insert(extent));
         if stale.is_empty() || !self.members.is_online(disk) {
@@ -380,7 +422,9 @@ impl<Q: FlushQueue> Core<Q> {
             if active(Mutation::MoveUncopied) && arrives {
                 continue;
             }
+            // Nobody has it here, or who has it cannot be read now: left out, it would be taken for copied.
             let nobody = contents.copies.is_empty();
+            let unread = contents.copies.iter().any(|copy| copy.2.is_none());
             let good = contents
                 .copies
                 .into_iter()
@@ -388,7 +432,9 @@ impl<Q: FlushQueue> Core<Q> {
                 .find(|bytes| self.sum_of(extent, within, bytes) == sum.newest);
             match good {
                 Some(bytes) => writes.push((disk, offset, bytes)),
-                None if nobody || arrives => return Ok(None),
+                None if nobody || unread || arrives || sum.flags & UNSETTLED != 0 => {
+                    return Ok(None);
+                }
                 None => self.note_lost(extent, 1),
             }
         }
@@ -452,7 +498,8 @@ impl<Q: FlushQueue> Core<Q> {
         own.written_in = rounds;
         // Healed copies are durable after the next round, which a pending block brings about.
         let written = (0_u32..).zip(own.sums.iter_mut()).find(|(_, sum)| sum.newest != 0);
-        if let Some((within, sum)) = written.filter(|(_, sum)| sum.flags & PENDING == 0) {
+        let idle = |sum: &Sum| sum.flags & (PENDING | UNSETTLED) == 0;
+        if let Some((within, sum)) = written.filter(|(_, sum)| idle(sum)) {
             sum.flags |= PENDING;
             own.pending += 1;
             self.pending.push((extent, within));

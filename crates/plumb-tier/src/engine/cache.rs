@@ -154,7 +154,7 @@ impl<Q: FlushQueue> Engine<Q> {
         if own.kind != PartKind::Zero && !own.has_old && self.needs_old(part) {
             if own.slots[0] == NONE {
                 let Some(slot) = self.core.io.take_data_slot() else {
-                    self.slot_wait.push_back(part);
+                    self.wait_for_slots(part, 1);
                     return;
                 };
                 self.parts[index(part)].slots[0] = slot;

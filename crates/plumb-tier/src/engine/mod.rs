@@ -170,6 +170,8 @@ pub struct Engine<Q> {
     flush_broken: bool,
     jobs: VecDeque<standstill::Job>,
     heal: Vec<u32>,
+    /// Extents with blocks that a start could not settle and that somebody waits for.
+    to_settle: Vec<u32>,
     halted: Option<Halt>,
     last_resync: Nanos,
     /// How long the next step waits for requests.
@@ -288,6 +290,7 @@ impl<Q: FlushQueue> Engine<Q> {
             flush_broken: false,
             jobs: VecDeque::new(),
             heal: Vec::new(),
+            to_settle: Vec::new(),
             halted: None,
             last_resync: Nanos::ZERO,
             resync_pause: Nanos::ZERO,

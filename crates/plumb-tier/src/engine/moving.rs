@@ -124,7 +124,7 @@ impl<Q: FlushQueue> Engine<Q> {
             return Err(Some(MoveOutcome::There));
         }
         // What a start could not read is left to the next one, where it is (MOV-3).
-        if self.core.unsettled.iter().any(|one| one.0 == extent) {
+        if self.core.is_unsettled(extent) {
             return Err(Some(MoveOutcome::Unreadable));
         }
         let Some(to) = self.core.extents.take_for_move(vdisk, second) else {

@@ -123,6 +123,8 @@ pub(super) struct Part {
     pub(super) begun: Nanos,
     pub(super) slots: [u32; 3],
     pub(super) copies: Copies,
+    /// Blocks of it were settled for it, or could not be.
+    pub(super) settled: bool,
     /// Waits for its lock and is in line to try.
     pub(super) queued: bool,
     /// Neighbours in the line for locks.
@@ -155,6 +157,7 @@ impl Default for Part {
             begun: Nanos::ZERO,
             slots: [NONE; 3],
             copies: Copies { at: [(0, 0); 3], count: 0 },
+            settled: false,
             queued: false,
             before: NONE,
             after: NONE,
@@ -324,6 +327,15 @@ impl<Q: FlushQueue> Engine<Q> {
                 self.core.io.give_data_slot(slot);
                 self.slot_freed();
             }
+        }
+    }
+
+    /// Waits for so many slots; if disks that hang keep all of them, it fails.
+    pub(super) fn wait_for_slots(&mut self, part: u32, count: usize) {
+        if self.core.io.may_have(count) {
+            self.slot_wait.push_back(part);
+        } else {
+            self.end_part(part, Some(EIO));
         }
     }
 

@@ -59,7 +59,12 @@ impl<Q: FlushQueue> Engine<Q> {
             return;
         }
         self.last_overdue = self.now;
-        for (tag, slot) in self.core.io.overdue(self.now) {
+        let overdue = self.core.io.overdue(self.now);
+        if !overdue.is_empty() {
+            // Whoever waits for slots that hang looks anew.
+            self.ready.extend(self.slot_wait.drain(..));
+        }
+        for (tag, slot) in overdue {
             if let Tag::Part { part, copy } = tag {
                 self.trouble.push(self.parts[index(part)].copies.at[usize::from(copy)].0);
             } else if let Tag::Move { disk, .. } | Tag::MoveFlush { disk, .. } = tag {

@@ -7,7 +7,7 @@ use super::part::{NONE, PartKind, Step};
 use super::perf::note_tier_time;
 use super::{Account, EIO, Engine};
 use crate::events::Event;
-use crate::extents::is_second_tier;
+use crate::extents::{UNSETTLED, is_second_tier};
 use crate::format::{BLOCK_BYTES, MediaType};
 use crate::io::Tag;
 use crate::mutation::{Mutation, active};
@@ -44,7 +44,7 @@ impl<Q: FlushQueue> Engine<Q> {
             }
             if self.parts[index(part)].slots[0] == NONE {
                 let Some(slot) = self.core.io.take_data_slot() else {
-                    self.slot_wait.push_back(part);
+                    self.wait_for_slots(part, 1);
                     return;
                 };
                 self.parts[index(part)].slots[0] = slot;
@@ -180,6 +180,11 @@ impl<Q: FlushQueue> Engine<Q> {
             (self.core.io.queued(copy.1), !follows, turn)
         };
         let Some((copy, disk, offset)) = own.copies.iter().filter(able).min_by_key(by_turn) else {
+            let sums = &self.core.extents.get(own.extent).sums;
+            let unsettled = |block: u32| sums[index(block)].flags & UNSETTLED != 0;
+            if own.source == 0 && (from..to).any(unsettled) && self.waits_to_settle(part) {
+                return;
+            }
             self.core.note_lost(own.extent, to - from);
             self.drop_slots(part);
             self.end_part(part, Some(EIO));
@@ -193,6 +198,23 @@ impl<Q: FlushQueue> Engine<Q> {
         let (slot, len) = (own.slots[usize::from(own.reads_into)], (to - from) * 4096);
         let tag = Tag::Part { part, copy };
         self.core.io.push_part(OpKind::Read, disk, (slot, offset, len), tag);
+    }
+
+    /// What a start could not settle is settled once for whoever meets it (RES-3), and the part begins anew then; not where
+    /// a last copy could not be flushed (C10). `false` when that was done already.
+    pub(super) fn waits_to_settle(&mut self, part: u32) -> bool {
+        let own = &mut self.parts[index(part)];
+        if std::mem::replace(&mut own.settled, true) || self.flush_broken || self.unchanging {
+            return false;
+        }
+        own.step = Step::Begin;
+        let extent = own.extent;
+        self.forget_old(part);
+        if !self.to_settle.contains(&extent) {
+            self.to_settle.push(extent);
+        }
+        self.held.push_back(part);
+        true
     }
 
     /// Which copy was just read, and whether what it gave verifies.

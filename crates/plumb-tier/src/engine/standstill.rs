@@ -206,6 +206,7 @@ impl<Q: FlushQueue> Engine<Q> {
         !self.trouble.is_empty()
             || self.jobs.iter().any(|job| self.is_due(*job))
             || !self.heal.is_empty()
+            || !self.to_settle.is_empty()
             || self.crowded
             || self.wants_checkpoint()
             || self.mark_due()
@@ -361,6 +362,10 @@ impl<Q: FlushQueue> Engine<Q> {
         if self.crowded || self.wants_checkpoint() {
             return self.checkpoint_now();
         }
+        if let Some(extent) = self.to_settle.pop() {
+            self.steps += 1;
+            return self.settle_late(extent);
+        }
         if let Some(extent) = self.heal.pop() {
             self.steps += 1;
             return self.core.scan(extent);
@@ -394,6 +399,7 @@ impl<Q: FlushQueue> Engine<Q> {
                     if index(extent) < self.core.extents.list.len() {
                         self.jobs.push_back(Job::Scan(extent + 1));
                         self.scanned = true;
+                        self.settle_late(extent)?;
                         self.core.scan(extent)?;
                     } else {
                         self.core.io.events.note(Event::Scanned);
@@ -406,6 +412,9 @@ impl<Q: FlushQueue> Engine<Q> {
         match self.stale_disk() {
             Some(disk) => {
                 let extents = if self.is_busy() { 1 } else { RESYNC_EXTENTS };
+                for extent in self.core.members.due(disk, extents) {
+                    self.settle_late(extent)?;
+                }
                 self.core.resync(disk, extents).map(|_| ())
             }
             // One row after the other: the next when the one before is in sync.
@@ -415,6 +424,11 @@ impl<Q: FlushQueue> Engine<Q> {
             }
             None => Ok(()),
         }
+    }
+
+    /// Not where a last copy could not be flushed: what its cache lost is not decided by what it shows (C10).
+    fn settle_late(&mut self, extent: u32) -> Result<(), Halt> {
+        if self.flush_broken { Ok(()) } else { self.core.settle_late(extent) }
     }
 
     fn checkpoint_now(&mut self) -> Result<(), Halt> {
@@ -437,6 +451,7 @@ impl<Q: FlushQueue> Engine<Q> {
         self.trouble.clear();
         self.jobs.clear();
         self.heal.clear();
+        self.to_settle.clear();
         self.frozen = false;
         self.fail_rounds();
         for line in [

@@ -6,7 +6,7 @@ use plumb_units::convert::{index, to_u32};
 use super::part::{NONE, PartKind, Step};
 use super::perf::note_tier_time;
 use super::{Account, EIO, Engine};
-use crate::extents::{COMMITTING, PENDING, SEALED, TENTATIVE, UNMAPPED, is_second_tier};
+use crate::extents::{COMMITTING, PENDING, SEALED, TENTATIVE, UNMAPPED, UNSETTLED, is_second_tier};
 use crate::format::checksum;
 use crate::format::frame::Record;
 use crate::io::Tag;
@@ -54,7 +54,7 @@ impl<Q: FlushQueue> Engine<Q> {
         if held + self.core.io.data_slots_free() < needed {
             // All or none: whoever waits holds nothing that another one waits for.
             self.forget_old(part);
-            self.slot_wait.push_back(part);
+            self.wait_for_slots(part, needed);
             return;
         }
         if own.slots[0] == NONE {
@@ -129,12 +129,16 @@ impl<Q: FlushQueue> Engine<Q> {
         let own = self.parts[index(part)];
         let (first, end) = own.blocks();
         let sums = &self.core.extents.get(own.extent).sums;
-        let waits = (first..end).any(|block| sums[index(block)].flags & TENTATIVE != 0);
+        let has = |flags: u8| (first..end).any(|block| sums[index(block)].flags & flags == flags);
+        let (waits, unsettled) = (has(TENTATIVE), has(TENTATIVE | UNSETTLED));
         if !waits || active(Mutation::OverwriteTentative) {
             return false;
         }
         self.forget_old(part);
-        if self.flush_broken {
+        if unsettled && self.waits_to_settle(part) {
+            return true;
+        }
+        if self.flush_broken || unsettled {
             self.end_part(part, Some(EIO));
             return true;
         }
@@ -242,6 +246,7 @@ impl<Q: FlushQueue> Engine<Q> {
             own.ok >> copy.0 & 1 == 1 && self.core.members.in_sync(copy.1, own.extent)
         };
         if !own.copies.iter().any(|copy| held(&copy)) {
+            self.take_back(part);
             self.end_part(part, Some(EIO));
             return;
         }
@@ -259,6 +264,21 @@ impl<Q: FlushQueue> Engine<Q> {
             self.end_part(part, None);
         } else {
             self.advance(part);
+        }
+    }
+
+    /// First writes of blocks that no copy took: the journal says so before their extent can close, or a start would take them for
+    /// written and have nobody settle them (CRC-2).
+    fn take_back(&mut self, part: u32) {
+        let own = self.parts[index(part)];
+        let (first, end) = own.blocks();
+        for within in first..end {
+            let sum = self.core.extents.get(own.extent).sums.get(index(within));
+            let first = sum.is_some_and(|sum| sum.newest == 0);
+            if first && !active(Mutation::FailedFirstKept) {
+                let block = self.core.extents.block(own.extent, within);
+                self.core.journal.append(Record::Zero { block, count: 1 });
+            }
         }
     }
 
@@ -283,6 +303,7 @@ impl<Q: FlushQueue> Engine<Q> {
                 sum.flags = (sum.flags | TENTATIVE) & !COMMITTING;
             }
             sum.newest = self.sums[base + index(block - first)];
+            sum.flags &= !UNSETTLED;
             if sum.flags & PENDING == 0 {
                 extent.pending += u32::from(sum.flags & SEALED == 0);
                 sum.flags |= PENDING;

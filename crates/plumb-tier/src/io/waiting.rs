@@ -6,6 +6,7 @@ use plumb_units::convert::{index, to_u32};
 
 use super::{CONTROL, CONTROL_PER_DISK, CONTROL_SLOTS, Io, TIME_OUT, Tag, Work};
 use crate::events::Event;
+use crate::mutation::{Mutation, active};
 
 impl<Q: FlushQueue> Io<Q> {
     /// Performs all of `work` and waits for it; the disks that failed, each once: with an error, or when none
@@ -103,6 +104,10 @@ impl<Q: FlushQueue> Io<Q> {
                         fail(&mut failed, disk);
                         self.give_up(slot);
                     }
+                }
+                // What comes next has its own time.
+                if !active(Mutation::TimeOutShared) {
+                    heard = self.queue.time();
                 }
             }
         }

@@ -118,7 +118,7 @@ fn with_some(shape: &Shape, past: Past, random: &mut Random) -> Result<Past, Wro
     before.gone.clone_from(&gone);
     let mut run = match Run::start_on(shape, made(), past.oracle.clone(), seed) {
         Ok(run) => run,
-        Err(error) if shape.may_be_refused(gone.len()) => {
+        Err(error) if shape.may_be_refused(gone.len(), &error) => {
             // Once more, for what it did before that.
             let mut made = made();
             if start_engine(shape, &mut made, seed).is_ok() {
@@ -215,7 +215,7 @@ fn again(shape: &Shape, past: Past, random: &mut Random) -> Result<(), Wrong> {
     let start =
         |absent: &[u32]| Run::start(shape, past.images.clone(), absent, past.oracle.clone(), seed);
     let started = match start(&absent) {
-        Err(_) if lost && shape.may_be_refused(gone.len()) => start(&[]),
+        Err(error) if lost && shape.may_be_refused(gone.len(), &error) => start(&[]),
         other => other,
     };
     let mut run =

@@ -39,6 +39,8 @@ mod states;
 #[cfg(test)]
 mod tests;
 mod unborne;
+#[cfg(test)]
+mod unread;
 mod witness;
 
 use std::sync::Mutex;

@@ -11,7 +11,7 @@ use super::oracle::{Promise, UNIT_BYTES, WriteId};
 use super::run::{Run, Wrong};
 use super::witness::Seen;
 use crate::format::DiskState;
-use crate::{Request, RequestKind};
+use crate::{Request, RequestKind, StartError};
 
 /// Units that are read at a time; of what cannot be read, units of a block.
 const STEP: u32 = 32;
@@ -45,8 +45,16 @@ impl Shape {
 
     /// Whether a start may be refused without so many: no more than half of the disks are left, or what they hold is
     /// nowhere else.
-    pub(super) fn may_be_refused(&self, gone: usize) -> bool {
-        gone > self.bears() || 2 * gone >= index(self.disks)
+    ///
+    /// Those that lost their vote in the life before take part without it: fewer are half of the voters then.
+    pub(super) fn may_be_refused(&self, gone: usize, error: &StartError) -> bool {
+        let votes = match error {
+            StartError::NoQuorum { present, voters } => {
+                2 * present <= *voters && voters - present <= gone
+            }
+            _ => false,
+        };
+        votes || gone > self.bears() || 2 * gone >= index(self.disks)
     }
 
     /// Both areas of a disk's configuration.

@@ -206,12 +206,11 @@ mod tests {
     use super::*;
     use crate::mutation::{Mutation, set};
 
-    /// Histories of each workload that keep all promises. Those between them are not judged yet (known gaps).
-    const KEPT: [(Workload, &[u64]); 3] = [
-        (Workload::Together, &[0, 1, 3, 6, 7, 10, 11]),
-        (Workload::OutOfOrder, &[1, 2, 3, 6, 7, 8, 10, 11]),
-        (Workload::Generations, &[0, 1, 4, 5, 6, 7, 8, 11]),
-    ];
+    const WORKLOADS: [Workload; 3] =
+        [Workload::Together, Workload::OutOfOrder, Workload::Generations];
+
+    /// One that breaks a promise still (known gaps).
+    const OPEN: (Workload, u64) = (Workload::Generations, 2);
 
     /// Checks one history of a workload.
     fn one(workload: Workload, nth: u64, tally: &mut Tally) -> Result<(), (Shape, Broken)> {
@@ -226,10 +225,12 @@ mod tests {
     fn what_is_more_than_a_space_bears_costs_nothing_that_was_acknowledged() {
         let named = std::env::var("PLUMB_UNBORNE").ok().and_then(|text| text.parse().ok());
         let mut wrong = Vec::new();
-        for (workload, kept) in KEPT {
+        for workload in WORKLOADS {
             let mut tally = Tally::default();
-            let all: Vec<u64> = named.map_or_else(|| kept.to_vec(), |count| (0..count).collect());
-            for nth in all {
+            let judged = |nth: &u64| named.is_some() || (workload, *nth) != OPEN;
+            // Number 22 of the first workload took a place for copied that was not.
+            let more = named.is_none().then_some(22);
+            for nth in (0..named.unwrap_or(12)).chain(more).filter(judged) {
                 if let Err((shape, broken)) = one(workload, nth, &mut tally) {
                     println!("{workload:?}: history {nth} of {shape:?}: {broken:?}");
                     wrong.push((workload, nth, broken.wrong));
