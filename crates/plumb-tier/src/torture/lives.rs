@@ -45,14 +45,14 @@ impl Past {
         let unplugged: Vec<u32> = away.iter().map(|disk| files[index(*disk)]).collect();
         let (left, _) = replay.crash(crash.kind, &unplugged, crash.survivors, crash.seed);
         witness.oracle.crash(crash.promise());
-        let images = in_order(left, files);
+        let images = in_order(&left, files);
         let promise = crash.promise();
         (Self { images, oracle: witness.oracle, promise, gone: witness.gone }, away)
     }
 }
 
 /// Images of files, by the disks that they are.
-fn in_order(images: Vec<Image>, files: &[u32]) -> Vec<Image> {
+fn in_order(images: &[Image], files: &[u32]) -> Vec<Image> {
     files.iter().map(|file| images[index(*file)].clone()).collect()
 }
 
@@ -75,12 +75,12 @@ pub(super) fn check(
     let mut past = Past { images, oracle, promise: crash.promise(), gone: witness.gone.clone() };
     let lives = random.below(3);
     for nth in 0..lives {
-        past = with_some(shape, past, random)
+        past = with_some(shape, &past, random)
             .map_err(|wrong| format!("in life {} after the crash: {wrong}", nth + 1))?;
     }
-    past = with_all(shape, past, random)
+    past = with_all(shape, &past, random)
         .map_err(|wrong| format!("with all disks, after {lives} lives with some: {wrong}"))?;
-    again(shape, past, random).map_err(|wrong| format!("after the last crash: {wrong}"))?;
+    again(shape, &past, random).map_err(|wrong| format!("after the last crash: {wrong}"))?;
     Ok(Passed { crashes: u32::try_from(lives).unwrap_or(0) + 2, outdated: false })
 }
 
@@ -103,7 +103,7 @@ fn files(shape: &Shape, random: &mut Random) -> Vec<u32> {
 }
 
 /// A life with whoever is here. What can be read is right; whatever is acknowledged is kept for later.
-fn with_some(shape: &Shape, past: Past, random: &mut Random) -> Result<Past, Wrong> {
+fn with_some(shape: &Shape, past: &Past, random: &mut Random) -> Result<Past, Wrong> {
     let wrong = troubles(shape, random);
     let files = files(shape, random);
     let mut gone = past.gone.clone();
@@ -162,7 +162,7 @@ fn refused(
     let crash = Crash::random(random);
     let (left, _) = replay.crash(crash.kind, &[], crash.survivors, crash.seed);
     before.oracle.crash(crash.promise());
-    let images = in_order(left, files);
+    let images = in_order(&left, files);
     Past { images, oracle: before.oracle, promise: crash.promise(), gone: before.gone }
 }
 
@@ -176,14 +176,14 @@ fn point(shape: &Shape, trace: &Trace, recovery: usize, random: &mut Random) -> 
 }
 
 /// A life with all disks: it starts; once they have come back, everything is there, and all is in sync.
-fn with_all(shape: &Shape, past: Past, random: &mut Random) -> Result<Past, Wrong> {
+fn with_all(shape: &Shape, past: &Past, random: &mut Random) -> Result<Past, Wrong> {
     let files = files(shape, random);
     let made = queue(shape, as_files(&past.images, &files), random.next(), true);
     let mut run = Run::start_on(shape, made, past.oracle.clone(), random.next())
         .map_err(|error| format!("does not start: {error:?}"))?;
     let mut before = Witness::new(past.oracle.clone());
     before.gone.clone_from(&past.gone);
-    run.let_any_fail(past.gone, files.clone());
+    run.let_any_fail(past.gone.clone(), files.clone());
     run.read_what_is_there(past.promise, 0)?;
     run.heal(&shuffled(shape, random))?;
     run.read_all(past.promise, 1).map_err(|wrong| format!("when all are back: {wrong}"))?;
@@ -205,7 +205,7 @@ fn with_all(shape: &Shape, past: Past, random: &mut Random) -> Result<Past, Wron
 }
 
 /// One more start, with one disk less where that is borne, or with all of them.
-fn again(shape: &Shape, past: Past, random: &mut Random) -> Result<(), Wrong> {
+fn again(shape: &Shape, past: &Past, random: &mut Random) -> Result<(), Wrong> {
     let lost = shape.disks > 2 && random.one_in(2);
     let disk = u32::try_from(random.below(shape.disks.into())).unwrap_or(0);
     let mut gone = past.gone.clone();

@@ -144,7 +144,7 @@ impl Run {
         let file = self.file(disk);
         let was_away = self.sick.as_mut().is_some_and(|sick| sick.away.remove(&disk));
         if was_away {
-            let survivors = if disk % 2 == 0 { Survivors::Some } else { Survivors::None };
+            let survivors = if disk.is_multiple_of(2) { Survivors::Some } else { Survivors::None };
             self.engine.queue_mut().drop_cache(file, survivors);
             self.note(Seen::Here { disk });
         } else {

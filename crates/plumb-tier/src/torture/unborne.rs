@@ -4,7 +4,9 @@
 //! What was acknowledged may be unavailable then, which is an error and never wrong data; when all disks are back,
 //! everything is there again.
 
-use super::history::{Fault, Shape, Step, steps};
+use super::history::{Fault, Shape};
+#[cfg(test)]
+use super::history::{Step, steps};
 use crate::random::Random;
 
 /// What a history is about.
@@ -62,6 +64,7 @@ fn shape(workload: Workload, seed: u64) -> Shape {
 }
 
 /// The history of a seed.
+#[cfg(test)]
 fn history(shape: &Shape, count: usize, seed: u64) -> Vec<Step> {
     let mut random = Random::new(seed ^ 0x00ba_d5ee);
     // Nothing fails on its way but what is put in here.
@@ -79,6 +82,7 @@ fn history(shape: &Shape, count: usize, seed: u64) -> Vec<Step> {
 }
 
 /// Puts steps into a history, in their order and not far from each other.
+#[cfg(test)]
 fn strew(history: &mut Vec<Step>, some: Vec<Step>, random: &mut Random) {
     let mut at = below(random, history.len() as u64 * 3 / 4);
     for step in some {
@@ -91,6 +95,7 @@ fn below(random: &mut Random, count: u64) -> usize {
     usize::try_from(random.below(count.max(1))).unwrap_or(0)
 }
 
+#[cfg(test)]
 fn disk(shape: &Shape, random: &mut Random) -> u32 {
     u32::try_from(random.below(shape.disks.into())).unwrap_or(0)
 }
@@ -119,6 +124,7 @@ pub(super) fn fault(random: &mut Random) -> Fault {
     }
 }
 
+#[cfg(test)]
 fn together(shape: &Shape, random: &mut Random) -> Vec<Step> {
     let some = shuffled(shape, random);
     let count = 2 + below(random, some.len() as u64 - 1);
@@ -136,6 +142,7 @@ fn together(shape: &Shape, random: &mut Random) -> Vec<Step> {
 }
 
 /// One after the other goes; they come back the last one first, twice, or while others still go.
+#[cfg(test)]
 fn out_of_order(shape: &Shape, random: &mut Random) -> Vec<Step> {
     let some = shuffled(shape, random);
     let mut out = Vec::new();
@@ -164,6 +171,7 @@ fn out_of_order(shape: &Shape, random: &mut Random) -> Vec<Step> {
 }
 
 /// A disk takes no metadata for a while; meanwhile the configuration changes.
+#[cfg(test)]
 fn generations(shape: &Shape, random: &mut Random) -> Vec<Step> {
     let own = disk(shape, random);
     let fault = match random.below(4) {
@@ -191,6 +199,7 @@ fn generations(shape: &Shape, random: &mut Random) -> Vec<Step> {
     out
 }
 
+#[cfg(test)]
 fn pause(random: &mut Random) -> Step {
     match random.below(4) {
         0 => Step::Sleep { millis: 1100 },
