@@ -13,6 +13,18 @@ fn load(place: &Place, share: u32, seconds: u32) -> String {
     )
 }
 
+/// Puts the copy in the disk's place: status tells it, and all that was acknowledged is read.
+fn put_back(place: &Place) {
+    std::fs::rename(place.file("a.old"), place.file("a.img")).expect("put back");
+    let status = place.plumb("space status tank").ends_with(1).stdout;
+    assert!(status.contains("a.img"), "{status}");
+    // The first start makes copies equal, and reads everything that was acknowledged.
+    let read = place.plumb(&load(place, 0, 2)).ends_with(0);
+    assert!(!read.stderr.contains("verification found"), "{}", read.stderr);
+    let told = events(place);
+    assert!(told.iter().any(|event| event == "disk-outdated"), "{told:?}");
+}
+
 /// Of three disks one is copied, the pool is written to and dies, and the copy comes in the disk's place: what was
 /// acknowledged since is there, no good copy is made like an old one, and status says that something is not as it was.
 #[test]
@@ -38,14 +50,7 @@ fn an_older_copy_of_a_disk_costs_nothing_that_was_acknowledged() {
     }
     child.kill().expect("it ran");
     child.wait().expect("it is dead");
-    std::fs::rename(place.file("a.old"), place.file("a.img")).expect("put back");
-    let status = place.plumb("space status tank").ends_with(1).stdout;
-    assert!(status.contains("a.img"), "{status}");
-    // The first start makes copies equal, and reads everything that was acknowledged.
-    let read = place.plumb(&load(&place, 0, 2)).ends_with(0);
-    assert!(!read.stderr.contains("verification found"), "{}", read.stderr);
-    let told = events(&place);
-    assert!(told.iter().any(|event| event == "disk-outdated"), "{told:?}");
+    put_back(&place);
     // It is brought up to date, and then the pool is whole again.
     place.plumb("space job tank --wait").succeeds_quietly();
     let status = place.plumb("space status tank").ends_with(0).stdout;
@@ -75,13 +80,7 @@ fn a_copy_of_a_disk_that_was_made_while_the_pool_served_is_told() {
     std::fs::copy(place.file("a.img"), place.file("a.old")).expect("a copy");
     assert!(child.try_wait().expect("it ran").is_none(), "it serves still");
     assert!(child.wait().expect("it ends").success());
-    std::fs::rename(place.file("a.old"), place.file("a.img")).expect("put back");
-    let status = place.plumb("space status tank").ends_with(1).stdout;
-    assert!(status.contains("a.img"), "{status}");
-    let read = place.plumb(&load(&place, 0, 2)).ends_with(0);
-    assert!(!read.stderr.contains("verification found"), "{}", read.stderr);
-    let told = events(&place);
-    assert!(told.iter().any(|event| event == "disk-outdated"), "{told:?}");
+    put_back(&place);
     place.plumb("space job tank --wait").succeeds_quietly();
     let scan = place.json("space scan tank");
     assert_eq!((&scan["mismatches"], &scan["unrecoverable"]), (&0.into(), &0.into()), "{scan}");
