@@ -179,7 +179,7 @@ mod tests {
                     high: Nanos(88_000),
                     max: Nanos(99_000),
                 }),
-                wait: Some(ProcessorWait { waited: Nanos(50_000), turns: 10 }),
+                wait: Some(ProcessorWait { waited: Nanos(50_000), turns: 10, asleep: Nanos(0) }),
             }),
             ..SpanResult::default()
         }
@@ -238,7 +238,8 @@ mod tests {
         ] {
             let mut span = span(100_000, &[(10, 1)]);
             let error = span.stamp_error.as_mut().expect("made so");
-            error.wait = Some(ProcessorWait { waited: Nanos(mean * 7), turns: 7 });
+            error.wait =
+                Some(ProcessorWait { waited: Nanos(mean * 7), turns: 7, asleep: Nanos(0) });
             let item = waiting(&span).expect("latencies");
             assert_eq!(item.verdict, verdict, "{}", item.sentence);
             assert_eq!(item.sentence.contains("(-a)"), verdict != Plausibility::Ok);

@@ -34,8 +34,8 @@ use crate::result::{open_loop, stamp_error};
 use crate::rng::Rng;
 use crate::run_loop::intervals::{IntervalCollector, collect_every_ms, exchange};
 use crate::run_loop::{Controls, Dispatch, Live};
-use crate::tally::Histogram;
 use crate::tally::interval_log::IntervalLogWriter;
+use crate::tally::{Histogram, ProcessorWait};
 use crate::trace::TraceSession;
 use crate::witness::{self, Requests};
 
@@ -143,7 +143,9 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         )?;
         // Before anything is read back: the machine is as it was a moment ago.
         let before = self.options.wake_ups.clone().filter(|_| span.stamps_latency());
-        let wake_up = before.map(|before| before.with_those_behind(span.duration));
+        let waits = outcomes.iter().flatten().filter_map(|outcome| outcome.processor_wait);
+        let slept = waits.reduce(ProcessorWait::with).and_then(|wait| wait.mean_sleep());
+        let wake_up = before.map(|before| before.with_those_behind(span.duration, slept));
         if let Some(verify) = verify {
             result.verify = Some(self.verify_after(span, &targets, &verify, place)?);
             // After the last check: the sentence counts what the table counts.

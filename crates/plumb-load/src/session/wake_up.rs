@@ -13,8 +13,10 @@ use crate::result::stamp_error::WakeUp;
 pub const BEFORE: u32 = 64;
 /// ...and behind the run, which nobody waits for: so many that one in 500 is known.
 const BEHIND: u32 = 960;
-/// How long each sleep is: long enough for the processor to go idle.
+/// How long each sleep before the start is: long enough for the processor to go idle.
 const SLEEP: Nanos = Nanos(100_000);
+/// No sleep behind the run is longer: all of them together take four tenths of a second then.
+const SLEEP_MAX: Nanos = Nanos(400_000);
 
 /// How late a thread ran each time that a timer's interrupt woke it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,13 +24,15 @@ pub struct WakeUps(Vec<Nanos>);
 
 impl WakeUps {
     /// What is told of these, which were measured before the start, and of some more that are measured now, behind a
-    /// time span that measured for so many `seconds`; none are where it measured nothing.
+    /// time span that measured for so many `seconds`; none are where it measured nothing. They sleep for as long as
+    /// the threads of the time span did in the mean, where that is known: a processor wakes up from a longer sleep
+    /// more slowly.
     #[must_use]
-    pub(super) fn with_those_behind(self, seconds: u32) -> WakeUp {
+    pub(super) fn with_those_behind(self, seconds: u32, slept: Option<Nanos>) -> WakeUp {
         if seconds == 0 {
             return self.told();
         }
-        match measure(BEHIND) {
+        match measure_of(BEHIND, like(slept)) {
             Ok(behind) => self.and(behind).told(),
             Err(_) => self.told(),
         }
@@ -55,18 +59,27 @@ impl WakeUps {
 /// # Errors
 /// When the system gives no thread.
 pub fn measure(rounds: u32) -> io::Result<WakeUps> {
+    measure_of(rounds, SLEEP)
+}
+
+/// How long to sleep where threads slept for so long in the mean.
+fn like(slept: Option<Nanos>) -> Nanos {
+    slept.unwrap_or(SLEEP).clamp(SLEEP, SLEEP_MAX)
+}
+
+fn measure_of(rounds: u32, sleep: Nanos) -> io::Result<WakeUps> {
     let sleeper = std::thread::Builder::new().name("plumb-wake-up".to_owned());
     let times = sleeper.spawn(move || {
         // Without it the kernel gathers timers over 50 µs. A refusal shows as a longer time, which is safe.
         let _ = rustix::thread::set_current_timer_slack(Some(NonZeroU64::MIN));
-        (0..rounds.max(1)).map(|_| late()).collect()
+        (0..rounds.max(1)).map(|_| late(sleep)).collect()
     })?;
     Ok(WakeUps(times.join().expect("it sleeps and reads a clock")))
 }
 
-/// How late one sleep ended.
-fn late() -> Nanos {
-    let due = now() + SLEEP;
+/// How late one sleep of so long ended.
+fn late(sleep: Nanos) -> Nanos {
+    let due = now() + sleep;
     let at = Timespec {
         tv_sec: (due.0 / 1_000_000_000).cast_signed(),
         tv_nsec: (due.0 % 1_000_000_000).cast_signed(),
@@ -89,6 +102,18 @@ mod tests {
         let time = measure(BEFORE).expect("a thread").told();
         assert!(Nanos(100) < time.median && time.median <= time.high, "{time:?}");
         assert!(time.high <= time.max && time.max < Nanos(1_000_000_000), "{time:?}");
+    }
+
+    #[test]
+    fn sleeps_behind_a_run_are_as_long_as_those_in_it() {
+        for (slept, like_it) in [
+            (None, 100_000),
+            (Some(0), 100_000),
+            (Some(270_000), 270_000),
+            (Some(9_000_000), 400_000),
+        ] {
+            assert_eq!(like(slept.map(Nanos)), Nanos(like_it), "{slept:?}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::time::Instant;
 
 use plumb_units::Nanos;
 
@@ -19,6 +20,8 @@ pub struct ProcessorWait {
     pub waited: Nanos,
     /// How often a processor was given.
     pub turns: u64,
+    /// Time neither running nor ready to.
+    pub asleep: Nanos,
 }
 
 impl ProcessorWait {
@@ -28,23 +31,46 @@ impl ProcessorWait {
         self.waited.0.checked_div(self.turns).map(Nanos)
     }
 
+    /// Mean sleep before a turn; `None` without turns.
+    #[must_use]
+    pub fn mean_sleep(&self) -> Option<Nanos> {
+        self.asleep.0.checked_div(self.turns).map(Nanos)
+    }
+
     /// Both together.
     #[must_use]
     pub fn with(self, other: Self) -> Self {
-        Self { waited: self.waited + other.waited, turns: self.turns + other.turns }
-    }
-
-    fn since(self, earlier: Self) -> Self {
         Self {
-            waited: self.waited.since(earlier.waited),
-            turns: self.turns.saturating_sub(earlier.turns),
+            waited: self.waited + other.waited,
+            turns: self.turns + other.turns,
+            asleep: self.asleep + other.asleep,
         }
     }
+}
 
+/// What the kernel counted of a thread so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Counted {
+    ran: Nanos,
+    waited: Nanos,
+    turns: u64,
+}
+
+impl Counted {
     fn parse(line: &str) -> Option<Self> {
         let mut numbers = line.split_ascii_whitespace().map(str::parse);
-        let _ran: u64 = numbers.next()?.ok()?;
-        Some(Self { waited: Nanos(numbers.next()?.ok()?), turns: numbers.next()?.ok()? })
+        let mut next = || numbers.next()?.ok();
+        Some(Self { ran: Nanos(next()?), waited: Nanos(next()?), turns: next()? })
+    }
+
+    /// What came on top of `earlier` in `elapsed`.
+    fn since(self, earlier: Self, elapsed: Nanos) -> ProcessorWait {
+        let waited = self.waited.since(earlier.waited);
+        ProcessorWait {
+            waited,
+            turns: self.turns.saturating_sub(earlier.turns),
+            asleep: elapsed.since(self.ran.since(earlier.ran)).since(waited),
+        }
     }
 }
 
@@ -52,7 +78,8 @@ impl ProcessorWait {
 #[derive(Debug)]
 pub(crate) struct WaitMeter {
     file: File,
-    start: ProcessorWait,
+    start: Counted,
+    started: Instant,
 }
 
 impl WaitMeter {
@@ -60,20 +87,20 @@ impl WaitMeter {
     pub(crate) fn start() -> Option<Self> {
         let file = File::open("/proc/thread-self/schedstat").ok()?;
         let start = read(&file)?;
-        Some(Self { file, start })
+        Some(Self { file, start, started: Instant::now() })
     }
 
     /// What was waited since. `None` where the kernel has the file and does not count.
     pub(crate) fn stop(&self) -> Option<ProcessorWait> {
         let now = read(&self.file)?;
-        (now.turns > 0).then(|| now.since(self.start))
+        (now.turns > 0).then(|| now.since(self.start, Nanos::from(self.started.elapsed())))
     }
 }
 
-fn read(file: &File) -> Option<ProcessorWait> {
+fn read(file: &File) -> Option<Counted> {
     let mut line = [0; LINE];
     let bytes = file.read_at(&mut line, 0).ok()?;
-    ProcessorWait::parse(std::str::from_utf8(&line[..bytes]).ok()?)
+    Counted::parse(std::str::from_utf8(&line[..bytes]).ok()?)
 }
 
 #[cfg(test)]
@@ -82,13 +109,24 @@ mod tests {
 
     #[test]
     fn the_three_numbers_are_read_in_their_order() {
-        let want = ProcessorWait { waited: Nanos(20), turns: 3 };
-        assert_eq!(ProcessorWait::parse("1000 20 3\n"), Some(want));
-        assert_eq!(want.mean(), Some(Nanos(6)));
-        assert_eq!(ProcessorWait::default().mean(), None);
+        let want = Counted { ran: Nanos(1000), waited: Nanos(20), turns: 3 };
+        assert_eq!(Counted::parse("1000 20 3\n"), Some(want));
         for bad in ["", "1 2", "1 x 3", "-1 2 3"] {
-            assert_eq!(ProcessorWait::parse(bad), None, "{bad}");
+            assert_eq!(Counted::parse(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn a_sleep_is_what_is_neither_run_nor_waited() {
+        let earlier = Counted { ran: Nanos(1000), waited: Nanos(20), turns: 3 };
+        let now = Counted { ran: Nanos(1300), waited: Nanos(120), turns: 7 };
+        let since = now.since(earlier, Nanos(2400));
+        let want = ProcessorWait { waited: Nanos(100), turns: 4, asleep: Nanos(2000) };
+        assert_eq!(since, want);
+        assert_eq!((since.mean(), since.mean_sleep()), (Some(Nanos(25)), Some(Nanos(500))));
+        let none = ProcessorWait::default();
+        assert_eq!((none.mean(), none.mean_sleep()), (None, None));
+        assert_eq!(since.with(since).mean_sleep(), Some(Nanos(500)));
     }
 
     #[test]
