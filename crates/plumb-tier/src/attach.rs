@@ -74,11 +74,8 @@ impl<Q: FlushQueue> Core<Q> {
             && self.copy_metadata(disk);
         let logs = self.copy_logs(disk);
         let old = self.members.config.voters.clone();
+        self.members.make_current(disk, &logs);
         let config = &mut self.members.config;
-        for vdisk in logs {
-            let copies = config.vdisks[vdisk].cache.iter_mut().flat_map(|cache| &mut cache.copies);
-            copies.filter(|copy| copy.disk == disk).for_each(|copy| copy.current = true);
-        }
         config.disks[nth].state = DiskState::Online;
         config.disks[nth].metadata = metadata;
         if votes {
@@ -99,7 +96,7 @@ impl<Q: FlushQueue> Core<Q> {
         }
         self.members.agree();
         // What nobody could help, it may.
-        self.members.stuck.iter_mut().for_each(crate::extents::ExtentSet::clear);
+        self.members.try_stuck();
         self.journal.append(Record::DiskBack { disk });
         self.note_disk_back(disk);
         self.io.events.note(Event::DiskBack(disk));

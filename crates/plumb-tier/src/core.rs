@@ -6,8 +6,8 @@ use plumb_units::convert::to_u32;
 
 use crate::events::Event;
 use crate::extents::{
-    COMMITTING, Extent, Extents, PENDING, SEALED, Sum, TENTATIVE, UNMAPPED, UNSETTLED, disks_of,
-    share_of,
+    COMMITTING, Extent, ExtentSet, Extents, PENDING, SEALED, Sum, TENTATIVE, UNMAPPED, UNSETTLED,
+    disks_of, share_of,
 };
 use crate::format::BLOCK_BYTES;
 use crate::format::frame::{FrameKind, Record};
@@ -96,7 +96,7 @@ pub(crate) struct Core<Q> {
     pub(crate) pending: Vec<(u32, u32)>,
     /// Extents that are open, and some that were.
     pub(crate) open_list: Vec<u32>,
-    /// Blocks that could not be settled: extent and block within it. Their extents stay open, until they are settled or
+    /// Blocks that could not be settled, or that a write that failed left unsettled: extent and block within it. Their extents stay open, until they are settled or
     /// written anew.
     pub(crate) unsettled: Vec<(u32, u32)>,
     /// Rounds sealed so far.
@@ -389,8 +389,10 @@ impl<Q: FlushQueue> Core<Q> {
                 let block = self.extents.block(extent, within);
                 let own = self.extents.get_mut(extent);
                 let sum = &mut own.sums[plumb_units::convert::index(within)];
-                if sum.flags & (PENDING | SEALED | TENTATIVE) != 0 && sum.flags & UNSETTLED == 0 {
-                    sum.flags = 0;
+                // What is not settled stays so; if it is tentative, it stays that as well.
+                let stays = sum.flags & (UNSETTLED | TENTATIVE) == UNSETTLED | TENTATIVE;
+                if sum.flags & (PENDING | SEALED | TENTATIVE) != 0 && !stays {
+                    sum.flags &= UNSETTLED;
                     sum.committed = sum.newest;
                     let crc = sum.newest;
                     self.journal.append(Record::CrcCommit { block, crc });
@@ -405,9 +407,11 @@ impl<Q: FlushQueue> Core<Q> {
     /// be durable.
     pub(crate) fn close_idle(&mut self, all: bool) {
         self.forget_settled();
+        let mut unsettled = ExtentSet::default();
+        self.unsettled.iter().for_each(|one| unsettled.insert(one.0));
         let mut list = std::mem::take(&mut self.open_list);
         list.retain(|&extent| {
-            let unsettled = self.unsettled.iter().any(|one| one.0 == extent);
+            let unsettled = unsettled.has(extent);
             let own = self.extents.get_mut(extent);
             let rests = own.writers == 0 && own.pending == 0 && !unsettled;
             let early = active(Mutation::CloseEarly) && own.open;

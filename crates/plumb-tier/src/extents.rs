@@ -28,8 +28,8 @@ pub(crate) const SEALED: u8 = 2;
 pub(crate) const TENTATIVE: u8 = 4;
 /// The record that commits it is written, and not yet known to be durable.
 pub(crate) const COMMITTING: u8 = 8;
-/// A start could not decide what it is, or not make that durable (CRC-3, CRC-4): it is what the journal says, until it is
-/// decided or written anew.
+/// A start could not decide what it is, or not make that durable (CRC-3, CRC-4), or a write over it failed everywhere: it is
+/// what the journal says, until it is decided or written anew. Its extent stays open.
 pub(crate) const UNSETTLED: u8 = 16;
 
 /// What is known of an extent.

@@ -1,6 +1,7 @@
 //! The engine's hold on its queue: slots by purpose, what each completion means, and I/O that waits.
 
 mod busy;
+mod late;
 mod waiting;
 
 use std::collections::VecDeque;
@@ -313,50 +314,9 @@ impl<Q: FlushQueue> Io<Q> {
         self.scratch = scratch;
     }
 
-    /// Whether the disk has yet to answer an I/O that was given up (RES-10).
-    pub(crate) fn owes(&self, disk: u16) -> bool {
-        let owed = |(tag, other): (&Tag, &u16)| *tag == Tag::Abandoned && *other == disk;
-        self.tags.iter().zip(&self.disks).any(owed)
-    }
-
-    /// Whether a disk has yet to answer a write that was given up: it may land on whatever is written now.
-    pub(crate) fn owes_write(&self, disk: u16) -> bool {
-        let owed = |slot: usize| {
-            self.writes[slot] && self.tags[slot] == Tag::Abandoned && self.disks[slot] == disk
-        };
-        self.owed > 0 && (0..self.tags.len()).any(owed)
-    }
-
-    /// Slots for data whose I/O was given up and not answered, of some disks.
-    fn hung_slots(&self, of: impl Fn(u16) -> bool) -> usize {
-        let data = 0..index(self.plan.data_slots);
-        data.filter(|slot| self.tags[*slot] == Tag::Abandoned && of(self.disks[*slot])).count()
-    }
-
-    /// Whether a disk keeps as many slots as it may: half of them are for the others, however many of those hang.
-    fn owes_many(&self, disk: u16) -> bool {
-        let share = index(self.plan.data_slots) / (2 * self.files.len().max(1));
-        self.hung_slots(|other| other == disk) >= share.max(1)
-    }
-
-    /// Whether so many slots for data can be had at all, now or when others are done.
-    pub(crate) fn may_have(&self, count: usize) -> bool {
-        self.hung == 0 || self.hung_slots(|_| true) + count <= index(self.plan.data_slots)
-    }
-
     /// Whether writes were not begun, and nobody has heard yet that they failed.
     pub(crate) fn has_refused(&self) -> bool {
         !self.refused.is_empty()
-    }
-
-    /// Nobody waits for a slot's I/O any more; the slot stays taken until the device answers.
-    fn give_up(&mut self, slot: u32) {
-        self.tags[index(slot)] = Tag::Abandoned;
-        self.in_flight -= 1;
-        self.owed += u32::from(self.writes[index(slot)]);
-        self.hung += 1;
-        self.count_failed(slot);
-        self.end_busy(slot, None);
     }
 
     /// On which disk a slot's I/O is, or was.
@@ -574,23 +534,6 @@ impl<Q: FlushQueue> Io<Q> {
         } else if slot >= self.plan.first_log_slot() {
             self.log_free.push(slot);
         }
-    }
-
-    /// I/Os that were first seen here more than the time-out ago: they are given up, and what they were
-    /// for. Their slots stay taken until the device answers (RES-10).
-    pub(crate) fn overdue(&mut self, now: Nanos) -> Vec<(Tag, u32)> {
-        let mut late = Vec::new();
-        for slot in 0..self.plan.depth() {
-            let tag = self.tags[index(slot)];
-            let runs = tag != Tag::Idle && tag != Tag::Abandoned;
-            if runs && self.begun[index(slot)] == Nanos::NEVER {
-                self.begun[index(slot)] = now;
-            } else if runs && now.since(self.begun[index(slot)]) >= TIME_OUT {
-                self.give_up(slot);
-                late.push((tag, slot));
-            }
-        }
-        late
     }
 
     /// It is `now`: what is handed in begins now, what is taken next ended now.

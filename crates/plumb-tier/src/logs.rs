@@ -67,6 +67,15 @@ impl Members {
         self.config.logs_here(|other| other != disk && self.is_online(other))
     }
 
+    /// The copies of these virtual disks' logs on a disk have all that the others have.
+    pub(crate) fn make_current(&mut self, disk: u16, logs: &[usize]) {
+        for vdisk in logs {
+            let cache = self.config.vdisks.get_mut(*vdisk).and_then(|own| own.cache.as_mut());
+            let copies = cache.into_iter().flat_map(|cache| &mut cache.copies);
+            copies.filter(|copy| copy.disk == disk).for_each(|copy| copy.current = true);
+        }
+    }
+
     /// A disk keeps the last copy of something and failed: logs go on without it if they can.
     pub(crate) fn leave_logs(&mut self, disk: u16) {
         let online = self.online.clone();

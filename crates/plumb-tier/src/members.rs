@@ -188,6 +188,11 @@ impl Members {
         }
     }
 
+    /// What no copy here could bring up to date may be tried again.
+    pub(crate) fn try_stuck(&mut self) {
+        self.stuck.iter_mut().for_each(ExtentSet::clear);
+    }
+
     /// So many extents whose places on a disk are to be brought up to date next.
     pub(crate) fn due(&self, disk: u16, count: usize) -> Vec<u32> {
         let nth = usize::from(disk);

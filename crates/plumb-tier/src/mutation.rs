@@ -72,6 +72,12 @@ rules! {
     LastCopyMarked,
     /// A first write that no copy took stays in the journal.
     FailedFirstKept,
+    /// An extent closes although a write over old content failed on all copies of a block.
+    FailedOverwriteClosed,
+    /// A copy is taken for equal to the others although its disk did not take what would have made it so.
+    UnequalTrusted,
+    /// Whoever waits for a block to be settled goes on after the next standstill, whatever was done in it.
+    SettledOnce,
     /// First writes that a start could not confirm are written over in place.
     UnconfirmedOverwritten,
     // Write-back cache.
@@ -136,6 +142,8 @@ rules! {
     LogDataUnverified,
     /// The log's epoch is not raised.
     LogEpochKept,
+    /// A copy of the log on a disk that failed once and stayed is never made again.
+    LogCopyForgotten,
     /// A returned copy of the log is taken for current.
     LogReturnUncopied,
     /// A checkpoint leaves out the tails of logs.
@@ -182,6 +190,10 @@ impl Mutation {
         (Self::TimeOutShared, "starts whose disks hang: torture/unread.rs"),
         (Self::UnreadEndsJournal, "journals that cannot be read: torture/unread.rs"),
         (Self::FailedFirstKept, "a first write that fails: torture/last_copies.rs"),
+        (Self::UnequalTrusted, "starts that cannot make copies equal: torture/half_done.rs"),
+        (Self::SettledOnce, "several extents to settle at a time: torture/half_done.rs"),
+        (Self::LogCopyForgotten, "a log whose disk lost its vote: torture/half_done.rs"),
+        (Self::FailedOverwriteClosed, "an overwrite that fails: torture/half_done.rs"),
         (Self::UnconfirmedOverwritten, "starts that cannot flush: torture/last_copies.rs"),
         (Self::FailedCopyTrusted, "a disk that is needed and does not take what it lacks"),
     ];

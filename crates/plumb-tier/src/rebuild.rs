@@ -67,7 +67,7 @@ impl<Q: FlushQueue> Core<Q> {
             return Ok(true);
         }
         let votes = self.move_log()? || self.empty()? || self.readmit()?;
-        Ok(votes || self.spread_metadata()? || self.release()?)
+        Ok(votes || self.spread_metadata()? || self.spread_logs()? || self.release()?)
     }
 
     /// Places on retired disks that another copy could fill, those with fewest live copies first.
@@ -232,6 +232,26 @@ impl<Q: FlushQueue> Core<Q> {
                 }
                 cache.copies[nth].current = true;
             }
+            self.publish()?;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// Logs get back the copies that they lost, on disks that take part: one that failed and kept its data has a copy that
+    /// ends before others do. Not in the life of the pool in which it failed.
+    fn spread_logs(&mut self) -> Result<bool, Halt> {
+        for disk in self.members.online() {
+            let able = self.members.takes_more(disk) && !self.members.declined.contains(&disk);
+            let logs = match able && !active(Mutation::LogCopyForgotten) {
+                true => self.copy_logs(disk),
+                false => Vec::new(),
+            };
+            if logs.is_empty() {
+                // None lacks one, or it cannot be read or written now.
+                continue;
+            }
+            self.members.make_current(disk, &logs);
             self.publish()?;
             return Ok(true);
         }

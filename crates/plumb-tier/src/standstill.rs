@@ -9,7 +9,7 @@ use plumb_units::convert::{index, to_u32, to_u64};
 
 use crate::core::{Core, Halt};
 use crate::events::Event;
-use crate::extents::{Copies, PENDING, Sum, TENTATIVE, UNMAPPED, UNSETTLED, locate};
+use crate::extents::{Copies, PENDING, SEALED, Sum, TENTATIVE, UNMAPPED, UNSETTLED, locate};
 use crate::format::frame::Record;
 use crate::format::{BLOCK_BYTES, BLOCK_LEN, checksum};
 use crate::io::Work;
@@ -194,16 +194,26 @@ impl<Q: FlushQueue> Core<Q> {
         self.settle_those(extents, |_| true)
     }
 
-    /// What a start could not settle, once its disks can be read: before it is read, written in part, or copied (RES-3).
-    /// It stays as it is while a disk of it cannot be flushed.
+    /// What a start could not settle, or a write that failed left, once its disks can be read: before it is read, written in
+    /// part, or copied (RES-3). It stays as it is while a disk of it cannot be flushed, or may still do a write that was
+    /// given up.
     pub(crate) fn settle_late(&mut self, extent: u32) -> Result<(), Halt> {
         if !self.is_unsettled(extent) {
             return Ok(());
         }
         let mut disks = self.disks_of(extent);
         disks.retain(|disk| self.members.is_online(*disk));
+        if disks.iter().any(|disk| self.io.owes_write(*disk)) {
+            return Ok(());
+        }
         if self.flush_some(&disks)? {
+            let equalised = self.counters.equalised;
             self.settle_those(&[extent], |sum| sum.flags & UNSETTLED != 0)?;
+            if self.counters.equalised > equalised {
+                // What is read from now on is on all of its copies, whatever becomes of one of them.
+                disks.retain(|disk| self.members.is_online(*disk));
+                self.flush_some(&disks)?;
+            }
             let rounds = self.rounds;
             self.extents.get_mut(extent).written_in = rounds;
         }
@@ -219,35 +229,50 @@ impl<Q: FlushQueue> Core<Q> {
             && self.extents.get(extent).sums.iter().any(unsettled)
     }
 
-    /// Blocks that were settled, or written anew, are so for good.
+    /// Blocks that were settled, or written anew, are so for good: places that could not be copied for their sake can be.
     pub(crate) fn forget_settled(&mut self) {
         let extents = &self.extents;
+        let before = self.unsettled.len();
         self.unsettled.retain(|(extent, within)| {
             let sum = extents.get(*extent).sums.get(index(*within));
             sum.is_some_and(|sum| sum.flags & UNSETTLED != 0)
         });
+        if self.unsettled.len() < before {
+            self.members.try_stuck();
+        }
     }
 
-    fn note_unsettled(&mut self, extent: u32, within: u32) {
+    /// What a block is has to be decided: until it is, its extent stays open.
+    pub(crate) fn note_unsettled(&mut self, extent: u32, within: u32) {
         let sum = &mut self.extents.get_mut(extent).sums[index(within)];
-        sum.flags = sum.flags & TENTATIVE | UNSETTLED;
-        if !self.unsettled.contains(&(extent, within)) {
+        if sum.flags & UNSETTLED == 0 {
+            sum.flags |= UNSETTLED;
             self.unsettled.push((extent, within));
         }
+    }
+
+    /// A block is what that says, durably: no round has to commit it.
+    fn set_sum(&mut self, extent: u32, within: u32, sum: Sum) {
+        let own = self.extents.get_mut(extent);
+        let old = std::mem::replace(&mut own.sums[index(within)], sum);
+        own.pending -= u32::from(old.flags & (PENDING | SEALED) != 0);
     }
 
     fn settle_those(&mut self, extents: &[u32], which: fn(&Sum) -> bool) -> Result<(), Halt> {
         let mut tentative: Vec<(u32, u32)> = Vec::new();
         for some in extents.chunks(8) {
             let mut writes: Vec<BlockWrite> = Vec::new();
+            let mut places: Vec<(u16, u32)> = Vec::new();
             for &extent in some {
                 for (within, contents) in self.read_extent(extent)? {
                     if !which(&self.extents.get(extent).sums[index(within)]) {
                         continue;
                     }
+                    let before = writes.len();
                     if self.settle_block(extent, within, contents, &mut writes) {
                         tentative.push((extent, within));
                     }
+                    places.extend(writes[before..].iter().map(|write| (write.0, extent)));
                 }
             }
             if self.journal.has_batch() {
@@ -255,10 +280,24 @@ impl<Q: FlushQueue> Core<Q> {
             }
             self.counters.equalised += to_u64(writes.len());
             if !active(Mutation::NoEqualise) {
-                self.write_all(&writes)?;
+                let kept = self.write_all(&writes)?;
+                places.retain(|place| kept.contains(&place.0));
+                self.mark_unequal(&places);
             }
         }
         self.confirm(&tentative)
+    }
+
+    /// Disks that are needed did not take what would have made copies equal there: what they have is neither, and others
+    /// have it.
+    fn mark_unequal(&mut self, places: &[(u16, u32)]) {
+        for &(disk, extent) in places {
+            let stale = &mut self.members.stale[usize::from(disk)];
+            if !stale.has(extent) && !active(Mutation::UnequalTrusted) {
+                stale.insert(extent);
+                self.journal.append(Record::StaleSet { disk, extent });
+            }
+        }
     }
 
     /// Commits blocks that were tentative and matched on a copy: only now, for only now do all live copies
@@ -280,8 +319,8 @@ impl<Q: FlushQueue> Core<Q> {
         }
         for &(extent, within) in tentative {
             let block = self.extents.block(extent, within);
-            let sum = &mut self.extents.get_mut(extent).sums[index(within)];
-            sum.flags = 0;
+            let sum = self.extents.get(extent).sums[index(within)];
+            self.set_sum(extent, within, Sum { flags: 0, ..sum });
             let crc = sum.newest;
             self.journal.append(Record::CrcCommit { block, crc });
             self.trees.touch_sum(block);
@@ -307,8 +346,7 @@ impl<Q: FlushQueue> Core<Q> {
                 return false;
             }
             Choice::Zero => {
-                let sum = &mut self.extents.get_mut(extent).sums[index(within)];
-                *sum = Sum::default();
+                self.set_sum(extent, within, Sum::default());
                 self.journal.append(Record::Zero { block, count: 1 });
                 self.trees.touch_sum(block);
                 return false;
@@ -318,14 +356,14 @@ impl<Q: FlushQueue> Core<Q> {
         let Some(chosen) = chosen else { return false };
         let crc = self.sum_of(extent, within, &chosen);
         let early = active(Mutation::ConfirmBeforeFlush) || active(Mutation::TentativeTrusted);
-        let sum = &mut self.extents.get_mut(extent).sums[index(within)];
+        let sum = self.extents.get(extent).sums[index(within)];
         let stays = sum.flags & TENTATIVE != 0 && !early;
         if !stays {
-            if sum.newest != crc || early {
+            if sum.newest != crc || sum.committed != crc || early {
                 self.journal.append(Record::CrcCommit { block, crc });
                 self.trees.touch_sum(block);
             }
-            *sum = Sum { newest: crc, committed: crc, flags: 0 };
+            self.set_sum(extent, within, Sum { newest: crc, committed: crc, flags: 0 });
         }
         for (disk, offset, content) in contents.copies {
             if content.is_none_or(|content| *content != *chosen) {

@@ -189,6 +189,8 @@ pub struct Engine<Q> {
     missing_since: Vec<Option<Nanos>>,
     last_missing: Nanos,
     last_overdue: Nanos,
+    /// A disk had writes to do that were given up, when that was looked at last.
+    owed: bool,
     /// How often disks are marked, when that was last, and the journal's next frame of then.
     mark_every: Nanos,
     last_mark: Nanos,
@@ -303,6 +305,7 @@ impl<Q: FlushQueue> Engine<Q> {
             missing_since: Vec::new(),
             last_missing: Nanos::ZERO,
             last_overdue: Nanos::ZERO,
+            owed: false,
             mark_every: standstill::MARK_EVERY,
             last_mark: Nanos::ZERO,
             marked,

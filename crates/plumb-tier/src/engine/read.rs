@@ -200,17 +200,26 @@ impl<Q: FlushQueue> Engine<Q> {
         self.core.io.push_part(OpKind::Read, disk, (slot, offset, len), tag);
     }
 
-    /// What a start could not settle is settled once for whoever meets it (RES-3), and the part begins anew then; not where
-    /// a last copy could not be flushed (C10). `false` when that was done already.
+    /// What a start could not settle, or a write that failed left, is settled once for whoever meets it (RES-3), and the part
+    /// begins anew then; not where a last copy could not be flushed (C10), and not in vain: without a copy here, or while
+    /// its disk may still do a write that was given up. `false` when nobody can, or that was done already.
     pub(super) fn waits_to_settle(&mut self, part: u32) -> bool {
+        let own = self.parts[index(part)];
+        let copies = self.core.copies_at(own.extent, own.blocks().0 * 4096);
+        let here = |disk: u16| self.core.members.in_sync(disk, own.extent);
+        let vain = !copies.iter().any(|copy| here(copy.1))
+            || copies.iter().any(|copy| here(copy.1) && self.core.io.owes_write(copy.1));
+        let extent = own.extent;
+        // A standstill is one step: the engine may have done something else in it.
+        let waits = self.to_settle.contains(&extent) && !active(Mutation::SettledOnce);
         let own = &mut self.parts[index(part)];
-        if std::mem::replace(&mut own.settled, true) || self.flush_broken || self.unchanging {
+        let was = std::mem::replace(&mut own.settled, true) && !waits;
+        if vain || was || self.flush_broken || self.unchanging {
             return false;
         }
         own.step = Step::Begin;
-        let extent = own.extent;
         self.forget_old(part);
-        if !self.to_settle.contains(&extent) {
+        if !waits {
             self.to_settle.push(extent);
         }
         self.held.push_back(part);

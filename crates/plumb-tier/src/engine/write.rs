@@ -267,14 +267,18 @@ impl<Q: FlushQueue> Engine<Q> {
         }
     }
 
-    /// First writes of blocks that no copy took: the journal says so before their extent can close, or a start would take them for
-    /// written and have nobody settle them (CRC-2).
+    /// What no copy took. Of first writes the journal says so before their extent can close, or a start would take them for
+    /// written and have nobody settle them (CRC-2). What lay there before may be neither the old content nor the new one:
+    /// it is decided as after a crash, and its extent stays open until then (CRC-3).
     fn take_back(&mut self, part: u32) {
         let own = self.parts[index(part)];
         let (first, end) = own.blocks();
         for within in first..end {
             let sum = self.core.extents.get(own.extent).sums.get(index(within));
-            let first = sum.is_some_and(|sum| sum.newest == 0);
+            let Some(first) = sum.map(|sum| sum.newest == 0) else { continue };
+            if !first && !active(Mutation::FailedOverwriteClosed) {
+                self.core.note_unsettled(own.extent, within);
+            }
             if first && !active(Mutation::FailedFirstKept) {
                 let block = self.core.extents.block(own.extent, within);
                 self.core.journal.append(Record::Zero { block, count: 1 });

@@ -94,6 +94,8 @@ pub struct VirtualDiskFacts {
     pub live: u32,
     /// Copies on disks that are here or whose content is still current, of the place that has fewest.
     pub current: u32,
+    /// Copies of its write-back cache's log that are not up to date, on disks that take part.
+    pub log_behind: u32,
     /// Blocks without a good copy that were met.
     pub unrecoverable: u64,
     /// Places of its extents that are being brought up to date, if the pool was started.
@@ -223,11 +225,14 @@ fn virtual_disk(
         }
     }
     let small = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let logs = vdisk.cache.iter().flat_map(|cache| &cache.copies);
+    let behind = logs.filter(|copy| !copy.current && standing_of(copy.disk).takes_part());
     VirtualDiskFacts {
         name: vdisk.name.clone(),
         copies: small(copies),
         live: small(live),
         current: small(current),
+        log_behind: small(behind.count()),
         unrecoverable: 0,
         stale: 0,
     }
@@ -372,6 +377,14 @@ fn vdisk(facts: &VirtualDiskFacts, starts: bool) -> Verdict {
             "connect the missing disks, then plumb space job --wait",
         );
     }
+    if facts.log_behind > 0 {
+        return Verdict::of(
+            Warning,
+            "Degraded",
+            "a copy of its write cache ends where its disk failed to take it",
+            "close the pool and start it again, which makes that copy anew",
+        );
+    }
     if facts.stale > 0 {
         return Verdict::of(
             Warning,
@@ -419,7 +432,15 @@ mod tests {
     ) {
         let disk = DiskFacts { name: "d".to_owned(), standing, stale: 0, healed: 0 };
         let name = "v".to_owned();
-        let vdisk = VirtualDiskFacts { name, copies, live, current, unrecoverable: 0, stale: 0 };
+        let vdisk = VirtualDiskFacts {
+            name,
+            copies,
+            live,
+            current,
+            log_behind: 0,
+            unrecoverable: 0,
+            stale: 0,
+        };
         let health =
             judge(&Facts { voters, refused: None, disks: vec![disk], vdisks: vec![vdisk] });
         let text = format!("{voters:?} {standing:?} {copies} {live} {current}: {health:?}");
@@ -468,6 +489,7 @@ mod tests {
                 copies: 2,
                 live: 2,
                 current: 2,
+                log_behind: 0,
                 unrecoverable,
                 stale,
             }],

@@ -17,6 +17,8 @@ mod faults;
 #[cfg(test)]
 mod full_journal;
 #[cfg(test)]
+mod half_done;
+#[cfg(test)]
 mod hanging;
 mod history;
 #[cfg(test)]

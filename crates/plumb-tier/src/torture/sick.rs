@@ -186,16 +186,19 @@ impl Run {
                 && is_well(run.engine.queue_mut().faults_mut(file))
         };
         let any = self.sick.as_ref().is_some_and(|sick| !sick.gone.is_empty());
-        if any
-            && (0..disks).all(|disk| well(self, disk))
-            && self.engine.stale_places() == 0
-            && self.engine.is_quiet()
-        {
+        if any && (0..disks).all(|disk| well(self, disk)) && self.has_all_copies() {
             if let Some(sick) = &mut self.sick {
                 sick.gone.clear();
             }
             self.note(Seen::Whole);
         }
+    }
+
+    /// Nothing lacks a copy that it had, of data or of the log of a cache, and nothing is left to do about any.
+    fn has_all_copies(&self) -> bool {
+        let caches = self.engine.config().vdisks.iter().filter_map(|own| own.cache.as_ref());
+        let mut copies = caches.flat_map(|cache| &cache.copies);
+        self.engine.stale_places() == 0 && !self.engine.has_work() && copies.all(|one| one.current)
     }
 
     /// All disks are here: the missing ones come back in that order, and all of it is in sync in time.
@@ -210,16 +213,17 @@ impl Run {
             self.poll();
             self.look_at_the_sick();
             let all = (0..self.shape.disks).all(|disk| self.disk_state(disk) == DiskState::Online);
-            if all && self.engine.stale_places() == 0 && self.engine.is_quiet() {
+            if all && self.has_all_copies() {
                 return self.wrong.take().map_or(Ok(()), Err);
             }
             self.engine.queue_mut().advance(Nanos::from_millis(5));
         }
         let states: Vec<DiskState> =
             (0..self.shape.disks).map(|disk| self.disk_state(disk)).collect();
-        let (stale, halted) = (self.engine.stale_places(), self.engine.halted());
+        let (stale, stuck) = (self.engine.stale_places(), self.engine.stuck_places());
+        let (work, halted) = (self.engine.has_work(), self.engine.halted());
         Err(format!(
-            "not in sync although all disks are back: {states:?}, {stale} places stale, halted {halted:?}"
+            "not in sync although all disks are back: {states:?}, {stale} places stale, {stuck} of them stuck, work left {work}, halted {halted:?}"
         ))
     }
 

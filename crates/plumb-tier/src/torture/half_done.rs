@@ -1,0 +1,243 @@
+//! What writes leave that fail, where nobody else has what they were to write over, and what a disk lacks that failed and
+//! stayed: nothing that cannot be read, and no copy less than is told.
+
+use super::faults::{
+    MIRROR, SIMPLE, TIERED, done, fill, first_block, flush, health, images, reads_well, rest,
+    restart, shape, start, state, write,
+};
+use super::history::{CLIENTS, Shape, Step};
+use super::oracle::Promise;
+use super::run::{Run, queue};
+use crate::RequestKind;
+use crate::format::DiskState;
+use crate::mutation::{Mutation, set};
+use crate::pool::HealthStatus;
+
+/// What becomes of a write over old content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fails {
+    /// The disk says at once that it failed, and did some of it.
+    AtOnce,
+    /// It is given up, and done long after that.
+    Late,
+}
+
+/// Writes over old content of four blocks, which their only disk does not take; their extent would close; with `dies` the
+/// engine dies and starts. What is read then.
+fn read_after_overwrites_that_failed(
+    fails: Fails,
+    durable: bool,
+    dies: bool,
+) -> Result<(), String> {
+    let mut run = start(SIMPLE);
+    fill(&mut run);
+    let disk = first_block(SIMPLE, &run)[0].0;
+    let all: Vec<Step> = (0..4).map(write).chain(durable.then(flush)).collect();
+    done(&mut run, &all)?;
+    if durable {
+        rest(&mut run, 1);
+    }
+    done(&mut run, &[write(4)])?;
+    for block in 0..4 {
+        let ios = run.engine.queue_mut().ios(disk);
+        let faults = run.engine.queue_mut().faults_mut(disk);
+        match fails {
+            Fails::AtOnce => faults.write_errors = (ios..ios + 40).collect(),
+            // What comes behind it fails at once, for it could land on that.
+            Fails::Late if block > 0 => {}
+            Fails::Late => (faults.hangs_from, faults.hangs_to) = (Some(ios), Some(ios + 1)),
+        }
+        done(&mut run, &[write(block)]).expect_err("its only copy did not take it");
+    }
+    if fails == Fails::Late {
+        // Nobody decides what may still change.
+        rest(&mut run, 16);
+    }
+    run.engine.queue_mut().repair(disk);
+    rest(&mut run, 16);
+    match dies {
+        true => {
+            let again = restart(&mut run, SIMPLE, &[]);
+            run = again.map_err(|error| error.to_string())?;
+        }
+        false => run.sound = false,
+    }
+    run.read_all(Promise::Acknowledged, 0)?;
+    run.read_all(Promise::Acknowledged, 1)?;
+    done(&mut run, &[write(0), write(1), flush()])?;
+    rest(&mut run, 16);
+    let mut last = restart(&mut run, SIMPLE, &[]).map_err(|error| error.to_string())?;
+    last.read_all(Promise::Acknowledged, 0)
+}
+
+fn overwrites_that_failed() -> Vec<String> {
+    let mut wrong = Vec::new();
+    for fails in [Fails::AtOnce, Fails::Late] {
+        for (durable, dies) in [(false, false), (false, true), (true, false), (true, true)] {
+            if let Err(what) = read_after_overwrites_that_failed(fails, durable, dies) {
+                wrong.push(format!("{fails:?}, durable {durable}, dies {dies}: {what}"));
+            }
+        }
+    }
+    wrong
+}
+
+/// Each block is its old content, or the new one, or some sectors of either: not what nobody can read (CRC-3).
+#[test]
+fn an_overwrite_that_failed_leaves_nothing_that_cannot_be_read() {
+    let wrong = overwrites_that_failed();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    set(Some(Mutation::FailedOverwriteClosed));
+    let wrong = overwrites_that_failed();
+    set(None);
+    assert!(!wrong.is_empty(), "it is not noticed");
+}
+
+/// Blocks of several extents are neither, and all are read at the same time.
+fn read_at_once_after_overwrites_that_failed() -> Result<(), String> {
+    let mut run = start(SIMPLE);
+    fill(&mut run);
+    let all: Vec<Step> =
+        (0..8).flat_map(|nth| (0..4).map(move |at| write(nth * 16 + at))).collect();
+    done(&mut run, &all)?;
+    let disk = first_block(SIMPLE, &run)[0].0;
+    for nth in 0..32 {
+        let ios = run.engine.queue_mut().ios(disk);
+        run.engine.queue_mut().faults_mut(disk).write_errors = (ios..ios + 40).collect();
+        // Some lie on the other disk, which takes them.
+        let _ = done(&mut run, &[write(nth / 4 * 16 + nth % 4)]);
+    }
+    run.engine.queue_mut().repair(disk);
+    let read = |client: u32| Step::Request {
+        client,
+        kind: RequestKind::Read,
+        offset: u64::from(client) * 65_536,
+        len: 16_384,
+    };
+    done(&mut run, &(0..CLIENTS).map(read).collect::<Vec<Step>>())
+}
+
+/// Each waits for its own.
+#[test]
+fn several_extents_are_settled_at_a_time() {
+    read_at_once_after_overwrites_that_failed().expect("all can be read");
+    set(Some(Mutation::SettledOnce));
+    let wrong = read_at_once_after_overwrites_that_failed();
+    set(None);
+    assert!(wrong.is_err(), "it is not noticed");
+}
+
+/// Copies of a block differ after a crash, and a disk that is needed does not take what the other one has. Later the other
+/// one is to go.
+fn read_after_a_start_that_cannot_make_equal() -> Result<(), String> {
+    let mut run = start(MIRROR);
+    fill(&mut run);
+    let mut places = first_block(MIRROR, &run);
+    let next: Vec<u32> = run.engine.config().vdisks[0].tiers[0].rows[1]
+        .slabs
+        .iter()
+        .map(|slab| u32::from(slab.0))
+        .collect();
+    // The second one has the next row with the third disk: without that it is needed.
+    places.sort_by_key(|place| next.contains(&place.0));
+    let [(one, _), (other, at)] = [places[0], places[1]];
+    let third = (0..3).find(|disk| *disk != one && *disk != other).unwrap_or(0);
+    assert!(next.contains(&other) && next.contains(&third));
+    run.engine.take_offline(u16::try_from(third).expect("small"));
+    rest(&mut run, 1);
+    done(&mut run, &[write(0)])?;
+    done(&mut run, &[flush()])?;
+    let mut oracle = run.witness.oracle.clone();
+    oracle.crash(Promise::Acknowledged);
+    let mut left = images(&mut run, MIRROR.0);
+    left[usize::try_from(other).expect("small")].write(at, &[0x5a; 4096]);
+    let shape: Shape = shape(MIRROR);
+    let mut made = queue(&shape, left, 7, true);
+    made.faults_mut(other).unwritable = vec![(at, at + 4096)];
+    let mut run = Run::start_on(&shape, made, oracle, 8).map_err(|error| error.to_string())?;
+    run.let_any_fail((0..3).collect(), (0..3).collect());
+    run.engine.attach(u16::try_from(third).expect("small"));
+    rest(&mut run, 2);
+    run.engine.take_offline(u16::try_from(one).expect("small"));
+    rest(&mut run, 2);
+    run.read_all(Promise::Acknowledged, 0)?;
+    run.engine.queue_mut().repair(other);
+    run.engine.attach(u16::try_from(one).expect("small"));
+    let mut again = restart(&mut run, MIRROR, &[]).map_err(|error| error.to_string())?;
+    again.attach_returning();
+    rest(&mut again, 4);
+    assert_eq!(again.engine.stale_places(), 0);
+    again.read_all(Promise::Acknowledged, 1)
+}
+
+/// That copy is no copy: the other disk is needed (CRC-4).
+#[test]
+fn a_copy_that_a_start_could_not_make_equal_is_not_taken_for_one() {
+    read_after_a_start_that_cannot_make_equal().expect("the other copy is kept");
+    set(Some(Mutation::UnequalTrusted));
+    let wrong = read_after_a_start_that_cannot_make_equal();
+    set(None);
+    assert!(wrong.is_err(), "it is not noticed");
+}
+
+/// A disk with a copy of the log takes no metadata while it is needed: it loses that copy, and keeps its data. Two starts
+/// later the disk of the log's other copy is away.
+fn log_after_its_disk_lost_its_vote() -> Result<(), String> {
+    let mut run = start(TIERED);
+    fill(&mut run);
+    let config = run.engine.config();
+    let logs: Vec<u16> = config.vdisks[0]
+        .cache
+        .iter()
+        .flat_map(|cache| cache.copies.iter().map(|copy| copy.disk))
+        .collect();
+    let rows = &config.vdisks[0].tiers[0].rows;
+    // One that shares a row with a disk that has no copy of the log.
+    let pair = rows.iter().find_map(|row| {
+        let [one, two] = [row.slabs[0].0, row.slabs[1].0];
+        match (logs.contains(&one), logs.contains(&two)) {
+            (true, false) => Some((one, two)),
+            (false, true) => Some((two, one)),
+            _ => None,
+        }
+    });
+    let (own, partner) = pair.expect("three solid-state disks");
+    let other = *logs.iter().find(|disk| **disk != own).expect("two copies");
+    run.let_any_fail((0..5).collect(), (0..5).collect());
+    run.engine.take_offline(partner);
+    rest(&mut run, 1);
+    let end = shape(TIERED).geometry().slab(0);
+    run.engine.queue_mut().faults_mut(own.into()).unwritable = vec![(0, end)];
+    run.engine.checkpoint();
+    rest(&mut run, 1);
+    assert_eq!(state(&run, own.into()), DiskState::Online, "it is needed");
+    run.engine.queue_mut().repair(own.into());
+    run.engine.attach(partner);
+    rest(&mut run, 4);
+    assert_eq!(run.engine.stale_places(), 0);
+    assert_eq!(health(&run), (HealthStatus::Warning, "Degraded"), "a copy of the log is behind");
+    // The log is used: what lies where is to be the newest.
+    let kind = RequestKind::Write { fua: false };
+    let some = (0..6).map(|nth| {
+        let offset = (7 * 16 + nth) * 4096;
+        Step::Request { client: 0, kind, offset, len: 4096 }
+    });
+    done(&mut run, &some.chain([flush()]).collect::<Vec<Step>>())?;
+    let mut run = restart(&mut run, TIERED, &[]).map_err(|error| error.to_string())?;
+    rest(&mut run, 2);
+    let lacks = health(&run) != (HealthStatus::Healthy, "OK");
+    let again = restart(&mut run, TIERED, &[other.into()]);
+    let mut again = again.map_err(|error| error.to_string())?;
+    reads_well(&mut again);
+    if lacks { Err("it is told to lack a copy still".to_owned()) } else { Ok(()) }
+}
+
+/// Its copy is made again by the next start, and until then it is told.
+#[test]
+fn the_log_copy_of_a_disk_that_lost_its_vote_is_made_again() {
+    log_after_its_disk_lost_its_vote().expect("any one disk may be away");
+    set(Some(Mutation::LogCopyForgotten));
+    let wrong = log_after_its_disk_lost_its_vote();
+    set(None);
+    assert!(wrong.is_err(), "it is not noticed");
+}
