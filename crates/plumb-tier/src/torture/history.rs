@@ -16,7 +16,6 @@ pub(super) const CLIENT_BYTES: u32 = 64 << 10;
 
 /// One step of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(not(test), expect(dead_code, reason = "the long run loses one disk at a time"))]
 pub(super) enum Step {
     /// A request; waits until its client is idle.
     Request { client: u32, kind: RequestKind, offset: u64, len: u32 },

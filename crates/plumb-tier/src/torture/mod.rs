@@ -49,13 +49,16 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use history::Shape;
+use history::{Shape, Step};
 use states::{Broken, Tally};
+use unborne::Workload;
 
 /// Steps of a history.
 const STEPS: usize = 140;
 /// Crash states of a history, at most.
 const STATES: u64 = 48;
+/// Of one in which more fails than a space bears: each of them goes through more lives.
+const UNBORNE_STATES: u64 = 36;
 
 /// What to check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,6 +113,12 @@ pub struct TortureReport {
     pub with_older_copy: u64,
     /// Of these, after a disk had failed.
     pub with_failed_disk: u64,
+    /// Of these, of histories in which more may fail than the space bears.
+    pub beyond_tolerance: u64,
+    /// Of these, after several disks had failed, the one before the others were well again.
+    pub with_several_failed: u64,
+    /// Of these, after a disk had missed a generation of the configuration and gone on without its vote.
+    pub with_missed_generation: u64,
     /// Histories run.
     pub histories: u64,
     /// Whoever watched ended it before its time.
@@ -148,6 +157,9 @@ pub fn torture(
             report.with_older_copy += tally.outdated;
             report.with_moves += tally.moved;
             report.with_failed_disk += tally.failed_disk;
+            report.beyond_tolerance += tally.unborne;
+            report.with_several_failed += tally.several;
+            report.with_missed_generation += tally.voteless;
             let broken = found.is_some();
             report.violations.extend(found);
             report.elapsed = start.elapsed();
@@ -186,27 +198,48 @@ fn history_seed(seed: u64, nth: u64) -> u64 {
     (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
 }
 
+/// Checks the history of a seed.
 fn one_history(seed: u64, shrinking: Duration, tally: &mut Tally) -> Option<Violation> {
-    let shape = Shape::new(seed);
-    let history = situations::with(&shape, leaving::of(&shape, STEPS, seed), seed);
-    let broken = states::check(&shape, &history, STATES, seed, tally).err()?;
-    Some(explain(&shape, &history, seed, (broken, shrinking)))
+    match unborne::workload(seed) {
+        Workload::Usual => usual_history(seed, shrinking, tally),
+        workload => {
+            let (shape, history) = unborne::of(workload, STEPS, seed);
+            checked((&shape, &history), (seed, UNBORNE_STATES), shrinking, tally)
+        }
+    }
 }
 
-fn explain(
-    shape: &Shape,
-    history: &[history::Step],
-    seed: u64,
-    found: (Broken, Duration),
-) -> Violation {
+/// The same, whatever other workload the seed stands for: one disk fails at a time.
+fn usual_history(seed: u64, shrinking: Duration, tally: &mut Tally) -> Option<Violation> {
+    let shape = Shape::new(seed);
+    let history = situations::with(&shape, leaving::of(&shape, STEPS, seed), seed);
+    checked((&shape, &history), (seed, STATES), shrinking, tally)
+}
+
+fn checked(
+    (shape, history): (&Shape, &[Step]),
+    (seed, states): (u64, u64),
+    shrinking: Duration,
+    tally: &mut Tally,
+) -> Option<Violation> {
+    let broken = states::check(shape, history, states, seed, tally).err()?;
+    Some(explain(shape, history, seed, (broken, shrinking)))
+}
+
+fn explain(shape: &Shape, history: &[Step], seed: u64, found: (Broken, Duration)) -> Violation {
     let (shortest, broken) = shrink::shrink(shape, history, seed, 4 * STATES, found.0, found.1);
     Violation {
         history_seed: seed,
         what: broken.wrong,
         crash_at: broken.crash.map(|(point, _)| point),
         pool: format!(
-            "{} disks, {} of them rotating, {} copies, {} columns, cache of {} bytes",
-            shape.disks, shape.rotating, shape.copies, shape.columns, shape.cache
+            "{} disks, {} of them rotating, {} copies, {} columns, cache of {} bytes, {}",
+            shape.disks,
+            shape.rotating,
+            shape.copies,
+            shape.columns,
+            shape.cache,
+            shape.workload.in_words()
         ),
         history: shortest.iter().map(|step| format!("{step:?}")).collect(),
     }

@@ -268,6 +268,9 @@ impl Run {
         if self.background.moved.is_none() && moves.up + moves.down > 0 {
             self.background.moved = Some(to);
         }
+        if self.sick.is_some() && self.background.voteless.is_none() && self.has_voteless() {
+            self.background.voteless = Some(to);
+        }
         while let Some((client, outcome)) = self.engine.pop() {
             self.ended(client, outcome);
         }

@@ -194,6 +194,13 @@ impl Run {
         }
     }
 
+    /// Whether a disk takes part that lost its vote: all of these pools' disks have one.
+    pub(super) fn has_voteless(&self) -> bool {
+        let config = self.engine.config();
+        let online = config.disks.iter().filter(|disk| disk.state == DiskState::Online).count();
+        online > config.voters.len()
+    }
+
     /// Nothing lacks a copy that it had, of data or of the log of a cache, and nothing is left to do about any.
     fn has_all_copies(&self) -> bool {
         let caches = self.engine.config().vdisks.iter().filter_map(|own| own.cache.as_ref());

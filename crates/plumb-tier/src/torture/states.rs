@@ -42,6 +42,12 @@ pub(super) struct Tally {
     pub(super) outdated: u64,
     /// Of these, states after a disk had failed.
     pub(super) failed_disk: u64,
+    /// Of these, states of histories in which more may fail than the space bears.
+    pub(super) unborne: u64,
+    /// Of these, states after several disks had failed.
+    pub(super) several: u64,
+    /// Of these, crashes after a disk had lost its vote and gone on.
+    pub(super) voteless: u64,
     /// Of these, crashes after something had been moved off a disk that leaves.
     pub(super) emptied: u64,
 }
@@ -236,12 +242,13 @@ fn check_unguarded(
     let mut witness = Witness::new(oracle);
     let mut seen = log.iter().peekable();
     let mut known = Known::new();
-    let mut had_fault = false;
+    let (mut had_fault, mut had_several) = (false, false);
     for (nth, point) in (0..).zip(points) {
         replay.advance_to(point);
         while let Some((_, event)) = seen.next_if(|(position, _)| *position <= point) {
             witness.see(event);
             had_fault |= witness.unwell.is_some() || !witness.gone.is_empty();
+            had_several |= witness.gone.len() > 1;
         }
         let here = Here { shape, witness: &witness, point, nth };
         if let Some(Passed { crashes, outdated }) =
@@ -258,6 +265,9 @@ fn check_unguarded(
             tally.thrice += u64::from(crashes > 2);
             tally.outdated += u64::from(outdated);
             tally.emptied += after(background.emptied);
+            tally.unborne += u64::from(!shape.workload.is_borne());
+            tally.several += u64::from(had_several);
+            tally.voteless += after(background.voteless);
         }
     }
     Ok(())

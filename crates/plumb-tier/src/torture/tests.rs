@@ -17,7 +17,7 @@ fn nothing_acknowledged_is_ever_lost() {
     };
     let report = torture(&options, &|_| true);
     println!(
-        "{} states of {} histories, {} with background work, {} with a cache, {} with moves, {} with a rebuild, {} demanding, {} after a failed disk, {} crashed thrice, {} with an older copy, {:?}",
+        "{} states of {} histories, {} with background work, {} with a cache, {} with moves, {} with a rebuild, {} demanding, {} after a failed disk, {} crashed thrice, {} with an older copy, {} beyond what is borne, {} with several disks, {} with a missed generation, {:?}",
         report.crash_states,
         report.histories,
         report.with_background,
@@ -28,6 +28,9 @@ fn nothing_acknowledged_is_ever_lost() {
         report.with_failed_disk,
         report.with_third_crash,
         report.with_older_copy,
+        report.beyond_tolerance,
+        report.with_several_failed,
+        report.with_missed_generation,
         report.elapsed
     );
     if let Some(violation) = report.violations.first() {
@@ -40,6 +43,7 @@ fn nothing_acknowledged_is_ever_lost() {
         ("moves", report.with_moves),
         ("rebuild", report.with_rebuild),
         ("older copy", report.with_older_copy),
+        ("several disks", report.with_several_failed),
     ];
     for (name, share) in shares {
         assert!(share * 50 >= report.crash_states, "{name}: {report:?}");
@@ -125,13 +129,13 @@ fn known(mutation: Mutation) -> &'static [u64] {
 #[test]
 fn a_broken_promise_is_told_by_a_short_history() {
     crate::mutation::set(Some(Mutation::CommitUnflushed));
-    let broken = |seed| one_history(seed, Duration::ZERO, &mut Tally::default());
+    let broken = |seed| usual_history(seed, Duration::ZERO, &mut Tally::default());
     let found = (0..500).filter_map(|nth| broken(history_seed(7, nth)));
     let shares: Vec<f64> = found
         .take(3)
         .map(|long| {
             let limit = Duration::from_secs(10);
-            let short = one_history(long.history_seed, limit, &mut Tally::default());
+            let short = usual_history(long.history_seed, limit, &mut Tally::default());
             let short = short.expect("the same history breaks the same rule");
             assert!(short.crash_at.is_some() && short.crash_at <= long.crash_at, "{short:#?}");
             short.history.len() as f64 / long.history.len() as f64
@@ -169,7 +173,7 @@ fn notice(mutation: Mutation) -> Option<Noticed> {
     crate::mutation::set(Some(mutation));
     let (mut tally, start) = (Tally::default(), thread_time());
     let noticed = first.chain((0..).map(|nth| history_seed(seed, nth))).find_map(|history| {
-        let found = one_history(history, Duration::ZERO, &mut tally);
+        let found = usual_history(history, Duration::ZERO, &mut tally);
         let took = thread_time().saturating_sub(start);
         match found {
             Some(violation) => Some(Some((history, took, violation.what))),
@@ -227,7 +231,7 @@ const ONCE_BROKEN: [u64; 3] = [
 fn histories_that_broke_a_promise_once_keep_it() {
     for seed in ONCE_BROKEN {
         let mut tally = Tally::default();
-        assert_eq!(one_history(seed, Duration::ZERO, &mut tally), None, "{seed}");
+        assert_eq!(usual_history(seed, Duration::ZERO, &mut tally), None, "{seed}");
         assert!(tally.states > 0, "{seed}");
     }
 }

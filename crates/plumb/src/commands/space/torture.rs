@@ -114,7 +114,8 @@ fn so_far(report: &TortureReport) -> String {
     let share = |part: u64| 100 * part / report.crash_states.max(1);
     format!(
         "{} crash states after {seconds:.0} s, {:.0}/s: background work {} %, overwrites, flushes and a failed \
-         disk {} %, cache {} %, moves {} %, rebuild {} %, third crash {} %, older copy of a disk {} %; {} violations",
+         disk {} %, cache {} %, moves {} %, rebuild {} %, third crash {} %, older copy of a disk {} %, \
+         several disks {} %, missed generation {} %; {} violations",
         report.crash_states,
         report.crash_states as f64 / seconds.max(0.001),
         share(report.with_background),
@@ -124,6 +125,8 @@ fn so_far(report: &TortureReport) -> String {
         share(report.with_rebuild),
         share(report.with_third_crash),
         share(report.with_older_copy),
+        share(report.with_several_failed),
+        share(report.with_missed_generation),
         report.violations.len(),
     )
 }
@@ -153,6 +156,9 @@ fn as_json(report: &TortureReport) -> String {
         "with_failed_disk": report.with_failed_disk,
         "with_third_crash": report.with_third_crash,
         "with_older_copy": report.with_older_copy,
+        "beyond_tolerance": report.beyond_tolerance,
+        "with_several_failed": report.with_several_failed,
+        "with_missed_generation": report.with_missed_generation,
         "histories": report.histories,
         "elapsed_s": report.elapsed.as_secs_f64(),
         "processor_time_s": report.processor_time.as_secs_f64(),
@@ -167,7 +173,8 @@ fn as_text(report: &TortureReport) -> String {
     let early = if report.interrupted { "ended early, by a signal\n" } else { "" };
     let mut text = format!(
         "{early}seed:                {}\ncrash states:        {}\n  background work:   {}\n  cache destaged:    {}\n  extents moved:     {}\n  disk rebuilt:      {}\n  \
-         overwrites, flushes, a failed disk: {}\n  after disk loss:   {}\n  crashed thrice:    {}\n  older copy of a disk: {}\n\
+         overwrites, flushes, a failed disk: {}\n  after disk loss:   {}\n  crashed thrice:    {}\n  older copy of a disk: {}\n  \
+         more failures than it bears: {}\n  several disks failed: {}\n  missed a generation: {}\n\
          histories:           {}\ntime:                {:.1} s\nprocessor time:      {:.1} s\nviolations:          {}\n",
         report.seed,
         report.crash_states,
@@ -179,6 +186,9 @@ fn as_text(report: &TortureReport) -> String {
         report.with_failed_disk,
         report.with_third_crash,
         report.with_older_copy,
+        report.beyond_tolerance,
+        report.with_several_failed,
+        report.with_missed_generation,
         report.histories,
         report.elapsed.as_secs_f64(),
         report.processor_time.as_secs_f64(),
