@@ -145,17 +145,18 @@ fn baseline(matches: &ArgMatches) -> Result<ExitCode, BaselineError> {
             OPTION_KEYS,
             &serde_json::to_value(given).map_err(request)?,
         )?;
+        let device = &opened.study.device;
+        let next = BaselinePlanner::new(kept.clone()).next(opened.journal.records());
+        // The machine may not be as it was when the study began.
+        let looked = match next {
+            Next::Done => Looked::not("there is nothing left to be run"),
+            _ => look(matches, &target, &kept, device)?,
+        };
         if matches.get_flag("dry-run") {
             let done = opened.journal.records().len() as u64;
-            return Ok(dry_run(matches, &kept, &target, &opened.study.device, done));
+            return dry_run(matches, &kept, &target, device, done, looked);
         }
-        let skips = kept.skip.iter().any(|step| step == PREFLIGHT);
-        let next = BaselinePlanner::new(kept.clone()).next(opened.journal.records());
-        if matches!(opened.study.device, Device::Real) && !skips && !matches!(next, Next::Done) {
-            // The machine may not be as it was when the study began.
-            let assumed = |_: &Path, _| machine::Writing::ASSUMED;
-            look(matches, &target, &kept, &estimate(&kept, &target, &Device::Real, assumed).0)?;
-        }
+        looked.refuse_blocked()?;
         return Ok(work(matches, opened, kept));
     }
     let path = matches.get_one::<PathBuf>("target").expect("clap requires it");
@@ -171,22 +172,13 @@ fn baseline(matches: &ArgMatches) -> Result<ExitCode, BaselineError> {
     if options.size.is_none() && options.conditioning == Conditioning::PtsFile {
         return Err(BaselineError::NoFile);
     }
+    let looked = look(matches, path, &options, &device)?;
     if matches.get_flag("dry-run") {
-        return Ok(dry_run(matches, &options, path, &device, 0));
+        return dry_run(matches, &options, path, &device, 0, looked);
     }
+    let preflight = looked.refuse_blocked()?;
     let most = options.runs_most();
     let exhaustive = options.published_runs();
-    let preflight = match device {
-        Device::Simulated(_) => machine::not_looked("a simulated device has no machine"),
-        Device::Real if skips_preflight(matches) => {
-            machine::not_looked("--skip preflight was given")
-        }
-        Device::Real => {
-            // What a probe writes would be seen as the load of somebody else.
-            let assumed = |_: &Path, _| machine::Writing::ASSUMED;
-            look(matches, path, &options, &estimate(&options, path, &device, assumed).0)?
-        }
-    };
     let (forecast, (bytes_to_make, _)) = estimate(&options, path, &device, machine::writing);
     let opened = study::create(
         matches,
@@ -210,19 +202,21 @@ fn baseline(matches: &ArgMatches) -> Result<ExitCode, BaselineError> {
     Ok(work(matches, opened, options))
 }
 
-fn skips_preflight(matches: &ArgMatches) -> bool {
-    matches.get_many::<String>("skip").into_iter().flatten().any(|step| step == PREFLIGHT)
-}
-
-/// Says how many runs there would be, `done` of which are there already.
+/// Says how many runs there would be, `done` of which are there already, and refuses what the preflight would.
 fn dry_run(
     matches: &ArgMatches,
     options: &BaselineOptions,
     path: &Path,
     device: &Device,
     done: u64,
-) -> ExitCode {
-    let (forecast, writing) = estimate(options, path, device, machine::writing);
+    looked: Looked,
+) -> Result<ExitCode, BaselineError> {
+    // A probe writes: not where nothing may be measured.
+    let probe = |path: &Path, bytes| match looked.blocks.is_empty() {
+        true => machine::writing(path, bytes),
+        false => machine::Writing::ASSUMED,
+    };
+    let (forecast, writing) = estimate(options, path, device, probe);
     let (most, exhaustive) = (options.runs_most(), options.published_runs());
     let text = match matches.get_flag("json") {
         true => format!(
@@ -234,6 +228,7 @@ fn dry_run(
                 "size": options.size,
                 "bytes_to_write": writing.0, "creation_s": writing.1.seconds(writing.0),
                 "write_rate_is_measured": writing.1.is_measured,
+                "preflight": looked.verdicts,
             })
         ),
         false => format!(
@@ -249,7 +244,9 @@ fn dry_run(
             writing.1.words()
         ),
     };
-    super::print(&text)
+    let code = super::print(&text);
+    looked.refuse_blocked()?;
+    Ok(code)
 }
 
 /// Options with the keys that they have in the plan of a study.
@@ -363,13 +360,42 @@ fn estimate(
     (forecast.after((creation_s, creation_s, creation_s)), (bytes, writing))
 }
 
-/// The preflight: tells what is not fine, and refuses what blocks. Returns the verdicts.
+/// What the preflight saw.
+struct Looked {
+    /// All verdicts, or why there are none.
+    verdicts: Value,
+    /// The checks that block.
+    blocks: Vec<String>,
+}
+
+impl Looked {
+    fn not(why: &str) -> Self {
+        Self { verdicts: machine::not_looked(why), blocks: Vec::new() }
+    }
+
+    fn refuse_blocked(self) -> Result<Value, BaselineError> {
+        match self.blocks {
+            ids if ids.is_empty() => Ok(self.verdicts),
+            ids => Err(BaselineError::Blocked { ids }),
+        }
+    }
+}
+
+/// The preflight: tells what is not fine.
 fn look(
     matches: &ArgMatches,
     path: &Path,
     options: &BaselineOptions,
-    forecast: &Forecast,
-) -> Result<Value, BaselineError> {
+    device: &Device,
+) -> Result<Looked, BaselineError> {
+    if matches!(device, Device::Simulated(_)) {
+        return Ok(Looked::not("a simulated device has no machine"));
+    }
+    if options.skip.iter().any(|step| step == PREFLIGHT) {
+        return Ok(Looked::not("--skip preflight was given"));
+    }
+    // What a probe writes would be seen as the load of somebody else.
+    let (forecast, _) = estimate(options, path, device, |_, _| machine::Writing::ASSUMED);
     let settings = settings(options);
     let plan = Plan {
         file_bytes: options.size,
@@ -386,13 +412,11 @@ fn look(
     for check in checks.iter().filter(|check| check.verdict >= Verdict::Warn) {
         printer.warning(&format!("{} ({}): {}", check.id, check.verdict.keyword(), check.evidence));
     }
-    if preflight::worst(&checks, &accepted) < Verdict::Block {
-        return Ok(machine::verdicts(&checks, &accepted));
-    }
     let blocks = |check: &&preflight::Check| {
         check.verdict == Verdict::Block && !accepted.iter().any(|id| id == check.id)
     };
-    Err(BaselineError::Blocked {
-        ids: checks.iter().filter(blocks).map(|check| check.id.to_owned()).collect(),
+    Ok(Looked {
+        verdicts: machine::verdicts(&checks, &accepted),
+        blocks: checks.iter().filter(blocks).map(|check| check.id.to_owned()).collect(),
     })
 }
