@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
+use std::time::Duration;
 
 use clap::{ArgMatches, Command, value_parser};
 use miette::Diagnostic;
@@ -150,8 +151,12 @@ fn baseline(matches: &ArgMatches) -> Result<ExitCode, BaselineError> {
         // The machine may not be as it was when the study began.
         let looked = match next {
             Next::Done => Looked::not("there is nothing left to be run"),
-            _ => look(matches, &target, &kept, device)?,
+            _ => {
+                let looks = || look(matches, &target, &kept, device);
+                look_until_faded(looks, thread::sleep)?
+            }
         };
+        looked.tell();
         if matches.get_flag("dry-run") {
             let done = opened.journal.records().len() as u64;
             return dry_run(matches, &kept, &target, device, done, looked);
@@ -173,6 +178,7 @@ fn baseline(matches: &ArgMatches) -> Result<ExitCode, BaselineError> {
         return Err(BaselineError::NoFile);
     }
     let looked = look(matches, path, &options, &device)?;
+    looked.tell();
     if matches.get_flag("dry-run") {
         return dry_run(matches, &options, path, &device, 0, looked);
     }
@@ -366,11 +372,18 @@ struct Looked {
     verdicts: Value,
     /// The checks that block.
     blocks: Vec<String>,
+    /// What is not fine.
+    warnings: Vec<String>,
 }
 
 impl Looked {
     fn not(why: &str) -> Self {
-        Self { verdicts: machine::not_looked(why), blocks: Vec::new() }
+        Self { verdicts: machine::not_looked(why), blocks: Vec::new(), warnings: Vec::new() }
+    }
+
+    fn tell(&self) {
+        let printer = Printer::on_stderr();
+        self.warnings.iter().for_each(|warning| printer.warning(warning));
     }
 
     fn refuse_blocked(self) -> Result<Value, BaselineError> {
@@ -381,7 +394,39 @@ impl Looked {
     }
 }
 
-/// The preflight: tells what is not fine.
+/// Checks that an interrupted study brings about itself: the kernel's averages tell of its last run for a while.
+const FADING: [&str; 2] = ["load-psi", "load-disk"];
+/// Looks at most for that to fade, and the time between two: an average over ten seconds of 100 % is below 5 % after 30.
+const FADING_LOOKS: u32 = 16;
+const FADING_PAUSE: Duration = Duration::from_secs(2);
+
+/// The preflight of a study that goes on, which may have been interrupted just now.
+fn look_until_faded<E>(
+    mut look: impl FnMut() -> Result<Looked, E>,
+    mut wait: impl FnMut(Duration),
+) -> Result<Looked, E> {
+    let mut looked = look()?;
+    let fades = |looked: &Looked| {
+        let is_fading = |id: &String| FADING.contains(&id.as_str());
+        !looked.blocks.is_empty() && looked.blocks.iter().all(is_fading)
+    };
+    for number in 1..FADING_LOOKS {
+        if !fades(&looked) {
+            break;
+        }
+        if number == 1 {
+            Printer::on_stderr().warning(&format!(
+                "{} may still tell of the run that was interrupted: looking again for a while",
+                looked.blocks.join(" and ")
+            ));
+        }
+        wait(FADING_PAUSE);
+        looked = look()?;
+    }
+    Ok(looked)
+}
+
+/// The preflight.
 fn look(
     matches: &ArgMatches,
     path: &Path,
@@ -408,15 +453,48 @@ fn look(
     let checks = machine::look_for_a_second(&SystemTree::default(), path, plan)
         .map_err(|source| BaselineError::Look { path: path.to_owned(), source })?;
     let accepted = arguments::accepted(matches);
-    let printer = Printer::on_stderr();
-    for check in checks.iter().filter(|check| check.verdict >= Verdict::Warn) {
-        printer.warning(&format!("{} ({}): {}", check.id, check.verdict.keyword(), check.evidence));
-    }
+    let warnings = checks
+        .iter()
+        .filter(|check| check.verdict >= Verdict::Warn)
+        .map(|check| format!("{} ({}): {}", check.id, check.verdict.keyword(), check.evidence));
     let blocks = |check: &&preflight::Check| {
         check.verdict == Verdict::Block && !accepted.iter().any(|id| id == check.id)
     };
     Ok(Looked {
         verdicts: machine::verdicts(&checks, &accepted),
         blocks: checks.iter().filter(blocks).map(|check| check.id.to_owned()).collect(),
+        warnings: warnings.collect(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Looks one after the other, each with the checks that block; the number of looks, and those that block at the end.
+    fn looks(blocks: &[&[&str]]) -> (u32, Vec<String>) {
+        let times = |number: usize| u32::try_from(number).expect("few");
+        let mut waited = Duration::ZERO;
+        let mut number = 0_usize;
+        let look = || -> Result<Looked, ()> {
+            let blocks = blocks[number.min(blocks.len() - 1)];
+            number += 1;
+            let blocks = blocks.iter().map(|id| (*id).to_owned()).collect();
+            Ok(Looked { blocks, ..Looked::not("a test") })
+        };
+        let found = look_until_faded(look, |pause| waited += pause).expect("looks");
+        assert_eq!(waited, FADING_PAUSE * (times(number) - 1));
+        (times(number), found.blocks)
+    }
+
+    #[test]
+    fn what_the_interrupted_run_did_fades() {
+        assert_eq!(looks(&[&[]]), (1, vec![]));
+        assert_eq!(looks(&[&["load-psi"], &["load-psi", "load-disk"], &[]]), (3, vec![]));
+        // Others are at work, or something else is wrong.
+        assert_eq!(looks(&[&["load-psi"]]), (FADING_LOOKS, vec!["load-psi".to_owned()]));
+        assert_eq!(looks(&[&["capacity"]]), (1, vec!["capacity".to_owned()]));
+        let both = looks(&[&["load-psi", "health-md"]]);
+        assert_eq!(both, (1, vec!["load-psi".to_owned(), "health-md".to_owned()]));
+    }
 }
