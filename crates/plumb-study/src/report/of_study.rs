@@ -138,17 +138,9 @@ fn headline(study: &StudyView, finding: &Finding, id: &str, place: &str) -> Head
     }
     let text = match finding.id.as_str() {
         ANSWERS => sentence(&finding.sentence),
-        _ => titled(&finding.title, &finding.sentence),
+        _ => format!("{}: {}", finding.title, finding.sentence),
     };
     Headline { tone: tone(finding), text, evidence }
-}
-
-/// A sentence after its title, which names its subject once: "What limits reads: reads: the device is saturated".
-fn titled(title: &str, told: &str) -> String {
-    let rest = told.split_once(": ").filter(|(subject, _)| {
-        title.to_lowercase().ends_with(&subject.to_lowercase()) && !subject.is_empty()
-    });
-    format!("{title}: {}", rest.map_or(told, |(_, rest)| rest))
 }
 
 /// The finding that has the figures of each operation.
@@ -423,14 +415,6 @@ mod tests {
     fn runs_are_told_as_ranges() {
         assert_eq!(ranges(&[1, 2, 3, 7, 9, 10]), "1–3, 7, 9, 10");
         assert_eq!(ranges(&[]), "");
-    }
-
-    #[test]
-    fn a_subject_is_named_once() {
-        let limit = titled("What limits sequential reads", "Sequential reads: the device is full.");
-        assert_eq!(limit, "What limits sequential reads: the device is full.");
-        let files = titled("Number of files", "Use 1 file: 1: 66286 I/Os per second.");
-        assert_eq!(files, "Number of files: Use 1 file: 1: 66286 I/Os per second.");
     }
 
     #[test]

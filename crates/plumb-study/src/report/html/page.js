@@ -18,11 +18,13 @@
       size: scale === "x" ? 34 : 52, grid: { show: scale !== "right", stroke: line, width: 1 },
       ticks: { stroke: line }, values: (_, all) => all.map((v) => (v === null ? "" : short(v))),
     });
+    // Names of ranges stand above what is drawn.
+    const room = plot.ranges.some(([, , name]) => name) ? 0.15 : 0.06;
     const scale = (spec) => spec.log ? { distr: 3 } : {
       range: (_, low, high) => {
         if (low === null) return [0, 1];
         const from = spec.zero ? Math.min(0, low) : low - (high - low || Math.abs(low) || 1) * 0.04;
-        return [from, high + (high - from || 1) * 0.06];
+        return [from, high + (high - from || 1) * room];
       },
     };
     const marks = (u) => {
