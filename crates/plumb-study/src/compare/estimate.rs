@@ -99,7 +99,7 @@ const BETWEEN_FREEDOM: f64 = 9.0;
 const SPREAD_FROM: usize = 3;
 /// Runs of a side below which both sides share one standard deviation
 /// (docs/decisions/0032-few-runs-share-a-deviation.md).
-const WELCH_FROM: usize = 5;
+pub(super) const WELCH_FROM: usize = 5;
 /// Runs of a side from which on ranks are a second opinion.
 const RANKS_FROM: usize = 6;
 

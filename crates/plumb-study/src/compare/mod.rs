@@ -1,5 +1,6 @@
 //! One set of runs against another (method, section 6).
 
+mod between;
 mod estimate;
 mod holm;
 mod metric;

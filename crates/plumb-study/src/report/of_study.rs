@@ -1,17 +1,21 @@
 //! A study: what it found, as it says itself, and plots of its runs.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::of_runs::explained;
 use super::page::{Block, Data, Headline, Section, Table, Tone, cell, latency, rate};
 use super::{Detail, StudyView, of_against, of_run, study_plots};
 use crate::percentile::{self, Mark};
-use crate::study::{Finding, Outcome, RunRecord, Setting, State};
+use crate::study::{Finding, Outcome, RunRecord, Setting, SimulatedDevice, State};
 
 /// Facts that say nothing to a reader, or are told already.
 const UNTOLD: [&str; 2] = ["target", "device number"];
+/// The fact that is a whole simulated device.
+const SIMULATED: &str = "simulated device";
 /// Letters of a fact that are shown.
-const FACT_MOST: usize = 100;
+const FACT_MOST: usize = 200;
 
 pub(super) fn facts(study: &StudyView) -> Vec<(String, String)> {
     let plan = &study.plan;
@@ -31,12 +35,26 @@ pub(super) fn facts(study: &StudyView) -> Vec<(String, String)> {
         ),
     ];
     for (name, value) in plan.critical.iter().filter(|(name, _)| !UNTOLD.contains(&name.as_str())) {
-        // A whole simulated device is one of them.
+        let simulated = simulated(name, value);
+        let value = simulated.as_ref().unwrap_or(value);
         let shown: String = value.chars().take(FACT_MOST).collect();
         let cut = if shown.len() < value.len() { "…" } else { "" };
         facts.push((sentence(name), format!("{shown}{cut}")));
     }
     facts
+}
+
+/// A simulated device in the words of its file: what is not as usual.
+fn simulated(name: &str, value: &str) -> Option<String> {
+    let given: BTreeMap<String, Value> =
+        serde_json::from_str(value).ok().filter(|_| name == SIMULATED)?;
+    let usual = serde_json::to_value(SimulatedDevice::default()).ok()?;
+    let told: Vec<String> = given
+        .iter()
+        .filter(|(key, is)| usual[key.as_str()] != **is)
+        .map(|(key, is)| format!("{key} = {}", shown(is)))
+        .collect();
+    Some(if told.is_empty() { "the usual one".to_owned() } else { told.join(", ") })
 }
 
 /// `2026-01-31T20:00:00.123456789Z` as people write it; what is no such time stays.
@@ -184,7 +202,11 @@ fn section(
     if let Some(table) = &finding.table {
         let data = Data {
             columns: table.columns.iter().map(|column| heading(column)).collect(),
-            rows: table.rows.iter().map(|row| row.iter().map(shown).collect()).collect(),
+            rows: table
+                .rows
+                .iter()
+                .map(|row| row.iter().zip(&table.columns).map(shown_in).collect())
+                .collect(),
         };
         let id = format!("{place}-table");
         let (caption, data) = (title(finding).to_owned(), known(&data));
@@ -293,6 +315,16 @@ fn ranges(numbers: &[u32]) -> String {
     told.collect::<Vec<_>>().join(", ")
 }
 
+/// A cell under its column: nobody wants six digits of a percentage.
+fn shown_in((value, column): (&Value, &String)) -> String {
+    match value.as_f64() {
+        Some(percent) if column.ends_with("[%]") && percent.fract() != 0.0 => {
+            format!("{percent:.1}")
+        }
+        _ => shown(value),
+    }
+}
+
 fn shown(value: &Value) -> String {
     match value {
         Value::Null => "–".to_owned(),
@@ -375,11 +407,31 @@ fn setting(setting: &Setting) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn runs_are_told_as_ranges() {
         assert_eq!(ranges(&[1, 2, 3, 7, 9, 10]), "1–3, 7, 9, 10");
         assert_eq!(ranges(&[]), "");
+    }
+
+    #[test]
+    fn a_simulated_device_is_told_by_what_it_differs_in() {
+        let device = SimulatedDevice { max_iops: 123.0, noise: 0.25, ..SimulatedDevice::default() };
+        let text = serde_json::to_string(&device).expect("JSON");
+        assert_eq!(simulated(SIMULATED, &text).as_deref(), Some("max-iops = 123, noise = 0.25"));
+        assert_eq!(simulated("processor", &text), None);
+        assert_eq!(simulated(SIMULATED, "an old one"), None);
+    }
+
+    #[test]
+    fn percentages_have_one_decimal() {
+        let cell = |value: Value, column: &str| shown_in((&value, &column.to_owned()));
+        assert_eq!(cell(json!(8.311_85), "ci95 [%]"), "8.3");
+        assert_eq!(cell(json!(30), "write [%]"), "30");
+        assert_eq!(cell(json!(10.689), "avg_lat [ms]"), "10.689");
+        assert_eq!(cell(Value::Null, "ci95 [%]"), "–");
     }
 }

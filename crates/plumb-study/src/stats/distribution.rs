@@ -100,6 +100,19 @@ pub fn t_95(df: f64) -> f64 {
     t_quantile(0.975, df)
 }
 
+/// Probability that a standard normal value is farther from 0 than `z` ≥ 0, to about 2e-7 [Abramowitz & Stegun, 7.1.26].
+#[must_use]
+pub fn normal_two_sided(z: f64) -> f64 {
+    let x = z / std::f64::consts::SQRT_2;
+    let t = 1.0 / (1.0 + 0.327_591_1 * x);
+    let series = 1.061_405_429_f64
+        .mul_add(t, -1.453_152_027)
+        .mul_add(t, 1.421_413_741)
+        .mul_add(t, -0.284_496_736)
+        .mul_add(t, 0.254_829_592);
+    series * t * (-x * x).exp()
+}
+
 /// The quantile of the standard normal distribution, 0 < `p` < 1, to about 1e-7 (AS 241, PPND7).
 #[must_use]
 pub fn normal_quantile(p: f64) -> f64 {
@@ -194,6 +207,15 @@ mod tests {
         near(normal_quantile(0.5), 0.0, 1e-12);
         near(normal_quantile(0.001), -3.090_232, 1e-5);
         near(normal_quantile(1e-12), -7.034_48, 1e-4);
+    }
+
+    #[test]
+    fn normal_tails() {
+        for p in [0.9, 0.5, 0.1, 0.05, 0.001] {
+            near(normal_two_sided(-normal_quantile(p / 2.0)), p, 1e-6);
+        }
+        near(normal_two_sided(0.0), 1.0, 1e-6);
+        near(normal_two_sided(f64::INFINITY), 0.0, 1e-12);
     }
 
     #[test]

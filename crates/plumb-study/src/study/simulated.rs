@@ -323,9 +323,11 @@ fn result(setting: &Setting, series: &[f64], mean_s: f64, device: &SimulatedDevi
     let in_flight = device.at_device(setting);
     let busy = -(-in_flight).exp_m1() * 100.0;
     let share = setting.write_share();
+    let end_ns = |second: usize| (second as u64 + 1) * 1_000_000_000;
     let counters: Vec<Value> = series
         .iter()
-        .map(|iops| {
+        .enumerate()
+        .map(|(second, iops)| {
             let (reads, writes) = (iops * (1.0 - share), iops * share);
             let rates = json!({
                 "reads_per_s": reads, "writes_per_s": writes, "in_flight": in_flight, "busy_percent": busy,
@@ -337,17 +339,26 @@ fn result(setting: &Setting, series: &[f64], mean_s: f64, device: &SimulatedDevi
             });
             let mut devices = vec![rates];
             devices.extend((device.copies > 0).then_some(below));
-            json!({ "devices": devices })
+            json!({ "end_ns": end_ns(second), "devices": devices })
         })
         .collect();
     let mut devices = vec![json!({ "name": "simulated" })];
     devices.extend((device.copies > 0).then(|| json!({ "name": "copies", "is_bottom": true })));
-    let cells: Vec<Value> =
-        series.iter().map(|iops| json!({ "total": { "iops_per_s": iops } })).collect();
+    let cells: Vec<Value> = series
+        .iter()
+        .enumerate()
+        .map(|(second, iops)| {
+            // As many are in flight in each second as on average.
+            let mean = setting.latency.then(|| ns(1.0) * rate / iops);
+            let total = json!({ "iops_per_s": iops, "latency_ns": { "mean": mean } });
+            json!({ "end_ns": end_ns(second), "total": total })
+        })
+        .collect();
     let side = |count: u64| {
         json!({
             "io_count": count,
             "iops_per_s": count as f64 / seconds,
+            "bytes_per_s": count as f64 / seconds * block,
             "mib_per_s": count as f64 / seconds * block / f64::from(1 << 20),
             "errors": 0,
             "latency_ns": if count > 0 { latency.clone() } else { None },
@@ -370,4 +381,43 @@ fn result(setting: &Setting, series: &[f64], mean_s: f64, device: &SimulatedDevi
             "counters": { "devices": devices, "series": counters },
         }],
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::{Order, Purpose};
+
+    #[test]
+    fn a_result_has_what_plots_are_drawn_of() {
+        let setting = Setting { measured_s: 10, write_percent: 30, ..Setting::default() };
+        let order = Order {
+            step: "sweep".to_owned(),
+            purpose: Purpose::Measure,
+            repetition: 1,
+            setting: setting.clone(),
+        };
+        let mut simulation = Simulation::new(SimulatedDevice::default());
+        let due = Due { run: 1, seed: 1, order: &order, early_end: false };
+        let Performance::Result(result) = simulation.perform(due).outcome else {
+            panic!("it measures")
+        };
+        let span = &result["time_spans"][0];
+        let (mut seconds, mut in_flight) = (Vec::new(), Vec::new());
+        for interval in span["intervals"]["series"].as_array().expect("a list") {
+            seconds.push(interval["end_ns"].as_u64().expect("a time") / 1_000_000_000);
+            let total = &interval["total"];
+            let mean_s = total["latency_ns"]["mean"].as_f64().expect("a latency") / 1e9;
+            in_flight.push(mean_s * total["iops_per_s"].as_f64().expect("a rate"));
+        }
+        assert_eq!(seconds, (1..=10).collect::<Vec<_>>());
+        let all = f64_of(setting.total_outstanding());
+        assert!(in_flight.iter().all(|n| (n / all - 1.0).abs() < 0.001), "{in_flight:?}");
+        let counted = span["counters"]["series"].as_array().expect("a list");
+        let ends = counted.iter().map(|row| row["end_ns"].as_u64().expect("a time"));
+        assert!(ends.map(|end| end / 1_000_000_000).eq(1..=10));
+        let bytes = |side: &str| span[side]["bytes_per_s"].as_f64().expect("a rate");
+        let parts = bytes("read") + bytes("write");
+        assert!(bytes("write") > 0.0 && (parts / bytes("total") - 1.0).abs() < 0.001, "{parts}");
+    }
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
+use std::time::Duration;
 
 use clap::{ArgMatches, Command, value_parser};
 use miette::Diagnostic;
@@ -145,17 +146,22 @@ fn baseline(matches: &ArgMatches) -> Result<ExitCode, BaselineError> {
             OPTION_KEYS,
             &serde_json::to_value(given).map_err(request)?,
         )?;
+        let device = &opened.study.device;
+        let next = BaselinePlanner::new(kept.clone()).next(opened.journal.records());
+        // The machine may not be as it was when the study began.
+        let looked = match next {
+            Next::Done => Looked::not("there is nothing left to be run"),
+            _ => {
+                let looks = || look(matches, &target, &kept, device);
+                look_until_faded(looks, thread::sleep)?
+            }
+        };
+        looked.tell();
         if matches.get_flag("dry-run") {
             let done = opened.journal.records().len() as u64;
-            return Ok(dry_run(matches, &kept, &target, &opened.study.device, done));
+            return dry_run(matches, &kept, &target, device, done, looked);
         }
-        let skips = kept.skip.iter().any(|step| step == PREFLIGHT);
-        let next = BaselinePlanner::new(kept.clone()).next(opened.journal.records());
-        if matches!(opened.study.device, Device::Real) && !skips && !matches!(next, Next::Done) {
-            // The machine may not be as it was when the study began.
-            let assumed = |_: &Path, _| machine::Writing::ASSUMED;
-            look(matches, &target, &kept, &estimate(&kept, &target, &Device::Real, assumed).0)?;
-        }
+        looked.refuse_blocked()?;
         return Ok(work(matches, opened, kept));
     }
     let path = matches.get_one::<PathBuf>("target").expect("clap requires it");
@@ -171,22 +177,14 @@ fn baseline(matches: &ArgMatches) -> Result<ExitCode, BaselineError> {
     if options.size.is_none() && options.conditioning == Conditioning::PtsFile {
         return Err(BaselineError::NoFile);
     }
+    let looked = look(matches, path, &options, &device)?;
+    looked.tell();
     if matches.get_flag("dry-run") {
-        return Ok(dry_run(matches, &options, path, &device, 0));
+        return dry_run(matches, &options, path, &device, 0, looked);
     }
+    let preflight = looked.refuse_blocked()?;
     let most = options.runs_most();
     let exhaustive = options.published_runs();
-    let preflight = match device {
-        Device::Simulated(_) => machine::not_looked("a simulated device has no machine"),
-        Device::Real if skips_preflight(matches) => {
-            machine::not_looked("--skip preflight was given")
-        }
-        Device::Real => {
-            // What a probe writes would be seen as the load of somebody else.
-            let assumed = |_: &Path, _| machine::Writing::ASSUMED;
-            look(matches, path, &options, &estimate(&options, path, &device, assumed).0)?
-        }
-    };
     let (forecast, (bytes_to_make, _)) = estimate(&options, path, &device, machine::writing);
     let opened = study::create(
         matches,
@@ -210,19 +208,21 @@ fn baseline(matches: &ArgMatches) -> Result<ExitCode, BaselineError> {
     Ok(work(matches, opened, options))
 }
 
-fn skips_preflight(matches: &ArgMatches) -> bool {
-    matches.get_many::<String>("skip").into_iter().flatten().any(|step| step == PREFLIGHT)
-}
-
-/// Says how many runs there would be, `done` of which are there already.
+/// Says how many runs there would be, `done` of which are there already, and refuses what the preflight would.
 fn dry_run(
     matches: &ArgMatches,
     options: &BaselineOptions,
     path: &Path,
     device: &Device,
     done: u64,
-) -> ExitCode {
-    let (forecast, writing) = estimate(options, path, device, machine::writing);
+    looked: Looked,
+) -> Result<ExitCode, BaselineError> {
+    // A probe writes: not where nothing may be measured.
+    let probe = |path: &Path, bytes| match looked.blocks.is_empty() {
+        true => machine::writing(path, bytes),
+        false => machine::Writing::ASSUMED,
+    };
+    let (forecast, writing) = estimate(options, path, device, probe);
     let (most, exhaustive) = (options.runs_most(), options.published_runs());
     let text = match matches.get_flag("json") {
         true => format!(
@@ -234,6 +234,7 @@ fn dry_run(
                 "size": options.size,
                 "bytes_to_write": writing.0, "creation_s": writing.1.seconds(writing.0),
                 "write_rate_is_measured": writing.1.is_measured,
+                "preflight": looked.verdicts,
             })
         ),
         false => format!(
@@ -249,7 +250,9 @@ fn dry_run(
             writing.1.words()
         ),
     };
-    super::print(&text)
+    let code = super::print(&text);
+    looked.refuse_blocked()?;
+    Ok(code)
 }
 
 /// Options with the keys that they have in the plan of a study.
@@ -363,13 +366,81 @@ fn estimate(
     (forecast.after((creation_s, creation_s, creation_s)), (bytes, writing))
 }
 
-/// The preflight: tells what is not fine, and refuses what blocks. Returns the verdicts.
+/// What the preflight saw.
+struct Looked {
+    /// All verdicts, or why there are none.
+    verdicts: Value,
+    /// The checks that block.
+    blocks: Vec<String>,
+    /// What is not fine.
+    warnings: Vec<String>,
+}
+
+impl Looked {
+    fn not(why: &str) -> Self {
+        Self { verdicts: machine::not_looked(why), blocks: Vec::new(), warnings: Vec::new() }
+    }
+
+    fn tell(&self) {
+        let printer = Printer::on_stderr();
+        self.warnings.iter().for_each(|warning| printer.warning(warning));
+    }
+
+    fn refuse_blocked(self) -> Result<Value, BaselineError> {
+        match self.blocks {
+            ids if ids.is_empty() => Ok(self.verdicts),
+            ids => Err(BaselineError::Blocked { ids }),
+        }
+    }
+}
+
+/// Checks that an interrupted study brings about itself: the kernel's averages tell of its last run for a while.
+const FADING: [&str; 2] = ["load-psi", "load-disk"];
+/// Looks at most for that to fade, and the time between two: an average over ten seconds of 100 % is below 5 % after 30.
+const FADING_LOOKS: u32 = 16;
+const FADING_PAUSE: Duration = Duration::from_secs(2);
+
+/// The preflight of a study that goes on, which may have been interrupted just now.
+fn look_until_faded<E>(
+    mut look: impl FnMut() -> Result<Looked, E>,
+    mut wait: impl FnMut(Duration),
+) -> Result<Looked, E> {
+    let mut looked = look()?;
+    let fades = |looked: &Looked| {
+        let is_fading = |id: &String| FADING.contains(&id.as_str());
+        !looked.blocks.is_empty() && looked.blocks.iter().all(is_fading)
+    };
+    for number in 1..FADING_LOOKS {
+        if !fades(&looked) {
+            break;
+        }
+        if number == 1 {
+            Printer::on_stderr().warning(&format!(
+                "{} may still tell of the run that was interrupted: looking again for a while",
+                looked.blocks.join(" and ")
+            ));
+        }
+        wait(FADING_PAUSE);
+        looked = look()?;
+    }
+    Ok(looked)
+}
+
+/// The preflight.
 fn look(
     matches: &ArgMatches,
     path: &Path,
     options: &BaselineOptions,
-    forecast: &Forecast,
-) -> Result<Value, BaselineError> {
+    device: &Device,
+) -> Result<Looked, BaselineError> {
+    if matches!(device, Device::Simulated(_)) {
+        return Ok(Looked::not("a simulated device has no machine"));
+    }
+    if options.skip.iter().any(|step| step == PREFLIGHT) {
+        return Ok(Looked::not("--skip preflight was given"));
+    }
+    // What a probe writes would be seen as the load of somebody else.
+    let (forecast, _) = estimate(options, path, device, |_, _| machine::Writing::ASSUMED);
     let settings = settings(options);
     let plan = Plan {
         file_bytes: options.size,
@@ -382,17 +453,48 @@ fn look(
     let checks = machine::look_for_a_second(&SystemTree::default(), path, plan)
         .map_err(|source| BaselineError::Look { path: path.to_owned(), source })?;
     let accepted = arguments::accepted(matches);
-    let printer = Printer::on_stderr();
-    for check in checks.iter().filter(|check| check.verdict >= Verdict::Warn) {
-        printer.warning(&format!("{} ({}): {}", check.id, check.verdict.keyword(), check.evidence));
-    }
-    if preflight::worst(&checks, &accepted) < Verdict::Block {
-        return Ok(machine::verdicts(&checks, &accepted));
-    }
+    let warnings = checks
+        .iter()
+        .filter(|check| check.verdict >= Verdict::Warn)
+        .map(|check| format!("{} ({}): {}", check.id, check.verdict.keyword(), check.evidence));
     let blocks = |check: &&preflight::Check| {
         check.verdict == Verdict::Block && !accepted.iter().any(|id| id == check.id)
     };
-    Err(BaselineError::Blocked {
-        ids: checks.iter().filter(blocks).map(|check| check.id.to_owned()).collect(),
+    Ok(Looked {
+        verdicts: machine::verdicts(&checks, &accepted),
+        blocks: checks.iter().filter(blocks).map(|check| check.id.to_owned()).collect(),
+        warnings: warnings.collect(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Looks one after the other, each with the checks that block; the number of looks, and those that block at the end.
+    fn looks(blocks: &[&[&str]]) -> (u32, Vec<String>) {
+        let times = |number: usize| u32::try_from(number).expect("few");
+        let mut waited = Duration::ZERO;
+        let mut number = 0_usize;
+        let look = || -> Result<Looked, ()> {
+            let blocks = blocks[number.min(blocks.len() - 1)];
+            number += 1;
+            let blocks = blocks.iter().map(|id| (*id).to_owned()).collect();
+            Ok(Looked { blocks, ..Looked::not("a test") })
+        };
+        let found = look_until_faded(look, |pause| waited += pause).expect("looks");
+        assert_eq!(waited, FADING_PAUSE * (times(number) - 1));
+        (times(number), found.blocks)
+    }
+
+    #[test]
+    fn what_the_interrupted_run_did_fades() {
+        assert_eq!(looks(&[&[]]), (1, vec![]));
+        assert_eq!(looks(&[&["load-psi"], &["load-psi", "load-disk"], &[]]), (3, vec![]));
+        // Others are at work, or something else is wrong.
+        assert_eq!(looks(&[&["load-psi"]]), (FADING_LOOKS, vec!["load-psi".to_owned()]));
+        assert_eq!(looks(&[&["capacity"]]), (1, vec!["capacity".to_owned()]));
+        let both = looks(&[&["load-psi", "health-md"]]);
+        assert_eq!(both, (1, vec!["load-psi".to_owned(), "health-md".to_owned()]));
+    }
 }

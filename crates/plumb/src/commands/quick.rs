@@ -64,8 +64,7 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
             Printer::on_stderr().error(&error);
             match error {
                 QuickError::Open(error) => error.status().into(),
-                QuickError::Target(_) => 2.into(),
-                QuickError::Device(_) => ExitCode::FAILURE,
+                QuickError::Target(_) | QuickError::Device(_) => 2.into(),
             }
         }
     }
@@ -93,7 +92,7 @@ fn quick(matches: &ArgMatches) -> Result<ExitCode, QuickError> {
         Some(file) => study::simulated(file)?,
         None => Device::Real,
     };
-    study::refuse_kind(path, &device)?;
+    study::refuse_unusable(path, &device)?;
     let request = request(matches, path);
     let bytes_to_make = quick_bytes(&request, path, &device);
     let forecast = forecast(&request, path, bytes_to_make);

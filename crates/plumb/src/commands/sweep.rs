@@ -251,11 +251,12 @@ fn sweep(matches: &ArgMatches) -> Result<ExitCode, SweepError> {
     let plan = options.plan()?;
     let planner = SweepPlanner::new(plan.clone());
     let target = options.target.clone().ok_or(SweepError::NoTarget)?;
-    let device = match matches.get_one::<PathBuf>("simulate") {
-        Some(path) => study::simulated(path)?,
-        None => Device::Real,
+    let device = match (&opened, matches.get_one::<PathBuf>("simulate")) {
+        (Some(opened), _) => opened.study.device.clone(),
+        (None, Some(path)) => study::simulated(path)?,
+        (None, None) => Device::Real,
     };
-    study::refuse_kind(Path::new(&target), &device)?;
+    study::refuse_unusable(Path::new(&target), &device)?;
     let (most, exhaustive) = planner.counts();
     let estimate = Estimate::of(&planner, Path::new(&target), &device);
     if matches.get_flag("dry-run") {

@@ -128,27 +128,83 @@ fn a_preflight_that_blocks_ends_it_before_any_run() {
 }
 
 #[test]
+fn a_dry_run_says_what_would_be_refused() {
+    let bench = Bench::with(DEVICE);
+    for option in ["--dry-run", "--dry-run --json"] {
+        let blocked = bench.call(&format!("baseline f.dat --size 100T {option}")).ends_with(3);
+        let says = ["capacity (block)", "short by", "the preflight blocks: ", "help: plumb check"];
+        for words in says {
+            assert!(blocked.stderr.contains(words), "{words}: {}", blocked.stderr);
+        }
+        // What it would take is told all the same: whoever frees space wants to know.
+        if option.ends_with("json") {
+            let told: Value = serde_json::from_str(&blocked.stdout).expect("JSON");
+            assert_eq!(told["preflight"]["verdict"], "block", "{told}");
+            assert_eq!(
+                (&told["runs_most"], &told["bytes_to_write"]),
+                (&json!(40), &json!(3_u64 * (100 << 40)))
+            );
+        } else {
+            assert!(blocked.stdout.contains("at most 40 runs"), "{}", blocked.stdout);
+        }
+    }
+    // What is left out or accepted refuses nothing; nor does what has no machine.
+    let accept: String =
+        plumb_study::preflight::ids().map(|id| format!(" --accept {id}")).collect();
+    for option in ["--skip preflight", "--simulate DEVICE", &accept] {
+        let line = format!("baseline f.dat --size 100T --dry-run --json {option}");
+        let told: Value =
+            serde_json::from_str(&bench.call(&line).ends_with(0).stdout).expect("JSON");
+        let verdict = told["preflight"]["verdict"].as_str().expect("a word");
+        let is_looked_at = option == accept;
+        assert_eq!(verdict == "unknown", !is_looked_at, "{option}: {told}");
+        assert_ne!(verdict, "block", "{told}");
+        let checks = told["preflight"]["checks"].as_array().expect("a list").len();
+        assert_eq!(checks, if is_looked_at { 32 } else { 0 });
+    }
+    assert!(!bench.path("f.dat").exists() && !bench.path("plumb").exists());
+}
+
+#[test]
 fn a_target_that_no_run_could_use_is_refused_before_anything_is_said_of_it() {
     let bench = Bench::with(DEVICE);
-    for option in ["--id b", "--dry-run", "--dry-run --json", "--skip preflight --id b"] {
-        for (target, why) in
-            [("none/f.dat", "none/f.dat"), ("/dev/null", "a character device"), (".", "a folder")]
-        {
-            let refused = bench.call(&format!("baseline {target} --quick {option}")).ends_with(2);
-            let said = &refused.stderr;
-            assert!(said.contains(why) && said.contains("help: name a file, a device"), "{said}");
-            assert_eq!(refused.stdout, "");
+    let commands = [
+        ("baseline", "--quick", &["--dry-run --json", "--skip preflight --id b"][..]),
+        ("sweep", "--set size=1M --vary o=1,2 --duration 1", &[]),
+        ("quick", "--size 1M --duration 1", &["--dry-run --json"]),
+    ];
+    let targets = [
+        (
+            "none/f.dat",
+            &["no folder none to make none/f.dat in", "help: make it (mkdir -p none)"][..],
+        ),
+        ("/dev/null", &["a character device: a target is a file", "help: name a file, a device"]),
+        (".", &["a folder: a target is a file", "help: name a file, a device"]),
+    ];
+    for (command, plan, more) in commands {
+        for option in ["--id b", "--dry-run"].iter().chain(more) {
+            for (target, why) in targets {
+                let refused =
+                    bench.call(&format!("{command} {target} {plan} {option}")).ends_with(2);
+                for words in why {
+                    assert!(refused.stderr.contains(words), "{words}: {}", refused.stderr);
+                }
+                assert_eq!(refused.stdout, "");
+            }
         }
+        // A simulated device needs no file, also where its study goes on; one that cannot be read is a wrong command line.
+        let id = format!("simulated-{command}");
+        let line = format!("{command} none/f.dat {plan} --simulate");
+        bench.call(&format!("{line} DEVICE --dry-run")).succeeds_quietly();
+        bench.call(&format!("{line} DEVICE --id {id}")).ends_with(0);
+        bench.call(&format!("{command} --resume {id}")).ends_with(0);
+        let refused = bench.call(&format!("{line} nowhere.toml")).ends_with(2);
+        assert!(refused.stderr.contains("cannot read the simulated device"), "{}", refused.stderr);
+        fs::write(bench.path("bad.toml"), "max-iops = \"many\"").expect("written");
+        let refused = bench.call(&format!("{line} bad.toml")).ends_with(2);
+        assert!(refused.stderr.contains("describes no simulated device"), "{}", refused.stderr);
     }
-    for line in ["sweep /dev/null --vary o=1..4", "quick /dev/null", "quick ."] {
-        for option in ["--id b", "--dry-run"] {
-            let refused = bench.call(&format!("{line} {option}")).ends_with(2);
-            assert!(refused.stderr.contains("a target is a file"), "{}", refused.stderr);
-        }
-    }
-    assert!(!bench.study("b").exists());
-    // A simulated device needs no file.
-    bench.call("baseline none/f.dat --simulate DEVICE --dry-run").succeeds_quietly();
+    assert!(!bench.study("b").exists() && !bench.path("none").exists());
 }
 
 #[test]

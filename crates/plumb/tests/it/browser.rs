@@ -58,6 +58,13 @@ fn analyse(study: &Path) {
     assert!(findings.runs >= 500 && !findings.findings.is_empty());
 }
 
+/// The times in the data of a plot over time, which `text` begins with.
+fn seconds_of(text: &str) -> Vec<f64> {
+    let data = text.split("</pre>").next().expect("it ends");
+    let times = data.lines().skip(1).filter_map(|line| line.split(',').next());
+    times.map(|time| time.parse().expect("seconds")).collect()
+}
+
 #[test]
 fn a_long_report_opens_at_once_in_a_browser() {
     let bench = Bench::with("max-iops = 20000\nlatency-us = 500\n");
@@ -87,6 +94,13 @@ fn a_long_report_opens_at_once_in_a_browser() {
     let page = bench.study("long").join("report.html");
     let bytes = fs::metadata(&page).expect("a page").len();
     assert!(bytes < BYTES_MOST, "{bytes} bytes");
+
+    let text = fs::read_to_string(&page).expect("a page");
+    let times: Vec<Vec<f64>> = text.split("-seconds.csv\">").skip(1).map(seconds_of).collect();
+    assert!(!times.is_empty() && times.iter().all(|times| times.len() >= 30), "{times:?}");
+    for times in &times {
+        assert!(times.is_sorted_by(|a, b| a < b) && times[0] > 0.0, "{times:?}");
+    }
 
     if Command::new("chromium").arg("--version").output().is_err() {
         println!("skipped a_long_report_opens_at_once_in_a_browser: no chromium");

@@ -18,22 +18,27 @@
       size: scale === "x" ? 34 : 52, grid: { show: scale !== "right", stroke: line, width: 1 },
       ticks: { stroke: line }, values: (_, all) => all.map((v) => (v === null ? "" : short(v))),
     });
+    // Names of ranges stand above what is drawn.
+    const room = plot.ranges.some(([, , name]) => name) ? 0.15 : 0.06;
     const scale = (spec) => spec.log ? { distr: 3 } : {
       range: (_, low, high) => {
         if (low === null) return [0, 1];
         const from = spec.zero ? Math.min(0, low) : low - (high - low || Math.abs(low) || 1) * 0.04;
-        return [from, high + (high - from || 1) * 0.06];
+        return [from, high + (high - from || 1) * room];
       },
     };
     const marks = (u) => {
       const c = u.ctx, box = u.bbox, ratio = devicePixelRatio;
       c.save();
       c.beginPath(); c.rect(box.left, box.top, box.width, box.height); c.clip();
-      c.font = 11 * ratio + "px system-ui"; c.textAlign = "left";
+      c.font = 11 * ratio + "px system-ui"; c.textAlign = "left"; c.lineJoin = "round";
+      // Words stand over lines and points: what is under them is kept off their letters, and they come last.
+      const told = [];
+      const tell = (text, x, y, side) => told.push([text, x, y, side]);
       for (const [from, to, name] of plot.ranges) {
         const a = Math.max(u.valToPos(from, "x", true), box.left), b = u.valToPos(to, "x", true);
         c.fillStyle = tone("shade"); c.fillRect(a, box.top, Math.max(b - a, 2), box.height);
-        c.fillStyle = ink; c.fillText(name, a + 4, box.top + 12 * ratio);
+        tell(name, a + 4, box.top + 12 * ratio, "left");
       }
       const at = (x, y, right) => [u.valToPos(x, "x", true), u.valToPos(y, right ? "right" : "left", true)];
       for (const [number, points] of plot.areas) {
@@ -55,12 +60,11 @@
         c.fillStyle = tone("paper"); c.fill(); c.strokeStyle = tone("t" + number); c.stroke();
       }
       const written = [];
-      c.textAlign = "right"; c.fillStyle = ink;
       for (const [x, y, text] of plot.words) {
         const [a, b] = at(x, y);
         if (written.some(([p, q]) => Math.abs(p - a) < plot.apart[0] * ratio && Math.abs(q - b) < plot.apart[1] * ratio)) continue;
         written.push([a, b]);
-        c.fillText(text, a - 6 * ratio, b - 7 * ratio);
+        tell(text, a - 6 * ratio, b - 7 * ratio, "right");
       }
       c.lineWidth = ratio;
       c.setLineDash([5 * ratio, 4 * ratio]);
@@ -74,15 +78,15 @@
         if (row < 0) row = taken.length;
         taken[row] = from + length;
         c.strokeStyle = ink; c.beginPath(); c.moveTo(x, box.top); c.lineTo(x, box.top + box.height); c.stroke();
-        c.textAlign = right ? "right" : "left";
-        c.fillStyle = ink; c.fillText(name, x + (right ? -5 : 5), box.top + box.height - (7 + 14 * row) * ratio);
+        tell(name, x + (right ? -5 : 5), box.top + box.height - (7 + 14 * row) * ratio, right ? "right" : "left");
       }
-      c.textAlign = "right";
       for (const [at, name] of plot.levels) {
         const y = u.valToPos(at, "left", true);
         c.strokeStyle = tone("t4"); c.beginPath(); c.moveTo(box.left, y); c.lineTo(box.left + box.width, y); c.stroke();
-        c.fillStyle = ink; c.fillText(name, box.left + box.width - 5, y - 5);
+        tell(name, box.left + box.width - 5, y - 5, "right");
       }
+      c.setLineDash([]); c.lineWidth = 3 * ratio; c.strokeStyle = tone("paper"); c.fillStyle = ink;
+      for (const [text, x, y, side] of told) { c.textAlign = side; c.strokeText(text, x, y); c.fillText(text, x, y); }
       c.restore();
     };
     const axes = [axis(plot.x, "x", 2), axis(plot.left, "left", 3)];

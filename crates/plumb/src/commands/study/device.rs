@@ -34,7 +34,17 @@ pub(in crate::commands) enum TargetError {
         help("name a file, a device, or a file to be made in a folder that exists")
     )]
     Kind { path: PathBuf, found: &'static str },
-    /// No file and no folder to make it in, or none that may be looked at.
+    /// No file, and no folder to make it in.
+    #[error("there is no folder {} to make {} in", folder.display(), path.display())]
+    #[diagnostic(
+        code(plumb::study::target_folder),
+        help(
+            "make it (mkdir -p {}), or name a file, a device, or a file to be made in a folder that exists",
+            folder.display()
+        )
+    )]
+    Folder { path: PathBuf, folder: PathBuf },
+    /// One that may not be looked at.
     #[error("cannot look at {}", path.display())]
     #[diagnostic(
         code(plumb::study::target),
@@ -43,14 +53,25 @@ pub(in crate::commands) enum TargetError {
     Look { path: PathBuf, source: io::Error },
 }
 
-/// Refuses what is there and is neither a file nor a block device; of a simulated device the target is a name only.
-pub(in crate::commands) fn refuse_kind(path: &Path, device: &Device) -> Result<(), TargetError> {
-    let Ok(found) = fs::metadata(path) else { return Ok(()) };
-    let kind = found.file_type();
-    if *device != Device::Real || kind.is_file() || kind.is_block_device() {
+/// Refuses what is there and is neither a file nor a block device, and a file that is not there and has no folder to be made in;
+/// of a simulated device the target is a name only.
+pub(in crate::commands) fn refuse_unusable(
+    path: &Path,
+    device: &Device,
+) -> Result<(), TargetError> {
+    if *device != Device::Real {
         return Ok(());
     }
+    match fs::metadata(path) {
+        Ok(found) => refuse_kind(path, found.file_type()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => refuse_no_folder(path),
+        Err(source) => Err(TargetError::Look { path: path.to_owned(), source }),
+    }
+}
+
+fn refuse_kind(path: &Path, kind: fs::FileType) -> Result<(), TargetError> {
     let found = match kind {
+        kind if kind.is_file() || kind.is_block_device() => return Ok(()),
         kind if kind.is_dir() => "a folder",
         kind if kind.is_char_device() => "a character device",
         kind if kind.is_fifo() => "a pipe",
@@ -60,26 +81,16 @@ pub(in crate::commands) fn refuse_kind(path: &Path, device: &Device) -> Result<(
     Err(TargetError::Kind { path: path.to_owned(), found })
 }
 
-/// The same, and a file that is not there and has no folder to be made in.
-pub(in crate::commands) fn refuse_unusable(
-    path: &Path,
-    device: &Device,
-) -> Result<(), TargetError> {
-    refuse_kind(path, device)?;
-    if *device != Device::Real {
-        return Ok(());
-    }
+fn refuse_no_folder(path: &Path) -> Result<(), TargetError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let found = match fs::metadata(path) {
+    let folder = folder.unwrap_or(Path::new("."));
+    match fs::metadata(folder) {
+        Ok(_) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            fs::metadata(folder.unwrap_or(Path::new("."))).and_then(|found| match found.is_dir() {
-                true => Ok(()),
-                false => Err(io::ErrorKind::NotADirectory.into()),
-            })
+            Err(TargetError::Folder { path: path.to_owned(), folder: folder.to_owned() })
         }
-        found => found.map(|_| ()),
-    };
-    found.map_err(|source| TargetError::Look { path: path.to_owned(), source })
+        Err(source) => Err(TargetError::Look { path: path.to_owned(), source }),
+    }
 }
 
 /// Reads the description of a simulated device.

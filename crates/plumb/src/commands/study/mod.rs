@@ -23,9 +23,7 @@ use serde_json::Value;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
-pub(super) use device::{
-    DeviceError, TargetError, critical, refuse_kind, refuse_unusable, simulated,
-};
+pub(super) use device::{DeviceError, TargetError, critical, refuse_unusable, simulated};
 use told::Teller;
 pub(super) use told::{duration, expected, from_to, text};
 
