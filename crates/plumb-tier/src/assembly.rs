@@ -9,7 +9,7 @@ use plumb_units::convert::{index, to_u64};
 use crate::core::Halt;
 use crate::events::Event;
 use crate::format::superblock::Superblock;
-use crate::format::{BLOCK_LEN, Config, DiskState, Generation, Geometry};
+use crate::format::{BLOCK_LEN, Config, DiskConfig, DiskState, Generation, Geometry};
 use crate::io::{Io, SlotPlan};
 use crate::members::{Half, Members};
 use crate::mutation::{Mutation, active};
@@ -68,7 +68,7 @@ pub(crate) fn assemble<Q: FlushQueue>(
                 return Err(StartError::Split { ordinal: one.block.ordinal });
             }
             returning.push(one.block.ordinal);
-        } else if is_fork(&config, &one.block) {
+        } else if is_fork(&config, known, &one.block) {
             // Before it is asked how far it came: what a part of its own served is nobody's to write over unasked.
             return Err(StartError::Split { ordinal: one.block.ordinal });
         } else if is_outdated(&config, &one.block, served) {
@@ -78,7 +78,7 @@ pub(crate) fn assemble<Q: FlushQueue>(
             returning.push(one.block.ordinal);
             files[ordinal] = Some(one.file);
             continue;
-        } else if is_apart(&config, &one.block) {
+        } else if is_apart(&config, known, &one.block) {
             return Err(StartError::Split { ordinal: one.block.ordinal });
         }
         files[ordinal] = Some(one.file);
@@ -154,28 +154,28 @@ fn config_of<Q: FlushQueue>(
 
 /// Whether a disk that was away was part of a pool meanwhile: it has a generation that this one does not come from,
 /// of an epoch in which it was away already. A generation that a crash left on it alone is of an earlier one.
-pub(crate) fn is_split(
-    config: &Config,
-    known: &crate::format::DiskConfig,
-    block: &Superblock,
-) -> bool {
+pub(crate) fn is_split(config: &Config, known: &DiskConfig, block: &Superblock) -> bool {
     let own = block.generation;
     !config.descends_from(own) && own.epoch > known.known_epoch
 }
 
 /// Whether a disk that takes part has a generation beside those that led to this one: it is not older than the oldest
-/// that this one names, and is none of them.
-pub(crate) fn is_fork(config: &Config, block: &Superblock) -> bool {
-    let own = block.generation;
+/// that this one names, and is none of them. What a crash left on it alone before it was away last stays on it until it
+/// has the generation that took it back, and the others may have that before it has.
+pub(crate) fn is_fork(config: &Config, known: &DiskConfig, block: &Superblock) -> bool {
     let oldest = config.generation.number.saturating_sub(to_u64(config.ancestors.len()));
-    own.number >= oldest && !config.descends_from(own)
+    let apart = match active(Mutation::LeftoverIsFork) {
+        true => !config.descends_from(block.generation),
+        false => is_split(config, known, block),
+    };
+    block.generation.number >= oldest && apart
 }
 
 /// Whether a disk that takes part has a generation that this one does not come from. A disk that does not vote is told of
 /// none: its own may be from before the oldest that this one names.
-pub(crate) fn is_apart(config: &Config, block: &Superblock) -> bool {
+pub(crate) fn is_apart(config: &Config, known: &DiskConfig, block: &Superblock) -> bool {
     let votes = config.voters.contains(&block.ordinal);
-    is_fork(config, block) || votes && !config.descends_from(block.generation)
+    is_fork(config, known, block) || votes && is_split(config, known, block)
 }
 
 /// The last epoch that was served, as far as the disks that are here can prove. Before one of them says so, every voter
@@ -341,4 +341,41 @@ pub(crate) fn raise<Q: FlushQueue>(
         members.expel_all(io, failed).map_err(|_| Halt::Voters)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::tests::{sample_config, sample_superblock};
+
+    /// What a crash left on a disk alone is no part of its own, before it was away and when it takes part again.
+    #[test]
+    fn a_generation_from_before_a_disk_was_away_is_no_fork() {
+        let mut config = sample_config();
+        config.generation = Generation { epoch: 4, number: 5, id: 1 };
+        config.ancestors = vec![2, 3, 4, 5];
+        let block = |epoch, number| Superblock {
+            ordinal: 0,
+            generation: Generation { epoch, number, id: 99 },
+            ..sample_superblock()
+        };
+        for (known_epoch, epoch, number, fork, apart) in [
+            (2, 2, 3, false, false),
+            (2, 3, 3, true, true),
+            // It was never away, or those that went on without it know nothing of it.
+            (0, 2, 3, true, true),
+            // From before the oldest that is named: only a voter is told of each.
+            (0, 2, 0, false, true),
+            (2, 2, 0, false, false),
+        ] {
+            let known = DiskConfig { known_epoch, ..config.disks[0].clone() };
+            let block = block(epoch, number);
+            let found = (is_fork(&config, &known, &block), is_apart(&config, &known, &block));
+            assert_eq!(found, (fork, apart), "{known_epoch} {epoch} {number}");
+        }
+        let known = DiskConfig { known_epoch: 0, ..config.disks[0].clone() };
+        let heir =
+            Superblock { generation: Generation { epoch: 2, number: 3, id: 4 }, ..block(0, 0) };
+        assert!(!is_apart(&config, &known, &heir));
+    }
 }

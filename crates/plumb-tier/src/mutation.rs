@@ -78,6 +78,8 @@ rules! {
     UnequalTrusted,
     /// Whoever waits for a block to be settled goes on after the next standstill, whatever was done in it.
     SettledOnce,
+    /// What a crash left on one disk before it was away is taken for a part that went on.
+    LeftoverIsFork,
     /// First writes that a start could not confirm are written over in place.
     UnconfirmedOverwritten,
     // Write-back cache.
@@ -192,6 +194,7 @@ impl Mutation {
         (Self::FailedFirstKept, "a first write that fails: torture/last_copies.rs"),
         (Self::UnequalTrusted, "starts that cannot make copies equal: torture/half_done.rs"),
         (Self::SettledOnce, "several extents to settle at a time: torture/half_done.rs"),
+        (Self::LeftoverIsFork, "a history beyond what a space bears: torture/tests.rs"),
         (Self::LogCopyForgotten, "a log whose disk lost its vote: torture/half_done.rs"),
         (Self::FailedOverwriteClosed, "an overwrite that fails: torture/half_done.rs"),
         (Self::UnconfirmedOverwritten, "starts that cannot flush: torture/last_copies.rs"),

@@ -8,7 +8,7 @@ use crate::random::Random;
 
 const SEED: u32 = 77;
 
-fn sample_config() -> Config {
+pub(crate) fn sample_config() -> Config {
     let disk = |id| DiskConfig {
         id,
         media: MediaType::Ssd,

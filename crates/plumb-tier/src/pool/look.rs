@@ -216,9 +216,9 @@ pub fn look(pool: Option<u128>, paths: &[PathBuf]) -> Result<Look, PoolError> {
         let standing = match missing {
             true if is_split(&config, disk, &one.block) => DiskStanding::Split,
             true => DiskStanding::Returning,
-            false if is_fork(&config, &one.block) => DiskStanding::Split,
+            false if is_fork(&config, disk, &one.block) => DiskStanding::Split,
             false if is_outdated(&config, &one.block, served) => DiskStanding::Returning,
-            false if is_apart(&config, &one.block) => DiskStanding::Split,
+            false if is_apart(&config, disk, &one.block) => DiskStanding::Split,
             false if disk.leaving => DiskStanding::Leaving,
             false => DiskStanding::Present,
         };
