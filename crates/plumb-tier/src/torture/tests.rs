@@ -14,6 +14,7 @@ fn nothing_acknowledged_is_ever_lost() {
         time: None,
         threads: 2,
         shrinking: Duration::from_secs(20),
+        beyond: true,
     };
     let report = torture(&options, &|_| true);
     println!(

@@ -39,6 +39,9 @@ pub(super) fn command() -> Command {
         .value_name("T")
         .value_parser(value_parser!(u32).range(1..=1024))
         .help("How many histories to check at a time [default: one per processor]");
+    let beyond = Arg::new("beyond").long("beyond").action(ArgAction::SetTrue).help(
+        "One history in eight lets more fail than a space bears: several disks, in any order",
+    );
     let json = Arg::new("json")
         .long("json")
         .action(ArgAction::SetTrue)
@@ -52,7 +55,7 @@ pub(super) fn command() -> Command {
              status 1 and the shortest history that it can find when a promise was broken. Ctrl-C ends it \
              earlier, with what was checked so far and status 5.",
         )
-        .args([seed, minutes, states, threads, json])
+        .args([seed, minutes, states, threads, beyond, json])
         .after_help(
             "For example:\n  plumb space torture --seed 7 --minutes 10\n  \
              plumb space torture --states 100000 --json",
@@ -72,6 +75,7 @@ pub(super) fn run(matches: &ArgMatches) -> ExitCode {
         time: minutes.map(|minutes| Duration::from_secs(60 * minutes)),
         threads: matches.get_one::<u32>("threads").copied().unwrap_or_else(processors),
         shrinking: SHRINKING,
+        beyond: matches.get_flag("beyond"),
     };
     // A panic of the engine is a violation that the report names; its message would only repeat it.
     std::panic::set_hook(Box::new(|_| {}));
@@ -218,6 +222,7 @@ mod tests {
             time: None,
             threads: 1,
             shrinking: Duration::ZERO,
+            beyond: false,
         };
         let report = torture(&options, &|_| true);
         let read: serde_json::Value = serde_json::from_str(&as_json(&report)).expect("it is JSON");
@@ -240,6 +245,7 @@ mod tests {
             time: None,
             threads: 1,
             shrinking: Duration::ZERO,
+            beyond: false,
         };
         let report = torture(&options, &|report| report.crash_states < 40);
         assert!(report.interrupted && report.crash_states >= 40, "{report:?}");
