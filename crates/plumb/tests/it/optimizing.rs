@@ -242,6 +242,51 @@ fn what_cannot_be_optimized_is_refused() {
     assert!(said.contains("at least 64K"), "{said}");
 }
 
+/// What limits an optimization limits it in every mode, and in the unit that is to run it (10.1, 10.5, 10.6).
+#[test]
+fn budgets_are_kept_in_every_mode_and_by_the_unit() {
+    let place = Place::new();
+    let limits = "--run-limit 60 --movers 3 --max-rate 1M --max-iops 70 --max-moved 8M --max-promoted 4M --reserve 10";
+    for (mode, rest) in [("scheduled --at 02:30", "--runs 2"), ("continuous --every 7", "")] {
+        let line = format!("space optimize tank/data --mode {mode} {limits} {rest} --print-unit");
+        let unit = place.plumb(&line).succeeds_quietly().stdout;
+        let wanted = format!("space optimize tank/data --mode {mode} {limits} {rest}");
+        let command = unit.lines().find(|line| line.starts_with("ExecStart=")).unwrap_or_default();
+        assert!(command.ends_with(wanted.trim_end()), "{unit}");
+        // It is a command that this program takes.
+        let again = command.rsplit_once("plumb ").map_or("", |(_, line)| line);
+        let again = place.plumb(&format!("{again} --print-unit")).succeeds_quietly().stdout;
+        assert_eq!(again, unit);
+    }
+    for mode in ["manual", "advise"] {
+        let line = format!("space optimize tank/data --mode {mode} --print-unit");
+        let said = place.plumb(&line).ends_with(1).stderr;
+        assert!(said.contains("--mode scheduled"), "{said}");
+    }
+    assert_eq!(place.json("space report tank/data --list")["reports"], serde_json::json!([]));
+
+    place.plumb("run -b1M -s -w100 -o4 -t1 -d1 -W0 -f36M space:tank/data").ends_with(0);
+    place.plumb("run -b4K -r -w0 -o8 -t1 -d1 -W0 -B32M -f36M space:tank/data").ends_with(0);
+    let advised = |limits: &str| {
+        let advice = place.json(&format!("space optimize tank/data --advise {limits}"));
+        (advice["up"].as_u64(), advice["down"].as_u64(), advice["budget_spent"] == true)
+    };
+    let (up, down, spent) = advised("");
+    assert!(up >= Some(3) && !spent, "{up:?}");
+    assert_eq!(advised("--max-promoted 1M").0, Some(1));
+    assert!(advised("--reserve 50").1 > down, "room is made");
+    // Twice: each optimization has its own budget.
+    for _ in 0..2 {
+        let line = "space optimize tank/data --mode continuous --runs 1 --max-promoted 1M";
+        place.plumb(line).ends_with(0);
+        let last = place.json("space report tank/data --last");
+        let moves = &last["moves"];
+        assert_eq!((&moves["up"], &moves["stop"]), (&1.into(), &"budget".into()), "{last}");
+    }
+    let done = place.json("space optimize tank/data --max-promoted 1M");
+    assert_eq!((&done["moves"]["up"], &done["moves"]["stop"]), (&1.into(), &"budget".into()));
+}
+
 #[test]
 fn modes_run_when_they_are_due_and_a_pool_in_use_is_asked() {
     let place = Place::new();
