@@ -115,8 +115,10 @@ fn a_space_is_filled_loaded_optimized_and_pinned() {
     let found = place.json(&format!("{pin} --now"));
     assert_eq!(
         (&found["pins"][0]["pin"], &found["pins"][0]["placement_status"]),
-        (&2.into(), &1.into())
+        (&1.into(), &1.into()),
+        "the pin that is there"
     );
+    place.plumb("tier pin tank/data --offset 0 --length 1M --tier capacity").succeeds_quietly();
     place.plumb("tier unpin tank/data --pin 1").succeeds_quietly();
     place.plumb("tier unpin tank/data --pin 1").ends_with(1);
     place.plumb("tier pin tank/data --offset 41M --length 2M --tier capacity").ends_with(1);
