@@ -244,6 +244,28 @@ fn what_cannot_be_optimized_is_refused() {
     assert!(said.contains("at least 64K"), "{said}");
 }
 
+/// Each optimization of a night opens the pool anew: what the last ones moved is known from start to start, and so is the guard
+/// against extents that go back and forth (10.3).
+#[test]
+fn what_moved_is_known_from_start_to_start() {
+    let place = Place::new();
+    place.plumb("run -b1M -s -w100 -o4 -t1 -d1 -W0 -f36M space:tank/data").ends_with(0);
+    place.plumb("run -b4K -r -w0 -o8 -t1 -d1 -W0 -B32M -f36M space:tank/data").ends_with(0);
+    let done = place.json("space optimize tank/data");
+    let up = done["moves"]["up"].as_u64();
+    assert!(up >= Some(4), "{done}");
+    let pin = "tier pin tank/data --offset 32M --length 4M --tier capacity";
+    place.plumb(pin).succeeds_quietly();
+    let done = place.json("space optimize tank/data");
+    assert_eq!(done["moves"]["down"], 4, "{done}");
+    let report = place.json("space report tank/data");
+    let advice = &report["advice"];
+    let again = 100.0 * 4.0 / up.map_or(0.0, |up| up as f64);
+    assert!(advice["thrash_percent"].as_f64().is_some_and(|share| (share - again).abs() < 0.1));
+    assert_eq!(advice["bar_doubled"], again > 20.0, "{report}");
+    assert!(again > 20.0, "{up:?} extents went up, and four of them down again");
+}
+
 /// What limits an optimization limits it in every mode, and in the unit that is to run it (10.1, 10.5, 10.6).
 #[test]
 fn budgets_are_kept_in_every_mode_and_by_the_unit() {
