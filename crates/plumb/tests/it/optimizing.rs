@@ -97,7 +97,7 @@ fn a_space_is_filled_loaded_optimized_and_pinned() {
     let text = place.plumb("space status tank").succeeds_quietly().stdout;
     let expected = format!("about {iops} random");
     assert!(text.contains("Performance tier holds") && text.contains(&expected), "{text}");
-    assert!(text.contains("by what its disks took for random I/Os so far"), "{text}");
+    assert!(text.contains("as long as their random I/Os so far did"), "{text}");
     assert_eq!(filling["expected_iops_basis"], "measured disks", "{filling}");
     for told in [&done["moves"], &advice] {
         assert_eq!(told["break_even_basis"], "reference devices", "{told}");
