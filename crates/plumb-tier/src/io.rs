@@ -149,6 +149,8 @@ pub(crate) struct Io<Q> {
     time: Nanos,
     /// What each slot's I/O counts as.
     classes: Vec<Class>,
+    /// Whether it is one of a host's requests, or of what the write-back cache copies home for them.
+    hosts: Vec<bool>,
     /// How long each disk was busy, by ordinal.
     busy: Vec<BusyTimes>,
     /// What happened that somebody should know.
@@ -185,6 +187,7 @@ impl<Q: FlushQueue> Io<Q> {
             write_ends: vec![u64::MAX; index(plan.files)],
             time: Nanos::ZERO,
             classes: vec![Class::Nothing; index(plan.depth())],
+            hosts: vec![false; index(plan.depth())],
             busy: vec![BusyTimes::default(); index(plan.files)],
             events: Events::default(),
             silent: Vec::new(),
@@ -399,15 +402,24 @@ impl<Q: FlushQueue> Io<Q> {
     #[inline]
     fn note_busy(&mut self, slot: u32, disk: u16, class: Class) {
         self.classes[index(slot)] = class;
-        self.busy[usize::from(disk)].begin(class, self.time);
+        let busy = &mut self.busy[usize::from(disk)];
+        if matches!(self.tags[index(slot)], Tag::Part { .. }) {
+            self.hosts[index(slot)] = true;
+            busy.begin_host(self.time);
+        }
+        busy.begin(class, self.time);
     }
 
     /// A slot's I/O has ended, or nobody waits for it any more.
     #[inline]
     fn end_busy(&mut self, slot: u32, bytes: Option<u32>) {
         let class = std::mem::replace(&mut self.classes[index(slot)], Class::Nothing);
+        let host = std::mem::take(&mut self.hosts[index(slot)]);
         if let Some(busy) = self.busy.get_mut(usize::from(self.disks[index(slot)])) {
             busy.end(class, self.time, bytes);
+            if host {
+                busy.end_host(self.time);
+            }
         }
     }
 
@@ -540,6 +552,11 @@ impl<Q: FlushQueue> Io<Q> {
     #[inline]
     pub(crate) fn set_time(&mut self, now: Nanos) {
         self.time = now;
+    }
+
+    /// How many disks there are, those that are away among them.
+    pub(crate) fn disks(&self) -> usize {
+        self.busy.len()
     }
 
     /// How long a disk was busy with what.

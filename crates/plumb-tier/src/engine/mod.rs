@@ -23,6 +23,7 @@ mod perf;
 mod pump;
 mod read;
 mod round;
+mod share;
 mod slabs;
 mod snapshot;
 mod standstill;

@@ -12,6 +12,7 @@ use plumb_units::convert::{index, to_u32};
 use super::Engine;
 use super::moved::{MoveCounters, MoveDone, MoveOutcome};
 use super::moving::Moving;
+use super::share::Shares;
 use super::throttle::Throttle;
 use super::times::Times;
 use crate::optimizer::TierName;
@@ -45,6 +46,8 @@ pub(super) struct Moves {
     holds: [Times; 2],
     pub(super) patience: Nanos,
     pub(super) throttle: Throttle,
+    /// How busy disks are without moves.
+    pub(super) shares: Shares,
 }
 
 impl Moves {
@@ -63,11 +66,18 @@ impl Moves {
             holds: [Times::with_room(), Times::with_room()],
             patience: PATIENCE,
             throttle: Throttle::default(),
+            shares: Shares::default(),
         }
     }
 
     pub(super) fn is_idle(&self) -> bool {
         self.count == 0 && self.line.is_empty()
+    }
+
+    /// Whether one is under way, or waits next, of an extent of that kind.
+    pub(super) fn is_moving(&self, is: impl Fn(u32) -> bool) -> bool {
+        let under_way = self.under_way.iter().flatten().map(|own| own.wanted.extent);
+        under_way.chain(self.line.front().map(|wanted| wanted.extent)).any(is)
     }
 
     /// Whether none is under way.
@@ -211,7 +221,7 @@ impl<Q: FlushQueue> Engine<Q> {
 
     /// Moves everything on that can go on.
     pub(super) fn pump_moves(&mut self) {
-        self.moves.throttle.tick(self.now);
+        self.judge_moves();
         if self.moves.is_idle() {
             return;
         }

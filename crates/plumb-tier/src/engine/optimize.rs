@@ -22,14 +22,10 @@ use crate::tier_report::{HeatGap, MoveStop, TierReport};
 
 /// Working sets that are remembered.
 const WORKING_SETS: usize = 7;
-/// Of the devices' time a trickle takes one part in so many.
-const TRICKLE: u64 = 20;
+/// The share of the devices' time that a trickle takes.
+const TRICKLE: f64 = 0.05;
 /// In the window of one trickle little happens to an extent: windows are as long as it takes to see that a load has ended or begun.
 pub(crate) const TRICKLE_WINDOW_H: u64 = 6;
-/// Pieces in which extents move, and what one takes of a disk's time until that is measured: on SSDs and on rotating disks, to which
-/// each may be a way of its own.
-const PIECE: u64 = 128 << 10;
-const PIECE_TIMES: [Nanos; 2] = [Nanos(1_000_000), Nanos(8_000_000)];
 /// Longest wait for devices at a time while optimizations end.
 const END_GLANCE: Nanos = Nanos(5_000_000);
 
@@ -144,11 +140,6 @@ impl Optimizer {
     }
 }
 
-/// What an extent that moves takes of the disks of a tier, as long as nothing is measured.
-fn unmeasured(tier: usize, extent_bytes: u64) -> Nanos {
-    Nanos(PIECE_TIMES[tier].0 * extent_bytes.div_ceil(PIECE))
-}
-
 /// The engine's map as the planner sees it.
 pub(super) struct MapPlacement<'a> {
     extents: &'a Extents,
@@ -200,17 +191,7 @@ impl<Q: FlushQueue> Engine<Q> {
     /// When there is no such virtual disk.
     #[must_use]
     pub fn continuous_settings(&self, vdisk: u32) -> OptimizeSettings {
-        let config = &self.core.members.config;
-        let (own, extent_bytes) = (&config.vdisks[index(vdisk)], config.extent_bytes.into());
-        let measured = self.measured(vdisk);
-        let tiers = [(0, &measured.performance), (1, &measured.capacity)];
-        let rate = tiers.map(|(tier, measure)| {
-            let each =
-                measure.moved(extent_bytes).unwrap_or_else(|| unmeasured(tier, extent_bytes));
-            // All copies are written.
-            let each = each.0.max(1).saturating_mul(own.copies.max(1).into());
-            own.tier_disks(tier).saturating_mul(extent_bytes * 1_000_000_000 / TRICKLE) / each
-        });
+        let rate = [0, 1].map(|tier| self.rate_of_share(vdisk, tier, TRICKLE));
         OptimizeSettings::continuous(rate[0].min(rate[1]))
     }
 

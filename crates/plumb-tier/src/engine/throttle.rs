@@ -29,6 +29,8 @@ const SAVED_TICKS: u64 = 2;
 pub(super) struct Throttle {
     /// Bytes per second, at most; `None`: no throttle.
     most: Option<u64>,
+    /// Bytes per second, at most, beside the requests that keep disks busy; `None`: as many as goes.
+    beside: Option<u64>,
     /// I/Os per second of devices, at most.
     most_ios: Option<u64>,
     rate: u64,
@@ -86,6 +88,7 @@ impl Default for Throttle {
     fn default() -> Self {
         Self {
             most: None,
+            beside: None,
             most_ios: None,
             rate: FIRST,
             room: 0,
@@ -109,7 +112,7 @@ impl Throttle {
     /// they can.
     pub(super) fn limit(&mut self, most: Option<u64>) {
         self.most = most.map(|most| most.max(CAP_LEAST));
-        self.rate = FIRST.min(self.most.unwrap_or(FIRST));
+        self.rate = FIRST.min(self.most()).max(CAP_LEAST);
         self.room = signed(self.rate / 10);
     }
 
@@ -148,15 +151,22 @@ impl Throttle {
         self.moved += bytes;
     }
 
-    /// Judges, if it is time.
+    /// Whether it is time to judge, and how long it has been since the last time.
     #[inline]
-    pub(super) fn tick(&mut self, now: Nanos) {
-        if now.since(self.judged) >= TICK {
-            self.judge(now);
-        }
+    pub(super) fn is_due(&self, now: Nanos) -> Option<Nanos> {
+        let passed = now.since(self.judged);
+        (passed >= TICK).then_some(passed)
     }
 
-    fn judge(&mut self, now: Nanos) {
+    /// The highest rate that is allowed now.
+    fn most(&self) -> u64 {
+        let most = self.most.unwrap_or(u64::MAX / 32);
+        self.beside.map_or(most, |beside| most.min(beside.max(CAP_LEAST)))
+    }
+
+    /// Judges; moves may take so many bytes per second beside requests that keep disks busy.
+    pub(super) fn judge(&mut self, now: Nanos, beside: Option<u64>) {
+        self.beside = beside;
         let passed = now.since(self.judged);
         self.judged = now;
         if self.moved == 0 {
@@ -169,7 +179,7 @@ impl Throttle {
             self.compare();
         }
         // With few requests the window goes on until there are enough for a percentile, at the same rate.
-        let most = self.most.unwrap_or(u64::MAX / 32);
+        let most = self.most();
         self.rate = self.rate.clamp(LEAST.min(most), most);
         let ticks = (passed.0 / TICK.0).max(1);
         let filled = |room: i64, each: u64| {
@@ -210,6 +220,15 @@ impl Throttle {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Throttle {
+        /// Judges, if it is time, disks that nobody else keeps busy.
+        fn tick(&mut self, now: Nanos) {
+            if self.is_due(now).is_some() {
+                self.judge(now, None);
+            }
+        }
+    }
 
     /// Ticks of 100 ms in which 100 requests take so long each and moves take all they may; the rates after each.
     fn rates(throttle: &mut Throttle, from: u64, times: &[u64], moving: bool) -> Vec<u64> {
@@ -304,6 +323,33 @@ mod tests {
         assert!((15 << 20..=17 << 20).contains(&per_second), "{per_second}");
         throttle.tick(Nanos(10_000 * TICK.0));
         assert!(throttle.room <= signed((16 << 20) / 10 * SAVED_TICKS), "{}", throttle.room);
+    }
+
+    /// What disks that requests keep busy allow is a cap that comes and goes.
+    #[test]
+    fn beside_requests_that_keep_disks_busy_the_rate_is_bounded() {
+        let mut throttle = Throttle::default();
+        throttle.limit(Some(1 << 30));
+        let mut found = Vec::new();
+        let mut judge = |beside: Option<u64>, nth: u64| {
+            throttle.spend(1 << 20, 2);
+            throttle.judge(Nanos(nth * TICK.0), beside);
+            found.push(throttle.rate);
+        };
+        for (nth, beside) in
+            (1..).zip([None, Some(6 << 20), Some(6 << 20), Some(1 << 20), Some(7), None])
+        {
+            judge(beside, nth);
+        }
+        assert_eq!(found, [20 << 20, 6 << 20, 6 << 20, 1 << 20, CAP_LEAST, STEP + CAP_LEAST]);
+        // A lower cap stays one, and without a throttle there is none.
+        throttle.judge(Nanos(7 * TICK.0), Some(6 << 20));
+        throttle.limit(Some(3 << 20));
+        throttle.judge(Nanos(8 * TICK.0), Some(6 << 20));
+        assert_eq!(throttle.rate, 3 << 20);
+        throttle.limit(None);
+        throttle.judge(Nanos(9 * TICK.0), Some(1));
+        assert!(throttle.affords(u64::MAX) && throttle.rate().is_none());
     }
 
     /// Bytes and I/Os per second that go under these caps, in pieces of 128 KiB with two I/Os each.

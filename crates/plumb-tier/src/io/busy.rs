@@ -85,6 +85,9 @@ pub(crate) struct BusyTimes {
     move_ns: u64,
     moved_bytes: u64,
     ios_beside: u64,
+    /// Requests of hosts, and what the write-back cache copies home for them: how many are under way, and the time with any.
+    hosts: u32,
+    host_ns: u64,
 }
 
 impl BusyTimes {
@@ -97,11 +100,34 @@ impl BusyTimes {
         }
         self.since = at;
         self.before = if passed < STANDSTILL { self.now } else { UnderWay::default() };
+        if self.hosts > 0 {
+            self.host_ns += passed;
+        }
         if self.before.is_random() {
             self.io_ns += passed;
         } else if self.before.has_moves() {
             self.move_ns += passed;
         }
+    }
+
+    /// An I/O for a host begins.
+    #[inline]
+    pub(super) fn begin_host(&mut self, at: Nanos) {
+        self.look(at);
+        self.hosts += 1;
+    }
+
+    /// One has ended, or nobody waits for it any more.
+    #[inline]
+    pub(super) fn end_host(&mut self, at: Nanos) {
+        self.look(at);
+        self.hosts -= 1;
+    }
+
+    /// Nanoseconds until `at` in which I/Os for hosts were under way.
+    pub(crate) fn host_ns(&self, at: Nanos) -> u64 {
+        let goes_on = if self.hosts > 0 { at.since(self.since).0 } else { 0 };
+        self.host_ns + goes_on
     }
 
     #[inline]
@@ -238,6 +264,23 @@ mod tests {
         let each = found.move_ns as f64 / found.moved_bytes as f64 * f64::from(256 << 10);
         // The second random I/O of each round ends when the move has ended: it is one of those alone.
         assert!((each / 900e3 - 1.0).abs() < 0.02, "{each}");
+    }
+
+    #[test]
+    fn the_time_with_requests_of_hosts_is_known_at_any_moment() {
+        let mut times = BusyTimes::default();
+        let at = |us: u64| Nanos(us * US);
+        times.begin_host(at(10));
+        times.begin(Class::Random, at(10));
+        // A move beside it, and one more, change nothing.
+        times.begin(Class::Move, at(20));
+        times.begin_host(at(25));
+        assert_eq!(times.host_ns(at(30)), 20 * US);
+        times.end(Class::Random, at(40), Some(4096));
+        times.end_host(at(40));
+        times.end_host(at(50));
+        times.end(Class::Move, at(90), Some(1 << 20));
+        assert_eq!(times.host_ns(at(200)), 40 * US);
     }
 
     #[test]

@@ -174,10 +174,19 @@ impl PinTable {
         PinId(self.next)
     }
 
-    /// Pins a range; its number. `None` when the range is empty or ends beyond what extents can number.
+    /// Pins a range; its number. `None` when the range is empty or ends beyond what extents can number. A range that is pinned to
+    /// that tier keeps its pin and its place in the order, unless a later pin with another tier decides about some of it.
     pub fn set(&mut self, start: u64, len: u64, tier: TierName) -> Option<PinId> {
         let pin = Pin { id: PinId(self.next), start, len, tier };
-        pin.extents(self.extent_bytes)?;
+        let (first, last) = pin.extents(self.extent_bytes)?;
+        let same = |old: &&Pin| (old.start, old.len, old.tier) == (start, len, tier);
+        if let Some(old) = self.pins.iter().find(same) {
+            let beside = |zone: &Zone| zone.last < first || zone.first > last;
+            let agrees = |zone: &Zone| beside(zone) || self.pins[zone.pin].tier == tier;
+            if self.zones().iter().all(agrees) {
+                return Some(old.id);
+            }
+        }
         self.next += 1;
         self.pins.push(pin);
         Some(PinId(self.next - 1))
@@ -196,19 +205,28 @@ impl PinTable {
         &self.pins
     }
 
-    /// Which pin decides about which extents: of several the latest (PIN-5). In the order of extents, disjoint.
+    /// Which pin decides about which extents: of several with different tiers the latest (PIN-5), of those with one tier the first,
+    /// whose place in the order it is that counts (10.2). In the order of extents, disjoint.
     pub(crate) fn zones(&self) -> Vec<Zone> {
         let mut zones: BTreeMap<u32, Zone> = BTreeMap::new();
         for (nth, pin) in self.pins.iter().enumerate() {
             let Some((first, last)) = pin.extents(self.extent_bytes) else { continue };
-            // What lies under the new one is cut.
             let under: Vec<Zone> = zones
                 .range(..=last)
                 .rev()
                 .map(|(_, zone)| *zone)
                 .take_while(|zone| zone.last >= first)
                 .collect();
-            for zone in under {
+            // What lies under the new one is cut, unless it asks for the same.
+            let mut next = Some(first);
+            let mut painted = Vec::new();
+            for zone in under.into_iter().rev() {
+                if self.pins[zone.pin].tier == pin.tier {
+                    let free = next.filter(|next| *next < zone.first);
+                    painted.extend(free.map(|next| (next, zone.first - 1)));
+                    next = zone.last.checked_add(1);
+                    continue;
+                }
                 zones.remove(&zone.first);
                 if zone.first < first {
                     zones.insert(zone.first, Zone { last: first - 1, ..zone });
@@ -217,7 +235,10 @@ impl PinTable {
                     zones.insert(last + 1, Zone { first: last + 1, ..zone });
                 }
             }
-            zones.insert(first, Zone { first, last, pin: nth });
+            painted.extend(next.filter(|next| *next <= last).map(|next| (next, last)));
+            for (first, last) in painted {
+                zones.insert(first, Zone { first, last, pin: nth });
+            }
         }
         zones.into_values().collect()
     }
@@ -238,7 +259,7 @@ impl PinTable {
     ) -> Vec<PinStatus> {
         let zones = self.zones();
         let admitted = Admitted::of(self, &zones, placement, room.performance_slots);
-        let status = |(nth, pin): (usize, &Pin)| {
+        let status = |pin: &Pin| {
             let (first, last) = pin.extents(self.extent_bytes).unwrap_or((0, 0));
             let (mut off_tier, mut short, mut waits) = (0, false, false);
             let mut overridden_by = Vec::new();
@@ -251,7 +272,9 @@ impl PinTable {
             for extent in (first..=last).take_while(|extent| *extent < placement.extents()) {
                 if placement.tier(extent).is_some_and(|tier| tier != pin.tier) {
                     off_tier += self.bytes_within(pin, extent);
-                    let own = zone_at(&zones, extent).is_some_and(|zone| zone.pin == nth);
+                    // Be it that an earlier pin with this tier decides.
+                    let own = zone_at(&zones, extent)
+                        .is_some_and(|zone| self.pins[zone.pin].tier == pin.tier);
                     let fits = match pin.tier {
                         TierName::Capacity => room.capacity_free > 0,
                         TierName::Performance => admitted.has(extent),
@@ -281,7 +304,7 @@ impl PinTable {
                 overridden_by,
             }
         };
-        self.pins.iter().enumerate().map(status).collect()
+        self.pins.iter().map(status).collect()
     }
 }
 

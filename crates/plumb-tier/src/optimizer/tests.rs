@@ -235,6 +235,33 @@ fn pins_without_room_say_so_in_the_order_of_their_creation() {
     assert_eq!(states, [(first, PinState::Pending), (second, PinState::InsufficientCapacity)]);
 }
 
+/// The first pin of a range keeps its place in the order, whoever asks for the same later: PIN-5 is about different tiers.
+#[test]
+fn pins_again_on_the_same_tier_take_no_room_from_earlier_ones() {
+    let mut case = Case::new("C1 C1 C1 C1 P50", 3);
+    let mut pin =
+        |start: u64, len: u64| case.pins.set(start, len, TierName::Performance).expect("a range");
+    let first = pin(2 * EXTENT, 2 * EXTENT);
+    let second = pin(0, 2 * EXTENT);
+    assert_eq!(pin(2 * EXTENT, 2 * EXTENT), first, "it is pinned");
+    // Other ranges with some of the same extents.
+    let wider = pin(2 * EXTENT - 1, 3 * EXTENT);
+    let inner = pin(3 * EXTENT, 10);
+    let found: Vec<_> = case.statuses().iter().map(|one| (one.pin, one.state)).collect();
+    let (waits, short) = (PinState::Pending, PinState::InsufficientCapacity);
+    assert_eq!(found, [(first, waits), (second, short), (wider, short), (inner, waits)]);
+    assert_eq!(shown(&case.plan().moves), "2^ 3^ 4v 0^");
+
+    // Where a later pin with the other tier decides, the same pin again is a new one, and decides.
+    let down = case.pins.set(3 * EXTENT, 1, TierName::Capacity).expect("a range");
+    let again = case.pins.set(2 * EXTENT, 2 * EXTENT, TierName::Performance).expect("a range");
+    assert!(again > down, "{again:?}");
+    let statuses = case.statuses();
+    let down = statuses.iter().find(|one| one.pin == down).expect("it is there");
+    assert_eq!((down.state, &*down.overridden_by), (PinState::Ok, &[again][..]));
+    assert_eq!(case.pins.pins().len(), 6);
+}
+
 #[test]
 fn of_two_pins_the_later_decides_and_the_earlier_says_so() {
     let mut case = Case::new("P9 P9 P9 C9", 4);
@@ -285,10 +312,15 @@ fn zones_are_what_painting_extent_by_extent_gives() {
         let mut painted = [None; 40];
         for nth in 0..=usize::try_from(random.below(7)).expect("small") {
             let (start, len) = (random.below(30 * EXTENT), 1 + random.below(9 * EXTENT));
-            pins.set(start, len, TierName::Capacity).expect("a range");
+            let tier = [TierName::Performance, TierName::Capacity]
+                [usize::try_from(random.below(2)).expect("small")];
+            pins.set(start, len, tier).expect("a range");
             let last = (start + len - 1) / EXTENT;
-            (start / EXTENT..=last)
-                .for_each(|at| painted[usize::try_from(at).expect("small")] = Some(nth));
+            for at in start / EXTENT..=last {
+                let extent = &mut painted[usize::try_from(at).expect("small")];
+                // Of several with one tier the first decides.
+                *extent = extent.filter(|nth: &usize| pins.pins()[*nth].tier == tier).or(Some(nth));
+            }
         }
         let zones = pins.zones();
         for (extent, wanted) in (0..).zip(painted) {

@@ -39,14 +39,15 @@ impl Filling {
         self.used >= self.slots
     }
 
-    /// Hours until it is full at the present rate; `None` if it does not fill, or the rate is not known.
+    /// Hours until it is full at the present rate: none when it is full, whatever the rate; `None` if it does not fill, or the rate
+    /// is not known.
     #[must_use]
     pub fn hours_left(&self) -> Option<f64> {
-        let left = self.slots.saturating_sub(self.used) as f64;
-        self.per_hour.filter(|rate| *rate > 0.0 || left == 0.0).map(|rate| match left {
-            0.0 => 0.0,
-            left => left / rate,
-        })
+        if self.is_full() {
+            return Some(0.0);
+        }
+        let left = (self.slots - self.used) as f64;
+        self.per_hour.filter(|rate| *rate > 0.0).map(|rate| left / rate)
     }
 }
 
@@ -78,6 +79,8 @@ mod tests {
         assert_eq!(of(&[(0, 60), (5, 60)]).hours_left(), None, "it stands still");
         let full = of(&[(0, 90), (5, 100)]);
         assert_eq!((full.is_full(), full.hours_left()), (true, Some(0.0)));
+        let full = of(&[(0, 100)]);
+        assert_eq!((full.per_hour, full.hours_left()), (None, Some(0.0)), "at whatever rate");
         assert_eq!(Filling::of(&[], 100), None);
         let near = Filling::of(&[(0, 10), (599, 90)], 100).expect("samples");
         assert_eq!((near.per_hour, near.hours_left()), (None, None));

@@ -66,7 +66,8 @@ pub(super) fn render(report: &TierReport) -> String {
     let down = format!("{} of {}", moves.down, moves.down_requested);
     line(&mut out, "Extents Moved Up", &up);
     line(&mut out, "Extents Moved Down", &down);
-    let moved = format!("{} in {:.0} s ({})", Bytes(moves.bytes), moves.seconds, moves.stop.name());
+    let took = seconds(moves.seconds);
+    let moved = format!("{} in {took} s ({})", Bytes(moves.bytes), moves.stop.name());
     line(&mut out, "Moved", &moved);
     let worth = format!("{:.1} I/Os ({})", facts.worth.break_even(), facts.worth.basis.name());
     line(&mut out, "Least Gain That Is Worth a Move", &worth);
@@ -113,6 +114,16 @@ fn curve(points: &[(WhatIfPoint, WhatIfPoint)]) -> String {
     }
     out.push('\n');
     out
+}
+
+/// Seconds, with three digits where they are few.
+fn seconds(value: f64) -> String {
+    let digits = match value {
+        _ if value == 0.0 || value >= 99.95 => 0,
+        _ if value >= 9.995 => 1,
+        _ => 2,
+    };
+    format!("{value:.digits$}")
 }
 
 fn line(out: &mut String, name: &str, value: &str) {
@@ -162,5 +173,11 @@ mod tests {
         let wanted =
             ["day 2 01:01", "2000-02-29 00:00 UTC", "2026-11-22 01:01 UTC", "2100-02-28 23:59 UTC"];
         assert_eq!(found, wanted);
+    }
+
+    #[test]
+    fn what_took_a_part_of_a_second_did_not_take_none() {
+        let told = [0.0, 0.38, 4.4, 9.996, 13.0, 99.96, 13_500.4].map(seconds);
+        assert_eq!(told, ["0", "0.38", "4.40", "10.0", "13.0", "100", "13500"]);
     }
 }

@@ -393,6 +393,50 @@ fn an_optimization_moves_what_is_hot_and_says_what_it_did() {
     assert_eq!(space.engine.tiering(0).working_sets, [u64::from(extents), 4]);
 }
 
+/// 10.3: runs note what they moved; where much of what was promoted is demoted again, the plan's bar is doubled and the report
+/// says so.
+#[test]
+fn what_goes_back_and_forth_raises_the_bar_of_plans() {
+    let mut space = Space::new(0);
+    // Room is left on the Capacity tier.
+    let extents = space.engine.size(0) / EXTENT - 8;
+    for extent in 0..extents {
+        space.write(extent * EXTENT, 1);
+    }
+    let read = |space: &mut Space, extent: u64, times: u64| {
+        (0..times).for_each(|_| assert_eq!(space.read(extent * EXTENT), 1));
+    };
+    (extents - 4..extents).for_each(|extent| read(&mut space, extent, 50));
+    assert_eq!(space.optimized(&unthrottled()).report.facts.moves.up, 4);
+    let history = &space.engine.tiering(0).history;
+    assert_eq!((history.thrash().promoted, history.thrash().demoted_again), (4, 0));
+    let recent = |extent: u64| history.is_recent(u32::try_from(extent).expect("few"));
+    assert!((extents - 4..extents).all(recent) && !recent(extents - 5));
+
+    // 12 I/Os for a free place: above the bar of 7.2, below twice that.
+    let pins = &mut space.engine.tiering_mut(0).pins;
+    let pin = pins.set((extents - 4) * EXTENT, 4 * EXTENT, SLOW).expect("a range");
+    let warm = extents - 6;
+    let goes_up = |space: &mut Space| {
+        let planned = space.engine.plan_optimization(0, &unthrottled());
+        planned.moves.iter().any(|made| u64::from(made.extent) == warm && made.to == FAST)
+    };
+    read(&mut space, warm, 11);
+    assert!(goes_up(&mut space), "it clears the bar");
+    let none = PlanLimits { moved: u64::MAX, promoted: 0 };
+    let done = space.optimized(&OptimizeSettings { limits: none, ..unthrottled() });
+    assert_eq!((done.report.facts.moves.up, done.report.facts.moves.down), (0, 4));
+    assert!(space.engine.tiering_mut(0).pins.clear(pin));
+    let thrash = space.engine.tiering(0).history.thrash();
+    assert_eq!((thrash.promoted, thrash.demoted_again, thrash.guarded), (4, 4, true));
+    read(&mut space, warm, 1);
+    assert!(!goes_up(&mut space), "it does not clear the doubled one");
+    let report = space.engine.tier_report(0, 6_000.0);
+    assert_eq!(report.to_json()["advice"]["bar_doubled"], true);
+    read(&mut space, warm, 8);
+    assert!(goes_up(&mut space));
+}
+
 #[test]
 fn an_optimization_that_was_ended_goes_on_with_the_next_one() {
     let (mut space, _) = Space::with_hot_ones();

@@ -97,7 +97,7 @@ fn a_space_is_filled_loaded_optimized_and_pinned() {
     let text = place.plumb("space status tank").succeeds_quietly().stdout;
     let expected = format!("about {iops} random");
     assert!(text.contains("Performance tier holds") && text.contains(&expected), "{text}");
-    assert!(text.contains("by what its disks took for random I/Os so far"), "{text}");
+    assert!(text.contains("as long as their random I/Os so far did"), "{text}");
     assert_eq!(filling["expected_iops_basis"], "measured disks", "{filling}");
     for told in [&done["moves"], &advice] {
         assert_eq!(told["break_even_basis"], "reference devices", "{told}");
@@ -115,8 +115,10 @@ fn a_space_is_filled_loaded_optimized_and_pinned() {
     let found = place.json(&format!("{pin} --now"));
     assert_eq!(
         (&found["pins"][0]["pin"], &found["pins"][0]["placement_status"]),
-        (&2.into(), &1.into())
+        (&1.into(), &1.into()),
+        "the pin that is there"
     );
+    place.plumb("tier pin tank/data --offset 0 --length 1M --tier capacity").succeeds_quietly();
     place.plumb("tier unpin tank/data --pin 1").succeeds_quietly();
     place.plumb("tier unpin tank/data --pin 1").ends_with(1);
     place.plumb("tier pin tank/data --offset 41M --length 2M --tier capacity").ends_with(1);
@@ -240,6 +242,73 @@ fn what_cannot_be_optimized_is_refused() {
     place.plumb("space optimize tank/data --max-iops 0").ends_with(2);
     let said = place.plumb("space optimize tank/data --max-rate 63K").ends_with(2).stderr;
     assert!(said.contains("at least 64K"), "{said}");
+}
+
+/// Each optimization of a night opens the pool anew: what the last ones moved is known from start to start, and so is the guard
+/// against extents that go back and forth (10.3).
+#[test]
+fn what_moved_is_known_from_start_to_start() {
+    let place = Place::new();
+    place.plumb("run -b1M -s -w100 -o4 -t1 -d1 -W0 -f36M space:tank/data").ends_with(0);
+    place.plumb("run -b4K -r -w0 -o8 -t1 -d1 -W0 -B32M -f36M space:tank/data").ends_with(0);
+    let done = place.json("space optimize tank/data");
+    let up = done["moves"]["up"].as_u64();
+    assert!(up >= Some(4), "{done}");
+    let pin = "tier pin tank/data --offset 32M --length 4M --tier capacity";
+    place.plumb(pin).succeeds_quietly();
+    let done = place.json("space optimize tank/data");
+    assert_eq!(done["moves"]["down"], 4, "{done}");
+    let report = place.json("space report tank/data");
+    let advice = &report["advice"];
+    let again = 100.0 * 4.0 / up.map_or(0.0, |up| up as f64);
+    assert!(advice["thrash_percent"].as_f64().is_some_and(|share| (share - again).abs() < 0.1));
+    assert_eq!(advice["bar_doubled"], again > 20.0, "{report}");
+    assert!(again > 20.0, "{up:?} extents went up, and four of them down again");
+}
+
+/// What limits an optimization limits it in every mode, and in the unit that is to run it (10.1, 10.5, 10.6).
+#[test]
+fn budgets_are_kept_in_every_mode_and_by_the_unit() {
+    let place = Place::new();
+    let limits = "--run-limit 60 --movers 3 --max-rate 1M --max-iops 70 --max-moved 8M --max-promoted 4M --reserve 10";
+    for (mode, rest) in [("scheduled --at 02:30", "--runs 2"), ("continuous --every 7", "")] {
+        let line = format!("space optimize tank/data --mode {mode} {limits} {rest} --print-unit");
+        let unit = place.plumb(&line).succeeds_quietly().stdout;
+        let wanted = format!("space optimize tank/data --mode {mode} {limits} {rest}");
+        let command = unit.lines().find(|line| line.starts_with("ExecStart=")).unwrap_or_default();
+        assert!(command.ends_with(wanted.trim_end()), "{unit}");
+        // It is a command that this program takes.
+        let again = command.rsplit_once("plumb ").map_or("", |(_, line)| line);
+        let again = place.plumb(&format!("{again} --print-unit")).succeeds_quietly().stdout;
+        assert_eq!(again, unit);
+    }
+    for mode in ["manual", "advise"] {
+        let line = format!("space optimize tank/data --mode {mode} --print-unit");
+        let said = place.plumb(&line).ends_with(1).stderr;
+        assert!(said.contains("--mode scheduled"), "{said}");
+    }
+    assert_eq!(place.json("space report tank/data --list")["reports"], serde_json::json!([]));
+
+    place.plumb("run -b1M -s -w100 -o4 -t1 -d1 -W0 -f36M space:tank/data").ends_with(0);
+    place.plumb("run -b4K -r -w0 -o8 -t1 -d1 -W0 -B32M -f36M space:tank/data").ends_with(0);
+    let advised = |limits: &str| {
+        let advice = place.json(&format!("space optimize tank/data --advise {limits}"));
+        (advice["up"].as_u64(), advice["down"].as_u64(), advice["budget_spent"] == true)
+    };
+    let (up, down, spent) = advised("");
+    assert!(up >= Some(3) && !spent, "{up:?}");
+    assert_eq!(advised("--max-promoted 1M").0, Some(1));
+    assert!(advised("--reserve 50").1 > down, "room is made");
+    // Twice: each optimization has its own budget.
+    for _ in 0..2 {
+        let line = "space optimize tank/data --mode continuous --runs 1 --max-promoted 1M";
+        place.plumb(line).ends_with(0);
+        let last = place.json("space report tank/data --last");
+        let moves = &last["moves"];
+        assert_eq!((&moves["up"], &moves["stop"]), (&1.into(), &"budget".into()), "{last}");
+    }
+    let done = place.json("space optimize tank/data --max-promoted 1M");
+    assert_eq!((&done["moves"]["up"], &done["moves"]["stop"]), (&1.into(), &"budget".into()));
 }
 
 #[test]

@@ -36,13 +36,16 @@ fn told(
         (_, Some(_), None) => "it does not fill at present".to_owned(),
     };
     let then = if found.is_full() { "" } else { " then" };
+    // Reads and writes of a disk's own time are one figure: which of them it was asked for is not told apart.
     let by = match is_measured {
-        true => "by what its disks took for random I/Os so far",
-        false => "if its disks are like the reference disks (10,000 turns a minute)",
+        true => {
+            "if one takes its disks as long as their random I/Os so far did (reads and writes of up to 64 KiB)"
+        }
+        false => "of 4 KiB if its disks are like the reference disks (10,000 turns a minute)",
     };
     let text = format!(
         "  virtual disk {name}: Performance tier holds {} of {}: {when}; new data goes to the Capacity tier{then}: \
-         about {iops} random 4 KiB writes per second {by}\n",
+         about {iops} random writes per second, {by}\n",
         bytes(found.used),
         bytes(found.slots),
     );
@@ -72,6 +75,7 @@ mod tests {
         };
         for (text, words) in [
             (text(40, Some(5.0)), "holds 40MiB of 100MiB: full in 12.0 hours at the present rate;"),
+            (text(40, None), "random writes per second, of 4 KiB if its disks are like"),
             (text(40, Some(-5.0)), "it does not fill at present"),
             (text(40, None), "is not known yet; new data goes to the Capacity tier then: about"),
             (
@@ -81,5 +85,9 @@ mod tests {
         ] {
             assert!(text.contains(words), "{text}");
         }
+        let full = Filling { used: 100, slots: 100, per_hour: None };
+        let (text, json) = told("data", &full, (1 << 20, (500, true)));
+        assert_eq!(json["hours_until_full"], 0.0, "full is full at whatever rate");
+        assert!(text.contains("their random I/Os so far did (reads and writes of up to"), "{text}");
     }
 }

@@ -102,8 +102,9 @@ pub(super) fn commands() -> [Command; 2] {
                  (`plumb tier pin`). It can be ended at any time: what has moved stays where it is then, nothing is \
                  lost, and the next run goes on. While another program has the pool, that program is asked to do it, \
                  with the default settings; `plumb space report --last` has the result.\n\nScheduled and continuous \
-                 mode stay in the foreground and hold the pool only while extents move. Continuous mode moves what \
-                 clears twice the bar, at a rate that takes at most 5 % of the time of the disks.\n\n\
+                 mode stay in the foreground and hold the pool only while extents move; budgets and limits are those of each \
+                 optimization. Continuous mode moves what clears twice the bar, at a rate that takes at most 5 % of \
+                 the time of the disks, for at most 900 s unless told otherwise.\n\n\
                  Exit status: 0 when it ended by itself, 5 when a signal ended it.\n\nFor example:\n  \
                  plumb space optimize tank/data --run-limit 3600\n  \
                  plumb space optimize tank/data --mode scheduled --at 01:00 --print-unit",
@@ -195,10 +196,14 @@ impl Tiered {
         Ok(outcome?)
     }
 
-    /// What the options ask for.
-    fn settings(&mut self, matches: &ArgMatches) -> OptimizeSettings {
+    /// What the options ask for; of a trickle what they leave open is its own.
+    fn settings(&mut self, matches: &ArgMatches, trickle: bool) -> OptimizeSettings {
         let slots = self.open.engine.tier_report(self.nth, 0.0).facts.performance_slots;
-        settings(matches, self.extent_bytes(), slots)
+        let asked = settings(matches, self.extent_bytes(), slots);
+        match trickle {
+            true => trickling(matches, asked, self.open.engine.continuous_settings(self.nth)),
+            false => asked,
+        }
     }
 
     fn extent_bytes(&self) -> u64 {
@@ -252,6 +257,26 @@ fn settings(matches: &ArgMatches, extent_bytes: u64, slots: u64) -> OptimizeSett
     }
 }
 
+/// A trickle within the budgets and limits that were asked for. A rate makes it slower, and not faster than its share of the
+/// disks' time.
+fn trickling(
+    matches: &ArgMatches,
+    asked: OptimizeSettings,
+    trickle: OptimizeSettings,
+) -> OptimizeSettings {
+    let is_typed = |option: &str| typed(matches, &[option]).next().is_some();
+    OptimizeSettings {
+        limits: asked.limits,
+        time: if is_typed("run-limit") { asked.time } else { trickle.time },
+        movers: asked.movers,
+        rate: trickle.rate.min(asked.rate),
+        ios: asked.ios,
+        reserve: asked.reserve,
+        raised: trickle.raised,
+        window_hours: trickle.window_hours,
+    }
+}
+
 /// Set by the first signal that asks for an end; the second one ends the process at once.
 fn signalled() -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
@@ -275,7 +300,7 @@ pub(super) fn optimize(matches: &ArgMatches) -> report::Outcome {
             let minutes = *matches.get_one::<u16>("every").expect("it has a default");
             Schedule::Every(u64::from(minutes) * 60)
         }
-        "advise" => {
+        "advise" if !matches.get_flag("print-unit") => {
             let mut own = Seen::open(matches)?;
             let slots = own.performance_slots();
             let settings = settings(matches, own.extent_bytes(), slots);
@@ -283,6 +308,9 @@ pub(super) fn optimize(matches: &ArgMatches) -> report::Outcome {
             let reply = own.dated(advice(&own, &planned));
             own.end()?;
             return Ok(reply);
+        }
+        _ if matches.get_flag("print-unit") => {
+            return Err(report::VdiskError::NoUnit { mode }.into());
         }
         _ => return once(matches, false),
     };
@@ -292,16 +320,26 @@ pub(super) fn optimize(matches: &ArgMatches) -> report::Outcome {
     keep_on(matches, schedule)
 }
 
-/// A unit of this mode.
+/// What was typed, and not the defaults of whatever version the unit is to run.
+fn typed<'a>(matches: &'a ArgMatches, options: &'a [&'a str]) -> impl Iterator<Item = &'a str> {
+    let is = move |option: &&str| matches.value_source(option) == Some(ValueSource::CommandLine);
+    options.iter().copied().filter(is)
+}
+
+/// A unit of this mode, with all that is to be kept to.
 fn print_unit(matches: &ArgMatches, schedule: Schedule) -> report::Outcome {
     let name = report::text(matches, "vdisk");
     report::split(&name)?;
     let program = std::env::current_exe()
         .map_or_else(|_| "plumb".to_owned(), |path| path.display().to_string());
-    let how = match schedule {
+    let mut how = match schedule {
         Schedule::Daily(at) => format!("scheduled --at {:02}:{:02}", at / 3600, at / 60 % 60),
         Schedule::Every(seconds) => format!("continuous --every {}", seconds / 60),
     };
+    for option in typed(matches, &OWN_SETTINGS).chain(typed(matches, &["runs"])) {
+        let values = matches.get_raw(option).into_iter().flatten();
+        values.for_each(|value| how.push_str(&format!(" --{option} {}", value.display())));
+    }
     let text = schedule::unit(&name, &format!("{program} space optimize {name} --mode {how}"));
     Ok(Reply { json: json!({ "vdisk": name, "unit": text }), text, status: 0 })
 }
@@ -369,9 +407,7 @@ fn rate(text: &str) -> Result<u64, String> {
 fn once(matches: &ArgMatches, trickle: bool) -> report::Outcome {
     let name = report::text(matches, "vdisk");
     let (found, nth) = look(&name)?;
-    let own = OWN_SETTINGS
-        .iter()
-        .find(|option| matches.value_source(option) == Some(ValueSource::CommandLine));
+    let own = typed(matches, &OWN_SETTINGS).next();
     let wish = if trickle { Ask::Trickle(nth) } else { Ask::Optimize(nth) };
     let is_in_use = pool::is_in_use(&found);
     if let Some(option) = own.filter(|_| is_in_use) {
@@ -398,10 +434,7 @@ fn once(matches: &ArgMatches, trickle: bool) -> report::Outcome {
         return Ok(Reply { json: json!({ "vdisk": name, "asked": true }), text, status: 0 });
     }
     let mut own = Tiered::open(matches)?;
-    let settings = match trickle {
-        true => own.open.engine.continuous_settings(own.nth),
-        false => own.settings(matches),
-    };
+    let settings = own.settings(matches, trickle);
     let done = own.optimize(&settings)?;
     let mut text = format!("virtual disk {}\n\n{}", own.name, done.report.to_text());
     for (why, count) in &done.refused {

@@ -109,6 +109,12 @@ pub(crate) enum VdiskError {
         help("leave out --last, or run `plumb space optimize {name}`")
     )]
     NoReport { name: String },
+    #[error("there is no unit for mode {mode}: it ends by itself")]
+    #[diagnostic(
+        code(plumb::vdisk::no_unit),
+        help("nothing was done: add --mode scheduled or --mode continuous")
+    )]
+    NoUnit { mode: String },
     #[error("pool {pool} is in use: {owner}")]
     #[diagnostic(code(plumb::vdisk::pool_in_use))]
     PoolInUse {

@@ -34,8 +34,9 @@ pub(super) fn commands() -> [Command; 3] {
                 report::json_option(),
             ])
             .after_help(
-                "A pin decides about every extent that its range touches; of two pins the later one. It takes \
-                 effect at the next `plumb space optimize`.\n\nFor example:\n  \
+                "A pin decides about every extent that its range touches; of two pins with different tiers the later one. \
+                 A range that is pinned to that tier already keeps its pin. It takes effect at the next \
+                 `plumb space optimize`.\n\nFor example:\n  \
                  plumb tier pin tank/data --offset 0 --length 2G --tier performance",
             ),
         Command::new("unpin").about("Remove a pin; nothing moves before the next optimization").args([
