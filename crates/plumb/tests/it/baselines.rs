@@ -41,8 +41,12 @@ fn a_baseline_is_found_in_forty_runs_and_explained() {
     let alone = &finding(&findings, "latency-alone")["table"];
     let columns: Vec<&str> =
         alone["columns"].as_array().expect("names").iter().filter_map(Value::as_str).collect();
-    assert_eq!(columns[4..], ["p99 [ms]", "p99 rests on", "p99.9 [ms]", "p99.9 rests on"]);
-    assert_eq!(alone["rows"][0][5], "good", "{alone}");
+    let marked =
+        ["p50 [ms]", "p50 rests on", "p99 [ms]", "p99 rests on", "p99.9 [ms]", "p99.9 rests on"];
+    assert_eq!(columns[3..], marked);
+    assert_eq!((&alone["rows"][0][4], &alone["rows"][0][6]), (&json!("good"), &json!("good")));
+    let said = finding(&findings, "latency-alone")["sentence"].to_string();
+    assert!(said.contains(" ms (good): what the device needs"), "{said}");
     let file = bench.study("b").join("findings.json");
     let line = format!("explain {} --id reading", file.display());
     let explained = bench.call(&line).succeeds_quietly();
