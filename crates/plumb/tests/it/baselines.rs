@@ -300,4 +300,12 @@ fn eight_figures() {
     let random = values["RND4K Q32T1 read"].as_f64().expect("MB/s");
     assert!((0.9..1.0).contains(&(random / (50_000.0 * 4096.0 / 1e6 * 0.97 * 0.92))), "{random}");
     assert!(findings["notes"].to_string().contains("10^6"));
+    // The help says what the usual settings take.
+    let took = bench.call("quick g --simulate DEVICE --dry-run").ends_with(0).stdout;
+    let help = bench.call("quick --help").ends_with(0).stdout;
+    let help: String = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        took.contains("24 runs, 3 min") && help.contains("about three minutes"),
+        "{took}{help}"
+    );
 }
