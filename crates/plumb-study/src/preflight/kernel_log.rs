@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 
+use plumb_io::block_stack::BlockDevice;
+
 use super::health::{controller, folder};
 use super::{Check, Scene, Verdict};
 
@@ -15,9 +17,21 @@ pub(super) fn kernel_log(scene: &Scene) -> Check {
         return Check::new(ID, Verdict::Unknown, evidence, "run as root, or look at `dmesg`");
     };
     let names = names(scene);
-    let is_own = |line: &&str| names.iter().any(|name| mentions(line, name));
-    let is_trouble = |line: &&str| is_trouble(line) && is_own(line);
-    let found: Vec<&str> = log.lines().filter(is_trouble).collect();
+    if names.is_empty() {
+        let evidence = "no device under the target is known that the log could name";
+        return Check::new(ID, Verdict::Unknown, evidence, "look at `dmesg` where the disks are");
+    }
+    let trouble: Vec<&str> = log.lines().filter(|line| is_trouble(line)).collect();
+    let is_own = |line: &&&str| names.iter().any(|name| mentions(line, name));
+    let found: Vec<&str> = trouble.iter().filter(is_own).copied().collect();
+    let of_ports = trouble.iter().rfind(|line| names_port(line));
+    if let (true, Some(last)) = (found.is_empty(), of_ports)
+        && hangs_unknown(scene)
+    {
+        let evidence = format!("of a port that may be the target's: {}", last.trim());
+        let remedy = "see which disks hang on it: `ls -l /sys/block`, `dmesg`";
+        return Check::new(ID, Verdict::Unknown, evidence, remedy);
+    }
     match found.last() {
         None => Check::ok(ID, "no errors, timeouts or resets of these devices"),
         Some(last) => {
@@ -25,6 +39,20 @@ pub(super) fn kernel_log(scene: &Scene) -> Check {
             Check::new(ID, Verdict::Warn, evidence, "find the cause before measuring: `dmesg`")
         }
     }
+}
+
+/// Whether a line is of a port of ATA or a host of SCSI.
+fn names_port(line: &str) -> bool {
+    let words = line.split(|c: char| !c.is_ascii_alphanumeric());
+    words.into_iter().any(|word| numbered(word, "ata") || numbered(word, "host"))
+}
+
+/// Whether a disk under the target hangs on a port that is not known.
+fn hangs_unknown(scene: &Scene) -> bool {
+    let drives = scene.target.disks(scene.tree).into_iter();
+    let mut drives =
+        drives.filter(|disk| disk.name.starts_with("sd") || disk.name.starts_with("hd"));
+    drives.any(|disk| places(&disk).iter().all(|place| carriers(scene, place).is_empty()))
 }
 
 /// What begins words of trouble in the log.
@@ -57,15 +85,24 @@ fn names(scene: &Scene) -> Vec<String> {
     let mut names = Vec::new();
     for device in scene.target.devices(scene.tree) {
         names.extend(controller(&device.name));
-        let sys = folder(&device);
-        for place in [sys.clone(), format!("{sys}/device")] {
-            names.extend(carriers(scene, &place));
-        }
+        names.extend(places(&device).iter().flat_map(|place| carriers(scene, place)));
         names.push(device.name);
     }
     names.sort();
     names.dedup();
     names
+}
+
+/// Where the kernel says what a device is part of.
+fn places(device: &BlockDevice) -> [String; 3] {
+    let sys = folder(device);
+    [format!("{sys}/device"), format!("/sys/class/block/{}", device.name), sys]
+}
+
+/// Whether a word is a prefix and a number.
+fn numbered(word: &str, prefix: &str) -> bool {
+    let rest = word.strip_prefix(prefix).unwrap_or_default();
+    !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// The parts of a device's place among all devices that the log may name.
@@ -74,10 +111,6 @@ fn carriers(scene: &Scene, place: &str) -> Vec<String> {
     let Ok(path) = scene.tree.path(place).canonicalize() else { return Vec::new() };
     let path = path.strip_prefix(&root).unwrap_or(&path).to_owned();
     let parts = path.iter().filter_map(|part| part.to_str());
-    let numbered = |part: &str, prefix: &str| {
-        let rest = part.strip_prefix(prefix).unwrap_or_default();
-        !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit())
-    };
     let (mut found, mut function) = (Vec::new(), None);
     for part in parts {
         let numbers = part.split(':').count();

@@ -173,6 +173,13 @@ fn the_log() {
         let verdict = if verdict { Verdict::Warn } else { Verdict::Ok };
         machine.says("klog", verdict, if verdict == Verdict::Ok { "no errors" } else { line });
     }
+    let mut unplaced = Machine::sound();
+    unplaced.disk("8:0", "sda");
+    unplaced.path = "/dev/sda";
+    unplaced.file(log, "3,9,9,-;ata1: hard resetting link\n");
+    unplaced.says("klog", Verdict::Unknown, "may be the target's");
+    let nfs = "25 1 0:40 / /data rw - nfs4 server:/export rw\n";
+    fault("klog", Verdict::Unknown, "no device", &[("/proc/self/mountinfo", nfs)]);
 }
 
 #[test]
