@@ -4,6 +4,7 @@
 //! machine say of drives, volumes, pools and timers: asked for, never told to change anything. What cannot be seen is `unknown` and says how to see it; nothing is silently fine.
 
 mod health;
+mod kernel_log;
 mod load;
 mod machine;
 mod nvme_log;
@@ -115,7 +116,7 @@ const CHECKS: &[(&str, Look)] = &[
     ("health-btrfs", volumes::btrfs),
     ("health-multipath", volumes::multipath),
     ("health-fabric", health::fabric),
-    ("klog", health::kernel_log),
+    ("klog", kernel_log::kernel_log),
     ("capacity", space::capacity),
     ("tier", space::tier),
     ("tasks-timers", tasks::timers),

@@ -1,9 +1,5 @@
 //! Whether what lies under the target is well.
 
-use std::fs::File;
-use std::io::Read;
-use std::os::unix::fs::OpenOptionsExt;
-
 use plumb_io::block_stack::BlockDevice;
 use serde_json::Value;
 
@@ -224,57 +220,4 @@ pub(super) fn fabric(scene: &Scene) -> Check {
         return Check::ok(ID, "nothing under the target is remote, as far as the kernel shows");
     }
     Check::new(ID, Verdict::Note, remote.join("; "), "record paths and link speed with the result")
-}
-
-/// Trouble of the devices in the kernel's log.
-pub(super) fn kernel_log(scene: &Scene) -> Check {
-    const ID: &str = "klog";
-    let Some(log) = read_log(scene) else {
-        let evidence = "the kernel's log cannot be read";
-        return Check::new(ID, Verdict::Unknown, evidence, "run as root, or look at `dmesg`");
-    };
-    let names: Vec<String> =
-        scene.target.devices(scene.tree).into_iter().map(|device| device.name).collect();
-    let is_trouble = |line: &&str| {
-        let lower = line.to_lowercase();
-        ["i/o error", "timeout", "timed out", "reset", "abort"]
-            .iter()
-            .any(|word| lower.contains(word))
-            && names.iter().any(|name| mentions(line, name))
-    };
-    let found: Vec<&str> = log.lines().filter(is_trouble).collect();
-    match found.last() {
-        None => Check::ok(ID, "no errors, timeouts or resets of these devices"),
-        Some(last) => {
-            let evidence = format!("{} lines, the last: {}", found.len(), last.trim());
-            Check::new(ID, Verdict::Warn, evidence, "find the cause before measuring: `dmesg`")
-        }
-    }
-}
-
-/// Whether a line names a device, and not one whose name only begins so.
-fn mentions(line: &str, name: &str) -> bool {
-    line.match_indices(name).any(|(at, _)| {
-        let after = line[at + name.len()..].chars().next();
-        let before = line[..at].chars().next_back();
-        let inside = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
-        !inside(after) && !inside(before)
-    })
-}
-
-/// All records of the log so far; the device would wait for the next one, so it is not asked to.
-fn read_log(scene: &Scene) -> Option<String> {
-    const RECORDS: usize = 100_000;
-    let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).ok()?;
-    let path = scene.tree.path("/dev/kmsg");
-    let mut file = File::options().read(true).custom_flags(flags).open(path).ok()?;
-    let mut log = String::new();
-    let mut record = vec![0; 64 << 10];
-    for _ in 0..RECORDS {
-        match file.read(&mut record) {
-            Ok(0) | Err(_) => break,
-            Ok(length) => log.push_str(&String::from_utf8_lossy(&record[..length])),
-        }
-    }
-    Some(log)
 }

@@ -13,32 +13,39 @@ pub(super) fn pressure(scene: &Scene) -> Check {
     ];
     let mut seen = Vec::new();
     let mut verdict = Verdict::Ok;
+    let mut is_blind = false;
     for (file, line, warns, blocks) in LIMITS {
-        let text = scene.tree.text(format!("/proc/pressure/{file}"));
-        let Some(share) = text.as_deref().and_then(|text| avg10(text, line)) else {
-            let evidence = format!("/proc/pressure/{file} cannot be read");
-            return Check::new(ID, Verdict::Unknown, evidence, "boot with psi=1");
+        let text = scene.tree.text(format!("/proc/pressure/{file}")).unwrap_or_default();
+        let Some(share) = average(&text, line, "avg10=") else {
+            // What the others say is no less true.
+            seen.push(format!("/proc/pressure/{file} cannot be read"));
+            is_blind = true;
+            verdict = verdict.max(Verdict::Unknown);
+            continue;
         };
-        seen.push(format!("{file} {line} {share:.2} %"));
-        let found = match share {
-            share if share > blocks => Verdict::Block,
-            share if share > warns => Verdict::Warn,
+        // Load that comes and goes: it may be back, and may be over.
+        let longer = average(&text, line, "avg60=");
+        let over = longer.map_or_else(String::new, |longer| format!(" ({longer:.2} % over 60 s)"));
+        seen.push(format!("{file} {line} {share:.2} %{over}"));
+        let found = match share.max(longer.unwrap_or(0.0)) {
+            _ if share > blocks => Verdict::Block,
+            most if most > warns => Verdict::Warn,
             _ => Verdict::Ok,
         };
         verdict = verdict.max(found);
     }
-    let remedy = if verdict == Verdict::Ok {
-        ""
-    } else {
-        "find out what waits, and stop it: `top`, `iotop`"
+    let remedy = match verdict {
+        Verdict::Ok | Verdict::Note => "",
+        Verdict::Unknown if is_blind => "boot with psi=1",
+        _ => "find out what waits, and stop it: `top`, `iotop`",
     };
     Check::new(ID, verdict, format!("over the last 10 s: {}", seen.join(", ")), remedy)
 }
 
 /// `some avg10=0.05 avg60=…`
-fn avg10(text: &str, line: &str) -> Option<f64> {
+fn average(text: &str, line: &str, which: &str) -> Option<f64> {
     let line = text.lines().find(|found| found.starts_with(line))?;
-    line.split_whitespace().find_map(|word| word.strip_prefix("avg10="))?.parse().ok()
+    line.split_whitespace().find_map(|word| word.strip_prefix(which))?.parse().ok()
 }
 
 /// Processors that are busy already.
@@ -125,10 +132,15 @@ pub(super) fn memory(scene: &Scene) -> Check {
     let value = |name: &str| kib(name).unwrap_or(0);
     let dirty = value("Dirty") + value("Writeback");
     let swapped = value("SwapTotal").saturating_sub(value("SwapFree"));
+    let needed = ["MemTotal", "Dirty", "Writeback", "SwapTotal", "SwapFree"];
+    let missing: Vec<&str> = needed.into_iter().filter(|name| kib(name).is_none()).collect();
+    let told = |value: Option<u64>| {
+        value.map_or_else(|| "unknown".to_owned(), |kib| format!("{} MiB", kib >> 10))
+    };
     let evidence = format!(
-        "{} MiB, {} MiB available, {} MiB to be written, {} MiB in swap",
-        value("MemTotal") >> 10,
-        value("MemAvailable") >> 10,
+        "{}, {} available, {} MiB to be written, {} MiB in swap",
+        told(kib("MemTotal")),
+        told(kib("MemAvailable")),
         dirty >> 10,
         swapped >> 10
     );
@@ -142,6 +154,10 @@ pub(super) fn memory(scene: &Scene) -> Check {
             evidence,
             "free memory, then `swapoff -a && swapon -a`",
         );
+    }
+    if !missing.is_empty() {
+        let evidence = format!("/proc/meminfo does not tell {}", missing.join(", "));
+        return Check::new(ID, Verdict::Unknown, evidence, "look at `free`, and run `sync`");
     }
     Check::ok(ID, evidence)
 }

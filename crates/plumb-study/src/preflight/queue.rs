@@ -45,11 +45,13 @@ pub(super) fn write_cache(scene: &Scene) -> Check {
 pub(super) fn scheduler(scene: &Scene) -> Check {
     const ID: &str = "scheduler";
     let mut caps = Vec::new();
+    let own: Vec<String> =
+        scene.target.devices(scene.tree).iter().map(|device| device.number.to_string()).collect();
     let mut cgroup = own_cgroup(scene);
     while let Some(path) = cgroup {
         for file in ["io.max", "io.latency", "cpu.max"] {
             let text = scene.tree.text(format!("/sys/fs/cgroup{path}/{file}")).unwrap_or_default();
-            for line in text.lines().filter(|line| is_limit(file, line)) {
+            for line in text.lines().filter(|line| is_limit(file, line, &own)) {
                 caps.push(format!("{path} {file}: {line}"));
             }
         }
@@ -97,12 +99,17 @@ fn own_cgroup(scene: &Scene) -> Option<String> {
     Some(path.trim_end_matches('/').to_owned())
 }
 
-/// Whether a line of a limit file limits anything.
-fn is_limit(file: &str, line: &str) -> bool {
+/// Whether a line of a limit file limits anything of the target's; where no device is known each may be one.
+fn is_limit(file: &str, line: &str, own: &[String]) -> bool {
     match file {
         "cpu.max" => !line.starts_with("max"),
         // `8:16 rbps=max wbps=max riops=max wiops=500`, `8:16 target=10`
-        _ => line.split_whitespace().skip(1).any(|word| !word.ends_with("=max")),
+        _ => {
+            let mut words = line.split_whitespace();
+            let device = words.next().unwrap_or_default();
+            let is_own = own.is_empty() || own.iter().any(|number| number == device);
+            is_own && words.any(|word| !word.ends_with("=max"))
+        }
     }
 }
 

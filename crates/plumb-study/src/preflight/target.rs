@@ -67,21 +67,23 @@ impl Target {
             };
             return Ok(Self { stack, used_by, holds: Some(Vec::new()), ..target });
         }
-        // A device's number says enough; opening it may not be allowed.
-        if let Ok(found) = std::fs::metadata(path)
-            && found.file_type().is_block_device()
+        // Looked at before it is opened: a pipe would wait for somebody at its other end, and of a device the number says
+        // enough; opening it may not be allowed.
+        let kind = std::fs::metadata(path).ok().map(|found| (found.file_type(), found.rdev()));
+        if let Some((kind, number)) = kind
+            && kind.is_block_device()
         {
-            let stack = block_stack::of_device(tree, DeviceNumber::from_raw(found.rdev()));
+            let stack = block_stack::of_device(tree, DeviceNumber::from_raw(number));
             let used_by = used_by(tree, &stack);
             return Ok(Self { stack, used_by, holds: holds(tree, path), ..target });
+        }
+        if kind.is_some_and(|(kind, _)| !kind.is_file()) {
+            return Err(io::Error::other("it is neither a file nor a block device"));
         }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let (file, size_bytes, allocated_bytes) = match File::open(path) {
             Ok(file) => {
                 let found = file.metadata()?;
-                if !found.is_file() {
-                    return Err(io::Error::other("it is neither a file nor a block device"));
-                }
                 (file, Some(found.len()), Some(found.blocks().saturating_mul(512)))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -159,8 +161,8 @@ fn never_written(file: &File, bytes: u64) -> Option<f64> {
 /// The same of the file at `path`; `None` for what is no file, or cannot be looked at.
 #[must_use]
 pub fn never_written_share(path: &Path) -> Option<f64> {
+    let found = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
     let file = File::open(path).ok()?;
-    let found = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
     never_written(&file, found.len())
 }
 

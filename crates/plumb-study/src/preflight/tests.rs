@@ -143,6 +143,43 @@ fn the_log() {
     let log = "/dev/kmsg";
     fault("klog", Verdict::Warn, "I/O error", &[(log, "3,9,9,-;I/O error, dev vda, sector 7\n")]);
     fault("klog", Verdict::Ok, "no errors", &[(log, "3,9,9,-;I/O error, dev vdab, sector 7\n")]);
+    fault("klog", Verdict::Warn, "medium", &[(log, "3,9,9,-;critical medium error, dev vda\n")]);
+
+    // What controllers and ports say of themselves concerns what hangs on them, and nothing else.
+    let ata = "/sys/devices/pci0000:00/0000:00:1f.2/ata1/host0/target0:0:0/0:0:0:0/block/sda";
+    let nvme = "/sys/devices/pci0000:00/0000:01:00.0/nvme/nvme0/nvme0n1";
+    for (node, path, number, line, verdict) in [
+        ("/dev/nvme0n1", nvme, "259:0", "nvme nvme0: I/O 12 QID 4 timeout, reset controller", true),
+        ("/dev/nvme0n1", nvme, "259:0", "nvme 0000:01:00.0: I/O 3 QID 0 timeout", true),
+        (
+            "/dev/nvme0n1",
+            nvme,
+            "259:0",
+            "nvme nvme1: I/O 12 QID 4 timeout, reset controller",
+            false,
+        ),
+        ("/dev/nvme0n1", nvme, "259:0", "nvme nvme0: Shutdown timeout set to 8 seconds", false),
+        ("/dev/sda", ata, "8:0", "ata1: hard resetting link", true),
+        ("/dev/sda", ata, "8:0", "ata1.00: exception Emask 0x0 SAct 0x0 SErr 0x0 action 0x6", true),
+        ("/dev/sda", ata, "8:0", "ata11: hard resetting link", false),
+        ("/dev/sda", ata, "8:0", "critical medium error, dev sda, sector 8", true),
+        ("/dev/sda", ata, "8:0", "sd 0:0:0:0: device reset", true),
+        ("/dev/sda", ata, "8:0", "EXT4-fs (sda): re-mounted. Opts: errors=remount-ro", false),
+    ] {
+        let mut machine = Machine::sound();
+        machine.path = node;
+        machine.disk_at(number, path);
+        machine.file(log, &format!("3,9,9,-;{line}\n"));
+        let verdict = if verdict { Verdict::Warn } else { Verdict::Ok };
+        machine.says("klog", verdict, if verdict == Verdict::Ok { "no errors" } else { line });
+    }
+    let mut unplaced = Machine::sound();
+    unplaced.disk("8:0", "sda");
+    unplaced.path = "/dev/sda";
+    unplaced.file(log, "3,9,9,-;ata1: hard resetting link\n");
+    unplaced.says("klog", Verdict::Unknown, "may be the target's");
+    let nfs = "25 1 0:40 / /data rw - nfs4 server:/export rw\n";
+    fault("klog", Verdict::Unknown, "no device", &[("/proc/self/mountinfo", nfs)]);
 }
 
 #[test]
@@ -154,6 +191,11 @@ fn other_work() {
     fault("load-psi", Verdict::Warn, "cpu some 6.00", &[(cpu, "some avg10=6.00 avg60=0\n")]);
     let memory = "/proc/pressure/memory";
     fault("load-psi", Verdict::Warn, "full 0.10", &[(memory, "full avg10=0.10 avg60=0\n")]);
+    // Load that comes and goes shows in the longer average; what cannot be read hides no block.
+    fault("load-psi", Verdict::Warn, "40.00 % over", &[(io, "some avg10=0.00 avg60=40.00\n")]);
+    let blind = [(io, "some avg10=60.00 avg60=60.00\n"), (memory, "")];
+    fault("load-psi", Verdict::Block, "memory cannot be read", &blind);
+    fault("load-psi", Verdict::Unknown, "memory cannot be read", &[(memory, "")]);
 
     let later = |file, text: &str| {
         let mut machine = Machine::sound();
@@ -180,6 +222,10 @@ fn other_work() {
         "80 % busy",
     );
     fault("tasks-running", Verdict::Block, "fstrim", &[("/proc/99/comm", "fstrim\n")]);
+    for job in ["updatedb.plocat", "e2scrub_all", "logrotate", "dpkg", "mkfs.ext4"] {
+        fault("tasks-running", Verdict::Block, job, &[("/proc/99/comm", job)]);
+    }
+    fault("tasks-running", Verdict::Ok, "none of", &[("/proc/99/comm", "dpkg-like\n")]);
     fault("backup", Verdict::Warn, "restic", &[("/proc/99/comm", "restic\n")]);
     let wants = "/etc/systemd/system/timers.target.wants";
     fault("tasks-timers", Verdict::Warn, "trims", &[(&format!("{wants}/fstrim.timer"), "")]);
@@ -202,6 +248,8 @@ fn memory_and_room() {
         )
     };
     fault("mem", Verdict::Warn, "97 MiB to be written", &[(info, &memory(100_000, 0))]);
+    fault("mem", Verdict::Unknown, "MemTotal", &[(info, "Nothing: 1 kB\n")]);
+    fault("mem", Verdict::Unknown, "Writeback", &[(info, &memory(0, 0))]);
     fault("mem", Verdict::Warn, "in swap", &[(info, &memory(0, 900))]);
     fault("file-size", Verdict::Warn, "page cache", &[(info, "MemTotal: 99999999 kB\n")]);
     for (cache, verdict) in [(11, Verdict::Warn), (4, Verdict::Warn), (3, Verdict::Ok)] {
@@ -248,6 +296,8 @@ fn queues() {
     let group = "/sys/fs/cgroup/user.slice";
     let limit = "253:0 rbps=max wbps=max riops=500 wiops=max";
     fault("scheduler", Verdict::Warn, "riops=500", &[(&format!("{group}/io.max"), limit)]);
+    let other = "8:99 rbps=max wbps=max riops=500 wiops=max";
+    fault("scheduler", Verdict::Ok, "nr_requests 256", &[(&format!("{group}/io.max"), other)]);
     let none = "253:0 rbps=max wbps=max riops=max wiops=max";
     fault("scheduler", Verdict::Ok, "nr_requests 256", &[(&format!("{group}/io.max"), none)]);
     fault("scheduler", Verdict::Warn, "50000", &[(&format!("{group}/cpu.max"), "50000 100000")]);

@@ -175,6 +175,15 @@ pub(super) fn zfs(scene: &Scene) -> Check {
         let evidence = format!("a {busy} of pool {pool} is running");
         return Check::new(ID, Verdict::Block, evidence, "wait until it ends: `zpool status`");
     }
+    let damaged = status.unwrap_or_default().lines().find_map(|line| {
+        let errors = line.trim().strip_prefix("errors:")?.trim();
+        (errors != "No known data errors").then(|| errors.to_owned())
+    });
+    if let Some(errors) = damaged {
+        let evidence = format!("pool {pool} is ONLINE with errors: {errors}");
+        let remedy = "find what is damaged, and restore it: `zpool status -v`";
+        return Check::new(ID, Verdict::Block, evidence, remedy);
+    }
     let (true, Some(_)) = (listed.len() >= 3, status) else {
         let evidence = format!("pool {pool} is ONLINE; scrubs and fill were not read");
         return Check::new(
@@ -185,7 +194,7 @@ pub(super) fn zfs(scene: &Scene) -> Check {
         );
     };
     let number = |word: &str| word.trim_end_matches('%').parse::<f64>().ok();
-    let full = number(listed[2]);
+    let (full, fragmented) = (number(listed[2]), number(listed[1]));
     let mut said = format!(
         "pool {pool} is ONLINE, {} % full, {} % fragmented, nothing running",
         listed[2].trim_end_matches('%'),
@@ -202,6 +211,11 @@ pub(super) fn zfs(scene: &Scene) -> Check {
         let remedy = "make room: a pool that full searches for free blocks";
         return Check::new(ID, Verdict::Warn, said, remedy);
     }
+    if fragmented.is_some_and(|fragmented| fragmented >= NEARLY_FULL) {
+        let remedy =
+            "free space lies in small pieces: move data off the pool and back, or add room";
+        return Check::new(ID, Verdict::Warn, said, remedy);
+    }
     let record = scene.said.of("zfs recordsize").and_then(|text| text.trim().parse::<u64>().ok());
     let planned = scene.target.plan.block_bytes;
     if let (Some(record), Some(block)) = (record, planned)
@@ -211,6 +225,9 @@ pub(super) fn zfs(scene: &Scene) -> Check {
             format!("records of {record} bytes are read and written for I/Os of {block}; {said}");
         let remedy = "set recordsize to the size of the I/Os before the file is made";
         return Check::new(ID, Verdict::Warn, evidence, remedy);
+    }
+    if full.is_none() || fragmented.is_none() {
+        return Check::new(ID, Verdict::Unknown, said, "look at `zpool list`");
     }
     Check::ok(ID, said)
 }

@@ -7,14 +7,17 @@ use std::process::ExitCode;
 use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
 use plumb_io::system_tree::SystemTree;
 use plumb_study::preflight::{self, Check, Plan, Verdict};
+use plumb_study::study::Device;
 use plumb_units::parse_size;
 
 use super::answers;
-use super::study::{arguments, machine};
+use super::study::{self, arguments, machine};
 use crate::message::Printer;
 
 /// Exit status when something blocks.
 const BLOCKED: u8 = 3;
+/// Exit status for a target that no run could use.
+const WRONG: u8 = 2;
 
 /// For clap.
 pub(crate) fn command() -> Command {
@@ -59,7 +62,7 @@ pub(crate) fn command() -> Command {
         ])
         .after_help(
             "Exit status: 0 if nothing blocks, 1 if the target cannot be looked at, 2 for a wrong command \
-             line, 3 if a check blocks that was not accepted.\n\nFor example:\n  \
+             line or a target that no run could use, 3 if a check blocks that was not accepted.\n\nFor example:\n  \
              plumb check f.dat --size 64G --copies 2\n  plumb check /dev/nvme0n1 --accept load-psi --json",
         )
 }
@@ -68,6 +71,12 @@ pub(crate) fn command() -> Command {
 pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
     let path = matches.get_one::<PathBuf>("target").expect("clap requires it");
     let tree = matches.get_one::<PathBuf>("system-root").map(SystemTree::new).unwrap_or_default();
+    if tree.is_real()
+        && let Err(error) = study::refuse_unusable(path, &Device::Real)
+    {
+        Printer::on_stderr().error(&error);
+        return ExitCode::from(WRONG);
+    }
     let number = |name: &str| matches.get_one::<u64>(name).copied();
     let plan = Plan {
         file_bytes: number("size"),

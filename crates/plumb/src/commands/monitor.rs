@@ -1,7 +1,7 @@
 //! `plumb monitor`: counters without a load.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,13 +14,16 @@ use plumb_io::counters::{Look, Second, Watched};
 use plumb_io::system_tree::SystemTree;
 use plumb_load::result::json::counters;
 use plumb_study::preflight::{Plan, Target};
+use plumb_study::study::Device;
 use plumb_units::Nanos;
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::answers;
+use super::{answers, study};
 use crate::message::Printer;
 
+/// Exit status for a target that cannot be watched.
+const WRONG: u8 = 2;
 const INTERVAL: Duration = Duration::from_secs(1);
 /// How soon an interruption is noticed.
 const NAP: Duration = Duration::from_millis(100);
@@ -68,7 +71,10 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             Printer::on_stderr().error(&error);
-            ExitCode::FAILURE
+            match error {
+                MonitorError::Kind(_) | MonitorError::Nothing { .. } => ExitCode::from(WRONG),
+                _ => ExitCode::FAILURE,
+            }
         }
     }
 }
@@ -122,11 +128,31 @@ fn watch(matches: &ArgMatches) -> Result<(), MonitorError> {
 fn watched(tree: &SystemTree, matches: &ArgMatches) -> Result<Watched, MonitorError> {
     let mut stacks = Vec::new();
     for path in matches.get_many::<PathBuf>("target").into_iter().flatten() {
+        if tree.is_real() {
+            refuse_absent(path)?;
+        }
         let target = Target::find(tree, path, Plan::default())
             .map_err(|source| MonitorError::Target { path: path.clone(), source })?;
         stacks.push(target.stack);
     }
-    Ok(if stacks.is_empty() { Watched::all_disks(tree) } else { Watched::under(tree, &stacks) })
+    if stacks.is_empty() {
+        return Ok(Watched::all_disks(tree));
+    }
+    let watched = Watched::under(tree, &stacks);
+    if watched.device_names().next().is_none() {
+        let note = "no disk is known under what was named: only processors and memory are watched";
+        Printer::on_stderr().note(note);
+    }
+    Ok(watched)
+}
+
+/// Refuses what is not there, too: its folder's device is not what was asked for.
+fn refuse_absent(path: &Path) -> Result<(), MonitorError> {
+    study::refuse_unusable(path, &Device::Real)?;
+    match path.exists() {
+        true => Ok(()),
+        false => Err(MonitorError::Nothing { path: path.to_owned() }),
+    }
 }
 
 /// Sleeps until `due`; false when it is to end.
@@ -199,6 +225,12 @@ fn seconds(text: &str) -> Result<u64, String> {
 /// Why nothing is watched.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 enum MonitorError {
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Kind(#[from] study::TargetError),
+    #[error("there is no {} to watch", path.display())]
+    #[diagnostic(code(plumb::monitor::nothing), help("name a file or a device that exists"))]
+    Nothing { path: PathBuf },
     #[error("cannot look at {}", path.display())]
     #[diagnostic(code(plumb::monitor::target), help("name a file or a device that exists"))]
     Target { path: PathBuf, source: io::Error },

@@ -26,7 +26,7 @@ pub(crate) fn command() -> Command {
         .long_about(
             "The eight figures that desktop tools show: 1 MiB sequential with 8 and 1 outstanding, 4 KiB random \
              with 32 and 1, read and written, one thread, past the page cache, in decimal megabytes. Medians with \
-             their range, not the best of several. It takes about two minutes and is no baseline.",
+             their range, not the best of several. It takes about three minutes and is no baseline.",
         )
         .args([
             target,

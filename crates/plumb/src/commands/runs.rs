@@ -162,8 +162,21 @@ fn list(store: &Store, matches: &ArgMatches) -> Result<ExitCode, RunsError> {
     Ok(super::print(&text))
 }
 
-fn row([id, label, iops, rate, latency, target]: [String; 6]) -> String {
+fn row(cells: [String; 6]) -> String {
+    let [id, label, iops, rate, latency, target] = cells.map(|cell| printable(&cell));
     format!("{id:<26} {label:<15} {iops:>12} {rate:>10} {latency:>9}  {target}\n")
+}
+
+/// A text of somebody else's on one line: what would end the line or steer the terminal is escaped.
+fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter.is_control() {
+            true => shown.extend(letter.escape_default()),
+            false => shown.push(letter),
+        }
+    }
+    shown
 }
 
 fn object(entry: &Entry) -> Value {
@@ -195,7 +208,7 @@ fn shown(run: &StoredRun) -> String {
     let mut text = format!("{}\n", run.id);
     let mut add = |name: &str, value: Option<String>| {
         if let Some(value) = value {
-            text.push_str(&format!("  {name:<13}{value}\n"));
+            text.push_str(&format!("  {name:<13}{}\n", printable(&value)));
         }
     };
     let summary = &run.summary;

@@ -41,8 +41,12 @@ fn a_baseline_is_found_in_forty_runs_and_explained() {
     let alone = &finding(&findings, "latency-alone")["table"];
     let columns: Vec<&str> =
         alone["columns"].as_array().expect("names").iter().filter_map(Value::as_str).collect();
-    assert_eq!(columns[4..], ["p99 [ms]", "p99 rests on", "p99.9 [ms]", "p99.9 rests on"]);
-    assert_eq!(alone["rows"][0][5], "good", "{alone}");
+    let marked =
+        ["p50 [ms]", "p50 rests on", "p99 [ms]", "p99 rests on", "p99.9 [ms]", "p99.9 rests on"];
+    assert_eq!(columns[3..], marked);
+    assert_eq!((&alone["rows"][0][4], &alone["rows"][0][6]), (&json!("good"), &json!("good")));
+    let said = finding(&findings, "latency-alone")["sentence"].to_string();
+    assert!(said.contains(" ms (good): what the device needs"), "{said}");
     let file = bench.study("b").join("findings.json");
     let line = format!("explain {} --id reading", file.display());
     let explained = bench.call(&line).succeeds_quietly();
@@ -296,4 +300,12 @@ fn eight_figures() {
     let random = values["RND4K Q32T1 read"].as_f64().expect("MB/s");
     assert!((0.9..1.0).contains(&(random / (50_000.0 * 4096.0 / 1e6 * 0.97 * 0.92))), "{random}");
     assert!(findings["notes"].to_string().contains("10^6"));
+    // The help says what the usual settings take.
+    let took = bench.call("quick g --simulate DEVICE --dry-run").ends_with(0).stdout;
+    let help = bench.call("quick --help").ends_with(0).stdout;
+    let help: String = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        took.contains("24 runs, 3 min") && help.contains("about three minutes"),
+        "{took}{help}"
+    );
 }

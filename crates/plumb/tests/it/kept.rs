@@ -159,6 +159,21 @@ fn results_of_others_are_imported() {
     let license = program::repository().join("LICENSE").canonicalize().expect("a file");
     user.plumb(&format!("runs import {}", license.display())).ends_with(1);
     assert_eq!(user.runs().len(), 1);
+
+    // A label ends no line and steers no terminal; in JSON it is what it was.
+    let label = "a\nb\u{1b}[2J\u{9b}c";
+    let mut import = Command::new(program::path());
+    import.args(["runs", "import", "--label", label]).arg(&xml);
+    let told = outcome(import.env("XDG_STATE_HOME", user.path("state"))).succeeds_quietly().stdout;
+    let id = told.split(' ').next().expect("an id");
+    let list = user.plumb("runs list").succeeds_quietly().stdout;
+    assert_eq!(list.lines().count(), 3, "{list}");
+    let shown = user.plumb(&format!("runs show {id}")).succeeds_quietly().stdout;
+    for text in [&list, &shown] {
+        assert!(text.contains(r"a\nb\u{1b}[2J\u{9b}c"), "{text}");
+        assert!(!text.contains('\u{1b}') && !text.contains('\u{9b}'), "{text}");
+    }
+    assert!(user.runs().iter().any(|run| run["label"] == label), "{:?}", user.runs());
 }
 
 #[test]

@@ -41,6 +41,13 @@ fn counters_are_shown_and_recorded_without_a_load() {
     let refused = plumb(&line).ends_with(1).stderr;
     assert!(refused.contains("cannot record into"), "{refused}");
     plumb("monitor --for never").ends_with(2);
+    let line = format!("monitor /data/file --for 1 --system-root {}", root.display());
+    let bare = plumb(&line).ends_with(0).stderr;
+    assert!(bare.contains("no disk is known under"), "{bare}");
+    for absent in ["/nonexist", "/no/such/folder/file"] {
+        let refused = plumb(&format!("monitor {absent} --for 1")).ends_with(2);
+        assert!(refused.stderr.contains(absent) && refused.stdout.is_empty(), "{refused:#?}");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `plumb check`.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -136,9 +137,22 @@ fn holes_are_no_room_and_a_folder_is_no_target() {
     let checks = answer["checks"].as_array().expect("a list");
     let capacity = checks.iter().find(|check| check["id"] == "capacity").expect("it is there");
     assert_eq!(capacity["verdict"], "block", "{capacity}");
-    for wrong in [folder.path().display().to_string(), "/dev/null".to_owned()] {
-        let refused = plumb(&format!("check {wrong}")).ends_with(1);
-        assert!(refused.stderr.contains("neither a file nor a block device"), "{}", refused.stderr);
+    // A pipe has nobody at its other end: who opens it waits for ever.
+    let pipe = folder.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
+    let socket = folder.path().join("socket");
+    let _held = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
+    let told = |path: &Path| path.display().to_string();
+    for (wrong, what) in [
+        (told(folder.path()), "is a folder"),
+        ("/dev/null".to_owned(), "is a character device"),
+        (told(&pipe), "is a pipe"),
+        (told(&socket), "is a socket"),
+    ] {
+        for line in [format!("check {wrong}"), format!("monitor {wrong} --for 1")] {
+            let refused = plumb(&line).ends_with(2).stderr;
+            assert!(refused.contains(&format!("{wrong} {what}")), "{line}: {refused}");
+        }
     }
 }
 
@@ -156,7 +170,7 @@ fn what_blocks_ends_with_3_unless_it_is_accepted() {
     plumb(&format!("{line} --accept everything")).ends_with(2);
     plumb("check").ends_with(2);
     plumb("check f --size 0").ends_with(2);
-    let outcome = plumb("check /no/such/folder/file").ends_with(1);
+    let outcome = plumb("check /no/such/folder/file").ends_with(2);
     assert!(outcome.stderr.contains("/no/such/folder/file"), "{outcome:#?}");
 }
 

@@ -90,8 +90,14 @@ impl Machine {
     }
 
     pub(super) fn disk(&self, number: &str, name: &str) {
-        let real = self.tree().path(format!("/sys/devices/block/{name}"));
-        self.file(&format!("/sys/devices/block/{name}/dev"), number);
+        self.disk_at(number, &format!("/sys/devices/block/{name}"));
+    }
+
+    /// A disk by its place among the devices, which says what it hangs on.
+    pub(super) fn disk_at(&self, number: &str, path: &str) {
+        let real = self.tree().path(path);
+        let (_, name) = path.rsplit_once('/').expect("a path");
+        self.file(&format!("{path}/dev"), number);
         for link in [format!("/sys/dev/block/{number}"), format!("/sys/class/block/{name}")] {
             let link = self.tree().path(link);
             std::fs::create_dir_all(link.parent().expect("below the root")).expect("folders");

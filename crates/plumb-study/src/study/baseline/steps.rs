@@ -233,19 +233,19 @@ impl Study<'_> {
             let own = self.runs.iter().filter(|run| run.setting == *setting);
             let count = own.filter_map(|run| Some(run.usable()?.io_count)).min().unwrap_or(0);
             let cell = |percent: f64| told_with_mark(&json!(percentile(percent)), percent, count);
+            let (p50, p50_on) = cell(50.0);
             let (p99, p99_on) = cell(99.0);
             let (p99_9, p99_9_on) = cell(99.9);
-            let said = p99.as_f64().map(|ms| match p99_on.as_str() {
-                Some("good") | None => format!(", one in a hundred more than {ms:.3} ms"),
-                Some(on) => format!(", one in a hundred more than [{ms:.3} ms] ({on} above it)"),
-            });
+            let said = p99.as_f64().map(|ms| with_mark(ms, p99_on.as_str()));
+            let said = said.map(|said| format!(", one in a hundred more than {said}"));
             first = first.or(Some((mean, said)));
             let iops = middle(self.runs, setting, |s| Some(s.iops));
             lines.push(vec![
                 json!(setting.outstanding),
                 json!(iops),
                 json!(mean),
-                cell(50.0).0,
+                p50,
+                p50_on,
                 p99,
                 p99_on,
                 p99_9,
@@ -264,6 +264,7 @@ impl Study<'_> {
             "iops [1/s]",
             "avg_lat [ms]",
             "p50 [ms]",
+            "p50 rests on",
             "p99 [ms]",
             "p99 rests on",
             "p99.9 [ms]",
@@ -327,5 +328,34 @@ impl Study<'_> {
             runs: vec![run.run],
             table: None,
         })
+    }
+}
+
+/// A percentile with its mark, which is never left out: in brackets where fewer than ten I/Os lie above it (5.4).
+fn with_mark(ms: f64, mark: Option<&str>) -> String {
+    match mark {
+        Some("good") => format!("{ms:.3} ms (good)"),
+        Some(on) if on.starts_with("weak") => format!("[{ms:.3} ms] ({on} above it)"),
+        Some(on) => format!("{ms:.3} ms ({on} above it)"),
+        None => format!("{ms:.3} ms (mark unknown)"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_percentile_is_said_without_its_mark() {
+        let check = |count: u64, wanted: &str| {
+            let (ms, on) = told_with_mark(&json!(0.6464), 99.0, count);
+            let said = ms.as_f64().map_or("-".to_owned(), |ms| with_mark(ms, on.as_str()));
+            assert_eq!(said, wanted, "{count} I/Os");
+        };
+        check(20_000, "0.646 ms (good)");
+        check(2_000, "0.646 ms (fair: 20 I/Os above it)");
+        check(400, "[0.646 ms] (weak: 4 I/Os above it)");
+        check(100, "-");
+        assert_eq!(with_mark(0.6464, None), "0.646 ms (mark unknown)");
     }
 }
