@@ -289,7 +289,9 @@ impl Members {
         }
         let started =
             self.superblocks.iter().flatten().map(|b| b.epoch_started.max(b.generation.epoch));
-        self.epoch = started.max().unwrap_or(0).max(self.config.generation.epoch) + 1;
+        // Damage may say any number.
+        let newest = started.max().unwrap_or(0).max(self.config.generation.epoch);
+        self.epoch = newest.saturating_add(1);
         for &disk in disks {
             if let Some(block) = &mut self.superblocks[usize::from(disk)] {
                 block.epoch_started = self.epoch;

@@ -76,6 +76,10 @@ rules! {
     FailedOverwriteClosed,
     /// A copy is taken for equal to the others although its disk did not take what would have made it so.
     UnequalTrusted,
+    /// The last copies of an extent that are in sync are marked where they could not be made equal.
+    LastEqualMarked,
+    /// Whoever copies an extent does not learn that blocks of it were settled.
+    MoveForgetsSettled,
     /// Whoever waits for a block to be settled goes on after the next standstill, whatever was done in it.
     SettledOnce,
     /// What a crash left on one disk before it was away is taken for a part that went on.
@@ -194,6 +198,11 @@ impl Mutation {
         (Self::FailedFirstKept, "a first write that fails: torture/last_copies.rs"),
         (Self::UnequalTrusted, "starts that cannot make copies equal: torture/half_done.rs"),
         (Self::SettledOnce, "several extents to settle at a time: torture/half_done.rs"),
+        (Self::LastEqualMarked, "double faults at a start: torture/double_faults.rs"),
+        (
+            Self::MoveForgetsSettled,
+            "a failed write while its extent moves: torture/double_faults.rs",
+        ),
         (Self::LeftoverIsFork, "a history beyond what a space bears: torture/tests.rs"),
         (Self::LogCopyForgotten, "a log whose disk lost its vote: torture/half_done.rs"),
         (Self::FailedOverwriteClosed, "an overwrite that fails: torture/half_done.rs"),

@@ -51,6 +51,10 @@ enum Choice {
     None,
 }
 
+fn is_written(sum: &Sum) -> bool {
+    sum.newest != 0
+}
+
 impl<Q: FlushQueue> Core<Q> {
     /// Where the copies of a byte of a mapped extent lie.
     #[inline]
@@ -92,7 +96,7 @@ impl<Q: FlushQueue> Core<Q> {
             let len = self.run(extent, within);
             let first = index(within / 4096);
             let written: Vec<usize> = (first..first + index(len / 4096))
-                .filter(|block| self.extents.get(extent).sums[*block].newest != 0)
+                .filter(|block| self.extents.get(extent).sums.get(*block).is_some_and(is_written))
                 .collect();
             if let (Some(&from), Some(&to)) = (written.first(), written.last()) {
                 self.read_run(extent, (from, to), &written, &mut found, &mut silent);
@@ -288,16 +292,35 @@ impl<Q: FlushQueue> Core<Q> {
         self.confirm(&tentative)
     }
 
-    /// Disks that are needed did not take what would have made copies equal there: what they have is neither, and others
-    /// have it.
+    /// Disks that are needed did not take what would have made copies equal there: what they have is neither. Where others have
+    /// all of it, that of theirs is out of date; where nobody has, each block is still read from whoever has that.
     fn mark_unequal(&mut self, places: &[(u16, u32)]) {
         for &(disk, extent) in places {
+            let spared =
+                self.is_elsewhere(disk, extent, places) || active(Mutation::LastEqualMarked);
             let stale = &mut self.members.stale[usize::from(disk)];
-            if !stale.has(extent) && !active(Mutation::UnequalTrusted) {
+            if spared && !stale.has(extent) && !active(Mutation::UnequalTrusted) {
                 stale.insert(extent);
                 self.journal.append(Record::StaleSet { disk, extent });
             }
         }
+    }
+
+    /// Whether all that a disk has of an extent is in sync on others that are not among these places.
+    fn is_elsewhere(&self, disk: u16, extent: u32, but: &[(u16, u32)]) -> bool {
+        let has = |other: u16| {
+            other != disk && self.members.in_sync(other, extent) && !but.contains(&(other, extent))
+        };
+        let mut within = 0;
+        while within < self.members.config.extent_bytes {
+            let copies = self.copies_at(extent, within);
+            let here = copies.iter().any(|copy| copy.1 == disk);
+            if here && !copies.iter().any(|copy| has(copy.1)) {
+                return false;
+            }
+            within += self.run(extent, within);
+        }
+        true
     }
 
     /// Commits blocks that were tentative and matched on a copy: only now, for only now do all live copies

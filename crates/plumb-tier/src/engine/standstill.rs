@@ -437,7 +437,14 @@ impl<Q: FlushQueue> Engine<Q> {
             return Ok(());
         }
         let before = self.core.unsettled.len();
-        self.core.settle_late(extent)?;
+        let of_extent = self.core.unsettled.iter().filter(|one| one.0 == extent);
+        let blocks: Vec<u32> = of_extent.map(|one| one.1).collect();
+        let outcome = self.core.settle_late(extent);
+        if !active(Mutation::MoveForgetsSettled) {
+            // What they hold may be another content than the one that was copied.
+            blocks.iter().for_each(|block| self.moves.changed(extent, (*block, block + 1)));
+        }
+        outcome?;
         if self.core.unsettled.len() < before && !active(Mutation::SettledOnce) {
             // Who read it before that knows nothing of its copies.
             for part in self.held.clone() {

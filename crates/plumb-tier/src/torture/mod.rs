@@ -13,6 +13,8 @@ mod cells;
 #[cfg(test)]
 mod damaged;
 #[cfg(test)]
+mod double_faults;
+#[cfg(test)]
 mod faults;
 #[cfg(test)]
 mod full_journal;

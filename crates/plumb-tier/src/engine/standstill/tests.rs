@@ -8,6 +8,7 @@ use plumb_io::{Errno, QueueSpec, RegionSpec};
 use super::*;
 use crate::create::{NewDisk, NewPool, NewVirtualDisk};
 use crate::engine::{Request, RequestKind};
+use crate::format::frame::Record;
 use crate::format::{Geometry, MediaType};
 use crate::io::{SlotPlan, measure_of};
 use crate::mutation;
@@ -123,4 +124,22 @@ fn a_standstill_leaves_a_disks_own_time_as_it_was() {
     let (with, stood) = read_twice(true);
     assert!(stood >= Nanos(5_000_000), "{stood:?}");
     assert_eq!(with, without);
+}
+
+/// No engine opens an extent that has no place; bytes on a disk may say so (LAY-9).
+#[test]
+fn an_open_record_of_an_extent_without_a_place_is_survived() {
+    let mut memory = memory();
+    let mut engine = engine(&mut memory);
+    engine.core.journal.append(Record::Open { extent: 3 });
+    assert_eq!(engine.core.sync(), Ok(()));
+    drop(engine);
+    let mut again = Engine::start(&mut memory, PLAN, 2, 4096, 2).expect("it starts");
+    let kind = RequestKind::Write { fua: true };
+    again.submit(0, Request { kind, vdisk: 0, offset: 3 * 65536, len: 4096 });
+    let answer = (1..200).map(Nanos).find_map(|now| {
+        again.poll(now, Nanos::ZERO);
+        again.pop()
+    });
+    assert_eq!(answer, Some((0, Ok(()))));
 }
