@@ -258,12 +258,15 @@ fn what_moved_is_known_from_start_to_start() {
     place.plumb(pin).succeeds_quietly();
     let done = place.json("space optimize tank/data");
     assert_eq!(done["moves"]["down"], 4, "{done}");
+    // The room that they leave may be taken by others.
+    let up = up.zip(done["moves"]["up"].as_u64()).map_or(0, |(first, second)| first + second);
     let report = place.json("space report tank/data");
     let advice = &report["advice"];
-    let again = 100.0 * 4.0 / up.map_or(0.0, |up| up as f64);
-    assert!(advice["thrash_percent"].as_f64().is_some_and(|share| (share - again).abs() < 0.1));
+    let again = 100.0 * 4.0 / up as f64;
+    let told = advice["thrash_percent"].as_f64();
+    assert!(told.is_some_and(|share| (share - again).abs() < 0.1), "{again}: {report}");
     assert_eq!(advice["bar_doubled"], again > 20.0, "{report}");
-    assert!(again > 20.0, "{up:?} extents went up, and four of them down again");
+    assert!(again > 20.0, "{up} extents went up, and four of them down again");
 }
 
 /// What limits an optimization limits it in every mode, and in the unit that is to run it (10.1, 10.5, 10.6).
