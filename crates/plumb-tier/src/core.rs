@@ -96,8 +96,8 @@ pub(crate) struct Core<Q> {
     pub(crate) pending: Vec<(u32, u32)>,
     /// Extents that are open, and some that were.
     pub(crate) open_list: Vec<u32>,
-    /// Blocks that could not be settled, or that a write that failed left unsettled: extent and block within it. Their extents stay open, until they are settled or
-    /// written anew.
+    /// Blocks that could not be settled, or that a write that failed left unsettled: extent and block within it. Their extents
+    /// stay open, until they are settled or written anew.
     pub(crate) unsettled: Vec<(u32, u32)>,
     /// Rounds sealed so far.
     pub(crate) rounds: u64,
