@@ -11,7 +11,7 @@ use crate::events::Event;
 use crate::format::superblock::Superblock;
 use crate::format::{BLOCK_LEN, Config, DiskConfig, DiskState, Generation, Geometry};
 use crate::io::{Io, SlotPlan};
-use crate::members::{Half, Members};
+use crate::members::{Half, Members, is_majority, lists_in_force, too_few};
 use crate::mutation::{Mutation, active};
 use crate::recover::StartError;
 
@@ -86,9 +86,13 @@ pub(crate) fn assemble<Q: FlushQueue>(
         blocks[ordinal] = Some(one.block);
     }
     io.name_files(files);
-    let present =
-        config.voters.iter().filter(|voter| blocks[usize::from(**voter)].is_some()).count();
-    let voters = config.voters.len();
+    let here: Vec<u16> = config
+        .voters
+        .iter()
+        .copied()
+        .filter(|voter| blocks[usize::from(*voter)].is_some())
+        .collect();
+    let (present, voters) = (here.len(), config.voters.len());
     let enough = 2 * present > voters
         || terms != Terms::More && present > 0
         || active(Mutation::HalfStarts) && 2 * present == voters;
@@ -97,6 +101,14 @@ pub(crate) fn assemble<Q: FlushQueue>(
             Some(ordinal) => StartError::Outdated { ordinal, present, voters },
             None => StartError::NoQuorum { present, voters },
         });
+    }
+    if terms == Terms::More
+        && let Some((present, voters)) =
+            too_few(&lists_in_force(&config, &blocks), &here, is_majority)
+        && !active(Mutation::HalfStarts)
+    {
+        // Others may go by a list of which more than half could start without these.
+        return Err(StartError::NoQuorum { present, voters });
     }
     if !config.logs_here(|disk| is_here(&config, &blocks, disk)) {
         return Err(StartError::Metadata { what: "write cache" });
@@ -319,6 +331,13 @@ pub(crate) fn raise<Q: FlushQueue>(
     }
     let online = members.online.clone();
     members.config.voters.retain(|voter| online[usize::from(*voter)]);
+    if terms == Terms::More
+        && let Some((present, voters)) =
+            too_few(&members.lists, &members.config.voters, is_majority)
+        && !half
+    {
+        return Err(StartError::NoQuorum { present, voters });
+    }
     if terms != Terms::More || half {
         // Whoever confirms says that no other part goes on.
         members.agree();
@@ -329,8 +348,7 @@ pub(crate) fn raise<Q: FlushQueue>(
     if !members.config.expire_log_copies(|disk| online[usize::from(disk)]) {
         return Err(StartError::Metadata { what: "write cache" });
     }
-    let id = members.random.id();
-    members.config.succeed(members.epoch, id);
+    members.succeed();
     let voters = members.config.voters.clone();
     let failed = members.publish(io, &voters);
     if !failed.is_empty() {

@@ -30,8 +30,7 @@ impl<Q: FlushQueue> Core<Q> {
         if !self.members.are_enough() || self.members.metadata().is_empty() {
             return Err(Halt::Voters);
         }
-        let id = self.members.random.id();
-        self.members.config.succeed(self.members.epoch, id);
+        self.members.succeed();
         let voters = self.members.config.voters.clone();
         let failed = self.members.publish(&mut self.io, &voters);
         self.do_without(failed)
@@ -82,8 +81,7 @@ impl<Q: FlushQueue> Core<Q> {
             config.voters.push(disk);
             config.voters.sort_unstable();
         }
-        let id = self.members.random.id();
-        self.members.config.succeed(self.members.epoch, id);
+        self.members.succeed();
         // Durable on the whole list before, then on the new disk (LAY-3): whether it votes or not, so that it is known
         // when it was away again.
         let failed = self.members.publish(&mut self.io, &old);
@@ -131,8 +129,7 @@ impl<Q: FlushQueue> Core<Q> {
         let old = self.members.config.voters.clone();
         self.members.config.voters.push(disk);
         self.members.config.voters.sort_unstable();
-        let id = self.members.random.id();
-        self.members.config.succeed(self.members.epoch, id);
+        self.members.succeed();
         let failed = self.members.publish(&mut self.io, &old);
         self.do_without(failed)?;
         let failed = self.members.publish(&mut self.io, &[disk]);

@@ -204,6 +204,7 @@ fn plan(pool: &NewPool, random: &mut Random) -> Result<Config, CreateError> {
         voters: order.into_iter().filter_map(|disk| u16::try_from(disk).ok()).collect(),
         vdisks,
         moving: None,
+        lists: Vec::new(),
     })
 }
 

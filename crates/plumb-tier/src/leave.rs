@@ -204,8 +204,7 @@ impl<Q: FlushQueue> Core<Q> {
         let config = &mut self.members.config;
         config.voters.retain(|voter| *voter != disk);
         config.disks[usize::from(disk)].state = DiskState::Retired;
-        let id = self.members.random.id();
-        self.members.config.succeed(self.members.epoch, id);
+        self.members.succeed();
         let mut failed = self.members.publish(&mut self.io, &knew);
         failed.retain(|other| *other != disk);
         self.members.online[usize::from(disk)] = false;

@@ -110,6 +110,7 @@ impl Members {
             .map(|(disk, here)| disk.state == DiskState::Online && here.is_some())
             .collect();
         let gone = (0..config.disks.len()).map(|nth| is_gone(&config, nth)).collect();
+        let lists = lists_in_force(&config, &superblocks);
         Some(Self {
             geometry,
             gone,
@@ -124,7 +125,7 @@ impl Members {
             epoch: config.generation.epoch,
             served: 0,
             reached: 0,
-            lists: vec![config.voters.clone()],
+            lists,
             declined: Vec::new(),
             random: Random::new(seed),
             config,
@@ -354,9 +355,20 @@ impl Members {
     /// Whether those that vote are at least half of every list that somebody may go by: a larger lost part of one could
     /// start elsewhere as more than half of it (LAY-3).
     pub(crate) fn are_enough(&self) -> bool {
-        let left =
-            |list: &[u16]| list.iter().filter(|one| self.config.voters.contains(one)).count();
-        !self.config.voters.is_empty() && self.lists.iter().all(|list| 2 * left(list) >= list.len())
+        let half = |left, all| 2 * left >= all;
+        !self.config.voters.is_empty() && too_few(&self.lists, &self.config.voters, half).is_none()
+    }
+
+    /// The configuration as it is in memory is to be a new generation, which names the other lists that somebody may go by
+    /// until all its voters have it.
+    pub(crate) fn succeed(&mut self) {
+        if self.lists.last() != Some(&self.config.voters) {
+            self.lists.push(self.config.voters.clone());
+        }
+        let others = self.lists.split_last().map_or(&[][..], |(_, others)| others);
+        self.config.lists = others.to_vec();
+        let id = self.random.id();
+        self.config.succeed(self.epoch, id);
     }
 
     /// All voters have the list that they are on.
@@ -367,9 +379,6 @@ impl Members {
     /// Writes the configuration as it is in memory, as a new generation, to `disks` (LAY-3): the record to
     /// the area not in use, flush, then the superblocks. The disks that failed.
     pub(crate) fn publish<Q: FlushQueue>(&mut self, io: &mut Io<Q>, disks: &[u16]) -> Vec<u16> {
-        if self.lists.last() != Some(&self.config.voters) {
-            self.lists.push(self.config.voters.clone());
-        }
         let record = self.config.encode();
         let name = RecordName { len: to_u32(record.len()), digest: checksum::digest(&record) };
         let pages = config::pages(self.config.pool, &record);
@@ -430,8 +439,7 @@ impl Members {
         if !self.are_enough() || self.metadata().is_empty() || !logs {
             return Err(Suspended);
         }
-        let id = self.random.id();
-        self.config.succeed(self.epoch, id);
+        self.succeed();
         let voters = self.config.voters.clone();
         Ok(self.publish(io, &voters))
     }
@@ -471,6 +479,34 @@ impl Members {
         let fits = |config: &Config| config.pool == block.pool && config.fits(&block.geometry);
         Config::decode(&record).filter(fits)
     }
+}
+
+/// Lists of voters that some disk may go by, the newest generation's last: its alone once all its voters have it.
+pub(crate) fn lists_in_force(config: &Config, superblocks: &[Option<Superblock>]) -> Vec<Vec<u16>> {
+    let has_it = |voter: &u16| {
+        let own = superblocks.get(usize::from(*voter)).and_then(Option::as_ref);
+        own.is_some_and(|block| block.generation == config.generation)
+    };
+    let all_have_it = config.voters.iter().all(has_it);
+    let forgotten = crate::mutation::active(crate::mutation::Mutation::ListsForgotten);
+    let others = if all_have_it || forgotten { &[][..] } else { &config.lists };
+    others.iter().chain([&config.voters]).cloned().collect()
+}
+
+/// A list of which these voters are too few: how many of it they are, and how long it is.
+pub(crate) fn too_few(
+    lists: &[Vec<u16>],
+    voters: &[u16],
+    enough: impl Fn(usize, usize) -> bool,
+) -> Option<(usize, usize)> {
+    let left = |list: &Vec<u16>| list.iter().filter(|one| voters.contains(one)).count();
+    let mut all = lists.iter().map(|list| (left(list), list.len()));
+    all.find(|(left, all)| !enough(*left, *all))
+}
+
+/// What a start needs of each list: another part may have gone on with half of one already.
+pub(crate) fn is_majority(left: usize, all: usize) -> bool {
+    2 * left > all
 }
 
 fn is_gone(config: &Config, nth: usize) -> bool {

@@ -84,6 +84,8 @@ rules! {
     SettledOnce,
     /// What a crash left on one disk before it was away is taken for a part that went on.
     LeftoverIsFork,
+    /// A start forgets the lists of voters that others may still go by.
+    ListsForgotten,
     /// First writes that a start could not confirm are written over in place.
     UnconfirmedOverwritten,
     // Write-back cache.
@@ -204,6 +206,7 @@ impl Mutation {
             "a failed write while its extent moves: torture/double_faults.rs",
         ),
         (Self::LeftoverIsFork, "a history beyond what a space bears: torture/tests.rs"),
+        (Self::ListsForgotten, "disks lost while others learn of it: torture/parts.rs"),
         (Self::LogCopyForgotten, "a log whose disk lost its vote: torture/half_done.rs"),
         (Self::FailedOverwriteClosed, "an overwrite that fails: torture/half_done.rs"),
         (Self::UnconfirmedOverwritten, "starts that cannot flush: torture/last_copies.rs"),

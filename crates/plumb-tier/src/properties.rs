@@ -98,6 +98,7 @@ fn config(random: &mut Random) -> Config {
         voters: vec![0, 1],
         vdisks,
         moving: None,
+        lists: Vec::new(),
     };
     let moving = Moving {
         vdisk: 0,

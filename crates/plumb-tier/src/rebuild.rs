@@ -47,8 +47,7 @@ impl<Q: FlushQueue> Core<Q> {
 
     /// Writes the configuration as a new generation to all voters.
     pub(crate) fn publish(&mut self) -> Result<(), Halt> {
-        let id = self.members.random.id();
-        self.members.config.succeed(self.members.epoch, id);
+        self.members.succeed();
         let voters = self.members.config.voters.clone();
         let failed = self.members.publish(&mut self.io, &voters);
         self.members.note_gone();

@@ -247,8 +247,7 @@ impl<Q: FlushQueue> Engine<Q> {
 impl<Q: FlushQueue> Core<Q> {
     /// The configuration in memory becomes the pool's next generation.
     fn announce(&mut self) -> Result<(), Halt> {
-        let id = self.members.random.id();
-        self.members.config.succeed(self.members.epoch, id);
+        self.members.succeed();
         let voters = self.members.config.voters.clone();
         let failed = self.members.publish(&mut self.io, &voters);
         self.do_without(failed)?;

@@ -163,6 +163,9 @@ pub struct Config {
     pub vdisks: Vec<VirtualDisk>,
     /// What is on its way from a disk that is leaving to another one.
     pub moving: Option<Moving>,
+    /// Other lists of voters that a disk may still have gone by when this generation was written, oldest first: of the
+    /// last generation that all its voters had, and of those written since.
+    pub lists: Vec<Vec<u16>>,
 }
 
 impl Config {
@@ -239,6 +242,14 @@ impl Config {
         if let Some(moving) = &self.moving {
             moving.encode(&mut out);
         }
+        // Mostly there are none, and then there is nothing more.
+        if !self.lists.is_empty() {
+            count(&mut out, self.lists.len());
+        }
+        for list in &self.lists {
+            count(&mut out, list.len());
+            list.iter().for_each(|voter| out.u16(*voter));
+        }
         out.0
     }
 
@@ -259,8 +270,19 @@ impl Config {
             1 => Some(Moving::decode(&mut from)?),
             _ => return None,
         };
-        let config =
-            Self { generation, ancestors, pool, name, extent_bytes, disks, voters, vdisks, moving };
+        let lists = if from.0.is_empty() { Vec::new() } else { lists(&mut from)? };
+        let config = Self {
+            generation,
+            ancestors,
+            pool,
+            name,
+            extent_bytes,
+            disks,
+            voters,
+            vdisks,
+            moving,
+            lists,
+        };
         (from.0.is_empty() && config.is_sane()).then_some(config)
     }
 
@@ -302,6 +324,10 @@ impl Config {
             && (64 << 10..=16 << 20).contains(&self.extent_bytes)
             && !self.voters.is_empty()
             && self.voters.iter().all(|voter| known(*voter))
+            && self
+                .lists
+                .iter()
+                .all(|list| !list.is_empty() && list.iter().all(|voter| known(*voter)))
             && self.disks.iter().any(|disk| disk.metadata)
             && self.vdisks.iter().all(|vdisk| vdisk.is_sane(self.extent_bytes, known))
             && self.moving.is_none_or(|moving| self.can_move(&moving))
@@ -437,6 +463,13 @@ fn cache(from: &mut Reader) -> Option<Option<CacheConfig>> {
         (0, false) => None,
         _ => Some(Some(CacheConfig { bytes, copies })),
     }
+}
+
+/// At least one list of voters.
+fn lists(from: &mut Reader) -> Option<Vec<Vec<u16>>> {
+    let list = |from: &mut Reader| (0..from.u32()?).map(|_| from.u16()).collect();
+    let lists: Vec<Vec<u16>> = (0..from.u32()?).map(|_| list(from)).collect::<Option<_>>()?;
+    (!lists.is_empty()).then_some(lists)
 }
 
 fn count(out: &mut Writer, len: usize) {

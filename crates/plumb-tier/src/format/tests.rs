@@ -49,6 +49,7 @@ pub(crate) fn sample_config() -> Config {
             }),
         }],
         moving: Some(Moving { vdisk: 0, tier: 0, row: 0, nth: 1, from: (2, 3) }),
+        lists: vec![vec![0, 1], vec![1]],
     }
 }
 

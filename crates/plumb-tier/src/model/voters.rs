@@ -1,6 +1,6 @@
-//! The voters (LAY-3): disks drop out in groups, generations are written disk by disk, engines die at any
-//! point, and any subset of the disks is there at the next start. Wrong is a start, with nobody's word, that
-//! does not know of the generation under which writes were acknowledged last.
+//! The voters (LAY-3): disks drop out in groups, also while the others are told of it or start, generations are written disk
+//! by disk, engines die at any point, and any subset of the disks is there at the next start. Wrong is a start, with nobody's
+//! word, that does not know of the generation under which writes were acknowledged last.
 
 use std::collections::BTreeMap;
 
@@ -19,17 +19,26 @@ pub(super) struct Rules {
     pub(super) old_first: bool,
     /// Nothing is acknowledged under a generation that is not on all its voters.
     pub(super) all_have_it: bool,
+    /// A generation names the other lists that disks may still go by, and a start is held to those as well.
+    pub(super) lists: bool,
 }
 
-pub(super) const ALL: Rules =
-    Rules { half: true, majority: true, epoch_first: true, old_first: true, all_have_it: true };
+pub(super) const ALL: Rules = Rules {
+    half: true,
+    majority: true,
+    epoch_first: true,
+    old_first: true,
+    all_have_it: true,
+    lists: true,
+};
 
-/// A generation: order, voters, and every one that it descends from.
+/// A generation: order, voters, every one that it descends from, and other lists that disks may go by.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Generation {
     order: (u8, u8),
     voters: u8,
     line: Vec<u8>,
+    lists: Vec<u8>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -59,6 +68,13 @@ pub(super) enum Begins {
     Whole,
     /// It runs on one disk: the others were lost before, one after the other.
     Alone,
+    /// It died when every other disk had been lost, and all but one of those that are left had been told.
+    HalfTold,
+}
+
+/// Whether at least half of every list is left.
+fn enough(lists: &[u8], left: u8) -> bool {
+    lists.iter().all(|list| 2 * (list & left).count_ones() >= list.count_ones())
 }
 
 fn subsets(of: u8) -> impl Iterator<Item = u8> {
@@ -72,27 +88,43 @@ impl Voters {
         all.max_by_key(|one| one.order).cloned().expect("subsets are not empty")
     }
 
-    fn successor(state: &mut State, of: &Generation, order: (u8, u8), voters: u8) -> Generation {
+    /// The next generation: those that vote, and the lists that somebody may go by, its own last.
+    fn successor(
+        state: &mut State,
+        of: &Generation,
+        order: (u8, u8),
+        (voters, lists): (u8, &mut Vec<u8>),
+    ) -> Generation {
         state.ids += 1;
         let mut line = of.line.clone();
         line.push(state.ids);
-        Generation { order, voters, line }
+        if lists.last() != Some(&voters) {
+            lists.push(voters);
+        }
+        let others = lists.split_last().map_or(&[][..], |(_, others)| others);
+        Generation { order, voters, line, lists: others.to_vec() }
     }
 
-    /// Writes a generation to every part of `on`: to all, and the engine goes on; else it died.
+    /// Writes a generation to every part of `on` that may come to have it. To all, and the engine goes on; else it dies, or
+    /// does without those that failed to take it.
     fn publish(
         &self,
         from: &State,
         (new, on): (&Generation, u8),
-        parts: &[u8],
+        (lists, may_have): (&[u8], &dyn Fn(u8) -> bool),
         into: &mut Vec<State>,
     ) {
-        for &part in parts {
+        for part in subsets(on).filter(|part| may_have(*part)) {
             let mut next = from.clone();
             for (nth, disk) in next.disks.iter_mut().enumerate() {
                 if part >> nth & 1 == 1 {
                     disk.0 = new.clone();
                 }
+            }
+            for failed in
+                subsets(on).filter(|failed| on & !failed != 0 && on & !failed & !part == 0)
+            {
+                self.expel((&next, new), (on & !failed, lists), into);
             }
             if part == on || !self.rules.all_have_it {
                 let mut goes_on = next.clone();
@@ -107,25 +139,35 @@ impl Voters {
         }
     }
 
+    /// Goes on with fewer, if they are enough of every list.
+    fn expel(
+        &self,
+        (state, of): (&State, &Generation),
+        (left, lists): (u8, &[u8]),
+        into: &mut Vec<State>,
+    ) {
+        if state.steps >= self.steps {
+            return;
+        }
+        let mut next = State { steps: state.steps + 1, ..state.clone() };
+        if self.rules.half && !enough(lists, left) {
+            next.running = None;
+            into.push(next);
+            return;
+        }
+        let mut lists = lists.to_vec();
+        let order = (of.order.0, of.order.1 + 1);
+        let new = Self::successor(&mut next, of, order, (left, &mut lists));
+        self.publish(&next, (&new, left), (&lists, &|_| true), into);
+    }
+
     fn lose(&self, state: &State, running: u8, into: &mut Vec<State>) {
         let current = Self::newest(state, running);
         for lost in subsets(running) {
-            let left = running & !lost;
-            let voters = left & current.voters;
-            if voters == 0 {
-                continue;
+            let voters = running & !lost & current.voters;
+            if voters != 0 {
+                self.expel((state, &current), (voters, &[current.voters]), into);
             }
-            let mut next = state.clone();
-            next.steps += 1;
-            let enough = 2 * voters.count_ones() >= current.voters.count_ones();
-            if self.rules.half && !enough {
-                next.running = None;
-                into.push(next);
-                continue;
-            }
-            let order = (current.order.0, current.order.1 + 1);
-            let new = Self::successor(&mut next, &current, order, voters);
-            self.publish(&next, (&new, voters), &subsets(voters).collect::<Vec<_>>(), into);
         }
     }
 
@@ -137,55 +179,68 @@ impl Voters {
             next.steps += 1;
             let voters = current.voters | added;
             let order = (current.order.0, current.order.1 + 1);
-            let new = Self::successor(&mut next, &current, order, voters);
-            let ordered = |part: &u8| {
+            let mut lists = vec![current.voters];
+            let new = Self::successor(&mut next, &current, order, (voters, &mut lists));
+            // Durable on those before first.
+            let ordered = |part: u8| {
                 let old = part & current.voters == current.voters;
                 !self.rules.old_first || part & added == 0 || old
             };
-            // Durable on those before first.
-            let parts: Vec<u8> = subsets(voters).filter(ordered).collect();
-            self.publish(&next, (&new, voters), &parts, into);
+            self.publish(&next, (&new, voters), (&lists, &ordered), into);
         }
+    }
+
+    /// Lists that somebody may go by, as far as those that are here know.
+    fn lists(&self, state: &State, current: &Generation, here: u8) -> Vec<u8> {
+        let has_it = |nth: usize| here >> nth & 1 == 1 && state.disks[nth].0.line == current.line;
+        let mut voters = (0..state.disks.len()).filter(|nth| current.voters >> nth & 1 == 1);
+        let others = if !self.rules.lists || voters.all(has_it) { &[][..] } else { &current.lists };
+        others.iter().chain([&current.voters]).copied().collect()
     }
 
     fn start_from(&self, state: &State, here: u8, into: &mut Vec<State>) {
         let current = Self::newest(state, here);
+        let lists = self.lists(state, &current, here);
         let voters = here & current.voters;
-        let (present, all) = (2 * voters.count_ones(), current.voters.count_ones());
-        if present < all || self.rules.majority && present == all || voters == 0 {
+        let majority = |list: &u8| {
+            let (present, all) = (2 * (list & voters).count_ones(), list.count_ones());
+            present > all || !self.rules.majority && present == all
+        };
+        if voters == 0 || !lists.iter().all(majority) {
             return;
         }
         let known = |disk: &(Generation, u8)| disk.1.max(disk.0.order.0);
         let highest = (0..state.disks.len()).filter(|nth| here >> nth & 1 == 1);
         let epoch = highest.map(|nth| known(&state.disks[nth])).max().unwrap_or(0);
         let epoch = if self.rules.epoch_first { epoch + 1 } else { current.order.0 };
-        let mut raised = state.clone();
-        raised.steps += 1;
-        if self.rules.epoch_first {
-            for part in subsets(voters) {
-                let mut next = raised.clone();
-                for (nth, disk) in next.disks.iter_mut().enumerate() {
+        let diverged = !current.line.starts_with(&state.acknowledged);
+        let order = (epoch, current.order.1 + 1);
+        let first = State { steps: state.steps + 1, ..state.clone() };
+        for part in subsets(voters) {
+            let mut raised = first.clone();
+            if self.rules.epoch_first {
+                for (nth, disk) in raised.disks.iter_mut().enumerate() {
                     if part >> nth & 1 == 1 {
                         disk.1 = epoch;
                     }
                 }
-                if part == voters {
-                    raised = next;
-                } else {
-                    into.push(next);
+                if part != voters {
+                    into.push(raised.clone());
                 }
             }
-        }
-        raised.diverged = !current.line.starts_with(&state.acknowledged);
-        let order = (epoch, current.order.1 + 1);
-        let new = Self::successor(&mut raised, &current, order, voters);
-        let parts: Vec<u8> = subsets(voters).collect();
-        // One that dies before all have its generation has not served.
-        let mut all = Vec::new();
-        self.publish(&raised, (&new, voters), &parts, &mut all);
-        for mut next in all {
-            next.diverged &= next.running.is_some();
-            into.push(next);
+            if part != voters {
+                continue;
+            }
+            raised.diverged = diverged;
+            let mut lists = lists.clone();
+            let new = Self::successor(&mut raised, &current, order, (part, &mut lists));
+            let mut all = Vec::new();
+            self.publish(&raised, (&new, part), (&lists, &|_| true), &mut all);
+            // One that dies before all have its generation has not served.
+            for mut next in all {
+                next.diverged &= next.running.is_some();
+                into.push(next);
+            }
         }
     }
 }
@@ -195,7 +250,7 @@ impl Model for Voters {
 
     fn start(&self) -> State {
         let all = (1_u8 << self.disks) - 1;
-        let first = Generation { order: (0, 1), voters: all, line: vec![0] };
+        let first = Generation { order: (0, 1), voters: all, line: vec![0], lists: Vec::new() };
         let mut state = State {
             disks: vec![(first, 0); usize::from(self.disks)],
             running: None,
@@ -204,11 +259,20 @@ impl Model for Voters {
             ids: 0,
             diverged: false,
         };
+        if self.begins == Begins::HalfTold {
+            let left = 0b0101_0101 & all;
+            let current = state.disks[0].0.clone();
+            let mut lists = vec![all];
+            let new = Self::successor(&mut state, &current, (0, 2), (left, &mut lists));
+            let told = (0..state.disks.len()).filter(|nth| nth.is_multiple_of(2) && *nth != 2);
+            told.for_each(|nth| state.disks[nth].0 = new.clone());
+        }
         for lost in (1..self.disks).rev().filter(|_| self.begins == Begins::Alone) {
             let left = (1_u8 << lost) - 1;
             let current = Self::newest(&state, left);
             let order = (0, current.order.1 + 1);
-            let new = Self::successor(&mut state, &current, order, left);
+            let mut lists = vec![left];
+            let new = Self::successor(&mut state, &current, order, (left, &mut lists));
             state.disks[..usize::from(lost)].iter_mut().for_each(|disk| disk.0 = new.clone());
             state.running = Some(left);
             state.acknowledged = new.line;
@@ -224,7 +288,7 @@ impl Model for Voters {
             Some(running) => {
                 self.lose(state, running, into);
                 self.add(state, running, into);
-                into.push(State { running: None, steps: state.steps + 1, ..state.clone() });
+                into.push(State { running: None, ..state.clone() });
             }
             None => {
                 let all = (1_u8 << self.disks) - 1;

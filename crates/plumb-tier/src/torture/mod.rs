@@ -33,6 +33,8 @@ mod older;
 #[cfg(test)]
 mod older_copies;
 mod oracle;
+#[cfg(test)]
+mod parts;
 mod run;
 mod shrink;
 mod sick;

@@ -1,0 +1,120 @@
+//! Parts of a pool: disks are lost while the others still learn that some were lost before, and whoever goes on is the
+//! only part that starts without anybody's word (LAY-3).
+
+use std::collections::BTreeSet;
+
+use plumb_io::sim::power::{CrashKind, DiskFaults, Event, Image, Replay, Survivors};
+use plumb_units::convert::index;
+
+use super::history::{Fault, Shape, Step, sectors, steps};
+use super::oracle::{Oracle, Promise};
+use super::run::{Run, new_pool, queue};
+use super::states::check_left_behind;
+use super::unborne::Workload;
+use super::witness::{Seen, Witness};
+use crate::format::Geometry;
+use crate::mutation::{Mutation, set};
+
+/// I/Os of a disk in a start after which it fails, at most.
+const IOS: u64 = 24;
+
+/// What is left of a pool that lost some disks, at each of several points while the others learn of it.
+fn losing(shape: &Shape, lost: &[u32]) -> Vec<(Vec<Image>, Oracle)> {
+    let oracle = Oracle::new(index(sectors()));
+    let mut run = Run::start(shape, new_pool(shape), &[], oracle.clone(), 1).expect("it is new");
+    run.let_any_fail(BTreeSet::new(), (0..shape.disks).collect());
+    let well = Shape { copies: 1, ..shape.clone() };
+    let mut history = steps(&well, 6, shape.seed);
+    let die = |disk| Step::Fault { disk, fault: Fault::Dies { after: 0 } };
+    history.extend(lost.iter().map(|disk| die(*disk)));
+    history.push(Step::Poll);
+    history.extend(steps(&well, 12, shape.seed + 1));
+    run.take(&history).expect("nothing is wrong");
+    let voters = &run.engine.config().voters;
+    assert!(lost.iter().all(|disk| !voters.iter().any(|own| u32::from(*own) == *disk)));
+    let when = |is: fn(&Seen) -> bool| {
+        let all = run.log.iter().filter(|(_, event)| is(event)).map(|(position, _)| *position);
+        all.last().expect("some are gone")
+    };
+    let begin = when(|event| matches!(event, Seen::Gone { .. }));
+    let end = when(|event| matches!(event, Seen::Away { .. }));
+    let trace = run.engine.queue_mut().take_trace();
+    // While they are told.
+    let places = Geometry::superblocks(shape.disk_bytes());
+    let is_told = |point: &usize| {
+        let event = &trace.events[*point - 1];
+        matches!(event, Event::Write { offset, .. } if places.contains(offset))
+    };
+    let points: Vec<usize> = (begin.max(1)..=end).filter(is_told).collect();
+    let mut replay = Replay::new(&trace, 512);
+    let mut left = Vec::new();
+    for point in points {
+        replay.advance_to(point);
+        let (images, _) = replay.crash(CrashKind::Power, &[], Survivors::All, 1);
+        let mut witness = Witness::new(oracle.clone());
+        let seen = run.log.iter().take_while(|(position, _)| *position <= point);
+        seen.for_each(|(_, event)| witness.see(event));
+        witness.oracle.crash(Promise::Durable);
+        left.push((images, witness.oracle));
+    }
+    left
+}
+
+/// Starts with some disks away and one that fails meanwhile; how often it went on, and how often those that are not part
+/// of it start as well.
+fn parts(shape: &Shape, left: &[(Vec<Image>, Oracle)]) -> (u32, u32) {
+    let (mut on, mut apart) = (0, 0);
+    for (images, oracle) in left {
+        for away in (0..1_u32 << shape.disks).filter(|away| away.count_ones() <= 2) {
+            let failing = (0..shape.disks).filter(|disk| away >> disk & 1 == 0);
+            let at = |disk| (0..IOS).step_by(3).map(move |ios| (disk, ios));
+            let none = (shape.disks, 0);
+            for (disk, ios) in failing.flat_map(at).chain([none]) {
+                let mut made = queue(shape, images.clone(), 2, true);
+                for absent in (0..shape.disks).filter(|disk| away >> disk & 1 == 1) {
+                    made.faults_mut(absent).dead_from = Some(0);
+                }
+                if disk < shape.disks {
+                    *made.faults_mut(disk) =
+                        DiskFaults { dead_from: Some(ios), ..DiskFaults::default() };
+                }
+                let Ok(mut run) = Run::start_on(shape, made, oracle.clone(), 3) else { continue };
+                on += 1;
+                let voters = run.engine.config().voters.clone();
+                let trace = run.engine.queue_mut().take_trace();
+                let mut replay = Replay::new(&trace, 512);
+                replay.advance_to(trace.events.len());
+                let (after, _) = replay.crash(CrashKind::Power, &[], Survivors::All, 1);
+                let others: Vec<u32> = (0..shape.disks)
+                    .filter(|disk| !voters.iter().any(|own| u32::from(*own) == *disk))
+                    .collect();
+                if !others.is_empty() {
+                    let alone = check_left_behind(shape, &after, &others, oracle.clone());
+                    apart += u32::from(alone.is_err());
+                }
+            }
+        }
+    }
+    (on, apart)
+}
+
+fn shape(disks: u32, copies: u8) -> Shape {
+    let workload = Workload::OutOfOrder;
+    Shape { disks, rotating: 0, copies, columns: 1, cache: 0, seed: 1, workload }
+}
+
+#[test]
+fn of_the_parts_of_a_pool_one_starts_at_most() {
+    for (disks, copies) in [(4, 2), (5, 3)] {
+        let (shape, lost) = (shape(disks, copies), [3, 1]);
+        let left = losing(&shape, &lost);
+        let (on, apart) = parts(&shape, &left);
+        println!("{disks} disks, {lost:?} lost: {on} starts go on");
+        assert!(on > 100, "{on}");
+        assert_eq!(apart, 0, "{disks} disks, {lost:?} lost: two parts start");
+        set(Some(Mutation::ListsForgotten));
+        let (_, apart) = parts(&shape, &left);
+        set(None);
+        assert!(apart > 0, "{disks} disks, {lost:?} lost: the rule makes no difference");
+    }
+}
