@@ -431,6 +431,13 @@ impl<Q: FlushQueue> Core<Q> {
     /// `false` when a disk could not be flushed that holds the last copy of something: then nothing was
     /// committed.
     pub(crate) fn checkpoint(&mut self, close_all: bool) -> Result<bool, Halt> {
+        let before = std::mem::replace(&mut self.journal.to_the_last, true);
+        let written = self.checkpoint_with_all_room(close_all);
+        self.journal.to_the_last = before;
+        written
+    }
+
+    fn checkpoint_with_all_room(&mut self, close_all: bool) -> Result<bool, Halt> {
         self.seal_logs();
         if !self.flush_data()? {
             return Ok(false);

@@ -11,6 +11,9 @@ use crate::mutation::{Mutation, active};
 
 /// One of so many parts of the ring is kept for checkpoints and for the loss of disks.
 const KEPT: u64 = 5;
+/// Of that, one of so many parts of the ring is kept for checkpoints and starts alone: what filled the ring otherwise would
+/// leave a pool that cannot start.
+const LAST: u64 = 10;
 
 /// A frame under way.
 #[derive(Debug, Clone, Copy)]
@@ -54,6 +57,8 @@ pub(crate) struct Journal {
     pub(crate) flush: Option<Flushing>,
     ring_bytes: u64,
     scratch: Vec<u8>,
+    /// A checkpoint or a start is under way: it may use all that is left.
+    pub(crate) to_the_last: bool,
 }
 
 /// What comes next for the ring.
@@ -66,7 +71,7 @@ pub(crate) enum Room {
 }
 
 impl Journal {
-    /// A journal that goes on at `link`, whose frames since `tail` are needed.
+    /// A journal that goes on at `link`, whose frames since `tail` are needed; a start is under way.
     pub(crate) fn new(
         link: Link,
         tail: u64,
@@ -92,6 +97,7 @@ impl Journal {
             flush: None,
             ring_bytes: geometry.ring_bytes(),
             scratch: vec![0; body_max + HEADER],
+            to_the_last: true,
         }
     }
 
@@ -153,7 +159,12 @@ impl Journal {
         if active(Mutation::RingOverrun) {
             return Room::Enough;
         }
-        let kept = if reserve { 0 } else { self.ring_bytes / KEPT };
+        let all = self.to_the_last || active(Mutation::LastRoomUsed);
+        let kept = match reserve {
+            false => self.ring_bytes / KEPT,
+            true if all => 0,
+            true => self.ring_bytes / LAST,
+        };
         if self.used() + needed + kept <= self.ring_bytes { Room::Enough } else { Room::Full }
     }
 

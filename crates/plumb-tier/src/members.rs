@@ -481,16 +481,18 @@ impl Members {
     }
 }
 
-/// Lists of voters that some disk may go by, the newest generation's last: its alone once all its voters have it.
+/// Lists of voters that a part may go by that knows nothing of the newest generation, and that one's own. Once half of an
+/// older list have it, no part that is more than half of that list lacks it.
 pub(crate) fn lists_in_force(config: &Config, superblocks: &[Option<Superblock>]) -> Vec<Vec<u16>> {
-    let has_it = |voter: &u16| {
-        let own = superblocks.get(usize::from(*voter)).and_then(Option::as_ref);
+    let has_it = |disk: &&u16| {
+        let own = superblocks.get(usize::from(**disk)).and_then(Option::as_ref);
         own.is_some_and(|block| block.generation == config.generation)
     };
-    let all_have_it = config.voters.iter().all(has_it);
-    let forgotten = crate::mutation::active(crate::mutation::Mutation::ListsForgotten);
-    let others = if all_have_it || forgotten { &[][..] } else { &config.lists };
-    others.iter().chain([&config.voters]).cloned().collect()
+    let is_in_force = |list: &&Vec<u16>| {
+        2 * list.iter().filter(has_it).count() < list.len()
+            && !crate::mutation::active(crate::mutation::Mutation::ListsForgotten)
+    };
+    config.lists.iter().filter(is_in_force).chain([&config.voters]).cloned().collect()
 }
 
 /// A list of which these voters are too few: how many of it they are, and how long it is.

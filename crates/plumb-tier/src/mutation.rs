@@ -31,6 +31,8 @@ rules! {
     RingOverrun,
     /// A checkpoint leaves out the open extents.
     CheckpointForgetsOpen,
+    /// The loss of disks may use the room of the ring that starts need.
+    LastRoomUsed,
     /// A standstill is asked for without anything to do in it.
     StandsForEver,
     /// What begins behind a standstill counts from before it.
@@ -78,6 +80,8 @@ rules! {
     UnequalTrusted,
     /// The last copies of an extent that are in sync are marked where they could not be made equal.
     LastEqualMarked,
+    /// What a read takes again, because it began anew, is counted again.
+    CountedTwice,
     /// Whoever copies an extent does not learn that blocks of it were settled.
     MoveForgetsSettled,
     /// Whoever waits for a block to be settled goes on after the next standstill, whatever was done in it.
@@ -207,6 +211,8 @@ impl Mutation {
         ),
         (Self::LeftoverIsFork, "a history beyond what a space bears: torture/tests.rs"),
         (Self::ListsForgotten, "disks lost while others learn of it: torture/parts.rs"),
+        (Self::CountedTwice, "a read beside the cache that begins anew: torture/half_done.rs"),
+        (Self::LastRoomUsed, "a ring that is full: torture/full_journal.rs"),
         (Self::LogCopyForgotten, "a log whose disk lost its vote: torture/half_done.rs"),
         (Self::FailedOverwriteClosed, "an overwrite that fails: torture/half_done.rs"),
         (Self::UnconfirmedOverwritten, "starts that cannot flush: torture/last_copies.rs"),

@@ -209,6 +209,7 @@ pub(crate) fn start<Q: FlushQueue>(
         core.settle(&open)?;
     }
     core.checkpoint(true)?;
+    core.journal.to_the_last = false;
     Ok((core, returning))
 }
 

@@ -111,6 +111,8 @@ pub(super) struct Part {
     /// The next block to read, of its extent; up to which the run under way goes.
     pub(super) cursor: u32,
     pub(super) run_end: u32,
+    /// Up to which block of its extent what was read was put to an account: a part that begins anew reads some again.
+    pub(super) counted: u32,
     /// The record of the log that the run is read from; 0: its home.
     pub(super) source: u64,
     /// Which of the slots the run is read into.
@@ -149,6 +151,7 @@ impl Default for Part {
             tried: 0,
             has_old: false,
             cursor: 0,
+            counted: 0,
             run_end: 0,
             source: 0,
             reads_into: 0,

@@ -300,10 +300,15 @@ impl<Q: FlushQueue> Engine<Q> {
             Some(_) if own.source != 0 => Account::CacheRead,
             Some(_) => Account::TierRead(is_second_tier(extent.place)),
         };
-        let time = self.seen.since(own.begun);
-        let vdisk = self.core.vdisk(own.extent);
-        note_tier_time(&mut self.tier_times[vdisk], account, time);
-        self.clients[index(own.client)].served.add(account, to - from, time);
+        let uncounted = to.saturating_sub(from.max(own.counted * 4096));
+        if uncounted > 0 || active(Mutation::CountedTwice) {
+            let bytes = if active(Mutation::CountedTwice) { to - from } else { uncounted };
+            let time = self.seen.since(own.begun);
+            let vdisk = self.core.vdisk(own.extent);
+            note_tier_time(&mut self.tier_times[vdisk], account, time);
+            self.clients[index(own.client)].served.add(account, bytes, time);
+            self.parts[index(part)].counted = end;
+        }
         let written = |block: u32| {
             own.source != 0 || extent.sums.get(index(block)).is_some_and(|sum| sum.newest != 0)
         };

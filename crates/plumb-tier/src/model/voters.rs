@@ -190,12 +190,13 @@ impl Voters {
         }
     }
 
-    /// Lists that somebody may go by, as far as those that are here know.
+    /// The newest generation's list, and others that a part may go by that knows nothing of it.
     fn lists(&self, state: &State, current: &Generation, here: u8) -> Vec<u8> {
-        let has_it = |nth: usize| here >> nth & 1 == 1 && state.disks[nth].0.line == current.line;
-        let mut voters = (0..state.disks.len()).filter(|nth| current.voters >> nth & 1 == 1);
-        let others = if !self.rules.lists || voters.all(has_it) { &[][..] } else { &current.lists };
-        others.iter().chain([&current.voters]).copied().collect()
+        let has_it = |nth: &usize| here >> nth & 1 == 1 && state.disks[*nth].0.line == current.line;
+        let know: u8 = (0..state.disks.len()).filter(has_it).map(|nth| 1 << nth).sum();
+        let in_force =
+            |list: &&u8| self.rules.lists && 2 * (*list & know).count_ones() < list.count_ones();
+        current.lists.iter().filter(in_force).chain([&current.voters]).copied().collect()
     }
 
     fn start_from(&self, state: &State, here: u8, into: &mut Vec<State>) {

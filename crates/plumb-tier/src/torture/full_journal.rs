@@ -9,10 +9,16 @@ use plumb_io::{FileIndex, QueueSpec, RegionSpec};
 use plumb_units::Nanos;
 use plumb_units::convert::{to_u64, to_usize};
 
+use super::history::Shape;
+use super::run::{new_pool, queue};
 use super::tests::thread_time;
+use super::unborne::Workload;
+use crate::assembly::Terms;
+use crate::core::Halt;
 use crate::format::frame::{self, FrameKind, HEADER, Link, Record};
 use crate::format::{Geometry, MediaType, checksum};
-use crate::{Engine, NewDisk, NewPool, NewVirtualDisk, SlotPlan, create};
+use crate::mutation::{Mutation, set};
+use crate::{Engine, NewDisk, NewPool, NewVirtualDisk, SlotPlan, StartError, create, recover};
 
 const EXTENTS: u32 = 256;
 const MIB: u64 = 1 << 20;
@@ -159,4 +165,43 @@ fn recovery_takes_time_in_proportion_to_the_journal() {
     assert!(long.disks.0 < 20 * short.disks.0, "{short:?} {long:?}");
     // Processor time of a machine that does other things as well.
     assert!(long.processor < 48 * short.processor, "{short:?} {long:?}");
+}
+
+/// Fills the ring as the loss of disks may, while no checkpoint can be written; whether the next start has room.
+fn start_after_the_ring_was_filled() -> Result<(), StartError> {
+    let shape = Shape {
+        disks: 3,
+        rotating: 0,
+        copies: 2,
+        columns: 1,
+        cache: 0,
+        seed: 1,
+        workload: Workload::Usual,
+    };
+    let more = Terms::More;
+    let started =
+        recover::start(queue(&shape, new_pool(&shape), 1, false), shape.plan(), (1, more));
+    let (mut core, _) = started.expect("it is new");
+    let mut filled = 0;
+    let full = loop {
+        core.journal.append(Record::DiskBack { disk: 0 });
+        match core.sync() {
+            Ok(()) => filled += 1,
+            Err(halt) => break halt,
+        }
+    };
+    assert_eq!(full, Halt::MetadataFull);
+    assert!(filled > 20, "{filled}");
+    let images = (0..shape.disks).map(|disk| core.io.queue.view(disk)).collect();
+    recover::start(queue(&shape, images, 2, false), shape.plan(), (2, more)).map(|_| ())
+}
+
+/// Whatever filled the ring, a start has room to put away what is in it.
+#[test]
+fn a_full_ring_leaves_room_for_the_next_start() {
+    assert_eq!(start_after_the_ring_was_filled(), Ok(()));
+    set(Some(Mutation::LastRoomUsed));
+    let refused = start_after_the_ring_was_filled();
+    set(None);
+    assert_eq!(refused, Err(StartError::Halted { source: Halt::MetadataFull }));
 }

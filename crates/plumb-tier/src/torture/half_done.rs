@@ -127,6 +127,40 @@ fn several_extents_are_settled_at_a_time() {
     assert!(wrong.is_err(), "it is not noticed");
 }
 
+/// A read takes one block from the cache, and waits until the others, which a write left half done, are settled.
+fn read_beside_the_cache_after_an_overwrite_that_failed() -> Result<(), String> {
+    let of = (3, 1, 1, 144 << 10);
+    let mut run = start(of);
+    fill(&mut run);
+    // Behind those they are of a sequential stream, and go past the cache (6.1 rule 6).
+    let long = |block: u64| Step::Request {
+        client: 0,
+        kind: RequestKind::Write { fua: false },
+        offset: block * 4096,
+        len: 7 * 4096,
+    };
+    let over = long(113);
+    done(&mut run, &[long(121), over, flush()])?;
+    let ios = run.engine.queue_mut().ios(2);
+    run.engine.queue_mut().faults_mut(2).write_errors = (ios..ios + 40).collect();
+    done(&mut run, &[over]).expect_err("its only copy did not take it");
+    run.engine.queue_mut().repair(2);
+    run.sound = false;
+    assert!(run.engine.cached_blocks(0) > 0, "some are in the cache");
+    let kind = RequestKind::Read;
+    done(&mut run, &[Step::Request { client: 3, kind, offset: 112 * 4096, len: 8 * 4096 }])
+}
+
+/// What is read again is counted once (CNT-1).
+#[test]
+fn a_read_that_begins_anew_is_counted_once() {
+    read_beside_the_cache_after_an_overwrite_that_failed().expect("it can be read");
+    set(Some(Mutation::CountedTwice));
+    let wrong = read_beside_the_cache_after_an_overwrite_that_failed();
+    set(None);
+    assert!(wrong.is_err_and(|wrong| wrong.contains("CNT-1")), "it is not noticed");
+}
+
 /// Copies of a block differ after a crash, and a disk that is needed does not take what the other one has. Later the other
 /// one is to go.
 fn read_after_a_start_that_cannot_make_equal() -> Result<(), String> {
