@@ -152,6 +152,9 @@ impl<Q: FlushQueue> Engine<Q> {
             self.core.trees.touch_sum(block);
         }
         self.core.commit_logs();
+        if active(Mutation::LogRoundEarly) {
+            self.core.end_logs();
+        }
         let lsn = self.core.journal.last_lsn();
         self.core.journal.want(lsn);
         self.round.phase = Phase::Journal(lsn);
