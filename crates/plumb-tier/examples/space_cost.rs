@@ -9,6 +9,7 @@
 //! LOAD is a part of the names of the loads that are wanted, as in "2 copies": all without.
 #![forbid(unsafe_code)]
 
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use plumb_io::clock::StampClock;
@@ -52,9 +53,16 @@ fn main() {
         if !names.iter().any(|(what, _)| wanted(what)) {
             continue;
         }
-        let mut space = space(copies, mib);
+        let (mut space, all) = space(copies, mib, Of::Plain);
         for (what, kind) in names.iter().filter(|(what, _)| wanted(what)) {
-            report(what, &mut space, (mib, 1), *kind, (limit, turns));
+            report(what, &mut space, all.clone(), *kind, (limit, turns));
+        }
+    }
+    for of in [Of::Durable, Of::Cached, Of::DurableCached] {
+        let what = format!("space, 2 copies, {}", of.in_words());
+        if wanted(&what) {
+            let (mut space, all) = space(2, mib, of);
+            report(&what, &mut space, all, OpKind::Write, (limit, turns));
         }
     }
     for (copies, kind) in [(1, OpKind::Read), (1, OpKind::Write), (2, OpKind::Write)] {
@@ -73,7 +81,7 @@ fn main() {
         std::fs::write(&path, vec![1; usize::try_from(mib * MIB).expect("it fits")]).expect("room");
         let mut file = file(&path, mib);
         for (what, kind) in names.iter().filter(|(what, _)| wanted(what)) {
-            report(what, &mut file, (mib, 1), *kind, (limit, turns));
+            report(what, &mut file, Span::whole(mib), *kind, (limit, turns));
         }
     }
     if wanted("floor") {
@@ -128,9 +136,51 @@ fn lanes() -> Vec<RegionSpec> {
     vec![RegionSpec { lanes: vec![LaneSpec { first_slot: 0, slots: DEPTH, bytes: BLOCK }] }]
 }
 
-/// A new mirrored virtual disk, every block of it written.
-fn space(copies: u8, mib: u64) -> SpaceQueue<MemoryQueue, StampClock> {
-    let disks = u32::from(copies);
+/// What the writes to a space are.
+#[derive(Clone, Copy, PartialEq)]
+enum Of {
+    Plain,
+    /// Each is durable before it is acknowledged.
+    Durable,
+    /// They go to the log of a write-back cache, and home from there.
+    Cached,
+    DurableCached,
+}
+
+impl Of {
+    fn in_words(self) -> &'static str {
+        match self {
+            Self::Plain => "Write",
+            Self::Durable => "FUA Write",
+            Self::Cached => "cached Write",
+            Self::DurableCached => "cached FUA Write",
+        }
+    }
+
+    fn is_cached(self) -> bool {
+        matches!(self, Self::Cached | Self::DurableCached)
+    }
+}
+
+/// Where the I/Os of a load go: blocks, on these files.
+#[derive(Clone)]
+struct Span {
+    first: u64,
+    blocks: u64,
+    files: Range<u32>,
+}
+
+impl Span {
+    fn whole(mib: u64) -> Self {
+        Self { first: 0, blocks: mib * MIB / u64::from(BLOCK), files: 0..1 }
+    }
+}
+
+/// A new mirrored virtual disk, every block of it written; and what is asked of it: behind a write-back cache, what lies on
+/// the second tier.
+fn space(copies: u8, mib: u64, of: Of) -> (SpaceQueue<MemoryQueue, StampClock>, Span) {
+    let cached = of.is_cached();
+    let disks = u32::from(copies) * if cached { 2 } else { 1 };
     let plan =
         SlotPlan { data_slots: 128, data_bytes: 128 << 10, control_bytes: 256 << 10, files: disks };
     let geometry = Geometry {
@@ -139,37 +189,48 @@ fn space(copies: u8, mib: u64) -> SpaceQueue<MemoryQueue, StampClock> {
         tree_bytes: 16 * MIB,
         slab_bytes: 16 * MIB,
     };
-    let bytes = geometry.slab(0) + (mib / 16 + 2) * geometry.envelope_bytes() + 2 * MIB;
+    // A cache takes an eighth, and the first tier is half as large as the second.
+    let cache = if cached { mib / 8 } else { 0 };
+    let slabs = (mib + cache) / 16 + 16;
+    let bytes = geometry.slab(0) + slabs * geometry.envelope_bytes() + 2 * MIB;
     let regions = vec![RegionSpec { lanes: plan.lanes() }];
     let spec = QueueSpec { depth: plan.depth(), regions, ..QueueSpec::default() };
-    let sizes = vec![bytes; usize::from(copies)];
+    let sizes = vec![bytes; index(disks)];
     let mut queue = MemoryQueue::of_sizes(&spec, &sizes).expect("memory for the disks");
     queue.use_large_pages();
-    let disk = |nth: u8| NewDisk { media: MediaType::Ssd, bytes, name: format!("memory{nth}") };
+    let disk = |nth: u32| NewDisk {
+        media: if nth < copies.into() { MediaType::Ssd } else { MediaType::Hdd },
+        bytes,
+        name: format!("memory{nth}"),
+    };
     let vdisk = NewVirtualDisk {
         name: "v".to_owned(),
         copies,
         columns: 1,
         interleave: 256 << 10,
-        tier_bytes: [mib * MIB, 0],
-        cache_bytes: 0,
+        tier_bytes: if cached { [mib / 2 * MIB, mib * MIB] } else { [mib * MIB, 0] },
+        cache_bytes: cache * MIB,
     };
     let pool = NewPool {
         name: "p".to_owned(),
         extent_bytes: 1 << 20,
         geometry,
-        disks: (0..copies).map(disk).collect(),
+        disks: (0..disks).map(disk).collect(),
         vdisks: vec![vdisk],
     };
     create(&mut queue, plan, &pool, 1).expect("it fits");
     let engine = Engine::start(queue, plan, DEPTH, BLOCK, 2).expect("a new pool starts");
-    let file = SpaceFile { vdisk: 0, size: mib * MIB, writable: true, durable: false };
+    let size = engine.size(0);
+    let size = if cached { size } else { size.min(mib * MIB) };
+    // What is written first need not be durable.
+    let file = |durable| SpaceFile { vdisk: 0, size, writable: true, durable };
+    let files = vec![file(false), file(true)];
     let spec = QueueSpec { depth: DEPTH, regions: lanes(), ..QueueSpec::default() };
     let clock = StampClock::new().0;
-    let mut queue = SpaceQueue::open(engine, vec![file], &spec, clock).expect("memory");
-    let blocks = mib * MIB / u64::from(BLOCK);
+    let mut queue = SpaceQueue::open(engine, files, &spec, clock).expect("memory");
+    let blocks = size / u64::from(BLOCK);
     let mut next = 0;
-    drive(&mut queue, (OpKind::Write, 1), || {
+    drive(&mut queue, (OpKind::Write, 0..1), || {
         next += 1;
         (next <= blocks).then(|| next - 1)
     });
@@ -178,7 +239,9 @@ fn space(copies: u8, mib: u64) -> SpaceQueue<MemoryQueue, StampClock> {
     for _ in 0..20 {
         queue.submit_and_wait(0, Nanos::ZERO).expect("taken");
     }
-    queue
+    let asked = if cached { blocks / 2 } else { blocks };
+    let file = u32::from(matches!(of, Of::Durable | Of::DurableCached));
+    (queue, Span { first: blocks - asked, blocks: asked, files: file..file + 1 })
 }
 
 fn file(path: &std::path::Path, mib: u64) -> UringQueue {
@@ -200,22 +263,23 @@ fn disks_alone(what: &str, mib: u64, (copies, kind): (u32, OpKind), (limit, turn
     for disk in 0..copies {
         queue.bytes_mut(FileIndex(disk)).fill(1);
     }
-    report(what, &mut queue, (mib, copies), kind, (limit, turns));
+    let span = Span { files: 0..copies, ..Span::whole(mib) };
+    report(what, &mut queue, span, kind, (limit, turns));
 }
 
 /// Keeps the queue full with the blocks that `next` gives, on one file after the other; how many I/Os there were.
 fn drive(
     queue: &mut dyn IoQueue,
-    (kind, files): (OpKind, u32),
+    (kind, files): (OpKind, Range<u32>),
     mut next: impl FnMut() -> Option<u64>,
 ) -> u64 {
     let memory = Memory::Lane(LaneIndex(0));
-    let mut file = 0;
+    let mut file = files.start;
     let mut issue = |queue: &mut dyn IoQueue, slot: Slot| {
         let Some(block) = next() else { return false };
         let offset = block * u64::from(BLOCK);
         queue.push(Op { kind, file: FileIndex(file), slot, len: BLOCK, offset, memory });
-        file = if file + 1 == files { 0 } else { file + 1 };
+        file = if file + 1 == files.end { files.start } else { file + 1 };
         true
     };
     let mut outstanding = 0;
@@ -256,17 +320,17 @@ fn cpu() -> Duration {
 fn report(
     what: &str,
     queue: &mut dyn IoQueue,
-    (mib, files): (u64, u32),
+    Span { first, blocks, files }: Span,
     kind: OpKind,
     (limit, turns): (Limit, u64),
 ) {
-    let blocks = mib * MIB / u64::from(BLOCK);
+    let copies = files.len() as f64;
     let (mut costs, mut rates) = (Vec::new(), Vec::new());
     for _ in 0..turns {
         let mut random = random(blocks);
         let (began, used) = (Instant::now(), cpu());
         let mut nth = 0_u64;
-        let count = drive(queue, (kind, files), || {
+        let count = drive(queue, (kind, files.clone()), || {
             nth += 1;
             let over = match limit {
                 // Looking at the clock costs as much as some of the work: not each time.
@@ -276,9 +340,9 @@ fn report(
             if over {
                 nth -= 1;
             }
-            (!over).then(&mut random)
+            (!over).then(|| first + random())
         });
-        let count = count as f64 / f64::from(files);
+        let count = count as f64 / copies;
         costs.push((cpu() - used).as_secs_f64() / count * 1e6);
         rates.push(count / began.elapsed().as_secs_f64());
     }

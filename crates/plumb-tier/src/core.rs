@@ -495,7 +495,7 @@ impl<Q: FlushQueue> Core<Q> {
                     false => Record::StaleSet { disk: ordinal, extent },
                 });
             }
-            if !self.members.online[disk] {
+            if !self.members.online[disk] && !active(Mutation::CheckpointForgetsLost) {
                 self.journal.append(Record::DiskLost { disk: ordinal });
             }
         }
@@ -512,7 +512,10 @@ impl<Q: FlushQueue> Core<Q> {
                 self.journal.append(Record::Open { extent });
             }
             // Only those that are not settled: a checkpoint commits all other blocks first.
-            let tentative = |sum: &Sum| sum.flags & (TENTATIVE | COMMITTING) == TENTATIVE;
+            let tentative = |sum: &Sum| {
+                sum.flags & (TENTATIVE | COMMITTING) == TENTATIVE
+                    && !active(Mutation::CheckpointForgetsFirst)
+            };
             for (within, sum) in (0..).zip(&own.sums).filter(|(_, sum)| tentative(sum)) {
                 let block = self.extents.block(extent, within);
                 self.journal.append(Record::CrcFirst { block, crc: sum.newest });

@@ -287,7 +287,7 @@ impl<Q: FlushQueue> Core<Q> {
         }
         // What lies behind the head must not be taken for the next record: its LSN, position and chain are
         // those of the past, and its epoch is lower.
-        self.io.flush(&[disk]).is_empty()
+        active(Mutation::LogReturnUnflushed) || self.io.flush(&[disk]).is_empty()
     }
 
     fn log_places_of(&self, vdisk: usize, position: u64) -> Vec<(u8, u16, u64)> {

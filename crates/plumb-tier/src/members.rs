@@ -153,14 +153,23 @@ impl Members {
 
     /// Ordinals of all disks that take part.
     pub(crate) fn online(&self) -> Vec<u16> {
+        self.each_online().collect()
+    }
+
+    /// The same, one after the other.
+    pub(crate) fn each_online(&self) -> impl Iterator<Item = u16> + '_ {
         let all = 0..u16::try_from(self.online.len()).unwrap_or(u16::MAX);
-        all.filter(|disk| self.is_online(*disk)).collect()
+        all.filter(|disk| self.is_online(*disk))
     }
 
     /// Ordinals of the live copies of journal and tree.
     pub(crate) fn metadata(&self) -> Vec<u16> {
-        let is = |disk: &u16| self.config.disks[usize::from(*disk)].metadata;
-        self.online().into_iter().filter(is).collect()
+        self.each_metadata().collect()
+    }
+
+    /// The same, one after the other.
+    pub(crate) fn each_metadata(&self) -> impl Iterator<Item = u16> + '_ {
+        self.each_online().filter(|disk| self.config.disks[usize::from(*disk)].metadata)
     }
 
     /// Whether a copy on that disk may be read.

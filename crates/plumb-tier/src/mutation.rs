@@ -31,6 +31,10 @@ rules! {
     RingOverrun,
     /// A checkpoint leaves out the open extents.
     CheckpointForgetsOpen,
+    /// A checkpoint leaves out which disks are away.
+    CheckpointForgetsLost,
+    /// A checkpoint leaves out first writes that are not settled.
+    CheckpointForgetsFirst,
     /// The loss of disks may use the room of the ring that starts need.
     LastRoomUsed,
     /// A standstill is asked for without anything to do in it.
@@ -92,6 +96,12 @@ rules! {
     ListsForgotten,
     /// First writes that a start could not confirm are written over in place.
     UnconfirmedOverwritten,
+    /// A copy is healed in an extent that is closed.
+    HealUnopened,
+    /// A copy whose write failed is out of date in memory only.
+    FailedCopyUnrecorded,
+    /// What is decided late of a block is read before all copies have it durably.
+    LateSettleUnflushed,
     // Write-back cache.
     /// A block whose line is clean is written at its home, past the log.
     CleanWrittenDirectly,
@@ -117,6 +127,8 @@ rules! {
     LinesIgnored,
     /// A destage and a write of the same blocks are not kept apart.
     DestageUnlocked,
+    /// Lines are clean, and the tail has passed them, before the journal says so durably.
+    LogRoundEarly,
     // Rebuild.
     /// A rebuilt place is taken for in sync before anything was copied there.
     RebuiltUnmarked,
@@ -158,6 +170,14 @@ rules! {
     LogCopyForgotten,
     /// A returned copy of the log is taken for current.
     LogReturnUncopied,
+    /// A returned copy of the log is current before it is durable.
+    LogReturnUnflushed,
+    /// A copy of the log that is current again is so in memory only.
+    LogCurrentUnpublished,
+    /// An extent that opens in the journal is not stale on disks that are away then.
+    ReplayedOpenUnmarked,
+    /// A start does not write down that a disk is here of which the journal says that it is away.
+    DiskBackUnrecorded,
     /// A checkpoint leaves out the tails of logs.
     CheckpointForgetsTail,
     /// Copies that differ are left so.
@@ -217,6 +237,16 @@ impl Mutation {
         (Self::FailedOverwriteClosed, "an overwrite that fails: torture/half_done.rs"),
         (Self::UnconfirmedOverwritten, "starts that cannot flush: torture/last_copies.rs"),
         (Self::FailedCopyTrusted, "a disk that is needed and does not take what it lacks"),
+        (Self::HealUnopened, "torture/left_out.rs, as the next ones"),
+        (Self::FailedCopyUnrecorded, "the same"),
+        (Self::LateSettleUnflushed, "the same"),
+        (Self::ReplayedOpenUnmarked, "the same"),
+        (Self::CheckpointForgetsLost, "the same"),
+        (Self::CheckpointForgetsFirst, "the same"),
+        (Self::LogReturnUnflushed, "the same"),
+        (Self::DiskBackUnrecorded, "the same"),
+        (Self::LogRoundEarly, "the same"),
+        (Self::LogCurrentUnpublished, "a log whose disk lost its vote: torture/half_done.rs"),
     ];
 }
 

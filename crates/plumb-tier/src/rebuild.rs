@@ -251,7 +251,9 @@ impl<Q: FlushQueue> Core<Q> {
                 continue;
             }
             self.members.make_current(disk, &logs);
-            self.publish()?;
+            if !active(Mutation::LogCurrentUnpublished) {
+                self.publish()?;
+            }
             return Ok(true);
         }
         Ok(false)

@@ -349,7 +349,9 @@ impl<Q: FlushQueue> Core<Q> {
 
     fn replay_open(&mut self, extent: u32) {
         self.extents.get_mut(extent).open = true;
-        self.mark_missing(extent);
+        if !active(Mutation::ReplayedOpenUnmarked) {
+            self.mark_missing(extent);
+        }
     }
 
     fn replay_sum(&mut self, block: u64, crc: u32, flags: u8) {
@@ -400,7 +402,9 @@ impl<Q: FlushQueue> Core<Q> {
             match (self.members.is_online(disk), self.lost[usize::from(disk)]) {
                 (false, false) => self.mark_lost(disk),
                 (true, true) => {
-                    self.journal.append(Record::DiskBack { disk });
+                    if !active(Mutation::DiskBackUnrecorded) {
+                        self.journal.append(Record::DiskBack { disk });
+                    }
                     self.note_disk_back(disk);
                 }
                 _ => {}

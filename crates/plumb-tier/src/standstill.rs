@@ -216,7 +216,9 @@ impl<Q: FlushQueue> Core<Q> {
             if self.counters.equalised > equalised {
                 // What is read from now on is on all of its copies, whatever becomes of one of them.
                 disks.retain(|disk| self.members.is_online(*disk));
-                self.flush_some(&disks)?;
+                if !active(Mutation::LateSettleUnflushed) {
+                    self.flush_some(&disks)?;
+                }
             }
             let rounds = self.rounds;
             self.extents.get_mut(extent).written_in = rounds;
@@ -538,7 +540,7 @@ impl<Q: FlushQueue> Core<Q> {
             // A loss must be durable before anything else is acknowledged.
             return if self.counters.disks_lost > disks_lost { self.sync() } else { Ok(()) };
         }
-        if !self.extents.get(extent).open {
+        if !self.extents.get(extent).open && !active(Mutation::HealUnopened) {
             // A heal is an in-place write: the intent comes first.
             self.journal.append(Record::Open { extent });
             self.opened(extent);

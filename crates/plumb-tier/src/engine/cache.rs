@@ -58,6 +58,9 @@ pub(super) struct Cache {
     buffer: Vec<u8>,
     /// Blocks to copy home, in order of their homes.
     pub(super) queue: VecDeque<u64>,
+    /// Room to put it in order: blocks, and where their homes are.
+    pub(super) oldest: Vec<u64>,
+    pub(super) order: Vec<(u32, u64)>,
     /// Parts that copy home.
     pub(super) destaging: u32,
     /// After an error: when to try again.
@@ -446,8 +449,9 @@ impl<Q: FlushQueue> Engine<Q> {
         };
         let mut flight = Flight { link: log.link, next, pad, left: 0, ok: 0 };
         let places = log.locate(config, &members.geometry, log.link.position);
-        let live: Vec<(u8, u16)> = members.log_copies(vdisk).collect();
-        let takes_part = |place: &(u8, u16, u64)| live.contains(&(place.0, place.1));
+        let takes_part = |place: &(u8, u16, u64)| {
+            members.log_copies(vdisk).any(|live| live == (place.0, place.1))
+        };
         for (copy, disk, offset) in places.iter().filter(takes_part) {
             let tag = (u16::try_from(vdisk).unwrap_or(u16::MAX), copy, disk);
             if self.core.io.push_log(tag, offset, &cache.buffer[..len]) {
@@ -490,8 +494,10 @@ impl<Q: FlushQueue> Engine<Q> {
         let most = if early { TIME_OUT } else { ROOM_TIME_OUT };
         let late = now.since(cache.tail_seen.1) >= most;
         if log.closed || late || log.has_room(span, true) {
-            let parts: Vec<u32> = cache.room_wait.drain(..).collect();
-            for part in parts {
+            // Each once: none of them waits again before its turn comes.
+            for _ in 0..cache.room_wait.len() {
+                let cache = self.caches[vdisk].as_mut();
+                let Some(part) = cache.and_then(|cache| cache.room_wait.pop_front()) else { break };
                 if late {
                     self.locks.enter(part, &mut self.parts);
                     self.end_part(part, Some(EIO));

@@ -114,17 +114,19 @@ impl<Q: FlushQueue> Engine<Q> {
         let (Some(cache), Some(log)) = (&mut self.caches[vdisk], &self.core.logs[vdisk]) else {
             return;
         };
-        let mut blocks = Vec::from(std::mem::take(&mut cache.queue));
         let rests = self.now.since(self.last_request) >= REST;
-        log.oldest(&mut blocks, log.ring_bytes / if rests { BATCH_AT_REST } else { BATCH });
+        cache.oldest.clear();
+        log.oldest(&mut cache.oldest, log.ring_bytes / if rests { BATCH_AT_REST } else { BATCH });
         let extents = &self.core.extents;
         let first = self.core.members.config.vdisks[vdisk].first_extent;
         let place = |block: u64| {
             let extent = first + to_u32(to_usize(block / u64::from(extents.blocks)));
             (extents.get(extent).place, block)
         };
-        blocks.sort_by_cached_key(|block| place(*block));
-        cache.queue = blocks.into();
+        cache.order.clear();
+        cache.order.extend(cache.queue.drain(..).chain(cache.oldest.drain(..)).map(place));
+        cache.order.sort_unstable();
+        cache.queue.extend(cache.order.iter().map(|(_, block)| *block));
     }
 
     /// The next block of the queue to copy home, and where that is: one whose disks take another destage. `None` when

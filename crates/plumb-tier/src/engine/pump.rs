@@ -113,11 +113,10 @@ impl<Q: FlushQueue> Engine<Q> {
             self.crowded = true;
             return;
         }
-        let disks = self.core.members.metadata();
         let (seed, epoch) = (self.core.members.pool_seed, self.core.members.epoch);
         let (bytes, position, mut made) = journal.make(seed, FrameKind::Records, epoch);
         let offset = self.core.members.geometry.ring(position);
-        for &disk in &disks {
+        for disk in self.core.members.each_metadata() {
             if self.core.io.push_frame(disk, offset, bytes) {
                 made.left += 1;
             } else {
@@ -139,7 +138,7 @@ impl<Q: FlushQueue> Engine<Q> {
             return;
         }
         let mut flush = Flushing { covers: journal.appended, left: 0, done: 0 };
-        for disk in self.core.members.metadata() {
+        for disk in self.core.members.each_metadata() {
             if self.core.io.push_frame_flush(disk) {
                 flush.left += 1;
             } else {

@@ -117,7 +117,7 @@ impl<Q: FlushQueue> Engine<Q> {
                 self.round.sealed.push((extent, block, sum.newest));
             }
         }
-        for (nth, disk) in self.core.members.online().into_iter().enumerate() {
+        for (nth, disk) in self.core.members.each_online().enumerate() {
             if active(Mutation::CommitBeforeFlush) || (nth == 1 && active(Mutation::FlushOneDisk)) {
                 continue;
             }
@@ -152,6 +152,9 @@ impl<Q: FlushQueue> Engine<Q> {
             self.core.trees.touch_sum(block);
         }
         self.core.commit_logs();
+        if active(Mutation::LogRoundEarly) {
+            self.core.end_logs();
+        }
         let lsn = self.core.journal.last_lsn();
         self.core.journal.want(lsn);
         self.round.phase = Phase::Journal(lsn);
@@ -173,12 +176,15 @@ impl<Q: FlushQueue> Engine<Q> {
         if !self.flush_broken {
             self.core.close_idle(false);
         }
-        for client in std::mem::take(&mut self.round.waiters) {
+        // Nobody joins a round by being answered; the list is used again.
+        let mut waiters = std::mem::take(&mut self.round.waiters);
+        for client in waiters.drain(..) {
             if self.flush_broken || self.halted.is_some() {
                 self.clients[index(client)].error = Some(EIO);
             }
             self.answer(client);
         }
+        self.round.waiters = waiters;
         self.ready.extend(self.tentative_wait.drain(..));
     }
 

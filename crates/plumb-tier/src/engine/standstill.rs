@@ -340,7 +340,10 @@ impl<Q: FlushQueue> Engine<Q> {
             for (copy, disk, _) in own.copies.iter() {
                 if own.failed >> copy & 1 == 1 && self.core.members.is_online(disk) {
                     self.core.members.stale[usize::from(disk)].insert(own.extent);
-                    self.core.journal.append(Record::StaleSet { disk, extent: own.extent });
+                    if !active(Mutation::FailedCopyUnrecorded) {
+                        let extent = own.extent;
+                        self.core.journal.append(Record::StaleSet { disk, extent });
+                    }
                 }
             }
         }

@@ -31,6 +31,37 @@ impl Writer {
     }
 }
 
+/// Puts fields into bytes that are there, from the front; what has no room is left out.
+#[derive(Debug)]
+pub(crate) struct Fields<'a>(&'a mut [u8]);
+
+impl<'a> Fields<'a> {
+    pub(crate) fn new(bytes: &'a mut [u8]) -> Self {
+        Self(bytes)
+    }
+
+    fn put<const N: usize>(&mut self, value: [u8; N]) -> &mut Self {
+        if let Some((head, tail)) = std::mem::take(&mut self.0).split_first_chunk_mut::<N>() {
+            *head = value;
+            self.0 = tail;
+        }
+        self
+    }
+
+    pub(crate) fn u32(&mut self, value: u32) -> &mut Self {
+        self.put(value.to_le_bytes())
+    }
+
+    pub(crate) fn u64(&mut self, value: u64) -> &mut Self {
+        self.put(value.to_le_bytes())
+    }
+
+    /// Zeros to the end.
+    pub(crate) fn zeros(&mut self) {
+        self.0.fill(0);
+    }
+}
+
 /// Takes fields from the front; `None` when too few bytes are left.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);

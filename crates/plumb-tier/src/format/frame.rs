@@ -1,6 +1,6 @@
 //! Journal frames: what one group commit writes, and the records inside.
 
-use super::bytes::{Reader, Writer};
+use super::bytes::{Fields, Reader};
 use super::checksum;
 use super::{BLOCK_BYTES, BLOCK_LEN};
 use crate::mutation::{Mutation, active};
@@ -71,9 +71,10 @@ pub(crate) fn encode(
     body: &[u8],
     span: u64,
 ) -> u32 {
-    let mut head = Writer(Vec::new());
-    encode_head(&mut head, kind, link, body.len(), span);
-    out[8..HEADER].copy_from_slice(&head.0);
+    let (len, code) = (u32::try_from(body.len()).unwrap_or(u32::MAX), kind.code());
+    let mut head = Fields::new(&mut out[8..HEADER]);
+    head.u32(link.epoch).u32(len).u64(link.lsn).u64(link.position);
+    head.u32(link.chain).u32(code).u64(span);
     out[HEADER..HEADER + body.len()].copy_from_slice(body);
     let end = (HEADER + body.len()).next_multiple_of(BLOCK_LEN);
     out[HEADER + body.len()..end].fill(0);
@@ -81,16 +82,6 @@ pub(crate) fn encode(
     out[..4].copy_from_slice(&MAGIC.to_le_bytes());
     out[4..8].copy_from_slice(&crc.to_le_bytes());
     crc
-}
-
-fn encode_head(head: &mut Writer, kind: FrameKind, link: &Link, len: usize, span: u64) {
-    head.u32(link.epoch);
-    head.u32(u32::try_from(len).unwrap_or(u32::MAX));
-    head.u64(link.lsn);
-    head.u64(link.position);
-    head.u32(link.chain);
-    head.u32(kind.code());
-    head.u64(span);
 }
 
 /// How many bytes the frame at the start of `block` claims to need for [`decode`]; `None` if it is no

@@ -2,7 +2,7 @@
 
 use plumb_units::convert::{index, to_u32, to_u64};
 
-use super::bytes::{Reader, Writer};
+use super::bytes::{Fields, Reader};
 use super::checksum;
 use super::frame::Link;
 use super::{BLOCK_BYTES, BLOCK_LEN};
@@ -70,24 +70,18 @@ fn encode_kind(
     ranges: &[LogRange],
     sums: &[u32],
 ) -> u32 {
-    let mut head = Writer(Vec::with_capacity(BLOCK_LEN));
-    head.u32(MAGIC);
-    head.u32(0);
-    head.u32(link.epoch);
-    head.u32(to_u32(ranges.len()));
-    head.u64(link.lsn);
-    head.u64(link.position);
-    head.u32(link.chain);
-    head.u32(u32::from(pad));
-    head.u64(span);
+    let out = &mut out[..BLOCK_LEN];
+    let mut head = Fields::new(out);
+    head.u32(MAGIC).u32(0).u32(link.epoch).u32(to_u32(ranges.len()));
+    head.u64(link.lsn).u64(link.position).u32(link.chain).u32(u32::from(pad)).u64(span);
     for range in ranges {
-        head.u64(range.block);
-        head.u32(range.count | if range.zeros { ZEROS } else { 0 });
+        head.u64(range.block).u32(range.count | if range.zeros { ZEROS } else { 0 });
     }
-    sums.iter().for_each(|sum| head.u32(*sum));
-    head.0.resize(BLOCK_LEN, 0);
-    let crc = checksum::crc(seed, &head.0[8..]);
-    out[..BLOCK_LEN].copy_from_slice(&head.0);
+    for sum in sums {
+        head.u32(*sum);
+    }
+    head.zeros();
+    let crc = checksum::crc(seed, &out[8..]);
     out[4..8].copy_from_slice(&crc.to_le_bytes());
     crc
 }

@@ -191,17 +191,20 @@ fn drive(images: Vec<Image>, seed: u64, what: What) -> bool {
     }
     for request in requests {
         engine.submit(0, request);
-        for _ in 0..20_000 {
+        let answered = (0..20_000).any(|_| {
             let now = engine.queue_mut().now();
             engine.poll(now, plumb_units::Nanos(60_000));
-            if engine.pop().is_some() {
-                break;
-            }
-        }
+            engine.pop().is_some()
+        });
+        assert!(answered, "{what:?} {seed}: {request:?} is never answered, {:?}", engine.halted());
     }
     assert_eq!(engine.queue_mut().beyond(), 0, "{what:?} {seed}: wrote outside of a disk");
     true
 }
+
+/// Cases of a seed, and seeds; `PLUMB_DAMAGE_SEED` and `PLUMB_DAMAGE_SEEDS` are others, and more.
+const CASES: u64 = 120;
+const SEEDS: u64 = 6;
 
 #[test]
 fn damage_that_checksums_do_not_show_is_survived() {
@@ -211,15 +214,20 @@ fn damage_that_checksums_do_not_show_is_survived() {
     done(&mut run, &[write(64), write(48), write(32)]).expect("and some of it not durable");
     let whole = images(&mut run, TIERED.0);
     let known = run.engine.config().clone();
-    let mut random = Random::new(11);
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let (from, seeds) = (number("PLUMB_DAMAGE_SEED"), number("PLUMB_DAMAGE_SEEDS"));
+    let from = from.unwrap_or(11);
     let (mut started, mut refused) = ([0; 6], [0; 6]);
-    for nth in 0..360_u64 {
-        let kind = to_usize(nth) % ALL.len();
-        let mut spoilt = whole.clone();
-        spoil(&mut random, &mut spoilt, &known, ALL[kind]);
-        let ok = drive(spoilt, nth, ALL[kind]);
-        started[kind] += u32::from(ok);
-        refused[kind] += u32::from(!ok);
+    for seed in from..from + seeds.unwrap_or(SEEDS) {
+        let mut random = Random::new(seed);
+        for nth in 0..CASES {
+            let kind = to_usize(nth) % ALL.len();
+            let mut spoilt = whole.clone();
+            spoil(&mut random, &mut spoilt, &known, ALL[kind]);
+            let ok = drive(spoilt, 1000 * seed + nth, ALL[kind]);
+            started[kind] += u32::from(ok);
+            refused[kind] += u32::from(!ok);
+        }
     }
     println!("started {started:?}, refused {refused:?} of {ALL:?}");
     // It is believed often enough to say something, and never for lack of a checksum alone.

@@ -270,8 +270,10 @@ fn log_after_its_disk_lost_its_vote() -> Result<(), String> {
 #[test]
 fn the_log_copy_of_a_disk_that_lost_its_vote_is_made_again() {
     log_after_its_disk_lost_its_vote().expect("any one disk may be away");
-    set(Some(Mutation::LogCopyForgotten));
-    let wrong = log_after_its_disk_lost_its_vote();
-    set(None);
-    assert!(wrong.is_err(), "it is not noticed");
+    for mutation in [Mutation::LogCopyForgotten, Mutation::LogCurrentUnpublished] {
+        set(Some(mutation));
+        let wrong = log_after_its_disk_lost_its_vote();
+        set(None);
+        assert!(wrong.is_err(), "{mutation:?} is not noticed");
+    }
 }

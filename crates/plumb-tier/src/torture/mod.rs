@@ -26,6 +26,8 @@ mod history;
 #[cfg(test)]
 mod last_copies;
 mod leaving;
+#[cfg(test)]
+mod left_out;
 mod lives;
 #[cfg(test)]
 mod matrix;

@@ -1,11 +1,16 @@
 //! An engine that works asks for no memory.
 
 use plumb_io::clock::StampClock;
+use plumb_io::engine::MemoryQueue;
 use plumb_io::{
     FileIndex, IoQueue, LaneIndex, LaneSpec, Memory, Op, OpKind, QueueSpec, RegionSpec, Slot,
 };
 use plumb_sys::allocations;
 use plumb_tier::space::{SpaceFile, SpaceQueue};
+use plumb_tier::{
+    Engine, Geometry, MediaType, NewDisk, NewPool, NewVirtualDisk, Request, RequestKind, SlotPlan,
+    create,
+};
 use plumb_units::Nanos;
 
 use crate::disks::{self, MIB};
@@ -55,4 +60,117 @@ fn a_space_that_works_allocates_nothing_per_io() {
     assert!(reads < 50, "{reads} allocations by 20,000 reads");
     let writes = allocations(&mut queue, OpKind::Write, 20_000);
     assert!(writes < 200, "{writes} allocations by 20,000 writes");
+}
+
+/// A tiered mirror with a write-back cache, every block of it written.
+fn tiered() -> (Engine<MemoryQueue>, Nanos) {
+    let plan = SlotPlan { data_slots: 48, data_bytes: 64 << 10, control_bytes: 64 << 10, files: 4 };
+    let regions = vec![RegionSpec { lanes: plan.lanes() }];
+    let spec = QueueSpec { depth: plan.depth(), regions, ..QueueSpec::default() };
+    let bytes = 96 * MIB;
+    let mut queue = MemoryQueue::of_sizes(&spec, &[bytes; 4]).expect("room");
+    let disk = |nth: u32| NewDisk {
+        media: if nth < 2 { MediaType::Ssd } else { MediaType::Hdd },
+        bytes,
+        name: format!("disk{nth}"),
+    };
+    let pool = NewPool {
+        name: "p".to_owned(),
+        extent_bytes: 64 << 10,
+        geometry: Geometry {
+            config_bytes: 64 << 10,
+            journal_bytes: 16 * MIB,
+            tree_bytes: MIB,
+            slab_bytes: MIB,
+        },
+        disks: (0..4).map(disk).collect(),
+        vdisks: vec![NewVirtualDisk {
+            tier_bytes: [8 * MIB, 32 * MIB],
+            cache_bytes: 16 * MIB,
+            ..disks::vdisk("v", 2, 0)
+        }],
+    };
+    create(&mut queue, plan, &pool, 1).expect("it fits");
+    let engine = Engine::start(queue, plan, DEPTH, 4096, 2).expect("a new pool starts");
+    let blocks = engine.size(0) / 4096;
+    let mut started = (engine, Nanos::ZERO);
+    let write = RequestKind::Write { fua: false };
+    // The fast tier is given away first.
+    requests(&mut started, 1, (write, 0, blocks), blocks);
+    for _ in 0..3 {
+        requests(&mut started, 1, (RequestKind::Flush, 0, 1), 1);
+    }
+    started
+}
+
+/// Allocations of the thread while so many requests were done, `depth` at a time, strewn over `span` blocks from `first`
+/// on. The time is virtual: a request takes as long as it does on a fast disk.
+fn requests(
+    (engine, now): &mut (Engine<MemoryQueue>, Nanos),
+    depth: u32,
+    (kind, first, span): (RequestKind, u64, u64),
+    count: u64,
+) -> u64 {
+    let before = allocations::count();
+    let (mut issued, mut ended) = (0, 0);
+    let mut idle: u64 = (1 << depth) - 1;
+    while ended < count {
+        while idle != 0 && issued < count {
+            let client = idle.trailing_zeros();
+            idle &= idle - 1;
+            let len = if kind == RequestKind::Flush { 0 } else { 4096 };
+            let offset = (first + issued * 7919 % span) * 4096;
+            engine.submit(client, Request { kind, vdisk: 0, offset, len });
+            issued += 1;
+        }
+        *now = Nanos(now.0 + 20_000);
+        engine.poll(*now, Nanos::ZERO);
+        while let Some((client, outcome)) = engine.pop() {
+            assert_eq!(outcome, Ok(()));
+            idle |= 1 << client;
+            ended += 1;
+        }
+    }
+    allocations::count() - before
+}
+
+/// FUA writes each have a round of flushes and journal frames, or share one; writes to the cache have records of its log,
+/// and destages behind them.
+#[test]
+fn durable_and_cached_writes_allocate_nothing_per_io() {
+    const IOS: u64 = 20_000;
+    let mut started = tiered();
+    let blocks = started.0.size(0) / 4096;
+    // More than the log holds: some of it goes home past it. And less: all of it goes to the log.
+    let (fast, slow, held) = ((0, 512), (blocks - 4096, 4096), (blocks - 256, 256));
+    let (plain, durable) = (RequestKind::Write { fua: false }, RequestKind::Write { fua: true });
+    for (what, kind, (first, span)) in [
+        ("reads", RequestKind::Read, fast),
+        ("plain writes", plain, fast),
+        ("FUA writes", durable, fast),
+        ("writes to a full cache", plain, slow),
+        ("FUA writes to a full cache", durable, slow),
+        ("writes over what the cache holds", plain, held),
+        ("FUA writes over what the cache holds", durable, held),
+        ("reads from the cache", RequestKind::Read, held),
+    ] {
+        for depth in [1, DEPTH] {
+            requests(&mut started, depth, (kind, first, span), IOS);
+            let before = started.0.counters();
+            let made = requests(&mut started, depth, (kind, first, span), IOS);
+            let after = started.0.counters();
+            let records = after.cache_records - before.cache_records;
+            println!(
+                "{what}, {depth} at a time: {made} allocations by {IOS}, {} checkpoints, {records} records of the log, {} blocks destaged",
+                after.checkpoints - before.checkpoints,
+                after.destaged - before.destaged
+            );
+            assert!(
+                span != held.1 || kind == RequestKind::Read || records * u64::from(depth) >= IOS
+            );
+            // A checkpoint stands still and makes lists of what it writes; lists grow once in a while.
+            let most = IOS / 100 + 64 * (after.checkpoints - before.checkpoints);
+            assert!(made < most, "{made} allocations by {IOS} {what}, {depth} at a time");
+        }
+    }
 }
