@@ -42,6 +42,7 @@ mod perform;
 mod quick;
 mod random;
 mod record;
+mod reference;
 mod remarks;
 mod resumption;
 mod run_notes;

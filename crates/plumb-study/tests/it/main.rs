@@ -13,6 +13,7 @@ mod knee_cases;
 mod queueing_cases;
 mod random;
 mod reading_cases;
+mod resumption_cases;
 mod score;
 mod shape_cases;
 mod split_cases;
