@@ -1,6 +1,7 @@
 //! The study's decisions scored on simulated cases whose truth is known.
 #![forbid(unsafe_code)]
 
+mod adaptive_cases;
 mod baseline_cases;
 mod budget_cases;
 mod choice_cases;
