@@ -123,9 +123,9 @@ pub(super) fn jobs(scene: &Scene, now: &Zoned, minutes: i64) -> Jobs {
         }
         for path in files(scene, folder) {
             let Some(at) = path.rsplit('/').next().and_then(time_of_at) else { continue };
-            let minutes = (at - now.timestamp()).total(jiff::Unit::Minute).unwrap_or(0.0);
-            let due = match minutes.ceil() {
-                minutes if minutes <= window.minutes as f64 => Due::In((minutes as i64).max(0)),
+            let minutes = at.duration_since(now.timestamp()).as_mins();
+            let due = match minutes {
+                minutes if minutes <= window.minutes => Due::In(minutes.max(0)),
                 _ => Due::Later,
             };
             let text = scene.tree.text(&path).unwrap_or_default();

@@ -45,7 +45,7 @@ pub(super) fn tier(scene: &Scene) -> Check {
         let pool = mount.source.split('/').next().unwrap_or_default();
         match scene.said.of("zpool status") {
             Some(status) => {
-                found.extend(of_pool(status).map(|what| format!("pool {pool} has {what}")))
+                found.extend(of_pool(status).map(|what| format!("pool {pool} has {what}")));
             }
             None => unseen.push(format!("pool {pool}")),
         }

@@ -84,7 +84,10 @@ pub(crate) fn remote(environment: Option<&Value>) -> Option<String> {
                 checks.iter().find(is_it)?["evidence"].as_str().map(str::to_owned)
             };
             // The data's being on another machine is worth a note, another node a warning.
-            [of("numa", "warn"), of("health-fabric", "note")].into_iter().flatten().collect()
+            [of("numa", "warn"), of("health-fabric", "note"), of("health-fabric", "warn")]
+                .into_iter()
+                .flatten()
+                .collect()
         }
         None => {
             let systems = environment["groups"]["fs"].as_array().into_iter().flatten();

@@ -531,13 +531,13 @@ mod tests {
         let adaptive = SweepOptions { adaptive: Some(true), ..options(&["t=1,2"], &[]) };
         assert!(adaptive.plan().expect_err("no o").to_string().contains("searches o"));
         for order in [RunOrder::Sorted, RunOrder::AsGiven] {
-            let order = Some(order);
-            let both = SweepOptions { order, adaptive: Some(true), ..options(&["o=1..9"], &[]) };
+            let both = SweepOptions {
+                order: Some(order),
+                adaptive: Some(true),
+                ..options(&["o=1..9"], &[])
+            };
             let error = both.plan().expect_err("an order").to_string();
-            assert!(
-                error.contains(&format!("cannot be {}", order.expect("one").keyword())),
-                "{error}"
-            );
+            assert!(error.contains(&format!("cannot be {}", order.keyword())), "{error}");
         }
         let error = refused(&["engine=uring,foo"], &[]);
         assert!(error.contains("engine=foo") && error.contains("'foo' is no value"), "{error}");
