@@ -6,10 +6,11 @@
 use super::Setting;
 use super::record::RunRecord;
 use crate::stats::describe::{mean, median};
-use crate::stats::distribution::{t_95, t_two_sided};
+use crate::stats::distribution::t_two_sided;
 
 /// SD of ln X between runs where nothing is known (6.2).
 const ASSUMED: f64 = 0.015;
+const ASSUMED_FREEDOM: f64 = 9.0;
 /// A reference that lies further off than this spoils what is measured after it (4.2).
 const SPOILS: f64 = 0.10;
 /// Repetitions beyond the first of each setting that tell what runs differ by.
@@ -29,43 +30,70 @@ struct Spread {
     drift: (f64, f64),
 }
 
+/// A repetition: its time, whether it came after the interruption, and ln X; each from the mean of its setting.
+#[derive(Debug, Clone, Copy)]
+struct Repetition {
+    time: f64,
+    after: f64,
+    ln: f64,
+}
+
 impl Spread {
-    fn of(runs: &[RunRecord]) -> Self {
-        let mut settings: Vec<(&Setting, Vec<(f64, f64)>)> = Vec::new();
-        for run in runs {
-            let Some(summary) = run.usable().filter(|summary| summary.iops > 0.0) else { continue };
-            let point = (run.started_s, summary.iops.ln());
-            match settings.iter_mut().find(|(setting, _)| **setting == run.setting) {
-                Some((_, points)) => points.push(point),
-                None => settings.push((&run.setting, vec![point])),
-            }
+    /// By least squares of ln X on the setting, time, and a step at the interruption: a device that came back as another is no spread.
+    fn of(runs: &[RunRecord], after: u32) -> Self {
+        let unknown =
+            Self { deviation: ASSUMED, freedom: ASSUMED_FREEDOM, known: false, drift: (0.0, 0.0) };
+        let (points, repeated) = repetitions(runs, after);
+        let sum = |of: &dyn Fn(&Repetition) -> f64| points.iter().map(of).sum::<f64>();
+        let (tt, ta, aa) =
+            (sum(&|p| p.time * p.time), sum(&|p| p.time * p.after), sum(&|p| p.after * p.after));
+        let (ty, ay) = (sum(&|p| p.time * p.ln), sum(&|p| p.after * p.ln));
+        let is_on_both_sides = aa > 1e-9;
+        // What of time the step does not tell.
+        let own = if is_on_both_sides { tt - ta * ta / aa } else { tt };
+        let has_time = own > 1e-9 * tt.max(1.0);
+        let found = usize::from(is_on_both_sides) + usize::from(has_time);
+        if repeated < KNOWN_FROM + found {
+            return unknown;
         }
-        // Each repetition from the middle of its setting, in time and ln X.
-        let mut points: Vec<(f64, f64)> = Vec::new();
-        let mut freedom = 0;
-        for (_, own) in settings.iter().filter(|(_, own)| own.len() > 1) {
-            let (times, logs): (Vec<f64>, Vec<f64>) = own.iter().copied().unzip();
-            let middle = (mean(&times), mean(&logs));
-            points.extend(own.iter().map(|(time, ln)| (time - middle.0, ln - middle.1)));
-            freedom += own.len() - 1;
-        }
-        if freedom < KNOWN_FROM {
-            let drift = (0.0, 0.0);
-            return Self { deviation: ASSUMED, freedom: 9.0, known: false, drift };
-        }
-        let sum = |of: &dyn Fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>();
-        let (xx, xy) = (sum(&|(x, _)| x * x), sum(&|(x, y)| x * y));
-        let slope = if xx > 0.0 { xy / xx } else { 0.0 };
-        let about_line = sum(&|(x, y)| (y - slope * x).powi(2));
-        let left = freedom as f64 - 1.0;
-        let error = (about_line / left / xx.max(f64::MIN_POSITIVE)).sqrt();
-        if slope.abs() > t_95(left) * error {
-            let deviation = (about_line / left).sqrt();
-            return Self { deviation, freedom: left, known: true, drift: (slope, error) };
-        }
-        let deviation = (sum(&|(_, y)| y * y) / freedom as f64).sqrt();
-        Self { deviation, freedom: freedom as f64, known: true, drift: (0.0, 0.0) }
+        let without_step = if is_on_both_sides { ty - ta * ay / aa } else { ty };
+        let slope = if has_time { without_step / own } else { 0.0 };
+        let step = if is_on_both_sides { (ay - slope * ta) / aa } else { 0.0 };
+        let left = (repeated - found) as f64;
+        let residual = sum(&|p| (p.ln - slope * p.time - step * p.after).powi(2));
+        let deviation = (residual / left).sqrt();
+        let error = if has_time { deviation / own.sqrt() } else { 0.0 };
+        Self { deviation, freedom: left, known: true, drift: (slope, error) }
     }
+}
+
+/// The runs of settings that were run several times, and how many more there are than settings.
+fn repetitions(runs: &[RunRecord], after: u32) -> (Vec<Repetition>, usize) {
+    let mut settings: Vec<(&Setting, Vec<Repetition>)> = Vec::new();
+    for run in runs {
+        let Some(summary) = run.usable().filter(|summary| summary.iops > 0.0) else { continue };
+        let point = Repetition {
+            time: run.started_s,
+            after: f64::from(u8::from(run.run > after)),
+            ln: summary.iops.ln(),
+        };
+        match settings.iter_mut().find(|(setting, _)| **setting == run.setting) {
+            Some((_, points)) => points.push(point),
+            None => settings.push((&run.setting, vec![point])),
+        }
+    }
+    let (mut points, mut repeated) = (Vec::new(), 0);
+    for (_, own) in settings.iter().filter(|(_, own)| own.len() > 1) {
+        let middle = |of: fn(&Repetition) -> f64| mean(&own.iter().map(of).collect::<Vec<_>>());
+        let (time, after, ln) = (middle(|p| p.time), middle(|p| p.after), middle(|p| p.ln));
+        points.extend(own.iter().map(|p| Repetition {
+            time: p.time - time,
+            after: p.after - after,
+            ln: p.ln - ln,
+        }));
+        repeated += own.len() - 1;
+    }
+    (points, repeated)
 }
 
 /// How a run of the reference setting stands to those before.
@@ -86,7 +114,7 @@ pub(super) struct Standing {
 pub(super) fn standing(reference: &RunRecord, after: u32, runs: &[RunRecord]) -> Option<Standing> {
     let now = reference.usable()?.iops.ln();
     let own = runs.iter().filter(|run| run.run <= after && run.setting == reference.setting);
-    let spread = Spread::of(runs);
+    let spread = Spread::of(runs, after);
     let own: Vec<(f64, f64)> =
         own.filter_map(|run| Some((run.started_s, run.usable()?.iops.ln()))).collect();
     let expected: Vec<f64> =
