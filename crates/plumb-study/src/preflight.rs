@@ -3,10 +3,12 @@
 //! Everything comes from `/sys`, `/proc` and a few files under a root that tests can fake, and from what programs of the
 //! machine say of drives, volumes, pools and timers: asked for, never told to change anything. What cannot be seen is `unknown` and says how to see it; nothing is silently fine.
 
+mod cron;
 mod health;
 mod kernel_log;
 mod load;
 mod machine;
+mod network;
 mod nvme_log;
 mod programs;
 mod queue;
@@ -14,6 +16,7 @@ mod sample;
 mod space;
 mod target;
 mod tasks;
+mod tier;
 mod volumes;
 
 pub(crate) use health::controller;
@@ -115,17 +118,17 @@ const CHECKS: &[(&str, Look)] = &[
     ("health-zfs", volumes::zfs),
     ("health-btrfs", volumes::btrfs),
     ("health-multipath", volumes::multipath),
-    ("health-fabric", health::fabric),
+    ("health-fabric", network::fabric),
     ("klog", kernel_log::kernel_log),
     ("capacity", space::capacity),
-    ("tier", space::tier),
+    ("tier", tier::tier),
     ("tasks-timers", tasks::timers),
     ("tasks-running", tasks::running),
     ("backup", tasks::backup),
     ("load-psi", load::pressure),
     ("load-cpu", load::processors),
     ("load-disk", load::disks),
-    ("load-net", load::network),
+    ("load-net", network::load),
     ("mem", load::memory),
     ("write-cache", queue::write_cache),
     ("scheduler", queue::scheduler),

@@ -148,7 +148,7 @@ fn judged(log: HealthLog) -> Verdict {
     }
 }
 
-fn nvme_controllers(scene: &Scene) -> Vec<String> {
+pub(super) fn nvme_controllers(scene: &Scene) -> Vec<String> {
     let mut names = Vec::new();
     for disk in scene.target.disks(scene.tree) {
         names.extend(controller(&disk.name).filter(|name| !names.contains(name)));
@@ -194,30 +194,4 @@ pub(super) fn md(scene: &Scene) -> Check {
         return Check::new(ID, Verdict::Warn, notable.join("; "), "repair the array first");
     }
     Check::ok(ID, format!("{arrays} md arrays under the target"))
-}
-
-/// Whether the data is on another machine.
-pub(super) fn fabric(scene: &Scene) -> Check {
-    const ID: &str = "health-fabric";
-    if let Some(mount) = scene.target.stack.mount.as_ref().filter(|mount| mount.is_remote()) {
-        let evidence =
-            format!("{} from {}: the network is part of every I/O", mount.kind, mount.source);
-        return Check::new(
-            ID,
-            Verdict::Note,
-            evidence,
-            "record sessions and link speed with the result",
-        );
-    }
-    let remote: Vec<String> = nvme_controllers(scene)
-        .into_iter()
-        .filter_map(|name| {
-            let transport = scene.tree.text(format!("/sys/class/nvme/{name}/transport"))?;
-            (transport != "pcie").then(|| format!("{name} is attached by {transport}"))
-        })
-        .collect();
-    if remote.is_empty() {
-        return Check::ok(ID, "nothing under the target is remote, as far as the kernel shows");
-    }
-    Check::new(ID, Verdict::Note, remote.join("; "), "record paths and link speed with the result")
 }

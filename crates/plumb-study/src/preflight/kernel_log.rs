@@ -71,7 +71,7 @@ const TROUBLE: &[&str] = &[
 ];
 
 /// Whether a line tells of an error, a reset or a timeout.
-fn is_trouble(line: &str) -> bool {
+pub(super) fn is_trouble(line: &str) -> bool {
     let lower = line.to_lowercase();
     // A setting that each start of a controller tells: `Shutdown timeout set to 8 seconds`.
     let is_setting = lower.contains("timeout set to");
@@ -128,7 +128,7 @@ fn carriers(scene: &Scene, place: &str) -> Vec<String> {
 }
 
 /// Whether a line names a device, and not one whose name only begins so.
-fn mentions(line: &str, name: &str) -> bool {
+pub(super) fn mentions(line: &str, name: &str) -> bool {
     line.match_indices(name).any(|(at, _)| {
         let after = line[at + name.len()..].chars().next();
         let before = line[..at].chars().next_back();
@@ -138,7 +138,7 @@ fn mentions(line: &str, name: &str) -> bool {
 }
 
 /// All records of the log so far; the device would wait for the next one, so it is not asked to.
-fn read_log(scene: &Scene) -> Option<String> {
+pub(super) fn read_log(scene: &Scene) -> Option<String> {
     const RECORDS: usize = 100_000;
     let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).ok()?;
     let path = scene.tree.path("/dev/kmsg");

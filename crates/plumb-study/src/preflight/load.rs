@@ -108,16 +108,6 @@ pub(super) fn disks(scene: &Scene) -> Check {
     Check::new(ID, verdict, seen.join("; "), remedy)
 }
 
-/// The network, where it is on the way.
-pub(super) fn network(scene: &Scene) -> Check {
-    const ID: &str = "load-net";
-    if scene.target.is_remote() {
-        let evidence = "the target is remote; the link's load was not measured";
-        return Check::new(ID, Verdict::Unknown, evidence, "look at `sar -n DEV 1` on both sides");
-    }
-    Check::ok(ID, "no network on the way")
-}
-
 /// Memory that is short, or full of writes to come.
 pub(super) fn memory(scene: &Scene) -> Check {
     const ID: &str = "mem";

@@ -4,24 +4,61 @@ use super::{Check, Scene, Verdict};
 
 const CPUS: &str = "/sys/devices/system/cpu";
 
-/// Frequency scaling.
+/// Frequency scaling: governors, what the processors prefer by themselves, boost, and how long they sleep.
 pub(super) fn governor(scene: &Scene) -> Check {
     const ID: &str = "governor";
-    let mut found: Vec<String> = Vec::new();
-    for name in scene.tree.names(CPUS) {
-        let path = format!("{CPUS}/{}/cpufreq/scaling_governor", name.to_string_lossy());
-        let governor = scene.tree.text(path).filter(|governor| !found.contains(governor));
-        found.extend(governor);
-    }
-    if found.is_empty() {
+    let of_each = |file: &str| -> Vec<String> {
+        let mut found: Vec<String> = Vec::new();
+        for name in scene.tree.names(CPUS) {
+            let path = format!("{CPUS}/{}/cpufreq/{file}", name.to_string_lossy());
+            let word = scene.tree.text(path).filter(|word| !found.contains(word));
+            found.extend(word);
+        }
+        found
+    };
+    let governors = of_each("scaling_governor");
+    let preferences = of_each("energy_performance_preference");
+    let mut beside = Vec::new();
+    let no_turbo = scene.tree.text(format!("{CPUS}/intel_pstate/no_turbo"));
+    let boost = scene.tree.text(format!("{CPUS}/cpufreq/boost"));
+    let boosts = no_turbo.map(|off| off == "0").or(boost.map(|on| on == "1"));
+    beside.extend(
+        boosts.map(|on| format!("turbo {}", if on { "on: clocks depend on heat" } else { "off" })),
+    );
+    let deepest = scene
+        .tree
+        .names(format!("{CPUS}/cpu0/cpuidle"))
+        .iter()
+        .filter_map(|name| name.to_str())
+        .map(|name| format!("{CPUS}/cpu0/cpuidle/{name}"))
+        .filter(|state| scene.tree.text(format!("{state}/disable")).is_none_or(|off| off == "0"))
+        .filter_map(|state| scene.tree.number(format!("{state}/latency")))
+        .max();
+    beside.extend(deepest.map(|latency| format!("{latency} µs to wake from the deepest sleep")));
+    let with = |said: String| [vec![said], beside.clone()].concat().join("; ");
+    if governors.is_empty() && preferences.is_empty() {
         let evidence = "no scaling governor is visible: the host decides, or the clock is fixed";
-        return Check::new(ID, Verdict::Unknown, evidence, "look at the host's power settings");
+        let remedy = "look at the host's power settings";
+        return Check::new(ID, Verdict::Unknown, with(evidence.to_owned()), remedy);
     }
-    if found.iter().any(|governor| governor != "performance") {
+    let mut said = Vec::new();
+    if !governors.is_empty() {
+        said.push(format!("governor {}", governors.join(", ")));
+    }
+    if !preferences.is_empty() {
+        said.push(format!("energy preference {}", preferences.join(", ")));
+    }
+    let said = with(said.join("; "));
+    if governors.iter().any(|governor| governor != "performance") {
         let remedy = "set it: cpupower frequency-set -g performance";
-        return Check::new(ID, Verdict::Warn, format!("governor {}", found.join(", ")), remedy);
+        return Check::new(ID, Verdict::Warn, said, remedy);
     }
-    Check::ok(ID, "governor performance")
+    // A number, or a word; 0 is as performance.
+    if preferences.iter().any(|preference| !["performance", "0"].contains(&preference.as_str())) {
+        let remedy = "write performance to cpufreq/energy_performance_preference of each processor";
+        return Check::new(ID, Verdict::Warn, said, remedy);
+    }
+    Check::ok(ID, said)
 }
 
 /// Whether the device hangs on another node than our processors.

@@ -58,6 +58,12 @@ fn questions(tree: &SystemTree, target: &Target) -> Vec<Question> {
         let asked = ["-a", "--readonly", "--reportformat", "json", "--nosuffix", "-o", fields];
         all.push(Question::new("lvs", "", &asked));
     }
+    let is_mapped = |device: &plumb_io::block_stack::BlockDevice| {
+        tree.path(format!("/sys/dev/block/{}/dm/name", device.number)).exists()
+    };
+    if target.devices(tree).iter().any(is_mapped) {
+        all.push(Question::new("dmsetup", "status", &["status"]));
+    }
     if uuids.iter().any(|uuid| uuid.starts_with("mpath-")) {
         all.push(Question::new("multipath", "", &["-ll"]));
     }

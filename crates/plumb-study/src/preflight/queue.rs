@@ -57,6 +57,7 @@ pub(super) fn scheduler(scene: &Scene) -> Check {
         }
         cgroup = path.rsplit_once('/').map(|(parent, _)| parent.to_owned());
     }
+    caps.extend(first_version(scene, &own));
     let mut seen = Vec::new();
     for disk in scene.target.disks(scene.tree) {
         let queue = format!("/sys/dev/block/{}/queue", disk.number);
@@ -97,6 +98,46 @@ fn own_cgroup(scene: &Scene) -> Option<String> {
     let text = scene.tree.text("/proc/self/cgroup")?;
     let path = text.lines().find_map(|line| line.strip_prefix("0::"))?;
     Some(path.trim_end_matches('/').to_owned())
+}
+
+/// Limits of the first version of cgroups, which has a tree of its own for each controller: `4:blkio:/user.slice`.
+fn first_version(scene: &Scene, own: &[String]) -> Vec<String> {
+    const THROTTLED: [&str; 4] = ["read_bps", "write_bps", "read_iops", "write_iops"];
+    let text = scene.tree.text("/proc/self/cgroup").unwrap_or_default();
+    let mut caps = Vec::new();
+    for line in text.lines() {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
+        let mut cgroup = Some(path.trim_end_matches('/').to_owned());
+        while let Some(path) = cgroup {
+            for controller in controllers.split(',') {
+                let file = |name: &str| {
+                    scene.tree.text(format!("/sys/fs/cgroup/{controller}{path}/{name}"))
+                };
+                if controller == "blkio" {
+                    for what in THROTTLED {
+                        let name = format!("blkio.throttle.{what}_device");
+                        let text = file(&name).unwrap_or_default();
+                        // `8:16 1048576`
+                        let is_own = |line: &&str| {
+                            let device = line.split_whitespace().next();
+                            own.is_empty()
+                                || own.iter().any(|number| Some(number.as_str()) == device)
+                        };
+                        let lines = text.lines().filter(|line| !line.is_empty()).filter(is_own);
+                        caps.extend(lines.map(|line| format!("{path} {name}: {line}")));
+                    }
+                }
+                if controller == "cpu" {
+                    let quota = file("cpu.cfs_quota_us").and_then(|text| text.parse::<i64>().ok());
+                    let quota = quota.filter(|quota| *quota > 0);
+                    caps.extend(quota.map(|quota| format!("{path} cpu.cfs_quota_us: {quota}")));
+                }
+            }
+            cgroup = path.rsplit_once('/').map(|(parent, _)| parent.to_owned());
+        }
+    }
+    caps
 }
 
 /// Whether a line of a limit file limits anything of the target's; where no device is known each may be one.

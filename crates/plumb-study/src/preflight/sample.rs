@@ -15,6 +15,10 @@ pub struct Sample {
     pub(super) processors: Vec<Ticks>,
     /// Of each block device: I/Os completed, and milliseconds with an I/O in flight.
     pub(super) disks: BTreeMap<DeviceNumber, (u64, u64)>,
+    /// Of each interface but the loopback: bytes received and sent.
+    pub(super) links: BTreeMap<String, (u64, u64)>,
+    /// Segments of TCP that were sent again.
+    pub(super) sent_again: Option<u64>,
 }
 
 /// Ticks of a processor.
@@ -36,7 +40,15 @@ impl Sample {
         let stat = tree.text("/proc/stat").unwrap_or_default();
         let processors = stat.lines().filter(|line| line.starts_with("cpu")).map(ticks).collect();
         let stats = tree.text("/proc/diskstats").unwrap_or_default();
-        Self { at, processors, disks: stats.lines().filter_map(disk).collect() }
+        let links = tree.text("/proc/net/dev").unwrap_or_default();
+        let snmp = tree.text("/proc/net/snmp").unwrap_or_default();
+        Self {
+            at,
+            processors,
+            disks: stats.lines().filter_map(disk).collect(),
+            links: links.lines().filter_map(link).collect(),
+            sent_again: sent_again(&snmp),
+        }
     }
 
     /// Seconds since an earlier look.
@@ -60,4 +72,21 @@ fn disk(line: &str) -> Option<(DeviceNumber, (u64, u64))> {
     let device =
         DeviceNumber { major: words.first()?.parse().ok()?, minor: words.get(1)?.parse().ok()? };
     Some((device, (number(3)? + number(7)?, number(12)?)))
+}
+
+/// `eth0: received-bytes packets errors drop fifo frame compressed multicast sent-bytes …`
+fn link(line: &str) -> Option<(String, (u64, u64))> {
+    let (name, counts) = line.split_once(':')?;
+    let counts: Vec<u64> = counts.split_whitespace().map_while(|word| word.parse().ok()).collect();
+    let name = name.trim();
+    (name != "lo").then_some(())?;
+    Some((name.to_owned(), (*counts.first()?, *counts.get(8)?)))
+}
+
+/// `Tcp: … RetransSegs …`, names in one line and counts in the next.
+fn sent_again(snmp: &str) -> Option<u64> {
+    let mut lines = snmp.lines().filter_map(|line| line.strip_prefix("Tcp:"));
+    let (names, counts) = (lines.next()?, lines.next()?);
+    let place = names.split_whitespace().position(|name| name == "RetransSegs")?;
+    counts.split_whitespace().nth(place)?.parse().ok()
 }

@@ -43,40 +43,6 @@ pub(super) fn capacity(scene: &Scene) -> Check {
     Check::new(ID, Verdict::Block, evidence, "plan a smaller file, or free space")
 }
 
-/// Layers that move data between fast and slow.
-pub(super) fn tier(scene: &Scene) -> Check {
-    const ID: &str = "tier";
-    let mut found = Vec::new();
-    for device in scene.target.devices(scene.tree) {
-        let folder = format!("/sys/dev/block/{}", device.number);
-        if device.name.starts_with("bcache") {
-            let read = |file: &str| scene.tree.text(format!("{folder}/bcache/{file}"));
-            found.push(format!(
-                "{} is bcache, state {}, dirty {}",
-                device.name,
-                read("state").unwrap_or_else(|| "unknown".to_owned()),
-                read("dirty_data").unwrap_or_else(|| "unknown".to_owned())
-            ));
-        }
-        let uuid = scene.tree.text(format!("{folder}/dm/uuid")).unwrap_or_default();
-        let is_cache = ["cdata", "cmeta", "cpool", "cvol"].iter().any(|part| uuid.contains(part));
-        if is_cache || uuid.starts_with("CACHE-") {
-            found.push(format!("{} belongs to a cache of the device mapper", device.name));
-        }
-    }
-    if found.is_empty() {
-        return Check::ok(ID, "no bcache and no device-mapper cache under the target");
-    }
-    let evidence =
-        format!("{}; whether the file is on the fast tier is not known", found.join("; "));
-    Check::new(
-        ID,
-        Verdict::Warn,
-        evidence,
-        "run the same test twice: a hit ratio that rises shows it",
-    )
-}
-
 /// The file system and its mount options.
 pub(super) fn file_system(scene: &Scene) -> Check {
     const ID: &str = "fs";
@@ -97,6 +63,22 @@ pub(super) fn file_system(scene: &Scene) -> Check {
     }
     if has(&["ro"]).is_some() {
         wrong.push("ro: nothing can be written".to_owned());
+    }
+    if mount.kind.starts_with("ext") && has(&["data=journal"]).is_some() {
+        wrong.push(
+            "data=journal: all data is written twice, and direct I/O is not direct".to_owned(),
+        );
+    }
+    if mount.kind == "f2fs" {
+        wrong.push(
+            "f2fs: writes in place become writes to a log, which is cleaned in the background"
+                .to_owned(),
+        );
+    }
+    let keeps_times =
+        ["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs"].contains(&mount.kind.as_str());
+    if has(&["strictatime"]).is_some() || (keeps_times && has(&["relatime", "noatime"]).is_none()) {
+        wrong.push("strictatime: reads write the time of the last access".to_owned());
     }
     if ["overlay", "tmpfs", "ramfs"].contains(&mount.kind.as_str()) {
         wrong.push(format!("{}: no disk of its own is measured", mount.kind));

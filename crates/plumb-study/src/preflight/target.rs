@@ -130,11 +130,6 @@ impl Target {
     pub(super) fn file_bytes(&self) -> Option<u64> {
         self.plan.file_bytes.or(self.size_bytes)
     }
-
-    /// Whether its data lies on another machine.
-    pub(super) fn is_remote(&self) -> bool {
-        self.stack.mount.as_ref().is_some_and(block_stack::Mount::is_remote)
-    }
 }
 
 /// Who uses a device.

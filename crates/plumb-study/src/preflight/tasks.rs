@@ -2,8 +2,10 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use jiff::Zoned;
 use serde_json::Value;
 
+use super::cron::{self, Due, Job};
 use super::{Check, Scene, Verdict};
 
 /// When it would end.
@@ -30,7 +32,22 @@ const HEAVY: &[(&str, &str)] = &[
     ("restic", "makes backups"),
     ("borg", "makes backups"),
     ("backup", "makes backups"),
+    ("rsync", "copies files"),
+    ("duplicity", "makes backups"),
+    ("zpool scrub", "scrubs ZFS"),
+    ("zpool trim", "trims a pool of ZFS"),
+    ("btrfs scrub", "scrubs btrfs"),
+    ("btrfs balance", "balances btrfs"),
+    ("checkarray", "checks md arrays"),
 ];
+
+/// What a job does to the disks, by its name or command.
+pub(super) fn does(name: &str) -> Option<&'static str> {
+    // It copies a small file of dpkg's.
+    let is_small = name.contains("dpkg-db-backup");
+    HEAVY.iter().find(|(unit, _)| name.contains(unit) && !is_small).map(|(_, does)| *does)
+}
+
 /// Timers that merely do something.
 const LIGHT: &[&str] =
     &["logrotate", "updatedb", "plocate", "mlocate", "apt-daily", "dnf-", "smartd", "man-db"];
@@ -42,68 +59,67 @@ const WANTED: &[&str] = &[
     "/lib/systemd/system/timers.target.wants",
 ];
 
-/// Folders of cron's jobs.
-const CRON: &[&str] = &[
-    "/etc/cron.d",
-    "/etc/cron.hourly",
-    "/etc/cron.daily",
-    "/etc/cron.weekly",
-    "/etc/cron.monthly",
-];
-
-/// Timers that are enabled, and when they are due where the kernel's files tell.
+/// Timers that are enabled and jobs of cron, anacron and at, and when they are due.
 pub(super) fn timers(scene: &Scene) -> Check {
     const ID: &str = "tasks-timers";
-    let mut names: Vec<String> = WANTED
-        .iter()
-        .flat_map(|folder| scene.tree.names(folder))
-        .map(|name| name.to_string_lossy().into_owned())
-        .filter(|name| name.ends_with(".timer"))
-        .collect();
-    let cron = CRON.iter().flat_map(|folder| {
-        let names = scene.tree.names(folder).into_iter();
-        names.map(move |name| format!("{folder}/{}", name.to_string_lossy()))
-    });
-    names.extend(cron.filter(|name| !name.contains("/.")));
-    // It copies a small file of dpkg's.
-    names.retain(|name| !name.contains("dpkg-db-backup"));
-    names.sort();
-    names.dedup();
+    let minutes = i64::try_from(window_s(scene).div_ceil(60)).unwrap_or(i64::MAX);
+    let cron::Jobs { mut jobs, unread } = cron::jobs(scene, &Zoned::now(), minutes);
     let listed = due(scene);
     let told = listed.as_ref().map(|due| judged_timers(scene, due));
-    if told.is_some() {
-        // Timers are told by when they are due; of jobs of cron that is not known.
-        names.retain(|name| !name.ends_with(".timer"));
+    if told.is_none() {
+        jobs.extend(enabled(scene));
     }
-    let does =
-        |name: &String| HEAVY.iter().find(|(unit, _)| name.contains(unit)).map(|(_, does)| *does);
-    let heavy: Vec<String> =
-        names.iter().filter_map(|name| Some(format!("{name} {}", does(name)?))).collect();
-    let light = names.iter().filter(|name| LIGHT.iter().any(|unit| name.contains(unit))).count();
-    let remedy =
-        "see when they are due: `systemctl list-timers`; stop them for the time of the test";
-    if let Some((verdict @ Verdict::Block, said)) = told {
-        return Check::new(ID, verdict, said, remedy);
+    let heavy = |is: fn(Due) -> bool| -> Vec<String> {
+        let of = jobs.iter().filter(|job| is(job.due));
+        let mut said: Vec<String> =
+            of.filter_map(|job| Some(format!("{} {}", job.place, job.does?))).collect();
+        said.sort();
+        said.dedup();
+        said
+    };
+    let soon = jobs.iter().filter_map(|job| match job.due {
+        Due::In(minutes) => Some(format!("{} {} in {minutes} min", job.place, job.does?)),
+        Due::Later | Due::Unknown => None,
+    });
+    let mut soon: Vec<String> = soon.collect();
+    let (unknown, later) = (heavy(|due| due == Due::Unknown), heavy(|due| due == Due::Later));
+    let light = jobs.iter().filter(|job| is_light(job)).count();
+    let remedy = "see when they are due: `systemctl list-timers`, `crontab -l`; stop them for the time of the test";
+    if let Some((Verdict::Block, said)) = &told {
+        soon.push(said.clone());
     }
-    if !heavy.is_empty() {
+    if !soon.is_empty() {
+        return Check::new(ID, Verdict::Block, soon.join("; "), remedy);
+    }
+    if !unknown.is_empty() {
         let evidence = format!(
             "enabled: {}; and {light} lighter ones. When they are due was not read",
-            heavy.join(", ")
+            unknown.join(", ")
         );
         return Check::new(ID, Verdict::Warn, evidence, remedy);
     }
-    if let Some((verdict, said)) = told {
-        return Check::new(ID, verdict, format!("{said}; {light} light jobs of cron"), remedy);
+    let mut seen: Vec<String> = told.map(|(_, said)| said).into_iter().collect();
+    if !later.is_empty() {
+        seen.push(format!("not due before the end: {}", later.join(", ")));
     }
-    if light > 0 {
+    if !unread.is_empty() {
+        let evidence = format!(
+            "{}tables in {} cannot be read",
+            seen.iter().map(|said| format!("{said}; ")).collect::<String>(),
+            unread.join(", ")
+        );
         return Check::new(
             ID,
-            Verdict::Note,
-            format!("{light} timers or jobs of cron that do little"),
-            remedy,
+            Verdict::Unknown,
+            evidence,
+            "run as root, or look at `crontab -l` of each user",
         );
     }
-    if names.is_empty() && WANTED.iter().all(|folder| !scene.tree.path(folder).exists()) {
+    if light > 0 || !seen.is_empty() {
+        seen.push(format!("{light} timers or jobs of cron that do little"));
+        return Check::new(ID, Verdict::Note, seen.join("; "), remedy);
+    }
+    if jobs.is_empty() && WANTED.iter().all(|folder| !scene.tree.path(folder).exists()) {
         let evidence = "no list of timers and no jobs of cron are there";
         return Check::new(
             ID,
@@ -114,12 +130,33 @@ pub(super) fn timers(scene: &Scene) -> Check {
     }
     Check::ok(
         ID,
-        format!("{} timers and jobs of cron, none known to make the disks work", names.len()),
+        format!("{} timers and jobs of cron, none known to make the disks work", jobs.len()),
     )
+}
+
+/// Whether a job merely does something, or is due and nobody knows what it does.
+fn is_light(job: &Job) -> bool {
+    let is_known = LIGHT.iter().any(|unit| job.place.contains(unit));
+    job.does.is_none() && (is_known || matches!(job.due, Due::In(_)))
+}
+
+/// Timers that are enabled, where systemd does not say when they are due.
+fn enabled(scene: &Scene) -> Vec<Job> {
+    let names = WANTED.iter().flat_map(|folder| scene.tree.names(folder));
+    let mut names: Vec<String> = names.map(|name| name.to_string_lossy().into_owned()).collect();
+    names.retain(|name| name.ends_with(".timer"));
+    names.sort();
+    names.dedup();
+    let of = |name: String| Job { does: does(&name), place: name, due: Due::Unknown };
+    names.into_iter().map(of).collect()
 }
 
 /// Seconds from now within which a timer is due, where nobody said how long the measurement takes.
 const WINDOW_S: u64 = 3600;
+
+fn window_s(scene: &Scene) -> u64 {
+    scene.target.plan.seconds.unwrap_or(WINDOW_S)
+}
 
 /// Timers and when they are due, in seconds from now, as systemd says; `None` where it does not.
 fn due(scene: &Scene) -> Option<Vec<(String, f64)>> {
@@ -134,13 +171,12 @@ fn due(scene: &Scene) -> Option<Vec<(String, f64)>> {
 
 /// Whether a timer that makes the disks work is due before the planned end.
 fn judged_timers(scene: &Scene, due: &[(String, f64)]) -> (Verdict, String) {
-    let window = scene.target.plan.seconds.unwrap_or(WINDOW_S) as f64;
+    let window = window_s(scene) as f64;
     let soon: Vec<String> = due
         .iter()
         .filter(|(_, seconds)| *seconds <= window)
         .filter_map(|(name, seconds)| {
-            let (_, does) = HEAVY.iter().find(|(unit, _)| name.contains(unit))?;
-            Some(format!("{name} {does} in {:.0} min", (seconds / 60.0).max(0.0)))
+            Some(format!("{name} {} in {:.0} min", does(name)?, (seconds / 60.0).max(0.0)))
         })
         .collect();
     if soon.is_empty() {

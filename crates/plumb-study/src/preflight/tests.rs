@@ -4,6 +4,7 @@ use machine::{Machine, fault, vda};
 
 use super::*;
 
+mod elsewhere;
 mod machine;
 mod programs;
 
@@ -86,7 +87,7 @@ fn drives_and_volumes() {
     machine.file("/sys/class/nvme/nvme0/state", "resetting");
     machine.file("/sys/class/nvme/nvme0/transport", "tcp");
     machine.says("health-nvme", Verdict::Block, "resetting");
-    machine.says("health-fabric", Verdict::Note, "tcp");
+    machine.says("health-fabric", Verdict::Warn, "tcp");
 
     fault("health-lvm", Verdict::Unknown, "not read", &[(&vda("dm/uuid"), "LVM-abc")]);
     fault("health-lvm", Verdict::Warn, "snapshots", &[(&vda("dm/uuid"), "LVM-abc-real")]);
@@ -111,6 +112,12 @@ fn file_systems() {
     {
         fault("fs", Verdict::Warn, part, &[(mount, &mounted("ext4", "/dev/vda", options))]);
     }
+    let journalled = mounted("ext4", "/dev/vda", "rw,data=journal");
+    fault("fs", Verdict::Warn, "all data is written twice", &[(mount, &journalled)]);
+    fault("fs", Verdict::Warn, "f2fs: writes", &[(mount, &mounted("f2fs", "/dev/vda", "rw"))]);
+    fault("fs", Verdict::Warn, "strictatime", &[(mount, &mounted("xfs", "/dev/vda", "rw"))]);
+    let calm = "25 1 253:0 / /data rw,noatime - xfs /dev/vda rw\n";
+    fault("fs", Verdict::Ok, "xfs on /data", &[(mount, calm)]);
     fault("fs", Verdict::Warn, "no disk", &[(mount, &mounted("tmpfs", "tmpfs", "rw"))]);
     // The device itself: under a file system in use, and with nobody on it.
     let mut device = Machine::sound();
@@ -287,7 +294,35 @@ fn tiers() {
     machine.file("/sys/devices/block/bcache0/bcache/state", "dirty");
     machine.path = "/dev/bcache0";
     machine.says("tier", Verdict::Warn, "state dirty");
+    machine.file("/sys/devices/block/bcache0/bcache/stats_five_minute/cache_hit_ratio", "93");
+    machine.says("tier", Verdict::Warn, "93 % hits");
     fault("tier", Verdict::Warn, "cache of the device mapper", &[(&vda("dm/uuid"), "LVM-x-cdata")]);
+    // Nobody's uuid tells; dmsetup does.
+    let name = vda("dm/name");
+    let mapped = (name.as_str(), "fast");
+    let said = "/said/dmsetup status";
+    fault("tier", Verdict::Unknown, "fast has a cache was not read", &[mapped]);
+    fault(
+        "tier",
+        Verdict::Ok,
+        "no cache of",
+        &[mapped, (said, "fast: 0 2048 linear\nother: 0 8 cache 8 1/2 8 1/2 1 1 1 1 0 0 0")],
+    );
+    fault("tier", Verdict::Ok, "no bcache", &[mapped, (&vda("dm/uuid"), "CRYPT-LUKS2-x")]);
+    let cache =
+        "fast: 0 2048 cache 8 27/1024 128 10/64 60 20 30 10 0 5 3 1 writeback 2 x 0 smq 0 rw -";
+    fault("tier", Verdict::Warn, "10/64 blocks used, 75 % hits, 3 dirty", &[mapped, (said, cache)]);
+    let cache = "fast: 0 2048 writecache 0 1000 400 0";
+    fault("tier", Verdict::Warn, "400 of 1000 blocks free", &[mapped, (said, cache)]);
+    let zfs = ("/proc/self/mountinfo", "25 1 253:0 / /data rw,noatime - zfs tank/data rw\n");
+    let pool = "  pool: tank\nconfig:\n\n\tNAME STATE\n\ttank ONLINE\n\t  sda ONLINE\n";
+    let status = "/said/zpool status";
+    fault("tier", Verdict::Unknown, "pool tank", &[zfs]);
+    fault("tier", Verdict::Ok, "none of ZFS", &[zfs, (status, pool)]);
+    for (section, says) in [("special", "metadata"), ("cache", "L2ARC"), ("logs", "synchronous")] {
+        let text = format!("{pool}\t{section}\n\t  nvme0n1 ONLINE\n");
+        fault("tier", Verdict::Warn, says, &[zfs, (status, &text)]);
+    }
 }
 
 #[test]
@@ -302,6 +337,19 @@ fn queues() {
     fault("scheduler", Verdict::Ok, "nr_requests 256", &[(&format!("{group}/io.max"), none)]);
     fault("scheduler", Verdict::Warn, "50000", &[(&format!("{group}/cpu.max"), "50000 100000")]);
     fault("scheduler", Verdict::Ok, "none", &[(&format!("{group}/cpu.max"), "max 100000")]);
+    // The first version of cgroups has a tree for each controller.
+    let first = ("/proc/self/cgroup", "4:blkio:/a/b\n3:cpu,cpuacct:/a\n");
+    let throttled =
+        |folder: &str| format!("/sys/fs/cgroup/blkio{folder}/blkio.throttle.write_iops_device");
+    for folder in ["/a/b", "/a", ""] {
+        let file = throttled(folder);
+        let own = [first, (&file, "8:99 100\n253:0 500\n")];
+        fault("scheduler", Verdict::Warn, "write_iops_device: 253:0 500", &own);
+        fault("scheduler", Verdict::Ok, "nr_requests 256", &[first, (&file, "8:99 100\n")]);
+    }
+    let quota = "/sys/fs/cgroup/cpu/a/cpu.cfs_quota_us";
+    fault("scheduler", Verdict::Warn, "cfs_quota_us: 50000", &[first, (quota, "50000")]);
+    fault("scheduler", Verdict::Ok, "nr_requests 256", &[first, (quota, "-1")]);
     fault(
         "align",
         Verdict::Warn,
@@ -315,6 +363,26 @@ fn queues() {
 fn processors_and_clocks() {
     let governor = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor";
     fault("governor", Verdict::Warn, "powersave", &[(governor, "powersave")]);
+    let cpu = "/sys/devices/system/cpu";
+    let preference = format!("{cpu}/cpu0/cpufreq/energy_performance_preference");
+    fault("governor", Verdict::Warn, "balance_power", &[(&preference, "balance_power")]);
+    fault("governor", Verdict::Ok, "preference performance", &[(&preference, "performance")]);
+    let no_turbo = format!("{cpu}/intel_pstate/no_turbo");
+    let boost = format!("{cpu}/cpufreq/boost");
+    fault("governor", Verdict::Ok, "turbo on", &[(&no_turbo, "0")]);
+    fault("governor", Verdict::Ok, "turbo off", &[(&no_turbo, "1")]);
+    fault("governor", Verdict::Ok, "turbo off", &[(&boost, "0")]);
+    let [light, deep, off] = [1, 2, 3].map(|state| format!("{cpu}/cpu0/cpuidle/state{state}"));
+    let states = [
+        ("latency", &light, "2"),
+        ("latency", &deep, "170"),
+        ("latency", &off, "900"),
+        ("disable", &off, "1"),
+    ];
+    let states = states.map(|(file, state, text)| (format!("{state}/{file}"), text));
+    let states: Vec<(&str, &str)> =
+        states.iter().map(|(file, text)| (file.as_str(), *text)).collect();
+    fault("governor", Verdict::Ok, "170 µs", &states);
     let node = "/sys/devices/system/node/node1/cpulist";
     let far = [(vda("device/numa_node"), "1".to_owned()), (node.to_owned(), "8-15".to_owned())];
     let far: Vec<(&str, &str)> = far.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();

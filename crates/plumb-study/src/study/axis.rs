@@ -1,5 +1,7 @@
 //! `--vary`: the values that a parameter takes.
 
+use std::collections::BTreeMap;
+
 use plumb_load::profile::flags::table::OPTIONS;
 use plumb_units::parse_size;
 
@@ -199,10 +201,18 @@ impl Axis {
             return Err(wrong(format!("more than {VALUES_MOST} values")));
         }
         let axis = Self { parameters, values };
+        // By what they mean: 4K and 4096 are the same runs.
+        let mut seen: BTreeMap<String, &[String]> = BTreeMap::new();
         for (index, value) in axis.values.iter().enumerate() {
-            axis.apply(index, &mut Setting::default()).map_err(wrong)?;
-            if axis.values[..index].contains(value) {
-                return Err(wrong(format!("`{}` twice", value.join(":"))));
+            let mut setting = Setting::default();
+            axis.apply(index, &mut setting).map_err(wrong)?;
+            let word = value.join(":");
+            match seen.insert(format!("{setting:?}"), value) {
+                None => {}
+                Some(before) if before == value => return Err(wrong(format!("`{word}` twice"))),
+                Some(before) => {
+                    return Err(wrong(format!("`{word}` is `{}` again", before.join(":"))));
+                }
             }
         }
         Ok(axis)

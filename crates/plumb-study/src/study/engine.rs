@@ -5,7 +5,7 @@ use super::perform::{Due, Order, Perform, Performance, Performed};
 use super::random::Random;
 use super::record::{Outcome, Purpose, RunRecord};
 use super::summary::summarise;
-use super::{Resumption, Setting, StudyError, StudyFolder};
+use super::{Resumption, Setting, StudyError, StudyFolder, reference};
 
 /// What follows from the runs so far.
 #[derive(Debug, Clone, PartialEq)]
@@ -202,34 +202,54 @@ fn go_on(
         return Ok(Went::On);
     };
     let mut resumptions = folder.resumptions()?;
-    let mut reference = None;
+    let mut made: Vec<RunRecord> = Vec::new();
     if let Some(setting) = planner.reference(&runs) {
         let count = plumb_units::convert::to_u32(resumptions.records().len());
-        let order = Order {
-            step: RESUMED.to_owned(),
-            purpose: Purpose::Anchor,
-            repetition: count + 1,
-            setting,
-        };
-        if watch.stops() {
-            return Ok(Went::Stopped);
+        for nth in 0..REFERENCES_MOST {
+            let number = count.saturating_mul(REFERENCES_MOST).saturating_add(nth);
+            let order = Order {
+                step: RESUMED.to_owned(),
+                purpose: Purpose::Anchor,
+                repetition: number + 1,
+                setting: setting.clone(),
+            };
+            if watch.stops() {
+                return Ok(Went::Stopped);
+            }
+            performer.resume_at(last.ended_s);
+            watch.checks(&order);
+            let run = REFERENCES_FROM.saturating_add(number);
+            let performed = perform(planner, performer, run, &order);
+            if performed.outcome == Performance::Aborted {
+                return Ok(Went::Stopped);
+            }
+            made.push(record(run, order, performed, None));
+            // A single run that is off may be off by itself: two more tell.
+            let differs = reference::standing(&made[0], last.run, &runs).is_some_and(|s| s.differs);
+            if !differs {
+                break;
+            }
         }
-        performer.resume_at(last.ended_s);
-        watch.checks(&order);
-        let run = REFERENCES_FROM.saturating_add(count);
-        let performed = perform(planner, performer, run, &order);
-        if performed.outcome == Performance::Aborted {
-            return Ok(Went::Stopped);
-        }
-        reference = Some(record(run, order, performed, None));
     }
+    let references = plumb_units::convert::to_u32(made.len());
     resumptions.append(Resumption {
         after_run: last.run,
         at: changed.at.clone(),
         changes: changed.what.clone(),
-        reference,
+        reference: middle(made),
+        references,
     })?;
     Ok(Went::On)
+}
+
+/// Runs of the reference setting on going on at most.
+const REFERENCES_MOST: u32 = 3;
+
+/// The run in the middle by throughput; one that gave none is the lowest.
+fn middle(mut runs: Vec<RunRecord>) -> Option<RunRecord> {
+    let rate = |run: &RunRecord| run.usable().map_or(0.0, |summary| summary.iops);
+    runs.sort_by(|a, b| rate(a).total_cmp(&rate(b)));
+    (!runs.is_empty()).then(|| runs.swap_remove(runs.len() / 2))
 }
 
 /// The step of reference runs on going on.

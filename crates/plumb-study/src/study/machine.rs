@@ -5,13 +5,9 @@ use serde_json::{Value, json};
 
 use super::findings::{Finding, Table};
 use super::record::RunRecord;
+use super::reference;
 use super::resumption::Resumption;
 use crate::decision::{self, Rule};
-
-/// SD of ln X between runs where nothing is known (6.2).
-const ASSUMED: f64 = 0.015;
-/// A reference that lies further off than this spoils what is measured after it (4.2).
-const SPOILS: f64 = 0.10;
 
 /// The verdicts of the preflight, as `environment.preflight` of the study's plan has them (2.1); `None` where the
 /// plan says nothing of it.
@@ -88,7 +84,10 @@ pub(crate) fn remote(environment: Option<&Value>) -> Option<String> {
                 checks.iter().find(is_it)?["evidence"].as_str().map(str::to_owned)
             };
             // The data's being on another machine is worth a note, another node a warning.
-            [of("numa", "warn"), of("health-fabric", "note")].into_iter().flatten().collect()
+            [of("numa", "warn"), of("health-fabric", "note"), of("health-fabric", "warn")]
+                .into_iter()
+                .flatten()
+                .collect()
         }
         None => {
             let systems = environment["groups"]["fs"].as_array().into_iter().flatten();
@@ -122,28 +121,25 @@ pub(super) fn resumptions(resumptions: &[Resumption], runs: &[RunRecord]) -> Vec
             ));
             continue;
         };
-        // The last of them: what drifted before is told by the anchors.
-        let before = runs
-            .iter()
-            .filter(|run| run.run <= after && run.setting == reference.setting)
-            .filter_map(|run| Some(run.usable()?.iops))
-            .next_back();
-        let Some(before) = before else { continue };
-        let change = now / before - 1.0;
-        // Two single runs: 6.2's spread between them.
-        if change.abs() > 2.0 * ASSUMED * std::f64::consts::SQRT_2 {
-            let word = if change.abs() > SPOILS {
+        let found = reference::standing(reference, after, runs);
+        let Some(found) = found.filter(|found| found.differs) else { continue };
+        let word = match found.before {
+            _ if found.spoils => {
                 "; what was measured before and after is not one measurement: run it again"
-            } else {
-                ""
-            };
-            notes.push(format!(
-                "when it went on after run {after} the reference setting ({}) gave {now:.0} I/Os per second, {:+.1} % \
-                 of what it had{word}",
-                reference.setting.short(),
-                change * 100.0
-            ));
-        }
+            }
+            1 => "; that is one run before, which may have been the one that was off",
+            _ => "",
+        };
+        let of_several = match resumption.references {
+            0 | 1 => String::new(),
+            count => format!(", the middle of {count} runs"),
+        };
+        notes.push(format!(
+            "when it went on after run {after} the reference setting ({}) gave {now:.0} I/Os per second{of_several}, {:+.1} % \
+             of what it had{word}",
+            reference.setting.short(),
+            found.change * 100.0
+        ));
     }
     notes
 }
@@ -207,18 +203,44 @@ mod tests {
 
     #[test]
     fn only_a_device_that_came_back_different_is_told() {
-        let runs = [run(1, 90.0), run(2, 100.0), run(3, 50.0)];
+        let runs = [run(1, 100.0), run(2, 100.0), run(3, 50.0)];
         let with = |iops: f64| Resumption {
             after_run: 2,
             at: None,
             changes: Vec::new(),
             reference: Some(run(0, iops)),
+            references: 1,
         };
         assert!(resumptions(&[with(102.0)], &runs).is_empty());
         let told = resumptions(&[with(93.0), with(80.0)], &runs);
         assert_eq!(told.len(), 2, "{told:?}");
         assert!(told[0].contains("-7.0 %") && !told[0].contains("run it again"), "{told:?}");
-        assert!(told[1].contains("-20.0 %") && told[1].contains("run it again"), "{told:?}");
+        // What runs differ by is not known of three runs.
+        assert!(told[1].contains("-20.0 %") && !told[1].contains("run it again"), "{told:?}");
+        let known: Vec<RunRecord> =
+            (1..=6).map(|number| run(number, 99.0 + f64::from(number % 3))).collect();
+        let told = resumptions(&[with(93.0), with(91.0), with(80.0)], &known);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].contains("-20.4 %") && told[0].contains("run it again"), "{told:?}");
+        // Two runs before, of which one was slow, are no reason; one run before never is.
+        let slow = |number: u32| if number.is_multiple_of(3) { 75.0 } else { 100.0 };
+        let with_slow: Vec<RunRecord> = (1..=12).map(|number| run(number, slow(number))).collect();
+        assert!(resumptions(&[with(75.0), with(101.0)], &with_slow).is_empty());
+        let after_one = Resumption { after_run: 1, ..with(80.0) };
+        let told = resumptions(&[after_one], &known);
+        assert!(told[0].contains("may have been the one"), "{told:?}");
+        // What drifts is expected where it has drifted to.
+        let at = |number: u32, iops: f64| RunRecord {
+            started_s: f64::from(number) * 600.0,
+            ..run(number, iops)
+        };
+        let drifting: Vec<RunRecord> =
+            (1..=8).map(|number| at(number, 100.0 * 0.95_f64.powi(number.cast_signed()))).collect();
+        let came_back =
+            |iops: f64| Resumption { after_run: 4, reference: Some(at(8, iops)), ..with(1.0) };
+        assert!(resumptions(&[came_back(66.3)], &drifting).is_empty());
+        let told = resumptions(&[came_back(85.0)], &drifting);
+        assert!(told[0].contains("run it again"), "{told:?}");
         let changed = Resumption {
             changes: vec!["kernel: a and b".to_owned()],
             reference: None,

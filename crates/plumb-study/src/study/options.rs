@@ -1,9 +1,13 @@
 //! What a sweep is to do, as flags or a plan file say it, and the plan that follows.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
-use super::axis::{Axis, AxisError, Parameter};
+use super::axis::{Axis, Parameter};
 use super::conditioning::PUBLISHED_WARM_UP_S;
+use super::loads::check_loads;
+use super::plan_error::PlanError;
 use super::{Access, Conditioning, Setting};
 use crate::findings::Layout;
 use crate::knee::{DeclaredCap, Options, Policy};
@@ -23,6 +27,16 @@ pub enum RunOrder {
 }
 
 impl RunOrder {
+    /// The word that documents and options use.
+    #[must_use]
+    pub fn keyword(self) -> &'static str {
+        match self {
+            Self::Random => "random",
+            Self::AsGiven => "as-given",
+            Self::Sorted => "sorted",
+        }
+    }
+
     /// The order of a word.
     #[must_use]
     pub fn of_keyword(word: &str) -> Option<Self> {
@@ -75,6 +89,7 @@ pub struct SweepOptions {
     /// Which mark of a curve is recommended.
     pub policy: Option<String>,
     /// Largest mean latency in milliseconds that is acceptable.
+    #[serde(alias = "latency-budget")]
     pub latency_budget_ms: Option<f64>,
     /// Devices that back the target.
     pub ssds: Option<u32>,
@@ -82,97 +97,21 @@ pub struct SweepOptions {
     pub copies: Option<u32>,
     /// Limits that are known, such as `1920iops`.
     pub cap: Vec<String>,
-}
-
-/// Why options are no plan.
-#[derive(Debug, Clone, PartialEq, thiserror::Error, miette::Diagnostic)]
-pub enum PlanError {
-    /// The file is no TOML, or has a key that nobody reads.
-    #[error("the plan cannot be read: {what}")]
-    #[diagnostic(
-        code(plumb::plan::toml),
-        help("keys are the names of the options of plumb sweep, without dashes in front")
-    )]
-    Toml {
-        /// What the reader says, with the place.
-        what: String,
-    },
-    /// An axis that means nothing.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Axis(#[from] AxisError),
-    /// The same parameter twice.
-    #[error("`{name}` is varied twice")]
-    #[diagnostic(code(plumb::plan::twice), help("give all its values in one --vary"))]
-    Twice {
-        /// The parameter.
-        name: String,
-    },
-    /// The same parameter with one value for all settings, and with another, or with several.
-    #[error("`{name}` is set, and {again} too")]
-    #[diagnostic(code(plumb::plan::both), help("give it once: in --set, or in --vary"))]
-    Again {
-        /// The parameter.
-        name: String,
-        /// What else: `varied`, or `set to something else`.
-        again: &'static str,
-    },
-    /// Nothing varies.
-    #[error("nothing is varied")]
-    #[diagnostic(
-        code(plumb::plan::nothing),
-        help("say --vary o=1..32, or `vary` in the plan file")
-    )]
-    Nothing,
-    /// Several values for what is to be set.
-    #[error("`{text}` sets several values")]
-    #[diagnostic(code(plumb::plan::set), help("use --vary for several values"))]
-    Several {
-        /// As given.
-        text: String,
-    },
-    /// A setting that would measure its own overlap.
-    #[error("{setting}: sequential threads of one file walk over the same blocks")]
-    #[diagnostic(
-        code(plumb::plan::overlap),
-        help(
-            "say access=interlocked (one shared position) or access=apart (a stretch each), or t=1"
-        )
-    )]
-    Overlap {
-        /// In a few letters.
-        setting: String,
-    },
-    /// `apart` without a known size.
-    #[error("{setting}: threads can only be set apart in a file of known size")]
-    #[diagnostic(code(plumb::plan::apart), help("say --set size=64G"))]
-    Apart {
-        /// In a few letters.
-        setting: String,
-    },
-    /// An adaptive search without o.
-    #[error("an adaptive sweep searches o, and o is not varied by itself")]
-    #[diagnostic(code(plumb::plan::adaptive), help("say --vary o=1..64"))]
-    Adaptive,
-    /// A value that is none.
-    #[error("`{value}` is no {what}")]
-    #[diagnostic(code(plumb::plan::value))]
-    Value {
-        /// What it should be.
-        what: &'static str,
-        /// As given.
-        value: String,
-        /// What to write.
-        #[help]
-        help: &'static str,
-    },
-    /// More runs than anybody waits for.
-    #[error("{runs} runs are planned")]
-    #[diagnostic(code(plumb::plan::runs), help("give fewer values, or search: --adaptive"))]
-    Runs {
-        /// How many.
-        runs: u64,
-    },
+    /// As the flag: `anchors = false`. This and what follows is said in plan files, and kept in no request.
+    #[serde(skip_serializing)]
+    pub no_anchors: Option<bool>,
+    /// A file of limits.
+    #[serde(skip_serializing)]
+    pub caps: Option<PathBuf>,
+    /// A file that describes a simulated device.
+    #[serde(skip_serializing)]
+    pub simulate: Option<PathBuf>,
+    /// The study's name.
+    #[serde(skip_serializing)]
+    pub id: Option<String>,
+    /// Targets that may be overwritten.
+    #[serde(skip_serializing)]
+    pub destroy: Vec<PathBuf>,
 }
 
 /// Most runs of a plan.
@@ -182,9 +121,18 @@ impl SweepOptions {
     /// Reads a plan file.
     ///
     /// # Errors
-    /// It is no TOML, or has an unknown key.
+    /// It is no TOML, has an unknown key, or says the same thing in two ways.
     pub fn of_toml(text: &str) -> Result<Self, PlanError> {
-        toml::from_str(text).map_err(|error| PlanError::Toml { what: error.to_string() })
+        let mut options: Self =
+            toml::from_str(text).map_err(|error| PlanError::Toml { what: error.to_string() })?;
+        if let Some(none) = options.no_anchors.take() {
+            if options.anchors.is_some() {
+                let what = "both `anchors` and `no-anchors` are in it".to_owned();
+                return Err(PlanError::Toml { what });
+            }
+            options.anchors = Some(!none);
+        }
+        Ok(options)
     }
 
     /// These options where they say something, else `base`. An axis or a value of the same parameters takes
@@ -220,6 +168,11 @@ impl SweepOptions {
             ssds: self.ssds.or(base.ssds),
             copies: self.copies.or(base.copies),
             cap: if self.cap.is_empty() { base.cap } else { self.cap },
+            no_anchors: self.no_anchors.or(base.no_anchors),
+            caps: self.caps.or(base.caps),
+            simulate: self.simulate.or(base.simulate),
+            id: self.id.or(base.id),
+            destroy: if self.destroy.is_empty() { base.destroy } else { self.destroy },
         }
     }
 
@@ -300,9 +253,17 @@ impl SweepOptions {
         for setting in &settings {
             check(setting)?;
         }
+        check_loads(&settings)?;
         let adaptive = self.adaptive.unwrap_or(false);
         if adaptive && !axes.iter().any(Axis::is_outstanding) {
             return Err(PlanError::Adaptive);
+        }
+        match self.order.unwrap_or_default() {
+            RunOrder::Random => {}
+            order if adaptive => {
+                return Err(PlanError::AdaptiveOrder { order: order.keyword() });
+            }
+            _ => {}
         }
         let wrong =
             |what, value: &str, help| PlanError::Value { what, value: value.to_owned(), help };
@@ -522,6 +483,35 @@ mod tests {
     }
 
     #[test]
+    fn a_file_has_the_names_of_the_flags() {
+        let file = SweepOptions::of_toml(
+            "vary = [\"o=1,2\"]\nlatency-budget = 1.5\nno-anchors = true\ncaps = \"limits.toml\"\n\
+             simulate = \"device.toml\"\nid = \"night\"\ndestroy = [\"/dev/x\"]\n",
+        )
+        .expect("a plan file");
+        assert_eq!((file.latency_budget_ms, file.anchors), (Some(1.5), Some(false)));
+        let own = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+        assert_eq!(own(&file.caps).as_deref(), Some("limits.toml"));
+        assert_eq!(own(&file.simulate).as_deref(), Some("device.toml"));
+        assert_eq!(file.id.as_deref(), Some("night"));
+        assert_eq!(file.destroy, [PathBuf::from("/dev/x")]);
+        // What is asked for again on going on is the plan, and no more.
+        let kept = serde_json::to_value(&file).expect("an object");
+        for key in ["no-anchors", "caps", "simulate", "id", "destroy"] {
+            assert_eq!(kept.get(key), None, "{key}");
+        }
+        assert_eq!(kept["latency-budget-ms"], 1.5);
+        // Flags go first.
+        let flags = SweepOptions { id: Some("day".into()), ..options(&[], &[]) };
+        assert_eq!(flags.over(file).id.as_deref(), Some("day"));
+        for both in
+            ["anchors = true\nno-anchors = true", "latency-budget = 1.0\nlatency-budget-ms = 1.0"]
+        {
+            SweepOptions::of_toml(both).expect_err(both);
+        }
+    }
+
+    #[test]
     fn what_cannot_be_run_is_refused() {
         let refused = |vary: &[&str], set: &[&str]| {
             options(vary, set).plan().expect_err("no plan").to_string()
@@ -540,6 +530,22 @@ mod tests {
         assert!(refused(&["o=1..9999", "t=1..64"], &[]).contains("runs are planned"));
         let adaptive = SweepOptions { adaptive: Some(true), ..options(&["t=1,2"], &[]) };
         assert!(adaptive.plan().expect_err("no o").to_string().contains("searches o"));
+        for order in [RunOrder::Sorted, RunOrder::AsGiven] {
+            let both = SweepOptions {
+                order: Some(order),
+                adaptive: Some(true),
+                ..options(&["o=1..9"], &[])
+            };
+            let error = both.plan().expect_err("an order").to_string();
+            assert!(error.contains(&format!("cannot be {}", order.keyword())), "{error}");
+        }
+        let error = refused(&["engine=uring,foo"], &[]);
+        assert!(error.contains("engine=foo") && error.contains("'foo' is no value"), "{error}");
+        assert!(refused(&["o=1,2"], &["engine=foo"]).contains("engine=foo"));
+        let error = refused(&["b=4K,8K,4096"], &[]);
+        assert!(error.contains("`4096` is `4K` again"), "{error}");
+        assert!(refused(&["access=random,r"], &[]).contains("`r` is `random` again"));
+        assert!(refused(&["t=1,2,1"], &[]).contains("`1` twice"));
         let budget = SweepOptions { budget: Some("soon".into()), ..options(&["t=1,2"], &[]) };
         assert!(budget.plan().expect_err("no time").to_string().contains("soon"));
     }

@@ -17,6 +17,10 @@ pub struct Resumption {
     /// What is not as it was when the study began, in words.
     #[serde(default)]
     pub changes: Vec<String>,
-    /// The reference setting, run before anything else (method, 4.3); `None` where nothing was due.
+    /// The reference setting, run before anything else (method, 4.3), of several runs the middle one; `None` where nothing was
+    /// due.
     pub reference: Option<RunRecord>,
+    /// How many runs of it were made: three where the first was not as before.
+    #[serde(default)]
+    pub references: u32,
 }

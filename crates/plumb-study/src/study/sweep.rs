@@ -24,8 +24,14 @@ pub const GAP_S: f64 = 1.0;
 pub(super) const ANCHOR_EVERY: usize = 10;
 /// Runs of a search beside its climb, at most as far as simulated devices showed.
 const SPLITS: u64 = 18;
+/// A search of a range of this many settings or more …
+const SHARED_FROM: usize = 24;
+/// … takes at most this share of the runs of all settings.
+const SHARE_MOST: f64 = 0.45;
 /// Settings of a search that are repeated: plateau, recommendation, their neighbours, outliers.
 const CONFIRMED: u64 = 7;
+/// Of those at least so many of each curve, where runs are few: recommendation, plateau, and what lies beside one.
+const CONFIRMED_LEAST: usize = 4;
 /// A setting whose interval lies below the best one's by more than this is not repeated within a budget.
 const RACE: f64 = 0.05;
 
@@ -75,7 +81,7 @@ impl SweepPlanner {
         &self.groups
     }
 
-    /// Runs at most, and those of the exhaustive plan without anchors.
+    /// Runs at most, and those of the exhaustive plan: beside a search with its anchors, otherwise without.
     #[must_use]
     pub fn counts(&self) -> (u64, u64) {
         let each = self.plan.settings.len() as u64;
@@ -93,19 +99,44 @@ impl SweepPlanner {
         let most = (searched + confirm) * self.groups.len() as u64;
         // The first anchor is a step of the climb.
         let anchors = if self.plan.anchors { most / ANCHOR_EVERY as u64 + 1 } else { 0 };
-        (most + anchors, all)
+        let share = self.runs_most().map_or(u64::MAX, |most| most as u64);
+        ((most + anchors).min(share), self.runs_exhaustive())
+    }
+
+    /// Runs of the same plan without a search, anchors included.
+    #[must_use]
+    pub fn runs_exhaustive(&self) -> u64 {
+        let all = self.plan.settings.len() as u64 * u64::from(self.plan.repetitions);
+        match self.plan.anchors && all >= ANCHOR_EVERY as u64 {
+            true => all + all.div_ceil(ANCHOR_EVERY as u64) + 1,
+            false => all,
+        }
+    }
+
+    /// Runs that a search may take, anchors included (4.4); `None` where the range is small.
+    fn runs_most(&self) -> Option<usize> {
+        let each = self.plan.settings.len() / self.groups.len().max(1);
+        let most = self.runs_exhaustive() as f64 * SHARE_MOST;
+        (each >= SHARED_FROM)
+            .then(|| plumb_units::convert::to_usize(plumb_units::convert::floor_u64(most)))
     }
 
     /// A search with its reference setting: at the start, after every ten runs, and at the end of one that is
     /// longer.
     fn searched(&self, runs: &[RunRecord]) -> Option<Order> {
-        let due = self.search(runs);
         let is_anchor = |run: &RunRecord| run.purpose == Purpose::Anchor;
         let anchors = runs.iter().filter(|run| is_anchor(run)).count();
         let since = runs.iter().rev().take_while(|run| !is_anchor(run)).count();
+        let ends_with_one = |count: usize| self.plan.anchors && count > ANCHOR_EVERY + 1;
+        // One more run, with the anchor that comes before it and that at the end.
+        let before = usize::from(self.plan.anchors && since >= ANCHOR_EVERY);
+        let count = runs.len() + before + 1;
+        let needed = count + usize::from(ends_with_one(count));
+        let room = self.runs_most().map(|most| (most + 1).saturating_sub(needed));
+        let due = if room == Some(0) { None } else { self.search(runs, room) };
         let is_due = match &due {
             Some(_) => anchors == 0 || since >= ANCHOR_EVERY,
-            None => since > 0 && runs.len() > ANCHOR_EVERY + 1,
+            None => since > 0 && ends_with_one(runs.len()),
         };
         if !self.plan.anchors || !is_due {
             return due;
@@ -129,8 +160,11 @@ impl SweepPlanner {
         Some(self.plan.conditioning.note(self.first()?, runs))
     }
 
-    /// The next run of the search: the group with fewest runs first, then repetitions.
-    fn search(&self, runs: &[RunRecord]) -> Option<Order> {
+    /// The next run of the search, of which `room` are left: the group with fewest runs first, then repetitions, for which
+    /// some are kept.
+    fn search(&self, runs: &[RunRecord], room: Option<usize>) -> Option<Order> {
+        let kept = CONFIRMED_LEAST * (self.repetitions() - 1) * self.groups.len();
+        let is_over = room.is_some_and(|room| room <= kept);
         let mut open: Vec<(usize, usize, u64)> = Vec::new();
         let mut repeats: Vec<(usize, u64, usize, u64)> = Vec::new();
         for (index, group) in self.groups.iter().enumerate() {
@@ -144,9 +178,13 @@ impl SweepPlanner {
                     .any(|run| u64::from(run.setting.outstanding) == o && run.usable().is_none())
             };
             match bracket::next(&rows, self.range.0, self.range.1, &options, Climb::Twice) {
-                Step::Measure(o) if !failed(o) => open.push((own.len(), index, o)),
-                Step::Measure(_) => {}
-                Step::Done(found) => {
+                Step::Measure(o) if failed(o) => {}
+                Step::Measure(o) if !is_over => open.push((own.len(), index, o)),
+                step => {
+                    let found = match step {
+                        Step::Done(found) => *found,
+                        Step::Measure(_) => knee::find(&rows, &options),
+                    };
                     for o in to_confirm(&found) {
                         let count = rows.iter().filter(|row| row.o == o).count();
                         let is_sure = !found.settings.iter().any(|s| s.o == o && s.irreproducible);

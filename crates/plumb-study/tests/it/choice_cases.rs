@@ -7,12 +7,48 @@ use plumb_study::study::{
 };
 
 use crate::baseline_cases::{devices, scored};
+use crate::random::Random;
 use crate::score::Score;
 
 /// Seeds of each device; `PLUMB_BASELINE_SEEDS` for more.
 fn seeds() -> u64 {
     let given = std::env::var("PLUMB_BASELINE_SEEDS").ok();
     given.and_then(|text| text.parse().ok()).unwrap_or(1)
+}
+
+/// Devices of each kind, and `PLUMB_BASELINE_DRAWN` more whose shapes are drawn at random: nothing was fitted to those.
+fn all_devices() -> Vec<(String, SimulatedDevice)> {
+    let given = std::env::var("PLUMB_BASELINE_DRAWN").ok();
+    let drawn = given.and_then(|text| text.parse().ok()).unwrap_or(0);
+    let kinds = devices().into_iter().map(|(name, device)| (name.to_owned(), device));
+    kinds
+        .chain((0..drawn).map(|number| (format!("drawn {number}"), drawn_device(number))))
+        .collect()
+}
+
+fn drawn_device(number: u64) -> SimulatedDevice {
+    let mut random = Random::seeded(number + 77_000);
+    let usual = SimulatedDevice::default();
+    let mut between = |low: f64, high: f64| random.between(low.ln(), high.ln()).exp();
+    let max_iops = between(150.0, 1_200_000.0);
+    let device = SimulatedDevice {
+        max_iops,
+        max_mib_per_s: between(100.0, 9000.0),
+        latency_us: between(40.0, 9000.0).min(2e8 / max_iops),
+        sharpness: between(1.6, 12.0),
+        write_cost: between(0.7, 3.0),
+        sequential_cost: between(0.2, 1.2),
+        noise: between(0.001, 0.012),
+        ripple: between(0.004, 0.05),
+        ..usual
+    };
+    match number % 5 {
+        0 => SimulatedDevice { cap_iops: max_iops * between(0.2, 0.8), ..device },
+        1 => SimulatedDevice { beyond: -between(0.02, 0.12), ..device },
+        2 => SimulatedDevice { thread_iops: max_iops / between(4.0, 20.0), ..device },
+        3 => SimulatedDevice { drift_per_hour: -between(0.002, 0.01), ..device },
+        _ => device,
+    }
 }
 
 /// The device without anything that differs from run to run or from second to second.
@@ -102,11 +138,12 @@ impl Tally {
 #[test]
 fn choices_are_the_true_ones_whatever_the_noise() {
     let mut tally = Tally::default();
-    for (name, device) in devices() {
+    let all_devices = all_devices();
+    for (name, device) in &all_devices {
         let options = scored();
         let exhaustive = BaselineOptions { exhaustive: true, ..options.clone() };
         // What the exhaustive plan would choose if no run differed from another.
-        let (_, wanted) = choices(&quiet(&device), &exhaustive);
+        let (_, wanted) = choices(&quiet(device), &exhaustive);
         for seed in 1..=seeds() {
             println!("{name}");
             let device = SimulatedDevice { seed: seed * 7919 + 1, ..device.clone() };
@@ -143,7 +180,7 @@ fn choices_are_the_true_ones_whatever_the_noise() {
             share("searched against an exhaustive"),
             share("exhaustive against another exhaustive"),
         );
-        let count = (3 * devices().len()) as f64 * seeds() as f64;
+        let count = (3 * all_devices.len()) as f64 * seeds() as f64;
         let error = (2.0 * itself * (1.0 - itself) / count).sqrt();
         assert!(search >= itself - 2.0 * error, "{search} {itself}");
     }

@@ -1,6 +1,7 @@
 //! The study's decisions scored on simulated cases whose truth is known.
 #![forbid(unsafe_code)]
 
+mod adaptive_cases;
 mod baseline_cases;
 mod budget_cases;
 mod choice_cases;
@@ -13,6 +14,7 @@ mod knee_cases;
 mod queueing_cases;
 mod random;
 mod reading_cases;
+mod resumption_cases;
 mod score;
 mod shape_cases;
 mod split_cases;

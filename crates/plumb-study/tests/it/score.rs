@@ -30,6 +30,11 @@ impl Score {
         share
     }
 
+    /// How many answers there were.
+    pub(crate) fn count(&self, what: &str) -> u32 {
+        self.0.get(what).map_or(0, |(_, all)| *all)
+    }
+
     /// Fails unless at least this share was right.
     #[track_caller]
     pub(crate) fn at_least(&self, what: &str, wanted: f64) {

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::caps::{self, CapsFileError};
 use super::study::arguments::{self, count, flag, many, word};
 use super::study::{
-    self, DeviceError, OpenError, Planned, TargetError, duration, expected, machine,
+    self, Around, DeviceError, OpenError, Planned, TargetError, duration, expected, machine,
 };
 use crate::message::Printer;
 
@@ -135,7 +135,13 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
 fn baseline(matches: &ArgMatches) -> Result<ExitCode, BaselineError> {
     if let Some(id) = matches.get_one::<String>("resume") {
         let named = matches.get_one::<PathBuf>("target");
-        let opened = study::resume(matches, id, Kind::Baseline, named.map(PathBuf::as_path))?;
+        let opened = study::resume(
+            matches,
+            &Around::of(matches),
+            id,
+            Kind::Baseline,
+            named.map(PathBuf::as_path),
+        )?;
         let request = |error: serde_json::Error| BaselineError::Request { what: error.to_string() };
         let kept: BaselineOptions =
             serde_json::from_value(opened.study.request.clone()).map_err(request)?;
@@ -187,7 +193,7 @@ fn baseline(matches: &ArgMatches) -> Result<ExitCode, BaselineError> {
     let exhaustive = options.published_runs();
     let (forecast, (bytes_to_make, _)) = estimate(&options, path, &device, machine::writing);
     let opened = study::create(
-        matches,
+        &Around::of(matches),
         Planned {
             kind: Kind::Baseline,
             title: format!("what {} can do", path.display()),
@@ -283,7 +289,7 @@ fn work(matches: &ArgMatches, opened: study::Opened, options: BaselineOptions) -
     let planner = BaselinePlanner::new(options);
     let conclude =
         |runs: &[RunRecord], told: Told| baseline_findings(planner.options(), runs, told);
-    study::work(matches, opened, &planner, &conclude)
+    study::work(matches, &Around::of(matches), opened, &planner, &conclude)
 }
 
 fn options(

@@ -57,6 +57,11 @@ pub(super) fn named_words(matches: &ArgMatches) -> Result<Vec<String>, CapsFileE
     }
 }
 
+/// Those of this file, as words that `--cap` takes.
+pub(super) fn words_of(path: PathBuf) -> Result<Vec<String>, CapsFileError> {
+    Ok(read(path)?.iter().map(caps::word).collect())
+}
+
 fn read(path: PathBuf) -> Result<Vec<DeclaredCap>, CapsFileError> {
     let text = match fs::read_to_string(&path) {
         Err(source) => return Err(CapsFileError::Read { path, source }),

@@ -12,7 +12,8 @@ use plumb_study::study::{
 use serde_json::{Value, json};
 
 use super::study::{
-    self, DeviceError, OpenError, Planned, TargetError, arguments, expected, from_to, machine,
+    self, Around, DeviceError, OpenError, Planned, TargetError, arguments, expected, from_to,
+    machine,
 };
 use crate::message::Printer;
 
@@ -73,7 +74,13 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
 fn quick(matches: &ArgMatches) -> Result<ExitCode, QuickError> {
     if let Some(id) = matches.get_one::<String>("resume") {
         let named = matches.get_one::<PathBuf>("target");
-        let opened = study::resume(matches, id, Kind::Quick, named.map(PathBuf::as_path))?;
+        let opened = study::resume(
+            matches,
+            &Around::of(matches),
+            id,
+            Kind::Quick,
+            named.map(PathBuf::as_path),
+        )?;
         let keys = [("size", "size"), ("duration", "seconds"), ("repetitions", "repetitions")];
         let given = request(matches, Path::new(&opened.study.target));
         opened.refuse_contradictions(matches, keys, &given)?;
@@ -101,7 +108,7 @@ fn quick(matches: &ArgMatches) -> Result<ExitCode, QuickError> {
     }
     let (_, runs) = forecast.runs;
     let opened = study::create(
-        matches,
+        &Around::of(matches),
         Planned {
             kind: Kind::Quick,
             title: format!("eight figures of {}", path.display()),
@@ -189,5 +196,5 @@ fn work(matches: &ArgMatches, opened: study::Opened, request: &Value) -> ExitCod
     let plan = plan(request);
     let planner = SweepPlanner::new(plan.clone());
     let conclude = |runs: &[RunRecord], told: Told| quick_findings(&plan, runs, told);
-    study::work(matches, opened, &planner, &conclude)
+    study::work(matches, &Around::of(matches), opened, &planner, &conclude)
 }

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::caps::{self, CapsFileError};
 use super::study::arguments::{self, flag, many, word};
 use super::study::{
-    self, DeviceError, OpenError, Planned, TargetError, duration, expected, machine,
+    self, Around, DeviceError, OpenError, Planned, TargetError, duration, expected, machine,
 };
 use crate::message::Printer;
 
@@ -147,6 +147,7 @@ fn typed(matches: &ArgMatches) -> Result<SweepOptions, SweepError> {
         ssds: count("ssds"),
         copies: count("copies"),
         cap: [many("cap"), caps::named_words(matches)?].concat(),
+        ..SweepOptions::default()
     })
 }
 
@@ -177,6 +178,13 @@ enum SweepError {
     #[error("nothing is varied, and {path} is named as the target, not as the plan")]
     #[diagnostic(code(plumb::plan::place), help("write --plan {path}"))]
     PlanAsTarget { path: String },
+    #[error("`{id}` in the plan file is no name of a study")]
+    #[diagnostic(code(plumb::plan::id))]
+    Name {
+        id: String,
+        #[help]
+        help: String,
+    },
     #[error("the plan of the study cannot be read: {what}")]
     #[diagnostic(code(plumb::plan::request), help("start a new study"))]
     Request { what: String },
@@ -190,6 +198,7 @@ impl SweepError {
             | Self::Caps(_)
             | Self::Read { .. }
             | Self::NoTarget
+            | Self::Name { .. }
             | Self::PlanAsTarget { .. }
             | Self::Target(_)
             | Self::Device(_) => 2,
@@ -211,7 +220,27 @@ fn options(matches: &ArgMatches) -> Result<SweepOptions, SweepError> {
     };
     let text = fs::read_to_string(path)
         .map_err(|source| SweepError::Read { path: path.clone(), source })?;
-    Ok(typed.over(SweepOptions::of_toml(&text)?))
+    let mut file = SweepOptions::of_toml(&text)?;
+    if let Some(path) = file.caps.take() {
+        file.cap.extend(caps::words_of(path)?);
+    }
+    if let Some(id) = &file.id {
+        arguments::study_name(id).map_err(|help| SweepError::Name { id: id.clone(), help })?;
+    }
+    Ok(typed.over(file))
+}
+
+/// What is said of the study itself: on the command line or, where nothing of it is, in the plan file.
+fn around(matches: &ArgMatches, options: &SweepOptions) -> Around {
+    let typed = Around::of(matches);
+    Around {
+        id: typed.id.or(options.id.clone()),
+        simulate: typed.simulate.or(options.simulate.clone()),
+        destroy: match typed.destroy.is_empty() {
+            true => options.destroy.clone(),
+            false => typed.destroy,
+        },
+    }
 }
 
 /// `plumb sweep`.
@@ -227,11 +256,13 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
 
 fn sweep(matches: &ArgMatches) -> Result<ExitCode, SweepError> {
     let opened;
+    let around_it;
     let options = match matches.get_one::<String>("resume") {
         Some(id) => {
             let given = options(matches)?;
+            around_it = around(matches, &given);
             let target = given.target.as_deref().map(Path::new);
-            let found = study::resume(matches, id, Kind::Sweep, target)?;
+            let found = study::resume(matches, &around_it, id, Kind::Sweep, target)?;
             let kept: SweepOptions = serde_json::from_value(found.study.request.clone())
                 .map_err(|error| SweepError::Request { what: error.to_string() })?;
             refuse_contradictions(&found, &given)?;
@@ -242,6 +273,7 @@ fn sweep(matches: &ArgMatches) -> Result<ExitCode, SweepError> {
         None => {
             opened = None;
             let mut options = options(matches)?;
+            around_it = around(matches, &options);
             if options.cap.is_empty() {
                 options.cap = caps::words(matches)?;
             }
@@ -251,7 +283,7 @@ fn sweep(matches: &ArgMatches) -> Result<ExitCode, SweepError> {
     let plan = options.plan()?;
     let planner = SweepPlanner::new(plan.clone());
     let target = options.target.clone().ok_or(SweepError::NoTarget)?;
-    let device = match (&opened, matches.get_one::<PathBuf>("simulate")) {
+    let device = match (&opened, &around_it.simulate) {
         (Some(opened), _) => opened.study.device.clone(),
         (None, Some(path)) => study::simulated(path)?,
         (None, None) => Device::Real,
@@ -269,7 +301,7 @@ fn sweep(matches: &ArgMatches) -> Result<ExitCode, SweepError> {
     let opened = match opened {
         Some(opened) => opened,
         None => study::create(
-            matches,
+            &around_it,
             Planned {
                 kind: Kind::Sweep,
                 title: format!("{} over {}", target, options.vary.join(", ")),
@@ -289,7 +321,7 @@ fn sweep(matches: &ArgMatches) -> Result<ExitCode, SweepError> {
         )?,
     };
     let conclude = |runs: &[RunRecord], told: Told| sweep_findings(&plan, runs, told);
-    Ok(study::work(matches, opened, &planner, &conclude))
+    Ok(study::work(matches, &around_it, opened, &planner, &conclude))
 }
 
 /// Refuses what the command line or a plan file says otherwise than the study that goes on. Its target was looked at,
@@ -304,7 +336,11 @@ fn refuse_contradictions(opened: &study::Opened, given: &SweepOptions) -> Result
     let said = request(&said)?;
     let said = said.as_object().into_iter().flatten();
     for (key, is) in said.filter(|(key, is)| **is != nothing[key.as_str()]) {
-        let option = if key == "anchors" { "no-anchors" } else { key };
+        let option = match key.as_str() {
+            "anchors" => "no-anchors",
+            "latency-budget-ms" => "latency-budget",
+            key => key,
+        };
         opened.refuse_contradiction(option, key, is)?;
     }
     Ok(())
@@ -359,6 +395,7 @@ struct Estimate {
     creation_s: f64,
     writing: machine::Writing,
     budget_s: Option<f64>,
+    is_searched: bool,
     /// Whether runs are long enough to end before their time, and may.
     ends_early: bool,
 }
@@ -391,6 +428,7 @@ impl Estimate {
             forecast: forecast.after((creation_s, creation_s, creation_s)),
             writing,
             budget_s: plan.budget_s,
+            is_searched: plan.adaptive,
             ends_early: plan.early_end && may_end_early(plan.base.measured_s),
         }
     }
@@ -414,10 +452,11 @@ impl Estimate {
 
     fn text(&self) -> String {
         let mut text = format!(
-            "{} settings; at most {} (without the search and the reference: {}): {}\n\
+            "{} settings; at most {} (without the {}: {}): {}\n\
              to be expected: {}\n",
             self.settings,
             number_of(self.runs, "run"),
+            if self.is_searched { "search" } else { "reference" },
             self.exhaustive,
             duration(self.runs_s),
             expected(&self.forecast)

@@ -62,10 +62,22 @@ fn what_means_nothing_is_refused_whether_it_is_run_or_not() {
     let bench = Bench::with(DEVICE);
     fs::write(bench.path("plan.toml"), "target = \"f\"\nvary = [\"o=1,2\"]\nrepetitions = 0\n")
         .expect("written");
+    fs::write(bench.path("named.toml"), "target = \"f\"\nvary = [\"o=1,2\"]\nid = \"a/b\"\n")
+        .expect("written");
+    fs::write(bench.path("twice.toml"), "vary = [\"o=1,2\"]\nanchors = true\nno-anchors = true\n")
+        .expect("written");
     for (line, words) in [
         ("sweep f --vary o=1,2 --dry-run --id ../../evil", &["--id", "letters, digits"][..]),
         ("baseline f --dry-run --id a/b", &["--id", "letters, digits"]),
         ("sweep f --vary o=1,2 --duration 0 --dry-run", &["--duration"]),
+        ("sweep f --vary engine=uring,foo --dry-run", &["engine=foo", "no run of this"]),
+        ("sweep f --vary b=4K,4096 --dry-run", &["`4096` is `4K` again"]),
+        (
+            "sweep f --vary o=1..32 --adaptive --order sorted --dry-run",
+            &["cannot be sorted", "--order"],
+        ),
+        ("sweep --plan named.toml --dry-run", &["`a/b`", "no name of a study"]),
+        ("sweep --plan twice.toml --dry-run", &["both `anchors` and `no-anchors`"]),
         ("baseline f --duration 0 --dry-run", &["--duration"]),
         ("sweep f --vary o=1,2 --set o=4 --dry-run", &["`o` is set, and varied too"]),
         ("sweep f --vary o=1,2 --set colour=red", &["does not say what to set"]),

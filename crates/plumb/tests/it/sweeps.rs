@@ -175,13 +175,14 @@ fn an_adaptive_sweep_takes_less_than_half_of_the_runs() {
     bench.call(&format!("{line} --repetitions 1 --adaptive --id some")).ends_with(0);
     let (all, some) = (bench.findings("all"), bench.findings("some"));
     let runs = |findings: &Value| findings["runs"].as_u64().expect("a count");
-    assert!(runs(&some) * 100 <= 45 * 48, "{} runs", runs(&some));
+    // 48 settings and six times the reference.
+    assert!(runs(&some) * 100 <= 45 * 54, "{} runs", runs(&some));
     let rate = |findings: &Value| {
         let knee = finding(findings, "knee-t1-b8K-r-w0");
         knee["decision"]["finding"]["iops"].as_f64().expect("a rate")
     };
     assert!((rate(&some) / rate(&all) - 1.0).abs() < 0.03, "{} {}", rate(&some), rate(&all));
-    assert!(some["notes"].to_string().contains("instead of 48 exhaustive"), "{}", some["notes"]);
+    assert!(some["notes"].to_string().contains("instead of 54 exhaustive"), "{}", some["notes"]);
     // A longer search has the reference at its start, after every ten runs, and at its end.
     let longer = "sweep f --simulate DEVICE --set w=0 --vary t=1,2,4 --vary o=1..32 --repetitions 2 --adaptive";
     bench.call(&format!("{longer} --id longer")).ends_with(0);
@@ -192,6 +193,28 @@ fn an_adaptive_sweep_takes_less_than_half_of_the_runs() {
     assert!(is_anchor[0] && is_anchor[is_anchor.len() - 1], "{is_anchor:?}");
     let longest = is_anchor.split(|anchor| *anchor).map(<[bool]>::len).max();
     assert_eq!(longest, Some(10), "{is_anchor:?}");
+}
+
+#[test]
+fn a_plan_file_has_the_names_of_the_flags() {
+    let bench = Bench::with(DEVICE);
+    let plan = "target = \"f\"\nvary = [\"o=1,2,4,8\"]\nset = [\"t=1\", \"w=0\"]\nrepetitions = 3\n\
+                no-anchors = true\nlatency-budget = 0.4\ncaps = \"limits.toml\"\nsimulate = \"device.toml\"\n\
+                id = \"night\"\ndestroy = [\"f\"]\n";
+    fs::write(bench.path("plan.toml"), plan).expect("written");
+    fs::write(bench.path("limits.toml"), "[[cap]]\nname = \"VM limit\"\niops = 1920\n")
+        .expect("written");
+    bench.call("sweep --plan plan.toml").ends_with(0);
+    assert_eq!(bench.journal("night").len(), 12, "no anchors");
+    let text = fs::read_to_string(bench.study("night").join("plan.json")).expect("a plan");
+    let request = serde_json::from_str::<Value>(&text).expect("JSON")["request"].clone();
+    assert_eq!(request["latency-budget-ms"], 0.4);
+    assert_eq!(request["anchors"], false);
+    assert!(request["cap"][0].as_str().expect("a limit").contains("1920"), "{request}");
+    // It goes on as the same study, and flags go first.
+    bench.call("sweep --resume night --plan plan.toml").ends_with(0);
+    bench.call("sweep --plan plan.toml --id day").ends_with(0);
+    assert_eq!(bench.journal("day").len(), 12);
 }
 
 #[test]

@@ -123,7 +123,7 @@ pub(in crate::commands) fn accepted(matches: &ArgMatches) -> Vec<String> {
 }
 
 /// The name of a study: a plain one, whether anything is run or not.
-fn study_name(text: &str) -> Result<String, String> {
+pub(in crate::commands) fn study_name(text: &str) -> Result<String, String> {
     match study::check_name(text) {
         Ok(()) => Ok(text.to_owned()),
         Err(_) => {

@@ -42,6 +42,25 @@ pub(super) struct Opened {
     changed: Changed,
 }
 
+/// What is said of a study and not of its runs, on the command line or in a plan file.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Around {
+    pub(super) id: Option<String>,
+    pub(super) simulate: Option<PathBuf>,
+    pub(super) destroy: Vec<PathBuf>,
+}
+
+impl Around {
+    /// As typed.
+    pub(super) fn of(matches: &ArgMatches) -> Self {
+        Self {
+            id: matches.get_one("id").cloned(),
+            simulate: matches.get_one("simulate").cloned(),
+            destroy: matches.get_many("destroy").into_iter().flatten().cloned().collect(),
+        }
+    }
+}
+
 /// Why a study cannot be worked on.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub(super) enum OpenError {
@@ -127,16 +146,12 @@ impl Opened {
     }
 
     /// What every study has: its target, its name, its device.
-    fn refuse_other_study(
-        &self,
-        matches: &ArgMatches,
-        target: Option<&Path>,
-    ) -> Result<(), OpenError> {
+    fn refuse_other_study(&self, around: &Around, target: Option<&Path>) -> Result<(), OpenError> {
         let study = &self.study;
-        if let Some(id) = matches.get_one::<String>("id").filter(|id| **id != study.id) {
+        if let Some(id) = around.id.as_ref().filter(|id| **id != study.id) {
             return Err(self.contradicts("id", &study.id, id));
         }
-        if let Some(file) = matches.get_one::<PathBuf>("simulate")
+        if let Some(file) = &around.simulate
             && simulated(file).ok().as_ref() != Some(&study.device)
         {
             let was = match study.device {
@@ -192,7 +207,7 @@ pub(super) struct Planned {
 }
 
 /// Begins a study.
-pub(super) fn create(matches: &ArgMatches, planned: Planned) -> Result<Opened, OpenError> {
+pub(super) fn create(around: &Around, planned: Planned) -> Result<Opened, OpenError> {
     let studies = study::studies_folder();
     let target = match &planned.device {
         Device::Real => std::path::absolute(&planned.target)
@@ -205,7 +220,7 @@ pub(super) fn create(matches: &ArgMatches, planned: Planned) -> Result<Opened, O
     let now = Timestamp::now();
     let mut environment = machine::environment(&target, &planned.device);
     environment["preflight"] = planned.preflight;
-    let given = matches.get_one::<String>("id").cloned();
+    let given = around.id.clone();
     let base = format!("{}-{}", planned.kind.keyword(), now.strftime("%Y%m%d-%H%M%S"));
     let mut id = given.clone().unwrap_or_else(|| base.clone());
     let mut study = Study {
@@ -262,6 +277,7 @@ fn warn_of_unwritten(target: &Path) {
 /// Opens a study to go on with it. A `target` that is named is that of the study.
 pub(super) fn resume(
     matches: &ArgMatches,
+    around: &Around,
     id: &str,
     kind: Kind,
     named: Option<&Path>,
@@ -302,19 +318,20 @@ pub(super) fn resume(
     let at = (study.device == Device::Real).then(|| Timestamp::now().to_string());
     let journal = folder.journal()?;
     let opened = Opened { folder, journal, study, changed: Changed { at, what } };
-    opened.refuse_other_study(matches, named)?;
+    opened.refuse_other_study(around, named)?;
     Ok(opened)
 }
 
 /// Works a study off, writes what `conclude` makes of its runs, and prints that.
 pub(super) fn work(
     matches: &ArgMatches,
+    around: &Around,
     opened: Opened,
     planner: &dyn Planner,
     conclude: &dyn Fn(&[RunRecord], Told) -> Findings,
 ) -> ExitCode {
     let printer = Printer::on_stderr();
-    match worked(matches, opened, planner, conclude, printer) {
+    match worked(matches, around, opened, planner, conclude, printer) {
         Ok(code) => code,
         Err(error) => {
             printer.error(&error);
@@ -325,6 +342,7 @@ pub(super) fn work(
 
 fn worked(
     matches: &ArgMatches,
+    around: &Around,
     opened: Opened,
     planner: &dyn Planner,
     conclude: &dyn Fn(&[RunRecord], Told) -> Findings,
@@ -345,7 +363,7 @@ fn worked(
             Box::new(Simulation::new(device))
         }
         Device::Real => {
-            let destroy = matches.get_many("destroy").into_iter().flatten().cloned().collect();
+            let destroy = around.destroy.clone();
             let program = std::env::current_exe().unwrap_or_else(|_| "plumb".into());
             let runs = ChildRuns::new(program, (&study.target).into(), destroy, &stops, &now);
             Box::new(if changed.at.is_some() { runs.going_on() } else { runs })

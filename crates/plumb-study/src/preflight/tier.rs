@@ -1,0 +1,105 @@
+//! Layers that move data between fast and slow.
+
+use super::health::folder;
+use super::{Check, Scene, Verdict};
+
+/// Whether a faster tier may serve the target.
+pub(super) fn tier(scene: &Scene) -> Check {
+    const ID: &str = "tier";
+    let (mut found, mut unseen) = (Vec::new(), Vec::new());
+    for device in scene.target.devices(scene.tree) {
+        let folder = folder(&device);
+        let name = &device.name;
+        if name.starts_with("bcache") {
+            let read = |file: &str| scene.tree.text(format!("{folder}/bcache/{file}"));
+            let word = |file| read(file).unwrap_or_else(|| "unknown".to_owned());
+            let hits = read("stats_five_minute/cache_hit_ratio");
+            let hits =
+                hits.map_or_else(String::new, |share| format!(", {share} % hits over 5 min"));
+            found.push(format!(
+                "{name} is bcache, state {}, dirty {}{hits}",
+                word("state"),
+                word("dirty_data")
+            ));
+        }
+        let is_numbered = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
+        if name.strip_prefix("cas").is_some_and(is_numbered) {
+            found.push(format!("{name} is a cache of Open CAS"));
+        }
+        let uuid = scene.tree.text(format!("{folder}/dm/uuid")).unwrap_or_default();
+        let is_cache = ["cdata", "cmeta", "cpool", "cvol"].iter().any(|part| uuid.contains(part));
+        if is_cache || uuid.starts_with("CACHE-") {
+            found.push(format!("{name} belongs to a cache of the device mapper"));
+        }
+        let Some(mapped) = scene.tree.text(format!("{folder}/dm/name")) else { continue };
+        match scene.said.of("dmsetup status") {
+            Some(listed) => found.extend(of_mapper(listed, &mapped)),
+            // What made these says what they are.
+            None if ["LVM-", "CRYPT-", "mpath-", "part"]
+                .iter()
+                .any(|made| uuid.starts_with(made)) => {}
+            None => unseen.push(mapped),
+        }
+    }
+    if let Some(mount) = scene.target.stack.mount.as_ref().filter(|mount| mount.kind == "zfs") {
+        let pool = mount.source.split('/').next().unwrap_or_default();
+        match scene.said.of("zpool status") {
+            Some(status) => {
+                found.extend(of_pool(status).map(|what| format!("pool {pool} has {what}")));
+            }
+            None => unseen.push(format!("pool {pool}")),
+        }
+    }
+    if !found.is_empty() {
+        let evidence =
+            format!("{}; whether the file is on the fast tier is not known", found.join("; "));
+        return Check::new(
+            ID,
+            Verdict::Warn,
+            evidence,
+            "run the same test twice: a hit ratio that rises shows it",
+        );
+    }
+    if !unseen.is_empty() {
+        let evidence = format!("whether {} has a cache was not read", unseen.join(", "));
+        let remedy = "run as root, or look at `dmsetup status` and `zpool status`";
+        return Check::new(ID, Verdict::Unknown, evidence, remedy);
+    }
+    Check::ok(ID, "no bcache, no cache of the device mapper and none of ZFS under the target")
+}
+
+/// What `dmsetup status` says of a device that is a cache: `name: 0 2048 cache 8 27/1024 128 10/64 read-hits read-misses
+/// write-hits write-misses demotions promotions dirty …`, or `name: 0 2048 writecache errors blocks free writing-back`.
+fn of_mapper(listed: &str, mapped: &str) -> Option<String> {
+    let line = listed.lines().find_map(|line| line.strip_prefix(mapped)?.strip_prefix(':'))?;
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let count = |place: usize| words.get(place)?.parse::<u64>().ok();
+    match *words.get(2)? {
+        "cache" => {
+            let (hits, misses) = (count(7)? + count(9)?, count(8)? + count(10)?);
+            let share = 100.0 * hits as f64 / (hits + misses).max(1) as f64;
+            let dirty = words.get(13).unwrap_or(&"unknown");
+            Some(format!(
+                "{mapped} is a cache of the device mapper, {} blocks used, {share:.0} % hits, {dirty} dirty",
+                words.get(6)?
+            ))
+        }
+        "writecache" => Some(format!(
+            "{mapped} is a write cache of the device mapper, {} of {} blocks free",
+            words.get(5)?,
+            words.get(4)?
+        )),
+        _ => None,
+    }
+}
+
+/// What of a pool is faster than the rest: sections of `zpool status`.
+fn of_pool(status: &str) -> impl Iterator<Item = &'static str> + '_ {
+    const SECTIONS: [(&str, &str); 3] = [
+        ("special", "special devices for metadata and small blocks"),
+        ("cache", "a cache of reads (L2ARC)"),
+        ("logs", "a log of its own for synchronous writes"),
+    ];
+    let lines = status.lines().map(|line| line.split_whitespace().next().unwrap_or_default());
+    lines.filter_map(|word| SECTIONS.iter().find(|(name, _)| *name == word).map(|(_, what)| *what))
+}
