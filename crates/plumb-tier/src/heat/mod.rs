@@ -28,6 +28,8 @@ use trend::Trend;
 
 /// Extents per page.
 pub(crate) const PAGE_EXTENTS: u32 = 256;
+/// Hours after the end of the first window, with a plan made of it, until extents are taken to be where they should be.
+const SETTLED_H: u64 = 42;
 /// So many touches ahead of its turn an entry is asked for.
 const AHEAD: usize = 24;
 /// What the entries of a page take: 8 bytes for each extent.
@@ -83,6 +85,8 @@ pub struct HeatMap {
     epoch: u64,
     /// When the window began, if one has: before that there is nothing to compare with.
     window: Option<u64>,
+    /// When the first one did, if that is known: that of a map which a program before this one saved is long ago.
+    first_window: Option<u64>,
     /// When all pages were last brought up to date.
     swept: u64,
     working_set: u64,
@@ -105,6 +109,7 @@ impl HeatMap {
             pages: Pages::new(),
             epoch: 0,
             window: None,
+            first_window: None,
             swept: 0,
             working_set: 0,
             ios: 0,
@@ -269,6 +274,14 @@ impl HeatMap {
         self.epoch.checked_sub(self.window?)
     }
 
+    /// Whether what is hot has been on the Performance tier for some time, as far as that has room: the first window ended long
+    /// enough ago that a second day's plan has been made, too, whichever minute it was begun in. Before that, extents lie where
+    /// there was room when they were first written.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.first_window.is_some_and(|first| self.epoch.saturating_sub(first) >= SETTLED_H)
+    }
+
     /// Begins a new window: the counts are 0, the scores stay but where the window showed that a load had ended or begun.
     /// Pages without score are given back.
     pub fn begin_window(&mut self) {
@@ -284,6 +297,7 @@ impl HeatMap {
         }
         (self.working_set, self.ios, self.dropped) = (0, 0, Dropped::default());
         self.window = Some(self.epoch);
+        self.first_window.get_or_insert(self.epoch);
     }
 
     /// Makes room for a virtual disk that has grown to `extents`.

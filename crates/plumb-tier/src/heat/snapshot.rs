@@ -2,17 +2,18 @@
 //!
 //! ```text
 //!    0  magic "PLUMHEAT"            8      48  window's host I/Os        8
-//!    8  version, 1                  4      56  pages dropped             8
+//!    8  version, 2                  4      56  pages dropped             8
 //!   12  pages                       4      64  their I/Os                8
 //!   16  virtual disk                16     72  I/Os missed               8
-//!   32  extents                     4      80  CRC-32C of the 80 before  4
-//!   36  the window's first hour + 1 4
+//!   32  extents                     4      80  first window's hour + 1   4
+//!   36  the window's first hour + 1 4      84  CRC-32C of the 84 before  4
 //!   40  epoch, in hours             8
 //! then for each page: slab 4 · CRC-32C of slab and entries 4 · 256 entries of
 //!   reads 2 · writes 2 · score 2 · epoch 1 · score when the window began 1
 //! ```
 //!
-//! The first hour of the window is 0 where it is not known: when none has begun yet, and as older programs wrote it.
+//! The first hour of a window is 0 where it is not known: when none has begun yet, and as older programs wrote it. Version 1 lacks that of
+//! the first window, with its checksum at 80: it is taken to have begun long ago, if one has.
 
 use plumb_units::convert::index;
 
@@ -23,8 +24,10 @@ use crate::format::bytes::{Reader, Writer};
 use crate::format::checksum::crc;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"PLUMHEAT");
-const VERSION: u32 = 1;
-const HEADER: usize = 84;
+const VERSION: u32 = 2;
+const HEADER: usize = 88;
+/// Of version 1.
+const HEADER_1: usize = 84;
 const PAGE: usize = 8 + 8 * 256;
 
 /// Why bytes are no heat map of this virtual disk.
@@ -87,13 +90,13 @@ impl HeatMap {
         bytes.u32(u32::try_from(self.pages.len()).expect("fewer pages than extents"));
         bytes.u128(vdisk);
         bytes.u32(self.settings.extents);
-        let began = self.window.and_then(|hour| u32::try_from(hour).ok()?.checked_add(1));
-        bytes.u32(began.unwrap_or(0));
+        bytes.u32(hour_or_none(self.window));
         bytes.u64(self.epoch);
         bytes.u64(self.ios);
         bytes.u64(self.dropped.pages);
         bytes.u64(self.dropped.ios);
         bytes.u64(self.dropped.missed);
+        bytes.u32(hour_or_none(self.first_window));
         bytes.u32(crc(0, &bytes.0));
         for page in self.pages.iter() {
             save_page(page, &mut bytes);
@@ -117,8 +120,9 @@ impl HeatMap {
         }
         let mut map = Self::new(settings);
         (map.epoch, map.swept, map.window) = (header.epoch, header.epoch, header.window);
+        map.first_window = header.first_window;
         let mut kept: u32 = 0;
-        for page in bytes[HEADER..].chunks_exact(PAGE).take(index(header.pages)) {
+        for page in bytes[header.len..].chunks_exact(PAGE).take(index(header.pages)) {
             let page = read_page(page).filter(|(slab, _)| map.lacks(*slab));
             if let Some((slab, entries)) = page {
                 let nth = map.page_for(slab);
@@ -140,11 +144,19 @@ impl HeatMap {
     }
 }
 
+/// An hour as it is written.
+fn hour_or_none(hour: Option<u64>) -> u32 {
+    hour.and_then(|hour| u32::try_from(hour).ok()?.checked_add(1)).unwrap_or(0)
+}
+
 struct Header {
+    /// Its bytes.
+    len: usize,
     pages: u32,
     vdisk: u128,
     epoch: u64,
     window: Option<u64>,
+    first_window: Option<u64>,
     ios: u64,
     dropped: Dropped,
 }
@@ -152,16 +164,17 @@ struct Header {
 impl Header {
     fn read(bytes: &[u8]) -> Result<Self, HeatFileError> {
         let foreign = HeatFileError::Foreign;
-        let mut fields = Reader(bytes.get(..HEADER).ok_or(foreign)?);
+        let mut fields = Reader(bytes);
         if fields.u64() != Some(MAGIC) {
             return Err(foreign);
         }
-        match fields.u32().ok_or(foreign)? {
-            VERSION => {}
+        let len = match fields.u32().ok_or(foreign)? {
+            1 => HEADER_1,
+            VERSION => HEADER,
             found => return Err(HeatFileError::Version { found }),
-        }
-        let sum = Reader(&bytes[HEADER - 4..HEADER]).u32();
-        if sum != Some(crc(0, &bytes[..HEADER - 4])) {
+        };
+        let head = bytes.get(..len).ok_or(foreign)?;
+        if Reader(&head[len - 4..]).u32() != Some(crc(0, &head[..len - 4])) {
             return Err(HeatFileError::Damaged);
         }
         let mut next = || -> Option<Self> {
@@ -171,8 +184,12 @@ impl Header {
             let (epoch, ios) = (fields.u64()?, fields.u64()?);
             let (pages_dropped, ios_dropped) = (fields.u64()?, fields.u64()?);
             let missed = fields.u64()?;
+            let first_window = match len {
+                HEADER => fields.u32()?.checked_sub(1).map(u64::from),
+                _ => window.map(|_| 0),
+            };
             let dropped = Dropped { pages: pages_dropped, ios: ios_dropped, missed };
-            Some(Self { pages, vdisk, epoch, window, ios, dropped })
+            Some(Self { len, pages, vdisk, epoch, window, first_window, ios, dropped })
         };
         next().ok_or(foreign)
     }

@@ -205,22 +205,60 @@ fn a_map_is_saved_and_restored() {
 
     // A damaged page is lost alone; a damaged header is refused.
     let mut torn = bytes.clone();
-    torn[84 + 5 * 2056 + 100] ^= 1;
+    torn[88 + 5 * 2056 + 100] ^= 1;
     let torn = HeatMap::restore(&torn, 77, settings.clone()).expect("the header is whole");
     assert_eq!((torn.pages_lost, torn.map.pages()), (1, map.pages() - 1));
     let short = HeatMap::restore(&bytes[..bytes.len() - 1], 77, settings.clone());
     assert_eq!(short.expect("the header is whole").pages_lost, 1);
     let refusal = |bytes: &[u8], vdisk| HeatMap::restore(bytes, vdisk, settings.clone()).err();
     assert_eq!(refusal(&bytes, 78), Some(HeatFileError::OtherDisk { found: 77, wanted: 78 }));
-    assert_eq!(refusal(&bytes[..83], 77), Some(HeatFileError::Foreign));
+    assert_eq!(refusal(&bytes[..87], 77), Some(HeatFileError::Foreign));
     let spoiled = |at: usize| {
         let mut bytes = bytes.clone();
         bytes[at] ^= 4;
         bytes
     };
     assert_eq!(refusal(&spoiled(0), 77), Some(HeatFileError::Foreign));
-    assert_eq!(refusal(&spoiled(8), 77), Some(HeatFileError::Version { found: 5 }));
+    assert_eq!(refusal(&spoiled(8), 77), Some(HeatFileError::Version { found: 6 }));
     assert_eq!(refusal(&spoiled(50), 77), Some(HeatFileError::Damaged));
+}
+
+/// As programs wrote it that did not know of the first window.
+#[test]
+fn snapshots_of_version_1_are_read() {
+    let mut map = map(1 << 12, 1 << 20);
+    record(&mut map, 700, 31);
+    let settled = |map: &HeatMap| {
+        let mut bytes = map.save(3);
+        bytes.drain(80..88);
+        bytes[8] = 1;
+        bytes.splice(80..80, crate::format::checksum::crc(0, &bytes[..80]).to_le_bytes());
+        let old = HeatMap::restore(&bytes, 3, HeatSettings::new(1 << 12)).expect("a snapshot");
+        assert_eq!(old.map.extent(700), map.extent(700));
+        (old.map.is_settled(), old.map.window_hours())
+    };
+    assert_eq!(settled(&map), (false, None), "it has made no plan");
+    map.advance(400_000);
+    map.begin_window();
+    assert_eq!((settled(&map), map.is_settled()), ((true, Some(0)), false));
+}
+
+#[test]
+fn a_map_is_settled_after_the_plans_of_two_days() {
+    let mut map = map(1 << 12, 1 << 20);
+    map.advance(1000);
+    record(&mut map, 7, 9);
+    assert!(!map.is_settled(), "however long it has counted");
+    map.begin_window();
+    map.advance(1024);
+    map.begin_window();
+    map.advance(1041);
+    assert!(!map.is_settled());
+    let restored = HeatMap::restore(&map.save(3), 3, HeatSettings::new(1 << 12));
+    let mut restored = restored.expect("a snapshot").map;
+    restored.advance(1042);
+    map.advance(1042);
+    assert!(map.is_settled() && restored.is_settled());
 }
 
 #[test]
@@ -241,10 +279,10 @@ fn damaged_snapshots_never_panic() {
         if random.one_in(4) {
             bytes.truncate(to_usize(random.below(to_u64(bytes.len()))));
         }
-        if random.one_in(2) && bytes.len() >= 84 {
+        if random.one_in(2) && bytes.len() >= 88 {
             // With a header that is said to be whole.
-            let sum = crate::format::checksum::crc(0, &bytes[..80]);
-            bytes[80..84].copy_from_slice(&sum.to_le_bytes());
+            let sum = crate::format::checksum::crc(0, &bytes[..84]);
+            bytes[84..88].copy_from_slice(&sum.to_le_bytes());
         }
         fuzz_heat(&bytes);
     }

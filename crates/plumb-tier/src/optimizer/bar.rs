@@ -197,6 +197,15 @@ impl Worth {
     }
 }
 
+/// So many standard deviations of what chance makes of two scores a gain has to be: with ten thousands of extents some pairs are
+/// four apart on any day, though none is hotter than another.
+const DEVIATIONS: f32 = 5.0;
+/// While what lies on the Performance tier came there first, and not for its heat, half as many do.
+const DEVIATIONS_AT_FIRST: f32 = DEVIATIONS / 2.0;
+/// The variance of a score over its mean: I/Os by chance, those of each hour counted with a weight that is halved in a day or so,
+/// come to 1 / (1 + weight of an hour ago) of it.
+const VARIANCE: f32 = 0.5;
+
 /// The bar that a gain has to clear.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bar {
@@ -204,33 +213,52 @@ pub struct Bar {
     pub break_even: f32,
     /// `H`: the least gain as a share of the victim's score.
     pub hysteresis: f32,
+    /// The least gain over a victim, in standard deviations of what chance makes of both scores.
+    pub deviations: f32,
     /// Times which the bar is raised: 1, or 2 while the thrash guard is on or in continuous mode.
     pub raised: f32,
 }
 
 impl Bar {
-    /// `A` of these devices, `H` = 0.25.
+    /// `A` of these devices, `H` = 0.25, and whether plans by this heat have put extents where they are.
     #[must_use]
-    pub fn of(worth: &Worth) -> Self {
-        Self { break_even: worth.break_even(), hysteresis: 0.25, raised: 1.0 }
+    pub fn of(worth: &Worth, settled: bool) -> Self {
+        let deviations = if settled { DEVIATIONS } else { DEVIATIONS_AT_FIRST };
+        Self { break_even: worth.break_even(), hysteresis: 0.25, deviations, raised: 1.0 }
     }
 
     /// `A` of the reference devices.
     #[must_use]
-    pub fn reference() -> Self {
-        Self::of(&Worth::reference())
+    pub fn reference(settled: bool) -> Self {
+        Self::of(&Worth::reference(), settled)
     }
 
     /// No gain is too small.
     #[must_use]
     pub fn none() -> Self {
-        Self { break_even: 0.0, hysteresis: 0.0, raised: 1.0 }
+        Self { break_even: 0.0, hysteresis: 0.0, deviations: 0.0, raised: 1.0 }
     }
 
-    /// The least gain for a place held by a victim of this score, or by nobody.
+    /// The least score for a place that nobody holds.
     #[must_use]
-    pub fn height(&self, victim: f32) -> f32 {
-        self.break_even.max(self.hysteresis * victim) * self.raised
+    pub fn for_free(&self) -> f32 {
+        self.break_even * self.raised
+    }
+
+    /// The least gain of an extent of this score over a victim of that. Whoever is colder than one that does not clear it does not,
+    /// either, nor does whoever would displace a warmer one.
+    #[must_use]
+    pub fn over(&self, hot: f32, victim: f32) -> f32 {
+        let pays = self.break_even.max(self.hysteresis * victim) * self.raised;
+        // Twice as sure of it is twice as many I/Os, not twice as many deviations.
+        let chance = self.deviations * (VARIANCE * self.raised * (hot + victim)).sqrt();
+        pays.max(chance)
+    }
+
+    /// So many times as high.
+    #[must_use]
+    pub fn times(&self, times: f32) -> Self {
+        Self { raised: self.raised * times, ..*self }
     }
 }
 
@@ -248,10 +276,18 @@ mod tests {
 
     #[test]
     fn the_bar_is_the_higher_of_both() {
-        let bar = Bar { break_even: 5.0, hysteresis: 0.25, raised: 1.0 };
-        assert_eq!([0.0, 20.0, 100.0].map(|victim| bar.height(victim)), [5.0, 5.0, 25.0]);
-        let raised = Bar { raised: 2.0, ..bar };
-        assert_eq!(raised.height(100.0), 50.0);
+        let bar = Bar { break_even: 5.0, hysteresis: 0.25, deviations: 0.0, raised: 1.0 };
+        let over = |bar: Bar| [0.0, 20.0, 100.0].map(|victim| bar.over(2.0 * victim, victim));
+        assert_eq!((bar.for_free(), over(bar)), (5.0, [5.0, 5.0, 25.0]));
+        assert_eq!((bar.times(2.0).for_free(), over(bar.times(2.0))), (10.0, [10.0, 10.0, 50.0]));
+        // Chance: 2 deviations of half of what both have counted. A free place takes nothing from anybody.
+        let sure = Bar { deviations: 2.0, ..bar };
+        assert_eq!(
+            (sure.for_free(), sure.over(72.0, 0.0), sure.over(128.0, 72.0)),
+            (5.0, 12.0, 20.0)
+        );
+        assert_eq!(sure.times(4.0).over(128.0, 72.0), 72.0, "by a quarter, four times");
+        assert_eq!(sure.times(4.0).over(72.0, 0.0), 24.0);
     }
 
     /// So many I/Os of so many microseconds, and 100 extents that moved within so many.

@@ -237,7 +237,7 @@ impl Survey {
             },
             (None, TierName::Capacity) => {
                 let score = found.score();
-                if score > 0.0 && score >= request.bar.height(0.0) {
+                if score > 0.0 && score >= request.bar.for_free() {
                     self.hot.push(Key::hottest(score, found.extent));
                 }
             }
@@ -382,7 +382,7 @@ impl<'a> Course<'a> {
     fn fill(&mut self) {
         while self.used + self.room.reserve < self.room.performance_slots {
             let Some(hot) = self.hottest.front().copied() else { return };
-            let bar = self.bar.height(0.0) * self.recent(hot.extent());
+            let bar = self.bar.times(self.recent(hot.extent())).for_free();
             if hot.hot_score() < bar {
                 // Those behind are colder, but they may not have moved lately.
                 self.hottest.pop_front();
@@ -405,17 +405,20 @@ impl<'a> Course<'a> {
                 (None, Some(key)) => (key.extent(), key.cold_score()),
                 (None, None) => return,
             };
+            let stuck = !self.stuck.is_empty();
             let gain = hot.hot_score() - score;
-            let bar = self.bar.height(score);
-            if gain <= 0.0 || gain < bar {
+            let bar = |times: f32| {
+                let bar = self.bar.times(times);
+                if stuck { bar.for_free() } else { bar.over(hot.hot_score(), score) }
+            };
+            if gain <= 0.0 || gain < bar(1.0) {
                 return;
             }
-            if gain < bar * self.recent(hot.extent()) {
+            if gain < bar(self.recent(hot.extent())) {
                 self.hottest.pop_front();
                 continue;
             }
-            let stuck = !self.stuck.is_empty();
-            if !stuck && gain < bar * self.recent(victim) {
+            if !stuck && gain < bar(self.recent(victim)) {
                 self.coldest.pop_front();
                 continue;
             }

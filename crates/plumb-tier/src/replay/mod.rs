@@ -11,6 +11,8 @@ mod histogram;
 mod runs;
 mod space;
 #[cfg(test)]
+mod steady_tests;
+#[cfg(test)]
 mod tests;
 mod tierer;
 mod write_cache;
@@ -26,7 +28,7 @@ pub use runs::RunRecord;
 
 use crate::engine::streams::Streams;
 use crate::heat::{HostIo, HostIoKind, Weigher, Weight};
-use crate::optimizer::{Bar, MoveTimes, Thrash};
+use crate::optimizer::{MoveTimes, Thrash};
 use crate::tier_report::TierReport;
 use crate::trace::TraceIo;
 use crate::what_if::{WhatIf, WhatIfPoint};
@@ -171,7 +173,7 @@ impl Layout {
             performance_slots,
             capacity_slots: self.capacity_slots(),
             half_life_hours: self.half_life_hours,
-            bar: Bar::reference(),
+            bar: None,
         }
     }
 

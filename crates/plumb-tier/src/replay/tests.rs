@@ -3,7 +3,7 @@ use plumb_units::convert::{floor_u64, to_u64};
 
 use super::tierer::{Tierer, TiererSettings};
 use super::*;
-use crate::optimizer::{PlanLimits, TierName};
+use crate::optimizer::{Bar, PlanLimits, TierName};
 use crate::random::Random;
 use crate::trace::{WorkloadSpec, Zipf};
 
@@ -13,17 +13,17 @@ const TIER: u32 = 10_000;
 const RATE: f64 = 5e6;
 
 /// Poisson's law: exact where few are expected, Gaussian where many are.
-struct Poisson {
+pub(super) struct Poisson {
     mean: f64,
     none: f64,
 }
 
 impl Poisson {
-    fn new(mean: f64) -> Self {
+    pub(super) fn new(mean: f64) -> Self {
         Self { mean, none: (-mean).exp() }
     }
 
-    fn draw(&self, random: &mut Random) -> u64 {
+    pub(super) fn draw(&self, random: &mut Random) -> u64 {
         let unit =
             |random: &mut Random| (random.below(1 << 52) as f64 + 0.5) / (1_u64 << 52) as f64;
         if self.mean > 12.0 {
@@ -59,13 +59,13 @@ struct Drift {
 
 impl Drift {
     fn new(percent: f64, half_life_hours: f32, slices: u64, seed: u64) -> Self {
-        Self::with((percent, half_life_hours), slices, (RATE, Bar::reference()), seed)
+        Self::with((percent, half_life_hours), slices, (RATE, None), seed)
     }
 
     fn with(
         (percent, half_life_hours): (f64, f32),
         slices: u64,
-        (per_hour, bar): (f64, Bar),
+        (per_hour, bar): (f64, Option<Bar>),
         seed: u64,
     ) -> Self {
         let zipf = Zipf::new(EXTENTS, 0.99);
@@ -238,7 +238,7 @@ fn loads_that_vary_from_day_to_day_are_not_chased() {
 }
 
 /// Two days of a steady load: the share served, and extents moved up.
-fn steady(per_hour: f64, bar: Bar) -> (f64, u64) {
+fn steady(per_hour: f64, bar: Option<Bar>) -> (f64, u64) {
     let none = PlanLimits::none();
     let found = Drift::with((0.0, 24.0), 1, (per_hour, bar), SEED).run(48, 96, 24, none, 1.0);
     println!("{per_hour} I/Os per hour, {bar:?}: {found:?}");
@@ -250,14 +250,14 @@ fn steady(per_hour: f64, bar: Bar) -> (f64, u64) {
 #[test]
 fn a_steady_load_moves_next_to_nothing() {
     let most = u64::from(TIER) / 50;
-    let bare = Bar { break_even: 0.0, hysteresis: 0.0, raised: 1.0 };
-    let (share, up) = steady(RATE, Bar::reference());
+    let bare = Some(Bar::none());
+    let (share, up) = steady(RATE, None);
     assert!(up <= most, "{up} extents of {TIER} in two days");
     assert!(share >= 0.98, "{share}");
     let (_, restless) = steady(RATE, bare);
     assert!(up * 4 <= restless, "hysteresis: {up} extents with, {restless} without");
     // A tenth of the I/Os: 140 a second.
-    let (_, up) = steady(RATE / 10.0, Bar::reference());
+    let (_, up) = steady(RATE / 10.0, None);
     assert!(up <= most, "{up} extents of {TIER} in two days");
     let (_, restless) = steady(RATE / 10.0, bare);
     assert!(

@@ -20,7 +20,8 @@ pub(super) struct TiererSettings {
     pub(super) performance_slots: u32,
     pub(super) capacity_slots: u32,
     pub(super) half_life_hours: f32,
-    pub(super) bar: Bar,
+    /// Another than the reference devices' one.
+    pub(super) bar: Option<Bar>,
 }
 
 /// What was counted since the last optimization.
@@ -93,8 +94,9 @@ impl Tierer {
 
     /// What should move, with a bar raised so many times.
     pub(super) fn plan(&self, limits: PlanLimits, raised: f32) -> Plan {
-        let bar = Bar { raised: raised * self.history.raised(), ..self.settings.bar };
-        self.plan_by(bar, &self.history, limits)
+        let reference = || Bar::reference(self.heat.is_settled());
+        let bar = self.settings.bar.unwrap_or_else(reference);
+        self.plan_by(bar.times(raised * self.history.raised()), &self.history, limits)
     }
 
     fn plan_by(&self, bar: Bar, history: &MoveHistory, limits: PlanLimits) -> Plan {
