@@ -33,8 +33,8 @@ fn losing(shape: &Shape, lost: &[u32]) -> Vec<(Vec<Image>, Oracle)> {
     let voters = &run.engine.config().voters;
     assert!(lost.iter().all(|disk| !voters.iter().any(|own| u32::from(*own) == *disk)));
     let when = |is: fn(&Seen) -> bool| {
-        let all = run.log.iter().filter(|(_, event)| is(event)).map(|(position, _)| *position);
-        all.last().expect("some are gone")
+        let mut all = run.log.iter().filter(|(_, event)| is(event)).map(|(position, _)| *position);
+        all.next_back().expect("some are gone")
     };
     let begin = when(|event| matches!(event, Seen::Gone { .. }));
     let end = when(|event| matches!(event, Seen::Away { .. }));
