@@ -105,7 +105,8 @@ fn what_does_not_clear_the_bar_stays() {
     let planned = rig.engine.plan_optimization(0, &OptimizeSettings::default());
     let up = planned.count(TierName::Performance);
     let extents = scenario.files()[3].1 >> 20;
-    assert!((1..extents * 3 / 4).contains(&up), "{up} of {extents}");
+    println!("{up} of {extents} extents of the file are to move");
+    assert!((extents / 16..extents / 3).contains(&up), "{up} of {extents}");
 }
 
 #[test]

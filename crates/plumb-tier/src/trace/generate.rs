@@ -4,6 +4,7 @@ use plumb_units::convert::{floor_u64, index, to_u64};
 use plumb_units::{Nanos, parse_size};
 
 use super::TraceIo;
+use super::fit::{Class, ios_until_reused, zipf_classes};
 use super::zipf::{Zipf, fit_theta};
 use crate::heat::{HostIo, HostIoKind};
 use crate::random::Random;
@@ -30,6 +31,8 @@ pub struct WorkloadError {
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
     Uniform,
+    /// Block after block, a share of them at random places.
+    Sequential,
     /// Zipf over shuffled extents, of which a share changes place every hour.
     Zipf,
     /// A share of the space takes a share of the I/O.
@@ -47,29 +50,52 @@ enum Kind {
 }
 
 /// Name, kind, what it is.
-const KINDS: [(&str, Kind, &str); 8] = [
-    ("uniform", Kind::Uniform, "every block alike"),
+const KINDS: [(&str, Kind, &str); 9] = [
+    ("uniform", Kind::Uniform, "every block alike; reuse="),
+    (
+        "sequential",
+        Kind::Sequential,
+        "block after block, random=0 (percent) at random places instead",
+    ),
     (
         "zipf",
         Kind::Zipf,
-        "theta=0.99 or top1= or top10= (percent of I/O), change=0 (percent of extents an hour)",
+        "theta=0.99, or top1= and top10= (percent of I/O); change=0 (percent of extents an hour); reuse=",
     ),
-    ("hotcold", Kind::HotCold, "space=10 (percent) takes io=90 (percent)"),
+    ("hotcold", Kind::HotCold, "space=10 (percent) takes io=90 (percent); reuse="),
     ("moving", Kind::Moving, "space=10 takes io=90, drift=100 (extents an hour)"),
     (
         "diurnal",
         Kind::Diurnal,
         "theta=0.99 from 8:00 to 18:00, a tenth of it at night, a scan from 2:00 to 4:00",
     ),
-    ("oltp", Kind::Oltp, "8 KiB, 30 % writes, theta=0.99"),
+    ("oltp", Kind::Oltp, "8 KiB, 30 % writes, theta=0.99; reuse="),
     ("olap", Kind::Olap, "512 KiB, tables read in order, theta=0.9 over 64 tables"),
     ("vms", Kind::Vms, "disks=8: zipf, hot and cold, sequential in turn"),
 ];
+
+/// What `reuse=` is.
+pub const REUSE: &str = "reuse= (seconds) instead of rate: half of the I/Os come to an extent within so long of the one before on it";
 
 /// The kinds of workloads: name and what else can be set.
 #[must_use]
 pub fn workload_kinds() -> Vec<(&'static str, &'static str)> {
     KINDS.iter().map(|(name, _, what)| (*name, *what)).collect()
+}
+
+/// I/Os per second that a workload can have.
+const RATES: (f64, f64) = (1e-3, 1e7);
+
+/// What is known of a workload that parameters are found by, and which of them are given.
+#[derive(Debug, Default)]
+struct Published {
+    /// Shares of the I/O.
+    top1: Option<f64>,
+    top10: Option<f64>,
+    /// Median of the re-reference interval, in seconds.
+    reuse: Option<f64>,
+    theta: bool,
+    rate: bool,
 }
 
 /// A workload to generate.
@@ -91,6 +117,7 @@ pub struct WorkloadSpec {
     io: f64,
     drift: f64,
     disks: u32,
+    random: f64,
 }
 
 impl WorkloadSpec {
@@ -111,7 +138,7 @@ impl WorkloadSpec {
             ));
         };
         let mut spec = Self::of(*kind);
-        let mut top = None;
+        let mut published = Published::default();
         for pair in rest.split(',').filter(|pair| !pair.is_empty()) {
             let usual = format!(
                 "every kind takes extents, rate, hours, writes, block and seed; {name}: {}",
@@ -123,19 +150,107 @@ impl WorkloadSpec {
             if !spec.has(key) {
                 return Err(refuse(format!("{name} has no setting '{key}'"), usual));
             }
-            if spec.set(key, value, &mut top).is_none() {
+            if spec.set(key, value, &mut published).is_none() {
                 return Err(refuse(format!("{key} cannot be '{value}' for {name}"), usual));
             }
         }
-        if let Some((percent, share)) = top {
-            let first = (u64::from(spec.extents) * percent / 100).max(1);
-            let theta = fit_theta(spec.extents, u32::try_from(first).unwrap_or(u32::MAX), share);
-            spec.theta = theta.ok_or_else(|| {
-                let what = format!("no zipf gives the top {percent} % that share");
-                refuse(what, "use a share above an equal one, and below 100".to_owned())
+        spec.fit(&published).map_err(|(what, remedy)| refuse(what, remedy.to_owned()))?;
+        Ok(spec)
+    }
+
+    /// Takes over what is published of a workload as parameters.
+    fn fit(&mut self, published: &Published) -> Result<(), (String, &'static str)> {
+        let tops = [(1, published.top1), (10, published.top10)];
+        let given: Vec<(u64, f64)> =
+            tops.into_iter().filter_map(|(percent, share)| Some((percent, share?))).collect();
+        let first = |percent: u64| (u64::from(self.extents) * percent / 100).max(1);
+        let tops: Vec<(u32, f64)> = given
+            .iter()
+            .map(|(percent, share)| (u32::try_from(first(*percent)).unwrap_or(u32::MAX), *share))
+            .collect();
+        if !tops.is_empty() && published.theta {
+            let remedy = "give one or the other";
+            return Err(("theta is what top1 and top10 are to tell".to_owned(), remedy));
+        }
+        if let [(_, one), (_, ten)] = given[..]
+            && one > ten
+        {
+            let what = "the top 1 % take more than the top 10 %, who they belong to".to_owned();
+            return Err((what, "correct either share"));
+        }
+        if !tops.is_empty() {
+            self.theta = fit_theta(self.extents, &tops).ok_or_else(|| {
+                let names: Vec<String> =
+                    given.iter().map(|(percent, _)| format!("the top {percent} %")).collect();
+                let what = format!("no zipf gives {} that share", names.join(" and "));
+                (what, "use a share above an equal one, and below 100")
             })?;
         }
-        Ok(spec)
+        let Some(seconds) = published.reuse else { return Ok(()) };
+        if published.rate || self.change > 0.0 {
+            let what = "reuse= tells the rate of a load that stays as it is".to_owned();
+            return Err((what, "leave out reuse, or rate and change"));
+        }
+        let rate = ios_until_reused(&self.classes()) / seconds;
+        if !(RATES.0..=RATES.1).contains(&rate) {
+            let what =
+                format!("it takes {rate:.4} I/Os per second for extents to be used again so soon");
+            return Err((
+                what,
+                "give another reuse or other extents: rates lie between 0.001 and 10 million",
+            ));
+        }
+        self.rate = rate;
+        Ok(())
+    }
+
+    /// The extents by how much of the I/O they take, where that does not change.
+    fn classes(&self) -> Vec<Class> {
+        let extents = f64::from(self.extents);
+        match self.kind {
+            Kind::Zipf | Kind::Oltp => zipf_classes(self.extents, self.theta),
+            Kind::HotCold => {
+                let hot = f64::from(self.hot());
+                let class = |extents: f64, io: f64| Class { extents, share: io / extents };
+                vec![class(hot, self.io), class(extents - hot, 1.0 - self.io)]
+            }
+            _ => vec![Class { extents, share: 1.0 / extents }],
+        }
+    }
+
+    /// How many extents are hot, where some are.
+    fn hot(&self) -> u32 {
+        let hot = floor_u64(f64::from(self.extents) * self.space);
+        u32::try_from(hot).unwrap_or(u32::MAX).clamp(1, self.extents - 1)
+    }
+
+    /// As a text which [`WorkloadSpec::parse`] reads as this, with all that was not given or was found by published figures.
+    #[must_use]
+    pub fn parameters(&self) -> String {
+        let percent = |share: f64| (share * 1e11).round() / 1e9;
+        let name = KINDS.iter().find(|(_, kind, _)| *kind == self.kind).map_or("", |kind| kind.0);
+        let mut text = format!(
+            "{name}:extents={},rate={},hours={},writes={},block={},seed={}",
+            self.extents,
+            self.rate,
+            self.hours,
+            percent(self.writes),
+            self.block,
+            self.seed
+        );
+        let mut add = |key: &str, value: f64| {
+            if self.has(key) {
+                text.push_str(&format!(",{key}={value}"));
+            }
+        };
+        add("theta", self.theta);
+        add("change", percent(self.change));
+        add("space", percent(self.space));
+        add("io", percent(self.io));
+        add("drift", self.drift);
+        add("disks", f64::from(self.disks));
+        add("random", percent(self.random));
+        text
     }
 
     fn of(kind: Kind) -> Self {
@@ -153,8 +268,10 @@ impl WorkloadSpec {
             io: 0.9,
             drift: 100.0,
             disks: 8,
+            random: 0.0,
         };
         match kind {
+            Kind::Sequential => Self { block: 256 << 10, ..base },
             Kind::Olap => Self { block: 512 << 10, writes: 0.0, theta: 0.9, ..base },
             _ => base,
         }
@@ -169,6 +286,10 @@ impl WorkloadSpec {
             "space" | "io" => matches!(self.kind, Kind::HotCold | Kind::Moving),
             "drift" => self.kind == Kind::Moving,
             "disks" => self.kind == Kind::Vms,
+            "random" => self.kind == Kind::Sequential,
+            "reuse" => {
+                matches!(self.kind, Kind::Uniform | Kind::Zipf | Kind::HotCold | Kind::Oltp)
+            }
             _ => false,
         }
     }
@@ -177,7 +298,7 @@ impl WorkloadSpec {
         matches!(self.kind, Kind::Zipf | Kind::Diurnal | Kind::Oltp | Kind::Olap | Kind::Vms)
     }
 
-    fn set(&mut self, key: &str, value: &str, top: &mut Option<(u64, f64)>) -> Option<()> {
+    fn set(&mut self, key: &str, value: &str, published: &mut Published) -> Option<()> {
         let number = |low: f64, high: f64| {
             value.parse::<f64>().ok().filter(|value| (low..=high).contains(value))
         };
@@ -186,7 +307,10 @@ impl WorkloadSpec {
             "extents" => {
                 self.extents = value.parse().ok().filter(|n| (64..=1 << 26).contains(n))?;
             }
-            "rate" => self.rate = number(1e-3, 1e7)?,
+            "rate" => {
+                self.rate = number(RATES.0, RATES.1)?;
+                published.rate = true;
+            }
             "hours" => self.hours = number(1e-3, 1e5)?,
             "writes" => self.writes = percent()?,
             "block" => {
@@ -195,9 +319,14 @@ impl WorkloadSpec {
                     .filter(|block| (512..=EXTENT).contains(block) && block.is_power_of_two())?;
             }
             "seed" => self.seed = value.parse().ok()?,
-            "theta" => self.theta = number(0.0, 3.0)?,
-            "top1" => *top = Some((1, percent()?)),
-            "top10" => *top = Some((10, percent()?)),
+            "theta" => {
+                self.theta = number(0.0, 3.0)?;
+                published.theta = true;
+            }
+            "top1" => published.top1 = Some(percent()?),
+            "top10" => published.top10 = Some(percent()?),
+            "reuse" => published.reuse = Some(number(1e-3, 1e9)?),
+            "random" => self.random = percent()?,
             "change" => self.change = percent()?,
             "space" => self.space = percent()?,
             "io" => self.io = percent()?,
@@ -253,7 +382,7 @@ impl Generator {
             Kind::Olap => Some(64),
             Kind::Vms => Some((spec.extents / spec.disks).max(1)),
             Kind::Zipf | Kind::Diurnal | Kind::Oltp => Some(spec.extents),
-            Kind::Uniform | Kind::HotCold | Kind::Moving => None,
+            Kind::Uniform | Kind::Sequential | Kind::HotCold | Kind::Moving => None,
         };
         let zipf = ranks.map(|ranks| Zipf::new(ranks, spec.theta));
         let mut places: Vec<u32> = (0..ranks.unwrap_or(spec.extents)).collect();
@@ -310,8 +439,7 @@ impl Generator {
     }
 
     fn hot_or_cold(&mut self) -> u64 {
-        let extents = u64::from(self.spec.extents);
-        let hot = floor_u64(f64::from(self.spec.extents) * self.spec.space).clamp(1, extents - 1);
+        let (extents, hot) = (u64::from(self.spec.extents), u64::from(self.spec.hot()));
         let place = match self.chance() < self.spec.io {
             true => self.random.below(hot),
             false => hot + self.random.below(extents - hot),
@@ -343,6 +471,13 @@ impl Generator {
                 let extent = self.random.below(extents);
                 self.within(extent)
             }
+            Kind::Sequential => match self.chance() < self.spec.random {
+                true => {
+                    let extent = self.random.below(extents);
+                    self.within(extent)
+                }
+                false => self.streamed(0, 0, extents, len),
+            },
             Kind::Zipf | Kind::Oltp => {
                 let extent = self.ranked();
                 self.within(extent)

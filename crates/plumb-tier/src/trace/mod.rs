@@ -1,6 +1,8 @@
 //! Traces of host I/O (spec 20): read from what others recorded, or made by a seeded generator.
 
 mod binary;
+mod capacities;
+mod fit;
 mod generate;
 mod line;
 mod reader;
@@ -9,7 +11,8 @@ mod tests;
 mod zipf;
 
 pub use binary::{TraceWriter, is_binary};
-pub use generate::{Generator, WorkloadError, WorkloadSpec, workload_kinds};
+pub use capacities::Capacities;
+pub use generate::{Generator, REUSE, WorkloadError, WorkloadSpec, workload_kinds};
 pub use reader::{Strictness, TraceError, TraceReader, TraceSummary, fuzz_trace};
 pub use zipf::{Zipf, fit_theta};
 

@@ -8,7 +8,7 @@ use plumb_units::Nanos;
 
 use super::binary::{self, RECORD};
 use super::line::{self, Line, Volume};
-use super::{TraceFormat, TraceIo};
+use super::{Capacities, TraceFormat, TraceIo};
 
 /// A longer line is no line.
 const LINE_LONGEST: u64 = 16 << 10;
@@ -93,6 +93,7 @@ pub struct TraceReader<R> {
     format: TraceFormat,
     strictness: Strictness,
     only: Option<String>,
+    capacities: Option<Capacities>,
     line: Vec<u8>,
     numbers: HashMap<String, u32>,
     first: Option<u64>,
@@ -115,12 +116,19 @@ impl<R: BufRead> TraceReader<R> {
             format,
             strictness,
             only,
+            capacities: None,
             line: Vec::new(),
             numbers: HashMap::new(),
             first: None,
             summary: TraceSummary::default(),
             over: false,
         }
+    }
+
+    /// I/Os of devices that are not among these, or beyond their ends, are bad lines.
+    #[must_use]
+    pub fn with_capacities(self, capacities: Option<Capacities>) -> Self {
+        Self { capacities, ..self }
     }
 
     /// What was read so far.
@@ -258,13 +266,13 @@ impl<R: BufRead> TraceReader<R> {
             return Ok(None);
         }
         match line::parse(self.format, text) {
-            Ok(Line::Io { at, volume: Volume::One(name), io }) => Ok(self.accept(at, name, io)),
+            Ok(Line::Io { at, volume: Volume::One(name), io }) => self.fit(at, name, io),
             Ok(Line::Io { at, volume: Volume::Two(one, two), io }) => {
                 let name = match self.format {
                     TraceFormat::Msr => format!("{one}.{two}"),
                     _ => format!("{one}:{two}"),
                 };
-                Ok(self.accept(at, &name, io))
+                self.fit(at, &name, io)
             }
             Ok(Line::Other) => Ok(None),
             Ok(Line::End) => {
@@ -278,6 +286,25 @@ impl<R: BufRead> TraceReader<R> {
                 Ok(None)
             }
             Err(what) => self.fault(what).map(|()| None),
+        }
+    }
+
+    /// Takes an I/O that is on its device.
+    fn fit(
+        &mut self,
+        at: u64,
+        volume: &str,
+        io: crate::heat::HostIo,
+    ) -> Result<Option<TraceIo>, TraceError> {
+        let Some(capacities) = &self.capacities else { return Ok(self.accept(at, volume, io)) };
+        let end = io.offset.saturating_add(io.len);
+        match capacities.of(volume) {
+            Some(bytes) if end <= bytes => Ok(self.accept(at, volume, io)),
+            Some(bytes) => {
+                let what = format!("it ends at {end}, beyond the {bytes} bytes of device {volume}");
+                self.fault(what).map(|()| None)
+            }
+            None => self.fault(format!("device {volume} has no capacity")).map(|()| None),
         }
     }
 
@@ -321,7 +348,9 @@ pub fn fuzz_trace(bytes: &[u8]) {
     let (first, rest) = bytes.split_first().unwrap_or((&0, &[]));
     let strictness = if first % 2 == 0 { Strictness::Strict } else { Strictness::Lenient };
     for format in TraceFormat::ALL {
-        let mut reader = TraceReader::new(rest, Path::new("fuzz"), format, strictness, None);
+        let companion = Capacities::read(rest, Path::new("fuzz")).ok().filter(|_| first % 4 > 1);
+        let reader = TraceReader::new(rest, Path::new("fuzz"), format, strictness, None);
+        let mut reader = reader.with_capacities(companion);
         let mut last = Nanos::ZERO;
         for io in reader.by_ref().map_while(Result::ok) {
             assert!(io.at >= last && io.io.len > 0, "time does not go back");

@@ -1,3 +1,4 @@
+use std::collections::HashMap;
 use std::io::Cursor;
 use std::path::Path;
 
@@ -301,6 +302,11 @@ fn workloads_are_what_they_are_called() {
     }
     let hot = made("moving:extents=1000,hours=1,rate=20,space=5,io=95,drift=0");
     assert!((share(&hot, &|io| io.io.offset < 50 << 20) - 0.95).abs() < 0.01);
+    let mixed = made("sequential:extents=640,hours=1,rate=20,random=25,block=64K");
+    let follows = |pair: &[TraceIo]| pair[0].io.offset + pair[0].io.len == pair[1].io.offset;
+    let following = mixed.windows(2).filter(|pair| follows(pair)).count() as f64;
+    // Both of a pair are of the stream.
+    assert!((following / mixed.len() as f64 - 0.5625).abs() < 0.01, "{following}");
     let writes = made("oltp:extents=1000,hours=1,rate=20");
     assert!((share(&writes, &|io| io.io.kind == HostIoKind::Write) - 0.3).abs() < 0.01);
     let olap = made("olap:extents=6400,hours=1,rate=20");
@@ -325,6 +331,83 @@ fn workloads_are_what_they_are_called() {
 }
 
 #[test]
+fn what_is_beyond_its_device_is_a_bad_line() {
+    let text = "7,R,0,4096,10\n7,W,1044480,4096,20\n7,W,1044480,8192,30\n8,R,0,512,40\n";
+    let companion = Capacities::read(&b"device_id,capacity\n7,1048576\n"[..], Path::new("s.csv"));
+    let companion = companion.expect("a companion");
+    let reader = |strictness| {
+        TraceReader::new(
+            text.as_bytes(),
+            Path::new("t.csv"),
+            TraceFormat::Alibaba,
+            strictness,
+            None,
+        )
+        .with_capacities(Some(companion.clone()))
+    };
+    match reader(Strictness::Strict).find_map(Result::err) {
+        Some(TraceError::Line { line: 3, what, .. }) => {
+            assert!(what.contains("beyond the 1048576 bytes of device 7"), "{what}");
+        }
+        other => panic!("{other:?}"),
+    }
+    let mut lenient = reader(Strictness::Lenient);
+    assert_eq!(lenient.by_ref().filter(Result::is_ok).count(), 2);
+    let summary = lenient.end().expect("two I/Os");
+    assert_eq!(summary.bad, 2);
+    assert_eq!(summary.faults[1], "line 4: device 8 has no capacity");
+}
+
+/// Spec 20: shares, share of writes and re-reference interval as they are published.
+#[test]
+fn published_figures_become_parameters_and_the_workload_has_them() {
+    for text in [
+        "uniform:extents=2000,reuse=300,hours=3",
+        "hotcold:extents=2000,reuse=60,hours=1,space=20,io=80",
+        "zipf:extents=2000,reuse=120,hours=4,top1=25,writes=65",
+        "oltp:extents=2000,reuse=120,hours=4",
+    ] {
+        let spec = WorkloadSpec::parse(text).expect("a workload");
+        let seconds: f64 = text
+            .split("reuse=")
+            .nth(1)
+            .and_then(|rest| rest.split(',').next())
+            .and_then(|word| word.parse().ok())
+            .expect("it is given");
+        let ios: Vec<TraceIo> = spec.generate().collect();
+        let (mut last, mut waits) = (HashMap::new(), Vec::new());
+        for io in &ios {
+            let before = last.insert(io.io.offset >> 20, io.at);
+            // An extent of which nothing is seen again counts as one that waits without end, as does the first of one.
+            waits.push(before.map_or(f64::INFINITY, |before| io.at.since(before).as_secs_f64()));
+        }
+        let again = &mut waits[ios.len() / 2..];
+        again.sort_by(f64::total_cmp);
+        let median = again[again.len() / 2];
+        assert!((median / seconds - 1.0).abs() < 0.05, "{text}: {median} in {}", spec.parameters());
+        if text.contains("top1=25") {
+            let mut counts = HashMap::new();
+            ios.iter().for_each(|io| *counts.entry(io.io.offset >> 20).or_insert(0_u32) += 1);
+            let mut counts: Vec<u32> = counts.into_values().collect();
+            counts.sort_unstable_by(|one, other| other.cmp(one));
+            let top: u32 = counts[..20].iter().sum();
+            let share = f64::from(top) / ios.len() as f64;
+            assert!((share - 0.25).abs() < 0.01, "{share}");
+            let writes = ios.iter().filter(|io| io.io.kind == HostIoKind::Write).count();
+            assert!((writes as f64 / ios.len() as f64 - 0.65).abs() < 0.02);
+        }
+    }
+    for (name, _) in workload_kinds() {
+        let spec = WorkloadSpec::parse(&format!("{name}:extents=4096,writes=7,block=64K"))
+            .expect("a workload");
+        assert_eq!(WorkloadSpec::parse(&spec.parameters()).as_ref(), Ok(&spec), "{name}");
+    }
+    let fitted =
+        WorkloadSpec::parse("zipf:extents=5000,top1=30,top10=60,reuse=90").expect("a workload");
+    assert_eq!(WorkloadSpec::parse(&fitted.parameters()), Ok(fitted));
+}
+
+#[test]
 fn workloads_that_cannot_be_are_refused_with_a_remedy() {
     for (text, words) in [
         ("pareto", "'pareto'"),
@@ -338,6 +421,12 @@ fn workloads_that_cannot_be_are_refused_with_a_remedy() {
         ("zipf:hours=nan", "hours"),
         ("zipf:writes=101", "writes"),
         ("zipf:top1=0.5", "top 1 %"),
+        ("zipf:top1=20,top10=15", "more than the top 10 %"),
+        ("zipf:top1=20,theta=1", "theta is what"),
+        ("zipf:reuse=60,rate=5", "reuse= tells the rate"),
+        ("zipf:reuse=60,change=1", "reuse= tells the rate"),
+        ("uniform:reuse=1000000000,extents=64", "I/Os per second"),
+        ("vms:reuse=60", "vms has no setting 'reuse'"),
     ] {
         let error = WorkloadSpec::parse(text).expect_err(text);
         assert!(error.what.contains(words) && !error.remedy.is_empty(), "{error:?}");

@@ -61,16 +61,34 @@ impl Zipf {
     }
 }
 
-/// The theta at which the first `top` of `ranks` take `share` of all draws: how published shares become a
-/// generator's parameter. `None` when none from 0 to 3 does.
+/// The sums of the weights of the first so many ranks, for each of several numbers of ranks, ascending.
+pub(super) fn power_sums(upto: &[u32], theta: f64) -> Vec<f64> {
+    let (mut sum, mut rank) = (0.0, 0);
+    let mut sum_to = |to: &u32| {
+        while rank < *to {
+            rank += 1;
+            sum += f64::from(rank).powf(-theta);
+        }
+        sum
+    };
+    upto.iter().map(&mut sum_to).collect()
+}
+
+/// The theta at which the first so many of `ranks` take such shares of all draws: how published shares become a generator's
+/// parameter. Of several, ascending, each with its share, it is that at which they are too high and too low by as much, added up.
+/// `None` when none from 0 to 3 does.
 #[must_use]
-pub fn fit_theta(ranks: u32, top: u32, share: f64) -> Option<f64> {
+pub fn fit_theta(ranks: u32, tops: &[(u32, f64)]) -> Option<f64> {
+    let upto: Vec<u32> = tops.iter().map(|(top, _)| *top).chain([ranks]).collect();
+    let share: f64 = tops.iter().map(|(_, share)| share).sum();
     let reached = |theta: f64| {
-        let sum = |to: u32| (1..=to).map(|rank| f64::from(rank).powf(-theta)).sum::<f64>();
-        sum(top) / sum(ranks)
+        let sums = power_sums(&upto, theta);
+        let (whole, tops) = sums.split_last().expect("that of all ranks");
+        tops.iter().map(|top| top / whole).sum::<f64>()
     };
     let (mut low, mut high) = (0.0, 3.0);
-    if top == 0 || top >= ranks || !(reached(low)..=reached(high)).contains(&share) {
+    let are_some = tops.iter().all(|(top, _)| (1..ranks).contains(top));
+    if !are_some || tops.is_empty() || !(reached(low)..=reached(high)).contains(&share) {
         return None;
     }
     for _ in 0..40 {
@@ -109,11 +127,18 @@ mod tests {
     fn a_theta_is_found_for_published_shares() {
         for theta in [0.6, 0.99, 1.2] {
             let zipf = Zipf::new(10_000, theta);
-            let share = (0..100).map(|rank| zipf.share(rank)).sum();
-            let found = fit_theta(10_000, 100, share).expect("there is one");
+            let share = |top: u32| (0..top).map(|rank| zipf.share(rank)).sum::<f64>();
+            let tops = [(100, share(100)), (1000, share(1000))];
+            for tops in [&tops[..1], &tops[1..], &tops] {
+                let found = fit_theta(10_000, tops).expect("there is one");
+                assert!((found - theta).abs() < 1e-6, "{found}, not {theta}");
+            }
+            // Shares that no law has both: one is as much too high as the other is too low.
+            let off = [(100, tops[0].1 + 0.01), (1000, tops[1].1 - 0.01)];
+            let found = fit_theta(10_000, &off).expect("there is one");
             assert!((found - theta).abs() < 1e-6, "{found}, not {theta}");
         }
-        assert_eq!(fit_theta(10_000, 100, 0.001), None, "less than an equal share");
-        assert_eq!(fit_theta(10, 10, 1.0), None);
+        assert_eq!(fit_theta(10_000, &[(100, 0.001)]), None, "less than an equal share");
+        assert_eq!((fit_theta(10, &[(10, 1.0)]), fit_theta(10, &[])), (None, None));
     }
 }

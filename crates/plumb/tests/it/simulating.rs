@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::program::plumb;
+use crate::program::{plumb, repository};
 
 /// A trace in a folder of its own.
 fn trace(text: &str) -> (tempfile::TempDir, PathBuf) {
@@ -166,4 +166,61 @@ fn shares_with_and_without_a_write_cache_are_told_apart() {
     let found = json(&plumb(&format!("{line} --write-cache 0 --json")).succeeds_quietly().stdout);
     let share = |nth: usize| found["outcomes"][nth]["hit_share"].as_f64();
     assert!(share(0) <= share(1), "nothing is above the bound: {found}");
+}
+
+/// Spec 20: diskspd XML and text for parameters.
+#[test]
+fn the_load_of_a_result_is_generated() {
+    let reports = repository().join("crates/plumb-load/tests/data/conformance/results/reports");
+    let like = |name: &str| {
+        let file = reports.join(name);
+        let line = "space simulate --tier-size 64M --policy lru --hours 0.05 --json --like";
+        plumb(&format!("{line} {}", file.display()))
+    };
+    for name in ["random-read-latency.xml", "random-read-latency.txt"] {
+        let found = json(&like(name).succeeds_quietly().stdout);
+        let wanted = "uniform:extents=4096,rate=407.5,hours=0.05,writes=0,block=4096,seed=1";
+        assert_eq!((&found["parameters"], &found["synthetic"]), (&wanted.into(), &true.into()));
+        assert!(
+            found["ios"].as_u64().is_some_and(|ios| (70_000..77_000).contains(&ios)),
+            "{found}"
+        );
+    }
+    for (name, words) in [
+        ("interrupted-in-warmup.xml", "nothing was measured"),
+        ("mixed-two-targets-smt.xml", "different"),
+        ("real-random-mix-latency-doc.xml", "32MiB in all"),
+        ("index.json", "no result"),
+    ] {
+        let refused = like(name).ends_with(2);
+        let told = format!("{}{}", refused.stdout, refused.stderr);
+        assert!(told.contains(words) && told.contains(name), "{name}: {told}");
+    }
+    let fitted = "--generate zipf:extents=512,top1=10,top10=40,reuse=30,hours=0.1,writes=65";
+    let text = plumb(&format!("space simulate --tier-size 64M --policy lru {fitted}"));
+    let text = text.succeeds_quietly().stdout;
+    assert!(text.contains("\nparameters zipf:extents=512,rate="), "{text}");
+    let both =
+        plumb("space simulate --tier-size 64M --generate uniform:reuse=9,rate=1").ends_with(2);
+    assert!(both.stderr.contains("leave out reuse"), "{}", both.stderr);
+}
+
+#[test]
+fn devices_of_a_trace_have_the_capacities_of_its_companion() {
+    let (folder, path) = trace("3,R,0,4096,1000\n3,W,1048576,4096,2000\n");
+    let companion = folder.path().join("sizes.csv");
+    fs::write(&companion, "device_id,capacity\n3,1048576\n").expect("a file");
+    let line = format!(
+        "space simulate --trace {} --format alibaba --capacities {} --tier-size 1G --policy lru",
+        path.display(),
+        companion.display()
+    );
+    let refused = plumb(&line).ends_with(1).stderr;
+    assert!(refused.contains("line 2: it ends at 1052672, beyond the 1048576"), "{refused}");
+    let lenient = plumb(&format!("{line} --lenient --json")).succeeds_quietly().stdout;
+    assert_eq!(json(&lenient)["trace"]["bad_lines"], 1, "{lenient}");
+    fs::write(&companion, "3;1048576\n").expect("a file");
+    let refused = plumb(&line).ends_with(1).stderr;
+    assert!(refused.contains("sizes.csv, line 1: it has no comma"), "{refused}");
+    assert!(refused.contains("leave out --capacities"), "{refused}");
 }

@@ -1,5 +1,6 @@
 //! `plumb space simulate`: a trace replayed against tiers of several sizes.
 
+mod like;
 mod told;
 
 use std::fs::File;
@@ -11,8 +12,8 @@ use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, ValueHint, value_parser};
 use plumb_tier::replay::{Layout, Policy, Replay, ReplayError, ReplayOutcome};
 use plumb_tier::trace::{
-    Strictness, TraceError, TraceFormat, TraceIo, TraceReader, TraceSummary, TraceWriter,
-    WorkloadError, WorkloadSpec, is_binary, workload_kinds,
+    Capacities, REUSE, Strictness, TraceError, TraceFormat, TraceIo, TraceReader, TraceSummary,
+    TraceWriter, WorkloadError, WorkloadSpec, is_binary, workload_kinds,
 };
 
 use super::report::size;
@@ -39,11 +40,11 @@ pub(super) fn command() -> Command {
                 .help("Print the Storage Tier Optimization Report of each last optimization too"),
             super::report::json_option(),
         ])
-        .group(ArgGroup::new("input").args(["trace", "generate"]).required(true))
+        .group(ArgGroup::new("input").args(["trace", "generate", "like"]).required(true))
         .after_help(after_help())
 }
 
-fn input_arguments() -> [Arg; 6] {
+fn input_arguments() -> [Arg; 9] {
     let names = TraceFormat::ALL.map(TraceFormat::name);
     [
         Arg::new("trace")
@@ -62,6 +63,13 @@ fn input_arguments() -> [Arg; 6] {
             .value_name("NAME")
             .requires("trace")
             .help("Only the I/Os of this volume [default: all, side by side]"),
+        Arg::new("capacities")
+            .long("capacities")
+            .value_name("FILE")
+            .value_parser(value_parser!(PathBuf))
+            .value_hint(ValueHint::FilePath)
+            .requires("trace")
+            .help("A companion file of lines device_id,capacity: I/Os beyond a device's end are bad lines"),
         Arg::new("lenient")
             .long("lenient")
             .action(ArgAction::SetTrue)
@@ -71,6 +79,19 @@ fn input_arguments() -> [Arg; 6] {
             .long("generate")
             .value_name("KIND[:KEY=VALUE,...]")
             .help("A seeded synthetic workload instead of a trace"),
+        Arg::new("like")
+            .long("like")
+            .value_name("FILE")
+            .value_parser(value_parser!(PathBuf))
+            .value_hint(ValueHint::FilePath)
+            .help("A synthetic workload with the load of a result of DISKSPD or `plumb run`, text or XML"),
+        Arg::new("hours")
+            .long("hours")
+            .value_name("HOURS")
+            .requires("like")
+            .default_value("48")
+            .value_parser(hours)
+            .help("How long the workload of --like goes on"),
         Arg::new("save")
             .long("save")
             .value_name("FILE")
@@ -146,11 +167,18 @@ fn after_help() -> String {
     for (name, what) in workload_kinds() {
         help.push_str(&format!("  {name:<9} {what}\n"));
     }
+    help.push_str(&format!("  {REUSE}\n"));
     help.push_str(
         "\nFor example:\n  plumb space simulate --trace usr_0.csv --format msr --tier-size 10G,50G --policy daily,every:6\n  \
          plumb space simulate --generate zipf:extents=20000,hours=72 --tier-size 1G,2G,5G --json",
     );
     help
+}
+
+/// Hours of a workload.
+fn hours(text: &str) -> Result<f64, String> {
+    let hours = text.parse::<f64>().ok().filter(|hours| (1e-3..=1e5).contains(hours));
+    hours.ok_or_else(|| "it must be a number of hours from 0.001 to 100000".to_owned())
 }
 
 /// A size with a unit, or 0.
@@ -168,6 +196,8 @@ struct Source {
     /// As it is shown.
     name: String,
     synthetic: bool,
+    /// What a generator was told, with all that it found out or took for granted.
+    parameters: Option<String>,
     /// Of a trace that was read.
     summary: Option<TraceSummary>,
 }
@@ -186,7 +216,9 @@ pub(super) fn run(matches: &ArgMatches) -> ExitCode {
         Err(error) => {
             let printer = if json { Printer::json() } else { Printer::on_stderr() };
             printer.error(&error);
-            ExitCode::from(if matches!(error, SimulateError::Workload(_)) { 2 } else { 1 })
+            let is_asked_wrong =
+                matches!(error, SimulateError::Workload(_) | SimulateError::Like(_));
+            ExitCode::from(if is_asked_wrong { 2 } else { 1 })
         }
     }
 }
@@ -196,15 +228,16 @@ fn simulate(matches: &ArgMatches) -> Result<(Source, ReplayOutcome), SimulateErr
     let sizes: Vec<u64> = matches.get_many("tier-size").into_iter().flatten().copied().collect();
     let policies: Vec<Policy> = matches.get_many("policy").into_iter().flatten().copied().collect();
     let mut replay = Replay::new(layout, &sizes, &policies)?;
-    let spec = matches.get_one::<String>("generate");
-    let mut save = Save::new(matches.get_one("save"), spec.is_some())?;
-    if let Some(text) = spec {
-        for io in WorkloadSpec::parse(text)?.generate() {
+    let made = workload(matches)?;
+    let mut save = Save::new(matches.get_one("save"), made.is_some())?;
+    if let Some((name, spec)) = made {
+        for io in spec.generate() {
             save.add(&io)?;
             replay.feed(&io)?;
         }
         save.end()?;
-        let source = Source { name: text.clone(), synthetic: true, summary: None };
+        let parameters = Some(spec.parameters());
+        let source = Source { name, synthetic: true, parameters, summary: None };
         return Ok((source, replay.end()));
     }
     let path: &PathBuf = matches.get_one("trace").expect("clap requires one of both");
@@ -221,9 +254,20 @@ fn simulate(matches: &ArgMatches) -> Result<(Source, ReplayOutcome), SimulateErr
     let source = Source {
         name: path.display().to_string(),
         synthetic: summary.synthetic,
+        parameters: None,
         summary: Some(summary),
     };
     Ok((source, replay.end()))
+}
+
+/// What is generated, if anything, and how it is called.
+fn workload(matches: &ArgMatches) -> Result<Option<(String, WorkloadSpec)>, SimulateError> {
+    if let Some(text) = matches.get_one::<String>("generate") {
+        return Ok(Some((text.clone(), WorkloadSpec::parse(text)?)));
+    }
+    let Some(path) = matches.get_one::<PathBuf>("like") else { return Ok(None) };
+    let hours = *matches.get_one::<f64>("hours").expect("it has a default");
+    Ok(Some((format!("like {}", path.display()), like::workload(path, hours)?)))
 }
 
 fn layout(matches: &ArgMatches) -> Layout {
@@ -257,7 +301,11 @@ fn open(matches: &ArgMatches, path: &Path) -> Result<TraceReader<Box<dyn BufRead
     let strictness =
         if matches.get_flag("lenient") { Strictness::Lenient } else { Strictness::Strict };
     let only = matches.get_one::<String>("volume").cloned();
-    Ok(TraceReader::new(input, path, format, strictness, only))
+    let reader = TraceReader::new(input, path, format, strictness, only);
+    let Some(companion) = matches.get_one::<PathBuf>("capacities") else { return Ok(reader) };
+    let failed = |source| TraceError::Read { path: companion.clone(), source };
+    let file = BufReader::new(File::open(companion).map_err(failed)?);
+    Ok(reader.with_capacities(Some(Capacities::read(file, companion)?)))
 }
 
 fn formats() -> String {
@@ -323,6 +371,9 @@ enum SimulateError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Workload(#[from] WorkloadError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Like(#[from] like::LikeError),
     #[error(transparent)]
     #[diagnostic(transparent)]
     Replay(#[from] ReplayError),

@@ -21,6 +21,9 @@ pub(super) fn as_text(source: &Source, found: &ReplayOutcome, with_reports: bool
         found.extents,
         Bytes(found.extents << 20)
     );
+    if let Some(parameters) = source.parameters.as_ref().filter(|found| **found != source.name) {
+        text.push_str(&format!("parameters {parameters}\n"));
+    }
     if let Some(summary) = &source.summary {
         text.push_str(&remarks(summary));
     }
@@ -133,6 +136,7 @@ pub(super) fn as_json(source: &Source, found: &ReplayOutcome) -> Value {
     json!({
         "source": source.name,
         "synthetic": source.synthetic,
+        "parameters": source.parameters,
         "trace": source.summary.as_ref().map(summary),
         "ios": found.ios,
         "extents": found.extents,
