@@ -11,7 +11,7 @@ use crate::events::Event;
 use crate::format::superblock::Superblock;
 use crate::format::{BLOCK_LEN, Config, DiskConfig, DiskState, Generation, Geometry};
 use crate::io::{Io, SlotPlan};
-use crate::members::{Half, Members, is_majority, lists_in_force, too_few};
+use crate::members::{Half, Members, is_half, is_majority, lists_in_force, too_few};
 use crate::mutation::{Mutation, active};
 use crate::recover::StartError;
 
@@ -103,11 +103,9 @@ pub(crate) fn assemble<Q: FlushQueue>(
         });
     }
     if terms == Terms::More
-        && let Some((present, voters)) =
-            too_few(&lists_in_force(&config, &blocks), &here, is_majority)
+        && let Some((present, voters)) = short_list(&config, &blocks, &here)
         && !active(Mutation::HalfStarts)
     {
-        // Others may go by a list of which more than half could start without these.
         return Err(StartError::NoQuorum { present, voters });
     }
     if !config.logs_here(|disk| is_here(&config, &blocks, disk)) {
@@ -203,6 +201,19 @@ pub(crate) fn is_outdated(config: &Config, block: &Superblock, served: u32) -> b
     config.voters.contains(&block.ordinal)
         && block.reached() < served
         && !active(Mutation::OldCopyTaken)
+}
+
+/// A list in force by which another part goes on, or could: how many of it are here, and how long it is. Another may have begun as
+/// more than half of it, gone down to half, and be seen by whoever sees more than half; and what does not go on with these must
+/// not be more than half.
+fn short_list(
+    config: &Config,
+    blocks: &[Option<Superblock>],
+    voters: &[u16],
+) -> Option<(usize, usize)> {
+    let lists = lists_in_force(config, blocks);
+    let seen: Vec<u16> = blocks.iter().flatten().map(|block| block.ordinal).collect();
+    too_few(&lists, &seen, is_majority).or_else(|| too_few(&lists, voters, is_half))
 }
 
 /// Whether a disk takes part and is here.
@@ -332,8 +343,7 @@ pub(crate) fn raise<Q: FlushQueue>(
     let online = members.online.clone();
     members.config.voters.retain(|voter| online[usize::from(*voter)]);
     if terms == Terms::More
-        && let Some((present, voters)) =
-            too_few(&members.lists, &members.config.voters, is_majority)
+        && let Some((present, voters)) = too_few(&members.lists, &members.config.voters, is_half)
         && !half
     {
         return Err(StartError::NoQuorum { present, voters });

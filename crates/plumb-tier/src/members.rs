@@ -364,8 +364,8 @@ impl Members {
     /// Whether those that vote are at least half of every list that somebody may go by: a larger lost part of one could
     /// start elsewhere as more than half of it (LAY-3).
     pub(crate) fn are_enough(&self) -> bool {
-        let half = |left, all| 2 * left >= all;
-        !self.config.voters.is_empty() && too_few(&self.lists, &self.config.voters, half).is_none()
+        !self.config.voters.is_empty()
+            && too_few(&self.lists, &self.config.voters, is_half).is_none()
     }
 
     /// The configuration as it is in memory is to be a new generation, which names the other lists that somebody may go by
@@ -515,7 +515,12 @@ pub(crate) fn too_few(
     all.find(|(left, all)| !enough(*left, *all))
 }
 
-/// What a start needs of each list: another part may have gone on with half of one already.
+/// What those that go on are of each list.
+pub(crate) fn is_half(left: usize, all: usize) -> bool {
+    2 * left >= all
+}
+
+/// What a start sees of each list.
 pub(crate) fn is_majority(left: usize, all: usize) -> bool {
     2 * left > all
 }

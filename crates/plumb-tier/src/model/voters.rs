@@ -203,11 +203,13 @@ impl Voters {
         let current = Self::newest(state, here);
         let lists = self.lists(state, &current, here);
         let voters = here & current.voters;
-        let majority = |list: &u8| {
-            let (present, all) = (2 * (list & voters).count_ones(), list.count_ones());
+        let majority = |list: u8, of: u8| {
+            let (present, all) = (2 * (list & of).count_ones(), list.count_ones());
             present > all || !self.rules.majority && present == all
         };
-        if voters == 0 || !lists.iter().all(majority) {
+        // Of its own list more than half go on; of the others it sees more than half, and half go on.
+        let seen = lists.iter().all(|list| majority(*list, here));
+        if voters == 0 || !seen || !majority(current.voters, voters) || !enough(&lists, voters) {
             return;
         }
         let known = |disk: &(Generation, u8)| disk.1.max(disk.0.order.0);
