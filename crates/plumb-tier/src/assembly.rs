@@ -98,9 +98,6 @@ pub(crate) fn assemble<Q: FlushQueue>(
             None => StartError::NoQuorum { present, voters },
         });
     }
-    if !config.logs_here(|disk| is_here(&config, &blocks, disk)) {
-        return Err(StartError::Metadata { what: "write cache" });
-    }
     let members = Members::new(config, blocks, seed);
     let mut members = members.ok_or(StartError::Metadata { what: "superblock" })?;
     members.begin = begin;
@@ -191,12 +188,6 @@ pub(crate) fn is_outdated(config: &Config, block: &Superblock, served: u32) -> b
     config.voters.contains(&block.ordinal)
         && block.reached() < served
         && !active(Mutation::OldCopyTaken)
-}
-
-/// Whether a disk takes part and is here.
-fn is_here(config: &Config, blocks: &[Option<Superblock>], disk: u16) -> bool {
-    let state = config.disks.get(usize::from(disk)).map(|disk| disk.state);
-    state == Some(DiskState::Online) && blocks.get(usize::from(disk)).is_some_and(Option::is_some)
 }
 
 /// Copies of a superblock on a disk.
@@ -326,9 +317,8 @@ pub(crate) fn raise<Q: FlushQueue>(
     if members.metadata().is_empty() {
         return Err(StartError::Metadata { what: "journal" });
     }
-    if !members.config.expire_log_copies(|disk| online[usize::from(disk)]) {
-        return Err(StartError::Metadata { what: "write cache" });
-    }
+    // A log of which no current copy is here costs its own virtual disk, and no other.
+    members.config.expire_log_copies(|disk| online[usize::from(disk)]);
     let id = members.random.id();
     members.config.succeed(members.epoch, id);
     let voters = members.config.voters.clone();

@@ -106,6 +106,9 @@ pub(crate) struct Core<Q> {
     pub(crate) lost_blocks: Vec<u64>,
     /// Disks of which the journal says that they are away, by ordinal.
     pub(crate) lost: Vec<bool>,
+    /// A last copy of something of these virtual disks could not be flushed, and others do without its disk: nothing of
+    /// theirs is taken for durable any more (C10).
+    pub(crate) unflushable: Vec<bool>,
     /// Disks that failed a flush and were not judged for it yet: what they hold may not be durable (C10).
     pub(crate) unflushed: Vec<u16>,
 }
@@ -303,21 +306,27 @@ impl<Q: FlushQueue> Core<Q> {
         });
     }
 
-    /// Whether every mapped extent keeps a copy in sync without that disk.
+    /// Whether every mapped extent keeps a copy in sync without that disk, and every log a current one.
     pub(crate) fn can_spare(&self, disk: u16) -> bool {
+        let mut extents = (0_u32..).zip(&self.extents.list);
+        (0..self.logs.len()).all(|vdisk| self.members.log_spares(vdisk, disk))
+            && extents.all(|own| self.extent_spares(own, disk))
+    }
+
+    /// Whether an extent keeps a copy in sync without that disk, if it is mapped.
+    pub(crate) fn extent_spares(&self, (extent, own): (u32, &Extent), disk: u16) -> bool {
+        if own.place == UNMAPPED {
+            return true;
+        }
         let config = &self.members.config;
-        let mapped = |extent: &(u32, &Extent)| extent.1.place != UNMAPPED;
-        self.members.logs_spare(disk)
-            && (0_u32..).zip(&self.extents.list).filter(mapped).all(|(extent, _)| {
-                let vdisk = &config.vdisks[self.vdisk(extent)];
-                let step = vdisk.interleave.min(config.extent_bytes);
-                (0..config.extent_bytes / step).all(|nth| {
-                    let at = self.copies_at(extent, nth * step);
-                    let in_sync = |other: u16| self.members.in_sync(other, extent);
-                    !at.iter().any(|(_, other, _)| other == disk)
-                        || at.iter().any(|(_, other, _)| other != disk && in_sync(other))
-                })
-            })
+        let vdisk = &config.vdisks[self.vdisk(extent)];
+        let step = vdisk.interleave.min(config.extent_bytes);
+        (0..config.extent_bytes / step).all(|nth| {
+            let at = self.copies_at(extent, nth * step);
+            let in_sync = |other: u16| self.members.in_sync(other, extent);
+            !at.iter().any(|(_, other, _)| other == disk)
+                || at.iter().any(|(_, other, _)| other != disk && in_sync(other))
+        })
     }
 
     /// Flushes every disk that takes part; those that fail and can be spared are expelled. `false` when
@@ -331,6 +340,7 @@ impl<Q: FlushQueue> Core<Q> {
     pub(crate) fn flush_some(&mut self, disks: &[u16]) -> Result<bool, Halt> {
         let failed = self.io.flush(disks);
         let kept = self.lose_spare(failed)?;
+        let kept = self.lose_for_others(kept)?;
         self.unflushed.extend(&kept);
         Ok(kept.is_empty())
     }
@@ -346,6 +356,9 @@ impl<Q: FlushQueue> Core<Q> {
     /// their vote; the others are expelled.
     pub(crate) fn do_without(&mut self, failed: Vec<u16>) -> Result<(), Halt> {
         for disk in self.lose_spare(failed)? {
+            if self.unflushed.contains(&disk) && self.lose_for_others(vec![disk])?.is_empty() {
+                continue;
+            }
             if self.members.is_online(disk) && self.members.is_named(disk) {
                 self.drop_metadata(disk)?;
             }
@@ -380,11 +393,10 @@ impl<Q: FlushQueue> Core<Q> {
     /// Commits the checksums of all blocks. Their data must be durable.
     pub(crate) fn commit_all(&mut self) {
         self.pending.clear();
-        for extent in 0..self.extents.list.len() {
-            if self.extents.list[extent].pending == 0 {
+        for extent in 0..to_u32(self.extents.list.len()) {
+            if self.extents.get(extent).pending == 0 || self.is_unflushable(extent) {
                 continue;
             }
-            let extent = u32::try_from(extent).unwrap_or(u32::MAX);
             for within in 0..self.extents.blocks {
                 let block = self.extents.block(extent, within);
                 let own = self.extents.get_mut(extent);
@@ -411,7 +423,7 @@ impl<Q: FlushQueue> Core<Q> {
         self.unsettled.iter().for_each(|one| unsettled.insert(one.0));
         let mut list = std::mem::take(&mut self.open_list);
         list.retain(|&extent| {
-            let unsettled = unsettled.has(extent);
+            let unsettled = unsettled.has(extent) || self.is_unflushable(extent);
             let own = self.extents.get_mut(extent);
             let rests = own.writers == 0 && own.pending == 0 && !unsettled;
             let early = active(Mutation::CloseEarly) && own.open;

@@ -174,6 +174,11 @@ rules! {
     HalfStarts,
     /// A disk that was put back as it had been before is taken for current.
     OldCopyTaken,
+    // Virtual disks beside each other.
+    /// A log of which no copy is here is taken for an empty one.
+    LostLogTakenAsEmpty,
+    /// A disk that holds the last copy of something of one virtual disk stays, and FLUSH fails for all.
+    LastCopyHoldsAll,
 }
 
 #[cfg(test)]
@@ -207,6 +212,8 @@ impl Mutation {
         (Self::LogCopyForgotten, "a log whose disk lost its vote: torture/half_done.rs"),
         (Self::FailedOverwriteClosed, "an overwrite that fails: torture/half_done.rs"),
         (Self::UnconfirmedOverwritten, "starts that cannot flush: torture/last_copies.rs"),
+        (Self::LostLogTakenAsEmpty, "virtual disks without their logs: torture/apart.rs"),
+        (Self::LastCopyHoldsAll, "the same"),
         (Self::FailedCopyTrusted, "a disk that is needed and does not take what it lacks"),
     ];
 }

@@ -184,6 +184,7 @@ pub(crate) fn start<Q: FlushQueue>(
         counters: Counters::default(),
         lost_blocks: vec![0; vdisks],
         lost,
+        unflushable: vec![false; vdisks],
         unflushed: Vec::new(),
     };
     for body in chain.bodies() {

@@ -30,6 +30,12 @@ impl<Q: FlushQueue> Engine<Q> {
         bytes
     }
 
+    /// Whether a virtual disk serves nothing because no copy of its write cache's log is here.
+    #[must_use]
+    pub fn is_detached(&self, vdisk: u32) -> bool {
+        self.core.is_detached(index(vdisk))
+    }
+
     /// How many places on each disk are not up to date, by ordinal.
     #[must_use]
     pub fn stale_by_disk(&self) -> Vec<u32> {

@@ -371,6 +371,11 @@ impl<Q: FlushQueue> Engine<Q> {
             self.end_client(client);
             return;
         }
+        if self.is_detached(request.vdisk) {
+            self.clients[index(client)].error = Some(EIO);
+            self.answer(client);
+            return;
+        }
         if self.unchanging && request.kind != RequestKind::Read {
             self.refuse(client);
             return;

@@ -316,8 +316,13 @@ impl<Q: FlushQueue> Engine<Q> {
             if !self.core.members.is_online(disk) {
                 continue;
             }
+            // Whoever had it flush: a round, a move, or the journal.
+            let asked = [&self.round.failed, &self.moves.flush_failed, &self.core.unflushed];
+            let unflushed = asked.iter().any(|failed| failed.contains(&disk));
             if self.core.can_spare(disk) {
                 self.core.lose(vec![disk])?;
+            } else if unflushed && self.core.lose_for_others(vec![disk])?.is_empty() {
+                continue;
             } else if self.core.members.is_named(disk) {
                 self.core.drop_metadata(disk)?;
             } else {
@@ -355,6 +360,11 @@ impl<Q: FlushQueue> Engine<Q> {
         let still = |disk: u16| self.core.members.is_online(disk);
         let needed = self.core.unflushed.iter().any(|disk| still(*disk));
         self.core.unflushed.clear();
+        for vdisk in 0..to_u32(self.core.unflushable.len()) {
+            if self.core.unflushable[index(vdisk)] && !self.moves.is_idle() {
+                self.cancel_moves_of(Some(vdisk));
+            }
+        }
         if needed && !self.flush_broken {
             self.flush_broken = true;
             self.core.io.events.note(Event::FlushFailed);
@@ -433,7 +443,7 @@ impl<Q: FlushQueue> Engine<Q> {
 
     /// Not where a last copy could not be flushed: what its cache lost is not decided by what it shows (C10).
     fn settle_late(&mut self, extent: u32) -> Result<(), Halt> {
-        if self.flush_broken {
+        if self.flush_broken || self.core.is_unflushable(extent) {
             return Ok(());
         }
         let before = self.core.unsettled.len();

@@ -138,7 +138,7 @@ impl<Q: FlushQueue> Engine<Q> {
         if unsettled && self.waits_to_settle(part) {
             return true;
         }
-        if self.flush_broken || unsettled {
+        if self.flush_broken || unsettled || self.core.is_unflushable(own.extent) {
             self.end_part(part, Some(EIO));
             return true;
         }

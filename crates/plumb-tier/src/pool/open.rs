@@ -193,6 +193,19 @@ impl OpenPool {
         }
     }
 
+    /// Virtual disks that serve nothing because no copy of their write caches' logs is here, once the disks that are back
+    /// take part again.
+    pub fn detached(&mut self) -> Vec<u32> {
+        let count = to_u32(self.engine.config().vdisks.len());
+        let detached = |engine: &Engine<DeviceQueue>| {
+            (0..count).filter(|vdisk| engine.is_detached(*vdisk)).collect::<Vec<u32>>()
+        };
+        if !detached(&self.engine).is_empty() {
+            self.work_until(|engine| engine.returning().is_empty() && engine.is_quiet());
+        }
+        detached(&self.engine)
+    }
+
     /// From now on what happens is written down beside the list of pools.
     #[must_use]
     pub fn chronicled(mut self, registry: &Registry) -> Self {

@@ -2,8 +2,8 @@
 //! stayed: nothing that cannot be read, and no copy less than is told.
 
 use super::faults::{
-    MIRROR, SIMPLE, TIERED, done, fill, first_block, flush, health, images, reads_well, rest,
-    restart, shape, start, state, write,
+    MIRROR, SIMPLE, TIERED, done, fill, first_block, flush, health, images, rest, restart, shape,
+    start, state, write,
 };
 use super::history::{CLIENTS, Shape, Step};
 use super::oracle::Promise;
@@ -228,7 +228,8 @@ fn log_after_its_disk_lost_its_vote() -> Result<(), String> {
     let lacks = health(&run) != (HealthStatus::Healthy, "OK");
     let again = restart(&mut run, TIERED, &[other.into()]);
     let mut again = again.map_err(|error| error.to_string())?;
-    reads_well(&mut again);
+    again.read_all(Promise::Acknowledged, 0)?;
+    again.read_all(Promise::Acknowledged, 1)?;
     if lacks { Err("it is told to lack a copy still".to_owned()) } else { Ok(()) }
 }
 
