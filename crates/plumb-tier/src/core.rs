@@ -22,6 +22,12 @@ use crate::tree::Trees;
 /// Rounds without a write after which an extent is closed; a round is run every second at least.
 const CLOSE_AFTER: u64 = 5;
 
+/// Extents that may be open at a time (section 4): 256 GiB with extents of 1 MiB.
+pub(crate) const OPEN_LIMIT: usize = 262_144;
+/// When there are as many, so many are closed behind a flush of the devices at least, those first that were written last
+/// longest ago.
+const CLOSED_AT_ONCE: usize = 1024;
+
 /// Why the space stands still until it is started again: nothing is acknowledged any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Halt {
@@ -96,6 +102,8 @@ pub(crate) struct Core<Q> {
     pub(crate) pending: Vec<(u32, u32)>,
     /// Extents that are open, and some that were.
     pub(crate) open_list: Vec<u32>,
+    /// How many may be at a time.
+    pub(crate) open_limit: usize,
     /// Blocks that could not be settled, or that a write that failed left unsettled: extent and block within it. Their extents
     /// stay open, until they are settled or written anew.
     pub(crate) unsettled: Vec<(u32, u32)>,
@@ -422,12 +430,15 @@ impl<Q: FlushQueue> Core<Q> {
         let mut unsettled = ExtentSet::default();
         self.unsettled.iter().for_each(|one| unsettled.insert(one.0));
         let mut list = std::mem::take(&mut self.open_list);
+        let crowded = self.oldest_to_close(&list);
         list.retain(|&extent| {
             let unsettled = unsettled.has(extent) || self.is_unflushable(extent);
             let own = self.extents.get_mut(extent);
             let rests = own.writers == 0 && own.pending == 0 && !unsettled;
             let early = active(Mutation::CloseEarly) && own.open;
-            let close = early || rests && (all || self.rounds >= own.written_in + CLOSE_AFTER);
+            let old = self.rounds >= own.written_in + CLOSE_AFTER;
+            let crowded = crowded.is_some_and(|round| own.written_in <= round);
+            let close = early || rests && (all || old || crowded);
             if own.open && close {
                 // The bit first: a write that comes now opens the extent anew.
                 own.open = false;
@@ -437,6 +448,27 @@ impl<Q: FlushQueue> Core<Q> {
             own.open
         });
         self.open_list = list;
+    }
+
+    /// Whether no further extent is to be opened before others are closed. Those that cannot be closed do not count.
+    pub(crate) fn opens_too_many(&self) -> bool {
+        self.open_list.len() >= self.open_limit
+            && self.unsettled.len() < self.open_limit
+            && !self.unflushable.contains(&true)
+            && !active(Mutation::OpenWithoutLimit)
+    }
+
+    /// Of extents that are open and may be closed, where there are too many: up to which round those were written that go.
+    fn oldest_to_close(&self, list: &[u32]) -> Option<u64> {
+        if list.len() < self.open_limit {
+            return None;
+        }
+        let resting = list.iter().map(|extent| self.extents.get(*extent));
+        let resting = resting.filter(|own| own.open && own.writers == 0 && own.pending == 0);
+        let mut rounds: Vec<u64> = resting.map(|own| own.written_in).collect();
+        let count = CLOSED_AT_ONCE.max(list.len() - self.open_limit + 1).min(rounds.len());
+        let last = count.checked_sub(1)?;
+        Some(*rounds.select_nth_unstable(last).1)
     }
 
     /// Writes a checkpoint: afterwards the journal before it is free. No request is under way.

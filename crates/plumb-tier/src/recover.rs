@@ -179,6 +179,7 @@ pub(crate) fn start<Q: FlushQueue>(
         freeing: Vec::new(),
         pending: Vec::new(),
         open_list: Vec::new(),
+        open_limit: crate::core::OPEN_LIMIT,
         unsettled: Vec::new(),
         rounds: 0,
         counters: Counters::default(),

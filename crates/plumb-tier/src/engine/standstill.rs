@@ -39,6 +39,8 @@ const RESYNC_PAUSE_MAX: Nanos = Nanos(100_000_000);
 const SCAN_SHARE: u64 = 3;
 /// Or so long for each byte, less what it took: 10 MB/s of each disk (RES-5); on slow disks as long as it took.
 const SCAN_NS_PER_BYTE: u64 = 100;
+/// What could not be settled is tried again by who reads it after so long.
+const TRY_AGAIN: Nanos = Nanos(10_000_000_000);
 /// Without a request for so long nobody is disturbed.
 const IDLE: Nanos = Nanos(100_000_000);
 /// Turns in which nothing goes on, at most: far more than there are parts to look at.
@@ -137,6 +139,7 @@ impl<Q: FlushQueue> Engine<Q> {
         let owed = self.core.io.owes_writes();
         if std::mem::replace(&mut self.owed, owed) && !owed {
             self.core.members.try_stuck();
+            self.in_vain.clear();
         }
         let disks = &self.core.members.config.disks;
         self.missing_since.resize(disks.len(), None);
@@ -396,6 +399,7 @@ impl<Q: FlushQueue> Engine<Q> {
             return match job {
                 Job::Attach(disk) => {
                     self.rebuilding = true;
+                    self.in_vain.clear();
                     if !self.flush_broken && self.core.copies_much_to(disk) {
                         self.checkpoint_now()?;
                     }
@@ -455,6 +459,11 @@ impl<Q: FlushQueue> Engine<Q> {
             blocks.iter().for_each(|block| self.moves.changed(extent, (*block, block + 1)));
         }
         outcome?;
+        if self.core.is_unsettled(extent) {
+            self.in_vain.insert(extent, self.now);
+        } else {
+            self.in_vain.remove(&extent);
+        }
         if self.core.unsettled.len() < before && !active(Mutation::SettledOnce) {
             // Who read it before that knows nothing of its copies.
             for part in self.held.clone() {
@@ -465,6 +474,13 @@ impl<Q: FlushQueue> Engine<Q> {
             }
         }
         Ok(())
+    }
+
+    /// Whether blocks of an extent could not be settled, and nothing says that they can be now: whoever reads them is told at
+    /// once. They are tried again when a disk comes back, when a scan passes, and after a while.
+    pub(super) fn is_in_vain(&self, extent: u32) -> bool {
+        let tried = self.in_vain.get(&extent);
+        tried.is_some_and(|at| self.now.since(*at) < TRY_AGAIN) && !active(Mutation::TriedEachTime)
     }
 
     fn checkpoint_now(&mut self) -> Result<(), Halt> {
