@@ -113,6 +113,21 @@ pub enum PoolError {
         /// Their names.
         list: String,
     },
+    /// Nobody knows what it holds.
+    #[error("pool {name} cannot be read, and nobody knows what it holds")]
+    #[diagnostic(
+        code(plumb::tier::unread),
+        help(
+            "nothing was changed. Connect its disks; if they are gone and all of it may be lost for good, \
+             add: --destroy {name}"
+        )
+    )]
+    Unread {
+        /// The pool.
+        name: String,
+        /// Why.
+        source: Box<PoolError>,
+    },
     /// There is too little memory for it.
     #[error("pool {name} needs {} of memory; {} are available", Bytes(*needed), Bytes(*available))]
     #[diagnostic(

@@ -1,4 +1,4 @@
-//! Virtual disks beside each other, met by the commands.
+//! Virtual disks beside each other, and pools whose files are gone: met by the commands.
 
 use crate::spaces::{Place, events};
 
@@ -60,4 +60,17 @@ fn a_lost_log_is_given_up_by_its_virtual_disks_name() {
     assert_ne!(standing(&place, "s"), "Detached (Incomplete)");
     let shown = place.json("vdisk show tank/s");
     assert_eq!(shown["write_cache_bytes"], 0, "{shown}");
+}
+
+#[test]
+fn a_pool_whose_files_are_gone_is_removed_by_its_name() {
+    let place = Place::new();
+    place.plumb("pool new tank --file-size 96M a.img b.img").succeeds_quietly();
+    for name in ["a.img", "b.img"] {
+        std::fs::remove_file(place.file(name)).expect("gone");
+    }
+    let refused = place.plumb("pool remove tank");
+    assert!(refused.status == 1 && refused.stderr.contains("--destroy tank"), "{refused:?}");
+    place.plumb("pool remove tank --destroy tank").ends_with(0);
+    assert!(place.json("pool list")["pools"].as_array().expect("a list").is_empty());
 }
