@@ -108,9 +108,6 @@ pub(crate) fn assemble<Q: FlushQueue>(
     {
         return Err(StartError::NoQuorum { present, voters });
     }
-    if !config.logs_here(|disk| is_here(&config, &blocks, disk)) {
-        return Err(StartError::Metadata { what: "write cache" });
-    }
     let members = Members::new(config, blocks, seed);
     let mut members = members.ok_or(StartError::Metadata { what: "superblock" })?;
     members.begin = begin;
@@ -214,12 +211,6 @@ fn short_list(
     let lists = lists_in_force(config, blocks);
     let seen: Vec<u16> = blocks.iter().flatten().map(|block| block.ordinal).collect();
     too_few(&lists, &seen, is_majority).or_else(|| too_few(&lists, voters, is_half))
-}
-
-/// Whether a disk takes part and is here.
-fn is_here(config: &Config, blocks: &[Option<Superblock>], disk: u16) -> bool {
-    let state = config.disks.get(usize::from(disk)).map(|disk| disk.state);
-    state == Some(DiskState::Online) && blocks.get(usize::from(disk)).is_some_and(Option::is_some)
 }
 
 /// Copies of a superblock on a disk.
@@ -355,9 +346,8 @@ pub(crate) fn raise<Q: FlushQueue>(
     if members.metadata().is_empty() {
         return Err(StartError::Metadata { what: "journal" });
     }
-    if !members.config.expire_log_copies(|disk| online[usize::from(disk)]) {
-        return Err(StartError::Metadata { what: "write cache" });
-    }
+    // A log of which no current copy is here costs its own virtual disk, and no other.
+    members.config.expire_log_copies(|disk| online[usize::from(disk)]);
     members.succeed();
     let voters = members.config.voters.clone();
     let failed = members.publish(io, &voters);

@@ -58,6 +58,9 @@ impl<Q: FlushQueue> Core<Q> {
         if !knows {
             self.mark_all_stale(disk, whole)?;
         }
+        if !whole && !active(Mutation::OldCopyTaken) {
+            self.members.distrust_logs(disk);
+        }
         let reached = self.members.reached.max(self.members.epoch);
         self.members.superblocks[nth] = Some(Superblock { epoch_started: reached, ..block });
         self.members.begin[nth] = begin;
@@ -101,6 +104,7 @@ impl<Q: FlushQueue> Core<Q> {
         if active(Mutation::ReturnUnsynced) {
             self.members.stale[nth].clear();
         }
+        self.read_returned_logs()?;
         self.sync()
     }
 

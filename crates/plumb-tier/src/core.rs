@@ -22,6 +22,12 @@ use crate::tree::Trees;
 /// Rounds without a write after which an extent is closed; a round is run every second at least.
 const CLOSE_AFTER: u64 = 5;
 
+/// Extents that may be open at a time (section 4): 256 GiB with extents of 1 MiB.
+pub(crate) const OPEN_LIMIT: usize = 262_144;
+/// When there are as many, so many are closed behind a flush of the devices at least, those first that were written last
+/// longest ago.
+const CLOSED_AT_ONCE: usize = 1024;
+
 /// Why the space stands still until it is started again: nothing is acknowledged any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Halt {
@@ -96,6 +102,8 @@ pub(crate) struct Core<Q> {
     pub(crate) pending: Vec<(u32, u32)>,
     /// Extents that are open, and some that were.
     pub(crate) open_list: Vec<u32>,
+    /// How many may be at a time.
+    pub(crate) open_limit: usize,
     /// Blocks that could not be settled, or that a write that failed left unsettled: extent and block within it. Their extents
     /// stay open, until they are settled or written anew.
     pub(crate) unsettled: Vec<(u32, u32)>,
@@ -106,6 +114,9 @@ pub(crate) struct Core<Q> {
     pub(crate) lost_blocks: Vec<u64>,
     /// Disks of which the journal says that they are away, by ordinal.
     pub(crate) lost: Vec<bool>,
+    /// A last copy of something of these virtual disks could not be flushed, and others do without its disk: nothing of
+    /// theirs is taken for durable any more (C10).
+    pub(crate) unflushable: Vec<bool>,
     /// Disks that failed a flush and were not judged for it yet: what they hold may not be durable (C10).
     pub(crate) unflushed: Vec<u16>,
 }
@@ -303,21 +314,27 @@ impl<Q: FlushQueue> Core<Q> {
         });
     }
 
-    /// Whether every mapped extent keeps a copy in sync without that disk.
+    /// Whether every mapped extent keeps a copy in sync without that disk, and every log a current one.
     pub(crate) fn can_spare(&self, disk: u16) -> bool {
+        let mut extents = (0_u32..).zip(&self.extents.list);
+        (0..self.logs.len()).all(|vdisk| self.members.log_spares(vdisk, disk))
+            && extents.all(|own| self.extent_spares(own, disk))
+    }
+
+    /// Whether an extent keeps a copy in sync without that disk, if it is mapped.
+    pub(crate) fn extent_spares(&self, (extent, own): (u32, &Extent), disk: u16) -> bool {
+        if own.place == UNMAPPED {
+            return true;
+        }
         let config = &self.members.config;
-        let mapped = |extent: &(u32, &Extent)| extent.1.place != UNMAPPED;
-        self.members.logs_spare(disk)
-            && (0_u32..).zip(&self.extents.list).filter(mapped).all(|(extent, _)| {
-                let vdisk = &config.vdisks[self.vdisk(extent)];
-                let step = vdisk.interleave.min(config.extent_bytes);
-                (0..config.extent_bytes / step).all(|nth| {
-                    let at = self.copies_at(extent, nth * step);
-                    let in_sync = |other: u16| self.members.in_sync(other, extent);
-                    !at.iter().any(|(_, other, _)| other == disk)
-                        || at.iter().any(|(_, other, _)| other != disk && in_sync(other))
-                })
-            })
+        let vdisk = &config.vdisks[self.vdisk(extent)];
+        let step = vdisk.interleave.min(config.extent_bytes);
+        (0..config.extent_bytes / step).all(|nth| {
+            let at = self.copies_at(extent, nth * step);
+            let in_sync = |other: u16| self.members.in_sync(other, extent);
+            !at.iter().any(|(_, other, _)| other == disk)
+                || at.iter().any(|(_, other, _)| other != disk && in_sync(other))
+        })
     }
 
     /// Flushes every disk that takes part; those that fail and can be spared are expelled. `false` when
@@ -331,6 +348,7 @@ impl<Q: FlushQueue> Core<Q> {
     pub(crate) fn flush_some(&mut self, disks: &[u16]) -> Result<bool, Halt> {
         let failed = self.io.flush(disks);
         let kept = self.lose_spare(failed)?;
+        let kept = self.lose_for_others(kept)?;
         self.unflushed.extend(&kept);
         Ok(kept.is_empty())
     }
@@ -346,6 +364,9 @@ impl<Q: FlushQueue> Core<Q> {
     /// their vote; the others are expelled.
     pub(crate) fn do_without(&mut self, failed: Vec<u16>) -> Result<(), Halt> {
         for disk in self.lose_spare(failed)? {
+            if self.unflushed.contains(&disk) && self.lose_for_others(vec![disk])?.is_empty() {
+                continue;
+            }
             if self.members.is_online(disk) && self.members.is_named(disk) {
                 self.drop_metadata(disk)?;
             }
@@ -380,11 +401,10 @@ impl<Q: FlushQueue> Core<Q> {
     /// Commits the checksums of all blocks. Their data must be durable.
     pub(crate) fn commit_all(&mut self) {
         self.pending.clear();
-        for extent in 0..self.extents.list.len() {
-            if self.extents.list[extent].pending == 0 {
+        for extent in 0..to_u32(self.extents.list.len()) {
+            if self.extents.get(extent).pending == 0 || self.is_unflushable(extent) {
                 continue;
             }
-            let extent = u32::try_from(extent).unwrap_or(u32::MAX);
             for within in 0..self.extents.blocks {
                 let block = self.extents.block(extent, within);
                 let own = self.extents.get_mut(extent);
@@ -410,12 +430,15 @@ impl<Q: FlushQueue> Core<Q> {
         let mut unsettled = ExtentSet::default();
         self.unsettled.iter().for_each(|one| unsettled.insert(one.0));
         let mut list = std::mem::take(&mut self.open_list);
+        let crowded = self.oldest_to_close(&list);
         list.retain(|&extent| {
-            let unsettled = unsettled.has(extent);
+            let unsettled = unsettled.has(extent) || self.is_unflushable(extent);
             let own = self.extents.get_mut(extent);
             let rests = own.writers == 0 && own.pending == 0 && !unsettled;
             let early = active(Mutation::CloseEarly) && own.open;
-            let close = early || rests && (all || self.rounds >= own.written_in + CLOSE_AFTER);
+            let old = self.rounds >= own.written_in + CLOSE_AFTER;
+            let crowded = crowded.is_some_and(|round| own.written_in <= round);
+            let close = early || rests && (all || old || crowded);
             if own.open && close {
                 // The bit first: a write that comes now opens the extent anew.
                 own.open = false;
@@ -425,6 +448,27 @@ impl<Q: FlushQueue> Core<Q> {
             own.open
         });
         self.open_list = list;
+    }
+
+    /// Whether no further extent is to be opened before others are closed. Those that cannot be closed do not count.
+    pub(crate) fn opens_too_many(&self) -> bool {
+        self.open_list.len() >= self.open_limit
+            && self.unsettled.len() < self.open_limit
+            && !self.unflushable.contains(&true)
+            && !active(Mutation::OpenWithoutLimit)
+    }
+
+    /// Of extents that are open and may be closed, where there are too many: up to which round those were written that go.
+    fn oldest_to_close(&self, list: &[u32]) -> Option<u64> {
+        if list.len() < self.open_limit {
+            return None;
+        }
+        let resting = list.iter().map(|extent| self.extents.get(*extent));
+        let resting = resting.filter(|own| own.open && own.writers == 0 && own.pending == 0);
+        let mut rounds: Vec<u64> = resting.map(|own| own.written_in).collect();
+        let count = CLOSED_AT_ONCE.max(list.len() - self.open_limit + 1).min(rounds.len());
+        let last = count.checked_sub(1)?;
+        Some(*rounds.select_nth_unstable(last).1)
     }
 
     /// Writes a checkpoint: afterwards the journal before it is free. No request is under way.

@@ -108,6 +108,15 @@ pub enum Event {
     FlushFailed,
     /// No copy of a write cache took a record: it takes no more.
     CacheClosed(u16),
+    /// No copy of a write cache's log is here: its virtual disk serves nothing until one is.
+    CacheAway(u16),
+    /// A copy of a write cache's log that was away is here again: its virtual disk serves.
+    CacheBack(u16),
+    /// A write cache was given up by an operator's word: what only its log held is lost.
+    CacheGivenUp(u16),
+    /// The last copy of something of a virtual disk could not be flushed: every FLUSH of it fails until the next start, and the
+    /// others go on without that disk.
+    FlushFailedOf(u16),
     /// A scan came to its end.
     Scanned,
     /// The pool was started by an operator's word without more than half of its voters.
@@ -154,6 +163,10 @@ impl Event {
             Self::MetadataDamaged { .. } => "metadata-damaged",
             Self::FlushFailed => "flush-failed",
             Self::CacheClosed(_) => "cache-closed",
+            Self::CacheAway(_) => "cache-away",
+            Self::CacheBack(_) => "cache-back",
+            Self::CacheGivenUp(_) => "cache-given-up",
+            Self::FlushFailedOf(_) => "flush-failed",
             Self::Scanned => "scanned",
             Self::WithoutQuorum { .. } => "without-quorum",
             Self::HeatLost { .. } => "heat-lost",
@@ -172,6 +185,7 @@ impl Event {
             | Self::DiskRemoved(_)
             | Self::DiskAdded(_)
             | Self::SlabMoves { .. }
+            | Self::CacheBack(_)
             | Self::Scanned => Severity::Information,
             Self::DiskLost(_)
             | Self::DiskNeeded(_)
@@ -183,11 +197,14 @@ impl Event {
             | Self::Healed { .. }
             | Self::Interrupted { .. }
             | Self::WithoutQuorum { .. }
+            | Self::CacheGivenUp(_)
             | Self::HeatLost { .. }
             | Self::MetadataDamaged { .. } => Severity::Warning,
             Self::DiskFailing(_)
             | Self::Unrecoverable { .. }
             | Self::FlushFailed
+            | Self::FlushFailedOf(_)
+            | Self::CacheAway(_)
             | Self::CacheClosed(_)
             | Self::Halted(_) => Severity::Error,
         }
@@ -265,6 +282,19 @@ impl Event {
             Self::CacheClosed(nth) => {
                 format!("{}: no copy of its write cache took a record: it is closed", vdisk(nth))
             }
+            Self::CacheAway(nth) => {
+                format!("{} is detached: no copy of its write cache's log is here", vdisk(nth))
+            }
+            Self::CacheBack(nth) => format!("{} serves again: its write cache is here", vdisk(nth)),
+            Self::CacheGivenUp(nth) => format!(
+                "{}: its write cache was given up by an operator's word: what only its log held is lost",
+                vdisk(nth)
+            ),
+            Self::FlushFailedOf(nth) => format!(
+                "{}: the last copy of something could not be flushed: every flush of it fails until the pool is started \
+                 again; the others go on",
+                vdisk(nth)
+            ),
             Self::Scanned => "a scan has read and verified everything".to_owned(),
             Self::WithoutQuorum { present, voters } => format!(
                 "the pool was started with {present} of {voters} voting disks by an operator's word: what the others \

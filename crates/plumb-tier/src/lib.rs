@@ -5,6 +5,7 @@
 //! same code runs on the kernel's rings and on simulated disks.
 #![forbid(unsafe_code)]
 
+mod apart;
 mod assembly;
 mod attach;
 mod chain;

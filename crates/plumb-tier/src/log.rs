@@ -94,6 +94,8 @@ pub(crate) struct Log {
     pub(crate) head: (u64, u32),
     /// An append failed on every copy: nothing is added until the next start.
     pub(crate) closed: bool,
+    /// No current copy of it is here: what it holds is not known.
+    pub(crate) is_away: bool,
     pub(crate) records: VecDeque<LogRecord>,
     lines: HashMap<u64, Line, BuildHasherDefault<BlockHasher>>,
     /// Written to their homes since the last round began, or before: block and LSN.
@@ -125,6 +127,7 @@ impl Log {
             flushed: 0,
             head: (0, 0),
             closed: false,
+            is_away: false,
             records: VecDeque::new(),
             lines: HashMap::with_capacity_and_hasher(lines, BuildHasherDefault::default()),
             home: Vec::new(),
@@ -416,6 +419,19 @@ impl Log {
         };
         let count = blocks().count();
         (count > 0).then(|| blocks().nth(nth % count)).flatten()
+    }
+
+    /// What is flushed now is not taken for durable.
+    pub(crate) fn unseal(&mut self) {
+        self.sealed = None;
+    }
+
+    /// Whatever a start found of it is not known any more.
+    pub(crate) fn forget(&mut self) {
+        self.records.clear();
+        self.lines.clear();
+        (self.dirty, self.link) = (0, self.tail);
+        (self.is_away, self.closed) = (true, true);
     }
 
     /// The state that a checkpoint carries.

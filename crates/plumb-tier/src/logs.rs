@@ -4,7 +4,7 @@
 use plumb_io::FlushQueue;
 use plumb_units::convert::{index, to_u64, to_usize};
 
-use crate::core::Core;
+use crate::core::{Core, Halt};
 use crate::events::Event;
 use crate::format::checksum;
 use crate::format::frame::{Link, Record};
@@ -27,24 +27,15 @@ pub(crate) fn new_logs(config: &Config, geometry: &Geometry, seeds: &[u32]) -> V
 }
 
 impl Config {
-    /// Copies of logs on disks that do not take part are not current any more, unless none would be left.
-    /// `false` if a log has no current copy here.
-    pub(crate) fn expire_log_copies(&mut self, here: impl Fn(u16) -> bool) -> bool {
-        let mut all = true;
+    /// Copies of logs on disks that do not take part are not current any more, unless none would be left: then they are
+    /// what their virtual disk waits for.
+    pub(crate) fn expire_log_copies(&mut self, here: impl Fn(u16) -> bool) {
         for cache in self.vdisks.iter_mut().filter_map(|vdisk| vdisk.cache.as_mut()) {
             let left = cache.copies.iter().any(|copy| copy.current && here(copy.disk));
             if left && !active(Mutation::LogCopyKept) {
                 cache.copies.iter_mut().for_each(|copy| copy.current &= here(copy.disk));
             }
-            all &= left;
         }
-        all
-    }
-
-    /// Whether each log has a current copy on a disk that is `here`.
-    pub(crate) fn logs_here(&self, here: impl Fn(u16) -> bool) -> bool {
-        let caches = self.vdisks.iter().filter_map(|vdisk| vdisk.cache.as_ref());
-        caches.into_iter().all(|cache| cache.copies.iter().any(|c| c.current && here(c.disk)))
     }
 }
 
@@ -62,9 +53,17 @@ impl Members {
         self.log_copies(vdisk).any(|copy| copy.1 == disk)
     }
 
-    /// Whether every log has a current copy without that disk.
-    pub(crate) fn logs_spare(&self, disk: u16) -> bool {
-        self.config.logs_here(|other| other != disk && self.is_online(other))
+    /// Whether a virtual disk's log has another current copy if that disk has one.
+    pub(crate) fn log_spares(&self, vdisk: usize, disk: u16) -> bool {
+        let mut others = self.log_copies(vdisk).filter(|copy| copy.1 != disk);
+        !self.log_readable(vdisk, disk) || others.next().is_some()
+    }
+
+    /// What a disk has of logs is of its past: none of it is read.
+    pub(crate) fn distrust_logs(&mut self, disk: u16) {
+        let caches = self.config.vdisks.iter_mut().filter_map(|vdisk| vdisk.cache.as_mut());
+        let copies = caches.flat_map(|cache| &mut cache.copies);
+        copies.filter(|copy| copy.disk == disk).for_each(|copy| copy.current = false);
     }
 
     /// The copies of these virtual disks' logs on a disk have all that the others have.
@@ -89,7 +88,8 @@ type Found = (LogHeader, Vec<u8>, Vec<u16>);
 impl<Q: FlushQueue> Core<Q> {
     /// Devices are about to be flushed.
     pub(crate) fn seal_logs(&mut self) {
-        self.logs.iter_mut().flatten().for_each(Log::seal);
+        let logs = self.logs.iter_mut().zip(&self.unflushable);
+        logs.filter(|own| !own.1).filter_map(|own| own.0.as_mut()).for_each(Log::seal);
     }
 
     /// Devices were flushed: what the journal has to say.
@@ -113,7 +113,8 @@ impl<Q: FlushQueue> Core<Q> {
             let (home, passable) = log.wants_round();
             home > 0 || passable
         };
-        self.logs.iter().flatten().any(wants)
+        let logs = self.logs.iter().zip(&self.unflushable);
+        logs.filter(|own| !own.1).filter_map(|own| own.0.as_ref()).any(wants)
     }
 
     /// Reads the logs from their tails on, makes their copies equal and flushes them (WBC-1).
@@ -121,16 +122,45 @@ impl<Q: FlushQueue> Core<Q> {
         for vdisk in 0..self.logs.len() {
             let Some(mut log) = self.logs[vdisk].take() else { continue };
             let outcome = self.recover_log(vdisk, &mut log);
+            let unread = matches!(outcome, Err(StartError::Metadata { .. }));
+            if unread {
+                self.detach(vdisk, &mut log);
+            }
             self.logs[vdisk] = Some(log);
-            outcome?;
+            if !unread {
+                outcome?;
+            }
         }
         Ok(())
+    }
+
+    /// Reads a log of which a copy is here again; whether that went well.
+    pub(crate) fn read_returned_log(&mut self, vdisk: usize) -> Result<bool, Halt> {
+        let Some(mut log) = self.logs[vdisk].take() else { return Ok(false) };
+        let outcome = self.recover_log(vdisk, &mut log);
+        if outcome.is_err() {
+            // What was read until now is not all there is; the next start tries again.
+            log.forget();
+        }
+        self.logs[vdisk] = Some(log);
+        match outcome {
+            Ok(()) => {}
+            Err(StartError::Halted { source }) => return Err(source),
+            Err(_) => return Ok(false),
+        }
+        self.begin_epoch_of_log(vdisk);
+        Ok(!self.is_detached(vdisk))
     }
 
     fn recover_log(&mut self, vdisk: usize, log: &mut Log) -> Result<(), StartError> {
         let copies: Vec<(u8, u16)> = self.members.log_copies(vdisk).collect();
         let start = log.tail;
         log.link = start;
+        log.is_away = copies.is_empty() && !active(Mutation::LostLogTakenAsEmpty);
+        if log.is_away {
+            self.detach(vdisk, log);
+            return Ok(());
+        }
         let mut repaired = false;
         let mut failed = Vec::new();
         let blocks =
@@ -165,7 +195,7 @@ impl<Q: FlushQueue> Core<Q> {
                 log.recovered(link, &header.ranges, &header.sums, next);
             }
         }
-        if log.link.lsn <= log.flushed {
+        if log.link.lsn <= log.flushed && !copies.is_empty() {
             // A record is durable and no current copy has it.
             return Err(StartError::Metadata { what: "write cache" });
         }
@@ -176,6 +206,13 @@ impl<Q: FlushQueue> Core<Q> {
         }
         log.flushed = log.link.lsn - 1;
         Ok(())
+    }
+
+    /// What a log holds is not known, and is newer than what lies at home: nothing of its virtual disk is told before it is
+    /// read.
+    fn detach(&mut self, vdisk: usize, log: &mut Log) {
+        log.forget();
+        self.io.events.note(Event::CacheAway(u16::try_from(vdisk).unwrap_or(u16::MAX)));
     }
 
     fn log_places(&self, vdisk: usize, log: &Log, position: u64) -> Vec<(u8, u16, u64)> {
@@ -251,7 +288,7 @@ impl<Q: FlushQueue> Core<Q> {
     pub(crate) fn copy_logs(&mut self, disk: u16) -> Vec<usize> {
         let mut done = Vec::new();
         for vdisk in 0..self.logs.len() {
-            let Some(log) = &self.logs[vdisk] else { continue };
+            let Some(log) = self.logs[vdisk].as_ref().filter(|log| !log.is_away) else { continue };
             let lacks = self.members.config.vdisks[vdisk]
                 .cache
                 .as_ref()
@@ -296,8 +333,14 @@ impl<Q: FlushQueue> Core<Q> {
 
     /// A start of the log's new epoch: what was read before is all there is of earlier ones.
     pub(crate) fn begin_log_epoch(&mut self) {
-        for (vdisk, log) in (0_u16..).zip(self.logs.iter_mut()) {
-            let Some(log) = log else { continue };
+        (0..self.logs.len()).for_each(|vdisk| self.begin_epoch_of_log(vdisk));
+    }
+
+    /// Of one of which a copy is here: what others say is not known.
+    fn begin_epoch_of_log(&mut self, vdisk: usize) {
+        let log = self.logs[vdisk].as_mut().filter(|log| !log.is_away);
+        let vdisk = u16::try_from(vdisk).unwrap_or(u16::MAX);
+        if let Some(log) = log {
             log.closed = false;
             log.link.epoch = log.link.epoch.max(self.members.epoch);
             if !active(Mutation::LogEpochKept) {

@@ -444,8 +444,8 @@ impl Members {
         }
         self.config.voters.retain(|voter| !lost.contains(voter));
         let online = self.online.clone();
-        let logs = self.config.expire_log_copies(|disk| online[usize::from(disk)]);
-        if !self.are_enough() || self.metadata().is_empty() || !logs {
+        self.config.expire_log_copies(|disk| online[usize::from(disk)]);
+        if !self.are_enough() || self.metadata().is_empty() {
             return Err(Suspended);
         }
         self.succeed();

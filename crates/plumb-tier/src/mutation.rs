@@ -200,6 +200,15 @@ rules! {
     HalfStarts,
     /// A disk that was put back as it had been before is taken for current.
     OldCopyTaken,
+    /// Extents are opened however many are open.
+    OpenWithoutLimit,
+    /// What could not be settled is tried again at each read.
+    TriedEachTime,
+    // Virtual disks beside each other.
+    /// A log of which no copy is here is taken for an empty one.
+    LostLogTakenAsEmpty,
+    /// A disk that holds the last copy of something of one virtual disk stays, and FLUSH fails for all.
+    LastCopyHoldsAll,
 }
 
 #[cfg(test)]
@@ -236,6 +245,10 @@ impl Mutation {
         (Self::LogCopyForgotten, "a log whose disk lost its vote: torture/half_done.rs"),
         (Self::FailedOverwriteClosed, "an overwrite that fails: torture/half_done.rs"),
         (Self::UnconfirmedOverwritten, "starts that cannot flush: torture/last_copies.rs"),
+        (Self::OpenWithoutLimit, "writes to many extents: torture/half_done.rs"),
+        (Self::TriedEachTime, "reads of a bad sector after a crash: torture/half_done.rs"),
+        (Self::LostLogTakenAsEmpty, "virtual disks without their logs: torture/apart.rs"),
+        (Self::LastCopyHoldsAll, "the same"),
         (Self::FailedCopyTrusted, "a disk that is needed and does not take what it lacks"),
         (Self::HealUnopened, "torture/left_out.rs, as the next ones"),
         (Self::FailedCopyUnrecorded, "the same"),

@@ -179,11 +179,13 @@ pub(crate) fn start<Q: FlushQueue>(
         freeing: Vec::new(),
         pending: Vec::new(),
         open_list: Vec::new(),
+        open_limit: crate::core::OPEN_LIMIT,
         unsettled: Vec::new(),
         rounds: 0,
         counters: Counters::default(),
         lost_blocks: vec![0; vdisks],
         lost,
+        unflushable: vec![false; vdisks],
         unflushed: Vec::new(),
     };
     for body in chain.bodies() {

@@ -47,6 +47,16 @@ pub enum ChangeError {
         /// The name.
         name: String,
     },
+    /// Nothing of it is lost.
+    #[error("the write cache of virtual disk {name} is not lost")]
+    #[diagnostic(
+        code(plumb::tier::cache_here),
+        help("nothing was changed, and nothing is needed: see `plumb space status`")
+    )]
+    CacheHere {
+        /// The virtual disk.
+        name: String,
+    },
     /// It is on it already.
     #[error("{name} is a disk of the pool already")]
     #[diagnostic(code(plumb::tier::disk_exists), help("see `plumb pool show`"))]
@@ -139,6 +149,9 @@ impl<Q: FlushQueue> Engine<Q> {
     pub fn shut_down(mut self) -> Result<Q, Halt> {
         self.hand_out(true);
         self.come_to_rest()?;
+        if self.core.unflushable.contains(&true) {
+            return Err(Halt::Unflushed);
+        }
         // What was made of a disk before has not reached the second of these (LAY-8). One that does not take it is the
         // next start's.
         for _ in 0..2 {
@@ -189,6 +202,30 @@ impl<Q: FlushQueue> Engine<Q> {
         let config = &mut self.core.members.config;
         config.vdisks[nth].remove();
         config.moving = config.moving.filter(|moving| usize::from(moving.vdisk) != nth);
+        self.core.announce()?;
+        Ok(self.into_queue())
+    }
+
+    /// Gives up the write cache of a virtual disk that is detached because no copy of its log is here: an operator says that
+    /// what only the log held is lost. What lies in its tiers is served from then on, which may be older in any block; it
+    /// has no write cache any more, and a log that comes back is nobody's.
+    ///
+    /// # Errors
+    /// When there is none of that name, its log is here, or the pool stopped.
+    ///
+    /// # Panics
+    /// When a request is under way.
+    pub fn give_up_cache(mut self, name: &str) -> Result<Q, ChangeError> {
+        let vdisks = &self.core.members.config.vdisks;
+        let Some(nth) = vdisks.iter().position(|vdisk| vdisk.name == name && !vdisk.is_removed())
+        else {
+            return Err(ChangeError::Unknown { name: name.to_owned() });
+        };
+        if !self.core.is_detached(nth) {
+            return Err(ChangeError::CacheHere { name: name.to_owned() });
+        }
+        self.come_to_rest()?;
+        self.core.members.config.vdisks[nth].cache = None;
         self.core.announce()?;
         Ok(self.into_queue())
     }

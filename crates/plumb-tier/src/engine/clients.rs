@@ -30,6 +30,24 @@ impl<Q: FlushQueue> Engine<Q> {
         bytes
     }
 
+    /// At most so many extents are open at a time, 2 at least: 262,144 unless set (section 4). A write to one more waits until
+    /// those that were written longest ago are closed.
+    pub fn set_open_limit(&mut self, extents: u32) {
+        self.core.open_limit = index(extents.max(2));
+    }
+
+    /// Extents that are open: after an unclean stop they are examined.
+    #[must_use]
+    pub fn open_extents(&self) -> u32 {
+        to_u32(self.core.open_list.len())
+    }
+
+    /// Whether a virtual disk serves nothing because no copy of its write cache's log is here.
+    #[must_use]
+    pub fn is_detached(&self, vdisk: u32) -> bool {
+        self.core.is_detached(index(vdisk))
+    }
+
     /// How many places on each disk are not up to date, by ordinal.
     #[must_use]
     pub fn stale_by_disk(&self) -> Vec<u32> {

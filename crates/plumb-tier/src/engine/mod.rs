@@ -36,7 +36,7 @@ mod view;
 mod write;
 mod zero;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use plumb_io::{Errno, FlushQueue};
 use plumb_sys::cache_lines::prefetch_value;
@@ -173,6 +173,8 @@ pub struct Engine<Q> {
     heal: Vec<u32>,
     /// Extents with blocks that a start could not settle and that somebody waits for.
     to_settle: Vec<u32>,
+    /// Of these, those that could not be settled when that was tried last, and when.
+    in_vain: BTreeMap<u32, Nanos>,
     halted: Option<Halt>,
     last_resync: Nanos,
     /// How long the next step waits for requests.
@@ -294,6 +296,7 @@ impl<Q: FlushQueue> Engine<Q> {
             jobs: VecDeque::new(),
             heal: Vec::new(),
             to_settle: Vec::new(),
+            in_vain: BTreeMap::new(),
             halted: None,
             last_resync: Nanos::ZERO,
             resync_pause: Nanos::ZERO,
@@ -369,6 +372,11 @@ impl<Q: FlushQueue> Engine<Q> {
         if !fits || !inside || !aligned || request.len == 0 {
             self.clients[index(client)].error = (!fits || !inside || !aligned).then_some(EINVAL);
             self.end_client(client);
+            return;
+        }
+        if self.is_detached(request.vdisk) {
+            self.clients[index(client)].error = Some(EIO);
+            self.answer(client);
             return;
         }
         if self.unchanging && request.kind != RequestKind::Read {

@@ -249,7 +249,11 @@ impl<Q: FlushQueue> Engine<Q> {
     fn begin_moves(&mut self) {
         while self.moves.count < self.moves.movers && self.moves.place_wait.is_empty() {
             let Some(wanted) = self.moves.line.front().copied() else { return };
-            let begun = self.begin_move(wanted);
+            let vdisk = self.core.vdisk(wanted.extent);
+            let begun = match self.core.is_detached(vdisk) || self.core.unflushable[vdisk] {
+                true => Err(Some(MoveOutcome::Degraded)),
+                false => self.begin_move(wanted),
+            };
             if matches!(begun, Err(None)) {
                 return;
             }

@@ -210,11 +210,13 @@ impl<Q: FlushQueue> Engine<Q> {
         let vain = !copies.iter().any(|copy| here(copy.1))
             || copies.iter().any(|copy| here(copy.1) && self.core.io.owes_write(copy.1));
         let extent = own.extent;
+        let vain = vain || self.is_in_vain(extent);
         // A standstill is one step: the engine may have done something else in it.
         let waits = self.to_settle.contains(&extent) && !active(Mutation::SettledOnce);
         let own = &mut self.parts[index(part)];
         let was = std::mem::replace(&mut own.settled, true) && !waits;
-        if vain || was || self.flush_broken || self.unchanging {
+        let unflushable = self.flush_broken || self.core.is_unflushable(extent);
+        if vain || was || unflushable || self.unchanging {
             return false;
         }
         own.step = Step::Begin;

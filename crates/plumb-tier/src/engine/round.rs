@@ -63,12 +63,18 @@ impl<Q: FlushQueue> Engine<Q> {
     /// The client's request is done when the next round is: the running one has begun its flushes, and
     /// covers nothing that ended since.
     pub(super) fn join_round(&mut self, client: u32) {
-        if self.flush_broken || self.halted.is_some() {
+        let vdisk = self.clients[index(client)].request.vdisk;
+        if self.flush_fails(vdisk) || self.is_detached(vdisk) || self.halted.is_some() {
             self.clients[index(client)].error = Some(EIO);
             self.answer(client);
         } else {
             self.round.next.push(client);
         }
+    }
+
+    /// Whether a last copy of something of a virtual disk could not be flushed: no FLUSH of it succeeds any more (6.3).
+    pub(super) fn flush_fails(&self, vdisk: u32) -> bool {
+        self.flush_broken || self.core.unflushable.get(index(vdisk)) == Some(&true)
     }
 
     pub(super) fn pump_round(&mut self) {
@@ -139,6 +145,9 @@ impl<Q: FlushQueue> Engine<Q> {
             return;
         }
         for &(extent, block, crc) in &self.round.sealed {
+            if self.core.is_unflushable(extent) {
+                continue;
+            }
             let own = &mut self.core.extents.list[index(extent)];
             let Some(sum) = own.sums.get_mut(index(block)).filter(|sum| sum.flags & SEALED != 0)
             else {
@@ -179,7 +188,8 @@ impl<Q: FlushQueue> Engine<Q> {
         // Nobody joins a round by being answered; the list is used again.
         let mut waiters = std::mem::take(&mut self.round.waiters);
         for client in waiters.drain(..) {
-            if self.flush_broken || self.halted.is_some() {
+            let vdisk = self.clients[index(client)].request.vdisk;
+            if self.flush_fails(vdisk) || self.halted.is_some() {
                 self.clients[index(client)].error = Some(EIO);
             }
             self.answer(client);

@@ -1,7 +1,7 @@
 //! All counters of a pool at one moment (section 12), and what must be true of them (CNT-1).
 
 use plumb_io::FlushQueue;
-use plumb_units::convert::{index, to_u32, to_u64};
+use plumb_units::convert::{index, to_u64};
 
 use super::part::{Part, PartKind, Step};
 use super::{Account, Engine, VirtualDiskUse};
@@ -330,9 +330,10 @@ impl<Q: FlushQueue> Engine<Q> {
         write("Flushing Bytes", "B", self.round.flushing_blocks() * BLOCK_BYTES);
         write("Flushed Count", "n", self.round.flushed_blocks());
         write("Flushed Bytes", "B", self.round.flushed_blocks() * BLOCK_BYTES);
-        // 1: all is well. 2: nothing is committed any more, for a last copy could not be flushed.
-        write("Status", "code", if self.flush_broken { 2 } else { 1 });
-        write("Limit", "n", to_u32(list.len()).into());
+        // 1: all is well. 2: nothing is committed any more, of some or all, for a last copy could not be flushed.
+        let some = self.flush_broken || self.core.unflushable.contains(&true);
+        write("Status", "code", if some { 2 } else { 1 });
+        write("Limit", "n", to_u64(list.len().min(self.core.open_limit)));
         drop(write);
         let mut write = put("Integrity", &name, out);
         write("Blocks Verified", "n", counters.blocks_verified);

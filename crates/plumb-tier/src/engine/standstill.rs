@@ -39,6 +39,8 @@ const RESYNC_PAUSE_MAX: Nanos = Nanos(100_000_000);
 const SCAN_SHARE: u64 = 3;
 /// Or so long for each byte, less what it took: 10 MB/s of each disk (RES-5); on slow disks as long as it took.
 const SCAN_NS_PER_BYTE: u64 = 100;
+/// What could not be settled is tried again by who reads it after so long.
+const TRY_AGAIN: Nanos = Nanos(10_000_000_000);
 /// Without a request for so long nobody is disturbed.
 const IDLE: Nanos = Nanos(100_000_000);
 /// Turns in which nothing goes on, at most: far more than there are parts to look at.
@@ -137,6 +139,7 @@ impl<Q: FlushQueue> Engine<Q> {
         let owed = self.core.io.owes_writes();
         if std::mem::replace(&mut self.owed, owed) && !owed {
             self.core.members.try_stuck();
+            self.in_vain.clear();
         }
         let disks = &self.core.members.config.disks;
         self.missing_since.resize(disks.len(), None);
@@ -316,8 +319,13 @@ impl<Q: FlushQueue> Engine<Q> {
             if !self.core.members.is_online(disk) {
                 continue;
             }
+            // Whoever had it flush: a round, a move, or the journal.
+            let asked = [&self.round.failed, &self.moves.flush_failed, &self.core.unflushed];
+            let unflushed = asked.iter().any(|failed| failed.contains(&disk));
             if self.core.can_spare(disk) {
                 self.core.lose(vec![disk])?;
+            } else if unflushed && self.core.lose_for_others(vec![disk])?.is_empty() {
+                continue;
             } else if self.core.members.is_named(disk) {
                 self.core.drop_metadata(disk)?;
             } else {
@@ -358,6 +366,11 @@ impl<Q: FlushQueue> Engine<Q> {
         let still = |disk: u16| self.core.members.is_online(disk);
         let needed = self.core.unflushed.iter().any(|disk| still(*disk));
         self.core.unflushed.clear();
+        for vdisk in 0..to_u32(self.core.unflushable.len()) {
+            if self.core.unflushable[index(vdisk)] && !self.moves.is_idle() {
+                self.cancel_moves_of(Some(vdisk));
+            }
+        }
         if needed && !self.flush_broken {
             self.flush_broken = true;
             self.core.io.events.note(Event::FlushFailed);
@@ -389,6 +402,7 @@ impl<Q: FlushQueue> Engine<Q> {
             return match job {
                 Job::Attach(disk) => {
                     self.rebuilding = true;
+                    self.in_vain.clear();
                     if !self.flush_broken && self.core.copies_much_to(disk) {
                         self.checkpoint_now()?;
                     }
@@ -436,7 +450,7 @@ impl<Q: FlushQueue> Engine<Q> {
 
     /// Not where a last copy could not be flushed: what its cache lost is not decided by what it shows (C10).
     fn settle_late(&mut self, extent: u32) -> Result<(), Halt> {
-        if self.flush_broken {
+        if self.flush_broken || self.core.is_unflushable(extent) {
             return Ok(());
         }
         let before = self.core.unsettled.len();
@@ -448,6 +462,11 @@ impl<Q: FlushQueue> Engine<Q> {
             blocks.iter().for_each(|block| self.moves.changed(extent, (*block, block + 1)));
         }
         outcome?;
+        if self.core.is_unsettled(extent) {
+            self.in_vain.insert(extent, self.now);
+        } else {
+            self.in_vain.remove(&extent);
+        }
         if self.core.unsettled.len() < before && !active(Mutation::SettledOnce) {
             // Who read it before that knows nothing of its copies.
             for part in self.held.clone() {
@@ -458,6 +477,13 @@ impl<Q: FlushQueue> Engine<Q> {
             }
         }
         Ok(())
+    }
+
+    /// Whether blocks of an extent could not be settled, and nothing says that they can be now: whoever reads them is told at
+    /// once. They are tried again when a disk comes back, when a scan passes, and after a while.
+    pub(super) fn is_in_vain(&self, extent: u32) -> bool {
+        let tried = self.in_vain.get(&extent);
+        tried.is_some_and(|at| self.now.since(*at) < TRY_AGAIN) && !active(Mutation::TriedEachTime)
     }
 
     fn checkpoint_now(&mut self) -> Result<(), Halt> {

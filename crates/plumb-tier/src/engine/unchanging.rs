@@ -16,7 +16,7 @@ impl<Q: FlushQueue> Engine<Q> {
     /// nothing is destaged, rebuilt or brought up to date. What other disks may have taken since is not seen.
     ///
     /// # Errors
-    /// When no current copy of the journal, or of a write cache in use, is here.
+    /// When no current copy of the journal is here.
     pub fn start_unchanging(
         queue: Q,
         plan: SlotPlan,
@@ -32,7 +32,7 @@ impl<Q: FlushQueue> Engine<Q> {
     /// it is taken.
     ///
     /// # Errors
-    /// When no current copy of the journal, or of a write cache in use, is here: no word replaces them.
+    /// When no current copy of the journal is here: no word replaces it.
     pub fn start_by_word(
         queue: Q,
         plan: SlotPlan,

@@ -82,6 +82,9 @@ impl<Q: FlushQueue> Engine<Q> {
     pub(super) fn map(&mut self, part: u32) -> bool {
         let extent = self.parts[index(part)].extent;
         let vdisk = self.core.vdisk(extent);
+        if self.waits_for_closing(part) {
+            return false;
+        }
         let Some(place) = self.core.extents.allocate(vdisk) else {
             if !self.moves.is_still() {
                 // A move has a slot more than its extent needs: it gives one back.
@@ -106,10 +109,24 @@ impl<Q: FlushQueue> Engine<Q> {
         true
     }
 
+    /// Whether an extent waits to be opened until others are closed, which the next round does (section 4).
+    fn waits_for_closing(&mut self, part: u32) -> bool {
+        if self.flush_broken || self.halted.is_some() || !self.core.opens_too_many() {
+            return false;
+        }
+        self.forget_old(part);
+        self.round.wanted = true;
+        self.tentative_wait.push_back(part);
+        true
+    }
+
     /// Whether in-place writes may begin; else the intent is on its way, and the part waits.
     fn is_open(&mut self, part: u32) -> bool {
         let extent = self.parts[index(part)].extent;
         if !self.core.extents.get(extent).open {
+            if self.waits_for_closing(part) {
+                return false;
+            }
             let lsn = self.core.journal.append(Record::Open { extent });
             self.core.opened(extent);
             self.core.extents.get_mut(extent).open_lsn = lsn;
@@ -138,7 +155,7 @@ impl<Q: FlushQueue> Engine<Q> {
         if unsettled && self.waits_to_settle(part) {
             return true;
         }
-        if self.flush_broken || unsettled {
+        if self.flush_broken || unsettled || self.core.is_unflushable(own.extent) {
             self.end_part(part, Some(EIO));
             return true;
         }
@@ -278,6 +295,7 @@ impl<Q: FlushQueue> Engine<Q> {
             let Some(first) = sum.map(|sum| sum.newest == 0) else { continue };
             if !first && !active(Mutation::FailedOverwriteClosed) {
                 self.core.note_unsettled(own.extent, within);
+                self.in_vain.remove(&own.extent);
             }
             if first && !active(Mutation::FailedFirstKept) {
                 let block = self.core.extents.block(own.extent, within);

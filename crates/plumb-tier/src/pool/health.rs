@@ -60,6 +60,11 @@ impl Verdict {
         Self { status: HealthStatus::Healthy, operational: "OK", cause: None }
     }
 
+    /// Whether something is lost, or it cannot be used.
+    fn is_ill(&self) -> bool {
+        self.status >= HealthStatus::Unhealthy
+    }
+
     fn of(
         status: HealthStatus,
         operational: &'static str,
@@ -96,6 +101,8 @@ pub struct VirtualDiskFacts {
     pub current: u32,
     /// Copies of its write-back cache's log that are not up to date, on disks that take part.
     pub log_behind: u32,
+    /// Whether no copy of its write-back cache's log is here: it serves nothing.
+    pub log_away: bool,
     /// Blocks without a good copy that were met.
     pub unrecoverable: u64,
     /// Places of its extents that are being brought up to date, if the pool was started.
@@ -188,6 +195,7 @@ impl Facts {
         let takes_part = |voter: &&u16| standing(**voter).takes_part();
         let vdisk = |(nth, own): (u32, &crate::VirtualDisk)| VirtualDiskFacts {
             unrecoverable: engine.use_of(nth).unrecoverable,
+            log_away: engine.is_detached(nth),
             stale: engine.stale_of(nth),
             ..virtual_disk(own, standing)
         };
@@ -226,6 +234,8 @@ fn virtual_disk(
     }
     let small = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     let logs = vdisk.cache.iter().flat_map(|cache| &cache.copies);
+    let has_log = |copy: &crate::CacheCopy| copy.current && standing_of(copy.disk).takes_part();
+    let log_away = vdisk.cache.as_ref().is_some_and(|cache| !cache.copies.iter().any(has_log));
     let behind = logs.filter(|copy| !copy.current && standing_of(copy.disk).takes_part());
     VirtualDiskFacts {
         name: vdisk.name.clone(),
@@ -233,6 +243,7 @@ fn virtual_disk(
         live: small(live),
         current: small(current),
         log_behind: small(behind.count()),
+        log_away,
         unrecoverable: 0,
         stale: 0,
     }
@@ -249,8 +260,12 @@ pub fn judge(facts: &Facts) -> Health {
     let disks: Vec<Verdict> = facts.disks.iter().map(disk).collect();
     let starts = quorum && facts.refused.is_none();
     let vdisks: Vec<Verdict> = facts.vdisks.iter().map(|one| vdisk(one, starts)).collect();
-    let ill_vdisks = vdisks.iter().filter(|one| one.status >= HealthStatus::Unhealthy).count();
+    let ill_vdisks = vdisks.iter().filter(|one| one.is_ill()).count();
     let ill = disks.iter().filter(|disk| disk.status != HealthStatus::Healthy).count();
+    // The worst child wins upward (HLT-2); the pool itself can be told.
+    let parts = || disks.iter().chain(vdisks.iter().filter(|one| one.is_ill()));
+    let worst = parts().map(|part| part.status).max().unwrap_or(HealthStatus::Healthy);
+    let worst = worst.min(HealthStatus::Unhealthy);
     let pool = if !quorum {
         Verdict::of(
             HealthStatus::Unhealthy,
@@ -262,14 +277,14 @@ pub fn judge(facts: &Facts) -> Health {
         Verdict::of(HealthStatus::Unhealthy, "Read-only (Starting)", why, action)
     } else if ill_vdisks > 0 {
         Verdict::of(
-            HealthStatus::Warning,
+            worst,
             "Degraded",
             format!("{ill_vdisks} of {} virtual disks have lost something", vdisks.len()),
             "see the virtual disks",
         )
     } else if ill > 0 {
         Verdict::of(
-            HealthStatus::Warning,
+            worst,
             "Degraded",
             format!("{ill} of {} disks need attention", disks.len()),
             "see the disks",
@@ -347,6 +362,14 @@ fn vdisk(facts: &VirtualDiskFacts, starts: bool) -> Verdict {
             "Detached (Majority Disks Unhealthy)",
             "its pool cannot be started",
             "see the pool",
+        );
+    }
+    if facts.log_away {
+        return Verdict::of(
+            Unknown,
+            "Detached (Incomplete)",
+            "no copy of its write cache's log is here, which holds newer data than its tiers",
+            "connect the missing disks; if they are lost for good: plumb space repair --without-cache",
         );
     }
     if facts.current == 0 {
@@ -438,6 +461,7 @@ mod tests {
             live,
             current,
             log_behind: 0,
+            log_away: false,
             unrecoverable: 0,
             stale: 0,
         };
@@ -462,7 +486,9 @@ mod tests {
             (true, HealthStatus::Healthy) if expected < HealthStatus::Unhealthy => {
                 HealthStatus::Healthy
             }
-            (true, _) => HealthStatus::Warning,
+            // The worst child wins upward (HLT-2).
+            (true, _) if expected == HealthStatus::Unhealthy => HealthStatus::Unhealthy,
+            (true, status) => status,
         };
         assert_eq!(health.pool.status, pool, "{text}");
         let worst = [status, expected, pool].into_iter().max().expect("three");
@@ -490,6 +516,7 @@ mod tests {
                 live: 2,
                 current: 2,
                 log_behind: 0,
+                log_away: false,
                 unrecoverable,
                 stale,
             }],
@@ -502,7 +529,13 @@ mod tests {
         assert_eq!(judge(&facts(0, 11, 0)).disks[0].operational, "Predictive Failure");
         let lost = judge(&facts(0, 0, 1));
         assert_eq!(lost.vdisks[0].operational, "No Redundancy");
-        assert_eq!((lost.pool.operational, lost.worst()), ("Degraded", HealthStatus::Unhealthy));
+        let unhealthy = HealthStatus::Unhealthy;
+        assert_eq!((lost.pool.operational, lost.pool.status), ("Degraded", unhealthy));
+        let mut away = facts(0, 0, 0);
+        away.vdisks[0].log_away = true;
+        let away = judge(&away);
+        assert_eq!(away.vdisks[0].operational, "Detached (Incomplete)");
+        assert_eq!((away.pool.status, away.worst()), (unhealthy, HealthStatus::Unknown));
         // Whatever its parts say, no start accepts it.
         let refused = Some(("no copy of the checkpoint".to_owned(), "attach them"));
         let refused = judge(&Facts { refused, ..facts(0, 0, 0) });

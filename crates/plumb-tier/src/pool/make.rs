@@ -171,7 +171,9 @@ pub fn destroy(
             vdisks.map(|vdisk| vdisk.name.clone()).collect()
         }
         Err(_) if sure => Vec::new(),
-        Err(error) => return Err(error),
+        Err(source) => {
+            return Err(PoolError::Unread { name: pool.name.clone(), source: Box::new(source) });
+        }
     };
     if !names.is_empty() && !sure {
         let (name, count) = (pool.name.clone(), names.len());

@@ -113,6 +113,21 @@ pub enum PoolError {
         /// Their names.
         list: String,
     },
+    /// Nobody knows what it holds.
+    #[error("pool {name} cannot be read, and nobody knows what it holds")]
+    #[diagnostic(
+        code(plumb::tier::unread),
+        help(
+            "nothing was changed. Connect its disks; if they are gone and all of it may be lost for good, \
+             add: --destroy {name}"
+        )
+    )]
+    Unread {
+        /// The pool.
+        name: String,
+        /// Why.
+        source: Box<PoolError>,
+    },
     /// There is too little memory for it.
     #[error("pool {name} needs {} of memory; {} are available", Bytes(*needed), Bytes(*available))]
     #[diagnostic(
@@ -191,6 +206,19 @@ impl OpenPool {
                 std::thread::sleep(NAP);
             }
         }
+    }
+
+    /// Virtual disks that serve nothing because no copy of their write caches' logs is here, once the disks that are back
+    /// take part again.
+    pub fn detached(&mut self) -> Vec<u32> {
+        let count = to_u32(self.engine.config().vdisks.len());
+        let detached = |engine: &Engine<DeviceQueue>| {
+            (0..count).filter(|vdisk| engine.is_detached(*vdisk)).collect::<Vec<u32>>()
+        };
+        if !detached(&self.engine).is_empty() {
+            self.work_until(|engine| engine.returning().is_empty() && engine.is_quiet());
+        }
+        detached(&self.engine)
     }
 
     /// From now on what happens is written down beside the list of pools.

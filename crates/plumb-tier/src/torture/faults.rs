@@ -359,7 +359,7 @@ fn a_disk_that_stays_away_is_given_up_and_another_may_then_be_lost() {
 }
 
 #[test]
-fn a_durable_record_that_no_log_copy_has_refuses_the_start() {
+fn a_durable_record_that_no_log_copy_has_detaches_its_virtual_disk() {
     let mut run = start(TIERED);
     fill(&mut run);
     done(&mut run, &[write(112), write(96), flush()]).expect("durable in the cache");
@@ -373,8 +373,14 @@ fn a_durable_record_that_no_log_copy_has_refuses_the_start() {
             run.engine.queue_mut().tamper(disk, slab + nth * 4096, &[0xee; 4096]);
         }
     }
-    let refused = restart(&mut run, TIERED, &[]).err();
-    assert_eq!(refused, Some(StartError::Metadata { what: "write cache" }));
+    let mut run = restart(&mut run, TIERED, &[]).expect("others may lie beside it");
+    assert!(heard(&mut run).contains(&"cache-away"));
+    assert_eq!(health(&run), (HealthStatus::Unknown, "Detached (Incomplete)"));
+    for block in [0, 96, 112] {
+        let kind = RequestKind::Read;
+        let read = crate::Request { kind, vdisk: 0, offset: block * 4096, len: 4096 };
+        assert_eq!(run.ask(0, read), Ok(false), "nothing old is told");
+    }
 }
 
 #[test]

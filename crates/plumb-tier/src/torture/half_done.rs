@@ -2,8 +2,8 @@
 //! stayed: nothing that cannot be read, and no copy less than is told.
 
 use super::faults::{
-    MIRROR, SIMPLE, TIERED, done, fill, first_block, flush, health, images, reads_well, rest,
-    restart, shape, start, state, write,
+    MIRROR, SIMPLE, TIERED, done, fill, first_block, flush, health, images, rest, restart, shape,
+    start, state, write,
 };
 use super::history::{CLIENTS, Shape, Step};
 use super::oracle::Promise;
@@ -262,7 +262,8 @@ fn log_after_its_disk_lost_its_vote() -> Result<(), String> {
     let lacks = health(&run) != (HealthStatus::Healthy, "OK");
     let again = restart(&mut run, TIERED, &[other.into()]);
     let mut again = again.map_err(|error| error.to_string())?;
-    reads_well(&mut again);
+    again.read_all(Promise::Acknowledged, 0)?;
+    again.read_all(Promise::Acknowledged, 1)?;
     if lacks { Err("it is told to lack a copy still".to_owned()) } else { Ok(()) }
 }
 
@@ -276,4 +277,74 @@ fn the_log_copy_of_a_disk_that_lost_its_vote_is_made_again() {
         set(None);
         assert!(wrong.is_err(), "{mutation:?} is not noticed");
     }
+}
+
+/// A hundred reads of a first write that no start can settle, for its only copy cannot be read: flushes that they took, and
+/// whether it is read when the sector can be again.
+fn reads_of_what_cannot_be_settled() -> (u64, bool) {
+    let mut run = start(SIMPLE);
+    fill(&mut run);
+    let (disk, at) = first_block(SIMPLE, &run)[0];
+    done(&mut run, &[write(0), write(1)]).expect("nothing is wrong yet");
+    let mut oracle = run.witness.oracle.clone();
+    oracle.crash(Promise::Acknowledged);
+    let shape = shape(SIMPLE);
+    let mut made = queue(&shape, images(&mut run, SIMPLE.0), 7, true);
+    made.faults_mut(disk).unreadable = vec![(at, at + 4096)];
+    let mut run = Run::start_on(&shape, made, oracle, 8).expect("it starts");
+    run.let_any_fail((0..2).collect(), (0..2).collect());
+    rest(&mut run, 2);
+    let before = run.engine.queue_mut().flushes(disk);
+    let read = crate::Request { kind: RequestKind::Read, vdisk: 0, offset: 0, len: 4096 };
+    for _ in 0..100 {
+        assert_eq!(run.ask(0, read), Ok(false), "it cannot be read");
+    }
+    let flushes = run.engine.queue_mut().flushes(disk) - before;
+    run.engine.queue_mut().repair(disk);
+    rest(&mut run, 12);
+    (flushes, run.read_all(Promise::Acknowledged, 0).is_ok())
+}
+
+#[test]
+fn a_block_that_cannot_be_settled_is_not_tried_at_each_read() {
+    let (flushes, read) = reads_of_what_cannot_be_settled();
+    assert!(flushes <= 4, "{flushes} flushes of 100 reads");
+    assert!(read, "and is tried again later");
+    set(Some(Mutation::TriedEachTime));
+    let (flushes, _) = reads_of_what_cannot_be_settled();
+    set(None);
+    assert!(flushes >= 100, "{flushes}");
+}
+
+/// Section 4: writes to many extents keep few of them open, and all end; the most that were open at a time.
+fn most_open_at_a_time() -> u32 {
+    let mut run = start(TIERED);
+    run.engine.set_open_limit(3);
+    let mut most = 0;
+    for nth in 0..160_u64 {
+        let client = u32::try_from(nth % 4).expect("small");
+        let kind = RequestKind::Write { fua: nth % 7 == 0 };
+        let offset = (nth * 5 % 8) * 65_536 + nth % 16 * 4096;
+        done(&mut run, &[]).expect("nothing is wrong");
+        for client in [client, (client + 1) % 4] {
+            let at = (offset + u64::from(client) * 65_536) % (8 * 65_536);
+            run.take(&[Step::Request { client, kind, offset: at, len: 4096 }]).expect("taken");
+        }
+        run.settle().expect("all of them end");
+        most = most.max(run.engine.open_extents());
+    }
+    run.read_all(Promise::Acknowledged, 0).expect("all is there");
+    let mut again = restart(&mut run, TIERED, &[]).expect("it starts");
+    again.read_all(Promise::Acknowledged, 0).expect("all is there");
+    most
+}
+
+#[test]
+fn few_extents_are_open_at_a_time() {
+    let most = most_open_at_a_time();
+    assert!((2..=3).contains(&most), "{most} at a time");
+    set(Some(Mutation::OpenWithoutLimit));
+    let most = most_open_at_a_time();
+    set(None);
+    assert!(most > 3, "{most}");
 }

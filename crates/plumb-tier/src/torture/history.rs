@@ -68,6 +68,8 @@ pub(super) enum Fault {
     NoGeneration,
     /// It takes no metadata.
     NoMetadata,
+    /// Sectors of it cannot be read until they are written.
+    Unreadable { at: u64, len: u64 },
 }
 
 /// The shape of a pool and its use.
@@ -156,20 +158,22 @@ impl Shape {
             extent_bytes: EXTENT_BYTES,
             geometry: self.geometry(),
             disks: (0..self.disks).map(disk).collect(),
-            vdisks: vec![NewVirtualDisk {
+            vdisks: std::iter::once(NewVirtualDisk {
                 name: "space".into(),
                 copies: self.copies,
                 columns: self.columns,
                 interleave: 16 << 10,
                 tier_bytes,
                 cache_bytes: self.cache,
-            }],
+            })
+            .chain(self.second())
+            .collect(),
         }
     }
 }
 
 /// Extents that requests go to.
-const EXTENTS: u64 = 8;
+pub(super) const EXTENTS: u64 = 8;
 
 /// Sectors that requests go to.
 pub(super) fn sectors() -> u32 {
@@ -215,7 +219,7 @@ pub(super) fn steps(shape: &Shape, count: usize, seed: u64) -> Vec<Step> {
             }
             _ => Step::Poll,
         };
-        out.push(moves.or(step));
+        out.push(shape.within_one(moves.or(step)));
     }
     out
 }

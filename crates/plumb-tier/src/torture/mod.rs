@@ -7,7 +7,10 @@
 //! requests, read again from other copies, written to, crashed once more, started and read. The same seed
 //! and commit give the same histories and states.
 
+#[cfg(test)]
+mod apart;
 mod background;
+mod beside;
 #[cfg(test)]
 mod cells;
 #[cfg(test)]
@@ -153,7 +156,8 @@ pub fn torture(
             let nth = next.fetch_add(1, Ordering::Relaxed);
             let mut tally = Tally::default();
             let check = if options.beyond { one_history } else { usual_history };
-            let found = check(history_seed(options.seed, nth), options.shrinking, &mut tally);
+            let seed = beside::seed(history_seed(options.seed, nth), nth);
+            let found = check(seed, options.shrinking, &mut tally);
             let total = states.fetch_add(tally.states, Ordering::Relaxed) + tally.states;
             let mut report = report.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             report.histories += 1;
@@ -210,6 +214,7 @@ fn history_seed(seed: u64, nth: u64) -> u64 {
 /// Checks the history of a seed.
 fn one_history(seed: u64, shrinking: Duration, tally: &mut Tally) -> Option<Violation> {
     match unborne::workload(seed) {
+        _ if beside::is(seed) => usual_history(seed, shrinking, tally),
         Workload::Usual => usual_history(seed, shrinking, tally),
         workload => {
             let (shape, history) = unborne::of(workload, STEPS, seed);
@@ -218,8 +223,13 @@ fn one_history(seed: u64, shrinking: Duration, tally: &mut Tally) -> Option<Viol
     }
 }
 
-/// The same, whatever other workload the seed stands for: one disk fails at a time.
+/// The same, whatever other workload the seed stands for: one disk fails at a time; or two virtual disks lie beside each
+/// other.
 fn usual_history(seed: u64, shrinking: Duration, tally: &mut Tally) -> Option<Violation> {
+    if beside::is(seed) {
+        let (shape, history) = beside::of(STEPS, seed);
+        return checked((&shape, &history), (seed, UNBORNE_STATES), shrinking, tally);
+    }
     let shape = Shape::new(seed);
     let history = situations::with(&shape, leaving::of(&shape, STEPS, seed), seed);
     checked((&shape, &history), (seed, STATES), shrinking, tally)

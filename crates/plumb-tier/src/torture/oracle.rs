@@ -122,13 +122,23 @@ impl Oracle {
         self.tick()
     }
 
-    /// A flush that was handed in at `issued` is acknowledged.
-    pub(super) fn flush_acknowledged(&mut self, issued: Time) {
-        let before = |id: &WriteId| self.writes[at(*id)].ended.is_some_and(|ended| ended < issued);
+    /// A flush of those units that was handed in at `issued` is acknowledged.
+    pub(super) fn flush_acknowledged(&mut self, issued: Time, of: std::ops::Range<u32>) {
+        let before = |id: &WriteId| {
+            let write = &self.writes[at(*id)];
+            of.contains(&write.first) && write.ended.is_some_and(|ended| ended < issued)
+        };
         let (covered, rest): (Vec<_>, Vec<_>) = self.cached.iter().copied().partition(before);
         self.cached = rest;
         for id in covered {
             self.make_durable(id);
+        }
+    }
+
+    /// What of these units was acknowledged and is not durable may be gone, as if the power had failed for it.
+    pub(super) fn forget(&mut self, of: std::ops::Range<u32>) {
+        for write in self.writes.iter_mut().filter(|write| of.contains(&write.first)) {
+            write.acknowledged = false;
         }
     }
 
@@ -315,7 +325,7 @@ mod tests {
         let two = oracle.issue(0, 1, false);
         let flush = oracle.flush_issued();
         oracle.answer(two, true, false);
-        oracle.flush_acknowledged(flush);
+        oracle.flush_acknowledged(flush, 0..24);
         assert_eq!(holds(&oracle, Promise::Durable), [1, 2], "2 ended after the flush began");
         let three = oracle.issue(0, 1, false);
         oracle.answer(three, true, true);
@@ -340,7 +350,7 @@ mod tests {
         let zeroed = block([one, 0, 0, 0, 0, 0, 0, 0]);
         assert!(!oracle.is_settled_block(&zeroed), "it may hold what was there before");
         let flush = oracle.flush_issued();
-        oracle.flush_acknowledged(flush);
+        oracle.flush_acknowledged(flush, 0..24);
         assert!(oracle.is_settled_block(&zeroed));
         assert!(!oracle.is_settled_block(&block([one; 8])));
         assert!(!oracle.is_settled_block(&block([0; 8])), "zeros of whichever block");

@@ -212,7 +212,7 @@ impl Run {
                         1 => TierName::Performance,
                         _ => TierName::Capacity,
                     };
-                    self.engine.move_extent(0, extent, to);
+                    self.move_one(extent, to);
                 }
                 self.poll();
             }
@@ -277,9 +277,8 @@ impl Run {
         if let (Err(wrong), None) = (self.blames_none(), &self.wrong) {
             self.wrong = Some(wrong);
         }
-        if self.wrong.is_none() && !self.engine.use_of(0).adds_up() {
-            self.wrong =
-                Some(format!("the counters do not add up (CNT-1): {:?}", self.engine.use_of(0)));
+        if self.wrong.is_none() {
+            self.wrong = self.adds_up().err();
         }
         self.polls += 1;
         if self.polls.is_multiple_of(SNAPSHOT_EVERY) && self.wrong.is_none() {
@@ -363,21 +362,24 @@ impl Run {
                 }
             }
         }
-        self.engine.submit(client, request);
+        self.hand_in(client, request);
     }
 
     fn ended(&mut self, client: u32, outcome: Result<(), plumb_io::Errno>) {
         let good = outcome.is_ok();
         let request = self.requests[index(client)];
         let waiting = std::mem::replace(&mut self.waiting[index(client)], Waiting::Nothing);
-        if !good && !self.may_fail() && self.wrong.is_none() {
+        if !good && !self.may_fail_at(client, &request) && self.wrong.is_none() {
             let halted = self.engine.halted();
             self.wrong = Some(format!("{request:?} failed: {outcome:?}, halted {halted:?}"));
         }
         match waiting {
             Waiting::Nothing => {}
             Waiting::Write { id, fua } => self.note(Seen::Answer { id, good, durable: fua }),
-            Waiting::Flush if good => self.note(Seen::FlushDone { client }),
+            Waiting::Flush if good => {
+                let units = self.shape.flushed_by(client).1;
+                self.note(Seen::FlushDone { client, first: units.start, end: units.end });
+            }
             Waiting::Flush => {}
             Waiting::Read { first, since, then } if good => {
                 let buffer = self.engine.buffer_mut(client);
@@ -507,7 +509,7 @@ impl Run {
                 offset: u64::from(first) * 512,
                 len: step * 512,
             };
-            if !self.ask(client, request)? {
+            if !self.ask_history(client, request)? {
                 return Err(format!("{request:?} failed"));
             }
             let buffer = self.engine.buffer_mut(client);
@@ -524,6 +526,12 @@ impl Run {
         self.requests[index(client)] = request;
         self.engine.submit(client, request);
         self.wait_for(client).ok_or_else(|| format!("{request:?} is never answered"))
+    }
+
+    /// The same of a request of the history.
+    pub(super) fn ask_history(&mut self, client: u32, request: Request) -> Result<bool, Wrong> {
+        let (vdisk, offset) = self.shape.place(request.offset);
+        self.ask(client, Request { vdisk, offset, ..request })
     }
 
     fn wait_for(&mut self, client: u32) -> Option<bool> {

@@ -30,6 +30,8 @@ pub(super) struct Sick {
     coming: BTreeSet<u32>,
     /// More were gone at a time than the space bears: from here on requests may fail.
     pub(super) unborne: bool,
+    /// The same of a virtual disk without copies beside: any disk was gone.
+    pub(super) alone_lost: bool,
     /// Which file each disk is.
     files: Vec<u32>,
     /// How many disks may be gone at a time.
@@ -80,6 +82,9 @@ impl Shape {
                 DiskFaults { hangs_from: Some(from), hangs_to: Some(from + count), ..none }
             }
             Fault::NoGeneration => DiskFaults { unwritable: vec![self.configuration()], ..none },
+            Fault::Unreadable { at, len } => {
+                DiskFaults { unreadable: vec![(at, at + len)], ..none }
+            }
             Fault::NoMetadata => {
                 DiskFaults { unwritable: vec![(0, self.geometry().slab(0))], ..none }
             }
@@ -91,9 +96,9 @@ impl Run {
     /// From here on any disk may fail: `gone` are not well already, and disk n is that file.
     pub(super) fn let_any_fail(&mut self, gone: BTreeSet<u32>, files: Vec<u32>) {
         let bears = self.shape.bears();
-        let unborne = gone.len() > bears;
+        let (unborne, alone_lost) = (gone.len() > bears, !gone.is_empty());
         self.witness.gone.clone_from(&gone);
-        self.sick = Some(Sick { gone, unborne, files, bears, ..Sick::default() });
+        self.sick = Some(Sick { gone, unborne, alone_lost, files, bears, ..Sick::default() });
         self.sound = false;
     }
 
@@ -114,6 +119,7 @@ impl Run {
         let Some(sick) = &mut self.sick else { return };
         sick.gone.insert(disk);
         sick.unborne |= sick.gone.len() > sick.bears;
+        sick.alone_lost = true;
         self.note(Seen::Gone { disk });
     }
 
@@ -179,6 +185,9 @@ impl Run {
             }
             sick.away.insert(disk);
             self.note(Seen::Away { disk });
+            // What has no copies and was not durable may be gone with it, though the engine died alone.
+            let alone = self.shape.alone();
+            self.note(Seen::Forgotten { first: alone.start, end: alone.end });
         }
         let well = |run: &mut Self, disk: u32| {
             let file = run.file(disk);
@@ -263,9 +272,9 @@ impl Run {
     ) -> Result<bool, Wrong> {
         let (kind, offset) = (RequestKind::Read, u64::from(first) * 512);
         let request = Request { kind, vdisk: 0, offset, len: count * 512 };
-        if !self.ask(client, request)? {
+        if !self.ask_history(client, request)? {
             let failed = format!("{request:?} failed, though no more is gone than the space bears");
-            return self.may_fail().then_some(false).ok_or(failed);
+            return self.may_fail_at(client, &request).then_some(false).ok_or(failed);
         }
         let buffer = self.engine.buffer_mut(client);
         for (unit, bytes) in (first..first + count).zip(buffer.chunks(UNIT_BYTES)) {
@@ -281,6 +290,7 @@ fn is_well(faults: &DiskFaults) -> bool {
         && faults.flush_errors.is_empty()
         && faults.write_errors.is_empty()
         && faults.unwritable.is_empty()
+        && faults.unreadable.is_empty()
 }
 
 /// Applies what is wrong with some disks to the files that they are.

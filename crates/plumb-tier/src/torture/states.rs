@@ -171,7 +171,7 @@ impl Course {
         if !shape.workload.is_borne() {
             run.let_any_fail(BTreeSet::new(), (0..shape.disks).collect());
         }
-        run.take(history).map_err(broken)?;
+        run.write_hidden().and_then(|()| run.take(history)).map_err(broken)?;
         let background = std::mem::take(&mut run.background);
         let trace = run.engine.queue_mut().take_trace();
         Ok(Self { trace, log: run.log, background, oracle })

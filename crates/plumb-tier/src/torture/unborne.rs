@@ -18,6 +18,8 @@ pub(super) enum Workload {
     OutOfOrder,
     /// A disk misses a generation of the configuration, or all metadata, and keeps its data.
     Generations,
+    /// A virtual disk without copies lies beside a mirror, and disks fail that one of them needs.
+    Beside,
 }
 
 impl Workload {
@@ -29,6 +31,7 @@ impl Workload {
         match self {
             Self::Usual => "one disk fails at a time",
             Self::Together => "several disks fail at once",
+            Self::Beside => "another virtual disk without copies",
             Self::OutOfOrder => "disks fail and come back in any order",
             Self::Generations => "disks miss generations of the configuration",
         }
@@ -88,7 +91,7 @@ fn history(shape: &Shape, count: usize, seed: u64) -> Vec<Step> {
     let mut out = steps(&Shape { copies: 1, ..shape.clone() }, count, seed);
     for _ in 0..1 + random.below(3) {
         let some = match shape.workload {
-            Workload::Usual => Vec::new(),
+            Workload::Usual | Workload::Beside => Vec::new(),
             Workload::Together => together(shape, &mut random),
             Workload::OutOfOrder => out_of_order(shape, &mut random),
             Workload::Generations => generations(shape, &mut random),
@@ -99,7 +102,7 @@ fn history(shape: &Shape, count: usize, seed: u64) -> Vec<Step> {
 }
 
 /// Puts steps into a history, in their order and not far from each other.
-fn strew(history: &mut Vec<Step>, some: Vec<Step>, random: &mut Random) {
+pub(super) fn strew(history: &mut Vec<Step>, some: Vec<Step>, random: &mut Random) {
     let mut at = below(random, history.len() as u64 * 3 / 4);
     for step in some {
         history.insert(at.min(history.len()), step);

@@ -16,8 +16,10 @@ pub(super) enum Seen {
     Answer { id: WriteId, good: bool, durable: bool },
     /// A flush was handed in by that client.
     Flush { client: u32 },
-    /// That client's flush was acknowledged.
-    FlushDone { client: u32 },
+    /// That client's flush was acknowledged, of those units.
+    FlushDone { client: u32, first: u32, end: u32 },
+    /// What of these units is not durable may be gone.
+    Forgotten { first: u32, end: u32 },
     /// Every unit was read.
     Observe { values: Vec<WriteId> },
     /// A disk is not well from here on, or all are again.
@@ -76,9 +78,10 @@ impl Witness {
             }
             Seen::Answer { id, good, durable } => self.oracle.answer(*id, *good, *durable),
             Seen::Flush { client } => self.flushes[index(*client)] = self.oracle.flush_issued(),
-            Seen::FlushDone { client } => {
-                self.oracle.flush_acknowledged(self.flushes[index(*client)]);
+            Seen::FlushDone { client, first, end } => {
+                self.oracle.flush_acknowledged(self.flushes[index(*client)], *first..*end);
             }
+            Seen::Forgotten { first, end } => self.oracle.forget(*first..*end),
             Seen::Observe { values } => {
                 for (unit, id) in (0..).zip(values) {
                     self.oracle.observe(unit, *id);

@@ -1,6 +1,7 @@
 //! The program as its users meet it.
 #![forbid(unsafe_code)]
 
+mod apart;
 mod as_diskspd;
 mod bad_input;
 mod baselines;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use plumb_io::engine::Ladder;
 use plumb_io::{OpenQueueError, Opener, QueueMode, QueueSpec, QueueUse, TargetFile};
@@ -27,6 +27,8 @@ type NotKept = Arc<Mutex<Option<TieringError>>>;
 #[derive(Debug, Default)]
 pub(super) struct Spaces {
     servers: Vec<(String, SpaceServer, NotKept)>,
+    /// Virtual disks that serve nothing, by pool.
+    detached: Vec<(String, Vec<u32>)>,
 }
 
 /// Whether a load writes to virtual disks of a pool.
@@ -59,6 +61,8 @@ impl Spaces {
                 let failure = keeper.failure();
                 let unchanging = Arc::new(AtomicBool::new(false));
                 let told = Arc::clone(&unchanging);
+                let detached = Arc::new(Mutex::new(Vec::new()));
+                let found_detached = Arc::clone(&detached);
                 let writes = writes(profile, &pool);
                 let start = move || {
                     let clients = (CLIENTS, 64 << 10);
@@ -68,6 +72,9 @@ impl Spaces {
                     };
                     let mut open = pool::note_start(&registry, &found, open)?;
                     told.store(open.engine.is_unchanging(), Ordering::Relaxed);
+                    // Before anything is asked of it: disks that are back may have what it lacks.
+                    *found_detached.lock().unwrap_or_else(PoisonError::into_inner) =
+                        open.detached();
                     open.keep_tiering(keeper);
                     Ok::<_, PoolError>(open.engine)
                 };
@@ -92,9 +99,15 @@ impl Spaces {
                     ));
                 }
                 spaces.servers.push((pool.clone(), server, failure));
+                let detached = detached.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                spaces.detached.push((pool.clone(), detached));
             }
             let server = spaces.server(&pool).expect("it was just started");
-            report::find(server.config(), &pool, &vdisk)?;
+            let (nth, _) = report::find(server.config(), &pool, &vdisk)?;
+            if spaces.detached.iter().any(|own| own.0 == pool && own.1.contains(&nth)) {
+                let name = format!("{pool}/{vdisk}");
+                return Err(report::VdiskError::Detached { pool, name }.into());
+            }
         }
         Ok(spaces)
     }

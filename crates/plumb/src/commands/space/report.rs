@@ -77,6 +77,17 @@ pub(crate) enum VdiskError {
     #[error("pool {pool} has no virtual disk named '{name}'")]
     #[diagnostic(code(plumb::vdisk::unknown), help("see `plumb vdisk list {pool}`"))]
     Unknown { pool: String, name: String },
+    #[error("virtual disk {name} is detached: no copy of its write cache's log is here")]
+    #[diagnostic(
+        code(plumb::vdisk::detached),
+        help(
+            "connect the missing disks; if they are lost for good: plumb space repair {pool} --without-cache {name}"
+        )
+    )]
+    Detached { pool: String, name: String },
+    #[error("--without-cache names a virtual disk of pool {other}, and the pool is {pool}")]
+    #[diagnostic(code(plumb::vdisk::other_pool), help("nothing was changed"))]
+    OtherPool { pool: String, other: String },
     #[error("virtual disk {name} has one tier only")]
     #[diagnostic(
         code(plumb::vdisk::one_tier),

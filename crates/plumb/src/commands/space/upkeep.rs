@@ -4,8 +4,8 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
-use plumb_tier::JobState;
 use plumb_tier::pool::{self, Ask, Facts, OpenPool, PoolError, RegisteredPool};
+use plumb_tier::{ChangeError, Event, JobState};
 use plumb_units::Bytes;
 use serde_json::json;
 
@@ -61,6 +61,10 @@ pub(super) fn commands() -> [Command; 6] {
                     "The pool's name again: start it although half of its voting disks or more are not here. What \
                      they took since these were last with them is lost",
                 ),
+                Arg::new("without-cache").long("without-cache").value_name("POOL/VDISK").help(
+                    "A virtual disk that is detached because no copy of its write cache's log is here: give that cache \
+                     up. What only the log held is lost, and what the tiers hold may be older in any block",
+                ),
                 report::json_option(),
             ])
             .after_help(
@@ -68,6 +72,9 @@ pub(super) fn commands() -> [Command; 6] {
                  --without-quorum is for disks that are lost for good. The disks that are here are all that vote from \
                  then on. If the others come back and only waited, they are brought up to date; if they went on \
                  without these, nothing of them is taken, and the pool says that it is split.\n\n\
+                 --without-cache is for a log that is lost for good. Nobody can tell which blocks had newer data in it: \
+                 check what is on the virtual disk, or restore it. It has no write cache from then on, and a log that \
+                 comes back is not read.\n\n\
                  Exit status: 0 when nothing is left, 5 when something waits for a disk or for room.",
             ),
     ]
@@ -197,11 +204,43 @@ pub(super) fn repair(matches: &ArgMatches) -> report::Outcome {
         }
         None => open(pool),
     };
-    do_work(&found, &opened, true, |open| {
+    let Some(name) = matches.get_one::<String>("without-cache") else {
+        return do_work(&found, &opened, true, |open| {
+            if give_up {
+                open.engine.retire_missing();
+            }
+        });
+    };
+    let nth = give_up_cache(&found, &opened, name)?;
+    do_work(&found, &open, true, |open| {
+        open.engine.tell(Event::CacheGivenUp(nth));
         if give_up {
             open.engine.retire_missing();
         }
     })
+}
+
+/// Starts a pool and gives up the cache of a virtual disk that is detached; its number.
+fn give_up_cache(
+    found: &RegisteredPool,
+    opened: &dyn Fn(&RegisteredPool) -> Result<OpenPool, PoolError>,
+    name: &str,
+) -> Result<u16, report::Failure> {
+    let (pool, vdisk) = report::split(name)?;
+    if pool != found.name {
+        let pool = found.name.clone();
+        return Err(report::VdiskError::OtherPool { pool, other: name.to_owned() }.into());
+    }
+    let mut open = opened(found)?;
+    let (nth, _) = report::find(open.engine.config(), &pool, &vdisk)?;
+    // Disks that are back may have the log.
+    if !open.detached().contains(&nth) {
+        open.end()?;
+        let error = ChangeError::CacheHere { name: name.to_owned() };
+        return Err(PoolError::from(error).into());
+    }
+    open.engine.give_up_cache(&vdisk).map_err(PoolError::from)?;
+    Ok(u16::try_from(nth).unwrap_or(u16::MAX))
 }
 
 /// Starts a pool, has it do what waits if `wait`, and tells what was done and what is left.
