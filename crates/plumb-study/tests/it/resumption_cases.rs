@@ -148,5 +148,5 @@ fn an_interruption_is_told_only_where_it_changed_something() {
     );
     score.print();
     score.at_least("the same findings", 0.99);
-    score.at_least("another device", 0.5);
+    score.at_least("another device", 1.0);
 }
