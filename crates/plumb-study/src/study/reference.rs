@@ -17,6 +17,8 @@ const SPOILS: f64 = 0.10;
 const KNOWN_FROM: usize = 4;
 /// A difference that repetitions would give by chance more often than this is none.
 const CHANCE: f64 = 0.001;
+/// Distance in ln X from several runs that differs whatever repetitions say: a change that is not the same for all settings looks like spread.
+const FAR: f64 = 0.3;
 
 /// What runs of one setting differ by, and how that changes with time.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -129,8 +131,9 @@ pub(super) fn standing(reference: &RunRecord, after: u32, runs: &[RunRecord]) ->
     let count = expected.len() as f64;
     let error = (deviation.powi(2) * (1.0 + 1.0 / count) + (since * spread.drift.1).powi(2)).sqrt();
     let off = now - median(&expected);
+    let is_far = own.len() > 1 && off.abs() > FAR;
     let differs = match spread.known {
-        true => t_two_sided(off / error, spread.freedom) < CHANCE,
+        true => is_far || t_two_sided(off / error, spread.freedom) < CHANCE,
         // 6.2's spread between two single runs.
         false => off.abs() > 2.0 * ASSUMED * std::f64::consts::SQRT_2,
     };

@@ -121,6 +121,7 @@ fn check(what: &str, planner: &dyn Planner, every: usize, conclude: Conclude, sc
         let other = SimulatedDevice { max_iops: 0.5 * device.max_iops, ..device };
         let (_, resumed, _) = worked(place.path(), planner, &other, NEVER, conclude);
         let said = resumed.notes.join("; ");
+        println!("{what}, {name}, another device: {said}");
         score.add("another device", said.contains("when it went on after run"));
     }
 }
@@ -135,13 +136,13 @@ fn an_interruption_is_told_only_where_it_changed_something() {
     };
     let plan = options.plan().expect("a plan");
     let planner = SweepPlanner::new(plan.clone());
-    check("sweep", &planner, 1, &|runs, told| sweep_findings(&plan, runs, told), &mut score);
+    check("sweep", &planner, 2, &|runs, told| sweep_findings(&plan, runs, told), &mut score);
     let options = BaselineOptions { preset: Preset::Quick, ..scored() };
     let planner = BaselinePlanner::new(options.clone());
     check(
         "baseline",
         &planner,
-        3,
+        5,
         &|runs, told| baseline_findings(&options, runs, told),
         &mut score,
     );
