@@ -104,6 +104,7 @@ struct Compared {
     median_ratio: Option<f64>,
     within_bound_share: Option<f64>,
     within_usual_share: Option<f64>,
+    beyond_bound_p99_ns: Option<u64>,
 }
 
 impl Compared {
@@ -121,6 +122,7 @@ impl Compared {
             median_ratio: truth.median_ratio(),
             within_bound_share: truth.within_bound_share(),
             within_usual_share: truth.within_usual_share(),
+            beyond_bound_p99_ns: truth.beyond_bound_p99().map(|time| time.0),
         }
     }
 }
@@ -133,6 +135,7 @@ struct ErrorBar {
     max_ns: u64,
     wake_up_ns: Option<u64>,
     wake_up_p99_8_ns: Option<u64>,
+    wake_up_allowed_ns: Option<u64>,
     wake_up_max_ns: Option<u64>,
     processor_wait_ns: Option<u64>,
     processor_turns: Option<u64>,
@@ -147,6 +150,7 @@ impl ErrorBar {
             max_ns: error.bounds.max()?,
             wake_up_ns: error.wake_up.map(|time| time.median.0),
             wake_up_p99_8_ns: error.wake_up.map(|time| time.high.0),
+            wake_up_allowed_ns: error.wake_up.map(|time| time.allowed().0),
             wake_up_max_ns: error.wake_up.map(|time| time.max.0),
             processor_wait_ns: error.wait.and_then(|wait| wait.mean()).map(|wait| wait.0),
             processor_turns: error.wait.map(|wait| wait.turns),
