@@ -13,18 +13,18 @@ use plumb_io::block_trace::{BlockRequest, BlockRequests};
 use plumb_io::system_tree::SystemTree;
 use plumb_units::{Nanos, convert};
 
-use crate::result::model::{Plausibility, PlausibilityItem};
 use crate::result::stamp_error::WakeUp;
 use crate::run_loop::WitnessedIo;
 use crate::tally::Histogram;
+
+mod evidence;
+
+pub(crate) use evidence::evidence;
 
 /// Bytes of a sector of the kernel's events.
 const SECTOR: u64 = 512;
 /// What two stamps on different processors may be apart.
 const SLACK: Nanos = Nanos(1000);
-
-/// A reported median above this many times the device's is the tool's more than the device's.
-const RATIO_MAX: f64 = 2.0;
 
 /// Where a target's bytes are on a disk.
 #[derive(Debug, Clone)]
@@ -342,101 +342,12 @@ impl Truth {
     }
 }
 
-/// The comparison in sentences.
-pub(crate) fn evidence(truth: &Truth) -> Vec<PlausibilityItem> {
-    let at = |of: &Histogram, percent: u64| {
-        let rank = (of.count() * percent).div_ceil(100).max(1);
-        of.value_at_rank(rank)
-            .map_or("N/A".to_owned(), |nanos| format!("{:.1} µs", nanos as f64 / 1e3))
-    };
-    let item = |key, value, verdict, sentence| PlausibilityItem {
-        key,
-        target: None,
-        value,
-        verdict,
-        sentence,
-    };
-    let matched = truth.matched as f64 / (truth.kept.max(1)) as f64;
-    let mut items = Vec::new();
-    if truth.kept == 0 {
-        let sentence = "Truth: no I/O to compare: none completed during the measurement, or all were writes that \
-                        a flush follows, whose end the device's requests do not show.";
-        let sentence = sentence.to_owned();
-        return vec![item("truth_matched_share", None, Plausibility::Unknown, sentence)];
-    }
-    if truth.requests == 0 {
-        let sentence = format!(
-            "Truth: {} I/Os ran and the device's driver issued no request: the page cache served them (-Su and -Sh \
-             go past it), or the driver takes I/O as it comes (zram, brd, md, device mapper) and only the disk \
-             below can be followed.",
-            truth.kept
-        );
-        return vec![item("truth_matched_share", Some(0.0), Plausibility::Unknown, sentence)];
-    }
-    let (Some(ratio), Some(share)) = (truth.median_ratio(), truth.within_bound_share()) else {
-        let sentence = format!(
-            "Truth: none of the {} I/Os that were kept was found among the requests of the device: the page cache, extents \
-             that were never written, a file system that moves data, or lost events ({}) are in the way.",
-            truth.kept, truth.lost_events
-        );
-        return vec![item("truth_matched_share", Some(0.0), Plausibility::Suspicious, sentence)];
-    };
-    let verdict = if matched < 0.9 { Plausibility::Unknown } else { Plausibility::Ok };
-    let sentence = format!(
-        "Truth: {} of {} I/Os were found among the requests of the device ({} events lost, {} I/Os not kept).",
-        truth.matched, truth.kept, truth.lost_events, truth.not_kept
-    );
-    items.push(item("truth_matched_share", Some(matched), verdict, sentence));
-    let sentence = format!(
-        "Truth: the device took {} (p50), {} (p99); reported were {} (p50), {} (p99): {ratio:.2} times the \
-         device's median. Before it: {} (p50), seen late by {} (p50), {} (p99).",
-        at(&truth.device, 50),
-        at(&truth.device, 99),
-        at(&truth.reported, 50),
-        at(&truth.reported, 99),
-        at(&truth.front, 50),
-        at(&truth.reap_lag, 50),
-        at(&truth.reap_lag, 99),
-    );
-    let verdict = match ratio {
-        _ if matched < 0.9 => Plausibility::Unknown,
-        ratio if ratio > RATIO_MAX => Plausibility::Suspicious,
-        _ => Plausibility::Ok,
-    };
-    items.push(item("truth_median_ratio", Some(ratio), verdict, sentence));
-    // What 99 % need says how good the error bar was; where that is half of what is measured, it shows nothing.
-    let half = truth.reported.value_at_rank(truth.reported.count().div_ceil(2).max(1));
-    let needed = truth.beyond_bound_p99().unwrap_or(Nanos::ZERO);
-    let is_empty = half.is_some_and(|median| needed.0 > median / 2);
-    let verdict = match share {
-        0.99.. if is_empty => Plausibility::Unknown,
-        0.99.. => Plausibility::Ok,
-        _ => Plausibility::Suspicious,
-    };
-    let percent = |share: f64| (share * 10_000.0).floor() / 100.0;
-    let sentence = format!(
-        "Truth: the error bar, with {:.1} µs for a wake-up, twice what one in 500 exceeded around the run, held for \
-         {:.2} % of the I/Os found, with {:.1} µs, their median, for {:.2} %; {:.1} µs would have been enough for 99 %{}.",
-        truth.wake_up.allowed().as_micros_f64(),
-        percent(share),
-        truth.wake_up.median.as_micros_f64(),
-        percent(truth.within_usual_share().unwrap_or(share)),
-        needed.as_micros_f64(),
-        if is_empty {
-            ", more than half of the median latency, and that proves nothing: try again on a quieter machine"
-        } else {
-            ""
-        }
-    );
-    items.push(item("truth_within_bound_share", Some(share), verdict, sentence));
-    items
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::fd::AsFd as _;
 
     use super::*;
+    use crate::result::model::Plausibility;
 
     const DISK: DeviceNumber = DeviceNumber { major: 254, minor: 0 };
 
