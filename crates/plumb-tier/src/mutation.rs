@@ -238,7 +238,7 @@ impl Mutation {
             Self::MoveForgetsSettled,
             "a failed write while its extent moves: torture/double_faults.rs",
         ),
-        (Self::LeftoverIsFork, "a history beyond what a space bears: torture/tests.rs"),
+        (Self::LeftoverIsFork, "a disk that comes back with what a crash left: torture/parts.rs"),
         (Self::ListsForgotten, "disks lost while others learn of it: torture/parts.rs"),
         (Self::CountedTwice, "a read beside the cache that begins anew: torture/half_done.rs"),
         (Self::LastRoomUsed, "a ring that is full: torture/full_journal.rs"),

@@ -2,6 +2,7 @@
 //! only part that starts without anybody's word (LAY-3).
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
 use plumb_io::sim::power::{CrashKind, DiskFaults, Event, Image, Replay, Survivors};
 use plumb_units::convert::index;
@@ -12,6 +13,7 @@ use super::run::{Run, new_pool, queue};
 use super::states::check_left_behind;
 use super::unborne::Workload;
 use super::witness::{Seen, Witness};
+use crate::StartError;
 use crate::format::Geometry;
 use crate::mutation::{Mutation, set};
 
@@ -38,17 +40,25 @@ fn losing(shape: &Shape, lost: &[u32]) -> Vec<(Vec<Image>, Oracle)> {
     };
     let begin = when(|event| matches!(event, Seen::Gone { .. }));
     let end = when(|event| matches!(event, Seen::Away { .. }));
+    left_while_told(shape, &mut run, &oracle, begin.max(1)..=end)
+}
+
+/// What a crash leaves of a run at each point in a range of its device events at which a superblock was just written.
+fn left_while_told(
+    shape: &Shape,
+    run: &mut Run,
+    oracle: &Oracle,
+    range: RangeInclusive<usize>,
+) -> Vec<(Vec<Image>, Oracle)> {
     let trace = run.engine.queue_mut().take_trace();
-    // While they are told.
     let places = Geometry::superblocks(shape.disk_bytes());
     let is_told = |point: &usize| {
-        let event = &trace.events[*point - 1];
-        matches!(event, Event::Write { offset, .. } if places.contains(offset))
+        let event = point.checked_sub(1).and_then(|nth| trace.events.get(nth));
+        matches!(event, Some(Event::Write { offset, .. }) if places.contains(offset))
     };
-    let points: Vec<usize> = (begin.max(1)..=end).filter(is_told).collect();
     let mut replay = Replay::new(&trace, 512);
     let mut left = Vec::new();
-    for point in points {
+    for point in range.filter(is_told) {
         replay.advance_to(point);
         let (images, _) = replay.crash(CrashKind::Power, &[], Survivors::All, 1);
         let mut witness = Witness::new(oracle.clone());
@@ -117,4 +127,57 @@ fn of_the_parts_of_a_pool_one_starts_at_most() {
         set(None);
         assert!(apart > 0, "{disks} disks, {lost:?} lost: the rule makes no difference");
     }
+}
+
+/// What a crash leaves while a disk comes back on which an earlier crash left a generation that no other disk has.
+fn taking_back(shape: &Shape) -> Vec<(Vec<Image>, Oracle)> {
+    let mut left = Vec::new();
+    for (images, oracle) in losing(shape, &[2]) {
+        // Where the others have that generation, they are too few without this one.
+        let Ok(mut run) = Run::start(shape, images, &[0], oracle.clone(), 3) else { continue };
+        let well = Shape { copies: 1, ..shape.clone() };
+        run.take(&steps(&well, 6, shape.seed)).and_then(|()| run.settle()).expect("it goes on");
+        let mut oracle = run.witness.oracle.clone();
+        oracle.crash(Promise::Acknowledged);
+        let images = (0..shape.disks).map(|disk| run.engine.queue_mut().view(disk)).collect();
+        let mut run = Run::start(shape, images, &[], oracle.clone(), 4).expect("all are here");
+        run.attach_returning();
+        run.take(&[Step::Poll; 20]).and_then(|()| run.settle()).expect("nothing is wrong");
+        assert!(run.engine.config().voters.contains(&0), "it is back");
+        let range = run.recovery + 1..=run.engine.queue_mut().events();
+        left.extend(left_while_told(shape, &mut run, &oracle, range));
+    }
+    left
+}
+
+/// The others have the generation that takes a disk back before it has, and it still has the one that a crash left on it
+/// alone: that is no part of its own.
+#[test]
+fn what_a_crash_left_on_a_disk_that_comes_back_is_no_part_of_its_own() {
+    let shape = shape(3, 2);
+    let left = taking_back(&shape);
+    let split = || {
+        let start = |(images, oracle): &(Vec<Image>, Oracle)| match Run::start(
+            &shape,
+            images.clone(),
+            &[],
+            oracle.clone(),
+            5,
+        ) {
+            Ok(mut run) => {
+                run.read_all(Promise::Durable, 0).expect("it is all there");
+                false
+            }
+            Err(StartError::Split { ordinal: 0 }) => true,
+            Err(error) => panic!("{error:?}"),
+        };
+        left.iter().filter(|state| start(state)).count()
+    };
+    println!("{} states", left.len());
+    assert!(left.len() > 20, "{}", left.len());
+    assert_eq!(split(), 0);
+    set(Some(Mutation::LeftoverIsFork));
+    let split = split();
+    set(None);
+    assert!(split > 0, "the rule makes no difference");
 }

@@ -241,20 +241,3 @@ fn histories_that_broke_a_promise_once_keep_it() {
         assert!(tally.states > 0, "{seed}");
     }
 }
-
-/// The same beyond what a space bears.
-#[test]
-fn histories_beyond_what_a_space_bears_keep_what_they_broke_once() {
-    let checked = || {
-        // A crash left a generation on one disk, which was away then; the one that took it back reached the others first.
-        let mut tally = Tally::default();
-        let found = one_history(61_046_382_218_697_719, Duration::ZERO, &mut tally);
-        assert!(tally.unborne > 0, "{tally:?}");
-        found
-    };
-    assert_eq!(checked(), None);
-    crate::mutation::set(Some(Mutation::LeftoverIsFork));
-    let found = checked();
-    crate::mutation::set(None);
-    assert!(found.is_some_and(|found| found.what.contains("Split")));
-}
