@@ -83,7 +83,8 @@ pub(crate) fn evidence(truth: &Truth) -> Vec<PlausibilityItem> {
     let percent = |share: f64| (share * 10_000.0).floor() / 100.0;
     let sentence = format!(
         "Truth: the error bar, with {:.1} µs for a wake-up, twice what one in 500 exceeded around the run, held for \
-         {:.2} % of the I/Os found, with {:.1} µs, their median, for {:.2} %; {:.1} µs would have been enough for 99 %{}.",
+         {:.2} % of the I/Os found, with {:.1} µs, their median, for {:.2} %; 99 % were seen at most {:.1} µs later than their \
+         own bound{}.",
         truth.wake_up.allowed().as_micros_f64(),
         percent(share),
         truth.wake_up.median.as_micros_f64(),

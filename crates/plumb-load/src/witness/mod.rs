@@ -316,8 +316,8 @@ impl Truth {
         (device > 0).then(|| reported as f64 / device as f64)
     }
 
-    /// How much later than their bound 99 % of the matched I/Os were seen at most: what would have had to be allowed
-    /// for a wake-up. `None` without matches.
+    /// How much later than their bound 99 % of the matched I/Os were seen at most, whether a sleep ended with them or not.
+    /// `None` without matches.
     #[must_use]
     pub fn beyond_bound_p99(&self) -> Option<Nanos> {
         let rank = (self.beyond_bound.count() * 99).div_ceil(100).max(1);
