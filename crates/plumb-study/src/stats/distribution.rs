@@ -83,15 +83,18 @@ pub fn t_quantile(p: f64, df: f64) -> f64 {
     while t_two_sided(high, df) > tail && high < 1e12 {
         high *= 2.0;
     }
-    for _ in 0..200 {
+    loop {
         let middle = f64::midpoint(low, high);
+        // No number lies between.
+        if middle <= low || middle >= high {
+            return middle;
+        }
         if t_two_sided(middle, df) > tail {
             low = middle;
         } else {
             high = middle;
         }
     }
-    f64::midpoint(low, high)
 }
 
 /// The factor of a two-sided 95 % interval.
@@ -145,26 +148,46 @@ pub fn binomial_below(k: u64, n: u64, p: f64) -> f64 {
 /// The smallest k that at most k successes in `n` trials of probability `p` reach probability `q`.
 #[must_use]
 pub fn binomial_quantile(q: f64, n: u64, p: f64) -> u64 {
-    let (mut low, mut high) = (0, n);
-    // A window around the mean first: each evaluation costs more the larger n is.
-    let mean = n as f64 * p;
-    let reach = 12.0 * (n as f64 * p * (1.0 - p)).sqrt() + 12.0;
-    let window = (convert::floor_u64(mean - reach), convert::floor_u64(mean + reach).min(n));
-    if window.0 > 0 && binomial_below(window.0, n, p) < q {
-        low = window.0;
-    }
-    if binomial_below(window.1, n, p) >= q {
-        high = window.1;
+    let reaches = |k: u64| binomial_below(k, n, p) >= q;
+    // Cornish–Fisher's guess is off by one at most where there are many; each evaluation costs more the larger n is.
+    let z = normal_quantile(q.clamp(1e-300, 1.0 - 1e-15));
+    let (mean, deviation) = (n as f64 * p, (n as f64 * p * (1.0 - p)).sqrt());
+    let guess = mean + z * deviation + (z * z - 1.0) * (1.0 - 2.0 * p) / 6.0 - 0.5;
+    let guess = convert::floor_u64(guess.max(0.0).ceil()).min(n);
+    // Everything below `low` does not reach it, `high` does.
+    let (mut low, mut high, mut step) = (0, n, 1);
+    if reaches(guess) {
+        high = guess;
+        while low < high {
+            let next = high.saturating_sub(step);
+            if !reaches(next) {
+                low = next + 1;
+                break;
+            }
+            high = next;
+            step *= 2;
+        }
+    } else {
+        low = guess + 1;
+        while low < high {
+            let next = (low - 1).saturating_add(step).min(n);
+            if reaches(next) {
+                high = next;
+                break;
+            }
+            low = next + 1;
+            step *= 2;
+        }
     }
     while low < high {
         let middle = low + (high - low) / 2;
-        if binomial_below(middle, n, p) >= q {
+        if reaches(middle) {
             high = middle;
         } else {
             low = middle + 1;
         }
     }
-    low
+    low.min(n)
 }
 
 #[cfg(test)]
@@ -227,5 +250,12 @@ mod tests {
         assert_eq!(binomial_quantile(0.5, 4, 0.5), 2);
         assert_eq!(binomial_quantile(0.025, 4, 0.5), 0);
         assert_eq!(binomial_quantile(0.975, 4, 0.5), 4);
+        // From any guess the same as one by one.
+        for (n, p) in [(1, 0.3), (7, 0.02), (40, 0.5), (40, 0.97), (300, 1e-4), (300, 0.1)] {
+            for q in [1e-9, 0.025, 0.3, 0.975, 1.0 - 1e-9, 1.0] {
+                let wanted = (0..=n).find(|k| binomial_below(*k, n, p) >= q);
+                assert_eq!(Some(binomial_quantile(q, n, p)), wanted, "{q} of {n} by {p}");
+            }
+        }
     }
 }
