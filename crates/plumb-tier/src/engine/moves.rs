@@ -85,6 +85,11 @@ impl Moves {
         self.count == 0
     }
 
+    /// Whether writes to an extent wait for a move.
+    pub(super) fn are_holding(&self) -> bool {
+        self.under_way.iter().flatten().any(|own| own.held_since != Nanos::NEVER)
+    }
+
     pub(super) fn free_parts(&self) -> usize {
         self.free_parts.len()
     }

@@ -281,8 +281,11 @@ impl<Q: FlushQueue> Engine<Q> {
     }
 
     /// Whether writes to an extent that is copied and flushed are held now. While requests write to it, each hold would
-    /// wait for them, and for what they wrote to be copied once more.
+    /// wait for them, and for what they wrote to be copied once more. None begins while a checkpoint is due, which stops all I/O.
     fn chance(&self, own: &mut Moving) -> Chance {
+        if self.is_checkpoint_due() {
+            return Chance::Later;
+        }
         if self.moves.patience == Nanos::ZERO {
             return Chance::Now;
         }

@@ -127,13 +127,16 @@ impl<Q: FlushQueue> Engine<Q> {
         journal.frame = Some(made);
     }
 
+    /// A flush covers what is written, and waits for a frame under way that somebody needs, too: one does for both. Not while writes wait for
+    /// a move, whose record could be put off by one frame after the other.
     fn start_journal_flush(&mut self) {
+        let holding = self.moves.are_holding();
         let journal = &mut self.core.journal;
         if active(Mutation::CommitUnflushed) {
             journal.durable = journal.appended;
         }
         let due = journal.wanted > journal.durable && journal.appended > journal.durable;
-        let soon = journal.frame.is_some() && journal.appended < journal.wanted;
+        let soon = journal.frame.is_some() && journal.appended < journal.wanted && !holding;
         if journal.flush.is_some() || !due || soon {
             return;
         }

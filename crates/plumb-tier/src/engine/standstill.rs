@@ -236,8 +236,14 @@ impl<Q: FlushQueue> Engine<Q> {
     }
 
     /// Once a last copy could not be flushed there are no checkpoints any more: the ring is used to its end.
-    fn wants_checkpoint(&self) -> bool {
+    pub(super) fn is_checkpoint_due(&self) -> bool {
         self.core.journal.is_crowded() && !self.flush_broken
+    }
+
+    /// Writes that a move holds do not wait for a checkpoint, too: no hold begins while one is due, and those that have begun end
+    /// first, as long as the ring has room.
+    fn wants_checkpoint(&self) -> bool {
+        self.is_checkpoint_due() && !self.moves.are_holding()
     }
 
     /// What grows whenever something goes on.
