@@ -50,10 +50,7 @@ impl<P: Placement> TierView<'_, P> {
     pub fn plan(&self, settings: &OptimizeSettings) -> Plan {
         let history = &self.tiering.history;
         let raised = settings.raised * history.raised();
-        self.plan_by(
-            settings,
-            (Bar { raised, ..Bar::of(&self.worth(), self.heat.is_settled()) }, history),
-        )
+        self.plan_by(settings, (Bar { raised, ..Bar::of(&self.worth(), self.heat) }, history))
     }
 
     /// What makes a move worth it.

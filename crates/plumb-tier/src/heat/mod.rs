@@ -6,6 +6,7 @@
 
 mod counter;
 mod delta;
+mod dispersion;
 mod page;
 mod pages;
 mod snapshot;
@@ -22,6 +23,7 @@ pub use snapshot::{HeatFileError, Restored, fuzz_heat};
 
 use crate::random::Random;
 use delta::Touch;
+use dispersion::{Gathered, Witnesses};
 use page::{Decay, Head, Page};
 use pages::Pages;
 use trend::Trend;
@@ -46,7 +48,8 @@ const DROPPED_SHARE: usize = 64;
 pub struct HeatSettings {
     /// Extents of the virtual disk.
     pub extents: u32,
-    /// Most bytes that the map takes, its directory included; at least one page is kept.
+    /// Most bytes that the map takes, its directory included; at least one page is kept. Of 4,096 extents is kept beside it what they won in
+    /// the window before, in 48 KiB.
     pub limit_bytes: u64,
     /// Hours after which a score is half.
     pub half_life_hours: f32,
@@ -87,6 +90,8 @@ pub struct HeatMap {
     window: Option<u64>,
     /// When the first one did, if that is known: that of a map which a program before this one saved is long ago.
     first_window: Option<u64>,
+    /// What some extents won in the window before.
+    witnesses: Witnesses,
     /// When all pages were last brought up to date.
     swept: u64,
     working_set: u64,
@@ -110,6 +115,7 @@ impl HeatMap {
             epoch: 0,
             window: None,
             first_window: None,
+            witnesses: Witnesses::default(),
             swept: 0,
             working_set: 0,
             ios: 0,
@@ -260,7 +266,19 @@ impl HeatMap {
     fn trend(&self) -> Option<Trend> {
         let hours = self.epoch.checked_sub(self.window?)?;
         let entries = self.pages.iter().flat_map(|page| page.scores(&self.decay, self.epoch));
-        Trend::over(hours, self.settings.half_life_hours, entries)
+        Trend::over(hours, self.settings.half_life_hours, self.dispersion(), entries)
+    }
+
+    /// How many times as much as that of I/Os that come one by one the variance of scores is, 1 or more: what the last two windows tell.
+    /// It looks at all of the map.
+    #[must_use]
+    pub fn dispersion(&self) -> f32 {
+        let hours = self.window_hours().unwrap_or(0);
+        let scores = self.pages.iter().flat_map(|page| {
+            let first = page.head.slab * PAGE_EXTENTS;
+            (first..).zip(page.scores(&self.decay, self.epoch).map(|(_, score)| score))
+        });
+        self.witnesses.dispersion(hours, self.settings.half_life_hours, scores)
     }
 
     /// The map as a planner sees it.
@@ -285,13 +303,17 @@ impl HeatMap {
     /// Begins a new window: the counts are 0, the scores stay but where the window showed that a load had ended or begun.
     /// Pages without score are given back.
     pub fn begin_window(&mut self) {
-        let (trend, random) = (self.trend(), &mut self.random);
-        let mut empty = Vec::new();
+        let (hours, half_life) = (self.window_hours(), self.settings.half_life_hours);
+        let (trend, dispersion) = (self.trend(), self.dispersion());
+        let before = std::mem::take(&mut self.witnesses);
+        let mut gathered = Gathered::new(before, hours, (half_life, dispersion));
+        let (random, mut empty) = (&mut self.random, Vec::new());
         self.pages.for_each(|mut page| {
-            if page.begin_window(&self.decay, (self.epoch, trend), random) {
+            if page.begin_window(&self.decay, (self.epoch, trend), random, &mut gathered) {
                 empty.push(page.head.slab);
             }
         });
+        self.witnesses = gathered.witnesses();
         for slab in empty {
             self.remove(slab);
         }

@@ -5,7 +5,8 @@ use plumb_units::convert::{floor_u64, index};
 use super::PAGE_EXTENTS;
 use super::counter::FloatingCounter;
 use super::delta::{HostIoKind, Touch};
-use super::trend::{Trend, remembered};
+use super::dispersion::Gathered;
+use super::trend::{Trend, of_remembered, remembered};
 use crate::random::Random;
 
 /// What is known about one extent.
@@ -270,13 +271,16 @@ impl PageMut<'_> {
         decay: &Decay,
         (epoch, trend): (u64, Option<Trend>),
         random: &mut Random,
+        gathered: &mut Gathered,
     ) -> bool {
         let (mut empty, mut sum) = (true, 0.0);
         let now = low(epoch);
-        for word in self.words.iter_mut() {
+        let first = self.head.slab * PAGE_EXTENTS;
+        for (extent, word) in (first..).zip(self.words.iter_mut()) {
             let mut entry = Entry::of(*word);
             let found = score(entry, decay, now);
             let expected = trend.map_or(found, |trend| trend.expected(entry, found));
+            gathered.note(extent, (of_remembered(entry), found, expected));
             if expected != found {
                 entry.score = FloatingCounter::of(floor_u64(expected.into()), random);
                 entry.epoch = now;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!    0  magic "PLUMHEAT"            8      48  window's host I/Os        8
-//!    8  version, 2                  4      56  pages dropped             8
+//!    8  version, 3                  4      56  pages dropped             8
 //!   12  pages                       4      64  their I/Os                8
 //!   16  virtual disk                16     72  I/Os missed               8
 //!   32  extents                     4      80  first window's hour + 1   4
@@ -10,21 +10,25 @@
 //!   40  epoch, in hours             8
 //! then for each page: slab 4 · CRC-32C of slab and entries 4 · 256 entries of
 //!   reads 2 · writes 2 · score 2 · epoch 1 · score when the window began 1
+//! then hours of the window before 4 · dispersion 4 · how low extents are strewn that are followed 4 · how many 4 ·
+//!   for each of them extent 4 · score when the window began 4 · what it won in the window before 4 · CRC-32C of these 4
 //! ```
 //!
 //! The first hour of a window is 0 where it is not known: when none has begun yet, and as older programs wrote it. Version 1 lacks that of
-//! the first window, with its checksum at 80: it is taken to have begun long ago, if one has.
+//! the first window, with its checksum at 80: it is taken to have begun long ago, if one has. Versions 1 and 2 end with the pages; as when what follows
+//! them is damaged, nobody is followed then until the next window.
 
 use plumb_units::convert::index;
 
 use super::counter::FloatingCounter;
+use super::dispersion::Witnesses;
 use super::page::{Entry, Page};
 use super::{Dropped, HeatMap, HeatSettings, PAGE_EXTENTS};
 use crate::format::bytes::{Reader, Writer};
 use crate::format::checksum::crc;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"PLUMHEAT");
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const HEADER: usize = 88;
 /// Of version 1.
 const HEADER_1: usize = 84;
@@ -101,6 +105,7 @@ impl HeatMap {
         for page in self.pages.iter() {
             save_page(page, &mut bytes);
         }
+        self.witnesses.save(&mut bytes);
         bytes.0
     }
 
@@ -131,6 +136,8 @@ impl HeatMap {
                 kept += 1;
             }
         }
+        let after = bytes.get(header.len + PAGE * index(header.pages)..);
+        map.witnesses = after.and_then(Witnesses::restore).unwrap_or_default();
         map.ios = header.ios;
         map.dropped.pages = map.dropped.pages.saturating_add(header.dropped.pages);
         map.dropped.ios = map.dropped.ios.saturating_add(header.dropped.ios);
@@ -170,7 +177,7 @@ impl Header {
         }
         let len = match fields.u32().ok_or(foreign)? {
             1 => HEADER_1,
-            VERSION => HEADER,
+            2 | VERSION => HEADER,
             found => return Err(HeatFileError::Version { found }),
         };
         let head = bytes.get(..len).ok_or(foreign)?;

@@ -15,7 +15,7 @@ use super::page::Entry;
 
 /// A window is long enough to be compared when no more of the score before is left than this: with the usual half-life
 /// after two hours.
-const LEFT_MOST: f32 = 0.95;
+pub(super) const LEFT_MOST: f32 = 0.95;
 /// A score is rounded by so much of it, by chance (HEAT-1).
 const ROUNDED: f32 = 0.02;
 /// What is remembered of a score is off by so much of it, and by so many sixteenths, at most.
@@ -48,6 +48,11 @@ pub(super) fn remembered(score: f32) -> u8 {
     u8::try_from(score.0.saturating_add(128) >> 8).unwrap_or(u8::MAX)
 }
 
+/// The score with which an entry's window began, as far as that is remembered.
+pub(super) fn of_remembered(entry: Entry) -> f32 {
+    BEFORE[usize::from(entry.before)]
+}
+
 /// How a window of some length compares with the time before it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Trend {
@@ -58,6 +63,8 @@ pub(super) struct Trend {
     level: f32,
     /// The factor by which an extent has to be off that.
     factor: f32,
+    /// How many times as much as I/Os that come one by one scores vary by chance.
+    dispersion: f32,
 }
 
 impl Trend {
@@ -66,6 +73,7 @@ impl Trend {
     pub(super) fn over(
         hours: u64,
         half_life: f32,
+        dispersion: f32,
         entries: impl Iterator<Item = (Entry, f32)>,
     ) -> Option<Self> {
         let keep = (-(hours as f32) / half_life).exp2();
@@ -74,7 +82,7 @@ impl Trend {
         }
         let (mut scores, mut counts) = (Spread::new(), Spread::new());
         for (entry, now) in entries {
-            let before = BEFORE[usize::from(entry.before)];
+            let before = of_remembered(entry);
             let usual = before * (1.0 - keep);
             if usual >= ENOUGH {
                 scores.note((now - before * keep).max(1.0) / usual);
@@ -84,18 +92,18 @@ impl Trend {
         }
         let ((level, _), (_, spread)) = (scores.level_and_spread()?, counts.level_and_spread()?);
         let factor = (DEVIATIONS * OF_MEDIAN * spread).exp2().max(FACTOR_LEAST);
-        Some(Self { keep, level, factor })
+        Some(Self { keep, level, factor, dispersion })
     }
 
     /// The score to expect of an extent whose score is `now`, in sixteenths.
     pub(super) fn expected(self, entry: Entry, now: f32) -> f32 {
-        let before = BEFORE[usize::from(entry.before)];
+        let before = of_remembered(entry);
         let won = now - before * self.keep;
         let off = (before * REMEMBERED).max(REMEMBERED_LEAST) * self.keep + now * ROUNDED;
         let (least, most) = ((won - off).max(0.0), (won + off).clamp(0.0, counted(entry)));
         // What it would have won if its load had gone on as it was, beside the others: what decays.
         let usual = before * (1.0 - self.keep) * self.level;
-        let chance = |won: f32| DEVIATIONS * (16.0 * won).sqrt();
+        let chance = |won: f32| DEVIATIONS * (16.0 * self.dispersion * won).sqrt();
         let has_cooled = most * self.factor < usual && usual - most > chance(usual);
         let has_warmed = least > usual * self.factor && least - usual > chance(least);
         let won = match (has_cooled, has_warmed) {
@@ -166,7 +174,7 @@ mod tests {
 
     fn day(scores: &[(f32, f32)]) -> Option<Trend> {
         let entries = scores.iter().map(|(before, now)| (of_day(*before, *now), *now));
-        Trend::over(24, 24.0, entries)
+        Trend::over(24, 24.0, 1.0, entries)
     }
 
     #[test]
@@ -241,7 +249,7 @@ mod tests {
         let some = |nth: u16| 1.0 + f32::from(nth) / 100.0;
         let same =
             (0..100).map(|nth| (entry(some(nth) * score, some(nth) * usual), some(nth) * score));
-        let trend = Trend::over(6, 24.0, same).expect("six hours of a hundred extents");
+        let trend = Trend::over(6, 24.0, 1.0, same).expect("six hours of a hundred extents");
         assert_eq!(trend.factor, FACTOR_LEAST);
         let of = |before: f32, ios: f32| {
             let now = before * keep + 16.0 * ios;
@@ -261,12 +269,12 @@ mod tests {
     fn windows_that_are_too_short_and_few_extents_tell_nothing() {
         let same = (of_day(163_840.0, 160_000.0), 160_000.0);
         let over = |hours, half_life, count| {
-            Trend::over(hours, half_life, std::iter::repeat_n(same, count)).is_some()
+            Trend::over(hours, half_life, 1.0, std::iter::repeat_n(same, count)).is_some()
         };
         assert!(over(24, 24.0, 32) && over(23, 24.0, 32) && over(6, 6.0, 32));
         assert!(!over(0, 24.0, 320) && !over(1, 24.0, 320) && !over(24, 24.0, 31));
         // Nobody was hot before.
         let new = (entry(0.0, 9e8), 9e9);
-        assert!(Trend::over(24, 24.0, std::iter::repeat_n(new, 500)).is_none());
+        assert!(Trend::over(24, 24.0, 1.0, std::iter::repeat_n(new, 500)).is_none());
     }
 }

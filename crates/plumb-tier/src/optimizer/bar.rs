@@ -2,6 +2,8 @@
 
 use plumb_units::Nanos;
 
+use crate::heat::HeatMap;
+
 /// What a move and an I/O take, as measured on the devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MoveTimes {
@@ -215,28 +217,32 @@ pub struct Bar {
     pub hysteresis: f32,
     /// The least gain over a victim, in standard deviations of what chance makes of both scores.
     pub deviations: f32,
+    /// How many times as much as that of I/Os that come one by one the variance of scores is.
+    pub dispersion: f32,
     /// Times which the bar is raised: 1, or 2 while the thrash guard is on or in continuous mode.
     pub raised: f32,
 }
 
 impl Bar {
-    /// `A` of these devices, `H` = 0.25, and whether plans by this heat have put extents where they are.
+    /// `A` of these devices, `H` = 0.25, and what chance makes of this heat: half as many deviations until plans by it have put extents
+    /// where they are.
     #[must_use]
-    pub fn of(worth: &Worth, settled: bool) -> Self {
-        let deviations = if settled { DEVIATIONS } else { DEVIATIONS_AT_FIRST };
-        Self { break_even: worth.break_even(), hysteresis: 0.25, deviations, raised: 1.0 }
+    pub fn of(worth: &Worth, heat: &HeatMap) -> Self {
+        let deviations = if heat.is_settled() { DEVIATIONS } else { DEVIATIONS_AT_FIRST };
+        let (break_even, dispersion) = (worth.break_even(), heat.dispersion());
+        Self { break_even, hysteresis: 0.25, deviations, dispersion, raised: 1.0 }
     }
 
     /// `A` of the reference devices.
     #[must_use]
-    pub fn reference(settled: bool) -> Self {
-        Self::of(&Worth::reference(), settled)
+    pub fn reference(heat: &HeatMap) -> Self {
+        Self::of(&Worth::reference(), heat)
     }
 
     /// No gain is too small.
     #[must_use]
     pub fn none() -> Self {
-        Self { break_even: 0.0, hysteresis: 0.0, deviations: 0.0, raised: 1.0 }
+        Self { break_even: 0.0, hysteresis: 0.0, deviations: 0.0, dispersion: 1.0, raised: 1.0 }
     }
 
     /// The least score for a place that nobody holds.
@@ -251,7 +257,8 @@ impl Bar {
     pub fn over(&self, hot: f32, victim: f32) -> f32 {
         let pays = self.break_even.max(self.hysteresis * victim) * self.raised;
         // Twice as sure of it is twice as many I/Os, not twice as many deviations.
-        let chance = self.deviations * (VARIANCE * self.raised * (hot + victim)).sqrt();
+        let chance =
+            self.deviations * (VARIANCE * self.dispersion * self.raised * (hot + victim)).sqrt();
         pays.max(chance)
     }
 
@@ -276,7 +283,7 @@ mod tests {
 
     #[test]
     fn the_bar_is_the_higher_of_both() {
-        let bar = Bar { break_even: 5.0, hysteresis: 0.25, deviations: 0.0, raised: 1.0 };
+        let bar = Bar { break_even: 5.0, hysteresis: 0.25, ..Bar::none() };
         let over = |bar: Bar| [0.0, 20.0, 100.0].map(|victim| bar.over(2.0 * victim, victim));
         assert_eq!((bar.for_free(), over(bar)), (5.0, [5.0, 5.0, 25.0]));
         assert_eq!((bar.times(2.0).for_free(), over(bar.times(2.0))), (10.0, [10.0, 10.0, 50.0]));
@@ -288,6 +295,9 @@ mod tests {
         );
         assert_eq!(sure.times(4.0).over(128.0, 72.0), 72.0, "by a quarter, four times");
         assert_eq!(sure.times(4.0).over(72.0, 0.0), 24.0);
+        // What comes nine at a time varies three times as far.
+        let bunched = Bar { dispersion: 9.0, ..sure };
+        assert_eq!((bunched.for_free(), bunched.over(72.0, 0.0)), (5.0, 36.0));
     }
 
     /// So many I/Os of so many microseconds, and 100 extents that moved within so many.

@@ -16,6 +16,14 @@ impl Placement for Disk {
 
 const EXTENT: u64 = 1 << 20;
 
+/// The bar of the reference devices, with a map whose plans have put extents where they are, or one that has made none.
+fn reference(settled: bool) -> Bar {
+    let mut heat = HeatMap::new(HeatSettings::new(1));
+    heat.begin_window();
+    heat.advance(if settled { 1000 } else { 0 });
+    Bar::reference(&heat)
+}
+
 /// All of a request, owned.
 struct Case {
     heat: HeatMap,
@@ -49,7 +57,7 @@ impl Case {
             pins: PinTable::new(EXTENT),
             history: MoveHistory::new(),
             room: Room { performance_slots: slots, capacity_free: 100, reserve: 0 },
-            bar: Bar { break_even: 0.0, hysteresis: 0.0, deviations: 0.0, raised: 1.0 },
+            bar: Bar::none(),
             limits: PlanLimits::none(),
         }
     }
@@ -97,7 +105,7 @@ fn the_hottest_displaces_the_coldest() {
 fn when_all_is_cold_nothing_moves() {
     let mut case = Case::new("P C P C", 2);
     case.check("");
-    case.bar = Bar::reference(true);
+    case.bar = reference(true);
     case.check("");
     let idle = case.plan();
     assert_eq!((idle.ios, idle.expected_share()), (0, None));
@@ -109,7 +117,7 @@ fn when_all_is_cold_nothing_moves() {
 fn hotness_is_relative_above_an_absolute_bar() {
     // Relative: the hottest extents of the disk, whatever they count.
     let mut case = Case::new("P20 C40 P2000 C4000", 2);
-    case.bar = Bar { break_even: 5.0, hysteresis: 0.25, deviations: 0.0, raised: 1.0 };
+    case.bar = Bar { break_even: 5.0, hysteresis: 0.25, ..Bar::none() };
     case.check("0v 3^");
     // Absolute: a nearly idle disk does not churn.
     let mut idle = Case::new("P0 C4 P1 C3", 2);
@@ -121,12 +129,12 @@ fn hotness_is_relative_above_an_absolute_bar() {
 fn hysteresis_wants_a_quarter_more() {
     for (hot, wanted) in [(124, ""), (125, "0v 1^")] {
         let mut case = Case::new(&format!("P100 C{hot}"), 1);
-        case.bar = Bar { break_even: 5.0, hysteresis: 0.25, deviations: 0.0, raised: 1.0 };
+        case.bar = Bar { break_even: 5.0, hysteresis: 0.25, ..Bar::none() };
         case.check(wanted);
     }
     for (hot, wanted) in [(149, ""), (150, "0v 1^")] {
         let mut case = Case::new(&format!("P100 C{hot}"), 1);
-        case.bar = Bar { break_even: 5.0, hysteresis: 0.25, deviations: 0.0, raised: 2.0 };
+        case.bar = Bar { break_even: 5.0, hysteresis: 0.25, raised: 2.0, ..Bar::none() };
         case.check(wanted);
     }
 }
@@ -138,17 +146,17 @@ fn a_gain_that_may_be_chance_is_none() {
     // 5 deviations of half of what both have counted: 40.8 of 133.
     for (hot, wanted) in [(86, ""), (87, "0v 1^")] {
         let mut case = Case::new(&format!("P46 C{hot}"), 1);
-        case.bar = Bar::reference(true);
+        case.bar = reference(true);
         case.check(wanted);
     }
     // Half as many while extents lie where there was room for them.
     for (hot, wanted) in [(64, ""), (65, "0v 1^")] {
         let mut case = Case::new(&format!("P46 C{hot}"), 1);
-        case.bar = Bar::reference(false);
+        case.bar = reference(false);
         case.check(wanted);
     }
     let mut case = Case::new("P46 C8 C7", 2);
-    case.bar = Bar::reference(true);
+    case.bar = reference(true);
     case.check("1^");
 }
 
@@ -159,7 +167,7 @@ fn made(extent: u32, to: TierName) -> Move {
 #[test]
 fn what_moved_lately_needs_twice_the_bar() {
     let mut case = Case::new("P100 C140 C130", 1);
-    case.bar = Bar { break_even: 5.0, hysteresis: 0.25, deviations: 0.0, raised: 1.0 };
+    case.bar = Bar { break_even: 5.0, hysteresis: 0.25, ..Bar::none() };
     case.history.run_ended(&[made(1, TierName::Capacity)]);
     // Extent 1 is hotter, but has just moved; extent 2 clears the plain bar.
     case.check("0v 2^");
@@ -169,7 +177,7 @@ fn what_moved_lately_needs_twice_the_bar() {
     case.check("0v 1^");
     // A victim that has just come up is passed over for one that has not.
     let mut case = Case::new("P10 P20 C35", 2);
-    case.bar = Bar { break_even: 14.0, hysteresis: 0.25, deviations: 0.0, raised: 1.0 };
+    case.bar = Bar { break_even: 14.0, hysteresis: 0.25, ..Bar::none() };
     case.history.run_ended(&[made(0, TierName::Performance)]);
     case.check("1v 2^");
 }
@@ -475,6 +483,7 @@ fn the_bar_holds_and_no_pair_that_clears_it_is_left() {
             break_even: random.below(40) as f32,
             hysteresis: 0.25,
             deviations: random.below(60) as f32 / 10.0,
+            dispersion: 1.0 + random.below(8) as f32,
             raised: 1.0 + random.below(3) as f32,
         };
         let planned = case.plan();

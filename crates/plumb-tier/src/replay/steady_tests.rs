@@ -3,7 +3,7 @@
 use super::tests::Poisson;
 use super::tierer::{Tierer, TiererSettings};
 use crate::heat::HostIoKind;
-use crate::optimizer::{Bar, PlanLimits, TierName};
+use crate::optimizer::{Bar, PlanLimits, TierName, Worth};
 use crate::random::Random;
 
 const EXTENTS: u32 = 10_000;
@@ -48,8 +48,11 @@ struct Found {
     share: f64,
 }
 
-/// So many I/Os per extent and day. What comes first is on the tier, as with a new virtual disk.
-fn replay(load: Load, per_day: f64, when: When, bar: Option<Bar>, seed: u64) -> Found {
+/// How many I/Os per extent and day, and how many of them come at once.
+type Rate = (f64, u64);
+
+/// What comes first is on the tier, as with a new virtual disk.
+fn replay(load: Load, (per_day, bunch): Rate, when: When, bar: Option<Bar>, seed: u64) -> Found {
     let mut tierer = Tierer::new(TiererSettings {
         extent_bytes: 1 << 20,
         performance_slots: TIER,
@@ -77,7 +80,7 @@ fn replay(load: Load, per_day: f64, when: When, bar: Option<Bar>, seed: u64) -> 
         When::Every(_) => 1,
         When::Quarters => 4,
     };
-    let hourly = per_day * f64::from(EXTENTS) / 24.0 / slices as f64;
+    let hourly = per_day * f64::from(EXTENTS) / 24.0 / slices as f64 / bunch as f64;
     let laws: Vec<Poisson> =
         weights.iter().map(|weight| Poisson::new(weight / sum * hourly)).collect();
     let (mut up, mut served, mut best) = (0, 0, 0);
@@ -86,7 +89,7 @@ fn replay(load: Load, per_day: f64, when: When, bar: Option<Bar>, seed: u64) -> 
         for slice in 1..=slices {
             tierer.heat.advance(hour);
             for (extent, law) in (0..EXTENTS).zip(&laws) {
-                let count = law.draw(&mut random);
+                let count = bunch * law.draw(&mut random);
                 tierer.heat.record_many(extent, HostIoKind::Read, count);
                 if counts {
                     let place = tierer.space.place(extent).expect("all are mapped");
@@ -115,22 +118,22 @@ const LOADS: [Load; 5] =
     [Load::Uniform, Load::Zipf(0.7), Load::Zipf(0.99), Load::Zipf(1.2), Load::HotCold];
 
 /// The means of two seeds.
-fn check(load: Load, per_day: f64, when: When) {
-    let seeds = [1, 2].map(|seed| replay(load, per_day, when, None, seed));
+fn check(load: Load, rate: Rate, when: When) {
+    let seeds = [1, 2].map(|seed| replay(load, rate, when, None, seed));
     let mean = |of: fn(&Found) -> f64| seeds.iter().map(of).sum::<f64>() / 2.0;
     let found = Found { moved: mean(|found| found.moved), share: mean(|found| found.share) };
-    println!("{load:?}, {per_day} a day, {when:?}: {found:?}");
+    println!("{load:?}, {rate:?} a day and at once, {when:?}: {found:?}");
     // What is hot is there all the same, as far as so few I/Os tell.
-    let least = if per_day < 9.0 { 0.82 } else { 0.97 };
+    let least = if rate.0 / (rate.1 as f64) < 9.0 { 0.82 } else { 0.97 };
     let is_well = found.moved <= 1.0 && found.share >= least;
-    assert!(is_well, "{load:?}, {per_day} a day, {when:?}: {found:?}");
+    assert!(is_well, "{load:?}, {rate:?} a day and at once, {when:?}: {found:?}");
 }
 
 #[test]
 fn a_steady_load_moves_one_percent_a_day_at_most_however_few_its_ios() {
     for load in LOADS {
         for per_day in [2.0, 9.0, 22.0, 43.0, 173.0] {
-            check(load, per_day, When::Every(24));
+            check(load, (per_day, 1), When::Every(24));
         }
     }
 }
@@ -138,15 +141,26 @@ fn a_steady_load_moves_one_percent_a_day_at_most_however_few_its_ios() {
 /// Without a look at chance they do: the bar of what pays does not see it.
 #[test]
 fn it_is_chance_that_would_move_more() {
-    let pays = Bar { deviations: 0.0, ..Bar::reference(true) };
-    let found = replay(Load::Uniform, 9.0, When::Every(24), Some(pays), 1);
+    let pays = Bar { break_even: Worth::reference().break_even(), hysteresis: 0.25, ..Bar::none() };
+    let found = replay(Load::Uniform, (9.0, 1), When::Every(24), Some(pays), 1);
     assert!(found.moved > 5.0, "{found:?}");
 }
 
 #[test]
 fn nor_do_runs_every_six_hours_or_a_trickle_move_more() {
     for load in LOADS {
-        check(load, 9.0, When::Every(6));
-        check(load, 43.0, When::Quarters);
+        check(load, (9.0, 1), When::Every(6));
+        check(load, (43.0, 1), When::Quarters);
+    }
+}
+
+#[test]
+fn nor_does_a_load_whose_ios_come_in_bunches() {
+    for load in [Load::Uniform, Load::Zipf(0.7), Load::Zipf(0.99), Load::Zipf(1.2), Load::HotCold] {
+        for bunch in [2, 4, 8] {
+            for per_day in [9.0, 43.0, 173.0] {
+                check(load, (per_day, bunch), When::Every(24));
+            }
+        }
     }
 }

@@ -94,7 +94,7 @@ impl Tierer {
 
     /// What should move, with a bar raised so many times.
     pub(super) fn plan(&self, limits: PlanLimits, raised: f32) -> Plan {
-        let reference = || Bar::reference(self.heat.is_settled());
+        let reference = || Bar::reference(&self.heat);
         let bar = self.settings.bar.unwrap_or_else(reference);
         self.plan_by(bar.times(raised * self.history.raised()), &self.history, limits)
     }
