@@ -8,7 +8,6 @@ use plumb_io::FlushQueue;
 
 use crate::core::{Core, Halt};
 use crate::events::Event;
-use crate::extents::UNMAPPED;
 use crate::mutation::{Mutation, active};
 
 impl<Q: FlushQueue> Core<Q> {
@@ -23,23 +22,22 @@ impl<Q: FlushQueue> Core<Q> {
         self.unflushable[self.vdisk(extent)]
     }
 
-    /// By virtual disk, whether a disk holds the last copy of something of it, and whether one that holds anything does
-    /// not need it.
+    /// By virtual disk, whether a disk holds the last copy of something of it, and whether there is one that does not need
+    /// it: be it one that holds nothing yet, for what is written to it is to become durable.
     fn who_needs(&self, disk: u16) -> (Vec<bool>, bool) {
         let logs = 0..self.logs.len();
         let mut needs: Vec<bool> =
             logs.map(|vdisk| !self.members.log_spares(vdisk, disk)).collect();
-        let mut used = vec![false; needs.len()];
         for (extent, own) in (0_u32..).zip(&self.extents.list) {
             let vdisk = self.vdisk(extent);
-            used[vdisk] |= own.place != UNMAPPED;
             needs[vdisk] = needs[vdisk] || !self.extent_spares((extent, own), disk);
         }
-        let spared = needs.iter().zip(&used).any(|(needs, used)| *used && !needs);
+        let vdisks = self.members.config.vdisks.iter();
+        let spared = needs.iter().zip(vdisks).any(|(needs, own)| !needs && !own.is_removed());
         (needs, spared)
     }
 
-    /// Disks that hold the last copy of something could not be flushed. Those that a virtual disk in use can spare are
+    /// Disks that hold the last copy of something could not be flushed. Those that another virtual disk can spare are
     /// expelled for its sake: of those that cannot nothing is taken for durable any more, until the next start has examined their open
     /// extents. Returns the disks that stay, for all need them.
     pub(crate) fn lose_for_others(&mut self, failed: Vec<u16>) -> Result<Vec<u16>, Halt> {

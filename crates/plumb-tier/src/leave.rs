@@ -158,7 +158,9 @@ impl<Q: FlushQueue> Core<Q> {
     }
 
     fn begin_move(&mut self, place: Place, to: (u16, u32)) -> Result<(), Halt> {
-        for extent in self.extents_of_row(place) {
+        let extents = self.extents_of_row(place);
+        self.tell_marks(place, &extents);
+        for extent in extents {
             if active(Mutation::MoveUnmarked) {
                 break;
             }

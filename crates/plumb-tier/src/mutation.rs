@@ -155,6 +155,8 @@ rules! {
     MoveUncopied,
     /// A move begins without a durable mark of what has not arrived.
     MoveUnmarked,
+    /// A row changes, and the journal says nothing of its other copies.
+    MarksImplied,
     // Recovery.
     /// Remains of an earlier run are read on from the log.
     LogRemainsAccepted,
@@ -223,6 +225,10 @@ impl Mutation {
         (Self::MovedReadersIgnored, "the model of moves"),
         (Self::MoveUnverified, "a test that spoils what is moved"),
         (Self::MoveUnmarked, "histories in which a disk leaves: torture/leaving.rs"),
+        (
+            Self::MarksImplied,
+            "a row that changes after both its disks were away: torture/last_copies.rs",
+        ),
         (Self::MoveUncopied, "the same"),
         (
             Self::LastCopyMarked,

@@ -157,6 +157,7 @@ impl<Q: FlushQueue> Core<Q> {
             .filter(|moving| is_of_row(moving, place) && usize::from(moving.nth) == place.nth);
         let before = config.vdisks[place.vdisk].tiers[place.tier].rows[place.row].slabs[place.nth];
         let extents = self.extents_of_row(place);
+        self.tell_marks(place, &extents);
         for &extent in &extents {
             if active(Mutation::RebuiltUnmarked) {
                 break;
@@ -194,6 +195,29 @@ impl<Q: FlushQueue> Core<Q> {
             }
         }
         Ok(())
+    }
+
+    /// Says of each copy of a row that is about to change whether it is up to date. Other records imply that, by the row that
+    /// an extent lies in when they are replayed: that row will be another one.
+    pub(crate) fn tell_marks(&mut self, place: Place, extents: &[u32]) {
+        if active(Mutation::MarksImplied) {
+            return;
+        }
+        let tiers = &self.members.config.vdisks[place.vdisk].tiers;
+        let mut disks: Vec<u16> =
+            tiers[place.tier].rows[place.row].slabs.iter().map(|slab| slab.0).collect();
+        disks.sort_unstable();
+        disks.dedup();
+        for (disk, &extent) in disks.iter().flat_map(|disk| extents.iter().map(|of| (*disk, of))) {
+            let nth = usize::from(disk);
+            self.journal.append(if self.members.kept[nth].has(extent) {
+                Record::PlaceKept { disk, extent }
+            } else if self.members.stale[nth].has(extent) {
+                Record::StaleSet { disk, extent }
+            } else {
+                Record::StaleClear { disk, extent }
+            });
+        }
     }
 
     /// Gives the copy of a log on a retired or leaving disk to another solid-state disk.

@@ -74,7 +74,12 @@ impl<Q: FlushQueue> Engine<Q> {
 
     /// Whether a last copy of something of a virtual disk could not be flushed: no FLUSH of it succeeds any more (6.3).
     pub(super) fn flush_fails(&self, vdisk: u32) -> bool {
-        self.flush_broken || self.core.unflushable.get(index(vdisk)) == Some(&true)
+        self.flush_broken || self.is_unflushable(vdisk)
+    }
+
+    /// Whether nothing of a virtual disk is taken for durable any more, for others do without a disk that it needs (C10).
+    pub(crate) fn is_unflushable(&self, vdisk: u32) -> bool {
+        self.core.unflushable.get(index(vdisk)) == Some(&true)
     }
 
     pub(super) fn pump_round(&mut self) {

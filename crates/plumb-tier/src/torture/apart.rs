@@ -353,6 +353,21 @@ fn a_disk_that_dies_with_the_only_copy_costs_the_others_nothing() {
     dies_while_it_serves(0);
 }
 
+/// The same where nothing was written to the others yet: what is written next is to become durable.
+#[test]
+fn a_disk_that_dies_with_the_only_copy_costs_an_empty_mirror_nothing() {
+    for cache in [0, 64 << 10] {
+        let mut pair = Pair::new(cache);
+        let disk = pair.needed();
+        pair.fill(SCRATCH, 60);
+        pair.engine.queue_mut().faults_mut(disk.into()).dead_from = Some(0);
+        let _ = pair.write(PLAIN, SCRATCH, 0, 240);
+        assert_eq!(pair.ask(RequestKind::Flush, SCRATCH, 0), Err(Errno(5)));
+        pair.mirror_serves();
+        assert_eq!(pair.state(disk), DiskState::Missing, "the mirror does without it");
+    }
+}
+
 /// Without the rule all wait for one.
 #[test]
 fn a_last_copy_that_holds_all_fails_the_flush_of_the_mirror_beside_it() {

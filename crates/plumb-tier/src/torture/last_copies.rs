@@ -1,6 +1,7 @@
 //! Disks that hold the last copy of something and fail, hang or stay away: what they hold is neither lost nor
 //! overwritten by what comes late.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use plumb_io::sim::power::{Image, Survivors};
@@ -479,4 +480,52 @@ fn a_journal_without_the_state_of_its_checkpoint_is_refused() {
         format!("it starts, and reads {read:?}")
     });
     assert_eq!(refused.map(|_| ()).err(), Some(StartError::Metadata { what: "journal" }));
+}
+
+/// Both disks of a row are away when extents are mapped there. One comes back and takes what is written; the other one is given
+/// up, and its place goes to a third disk. Then the engine dies.
+fn read_after_a_row_changed() -> Result<(), String> {
+    let of = (4, 0, 2, 0);
+    let mut run = start(of);
+    run.let_any_fail(BTreeSet::new(), (0..of.0).collect());
+    let row = |run: &Run| -> Vec<u32> {
+        let row = &run.engine.config().vdisks[0].tiers[0].rows[0];
+        row.slabs.iter().map(|slab| slab.0.into()).collect()
+    };
+    let [gone, back] = row(&run)[..] else { return Err("it has two copies".to_owned()) };
+    for disk in [gone, back] {
+        run.take(&[Step::Offline { disk }])?;
+        rest(&mut run, 1);
+    }
+    // Nobody takes it.
+    done(&mut run, &[write(0)])?;
+    assert!([gone, back].iter().all(|disk| state(&run, nth(*disk)) == DiskState::Missing));
+    run.take(&[Step::Back { disk: back }])?;
+    rest(&mut run, 1);
+    done(&mut run, &[write(0), write(17), flush()])?;
+    run.engine.retire_missing();
+    for _ in 0..400 {
+        if row(&run).contains(&gone) {
+            run.poll();
+        }
+    }
+    // Before anything is copied there.
+    assert!(run.engine.stale_places() > 0);
+    assert!(!row(&run).contains(&gone) && row(&run).contains(&back), "{:?}", row(&run));
+    let mut again = restart(&mut run, of, &[]).map_err(|error| error.to_string())?;
+    again.read_all(Promise::Acknowledged, 0)?;
+    rest(&mut again, 2);
+    assert_eq!(again.engine.stale_places(), 0);
+    again.read_all(Promise::Acknowledged, 1)
+}
+
+/// The copy that took them is not taken for out of date.
+#[test]
+fn a_row_that_changed_keeps_the_copy_that_is_up_to_date() {
+    read_after_a_row_changed().expect("it is read from the one that came back");
+    set(Some(Mutation::MarksImplied));
+    let wrong = read_after_a_row_changed();
+    set(None);
+    println!("{wrong:?}");
+    assert!(wrong.is_err(), "it is not noticed");
 }

@@ -188,6 +188,10 @@ impl Run {
             // What has no copies and was not durable may be gone with it, though the engine died alone.
             let alone = self.shape.alone();
             self.note(Seen::Forgotten { first: alone.start, end: alone.end });
+            if self.shape.has_two() && self.engine.is_unflushable(0) {
+                // Nor is the mirror's, of which the last copy went for the sake of the other one.
+                self.note(Seen::Forgotten { first: 0, end: alone.start });
+            }
         }
         let well = |run: &mut Self, disk: u32| {
             let file = run.file(disk);
