@@ -153,7 +153,7 @@ fn make_plan(heat: &HeatMap, moved: u64) {
         pins: &PinTable::new(1 << 20),
         history: &MoveHistory::new(),
         room: Room { performance_slots: used, capacity_free: 1 << 20, reserve: 0 },
-        bar: Bar::reference(true),
+        bar: Bar::reference(heat),
         limits: PlanLimits { moved, promoted: u64::MAX },
     });
     let seconds = started.elapsed().as_secs_f64();

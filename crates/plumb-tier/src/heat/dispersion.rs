@@ -140,7 +140,7 @@ fn level(gain: [f32; 2], won: &[[f32; 2]]) -> f32 {
     let mut ratios: Vec<f32> =
         won.iter().filter(|own| own[0].min(own[1]) >= MANY).map(ratio).collect();
     if ratios.len() < TELLING_LEAST {
-        let sum = |nth: usize| won.iter().map(|own| f64::from(own[nth])).sum::<f64>() as f32;
+        let sum = |nth: usize| won.iter().map(|own| own[nth]).sum::<f32>();
         return ratio(&[sum(0), sum(1)]);
     }
     let middle = ratios.len() / 2;

@@ -84,7 +84,7 @@ fn measure() {
         pins: &pins,
         history: &history,
         room: Room { performance_slots, capacity_free: 1 << 20, reserve: 0 },
-        bar: Bar::reference(true),
+        bar: Bar::reference(&heat),
         // A TiB in a night; the example `tier_scale` has one without a budget.
         limits: PlanLimits { moved: 1 << 20, promoted: u64::MAX },
     });
