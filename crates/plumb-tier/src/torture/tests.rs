@@ -118,13 +118,14 @@ fn known(mutation: Mutation) -> &'static [u64] {
         Mutation::AckBeforeCrcFirst => &[11_501_169_825_929_383_895],
         Mutation::ReadUnverified => &[9_866_411_573_891_609_613],
         Mutation::AckBeforeLog => &[16_160_065_106_482_391_582],
-        Mutation::CleanWrittenDirectly => &[737_458_061_288_073_371],
+        Mutation::CleanWrittenDirectly => &[10_432_922_719_399_047_009],
         Mutation::DestageUnlocked => &[10_432_922_719_399_047_009],
         Mutation::RebuildMarksLate => &[16_224_840_290_966_929_488],
         Mutation::LogCopyKept | Mutation::LogReturnUncopied => &[16_726_576_251_989_828_978],
         Mutation::LogEpochKept => &[3_547_912_761_887_415_952],
         Mutation::OldCopyTaken => &[11_690_006_874_431_863_027],
         Mutation::HalfStarts => &[14_336_469_805_942_138_168],
+        Mutation::ReadUnpinned => &[12_843_385_162_809_710_479],
         _ => &[],
     }
 }
