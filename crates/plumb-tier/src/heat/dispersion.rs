@@ -74,7 +74,7 @@ impl Witnesses {
         self.get(extent).map(|witness| witness.map_or(0.0, |witness| witness.score))
     }
 
-    /// Outside: whether it is followed.
+    /// What is known of an extent that is followed; the inner is none where it was cold.
     fn get(&self, extent: u32) -> Option<Option<&Witness>> {
         let found = || self.list.binary_search_by_key(&extent, |witness| witness.extent).ok();
         (strewn(extent) <= self.reach && self.reach > 0).then(|| Some(&self.list[found()?]))
