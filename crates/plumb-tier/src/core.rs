@@ -58,6 +58,12 @@ pub struct Counters {
     pub healed: u64,
     /// Blocks without a good copy.
     pub unrecoverable: u64,
+    /// Blocks that a scan met whose checksums are lost (LAY-7).
+    pub unverified: u64,
+    /// Of these, blocks whose copies differ or cannot be read.
+    pub unverified_differ: u64,
+    /// Of these, blocks that were accepted as they are.
+    pub accepted: u64,
     /// Blocks taken for interrupted writes after an unclean stop (CRC-3).
     pub interrupted: u64,
     /// Blocks whose copies were made equal after an unclean stop.
@@ -107,6 +113,8 @@ pub(crate) struct Core<Q> {
     /// Blocks that could not be settled, or that a write that failed left unsettled: extent and block within it. Their extents
     /// stay open, until they are settled or written anew.
     pub(crate) unsettled: Vec<(u32, u32)>,
+    /// Extents with blocks whose checksum is lost (LAY-7), and some that have none any more.
+    pub(crate) unverified: ExtentSet,
     /// Rounds sealed so far.
     pub(crate) rounds: u64,
     pub(crate) counters: Counters,

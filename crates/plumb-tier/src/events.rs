@@ -92,6 +92,20 @@ pub enum Event {
         /// How many.
         blocks: u32,
     },
+    /// The checksums of blocks are lost on all copies: reads of them fail until they are accepted or written (LAY-7).
+    Unverified {
+        /// In which extent.
+        extent: u32,
+        /// How many.
+        blocks: u32,
+    },
+    /// Blocks whose checksums were lost were taken for what their copies hold, by an operator's word.
+    Accepted {
+        /// In which extent.
+        extent: u32,
+        /// How many.
+        blocks: u32,
+    },
     /// After an unclean stop a block matched no checksum, and was taken for an interrupted write (CRC-3, C8).
     Interrupted {
         /// In which extent.
@@ -159,6 +173,8 @@ impl Event {
             Self::BadCopy { .. } => "bad-copy",
             Self::Healed { .. } => "healed",
             Self::Unrecoverable { .. } => "unrecoverable",
+            Self::Unverified { .. } => "unverified",
+            Self::Accepted { .. } => "accepted-unverified",
             Self::Interrupted { .. } => "interrupted-write",
             Self::MetadataDamaged { .. } => "metadata-damaged",
             Self::FlushFailed => "flush-failed",
@@ -199,9 +215,11 @@ impl Event {
             | Self::WithoutQuorum { .. }
             | Self::CacheGivenUp(_)
             | Self::HeatLost { .. }
-            | Self::MetadataDamaged { .. } => Severity::Warning,
+            | Self::MetadataDamaged { .. }
+            | Self::Accepted { .. } => Severity::Warning,
             Self::DiskFailing(_)
             | Self::Unrecoverable { .. }
+            | Self::Unverified { .. }
             | Self::FlushFailed
             | Self::FlushFailedOf(_)
             | Self::CacheAway(_)
@@ -268,6 +286,12 @@ impl Event {
             }
             Self::Unrecoverable { extent: of, blocks } => {
                 format!("{}: {blocks} blocks without a good copy", extent(of))
+            }
+            Self::Unverified { extent: of, blocks } => {
+                format!("{}: the checksums of {blocks} blocks are lost; reads of them fail", extent(of))
+            }
+            Self::Accepted { extent: of, blocks } => {
+                format!("{}: {blocks} blocks without a checksum were accepted as they are", extent(of))
             }
             Self::Interrupted { extent: of } => {
                 format!("{}: a block was taken for an interrupted write", extent(of))
@@ -361,6 +385,8 @@ mod tests {
             (Event::DiskLost(3), "disk-lost", Severity::Warning),
             (Event::DiskBack(3), "disk-back", Severity::Information),
             (Event::Unrecoverable { extent: 3, blocks: 1 }, "unrecoverable", Severity::Error),
+            (Event::Unverified { extent: 3, blocks: 1 }, "unverified", Severity::Error),
+            (Event::Accepted { extent: 3, blocks: 1 }, "accepted-unverified", Severity::Warning),
             (Event::HeatLost { vdisk: 3, pages: None }, "heat-lost", Severity::Warning),
             (Event::HeatLost { vdisk: 3, pages: Some(2) }, "heat-lost", Severity::Warning),
             (Event::Halted(Halt::Voters), "halted", Severity::Error),

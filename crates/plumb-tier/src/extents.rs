@@ -2,6 +2,7 @@
 
 use plumb_units::convert::{index, to_u32, to_u64, to_usize};
 
+use crate::format::checksum::UNVERIFIED;
 use crate::format::{Config, Geometry, VirtualDisk};
 
 /// The place of an extent that is not mapped.
@@ -18,6 +19,20 @@ pub(crate) struct Sum {
     pub(crate) committed: u32,
     /// [`PENDING`], [`SEALED`], [`TENTATIVE`], [`COMMITTING`], [`UNSETTLED`].
     pub(crate) flags: u8,
+}
+
+impl Sum {
+    /// Whether a write to the block is its first, as far as anybody knows: what lay there before is never taken for it.
+    #[inline]
+    pub(crate) fn is_first(self) -> bool {
+        self.newest == 0 || self.is_unverified()
+    }
+
+    /// Whether its checksum is lost (LAY-7).
+    #[inline]
+    pub(crate) fn is_unverified(self) -> bool {
+        self.newest == UNVERIFIED
+    }
 }
 
 /// Newest differs from committed, or may: a round has yet to commit it.

@@ -42,6 +42,7 @@ pub mod tier_report;
 pub mod torture;
 pub mod trace;
 mod tree;
+mod unverified;
 pub mod what_if;
 
 pub use crate::core::{Counters, Halt};
@@ -58,3 +59,4 @@ pub use format::{
 };
 pub use io::SlotPlan;
 pub use recover::StartError;
+pub use unverified::UnverifiedRun;

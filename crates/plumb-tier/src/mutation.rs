@@ -100,6 +100,12 @@ rules! {
     HealUnopened,
     /// A copy whose write failed is out of date in memory only.
     FailedCopyUnrecorded,
+    /// What lies where checksums are lost is read without a word.
+    UnverifiedRead,
+    /// A block whose checksum is lost is unwritten when a write over it does not come about.
+    UnverifiedZeroed,
+    /// What an operator accepts is taken before all copies have it durably.
+    AcceptedUnflushed,
     /// What is decided late of a block is read before all copies have it durably.
     LateSettleUnflushed,
     // Write-back cache.
@@ -244,6 +250,9 @@ impl Mutation {
             Self::MoveForgetsSettled,
             "a failed write while its extent moves: torture/double_faults.rs",
         ),
+        (Self::UnverifiedRead, "lost pages of checksums: torture/unverified.rs"),
+        (Self::UnverifiedZeroed, "the same"),
+        (Self::AcceptedUnflushed, "the same"),
         (Self::LeftoverIsFork, "a disk that comes back with what a crash left: torture/parts.rs"),
         (Self::ListsForgotten, "disks lost while others learn of it: torture/parts.rs"),
         (Self::CountedTwice, "a read beside the cache that begins anew: torture/half_done.rs"),

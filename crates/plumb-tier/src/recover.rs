@@ -9,6 +9,7 @@ use crate::chain;
 use crate::core::{Core, Counters, Halt};
 use crate::events::Event;
 use crate::extents::{Extents, TENTATIVE, UNMAPPED};
+use crate::format::checksum::UNVERIFIED;
 use crate::format::frame::{self, FrameKind, Record};
 use crate::format::page::{Checkpoint, PageName};
 use crate::format::{BLOCK_BYTES, BLOCK_LEN, Config};
@@ -151,7 +152,8 @@ pub(crate) fn start<Q: FlushQueue>(
     let mut extents = Extents::new(&members.config, &members.geometry);
     let mut trees = Trees::new(&extents, &members.geometry, members.pool_seed);
     let metadata = members.metadata();
-    trees.load(&mut io, &members.geometry, &metadata, &checkpoint.roots, &mut extents)?;
+    let unverified =
+        trees.load(&mut io, &members.geometry, &metadata, &checkpoint.roots, &mut extents)?;
     let chain = chain::read(&mut io, &members, checkpoint.link);
     if chain.is_cut || !chain.has_state() {
         return Err(StartError::Metadata { what: "journal" });
@@ -181,6 +183,7 @@ pub(crate) fn start<Q: FlushQueue>(
         open_list: Vec::new(),
         open_limit: crate::core::OPEN_LIMIT,
         unsettled: Vec::new(),
+        unverified,
         rounds: 0,
         counters: Counters::default(),
         lost_blocks: vec![0; vdisks],
@@ -211,6 +214,7 @@ pub(crate) fn start<Q: FlushQueue>(
         core.settle(&open)?;
     }
     core.checkpoint(true)?;
+    core.tell_unverified();
     core.journal.to_the_last = false;
     Ok((core, returning))
 }
@@ -359,10 +363,15 @@ impl<Q: FlushQueue> Core<Q> {
     fn replay_sum(&mut self, block: u64, crc: u32, flags: u8) {
         let Some((extent, within)) = self.extents.split(block) else { return };
         if let Some(sum) = self.extents.get_mut(extent).sums.get_mut(within) {
+            // Until its first write is known to be durable, what lay there before is all that is known (CRC-2).
+            let doubted = flags == TENTATIVE && sum.committed == UNVERIFIED;
             sum.newest = crc;
-            sum.committed = crc;
+            sum.committed = if doubted { UNVERIFIED } else { crc };
             sum.flags = flags;
             self.trees.touch_sum(block);
+            if doubted || crc == UNVERIFIED {
+                self.unverified.insert(extent);
+            }
         }
     }
 

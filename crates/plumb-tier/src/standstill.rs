@@ -10,14 +10,16 @@ use plumb_units::convert::{index, to_u32, to_u64};
 use crate::core::{Core, Halt};
 use crate::events::Event;
 use crate::extents::{Copies, PENDING, SEALED, Sum, TENTATIVE, UNMAPPED, UNSETTLED, locate};
+use crate::format::checksum::{self, UNVERIFIED};
 use crate::format::frame::Record;
-use crate::format::{BLOCK_BYTES, BLOCK_LEN, checksum};
+use crate::format::{BLOCK_BYTES, BLOCK_LEN};
 use crate::io::Work;
 use crate::mutation::{Mutation, active};
+use crate::unverified::before_first;
 
 /// The content of a block, within what one read gave.
 #[derive(Debug, Clone)]
-struct Block {
+pub(crate) struct Block {
     run: Rc<[u8]>,
     at: usize,
 }
@@ -31,13 +33,37 @@ impl Deref for Block {
 }
 
 /// What is to be written of a block: disk, offset, content.
-type BlockWrite = (u16, u64, Block);
+pub(crate) type BlockWrite = (u16, u64, Block);
 /// A copy of a block: disk, offset, content; `None` when it cannot be read.
-type CopyOf = (u16, u64, Option<Block>);
+pub(crate) type CopyOf = (u16, u64, Option<Block>);
 
 /// What the copies of one block hold: in-sync ones, in order.
-struct Contents {
-    copies: Vec<CopyOf>,
+pub(crate) struct Contents {
+    pub(crate) copies: Vec<CopyOf>,
+}
+
+impl Contents {
+    /// Copies that can be read, with their numbers.
+    fn readable(&self) -> impl Iterator<Item = (usize, &Block)> {
+        self.copies.iter().enumerate().filter_map(|(nth, copy)| Some((nth, copy.2.as_ref()?)))
+    }
+
+    /// The copy that most others are like, the first of those; `None` when none can be read.
+    pub(crate) fn most_common(&self) -> Option<usize> {
+        let votes = |bytes: &[u8]| self.readable().filter(|other| **other.1 == *bytes).count();
+        let counted = self.readable().map(|(nth, bytes)| (votes(bytes), nth));
+        let best = counted.fold(None, |best: Option<(usize, usize)>, one| match best {
+            Some((count, _)) if count >= one.0 => best,
+            _ => Some(one),
+        });
+        best.map(|(_, nth)| nth)
+    }
+
+    /// Whether every copy here holds what that one does.
+    pub(crate) fn all_hold(&self, nth: usize) -> bool {
+        let one = self.copies[nth].2.as_deref();
+        one.is_some() && self.copies.iter().all(|copy| copy.2.as_deref() == one)
+    }
 }
 
 /// What recovery takes a block for (CRC-3).
@@ -88,7 +114,7 @@ impl<Q: FlushQueue> Core<Q> {
 
     /// Reads all in-sync copies of all written blocks of an extent. A disk that does not answer is waited for once;
     /// if it can be spared it is expelled then, and its copies are none of those that are returned.
-    fn read_extent(&mut self, extent: u32) -> Result<Vec<(u32, Contents)>, Halt> {
+    pub(crate) fn read_extent(&mut self, extent: u32) -> Result<Vec<(u32, Contents)>, Halt> {
         let mut found = Vec::new();
         let mut silent = Vec::new();
         let mut within = 0;
@@ -158,38 +184,18 @@ impl<Q: FlushQueue> Core<Q> {
     /// CRC-3 for one block.
     fn choose(&mut self, extent: u32, within: u32, contents: &Contents) -> Choice {
         let sum = self.extents.get(extent).sums[index(within)];
-        let readable = || {
-            let content = |(nth, copy): (usize, &'_ CopyOf)| Some((nth, copy.2.clone()?));
-            contents.copies.iter().enumerate().filter_map(content)
-        };
-        let verified =
-            readable().find(|(_, bytes)| self.sum_of(extent, within, bytes) == sum.newest);
+        let mut readable = contents.readable();
+        let verified = readable.find(|(_, bytes)| self.sum_of(extent, within, bytes) == sum.newest);
         if let Some((nth, _)) = verified {
             return Choice::Copy(nth);
         }
-        if readable().next().is_none() {
-            return Choice::None;
-        }
+        let Some(best) = contents.most_common() else { return Choice::None };
         if sum.flags & TENTATIVE != 0 && !active(Mutation::TentativeTrusted) {
             return Choice::Zero;
         }
-        let votes = |bytes: &[u8]| readable().filter(|other| *other.1 == *bytes).count();
-        let best =
-            readable().map(|(nth, bytes)| (votes(&bytes), nth)).fold(
-                None,
-                |best, one| match best {
-                    Some((count, _)) if count >= one.0 => best,
-                    _ => Some(one),
-                },
-            );
-        match best {
-            Some((_, nth)) => {
-                self.counters.interrupted += 1;
-                self.io.events.note(Event::Interrupted { extent });
-                Choice::Copy(nth)
-            }
-            None => Choice::None,
-        }
+        self.counters.interrupted += 1;
+        self.io.events.note(Event::Interrupted { extent });
+        Choice::Copy(best)
     }
 
     /// Decides for every block of an open extent what it is after a crash, and makes its copies equal
@@ -296,7 +302,7 @@ impl<Q: FlushQueue> Core<Q> {
 
     /// Disks that are needed did not take what would have made copies equal there: what they have is neither. Where others have
     /// all of it, that of theirs is out of date; where nobody has, each block is still read from whoever has that.
-    fn mark_unequal(&mut self, places: &[(u16, u32)]) {
+    pub(crate) fn mark_unequal(&mut self, places: &[(u16, u32)]) {
         for &(disk, extent) in places {
             let spared =
                 self.is_elsewhere(disk, extent, places) || active(Mutation::LastEqualMarked);
@@ -344,9 +350,8 @@ impl<Q: FlushQueue> Core<Q> {
         }
         for &(extent, within) in tentative {
             let block = self.extents.block(extent, within);
-            let sum = self.extents.get(extent).sums[index(within)];
-            self.set_sum(extent, within, Sum { flags: 0, ..sum });
-            let crc = sum.newest;
+            let crc = self.extents.get(extent).sums[index(within)].newest;
+            self.set_sum(extent, within, Sum { newest: crc, committed: crc, flags: 0 });
             self.journal.append(Record::CrcCommit { block, crc });
             self.trees.touch_sum(block);
         }
@@ -362,6 +367,10 @@ impl<Q: FlushQueue> Core<Q> {
         contents: Contents,
         writes: &mut Vec<BlockWrite>,
     ) -> bool {
+        let sum = self.extents.get(extent).sums[index(within)];
+        if sum.is_unverified() {
+            return false;
+        }
         let choice = self.choose(extent, within, &contents);
         let block = self.extents.block(extent, within);
         let chosen = match choice {
@@ -371,8 +380,11 @@ impl<Q: FlushQueue> Core<Q> {
                 return false;
             }
             Choice::Zero => {
-                self.set_sum(extent, within, Sum::default());
-                self.journal.append(Record::Zero { block, count: 1 });
+                // Its first write is not there, and what was there before is what it was.
+                let unknown = sum.committed == UNVERIFIED && !active(Mutation::UnverifiedZeroed);
+                let before = if unknown { UNVERIFIED } else { 0 };
+                self.set_sum(extent, within, Sum { newest: before, committed: before, flags: 0 });
+                self.journal.append(before_first(block, before));
                 self.trees.touch_sum(block);
                 return false;
             }
@@ -381,7 +393,6 @@ impl<Q: FlushQueue> Core<Q> {
         let Some(chosen) = chosen else { return false };
         let crc = self.sum_of(extent, within, &chosen);
         let early = active(Mutation::ConfirmBeforeFlush) || active(Mutation::TentativeTrusted);
-        let sum = self.extents.get(extent).sums[index(within)];
         let stays = sum.flags & TENTATIVE != 0 && !early;
         if !stays {
             if sum.newest != crc || sum.committed != crc || early {
@@ -400,7 +411,7 @@ impl<Q: FlushQueue> Core<Q> {
 
     /// Writes and waits; disks that fail are expelled, but for those that hold the last copy of something: these are
     /// returned, and what was to be written there was not.
-    fn write_all(&mut self, writes: &[BlockWrite]) -> Result<Vec<u16>, Halt> {
+    pub(crate) fn write_all(&mut self, writes: &[BlockWrite]) -> Result<Vec<u16>, Halt> {
         let mut online: Vec<&BlockWrite> =
             writes.iter().filter(|write| self.members.is_online(write.0)).collect();
         // Blocks that lie behind each other go together.
@@ -488,11 +499,10 @@ impl<Q: FlushQueue> Core<Q> {
             // Nobody has it here, or who has it cannot be read now: left out, it would be taken for copied.
             let nobody = contents.copies.is_empty();
             let unread = contents.copies.iter().any(|copy| copy.2.is_none());
-            let good = contents
-                .copies
-                .into_iter()
-                .filter_map(|copy| copy.2)
-                .find(|bytes| self.sum_of(extent, within, bytes) == sum.newest);
+            let good = contents.copies.into_iter().filter_map(|copy| copy.2).find(|bytes| {
+                // What nobody can judge is copied as it is.
+                sum.is_unverified() || self.sum_of(extent, within, bytes) == sum.newest
+            });
             match good {
                 Some(bytes) => writes.push((disk, offset, bytes)),
                 None if nobody || unread || arrives || sum.flags & UNSETTLED != 0 => {
@@ -514,7 +524,11 @@ impl<Q: FlushQueue> Core<Q> {
         let mut lost = 0;
         let disks_lost = self.counters.disks_lost;
         for (within, contents) in self.read_extent(extent)? {
-            let newest = self.extents.get(extent).sums[index(within)].newest;
+            let sum = self.extents.get(extent).sums[index(within)];
+            if sum.is_unverified() {
+                continue;
+            }
+            let newest = sum.newest;
             let good = |copy: &CopyOf| {
                 copy.2.as_ref().is_some_and(|bytes| self.sum_of(extent, within, bytes) == newest)
             };

@@ -3,11 +3,14 @@
 //! A checkpoint writes changed leaves to free pages, then the index pages above them, flushes, and only
 //! then writes the page that names the new roots. Pages of the trees before are free after that.
 
+use std::ops::Range;
+
 use plumb_io::FlushQueue;
 use plumb_units::convert::{index, to_u32, to_usize};
 
 use crate::events::Event;
-use crate::extents::{Extents, UNMAPPED};
+use crate::extents::{ExtentSet, Extents, Sum, UNMAPPED};
+use crate::format::checksum::UNVERIFIED;
 use crate::format::page::{self, INDEX_ENTRIES, LEAF_ENTRIES, PageName, Pointer, Root};
 use crate::format::{BLOCK_BYTES, BLOCK_LEN, Geometry};
 use crate::io::{Io, Work};
@@ -32,6 +35,13 @@ impl Tree {
             levels.push(vec![Pointer::default(); len]);
         }
         Self { levels, dirty: vec![false; leaves] }
+    }
+
+    /// The leaves that lie below a page of it.
+    fn leaves_below(&self, page: &PageName) -> Range<usize> {
+        let each = INDEX_ENTRIES.pow(page.level.into());
+        let from = index(page.number) * each;
+        from..(from + each).min(self.levels[0].len())
     }
 
     fn root(&self) -> Root {
@@ -72,6 +82,9 @@ fn value(extents: &Extents, tree: usize, key: usize) -> u32 {
         _ => extent.sums.get(key % per).map_or(0, |sum| sum.committed),
     }
 }
+
+/// How often each disk is asked for a page that does not verify.
+const ASKED: usize = 3;
 
 /// Runs of pages that are read at a time.
 const RUNS: usize = 4;
@@ -222,8 +235,12 @@ impl Trees {
         }
     }
 
-    /// Reads the trees that `roots` name into `extents`, from any of `disks`. A page that no disk holds
-    /// is returned: the blocks that it covers are lost.
+    /// Reads the trees that `roots` name into `extents`, from any of `disks`. Of a page of checksums that no disk holds
+    /// the blocks are *unverified* from now on (LAY-7): the extents with such blocks are returned.
+    ///
+    /// # Errors
+    ///
+    /// A page of the map that no disk holds: where extents lie is not known.
     pub(crate) fn load<Q: FlushQueue>(
         &mut self,
         io: &mut Io<Q>,
@@ -231,14 +248,16 @@ impl Trees {
         disks: &[u16],
         roots: &[Root; 2],
         extents: &mut Extents,
-    ) -> Result<(), PageName> {
+    ) -> Result<ExtentSet, PageName> {
+        let mut unverified = ExtentSet::default();
         for (tree, root) in roots.iter().enumerate() {
             let mut old = Tree::new(index(root.leaves).clamp(1, self.trees[tree].levels[0].len()));
             let top = old.levels.len() - 1;
             old.levels[top][0] = root.pointer;
+            let mut lost: Vec<Range<usize>> = Vec::new();
             for level in (0..=top).rev() {
                 let pointers = old.levels[level].clone();
-                self.read_level(
+                let missing = self.read_level(
                     io,
                     (geometry, disks),
                     (tree, level),
@@ -250,17 +269,26 @@ impl Trees {
                                 *slot = page::pointer(bytes, nth);
                             }
                         } else {
-                            take_leaf(extents, tree, number, bytes);
+                            take_leaf((extents, &mut unverified), tree, number, bytes);
                         }
                     },
-                )?;
+                );
+                if let Some(name) = missing.first().filter(|_| tree == MAP) {
+                    return Err(*name);
+                }
+                lost.extend(missing.iter().map(|name| old.leaves_below(name)));
             }
             self.adopt(tree, &old);
+            for leaves in lost {
+                // They are written anew by the next checkpoint, whatever their pages hold.
+                self.trees[tree].dirty[leaves.clone()].fill(true);
+                forget_sums(extents, leaves, &mut unverified);
+            }
         }
-        Ok(())
+        Ok(unverified)
     }
 
-    /// Gives every page of a level to `take`. Pages that lie behind each other are read together, a few such runs at a
+    /// Gives every page of a level to `take`; those that no disk has are returned. Pages that lie behind each other are read together, a few such runs at a
     /// time, from the first disk; those that it does not have are asked for one by one.
     fn read_level<Q: FlushQueue>(
         &self,
@@ -269,7 +297,7 @@ impl Trees {
         (tree, level): (usize, usize),
         pointers: &[Pointer],
         mut take: impl FnMut(usize, &[u8]),
-    ) -> Result<(), PageName> {
+    ) -> Vec<PageName> {
         let mut wanted: Vec<(u32, usize)> = (0..)
             .zip(pointers)
             .filter(|(_, pointer)| (1..geometry.tree_pages()).contains(&pointer.page))
@@ -303,11 +331,15 @@ impl Trees {
             }
         }
         let left = |number: &usize| pointers[*number].page != 0 && !done[*number];
+        let mut missing = Vec::new();
         for number in (0..pointers.len()).filter(left) {
             let name = name(tree, level, number);
-            take(number, &self.read_page(io, geometry, disks, name, pointers[number])?);
+            match self.read_page(io, geometry, disks, name, pointers[number]) {
+                Ok(bytes) => take(number, &bytes),
+                Err(name) => missing.push(name),
+            }
         }
-        Ok(())
+        missing
     }
 
     /// Takes over pointers of a tree that had fewer leaves or as many.
@@ -345,7 +377,8 @@ impl Trees {
         }
         let offset = geometry.tree() + u64::from(pointer.page) * BLOCK_BYTES;
         let mut bad = Vec::new();
-        for &disk in disks {
+        // A bad moment of a disk is no lost page: each is asked again before it is given up.
+        for &disk in disks.iter().cycle().take(disks.len() * ASKED) {
             let mut bytes = [0; BLOCK_LEN];
             if io.read(disk, offset, &mut bytes)
                 && page::verifies(self.pool_seed, name, pointer, &bytes)
@@ -362,7 +395,9 @@ impl Trees {
                 }
                 return Ok(bytes);
             }
-            bad.push(disk);
+            if !bad.contains(&disk) {
+                bad.push(disk);
+            }
         }
         Err(name)
     }
@@ -373,8 +408,25 @@ fn name(tree: usize, level: usize, number: usize) -> PageName {
     PageName { tree: small(tree), level: small(level), number: to_u32(number) }
 }
 
+/// Nobody knows the checksums of these leaves any more.
+fn forget_sums(extents: &mut Extents, leaves: Range<usize>, unverified: &mut ExtentSet) {
+    let per = index(extents.blocks);
+    for key in leaves.start * LEAF_ENTRIES..leaves.end * LEAF_ENTRIES {
+        let extent = extents.list.get_mut(key / per);
+        if let Some(sum) = extent.and_then(|extent| extent.sums.get_mut(key % per)) {
+            *sum = Sum { newest: UNVERIFIED, committed: UNVERIFIED, flags: 0 };
+            unverified.insert(to_u32(key / per));
+        }
+    }
+}
+
 /// Puts the entries of a leaf where they belong. The map is read before the checksums.
-fn take_leaf(extents: &mut Extents, tree: usize, leaf: usize, bytes: &[u8]) {
+fn take_leaf(
+    (extents, unverified): (&mut Extents, &mut ExtentSet),
+    tree: usize,
+    leaf: usize,
+    bytes: &[u8],
+) {
     let per = index(extents.blocks);
     for nth in 0..LEAF_ENTRIES {
         let key = leaf * LEAF_ENTRIES + nth;
@@ -388,6 +440,9 @@ fn take_leaf(extents: &mut Extents, tree: usize, leaf: usize, bytes: &[u8]) {
         {
             sum.newest = value;
             sum.committed = value;
+            if value == UNVERIFIED {
+                unverified.insert(to_u32(key / per));
+            }
         }
     }
 }

@@ -78,7 +78,7 @@ impl<Q: FlushQueue> Engine<Q> {
             }
         }
         let scans = self.jobs.iter().filter_map(|job| match job {
-            Job::Scan(next) => Some(*next),
+            Job::Scan(next, _) => Some(*next),
             _ => None,
         });
         for next in scans {

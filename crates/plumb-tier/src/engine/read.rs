@@ -8,6 +8,7 @@ use super::perf::note_tier_time;
 use super::{Account, EIO, Engine};
 use crate::events::Event;
 use crate::extents::{UNSETTLED, is_second_tier};
+use crate::format::checksum::UNVERIFIED;
 use crate::format::{BLOCK_BYTES, MediaType};
 use crate::io::Tag;
 use crate::mutation::{Mutation, active};
@@ -185,7 +186,9 @@ impl<Q: FlushQueue> Engine<Q> {
             if own.source == 0 && (from..to).any(unsettled) && self.waits_to_settle(part) {
                 return;
             }
-            self.core.note_lost(own.extent, to - from);
+            if !self.is_doubted(part) {
+                self.core.note_lost(own.extent, to - from);
+            }
             self.drop_slots(part);
             self.end_part(part, Some(EIO));
             return;
@@ -241,7 +244,8 @@ impl<Q: FlushQueue> Engine<Q> {
                 0 => self.core.extents.get(own.extent).sums[index(block)].newest,
                 _ => self.sums[index(part) * self.part_blocks + index(block - first)],
             };
-            if !good || wanted == 0 || active(Mutation::ReadUnverified) {
+            let doubted = wanted == UNVERIFIED && active(Mutation::UnverifiedRead);
+            if !good || wanted == 0 || doubted || active(Mutation::ReadUnverified) {
                 continue;
             }
             let from = index(block - own.cursor) * 4096;
@@ -251,7 +255,7 @@ impl<Q: FlushQueue> Engine<Q> {
             good = crate::format::checksum::block(seed, number, bytes) == wanted;
             self.core.counters.blocks_verified += 1;
         }
-        if !good {
+        if !good && !self.is_doubted(part) {
             self.core.counters.mismatches += 1;
             let disk = own.copies.at[index(copy.trailing_zeros().min(2))].0;
             self.core.io.events.note(Event::BadCopy { disk, extent: own.extent });
@@ -261,6 +265,15 @@ impl<Q: FlushQueue> Engine<Q> {
             }
         }
         good
+    }
+
+    /// Whether a block of the run that a part aims at has lost its checksum: no copy is to blame that it does not verify
+    /// (LAY-7).
+    fn is_doubted(&self, part: u32) -> bool {
+        let own = self.parts[index(part)];
+        let sums = &self.core.extents.get(own.extent).sums;
+        let doubted = |block: u32| sums.get(index(block)).is_some_and(|sum| sum.is_unverified());
+        own.source == 0 && (own.cursor..own.run_end).any(doubted)
     }
 
     /// Block of its virtual disk.

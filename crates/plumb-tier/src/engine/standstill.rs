@@ -13,6 +13,7 @@ use crate::format::DiskState;
 use crate::format::frame::Record;
 use crate::journal::Room;
 use crate::mutation::{Mutation, active};
+use crate::unverified::UnverifiedRun;
 
 /// Background work that was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +27,16 @@ pub(super) enum Job {
     /// Write a checkpoint.
     Checkpoint,
     /// Verify extents from this one on.
-    Scan(u32),
+    Scan(u32, Accept),
+}
+
+/// What a scan takes as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Accept {
+    /// Nothing.
+    Nothing,
+    /// Blocks whose checksums are lost.
+    Unverified,
 }
 
 /// Disks that vote are marked anew that often, if anything was written meanwhile.
@@ -159,12 +169,24 @@ impl<Q: FlushQueue> Engine<Q> {
     /// Whether a scan was asked for and has not ended.
     #[must_use]
     pub fn is_scanning(&self) -> bool {
-        self.jobs.iter().any(|job| matches!(job, Job::Scan(_)))
+        self.jobs.iter().any(|job| matches!(job, Job::Scan(..)))
     }
 
     /// Reads and verifies every copy of every written block, and heals what can be healed (RES-8).
     pub fn scan(&mut self) {
-        self.jobs.push_back(Job::Scan(0));
+        self.jobs.push_back(Job::Scan(0, Accept::Nothing));
+    }
+
+    /// The same, and what lies where checksums are lost on all copies is taken for what it should be (LAY-7): of copies
+    /// that differ, what most of them hold.
+    pub fn scan_accepting_unverified(&mut self) {
+        self.jobs.push_back(Job::Scan(0, Accept::Unverified));
+    }
+
+    /// All blocks whose checksums are lost: reads of them fail until they are written, or accepted (LAY-7).
+    #[must_use]
+    pub fn unverified(&self) -> Vec<UnverifiedRun> {
+        self.core.unverified_runs()
     }
 
     /// Writes a checkpoint soon.
@@ -205,7 +227,7 @@ impl<Q: FlushQueue> Engine<Q> {
     fn is_due(&self, job: Job) -> bool {
         match job {
             Job::Attach(disk) => !self.core.io.owes(disk),
-            Job::Scan(_) => !self.is_busy() || self.now.since(self.last_scan) >= self.scan_pause,
+            Job::Scan(..) => !self.is_busy() || self.now.since(self.last_scan) >= self.scan_pause,
             _ => true,
         }
     }
@@ -423,12 +445,13 @@ impl<Q: FlushQueue> Engine<Q> {
                     self.core.leave(disk, leaves)
                 }
                 Job::Checkpoint => self.checkpoint_now(),
-                Job::Scan(extent) => {
+                Job::Scan(extent, accept) => {
                     if index(extent) < self.core.extents.list.len() {
-                        self.jobs.push_back(Job::Scan(extent + 1));
+                        self.jobs.push_back(Job::Scan(extent + 1, accept));
                         self.scanned = true;
                         self.settle_late(extent)?;
                         self.core.scan(extent)?;
+                        self.core.compare_unverified(extent, accept == Accept::Unverified)?;
                     } else {
                         self.core.io.events.note(Event::Scanned);
                     }

@@ -11,6 +11,7 @@ use crate::format::checksum;
 use crate::format::frame::Record;
 use crate::io::Tag;
 use crate::mutation::{Mutation, active};
+use crate::unverified::before_first;
 
 /// No space left: cannot be on fixed provisioning, and is answered all the same.
 const ENOSPC: plumb_io::Errno = plumb_io::Errno(28);
@@ -202,7 +203,7 @@ impl<Q: FlushQueue> Engine<Q> {
             let crc =
                 checksum::block(seed, number, &self.core.io.data(own.slots[0])[from..from + 4096]);
             self.sums[base + index(block - first)] = crc;
-            if self.core.extents.get(own.extent).sums[index(block)].newest == 0 {
+            if self.core.extents.get(own.extent).sums[index(block)].is_first() {
                 let block = self.core.extents.block(own.extent, block);
                 self.parts[index(part)].lsn =
                     self.core.journal.append(Record::CrcFirst { block, crc });
@@ -291,15 +292,17 @@ impl<Q: FlushQueue> Engine<Q> {
         let own = self.parts[index(part)];
         let (first, end) = own.blocks();
         for within in first..end {
-            let sum = self.core.extents.get(own.extent).sums.get(index(within));
-            let Some(first) = sum.map(|sum| sum.newest == 0) else { continue };
+            let Some(&sum) = self.core.extents.get(own.extent).sums.get(index(within)) else {
+                continue;
+            };
+            let first = sum.is_first();
             if !first && !active(Mutation::FailedOverwriteClosed) {
                 self.core.note_unsettled(own.extent, within);
                 self.in_vain.remove(&own.extent);
             }
             if first && !active(Mutation::FailedFirstKept) {
                 let block = self.core.extents.block(own.extent, within);
-                self.core.journal.append(Record::Zero { block, count: 1 });
+                self.core.journal.append(before_first(block, sum.newest));
             }
         }
     }
@@ -321,7 +324,7 @@ impl<Q: FlushQueue> Engine<Q> {
         extent.written_in = rounds;
         for block in first..end {
             let sum = &mut extent.sums[index(block)];
-            if sum.newest == 0 {
+            if sum.is_first() {
                 sum.flags = (sum.flags | TENTATIVE) & !COMMITTING;
             }
             sum.newest = self.sums[base + index(block - first)];

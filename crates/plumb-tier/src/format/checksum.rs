@@ -2,6 +2,9 @@
 
 use plumb_sys::crc32c;
 
+/// Stands where a checksum would, of a block whose checksum is lost on all copies: what lies there cannot be judged (LAY-7).
+pub(crate) const UNVERIFIED: u32 = u32::MAX;
+
 /// The seed of all checksums of a pool's metadata.
 #[must_use]
 pub(crate) fn seed(pool: u128) -> u32 {
@@ -22,12 +25,12 @@ pub(crate) fn data_seed(pool: u128, vdisk: u128) -> u32 {
 }
 
 /// Checksum of one 4 KiB block of data (LAY-6): seeded with pool, virtual disk and logical block, so a
-/// block delivered from the wrong place never verifies. Never 0, which means *unwritten* (LAY-7).
+/// block delivered from the wrong place never verifies. Never 0, which means *unwritten* (LAY-7), nor [`UNVERIFIED`].
 #[inline]
 #[must_use]
 pub(crate) fn block(data_seed: u32, block: u64, bytes: &[u8]) -> u32 {
     let start = crc32c::append(data_seed, &block.to_le_bytes());
-    crc32c::append(start, bytes).max(1)
+    crc32c::append(start, bytes).clamp(1, UNVERIFIED - 1)
 }
 
 /// 128-bit FNV-1a: tells which configuration record a superblock names. Rot is caught by each page's

@@ -49,6 +49,8 @@ pub struct Findings {
     refused: Option<Refused>,
     /// By virtual disk and extent within it.
     lost: BTreeMap<(u128, u32), Lost>,
+    /// Blocks whose checksums are lost, the same way.
+    unverified: BTreeMap<(u128, u32), Lost>,
     /// Blocks by disk and hour.
     healed: BTreeMap<(u128, u64), u64>,
 }
@@ -71,10 +73,13 @@ impl Findings {
     /// Blocks of a virtual disk without a good copy, as last met.
     #[must_use]
     pub fn lost_of(&self, vdisk: &VirtualDisk) -> u64 {
-        let own = self.lost.range((vdisk.id, 0)..=(vdisk.id, u32::MAX));
-        own.filter(|((_, extent), _)| *extent < vdisk.extents)
-            .map(|(_, lost)| u64::from(lost.blocks))
-            .sum()
+        blocks_of(&self.lost, vdisk)
+    }
+
+    /// Blocks of a virtual disk whose checksums are lost (LAY-7), as last met.
+    #[must_use]
+    pub fn unverified_of(&self, vdisk: &VirtualDisk) -> u64 {
+        blocks_of(&self.unverified, vdisk)
     }
 
     /// Blocks of a disk that were healed in the last 24 hours.
@@ -93,25 +98,34 @@ impl Findings {
 
     /// An event came; whether that changes anything.
     pub(super) fn note(&mut self, event: &Event, config: &Config) -> bool {
-        let Event::Unrecoverable { extent, blocks } = *event else { return false };
+        let is_lost = matches!(event, Event::Unrecoverable { .. });
+        let (all, extent, blocks) = match *event {
+            Event::Unrecoverable { extent, blocks } => (&mut self.lost, extent, blocks),
+            // Those that were written since count no more.
+            Event::Unverified { extent, blocks } => (&mut self.unverified, extent, blocks),
+            _ => return false,
+        };
         let holds = |vdisk: &&VirtualDisk| {
             (vdisk.first_extent..vdisk.first_extent + vdisk.extents).contains(&extent)
         };
         let Some(vdisk) = config.vdisks.iter().find(holds) else { return false };
         let key = (vdisk.id, extent - vdisk.first_extent);
-        let known = self.lost.get(&key).map_or(0, |lost| lost.blocks);
-        if self.lost.len() >= EXTENTS_MAX && known == 0 {
+        let known = all.get(&key).map_or(0, |lost| lost.blocks);
+        if all.len() >= EXTENTS_MAX && known == 0 {
             return false;
         }
-        self.lost.insert(key, Lost { blocks: blocks.max(known), unix_ms: now_ms() });
+        let blocks = if is_lost { blocks.max(known) } else { blocks };
+        all.insert(key, Lost { blocks, unix_ms: now_ms() });
         true
     }
 
     /// A scan that began at `began_ms` has read everything: what it did not meet is resolved. Whether that changes anything.
     pub(super) fn scanned(&mut self, began_ms: u64) -> bool {
-        let before = self.lost.len();
-        self.lost.retain(|_, lost| lost.unix_ms >= began_ms);
-        self.lost.len() != before
+        let before = self.lost.len() + self.unverified.len();
+        for all in [&mut self.lost, &mut self.unverified] {
+            all.retain(|_, lost| lost.unix_ms >= began_ms);
+        }
+        self.lost.len() + self.unverified.len() != before
     }
 
     /// Blocks of a disk were healed.
@@ -144,14 +158,22 @@ impl Findings {
             let here: Vec<String> = here.iter().map(u16::to_string).collect();
             text.push_str(&format!("refused\t{unix_ms}\t{}\t{why}\n", here.join(",")));
         }
-        for ((vdisk, extent), Lost { blocks, unix_ms }) in &self.lost {
-            text.push_str(&format!("lost\t{vdisk:032x}\t{extent}\t{blocks}\t{unix_ms}\n"));
+        for (word, all) in [("lost", &self.lost), ("unverified", &self.unverified)] {
+            for ((vdisk, extent), Lost { blocks, unix_ms }) in all {
+                text.push_str(&format!("{word}\t{vdisk:032x}\t{extent}\t{blocks}\t{unix_ms}\n"));
+            }
         }
         for ((disk, hour), blocks) in &self.healed {
             text.push_str(&format!("healed\t{disk:032x}\t{hour}\t{blocks}\n"));
         }
         text
     }
+}
+
+fn blocks_of(all: &BTreeMap<(u128, u32), Lost>, vdisk: &VirtualDisk) -> u64 {
+    let own = all.range((vdisk.id, 0)..=(vdisk.id, u32::MAX));
+    let own = own.filter(|((_, extent), _)| *extent < vdisk.extents);
+    own.map(|(_, lost)| u64::from(lost.blocks)).sum()
 }
 
 fn path(registry: &Registry, pool: &str) -> PathBuf {
@@ -183,10 +205,11 @@ fn parse(text: &str) -> Option<Findings> {
                     found.refused = Some(Refused { unix_ms, here, text: why.to_owned() });
                 }
             }
-            ["lost", vdisk, extent, blocks, at] => {
+            [word @ ("lost" | "unverified"), vdisk, extent, blocks, at] => {
+                let all = if word == "lost" { &mut found.lost } else { &mut found.unverified };
                 let numbers = (id(vdisk), extent.parse(), blocks.parse(), at.parse());
                 if let (Some(vdisk), Ok(extent), Ok(blocks), Ok(unix_ms)) = numbers {
-                    found.lost.insert((vdisk, extent), Lost { blocks, unix_ms });
+                    all.insert((vdisk, extent), Lost { blocks, unix_ms });
                 }
             }
             ["healed", disk, hour, blocks] => {
@@ -304,6 +327,10 @@ mod tests {
         assert_eq!(Findings::of(&registry, "p"), Findings::default());
         let mut found = Findings::default();
         found.note(&Event::Unrecoverable { extent: 9, blocks: 2 }, &config());
+        for blocks in [7, 4] {
+            found.note(&Event::Unverified { extent: 8, blocks }, &config());
+        }
+        assert_eq!([0, 1].map(|nth| found.unverified_of(&config().vdisks[nth])), [0, 4]);
         found.note_healed(3, 11);
         let text = "no copy of page 7".to_owned();
         found.refused = Some(Refused { unix_ms: 5, here: vec![0, 2], text });
@@ -320,7 +347,7 @@ mod tests {
 
     #[test]
     fn damaged_files_are_read_or_left_out() {
-        let whole = "plumb-findings 1\nrefused\t5\t0,2\twhy\nlost\t01\t3\t4\t5\nhealed\t02\t7\t8\n";
+        let whole = "plumb-findings 1\nrefused\t5\t0,2\twhy\nlost\t01\t3\t4\t5\nunverified\t01\t3\t4\t5\nhealed\t02\t7\t8\n";
         let mut random = crate::random::Random::new(4);
         for _ in 0..20_000 {
             let mut bytes = whole.as_bytes().to_vec();

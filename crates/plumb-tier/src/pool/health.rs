@@ -105,6 +105,8 @@ pub struct VirtualDiskFacts {
     pub log_away: bool,
     /// Blocks without a good copy that were met.
     pub unrecoverable: u64,
+    /// Blocks whose checksums are lost.
+    pub unverified: u64,
     /// Places of its extents that are being brought up to date, if the pool was started.
     pub stale: u32,
 }
@@ -155,6 +157,7 @@ impl Facts {
         let disks = look.config.disks.iter().zip(&look.disks).map(disk).collect();
         let vdisk = |vdisk: &crate::VirtualDisk| VirtualDiskFacts {
             unrecoverable: findings.lost_of(vdisk),
+            unverified: findings.unverified_of(vdisk),
             ..virtual_disk(vdisk, |disk| look.disks[usize::from(disk)].standing)
         };
         let vdisks = look.config.vdisks.iter().filter(|vdisk| !vdisk.is_removed());
@@ -193,8 +196,14 @@ impl Facts {
             healed: engine.disk_use(nth).healed,
         };
         let takes_part = |voter: &&u16| standing(**voter).takes_part();
+        let unverified = engine.unverified();
         let vdisk = |(nth, own): (u32, &crate::VirtualDisk)| VirtualDiskFacts {
             unrecoverable: engine.use_of(nth).unrecoverable,
+            unverified: unverified
+                .iter()
+                .filter(|run| run.vdisk == nth)
+                .map(|run| run.len / 4096)
+                .sum(),
             log_away: engine.is_detached(nth),
             stale: engine.stale_of(nth),
             ..virtual_disk(own, standing)
@@ -245,6 +254,7 @@ fn virtual_disk(
         log_behind: small(behind.count()),
         log_away,
         unrecoverable: 0,
+        unverified: 0,
         stale: 0,
     }
 }
@@ -384,6 +394,17 @@ fn vdisk(facts: &VirtualDiskFacts, starts: bool) -> Verdict {
             "write what they held anew, from a backup, and then: plumb space scan",
         );
     }
+    if facts.unverified > 0 {
+        return Verdict::of(
+            Unhealthy,
+            "Unverified",
+            format!(
+                "the checksums of {} blocks of it are lost: reads of them fail",
+                facts.unverified
+            ),
+            "write what they held anew, from a backup, or accept what lies there: plumb space scan --accept-unverified",
+        );
+    }
     if facts.live < copies && facts.current == copies {
         return Verdict::of(
             Warning,
@@ -463,6 +484,7 @@ mod tests {
             log_behind: 0,
             log_away: false,
             unrecoverable: 0,
+            unverified: 0,
             stale: 0,
         };
         let health =
@@ -518,6 +540,7 @@ mod tests {
                 log_behind: 0,
                 log_away: false,
                 unrecoverable,
+                unverified: 0,
                 stale,
             }],
         };

@@ -16,10 +16,10 @@ use crate::random::Random;
 use crate::{Request, RequestKind};
 
 /// Three disks are more than half of five without two.
-const FIVE: (u32, u32, u8, u64) = (5, 0, 2, 0);
+pub(super) const FIVE: (u32, u32, u8, u64) = (5, 0, 2, 0);
 
 /// Holds with all rules, and not without that one.
-fn needs(mutation: Mutation, case: impl Fn() -> Result<(), String>) {
+pub(super) fn needs(mutation: Mutation, case: impl Fn() -> Result<(), String>) {
     assert_eq!(case(), Ok(()), "with all rules");
     set(Some(mutation));
     let without = case();
@@ -42,7 +42,7 @@ fn without_power(run: &mut Run, disks: u32) -> Vec<Image> {
     images(run, disks)
 }
 
-fn content(image: &Image, at: u64) -> Vec<u8> {
+pub(super) fn content(image: &Image, at: u64) -> Vec<u8> {
     let mut bytes = vec![0; 4096];
     image.read(at, &mut bytes);
     bytes

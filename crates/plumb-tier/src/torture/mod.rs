@@ -52,6 +52,8 @@ mod tests;
 mod unborne;
 #[cfg(test)]
 mod unread;
+#[cfg(test)]
+mod unverified;
 mod witness;
 
 use std::sync::Mutex;

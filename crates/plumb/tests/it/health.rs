@@ -77,6 +77,44 @@ fn blocks_that_were_lost_are_told_until_a_scan_finds_them_well() {
     place.plumb("space status tank").ends_with(0);
 }
 
+/// A page of the tree of checksums, as its header says.
+fn is_checksums(page: &[u8]) -> bool {
+    page[4] == 1 && page[5] <= 2 && page[6..8] == [0, 0] && page[12..16] == [0; 4]
+}
+
+/// LAY-7: pages of checksums that are lost on all disks make blocks unverified: told, listed, not read, and accepted by
+/// word.
+#[test]
+fn blocks_whose_checksums_are_lost_wait_for_an_operators_word() {
+    let place = mirrored();
+    let disks = ["a.img", "b.img", "c.img"].map(|disk| place.file(disk));
+    let at = |disk: &Path| {
+        let bytes = std::fs::read(disk).expect("read");
+        let page = bytes.chunks(4096).position(is_checkpoint);
+        u64::try_from(page.expect("each has one") * 4096).expect("small") + 8192
+    };
+    let spoilt: u32 = disks.iter().map(|disk| spoil(disk, (at(disk), HEAD.1), is_checksums)).sum();
+    assert!(spoilt > 0);
+    let load = "run -b4K -r -w0 -o8 -t1 -d1 -W0 space:tank/two";
+    place.plumb(load).ends_with(1);
+    let said = place.plumb("space status tank").ends_with(2).stdout;
+    assert!(said.contains("Unverified") && said.contains("--accept-unverified"), "{said}");
+    let listed = place.plumb("space scan tank").ends_with(2).stdout;
+    assert!(listed.contains("0 mismatches") && listed.contains("cannot be read"), "{listed}");
+    let scan = place.json("space scan tank");
+    let lost: u64 = scan["unverified"].as_u64().expect("a number");
+    let ranges = scan["unverified_ranges"].as_array().expect("a list");
+    let listed: u64 = ranges.iter().filter_map(|range| range["bytes"].as_u64()).sum();
+    assert!(lost > 0 && listed == lost * 4096, "{scan}");
+    assert_eq!((&scan["accepted"], &ranges[0]["vdisk"]), (&0.into(), &"two".into()), "{scan}");
+    let scan = place.json("space scan tank --accept-unverified");
+    assert_eq!((&scan["accepted"], &scan["unverified"]), (&lost.into(), &lost.into()), "{scan}");
+    place.plumb("space status tank").ends_with(0);
+    place.plumb(load).ends_with(0);
+    let scan = place.json("space scan tank");
+    assert_eq!((&scan["unverified"], &scan["mismatches"]), (&0.into(), &0.into()), "{scan}");
+}
+
 /// Section 7: more than ten healed blocks in a day are a warning.
 #[test]
 fn a_disk_of_which_much_was_healed_is_expected_to_fail() {

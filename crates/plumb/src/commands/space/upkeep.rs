@@ -5,11 +5,15 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use plumb_tier::pool::{self, Ask, Facts, OpenPool, PoolError, RegisteredPool};
-use plumb_tier::{ChangeError, Event, JobState};
+use plumb_tier::{ChangeError, Event, JobState, UnverifiedRun};
 use plumb_units::Bytes;
+use plumb_units::convert::index;
 use serde_json::json;
 
 use super::report::{self, Reply};
+
+/// Ranges of blocks that cannot be judged that a text lists.
+const LISTED: usize = 20;
 
 /// For clap.
 pub(super) fn commands() -> [Command; 6] {
@@ -34,10 +38,20 @@ pub(super) fn commands() -> [Command; 6] {
                  wrong command line."),
         Command::new("scan")
             .about("Read and verify every copy of every block, and heal what can be healed")
-            .args([report::pool_argument(), report::json_option()])
+            .args([
+                report::pool_argument(),
+                Arg::new("accept-unverified").long("accept-unverified").action(ArgAction::SetTrue).help(
+                    "Where checksums are lost on all disks: take what lies there for what should; of copies that \
+                     differ, what most of them hold",
+                ),
+                report::json_option(),
+            ])
             .after_help(
-                "Exit status: 0 when every block has a good copy, 2 when one has none, 1 when the scan \
-                 could not be made.",
+                "Reads of blocks whose checksums are lost fail until these are written or accepted: what was never \
+                 written cannot be told from the rest, and such a block may hold what somebody else deleted. A scan \
+                 lists them first; check what is on the virtual disk after you have accepted them.\n\n\
+                 Exit status: 0 when every block has a good copy, 2 when one has none or cannot be judged, 1 when \
+                 the scan could not be made.",
             ),
         Command::new("job")
             .about("Show work that waits: disks to bring up to date, to rebuild, to empty")
@@ -135,14 +149,23 @@ fn open(pool: &RegisteredPool) -> Result<OpenPool, PoolError> {
 /// `scan`.
 pub(super) fn scan(matches: &ArgMatches) -> report::Outcome {
     let found = find(matches)?;
+    let accept = matches.get_flag("accept-unverified");
     let mut open = open(&found)?;
     let began = std::time::Instant::now();
-    open.engine.scan();
+    if accept {
+        open.engine.scan_accepting_unverified()
+    } else {
+        open.engine.scan()
+    };
     open.work();
     let counters = open.engine.counters();
+    let left = open.engine.unverified();
+    let vdisks: Vec<String> =
+        open.engine.config().vdisks.iter().map(|vdisk| vdisk.name.clone()).collect();
     let elapsed = began.elapsed();
     open.end()?;
-    let text = format!(
+    let name = |run: &UnverifiedRun| vdisks.get(index(run.vdisk)).cloned().unwrap_or_default();
+    let mut text = format!(
         "pool {}: {} blocks verified, {} mismatches, {} healed, {} without a good copy, {:.1} s\n",
         found.name,
         counters.blocks_verified,
@@ -151,15 +174,36 @@ pub(super) fn scan(matches: &ArgMatches) -> report::Outcome {
         counters.unrecoverable,
         elapsed.as_secs_f64()
     );
+    if counters.unverified > 0 {
+        text.push_str(&format!(
+            "the checksums of {} blocks were lost; copies of {} of them differ or cannot be read; {} accepted\n",
+            counters.unverified, counters.unverified_differ, counters.accepted
+        ));
+    }
+    for run in left.iter().take(LISTED) {
+        let (name, from) = (name(run), run.offset);
+        text.push_str(&format!(
+            "  {name}: bytes {from} to {} cannot be read\n",
+            from + run.len - 1
+        ));
+    }
+    if left.len() > LISTED {
+        text.push_str(&format!("  and {} other ranges: --json has all\n", left.len() - LISTED));
+    }
+    let range = |run: &UnverifiedRun| json!({ "vdisk": name(run), "offset_bytes": run.offset, "bytes": run.len });
     let json = json!({
         "pool": found.name,
         "blocks_verified": counters.blocks_verified,
         "mismatches": counters.mismatches,
         "healed": counters.healed,
         "unrecoverable": counters.unrecoverable,
+        "unverified": counters.unverified,
+        "unverified_differ": counters.unverified_differ,
+        "accepted": counters.accepted,
+        "unverified_ranges": left.iter().map(range).collect::<Vec<_>>(),
         "elapsed_s": elapsed.as_secs_f64(),
     });
-    let status = if counters.unrecoverable > 0 { 2 } else { 0 };
+    let status = if counters.unrecoverable > 0 || !left.is_empty() { 2 } else { 0 };
     Ok(Reply { json, text, status })
 }
 
