@@ -103,6 +103,32 @@ pub(crate) fn waiting(span: &SpanResult) -> Option<PlausibilityItem> {
     })
 }
 
+/// What waking up adds to latencies where most completions ended a sleep, as with few outstanding I/Os, as a sentence; none
+/// elsewhere, without latencies, and where a wake-up could not be measured.
+pub(crate) fn sleeping(span: &SpanResult) -> Option<PlausibilityItem> {
+    let error = span.stamp_error.as_ref()?;
+    let wake_up = error.wake_up?.median;
+    let share = of_median(wake_up, span).filter(|_| error.percentile(50) == Some(Nanos::ZERO))?;
+    let is_felt = share > FELT;
+    let remedy = if is_felt {
+        ": more than 10 % of it is the wake-up. It is what a program feels that waits for its I/O, and not the device's: \
+         --poll where the device can, more outstanding I/Os (-o), or less sleep of processors (a C-state limit)"
+    } else {
+        ""
+    };
+    Some(PlausibilityItem {
+        key: "wake_up_share",
+        target: None,
+        value: Some(share),
+        verdict: if is_felt { Plausibility::Suspicious } else { Plausibility::Ok },
+        sentence: format!(
+            "Most completions ended a sleep of their thread; a wake-up took {:.1} µs (p50), {:.1} % of the median latency{remedy}.",
+            wake_up.0 as f64 / 1000.0,
+            share * 100.0
+        ),
+    })
+}
+
 /// The error bar as a sentence; none without latencies.
 pub(crate) fn evidence(span: &SpanResult) -> Option<PlausibilityItem> {
     let error = span.stamp_error.as_ref()?;
@@ -207,6 +233,24 @@ mod tests {
             let told = "wake-up time of 21.0 µs (p50), 88.0 µs (p99.8), twice the latter at most";
             assert!(item.sentence.contains(told), "{}", item.sentence);
         }
+    }
+
+    #[test]
+    fn a_wake_up_that_most_completions_have_in_them_is_said() {
+        for (latency, bounds, verdict) in [
+            (300_000, [(0, 60), (5000, 40)], Some(Plausibility::Ok)),
+            (209_000, [(0, 60), (5000, 40)], Some(Plausibility::Suspicious)),
+            (209_000, [(0, 40), (5000, 60)], None),
+        ] {
+            let item = sleeping(&span(latency, &bounds));
+            assert_eq!(item.as_ref().map(|item| item.verdict), verdict, "{item:?}");
+            let Some(item) = item else { continue };
+            assert!(item.sentence.contains("21.0 µs (p50)"), "{}", item.sentence);
+            assert_eq!(item.sentence.contains("--poll"), verdict == Some(Plausibility::Suspicious));
+        }
+        let mut unmeasured = span(1000, &[(0, 1)]);
+        unmeasured.stamp_error.as_mut().expect("made so").wake_up = None;
+        assert_eq!(sleeping(&unmeasured), None);
     }
 
     /// In a backlog response times grow without end, and nothing would be felt beside them.

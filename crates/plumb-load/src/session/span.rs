@@ -172,6 +172,7 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             result.plausibility.extend(evidence::after(&result, span, &targets, &observed));
             result.plausibility.extend(evidence::clock(self.clock, span, self.tree));
             result.plausibility.extend(stamp_error::evidence(&result));
+            result.plausibility.extend(stamp_error::sleeping(&result));
             result.plausibility.extend(stamp_error::waiting(&result));
             result.plausibility.extend(result.truth.iter().flat_map(witness::evidence));
             if self.options.truth.is_some() && result.truth.is_none() {
