@@ -13,6 +13,7 @@ use crate::format::DiskState;
 use crate::format::frame::Record;
 use crate::journal::Room;
 use crate::mutation::{Mutation, active};
+use crate::tier_report::MoveStop;
 
 /// Background work that was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -374,6 +375,7 @@ impl<Q: FlushQueue> Engine<Q> {
         self.core.unflushed.clear();
         for vdisk in 0..to_u32(self.core.unflushable.len()) {
             if self.core.unflushable[index(vdisk)] && !self.moves.is_idle() {
+                self.stop_run(vdisk, MoveStop::Error);
                 self.cancel_moves_of(Some(vdisk));
             }
         }
