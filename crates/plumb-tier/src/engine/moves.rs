@@ -15,7 +15,7 @@ use super::moving::Moving;
 use super::share::Shares;
 use super::throttle::Throttle;
 use super::times::Times;
-use crate::optimizer::TierName;
+use crate::optimizer::{Move, MoveReason, TierName};
 
 /// Moves under way at a time, at most.
 pub(super) const MOVERS: u32 = 8;
@@ -26,6 +26,8 @@ const PATIENCE: Nanos = Nanos(2_000_000_000);
 pub(super) struct Wanted {
     pub(super) extent: u32,
     pub(super) to: TierName,
+    /// Why an optimization wants it; `None`: somebody else does.
+    pub(super) reason: Option<MoveReason>,
 }
 
 /// Moves under way and those that wait.
@@ -119,16 +121,24 @@ impl Moves {
 }
 
 impl<Q: FlushQueue> Engine<Q> {
-    /// Asks for an extent of a virtual disk to be moved. [`Engine::pop_move`] tells what became of it, unless an
-    /// optimization of the virtual disk is under way: then it counts as one of that one's.
+    /// Asks for an extent of a virtual disk to be moved. [`Engine::pop_move`] tells what became of it.
     ///
     /// # Panics
     /// When there is no such virtual disk or extent.
     pub fn move_extent(&mut self, vdisk: u32, extent: u32, to: TierName) {
+        self.want_move(vdisk, (extent, to), None);
+    }
+
+    /// The same for an optimization, which is told what became of it.
+    pub(super) fn make_planned(&mut self, vdisk: u32, planned: &Move) {
+        self.want_move(vdisk, (planned.extent, planned.to), Some(planned.reason));
+    }
+
+    fn want_move(&mut self, vdisk: u32, (extent, to): (u32, TierName), reason: Option<MoveReason>) {
         let own = &self.core.members.config.vdisks[index(vdisk)];
         assert!(extent < own.extents, "extent {extent} of {}", own.extents);
         let extent = own.first_extent + extent;
-        self.moves.line.push_back(Wanted { extent, to });
+        self.moves.line.push_back(Wanted { extent, to, reason });
     }
 
     /// The next move that has ended.
@@ -217,10 +227,10 @@ impl<Q: FlushQueue> Engine<Q> {
             _ => self.moves.counters.aborted += 1,
         }
         let (vdisk, extent, to) = (to_u32(vdisk), wanted.extent - first, wanted.to);
-        if self.optimizing(vdisk) {
-            self.note_move(vdisk, extent, to, outcome);
-        } else {
-            self.moves.done.push_back(MoveDone { vdisk, extent, to, outcome });
+        let done = MoveDone { vdisk, extent, to, outcome };
+        match wanted.reason {
+            Some(reason) => self.note_move(done, reason),
+            None => self.moves.done.push_back(done),
         }
     }
 

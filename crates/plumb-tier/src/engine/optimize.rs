@@ -9,7 +9,7 @@ use plumb_units::convert::{index, to_u64};
 use serde_json::{Value, json};
 
 use super::Engine;
-use super::moved::MoveOutcome;
+use super::moved::{MoveDone, MoveOutcome};
 use super::view::{Placed, Published, TierView};
 use crate::extents::{Extents, UNMAPPED, is_second_tier};
 use crate::format::Config;
@@ -18,7 +18,7 @@ use crate::optimizer::{
     Expected, Measured, Move, MoveHistory, MoveReason, PinStatus, PinTable, Placement, Plan,
     PlanLimits, TierName, Worth,
 };
-use crate::tier_report::{HeatGap, MoveStop, TierReport};
+use crate::tier_report::{HeatGap, MoveFigures, MoveStop, TierReport};
 
 /// Working sets that are remembered.
 const WORKING_SETS: usize = 7;
@@ -343,7 +343,7 @@ impl<Q: FlushQueue> Engine<Q> {
         self.set_move_rate(settings.rate);
         self.set_move_ios(settings.ios);
         for planned in &planned.moves {
-            self.move_extent(vdisk, planned.extent, planned.to);
+            self.make_planned(vdisk, planned);
         }
         self.end_runs();
         true
@@ -382,7 +382,8 @@ impl<Q: FlushQueue> Engine<Q> {
         self.optimizer.own.get_mut(index(vdisk))?.2.take()
     }
 
-    fn stop_run(&mut self, vdisk: u32, stop: MoveStop) {
+    /// Ends the optimization of a virtual disk, if there is one, with that reason.
+    pub(super) fn stop_run(&mut self, vdisk: u32, stop: MoveStop) {
         let run = self.optimizer.own.get_mut(index(vdisk)).and_then(|own| own.1.as_mut());
         if let Some(run) = run {
             run.stop = stop;
@@ -391,21 +392,20 @@ impl<Q: FlushQueue> Engine<Q> {
         self.end_runs();
     }
 
-    /// A move has ended.
-    pub(super) fn note_move(
-        &mut self,
-        vdisk: u32,
-        extent: u32,
-        to: TierName,
-        outcome: MoveOutcome,
-    ) {
+    /// A move of an optimization has ended.
+    pub(super) fn note_move(&mut self, done: MoveDone, reason: MoveReason) {
+        let MoveDone { vdisk, extent, to, outcome } = done;
         let Some(run) = &mut self.optimizer.own[index(vdisk)].1 else { return };
         run.left = run.left.saturating_sub(1);
         let refused = &mut run.told.refused;
         match outcome {
             MoveOutcome::Moved => {
                 run.expected.moved(extent, to);
-                run.made.push(Move { extent, score: 0.0, to, reason: MoveReason::Heat });
+                run.made.push(Move { extent, score: 0.0, to, reason });
+            }
+            // Whoever called them off without a word of why.
+            MoveOutcome::Cancelled if matches!(run.stop, MoveStop::Done | MoveStop::Budget) => {
+                run.stop = MoveStop::Cancelled;
             }
             MoveOutcome::Cancelled => {}
             other => match refused.iter_mut().find(|one| one.0 == other) {
@@ -433,13 +433,15 @@ impl<Q: FlushQueue> Engine<Q> {
             own.history.run_ended(&run.made);
             let up = run.made.iter().filter(|made| made.to == TierName::Performance).count();
             let mut told = run.told;
-            let moves = &mut told.report.facts.moves;
-            (moves.up, moves.down) = (to_u64(up), to_u64(run.made.len() - up));
-            moves.bytes = self.moves.counters().bytes - run.bytes_before;
-            moves.seconds = self.now.since(run.began).as_secs_f64();
-            moves.stop = run.stop;
-            told.report.facts.expected_share = run.expected.share();
-            told.report.note_moves_left();
+            let moves = MoveFigures {
+                up: to_u64(up),
+                down: to_u64(run.made.len() - up),
+                bytes: self.moves.counters().bytes - run.bytes_before,
+                seconds: self.now.since(run.began).as_secs_f64(),
+                stop: run.stop,
+                ..told.report.facts.moves
+            };
+            told.report.moves_ended(moves, run.expected.share());
             *last = Some(told);
         }
     }

@@ -13,6 +13,7 @@ use crate::format::DiskState;
 use crate::format::frame::Record;
 use crate::journal::Room;
 use crate::mutation::{Mutation, active};
+use crate::tier_report::MoveStop;
 use crate::unverified::UnverifiedRun;
 
 /// Background work that was asked for.
@@ -396,6 +397,7 @@ impl<Q: FlushQueue> Engine<Q> {
         self.core.unflushed.clear();
         for vdisk in 0..to_u32(self.core.unflushable.len()) {
             if self.core.unflushable[index(vdisk)] && !self.moves.is_idle() {
+                self.stop_run(vdisk, MoveStop::Error);
                 self.cancel_moves_of(Some(vdisk));
             }
         }

@@ -2,7 +2,7 @@
 
 use plumb_units::convert::{index, to_u64};
 
-use super::{Move, TierName};
+use super::{Move, MoveReason, TierName};
 use crate::format::bytes::{Reader, Writer};
 use crate::format::checksum::crc;
 
@@ -20,9 +20,9 @@ const FEW: f64 = 0.10;
 /// Promotions and what became of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Thrash {
-    /// Extents promoted in the last 3 runs.
+    /// Extents promoted in the last 3 runs, but for pins.
     pub promoted: u64,
-    /// How many of them were demoted again within 3 runs.
+    /// How many of them were demoted again within 3 runs, but for pins.
     pub demoted_again: u64,
     /// Whether the bar is doubled for that.
     pub guarded: bool,
@@ -50,7 +50,8 @@ struct Run {
 /// The last runs' moves.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MoveHistory {
-    /// Two extents in a byte: bits 0 and 1 runs since its move, from 1; 0 for none; bit 2 set if it was promoted.
+    /// Two extents in a byte: bits 0 and 1 runs since its move, from 1; 0 for none; bit 2 set if it was promoted, but
+    /// not for a pin.
     pages: Vec<Option<Box<[u8]>>>,
     /// The last runs, the newest first.
     runs: [Run; 3],
@@ -141,17 +142,20 @@ impl MoveHistory {
         (1..=2).contains(&(self.get(extent) & 3))
     }
 
-    /// Takes a run's moves, those really made. A run without moves is a run.
+    /// Takes a run's moves, those really made. A run without moves is a run. What pins move is somebody's wish: it takes no
+    /// part in what goes back and forth.
     pub fn run_ended(&mut self, moves: &[Move]) {
-        let demoted = moves.iter().filter(|made| made.to == TierName::Capacity);
+        let own = |made: &&Move| made.reason != MoveReason::Pin;
+        let promotes = |made: &Move| made.to == TierName::Performance && own(&made);
+        let demoted = moves.iter().filter(own).filter(|made| made.to == TierName::Capacity);
         // Of 1 to 3 runs ago, before this one makes everything older.
         let again = demoted.filter(|made| self.get(made.extent) & 4 != 0).count();
         self.age();
         for made in moves {
-            let up = if made.to == TierName::Performance { 4 } else { 0 };
+            let up = if promotes(made) { 4 } else { 0 };
             self.set(made.extent, up | 1);
         }
-        let promoted = moves.iter().filter(|made| made.to == TierName::Performance).count();
+        let promoted = moves.iter().filter(|made| promotes(made)).count();
         let run = Run {
             moved: to_u64(moves.len()),
             promoted: to_u64(promoted),

@@ -320,10 +320,10 @@ impl<'a> Course<'a> {
         heat.ios()
     }
 
-    fn swap_pair(&mut self, down: u32, up: u32, reason: MoveReason) {
+    fn swap_pair(&mut self, (down, up): (u32, u32), (why_down, why_up): (MoveReason, MoveReason)) {
         let free = self.room.capacity_free;
-        self.demote(down, reason);
-        self.promote(up, reason);
+        self.demote(down, why_down);
+        self.promote(up, why_up);
         self.room.capacity_free = free;
     }
 
@@ -344,7 +344,7 @@ impl<'a> Course<'a> {
             let victim = down.next().or_else(|| self.coldest.pop_front().map(Key::extent));
             // Only extents with room are asked for, so somebody can make it.
             let Some(victim) = victim else { break };
-            self.swap_pair(victim, *extent, MoveReason::Pin);
+            self.swap_pair((victim, *extent), (MoveReason::Pin, MoveReason::Pin));
         }
         for extent in down {
             if self.room.capacity_free == 0 {
@@ -433,7 +433,7 @@ impl<'a> Course<'a> {
             } else {
                 self.coldest.pop_front();
             }
-            self.swap_pair(victim, hot.extent(), reason);
+            self.swap_pair((victim, hot.extent()), (reason, MoveReason::Heat));
         }
     }
 }

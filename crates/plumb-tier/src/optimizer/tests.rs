@@ -211,6 +211,29 @@ fn a_thrashing_disk_raises_its_bar_until_it_rests() {
     assert_eq!(quick.thrash().demoted_again, 100);
 }
 
+/// `tier pin … --now` and back again is what somebody wants, and what goes up and down for it is no mistake of plans (10.3).
+#[test]
+fn what_pins_move_takes_no_part_in_what_goes_back_and_forth() {
+    let moved = |count: u32, to, reason| -> Vec<Move> {
+        (0..count).map(|extent| Move { reason, ..made(extent, to) }).collect()
+    };
+    let mut history = MoveHistory::new();
+    for _ in 0..3 {
+        history.run_ended(&moved(100, TierName::Performance, MoveReason::Pin));
+        assert!(history.is_recent(99), "it needs twice the bar all the same");
+        history.run_ended(&moved(100, TierName::Capacity, MoveReason::Pin));
+    }
+    assert_eq!(history.thrash(), Thrash::default());
+    // Those that a plan promoted make room for a pin; and what a pin promoted goes when the pin has gone.
+    let mut mixed = MoveHistory::new();
+    mixed.run_ended(&moved(50, TierName::Performance, MoveReason::Heat));
+    mixed.run_ended(&moved(50, TierName::Capacity, MoveReason::Pin));
+    mixed.run_ended(&moved(100, TierName::Performance, MoveReason::Pin));
+    assert_eq!(mixed.thrash(), Thrash { promoted: 50, ..Thrash::default() });
+    mixed.run_ended(&moved(100, TierName::Capacity, MoveReason::Heat));
+    assert_eq!(mixed.thrash(), Thrash::default());
+}
+
 #[test]
 fn budgets_keep_the_best_part() {
     let mut case = Case::new("P1 P2 C30 C20 C10", 3);

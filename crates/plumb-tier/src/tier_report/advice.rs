@@ -3,7 +3,7 @@
 use plumb_units::Bytes;
 use plumb_units::convert::to_u64;
 
-use super::{ReportFacts, needed, share_of};
+use super::{MoveFigures, ReportFacts, needed, share_of};
 use crate::optimizer::{Basis, PinId, PinTable, TierName};
 
 /// Shares for which the smallest tier is named.
@@ -119,11 +119,7 @@ impl Advice {
         (is_pinned, held_down): (bool, &[(PinId, f64)]),
     ) {
         if sorted.is_empty() {
-            let moved = match facts.moves.up + facts.moves.down {
-                0 => "no moves",
-                _ => "pins alone moved extents",
-            };
-            self.suggestions.push(format!("no I/O in window; {moved}"));
+            self.suggestions.push(without_io(&facts.moves));
             return;
         }
         if facts.thrash.guarded {
@@ -169,6 +165,16 @@ impl Advice {
         if self.suggestions.is_empty() {
             self.suggestions.push(NOTHING.to_owned());
         }
+    }
+}
+
+/// What is to be said of a window without I/O (DD-1).
+pub(super) fn without_io(moves: &MoveFigures) -> String {
+    match moves.up + moves.down {
+        0 => "no I/O in window; no moves".to_owned(),
+        moved => format!(
+            "no I/O in window; {moved} extents moved for pins, room to be kept free or heat of the time before"
+        ),
     }
 }
 

@@ -51,7 +51,7 @@ pub enum MoveStop {
     Budget,
     /// Somebody called it off, or what is observed ended before it.
     Cancelled,
-    /// The space stopped.
+    /// The space stopped, or nothing of the virtual disk is taken for durable any more.
     Error,
 }
 
@@ -274,8 +274,17 @@ impl TierReport {
         }
     }
 
+    /// Takes what became of the moves that were planned by the window, and the share that is expected now.
+    pub(crate) fn moves_ended(&mut self, moves: MoveFigures, expected_share: Option<f64>) {
+        (self.facts.moves, self.facts.expected_share) = (moves, expected_share);
+        if self.rows.is_empty() {
+            self.advice.suggestions = vec![advice::without_io(&moves)];
+        }
+        self.note_moves_left();
+    }
+
     /// Says what is left, and what to do about it, when the moves ended before they were all made.
-    pub(crate) fn note_moves_left(&mut self) {
+    fn note_moves_left(&mut self) {
         let moves = &self.facts.moves;
         let requested = moves.up_requested + moves.down_requested;
         let left = requested.saturating_sub(moves.up + moves.down);

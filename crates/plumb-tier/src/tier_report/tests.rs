@@ -113,7 +113,7 @@ fn what_an_early_stop_left_is_told() {
         let mut report =
             report_of(&ReportFacts { moves, ..facts() }, &heat(&[1, 2]), &PinTable::new(MIB));
         report.advice.suggestions = vec![advice::NOTHING.to_owned()];
-        report.note_moves_left();
+        report.moves_ended(moves, None);
         report.advice.suggestions.join("; ")
     };
     assert_eq!(told(MoveStop::Done, 10), advice::NOTHING);
@@ -152,9 +152,14 @@ fn without_io_there_is_no_table() {
     let text = report.to_text();
     assert!(text.contains("\nno I/O in window\n") && !text.contains("Size Required"), "{text}");
     assert_eq!(report.advice.suggestions, ["no I/O in window; no moves"]);
-    let moves = MoveFigures { down: 2, ..MoveFigures::default() };
-    let pinned = report_of(&ReportFacts { moves, ..idle }, &heat(&[]), &PinTable::new(MIB));
-    assert_eq!(pinned.advice.suggestions, ["no I/O in window; pins alone moved extents"]);
+    let mut moved = report.clone();
+    moved.moves_ended(MoveFigures { down: 2, ..MoveFigures::default() }, None);
+    let sentence = "no I/O in window; 2 extents moved for pins, room to be kept free or heat of the time before";
+    assert_eq!(moved.advice.suggestions, [sentence], "and not what was said before they moved");
+    let cut_short =
+        MoveFigures { down_requested: 5, down: 2, stop: MoveStop::Time, ..moved.facts.moves };
+    moved.moves_ended(cut_short, None);
+    assert_eq!(moved.advice.suggestions.len(), 2, "{:?}", moved.advice.suggestions);
     assert_eq!(report.serviced_percent(), None);
     assert_eq!(report.to_csv().lines().count(), 1);
     assert!(report.to_json()["serviced_percent"].is_null());

@@ -37,6 +37,10 @@ pub(super) enum Step {
     Scan,
     /// Extents are to be moved: a bit each, 1 for the Performance tier, of those that `which` names.
     Move { which: u8, fast: u8 },
+    /// Every virtual disk is optimized, by `movers` at a time, so many slots kept free, at a rate by its number.
+    Optimize { reserve: u8, movers: u8, rate: u8, millis: u64 },
+    /// Optimizations are called off; with `wait` nothing else is asked for until they have ended.
+    CallOff { wait: bool },
     /// Somebody else reads a block that the write-back cache holds, and the disk takes that long.
     SlowRead { nth: u32, millis: u64 },
     /// A block that the cache holds is written over: that goes to its log.

@@ -37,6 +37,7 @@ mod matrix;
 mod older;
 #[cfg(test)]
 mod older_copies;
+mod optimizing;
 mod oracle;
 #[cfg(test)]
 mod parts;
@@ -116,6 +117,8 @@ pub struct TortureReport {
     pub with_cache: u64,
     /// Of these, with extents moved between the tiers in the run.
     pub with_moves: u64,
+    /// Of these, crashes in the middle of an optimization.
+    pub with_optimization: u64,
     /// Of these, after a disk had failed, in runs with overwrites and flushes.
     pub demanding: u64,
     /// Of these, crashes after a retired disk had begun to be rebuilt.
@@ -171,6 +174,7 @@ pub fn torture(
             report.with_third_crash += tally.thrice;
             report.with_older_copy += tally.outdated;
             report.with_moves += tally.moved;
+            report.with_optimization += tally.optimized;
             report.with_failed_disk += tally.failed_disk;
             report.beyond_tolerance += tally.unborne;
             report.with_several_failed += tally.several;
@@ -230,10 +234,12 @@ fn one_history(seed: u64, shrinking: Duration, tally: &mut Tally) -> Option<Viol
 fn usual_history(seed: u64, shrinking: Duration, tally: &mut Tally) -> Option<Violation> {
     if beside::is(seed) {
         let (shape, history) = beside::of(STEPS, seed);
+        let history = optimizing::with(&shape, history, seed);
         return checked((&shape, &history), (seed, UNBORNE_STATES), shrinking, tally);
     }
     let shape = Shape::new(seed);
     let history = situations::with(&shape, leaving::of(&shape, STEPS, seed), seed);
+    let history = optimizing::with(&shape, history, seed);
     checked((&shape, &history), (seed, STATES), shrinking, tally)
 }
 

@@ -216,6 +216,11 @@ impl Run {
                 }
                 self.poll();
             }
+            Step::Optimize { reserve, movers, rate, millis } => {
+                self.optimize((reserve, movers), rate, millis);
+                self.poll();
+            }
+            Step::CallOff { wait } => self.call_off(wait),
             Step::SlowRead { nth, millis } => self.read_slowly(nth, millis),
             Step::WriteOver { client, nth } => self.write_over(client, nth),
         }
@@ -260,10 +265,14 @@ impl Run {
         let queue = self.engine.queue_mut();
         let (now, from) = (queue.now(), queue.events());
         let (on, before) = (self.engine.works_in_background(), self.engine.counters());
+        let optimized = self.optimizes();
         self.engine.poll(now, Nanos(60_000));
         let (on, after) = (on || self.engine.works_in_background(), self.engine.counters());
         let to = self.engine.queue_mut().events();
         self.background.note((from, to), on, (&before, &after));
+        if optimized {
+            self.background.note_optimizing((from, to));
+        }
         let moves = self.engine.move_counters();
         if self.background.moved.is_none() && moves.up + moves.down > 0 {
             self.background.moved = Some(to);
@@ -278,7 +287,7 @@ impl Run {
             self.wrong = Some(wrong);
         }
         if self.wrong.is_none() {
-            self.wrong = self.adds_up().err();
+            self.wrong = self.adds_up().and_then(|()| self.judge_optimizations()).err();
         }
         self.polls += 1;
         if self.polls.is_multiple_of(SNAPSHOT_EVERY) && self.wrong.is_none() {

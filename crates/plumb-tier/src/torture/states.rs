@@ -11,6 +11,7 @@ use super::background::Background;
 use super::history::{Shape, Step, is_demanding, sectors, steps};
 use super::lives;
 use super::older;
+use super::optimizing;
 use super::oracle::{Oracle, Promise};
 use super::run::{Run, Wrong, new_pool};
 use super::witness::{Log, Witness};
@@ -32,6 +33,8 @@ pub(super) struct Tally {
     pub(super) cached: u64,
     /// Of these, states of runs in which extents were moved.
     pub(super) moved: u64,
+    /// Of these, crashes in the middle of an optimization.
+    pub(super) optimized: u64,
     /// Of these, states after a disk had failed, of runs with overwrites and flushes.
     pub(super) demanding: u64,
     /// Of these, crashes after the first places of a retired disk had been given to others.
@@ -137,7 +140,8 @@ pub(super) fn check_again(
             let mut witness = Witness::new(course.oracle.clone());
             let seen = course.log.iter().take_while(|(position, _)| *position <= point);
             seen.for_each(|(_, event)| witness.see(event));
-            let here = Here { shape, witness: &witness, point, nth: 0 };
+            let optimizes = optimizing::are_in(history);
+            let here = Here { shape, witness: &witness, point, nth: 0, optimizes };
             here.check(&mut replay, &mut Known::new(), &mut random.clone()).map(|_| ())
         })
     })
@@ -187,6 +191,8 @@ struct Here<'a> {
     witness: &'a Witness,
     point: usize,
     nth: u64,
+    /// Optimizations are in its history.
+    optimizes: bool,
 }
 
 impl Here<'_> {
@@ -197,7 +203,7 @@ impl Here<'_> {
         known: &mut Known,
         random: &mut Random,
     ) -> Result<Option<Passed>, Broken> {
-        let &Self { shape, witness, point, nth } = self;
+        let &Self { shape, witness, point, nth, optimizes } = self;
         let drawn = Some((point, random.clone()));
         let crash = Crash::random(random);
         let borne = shape.workload.is_borne();
@@ -218,7 +224,7 @@ impl Here<'_> {
             check_left_behind(shape, &images, &left, witness.oracle.clone()).map_err(broken)?;
         }
         let checked = match shape.workload.is_borne() {
-            true => check_state(shape, images, &absent, witness, crash, random),
+            true => check_state(shape, images, (&absent, optimizes), witness, crash, random),
             false => lives::check(shape, images, witness, crash, random).map(Some),
         };
         checked.map_err(|wrong| broken(format!("{wrong} ({context})")))
@@ -234,7 +240,7 @@ fn check_unguarded(
 ) -> Result<(), Broken> {
     let mut random = Random::new(seed ^ 0xc7a5);
     let Course { trace, log, background, oracle } = Course::of(shape, history, seed)?;
-    let demanding = is_demanding(history);
+    let (demanding, optimizes) = (is_demanding(history), optimizing::are_in(history));
     let mut points: Vec<usize> =
         (0..states).map(|_| crash_point(&background, trace.events.len(), &mut random)).collect();
     points.sort_unstable();
@@ -250,7 +256,7 @@ fn check_unguarded(
             had_fault |= witness.unwell.is_some() || !witness.gone.is_empty();
             had_several |= witness.gone.len() > 1;
         }
-        let here = Here { shape, witness: &witness, point, nth };
+        let here = Here { shape, witness: &witness, point, nth, optimizes };
         if let Some(Passed { crashes, outdated }) =
             here.check(&mut replay, &mut known, &mut random)?
         {
@@ -261,6 +267,7 @@ fn check_unguarded(
             tally.rebuilt += after(background.rebuilt);
             tally.cached += after(background.destaged);
             tally.moved += after(background.moved);
+            tally.optimized += u64::from(background.is_optimizing(point));
             tally.failed_disk += u64::from(had_fault);
             tally.thrice += u64::from(crashes > 2);
             tally.outdated += u64::from(outdated);
@@ -327,7 +334,7 @@ fn absent(shape: &Shape, witness: &Witness, random: &mut Random) -> Vec<u32> {
 fn check_state(
     shape: &Shape,
     mut images: Vec<Image>,
-    absent: &[u32],
+    (absent, optimizes): (&[u32], bool),
     witness: &Witness,
     crash: Crash,
     random: &mut Random,
@@ -362,6 +369,9 @@ fn check_state(
         more.extend(older::writes_and_marks(crash));
     }
     more.push(one_write(random));
+    if optimizes {
+        optimizing::once_more(&mut more, crash.seed);
+    }
     run.take(&more)
         .and_then(|()| run.settle())
         .map_err(|wrong| format!("after recovery: {wrong}"))?;

@@ -20,12 +20,13 @@ fn nothing_acknowledged_is_ever_lost() {
     };
     let report = torture(&options, &|_| true);
     println!(
-        "{} states of {} histories, {} with background work, {} with a cache, {} with moves, {} with a rebuild, {} demanding, {} after a failed disk, {} crashed thrice, {} with an older copy, {} beyond what is borne, {} with several disks, {} with a missed generation, {:?}",
+        "{} states of {} histories, {} with background work, {} with a cache, {} with moves, {} in an optimization, {} with a rebuild, {} demanding, {} after a failed disk, {} crashed thrice, {} with an older copy, {} beyond what is borne, {} with several disks, {} with a missed generation, {:?}",
         report.crash_states,
         report.histories,
         report.with_background,
         report.with_cache,
         report.with_moves,
+        report.with_optimization,
         report.with_rebuild,
         report.demanding,
         report.with_failed_disk,
@@ -44,6 +45,7 @@ fn nothing_acknowledged_is_ever_lost() {
     let shares = [
         ("cache", report.with_cache),
         ("moves", report.with_moves),
+        ("optimization", report.with_optimization),
         ("rebuild", report.with_rebuild),
         ("older copy", report.with_older_copy),
         ("several disks", report.with_several_failed),

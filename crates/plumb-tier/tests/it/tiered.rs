@@ -2,7 +2,7 @@
 
 use plumb_io::engine::MemoryQueue;
 use plumb_tier::heat::HeatFileError;
-use plumb_tier::optimizer::{PinState, PlacementStatus, PlanLimits, TierName};
+use plumb_tier::optimizer::{PinId, PinState, PlacementStatus, PlanLimits, TierName};
 use plumb_tier::tier_report::{MoveStop, WindowBytes};
 use plumb_tier::{
     Account, Engine, KeepWith, Kept, MediaType, MoveOutcome, Optimization, OptimizeSettings,
@@ -350,6 +350,15 @@ impl Space {
         (space, extents)
     }
 
+    /// An extent that is on the Performance tier is to stay there.
+    fn kept_fast(&mut self, extent: u64) -> Option<PinId> {
+        let range = (extent * EXTENT, EXTENT);
+        let placement = self.engine.range_status(0, range, FAST).placement;
+        let pins = &mut self.engine.tiering_mut(0).pins;
+        let is_there = placement == PlacementStatus::CompletelyOnTier;
+        is_there.then(|| pins.set(range.0, range.1, FAST).expect("a range"))
+    }
+
     fn optimized(&mut self, settings: &OptimizeSettings) -> Optimization {
         assert!(self.engine.optimize(0, settings, 5_000.0));
         for _ in 0..100_000 {
@@ -423,10 +432,13 @@ fn what_goes_back_and_forth_raises_the_bar_of_plans() {
     };
     read(&mut space, warm, 11);
     assert!(goes_up(&mut space), "it clears the bar");
-    let none = PlanLimits { moved: u64::MAX, promoted: 0 };
-    let done = space.optimized(&OptimizeSettings { limits: none, ..unthrottled() });
-    assert_eq!((done.report.facts.moves.up, done.report.facts.moves.down), (0, 4));
     assert!(space.engine.tiering_mut(0).pins.clear(pin));
+    let kept: Vec<PinId> = (0..extents - 4).filter_map(|extent| space.kept_fast(extent)).collect();
+    // All the others stay, and room is to be kept: the four go down again. What pins move is no thrash, what the plan moves is.
+    let done = space.optimized(&OptimizeSettings { reserve: 1 << 20, ..unthrottled() });
+    assert_eq!((done.report.facts.moves.up, done.report.facts.moves.down), (0, 4));
+    let pins = &mut space.engine.tiering_mut(0).pins;
+    assert!(kept.into_iter().all(|pin| pins.clear(pin)));
     let thrash = space.engine.tiering(0).history.thrash();
     assert_eq!((thrash.promoted, thrash.demoted_again, thrash.guarded), (4, 4, true));
     read(&mut space, warm, 1);
@@ -540,6 +552,35 @@ fn pinned_ranges_go_where_they_belong() {
     space.optimized(&unthrottled());
     assert_eq!(status(&space), (PlacementStatus::CompletelyOnTier, PinState::Ok, 2 * EXTENT));
     assert_eq!(space.read(EXTENT), 1);
+}
+
+/// The advice is about what moved in the end (section 11), and extents that pins alone send to and fro are no thrash (10.3).
+#[test]
+fn what_pins_moved_without_io_is_told_and_is_no_thrash() {
+    let (mut space, extents) = Space::with_hot_ones();
+    space.optimized(&unthrottled());
+    for nth in 5..=8 {
+        space.ask(RequestKind::Discard, (u64::from(extents) - nth) * EXTENT, &mut [0; 65536]);
+    }
+    space.ask(RequestKind::Flush, 0, &mut []);
+    space.optimized(&unthrottled());
+    for tier in [SLOW, FAST, SLOW, FAST] {
+        let pin = space.engine.tiering_mut(0).pins.set(0, 2 * EXTENT, tier).expect("a range");
+        let report = space.optimized(&unthrottled()).report;
+        let moves = &report.facts.moves;
+        let said = &report.advice.suggestions;
+        match moves.up + moves.down {
+            0 => assert_eq!(said, &["no I/O in window; no moves"], "{tier:?}"),
+            moved => {
+                let moved = format!("no I/O in window; {moved} extents moved");
+                assert!(said[0].starts_with(&moved), "{tier:?}: {said:?}");
+            }
+        }
+        assert_eq!(space.engine.range_status(0, (0, 2 * EXTENT), tier).state, PinState::Ok);
+        assert!(space.engine.tiering_mut(0).pins.clear(pin));
+        let thrash = space.engine.tiering(0).history.thrash();
+        assert_eq!((thrash.demoted_again, thrash.guarded), (0, false), "{tier:?}");
+    }
 }
 
 #[test]

@@ -118,7 +118,7 @@ fn so_far(report: &TortureReport) -> String {
     let share = |part: u64| 100 * part / report.crash_states.max(1);
     format!(
         "{} crash states after {seconds:.0} s, {:.0}/s: background work {} %, overwrites, flushes and a failed \
-         disk {} %, cache {} %, moves {} %, rebuild {} %, third crash {} %, older copy of a disk {} %, \
+         disk {} %, cache {} %, moves {} %, in an optimization {} %, rebuild {} %, third crash {} %, older copy of a disk {} %, \
          several disks {} %, missed generation {} %; {} violations",
         report.crash_states,
         report.crash_states as f64 / seconds.max(0.001),
@@ -126,6 +126,7 @@ fn so_far(report: &TortureReport) -> String {
         share(report.demanding),
         share(report.with_cache),
         share(report.with_moves),
+        share(report.with_optimization),
         share(report.with_rebuild),
         share(report.with_third_crash),
         share(report.with_older_copy),
@@ -157,6 +158,7 @@ fn as_json(report: &TortureReport) -> String {
         "with_rebuild": report.with_rebuild,
         "with_cache": report.with_cache,
         "with_moves": report.with_moves,
+        "with_optimization": report.with_optimization,
         "with_failed_disk": report.with_failed_disk,
         "with_third_crash": report.with_third_crash,
         "with_older_copy": report.with_older_copy,
@@ -176,7 +178,7 @@ fn as_json(report: &TortureReport) -> String {
 fn as_text(report: &TortureReport) -> String {
     let early = if report.interrupted { "ended early, by a signal\n" } else { "" };
     let mut text = format!(
-        "{early}seed:                {}\ncrash states:        {}\n  background work:   {}\n  cache destaged:    {}\n  extents moved:     {}\n  disk rebuilt:      {}\n  \
+        "{early}seed:                {}\ncrash states:        {}\n  background work:   {}\n  cache destaged:    {}\n  extents moved:     {}\n  in an optimization: {}\n  disk rebuilt:      {}\n  \
          overwrites, flushes, a failed disk: {}\n  after disk loss:   {}\n  crashed thrice:    {}\n  older copy of a disk: {}\n  \
          more failures than it bears: {}\n  several disks failed: {}\n  missed a generation: {}\n\
          histories:           {}\ntime:                {:.1} s\nprocessor time:      {:.1} s\nviolations:          {}\n",
@@ -185,6 +187,7 @@ fn as_text(report: &TortureReport) -> String {
         report.with_background,
         report.with_cache,
         report.with_moves,
+        report.with_optimization,
         report.with_rebuild,
         report.demanding,
         report.with_failed_disk,
