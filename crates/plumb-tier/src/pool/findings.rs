@@ -103,6 +103,8 @@ impl Findings {
             Event::Unrecoverable { extent, blocks } => (&mut self.lost, extent, blocks),
             // Those that were written since count no more.
             Event::Unverified { extent, blocks } => (&mut self.unverified, extent, blocks),
+            // Those that are left are told behind it.
+            Event::Accepted { extent, .. } => (&mut self.unverified, extent, 0),
             _ => return false,
         };
         let holds = |vdisk: &&VirtualDisk| {
@@ -110,6 +112,9 @@ impl Findings {
         };
         let Some(vdisk) = config.vdisks.iter().find(holds) else { return false };
         let key = (vdisk.id, extent - vdisk.first_extent);
+        if blocks == 0 {
+            return all.remove(&key).is_some();
+        }
         let known = all.get(&key).map_or(0, |lost| lost.blocks);
         if all.len() >= EXTENTS_MAX && known == 0 {
             return false;
@@ -331,6 +336,9 @@ mod tests {
             found.note(&Event::Unverified { extent: 8, blocks }, &config());
         }
         assert_eq!([0, 1].map(|nth| found.unverified_of(&config().vdisks[nth])), [0, 4]);
+        found.note(&Event::Unverified { extent: 9, blocks: 2 }, &config());
+        assert!(found.note(&Event::Accepted { extent: 9, blocks: 2 }, &config()));
+        assert_eq!(found.unverified_of(&config().vdisks[1]), 4);
         found.note_healed(3, 11);
         let text = "no copy of page 7".to_owned();
         found.refused = Some(Refused { unix_ms: 5, here: vec![0, 2], text });
