@@ -83,6 +83,14 @@ fn value(extents: &Extents, tree: usize, key: usize) -> u32 {
     }
 }
 
+/// A page that no disk gives.
+#[derive(Debug, Clone, Copy)]
+struct Missing {
+    name: PageName,
+    /// A disk that holds a copy cannot be read at all now.
+    may_be_there: bool,
+}
+
 /// How often each disk is asked for a page that does not verify.
 const ASKED: usize = 3;
 
@@ -240,7 +248,8 @@ impl Trees {
     ///
     /// # Errors
     ///
-    /// A page of the map that no disk holds: where extents lie is not known.
+    /// A page of the map that no disk holds: where extents lie is not known. Of the checksums, one that a disk may hold that
+    /// cannot be read at all now.
     pub(crate) fn load<Q: FlushQueue>(
         &mut self,
         io: &mut Io<Q>,
@@ -273,10 +282,11 @@ impl Trees {
                         }
                     },
                 );
-                if let Some(name) = missing.first().filter(|_| tree == MAP) {
-                    return Err(*name);
+                let refuses = |page: &&Missing| tree == MAP || page.may_be_there;
+                if let Some(page) = missing.iter().find(refuses) {
+                    return Err(page.name);
                 }
-                lost.extend(missing.iter().map(|name| old.leaves_below(name)));
+                lost.extend(missing.iter().map(|page| old.leaves_below(&page.name)));
             }
             self.adopt(tree, &old);
             for leaves in lost {
@@ -297,7 +307,7 @@ impl Trees {
         (tree, level): (usize, usize),
         pointers: &[Pointer],
         mut take: impl FnMut(usize, &[u8]),
-    ) -> Vec<PageName> {
+    ) -> Vec<Missing> {
         let mut wanted: Vec<(u32, usize)> = (0..)
             .zip(pointers)
             .filter(|(_, pointer)| (1..geometry.tree_pages()).contains(&pointer.page))
@@ -336,7 +346,7 @@ impl Trees {
             let name = name(tree, level, number);
             match self.read_page(io, geometry, disks, name, pointers[number]) {
                 Ok(bytes) => take(number, &bytes),
-                Err(name) => missing.push(name),
+                Err(page) => missing.push(page),
             }
         }
         missing
@@ -371,18 +381,21 @@ impl Trees {
         disks: &[u16],
         name: PageName,
         pointer: Pointer,
-    ) -> Result<[u8; BLOCK_LEN], PageName> {
+    ) -> Result<[u8; BLOCK_LEN], Missing> {
         if pointer.page >= geometry.tree_pages() {
-            return Err(name);
+            return Err(Missing { name, may_be_there: false });
         }
         let offset = geometry.tree() + u64::from(pointer.page) * BLOCK_BYTES;
         let mut bad = Vec::new();
+        let mut failing = Vec::new();
         // A bad moment of a disk is no lost page: each is asked again before it is given up.
         for &disk in disks.iter().cycle().take(disks.len() * ASKED) {
+            if failing.contains(&disk) {
+                continue;
+            }
             let mut bytes = [0; BLOCK_LEN];
-            if io.read(disk, offset, &mut bytes)
-                && page::verifies(self.pool_seed, name, pointer, &bytes)
-            {
+            let read = io.read(disk, offset, &mut bytes);
+            if read && page::verifies(self.pool_seed, name, pointer, &bytes) {
                 for &disk in &bad {
                     io.events.note(Event::MetadataDamaged {
                         disk,
@@ -395,11 +408,16 @@ impl Trees {
                 }
                 return Ok(bytes);
             }
+            // Where nothing else can be read, it is the disk and not the page.
+            let elsewhere = &mut [0; BLOCK_LEN];
+            if !read && !io.read(disk, geometry.journal(), elsewhere) {
+                failing.push(disk);
+            }
             if !bad.contains(&disk) {
                 bad.push(disk);
             }
         }
-        Err(name)
+        Err(Missing { name, may_be_there: !failing.is_empty() })
     }
 }
 

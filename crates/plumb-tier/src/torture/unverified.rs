@@ -1,6 +1,6 @@
 //! Pages of checksums that are lost on all copies (LAY-7): what lay there is neither lost nor taken for good.
 
-use plumb_io::sim::power::{Image, Survivors};
+use plumb_io::sim::power::{DiskFaults, Image, Survivors};
 use plumb_units::Nanos;
 
 use super::faults::{
@@ -11,7 +11,8 @@ use super::history::{CLIENTS, Shape, Step, sectors};
 use super::leaving;
 use super::left_out::{FIVE, content, needs};
 use super::oracle::Promise;
-use super::run::{Run, new_pool};
+use super::run::{Run, new_pool, queue, start_engine};
+use super::sick::set_faults;
 use super::situations;
 use crate::mutation::Mutation;
 use crate::pool::HealthStatus;
@@ -249,6 +250,52 @@ fn histories_without_checksums_read_right_or_not_at_all() {
         }
     }
     assert!(refused > 1000 && read > 1000, "{refused} refused, {read} read");
+}
+
+/// Disks that fail or hang for a while in a start have their checksums still.
+#[test]
+fn disks_that_cannot_be_read_for_a_while_lose_no_checksums() {
+    let mut run = start(MIRROR);
+    fill(&mut run);
+    run.engine.checkpoint();
+    rest(&mut run, 8);
+    let mut oracle = run.witness.oracle.clone();
+    oracle.crash(Promise::Acknowledged);
+    let shape = shape(MIRROR);
+    let files: Vec<u32> = (0..MIRROR.0).collect();
+    let images = images(&mut run, MIRROR.0);
+    let mut refused = 0;
+    for (nth, count) in (0..120).step_by(3).flat_map(|nth| [(nth, 12), (nth, 1000)]) {
+        for hangs in [false, true] {
+            let faults = match hangs {
+                false => DiskFaults {
+                    dead_from: Some(nth),
+                    dead_to: Some(nth + count),
+                    ..DiskFaults::default()
+                },
+                true => DiskFaults {
+                    hangs_from: Some(nth),
+                    hangs_to: Some(nth + count),
+                    ..DiskFaults::default()
+                },
+            };
+            let trouble: Vec<(u32, DiskFaults)> =
+                files.iter().map(|disk| (*disk, faults.clone())).collect();
+            let mut made = queue(&shape, images.clone(), 7, true);
+            set_faults(&mut made, &files, &trouble);
+            match start_engine(&shape, &mut made, 8) {
+                Ok(engine) => assert_eq!(engine.unverified(), [], "{nth}, {count}, {hangs}"),
+                Err(_) => refused += 1,
+            }
+            let left = files.iter().map(|disk| made.view(*disk)).collect();
+            let again = Run::start(&shape, left, &[], oracle.clone(), 9);
+            let mut again = again.unwrap_or_else(|why| panic!("{nth}, {count}, {hangs}: {why}"));
+            assert_eq!(again.engine.unverified(), [], "{nth}, {count}, {hangs}");
+            again.sound = false;
+            again.read_all(Promise::Acknowledged, 0).expect("all is there");
+        }
+    }
+    assert!(refused > 20, "{refused} starts were refused");
 }
 
 /// A pool whose copies of one page are lost on some disks only loses nothing.
