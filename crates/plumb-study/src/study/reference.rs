@@ -19,6 +19,8 @@ const KNOWN_FROM: usize = 4;
 const CHANCE: f64 = 0.001;
 /// Distance in ln X within which a run of the setting before gave the same: what was seen before is no sign of another device.
 const SEEN: f64 = 0.05;
+/// Standard errors from which on a drift is one.
+const SURE: f64 = 4.0;
 /// Distance in ln X from several runs that differs whatever repetitions say: a change that is not the same for all settings looks like spread.
 const FAR: f64 = 0.3;
 
@@ -134,7 +136,12 @@ pub(super) fn standing(reference: &RunRecord, after: u32, runs: &[RunRecord]) ->
     let error = (deviation.powi(2) * (1.0 + 1.0 / count) + (since * spread.drift.1).powi(2)).sqrt();
     let off = now - median(&expected);
     let is_far = own.len() > 1 && off.abs() > FAR;
-    let is_seen = own.iter().any(|(_, ln)| (now - ln).abs() < SEEN);
+    // What drifts for sure does not come back to what it was; a slow run or two make a drift that is none.
+    let (slope, slope_error) = spread.drift;
+    let is_drifting = slope.abs() > SURE * slope_error;
+    let mut seen = own.iter().map(|(_, ln)| *ln).zip(&expected);
+    let is_seen =
+        seen.any(|(ln, moved)| (now - if is_drifting { *moved } else { ln }).abs() < SEEN);
     let differs = match spread.known {
         true => !is_seen && (is_far || t_two_sided(off / error, spread.freedom) < CHANCE),
         // 6.2's spread between two single runs.
