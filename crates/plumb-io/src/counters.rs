@@ -8,6 +8,7 @@ mod tests;
 use plumb_units::Nanos;
 
 use crate::block_stack::{BlockDevice, BlockStack};
+use crate::nvme_log::{self, HealthLog};
 use crate::system_tree::SystemTree;
 
 pub use look::Look;
@@ -24,6 +25,8 @@ pub struct Watched {
     sensors: Vec<(String, String)>,
     /// Files that count how often a processor was throttled.
     throttles: Vec<String>,
+    /// Controllers of NVMe, which count how often they slowed themselves down.
+    controllers: Vec<String>,
 }
 
 /// Sensors that are read at most: each is a file, and some are slow.
@@ -42,7 +45,7 @@ impl Watched {
         let is_leaf =
             |device: &BlockDevice| stacks.iter().any(|stack| stack.leaves.contains(device));
         let bottom = devices.iter().map(is_leaf).collect();
-        Self { devices, bottom, sensors: sensors(tree), throttles: throttles(tree) }
+        Self::of(tree, devices, bottom)
     }
 
     /// Every disk of the machine.
@@ -58,7 +61,24 @@ impl Watched {
         });
         let devices: Vec<BlockDevice> = devices.collect();
         let bottom = vec![true; devices.len()];
-        Self { devices, bottom, sensors: sensors(tree), throttles: throttles(tree) }
+        Self::of(tree, devices, bottom)
+    }
+
+    fn of(tree: &SystemTree, devices: Vec<BlockDevice>, bottom: Vec<bool>) -> Self {
+        let mut controllers: Vec<String> = Vec::new();
+        for name in devices.iter().filter_map(|device| nvme_log::controller(&device.name)) {
+            if !controllers.contains(&name) {
+                controllers.push(name);
+            }
+        }
+        Self { devices, bottom, sensors: sensors(tree), throttles: throttles(tree), controllers }
+    }
+
+    /// How often the drives have slowed themselves down for heat, as they say. Each is sent a command for it, so it is
+    /// asked before and after a recording, and not each second. `None` where none told.
+    fn slowed(&self, tree: &SystemTree) -> Option<u64> {
+        let told = self.controllers.iter().filter_map(|name| HealthLog::read(tree, name));
+        told.map(|log| log.slowed).reduce(|a, b| a + b)
     }
 
     /// The kernel's names of the devices.
@@ -141,7 +161,8 @@ pub struct Second {
     pub memory: Memory,
     /// Degrees Celsius, of each sensor at the end.
     pub temperatures: Vec<Option<f64>>,
-    /// How often processors were throttled.
+    /// How often processors were throttled; in the last interval also how often drives of NVMe slowed themselves down
+    /// in the whole time.
     pub throttle_events: Option<u64>,
 }
 

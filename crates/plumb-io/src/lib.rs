@@ -22,6 +22,7 @@ mod flush;
 pub mod io_wq;
 pub mod mark;
 pub mod memory;
+pub mod nvme_log;
 mod op;
 mod queue;
 pub mod sim;

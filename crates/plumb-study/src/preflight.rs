@@ -4,12 +4,12 @@
 //! machine say of drives, volumes, pools and timers: asked for, never told to change anything. What cannot be seen is `unknown` and says how to see it; nothing is silently fine.
 
 mod cron;
+mod file_facts;
 mod health;
 mod kernel_log;
 mod load;
 mod machine;
 mod network;
-mod nvme_log;
 mod programs;
 mod queue;
 mod sample;
@@ -19,8 +19,6 @@ mod tasks;
 mod tier;
 mod volumes;
 
-pub(crate) use health::controller;
-pub(crate) use nvme_log::HealthLog;
 pub use programs::{Answers, Asked};
 pub use sample::Sample;
 pub use space::UNWRITTEN_MUCH;

@@ -29,6 +29,7 @@ impl Recorder {
         let (stop, stopped) = mpsc::channel();
         let tree = tree.clone();
         let work = move || {
+            let slowed = watched.slowed(&tree);
             let begun = Instant::now();
             let since = || Nanos(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
             let mut looks = vec![Look::take(&tree, &watched, since())];
@@ -46,7 +47,14 @@ impl Recorder {
             if (begun.elapsed() + interval).saturating_sub(due) >= interval.mul_f64(LAST_LEAST) {
                 looks.push(Look::take(&tree, &watched, since()));
             }
-            counters(&watched, &looks)
+            let mut counters = counters(&watched, &looks);
+            if let (Some(before), Some(after)) = (slowed, watched.slowed(&tree))
+                && let Some(last) = counters.seconds.last_mut()
+            {
+                let events = last.throttle_events.unwrap_or(0) + after.saturating_sub(before);
+                last.throttle_events = Some(events);
+            }
+            counters
         };
         let thread = thread::Builder::new().name("plumb counters".to_owned()).spawn(work)?;
         Ok(Self { stop, thread })

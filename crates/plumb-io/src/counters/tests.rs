@@ -80,3 +80,26 @@ fn a_recording_has_an_interval_per_look_and_states_its_cost() {
     let ends: Vec<Nanos> = seen.seconds.iter().map(|second| second.end).collect();
     assert!(ends.is_sorted() && ends[0] >= Nanos(15_000_000), "{ends:?}");
 }
+
+#[test]
+fn a_drive_that_slows_itself_down_in_a_recording_is_counted() {
+    let fake = FakeTree::new();
+    let log = |lightly: u8, heavily: u8| {
+        let mut log = [0_u8; 512];
+        (log[216], log[220]) = (lightly, heavily);
+        String::from_utf8(log.to_vec()).expect("ASCII")
+    };
+    fake.disk("259:0", "nvme0n1").file("/dev/nvme0", log(5, 1)).file("/proc/diskstats", "");
+    let tree = fake.tree();
+    let number = "259:0".parse().expect("a number");
+    let watched = Watched::under(&tree, &[block_stack::of_device(&tree, number)]);
+    let recorder = Recorder::start(&tree, watched, Duration::from_millis(20)).expect("a thread");
+    std::thread::sleep(Duration::from_millis(70));
+    fake.file("/dev/nvme0", log(7, 2));
+    let seen = recorder.stop();
+    let events: Vec<Option<u64>> =
+        seen.seconds.iter().map(|second| second.throttle_events).collect();
+    let (last, others) = events.split_last().expect("a few intervals");
+    assert_eq!(*last, Some(3), "{events:?}");
+    assert!(!others.is_empty() && others.iter().all(Option::is_none), "{events:?}");
+}

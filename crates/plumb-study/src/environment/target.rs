@@ -5,11 +5,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use plumb_io::block_stack::{BlockDevice, DiskFacts, WriteCache};
+use plumb_io::nvme_log::{HealthLog, controller};
 use plumb_io::system_tree::SystemTree;
 use plumb_sys::device as node;
 use serde_json::{Map, Value, json};
 
-use crate::preflight::{self, HealthLog, Plan, Target};
+use crate::preflight::{Plan, Target};
 
 /// Adds the groups `target`, `fs`, `stack`, `device` and `queue`; what changes by itself goes to `volatile`.
 pub(super) fn add(
@@ -42,8 +43,7 @@ pub(super) fn add(
             }
             devices.push(device(tree, &disk));
             queues.push(queue(tree, &disk));
-            let log =
-                preflight::controller(&disk.name).and_then(|name| HealthLog::read(tree, &name));
+            let log = controller(&disk.name).and_then(|name| HealthLog::read(tree, &name));
             wear.push(log.map(|log| log.used_percent));
             names.push(disk.name);
         }

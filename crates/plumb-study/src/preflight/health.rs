@@ -1,9 +1,10 @@
 //! Whether what lies under the target is well.
 
 use plumb_io::block_stack::BlockDevice;
+use plumb_io::nvme_log::{HealthLog, controller};
 use serde_json::Value;
 
-use super::{Check, HealthLog, Scene, Verdict};
+use super::{Check, Scene, Verdict};
 
 pub(super) fn folder(device: &BlockDevice) -> String {
     format!("/sys/dev/block/{}", device.number)
@@ -154,12 +155,6 @@ pub(super) fn nvme_controllers(scene: &Scene) -> Vec<String> {
         names.extend(controller(&disk.name).filter(|name| !names.contains(name)));
     }
     names
-}
-
-/// The controller of an NVMe disk: `nvme0` of `nvme0n1`.
-pub(crate) fn controller(disk: &str) -> Option<String> {
-    let digits = disk.strip_prefix("nvme")?.split('n').next().unwrap_or_default();
-    Some(format!("nvme{digits}"))
 }
 
 /// Arrays of md: degraded, or busy with themselves.

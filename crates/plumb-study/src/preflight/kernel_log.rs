@@ -5,8 +5,9 @@ use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 
 use plumb_io::block_stack::BlockDevice;
+use plumb_io::nvme_log::controller;
 
-use super::health::{controller, folder};
+use super::health::folder;
 use super::{Check, Scene, Verdict};
 
 /// Trouble of the devices in the kernel's log.

@@ -1,5 +1,11 @@
 //! Processors, clocks, temperatures, and what this process may see.
 
+use std::collections::BTreeSet;
+
+use plumb_io::block_stack::BlockDevice;
+use plumb_io::nvme_log::HealthLog;
+
+use super::health::nvme_controllers;
 use super::{Check, Scene, Verdict};
 
 const CPUS: &str = "/sys/devices/system/cpu";
@@ -72,8 +78,9 @@ pub(super) fn numa(scene: &Scene) -> Check {
             plumb_io::system_tree::parse_cpu_list(list)
         })
         .unwrap_or_default();
-    let mut far = Vec::new();
+    let (mut far, mut beside) = (Vec::new(), Vec::new());
     for disk in scene.target.disks(scene.tree) {
+        beside.extend(interrupts(scene, &disk));
         let device = format!("/sys/dev/block/{}/device", disk.number);
         let node = ["numa_node", "device/numa_node"]
             .iter()
@@ -88,10 +95,38 @@ pub(super) fn numa(scene: &Scene) -> Check {
             ));
         }
     }
+    let threads = scene.tree.number(format!("{CPUS}/smt/active"));
+    beside.extend(threads.map(|on| format!("SMT {}", if on == 0 { "off" } else { "on" })));
+    let with = |said: String| [vec![said], beside.clone()].concat().join("; ");
     if far.is_empty() {
-        return Check::ok(ID, "no device is on a node that we may not use");
+        return Check::ok(ID, with("no device is on a node that we may not use".to_owned()));
     }
-    Check::new(ID, Verdict::Warn, far.join("; "), "run on the device's node: numactl -N, or -a")
+    let remedy = "run on the device's node: numactl -N, or -a";
+    Check::new(ID, Verdict::Warn, with(far.join("; ")), remedy)
+}
+
+/// Where the interrupts of a disk's controller are served: vectors of the nearest device above it that has any.
+fn interrupts(scene: &Scene, disk: &BlockDevice) -> Option<String> {
+    let root = scene.tree.path("/").canonicalize().ok()?;
+    let place = scene.tree.path(format!("/sys/dev/block/{}", disk.number)).canonicalize().ok()?;
+    let place = place.strip_prefix(&root).ok()?;
+    let listed = place
+        .ancestors()
+        .map(|folder| scene.tree.names(std::path::Path::new("/").join(folder).join("msi_irqs")));
+    let vectors = listed.into_iter().find(|vectors| !vectors.is_empty())?;
+    let mut processors = BTreeSet::new();
+    for vector in &vectors {
+        let folder = format!("/proc/irq/{}", vector.to_string_lossy());
+        let list = ["effective_affinity_list", "smp_affinity_list"]
+            .iter()
+            .find_map(|file| scene.tree.cpu_list(format!("{folder}/{file}")));
+        processors.extend(list.unwrap_or_default());
+    }
+    let count = vectors.len();
+    Some(match processors.len() {
+        0 => format!("{}: {count} interrupts, where they are served is not told", disk.name),
+        served => format!("{}: {count} interrupts, served by {served} processors", disk.name),
+    })
 }
 
 /// Temperatures and throttling.
@@ -126,6 +161,15 @@ pub(super) fn thermal(scene: &Scene) -> Check {
             "let it cool down, and look at the fans",
         );
     }
+    let drives = drives(scene);
+    if let Some((_, hot)) = drives.iter().find(|(is_hot, _)| *is_hot) {
+        let remedy = "let it cool down: a drive that is too warm slows itself down";
+        return Check::new(ID, Verdict::Warn, hot.clone(), remedy);
+    }
+    let drives: String = drives.iter().map(|(_, said)| format!("; {said}")).collect();
+    if seen == 0 && !drives.is_empty() {
+        return Check::ok(ID, format!("no sensor of the kernel's is visible{drives}"));
+    }
     if seen == 0 {
         let evidence = "no temperature is visible";
         return Check::new(
@@ -135,15 +179,37 @@ pub(super) fn thermal(scene: &Scene) -> Check {
             "load the sensors' drivers, or ask the host",
         );
     }
-    Check::ok(ID, format!("{seen} sensors, all below their limits"))
+    Check::ok(ID, format!("{seen} sensors, all below their limits{drives}"))
+}
+
+/// What drives of NVMe say of their temperature, and whether one is too warm now.
+fn drives(scene: &Scene) -> Vec<(bool, String)> {
+    /// The bit of the critical warnings that means temperature.
+    const TOO_WARM: u8 = 0x02;
+    let logs = nvme_controllers(scene).into_iter();
+    let logs = logs.filter_map(|name| HealthLog::read(scene.tree, &name).map(|log| (name, log)));
+    logs.map(|(name, log)| {
+        let now = log.celsius.map_or_else(String::new, |celsius| format!("{celsius} °C, "));
+        let said = format!(
+            "{name} {now}slowed itself down {} times and was {} min too warm since it was made",
+            log.slowed, log.minutes_hot
+        );
+        (log.critical_warning & TOO_WARM != 0, said)
+    })
+    .collect()
+}
+
+/// The number of the user whose rights this process has.
+pub(super) fn effective_user(scene: &Scene) -> Option<String> {
+    let status = scene.tree.text("/proc/self/status")?;
+    let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    ids.split_whitespace().nth(1).map(str::to_owned)
 }
 
 /// What this process may do.
 pub(super) fn privileges(scene: &Scene) -> Check {
     const ID: &str = "privileges";
-    let status = scene.tree.text("/proc/self/status").unwrap_or_default();
-    let user = status.lines().find_map(|line| line.strip_prefix("Uid:"));
-    match user.and_then(|ids| ids.split_whitespace().nth(1)) {
+    match effective_user(scene).as_deref() {
         Some("0") => Check::ok(ID, "root: devices, fast allocation and counters are available"),
         Some(user) => {
             let evidence = format!(

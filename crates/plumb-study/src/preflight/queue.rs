@@ -57,6 +57,11 @@ pub(super) fn scheduler(scene: &Scene) -> Check {
         }
         cgroup = path.rsplit_once('/').map(|(parent, _)| parent.to_owned());
     }
+    // The root has no limits, but the cost model that all groups share.
+    let model = scene.tree.text("/sys/fs/cgroup/io.cost.qos").unwrap_or_default();
+    let is_on = |line: &&str| line.split_whitespace().any(|word| word == "enable=1");
+    let costs = model.lines().filter(is_on).filter(|line| is_limit("io.cost.qos", line, &own));
+    caps.extend(costs.map(|line| format!("the cost model io.cost.qos: {line}")));
     caps.extend(first_version(scene, &own));
     let mut seen = Vec::new();
     for disk in scene.target.disks(scene.tree) {
@@ -66,7 +71,7 @@ pub(super) fn scheduler(scene: &Scene) -> Check {
         let file = |name: &str| word(scene.tree.text(format!("{queue}/{name}")));
         seen.push(format!(
             "{}: {}, nr_requests {}, read_ahead_kb {}, nomerges {}, rq_affinity {}, max_sectors_kb {}, \
-             wbt_lat_usec {}",
+             io_poll {}, wbt_lat_usec {}",
             disk.name,
             word(facts.scheduler),
             file("nr_requests"),
@@ -74,6 +79,7 @@ pub(super) fn scheduler(scene: &Scene) -> Check {
             file("nomerges"),
             file("rq_affinity"),
             file("max_sectors_kb"),
+            file("io_poll"),
             file("wbt_lat_usec")
         ));
     }

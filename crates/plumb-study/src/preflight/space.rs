@@ -1,5 +1,6 @@
 //! Room for the file, what it lies on, and whether it suits the caches.
 
+use super::machine::effective_user;
 use super::target::Target;
 use super::{Check, Scene, Verdict};
 use crate::findings::bytes_short;
@@ -36,11 +37,37 @@ pub(super) fn capacity(scene: &Scene) -> Check {
         planned as f64 / GIB,
         free as f64 / GIB
     );
+    // A file that is there needs no further one.
+    let is_full = target.free_files == Some(0) && target.size_bytes.is_none();
+    if short == 0 && is_full {
+        let evidence =
+            format!("{evidence}, but the file system has no inode left for another file");
+        return Check::new(ID, Verdict::Block, evidence, "remove files: `df -i`");
+    }
+    if short == 0 && to_make > 0 && is_bound_by_quota(scene) {
+        let evidence =
+            format!("{evidence}; quotas are in force, and what is left of ours was not read");
+        return Check::new(ID, Verdict::Unknown, evidence, "look at `quota -s`");
+    }
     if short == 0 {
         return Check::ok(ID, evidence);
     }
     let evidence = format!("{evidence}: short by {short} bytes ({:.2} GiB)", short as f64 / GIB);
     Check::new(ID, Verdict::Block, evidence, "plan a smaller file, or free space")
+}
+
+/// Whether the file system keeps quotas, and we are not root, whom they do not bind. Those of ZFS and btrfs, and of projects, are in the free space.
+fn is_bound_by_quota(scene: &Scene) -> bool {
+    const QUOTAS: [&str; 7] =
+        ["quota", "usrquota", "grpquota", "uquota", "gquota", "uqenforce", "gqenforce"];
+    let Some(mount) = scene.target.stack.mount.as_ref() else { return false };
+    let options = mount.options.iter().chain(&mount.super_options);
+    let has = options.into_iter().any(|option| {
+        QUOTAS.contains(&option.as_str())
+            || option.starts_with("usrjquota=")
+            || option.starts_with("grpjquota=")
+    });
+    has && effective_user(scene).is_none_or(|user| user != "0")
 }
 
 /// The file system and its mount options.
@@ -83,7 +110,9 @@ pub(super) fn file_system(scene: &Scene) -> Check {
     if ["overlay", "tmpfs", "ramfs"].contains(&mount.kind.as_str()) {
         wrong.push(format!("{}: no disk of its own is measured", mount.kind));
     }
-    let evidence = format!("{} on {}", mount.kind, mount.point.display());
+    wrong.extend(scene.target.facts.wrong(scene.target.plan.block_bytes));
+    let evidence =
+        format!("{} on {}{}", mount.kind, mount.point.display(), scene.target.facts.said());
     if let Some(share) = unwritten(scene) {
         let evidence = format!(
             "{evidence}; {:.1} % of the file was never written: reads there never reach the device",

@@ -10,6 +10,8 @@ use plumb_io::contents::{self, FindingKind};
 use plumb_io::system_tree::SystemTree;
 use plumb_load::plausibility;
 
+use super::file_facts::FileFacts;
+
 /// What is planned. Sizes in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Plan {
@@ -43,6 +45,10 @@ pub struct Target {
     pub never_written: Option<f64>,
     /// Bytes that the file system has free for us; `None` where that is not known.
     pub free_bytes: Option<u64>,
+    /// Files that the file system has room for; `None` where it has no such limit, or that is not known.
+    pub free_files: Option<u64>,
+    /// How the file is kept, or will be.
+    pub(super) facts: FileFacts,
     /// Of a device: who uses it now, in words.
     pub used_by: Vec<String>,
     /// Of a device: what it holds that Plumb did not put there, in words; `None` where that cannot be read.
@@ -93,12 +99,13 @@ impl Target {
         };
         let stack = block_stack::underlying(std::os::fd::AsFd::as_fd(&file), tree)?;
         let is_file = stack.mount.is_some();
-        let free_bytes = match rustix::fs::fstatvfs(&file) {
-            Ok(space) if is_file => Some(space.f_bavail.saturating_mul(space.f_frsize)),
-            _ => None,
-        };
+        let space = rustix::fs::fstatvfs(&file).ok().filter(|_| is_file);
+        let free_bytes = space.as_ref().map(|space| space.f_bavail.saturating_mul(space.f_frsize));
+        let free_files = space.filter(|space| space.f_files > 0).map(|space| space.f_favail);
+        let facts = FileFacts::of(&file, size_bytes.is_none());
         let never_written = size_bytes.and_then(|bytes| never_written(&file, bytes));
-        Ok(Self { stack, size_bytes, allocated_bytes, never_written, free_bytes, ..target })
+        let found = Self { stack, size_bytes, allocated_bytes, never_written, ..target };
+        Ok(Self { free_bytes, free_files, facts, ..found })
     }
 
     /// Every device under the target once: those it is on, what they are made of, and their disks.

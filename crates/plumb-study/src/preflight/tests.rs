@@ -5,6 +5,7 @@ use machine::{Machine, fault, vda};
 use super::*;
 
 mod elsewhere;
+mod files;
 mod machine;
 mod programs;
 

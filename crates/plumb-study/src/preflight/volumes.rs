@@ -152,7 +152,24 @@ fn judged_volumes(volumes: &[Value], names: &[String]) -> (Found, bool) {
 pub(super) fn zfs(scene: &Scene) -> Check {
     const ID: &str = "health-zfs";
     let Some(mount) = scene.target.stack.mount.as_ref().filter(|mount| mount.kind == "zfs") else {
-        return Check::ok(ID, "the target is not on ZFS");
+        let devices = scene.target.devices(scene.tree);
+        let is_volume = |name: &str| {
+            name.strip_prefix("zd")
+                .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        };
+        return match devices.iter().find(|device| is_volume(&device.name)) {
+            None => Check::ok(ID, "the target is not on ZFS"),
+            Some(volume) => {
+                let evidence =
+                    format!("{} is a volume of ZFS: which pool it is in was not read", volume.name);
+                Check::new(
+                    ID,
+                    Verdict::Unknown,
+                    evidence,
+                    "look at `zpool status` and `zfs get volblocksize`",
+                )
+            }
+        };
     };
     let pool = mount.source.split('/').next().unwrap_or_default();
     let listed: Vec<&str> =
@@ -273,6 +290,16 @@ pub(super) fn btrfs(scene: &Scene) -> Check {
             Verdict::Warn,
             evidence,
             "use a folder without compression and CoW (chattr +C)",
+        );
+    }
+    // With this option nothing is copied; of a file, or the folder it will be made in, a mark says it.
+    let is_in_place = mount.super_options.iter().any(|option| option == "nodatacow");
+    if !is_in_place && scene.target.facts.is_in_place == Some(false) {
+        return Check::new(
+            ID,
+            Verdict::Warn,
+            "each write is copied to another place (CoW), and its checksum is written",
+            "measure as it will be used, or mark the folder before the file is made: `chattr +C`",
         );
     }
     Check::ok(ID, "no errors counted, nothing running")

@@ -26,7 +26,7 @@ pub(super) fn attribution(span: &SpanView, cap: Option<String>) -> Option<Attrib
     let throttled: u64 = rows.iter().filter_map(|row| row["throttle_events"].as_u64()).sum();
     let disturbances = match throttled {
         0 => Vec::new(),
-        times => vec![format!("processors were throttled {times} times")],
+        times => vec![format!("processors or drives were throttled {times} times")],
     };
     // The device on top does what the load does: A is 1 there.
     let seen = attribution::Seen {

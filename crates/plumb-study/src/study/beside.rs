@@ -27,7 +27,7 @@ pub struct Beside {
     pub amplification: Option<f64>,
     /// Bytes there for each byte that was asked for.
     pub bytes_amplification: Option<f64>,
-    /// How often processors were throttled.
+    /// How often processors or drives were throttled.
     #[serde(default)]
     pub throttled: u64,
     /// What looking cost: milliseconds of processor time per second.

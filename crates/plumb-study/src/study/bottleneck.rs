@@ -119,7 +119,8 @@ fn seen(plateau: &Plateau, at: &[(&RunRecord, &Summary)]) -> Seen {
         .collect();
     let throttled = |(run, summary): &(&RunRecord, &Summary)| {
         let times = summary.beside.as_ref()?.throttled;
-        (times > 0).then(|| format!("processors were throttled {times} times in {}", run.name()))
+        (times > 0)
+            .then(|| format!("processors or drives were throttled {times} times in {}", run.name()))
     };
     let knee = plateau.knee;
     let is_capped = knee.flags.contains(&Flag::Capped) || knee.named_cap.is_some();

@@ -236,16 +236,28 @@ fn in_order_s(
     seconds
 }
 
-/// Seconds that are left after these runs; `None` where nothing is known yet.
+/// Seconds that are left after these runs; `None` where nothing is known yet. A search is rehearsed for it.
 #[must_use]
 pub fn left_s(planner: &dyn Planner, runs: &[RunRecord]) -> Option<f64> {
     let last = runs.last()?;
+    left_in_order_s(planner, runs).or_else(|| {
+        let mut imitation = Imitation::of(runs, share(runs));
+        let more = rehearse_from(planner, &mut imitation, runs);
+        Some(more.last().map_or(0.0, |run| run.ended_s - last.ended_s))
+    })
+}
+
+/// The same where all runs that are left are known, which takes no rehearsal; `None` where they are not.
+#[must_use]
+pub fn left_in_order_s(planner: &dyn Planner, runs: &[RunRecord]) -> Option<f64> {
+    let last = runs.last()?;
+    let orders = planner.known(runs)?;
+    Some(in_order_s(planner, Some(last), &orders, share(runs)))
+}
+
+/// How long runs took of what they may.
+fn share(runs: &[RunRecord]) -> f64 {
     let measured: Vec<RunRecord> =
         runs.iter().filter(|run| run.step != CONDITIONING).cloned().collect();
-    let share = if measured.is_empty() { 1.0 } else { imitation::share(&measured) };
-    if let Some(orders) = planner.known(runs) {
-        return Some(in_order_s(planner, Some(last), &orders, share));
-    }
-    let more = rehearse_from(planner, &mut Imitation::of(runs, share), runs);
-    Some(more.last().map_or(0.0, |run| run.ended_s - last.ended_s))
+    if measured.is_empty() { 1.0 } else { imitation::share(&measured) }
 }

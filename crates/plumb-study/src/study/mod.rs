@@ -70,7 +70,7 @@ pub use drift::Drift;
 pub use engine::{Changed, End, Next, Planner, Watch, counted_runs, rehearse, work};
 pub use findings::{Finding, Findings, State, Table};
 pub use folder::{StudyError, StudyFolder, check_name, studies, studies_folder};
-pub use forecast::{Forecast, left_s};
+pub use forecast::{Forecast, left_in_order_s, left_s};
 pub use journal::{Journal, Lines, Resumptions};
 pub(crate) use machine::remote;
 pub use options::{RunOrder, SweepOptions, SweepPlan, seconds};

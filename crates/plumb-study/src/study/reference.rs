@@ -17,6 +17,10 @@ const SPOILS: f64 = 0.10;
 const KNOWN_FROM: usize = 4;
 /// A difference that repetitions would give by chance more often than this is none.
 const CHANCE: f64 = 0.001;
+/// Distance in ln X within which a run of the setting before gave the same: what was seen before is no sign of another device.
+const SEEN: f64 = 0.05;
+/// Standard errors from which on a drift is one.
+const SURE: f64 = 4.0;
 /// Distance in ln X from several runs that differs whatever repetitions say: a change that is not the same for all settings looks like spread.
 const FAR: f64 = 0.3;
 
@@ -132,13 +136,29 @@ pub(super) fn standing(reference: &RunRecord, after: u32, runs: &[RunRecord]) ->
     let error = (deviation.powi(2) * (1.0 + 1.0 / count) + (since * spread.drift.1).powi(2)).sqrt();
     let off = now - median(&expected);
     let is_far = own.len() > 1 && off.abs() > FAR;
+    // What drifts for sure does not come back to what it was; a slow run or two make a drift that is none.
+    let (slope, slope_error) = spread.drift;
+    let is_drifting = slope.abs() > SURE * slope_error;
+    let mut seen = own.iter().map(|(_, ln)| *ln).zip(&expected);
+    let is_seen =
+        seen.any(|(ln, moved)| (now - if is_drifting { *moved } else { ln }).abs() < SEEN);
     let differs = match spread.known {
-        true => is_far || t_two_sided(off / error, spread.freedom) < CHANCE,
+        true => !is_seen && (is_far || t_two_sided(off / error, spread.freedom) < CHANCE),
         // 6.2's spread between two single runs.
         false => off.abs() > 2.0 * ASSUMED * std::f64::consts::SQRT_2,
     };
     let change = off.exp_m1();
+    // The reference, and what was measured of its setting later: each may be a slow run, and not most of them.
+    let later = runs.iter().filter(|run| {
+        run.run > after && run.setting == reference.setting && run.started_s > reference.started_s
+    });
+    let later = later.filter_map(|run| {
+        let drifted = spread.drift.0 * (reference.started_s - run.started_s);
+        Some(run.usable()?.iops.ln() + drifted)
+    });
+    let since: Vec<f64> = later.chain([now]).collect();
+    let stays = (median(&since) - median(&expected)) * off.signum() > SPOILS.ln_1p();
     // One run before may itself have been a slow one.
-    let spoils = differs && spread.known && own.len() > 1 && change.abs() > SPOILS;
+    let spoils = differs && stays && spread.known && own.len() > 1 && change.abs() > SPOILS;
     Some(Standing { change, differs, spoils, before: own.len() })
 }

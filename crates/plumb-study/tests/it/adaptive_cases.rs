@@ -210,7 +210,7 @@ fn a_search_saves_more_than_half_of_the_runs_and_finds_the_same() {
     for policy in [Policy::Throughput, Policy::Balanced].map(Policy::keyword) {
         // Without noise there is nothing that could excuse a search.
         let exact = format!("search with truth, noise 0, {policy}");
-        score.at_least(&format!("{exact}: verdict"), 0.99);
+        score.at_least(&format!("{exact}: verdict"), 0.98);
         score.at_least(&format!("{exact}: within 3 %"), 0.95);
         for noise in ["0.003", "0.01"] {
             for what in ["verdict", "within 3 %"] {

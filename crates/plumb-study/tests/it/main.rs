@@ -18,5 +18,6 @@ mod resumption_cases;
 mod score;
 mod shape_cases;
 mod split_cases;
+mod unseen_comparisons;
 mod worked_figures;
 mod written_cases;

@@ -88,6 +88,15 @@ fn devices() -> Vec<(&'static str, SimulatedDevice)> {
             "one run in eight is slow",
             SimulatedDevice { slow_run_every: 8, slow_run: 0.2, ..usual() },
         ),
+        (
+            "one run in three is half as fast",
+            SimulatedDevice { slow_run_every: 3, slow_run: 0.5, ..usual() },
+        ),
+        ("one run in ten hangs", SimulatedDevice { slow_run_every: 10, slow_run: 0.9, ..usual() }),
+        (
+            "one run in four is slow, and it drifts",
+            SimulatedDevice { slow_run_every: 4, slow_run: 0.4, drift_per_hour: -0.5, ..usual() },
+        ),
         ("drifts", SimulatedDevice { drift_per_hour: -0.5, ..usual() }),
         ("noisy", SimulatedDevice { noise: 0.03, ..usual() }),
     ]

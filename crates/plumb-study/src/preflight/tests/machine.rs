@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use super::super::file_facts::FileFacts;
 use super::*;
 
 /// A made-up machine with a disk under an ext4 file system, and nothing wrong with it.
@@ -10,6 +11,8 @@ pub(super) struct Machine {
     folder: tempfile::TempDir,
     pub(super) plan: Plan,
     pub(super) free_bytes: Option<u64>,
+    pub(super) free_files: Option<u64>,
+    pub(super) facts: FileFacts,
     /// Files of the second look.
     pub(super) later: Vec<(&'static str, String)>,
     pub(super) path: &'static str,
@@ -33,6 +36,8 @@ impl Machine {
                 device_cache_bytes: None,
             },
             free_bytes: Some(100 << 30),
+            free_files: Some(1000),
+            facts: FileFacts::default(),
             later: Vec::new(),
             path: "/data/file",
         };
@@ -77,6 +82,11 @@ impl Machine {
             machine.file(file, text);
         }
         machine
+    }
+
+    /// Where a file of it really lies.
+    pub(super) fn place(&self, path: &str) -> std::path::PathBuf {
+        self.tree().path(path)
     }
 
     fn tree(&self) -> SystemTree {
@@ -125,6 +135,8 @@ impl Machine {
         let after = Sample::taken(&tree, start + Duration::from_secs(1));
         let mut target = Target::find(&tree, Path::new(self.path), self.plan).expect("a target");
         target.free_bytes = self.free_bytes;
+        target.free_files = self.free_files;
+        target.facts = self.facts;
         let said = Asked::about(&tree, &target).until(Instant::now());
         check(&tree, &target, (&before, &after), &said)
     }

@@ -128,7 +128,7 @@ fn level(busy: &[(f64, f64, f64)]) -> Option<(f64, f64)> {
     Some((mean(&busy.iter().map(|row| row.1).collect::<Vec<_>>()), most))
 }
 
-/// Seconds in which processors were throttled, and how often.
+/// Seconds in which processors or drives were throttled, and how often.
 fn throttled(span: &SpanView) -> Vec<(f64, u64)> {
     let rows = span.counters["series"].as_array().map_or(&[][..], Vec::as_slice);
     let row = |row: &Value| {

@@ -57,10 +57,16 @@ impl<'a> Teller<'a> {
         ));
     }
 
-    /// Seconds left, by the runs so far; a simulated device is over before anybody has read it.
+    /// Seconds left, by the runs so far; 0 where nothing is said: a search on a simulated device is over before anybody has read it.
     fn left(&self) -> f64 {
-        let is_watched = self.study.device == Device::Real && self.study.runs_most <= FORECAST_MOST;
-        let told = if is_watched { study::left_s(self.planner, &self.runs) } else { None };
+        if let Some(seconds) = study::left_in_order_s(self.planner, &self.runs) {
+            return seconds;
+        }
+        if self.study.device != Device::Real {
+            return 0.0;
+        }
+        let is_rehearsed = self.study.runs_most <= FORECAST_MOST;
+        let told = if is_rehearsed { study::left_s(self.planner, &self.runs) } else { None };
         let elapsed = self.runs.last().map_or(0.0, |run| run.ended_s);
         told.unwrap_or(self.study.estimate_s - elapsed)
     }
