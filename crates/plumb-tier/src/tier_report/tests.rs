@@ -253,7 +253,7 @@ fn advice_follows_the_figures() {
     assert_eq!(
         few,
         [
-            "optimize more often: 75.0 % were served, the placement planned at the end of the window serves 100.0 %"
+            "optimize more often, 5 times a day: 75.0 % were served, the placement planned at the end of the window serves 100.0 %"
         ]
     );
     // Where a run would serve no more, the advice is not to make more of them but what stands in their way.
