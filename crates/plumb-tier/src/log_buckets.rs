@@ -1,52 +1,74 @@
-//! Buckets that grow with what they hold: exact to 127, then 64 to each doubling.
+//! Buckets that grow with what they hold, so many to each doubling: 64 where nothing else is said, exact to 127.
 
 use plumb_units::convert::{to_u64, to_usize};
 
-/// Up to here a bucket is one value.
-const EXACT: u64 = 128;
-/// Buckets of a doubling.
-const PER_DOUBLING: u64 = 64;
-/// Values from here on share the last bucket.
-const END: u64 = 1 << 46;
+/// A power of two: 64 buckets of a doubling, each within 1.6 % of what it holds.
+pub(crate) const COARSE: u32 = 6;
+/// 1,024 of them, within 0.1 %: three digits.
+pub(crate) const FINE: u32 = 10;
+/// A power of two: values from it on share the last bucket.
+const END: u32 = 46;
 
 /// How many buckets there are.
-pub(crate) const COUNT: usize = 128 + 39 * 64 + 1;
+pub(crate) const COUNT: usize = count(COARSE);
+
+/// How many there are with `1 << bits` to a doubling.
+pub(crate) const fn count(bits: u32) -> usize {
+    (2 << bits) + ((END - bits - 1) as usize) * (1 << bits) + 1
+}
 
 /// The bucket of a value.
 #[inline]
 pub(crate) fn bucket(value: u64) -> usize {
-    if value < EXACT {
+    bucket_of::<COARSE>(value)
+}
+
+/// The same with `1 << BITS` to a doubling.
+#[inline]
+pub(crate) fn bucket_of<const BITS: u32>(value: u64) -> usize {
+    // Up to here a bucket is one value.
+    if value < 2 << BITS {
         return to_usize(value);
     }
-    let value = value.min(END);
-    let doubling = u64::from(value.ilog2()) - 7;
-    to_usize(EXACT + doubling * PER_DOUBLING + (value >> (doubling + 1)) - PER_DOUBLING)
+    let value = value.min(1 << END);
+    let doubling = u64::from(value.ilog2() - BITS - 1);
+    to_usize((1 << BITS) + (doubling << BITS) + (value >> (doubling + 1)))
 }
 
 /// The least value of a bucket, and how many values it holds.
 pub(crate) fn range(bucket: usize) -> (u64, u64) {
+    range_of::<COARSE>(bucket)
+}
+
+/// The same with `1 << BITS` to a doubling.
+pub(crate) fn range_of<const BITS: u32>(bucket: usize) -> (u64, u64) {
     let nth = to_u64(bucket);
-    if nth < EXACT {
-        return (nth, 1);
-    }
-    let (doubling, within) = ((nth - EXACT) / PER_DOUBLING, (nth - EXACT) % PER_DOUBLING);
-    ((PER_DOUBLING + within) << (doubling + 1), 2 << doubling)
+    let Some(over) = nth.checked_sub(2 << BITS) else { return (nth, 1) };
+    let (doubling, within) = (over >> BITS, over & ((1 << BITS) - 1));
+    (((1 << BITS) + within) << (doubling + 1), 2 << doubling)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn buckets_cover_every_value_in_order() {
+    fn covers<const BITS: u32>() {
         let mut next = 0;
-        for nth in 0..COUNT - 1 {
-            let (first, width) = range(nth);
+        for nth in 0..count(BITS) - 1 {
+            let (first, width) = range_of::<BITS>(nth);
             assert_eq!(first, next, "bucket {nth}");
-            assert_eq!((bucket(first), bucket(first + width - 1)), (nth, nth));
-            assert!(nth < 128 || width as f64 / first as f64 <= 1.0 / 64.0);
+            let ends = (bucket_of::<BITS>(first), bucket_of::<BITS>(first + width - 1));
+            assert_eq!(ends, (nth, nth));
+            assert!(nth < 2 << BITS || width << BITS <= first);
             next = first + width;
         }
-        assert_eq!((next, bucket(u64::MAX)), (END, COUNT - 1));
+        assert_eq!((next, bucket_of::<BITS>(u64::MAX)), (1 << END, count(BITS) - 1));
+    }
+
+    #[test]
+    fn buckets_cover_every_value_in_order() {
+        covers::<COARSE>();
+        covers::<FINE>();
+        assert_eq!((COUNT, bucket(300), range(bucket(300))), (2625, bucket_of::<6>(300), (300, 4)));
     }
 }

@@ -14,7 +14,7 @@ use super::moved::{MoveCounters, MoveDone, MoveOutcome};
 use super::moving::Moving;
 use super::share::Shares;
 use super::throttle::Throttle;
-use super::times::Times;
+use super::times::FineTimes;
 use crate::optimizer::{Move, MoveReason, TierName};
 
 /// Moves under way at a time, at most.
@@ -45,7 +45,7 @@ pub(super) struct Moves {
     pub(super) flush_failed: Vec<u16>,
     pub(super) counters: MoveCounters,
     /// How long writes were held: of extents that went up, and of those that went down.
-    holds: [Times; 2],
+    holds: [FineTimes; 2],
     pub(super) patience: Nanos,
     pub(super) throttle: Throttle,
     /// How busy disks are without moves.
@@ -65,7 +65,7 @@ impl Moves {
             place_wait: VecDeque::new(),
             flush_failed: Vec::new(),
             counters: MoveCounters::default(),
-            holds: [Times::with_room(), Times::with_room()],
+            holds: [FineTimes::with_room(), FineTimes::with_room()],
             patience: PATIENCE,
             throttle: Throttle::default(),
             shares: Shares::default(),
@@ -167,6 +167,11 @@ impl<Q: FlushQueue> Engine<Q> {
     /// without moves (10.5); `None`, as after the start: as many as they can.
     pub fn set_move_rate(&mut self, most: Option<u64>) {
         self.moves.throttle.limit(most);
+    }
+
+    /// Whether moves with a rate are slower while requests suffer from now on, as after the start.
+    pub fn set_moves_give_way(&mut self, gives_way: bool) {
+        self.moves.throttle.give_way(gives_way);
     }
 
     /// Moves make at most so many I/Os per second on devices from now on; `None`, as after the start: as many as they can.

@@ -40,6 +40,8 @@ pub struct OptimizeSettings {
     pub movers: u32,
     /// Bytes per second, at most; fewer while requests suffer. `None`: no throttle at all.
     pub rate: Option<u64>,
+    /// Low priority: slower while requests suffer. Otherwise, at normal priority (option H of 10.5), as fast as `rate` and `ios` allow.
+    pub gives_way: bool,
     /// I/Os per second on devices, at most.
     pub ios: Option<u64>,
     /// Slots of the Performance tier that are to be free for new data (`fast_reserve`).
@@ -67,6 +69,7 @@ impl Default for OptimizeSettings {
             time: Nanos::from_secs(13_500),
             movers: 8,
             rate: Some(1 << 30),
+            gives_way: true,
             ios: None,
             reserve: 0,
             raised: 1.0,
@@ -341,6 +344,7 @@ impl<Q: FlushQueue> Engine<Q> {
         *current = Some(run);
         self.set_movers(settings.movers);
         self.set_move_rate(settings.rate);
+        self.set_moves_give_way(settings.gives_way);
         self.set_move_ios(settings.ios);
         for planned in &planned.moves {
             self.make_planned(vdisk, planned);

@@ -7,7 +7,7 @@ use plumb_io::FlushQueue;
 use plumb_units::Nanos;
 use plumb_units::convert::index;
 
-use super::times::Times;
+use super::times::FineTimes;
 use super::{Engine, RequestKind};
 use crate::format::BLOCK_BYTES;
 
@@ -238,14 +238,14 @@ pub struct DiskUse {
 /// How long the requests of a virtual disk took, by kind.
 #[derive(Debug)]
 pub(super) struct RequestTimes {
-    pub(super) reads: Times,
-    pub(super) writes: Times,
-    pub(super) flushes: Times,
+    pub(super) reads: FineTimes,
+    pub(super) writes: FineTimes,
+    pub(super) flushes: FineTimes,
 }
 
 impl RequestTimes {
     pub(super) fn new() -> Self {
-        let times = Times::with_room;
+        let times = FineTimes::with_room;
         Self { reads: times(), writes: times(), flushes: times() }
     }
 
@@ -263,14 +263,14 @@ impl RequestTimes {
 /// How long the pieces of requests took at a tier, each from when its part of the request began.
 #[derive(Debug)]
 pub(super) struct TierTimes {
-    pub(super) reads: Times,
-    pub(super) writes: Times,
+    pub(super) reads: FineTimes,
+    pub(super) writes: FineTimes,
 }
 
 impl TierTimes {
     /// Of both tiers of a virtual disk, with all their memory.
     pub(super) fn both() -> [Self; 2] {
-        [(); 2].map(|()| Self { reads: Times::with_room(), writes: Times::with_room() })
+        [(); 2].map(|()| Self { reads: FineTimes::with_room(), writes: FineTimes::with_room() })
     }
 }
 

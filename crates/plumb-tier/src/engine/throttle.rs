@@ -33,6 +33,8 @@ pub(super) struct Throttle {
     beside: Option<u64>,
     /// I/Os per second of devices, at most.
     most_ios: Option<u64>,
+    /// Requests may not suffer: it is slower while they do.
+    gives_way: bool,
     rate: u64,
     /// Bytes that may go now. A piece is not cut: below 0 it is what went too early.
     room: i64,
@@ -62,7 +64,7 @@ struct Seen {
 impl Seen {
     /// With all its memory.
     fn with_room() -> Self {
-        let times = Times::with_room;
+        let times = Times::<{ crate::log_buckets::COARSE }>::with_room;
         Self { window: times(), quiet: [times(), times()], all: times(), baseline: None }
     }
 
@@ -90,6 +92,7 @@ impl Default for Throttle {
             most: None,
             beside: None,
             most_ios: None,
+            gives_way: true,
             rate: FIRST,
             room: 0,
             io_room: 0,
@@ -114,6 +117,12 @@ impl Throttle {
         self.most = most.map(|most| most.max(CAP_LEAST));
         self.rate = FIRST.min(self.most()).max(CAP_LEAST);
         self.room = signed(self.rate / 10);
+    }
+
+    /// Whether moves are slower while requests suffer, as at first: low priority. Otherwise they go at the highest rate that
+    /// is allowed, whatever requests take.
+    pub(super) fn give_way(&mut self, gives_way: bool) {
+        self.gives_way = gives_way;
     }
 
     /// Moves make at most so many I/Os per second from now on.
@@ -161,7 +170,8 @@ impl Throttle {
     /// The highest rate that is allowed now.
     fn most(&self) -> u64 {
         let most = self.most.unwrap_or(u64::MAX / 32);
-        self.beside.map_or(most, |beside| most.min(beside.max(CAP_LEAST)))
+        let beside = self.beside.filter(|_| self.gives_way);
+        beside.map_or(most, |beside| most.min(beside.max(CAP_LEAST)))
     }
 
     /// Judges; moves may take so many bytes per second beside requests that keep disks busy.
@@ -180,7 +190,7 @@ impl Throttle {
         }
         // With few requests the window goes on until there are enough for a percentile, at the same rate.
         let most = self.most();
-        self.rate = self.rate.clamp(LEAST.min(most), most);
+        self.rate = if self.gives_way { self.rate.clamp(LEAST.min(most), most) } else { most };
         let ticks = (passed.0 / TICK.0).max(1);
         let filled = |room: i64, each: u64| {
             let saved = signed(each.saturating_mul(SAVED_TICKS));
@@ -254,6 +264,22 @@ mod tests {
         assert_eq!(slow.last(), Some(&LEAST), "it always goes on");
         let fast = rates(&mut throttle, 33, &[900_000; 40], true);
         assert_eq!(fast.last(), Some(&(64 << 20)), "never above the cap");
+    }
+
+    /// Normal priority (10.5, option H): the caps hold, and nothing else.
+    #[test]
+    fn who_does_not_give_way_goes_at_the_highest_rate() {
+        let mut throttle = Throttle::default();
+        throttle.limit(Some(64 << 20));
+        throttle.give_way(false);
+        rates(&mut throttle, 0, &[1_000_000; 20], false);
+        assert_eq!(rates(&mut throttle, 20, &[9_000_000; 3], true), [64 << 20; 3]);
+        let ratio = throttle.ratio_percent();
+        assert!(ratio.is_some_and(|percent| percent > 800), "it is known all the same: {ratio:?}");
+        throttle.judge(Nanos(24 * TICK.0), Some(1 << 20));
+        assert_eq!(throttle.rate, 64 << 20, "and beside busy disks");
+        throttle.give_way(true);
+        assert!(rates(&mut throttle, 24, &[9_000_000; 2], true)[1] < 64 << 20);
     }
 
     #[test]

@@ -359,7 +359,7 @@ fn statuses_count_bytes_and_holes_count_as_placed() {
 #[test]
 fn zones_are_what_painting_extent_by_extent_gives() {
     let mut random = Random::new(31);
-    for _ in 0..2000 {
+    for _ in 0..10_000 {
         let mut pins = PinTable::new(EXTENT);
         let mut painted = [None; 40];
         for nth in 0..=usize::try_from(random.below(7)).expect("small") {

@@ -269,11 +269,29 @@ impl TieringStore {
         let path = (unix_s..).map(named).find(|path| !path.exists());
         let path = path.unwrap_or_else(|| named(unix_s));
         let mut json = done.to_json();
+        self.note_measured(vdisk, &json)?;
         json[REPORT_TEXT] = done.report.to_text().into();
         replace(&path, format!("{json:#}\n").as_bytes()).map_err(failed(&path))?;
         let kept = self.reports(vdisk)?;
         for old in kept.iter().take(kept.len().saturating_sub(REPORTS)) {
             fs::remove_file(old).map_err(failed(old))?;
+        }
+        Ok(())
+    }
+
+    /// What the window of a report served is what was measured, later, of the placement that the one before it made (10.7). It is added to
+    /// that one, unless its window is part of the same.
+    fn note_measured(&self, vdisk: u128, report: &Value) -> Result<(), TieringError> {
+        let Some(path) = self.reports(vdisk)?.pop() else { return Ok(()) };
+        // One that is damaged stays as it is.
+        let Ok(mut before) = self.report(&path) else { return Ok(()) };
+        let start = report["window_start_s"].as_f64().unwrap_or(0.0);
+        let is_later = before["window_end_s"].as_f64().is_some_and(|end| end <= start);
+        if is_later && !report["serviced_percent"].is_null() && before["optimization"].is_object() {
+            before["optimization"]["share_measured_later_percent"] =
+                report["serviced_percent"].clone();
+            let failed = |source| TieringError::Io { path: path.clone(), source };
+            replace(&path, format!("{before:#}\n").as_bytes()).map_err(failed)?;
         }
         Ok(())
     }
@@ -493,6 +511,42 @@ mod tests {
             share_planned: None,
             refused: Vec::new(),
         }
+    }
+
+    /// 10.7: what a placement was expected to serve, and what it was measured to in the window after it.
+    #[test]
+    fn what_a_placement_serves_later_is_added_to_its_report() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = TieringStore { folder: folder.path().join("p.tiering") };
+        let mut done = result();
+        let facts = &done.report.facts;
+        let (length, served) =
+            (facts.window_end_s - facts.window_start_s, facts.answered_performance);
+        let mut of_window = |start: f64, served: u64| {
+            let facts = &mut done.report.facts;
+            (facts.window_start_s, facts.window_end_s) = (start, start + length);
+            facts.answered_performance = served;
+            let second = plumb_units::convert::floor_u64(start + length);
+            store.keep_report(7, second, &done).expect("room");
+            done.report.serviced_percent()
+        };
+        let first = of_window(10_000.0, served);
+        let second = of_window(10_000.0 + length, served / 2);
+        assert!(first.is_some() && second.is_some() && first != second, "{first:?}, {second:?}");
+        // A trickle's window that goes on says nothing about its own placement.
+        of_window(10_000.0 + 1.5 * length, served / 4);
+        let third = of_window(10_000.0 + 3.0 * length, served / 8);
+        let later: Vec<Value> = store
+            .reports(7)
+            .expect("they are there")
+            .iter()
+            .map(|path| store.report(path).expect("whole")["optimization"].take())
+            .map(|mut told| told["share_measured_later_percent"].take())
+            .collect();
+        assert_eq!(
+            later.iter().map(Value::as_f64).collect::<Vec<_>>(),
+            [second, None, third, None]
+        );
     }
 
     /// REP-3, and a second of which there is one already is not lost.

@@ -191,9 +191,11 @@ fn below_the_best(
     if Reach::is_more(reach.planned, measured) {
         // While extents go back and forth, which is told already, more runs are not what they need.
         let planned = 100.0 * reach.planned;
+        let hours = (facts.window_end_s - facts.window_start_s) / 3600.0;
+        let often = times_a_day(hours, reach.planned - measured);
         return (!facts.thrash.guarded).then(|| {
             format!(
-                "optimize more often: {were}, the placement planned at the end of the window serves {planned:.1} %"
+                "optimize more often, {often} times a day: {were}, the placement planned at the end of the window serves {planned:.1} %"
             )
         });
     }
@@ -210,6 +212,15 @@ fn below_the_best(
             "optimizing more often would not help: {were}, {best}, but heat of the time before keeps other extents up"
         )
     })
+}
+
+/// How often to optimize where a window of so many hours served so much less than the placement planned at its end: what a placement
+/// serves is taken to fall evenly from its moves on, so a window that is shorter by some factor loses less by that factor.
+/// Once more than now at least, and once an hour at most, for heat is counted by the hour.
+fn times_a_day(hours: f64, lost: f64) -> u64 {
+    let windows = 24.0 / hours.max(1.0);
+    let wanted = (windows * lost / LATE).ceil().max(windows.floor() + 1.0);
+    plumb_units::convert::floor_u64(wanted.clamp(2.0, 24.0))
 }
 
 /// In percent of the mean before; `None` without runs before.

@@ -73,6 +73,7 @@ pub(super) fn render(report: &TierReport) -> Value {
             "extents_counted": report.working_set,
             "ios_counted": report.ios,
             "ios_lost": report.ios_lost,
+            "confidence_percent": report.confidence_percent(),
             "heat_counted_anew": facts.heat_gap == Some(HeatGap::All),
             "heat_pages_lost": match facts.heat_gap {
                 Some(HeatGap::Pages(pages)) => pages,

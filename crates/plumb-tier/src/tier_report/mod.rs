@@ -219,6 +219,8 @@ pub struct TierReport {
     pub working_set: u64,
     /// Host I/Os whose extents are not known any more: their pages were dropped, or a queue had no room.
     pub ios_lost: u64,
+    /// How many times as much as single I/Os those of the load vary.
+    pub dispersion: f32,
     /// What to do.
     pub advice: Advice,
 }
@@ -270,6 +272,7 @@ impl TierReport {
             pinned_capacity: pinned[place(TierName::Capacity)],
             working_set,
             ios_lost: dropped.ios.saturating_add(dropped.missed),
+            dispersion: heat.dispersion(),
             advice,
         }
     }
@@ -281,6 +284,19 @@ impl TierReport {
             self.advice.suggestions = vec![advice::without_io(&moves)];
         }
         self.note_moves_left();
+    }
+
+    /// By how many points the share that was served may differ by chance from what such a load has served of it: the half of an
+    /// interval that holds it in 95 of a hundred, with I/Os that come in bunches counted as fewer. `None` without I/O, and where heat
+    /// of the window was lost as a whole.
+    #[must_use]
+    pub fn confidence_percent(&self) -> Option<f64> {
+        /// Deviations of a normal law that hold 95 of a hundred.
+        const DEVIATIONS: f64 = 1.96;
+        let share = self.serviced_percent()? / 100.0;
+        let ios = self.facts.answered_by_devices() as f64 / f64::from(self.dispersion);
+        let of_a_whole = self.facts.heat_gap != Some(HeatGap::All);
+        of_a_whole.then(|| 100.0 * DEVIATIONS * (share * (1.0 - share) / ios).sqrt())
     }
 
     /// Says what is left, and what to do about it, when the moves ended before they were all made.

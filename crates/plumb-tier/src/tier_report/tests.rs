@@ -77,7 +77,7 @@ fn the_text_is_the_one_committed() {
 #[test]
 fn rows_are_what_adding_up_a_sorted_list_gives() {
     let mut random = Random::new(77);
-    for _ in 0..2000 {
+    for _ in 0..10_000 {
         let counts: Vec<u64> = (0..1 + random.below(60)).map(|_| random.below(200)).collect();
         let report = report_of(&facts(), &heat(&counts), &PinTable::new(MIB));
         let total: u64 = counts.iter().sum();
@@ -120,6 +120,57 @@ fn what_an_early_stop_left_is_told() {
     assert_eq!(told(MoveStop::Time, 12), advice::NOTHING);
     assert!(told(MoveStop::Time, 2).starts_with("10 of 20 extents were not moved (time): allow"));
     assert!(told(MoveStop::Cancelled, 0).contains("12 of 20 extents were not moved (cancelled)"));
+}
+
+/// A window of a day that served 20 points less than could be is to be one of four (section 11).
+#[test]
+fn how_often_to_optimize_is_told() {
+    let told = |hours: f64, performance| {
+        let facts = ReportFacts {
+            window_start_s: 0.0,
+            window_end_s: 3600.0 * hours,
+            answered_performance: performance,
+            answered_cache: 0,
+            reach: Some(Reach { planned: 0.9, without_bar: 0.9, budget_spent: false }),
+            thrash: Thrash::default(),
+            ..facts()
+        };
+        let report = report_of(&facts, &heat(&[400, 300, 200, 100]), &PinTable::new(MIB));
+        let said = report.advice.suggestions.join("; ");
+        let times = said.split_once("more often, ").and_then(|rest| rest.1.split_once(" times"));
+        times.and_then(|times| times.0.parse::<u64>().ok())
+    };
+    assert_eq!(told(24.0, 701), Some(4), "a quarter of 19.9 points is below five");
+    assert_eq!((told(24.0, 840), told(12.0, 701)), (Some(2), Some(8)));
+    assert_eq!(
+        (told(0.5, 100), told(168.0, 840)),
+        (Some(24), Some(2)),
+        "once an hour; twice a day"
+    );
+    assert_eq!(told(24.0, 860), None, "four points are not worth a word");
+}
+
+/// Chance alone makes of a share what the confidence says (section 11).
+#[test]
+fn the_confidence_of_a_share_is_told() {
+    let told = |answered, heat_gap| {
+        let facts = ReportFacts {
+            answered,
+            answered_performance: answered * 3 / 4,
+            answered_cache: 0,
+            heat_gap,
+            ..facts()
+        };
+        let report = report_of(&facts, &heat(&[answered]), &PinTable::new(MIB));
+        (report.confidence_percent(), report.to_json()["quality"]["confidence_percent"].clone())
+    };
+    // 1.96 deviations of sqrt(p (1 - p) / n).
+    let (found, json) = told(1000, None);
+    assert!((found.expect("I/Os") - 2.684).abs() < 0.001, "{found:?}");
+    assert_eq!(json.as_f64(), found);
+    let (more, _) = told(100_000, None);
+    assert!((more.expect("I/Os") - 0.2684).abs() < 0.0001, "{more:?}");
+    assert_eq!((told(0, None).0, told(1000, Some(HeatGap::All)).0), (None, None));
 }
 
 /// What was lost is said, and only then (quality, section 11).
@@ -202,7 +253,7 @@ fn advice_follows_the_figures() {
     assert_eq!(
         few,
         [
-            "optimize more often: 75.0 % were served, the placement planned at the end of the window serves 100.0 %"
+            "optimize more often, 5 times a day: 75.0 % were served, the placement planned at the end of the window serves 100.0 %"
         ]
     );
     // Where a run would serve no more, the advice is not to make more of them but what stands in their way.

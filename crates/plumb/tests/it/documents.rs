@@ -130,6 +130,21 @@ fn the_walk_through_of_two_tiers_works_line_after_line() {
     for words in ["Perf Tier Size Required", "Size of a Cache", "extents moved up", "ExecStart="] {
         assert!(told.stdout.contains(words), "{words}: {}", told.stdout);
     }
+    // The drop and its end: of the same load the Performance tier serves little before and nearly all after.
+    let serviced: Vec<f64> = told
+        .stdout
+        .lines()
+        .filter_map(|line| {
+            line.strip_prefix("Percent of Total I/Os Serviced from the Performance Tier:")
+        })
+        .filter_map(|share| share.trim().strip_suffix(" %")?.parse().ok())
+        .collect();
+    // Each window's report, and that of the optimization which ends it.
+    let shares: Vec<f64> = match serviced[..] {
+        [dropped, first, back, ..] if dropped == first => vec![dropped, back],
+        _ => panic!("{serviced:?}: {}", told.stdout),
+    };
+    assert!(shares[0] <= 50.0 && shares[1] >= 90.0, "{shares:?}: {}", told.stdout);
 }
 
 #[test]

@@ -82,6 +82,12 @@ pub(super) fn commands() -> [Command; 2] {
                     .value_parser(value_parser!(u32).range(1..=8))
                     .help("Extents under way at a time"),
                 size("max-rate", "Bytes moved per second, at most [default: 1G]").value_parser(rate),
+                Arg::new("priority")
+                    .long("priority")
+                    .value_name("PRIORITY")
+                    .default_value("low")
+                    .value_parser(["low", "normal"])
+                    .help("Slower while requests suffer; or as fast as the limits allow, whatever requests take"),
                 Arg::new("max-iops")
                     .long("max-iops")
                     .value_name("N")
@@ -250,6 +256,7 @@ fn settings(matches: &ArgMatches, extent_bytes: u64, slots: u64) -> OptimizeSett
         time: Nanos::from_secs(number("run-limit").into()),
         movers: number("movers"),
         rate: Some(matches.get_one("max-rate").copied().unwrap_or(1 << 30)),
+        gives_way: matches.get_one::<String>("priority").is_none_or(|priority| priority == "low"),
         ios: matches.get_one::<u32>("max-iops").copied().map(u64::from),
         reserve: slots * u64::from(reserve) / 100,
         raised: 1.0,
@@ -270,6 +277,7 @@ fn trickling(
         time: if is_typed("run-limit") { asked.time } else { trickle.time },
         movers: asked.movers,
         rate: trickle.rate.min(asked.rate),
+        gives_way: asked.gives_way,
         ios: asked.ios,
         reserve: asked.reserve,
         raised: trickle.raised,
