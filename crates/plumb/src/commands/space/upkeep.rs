@@ -153,10 +153,10 @@ pub(super) fn scan(matches: &ArgMatches) -> report::Outcome {
     let mut open = open(&found)?;
     let began = std::time::Instant::now();
     if accept {
-        open.engine.scan_accepting_unverified()
+        open.engine.scan_accepting_unverified();
     } else {
-        open.engine.scan()
-    };
+        open.engine.scan();
+    }
     open.work();
     let counters = open.engine.counters();
     let left = open.engine.unverified();
