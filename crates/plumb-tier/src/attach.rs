@@ -108,7 +108,8 @@ impl<Q: FlushQueue> Core<Q> {
         self.sync()
     }
 
-    /// A disk that takes part and lost its vote in an earlier life of the pool gets it back; `false` when there is none.
+    /// A disk that takes part and lost its vote gets it back, in the next life of the pool or once it is on probation no more,
+    /// with journal and map where these lack a copy; `false` when there is none.
     pub(crate) fn readmit(&mut self) -> Result<bool, Halt> {
         let members = &self.members;
         let able = |disk: &u16| {
@@ -129,6 +130,16 @@ impl<Q: FlushQueue> Core<Q> {
         if !self.members.write_superblocks(&mut self.io, &[disk]).is_empty() {
             self.members.declined.push(disk);
             return Ok(true);
+        }
+        // A vote without journal and map would count for a start that then has neither.
+        let lacks = self.members.metadata().len() < METADATA_COPIES
+            && !self.members.config.disks[usize::from(disk)].metadata;
+        if lacks && !active(Mutation::VoteFirst) {
+            if !self.copy_metadata(disk) {
+                self.members.declined.push(disk);
+                return Ok(true);
+            }
+            self.members.config.disks[usize::from(disk)].metadata = true;
         }
         let old = self.members.config.voters.clone();
         self.members.config.voters.push(disk);

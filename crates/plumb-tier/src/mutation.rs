@@ -106,6 +106,10 @@ rules! {
     UnverifiedZeroed,
     /// What an operator accepts is taken before all copies have it durably.
     AcceptedUnflushed,
+    /// Disks that are away do not miss what is accepted.
+    AcceptedUnopened,
+    /// A disk that gets its vote back gets journal and map later.
+    VoteFirst,
     /// What is decided late of a block is read before all copies have it durably.
     LateSettleUnflushed,
     // Write-back cache.
@@ -253,6 +257,8 @@ impl Mutation {
         (Self::UnverifiedRead, "lost pages of checksums: torture/unverified.rs"),
         (Self::UnverifiedZeroed, "the same"),
         (Self::AcceptedUnflushed, "the same"),
+        (Self::AcceptedUnopened, "the same"),
+        (Self::VoteFirst, "a disk that gets its vote back: torture/last_copies.rs"),
         (Self::LeftoverIsFork, "a disk that comes back with what a crash left: torture/parts.rs"),
         (Self::ListsForgotten, "disks lost while others learn of it: torture/parts.rs"),
         (Self::CountedTwice, "a read beside the cache that begins anew: torture/half_done.rs"),

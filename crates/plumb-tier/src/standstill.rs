@@ -514,6 +514,17 @@ impl<Q: FlushQueue> Core<Q> {
         Ok(Some(writes))
     }
 
+    /// What is written in place needs an intent first: disks that are away miss it (RES-4).
+    pub(crate) fn open_durably(&mut self, extent: u32) -> Result<(), Halt> {
+        if self.extents.get(extent).open {
+            return Ok(());
+        }
+        self.journal.append(Record::Open { extent });
+        self.opened(extent);
+        self.extents.get_mut(extent).open_lsn = self.journal.last_lsn();
+        self.sync()
+    }
+
     /// Reads every copy of every written block of an extent, verifies it, and rewrites bad ones from a
     /// good one. A block without a good copy is left alone and counted.
     pub(crate) fn scan(&mut self, extent: u32) -> Result<(), Halt> {
@@ -554,12 +565,8 @@ impl<Q: FlushQueue> Core<Q> {
             // A loss must be durable before anything else is acknowledged.
             return if self.counters.disks_lost > disks_lost { self.sync() } else { Ok(()) };
         }
-        if !self.extents.get(extent).open && !active(Mutation::HealUnopened) {
-            // A heal is an in-place write: the intent comes first.
-            self.journal.append(Record::Open { extent });
-            self.opened(extent);
-            self.extents.get_mut(extent).open_lsn = self.journal.last_lsn();
-            self.sync()?;
+        if !active(Mutation::HealUnopened) {
+            self.open_durably(extent)?;
         }
         let kept = self.write_all(&writes)?;
         writes.retain(|write| self.members.is_online(write.0) && !kept.contains(&write.0));
@@ -574,11 +581,12 @@ impl<Q: FlushQueue> Core<Q> {
         let own = self.extents.get_mut(extent);
         own.written_in = rounds;
         // Healed copies are durable after the next round, which a pending block brings about.
-        let written = (0_u32..).zip(own.sums.iter_mut()).find(|(_, sum)| sum.newest != 0);
+        let mut written = (0_u32..).zip(own.sums.iter_mut()).filter(|(_, sum)| !sum.is_first());
         let idle = |sum: &Sum| sum.flags & (PENDING | UNSETTLED) == 0;
-        if let Some((within, sum)) = written.filter(|(_, sum)| idle(sum)) {
+        if let Some((within, sum)) = written.next().filter(|(_, sum)| idle(sum)) {
+            // One that a round has sealed is counted already.
+            own.pending += u32::from(sum.flags & SEALED == 0);
             sum.flags |= PENDING;
-            own.pending += 1;
             self.pending.push((extent, within));
         }
         if self.journal.has_batch() { self.sync() } else { Ok(()) }

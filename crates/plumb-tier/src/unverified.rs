@@ -124,11 +124,16 @@ impl<Q: FlushQueue> Core<Q> {
         taken: &[(u32, u32)],
         writes: &[BlockWrite],
     ) -> Result<(), Halt> {
+        if !active(Mutation::AcceptedUnopened) {
+            self.open_durably(extent)?;
+        }
         let kept = self.write_all(writes)?;
         let mut places: Vec<(u16, u32)> = kept.iter().map(|disk| (*disk, extent)).collect();
         places.dedup();
         self.mark_unequal(&places);
         // What a cache shows must not decide what is durable.
+        let rounds = self.rounds;
+        self.extents.get_mut(extent).written_in = rounds;
         let mut disks = self.disks_of(extent);
         disks.retain(|disk| self.members.is_online(*disk));
         if !active(Mutation::AcceptedUnflushed) && !self.flush_some(&disks)? {

@@ -190,6 +190,8 @@ pub struct Engine<Q> {
     rebuilding: bool,
     retire_after: Option<Nanos>,
     missing_since: Vec<Option<Nanos>>,
+    /// Since when no other disk lost its vote, and how many have.
+    probation: Option<(Nanos, usize)>,
     last_missing: Nanos,
     last_overdue: Nanos,
     /// A disk had writes to do that were given up, when that was looked at last.
@@ -307,6 +309,7 @@ impl<Q: FlushQueue> Engine<Q> {
             rebuilding: !unchanging,
             retire_after: (!unchanging).then_some(RETIRE_AFTER),
             missing_since: Vec::new(),
+            probation: None,
             last_missing: Nanos::ZERO,
             last_overdue: Nanos::ZERO,
             owed: false,

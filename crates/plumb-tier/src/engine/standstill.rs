@@ -52,6 +52,8 @@ const SCAN_SHARE: u64 = 3;
 const SCAN_NS_PER_BYTE: u64 = 100;
 /// What could not be settled is tried again by who reads it after so long.
 const TRY_AGAIN: Nanos = Nanos(10_000_000_000);
+/// A disk that failed and is needed takes part in journal, map and votes again after so long without another failure.
+const PROBATION: Nanos = Nanos(60_000_000_000);
 /// Without a request for so long nobody is disturbed.
 const IDLE: Nanos = Nanos(100_000_000);
 /// Turns in which nothing goes on, at most: far more than there are parts to look at.
@@ -146,6 +148,7 @@ impl<Q: FlushQueue> Engine<Q> {
 
     /// Notes since when disks are missing, and gives up those that were for too long.
     pub(super) fn note_missing(&mut self) {
+        self.end_probation();
         // What a late write kept from being settled, and so from being copied, can be now.
         let owed = self.core.io.owes_writes();
         if std::mem::replace(&mut self.owed, owed) && !owed {
@@ -164,6 +167,24 @@ impl<Q: FlushQueue> Engine<Q> {
             && !self.jobs.contains(&Job::Retire(disk))
         {
             self.retire(disk);
+        }
+    }
+
+    /// A disk that holds the last copy of something and failed once has its vote, journal and map back after a while: without
+    /// these the pool would have one copy of them until it starts again.
+    fn end_probation(&mut self) {
+        let declined = self.core.members.declined.len();
+        if declined == 0 || self.unchanging {
+            self.probation = None;
+            return;
+        }
+        let (since, count) = *self.probation.get_or_insert((self.now, declined));
+        if count != declined {
+            self.probation = Some((self.now, declined));
+        } else if self.now.since(since) >= PROBATION {
+            self.core.members.declined.clear();
+            self.probation = None;
+            self.rebuilding = true;
         }
     }
 

@@ -116,6 +116,8 @@ pub struct VirtualDiskFacts {
 pub struct Facts {
     /// Disks that vote and are here; all that vote.
     pub voters: (usize, usize),
+    /// Copies of journal and map on disks that take part; all disks that do.
+    pub metadata: (usize, usize),
     /// Why no start accepts it, and what to do.
     pub refused: Option<(String, &'static str)>,
     /// By ordinal.
@@ -165,8 +167,11 @@ impl Facts {
             let why = format!("the last start was refused: {why}");
             (why, "see what a start says: plumb space scan")
         });
+        let here =
+            || look.config.disks.iter().zip(&look.disks).filter(|one| one.1.standing.takes_part());
         Self {
             voters: look.voters(),
+            metadata: (here().filter(|one| one.0.metadata).count(), here().count()),
             refused: look.refusal.clone().or(told),
             disks,
             vdisks: vdisks.map(vdisk).collect(),
@@ -208,7 +213,9 @@ impl Facts {
             stale: engine.stale_of(nth),
             ..virtual_disk(own, standing)
         };
+        let here = || (0_u16..).zip(&config.disks).filter(|own| standing(own.0).takes_part());
         Self {
+            metadata: (here().filter(|own| own.1.metadata).count(), here().count()),
             voters: (config.voters.iter().filter(takes_part).count(), config.voters.len()),
             refused: engine.halted().map(|halt| {
                 let why = format!("the pool has stopped: {halt}");
@@ -291,6 +298,13 @@ pub fn judge(facts: &Facts) -> Health {
             "Degraded",
             format!("{ill_vdisks} of {} virtual disks have lost something", vdisks.len()),
             "see the virtual disks",
+        )
+    } else if let (..=1, 2..) = facts.metadata {
+        Verdict::of(
+            worst.max(HealthStatus::Warning),
+            "Degraded",
+            "journal and map have one copy, for other disks failed and are needed",
+            "replace disks that failed; plumb space scan gives those that work a copy again",
         )
     } else if ill > 0 {
         Verdict::of(
@@ -487,8 +501,13 @@ mod tests {
             unverified: 0,
             stale: 0,
         };
-        let health =
-            judge(&Facts { voters, refused: None, disks: vec![disk], vdisks: vec![vdisk] });
+        let health = judge(&Facts {
+            voters,
+            metadata: (1, 1),
+            refused: None,
+            disks: vec![disk],
+            vdisks: vec![vdisk],
+        });
         let text = format!("{voters:?} {standing:?} {copies} {live} {current}: {health:?}");
         assert_eq!(
             (health.disks[0].status, health.disks[0].operational),
@@ -525,6 +544,7 @@ mod tests {
     fn what_was_met_while_it_ran_counts() {
         let facts = |stale, healed, unrecoverable| Facts {
             voters: (1, 1),
+            metadata: (1, 1),
             refused: None,
             disks: vec![DiskFacts {
                 name: "d".to_owned(),
@@ -554,6 +574,12 @@ mod tests {
         assert_eq!(lost.vdisks[0].operational, "No Redundancy");
         let unhealthy = HealthStatus::Unhealthy;
         assert_eq!((lost.pool.operational, lost.pool.status), ("Degraded", unhealthy));
+        let one = judge(&Facts { metadata: (1, 2), ..facts(0, 0, 0) });
+        assert_eq!((one.pool.operational, one.worst()), ("Degraded", HealthStatus::Warning));
+        assert_eq!(
+            judge(&Facts { metadata: (2, 3), ..facts(0, 0, 0) }).worst(),
+            HealthStatus::Healthy
+        );
         let mut away = facts(0, 0, 0);
         away.vdisks[0].log_away = true;
         let away = judge(&away);

@@ -5,16 +5,19 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use plumb_io::sim::power::{Image, Survivors};
+use plumb_units::Nanos;
 
 use super::faults::{
-    MIRROR, SIMPLE, done, fill, first_block, flush, heard, images, reads_well, rest, restart,
-    shape, start, state, write,
+    MIRROR, SIMPLE, done, fill, first_block, flush, health, heard, images, reads_well, rest,
+    restart, shape, start, state, write,
 };
 use super::history::{CLIENT_BYTES, CLIENTS, Shape, Step};
+use super::left_out::needs;
 use super::oracle::{Oracle, Promise};
 use super::run::{Run, queue};
 use crate::format::DiskState;
 use crate::mutation::{Mutation, set};
+use crate::pool::HealthStatus;
 use crate::{Engine, Halt, RequestKind, StartError};
 
 /// Of three disks with one copy of everything, two are more than half.
@@ -299,6 +302,56 @@ fn a_disk_that_was_away_at_a_start_brings_back_what_only_it_holds() {
         rest(&mut again, 4);
         again.read_all(Promise::Durable, 0).unwrap_or_else(|wrong| panic!("disk {disk}: {wrong}"));
     }
+}
+
+/// The same without another start, once it has worked for a minute: else whoever is left with that disk alone would go by
+/// the journal that it had when it failed.
+#[test]
+fn a_last_copys_disk_that_works_again_votes_after_a_while() {
+    let mut run = start(SIMPLE);
+    fill(&mut run);
+    let disk = first_block(SIMPLE, &run)[0].0;
+    let own = u16::try_from(disk).expect("small");
+    let ios = run.engine.queue_mut().ios(disk);
+    run.engine.queue_mut().faults_mut(disk).write_errors = (ios..ios + 4).collect();
+    done(&mut run, &[write(0)]).expect_err("its only copy did not take it");
+    run.engine.queue_mut().repair(disk);
+    rest(&mut run, 40);
+    assert!(!run.engine.config().voters.contains(&own), "it is on probation");
+    assert_eq!(health(&run).0, HealthStatus::Warning, "one copy of the journal is told");
+    rest(&mut run, 40);
+    let config = run.engine.config();
+    assert!(config.voters.contains(&own) && config.disks[nth(disk)].metadata);
+    assert_eq!(health(&run).0, HealthStatus::Healthy);
+    let mut again = restart(&mut run, SIMPLE, &[]).expect("both are here");
+    reads_well(&mut again);
+}
+
+/// A disk that counts for a start has what a start needs.
+#[test]
+fn a_vote_comes_with_journal_and_map() {
+    needs(Mutation::VoteFirst, || {
+        let mut run = start(SIMPLE);
+        fill(&mut run);
+        let disk = first_block(SIMPLE, &run)[0].0;
+        let own = u16::try_from(disk).expect("small");
+        let ios = run.engine.queue_mut().ios(disk);
+        run.engine.queue_mut().faults_mut(disk).write_errors = (ios..ios + 4).collect();
+        done(&mut run, &[write(0)]).expect_err("its only copy did not take it");
+        run.engine.queue_mut().repair(disk);
+        rest(&mut run, 2);
+        let mut again = restart(&mut run, SIMPLE, &[]).map_err(|error| error.to_string())?;
+        for _ in 0..400 {
+            again.engine.queue_mut().advance(Nanos::from_millis(1));
+            again.poll();
+            let config = again.engine.config();
+            if config.voters.contains(&own) {
+                let has = config.disks[nth(disk)].metadata;
+                return if has { Ok(()) } else { Err("a vote without a journal".to_owned()) };
+            }
+        }
+        Err("it never votes".to_owned())
+    });
 }
 
 /// One write that failed costs a last copy's disk its vote for this life of the pool, not for good: else the journal

@@ -43,7 +43,7 @@ fn reads(run: &mut Run, nth: u64) -> bool {
 }
 
 /// A pool at rest, started again without any of its checksums.
-fn without_sums(of: (u32, u32, u8, u64), changed: impl Fn(&Run, &mut [Image])) -> Run {
+fn without_sums(of: (u32, u32, u8, u64), mut changed: impl FnMut(&Run, &mut [Image])) -> Run {
     let mut run = start(of);
     fill(&mut run);
     run.engine.checkpoint();
@@ -195,6 +195,57 @@ fn what_is_accepted_is_on_all_copies_first() {
             bad => Err(format!("{bad} copies do not verify")),
         }
     });
+}
+
+/// A disk that is away while something is accepted has not what it was accepted as.
+#[test]
+fn a_disk_that_is_away_misses_what_is_accepted() {
+    needs(Mutation::AcceptedUnopened, || {
+        let mut away = 0;
+        let mut run = without_sums(MIRROR, |run, images| {
+            let (disk, at) = first_block(MIRROR, run)[1];
+            away = u16::try_from(disk).expect("small");
+            images[usize::from(away)].write(at, &[0x77; 4096]);
+        });
+        run.engine.take_offline(away);
+        rest(&mut run, 1);
+        run.engine.scan_accepting_unverified();
+        rest(&mut run, 2);
+        assert_eq!(run.engine.unverified(), []);
+        run.engine.attach(away);
+        rest(&mut run, 8);
+        run.engine.scan();
+        rest(&mut run, 4);
+        match run.engine.counters().mismatches {
+            0 => Ok(()),
+            bad => Err(format!("{bad} copies do not verify")),
+        }
+    });
+}
+
+/// A heal beside such blocks, and a write to one of them while it goes on: what was acknowledged is there after a crash.
+#[test]
+fn a_heal_beside_unverified_blocks_forgets_no_write() {
+    let mut healed = 0;
+    for turns in 0..48 {
+        let mut run = without_sums(MIRROR, |_, _| {});
+        done(&mut run, &[write(20), flush()]).expect("written");
+        rest(&mut run, 8);
+        let (disk, at) = first_block(MIRROR, &run)[0];
+        // The second extent lies behind the first.
+        let place = at + 20 * 4096;
+        run.engine.queue_mut().tamper(disk, place, &[0x5a; 4096]);
+        run.engine.scan();
+        for _ in 0..turns {
+            run.engine.queue_mut().advance(Nanos::from_millis(20));
+            run.poll();
+        }
+        done(&mut run, &[write(16)]).expect("written");
+        let mut again = restart(&mut run, MIRROR, &[]).expect("it starts");
+        assert!(reads(&mut again, 16), "after {turns} turns");
+        healed += run.engine.counters().healed;
+    }
+    assert!(healed > 0, "the copy was healed");
 }
 
 /// Whatever happened before: what reads is right, what is written reads, and what is accepted reads.

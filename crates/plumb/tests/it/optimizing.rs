@@ -247,7 +247,7 @@ fn what_cannot_be_optimized_is_refused() {
 /// Each optimization of a night opens the pool anew: what the last ones moved is known from start to start, and so is the guard
 /// against extents that go back and forth (10.3).
 #[test]
-fn what_moved_is_known_from_start_to_start() {
+fn what_a_pin_moves_is_no_thrash_from_start_to_start() {
     let place = Place::new();
     place.plumb("run -b1M -s -w100 -o4 -t1 -d1 -W0 -f36M space:tank/data").ends_with(0);
     place.plumb("run -b4K -r -w0 -o8 -t1 -d1 -W0 -B32M -f36M space:tank/data").ends_with(0);
@@ -258,15 +258,10 @@ fn what_moved_is_known_from_start_to_start() {
     place.plumb(pin).succeeds_quietly();
     let done = place.json("space optimize tank/data");
     assert_eq!(done["moves"]["down"], 4, "{done}");
-    // The room that they leave may be taken by others.
-    let up = up.zip(done["moves"]["up"].as_u64()).map_or(0, |(first, second)| first + second);
+    // They went up and down again, and it was the pin that moved them.
     let report = place.json("space report tank/data");
     let advice = &report["advice"];
-    let again = 100.0 * 4.0 / up as f64;
-    let told = advice["thrash_percent"].as_f64();
-    assert!(told.is_some_and(|share| (share - again).abs() < 0.1), "{again}: {report}");
-    assert_eq!(advice["bar_doubled"], again > 20.0, "{report}");
-    assert!(again > 20.0, "{up} extents went up, and four of them down again");
+    assert_eq!((&advice["thrash_percent"], &advice["bar_doubled"]), (&0.0.into(), &false.into()));
 }
 
 /// What limits an optimization limits it in every mode, and in the unit that is to run it (10.1, 10.5, 10.6).
