@@ -238,8 +238,11 @@ impl Trees {
     /// The checkpoint page that names these trees is durable: the pages before are free.
     pub(crate) fn release(&mut self) {
         for page in self.replaced.drain(..) {
-            self.used[index(page)] = false;
-            self.hint = self.hint.min(index(page));
+            // A damaged pointer may have named a page that there is not.
+            if let Some(used) = self.used.get_mut(index(page)) {
+                *used = false;
+                self.hint = self.hint.min(index(page));
+            }
         }
     }
 
