@@ -10,7 +10,7 @@ use plumb_load::convert::{self, ForeignEpoch, ImportError, ImportedResult, Impor
 use plumb_load::profile::json::normalised;
 use serde_json::{Map, Value};
 
-use crate::compare::{self, Metric, SteadyRun};
+use crate::compare::{self, Between, Metric, SteadyRun};
 use crate::decision::{self, Subject};
 use crate::environment;
 use crate::percentile::{self, Mark};
@@ -270,7 +270,7 @@ pub fn compare(
             records.iter().map(|record| record.spans[span].clone()).collect()
         };
         let (a, b) = (figures(baseline), figures(candidate));
-        for mut decision in of_span(&a, &b, circumstances, &remarks) {
+        for mut decision in of_span(&a, &b, &[], circumstances, &remarks) {
             decision.insert("time_span".to_owned(), (span + 1).into());
             decisions.push(decision);
         }
@@ -281,10 +281,12 @@ pub fn compare(
 /// Decisions on the figures of one time span, a metric each.
 ///
 /// One run of each says how far runs differ, not that something changed, unless the series of both are long enough to
-/// say how well each is known (6.2).
+/// say how well each is known (6.2). `repeated` are the runs of each setting that was repeated, these and others: what
+/// single runs differ by.
 pub(crate) fn of_span(
     a: &[Figures],
     b: &[Figures],
+    repeated: &[Vec<Figures>],
     circumstances: Circumstances,
     remarks: &[String],
 ) -> Vec<Map<String, Value>> {
@@ -306,7 +308,9 @@ pub(crate) fn of_span(
                 _ => 0.0,
             };
             let is_iops = metric.higher_is_better;
+            let among = Between::pooled(repeated.iter().filter_map(|runs| values(runs)));
             let estimate = compare::independent(&x, &y)
+                .or_else(|| compare::single_among(&x, &y, among.as_ref()?))
                 .or_else(|| compare::single(&x, &y, within(a, is_iops), within(b, is_iops)));
             let Some(estimate) = estimate else { return };
             let mut all = remarks.to_vec();

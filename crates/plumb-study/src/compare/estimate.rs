@@ -1,5 +1,6 @@
 //! The difference of two sets of runs in ln x, with its interval.
 
+use super::pooled::Between;
 use crate::stats::describe::{deviation, mean, squares, variance};
 use crate::stats::distribution::{t_95, t_two_sided};
 use crate::stats::line::Line;
@@ -103,7 +104,7 @@ pub(super) const WELCH_FROM: usize = 5;
 /// Runs of a side from which on ranks are a second opinion.
 const RANKS_FROM: usize = 6;
 
-fn logarithms(values: &[f64]) -> Option<Vec<f64>> {
+pub(super) fn logarithms(values: &[f64]) -> Option<Vec<f64>> {
     values
         .iter()
         .map(|value| (value.is_finite() && *value > 0.0).then(|| value.ln()))
@@ -196,6 +197,25 @@ pub fn single(
         ),
     });
     Some(estimate)
+}
+
+/// One run on a side or both, where repetitions of other settings tell what runs differ by. `None` for values that
+/// are not positive.
+#[must_use]
+pub fn single_among(baseline: &[f64], candidate: &[f64], among: &Between) -> Option<Estimate> {
+    let (a, b) = (logarithms(baseline)?, logarithms(candidate)?);
+    let (m, n) = (a.len() as f64, b.len() as f64);
+    let error = among.deviation * (1.0 / m + 1.0 / n).sqrt();
+    let (runs, difference) = ((a.len(), b.len()), mean(&b) - mean(&a));
+    let mut estimate = Estimate::new(Design::Single, runs, difference, error, among.freedom);
+    estimate.run_deviation = among.deviation;
+    estimate.notes.push(format!(
+        "single run: its spread is taken to be that of all repeated settings, {:.2} % ({:.0} degrees of freedom)",
+        among.deviation * 100.0,
+        among.freedom
+    ));
+    // Repetitions differ by what runs vary inside themselves, too: nothing is known apart from them.
+    Some(estimate.with_inside(0.0))
 }
 
 /// Runs of both arms in turn, (order, is candidate, value): ln x ~ arm + linear time. `None` without

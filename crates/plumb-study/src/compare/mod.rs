@@ -4,11 +4,13 @@ mod between;
 mod estimate;
 mod holm;
 mod metric;
+mod pooled;
 mod series;
 
-pub use estimate::{Design, Estimate, independent, interleaved, single};
+pub use estimate::{Design, Estimate, independent, interleaved, single, single_among};
 pub use holm::{Headline, holm};
 pub use metric::Metric;
+pub use pooled::Between;
 pub use series::{SteadyRun, of_series};
 
 use crate::repetitions;
@@ -97,6 +99,19 @@ impl Comparison {
 #[must_use]
 pub fn of_runs(baseline: &[f64], candidate: &[f64]) -> Option<Estimate> {
     independent(baseline, candidate).or_else(|| single(baseline, candidate, 0.0, 0.0))
+}
+
+/// The same where repetitions of other settings tell what runs differ by: a single run is judged by them, where there are
+/// any.
+#[must_use]
+pub fn of_runs_among(
+    baseline: &[f64],
+    candidate: &[f64],
+    among: Option<&Between>,
+) -> Option<Estimate> {
+    independent(baseline, candidate)
+        .or_else(|| single_among(baseline, candidate, among?))
+        .or_else(|| single(baseline, candidate, 0.0, 0.0))
 }
 
 /// Judges an estimate of the difference in ln x.

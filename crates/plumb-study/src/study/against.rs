@@ -51,11 +51,18 @@ pub fn against(
         let differences = vec!["no setting was measured in both studies".to_owned()];
         return Err(Incomparable::Parameters { differences });
     }
+    // What runs of one setting differ by is a property of the system, so all repetitions of both studies tell it; the two
+    // are apart, for a change between them is none of it.
+    let mut repeated: Vec<Vec<Figures>> = Vec::new();
+    for (runs, settings) in [(a.1, &before), (b.1, &after)] {
+        repeated.extend(settings.iter().map(|setting| figures(runs, setting).0));
+    }
+    repeated.retain(|runs| runs.len() > 1);
     let mut decisions = Vec::new();
     for setting in &both {
         let (x, of_x) = figures(a.1, setting);
         let (y, of_y) = figures(b.1, setting);
-        for mut decision in record::of_span(&x, &y, Circumstances::Later, &remarks) {
+        for mut decision in record::of_span(&x, &y, &repeated, Circumstances::Later, &remarks) {
             let without = if setting.latency { "" } else { " without latencies" };
             let name = format!("{}{without}", setting.short());
             let metric = decision["metric"].as_str().unwrap_or_default();
@@ -210,6 +217,47 @@ mod tests {
         assert_eq!(found.decisions[0]["runs"], serde_json::json!([1, 2, 3]));
         let same = against((&a, &before), (&b, &before), &[]).expect("comparable");
         assert!(!same.something_changed && same.count("worse") + same.count("better") == 0);
+    }
+
+    /// Runs of o 1…8 once each, and o4 five times in all; each that far off 1000 I/Os per second, in per cent.
+    fn once_each(singles: [f64; 8], reference: [f64; 4]) -> Vec<RunRecord> {
+        let outstanding = (1..=8).chain([4; 4]);
+        let off = singles.into_iter().chain(reference);
+        let each = (1..).zip(outstanding).zip(off);
+        each.map(|((number, o), off)| run(number, o, 1000.0 * (1.0 + off / 100.0))).collect()
+    }
+
+    #[test]
+    fn single_runs_differ_by_what_repetitions_of_other_settings_do() {
+        let (a, b) = (plan("a"), plan("b"));
+        let judged = |before: &[RunRecord], after: &[RunRecord]| {
+            against((&a, before), (&b, after), &[]).expect("comparable")
+        };
+        // 5 % between runs, and nothing changed.
+        let before = once_each([4.0, -6.0, 3.0, 1.0, -5.0, 7.0, -2.0, 6.0], [-6.0, 5.0, -3.0, 6.0]);
+        let after = once_each([-5.0, 5.0, -4.0, 2.0, 6.0, -4.0, 5.0, -7.0], [5.0, -4.0, 7.0, -5.0]);
+        let found = judged(&before, &after);
+        assert_eq!((found.count("better"), found.count("worse")), (0, 0), "{:?}", found.decisions);
+        let notes = found.decisions[0]["notes"].to_string();
+        assert!(notes.contains("all repeated settings, 5.22 % (8 degrees"), "{notes}");
+        // 1 % between runs, and 15 % less.
+        let tenth = |off: [f64; 8]| off.map(|off| off / 5.0);
+        let quiet = [-1.2, 1.0, -0.6, 1.2];
+        let before = once_each(tenth([4.0, -6.0, 3.0, 1.0, -5.0, 7.0, -2.0, 6.0]), quiet);
+        let slower = |off: f64| (1.0 + off / 100.0) * 85.0 - 100.0;
+        let after = once_each(
+            tenth([-5.0, 5.0, -4.0, 2.0, 6.0, -4.0, 5.0, -7.0]).map(slower),
+            quiet.map(slower),
+        );
+        let found = judged(&before, &after);
+        assert_eq!((found.count("worse"), found.settings), (16, 8), "{:?}", found.decisions);
+        // One repetition in all: Student's factor, 12.7, would hide the change.
+        let few = |runs: &[RunRecord]| runs[..9].to_vec();
+        let found = judged(&few(&before), &few(&after)[..8]);
+        assert_eq!(found.count("worse"), 16, "{:?}", found.decisions);
+        // None at all: 1.5 % is assumed.
+        let found = judged(&before[..8], &after[..8]);
+        assert!(found.decisions[0]["notes"].to_string().contains("1.5 % is assumed"));
     }
 
     #[test]

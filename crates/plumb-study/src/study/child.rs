@@ -69,7 +69,14 @@ impl<'a> ChildRuns<'a> {
         self.offset_s + self.began.elapsed().as_secs_f64()
     }
 
-    fn command(&self, due: &Due) -> Vec<OsString> {
+    /// The files of a setting that a killed run of an earlier process of the study left half-way through its writes.
+    fn left(&self, setting: &Setting) -> Vec<PathBuf> {
+        let Some(bytes) = setting.file_bytes.filter(|_| self.goes_on) else { return Vec::new() };
+        let files = targets(&self.target, setting).into_iter();
+        files.filter(|path| was_left(path, bytes)).collect()
+    }
+
+    fn command(&self, due: &Due, left: &[PathBuf]) -> Vec<OsString> {
         let setting = &due.order.setting;
         let mut words: Vec<OsString> = vec!["run".into()];
         words.extend(setting.arguments(due.seed).into_iter().map(OsString::from));
@@ -79,10 +86,7 @@ impl<'a> ChildRuns<'a> {
         {
             words.push(format!("-c{}", size(bytes)).into());
         }
-        let is_ours = |path: &&PathBuf| {
-            self.goes_on && setting.file_bytes.is_some_and(|bytes| was_left(path, bytes))
-        };
-        for path in self.destroy.iter().chain(targets.iter().filter(is_ours)) {
+        for path in self.destroy.iter().chain(left) {
             let mut word = OsString::from("--destroy=");
             word.push(path);
             words.push(word);
@@ -145,7 +149,9 @@ impl Perform for ChildRuns<'_> {
 
     fn perform(&mut self, due: Due) -> Performed {
         let started_s = self.elapsed();
-        let words = self.command(&due);
+        let setting = &due.order.setting;
+        let left = self.left(setting);
+        let words = self.command(&due, &left);
         let spawned = Command::new(&self.program)
             .args(&words)
             .env(PARENT, std::process::id().to_string())
@@ -161,6 +167,12 @@ impl Perform for ChildRuns<'_> {
             Ok(mut child) => {
                 let (bytes, said, is_stopped) = self.watch(&mut child, due.early_end);
                 let status = child.wait();
+                // Such a run renews no mark itself: to it the file is one that the user gave up.
+                let has_written = setting.write_percent > 0
+                    && status.as_ref().is_ok_and(std::process::ExitStatus::success);
+                for path in left.iter().filter(|_| has_written) {
+                    seal(path);
+                }
                 match (is_stopped, status) {
                     (true, _) => Performance::Aborted,
                     (_, Err(error)) => Performance::Failed(error.to_string()),
@@ -214,6 +226,13 @@ fn was_left(path: &Path, bytes: u64) -> bool {
     };
     // What cannot be looked at is not ours.
     standing().unwrap_or(false)
+}
+
+/// Says that a file which a killed run had left is as Plumb left it now: a run wrote to it and ended properly.
+fn seal(path: &Path) {
+    let file = fs::File::options().read(true).write(true).open(path);
+    // Where it cannot be said, the next run of the study names the file again.
+    let _ = file.map(|file| mark::seal(file.as_fd(), path, &SystemTree::default()));
 }
 
 /// Whether a file of that size is to be made: nothing is there, or a file of another size.
@@ -297,6 +316,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::study::{Order, Purpose};
 
     #[test]
     fn parts_have_names_of_their_own() {
@@ -307,6 +327,47 @@ mod tests {
         };
         assert_eq!(names(1), ["/d/f.dat"]);
         assert_eq!(names(2), ["/d/f.dat.1of2", "/d/f.dat.2of2"]);
+    }
+
+    #[test]
+    fn a_file_that_a_killed_run_left_is_sealed_by_the_next_that_writes_and_ends_properly() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let target = folder.path().join("f");
+        let tree = SystemTree::default();
+        fs::write(&target, [0; 4096]).expect("written");
+        let file = fs::File::options().write(true).open(&target).expect("open");
+        // What a run that was killed leaves: a writer that is no more.
+        mark::begin(file.as_fd(), &target, &tree).expect("marked");
+        let mut mark = [0; 512];
+        let length = rustix::fs::fgetxattr(&file, "user.plumb.made", &mut mark).expect("a mark");
+        let own = String::from_utf8_lossy(&mark[..length]).into_owned();
+        let (writer, _) = own.rsplit_once('/').expect("boot, process, start");
+        let none = rustix::fs::XattrFlags::empty();
+        let dead = format!("{writer}/1");
+        rustix::fs::fsetxattr(&file, "user.plumb.made", dead.as_bytes(), none).expect("marked");
+        let standing = || mark::verify(file.as_fd(), &target, &tree).expect("readable");
+        assert_eq!(standing(), Standing::Unfinished);
+        // Programs that end well and badly, whatever they are called with.
+        let perform = |program: &str, write_percent: u32, goes_on: bool| {
+            let (stops, now) = (|| false, String::new);
+            let (program, target) = (program.into(), target.clone());
+            let mut runs = ChildRuns::new(program, target, Vec::new(), &stops, &now);
+            runs.goes_on = goes_on;
+            let setting = Setting { write_percent, file_bytes: Some(4096), ..Setting::default() };
+            let (step, purpose) = ("sweep".to_owned(), Purpose::Measure);
+            let order = Order { step, purpose, repetition: 1, setting };
+            let done = runs.perform(Due { run: 1, seed: 1, order: &order, early_end: false });
+            done.command.iter().any(|word| word.starts_with("--destroy="))
+        };
+        for (program, write_percent, goes_on) in
+            [("false", 30, true), ("true", 0, true), ("true", 30, false)]
+        {
+            assert_eq!(perform(program, write_percent, goes_on), goes_on);
+            assert_eq!(standing(), Standing::Unfinished, "{program} {write_percent} {goes_on}");
+        }
+        assert!(perform("true", 30, true));
+        assert_eq!(standing(), Standing::Intact);
+        assert!(!perform("true", 30, true), "nothing is left to be named");
     }
 
     #[test]

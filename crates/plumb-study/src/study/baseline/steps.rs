@@ -7,13 +7,13 @@ use serde_json::json;
 use super::findings::{Study, median_of, middle, numbers};
 use super::options::Step;
 use super::planner::{apart, split_candidates};
-use crate::compare::{self, Metric, Verdict};
+use crate::compare::{self, Between, Metric, Verdict};
 use crate::decision::{self, ChoiceMade, HOLM, Rule};
 use crate::stats::describe::{mean, median};
-use crate::study::Setting;
 use crate::study::best::Noise;
 use crate::study::findings::{Finding, Table};
 use crate::study::sweep_findings::{rates, told as told_with_mark};
+use crate::study::{RunRecord, Setting};
 
 impl Study<'_> {
     pub(super) fn pair(&self) -> Option<Finding> {
@@ -182,7 +182,9 @@ impl Study<'_> {
         let without = Setting { latency: false, ..with.clone() };
         let (a, b) = (rates(&without, self.runs).0, rates(&with, self.runs).0);
         let (x, y) = (median_of(&a)?, median_of(&b)?);
-        let found = compare::judge(compare::of_runs(&a, &b)?, &Metric::named("iops", true));
+        let among = between_runs(self.runs);
+        let found = compare::of_runs_among(&a, &b, among.as_ref())?;
+        let found = compare::judge(found, &Metric::named("iops", true));
         let cost = 1.0 - y / x;
         let (low, high) = (-found.interval.1, -found.interval.0);
         let mut sentence = format!(
@@ -329,6 +331,19 @@ impl Study<'_> {
             table: None,
         })
     }
+}
+
+/// What throughputs of one setting differ by in a study: of all that it repeated.
+fn between_runs(runs: &[RunRecord]) -> Option<Between> {
+    let mut groups: Vec<(&Setting, Vec<f64>)> = Vec::new();
+    for run in runs {
+        let Some(summary) = run.usable() else { continue };
+        match groups.iter_mut().find(|(setting, _)| **setting == run.setting) {
+            Some((_, iops)) => iops.push(summary.iops),
+            None => groups.push((&run.setting, vec![summary.iops])),
+        }
+    }
+    Between::pooled(groups.into_iter().map(|(_, iops)| iops))
 }
 
 /// A percentile with its mark, which is never left out: in brackets where fewer than ten I/Os lie above it (5.4).
