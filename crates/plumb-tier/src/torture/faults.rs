@@ -160,7 +160,7 @@ fn write_error_on_the_last_copy_fails_the_request_only() {
     run.engine.queue_mut().repair(disk);
     assert_eq!(run.engine.halted(), None);
     done(&mut run, &[write(16)]).expect("other blocks are written as before");
-    tells(&mut run, &["disk-failing"], (HealthStatus::Healthy, "OK"));
+    tells(&mut run, &["disk-failing"], (HealthStatus::Warning, "OK"));
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn a_failed_flush_expels_the_disk_and_on_a_last_copy_fails_every_flush() {
     done(&mut run, &[write(0), flush()]).expect_err("the last copy was not flushed");
     run.engine.queue_mut().repair(disk);
     done(&mut run, &[flush()]).expect_err("and stays failed (C10)");
-    tells(&mut run, &["disk-failing", "flush-failed"], (HealthStatus::Healthy, "OK"));
+    tells(&mut run, &["disk-failing", "flush-failed"], (HealthStatus::Warning, "OK"));
     let mut again = restart(&mut run, SIMPLE, &[]).expect("a start examines the open extents");
     done(&mut again, &[write(0), flush()]).expect("all is well again");
 }
