@@ -301,8 +301,8 @@ impl Trees {
         Ok(unverified)
     }
 
-    /// Gives every page of a level to `take`; those that no disk has are returned. Pages that lie behind each other are read together, a few such runs at a
-    /// time, from the first disk; those that it does not have are asked for one by one.
+    /// Gives every page of a level to `take`; those that no disk has are returned. Pages that lie behind each other are read
+    /// together, a few such runs at a time, from the first disk; those that it does not have are asked for one by one.
     fn read_level<Q: FlushQueue>(
         &self,
         io: &mut Io<Q>,

@@ -131,9 +131,9 @@ impl<Q: FlushQueue> Core<Q> {
         let mut places: Vec<(u16, u32)> = kept.iter().map(|disk| (*disk, extent)).collect();
         places.dedup();
         self.mark_unequal(&places);
-        // What a cache shows must not decide what is durable.
         let rounds = self.rounds;
         self.extents.get_mut(extent).written_in = rounds;
+        // What a cache shows must not decide what is durable.
         let mut disks = self.disks_of(extent);
         disks.retain(|disk| self.members.is_online(*disk));
         if !active(Mutation::AcceptedUnflushed) && !self.flush_some(&disks)? {

@@ -304,10 +304,8 @@ fn a_disk_that_was_away_at_a_start_brings_back_what_only_it_holds() {
     }
 }
 
-/// The same without another start, once it has worked for a minute: else whoever is left with that disk alone would go by
-/// the journal that it had when it failed.
-#[test]
-fn a_last_copys_disk_that_works_again_votes_after_a_while() {
+/// A disk that holds the only copy of the first block failed a write to it, and works again: the run, the disk, its ordinal.
+fn failed_once() -> (Run, u32, u16) {
     let mut run = start(SIMPLE);
     fill(&mut run);
     let disk = first_block(SIMPLE, &run)[0].0;
@@ -316,6 +314,14 @@ fn a_last_copys_disk_that_works_again_votes_after_a_while() {
     run.engine.queue_mut().faults_mut(disk).write_errors = (ios..ios + 4).collect();
     done(&mut run, &[write(0)]).expect_err("its only copy did not take it");
     run.engine.queue_mut().repair(disk);
+    (run, disk, own)
+}
+
+/// A last copy's disk that failed votes again without another start, once it has worked for a minute: else whoever is left with that disk alone would go by
+/// the journal that it had when it failed.
+#[test]
+fn a_last_copys_disk_that_works_again_votes_after_a_while() {
+    let (mut run, disk, own) = failed_once();
     rest(&mut run, 40);
     assert!(!run.engine.config().voters.contains(&own), "it is on probation");
     assert_eq!(health(&run).0, HealthStatus::Warning, "one copy of the journal is told");
@@ -331,14 +337,7 @@ fn a_last_copys_disk_that_works_again_votes_after_a_while() {
 #[test]
 fn a_vote_comes_with_journal_and_map() {
     needs(Mutation::VoteFirst, || {
-        let mut run = start(SIMPLE);
-        fill(&mut run);
-        let disk = first_block(SIMPLE, &run)[0].0;
-        let own = u16::try_from(disk).expect("small");
-        let ios = run.engine.queue_mut().ios(disk);
-        run.engine.queue_mut().faults_mut(disk).write_errors = (ios..ios + 4).collect();
-        done(&mut run, &[write(0)]).expect_err("its only copy did not take it");
-        run.engine.queue_mut().repair(disk);
+        let (mut run, disk, own) = failed_once();
         rest(&mut run, 2);
         let mut again = restart(&mut run, SIMPLE, &[]).map_err(|error| error.to_string())?;
         for _ in 0..400 {
@@ -358,14 +357,7 @@ fn a_vote_comes_with_journal_and_map() {
 /// would be on one disk of two from then on, and nobody the wiser.
 #[test]
 fn a_last_copys_disk_votes_again_after_the_next_start() {
-    let mut run = start(SIMPLE);
-    fill(&mut run);
-    let disk = first_block(SIMPLE, &run)[0].0;
-    let own = u16::try_from(disk).expect("small");
-    let ios = run.engine.queue_mut().ios(disk);
-    run.engine.queue_mut().faults_mut(disk).write_errors = (ios..ios + 4).collect();
-    done(&mut run, &[write(0)]).expect_err("its only copy did not take it");
-    run.engine.queue_mut().repair(disk);
+    let (mut run, disk, own) = failed_once();
     rest(&mut run, 2);
     assert!(!run.engine.config().voters.contains(&own), "it failed");
     for metadata_fails in [true, false] {
