@@ -2,12 +2,15 @@
 
 mod disks;
 
-use std::path::PathBuf;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use plumb_tier::MediaType;
 use plumb_tier::pool::{self, DiskWish, Emulated, PoolWish, RegisteredPool};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::io::Errno;
 use serde_json::json;
 
 use super::space::report::{self, Reply};
@@ -179,14 +182,37 @@ fn make(matches: &ArgMatches) -> report::Outcome {
 fn make_files(disks: &[DiskWish], bytes: u64) -> Result<Vec<PathBuf>, report::Failure> {
     let mut made: Vec<PathBuf> = Vec::new();
     for disk in disks.iter().filter(|disk| !disk.path.exists()) {
-        let file = std::fs::File::create_new(&disk.path).inspect(|_| made.push(disk.path.clone()));
-        if let Err(source) = file.and_then(|file| file.set_len(bytes)) {
-            // Best effort: the error that led here is the one to report.
-            made.iter().for_each(|path| drop(std::fs::remove_file(path)));
-            return Err(report::FileError { path: disk.path.clone(), source }.into());
+        match make_file(&disk.path, bytes) {
+            Ok(()) => made.push(disk.path.clone()),
+            Err(source) => {
+                // Best effort: the error that led here is the one to report.
+                made.iter().for_each(|path| drop(std::fs::remove_file(path)));
+                return Err(report::FileError { path: disk.path.clone(), source }.into());
+            }
         }
     }
     Ok(made)
+}
+
+/// Makes a file of `bytes` that has its size from the moment that it has its name, so that a program that is killed
+/// leaves none that is empty. Where the file system has no files without names (`O_TMPFILE`) it is empty for a moment.
+fn make_file(path: &Path, bytes: u64) -> std::io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let nameless = rustix::fs::open(folder.unwrap_or(Path::new(".")), flags, Mode::from(0o666));
+    if let Ok(nameless) = nameless {
+        rustix::fs::ftruncate(&nameless, bytes)?;
+        let of_process = format!("/proc/self/fd/{}", nameless.as_raw_fd());
+        let named =
+            rustix::fs::linkat(CWD, of_process.as_str(), CWD, path, AtFlags::SYMLINK_FOLLOW);
+        match named {
+            // No /proc, or links are not to be had.
+            Err(Errno::NOENT | Errno::XDEV | Errno::PERM | Errno::OPNOTSUPP) => {}
+            other => return Ok(other?),
+        }
+    }
+    let file = std::fs::File::create_new(path)?;
+    file.set_len(bytes).inspect_err(|_| drop(std::fs::remove_file(path)))
 }
 
 fn list() -> report::Outcome {
@@ -280,4 +306,38 @@ fn remove(matches: &ArgMatches) -> report::Outcome {
     }
     let away: Vec<String> = away.iter().map(|path| path.display().to_string()).collect();
     Ok(Reply { json: json!({ "removed": found.name, "not_reached": away }), text, status: 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn a_file_for_a_disk_is_never_seen_without_its_size() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("disk.img");
+        let (over, seen) = (AtomicBool::new(false), AtomicBool::new(false));
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    if std::fs::metadata(&path).is_ok_and(|found| found.len() == 0) {
+                        seen.store(true, Ordering::Relaxed);
+                    }
+                }
+            });
+            for _ in 0..3_000 {
+                make_file(&path, 1 << 20).expect("it can be made");
+                std::fs::remove_file(&path).expect("it is there");
+            }
+            over.store(true, Ordering::Relaxed);
+        });
+        assert!(!seen.load(Ordering::Relaxed), "a killed program would leave an empty file");
+        make_file(&path, 4096).expect("it can be made");
+        let again = make_file(&path, 8192).map_err(|error| error.kind());
+        assert_eq!(again, Err(ErrorKind::AlreadyExists));
+        assert_eq!(std::fs::metadata(&path).expect("it is there").len(), 4096);
+    }
 }
