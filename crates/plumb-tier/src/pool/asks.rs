@@ -15,6 +15,7 @@ use super::registry::{RegisteredPool, Registry};
 use super::tiering::unix_seconds;
 use crate::engine::{Engine, OptimizeSettings};
 use crate::events::Event;
+use crate::optimizer::{PinId, TierName};
 
 /// The longest file of wishes that is read.
 const ASKS_MAX: u64 = 64 << 10;
@@ -38,6 +39,10 @@ pub enum Ask {
     Trickle(u16),
     /// End its optimization: what has moved stays where it is.
     EndOptimization(u16),
+    /// Pin a range of a virtual disk, first byte and bytes, to a tier.
+    Pin(u16, (u64, u64), TierName),
+    /// Remove a pin of a virtual disk.
+    Unpin(u16, PinId),
     /// Hand out what reports are told from ([`super::live`]).
     Publish,
 }
@@ -54,13 +59,29 @@ impl Ask {
             Self::EndOptimization(vdisk) => ("end-optimization", vdisk),
             Self::Trickle(vdisk) => ("trickle", vdisk),
             Self::Publish => ("publish", 0),
+            Self::Pin(vdisk, (start, len), tier) => {
+                return format!("pin {vdisk} {start} {len} {}\n", tier.name());
+            }
+            Self::Unpin(vdisk, pin) => return format!("unpin {vdisk} {}\n", pin.0),
         };
         format!("{word} {disk}\n")
     }
 
     fn parse(line: &str) -> Option<Self> {
-        let (word, disk) = line.split_once(' ')?;
-        let disk = disk.parse().ok()?;
+        let mut words = line.split(' ');
+        let (word, disk) = (words.next()?, words.next()?.parse().ok()?);
+        let rest: Vec<&str> = words.collect();
+        let number = |text: &str| text.parse::<u64>().ok();
+        match (word, rest.as_slice()) {
+            ("pin", [start, len, tier]) => {
+                let all = [TierName::Performance, TierName::Capacity];
+                let tier = all.into_iter().find(|known| known.name() == *tier)?;
+                return Some(Self::Pin(disk, (number(start)?, number(len)?), tier));
+            }
+            ("unpin", [pin]) => return Some(Self::Unpin(disk, PinId(number(pin)?))),
+            (_, []) => {}
+            _ => return None,
+        }
         Some(match word {
             "offline" => Self::Offline(disk),
             "online" => Self::Online(disk),
@@ -100,6 +121,17 @@ impl Ask {
             }
             Self::EndOptimization(vdisk) if tiered(engine, vdisk) => {
                 engine.cancel_optimization(vdisk.into());
+            }
+            Self::Pin(vdisk, (start, len), tier) if tiered(engine, vdisk) => {
+                let inside =
+                    start.checked_add(len).is_some_and(|end| end <= engine.size(vdisk.into()));
+                if inside {
+                    // A range that is none is refused: whoever asked sees no pin.
+                    let _ = engine.tiering_mut(vdisk.into()).pins.set(start, len, tier);
+                }
+            }
+            Self::Unpin(vdisk, pin) if tiered(engine, vdisk) => {
+                engine.tiering_mut(vdisk.into()).pins.clear(pin);
             }
             _ => {}
         }
@@ -254,10 +286,19 @@ mod tests {
             Ask::Optimize(1),
             Ask::EndOptimization(1),
             Ask::Trickle(0),
+            Ask::Pin(2, (4096, u64::MAX), TierName::Capacity),
+            Ask::Pin(0, (0, 1), TierName::Performance),
+            Ask::Unpin(2, PinId(7)),
             Ask::Publish,
         ];
         let lines: String = all.iter().map(|ask| ask.line()).collect();
-        std::fs::write(&asks, format!("{lines}offline\noffline x\nfly 3\n")).expect("written");
+        std::fs::write(
+            &asks,
+            format!(
+                "{lines}offline\noffline x\nfly 3\nscan 0 1\npin 0 0 1\npin 0 0 1 tape\nunpin 0\n"
+            ),
+        )
+        .expect("written");
         assert!(!take_if_all(&asks, Ask::Publish), "others are asked, too");
         assert_eq!(take(&asks), all);
         assert_eq!(take(&asks), []);

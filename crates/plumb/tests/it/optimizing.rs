@@ -330,7 +330,7 @@ fn modes_run_when_they_are_due_and_a_pool_in_use_is_asked() {
     place.plumb("space optimize tank/none --mode scheduled").ends_with(1);
 
     let mut command = Command::new(path());
-    let load = "run -b4K -r -w0 -o4 -t1 -d5 -W0 -f36M space:tank/data";
+    let load = "run -b4K -r -w0 -o4 -t1 -d8 -W0 -f36M space:tank/data";
     command.args(load.split_whitespace()).current_dir(place.0.path());
     command.env("PLUMB_POOLS", place.0.path().join("pools")).stdout(std::process::Stdio::null());
     let mut load = command.spawn().expect("it starts");
@@ -364,9 +364,28 @@ fn modes_run_when_they_are_due_and_a_pool_in_use_is_asked() {
     assert!(advice["told_by_owner_age_s"].is_number(), "{advice}");
     let shown = place.json("tier show tank/data");
     assert!(shown["tiers"][0]["used_bytes"].as_u64().is_some_and(|used| used > 0), "{shown}");
+    // Pins are set and removed by the program that has the pool, and are there when it has ended.
+    let pin = "tier pin tank/data --tier performance --offset";
+    let pinned = place.json(&format!("{pin} 1M --length 3M"));
+    assert_eq!(pinned["pins"][0]["bytes"], 3 << 20, "{pinned}");
+    assert!(pinned["told_by_owner_age_s"].is_number(), "{pinned}");
+    let number = pinned["pins"][0]["pin"].as_u64().expect("its number");
+    let other = place.json(&format!("{pin} 8M --length 1M --now"));
+    assert_eq!(other["optimization_asked"], true, "{other}");
+    let other = other["pins"][0]["pin"].as_u64().expect("its number");
+    place.plumb(&format!("{pin} 1T --length 3M")).ends_with(1);
+    place.plumb(&format!("tier unpin tank/data --pin {other}")).succeeds_quietly();
+    place.plumb(&format!("tier unpin tank/data --pin {other}")).ends_with(1);
+    assert_eq!(place.json("space perf tank")["running"], true, "the load went on meanwhile");
     assert!(load.wait().is_ok_and(|ended| ended.success()));
+    let pins = place.json("tier pins tank/data");
+    let pins: Vec<_> =
+        pins["pins"].as_array().expect("pins").iter().map(|pin| &pin["pin"]).collect();
+    assert!(pins.contains(&&number.into()) && !pins.contains(&&other.into()), "{pins:?}");
     let found = place.json("space report tank/data --list");
-    assert_eq!(found["reports"].as_array().map(Vec::len), Some(2), "{found}");
+    // A third one if the second had ended when the pin asked for it.
+    let count = found["reports"].as_array().map(Vec::len);
+    assert!(matches!(count, Some(2 | 3)), "{found}");
     // Done, or called off by the end of the load: told in any case.
     let last = place.json("space report tank/data --last");
     assert!(["done", "cancelled"].iter().any(|stop| last["moves"]["stop"] == **stop), "{last}");

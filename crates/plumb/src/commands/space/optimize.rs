@@ -386,8 +386,8 @@ fn keep_on(matches: &ArgMatches, schedule: Schedule) -> report::Outcome {
     }
 }
 
-/// Pool, number and virtual disk of a name, without starting anything.
-fn look(name: &str) -> Result<(pool::RegisteredPool, u16), Failure> {
+/// Pool and number of a virtual disk with two tiers, without starting anything.
+pub(crate) fn look(name: &str) -> Result<(pool::RegisteredPool, u16), Failure> {
     let (pool, vdisk) = report::split(name)?;
     let found = report::registry().find(&pool)?;
     let look = pool::look(Some(found.id), &found.disks)?;

@@ -3,11 +3,12 @@
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use plumb_tier::OptimizeSettings;
 use plumb_tier::optimizer::{PinId, PinStatus, PlanLimits, TierName};
+use plumb_tier::pool::{self, Ask, PoolError, RegisteredPool};
 use plumb_units::Bytes;
 use serde_json::{Value, json};
 
-use super::super::space::optimize::{Seen, Tiered};
-use super::super::space::report::{self, Reply};
+use super::super::space::optimize::{Seen, Tiered, look};
+use super::super::space::report::{self, Failure, Reply};
 
 /// For clap.
 pub(super) fn commands() -> [Command; 3] {
@@ -61,18 +62,23 @@ fn offset(text: &str) -> Result<u64, String> {
 
 /// `pin`.
 pub(super) fn pin(matches: &ArgMatches) -> report::Outcome {
-    let mut own = Tiered::open(matches)?;
-    let nth = own.nth;
     let number = |name: &str| *matches.get_one::<u64>(name).expect("clap requires it");
-    let (start, len) = (number("offset"), number("length"));
+    let range = (number("offset"), number("length"));
     let tier = match report::text(matches, "tier").as_str() {
         "performance" => TierName::Performance,
         _ => TierName::Capacity,
     };
+    if let Some(reply) = pin_in_use(matches, range, tier)? {
+        return Ok(reply);
+    }
+    let (start, len) = range;
+    let mut own = Tiered::open(matches)?;
+    let nth = own.nth;
     let bytes = own.open.engine.size(nth);
-    let inside = start.checked_add(len).is_some_and(|end| end <= bytes);
-    let pinned = inside.then(|| own.open.engine.tiering_mut(nth).pins.set(start, len, tier));
-    let Some(id) = pinned.flatten() else {
+    let pinned = is_inside(range, bytes)
+        .then(|| own.open.engine.tiering_mut(nth).pins.set(start, len, tier))
+        .flatten();
+    let Some(id) = pinned else {
         let name = own.name.clone();
         own.end(false)?;
         return Err(report::VdiskError::Range { name, start, len, bytes }.into());
@@ -90,18 +96,98 @@ pub(super) fn pin(matches: &ArgMatches) -> report::Outcome {
     Ok(reply)
 }
 
+fn is_inside((start, len): (u64, u64), bytes: u64) -> bool {
+    start.checked_add(len).is_some_and(|end| end <= bytes)
+}
+
+/// Asks the program that has the pool for something; `false` when none has it (any more).
+fn ask(found: &RegisteredPool, wish: Ask) -> Result<bool, Failure> {
+    if !pool::is_in_use(found) {
+        return Ok(false);
+    }
+    match pool::ask(&report::registry(), found, wish) {
+        Err(PoolError::NotInUse { .. }) => Ok(false),
+        other => Ok(other.map(|()| true)?),
+    }
+}
+
+/// The program that has the pool was asked, and does not say that it did it.
+fn silent(found: RegisteredPool, matches: &ArgMatches) -> Failure {
+    let owner = pool::owner(&found).unwrap_or_else(|| "another program".to_owned());
+    let name = report::text(matches, "vdisk");
+    let remedy = format!(
+        "it was asked and has not answered: see plumb tier pins {name}, or wait until it has ended"
+    );
+    report::VdiskError::PoolInUse { pool: found.name, owner, remedy }.into()
+}
+
+/// Has whoever has the pool pin a range; `None` when nobody has it.
+fn pin_in_use(
+    matches: &ArgMatches,
+    range: (u64, u64),
+    tier: TierName,
+) -> Result<Option<Reply>, Failure> {
+    let name = report::text(matches, "vdisk");
+    let (found, nth) = look(&name)?;
+    let config = pool::look(Some(found.id), &found.disks)?.config;
+    let bytes = u64::from(config.vdisks[usize::from(nth)].extents) * u64::from(config.extent_bytes);
+    let (start, len) = range;
+    if !is_inside(range, bytes) {
+        return Err(report::VdiskError::Range { name, start, len, bytes }.into());
+    }
+    if !ask(&found, Ask::Pin(nth, range, tier))? {
+        return Ok(None);
+    }
+    let own = Seen::open(matches)?;
+    let (pins, statuses) = own.pins();
+    let all = statuses.into_iter().zip(pins.pins());
+    let same = all.filter(|(_, pin)| (pin.start, pin.len, pin.tier) == (start, len, tier));
+    // The last one: an earlier one that a pin between them overrides stays in the list.
+    let Some((status, _)) = same.last() else {
+        own.end()?;
+        return Err(silent(found, matches));
+    };
+    let mut reply = own.dated(shown(&name, &[(status, (start, tier))]));
+    own.end()?;
+    if matches.get_flag("now") && ask(&found, Ask::Optimize(nth))? {
+        reply.text.push_str("It was asked to optimize, too.\n");
+        reply.json["optimization_asked"] = true.into();
+    }
+    Ok(Some(reply))
+}
+
 /// `unpin`.
 pub(super) fn unpin(matches: &ArgMatches) -> report::Outcome {
-    let mut own = Tiered::open(matches)?;
     let id = *matches.get_one::<u64>("pin").expect("clap requires it");
-    let name = own.name.clone();
+    let name = report::text(matches, "vdisk");
+    let (found, nth) = look(&name)?;
+    let has = |own: Seen| -> Result<bool, Failure> {
+        let has = own.pins().0.pins().iter().any(|pin| pin.id == PinId(id));
+        own.end()?;
+        Ok(has)
+    };
+    let is_in_use = pool::is_in_use(&found);
+    if is_in_use && !has(Seen::open(matches)?)? {
+        return Err(report::VdiskError::NoPin { name, pin: id }.into());
+    }
+    if is_in_use && ask(&found, Ask::Unpin(nth, PinId(id)))? {
+        if has(Seen::open(matches)?)? {
+            return Err(silent(found, matches));
+        }
+        return Ok(removed(&name, id));
+    }
+    let mut own = Tiered::open(matches)?;
     if !own.open.engine.tiering_mut(own.nth).pins.clear(PinId(id)) {
         own.end(false)?;
         return Err(report::VdiskError::NoPin { name, pin: id }.into());
     }
     own.end(true)?;
+    Ok(removed(&name, id))
+}
+
+fn removed(name: &str, id: u64) -> Reply {
     let text = format!("virtual disk {name}: pin {id} removed\n");
-    Ok(Reply { json: json!({ "vdisk": name, "pin": id, "removed": true }), text, status: 0 })
+    Reply { json: json!({ "vdisk": name, "pin": id, "removed": true }), text, status: 0 }
 }
 
 /// `pins`.
