@@ -42,6 +42,7 @@ mod rights;
 mod sealed;
 mod simulating;
 mod spaces;
+mod start_up;
 mod studies;
 mod submission;
 mod sweeps;
