@@ -7,7 +7,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use plumb_tier::pool::{
     self, Ask, DiskStanding, OpenPool, PoolError, RegisteredPool, ScanError, Scanned,
 };
-use plumb_tier::{ChangeError, Event, JobKind, JobState, StartError};
+use plumb_tier::{ChangeError, Counters, Event, JobKind, JobState, StartError};
 use plumb_units::Bytes;
 use serde_json::json;
 
@@ -236,14 +236,15 @@ pub(super) fn scan(matches: &ArgMatches) -> report::Outcome {
         }
     }
     let mut open = open(&found)?;
-    let (began, before) = (std::time::Instant::now(), open.engine.counters());
+    let began = std::time::Instant::now();
     if accept {
         open.engine.scan_accepting_unverified();
     } else {
         open.engine.scan();
     }
     pool::work(&mut open, &mut tell);
-    let scanned = Scanned::since(&open.engine, &before, began.elapsed());
+    // What the start met counts as well.
+    let scanned = Scanned::since(&open.engine, &Counters::default(), began.elapsed());
     open.end()?;
     Ok(scan_told(&found.name, &scanned, false))
 }
