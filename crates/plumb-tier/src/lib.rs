@@ -23,6 +23,7 @@ mod leave;
 mod log;
 mod log_buckets;
 mod logs;
+mod marks;
 mod members;
 #[cfg(test)]
 mod model;

@@ -196,6 +196,8 @@ pub(crate) fn start<Q: FlushQueue>(
             core.replay(record);
         }
     }
+    #[cfg(test)]
+    crate::marks::tests::tell_of_all(&core.members, chain.bodies().flat_map(frame::records));
     core.drop_kept();
     core.claim_slots();
     let open: Vec<u32> =

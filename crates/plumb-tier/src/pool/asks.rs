@@ -33,6 +33,8 @@ pub enum Ask {
     Leave(u16),
     /// Verify every copy of every block.
     Scan,
+    /// The same, and take what lies where checksums are lost for what should.
+    ScanAccepting,
     /// Optimize a virtual disk, with default settings.
     Optimize(u16),
     /// Move the little that continuous mode moves.
@@ -55,6 +57,7 @@ impl Ask {
             Self::Retire(disk) => ("retire", disk),
             Self::Leave(disk) => ("leave", disk),
             Self::Scan => ("scan", 0),
+            Self::ScanAccepting => ("scan-accepting", 0),
             Self::Optimize(vdisk) => ("optimize", vdisk),
             Self::EndOptimization(vdisk) => ("end-optimization", vdisk),
             Self::Trickle(vdisk) => ("trickle", vdisk),
@@ -88,6 +91,7 @@ impl Ask {
             "retire" => Self::Retire(disk),
             "leave" => Self::Leave(disk),
             "scan" => Self::Scan,
+            "scan-accepting" => Self::ScanAccepting,
             "optimize" => Self::Optimize(disk),
             "trickle" => Self::Trickle(disk),
             "publish" => Self::Publish,
@@ -110,6 +114,7 @@ impl Ask {
                 engine.tell(Event::DiskCannotLeave(disk));
             }
             Self::Scan => engine.scan(),
+            Self::ScanAccepting => engine.scan_accepting_unverified(),
             Self::Publish => engine.publish(),
             Self::Optimize(vdisk) if tiered(engine, vdisk) => {
                 let settings = OptimizeSettings::default();
@@ -219,6 +224,19 @@ pub(super) fn forget(registry: &Registry, pool: &str) {
     let _ = std::fs::remove_file(path(registry, pool));
 }
 
+/// Takes a wish back that nobody took; others stay.
+pub(super) fn take_back(registry: &Registry, pool: &str, wish: Ask) {
+    let asks = path(registry, pool);
+    let left: Vec<Ask> = take(&asks).into_iter().filter(|other| *other != wish).collect();
+    if left.is_empty() {
+        return;
+    }
+    let lines: String = left.into_iter().map(Ask::line).collect();
+    let written = OpenOptions::new().create(true).append(true).open(&asks);
+    // Whoever wished for it sees that it did not come true.
+    let _ = written.and_then(|mut file| file.write_all(lines.as_bytes()));
+}
+
 /// The wishes in a text; what is none is left out.
 pub(super) fn parse(text: &str) -> Vec<Ask> {
     text.lines().filter_map(Ask::parse).collect()
@@ -283,6 +301,7 @@ mod tests {
             Ask::Retire(5),
             Ask::Leave(6),
             Ask::Scan,
+            Ask::ScanAccepting,
             Ask::Optimize(1),
             Ask::EndOptimization(1),
             Ask::Trickle(0),

@@ -13,6 +13,7 @@ use super::asks;
 use super::findings::Findings;
 use super::live::now_ms;
 use super::registry::Registry;
+use super::scans::ScanTeller;
 use crate::engine::{Counter, Engine};
 use crate::events::{Event, Severity};
 use crate::format::Config;
@@ -70,6 +71,8 @@ pub struct Chronicle {
     changed: bool,
     /// When a scan that is under way began, in milliseconds since 1970.
     scan_began: Option<u64>,
+    /// How scans go.
+    scans: ScanTeller,
     /// Blocks healed so far, by disk.
     healed: Vec<u64>,
 }
@@ -91,6 +94,7 @@ impl Chronicle {
             findings: Findings::of_a_started(registry, pool),
             changed: false,
             scan_began: None,
+            scans: ScanTeller::new(registry, pool),
             healed: Vec::new(),
         }
     }
@@ -109,8 +113,13 @@ impl Chronicle {
     }
 
     /// Hands the engine what other programs asked of it.
-    pub fn take_asks<Q: FlushQueue>(&self, engine: &mut Engine<Q>) {
-        asks::take(&self.asks).into_iter().for_each(|ask| ask.apply(engine));
+    pub fn take_asks<Q: FlushQueue>(&mut self, engine: &mut Engine<Q>) {
+        for ask in asks::take(&self.asks) {
+            if matches!(ask, asks::Ask::Scan | asks::Ask::ScanAccepting) {
+                self.scans.asked();
+            }
+            ask.apply(engine);
+        }
     }
 
     /// The same of a command's own work, ten times a second: it hands out what reports are told from, and does nothing
@@ -129,6 +138,7 @@ impl Chronicle {
         if engine.is_scanning() {
             self.scan_began.get_or_insert_with(now_ms);
         }
+        self.scans.watch(engine, false);
         while let Some(event) = engine.next_event() {
             self.note(&event, engine.config());
             self.changed |= self.findings.note(&event, engine.config());
@@ -137,6 +147,11 @@ impl Chronicle {
             {
                 self.changed |= self.findings.scanned(began);
             }
+        }
+        if !engine.is_unchanging() && self.findings.note_config(engine.config()) {
+            self.changed = true;
+            // Before much is done by it: a program may end at any moment.
+            self.write_findings();
         }
         if self.written.is_none_or(|at| at.elapsed() >= PERF_EVERY) {
             self.written = Some(Instant::now());
@@ -149,6 +164,7 @@ impl Chronicle {
     /// Writes down the last of it: the engine is about to end.
     pub fn end<Q: FlushQueue>(&mut self, engine: &mut Engine<Q>) {
         self.watch(engine);
+        self.scans.watch(engine, true);
         self.note_healed(engine);
         self.write_findings();
         self.write_counters(&engine.perf(), false);
@@ -216,7 +232,7 @@ fn paths(registry: &Registry, pool: &str) -> [PathBuf; 3] {
     [path("events"), path("events-before"), path("perf")]
 }
 
-fn plain(text: &str) -> String {
+pub(super) fn plain(text: &str) -> String {
     text.replace(['\t', '\n', '\r'], " ")
 }
 
@@ -238,7 +254,7 @@ fn parse_event(line: &str) -> Option<LoggedEvent> {
     })
 }
 
-fn read(path: &PathBuf, most: u64) -> Option<String> {
+pub(super) fn read(path: &PathBuf, most: u64) -> Option<String> {
     let mut bytes = Vec::new();
     File::open(path).ok()?.take(most).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())

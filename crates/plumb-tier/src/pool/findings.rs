@@ -1,6 +1,7 @@
 //! What was found wrong with a pool and is not resolved yet, beside the list of pools: blocks without a good copy, blocks that
 //! had to be healed in the last day, a start that was refused. Health is told from it whether or not the pool runs
-//! (HLT-1); it is lost with the folder that it is in, and then a scan finds it again.
+//! (HLT-1); it is lost with the folder that it is in, and then a scan finds it again. Beside it, how far the pool had come
+//! when this machine used it last: disks that are older are not started by an operator's word alone.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,7 +13,7 @@ use super::look::{DiskLook, Look, look};
 use super::open::PoolError;
 use super::registry::{RegisteredPool, Registry};
 use crate::events::Event;
-use crate::format::{Config, VirtualDisk};
+use crate::format::{Config, Generation, VirtualDisk};
 use crate::recover::StartError;
 
 const HEADING: &str = "plumb-findings 1";
@@ -53,6 +54,28 @@ pub struct Findings {
     unverified: BTreeMap<(u128, u32), Lost>,
     /// Blocks by disk and hour.
     healed: BTreeMap<(u128, u64), u64>,
+    /// The newest configuration that was in force here.
+    newest: Option<Newest>,
+}
+
+/// A configuration that was in force: its generation, and who had journal and map by it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Newest {
+    epoch: u32,
+    number: u64,
+    unix_ms: u64,
+    holders: Vec<u128>,
+}
+
+/// How disks stand to what a pool had come to when this machine used it last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Age {
+    /// They know at least as much as this machine.
+    Newest,
+    /// The pool went on without them: in milliseconds since 1970, when that was seen.
+    Older(u64),
+    /// This machine never used the pool.
+    Unknown,
 }
 
 impl Findings {
@@ -94,6 +117,37 @@ impl Findings {
     pub fn refused(&self, disks: &[DiskLook]) -> Option<&str> {
         let refused = self.refused.as_ref()?;
         (refused.here == here(disks)).then_some(refused.text.as_str())
+    }
+
+    /// How a configuration that was found on disks stands to the newest one that was in force here.
+    #[must_use]
+    pub fn age_of(&self, found: Generation) -> Age {
+        match &self.newest {
+            None => Age::Unknown,
+            Some(newest) if (found.epoch, found.number) < (newest.epoch, newest.number) => {
+                Age::Older(newest.unix_ms)
+            }
+            Some(_) => Age::Newest,
+        }
+    }
+
+    /// Ids of the disks that had journal and map when this machine used the pool last.
+    #[must_use]
+    pub fn holders(&self) -> &[u128] {
+        self.newest.as_ref().map_or(&[], |newest| &newest.holders)
+    }
+
+    /// A configuration is in force; whether that changes anything.
+    pub(super) fn note_config(&mut self, config: &Config) -> bool {
+        let Generation { epoch, number, .. } = config.generation;
+        if self.newest.as_ref().is_some_and(|known| (known.epoch, known.number) == (epoch, number))
+        {
+            return false;
+        }
+        let holders = config.disks.iter().filter(|disk| disk.metadata).map(|disk| disk.id);
+        let (unix_ms, holders) = (now_ms(), holders.collect());
+        self.newest = Some(Newest { epoch, number, unix_ms, holders });
+        true
     }
 
     /// An event came; whether that changes anything.
@@ -168,6 +222,11 @@ impl Findings {
                 text.push_str(&format!("{word}\t{vdisk:032x}\t{extent}\t{blocks}\t{unix_ms}\n"));
             }
         }
+        if let Some(Newest { epoch, number, unix_ms, holders }) = &self.newest {
+            let holders: Vec<String> = holders.iter().map(|id| format!("{id:032x}")).collect();
+            let holders = holders.join(",");
+            text.push_str(&format!("newest\t{epoch}\t{number}\t{unix_ms}\t{holders}\n"));
+        }
         for ((disk, hour), blocks) in &self.healed {
             text.push_str(&format!("healed\t{disk:032x}\t{hour}\t{blocks}\n"));
         }
@@ -215,6 +274,17 @@ fn parse(text: &str) -> Option<Findings> {
                 let numbers = (id(vdisk), extent.parse(), blocks.parse(), at.parse());
                 if let (Some(vdisk), Ok(extent), Ok(blocks), Ok(unix_ms)) = numbers {
                     all.insert((vdisk, extent), Lost { blocks, unix_ms });
+                }
+            }
+            ["newest", epoch, number, at, holders] => {
+                let ids: Option<Vec<u128>> = match holders {
+                    "" => Some(Vec::new()),
+                    some => some.split(',').map(id).collect(),
+                };
+                if let (Ok(epoch), Ok(number), Ok(unix_ms), Some(holders)) =
+                    (epoch.parse(), number.parse(), at.parse(), ids)
+                {
+                    found.newest = Some(Newest { epoch, number, unix_ms, holders });
                 }
             }
             ["healed", disk, hour, blocks] => {
@@ -274,6 +344,7 @@ fn keep_start(registry: &Registry, pool: &RegisteredPool, went: Option<&PoolErro
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::DiskConfig;
     use crate::pool::DiskStanding;
 
     fn config() -> Config {
@@ -340,6 +411,21 @@ mod tests {
         assert!(found.note(&Event::Accepted { extent: 9, blocks: 2 }, &config()));
         assert_eq!(found.unverified_of(&config().vdisks[1]), 4);
         found.note_healed(3, 11);
+        let generation = |epoch, number| Generation { epoch, number, id: 7 };
+        assert_eq!(found.age_of(generation(1, 1)), Age::Unknown);
+        let mut newest = config();
+        newest.generation = generation(3, 12);
+        newest.disks = [(5, true), (6, false), (u128::MAX, true)]
+            .map(|(id, metadata)| DiskConfig { id, metadata, ..DiskConfig::default() })
+            .into();
+        assert!(found.note_config(&newest) && !found.note_config(&newest));
+        assert_eq!(found.holders(), [5, u128::MAX]);
+        for older in [generation(3, 11), generation(2, 90)] {
+            assert!(matches!(found.age_of(older), Age::Older(at) if at > 0));
+        }
+        for newer in [generation(3, 12), generation(3, 13), generation(4, 1)] {
+            assert_eq!(found.age_of(newer), Age::Newest);
+        }
         let text = "no copy of page 7".to_owned();
         found.refused = Some(Refused { unix_ms: 5, here: vec![0, 2], text });
         found.write(registry.folder(), "p").expect("written");
@@ -355,7 +441,7 @@ mod tests {
 
     #[test]
     fn damaged_files_are_read_or_left_out() {
-        let whole = "plumb-findings 1\nrefused\t5\t0,2\twhy\nlost\t01\t3\t4\t5\nunverified\t01\t3\t4\t5\nhealed\t02\t7\t8\n";
+        let whole = "plumb-findings 1\nrefused\t5\t0,2\twhy\nlost\t01\t3\t4\t5\nunverified\t01\t3\t4\t5\nhealed\t02\t7\t8\nnewest\t3\t12\t5\t01,02\n";
         let mut random = crate::random::Random::new(4);
         for _ in 0..20_000 {
             let mut bytes = whole.as_bytes().to_vec();

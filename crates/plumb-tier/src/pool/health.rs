@@ -2,8 +2,10 @@
 
 use plumb_io::FlushQueue;
 
+use super::behind::{Behind, behind};
 use super::findings::Findings;
 use super::look::{DiskStanding, Look};
+use super::registry::{RegisteredPool, Registry};
 use crate::engine::Engine;
 use crate::format::DiskState;
 
@@ -82,7 +84,7 @@ pub struct DiskFacts {
     pub name: String,
     /// How it stands to its pool.
     pub standing: DiskStanding,
-    /// Extents whose place on it is not up to date, if the pool was started.
+    /// Extents whose place on it is not up to date.
     pub stale: u32,
     /// Blocks of it that had to be healed, if the pool was started.
     pub healed: u64,
@@ -107,7 +109,7 @@ pub struct VirtualDiskFacts {
     pub unrecoverable: u64,
     /// Blocks whose checksums are lost.
     pub unverified: u64,
-    /// Places of its extents that are being brought up to date, if the pool was started.
+    /// Places of its extents that are not up to date, on disks that take part.
     pub stale: u32,
 }
 
@@ -120,6 +122,8 @@ pub struct Facts {
     pub metadata: (usize, usize),
     /// Why no start accepts it, and what to do.
     pub refused: Option<(String, &'static str)>,
+    /// Nobody can tell which copies are up to date.
+    pub untold: bool,
     /// By ordinal.
     pub disks: Vec<DiskFacts>,
     /// In the configuration's order.
@@ -147,22 +151,28 @@ impl Health {
 }
 
 impl Facts {
-    /// What the disks alone say, without a start, and what was found wrong with the pool while it ran.
+    /// What the disks alone say, without a start, what was found wrong with the pool while it ran, and what of it is out of
+    /// date, if anybody can tell.
     #[must_use]
-    pub fn of(look: &Look, findings: &Findings) -> Self {
-        let disk = |(config, found): (&crate::DiskConfig, &super::DiskLook)| DiskFacts {
-            name: config.name.clone(),
-            standing: found.standing,
-            stale: 0,
-            healed: findings.healed_of(config.id),
+    pub fn of(look: &Look, findings: &Findings, behind: Option<&Behind>) -> Self {
+        let stale = |of: fn(&Behind) -> &Vec<u32>, nth: usize| {
+            behind.and_then(|behind| of(behind).get(nth)).copied().unwrap_or(0)
         };
-        let disks = look.config.disks.iter().zip(&look.disks).map(disk).collect();
-        let vdisk = |vdisk: &crate::VirtualDisk| VirtualDiskFacts {
+        let both = look.config.disks.iter().zip(&look.disks);
+        let disk = |(nth, (config, found)): (usize, (&crate::DiskConfig, &super::DiskLook))| {
+            let (name, standing) = (config.name.clone(), found.standing);
+            let (stale, healed) =
+                (stale(|behind| &behind.disks, nth), findings.healed_of(config.id));
+            DiskFacts { name, standing, stale, healed }
+        };
+        let disks = both.enumerate().map(disk).collect();
+        let vdisk = |(nth, vdisk): (usize, &crate::VirtualDisk)| VirtualDiskFacts {
             unrecoverable: findings.lost_of(vdisk),
             unverified: findings.unverified_of(vdisk),
+            stale: stale(|behind| &behind.vdisks, nth),
             ..virtual_disk(vdisk, |disk| look.disks[usize::from(disk)].standing)
         };
-        let vdisks = look.config.vdisks.iter().filter(|vdisk| !vdisk.is_removed());
+        let vdisks = look.config.vdisks.iter().enumerate().filter(|own| !own.1.is_removed());
         let told = findings.refused(&look.disks).map(|why| {
             let why = format!("the last start was refused: {why}");
             (why, "see what a start says: plumb space scan")
@@ -173,6 +183,7 @@ impl Facts {
             voters: look.voters(),
             metadata: (here().filter(|one| one.0.metadata).count(), here().count()),
             refused: look.refusal.clone().or(told),
+            untold: behind.is_none(),
             disks,
             vdisks: vdisks.map(vdisk).collect(),
         }
@@ -221,6 +232,7 @@ impl Facts {
                 let why = format!("the pool has stopped: {halt}");
                 (why, "attach the disks that were lost and start it again")
             }),
+            untold: false,
             disks: (0_u16..).zip(&config.disks).map(disk).collect(),
             vdisks: (0_u32..)
                 .zip(&config.vdisks)
@@ -266,6 +278,13 @@ fn virtual_disk(
     }
 }
 
+/// The health of a pool that is not started for it.
+#[must_use]
+pub fn health(registry: &Registry, pool: &RegisteredPool, look: &Look) -> Health {
+    let findings = Findings::of(registry, &pool.name);
+    judge(&Facts::of(look, &findings, behind(registry, pool, look).as_ref()))
+}
+
 /// Blocks healed on a disk after which it is expected to fail (section 7).
 const HEALED_MAX: u64 = 10;
 
@@ -278,6 +297,7 @@ pub fn judge(facts: &Facts) -> Health {
     let starts = quorum && facts.refused.is_none();
     let vdisks: Vec<Verdict> = facts.vdisks.iter().map(|one| vdisk(one, starts)).collect();
     let ill_vdisks = vdisks.iter().filter(|one| one.is_ill()).count();
+    let warned = vdisks.iter().filter(|one| one.status != HealthStatus::Healthy).count();
     let ill = disks.iter().filter(|disk| disk.status != HealthStatus::Healthy).count();
     // The worst child wins upward (HLT-2); the pool itself can be told.
     let parts = || disks.iter().chain(vdisks.iter().filter(|one| one.is_ill()));
@@ -312,6 +332,20 @@ pub fn judge(facts: &Facts) -> Health {
             "Degraded",
             format!("{ill} of {} disks need attention", disks.len()),
             "see the disks",
+        )
+    } else if facts.untold {
+        Verdict::of(
+            HealthStatus::Warning,
+            "Degraded",
+            "its journal cannot be read: nobody can tell which copies are up to date",
+            "start it: plumb space job",
+        )
+    } else if warned > 0 {
+        Verdict::of(
+            HealthStatus::Warning,
+            "Degraded",
+            format!("{warned} of {} virtual disks need attention", vdisks.len()),
+            "see the virtual disks",
         )
     } else {
         Verdict::ok()
@@ -363,7 +397,7 @@ fn disk(facts: &DiskFacts) -> Verdict {
             status: Healthy,
             operational: "In Service",
             cause: Some((
-                format!("{} extents on it are being brought up to date", facts.stale),
+                format!("{} extents on it are not up to date yet", facts.stale),
                 "wait: plumb space job --wait",
             )),
         },
@@ -447,7 +481,7 @@ fn vdisk(facts: &VirtualDiskFacts, starts: bool) -> Verdict {
         return Verdict::of(
             Warning,
             "In Service",
-            format!("{} places of its extents are being brought up to date", facts.stale),
+            format!("{} copies of its extents are not up to date yet", facts.stale),
             "wait: plumb space job --wait",
         );
     }
@@ -505,6 +539,7 @@ mod tests {
             voters,
             metadata: (1, 1),
             refused: None,
+            untold: false,
             disks: vec![disk],
             vdisks: vec![vdisk],
         });
@@ -524,12 +559,8 @@ mod tests {
         assert_eq!(health.vdisks[0].status, expected, "{text}");
         let pool = match (quorum, status) {
             (false, _) => HealthStatus::Unhealthy,
-            (true, HealthStatus::Healthy) if expected < HealthStatus::Unhealthy => {
-                HealthStatus::Healthy
-            }
             // The worst child wins upward (HLT-2).
-            (true, _) if expected == HealthStatus::Unhealthy => HealthStatus::Unhealthy,
-            (true, status) => status,
+            (true, status) => status.max(expected),
         };
         assert_eq!(health.pool.status, pool, "{text}");
         let worst = [status, expected, pool].into_iter().max().expect("three");
@@ -546,6 +577,7 @@ mod tests {
             voters: (1, 1),
             metadata: (1, 1),
             refused: None,
+            untold: false,
             disks: vec![DiskFacts {
                 name: "d".to_owned(),
                 standing: DiskStanding::Present,
@@ -568,6 +600,12 @@ mod tests {
         assert_eq!(repaired.disks[0].operational, "In Service");
         assert_eq!(repaired.vdisks[0].operational, "In Service");
         assert_eq!(repaired.worst(), HealthStatus::Warning);
+        assert_eq!(repaired.pool.status, HealthStatus::Warning, "HLT-2");
+        let untold = judge(&Facts { untold: true, ..facts(0, 0, 0) });
+        assert_eq!(
+            (untold.pool.status, untold.worst()),
+            (HealthStatus::Warning, HealthStatus::Warning)
+        );
         assert_eq!(judge(&facts(0, 10, 0)).disks[0].operational, "OK");
         assert_eq!(judge(&facts(0, 11, 0)).disks[0].operational, "Predictive Failure");
         let lost = judge(&facts(0, 0, 1));

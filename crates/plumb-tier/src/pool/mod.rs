@@ -2,6 +2,7 @@
 //! started and changed. Everything here is control plane; the engine does the I/O.
 
 mod asks;
+mod behind;
 mod chronicle;
 mod devices;
 mod emulation;
@@ -14,21 +15,26 @@ mod make;
 mod open;
 mod registry;
 mod replace;
+mod scans;
 mod tiering;
 
 pub use asks::{Ask, ask, is_in_use, owner};
+pub use behind::{Behind, behind};
 pub use chronicle::{Chronicle, LoggedCounters, LoggedEvent, counters, events};
 pub use devices::DeviceQueue;
 pub use emulation::Emulated;
-pub use findings::{Findings, note_start};
+pub use findings::{Age, Findings, note_start};
 pub use fuzz::fuzz_files;
-pub use health::{DiskFacts, Facts, Health, HealthStatus, Verdict, VirtualDiskFacts, judge};
+pub use health::{
+    DiskFacts, Facts, Health, HealthStatus, Verdict, VirtualDiskFacts, health, judge,
+};
 pub use live::{LiveError, LiveView, live};
 pub use look::{DiskLook, DiskStanding, Look, look};
 pub use make::{DiskWish, PoolWish, add_disk, destroy, make};
 pub use open::{OpenPool, PoolError, open, open_by_word, open_to_read, slot_plan};
 pub use registry::{RegisteredPool, Registry, RegistryError, is_name};
 pub use replace::{Leaving, Removal, find_disk, forget_removed, remove_disk, work};
+pub use scans::{ScanError, Scanned, scan_in_use};
 pub use tiering::{
     REPORT_TEXT, TieringError, TieringKeeper, TieringStore, restore_tiering, unix_seconds,
 };

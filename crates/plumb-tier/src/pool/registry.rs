@@ -241,7 +241,8 @@ impl Registry {
     /// When the system refuses.
     pub fn forget(&self, name: &str) -> Result<(), RegistryError> {
         let path = self.path(name)?;
-        for said in ["events", "events-before", "perf", super::findings::EXTENSION] {
+        let others = [super::findings::EXTENSION, super::scans::EXTENSION];
+        for said in ["events", "events-before", "perf"].into_iter().chain(others) {
             // What was said about it goes with it, if it is there.
             let _ = std::fs::remove_file(self.folder.join(format!("{name}.{said}")));
         }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use plumb_tier::pool::{
-    self, DiskStanding, DiskWish, Facts, Findings, HealthStatus, PoolError, PoolWish,
+    self, Behind, DiskStanding, DiskWish, Facts, Findings, HealthStatus, PoolError, PoolWish,
     RegisteredPool, Registry, judge, look,
 };
 use plumb_tier::{Engine, NewVirtualDisk, Request, RequestKind};
@@ -186,14 +186,15 @@ fn a_disk_that_was_pulled_comes_back_and_is_brought_up_to_date() {
     let look_now = || look(None, &place.pool().disks).expect("two are here");
     assert_eq!(look_now().disks[1].standing, DiskStanding::Away);
     assert_eq!(
-        judge(&Facts::of(&look_now(), &Findings::default())).vdisks[0].operational,
+        judge(&Facts::of(&look_now(), &Findings::default(), Some(&Behind::default()))).vdisks[0]
+            .operational,
         "Incomplete"
     );
     let mut engine = start(&place);
     (0..20).for_each(|block| write(&mut engine, 0, block * 16, 2));
     engine.shut_down().expect("a clean end");
     assert_eq!(look_now().disks[1].standing, DiskStanding::Missing);
-    let health = judge(&Facts::of(&look_now(), &Findings::default()));
+    let health = judge(&Facts::of(&look_now(), &Findings::default(), Some(&Behind::default())));
     assert_eq!(health.vdisks[0].operational, "Degraded");
     assert_eq!((health.worst(), health.pool.operational), (HealthStatus::Warning, "Degraded"));
     std::fs::rename(&away, place.folder.path().join("disk1.img")).expect("put back");
@@ -210,7 +211,8 @@ fn a_disk_that_was_pulled_comes_back_and_is_brought_up_to_date() {
     // It alone can serve now, beside one voter.
     std::fs::rename(place.disk(0), &away).expect("pulled");
     assert_eq!(
-        judge(&Facts::of(&look_now(), &Findings::default())).vdisks[0].operational,
+        judge(&Facts::of(&look_now(), &Findings::default(), Some(&Behind::default()))).vdisks[0]
+            .operational,
         "Incomplete"
     );
     let mut engine = start(&place);
@@ -293,7 +295,11 @@ fn wrong_disks_are_never_written_to() {
     disk.set_len(95 * MIB).expect("cut");
     let found = look(None, &first.disks).expect("it can be looked at");
     assert_eq!(found.disks[1].standing, DiskStanding::TooSmall);
-    assert_eq!(judge(&Facts::of(&found, &Findings::default())).disks[1].operational, "Not Usable");
+    assert_eq!(
+        judge(&Facts::of(&found, &Findings::default(), Some(&Behind::default()))).disks[1]
+            .operational,
+        "Not Usable"
+    );
     let before = std::fs::read(place.disk(1)).expect("read");
     let refused = pool::open(&first, Vec::new(), (1, 4096)).expect_err("one of two voters");
     assert!(refused.to_string().contains("1 of 2 voting disks"), "{refused}");
@@ -305,7 +311,7 @@ fn wrong_disks_are_never_written_to() {
     let mut both = first.clone();
     both.disks.push(copy);
     let found = look(None, &both.disks).expect("it can be looked at");
-    let health = judge(&Facts::of(&found, &Findings::default()));
+    let health = judge(&Facts::of(&found, &Findings::default(), Some(&Behind::default())));
     assert_eq!(health.pool.operational, "Read-only (Starting)", "{health:?}");
     let refused = pool::open(&both, Vec::new(), (1, 4096)).expect_err("two say that they are one");
     assert!(refused.to_string().contains("two devices"), "{refused}");

@@ -127,8 +127,8 @@ pub(crate) fn other(words: Vec<OsString>) -> ExitCode {
     }
 }
 
-/// Commands of another storage product, by which runbooks go, and what they are here.
-const CMDLETS: [(&str, [&str; 2]); 18] = [
+/// Commands of another storage product, by which runbooks go, and short names of them; and what they are here.
+const CMDLETS: [(&str, [&str; 2]); 21] = [
     ("new-storagepool", ["pool", "new"]),
     ("get-storagepool", ["pool", "show"]),
     ("add-physicaldisk", ["pool", "add-disk"]),
@@ -147,6 +147,9 @@ const CMDLETS: [(&str, [&str; 2]); 18] = [
     ("get-healthstatus", ["space", "status"]),
     ("optimize-volume", ["space", "optimize"]),
     ("tier-optimize", ["space", "optimize"]),
+    ("get-storagereliabilitycounter", ["space", "perf"]),
+    ("perf", ["space", "perf"]),
+    ("scan", ["space", "scan"]),
 ];
 
 /// The words with a cmdlet's name, in any case, as the command that it is here.

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use plumb_tier::NewVirtualDisk;
-use plumb_tier::pool::{self, DiskStanding, Facts, Look, PoolError};
+use plumb_tier::pool::{self, DiskStanding, Look, PoolError};
 use plumb_tier::{ChangeError, CreateError, MediaType};
 use serde_json::json;
 
@@ -214,7 +214,7 @@ fn show(name: &str) -> report::Outcome {
     let found = report::registry().find(&pool)?;
     let look = pool::look(Some(found.id), &found.disks)?;
     let (_, own) = report::find(&look.config, &pool, &vdisk)?;
-    let health = pool::judge(&Facts::of(&look, &pool::Findings::of(&report::registry(), &pool)));
+    let health = pool::health(&report::registry(), &found, &look);
     let shown = look.config.vdisks.iter().filter(|vdisk| !vdisk.is_removed());
     let verdict = shown.zip(&health.vdisks).find(|(one, _)| one.id == own.id);
     let (_, verdict) =
@@ -232,8 +232,10 @@ fn list(matches: &ArgMatches) -> report::Outcome {
     for name in pools {
         let found = registry.find(&name)?;
         let look = pool::look(Some(found.id), &found.disks)?;
-        for vdisk in look.config.vdisks.iter().filter(|vdisk| !vdisk.is_removed()) {
-            let reply = show(&format!("{name}/{}", vdisk.name))?;
+        let health = pool::health(&registry, &found, &look);
+        let shown = look.config.vdisks.iter().filter(|vdisk| !vdisk.is_removed());
+        for (vdisk, verdict) in shown.zip(&health.vdisks) {
+            let reply = report::describe_vdisk(&look, vdisk, verdict);
             text.push_str(&reply.text);
             vdisks.push(reply.json);
         }

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use crate::spaces::{Place, rot, with_disks};
+use crate::spaces::{Place, events, rot, with_disks};
 
 /// A pool of three disks and one mirror with something in it.
 fn mirrored() -> Place {
@@ -166,4 +166,105 @@ fn a_pool_that_no_start_accepts_is_not_healthy() {
     put_back();
     place.plumb("space scan tank").ends_with(0);
     place.plumb("space status tank").ends_with(0);
+}
+
+/// A disk that holds a copy of that mirror.
+fn disk_of(place: &Place, vdisk: &str) -> std::path::PathBuf {
+    let shown = place.json(&format!("vdisk show {vdisk}"));
+    shown["tiers"][0]["disks"][0].as_str().expect("a name").into()
+}
+
+/// What status says of copies that are out of date.
+fn says_behind(place: &Place) -> bool {
+    let said = place.plumb("space status tank");
+    let behind = said.stdout.contains("not up to date yet");
+    let wanted = if behind { 1 } else { said.status };
+    assert_eq!(said.status, wanted, "{said:?}");
+    assert_eq!(behind, said.stdout.contains("In Service"), "{said:?}");
+    behind
+}
+
+/// HLT-1: copies that are out of date are told by whoever starts nothing, until they are not.
+#[test]
+fn copies_that_are_out_of_date_are_told_without_a_start() {
+    let place = mirrored();
+    let disk = disk_of(&place, "tank/two");
+    let away = disk.with_extension("away");
+    std::fs::rename(&disk, &away).expect("pulled");
+    fill(&place);
+    std::fs::rename(&away, &disk).expect("back");
+    // It takes part again, and the command ends before the disk has what it missed.
+    let job = place.json("space job tank");
+    assert!(job["bytes_left"].as_u64() > Some(0), "{job}");
+    for _ in 0..2 {
+        assert!(says_behind(&place));
+        let pool = place.json("pool show tank");
+        assert_eq!(
+            (&pool["health"], &pool["operational_status"]),
+            (&"Warning".into(), &"Degraded".into()),
+            "{pool}"
+        );
+        let behind: Vec<&serde_json::Value> = pool["disks"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .filter(|disk| disk["operational_status"] == "In Service")
+            .collect();
+        assert_eq!(behind.len(), 1, "{pool}");
+        assert_eq!(behind[0]["name"].as_str().map(Path::new), Some(disk.as_path()), "{pool}");
+        assert_eq!(place.json("vdisk show tank/two")["operational_status"], "In Service");
+    }
+    // The list of pools and what was noted beside it are lost: the journal has it.
+    std::fs::remove_dir_all(place.file("pools")).expect("forgotten");
+    place.plumb("pool import a.img b.img c.img").succeeds_quietly();
+    assert!(says_behind(&place));
+    place.plumb("space job tank --wait").succeeds_quietly();
+    assert!(!says_behind(&place));
+    place.plumb("space status tank").ends_with(0);
+    assert_eq!(place.json("vdisk show tank/two")["health"], "Healthy");
+}
+
+/// The same while a program has the pool, and after that was killed.
+#[test]
+fn copies_that_are_out_of_date_are_told_under_load_and_after_a_kill() {
+    let place = Place::new();
+    let disks = "--hdd a.img --hdd b.img --hdd c.img --emulate sas-10k-300";
+    place.plumb(&format!("pool new tank --file-size 192M {disks}")).succeeds_quietly();
+    place.plumb("vdisk new tank/two --size 64M --resiliency mirror2").succeeds_quietly();
+    place.plumb("run -b1M -s -w100 -o8 -t1 -d2 -W0 space:tank/two").ends_with(0);
+    let disk = disk_of(&place, "tank/two");
+    let mut load = place.command("run -b64K -r -w50 -o4 -t1 -d120 -W0 space:tank/two");
+    load.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+    let mut load = load.spawn().expect("it starts");
+    let began = std::time::Instant::now();
+    let count = |word: &str| events(&place).iter().filter(|event| *event == word).count();
+    let until = |is: &dyn Fn() -> bool| {
+        while !is() {
+            assert!(began.elapsed().as_secs() < 100, "{:?}", events(&place));
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    };
+    until(&|| place.json("space perf tank")["running"] == true);
+    let turn = |times: usize| {
+        place.plumb(&format!("space offline tank {}", disk.display())).succeeds_quietly();
+        until(&|| count("disk-lost") == times);
+        std::thread::sleep(std::time::Duration::from_secs(2));
+        place.plumb(&format!("space online tank {}", disk.display())).succeeds_quietly();
+        until(&|| count("disk-back") == times);
+    };
+    turn(1);
+    until(&|| says_behind(&place));
+    until(&|| count("disk-up-to-date") == 1);
+    // Counters are written once a second.
+    until(&|| !says_behind(&place));
+    place.plumb("space status tank").ends_with(0);
+    turn(2);
+    load.kill().expect("it is ours");
+    load.wait().expect("it ends");
+    assert!(count("disk-up-to-date") == 1, "killed too late to show anything");
+    assert!(says_behind(&place));
+    place.plumb("space job tank --wait").succeeds_quietly();
+    place.plumb("space status tank").ends_with(0);
+    let scan = place.json("space scan tank");
+    assert_eq!((&scan["mismatches"], &scan["unrecoverable"]), (&0.into(), &0.into()), "{scan}");
 }

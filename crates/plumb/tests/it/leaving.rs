@@ -49,8 +49,11 @@ fn of_disks_that_changed_places_the_one_that_is_there_leaves() {
 }
 
 fn under_load(place: &Place, vdisk: &str) -> Child {
-    let line = format!("run -b4K -r -w50 -o4 -t1 -d60 -W0 --verify crc32c space:tank/{vdisk}");
-    let mut load = place.command(&line);
+    started(place, &format!("run -b4K -r -w50 -o4 -t1 -d60 -W0 --verify crc32c space:tank/{vdisk}"))
+}
+
+fn started(place: &Place, line: &str) -> Child {
+    let mut load = place.command(line);
     let load = load.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
     let began = Instant::now();
     while place.json("space perf tank")["running"] != true {
@@ -98,4 +101,54 @@ fn a_disk_that_cannot_leave_under_load_is_told() {
     end(load);
     assert!(is_marked(&place.file("c.img")));
     place.plumb("space status tank").ends_with(0);
+}
+
+/// A pool in use is scanned by the program that has it.
+#[test]
+fn a_pool_in_use_is_scanned_when_asked() {
+    let place = of_two_copies();
+    let quiet = place.json("space scan tank");
+    assert_eq!(quiet["beside_another_program"], false, "{quiet}");
+    let disk = place.json("vdisk show tank/two")["tiers"][0]["disks"][0].clone();
+    // Reads only: whatever is healed, the scan met it.
+    let line = "run -b4K -r -w0 -o1 -t1 -g50 -f64K -d60 -W0 space:tank/two";
+    let load = started(&place, line);
+    for nth in 0..2 {
+        let scan = place.json("space scan tank");
+        assert_eq!(scan["beside_another_program"], true, "{scan}");
+        let blocks = |scan: &serde_json::Value| scan["blocks_verified"].as_u64().unwrap_or(0);
+        assert!(blocks(&scan) >= blocks(&quiet), "all of it: {scan} {quiet}");
+        assert_eq!((&scan["mismatches"], &scan["unrecoverable"]), (&0.into(), &0.into()), "{scan}");
+        let told = events(&place).iter().filter(|event| *event == "scanned").count();
+        assert_eq!(told, nth + 2, "{:?}", events(&place));
+    }
+    crate::spaces::rot(Path::new(disk.as_str().expect("a name")));
+    let said = place.plumb("scan tank").ends_with(0).stdout;
+    assert!(said.contains("the program that has it scanned"), "{said}");
+    assert!(!said.contains(" 0 healed") && said.contains(" 0 without a good copy"), "{said}");
+    end(load);
+    // One that is over before the scan is: said, and not taken for a result.
+    let load = started(&place, &format!("{line} --json").replace("-d60", "-d2"));
+    let mut scan = place.command("space scan tank");
+    let scan = scan.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let mut load = load;
+    load.wait().expect("it ends");
+    let scan = scan.wait_with_output().expect("it ends");
+    assert!([Some(0), Some(1)].contains(&scan.status.code()), "{scan:?}");
+    place.plumb("space scan tank").ends_with(0);
+}
+
+/// Who has a pool for something else does not scan it for others.
+#[test]
+fn a_program_that_does_not_scan_for_others_is_told() {
+    let place = of_two_copies();
+    // The demonstration of a program that has the disks and takes no wishes.
+    let disk = std::fs::File::options().write(true).open(place.file("a.img")).expect("it is there");
+    rustix::fs::flock(&disk, rustix::fs::FlockOperation::LockExclusive).expect("nobody has it");
+    let said = place.plumb("space scan tank");
+    assert_eq!(said.status, 3, "{said:?}");
+    assert!(said.stderr.contains("does not scan when asked"), "{said:?}");
+    assert!(!std::fs::exists(place.file("pools/tank.asks")).expect("known"), "taken back");
+    drop(disk);
+    place.plumb("space scan tank").ends_with(0);
 }

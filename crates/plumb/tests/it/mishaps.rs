@@ -311,3 +311,53 @@ fn a_disk_fails_returns_and_is_rebuilt_under_load() {
     let scan = place.json("space scan tank");
     assert_eq!((&scan["mismatches"], &scan["unrecoverable"]), (&0.into(), &0.into()), "{scan}");
 }
+
+/// 0195: disks that the pool went on without are older than it: the operator's name for the pool is not word enough.
+#[test]
+fn disks_that_the_pool_went_on_without_need_a_second_word() {
+    let place = Place::new();
+    place.plumb("pool new tank --file-size 96M a.img b.img").succeeds_quietly();
+    place.plumb("vdisk new tank/two --size 16M --resiliency mirror2").succeeds_quietly();
+    place.plumb("run -b64K -s -w100 -o4 -t1 -d1 -W0 space:tank/two").ends_with(0);
+    let [one, other] = ["a.img", "b.img"].map(|name| place.file(name));
+    let kept = place.file("kept");
+    std::fs::copy(&other, &kept).expect("room");
+    // Both had all of it: one of them is started by its name.
+    std::fs::rename(&one, place.file("a.away")).expect("lost");
+    place.plumb("space repair tank --without-quorum tank").ends_with(0);
+    std::fs::rename(place.file("a.away"), &one).expect("back");
+    std::fs::rename(&kept, &other).expect("as it was");
+    std::fs::remove_file(place.file("pools/tank.findings")).expect("noted");
+    place.plumb("run -b64K -s -w100 -o4 -t1 -d1 -W0 space:tank/two").ends_with(0);
+    // One of them fails, and the pool goes on without it.
+    let mut load = place.command("run -b4K -r -w100 -o4 -t1 -d60 -W0 space:tank/two");
+    load.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+    let mut load = load.spawn().expect("it starts");
+    let began = std::time::Instant::now();
+    while place.json("space perf tank")["running"] != true {
+        assert!(began.elapsed().as_secs() < 60, "it never runs");
+    }
+    place.plumb("space offline tank b.img").succeeds_quietly();
+    while !events(&place).iter().any(|event| event == "disk-lost") {
+        assert!(began.elapsed().as_secs() < 60, "{:?}", events(&place));
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    load.kill().expect("it is ours");
+    load.wait().expect("it ends");
+    // The one that has everything is lost.
+    std::fs::rename(&one, place.file("a.away")).expect("lost");
+    let before = head(&other);
+    says(&place, "space repair tank --accept-older", 2, &["--without-quorum"]);
+    let words = ["went on without", "zeros", "a.img, which had the journal last", "--accept-older"];
+    says(&place, "space repair tank --without-quorum tank", 3, &words);
+    assert!(head(&other) == before, "it was written to");
+    // A machine that does not know it does not know how old it is.
+    let noted = place.file("pools/tank.findings");
+    std::fs::rename(&noted, place.file("noted")).expect("forgotten");
+    let words = ["nobody can tell", "--accept-older"];
+    says(&place, "space repair tank --without-quorum tank", 3, &words);
+    std::fs::rename(place.file("noted"), &noted).expect("found");
+    place.plumb("space repair tank --without-quorum tank --accept-older").ends_with(0);
+    place.plumb("run -b4K -r -w50 -o4 -t1 -d1 -W0 --verify crc32c space:tank/two").ends_with(0);
+}

@@ -78,6 +78,9 @@ fn a_pool_is_made_shown_extended_and_removed() {
         ("Get-FileStorageTier tank/two", "tier pins tank/two"),
         ("Set-FileStorageTier tank/two", "tier pin tank/two"),
         ("Clear-FileStorageTier tank/two --pin 7", "tier unpin tank/two --pin 7"),
+        ("Get-StorageReliabilityCounter tonk", "space perf tonk"),
+        ("perf tonk", "space perf tonk"),
+        ("scan tonk", "space scan tonk"),
     ] {
         let [one, other] = [cmdlet, command].map(|line| place.plumb(line));
         assert_eq!(

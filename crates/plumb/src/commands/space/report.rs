@@ -8,8 +8,8 @@ use clap::{Arg, ArgAction};
 use miette::Diagnostic;
 use plumb_io::exclusive::ExclusiveError;
 use plumb_tier::pool::{
-    self, DiskStanding, Facts, Health, Look, PoolError, RegisteredPool, Registry, RegistryError,
-    TieringError, Verdict,
+    self, DiskStanding, Health, Look, PoolError, RegisteredPool, Registry, RegistryError,
+    ScanError, TieringError, Verdict,
 };
 use plumb_tier::{ChangeError, Config, MediaType, VirtualDisk};
 use plumb_units::Bytes;
@@ -48,6 +48,9 @@ pub(crate) enum Failure {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Tiering(#[from] TieringError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Scan(#[from] ScanError),
     #[error(transparent)]
     #[diagnostic(transparent)]
     Word(#[from] super::upkeep::WrongWord),
@@ -151,6 +154,7 @@ impl Failure {
             Self::File(error) => error,
             Self::Vdisk(error) => error,
             Self::Tiering(error) => error,
+            Self::Scan(error) => error,
             Self::Word(error) => error,
         }
     }
@@ -173,6 +177,7 @@ impl Failure {
                     | PoolError::Registry(RegistryError::Exists { .. })
             ) | Self::Vdisk(VdiskError::HoldsData { .. } | VdiskError::PoolInUse { .. })
                 | Self::Word(_)
+                | Self::Scan(ScanError::NotTaken { .. })
         );
         if refused { REFUSED } else { 1 }
     }
@@ -273,7 +278,7 @@ pub(crate) fn find<'a>(
 /// What is known of a pool without starting it.
 pub(crate) fn pool(registry: &Registry, pool: &RegisteredPool) -> Outcome {
     let look = pool::look(Some(pool.id), &pool.disks)?;
-    let health = pool::judge(&Facts::of(&look, &pool::Findings::of(registry, &pool.name)));
+    let health = pool::health(registry, pool, &look);
     let mut reply = describe(&look, &health);
     let models: Vec<&str> = pool.emulated.iter().map(|model| model.name()).collect();
     if !models.is_empty() {

@@ -4,13 +4,15 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
-use plumb_tier::pool::{self, Ask, Facts, OpenPool, PoolError, RegisteredPool};
-use plumb_tier::{ChangeError, Event, JobState, UnverifiedRun};
+use plumb_tier::pool::{
+    self, Ask, DiskStanding, OpenPool, PoolError, RegisteredPool, ScanError, Scanned,
+};
+use plumb_tier::{ChangeError, Counters, Event, JobKind, JobState, StartError};
 use plumb_units::Bytes;
-use plumb_units::convert::index;
 use serde_json::json;
 
 use super::report::{self, Reply};
+use super::told;
 
 /// Ranges of blocks that cannot be judged that a text lists.
 const LISTED: usize = 20;
@@ -50,8 +52,11 @@ pub(super) fn commands() -> [Command; 6] {
                 "Reads of blocks whose checksums are lost fail until these are written or accepted: what was never \
                  written cannot be told from the rest, and such a block may hold what somebody else deleted. A scan \
                  lists them first; check what is on the virtual disk after you have accepted them.\n\n\
-                 Exit status: 0 when every block has a good copy, 2 when one has none or cannot be judged, 1 when \
-                 the scan could not be made.",
+                 A pool that a load has is scanned by that load's program, beside its requests; what these read is \
+                 counted with it.\n\n\
+                 Exit status: 0 when every block has a good copy; 2 when one has none or cannot be judged, and of a wrong \
+                 command line; 1 when the scan could not be made, or not to its end; 3 when another program has the pool \
+                 that does not scan for others.",
             ),
         Command::new("job")
             .about("Show work that waits: disks to bring up to date, to rebuild, to empty")
@@ -75,6 +80,10 @@ pub(super) fn commands() -> [Command; 6] {
                     "The pool's name again: start it although half of its voting disks or more are not here. What \
                      they took since these were last with them is lost",
                 ),
+                Arg::new("accept-older").long("accept-older").action(ArgAction::SetTrue).requires("without-quorum").help(
+                    "With --without-quorum: also where the disks that are here are older than the pool was, or nobody \
+                     knows. Blocks that were written since are lost: they read as zeros, or as what they held before",
+                ),
                 Arg::new("without-cache").long("without-cache").value_name("POOL/VDISK").help(
                     "A virtual disk that is detached because no copy of its write cache's log is here: give that cache \
                      up. What only the log held is lost, and what the tiers hold may be older in any block",
@@ -85,7 +94,11 @@ pub(super) fn commands() -> [Command; 6] {
                 "For example:\n  plumb space repair tank --give-up-missing\n\n\
                  --without-quorum is for disks that are lost for good. The disks that are here are all that vote from \
                  then on. If the others come back and only waited, they are brought up to date; if they went on \
-                 without these, nothing of them is taken, and the pool says that it is split.\n\n\
+                 without these, nothing of them is taken, and the pool says that it is split. Where this machine saw the \
+                 pool go on without the disks that are here, because they failed or were away, or never used it, a \
+                 second word is asked for: --accept-older. What is lost then is not only what the others took last: \
+                 the map is as old as these disks, and what was written since reads as zeros, also where a disk that is \
+                 here holds it.\n\n\
                  --without-cache is for a log that is lost for good. Nobody can tell which blocks had newer data in it: \
                  check what is on the virtual disk, or restore it. It has no write cache from then on, and a log that \
                  comes back is not read.\n\n\
@@ -94,16 +107,79 @@ pub(super) fn commands() -> [Command; 6] {
     ]
 }
 
-/// A pool is started without a quorum only by its name.
+/// A pool is started without a quorum only by its name, and by a second word where it may be older than it was.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
-#[error("--without-quorum names {other}, and the pool is {name}")]
-#[diagnostic(
-    code(plumb::without_quorum),
-    help("nothing was changed; say: --without-quorum {name}")
-)]
-pub(crate) struct WrongWord {
-    name: String,
-    other: String,
+pub(crate) enum WrongWord {
+    /// Another pool's name.
+    #[error("--without-quorum names {other}, and the pool is {name}")]
+    #[diagnostic(
+        code(plumb::without_quorum),
+        help("nothing was changed; say: --without-quorum {name}")
+    )]
+    Name { name: String, other: String },
+    /// It went on without the disks that are here, or nobody knows.
+    #[error(
+        "{why}: what was written since is lost, and blocks read as zeros, or as what they held before"
+    )]
+    #[diagnostic(
+        code(plumb::older_disks),
+        help(
+            "nothing was changed. Connect {missing}; if they are lost for good and all of this may be: \
+             plumb space repair {name} --without-quorum {name} --accept-older"
+        )
+    )]
+    Older {
+        name: String,
+        why: String,
+        /// What would have it.
+        missing: String,
+    },
+}
+
+/// Refuses disks that are older than the pool was when this machine used it last, or of which it knows nothing.
+fn not_older(pool: &RegisteredPool) -> Result<(), report::Failure> {
+    let look = pool::look(Some(pool.id), &pool.disks)?;
+    let findings = pool::Findings::of(&report::registry(), &pool.name);
+    let name = pool.name.clone();
+    let why = match findings.age_of(look.config.generation) {
+        pool::Age::Newest => return Ok(()),
+        pool::Age::Older(unix_ms) => format!(
+            "pool {name} went on without the disks that are here, on {} at the latest",
+            told::when(unix_ms)
+        ),
+        pool::Age::Unknown => format!(
+            "this machine never saw pool {name} in use: nobody can tell whether it went on without the disks that are here"
+        ),
+    };
+    let away = look.config.disks.iter().zip(&look.disks);
+    let away = away.filter(|own| own.1.path.is_none() && own.1.standing != DiskStanding::Removed);
+    let away: Vec<_> = away.map(|own| own.0).collect();
+    let has = |disk: &&&plumb_tier::DiskConfig| findings.holders().contains(&disk.id);
+    let names = |disks: Vec<&plumb_tier::DiskConfig>| {
+        let names: Vec<&str> = disks.into_iter().map(|disk| disk.name.as_str()).collect();
+        names.join(", ")
+    };
+    let holders: Vec<&plumb_tier::DiskConfig> = away.iter().filter(has).copied().collect();
+    let missing = match holders.is_empty() {
+        true if away.is_empty() => "the disks that are missing".to_owned(),
+        true => names(away),
+        false => format!("{}, which had the journal last", names(holders)),
+    };
+    Err(WrongWord::Older { name, why, missing }.into())
+}
+
+/// Starts a pool by an operator's word where it has no quorum.
+fn open_by_word(pool: &RegisteredPool, accept_older: bool) -> Result<OpenPool, report::Failure> {
+    let registry = report::registry();
+    match open(pool) {
+        Err(PoolError::Start(StartError::NoQuorum { .. })) => {}
+        other => return Ok(other?),
+    }
+    if !accept_older {
+        not_older(pool)?;
+    }
+    let opened = pool::open_by_word(pool, (1, 4096));
+    Ok(pool::note_start(&registry, pool, opened)?.chronicled(&registry))
 }
 
 fn find(matches: &ArgMatches) -> Result<RegisteredPool, report::Failure> {
@@ -128,8 +204,7 @@ pub(super) fn status(matches: &ArgMatches) -> report::Outcome {
             return Ok(Reply { json, text, status: status.exit_status() });
         }
     };
-    let health =
-        pool::judge(&Facts::of(&look, &pool::Findings::of(&report::registry(), &found.name)));
+    let health = pool::health(&report::registry(), &found, &look);
     let mut reply = report::describe(&look, &health);
     let store = pool::TieringStore::of(&report::registry(), &found);
     let fillings = look.config.vdisks.iter();
@@ -150,6 +225,16 @@ fn open(pool: &RegisteredPool) -> Result<OpenPool, PoolError> {
 pub(super) fn scan(matches: &ArgMatches) -> report::Outcome {
     let found = find(matches)?;
     let accept = matches.get_flag("accept-unverified");
+    let mut tell = tell_progress();
+    if pool::is_in_use(&found) {
+        let job = |bytes_left| JobState { kind: JobKind::Scan, disk: None, bytes_left, stuck: 0 };
+        let mut tell = |left| tell(&[job(left)]);
+        match pool::scan_in_use(&report::registry(), &found, accept, &mut tell) {
+            // It ended a moment ago.
+            Err(ScanError::Pool(PoolError::NotInUse { .. })) => {}
+            scanned => return Ok(scan_told(&found.name, &scanned?, true)),
+        }
+    }
     let mut open = open(&found)?;
     let began = std::time::Instant::now();
     if accept {
@@ -157,54 +242,53 @@ pub(super) fn scan(matches: &ArgMatches) -> report::Outcome {
     } else {
         open.engine.scan();
     }
-    open.work();
-    let counters = open.engine.counters();
-    let left = open.engine.unverified();
-    let vdisks: Vec<String> =
-        open.engine.config().vdisks.iter().map(|vdisk| vdisk.name.clone()).collect();
-    let elapsed = began.elapsed();
+    pool::work(&mut open, &mut tell);
+    // What the start met counts as well.
+    let scanned = Scanned::since(&open.engine, &Counters::default(), began.elapsed());
     open.end()?;
-    let name = |run: &UnverifiedRun| vdisks.get(index(run.vdisk)).cloned().unwrap_or_default();
+    Ok(scan_told(&found.name, &scanned, false))
+}
+
+/// What a scan found; `beside` what another program does.
+fn scan_told(pool: &str, scanned: &Scanned, beside: bool) -> Reply {
+    let left = &scanned.ranges;
+    let elapsed = std::time::Duration::from_millis(scanned.elapsed_ms).as_secs_f64();
     let mut text = format!(
-        "pool {}: {} blocks verified, {} mismatches, {} healed, {} without a good copy, {:.1} s\n",
-        found.name,
-        counters.blocks_verified,
-        counters.mismatches,
-        counters.healed,
-        counters.unrecoverable,
-        elapsed.as_secs_f64()
+        "pool {pool}: {} blocks verified, {} mismatches, {} healed, {} without a good copy, {elapsed:.1} s\n",
+        scanned.blocks_verified, scanned.mismatches, scanned.healed, scanned.unrecoverable,
     );
-    if counters.unverified > 0 {
+    if beside {
+        text.push_str("the program that has it scanned; what it read beside that counts as well\n");
+    }
+    if scanned.unverified > 0 {
         text.push_str(&format!(
             "the checksums of {} blocks were lost; copies of {} of them differ or cannot be read; {} accepted\n",
-            counters.unverified, counters.unverified_differ, counters.accepted
+            scanned.unverified, scanned.unverified_differ, scanned.accepted
         ));
     }
-    for run in left.iter().take(LISTED) {
-        let (name, from) = (name(run), run.offset);
-        text.push_str(&format!(
-            "  {name}: bytes {from} to {} cannot be read\n",
-            from + run.len - 1
-        ));
+    for (name, from, bytes) in left.iter().take(LISTED) {
+        let last = from.saturating_add(*bytes).saturating_sub(1);
+        text.push_str(&format!("  {name}: bytes {from} to {last} cannot be read\n"));
     }
     if left.len() > LISTED {
         text.push_str(&format!("  and {} other ranges: --json has all\n", left.len() - LISTED));
     }
-    let range = |run: &UnverifiedRun| json!({ "vdisk": name(run), "offset_bytes": run.offset, "bytes": run.len });
+    let range = |(name, from, bytes): &(String, u64, u64)| json!({ "vdisk": name, "offset_bytes": from, "bytes": bytes });
     let json = json!({
-        "pool": found.name,
-        "blocks_verified": counters.blocks_verified,
-        "mismatches": counters.mismatches,
-        "healed": counters.healed,
-        "unrecoverable": counters.unrecoverable,
-        "unverified": counters.unverified,
-        "unverified_differ": counters.unverified_differ,
-        "accepted": counters.accepted,
+        "pool": pool,
+        "blocks_verified": scanned.blocks_verified,
+        "mismatches": scanned.mismatches,
+        "healed": scanned.healed,
+        "unrecoverable": scanned.unrecoverable,
+        "unverified": scanned.unverified,
+        "unverified_differ": scanned.unverified_differ,
+        "accepted": scanned.accepted,
         "unverified_ranges": left.iter().map(range).collect::<Vec<_>>(),
-        "elapsed_s": elapsed.as_secs_f64(),
+        "beside_another_program": beside,
+        "elapsed_s": elapsed,
     });
-    let status = if counters.unrecoverable > 0 || !left.is_empty() { 2 } else { 0 };
-    Ok(Reply { json, text, status })
+    let status = if scanned.unrecoverable > 0 || !left.is_empty() { 2 } else { 0 };
+    Reply { json, text, status }
 }
 
 /// `offline` and `online`.
@@ -229,7 +313,7 @@ pub(super) fn switch(matches: &ArgMatches, online: bool) -> report::Outcome {
 pub(super) fn job(matches: &ArgMatches) -> report::Outcome {
     let found = find(matches)?;
     let wait = matches.get_flag("wait");
-    do_work(&found, &open, wait, |_| {})
+    do_work(&found, &|pool| Ok(open(pool)?), wait, |_| {})
 }
 
 /// `repair`.
@@ -238,16 +322,15 @@ pub(super) fn repair(matches: &ArgMatches) -> report::Outcome {
     let give_up = matches.get_flag("give-up-missing");
     let word = matches.get_one::<String>("without-quorum");
     if let Some(other) = word.filter(|word| **word != found.name) {
-        return Err(report::Failure::from(WrongWord { name: found.name, other: other.clone() }));
+        let other = other.clone();
+        return Err(report::Failure::from(WrongWord::Name { name: found.name, other }));
     }
+    let older = matches.get_flag("accept-older");
     let opened = |pool: &RegisteredPool| match word {
-        Some(_) => {
-            let registry = report::registry();
-            let opened = pool::open_by_word(pool, (1, 4096));
-            Ok(pool::note_start(&registry, pool, opened)?.chronicled(&registry))
-        }
-        None => open(pool),
+        Some(_) => open_by_word(pool, older),
+        None => Ok(open(pool)?),
     };
+    let open = |pool: &RegisteredPool| Ok(open(pool)?);
     let Some(name) = matches.get_one::<String>("without-cache") else {
         return do_work(&found, &opened, true, |open| {
             if give_up {
@@ -267,7 +350,7 @@ pub(super) fn repair(matches: &ArgMatches) -> report::Outcome {
 /// Starts a pool and gives up the cache of a virtual disk that is detached; its number.
 fn give_up_cache(
     found: &RegisteredPool,
-    opened: &dyn Fn(&RegisteredPool) -> Result<OpenPool, PoolError>,
+    opened: &dyn Fn(&RegisteredPool) -> Result<OpenPool, report::Failure>,
     name: &str,
 ) -> Result<u16, report::Failure> {
     let (pool, vdisk) = report::split(name)?;
@@ -290,7 +373,7 @@ fn give_up_cache(
 /// Starts a pool, has it do what waits if `wait`, and tells what was done and what is left.
 fn do_work(
     found: &RegisteredPool,
-    opened: &dyn Fn(&RegisteredPool) -> Result<OpenPool, PoolError>,
+    opened: &dyn Fn(&RegisteredPool) -> Result<OpenPool, report::Failure>,
     wait: bool,
     ask: impl Fn(&mut OpenPool),
 ) -> report::Outcome {

@@ -1,0 +1,124 @@
+//! Which copies of a pool are out of date, told without a start: by the program that has it, else by its journal, which is
+//! read and not changed.
+
+use std::fs::File;
+use std::io::{Seek, SeekFrom};
+use std::path::Path;
+
+use plumb_io::TargetFile;
+use plumb_units::convert::to_u32;
+
+use super::chronicle::{counters, plain};
+use super::devices::DeviceQueue;
+use super::live::now_ms;
+use super::look::Look;
+use super::registry::{RegisteredPool, Registry};
+use crate::assembly::{Terms, assemble};
+use crate::chain;
+use crate::format::frame;
+use crate::io::{Io, SlotPlan};
+use crate::marks::Marks;
+use crate::recover::read_checkpoint;
+
+/// Counters that are older were not written by a program that still has the pool: it writes them once a second.
+const TOLD_MS: u64 = 5_000;
+/// How often a journal is read that somebody writes to meanwhile.
+const TRIES: u32 = 3;
+
+/// What is out of date in a pool.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Behind {
+    /// Extents whose place on a disk is out of date, by ordinal; of disks that take part.
+    pub disks: Vec<u32>,
+    /// Such places, by virtual disk in the configuration's order, those that were removed too.
+    pub vdisks: Vec<u32>,
+}
+
+/// What is out of date in a pool. `None` when nobody can tell: its journal cannot be read.
+#[must_use]
+pub fn behind(registry: &Registry, pool: &RegisteredPool, look: &Look) -> Option<Behind> {
+    told(registry, &pool.name, look).or_else(|| (0..TRIES).find_map(|_| read(look)))
+}
+
+/// What the program says that has the pool now. Without one, `None`.
+fn told(registry: &Registry, pool: &str, look: &Look) -> Option<Behind> {
+    let seen = counters(registry, pool)?;
+    let is_alive = Path::new("/proc").join(seen.process.to_string()).exists();
+    if !seen.running || !is_alive || now_ms().saturating_sub(seen.unix_ms) > TOLD_MS {
+        return None;
+    }
+    let value = |set: &str, instance: &str, name: &str| {
+        let is_it = |one: &&(String, String, String, String, u64)| {
+            (one.0.as_str(), one.1.as_str(), one.2.as_str()) == (set, instance, name)
+        };
+        seen.counters.iter().find(is_it).map(|one| one.4)
+    };
+    let small = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+    let mut found = Behind::default();
+    for vdisk in &look.config.vdisks {
+        let bytes = match vdisk.is_removed() {
+            true => 0,
+            false => value("Virtual Disk", &vdisk.name, "Stale Bytes")?,
+        };
+        let share = u64::from(look.config.extent_bytes) / u64::from(vdisk.columns.max(1));
+        found.vdisks.push(small(bytes.div_ceil(share.max(1))));
+    }
+    let any = found.vdisks.iter().any(|places| *places > 0);
+    for (disk, seen) in look.config.disks.iter().zip(&look.disks) {
+        if !seen.standing.takes_part() {
+            found.disks.push(0);
+            continue;
+        }
+        let value = |name: &str| value("Physical Disk", &plain(&disk.name), name);
+        // They were written before it came back.
+        value("Online").filter(|online| *online == 1)?;
+        // A mark where nothing of the extent lies costs nobody a copy.
+        let extents = if any { value("Stale Extents")? } else { 0 };
+        found.disks.push(small(extents));
+    }
+    Some(found)
+}
+
+/// What the journal says, on the disks that take part.
+fn read(look: &Look) -> Option<Behind> {
+    let here = || look.disks.iter().filter(|disk| disk.standing.takes_part());
+    let files: Option<Vec<TargetFile>> = here().map(|disk| target(disk.path.as_deref()?)).collect();
+    let files = files?;
+    let count = to_u32(files.len());
+    let plan = SlotPlan { data_slots: 1, data_bytes: 4096, control_bytes: 256 << 10, files: count };
+    // Copies of the journal that lack a frame are given it as at a start: in memory only.
+    let queue = DeviceQueue::unchanging(&plan, DeviceQueue::calls(&plan, files).ok()?);
+    let mut io = Io::new(queue, plan);
+    let (members, _) = assemble(&mut io, plan, (0, Terms::More)).ok()?;
+    let (checkpoint, ..) = read_checkpoint(&mut io, &members).ok()?;
+    let chain = chain::read(&mut io, &members, checkpoint.link);
+    if chain.is_cut || !chain.has_state() {
+        return None;
+    }
+    let config = &members.config;
+    let mut marks = Marks::new(config.disks.len());
+    for record in chain.bodies().flat_map(frame::records) {
+        marks.replay(config, record);
+    }
+    let shown = || config.vdisks.iter().filter(|vdisk| !vdisk.is_removed());
+    let online = members.online();
+    let on = |disk: u16| match online.contains(&disk) {
+        true => shown().map(|vdisk| marks.of(vdisk, disk)).sum(),
+        false => 0,
+    };
+    let of = |vdisk: &crate::VirtualDisk| match vdisk.is_removed() {
+        true => 0,
+        false => online.iter().map(|disk| marks.of(vdisk, *disk)).sum(),
+    };
+    Some(Behind {
+        disks: (0_u16..).take(config.disks.len()).map(on).collect(),
+        vdisks: config.vdisks.iter().map(of).collect(),
+    })
+}
+
+fn target(path: &Path) -> Option<TargetFile> {
+    let mut file = File::open(path).ok()?;
+    let size = file.seek(SeekFrom::End(0)).ok()?;
+    let path = path.to_owned();
+    Some(TargetFile { descriptor: file.into(), path, size, priority: None, mapping: None })
+}
