@@ -162,7 +162,10 @@ impl SimulatedDevice {
         let mut top = top
             * (1.0 + self.per_doubling_of_threads).powf(doublings(threads, 8).log2())
             * (1.0 + self.per_doubling_of_files).powf(doublings(setting.files, 1).log2());
-        top *= self.share_left(threads);
+        // They wait for each other, which takes time of each I/O, few or many.
+        let left = self.share_left(threads);
+        let alone_s = alone_s / left;
+        top *= left;
         if self.thread_iops > 0.0 {
             top = top.min(self.thread_iops * f64::from(threads));
         }
