@@ -35,8 +35,8 @@ pub const SERIES_LEAST: usize = 8;
 const P_WEAK: f64 = 0.01;
 /// … and pruned strictly,
 const P_STRICT: f64 = 0.001;
-/// and below this step.
-const STEP_LEAST: f64 = 0.02;
+/// and below this step where no other is asked for.
+pub const STEP_LEAST: f64 = 0.02;
 /// Width of the running median that lone outliers are measured from.
 const MEDIAN_WIDTH: usize = 7;
 /// Robust standard deviations beyond which a value is an outlier.
@@ -45,6 +45,12 @@ const OUTLIER_DEVIATIONS: f64 = 6.0;
 /// The change points of a series of positive values, ascending; `None` for fewer than eight values.
 #[must_use]
 pub fn change_points(values: &[f64]) -> Option<Vec<ChangePoint>> {
+    change_points_beyond(values, STEP_LEAST)
+}
+
+/// The same, where a step counts from this relative size on instead of 2 %.
+#[must_use]
+pub fn change_points_beyond(values: &[f64], step_least: f64) -> Option<Vec<ChangePoint>> {
     if values.len() < SERIES_LEAST {
         return None;
     }
@@ -57,7 +63,7 @@ pub fn change_points(values: &[f64]) -> Option<Vec<ChangePoint>> {
     bounds.sort_unstable();
     prune(&clipped, &mut bounds, P_WEAK, 0.0);
     settle(&clipped, &mut bounds);
-    prune(&clipped, &mut bounds, P_STRICT, STEP_LEAST);
+    prune(&clipped, &mut bounds, P_STRICT, step_least);
     settle(&clipped, &mut bounds);
     let point = |place: usize| {
         let (start, end) = neighbours(&bounds, place, clipped.len());
@@ -350,6 +356,15 @@ mod tests {
         check(&series(&[100.0, 101.0]), &[]);
         check(&[5.0; 12], &[]);
         check(&[5.0, 5.0, 5.0, 5.0, 6.0, 6.0, 6.0, 6.0], &[4]);
+    }
+
+    #[test]
+    fn a_step_counts_from_the_size_that_is_asked_for() {
+        let steps = |levels: &[f64], least: f64| {
+            change_points_beyond(&series(levels), least).expect("long enough").len()
+        };
+        assert_eq!((steps(&[100.0, 101.0], 0.005), steps(&[100.0, 101.0], 0.02)), (1, 0));
+        assert_eq!((steps(&[100.0, 95.0], 0.02), steps(&[100.0, 95.0], 0.1)), (1, 0));
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod space;
 mod target;
 mod tasks;
 mod tier;
+mod unseen;
 mod volumes;
 
 pub use programs::{Answers, Asked};

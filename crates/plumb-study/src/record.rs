@@ -524,6 +524,26 @@ mod tests {
     }
 
     #[test]
+    fn a_size_that_only_one_side_asked_for_is_no_other_workload_where_it_is_known() {
+        let with = |asked: Value, environment: Value| {
+            let mut sides = [record(1000.0), record(1000.0)];
+            for (side, asked) in sides.iter_mut().zip([json!(5), asked]) {
+                side.profile.as_mut().expect("one")["TimeSpans"][0]["Targets"][0]["FileSize"] =
+                    asked;
+                side.environment = environment.clone();
+            }
+            let [a, b] = sides;
+            compare(&[a], &[b], &[]).map(|_| ()).map_err(|error| error.to_string())
+        };
+        let refused = with(Value::Null, Value::Null).expect_err("it may have any size");
+        assert!(refused.contains("FileSize is 5 and not given: "), "{refused}");
+        assert!(refused.contains("run both with the same -c"), "{refused}");
+        assert_eq!(with(Value::Null, environment_of()), Ok(()));
+        let refused = with(json!(6_000), environment_of()).expect_err("another size");
+        assert!(refused.contains("FileSize is 5 and 6000"), "{refused}");
+    }
+
+    #[test]
     fn another_machine_or_engine_is_refused_unless_wanted() {
         let environment = |model: &str, kernel: &str, bytes: u64| {
             json!({ "groups": {

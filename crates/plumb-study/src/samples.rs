@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::compare::{self, Metric, SteadyRun};
 use crate::decision::{self, Subject};
+use crate::history::STEP_LEAST;
 
 /// Why an object cannot be judged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
@@ -136,7 +137,12 @@ pub fn history(sample: &Value) -> Result<Map<String, Value>, SampleError> {
         missing("values", "give the results in order of time: {\"values\": [101.2, 100.9, …]}")
     })?;
     let values = numbers(values, "values")?;
-    decision::of_history(&values, &metric).ok_or_else(|| SampleError::TooFew {
+    // Where the sample names a δ, no smaller step is a change, and each larger one may be; otherwise the method's 2 %.
+    let step_least = match present(sample, "delta") {
+        Some(_) => metric.delta,
+        None => STEP_LEAST,
+    };
+    decision::of_history(&values, &metric, step_least).ok_or_else(|| SampleError::TooFew {
         what: format!("`values` has {} of them: a history needs two or more", values.len()),
         remedy: "give the results of at least two runs in order of time; from eight on levels are told apart",
     })

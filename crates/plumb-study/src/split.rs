@@ -37,9 +37,107 @@ pub fn divisible(outstanding: u64, files: u64, threads_most: u64, o_most: u64) -
     range.max_by_key(key).unwrap_or(outstanding)
 }
 
+/// Rates of two pairs of which the larger is not taken to be more, relative.
+const GAIN_LEAST: f64 = 0.02;
+
+/// The pair to measure next in the search of the fewest threads that give all there is; `None` when they are found. `pairs` are
+/// ascending by threads, `rates` has what was measured of each; `start` is where the search begins, and what is lower than the
+/// highest by `loss` (relative) gives less.
+///
+/// Throughput over threads is taken to rise, be flat and fall, in this order: its peak may lie anywhere, and be one pair wide.
+/// So the search goes down by halves as long as that gives no less, and up by doublings where it gave less at once; then it
+/// splits the gap below the fewest that give all, and unless all give the same, the gap above, too.
+#[must_use]
+pub fn next_pair(pairs: &[Pair], rates: &[Option<f64>], start: usize, loss: f64) -> Option<usize> {
+    let rate = |index: usize| rates.get(index).copied().flatten();
+    let Some(first) = rate(start) else { return Some(start) };
+    let top = rates.iter().flatten().copied().fold(first, f64::max);
+    let gives_all = |rate: f64| rate >= top * (1.0 - loss);
+    let half =
+        |of: usize| (0..of).rev().find(|index| 2 * pairs[*index].threads <= pairs[of].threads);
+    let mut low = start;
+    while let Some(index) = half(low) {
+        let Some(found) = rate(index) else { return Some(index) };
+        // A slope that rises towards fewer threads goes on, however far the best is.
+        if !gives_all(found) && found <= rate(low)? {
+            break;
+        }
+        low = index;
+    }
+    if half(start).and_then(rate).is_none_or(|found| found < first * (1.0 - loss)) {
+        let mut high = start;
+        let double = |of: usize| {
+            (of + 1..pairs.len()).find(|index| pairs[*index].threads >= 2 * pairs[of].threads)
+        };
+        while let Some(index) = double(high) {
+            let Some(found) = rate(index) else { return Some(index) };
+            if found <= rate(high)? * (1.0 + GAIN_LEAST) {
+                break;
+            }
+            high = index;
+        }
+    }
+    let chosen = (0..pairs.len()).find(|index| rate(*index).is_some_and(gives_all))?;
+    let below = (0..chosen).rev().find(|index| rate(*index).is_some());
+    let above = (chosen + 1..pairs.len()).find(|index| rate(*index).is_some());
+    let from = below.map_or(0, |index| index + 1);
+    let lower = (from < chosen).then(|| usize::midpoint(from, chosen));
+    let is_flat = rates.iter().flatten().all(|rate| gives_all(*rate));
+    let higher = above.filter(|above| !is_flat && *above > chosen + 1);
+    let higher = higher.map(|above| usize::midpoint(chosen, above));
+    // A peak is likelier on the side that falls less.
+    let side = |index: Option<usize>| index.and_then(rate).unwrap_or(f64::INFINITY);
+    match side(above) > side(below) && !gives_all(side(above)) {
+        true => higher.or(lower),
+        false => lower.or(higher),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Searches rates over threads: threads that were measured beside the 8 to begin with, in order, and those chosen.
+    fn searched(outstanding: u64, rate: impl Fn(u64) -> f64) -> (Vec<u64>, u64) {
+        let pairs = pairs(outstanding, 1, 64, outstanding);
+        let start = pairs.iter().position(|pair| pair.threads == 8).expect("a divisor");
+        let mut rates: Vec<Option<f64>> = vec![None; pairs.len()];
+        let mut order = Vec::new();
+        while let Some(index) = next_pair(&pairs, &rates, start, 0.02) {
+            assert_eq!(rates[index], None, "measured again");
+            rates[index] = Some(rate(pairs[index].threads));
+            order.push(pairs[index].threads);
+        }
+        let top = rates.iter().flatten().copied().fold(0.0, f64::max);
+        let chosen = rates.iter().position(|rate| rate.is_some_and(|rate| rate >= 0.98 * top));
+        (order.split_off(1), pairs[chosen.expect("some were measured")].threads)
+    }
+
+    #[test]
+    fn a_peak_over_threads_is_found_wherever_it_is() {
+        // As many threads as there may be cost nothing.
+        assert_eq!(searched(120, |_| 1.0), (vec![4, 2, 1], 1));
+        // As in table 4: two stand out, and one gives what all the others give.
+        let table_4 = |threads| match threads {
+            1 => 57_499.0,
+            2 => 62_619.0,
+            3 => 57_425.0,
+            _ => 56_500.0,
+        };
+        assert_eq!(searched(120, table_4), (vec![4, 2, 1, 3], 2));
+        // So many threads are needed, or best; each one more costs more or less.
+        for loss in [0.0, 0.04, 0.15] {
+            for best in [1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20] {
+                let rate = |threads: u64| {
+                    let more = i32::try_from(threads.saturating_sub(best)).expect("few");
+                    (threads.min(best) as f64 / best as f64) * f64::powi(1.0 - loss, more)
+                };
+                let (order, found) = searched(120, rate);
+                assert_eq!(found, best, "loss {loss}: {order:?}");
+                assert!(order.len() <= 6, "best {best}, loss {loss}: {order:?}");
+            }
+        }
+    }
 
     #[test]
     fn pairs_of_120() {

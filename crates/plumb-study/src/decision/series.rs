@@ -7,19 +7,24 @@ use crate::compare::{self, Comparison, Metric, Verdict};
 use crate::history::{self, ChangePoint};
 
 /// The decision on a series of positive values, oldest first; `None` for fewer than two values or ones
-/// that are not positive.
+/// that are not positive. A change of level counts from `step_least` on, relative.
 #[must_use]
-pub fn of_history(values: &[f64], metric: &Metric) -> Option<Map<String, Value>> {
+pub fn of_history(values: &[f64], metric: &Metric, step_least: f64) -> Option<Map<String, Value>> {
     if values.len() < 2 || values.iter().any(|value| !value.is_finite() || *value <= 0.0) {
         return None;
     }
-    Some(match history::change_points(values) {
-        Some(points) => of_points(values, &points, metric),
-        None => of_last(values, metric),
+    Some(match history::change_points_beyond(values, step_least) {
+        Some(points) => of_points(values, &points, metric, step_least),
+        None => of_last(values, metric, step_least),
     })
 }
 
-fn of_points(values: &[f64], points: &[ChangePoint], metric: &Metric) -> Map<String, Value> {
+fn of_points(
+    values: &[f64],
+    points: &[ChangePoint],
+    metric: &Metric,
+    step_least: f64,
+) -> Map<String, Value> {
     let direction = |point: &ChangePoint| match (point.step() > 0.0) == metric.higher_is_better {
         true => Verdict::Better,
         false => Verdict::Worse,
@@ -100,7 +105,7 @@ fn of_points(values: &[f64], points: &[ChangePoint], metric: &Metric) -> Map<Str
         "outliers": outliers,
         "flags": flags,
         "notes": notes,
-        "parameters": parameters(metric),
+        "parameters": parameters(metric, step_least),
         "evidence": [
             evidence("values", values.to_vec(), ""),
             evidence("current_level", crate::stats::describe::median(&level),
@@ -110,7 +115,7 @@ fn of_points(values: &[f64], points: &[ChangePoint], metric: &Metric) -> Map<Str
 }
 
 /// Too short for change points: the last value against those before it.
-fn of_last(values: &[f64], metric: &Metric) -> Map<String, Value> {
+fn of_last(values: &[f64], metric: &Metric, step_least: f64) -> Map<String, Value> {
     let (last, before) = values.split_last().expect("two values or more");
     let found: Comparison = compare::judge(
         compare::of_runs(before, &[*last]).expect("the values are positive"),
@@ -134,7 +139,7 @@ fn of_last(values: &[f64], metric: &Metric) -> Map<String, Value> {
         "outliers": [],
         "flags": ["short"],
         "notes": notes,
-        "parameters": parameters(metric),
+        "parameters": parameters(metric, step_least),
         "evidence": [
             evidence("values", values.to_vec(), ""),
             evidence("p", found.p, "of no change between the last value and those before"),
@@ -142,10 +147,11 @@ fn of_last(values: &[f64], metric: &Metric) -> Map<String, Value> {
     }))
 }
 
-fn parameters(metric: &Metric) -> Value {
+fn parameters(metric: &Metric, step_least: f64) -> Value {
     json!({
         "higher_is_better": metric.higher_is_better,
         "delta": metric.delta,
+        "step_least": step_least,
         "segment_least": history::SEGMENT_LEAST,
         "series_least": history::SERIES_LEAST,
     })

@@ -4,7 +4,7 @@ use plumb_io::block_stack::BlockDevice;
 use plumb_io::nvme_log::{HealthLog, controller};
 use serde_json::Value;
 
-use super::{Check, Scene, Verdict};
+use super::{Check, Scene, Verdict, unseen};
 
 pub(super) fn folder(device: &BlockDevice) -> String {
     format!("/sys/dev/block/{}", device.number)
@@ -21,7 +21,8 @@ pub(super) fn smart(scene: &Scene) -> Check {
         .map(|disk| disk.name)
         .collect();
     if drives.is_empty() {
-        return Check::ok(ID, "no ATA or SCSI drive under the target");
+        let absent = || Check::ok(ID, "no ATA or SCSI drive under the target");
+        return unseen::devices(scene, ID).unwrap_or_else(absent);
     }
     let states: Vec<String> = drives
         .iter()
@@ -104,7 +105,8 @@ pub(super) fn nvme(scene: &Scene) -> Check {
     const ID: &str = "health-nvme";
     let names = nvme_controllers(scene);
     if names.is_empty() {
-        return Check::ok(ID, "no NVMe device under the target");
+        let absent = || Check::ok(ID, "no NVMe device under the target");
+        return unseen::devices(scene, ID).unwrap_or_else(absent);
     }
     let states: Vec<String> = names
         .iter()
@@ -161,12 +163,16 @@ pub(super) fn nvme_controllers(scene: &Scene) -> Vec<String> {
 pub(super) fn md(scene: &Scene) -> Check {
     const ID: &str = "health-md";
     let mut arrays = 0;
-    let (mut bad, mut notable) = (Vec::new(), Vec::new());
+    let (mut bad, mut notable, mut unread) = (Vec::new(), Vec::new(), Vec::new());
     for device in scene.target.devices(scene.tree) {
         let md = format!("{}/md", folder(&device));
-        let Some(state) = scene.tree.text(format!("{md}/array_state")) else { continue };
-        arrays += 1;
         let name = &device.name;
+        let Some(state) = scene.tree.text(format!("{md}/array_state")) else {
+            let is_array = name.starts_with("md") && device.number == device.disk;
+            unread.extend(is_array.then(|| name.clone()));
+            continue;
+        };
+        arrays += 1;
         if !["clean", "active", "active-idle", "write-pending"].contains(&state.as_str()) {
             bad.push(format!("{name} is {state}"));
         }
@@ -187,6 +193,18 @@ pub(super) fn md(scene: &Scene) -> Check {
     }
     if !notable.is_empty() {
         return Check::new(ID, Verdict::Warn, notable.join("; "), "repair the array first");
+    }
+    if !unread.is_empty() {
+        let evidence = format!("the state of {} was not read", unread.join(", "));
+        return Check::new(
+            ID,
+            Verdict::Unknown,
+            evidence,
+            "look at /proc/mdstat, `mdadm --detail`",
+        );
+    }
+    if let Some(unseen) = unseen::devices(scene, ID) {
+        return unseen;
     }
     Check::ok(ID, format!("{arrays} md arrays under the target"))
 }

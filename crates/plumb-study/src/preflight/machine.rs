@@ -1,12 +1,13 @@
 //! Processors, clocks, temperatures, and what this process may see.
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use plumb_io::block_stack::BlockDevice;
 use plumb_io::nvme_log::HealthLog;
 
 use super::health::nvme_controllers;
-use super::{Check, Scene, Verdict};
+use super::{Check, Scene, Verdict, unseen};
 
 const CPUS: &str = "/sys/devices/system/cpu";
 
@@ -70,22 +71,32 @@ pub(super) fn governor(scene: &Scene) -> Check {
 /// Whether the device hangs on another node than our processors.
 pub(super) fn numa(scene: &Scene) -> Check {
     const ID: &str = "numa";
-    let allowed = scene
-        .tree
-        .text("/proc/self/status")
-        .and_then(|text| {
-            let list = text.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
-            plumb_io::system_tree::parse_cpu_list(list)
-        })
-        .unwrap_or_default();
-    let (mut far, mut beside) = (Vec::new(), Vec::new());
+    let allowed = scene.tree.text("/proc/self/status").and_then(|text| {
+        let list = text.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+        plumb_io::system_tree::parse_cpu_list(list)
+    });
+    let Some(allowed) = allowed else {
+        let evidence = "which processors we may use cannot be read";
+        return Check::new(
+            ID,
+            Verdict::Unknown,
+            evidence,
+            "mount /proc; see `lscpu`, `taskset -p`",
+        );
+    };
+    if let Some(unseen) = unseen::devices(scene, ID) {
+        return unseen;
+    }
+    let (mut far, mut beside, mut untold) = (Vec::new(), Vec::new(), Vec::new());
+    let nodes = scene.tree.names("/sys/devices/system/node");
+    let is_node = |name: &str| name.strip_prefix("node").is_some_and(|n| n.parse::<u32>().is_ok());
+    let nodes = nodes.iter().filter(|name| name.to_str().is_some_and(is_node)).count();
     for disk in scene.target.disks(scene.tree) {
         beside.extend(interrupts(scene, &disk));
-        let device = format!("/sys/dev/block/{}/device", disk.number);
-        let node = ["numa_node", "device/numa_node"]
-            .iter()
-            .find_map(|file| scene.tree.number(format!("{device}/{file}")));
-        let Some(node) = node else { continue };
+        let Some(node) = node_of(scene, &disk) else {
+            untold.extend((nodes > 1).then_some(disk.name));
+            continue;
+        };
         let path = format!("/sys/devices/system/node/node{node}/cpulist");
         let near = scene.tree.cpu_list(path).unwrap_or_default();
         if !near.is_empty() && !allowed.iter().any(|cpu| near.contains(cpu)) {
@@ -98,6 +109,15 @@ pub(super) fn numa(scene: &Scene) -> Check {
     let threads = scene.tree.number(format!("{CPUS}/smt/active"));
     beside.extend(threads.map(|on| format!("SMT {}", if on == 0 { "off" } else { "on" })));
     let with = |said: String| [vec![said], beside.clone()].concat().join("; ");
+    if far.is_empty() && !untold.is_empty() {
+        let said = format!("the node of {} was not read", untold.join(", "));
+        return Check::new(
+            ID,
+            Verdict::Unknown,
+            with(said),
+            "look at `lspci -vv` of its controller",
+        );
+    }
     if far.is_empty() {
         return Check::ok(ID, with("no device is on a node that we may not use".to_owned()));
     }
@@ -105,15 +125,30 @@ pub(super) fn numa(scene: &Scene) -> Check {
     Check::new(ID, Verdict::Warn, with(far.join("; ")), remedy)
 }
 
+/// A disk's place among the devices, and of each above it, the nearest first; none where it cannot be found.
+fn above(scene: &Scene, disk: &BlockDevice) -> Vec<PathBuf> {
+    let find = || {
+        let root = scene.tree.path("/").canonicalize().ok()?;
+        let place = scene.tree.path(format!("/sys/dev/block/{}", disk.number));
+        let place = place.canonicalize().ok()?;
+        let place = place.strip_prefix(&root).ok()?;
+        Some(place.ancestors().map(|folder| Path::new("/").join(folder)).collect())
+    };
+    find().unwrap_or_default()
+}
+
+/// The node of a disk, or of the nearest device above it that has one; -1 for none in particular. `None` where none tells.
+fn node_of(scene: &Scene, disk: &BlockDevice) -> Option<i64> {
+    let device = PathBuf::from(format!("/sys/dev/block/{}/device", disk.number));
+    let places = [device.clone(), device.join("device")].into_iter().chain(above(scene, disk));
+    places.into_iter().find_map(|place| scene.tree.text(place.join("numa_node"))?.parse().ok())
+}
+
 /// Where the interrupts of a disk's controller are served: vectors of the nearest device above it that has any.
 fn interrupts(scene: &Scene, disk: &BlockDevice) -> Option<String> {
-    let root = scene.tree.path("/").canonicalize().ok()?;
-    let place = scene.tree.path(format!("/sys/dev/block/{}", disk.number)).canonicalize().ok()?;
-    let place = place.strip_prefix(&root).ok()?;
-    let listed = place
-        .ancestors()
-        .map(|folder| scene.tree.names(std::path::Path::new("/").join(folder).join("msi_irqs")));
-    let vectors = listed.into_iter().find(|vectors| !vectors.is_empty())?;
+    let places = above(scene, disk);
+    let mut listed = places.iter().map(|folder| scene.tree.names(folder.join("msi_irqs")));
+    let vectors = listed.find(|vectors| !vectors.is_empty())?;
     let mut processors = BTreeSet::new();
     for vector in &vectors {
         let folder = format!("/proc/irq/{}", vector.to_string_lossy());
@@ -248,7 +283,15 @@ pub(super) fn clock(scene: &Scene) -> Check {
 /// Whether layers below are out of sight.
 pub(super) fn virtualised(scene: &Scene) -> Check {
     const ID: &str = "virt";
-    let info = scene.tree.text("/proc/cpuinfo").unwrap_or_default();
+    let Some(info) = scene.tree.text("/proc/cpuinfo") else {
+        let evidence = "whether this is a guest cannot be read";
+        return Check::new(
+            ID,
+            Verdict::Unknown,
+            evidence,
+            "mount /proc, or see `systemd-detect-virt`",
+        );
+    };
     let is_guest = info
         .lines()
         .filter(|line| line.starts_with("flags"))

@@ -4,7 +4,7 @@ use plumb_io::block_stack::BlockDevice;
 
 use super::health::{folder, nvme_controllers};
 use super::kernel_log::{is_trouble, mentions, read_log};
-use super::{Check, Scene, Verdict};
+use super::{Check, Scene, Verdict, unseen};
 
 /// Load of a link that warns, in per cent.
 const BUSY: f64 = 5.0;
@@ -142,7 +142,9 @@ pub(super) fn fabric(scene: &Scene) -> Check {
     const ID: &str = "health-fabric";
     let ways = ways(scene);
     if ways.is_empty() {
-        return Check::ok(ID, "nothing under the target is remote, as far as the kernel shows");
+        let absent =
+            || Check::ok(ID, "nothing under the target is remote, as far as the kernel shows");
+        return unseen::devices(scene, ID).unwrap_or_else(absent);
     }
     let mut said: Vec<String> = ways.iter().map(|way| way.said.clone()).collect();
     said.push("the network is part of every I/O".to_owned());
@@ -177,7 +179,8 @@ pub(super) fn load(scene: &Scene) -> Check {
     const ID: &str = "load-net";
     const REMEDY: &str = "look at `sar -n DEV 1` on both sides";
     if ways(scene).is_empty() {
-        return Check::ok(ID, "no network on the way");
+        let absent = || Check::ok(ID, "no network on the way");
+        return unseen::devices(scene, ID).unwrap_or_else(absent);
     }
     let seconds = scene.after.seconds_since(scene.before);
     let (mut seen, mut verdict, mut is_known) = (Vec::new(), Verdict::Ok, false);

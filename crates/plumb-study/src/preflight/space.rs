@@ -2,7 +2,7 @@
 
 use super::machine::effective_user;
 use super::target::Target;
-use super::{Check, Scene, Verdict};
+use super::{Check, Scene, Verdict, unseen};
 use crate::findings::bytes_short;
 
 const GIB: f64 = (1_u64 << 30) as f64;
@@ -12,7 +12,8 @@ pub(super) fn capacity(scene: &Scene) -> Check {
     const ID: &str = "capacity";
     let target = scene.target;
     let Some(mount) = target.stack.mount.as_ref() else {
-        return Check::ok(ID, "a device: nothing is allocated");
+        let device = || Check::ok(ID, "a device: nothing is allocated");
+        return unseen::file_system(scene, ID).unwrap_or_else(device);
     };
     let Some(free) = target.free_bytes else {
         let evidence = format!("the free space of {} is not known", mount.point.display());
@@ -74,7 +75,7 @@ fn is_bound_by_quota(scene: &Scene) -> bool {
 pub(super) fn file_system(scene: &Scene) -> Check {
     const ID: &str = "fs";
     let Some(mount) = scene.target.stack.mount.as_ref() else {
-        return device_contents(ID, scene.target);
+        return unseen::file_system(scene, ID).unwrap_or_else(|| device_contents(ID, scene.target));
     };
     let options: Vec<&String> = mount.options.iter().chain(&mount.super_options).collect();
     let has = |names: &[&str]| options.iter().find(|given| names.contains(&given.as_str()));
@@ -229,13 +230,23 @@ pub(super) fn leftovers(scene: &Scene) -> Check {
             || name.strip_prefix(&*base).is_some_and(is_part)
     };
     if scene.target.stack.mount.is_none() {
-        return Check::ok(ID, "a device: no files");
+        let device = || Check::ok(ID, "a device: no files");
+        return unseen::file_system(scene, ID).unwrap_or_else(device);
     }
     let place = if scene.tree.is_real() && path.is_relative() {
         std::env::current_dir().unwrap_or_default().join(folder.unwrap_or(std::path::Path::new("")))
     } else {
         folder.unwrap_or(std::path::Path::new("/")).to_owned()
     };
+    if std::fs::read_dir(scene.tree.path(&place)).is_err() {
+        let evidence = format!("{} cannot be read", place.display());
+        return Check::new(
+            ID,
+            Verdict::Unknown,
+            evidence,
+            "look there for test files of earlier runs",
+        );
+    }
     let mut found = Vec::new();
     for name in scene.tree.names(&place) {
         let name = name.to_string_lossy().into_owned();

@@ -26,6 +26,12 @@ fn an_empty_tree_is_unknown_and_never_fine_where_it_matters() {
     let target = Target::find(&tree, Path::new("/data/file"), Plan::default()).expect("a target");
     let sample = Sample::take(&tree);
     let checks = check(&tree, &target, (&sample, &sample), &Answers::default());
+    // Nothing of what is not there is fine; what is planned, and what Plumb left there, needs no machine.
+    for check in &checks {
+        let is_planned = ["sched-window", "file-size"].contains(&check.id);
+        assert!(is_planned || check.verdict == Verdict::Unknown, "{check:?}");
+        assert!(!check.remedy.is_empty(), "{check:?}");
+    }
     for id in [
         "klog",
         "load-psi",
@@ -43,6 +49,50 @@ fn an_empty_tree_is_unknown_and_never_fine_where_it_matters() {
         let found = checks.iter().find(|check| check.id == id).expect("a check");
         assert_eq!(found.verdict, Verdict::Unknown, "{found:?}");
     }
+}
+
+#[test]
+fn layers_that_were_not_found_are_not_fine() {
+    // A mount whose device the tree does not have, and one whose devices the kernel does not name.
+    for line in
+        ["25 1 8:99 / /data rw - ext4 /dev/sdz rw\n", "25 1 0:40 / /data rw - overlay o rw\n"]
+    {
+        let machine = Machine::sound();
+        machine.file("/proc/self/mountinfo", line);
+        for id in ["smart", "nvme", "md", "lvm", "multipath", "fabric"] {
+            machine.says(&format!("health-{id}"), Verdict::Unknown, "was not found");
+        }
+        for id in ["tier", "numa", "load-net"] {
+            machine.says(id, Verdict::Unknown, "was not found");
+        }
+        machine.says("health-zfs", Verdict::Ok, "not on ZFS");
+    }
+    // On another machine, and in memory, no device is under it.
+    for kind in ["nfs4", "tmpfs"] {
+        let mount = format!("25 1 0:40 / /data rw - {kind} server:/export rw\n");
+        fault("health-smart", Verdict::Ok, "no ATA", &[("/proc/self/mountinfo", &mount)]);
+    }
+    // What was found and does not say what it is.
+    let mut machine = Machine::sound();
+    machine.disk("254:0", "dm-0");
+    machine.path = "/dev/dm-0";
+    for id in ["health-lvm", "health-multipath", "tier"] {
+        machine.says(id, Verdict::Unknown, "what made dm-0 was not read");
+    }
+    machine.file("/sys/devices/block/dm-0/dm/uuid", "");
+    machine.says("health-lvm", Verdict::Ok, "no LVM");
+    let mut machine = Machine::sound();
+    machine.disk("9:0", "md0");
+    machine.path = "/dev/md0";
+    machine.says("health-md", Verdict::Unknown, "the state of md0 was not read");
+    let machine = Machine::sound();
+    machine.made_of("sdb", "8:16");
+    machine.file(&vda("dm/uuid"), "mpath-1");
+    machine.says("health-multipath", Verdict::Unknown, "the state of sdb was not read");
+    std::fs::remove_file(machine.place("/proc/cpuinfo")).expect("it was there");
+    machine.says("virt", Verdict::Unknown, "guest");
+    std::fs::remove_file(machine.place("/proc/self/status")).expect("it was there");
+    machine.says("numa", Verdict::Unknown, "processors we may use");
 }
 
 #[test]
@@ -130,7 +180,12 @@ fn file_systems() {
     let btrfs = mounted("btrfs", "/dev/vda", "rw");
     let root = "/sys/fs/btrfs/1-2";
     let quiet = format!("{root}/exclusive_operation");
-    fault("health-btrfs", Verdict::Ok, "no errors", &[(mount, &btrfs), (&quiet, "none")]);
+    let well = Machine::sound();
+    well.file(mount, &btrfs);
+    well.btrfs_is_well();
+    well.says("health-btrfs", Verdict::Ok, "no errors");
+    let unread = "not read: the counters of its devices' errors, whether a scrub is running";
+    fault("health-btrfs", Verdict::Unknown, unread, &[(mount, &btrfs), (&quiet, "none")]);
     fault("health-btrfs", Verdict::Block, "balance", &[(mount, &btrfs), (&quiet, "balance")]);
     let errors = format!("{root}/devinfo/1/error_stats");
     let stats = "write_errs 2\nread_errs 0\n";

@@ -1,7 +1,7 @@
 //! Layers that move data between fast and slow.
 
 use super::health::folder;
-use super::{Check, Scene, Verdict};
+use super::{Check, Scene, Verdict, unseen as layers};
 
 /// Whether a faster tier may serve the target.
 pub(super) fn tier(scene: &Scene) -> Check {
@@ -64,6 +64,9 @@ pub(super) fn tier(scene: &Scene) -> Check {
         let evidence = format!("whether {} has a cache was not read", unseen.join(", "));
         let remedy = "run as root, or look at `dmsetup status` and `zpool status`";
         return Check::new(ID, Verdict::Unknown, evidence, remedy);
+    }
+    if let Some(check) = layers::mapped(scene, ID) {
+        return check;
     }
     Check::ok(ID, "no bcache, no cache of the device mapper and none of ZFS under the target")
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::health::folder;
-use super::{Check, Scene, Verdict};
+use super::{Check, Scene, Verdict, unseen};
 
 /// Percent of a pool from which on it is nearly full, and full.
 const NEARLY_FULL: f64 = 80.0;
@@ -44,7 +44,8 @@ pub(super) fn lvm(scene: &Scene) -> Check {
     let uuids: Vec<String> =
         of("uuid").into_iter().filter(|uuid| uuid.starts_with("LVM-")).collect();
     if uuids.is_empty() {
-        return Check::ok(ID, "no LVM under the target");
+        let absent = || Check::ok(ID, "no LVM under the target");
+        return unseen::mapped(scene, ID).unwrap_or_else(absent);
     }
     let has_snapshots = uuids.iter().any(|uuid| uuid.ends_with("-real") || uuid.ends_with("-cow"));
     let (mut found, is_told) = match scene.said.json("lvs") {
@@ -158,7 +159,10 @@ pub(super) fn zfs(scene: &Scene) -> Check {
                 .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
         };
         return match devices.iter().find(|device| is_volume(&device.name)) {
-            None => Check::ok(ID, "the target is not on ZFS"),
+            None => {
+                let absent = || Check::ok(ID, "the target is not on ZFS");
+                unseen::file_system(scene, ID).unwrap_or_else(absent)
+            }
             Some(volume) => {
                 let evidence =
                     format!("{} is a volume of ZFS: which pool it is in was not read", volume.name);
@@ -254,18 +258,22 @@ pub(super) fn btrfs(scene: &Scene) -> Check {
     const ID: &str = "health-btrfs";
     let Some(mount) = scene.target.stack.mount.as_ref().filter(|mount| mount.kind == "btrfs")
     else {
-        return Check::ok(ID, "the target is not on btrfs");
+        let absent = || Check::ok(ID, "the target is not on btrfs");
+        return unseen::file_system(scene, ID).unwrap_or_else(absent);
     };
     let mut bad = Vec::new();
+    let (mut counted, mut is_told) = (0, false);
     for uuid in scene.tree.names("/sys/fs/btrfs").iter().filter_map(|name| name.to_str()) {
         let root = format!("/sys/fs/btrfs/{uuid}");
         let running = scene.tree.text(format!("{root}/exclusive_operation"));
+        is_told |= running.is_some();
         bad.extend(
             running.filter(|what| what != "none").map(|what| format!("a {what} is running")),
         );
         for device in scene.tree.names(format!("{root}/devinfo")) {
             let path = format!("{root}/devinfo/{}/error_stats", device.to_string_lossy());
-            let text = scene.tree.text(path).unwrap_or_default();
+            let Some(text) = scene.tree.text(path) else { continue };
+            counted += 1;
             let errors: u64 =
                 text.lines().filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok()).sum();
             if errors > 0 {
@@ -273,9 +281,9 @@ pub(super) fn btrfs(scene: &Scene) -> Check {
             }
         }
     }
-    let scrub = scene.said.of("btrfs scrub").unwrap_or_default();
+    let scrub = scene.said.of("btrfs scrub");
     let runs = |line: &str| line.starts_with("Status:") && line.ends_with("running");
-    if scrub.lines().any(|line| runs(line.trim())) {
+    if scrub.unwrap_or_default().lines().any(|line| runs(line.trim())) {
         bad.push("a scrub is running".to_owned());
     }
     if !bad.is_empty() {
@@ -302,6 +310,19 @@ pub(super) fn btrfs(scene: &Scene) -> Check {
             "measure as it will be used, or mark the folder before the file is made: `chattr +C`",
         );
     }
+    let unread: Vec<&str> = [
+        ("the counters of its devices' errors", counted > 0),
+        ("whether a balance is running", is_told),
+        ("whether a scrub is running", scrub.is_some()),
+    ]
+    .into_iter()
+    .filter_map(|(what, is_read)| (!is_read).then_some(what))
+    .collect();
+    if !unread.is_empty() {
+        let evidence = format!("not read: {}", unread.join(", "));
+        let remedy = "run as root, or look at `btrfs device stats`, `btrfs balance status`, `btrfs scrub status`";
+        return Check::new(ID, Verdict::Unknown, evidence, remedy);
+    }
     Check::ok(ID, "no errors counted, nothing running")
 }
 
@@ -309,7 +330,7 @@ pub(super) fn btrfs(scene: &Scene) -> Check {
 pub(super) fn multipath(scene: &Scene) -> Check {
     const ID: &str = "health-multipath";
     let listed = scene.said.of("multipath").unwrap_or_default();
-    let (mut paths, mut failed) = (0_usize, Vec::new());
+    let (mut paths, mut failed, mut unread) = (0_usize, Vec::new(), Vec::new());
     for device in scene.target.devices(scene.tree) {
         let uuid = scene.tree.text(format!("{}/dm/uuid", folder(&device)));
         if !uuid.is_some_and(|uuid| uuid.starts_with("mpath-")) {
@@ -318,6 +339,7 @@ pub(super) fn multipath(scene: &Scene) -> Check {
         for path in device.slaves(scene.tree) {
             paths += 1;
             let state = scene.tree.text(format!("{}/device/state", folder(&path)));
+            unread.extend(state.is_none().then(|| path.name.clone()));
             let state = state.filter(|state| !["running", "live"].contains(&state.as_str()));
             // `|- 1:0:0:1 sdb 8:16 active ghost running`
             let line =
@@ -332,7 +354,14 @@ pub(super) fn multipath(scene: &Scene) -> Check {
     }
     let groups = listed.lines().filter(|line| line.contains("policy=")).count();
     let groups = if groups > 0 { format!(", {groups} priority groups") } else { String::new() };
+    if failed.is_empty() && !unread.is_empty() {
+        let evidence = format!("the state of {} was not read", unread.join(", "));
+        return Check::new(ID, Verdict::Unknown, evidence, "look at `multipath -ll`, as root");
+    }
     if failed.is_empty() {
+        if let Some(unseen) = unseen::mapped(scene, ID) {
+            return unseen;
+        }
         return Check::ok(ID, format!("{paths} paths of multipath devices, none failed{groups}"));
     }
     let evidence = format!("{}{groups}", failed.join("; "));

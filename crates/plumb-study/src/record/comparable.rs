@@ -172,8 +172,9 @@ pub(super) fn comparable(
         found.iter().filter(|f| f.level == level).map(|f| f.text.clone()).collect()
     };
     let mut differences = Vec::new();
+    let are_sized = knows_sizes(&a.environment) && knows_sizes(&b.environment);
     if let (Some(a), Some(b)) = (&a.profile, &b.profile) {
-        differ("", a, b, &mut differences);
+        differ("", a, b, are_sized, &mut differences);
     } else {
         add_once(remarks, "a result does not say what was run".to_owned());
         circumstances = circumstances.max(Circumstances::Unknown);
@@ -245,7 +246,20 @@ const FREE_KEYS: &[&str] = &[
     "VerboseStats",
 ];
 
-fn differ(place: &str, a: &Value, b: &Value, found: &mut Vec<String>) {
+/// Whether an environment says how large each target was: then it matters no more whether a file was asked for with a size
+/// or taken as it was.
+fn knows_sizes(environment: &Value) -> bool {
+    let targets = environment["groups"]["target"].as_array();
+    targets.is_some_and(|all| !all.is_empty() && all.iter().all(|of| of["size_bytes"].is_u64()))
+}
+
+/// A value in words.
+fn told(value: &Value) -> String {
+    if value.is_null() { "not given".to_owned() } else { value.to_string() }
+}
+
+/// What differs between two profiles; of files whose sizes are known otherwise (`are_sized`) it may be given once alone.
+fn differ(place: &str, a: &Value, b: &Value, are_sized: bool, found: &mut Vec<String>) {
     match (a, b) {
         (Value::Object(a), Value::Object(b)) => {
             let mut keys: Vec<&String> = a.keys().chain(b.keys()).collect();
@@ -254,12 +268,13 @@ fn differ(place: &str, a: &Value, b: &Value, found: &mut Vec<String>) {
             for key in keys.into_iter().filter(|key| !FREE_KEYS.contains(&key.as_str())) {
                 let inside = if place.is_empty() { key.clone() } else { format!("{place}.{key}") };
                 let null = Value::Null;
-                differ(&inside, a.get(key).unwrap_or(&null), b.get(key).unwrap_or(&null), found);
+                let [a, b] = [a, b].map(|side| side.get(key).unwrap_or(&null));
+                differ(&inside, a, b, are_sized, found);
             }
         }
         (Value::Array(x), Value::Array(y)) if x.len() == y.len() => {
             for (index, (x, y)) in x.iter().zip(y).enumerate() {
-                differ(&format!("{place}[{index}]"), x, y, found);
+                differ(&format!("{place}[{index}]"), x, y, are_sized, found);
             }
         }
         _ if a == b => {}
@@ -267,6 +282,17 @@ fn differ(place: &str, a: &Value, b: &Value, found: &mut Vec<String>) {
         (Value::Number(x), Value::Number(y))
             if place.ends_with("FileSize")
                 && (x.as_f64().unwrap_or(0.0) / y.as_f64().unwrap_or(1.0) - 1.0).abs() < 0.005 => {}
-        _ => found.push(format!("{place} is {a} and {b}")),
+        (Value::Number(_), Value::Null) | (Value::Null, Value::Number(_))
+            if place.ends_with("FileSize") =>
+        {
+            if !are_sized {
+                found.push(format!(
+                    "{place} is {} and {}: a file as it was may have any size; run both with the same -c, or both without",
+                    told(a),
+                    told(b)
+                ));
+            }
+        }
+        _ => found.push(format!("{place} is {} and {}", told(a), told(b))),
     }
 }

@@ -149,6 +149,14 @@ fn histories() {
     let decision = history(&json!({ "values": values, "higher_is_better": false })).expect("long");
     assert_eq!(decision["change_points"], json!([12]));
     assert_eq!(decision["verdict"], "better");
+    // A step of 10 % is none where 15 % was asked for, and what was asked for is what was done.
+    let with = |delta: Value| {
+        let sample = json!({ "values": values, "metric": "p99_ms", "delta": delta });
+        let found = history(&sample).expect("long");
+        (found["change_points"].clone(), found["parameters"]["step_least"].clone())
+    };
+    assert_eq!(with(Value::Null), (json!([12]), json!(0.02)));
+    assert_eq!(with(json!(0.15)), (json!([]), json!(0.15)));
     let short =
         history(&json!({ "values": [100, 101, 100, 80], "metric": "iops" })).expect("short");
     assert_eq!((&short["change_points"], &short["verdict"]), (&json!([]), &json!("worse")));

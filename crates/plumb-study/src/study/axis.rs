@@ -234,6 +234,13 @@ impl Axis {
     pub fn is_outstanding(&self) -> bool {
         self.parameters == [Parameter::Outstanding]
     }
+
+    /// Whether threads change, alone or together with o.
+    #[must_use]
+    pub fn is_threads(&self) -> bool {
+        let is_split = |of: &Parameter| matches!(of, Parameter::Threads | Parameter::Outstanding);
+        self.parameters.contains(&Parameter::Threads) && self.parameters.iter().all(is_split)
+    }
 }
 
 /// One value, or the values of a range.

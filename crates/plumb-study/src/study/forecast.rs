@@ -12,7 +12,7 @@ use super::perform::{Due, Order, Perform};
 use super::record::RunRecord;
 use super::setting::Setting;
 use super::simulated::{SimulatedDevice, Simulation};
-use super::sweep::{ANCHOR_EVERY, GAP_S, SweepPlanner, same_but_o};
+use super::sweep::{ANCHOR_EVERY, GAP_S, SweepPlanner};
 use crate::stats::describe::{mean, median};
 
 /// What is to be expected.
@@ -180,13 +180,13 @@ fn rehearsed(planner: &dyn Planner, device: &SimulatedDevice) -> Rehearsal {
 
 /// A search, by that of its first curve.
 fn searched(plan: &SweepPlan, device: &SimulatedDevice) -> Rehearsal {
-    let groups = SweepPlanner::new(plan.clone()).groups().len().max(1);
+    let planner = SweepPlanner::new(plan.clone());
+    let groups = planner.groups().len().max(1);
     let Some(first) = plan.settings.first() else {
         return Rehearsal { runs: 0, seconds: 0.0, full_s: 0.0 };
     };
-    let own = plan.settings.iter().filter(|setting| same_but_o(setting, first)).cloned();
     let one = SweepPlan {
-        settings: own.collect(),
+        settings: planner.searched_with(first),
         anchors: plan.anchors && groups == 1,
         conditioning: unconditioned(plan.conditioning),
         budget_s: None,

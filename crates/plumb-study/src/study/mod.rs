@@ -53,6 +53,7 @@ mod simulated;
 mod summary;
 mod sweep;
 mod sweep_findings;
+mod threads;
 mod workloads;
 
 pub use against::{Against, against};

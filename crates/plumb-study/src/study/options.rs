@@ -255,7 +255,7 @@ impl SweepOptions {
         }
         check_loads(&settings)?;
         let adaptive = self.adaptive.unwrap_or(false);
-        if adaptive && !axes.iter().any(Axis::is_outstanding) {
+        if adaptive && !axes.iter().any(|axis| axis.is_outstanding() || axis.is_threads()) {
             return Err(PlanError::Adaptive);
         }
         match self.order.unwrap_or_default() {
@@ -338,7 +338,7 @@ pub struct SweepPlan {
     pub seed: u64,
     /// Whether a reference setting shows drift.
     pub anchors: bool,
-    /// Whether o is searched.
+    /// Whether o is searched, or threads where o is not varied by itself.
     pub adaptive: bool,
     /// Whether runs end when they are steady and precise.
     pub early_end: bool,
@@ -528,7 +528,7 @@ mod tests {
         assert!(refused(&["t=1,2"], &["access=sequential"]).contains("same blocks"));
         assert!(refused(&["t=1,2"], &["access=apart"]).contains("known size"));
         assert!(refused(&["o=1..9999", "t=1..64"], &[]).contains("runs are planned"));
-        let adaptive = SweepOptions { adaptive: Some(true), ..options(&["t=1,2"], &[]) };
+        let adaptive = SweepOptions { adaptive: Some(true), ..options(&["b=4K,8K"], &[]) };
         assert!(adaptive.plan().expect_err("no o").to_string().contains("searches o"));
         for order in [RunOrder::Sorted, RunOrder::AsGiven] {
             let both = SweepOptions {

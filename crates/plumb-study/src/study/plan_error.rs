@@ -68,9 +68,12 @@ pub enum PlanError {
         /// In a few letters.
         setting: String,
     },
-    /// An adaptive search without o.
-    #[error("an adaptive sweep searches o, and o is not varied by itself")]
-    #[diagnostic(code(plumb::plan::adaptive), help("say --vary o=1..64"))]
+    /// An adaptive search without o or threads.
+    #[error("an adaptive sweep searches o, or threads, and neither is varied by itself")]
+    #[diagnostic(
+        code(plumb::plan::adaptive),
+        help("say --vary o=1..64, or --vary t:o=1:120,2:60,4:30,8:15")
+    )]
     Adaptive,
     /// An order for a search, which goes where it finds most.
     #[error("an adaptive sweep chooses its next run by what it found: its order cannot be {order}")]

@@ -31,6 +31,12 @@ pub struct SimulatedDevice {
     pub thread_iops: f64,
     /// Change of throughput for each doubling of the threads beyond eight, relative.
     pub per_doubling_of_threads: f64,
+    /// Threads that serve best, all files together: each one more costs some throughput; 0: however many …
+    pub best_threads: u32,
+    /// … by this much, relative, as they get into each other's way …
+    pub thread_loss: f64,
+    /// … and never more than this in all.
+    pub thread_loss_most: f64,
     /// Gain of throughput for each doubling of the files, relative.
     pub per_doubling_of_files: f64,
     /// Change of throughput for each doubling of the outstanding I/Os beyond twice the corner, relative.
@@ -77,6 +83,9 @@ impl Default for SimulatedDevice {
             sequential_cost: 1.0,
             thread_iops: 0.0,
             per_doubling_of_threads: 0.0,
+            best_threads: 0,
+            thread_loss: 0.0,
+            thread_loss_most: 0.9,
             per_doubling_of_files: 0.0,
             beyond: 0.0,
             cap_iops: 0.0,
@@ -116,6 +125,8 @@ impl SimulatedDevice {
             ("ripple", device.ripple, 0.0, 1.0),
             ("ripple-correlation", device.ripple_correlation, 0.0, 0.99),
             ("per-doubling-of-threads", device.per_doubling_of_threads, -0.9, 10.0),
+            ("thread-loss", device.thread_loss, 0.0, 0.9),
+            ("thread-loss-most", device.thread_loss_most, 0.0, 0.9),
             ("per-doubling-of-files", device.per_doubling_of_files, -0.9, 10.0),
             ("beyond", device.beyond, -0.9, 1.0),
             ("slow-run", device.slow_run, 0.0, 0.99),
@@ -151,6 +162,10 @@ impl SimulatedDevice {
         let mut top = top
             * (1.0 + self.per_doubling_of_threads).powf(doublings(threads, 8).log2())
             * (1.0 + self.per_doubling_of_files).powf(doublings(setting.files, 1).log2());
+        // They wait for each other, which takes time of each I/O, few or many.
+        let left = self.share_left(threads);
+        let alone_s = alone_s / left;
+        top *= left;
         if self.thread_iops > 0.0 {
             top = top.min(self.thread_iops * f64::from(threads));
         }
@@ -175,6 +190,15 @@ impl SimulatedDevice {
 }
 
 impl SimulatedDevice {
+    /// What so many threads leave of the throughput that the best number of them has.
+    fn share_left(&self, threads: u32) -> f64 {
+        let more = match self.best_threads {
+            0 => 0,
+            best => threads.saturating_sub(best),
+        };
+        (1.0 - self.thread_loss).powf(f64::from(more)).max(1.0 - self.thread_loss_most)
+    }
+
     /// I/Os of a setting that are at the device on average: all of them, unless a ceiling above it or the
     /// generator's threads hold the rest.
     fn at_device(&self, setting: &Setting) -> f64 {

@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 
 use super::Setting;
+use super::axis::Axis;
 use super::conditioning::{CONDITIONING, counted, settle_s};
 use super::engine::{Next, Planner, key};
 use super::options::{RunOrder, SweepPlan};
 use super::perform::Order;
 use super::random::Random;
 use super::record::{Purpose, RunRecord};
+use super::threads;
 use crate::bracket::{self, Climb, Step};
 use crate::knee::{self, Row};
 use crate::stats::describe::{mean, squares};
@@ -41,8 +43,10 @@ pub struct SweepPlanner {
     plan: SweepPlan,
     /// Everything, in order; empty where it is searched.
     sequence: Vec<(String, Order)>,
-    /// What is searched: settings whose o is the lowest.
+    /// What is searched: settings whose o is the lowest, or of those that differ in threads alone the first.
     groups: Vec<Setting>,
+    /// Whether threads are searched, not o.
+    by_threads: bool,
     /// First and last o of the search.
     range: (u64, u64),
 }
@@ -54,14 +58,21 @@ impl SweepPlanner {
         let os = || plan.settings.iter().map(|setting| setting.outstanding);
         let range = (os().min().unwrap_or(1).into(), os().max().unwrap_or(1).into());
         let lowest = u32::try_from(range.0).unwrap_or(1);
-        let mut groups = Vec::new();
+        let mut groups: Vec<Setting> = Vec::new();
         let mut sequence = Vec::new();
-        if plan.adaptive {
+        let by_threads = plan.adaptive && !plan.axes.iter().any(Axis::is_outstanding);
+        if by_threads {
+            for setting in &plan.settings {
+                if !groups.iter().any(|group| threads::same_but_split(group, setting)) {
+                    groups.push(setting.clone());
+                }
+            }
+        } else if plan.adaptive {
             groups = plan.settings.iter().filter(|s| s.outstanding == lowest).cloned().collect();
         } else {
             sequence = in_order(&plan).into_iter().map(|order| (key(&order), order)).collect();
         }
-        Self { plan, sequence, groups, range }
+        Self { plan, sequence, groups, by_threads, range }
     }
 
     /// The plan.
@@ -75,7 +86,19 @@ impl SweepPlanner {
         self.sequence.iter().map(|(_, order)| order)
     }
 
-    /// Settings that are searched for the knee, each with its lowest o.
+    /// The parameter that is searched, and what it is called.
+    #[must_use]
+    pub fn searched_parameter(&self) -> &'static str {
+        if self.by_threads { "t" } else { "o" }
+    }
+
+    /// Settings of the plan that belong to the same search as this one.
+    pub(super) fn searched_with(&self, first: &Setting) -> Vec<Setting> {
+        let is_same = if self.by_threads { threads::same_but_split } else { same_but_o };
+        self.plan.settings.iter().filter(|setting| is_same(setting, first)).cloned().collect()
+    }
+
+    /// Settings that are searched for the knee, each with its lowest o; or one of each search over threads.
     #[must_use]
     pub fn groups(&self) -> &[Setting] {
         &self.groups
@@ -96,7 +119,13 @@ impl SweepPlanner {
         let confirm = CONFIRMED * u64::from(self.plan.repetitions - 1);
         let range = self.range.1 - self.range.0 + 1;
         let searched = (climb + SPLITS).min(range);
-        let most = (searched + confirm) * self.groups.len() as u64;
+        let each_one = match self.by_threads {
+            true => {
+                threads::runs_most(each / self.groups.len().max(1) as u64, self.plan.repetitions)
+            }
+            false => searched + confirm,
+        };
+        let most = each_one * self.groups.len() as u64;
         // The first anchor is a step of the climb.
         let anchors = if self.plan.anchors { most / ANCHOR_EVERY as u64 + 1 } else { 0 };
         let share = self.runs_most().map_or(u64::MAX, |most| most as u64);
@@ -133,7 +162,11 @@ impl SweepPlanner {
         let count = runs.len() + before + 1;
         let needed = count + usize::from(ends_with_one(count));
         let room = self.runs_most().map(|most| (most + 1).saturating_sub(needed));
-        let due = if room == Some(0) { None } else { self.search(runs, room) };
+        let due = match room {
+            Some(0) => None,
+            _ if self.by_threads => threads::search(&self.plan, &self.groups, runs, room),
+            _ => self.search(runs, room),
+        };
         let is_due = match &due {
             Some(_) => anchors == 0 || since >= ANCHOR_EVERY,
             None => since > 0 && ends_with_one(runs.len()),
@@ -141,11 +174,15 @@ impl SweepPlanner {
         if !self.plan.anchors || !is_due {
             return due;
         }
+        let repetition = plumb_units::convert::to_u32(anchors) + 1;
+        if self.by_threads {
+            let order = threads::first(&self.plan, self.groups.first()?)?;
+            return Some(Order { purpose: Purpose::Anchor, repetition, ..order });
+        }
         // On the way of the climb, so that the first one costs nothing.
         let (first, last) = self.range;
         let steps = (last as f64 / first as f64).log2() / 2.0;
         let o = first << plumb_units::convert::floor_u64(steps.ceil()).min(32);
-        let repetition = plumb_units::convert::to_u32(anchors) + 1;
         Some(Order { purpose: Purpose::Anchor, repetition, ..self.order(0, o.min(last), 1) })
     }
 

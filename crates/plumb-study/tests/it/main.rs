@@ -18,6 +18,7 @@ mod resumption_cases;
 mod score;
 mod shape_cases;
 mod split_cases;
+mod thread_cases;
 mod unseen_comparisons;
 mod worked_figures;
 mod written_cases;

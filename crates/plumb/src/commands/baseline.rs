@@ -229,7 +229,9 @@ fn dry_run(
         false => machine::Writing::ASSUMED,
     };
     let (forecast, writing) = estimate(options, path, device, probe);
-    let (most, exhaustive) = (options.runs_most(), options.published_runs());
+    let exhaustive = options.published_runs();
+    // One figure: of an exhaustive plan what is to be expected at most, which is an expectation.
+    let most = if options.is_exhaustive() { forecast.runs.1 } else { options.runs_most() };
     let text = match matches.get_flag("json") {
         true => format!(
             "{}\n",

@@ -49,7 +49,9 @@ pub(crate) fn command() -> Command {
 pub(crate) fn plan_command() -> Command {
     let show = Command::new("show")
         .about("Show what a sweep would run: settings in their order, runs, time")
-        .arg(target())
+        .arg(target().help(
+            "File or device to measure, or a plan file, as with --plan: its name ends in .toml",
+        ))
         .args(plan_options())
         .arg(super::answers::json_option().help("Print one JSON object"));
     Command::new("plan").about("Plans of sweeps").subcommand_required(true).subcommand(show)
@@ -90,7 +92,10 @@ fn plan_options() -> Vec<Arg> {
         .value_parser(["random", "as-given", "sorted"]),
         arguments::seed("Of the order and of random offsets [default: 1]"),
         flag("no-anchors", "Leave out the reference setting that shows drift"),
-        flag("adaptive", "Search the knee on o instead of running every value"),
+        flag(
+            "adaptive",
+            "Search the knee on o, or where o is not varied by itself the best threads, instead of running every value",
+        ),
         flag(
             "full-length",
             "Measure the whole duration even if a run is steady and precise before",
@@ -212,14 +217,23 @@ impl SweepError {
 fn options(matches: &ArgMatches) -> Result<SweepOptions, SweepError> {
     let typed = typed(matches)?;
     let Some(path) = matches.get_one::<PathBuf>("plan") else {
-        let is_plan = |path: &&String| typed.vary.is_empty() && path.ends_with(".toml");
+        let is_plan = |path: &&String| typed.vary.is_empty() && is_plan_file(path);
         return match typed.target.as_ref().filter(is_plan) {
             Some(path) => Err(SweepError::PlanAsTarget { path: path.clone() }),
             None => Ok(typed),
         };
     };
+    over_file(typed, path)
+}
+
+fn is_plan_file(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|extension| extension == "toml")
+}
+
+/// Options over those of a plan file.
+fn over_file(typed: SweepOptions, path: &Path) -> Result<SweepOptions, SweepError> {
     let text = fs::read_to_string(path)
-        .map_err(|source| SweepError::Read { path: path.clone(), source })?;
+        .map_err(|source| SweepError::Read { path: path.to_owned(), source })?;
     let mut file = SweepOptions::of_toml(&text)?;
     if let Some(path) = file.caps.take() {
         file.cap.extend(caps::words_of(path)?);
@@ -349,12 +363,22 @@ fn refuse_contradictions(opened: &study::Opened, given: &SweepOptions) -> Result
 /// `plumb plan show`.
 pub(crate) fn show(matches: &ArgMatches) -> ExitCode {
     let shown = || -> Result<String, SweepError> {
-        let options = options(matches)?;
+        let named = matches.get_one::<String>("target").filter(|name| is_plan_file(name));
+        let options = match named.filter(|_| !matches.contains_id("plan")) {
+            Some(file) => {
+                over_file(SweepOptions { target: None, ..typed(matches)? }, Path::new(file))?
+            }
+            None => options(matches)?,
+        };
         let planner = SweepPlanner::new(options.plan()?);
         let target = options.target.unwrap_or_default();
         let estimate = Estimate::of(&planner, Path::new(&target), &Device::Real);
         let settings: Vec<String> = match planner.plan().adaptive {
-            true => planner.groups().iter().map(|s| format!("{}, o searched", s.short())).collect(),
+            true => {
+                let what = planner.searched_parameter();
+                let each = planner.groups().iter();
+                each.map(|group| format!("{}, {what} searched", group.short())).collect()
+            }
             false => planner
                 .sequence()
                 .map(|order| {

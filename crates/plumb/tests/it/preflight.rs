@@ -127,6 +127,18 @@ fn what_programs_of_a_copied_tree_said_is_read() {
 }
 
 #[test]
+fn an_empty_system_tree_is_fine_in_nothing() {
+    let root = tempfile::tempdir().expect("a folder");
+    let line = format!("check /data/file --system-root {} --json", root.path().display());
+    let answer: Value = serde_json::from_str(&plumb(&line).stdout).expect("one object");
+    for check in answer["checks"].as_array().expect("a list") {
+        let verdict = check["verdict"].as_str().expect("a word");
+        assert!(["unknown", "note"].contains(&verdict), "{check}");
+        assert!(check["remedy"].as_str().is_some_and(|what| !what.is_empty()), "{check}");
+    }
+}
+
+#[test]
 fn holes_are_no_room_and_a_folder_is_no_target() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("sparse.dat");

@@ -262,9 +262,16 @@ fn a_budget_ends_a_sweep_and_a_larger_one_goes_on() {
 fn a_plan_that_is_named_as_the_target_is_told_apart() {
     let bench = Bench::with(DEVICE);
     fs::write(bench.path("night.toml"), "vary = [\"o=1,2\"]\n").expect("written");
-    let refused = bench.call("plan show night.toml").ends_with(2);
+    let refused = bench.call("sweep night.toml --dry-run").ends_with(2);
     assert!(refused.stderr.contains("--plan night.toml"), "{}", refused.stderr);
-    bench.call("plan show f --plan night.toml").succeeds_quietly();
+    // What is shown is a plan, however it is named.
+    let shown = bench.call("plan show f --plan night.toml").succeeds_quietly().stdout;
+    assert!(shown.contains("t8 o2"), "{shown}");
+    assert_eq!(bench.call("plan show night.toml").succeeds_quietly().stdout, shown);
+    let other = bench.call("plan show night.toml --vary o=3,4").succeeds_quietly().stdout;
+    assert!(other.contains("t8 o4") && !other.contains("t8 o2"), "{other}");
+    let refused = bench.call("plan show none.toml").ends_with(2);
+    assert!(refused.stderr.contains("cannot read the plan none.toml"), "{}", refused.stderr);
     let refused = bench.call("plan show f --vary o=1..1000000").ends_with(2);
     assert!(refused.stderr.contains("more than 10000 values"), "{}", refused.stderr);
 }

@@ -40,6 +40,7 @@ fn what_the_file_system_does_to_the_file() {
     ] {
         let machine = kept(FileFacts { is_in_place, ..plain });
         machine.file("/proc/self/mountinfo", &btrfs(options));
+        machine.btrfs_is_well();
         machine.says("health-btrfs", verdict, part);
     }
 }
@@ -102,6 +103,16 @@ fn interrupts_threads_and_cost_models() {
     machine.says("numa", Verdict::Ok, "3 interrupts, served by 2 processors");
     machine.file("/sys/devices/system/cpu/smt/active", "1");
     machine.says("numa", Verdict::Ok, "SMT on");
+    // The node is that of the controller, wherever it is above the disk; with one node alone nobody need tell.
+    for (node, list) in [("node0", "0-7"), ("node1", "8-15")] {
+        machine.file(&format!("/sys/devices/system/node/{node}/cpulist"), list);
+    }
+    machine.says("numa", Verdict::Unknown, "the node of nvme0n1 was not read");
+    let node = format!("{function}/numa_node");
+    machine.file(&node, "1");
+    machine.says("numa", Verdict::Warn, "nvme0n1 is on node 1");
+    machine.file(&node, "-1");
+    machine.says("numa", Verdict::Ok, "no device is on a node");
 
     let qos = "/sys/fs/cgroup/io.cost.qos";
     let on = "253:0 enable=1 ctrl=user rpct=95.00 rlat=5000";

@@ -22,7 +22,7 @@ const RUNS_MOST: usize = 40;
 /// Most new runs of a search: of small random I/O, of large sequential I/O.
 pub(super) const CURVE_MOST: (usize, usize) = (13, 9);
 /// Most runs that split N.
-pub(super) const PAIRS_MOST: usize = 5;
+pub(super) const PAIRS_MOST: usize = 6;
 /// Repetitions of pre-test 2 and of what is confirmed.
 pub(super) const REPETITIONS: usize = 3;
 /// Numbers of files that pre-test 2 compares.

@@ -47,8 +47,8 @@ pub struct Choices {
 
 /// Runs that later steps need at least: reads, writes, latency.
 const KEPT_BACK: [(Step, usize); 4] =
-    [(Step::RandomTwo, 2), (Step::Reads, 7), (Step::Writes, 7), (Step::Latency, 4)];
-/// A gain or loss by another number of threads that counts.
+    [(Step::RandomTwo, 3), (Step::Reads, 7), (Step::Writes, 7), (Step::Latency, 4)];
+/// A loss by another number of threads that counts.
 const DELTA: f64 = 0.02;
 /// Scatter about a curve above which what its answer rests on is run three times instead of twice.
 const NOISY: f64 = 0.006;
@@ -291,46 +291,33 @@ impl BaselinePlanner {
         Ok(())
     }
 
-    /// Runs that find the fewest threads which give all there is: up by doublings while that pays, then the fewest of
-    /// all and, where those give less, up by halves of what is left.
+    /// Runs that find the fewest threads which give all there is, beginning with as many as random test 1 had.
     fn fewest(&self, pairs: &[Setting], choices: &Choices, runs: &[RunRecord]) -> Ask<()> {
         let used = runs.iter().filter(|run| run.step == Step::RandomTwo.keyword()).count();
-        let is_over = used >= PAIRS_MOST || self.left(Step::RandomTwo, runs) == 0;
-        let rate = |index: usize| {
-            let found = rates(&pairs[index], runs).0;
+        if used >= PAIRS_MOST || self.left(Step::RandomTwo, runs) == 0 {
+            return Ask::Have(());
+        }
+        let rate = |pair: &Setting| {
+            let found = rates(pair, runs).0;
             match found.is_empty() {
-                true if is_over || tries(&pairs[index], runs) > 0 => Some(0.0),
-                true => None,
+                // One that failed is not tried again.
+                true => (tries(pair, runs) > 0).then_some(0.0),
                 false => Some(crate::stats::describe::mean(&found)),
             }
         };
+        let measured: Vec<Option<f64>> = pairs.iter().map(rate).collect();
         let near = |index: &usize| pairs[*index].threads.abs_diff(choices.random.threads);
         let Some(start) = (0..pairs.len()).min_by_key(near) else { return Ask::Have(()) };
-        let Some(mut top) = rate(start) else { return Ask::Run(pairs[start].clone()) };
-        let mut best = start;
-        loop {
-            let doubled = |index: &usize| pairs[*index].threads >= 2 * pairs[best].threads;
-            let Some(more) = (best + 1..pairs.len()).find(doubled) else { break };
-            let Some(found) = rate(more) else { return Ask::Run(pairs[more].clone()) };
-            if found <= top * (1.0 + DELTA) {
-                break;
-            }
-            (best, top) = (more, found);
-        }
+        let split = |setting: &Setting| Pair {
+            threads: setting.threads.into(),
+            o: setting.outstanding.into(),
+        };
+        let splits: Vec<Pair> = pairs.iter().map(split).collect();
         let loss = choices.noise.map_or(0.0, |noise| noise.reach(1, 1)).clamp(DELTA, LOSS_MOST);
-        let (mut low, mut high) = (0, best);
-        // Mostly threads cost nothing but processor time: the fewest first.
-        let mut middle = 0;
-        while low < high {
-            let Some(found) = rate(middle) else { return Ask::Run(pairs[middle].clone()) };
-            if found >= top * (1.0 - loss) {
-                high = middle;
-            } else {
-                low = middle + 1;
-            }
-            middle = (low + high) / 2;
+        match split::next_pair(&splits, &measured, start, loss) {
+            Some(next) => Ask::Run(pairs[next].clone()),
+            None => Ask::Have(()),
         }
-        Ask::Have(())
     }
 
     /// The least repeated of what the choices rest on; `None` when all were repeated, or as many runs are used as there may be:
