@@ -295,7 +295,7 @@ pub fn open(
 /// When a disk is in use, or what is here is not enough even so.
 pub fn open_by_word(pool: &RegisteredPool, clients: (u32, u32)) -> Result<OpenPool, PoolError> {
     match open(pool, Vec::new(), clients) {
-        Err(PoolError::Start(StartError::NoQuorum { .. })) => {}
+        Err(PoolError::Start(StartError::NoQuorum { .. } | StartError::Outdated { .. })) => {}
         other => return other,
     }
     let (files, plan, absent) = claim_all(pool, Vec::new())?;

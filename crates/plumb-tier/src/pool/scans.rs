@@ -145,7 +145,7 @@ impl Told {
         let range = |line: &str| {
             let mut fields = line.splitn(3, '\t');
             let (from, len) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
-            Some((fields.next()?.to_owned(), from, len))
+            Some((plain(fields.next()?), from, len))
         };
         let scanned = Scanned {
             blocks_verified: verified,

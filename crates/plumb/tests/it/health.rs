@@ -230,17 +230,17 @@ fn copies_that_are_out_of_date_are_told_under_load_and_after_a_kill() {
     let place = Place::new();
     let disks = "--hdd a.img --hdd b.img --hdd c.img --emulate sas-10k-300";
     place.plumb(&format!("pool new tank --file-size 192M {disks}")).succeeds_quietly();
-    place.plumb("vdisk new tank/two --size 64M --resiliency mirror2").succeeds_quietly();
+    place.plumb("vdisk new tank/two --size 32M --resiliency mirror2").succeeds_quietly();
     place.plumb("run -b1M -s -w100 -o8 -t1 -d2 -W0 space:tank/two").ends_with(0);
     let disk = disk_of(&place, "tank/two");
-    let mut load = place.command("run -b64K -r -w50 -o4 -t1 -d120 -W0 space:tank/two");
+    let mut load = place.command("run -b64K -r -w50 -o4 -t1 -d400 -W0 space:tank/two");
     load.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
     let mut load = load.spawn().expect("it starts");
     let began = std::time::Instant::now();
     let count = |word: &str| events(&place).iter().filter(|event| *event == word).count();
     let until = |is: &dyn Fn() -> bool| {
         while !is() {
-            assert!(began.elapsed().as_secs() < 100, "{:?}", events(&place));
+            assert!(began.elapsed().as_secs() < 300, "{:?}", events(&place));
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
     };

@@ -128,7 +128,7 @@ fn a_pool_in_use_is_scanned_when_asked() {
     assert!(!said.contains(" 0 healed") && said.contains(" 0 without a good copy"), "{said}");
     end(load);
     // One that is over before the scan is: said, and not taken for a result.
-    let load = started(&place, &format!("{line} --json").replace("-d60", "-d2"));
+    let load = started(&place, &line.replace("-d60", "-d10"));
     let mut scan = place.command("space scan tank");
     let scan = scan.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
     let mut load = load;

@@ -85,3 +85,22 @@ fn a_copy_of_a_disk_that_was_made_while_the_pool_served_is_told() {
     let scan = place.json("space scan tank");
     assert_eq!((&scan["mismatches"], &scan["unrecoverable"]), (&0.into(), &0.into()), "{scan}");
 }
+
+/// Of two disks one is put back as it had been: nobody decides unasked, and an operator's word goes on with the other one.
+#[test]
+fn of_two_disks_an_older_copy_needs_a_word_and_is_brought_up_to_date() {
+    let place = Place::new();
+    place.plumb("pool new tank --file-size 96M a.img b.img").succeeds_quietly();
+    place.plumb("vdisk new tank/two --size 16M --resiliency mirror2").succeeds_quietly();
+    place.plumb(&load(&place, 100, 1)).ends_with(0);
+    std::fs::copy(place.file("a.img"), place.file("a.old")).expect("a copy");
+    place.plumb(&load(&place, 100, 1)).ends_with(0);
+    std::fs::rename(place.file("a.old"), place.file("a.img")).expect("put back");
+    let refused = place.plumb(&load(&place, 0, 1)).ends_with(1).stderr;
+    assert!(refused.contains("older copy") && refused.contains("--without-quorum"), "{refused}");
+    place.plumb("space repair tank --without-quorum tank").ends_with(0);
+    let read = place.plumb(&load(&place, 0, 1)).ends_with(0);
+    assert!(!read.stderr.contains("verification found"), "{}", read.stderr);
+    place.plumb("space job tank --wait").ends_with(0);
+    place.plumb("space status tank").ends_with(0);
+}

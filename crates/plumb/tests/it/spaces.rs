@@ -260,8 +260,10 @@ fn mistakes_are_refused_with_a_word() {
     while !is_locked(&place.file("a.img")) {
         assert!(began.elapsed().as_secs() < 20, "it never opens its disks");
     }
-    let refused = place.plumb("space scan tank").ends_with(3).stderr;
-    assert!(refused.contains("in use: process ") && refused.contains("plumb"), "{refused}");
+    for line in ["run -d1 space:tank/two", "vdisk new tank/more --size 16M"] {
+        let refused = place.plumb(line).ends_with(3).stderr;
+        assert!(refused.contains("in use: process ") && refused.contains("plumb"), "{refused}");
+    }
     // It can be looked at meanwhile.
     assert_eq!(place.json("pool show tank")["health"], "Healthy");
     first.kill().expect("it runs");

@@ -172,7 +172,7 @@ fn not_older(pool: &RegisteredPool) -> Result<(), report::Failure> {
 fn open_by_word(pool: &RegisteredPool, accept_older: bool) -> Result<OpenPool, report::Failure> {
     let registry = report::registry();
     match open(pool) {
-        Err(PoolError::Start(StartError::NoQuorum { .. })) => {}
+        Err(PoolError::Start(StartError::NoQuorum { .. } | StartError::Outdated { .. })) => {}
         other => return Ok(other?),
     }
     if !accept_older {

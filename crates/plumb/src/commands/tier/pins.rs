@@ -141,9 +141,9 @@ fn pin_in_use(
     let own = Seen::open(matches)?;
     let (pins, statuses) = own.pins();
     let all = statuses.into_iter().zip(pins.pins());
-    let same = all.filter(|(_, pin)| (pin.start, pin.len, pin.tier) == (start, len, tier));
+    let mut same = all.filter(|(_, pin)| (pin.start, pin.len, pin.tier) == (start, len, tier));
     // The last one: an earlier one that a pin between them overrides stays in the list.
-    let Some((status, _)) = same.last() else {
+    let Some((status, _)) = same.next_back() else {
         own.end()?;
         return Err(silent(found, matches));
     };
