@@ -16,8 +16,11 @@ pub struct Filling {
     pub used: u64,
     /// Extents that data may use.
     pub slots: u64,
-    /// Extents that it gains per hour, by the samples of the last day; `None` while they are too near to each other.
+    /// Extents that it gains per hour, since the last sample that is ten minutes old or older, or over the last day, whichever is
+    /// more; `None` while samples are too near to each other.
     pub per_hour: Option<f64>,
+    /// When that was counted, in seconds since 1970.
+    pub at_s: u64,
 }
 
 impl Filling {
@@ -25,12 +28,17 @@ impl Filling {
     #[must_use]
     pub fn of(samples: &[(u64, u64)], slots: u64) -> Option<Self> {
         let (now, used) = *samples.last()?;
-        let first = samples.iter().find(|(at, _)| now.saturating_sub(*at) <= PRESENT_S);
         let span = |at: u64| now.saturating_sub(at);
-        let per_hour = first
-            .filter(|(at, _)| span(*at) >= SPAN_S)
-            .map(|(at, before)| (used as f64 - *before as f64) / (span(*at) as f64 / 3600.0));
-        Some(Self { used, slots, per_hour })
+        let first = samples.iter().find(|(at, _)| span(*at) <= PRESENT_S);
+        let last = samples.iter().rev().find(|(at, _)| span(*at) >= SPAN_S);
+        let rate = |of: Option<&(u64, u64)>| {
+            of.filter(|(at, _)| span(*at) >= SPAN_S)
+                .map(|(at, before)| (used as f64 - *before as f64) / (span(*at) as f64 / 3600.0))
+        };
+        // After a quiet night the day's mean says nothing of what fills it now.
+        let (day, now_rate) = (rate(first), rate(last.filter(|(at, _)| span(*at) <= PRESENT_S)));
+        let per_hour = day.zip(now_rate).map(|(day, now)| day.max(now)).or(day);
+        Some(Self { used, slots, per_hour, at_s: now })
     }
 
     /// Whether no extent is left.
@@ -75,6 +83,10 @@ mod tests {
         // 50 a day before, 10 in the last 20 hours.
         let found = of(&[(0, 0), (24, 50), (30, 60), (50, 70)]);
         assert_eq!((found.per_hour, found.hours_left()), (Some(0.5), Some(60.0)));
+        // A quiet day, and then 8 in an hour.
+        assert_eq!(of(&[(0, 40), (22, 40), (23, 48)]).hours_left(), Some(6.5));
+        // It filled all day, and does not this hour: the day counts.
+        assert_eq!(of(&[(0, 40), (20, 80), (21, 80)]).per_hour, Some(40.0 / 21.0));
         assert_eq!(of(&[(0, 70), (5, 60)]).hours_left(), None, "it empties");
         assert_eq!(of(&[(0, 60), (5, 60)]).hours_left(), None, "it stands still");
         let full = of(&[(0, 90), (5, 100)]);

@@ -268,7 +268,7 @@ fn what_a_pin_moves_is_no_thrash_from_start_to_start() {
 #[test]
 fn budgets_are_kept_in_every_mode_and_by_the_unit() {
     let place = Place::new();
-    let limits = "--run-limit 60 --movers 3 --max-rate 1M --max-iops 70 --max-moved 8M --max-promoted 4M --reserve 10";
+    let limits = "--run-limit 60 --movers 3 --priority normal --max-rate 1M --max-iops 70 --max-moved 8M --max-promoted 4M --reserve 10";
     for (mode, rest) in [("scheduled --at 02:30", "--runs 2"), ("continuous --every 7", "")] {
         let line = format!("space optimize tank/data --mode {mode} {limits} {rest} --print-unit");
         let unit = place.plumb(&line).succeeds_quietly().stdout;
@@ -295,17 +295,19 @@ fn budgets_are_kept_in_every_mode_and_by_the_unit() {
     };
     let (up, down, spent) = advised("");
     assert!(up >= Some(3) && !spent, "{up:?}");
-    assert_eq!(advised("--max-promoted 1M").0, Some(1));
+    // Both copies are written to SSDs.
+    assert_eq!(advised("--max-promoted 2M").0, Some(1));
+    assert_eq!(advised("--max-promoted 1M").0, Some(0));
     assert!(advised("--reserve 50").1 > down, "room is made");
     // Twice: each optimization has its own budget.
     for _ in 0..2 {
-        let line = "space optimize tank/data --mode continuous --runs 1 --max-promoted 1M";
+        let line = "space optimize tank/data --mode continuous --runs 1 --max-promoted 2M";
         place.plumb(line).ends_with(0);
         let last = place.json("space report tank/data --last");
         let moves = &last["moves"];
         assert_eq!((&moves["up"], &moves["stop"]), (&1.into(), &"budget".into()), "{last}");
     }
-    let done = place.json("space optimize tank/data --max-promoted 1M");
+    let done = place.json("space optimize tank/data --max-promoted 2M");
     assert_eq!((&done["moves"]["up"], &done["moves"]["stop"]), (&1.into(), &"budget".into()));
 }
 
@@ -344,6 +346,8 @@ fn modes_run_when_they_are_due_and_a_pool_in_use_is_asked() {
     // It would not be told of budgets: whoever sets one is told so.
     let refused = place.plumb("space optimize tank/data --max-moved 4M").ends_with(3).stderr;
     assert!(refused.contains("leave out --max-moved"), "{refused}");
+    let refused = place.plumb("space optimize tank/data --priority normal").ends_with(3).stderr;
+    assert!(refused.contains("leave out --priority"), "{refused}");
     let asked = place.json("space optimize tank/data");
     assert_eq!(asked["asked"], true, "{asked}");
     // Kept reports are there for everybody, meanwhile too.

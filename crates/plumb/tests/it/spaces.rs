@@ -381,6 +381,7 @@ fn a_disk_goes_and_comes_under_load_and_counters_add_up() {
     until("disk-lost");
     place.plumb("space online tank c.img").succeeds_quietly();
     until("disk-back");
+    add_up(&place.json("space perf tank"));
     // Enough: it ends as by Ctrl-C, with its results.
     kill_process(Pid::from_child(&load), Signal::INT).expect("it runs");
     let output = load.wait_with_output().expect("it ends");
@@ -392,6 +393,35 @@ fn a_disk_goes_and_comes_under_load_and_counters_add_up() {
     place.plumb("space status tank").ends_with(0);
     let perf = place.json("space perf tank");
     assert_eq!(perf["running"], false, "{perf}");
+    add_up(&perf);
+}
+
+/// CNT-1: what is counted of disks, tiers and virtual disks is the sum of its parts, and something was counted.
+fn add_up(perf: &Value) {
+    let sets = &perf["counters"];
+    let check = |set: &str, all: &str, parts: &[&str]| -> u64 {
+        let instances = sets[set].as_object().expect("counters of it");
+        let sums = instances.iter().map(|(name, own)| {
+            let value =
+                |name: &&str| own[*name].as_u64().unwrap_or_else(|| panic!("{name}: {own}"));
+            let sum: u64 = parts.iter().map(value).sum();
+            assert_eq!(value(&all), sum, "{all} of {set} {name}: {own}");
+            sum
+        });
+        sums.sum()
+    };
+    let counted = [
+        check("Tier", "Tier Transfers [n]", &["Tier Reads [n]", "Tier Writes [n]"]),
+        check("Tier", "Tier Transfer Bytes [B]", &["Tier Read Bytes [B]", "Tier Write Bytes [B]"]),
+        check("Virtual Disk", "Transfers [n]", &["Reads [n]", "Writes [n]"]),
+        check("Physical Disk", "Reads [n]", &["Data Reads [n]", "Metadata Reads [n]"]),
+        check(
+            "Physical Disk",
+            "Write Bytes [B]",
+            &["Data Write Bytes [B]", "Cache Log Write Bytes [B]", "Metadata Write Bytes [B]"],
+        ),
+    ];
+    assert!(counted[4] > 0, "{counted:?}");
 }
 
 /// 0110: most disks are gone for good. Without the operator's word nothing is changed, nor by a wrong one; with it the

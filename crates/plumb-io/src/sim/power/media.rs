@@ -49,6 +49,8 @@ struct Unflushed {
     payload: Payload,
     /// Place in the order of completion, `None` in flight.
     completed: Option<u64>,
+    /// The sectors that there are of it once it is completed: all, unless it failed.
+    landed: u64,
 }
 
 /// One disk's content, split by certainty.
@@ -70,14 +72,16 @@ impl Media {
 
     /// A write was handed in.
     pub fn submit(&mut self, id: WriteId, offset: u64, payload: Payload) {
-        self.unflushed.push(Unflushed { id, offset, payload, completed: None });
+        self.unflushed.push(Unflushed { id, offset, payload, completed: None, landed: u64::MAX });
     }
 
-    /// A write was reported as done, or as failed: it may have landed then, and is not in flight.
-    pub fn complete(&mut self, id: WriteId) {
+    /// A write was reported as done, or as failed, and is not in flight: sectors whose bit in `landed` is set, bits taken in
+    /// turn, are what the disk shows of it, and no others come later.
+    pub fn complete(&mut self, id: WriteId, landed: u64) {
         self.completions += 1;
         if let Some(write) = self.unflushed.iter_mut().find(|write| write.id == id) {
             write.completed = Some(self.completions);
+            write.landed = landed;
         }
     }
 
@@ -93,9 +97,9 @@ impl Media {
         let mut writes: Vec<Unflushed> =
             self.unflushed.extract_if(.., |write| covered(write)).collect();
         writes.sort_by_key(|write| write.completed);
-        for write in writes {
-            self.durable.put(write.offset, &write.payload);
-        }
+        let mut durable = std::mem::take(&mut self.durable);
+        writes.iter().for_each(|write| self.land(&mut durable, write, write.landed));
+        self.durable = durable;
     }
 
     /// Replaces all content: the disk was taken away and came back with this.
@@ -135,7 +139,8 @@ impl Media {
                 (true, true) => random.next(),
             };
             choice = (choice ^ mask ^ u64::from(write.id.0)).wrapping_mul(0x0100_0000_01b3);
-            self.land(&mut image, write, mask);
+            let there = if write.completed.is_some() { mask & write.landed } else { mask };
+            self.land(&mut image, write, there);
         }
         (image, choice)
     }

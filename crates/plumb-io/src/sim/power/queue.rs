@@ -380,8 +380,8 @@ impl PowerQueue {
         } else {
             put_sectors(&mut own.view, offset, payload, (sector, mask));
         }
-        own.media.complete(id);
-        self.note(Event::Written { disk, id });
+        own.media.complete(id, mask);
+        self.note(Event::Written { disk, id, landed: mask });
         if ok { i32::try_from(to_u32(payload.bytes())).expect("lengths fit") } else { -EIO }
     }
 

@@ -119,3 +119,39 @@ fn images_share_pages_and_do_not_share_changes() {
     assert_eq!((&text(&one), &text(&two)), (b"\0abY\0", b"\0aXc\0"));
     assert_eq!(one.written(), [0]);
 }
+
+/// What a write that failed left is what the disk shows, and stays it: nothing more of it comes with a flush or a crash.
+#[test]
+fn what_a_failed_write_left_stays_as_it_is_shown() {
+    let mut torn = 0;
+    for seed in 0..40 {
+        let mut queue = queue(seed);
+        queue.faults_mut(0).write_errors = vec![2];
+        for value in [1, 2] {
+            write(&mut queue, 0, 0, value);
+            let result = wait(&mut queue)[0];
+            assert_eq!(result, if value == 1 { 4096 } else { -5 });
+            if value == 1 {
+                queue.push_flush(FileIndex(0), Slot(0));
+                assert_eq!(wait(&mut queue), [0]);
+            }
+        }
+        let shown = sectors(&queue.view(0), 0);
+        torn += u32::from(shown.contains(&1) && shown.contains(&2));
+        let before = queue.events();
+        queue.push_flush(FileIndex(0), Slot(0));
+        assert_eq!(wait(&mut queue), [0]);
+        let trace = queue.take_trace();
+        let mut replay = Replay::new(&trace, 512);
+        let mut left = |position: usize, kind: CrashKind, survivors: Survivors| {
+            replay.advance_to(position);
+            sectors(&replay.crash(kind, &[], survivors, seed).0[0], 0)
+        };
+        assert_eq!(left(before, CrashKind::Engine, Survivors::None), shown, "not flushed");
+        assert_eq!(left(before, CrashKind::Power, Survivors::All), shown, "not flushed, kept");
+        for kind in [CrashKind::Engine, CrashKind::Power] {
+            assert_eq!(left(trace.events.len(), kind, Survivors::None), shown, "{kind:?}, flushed");
+        }
+    }
+    assert!(torn > 20, "{torn} were torn");
+}

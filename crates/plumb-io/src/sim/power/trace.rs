@@ -31,6 +31,8 @@ pub enum Event {
         disk: u32,
         /// Which write.
         id: WriteId,
+        /// The sectors that there are of it, a bit each, taken in turn.
+        landed: u64,
     },
     /// A flush was handed in.
     Flush {
@@ -90,7 +92,9 @@ impl<'a> Replay<'a> {
                 Event::Write { disk, id, offset, payload } => {
                     self.media[index(*disk)].submit(*id, *offset, payload.clone());
                 }
-                Event::Written { disk, id } => self.media[index(*disk)].complete(*id),
+                Event::Written { disk, id, landed } => {
+                    self.media[index(*disk)].complete(*id, *landed);
+                }
                 Event::Flush { disk, id } => {
                     self.flushes.insert(*id, self.media[index(*disk)].flush_started());
                 }

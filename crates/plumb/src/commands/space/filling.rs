@@ -1,6 +1,6 @@
 //! When Performance tiers will be full, in words and for programs.
 
-use plumb_tier::pool::TieringStore;
+use plumb_tier::pool::{TieringStore, unix_seconds};
 use plumb_tier::tier_report::{Filling, expected_iops};
 use plumb_tier::{Config, VirtualDisk};
 use plumb_units::Bytes;
@@ -19,7 +19,18 @@ pub(super) fn of(
     let found = store.filling(vdisk.id).ok()??;
     let measured = store.measured(vdisk.id).ok()?;
     let iops = expected_iops(&measured, vdisk.capacity_disks(), vdisk.copies);
-    Some(told(&vdisk.name, &found, (config.extent_bytes.into(), iops)))
+    let (text, json) = told(&vdisk.name, &found, (config.extent_bytes.into(), iops));
+    Some(dated(text, json, unix_seconds().saturating_sub(found.at_s)))
+}
+
+/// Says how old it is what was counted.
+fn dated(text: String, mut json: Value, age_s: u64) -> (String, Value) {
+    json["age_s"] = age_s.into();
+    let text = match age_s / 60 {
+        0 => text,
+        minutes => format!("{}, as counted {minutes} min ago\n", text.trim_end()),
+    };
+    (text, json)
 }
 
 fn told(
@@ -68,8 +79,11 @@ mod tests {
     #[test]
     fn every_state_has_its_words() {
         let text = |used, per_hour| {
-            let (text, json) =
-                told("data", &Filling { used, slots: 100, per_hour }, (1 << 20, (824, false)));
+            let (text, json) = told(
+                "data",
+                &Filling { used, slots: 100, per_hour, at_s: 0 },
+                (1 << 20, (824, false)),
+            );
             assert_eq!(json["performance_bytes"], 100 << 20);
             text
         };
@@ -85,8 +99,11 @@ mod tests {
         ] {
             assert!(text.contains(words), "{text}");
         }
-        let full = Filling { used: 100, slots: 100, per_hour: None };
+        let full = Filling { used: 100, slots: 100, per_hour: None, at_s: 0 };
         let (text, json) = told("data", &full, (1 << 20, (500, true)));
+        let (old, aged) = dated(text.clone(), json.clone(), 125);
+        assert!(old.ends_with(", as counted 2 min ago\n") && aged["age_s"] == 125, "{old}");
+        assert_eq!(dated(text.clone(), json.clone(), 59).0, text);
         assert_eq!(json["hours_until_full"], 0.0, "full is full at whatever rate");
         assert!(text.contains("their random I/Os so far did (reads and writes of up to"), "{text}");
     }

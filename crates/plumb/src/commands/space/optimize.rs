@@ -14,6 +14,7 @@ use plumb_tier::pool::{
 };
 use plumb_tier::tier_report::{MoveStop, csv_of, diff};
 use plumb_tier::{Optimization, OptimizeSettings};
+use plumb_units::convert::index;
 use plumb_units::{Bytes, Nanos};
 use serde_json::{Value, json};
 
@@ -94,7 +95,7 @@ pub(super) fn commands() -> [Command; 2] {
                     .value_parser(value_parser!(u32).range(1..))
                     .help("I/Os of moves per second on all disks together, at most [default: no limit]"),
                 size("max-moved", "Bytes moved in all, at most: the movement budget"),
-                size("max-promoted", "Bytes written to the Performance tier, at most: the endurance budget"),
+                size("max-promoted", "Bytes written to the Performance tier, those of all copies, at most: the endurance budget"),
                 Arg::new("reserve")
                     .long("reserve")
                     .value_name("PERCENT")
@@ -197,15 +198,15 @@ impl Tiered {
     pub(crate) fn end(mut self, keep: bool) -> Result<(), Failure> {
         let kept = self.open.engine.kept(self.nth);
         let outcome = if keep { self.store.keep(&kept) } else { Ok(()) };
-        let halted = |source| PoolError::Halted { name: self.pool.clone(), source };
-        self.open.engine.shut_down().map_err(halted)?;
+        self.open.end()?;
         Ok(outcome?)
     }
 
     /// What the options ask for; of a trickle what they leave open is its own.
     fn settings(&mut self, matches: &ArgMatches, trickle: bool) -> OptimizeSettings {
         let slots = self.open.engine.tier_report(self.nth, 0.0).facts.performance_slots;
-        let asked = settings(matches, self.extent_bytes(), slots);
+        let copies = self.open.engine.config().vdisks[index(self.nth)].copies;
+        let asked = settings(matches, (self.extent_bytes(), copies), slots);
         match trickle {
             true => trickling(matches, asked, self.open.engine.continuous_settings(self.nth)),
             false => asked,
@@ -244,15 +245,24 @@ impl Tiered {
     }
 }
 
-fn settings(matches: &ArgMatches, extent_bytes: u64, slots: u64) -> OptimizeSettings {
+fn settings(
+    matches: &ArgMatches,
+    (extent_bytes, copies): (u64, u8),
+    slots: u64,
+) -> OptimizeSettings {
     let number = |name: &str| *matches.get_one::<u32>(name).expect("it has a default");
-    let extents = |name: &str| {
+    let extents = |name: &str, each: u64| {
         let bytes = matches.get_one::<u64>(name).copied();
-        bytes.map_or(u64::MAX, |bytes| bytes / extent_bytes)
+        bytes.map_or(u64::MAX, |bytes| bytes / each.max(1))
     };
+    // What is worn out is every copy.
+    let written = extent_bytes.saturating_mul(copies.into());
     let reserve: u8 = *matches.get_one("reserve").expect("it has a default");
     OptimizeSettings {
-        limits: PlanLimits { moved: extents("max-moved"), promoted: extents("max-promoted") },
+        limits: PlanLimits {
+            moved: extents("max-moved", extent_bytes),
+            promoted: extents("max-promoted", written),
+        },
         time: Nanos::from_secs(number("run-limit").into()),
         movers: number("movers"),
         rate: Some(matches.get_one("max-rate").copied().unwrap_or(1 << 30)),
@@ -311,7 +321,7 @@ pub(super) fn optimize(matches: &ArgMatches) -> report::Outcome {
         "advise" if !matches.get_flag("print-unit") => {
             let mut own = Seen::open(matches)?;
             let slots = own.performance_slots();
-            let settings = settings(matches, own.extent_bytes(), slots);
+            let settings = settings(matches, (own.extent_bytes(), own.copies()), slots);
             let planned = own.plan(&settings);
             let reply = own.dated(advice(&own, &planned));
             own.end()?;
@@ -399,8 +409,16 @@ pub(crate) fn look(name: &str) -> Result<(pool::RegisteredPool, u16), Failure> {
 }
 
 /// Options that a program that has the pool is not told: it optimizes with the defaults.
-const OWN_SETTINGS: [&str; 7] =
-    ["run-limit", "movers", "max-rate", "max-iops", "max-moved", "max-promoted", "reserve"];
+const OWN_SETTINGS: [&str; 8] = [
+    "run-limit",
+    "movers",
+    "priority",
+    "max-rate",
+    "max-iops",
+    "max-moved",
+    "max-promoted",
+    "reserve",
+];
 
 /// A rate that moves can go on with.
 fn rate(text: &str) -> Result<u64, String> {

@@ -76,6 +76,11 @@ impl Seen {
         self.config().extent_bytes.into()
     }
 
+    /// Copies of its data.
+    pub(crate) fn copies(&self) -> u8 {
+        self.vdisk().map_or(1, |own| own.copies)
+    }
+
     /// Extents of the Performance tier that data may use.
     pub(crate) fn performance_slots(&mut self) -> u64 {
         match &mut self.from {
