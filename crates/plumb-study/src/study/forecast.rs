@@ -73,13 +73,15 @@ impl Forecast {
         let ends_early = all.iter().any(|one| one.seconds < 0.999 * one.full_s);
         let beyond = if is_search || ends_early || fewest < most { BEYOND } else { 0.0 };
         let high = took * (1.0 + beyond);
+        // As many runs in other steps: a search takes a little longer or shorter.
+        let search = if is_search { 1.02 } else { 1.0 };
         let least = if is_search { fewest as f64 * (1.0 - beyond) } else { fewest as f64 };
         Self {
             runs: (plumb_units::convert::floor_u64(least.ceil()), most),
             seconds: (
                 seconds.iter().copied().fold(f64::INFINITY, f64::min) * (1.0 - beyond),
                 // More runs than in any rehearsal may come, where their number is open.
-                if fewest < most { high } else { high.min(full).max(took) },
+                if fewest < most { high } else { high.min(full * search).max(took) },
             ),
             likely_s: median(&seconds),
         }

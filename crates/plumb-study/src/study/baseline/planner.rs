@@ -47,7 +47,7 @@ pub struct Choices {
 
 /// Runs that later steps need at least: reads, writes, latency.
 const KEPT_BACK: [(Step, usize); 4] =
-    [(Step::RandomTwo, 3), (Step::Reads, 7), (Step::Writes, 7), (Step::Latency, 4)];
+    [(Step::RandomTwo, 2), (Step::Reads, 7), (Step::Writes, 7), (Step::Latency, 4)];
 /// A loss by another number of threads that counts.
 const DELTA: f64 = 0.02;
 /// Scatter about a curve above which what its answer rests on is run three times instead of twice.
