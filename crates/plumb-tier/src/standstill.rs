@@ -434,6 +434,23 @@ impl<Q: FlushQueue> Core<Q> {
         self.lose_spare(failed)
     }
 
+    /// An open extent of which nothing was written yet is up to date on a disk that comes back, whoever else is away. What had the
+    /// last copy until then misses what is written from now on.
+    fn mark_no_longer_last(&mut self, extent: u32) {
+        if !self.extents.get(extent).open {
+            return;
+        }
+        let has = |core: &Self, disk: usize| core.members.stale[disk].has(extent);
+        let before: Vec<bool> = (0..self.lost.len()).map(|disk| has(self, disk)).collect();
+        self.mark_missing(extent);
+        for (nth, had) in before.into_iter().enumerate() {
+            if !had && has(self, nth) {
+                let disk = u16::try_from(nth).unwrap_or(u16::MAX);
+                self.journal.append(Record::StaleSet { disk, extent });
+            }
+        }
+    }
+
     /// Brings the places of some extents on a disk up to date, takes back their marks, and says how many. What
     /// lies elsewhere until it is copied here lies here then. An extent that no copy here can help stays as it is.
     pub(crate) fn resync(&mut self, disk: u16, count: usize) -> Result<usize, Halt> {
@@ -472,6 +489,7 @@ impl<Q: FlushQueue> Core<Q> {
             self.counters.moved += u64::from(self.members.kept[nth].has(extent));
             self.members.settle_place(disk, extent);
             self.journal.append(Record::StaleClear { disk, extent });
+            self.mark_no_longer_last(extent);
         }
         self.counters.resynced += to_u64(stale.len());
         if self.members.stale[nth].len() == 0 {
