@@ -17,8 +17,18 @@ fn mirrored() -> Place {
     place
 }
 
+/// Writes all of it, however long a busy machine takes for that.
 fn fill(place: &Place) {
-    place.plumb("run -b64K -s -w100 -o4 -t1 -d1 -W0 space:tank/two").ends_with(0);
+    let bytes = place.json("vdisk show tank/two")["bytes"].as_u64().expect("its size");
+    let written = |seconds: u32| {
+        let line = format!("run -b64K -s -w100 -o4 -t1 -d{seconds} -W0 --json space:tank/two");
+        place.plumb(&line).ends_with(0).stdout
+    };
+    let is_whole = |seconds: &u32| {
+        let result: serde_json::Value = serde_json::from_str(&written(*seconds)).expect("JSON");
+        result["total"]["bytes"].as_u64() >= Some(bytes)
+    };
+    assert!([1, 5, 20].iter().any(is_whole), "{bytes} bytes were not written in 20 s");
 }
 
 /// Spoils both copies.

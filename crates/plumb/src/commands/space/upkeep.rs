@@ -207,12 +207,12 @@ pub(super) fn status(matches: &ArgMatches) -> report::Outcome {
     let health = pool::health(&report::registry(), &found, &look);
     let mut reply = report::describe(&look, &health);
     let store = pool::TieringStore::of(&report::registry(), &found);
-    if pool::is_in_use(&found) {
-        // Whoever has it counts anew. One that does not answer: what was counted last is told, with its age.
-        for own in look.config.vdisks.iter().filter(|own| !own.is_removed() && own.tiers.len() > 1)
-        {
-            let _ = pool::live(&report::registry(), &found, (own, look.config.extent_bytes));
-        }
+    let mut tiered =
+        look.config.vdisks.iter().filter(|own| !own.is_removed() && own.tiers.len() > 1);
+    if let Some(last) = tiered.next_back().filter(|_| pool::is_in_use(&found)) {
+        // Whoever has it counts all of them anew, one after the other. If it does not answer, what was counted before is told,
+        // with its age.
+        let _ = pool::live(&report::registry(), &found, (last, look.config.extent_bytes));
     }
     let fillings = look.config.vdisks.iter();
     let fillings = fillings.filter_map(|vdisk| super::filling::of(&store, &look.config, vdisk));
