@@ -146,7 +146,7 @@ impl Hasher for Mixed {
 #[derive(Debug, Clone)]
 struct Group {
     all: f64,
-    /// By the least cache that would have had it.
+    /// By the least cache that would have had it; empty before the first.
     depths: Vec<f64>,
 }
 
@@ -169,7 +169,7 @@ impl Sketch {
             moments: Moments::new(),
             now: 0,
             weight: 1.0,
-            groups: vec![Group { all: 0.0, depths: vec![0.0; log_buckets::COUNT] }; GROUPS],
+            groups: vec![Group { all: 0.0, depths: Vec::new() }; GROUPS],
             references: 0,
         }
     }
@@ -229,7 +229,7 @@ impl Sketch {
                 // Followed keys whose last moment is after: those referred to since.
                 let since = self.moments.after(index(before));
                 let depth = 1 + floor_u64(since as f64 * weight);
-                group.depths[log_buckets::bucket(depth)] += weight;
+                group.depths()[log_buckets::bucket(depth)] += weight;
                 self.moments.unmark(index(before));
                 self.moments.mark(now);
             }
@@ -288,8 +288,20 @@ impl Sketch {
 }
 
 impl Group {
+    /// The weights by depth, to be changed.
+    #[inline]
+    fn depths(&mut self) -> &mut [f64] {
+        if self.depths.is_empty() {
+            self.depths = vec![0.0; log_buckets::COUNT];
+        }
+        &mut self.depths
+    }
+
     /// References that a cache of so many keys serves.
     fn served(&self, size: u64) -> f64 {
+        if self.depths.is_empty() {
+            return 0.0;
+        }
         let end = log_buckets::bucket(size);
         let (first, width) = log_buckets::range(end);
         let within = (size - first + 1).min(width) as f64 / width as f64;

@@ -153,7 +153,7 @@ impl<Q: FlushQueue> Engine<Q> {
     pub(crate) fn slots_mut(&mut self) -> &mut SlotMemory {
         match &mut self.memory {
             ClientMemory::Slots { memory, .. } => memory,
-            ClientMemory::Own(_) => panic!("the clients are no slots of a queue"),
+            ClientMemory::Own { .. } => panic!("the clients are no slots of a queue"),
         }
     }
 
@@ -165,7 +165,7 @@ impl<Q: FlushQueue> Engine<Q> {
     pub(crate) fn slots(&self) -> &SlotMemory {
         match &self.memory {
             ClientMemory::Slots { memory, .. } => memory,
-            ClientMemory::Own(_) => panic!("the clients are no slots of a queue"),
+            ClientMemory::Own { .. } => panic!("the clients are no slots of a queue"),
         }
     }
 

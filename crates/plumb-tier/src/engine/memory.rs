@@ -9,15 +9,15 @@ use plumb_units::convert::{index, to_u32};
 /// The data of all clients.
 #[derive(Debug)]
 pub(crate) enum ClientMemory {
-    /// A buffer of each client's own.
-    Own(Vec<Vec<u8>>),
+    /// A buffer of each client's own, from its first request on.
+    Own { buffers: Vec<Vec<u8>>, bytes: usize },
     /// Client n is slot n of a queue; what its I/O under way is.
     Slots { memory: SlotMemory, ops: Vec<Op> },
 }
 
 impl ClientMemory {
     pub(super) fn new(clients: u32, bytes: u32) -> Self {
-        Self::Own((0..clients).map(|_| vec![0; index(bytes)]).collect())
+        Self::Own { buffers: vec![Vec::new(); index(clients)], bytes: index(bytes) }
     }
 
     pub(super) fn of_slots(memory: SlotMemory) -> Self {
@@ -30,9 +30,9 @@ impl ClientMemory {
 
     /// Whether a request of that many bytes fits. What a queue's slots hold was checked when it was pushed.
     #[inline]
-    pub(super) fn fits(&self, client: u32, len: u32) -> bool {
+    pub(super) fn fits(&self, len: u32) -> bool {
         match self {
-            Self::Own(buffers) => index(len) <= buffers[index(client)].len(),
+            Self::Own { bytes, .. } => index(len) <= *bytes,
             Self::Slots { .. } => true,
         }
     }
@@ -42,8 +42,9 @@ impl ClientMemory {
     pub(super) fn read(&mut self, client: u32, at: u32, into: &mut [u8]) {
         let (from, len) = (index(at), into.len());
         match self {
-            Self::Own(buffers) => {
-                into.copy_from_slice(&buffers[index(client)][from..from + len]);
+            Self::Own { buffers, bytes } => {
+                let own = made(&mut buffers[index(client)], *bytes);
+                into.copy_from_slice(&own[from..from + len]);
             }
             Self::Slots { memory, ops } => {
                 let copy = |bytes: &[u8]| into.copy_from_slice(&bytes[from..from + len]);
@@ -57,8 +58,9 @@ impl ClientMemory {
     pub(super) fn fill(&mut self, client: u32, at: u32, bytes: &[u8]) {
         let from = index(at);
         match self {
-            Self::Own(buffers) => {
-                buffers[index(client)][from..from + bytes.len()].copy_from_slice(bytes);
+            Self::Own { buffers, bytes: room } => {
+                let own = made(&mut buffers[index(client)], *room);
+                own[from..from + bytes.len()].copy_from_slice(bytes);
             }
             Self::Slots { memory, ops } => {
                 if let Memory::Lane(lane) = ops[index(client)].memory {
@@ -87,8 +89,17 @@ impl ClientMemory {
     #[inline]
     pub(super) fn own_mut(&mut self, client: u32) -> &mut Vec<u8> {
         match self {
-            Self::Own(buffers) => &mut buffers[index(client)],
+            Self::Own { buffers, bytes } => made(&mut buffers[index(client)], *bytes),
             Self::Slots { .. } => panic!("client {client} is a slot of a queue"),
         }
     }
+}
+
+/// A buffer, made if it was not.
+#[inline]
+fn made(buffer: &mut Vec<u8>, bytes: usize) -> &mut Vec<u8> {
+    if buffer.is_empty() {
+        *buffer = vec![0; bytes];
+    }
+    buffer
 }

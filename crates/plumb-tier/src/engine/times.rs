@@ -5,33 +5,44 @@ use crate::log_buckets::{COARSE, FINE, bucket_of, count, range_of};
 
 use plumb_units::Nanos;
 
-/// A histogram of times.
+/// A histogram of times. A doubling has its buckets from its first time on: most never come, and an engine has dozens of
+/// histograms.
 #[derive(Debug, Default)]
 pub(super) struct Times<const BITS: u32 = COARSE> {
-    buckets: Vec<u32>,
-    /// Of each doubling.
-    groups: Vec<u64>,
+    doublings: Vec<Doubling>,
     count: u64,
+}
+
+/// Buckets next to each other, `1 << BITS` of them, or none while they are all 0.
+#[derive(Debug, Clone, Default)]
+struct Doubling {
+    count: u64,
+    buckets: Box<[u32]>,
 }
 
 /// One whose percentiles have three digits (section 12).
 pub(super) type FineTimes = Times<FINE>;
 
 impl<const BITS: u32> Times<BITS> {
-    /// With all its memory, so that nothing is allocated later.
+    /// With room for all doublings.
     pub(super) fn with_room() -> Self {
-        let buckets = count(BITS);
-        Self { buckets: vec![0; buckets], groups: vec![0; (buckets >> BITS) + 1], count: 0 }
+        let doublings = (count(BITS) >> BITS) + 1;
+        Self { doublings: vec![Doubling::default(); doublings], count: 0 }
     }
 
     #[inline]
     pub(super) fn note(&mut self, time: Nanos) {
-        if self.buckets.is_empty() {
+        if self.doublings.is_empty() {
             *self = Self::with_room();
         }
         let nth = bucket_of::<BITS>(time.0);
-        self.buckets[nth] = self.buckets[nth].saturating_add(1);
-        self.groups[nth >> BITS] += 1;
+        let doubling = &mut self.doublings[nth >> BITS];
+        if doubling.buckets.is_empty() {
+            doubling.buckets = Doubling::room::<BITS>();
+        }
+        let bucket = &mut doubling.buckets[nth & ((1 << BITS) - 1)];
+        *bucket = bucket.saturating_add(1);
+        doubling.count += 1;
         self.count += 1;
     }
 
@@ -40,19 +51,27 @@ impl<const BITS: u32> Times<BITS> {
     }
 
     pub(super) fn clear(&mut self) {
-        self.buckets.fill(0);
-        self.groups.fill(0);
+        for doubling in self.doublings.iter_mut().filter(|doubling| doubling.count > 0) {
+            doubling.buckets.fill(0);
+            doubling.count = 0;
+        }
         self.count = 0;
     }
 
     pub(super) fn add(&mut self, other: &Self) {
-        if self.buckets.is_empty() && !other.buckets.is_empty() {
+        if self.doublings.is_empty() && !other.doublings.is_empty() {
             *self = Self::with_room();
         }
-        for (own, more) in self.buckets.iter_mut().zip(&other.buckets) {
-            *own = own.saturating_add(*more);
+        let both = self.doublings.iter_mut().zip(&other.doublings);
+        for (own, more) in both.filter(|(_, more)| more.count > 0) {
+            if own.buckets.is_empty() {
+                own.buckets = Doubling::room::<BITS>();
+            }
+            for (own, more) in own.buckets.iter_mut().zip(&more.buckets) {
+                *own = own.saturating_add(*more);
+            }
+            own.count += more.count;
         }
-        self.groups.iter_mut().zip(&other.groups).for_each(|(own, more)| *own += more);
         self.count += other.count;
     }
 
@@ -60,23 +79,30 @@ impl<const BITS: u32> Times<BITS> {
     pub(super) fn per_mille(&self, share: u64) -> Option<u64> {
         let wanted = self.count.saturating_mul(share).div_ceil(1000).max(1);
         let mut seen = 0;
-        let group = self.groups.iter().position(|count| {
-            seen += count;
+        let nth = self.doublings.iter().position(|doubling| {
+            seen += doubling.count;
             seen >= wanted
         })?;
-        seen -= self.groups[group];
-        let first = group << BITS;
+        seen -= self.doublings[nth].count;
         let reached = |count: &u32| {
             seen += u64::from(*count);
             seen >= wanted
         };
-        let within = self.buckets[first..].iter().position(reached)?;
-        Some(range_of::<BITS>(first + within).0)
+        let within = self.doublings[nth].buckets.iter().position(reached)?;
+        Some(range_of::<BITS>((nth << BITS) + within).0)
     }
 
     /// The 99th percentile, of `enough` or more.
     pub(super) fn p99(&self, enough: u64) -> Option<u64> {
         self.per_mille(990).filter(|_| self.count >= enough)
+    }
+}
+
+impl Doubling {
+    /// The buckets of one.
+    #[cold]
+    fn room<const BITS: u32>() -> Box<[u32]> {
+        vec![0; 1 << BITS].into_boxed_slice()
     }
 }
 

@@ -289,9 +289,9 @@ fn claimed_unit(bytes: &[u8]) -> u32 {
 pub(super) fn content(id: WriteId, unit: u32, into: &mut [u8]) {
     let base = (u64::from(id) << 32 | u64::from(unit)).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut place = base;
-    for word in into.chunks_exact_mut(8) {
+    for word in into.as_chunks_mut::<8>().0 {
         place = place.wrapping_add(0xd1b5_4a32_d192_ed03);
-        word.copy_from_slice(&(place ^ place.rotate_left(23) ^ base >> 7).to_le_bytes());
+        *word = (place ^ place.rotate_left(23) ^ base >> 7).to_le_bytes();
     }
     if let Some(head) = into.first_chunk_mut::<8>() {
         head[..4].copy_from_slice(&id.to_le_bytes());

@@ -96,7 +96,7 @@ impl Sketch {
             self.groups[nth].all = weight(fields)?;
             for _ in 0..fields.u32()? {
                 let bucket = index(fields.u32()?);
-                *self.groups[nth].depths.get_mut(bucket)? = weight(fields)?;
+                *self.groups[nth].depths().get_mut(bucket)? = weight(fields)?;
             }
         }
         Some(())
