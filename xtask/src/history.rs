@@ -41,6 +41,28 @@ pub(crate) fn append(repository: &Path, times_build: bool) -> Result<(), String>
     write().map_err(|error| format!("{FILE}: {error}"))
 }
 
+/// Whether the newest line has these figures, as those committed: what one changes is to be in the other.
+///
+/// # Errors
+/// What differs, and what to do.
+pub(crate) fn agrees(repository: &Path, committed: &[Figure]) -> Result<(), String> {
+    let text = fs::read_to_string(repository.join(FILE)).map_err(|e| format!("{FILE}: {e}"))?;
+    let newest = text.lines().next_back().unwrap_or_default();
+    match committed.iter().find(|figure| !has(newest, figure)) {
+        None => Ok(()),
+        Some(Figure { name, instructions }) => Err(format!(
+            "{FILE}: the newest line has no {name} of {instructions:.2}; `cargo xtask bench-history` adds one"
+        )),
+    }
+}
+
+/// Whether a line has the figure, but for a hundredth of it.
+fn has(line: &str, Figure { name, instructions }: &Figure) -> bool {
+    let after = line.split_once(&format!("{}: ", quote(name))).map(|(_, after)| after);
+    let number = after.and_then(|after| after.split([',', '}']).next()?.parse::<f64>().ok());
+    number.is_some_and(|number| (number / instructions - 1.0).abs() <= 0.01)
+}
+
 /// Seconds of a release build from nothing, in a folder of its own.
 fn time_build(repository: &Path) -> Result<f64, String> {
     let folder = repository.join("target/xtask/build-time");
@@ -89,6 +111,21 @@ mod tests {
                  \"binary_bytes\": 7{want_end}}}\n"
             )
         );
+    }
+
+    #[test]
+    fn a_line_has_a_figure_or_not() {
+        let figure = |name: &str, instructions| Figure { name: name.to_owned(), instructions };
+        let of = [figure("depth 32 counts", 165.94), figure("depth 32 latencies", 218.0)];
+        let line = line("", "", &of, 7, None);
+        for (name, instructions, want) in [
+            ("depth 32 counts", 166.1, true),
+            ("depth 32 counts", 169.0, false),
+            ("depth 32 latencies", 218.0, true),
+            ("depth 128 counts", 165.94, false),
+        ] {
+            assert_eq!(has(&line, &figure(name, instructions)), want, "{name} {instructions}");
+        }
     }
 
     #[test]

@@ -92,8 +92,6 @@ pub fn issuer<L: Level>(
         slot_target = vec![0; convert::index(plan.requests)];
         let weights: Vec<u32> = plan.targets.iter().map(|target| target.weight).collect();
         Pick::weighted(&weights)
-    } else if plan.targets.len() == 1 {
-        Pick::Single
     } else {
         Pick::Bound
     };

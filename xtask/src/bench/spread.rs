@@ -77,12 +77,11 @@ impl Ratio {
 }
 
 impl Ratio {
-    /// The same with a word for what the medians say where the spread covers the goal.
+    /// The same with a word for what the medians say where the spread covers the goal: goals are of medians, and a spread
+    /// that is wide is no excuse for one that misses.
     pub(super) fn verdict_by_medians(&self, goal: f64) -> &'static str {
         match self.verdict(goal) {
             verdict @ ("met" | "MISSED") => verdict,
-            // What is not shown is not judged.
-            verdict if !self.is_visible() => verdict,
             _ if self.value <= goal => "met by the medians; the spread covers it",
             _ => "missed by the medians; the spread covers it",
         }
@@ -163,9 +162,11 @@ mod tests {
         let word = "the medians; the spread covers it";
         assert_eq!(ratio.verdict_by_medians(0.42), format!("met by {word}"));
         assert_eq!(ratio.verdict_by_medians(0.39), format!("missed by {word}"));
-        // What the spread hides is judged no more than it is shown.
-        let hidden = Ratio { value: 0.98, low: 0.80, high: 1.30 };
-        assert_eq!(hidden.verdict_by_medians(1.08), "undecided: the spread covers it");
+        // The word is there where the ratio is too uncertain to be shown, too.
+        let hidden = Ratio { value: 1.18, low: 0.80, high: 1.30 };
+        assert!(!hidden.is_visible());
+        assert_eq!(hidden.verdict_by_medians(1.08), format!("missed by {word}"));
+        assert_eq!(hidden.verdict_by_medians(1.20), format!("met by {word}"));
         assert_eq!(hidden.verdict_by_medians(1.40), "met");
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::bounds::Bounds;
 use super::distribution::{self, RangeDraw};
-use super::modulus::Modulus;
+use super::modulus::{EvenModulus, Modulus};
 use crate::profile::model::Target;
 use crate::rng::Rng;
 
@@ -17,8 +17,28 @@ pub struct Cursor {
     /// The bits of an offset that a power-of-two alignment keeps; 0 for other alignments.
     align_keeps: u64,
     aligned: Modulus,
+    /// What most runs ask for has a way of its own.
+    plain: Option<Plain>,
     ranges: Option<RangeDraw>,
     mode: Mode,
+}
+
+/// Random offsets anywhere in the target, aligned to a power of two.
+#[derive(Debug, Clone, Copy)]
+struct Plain {
+    /// The bits of an offset that the alignment keeps.
+    keeps: u64,
+    aligned: EvenModulus,
+}
+
+impl Plain {
+    fn new(bounds: &Bounds) -> Option<Self> {
+        let even = bounds.align.is_power_of_two() && bounds.align > 1;
+        // Saturated sizes are no multiples.
+        let fits = even && bounds.aligned.is_multiple_of(bounds.align);
+        let aligned = EvenModulus::new(bounds.aligned).filter(|_| fits)?;
+        Some(Self { keeps: !(bounds.align - 1), aligned })
+    }
 }
 
 #[derive(Debug)]
@@ -71,7 +91,9 @@ impl Cursor {
             .distribution
             .as_ref()
             .and_then(|wanted| RangeDraw::new(&distribution::effective(wanted, &bounds)));
+        let is_plain = matches!(mode, Mode::Random) && ranges.is_none();
         let mut cursor = Self {
+            plain: Plain::new(&bounds).filter(|_| is_plain),
             align: Modulus::new(bounds.align),
             align_keeps: if bounds.align.is_power_of_two() { !(bounds.align - 1) } else { 0 },
             aligned: Modulus::new(bounds.aligned),
@@ -92,6 +114,11 @@ impl Cursor {
     #[inline(always)]
     pub fn next(&mut self, rng: &mut Rng, request: usize) -> NextOffset {
         let bounds = &self.bounds;
+        if let Some(Plain { keeps, aligned }) = self.plain {
+            let offset = aligned.of(rng.next64() & keeps);
+            debug_assert!(bounds.fits(offset), "{offset} leaves {bounds:?}");
+            return NextOffset { offset: offset + bounds.base, continues: false };
+        }
         let (offset, continues) = match &mut self.mode {
             Mode::Random => (self.random(rng), false),
             Mode::Sequential { position, wrap } => (step(position, *wrap, bounds), false),

@@ -48,6 +48,41 @@ impl Modulus {
     }
 }
 
+/// A divisor with its reciprocal for values that are, as the divisor is, multiples of a power of two, 2 or more: one bit
+/// less to tell apart, so that one multiplication and one shift are enough.
+///
+/// Method: with 2^s < d ≤ 2^(s+1) and m = ⌈2^(64+s) / d⌉, which is below 2^64, let e = m·d − 2^(64+s) < d. Then
+/// ⌊v·m / 2^(64+s)⌋ = ⌊v/d + v·e / (d·2^(64+s))⌋; the fraction of v/d is at most 1 − 2/d, and v·e < 2^64·2^(s+1), so what is
+/// added is below 2/d (Granlund and Montgomery 1994, theorem 4.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EvenModulus {
+    divisor: u64,
+    multiplier: u64,
+    shift: u32,
+}
+
+impl EvenModulus {
+    /// Prepares a divisor; `None` of an odd one or 0.
+    #[must_use]
+    pub fn new(divisor: u64) -> Option<Self> {
+        if divisor == 0 || divisor % 2 == 1 {
+            return None;
+        }
+        let shift = (divisor - 1).ilog2();
+        let multiplier = (1_u128 << (64 + shift)).div_ceil(u128::from(divisor));
+        Some(Self { divisor, multiplier: u64::try_from(multiplier).ok()?, shift })
+    }
+
+    /// `value % divisor`, of an even value.
+    #[inline(always)]
+    #[must_use]
+    pub fn of(self, value: u64) -> u64 {
+        debug_assert!(value.is_multiple_of(2), "{value} is odd");
+        let high = ((u128::from(self.multiplier) * u128::from(value)) >> 64) as u64;
+        value - (high >> self.shift) * self.divisor
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,6 +106,35 @@ mod tests {
                 near,
                 near.wrapping_sub(1),
                 divisor - 1,
+                divisor,
+            ]) {
+                assert_eq!(modulus.of(value), value % divisor, "{value} mod {divisor}");
+            }
+        }
+    }
+
+    #[test]
+    fn of_even_values_it_equals_the_division_everywhere() {
+        assert_eq!((EvenModulus::new(0), EvenModulus::new(4097)), (None, None));
+        let edges = [2, 4, 6, 4096, 1 << 63, u64::MAX / 2 + 1, (1 << 63) + 2, u64::MAX - 1];
+        let mut rng = Rng::new(1);
+        for round in 0..40_000_u32 {
+            let shift = rng.next32() % 64;
+            let divisor = match edges.get(round as usize) {
+                Some(edge) => *edge,
+                None => (rng.next64() >> shift & !1).max(2),
+            };
+            let modulus = EvenModulus::new(divisor).expect("even");
+            let near = (rng.next64() / divisor).wrapping_mul(divisor);
+            let most = u64::MAX / divisor * divisor;
+            for value in edges.into_iter().chain([
+                0,
+                rng.next64() & !1,
+                near,
+                near.wrapping_sub(2),
+                most,
+                most - 2,
+                divisor - 2,
                 divisor,
             ]) {
                 assert_eq!(modulus.of(value), value % divisor, "{value} mod {divisor}");

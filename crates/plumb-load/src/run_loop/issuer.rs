@@ -23,10 +23,8 @@ pub use witness::{Witness, WitnessedIo};
 /// How a request gets its target (spec 6.2).
 #[derive(Debug)]
 pub enum Pick {
-    /// Each request belongs to one target.
+    /// Each request belongs to one target; to the first where there is one.
     Bound,
-    /// There is one target.
-    Single,
     /// Weighted pool, equal weights: Rand32 mod n.
     Equal(Modulus),
     /// Weighted pool: Rand64 mod the sum, walked through the cumulative weights in target order.
@@ -44,7 +42,7 @@ impl Pick {
     pub fn weighted(weights: &[u32]) -> Self {
         let total: u64 = weights.iter().map(|weight| u64::from(*weight)).sum();
         match weights {
-            [_] | [] => Self::Single,
+            [_] | [] => Self::Bound,
             [first, rest @ ..] if total == 0 || rest.iter().all(|weight| weight == first) => {
                 Self::Equal(Modulus::new(convert::to_u64(weights.len())))
             }
@@ -301,7 +299,6 @@ impl<L: Level> Issuer<L> {
     fn target_of(&mut self, slot: Slot) -> u32 {
         match &self.pick {
             Pick::Bound => self.slots[convert::index(slot.0)].target,
-            Pick::Single => 0,
             Pick::Equal(count) => convert::low_u32(count.of(self.rng.next32().into())),
             Pick::Weighted { total, ends } => {
                 let draw = total.of(self.rng.next64());

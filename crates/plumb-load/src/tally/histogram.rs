@@ -221,7 +221,8 @@ impl Histogram {
 /// Which bucket a value falls into: the value itself below 128, else 128 per power of two.
 #[inline(always)]
 fn bucket_of(nanos: u64) -> usize {
-    let shift = (63 - SUB_BITS).saturating_sub((nanos | (SUB - 1)).leading_zeros());
+    // The first two stretches are of width 1: nothing is shifted below 256.
+    let shift = (nanos | (2 * SUB - 1)).ilog2() - SUB_BITS;
     convert::to_usize((u64::from(shift) << SUB_BITS) + (nanos >> shift))
 }
 

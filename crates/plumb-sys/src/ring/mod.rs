@@ -243,14 +243,15 @@ impl Ring {
         self.put(Entry { head, offset: 0, address: 0, len: FSYNC_DATA, user_data, buffer: 0 });
     }
 
-    /// Puts an operation in line that does nothing.
+    /// Puts an operation in line that does nothing. Its entry has the offset, which the kernel does not look at: it
+    /// has to be computed as for any other.
     ///
     /// # Panics
     /// When its slot is in flight or its memory is not the slot's or a source's.
     #[inline(always)]
     pub fn push_nop(&mut self, transfer: &Transfer) {
         self.arena.check(transfer);
-        self.push_probe(transfer.slot);
+        self.push_empty(transfer.slot, transfer.offset);
     }
 
     /// The same for a slot without buffers.
@@ -259,10 +260,15 @@ impl Ring {
     /// When the slot is in flight.
     #[inline(always)]
     pub fn push_probe(&mut self, slot: u32) {
+        self.push_empty(slot, 0);
+    }
+
+    #[inline(always)]
+    fn push_empty(&mut self, slot: u32, offset: u64) {
         self.arena.begin(slot);
         let head = head(operation::NOP, 0, u32::MAX);
         let user_data = slot.into();
-        self.put(Entry { head, offset: 0, address: 0, len: 0, user_data, buffer: 0 });
+        self.put(Entry { head, offset, address: 0, len: 0, user_data, buffer: 0 });
     }
 
     #[inline(always)]

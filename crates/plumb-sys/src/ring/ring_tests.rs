@@ -49,6 +49,30 @@ fn every_nop_completes_once() {
     }
 }
 
+/// What makes an I/O cheap is asked for, and in force or told as refused: a ring that does without, and says nothing, is
+/// a slower instrument.
+#[test]
+fn what_is_registered_is_in_force_or_told() {
+    let test = "what_is_registered_is_in_force_or_told";
+    let null = std::fs::File::open("/dev/null").expect("/dev/null").into();
+    let setup = RingSetup { defer_taskrun: true, ..RingSetup::default() };
+    let Some(mut ring) = ring(test, 6, vec![null], setup) else { return };
+    // Where memory may not be locked it is refused, and told.
+    let _ = ring.register_buffers();
+    let asked = [
+        "fixed_files",
+        "registered_ring",
+        "fixed_buffers",
+        "no_sqarray",
+        "single_issuer",
+        "defer_taskrun",
+    ];
+    for name in asked {
+        let refused = ring.dropped().iter().any(|(dropped, _)| *dropped == name);
+        assert!(ring.flags().contains(&name) != refused, "{name}: {:?}", ring.flags());
+    }
+}
+
 /// The kernel reads `ioprio` of each entry (linux/io_uring.h: bytes 2 and 3), so two files on one ring
 /// have one each.
 #[test]
