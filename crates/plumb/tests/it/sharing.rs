@@ -73,7 +73,7 @@ const LOAD: &str = "run -b4K -r -w0 -o4 -t1 -W0 -B32M -f36M space:tank/data";
 #[test]
 fn a_load_optimizes_within_the_limits_that_it_was_asked_for() {
     let place = with_hot_ones();
-    let load = Running::start(&place, &format!("{LOAD} -d60"));
+    let load = Running::start(&place, &format!("{LOAD} -d120"));
     let limits = "--run-limit 77 --movers 2 --max-promoted 2M --max-iops 5000 --priority normal --reserve 10";
     let asked = place.json(&format!("space optimize tank/data {limits}"));
     assert_eq!(asked["asked"], true, "{asked}");
@@ -211,7 +211,7 @@ fn a_load_interrupts_a_command_that_optimizes() {
     assert_eq!(done["moves"]["stop"], "done", "{done}");
 
     // A load gives way to nobody, and nobody waits for it, whoever gave way before.
-    let first = Running::start(&place, &format!("{LOAD} -d60"));
+    let first = Running::start(&place, &format!("{LOAD} -d120"));
     let began = Instant::now();
     let refused = place.plumb(&format!("{LOAD} -d1")).ends_with(3).stderr;
     assert!(refused.contains("in use") && !refused.contains("asked to end"), "{refused}");
