@@ -67,13 +67,16 @@ fn reports(place: &Place) -> usize {
     list["reports"].as_array().map_or(0, Vec::len)
 }
 
-const LOAD: &str = "run -b4K -r -w0 -o4 -t1 -W0 -B32M -f36M space:tank/data";
+/// A load on what is hot.
+fn load_of(seconds: u32) -> String {
+    format!("run -d{seconds} -b4K -r -w0 -o4 -t1 -W0 -B32M -f36M space:tank/data")
+}
 
 /// 10.1, 10.5: budgets and limits bound the optimization of whoever has the pool, and its report says them.
 #[test]
 fn a_load_optimizes_within_the_limits_that_it_was_asked_for() {
     let place = with_hot_ones();
-    let load = Running::start(&place, &format!("{LOAD} -d120"));
+    let load = Running::start(&place, &load_of(120));
     let limits = "--run-limit 77 --movers 2 --max-promoted 2M --max-iops 5000 --priority normal --reserve 10";
     let asked = place.json(&format!("space optimize tank/data {limits}"));
     assert_eq!(asked["asked"], true, "{asked}");
@@ -211,9 +214,9 @@ fn a_load_interrupts_a_command_that_optimizes() {
     assert_eq!(done["moves"]["stop"], "done", "{done}");
 
     // A load gives way to nobody, and nobody waits for it, whoever gave way before.
-    let first = Running::start(&place, &format!("{LOAD} -d120"));
+    let first = Running::start(&place, &load_of(120));
     let began = Instant::now();
-    let refused = place.plumb(&format!("{LOAD} -d1")).ends_with(3).stderr;
+    let refused = place.plumb(&load_of(1)).ends_with(3).stderr;
     assert!(refused.contains("in use") && !refused.contains("asked to end"), "{refused}");
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     kill_process(first.process(), Signal::INT).expect("it is there");
@@ -231,14 +234,14 @@ fn commands_that_are_gone_are_not_asked() {
         std::fs::exists(place.file("pools/tank.gives-way")).expect("known"),
         "its file is there"
     );
-    let load = place.plumb(&format!("{LOAD} -d1")).ends_with(0);
+    let load = place.plumb(&load_of(1)).ends_with(0);
     assert!(!load.stderr.contains("asked to end"), "{}", load.stderr);
     // The demonstration of a command that does not end.
     let file = std::fs::File::open(place.file("pools/tank.gives-way")).expect("it is there");
     rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).expect("nobody has it");
     let disk = std::fs::File::options().write(true).open(place.file("a.img")).expect("it is there");
     rustix::fs::flock(&disk, rustix::fs::FlockOperation::LockExclusive).expect("nobody has it");
-    let mut command = place.command(&format!("{LOAD} -d1"));
+    let mut command = place.command(&load_of(1));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let waiting = Running(Some(command.spawn().expect("it starts")));
     let asked = || std::fs::read_to_string(place.file("pools/tank.gives-way")).unwrap_or_default();
