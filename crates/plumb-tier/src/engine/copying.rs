@@ -28,7 +28,11 @@ impl<Q: FlushQueue> Engine<Q> {
                 own.spoiled = Some(MoveOutcome::Interrupted);
                 return false;
             }
-            self.moves.counters.bytes += u64::from(run.end - run.first) * 4096;
+            let bytes = u64::from(run.end - run.first) * 4096;
+            self.moves.counters.bytes += bytes;
+            if own.wanted.reason.is_some() {
+                self.optimizer.note_bytes(own.vdisk, bytes);
+            }
         }
         loop {
             let Some((first, end)) = self.next_run(own) else {

@@ -111,10 +111,6 @@ impl Moves {
         self.line.len()
     }
 
-    pub(super) fn counters(&self) -> MoveCounters {
-        self.counters
-    }
-
     pub(super) fn note_hold(&mut self, to: TierName, time: Nanos) {
         self.holds[usize::from(to == TierName::Capacity)].note(time);
     }

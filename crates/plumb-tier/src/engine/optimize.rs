@@ -18,7 +18,7 @@ use crate::optimizer::{
     Expected, Measured, Move, MoveHistory, MoveReason, PinStatus, PinTable, Placement, Plan,
     PlanLimits, TierName, Worth,
 };
-use crate::tier_report::{HeatGap, MoveFigures, MoveStop, TierReport};
+use crate::tier_report::{HeatGap, MoveFigures, MoveLimits, MoveStop, TierReport};
 
 /// Working sets that are remembered.
 const WORKING_SETS: usize = 7;
@@ -58,6 +58,40 @@ impl OptimizeSettings {
     pub fn continuous(rate: u64) -> Self {
         let (raised, time) = (2.0, Nanos::from_secs(900));
         Self { rate: Some(rate), raised, time, window_hours: TRICKLE_WINDOW_H, ..Self::default() }
+    }
+
+    /// What moves of two optimizations at once keep to: they have one throttle, and neither goes beyond its own limits.
+    fn both(self, other: Self) -> Self {
+        let least = |one: Option<u64>, other: Option<u64>| match (one, other) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+        Self {
+            movers: self.movers.min(other.movers),
+            rate: least(self.rate, other.rate),
+            gives_way: self.gives_way || other.gives_way,
+            ios: least(self.ios, other.ios),
+            ..self
+        }
+    }
+
+    /// The same for reports, of a virtual disk with such extents and so many copies.
+    fn told(&self, extent_bytes: u64, copies: u8) -> MoveLimits {
+        let budget =
+            |extents: u64, each: u64| (extents != u64::MAX).then(|| extents.saturating_mul(each));
+        MoveLimits {
+            seconds: self.time.as_secs_f64(),
+            movers: self.movers,
+            bytes_per_s: self.rate,
+            ios_per_s: self.ios,
+            gives_way: self.gives_way,
+            moved_bytes: budget(self.limits.moved, extent_bytes),
+            promoted_bytes: budget(
+                self.limits.promoted,
+                extent_bytes.saturating_mul(copies.into()),
+            ),
+            reserve_bytes: self.reserve.saturating_mul(extent_bytes),
+        }
     }
 }
 
@@ -118,8 +152,9 @@ struct Run {
     expected: Expected,
     left: u64,
     began: Nanos,
-    time: Nanos,
-    bytes_before: u64,
+    settings: OptimizeSettings,
+    /// Bytes that its moves wrote to new places, copies counted once; also of moves that were given up.
+    bytes: u64,
     stop: MoveStop,
 }
 
@@ -140,6 +175,19 @@ impl Optimizer {
             measured: Measured::default(),
         };
         Self { own: config.vdisks.iter().map(|_| (tiering(), None, None)).collect() }
+    }
+
+    /// A move of an optimization of that virtual disk has written so many bytes.
+    pub(super) fn note_bytes(&mut self, vdisk: usize, bytes: u64) {
+        if let Some(run) = self.own.get_mut(vdisk).and_then(|own| own.1.as_mut()) {
+            run.bytes += bytes;
+        }
+    }
+
+    /// What moves keep to while these optimizations are under way; `None` without any.
+    fn limits(&self) -> Option<OptimizeSettings> {
+        let runs = self.own.iter().filter_map(|own| own.1.as_ref());
+        runs.map(|run| run.settings).reduce(OptimizeSettings::both)
     }
 }
 
@@ -270,6 +318,15 @@ impl<Q: FlushQueue> Engine<Q> {
         self.view(vdisk).plan(settings)
     }
 
+    /// Extents of its Performance tier that data may use.
+    ///
+    /// # Panics
+    /// When there is no such virtual disk.
+    #[must_use]
+    pub fn performance_slots(&self, vdisk: u32) -> u64 {
+        self.core.extents.room(index(vdisk), 0).0
+    }
+
     /// The report on the present window, at `now_s` of the clock that the report is by.
     ///
     /// # Panics
@@ -307,6 +364,9 @@ impl<Q: FlushQueue> Engine<Q> {
         let mut report = view.report_on(now_s, (planned.expected_share(), reach));
         report.facts.moves.up_requested = planned.count(TierName::Performance);
         report.facts.moves.down_requested = planned.count(TierName::Capacity);
+        let copies = self.core.members.config.vdisks[index(vdisk)].copies;
+        let told = settings.told(self.core.members.config.extent_bytes.into(), copies);
+        report.facts.moves.limits = Some(told);
         let expected = Expected::new(&planned, self.heat_as_it_is(vdisk));
         let working_set = report.working_set;
         let goes_on =
@@ -329,8 +389,8 @@ impl<Q: FlushQueue> Engine<Q> {
             expected,
             left: to_u64(planned.moves.len()),
             began: self.now,
-            time: settings.time,
-            bytes_before: self.move_counters().bytes,
+            settings: *settings,
+            bytes: 0,
             stop,
         };
         let (own, current, _) = &mut self.optimizer.own[index(vdisk)];
@@ -342,15 +402,21 @@ impl<Q: FlushQueue> Engine<Q> {
             own.working_sets.drain(..old);
         }
         *current = Some(run);
-        self.set_movers(settings.movers);
-        self.set_move_rate(settings.rate);
-        self.set_moves_give_way(settings.gives_way);
-        self.set_move_ios(settings.ios);
+        self.keep_to_limits();
         for planned in &planned.moves {
             self.make_planned(vdisk, planned);
         }
         self.end_runs();
         true
+    }
+
+    /// Has moves keep to the limits of all optimizations that are under way, if there is one.
+    fn keep_to_limits(&mut self) {
+        let Some(all) = self.optimizer.limits() else { return };
+        self.set_movers(all.movers);
+        self.set_move_rate(all.rate);
+        self.set_moves_give_way(all.gives_way);
+        self.set_move_ios(all.ios);
     }
 
     /// Whether an optimization of the virtual disk is under way.
@@ -369,6 +435,11 @@ impl<Q: FlushQueue> Engine<Q> {
     /// Ends the optimization: what is moved stays where it is now, and the next one goes on.
     pub fn cancel_optimization(&mut self, vdisk: u32) {
         self.stop_run(vdisk, MoveStop::Cancelled);
+    }
+
+    /// The same, for a load that wants the pool.
+    pub fn interrupt_optimization(&mut self, vdisk: u32) {
+        self.stop_run(vdisk, MoveStop::Load);
     }
 
     /// Ends all optimizations, as an end of the engine would, but with a result: `now` is asked for the time while the
@@ -423,10 +494,14 @@ impl<Q: FlushQueue> Engine<Q> {
     pub(super) fn end_runs(&mut self) {
         for vdisk in 0..self.optimizer.own.len() {
             let Some(run) = &mut self.optimizer.own[vdisk].1 else { continue };
-            let late = self.now.since(run.began) >= run.time && run.stop != MoveStop::Time;
+            let time = run.settings.time;
+            let late = self.now.since(run.began) >= time && run.stop != MoveStop::Time;
             if self.halted.is_some() {
                 run.stop = MoveStop::Error;
-            } else if run.left > 0 && late && run.stop != MoveStop::Cancelled {
+            } else if run.left > 0
+                && late
+                && !matches!(run.stop, MoveStop::Cancelled | MoveStop::Load)
+            {
                 run.stop = MoveStop::Time;
                 let vdisk = u32::try_from(vdisk).unwrap_or(u32::MAX);
                 self.cancel_moves_of(Some(vdisk));
@@ -434,19 +509,24 @@ impl<Q: FlushQueue> Engine<Q> {
             let (own, run, last) = &mut self.optimizer.own[vdisk];
             let ended = |run: &mut Run| run.left == 0 || self.halted.is_some();
             let Some(run) = run.take_if(ended) else { continue };
+            let limits = run.settings;
             own.history.run_ended(&run.made);
             let up = run.made.iter().filter(|made| made.to == TierName::Performance).count();
             let mut told = run.told;
             let moves = MoveFigures {
                 up: to_u64(up),
                 down: to_u64(run.made.len() - up),
-                bytes: self.moves.counters().bytes - run.bytes_before,
+                bytes: run.bytes,
                 seconds: self.now.since(run.began).as_secs_f64(),
                 stop: run.stop,
                 ..told.report.facts.moves
             };
             told.report.moves_ended(moves, run.expected.share());
             *last = Some(told);
+            // What is left of the others' moves keeps to theirs alone.
+            if self.optimizer.limits().is_some_and(|left| left.both(limits) != left) {
+                self.keep_to_limits();
+            }
         }
     }
 }

@@ -9,8 +9,11 @@ use std::time::{Duration, Instant};
 use plumb_io::FlushQueue;
 use plumb_io::exclusive::{self, ExclusiveError};
 use plumb_io::system_tree::SystemTree;
+use plumb_units::convert::index;
 
-use super::open::PoolError;
+use super::answers::answer_to;
+use super::limits::{OptimizeLimits, quoted};
+use super::open::{PoolError, fresh_seed};
 use super::registry::{RegisteredPool, Registry};
 use super::tiering::unix_seconds;
 use crate::engine::{Engine, OptimizeSettings};
@@ -19,6 +22,11 @@ use crate::optimizer::{PinId, TierName};
 
 /// The longest file of wishes that is read.
 const ASKS_MAX: u64 = 64 << 10;
+/// What comes before the limits of an optimization, in which version they are written, and what ends them: a line that was cut
+/// off has lost limits.
+const WITHIN: &str = "within";
+const WITHIN_VERSION: &str = "1";
+const WITHIN_END: &str = "end";
 
 /// What may be asked of a pool that is in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +47,8 @@ pub enum Ask {
     Optimize(u16),
     /// Move the little that continuous mode moves.
     Trickle(u16),
+    /// Either of both, within budgets and limits; it is answered ([`ask_within`]).
+    Within(u16, Within),
     /// End its optimization: what has moved stays where it is.
     EndOptimization(u16),
     /// Pin a range of a virtual disk, first byte and bytes, to a tier.
@@ -49,8 +59,25 @@ pub enum Ask {
     Publish,
 }
 
+/// An optimization within budgets and limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Within {
+    /// By which its answer is known.
+    number: u64,
+    trickle: bool,
+    limits: OptimizeLimits,
+}
+
+/// A wish that is refused, whatever the engine: it is not understood as a whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Refused {
+    /// Of its answer, if that can be read.
+    pub(super) number: Option<u64>,
+    pub(super) why: String,
+}
+
 impl Ask {
-    fn line(self) -> String {
+    pub(super) fn line(self) -> String {
         let (word, disk) = match self {
             Self::Offline(disk) => ("offline", disk),
             Self::Online(disk) => ("online", disk),
@@ -66,8 +93,69 @@ impl Ask {
                 return format!("pin {vdisk} {start} {len} {}\n", tier.name());
             }
             Self::Unpin(vdisk, pin) => return format!("unpin {vdisk} {}\n", pin.0),
+            Self::Within(vdisk, Within { number, trickle, limits }) => {
+                let word = if trickle { "trickle" } else { "optimize" };
+                let limits = limits.words();
+                return format!(
+                    "{word} {vdisk} {WITHIN} {WITHIN_VERSION} {number:016x}{limits} {WITHIN_END}\n"
+                );
+            }
         };
         format!("{word} {disk}\n")
+    }
+
+    /// The wish in a line; `None` of what is none.
+    fn read(line: &str) -> Option<Result<Self, Refused>> {
+        let words: Vec<&str> = line.split(' ').collect();
+        match words[..] {
+            [word @ ("optimize" | "trickle"), vdisk, WITHIN, ref rest @ ..] => {
+                Some(Self::within((word == "trickle", vdisk), rest))
+            }
+            _ => Self::parse(line).map(Ok),
+        }
+    }
+
+    /// An optimization with limits, of a virtual disk and what comes behind the word for limits. What is not understood is not
+    /// left out: then more would move than was asked for.
+    fn within((trickle, vdisk): (bool, &str), rest: &[&str]) -> Result<Self, Refused> {
+        let number = rest.get(1).and_then(|number| u64::from_str_radix(number, 16).ok());
+        let refused = |why: String| Refused { number, why };
+        let version = rest.first().copied().unwrap_or_default();
+        if version != WITHIN_VERSION {
+            let version = quoted(version);
+            return Err(refused(format!(
+                "its limits are written in version '{version}', and this program knows version {WITHIN_VERSION}"
+            )));
+        }
+        let (Some(own), [_, _, limits @ .., WITHIN_END]) = (number, rest) else {
+            return Err(refused("it was cut off".to_owned()));
+        };
+        let known = vdisk.parse();
+        let vdisk = known
+            .map_err(|_| refused(format!("'{}' is no number of a virtual disk", quoted(vdisk))))?;
+        let limits = OptimizeLimits::parse(limits).map_err(|why| refused(why.to_string()))?;
+        Ok(Self::Within(vdisk, Within { number: own, trickle, limits }))
+    }
+
+    /// By which its answer is known, of a wish that wants one.
+    pub(super) fn number(self) -> Option<u64> {
+        match self {
+            Self::Within(_, within) => Some(within.number),
+            _ => None,
+        }
+    }
+
+    /// Why an engine does not do what wants an answer; `Ok` when it does.
+    pub(super) fn judge<Q: FlushQueue>(self, engine: &Engine<Q>) -> Result<(), String> {
+        match self {
+            Self::Within(vdisk, _) if !tiered(engine, vdisk) => {
+                Err(format!("virtual disk number {vdisk} is not there, or has one tier only"))
+            }
+            Self::Within(vdisk, _) if engine.optimizing(vdisk.into()) => {
+                Err("an optimization of the virtual disk is under way".to_owned())
+            }
+            _ => Ok(()),
+        }
     }
 
     fn parse(line: &str) -> Option<Self> {
@@ -117,12 +205,13 @@ impl Ask {
             Self::ScanAccepting => engine.scan_accepting_unverified(),
             Self::Publish => engine.publish(),
             Self::Optimize(vdisk) if tiered(engine, vdisk) => {
-                let settings = OptimizeSettings::default();
-                engine.optimize(vdisk.into(), &settings, unix_seconds() as f64);
+                optimize(engine, vdisk, false, &OptimizeLimits::default());
             }
             Self::Trickle(vdisk) if tiered(engine, vdisk) => {
-                let settings = engine.continuous_settings(vdisk.into());
-                engine.optimize(vdisk.into(), &settings, unix_seconds() as f64);
+                optimize(engine, vdisk, true, &OptimizeLimits::default());
+            }
+            Self::Within(vdisk, within) if tiered(engine, vdisk) => {
+                optimize(engine, vdisk, within.trickle, &within.limits);
             }
             Self::EndOptimization(vdisk) if tiered(engine, vdisk) => {
                 engine.cancel_optimization(vdisk.into());
@@ -140,6 +229,37 @@ impl Ask {
             }
             _ => {}
         }
+    }
+}
+
+/// Begins an optimization within limits.
+fn optimize<Q: FlushQueue>(
+    engine: &mut Engine<Q>,
+    vdisk: u16,
+    trickle: bool,
+    limits: &OptimizeLimits,
+) {
+    let settings = engine.settings_within(vdisk.into(), trickle, limits);
+    engine.optimize(vdisk.into(), &settings, unix_seconds() as f64);
+}
+
+impl<Q: FlushQueue> Engine<Q> {
+    /// How an optimization of a virtual disk is to be made that was asked for with limits: once and now, or a trickle through
+    /// the day.
+    ///
+    /// # Panics
+    /// When there is no such virtual disk.
+    #[must_use]
+    pub fn settings_within(
+        &self,
+        vdisk: u32,
+        trickle: bool,
+        limits: &OptimizeLimits,
+    ) -> OptimizeSettings {
+        let config = self.config();
+        let extents = (config.extent_bytes.into(), config.vdisks[index(vdisk)].copies);
+        let trickle = trickle.then(|| self.continuous_settings(vdisk));
+        limits.settings(trickle, extents, self.performance_slots(vdisk))
     }
 }
 
@@ -174,11 +294,14 @@ pub fn owner(pool: &RegisteredPool) -> Option<String> {
 const TAKEN_WITHIN: Duration = Duration::from_secs(10);
 /// How often to look whether it has.
 const LOOK: Duration = Duration::from_millis(20);
+/// How long an answer may take once the wish is taken; it is written before anything is done.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(5);
 
 /// Asks something of the program that has the pool, and waits until it has taken the wish.
 ///
 /// # Errors
-/// When none has it, or it ended without taking the wish, or that cannot be written down.
+/// When none has it, or it ended without taking the wish, or that cannot be written down; and of an optimization when nobody
+/// takes it, which is then taken back.
 pub fn ask(registry: &Registry, pool: &RegisteredPool, wish: Ask) -> Result<(), PoolError> {
     if !is_in_use(pool) {
         return Err(PoolError::NotInUse { name: pool.name.clone() });
@@ -193,7 +316,52 @@ pub fn ask(registry: &Registry, pool: &RegisteredPool, wish: Ask) -> Result<(), 
         // Whoever uses it next was not asked.
         forget(registry, &pool.name);
         PoolError::NotInUse { name: pool.name.clone() }
-    })
+    })?;
+    // Another command that works takes none, and an optimization that comes at some time is not what was asked for.
+    let optimizes = matches!(wish, Ask::Optimize(_) | Ask::Trickle(_) | Ask::Within(..));
+    match optimizes && take_back(registry, &pool.name, wish) {
+        true => Err(PoolError::NoAnswer { name: pool.name.clone() }),
+        false => Ok(()),
+    }
+}
+
+/// Asks the program that has the pool for an optimization of a virtual disk within budgets and limits, or for a trickle, and
+/// waits for its answer: a program that does not know of limits would leave the wish out without a word.
+///
+/// # Errors
+/// When none has it, it refuses the wish ([`PoolError::WishRefused`]), or does not answer ([`PoolError::NoAnswer`]): then
+/// nothing is done.
+pub fn ask_within(
+    registry: &Registry,
+    pool: &RegisteredPool,
+    (vdisk, trickle): (u16, bool),
+    limits: &OptimizeLimits,
+) -> Result<(), PoolError> {
+    limits.check()?;
+    let number = fresh_seed();
+    let wish = Ask::Within(vdisk, Within { number, trickle, limits: *limits });
+    ask(registry, pool, wish)?;
+    let name = || pool.name.clone();
+    let answer = || match answer_to(registry, &pool.name, number)? {
+        Ok(()) => Some(Ok(())),
+        Err(why) => Some(Err(PoolError::WishRefused { name: name(), why })),
+    };
+    let began = Instant::now();
+    for turn in 1_u32.. {
+        if let Some(answer) = answer() {
+            return answer;
+        }
+        if turn % 25 == 0 && !is_in_use(pool) {
+            // It may have answered as the last thing that it did.
+            return answer().unwrap_or_else(|| Err(PoolError::NotInUse { name: name() }));
+        }
+        if began.elapsed() > ANSWERED_WITHIN {
+            break;
+        }
+        std::thread::sleep(LOOK);
+    }
+    // It may have answered in the last moment.
+    answer().unwrap_or_else(|| Err(PoolError::NoAnswer { name: name() }))
 }
 
 /// Waits until a line is not in the file of wishes any more; `false` when nobody is there to take it. A program that is
@@ -224,44 +392,53 @@ pub(super) fn forget(registry: &Registry, pool: &str) {
     let _ = std::fs::remove_file(path(registry, pool));
 }
 
-/// Takes a wish back that nobody took; others stay.
-pub(super) fn take_back(registry: &Registry, pool: &str, wish: Ask) {
-    let asks = path(registry, pool);
-    let left: Vec<Ask> = take(&asks).into_iter().filter(|other| *other != wish).collect();
-    if left.is_empty() {
-        return;
+/// Takes a wish back that nobody took; others stay. Whether it was there.
+pub(super) fn take_back(registry: &Registry, pool: &str, wish: Ask) -> bool {
+    let (asks, line) = (path(registry, pool), wish.line());
+    if !fs::read_to_string(&asks).is_ok_and(|text| text.contains(&line)) {
+        return false;
     }
-    let lines: String = left.into_iter().map(Ask::line).collect();
+    let text = take_text(&asks);
+    let left: String = text.split_inclusive('\n').filter(|other| **other != line).collect();
+    if left.is_empty() {
+        return !text.is_empty();
+    }
     let written = OpenOptions::new().create(true).append(true).open(&asks);
     // Whoever wished for it sees that it did not come true.
-    let _ = written.and_then(|mut file| file.write_all(lines.as_bytes()));
+    let _ = written.and_then(|mut file| file.write_all(left.as_bytes()));
+    left != text
 }
 
-/// The wishes in a text; what is none is left out.
-pub(super) fn parse(text: &str) -> Vec<Ask> {
-    text.lines().filter_map(Ask::parse).collect()
+/// The wishes in a text, also those that are refused; what is none is left out.
+pub(super) fn parse(text: &str) -> Vec<Result<Ask, Refused>> {
+    text.lines().filter_map(Ask::read).collect()
 }
 
 /// Takes what was asked since the last time.
-pub(super) fn take(asks: &PathBuf) -> Vec<Ask> {
+pub(super) fn take(asks: &Path) -> Vec<Result<Ask, Refused>> {
+    parse(&take_text(asks))
+}
+
+fn take_text(asks: &Path) -> String {
     let taken = asks.with_extension("asks-taken");
     if std::fs::rename(asks, &taken).is_err() {
-        return Vec::new();
+        return String::new();
     }
-    let mut text = String::new();
-    let read = File::open(&taken).and_then(|file| file.take(ASKS_MAX).read_to_string(&mut text));
+    let mut bytes = Vec::new();
+    let read = File::open(&taken).and_then(|file| file.take(ASKS_MAX).read_to_end(&mut bytes));
     // A file that cannot be removed is replaced by the next one.
     let _ = std::fs::remove_file(&taken);
-    read.map_or_else(|_| Vec::new(), |_| parse(&text))
+    // One line that is no text costs the others nothing.
+    read.map_or_else(|_| String::new(), |_| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Takes the wishes if all of them are this one; others are left for who can do them.
-pub(super) fn take_if_all(asks: &PathBuf, wish: Ask) -> bool {
+pub(super) fn take_if_all(asks: &Path, wish: Ask) -> bool {
     let all = |text: String| {
         let found = parse(&text);
-        !found.is_empty() && found.iter().all(|other| *other == wish)
+        !found.is_empty() && found.iter().all(|other| *other == Ok(wish))
     };
-    fs::read_to_string(asks).is_ok_and(all) && take(asks).contains(&wish)
+    fs::read_to_string(asks).is_ok_and(all) && take(asks).contains(&Ok(wish))
 }
 
 /// Where an engine's wishes are.
@@ -273,6 +450,69 @@ pub(super) fn place(registry: &Registry, pool: &str) -> PathBuf {
 mod tests {
     use super::*;
 
+    fn within(trickle: bool) -> Within {
+        let limits = OptimizeLimits {
+            run_limit_s: Some(60),
+            max_moved: Some(8 << 20),
+            normal_priority: trickle,
+            ..OptimizeLimits::default()
+        };
+        Within { number: 0xab, trickle, limits }
+    }
+
+    /// What limits an optimization is understood as a whole, or the optimization is refused.
+    #[test]
+    fn limits_that_are_not_understood_refuse_the_wish_by_name() {
+        let whole = "optimize 3 within 1 00000000000000ab run-limit=60 max-moved=8388608 end";
+        assert_eq!(Ask::Within(3, within(false)).line().trim_end(), whole);
+        assert_eq!(Ask::read(whole), Some(Ok(Ask::Within(3, within(false)))));
+        let number = Some(0xab);
+        for (line, number, wanted) in [
+            (whole.replace("run-limit", "colour"), number, "'colour' is no limit that is known"),
+            (whole.replace("60", "0"), number, "run-limit cannot be '0': it must be 1 to"),
+            (whole.replace(" 1 ", " 2 "), number, "its limits are written in version '2'"),
+            (
+                whole.replace("optimize 3", "trickle x"),
+                number,
+                "'x' is no number of a virtual disk",
+            ),
+            (whole.replace("00000000000000ab", "run"), None, "it was cut off"),
+            ("optimize 3 within".to_owned(), None, "its limits are written in version ''"),
+        ] {
+            let refused = Ask::read(&line).expect("a wish").expect_err(&line);
+            assert_eq!(refused.number, number, "{line}");
+            assert!(refused.why.starts_with(wanted), "{line}: {}", refused.why);
+        }
+        // Cut off anywhere behind the word for limits it is no other wish, and moves nothing.
+        for len in "optimize 3 within".len()..whole.len() {
+            assert!(matches!(Ask::read(&whole[..len]), Some(Err(_))), "{}", &whole[..len]);
+        }
+        for len in 0.."optimize 3 within".len() {
+            let read = Ask::read(&whole[..len]);
+            assert!(matches!(read, None | Some(Ok(Ask::Optimize(3)))), "{}", &whole[..len]);
+        }
+    }
+
+    #[test]
+    fn a_wish_is_taken_back_and_others_stay_as_they_are() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let registry = Registry::at(folder.path());
+        let asks = place(&registry, "p");
+        let own = Ask::Within(3, within(false));
+        let others = format!("{}optimize 1 within 9\n{}", Ask::Scan.line(), Ask::Publish.line());
+        std::fs::write(&asks, format!("{}{others}", own.line())).expect("written");
+        assert!(take_back(&registry, "p", own));
+        assert_eq!(std::fs::read_to_string(&asks).expect("a file"), others);
+        assert!(!take_back(&registry, "p", own), "it is not there any more");
+        assert_eq!(std::fs::read_to_string(&asks).expect("a file"), others);
+        std::fs::write(&asks, [b"\xff\xfe\n", Ask::Scan.line().as_bytes()].concat())
+            .expect("written");
+        assert_eq!(take(&asks), [Ok(Ask::Scan)], "what is no text costs the others nothing");
+        std::fs::write(&asks, own.line()).expect("written");
+        assert!(take_back(&registry, "p", own) && !asks.exists());
+        assert!(!take_back(&registry, "p", own));
+    }
+
     #[test]
     fn a_wish_that_nobody_takes_is_told() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -281,7 +521,7 @@ mod tests {
         std::fs::write(&asks, &line).expect("written");
         assert!(!wait_until_taken(&asks, &line, || false), "it is still there");
         let reads = || {
-            assert_eq!(take(&asks), [Ask::Optimize(1)]);
+            assert_eq!(take(&asks), [Ok(Ask::Optimize(1))]);
             false
         };
         assert!(wait_until_taken(&asks, &line, reads), "taken as the last thing");
@@ -309,6 +549,8 @@ mod tests {
             Ask::Pin(0, (0, 1), TierName::Performance),
             Ask::Unpin(2, PinId(7)),
             Ask::Publish,
+            Ask::Within(3, within(false)),
+            Ask::Within(u16::MAX, within(true)),
         ];
         let lines: String = all.iter().map(|ask| ask.line()).collect();
         std::fs::write(
@@ -319,7 +561,7 @@ mod tests {
         )
         .expect("written");
         assert!(!take_if_all(&asks, Ask::Publish), "others are asked, too");
-        assert_eq!(take(&asks), all);
+        assert_eq!(take(&asks), all.map(Ok));
         assert_eq!(take(&asks), []);
         std::fs::write(&asks, Ask::Publish.line().repeat(2)).expect("written");
         assert!(take_if_all(&asks, Ask::Publish) && !take_if_all(&asks, Ask::Publish));

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use plumb_io::FlushQueue;
 
+use super::answers::Answers;
 use super::asks;
 use super::findings::Findings;
 use super::live::now_ms;
@@ -24,6 +25,8 @@ const EVENTS_MAX: u64 = 1 << 20;
 const PERF_EVERY: Duration = Duration::from_secs(1);
 /// How often a command looks for wishes.
 const ASKS_EVERY: Duration = Duration::from_millis(100);
+/// What the event of a refused wish is called.
+const WISH_REFUSED: &str = "wish-refused";
 /// The longest file of counters that is read.
 const PERF_MAX: u64 = 16 << 20;
 
@@ -73,6 +76,8 @@ pub struct Chronicle {
     scan_began: Option<u64>,
     /// How scans go.
     scans: ScanTeller,
+    /// What wishes were answered.
+    answers: Answers,
     /// Blocks healed so far, by disk.
     healed: Vec<u64>,
 }
@@ -95,6 +100,7 @@ impl Chronicle {
             changed: false,
             scan_began: None,
             scans: ScanTeller::new(registry, pool),
+            answers: Answers::new(registry, pool),
             healed: Vec::new(),
         }
     }
@@ -114,11 +120,39 @@ impl Chronicle {
 
     /// Hands the engine what other programs asked of it.
     pub fn take_asks<Q: FlushQueue>(&mut self, engine: &mut Engine<Q>) {
-        for ask in asks::take(&self.asks) {
+        for asked in asks::take(&self.asks) {
+            let judged = asked.and_then(|ask| match ask.judge(engine) {
+                Ok(()) => Ok(ask),
+                Err(why) => Err(asks::Refused { number: ask.number(), why }),
+            });
+            let ask = match judged {
+                Ok(ask) => ask,
+                Err(refused) => {
+                    self.refuse(refused);
+                    continue;
+                }
+            };
             if matches!(ask, asks::Ask::Scan | asks::Ask::ScanAccepting) {
                 self.scans.asked();
             }
+            if let Some(number) = ask.number() {
+                self.answers.tell(number, Ok(()));
+            }
             ask.apply(engine);
+        }
+    }
+
+    /// Says why a wish is refused: to whoever asked, and for whoever reads the events.
+    fn refuse(&mut self, refused: asks::Refused) {
+        let text = format!("an optimization that was asked for was refused: {}", refused.why);
+        self.note_line(&format!(
+            "{}\t{}\t{WISH_REFUSED}\t{}\n",
+            now_ms(),
+            Severity::Warning.name(),
+            plain(&text)
+        ));
+        if let Some(number) = refused.number {
+            self.answers.tell(number, Err(refused.why));
         }
     }
 
@@ -192,7 +226,10 @@ impl Chronicle {
 
     /// Writes down one event.
     pub fn note(&self, event: &Event, config: &Config) {
-        let line = event_line(now_ms(), event, config);
+        self.note_line(&event_line(now_ms(), event, config));
+    }
+
+    fn note_line(&self, line: &str) {
         let write = || -> io::Result<()> {
             let mut file = OpenOptions::new().create(true).append(true).open(&self.events)?;
             if file.metadata()?.len() > EVENTS_MAX {

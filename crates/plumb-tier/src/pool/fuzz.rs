@@ -15,7 +15,13 @@ pub fn fuzz_files(bytes: &[u8]) {
     super::chronicle::fuzz(&text);
     super::findings::fuzz(&text);
     super::scans::fuzz(&text);
-    assert!(super::asks::parse(&text).len() <= text.lines().count());
+    let asked = super::asks::parse(&text);
+    assert!(asked.len() <= text.lines().count());
+    for ask in asked.into_iter().flatten() {
+        assert_eq!(super::asks::parse(&ask.line()), [Ok(ask)], "what was read is asked again");
+    }
+    assert!(super::way::asks(bytes) <= text.lines().count());
+    let _ = super::answers::parse(&text, 7);
     let body = text.lines().next().unwrap_or_default();
     super::tiering::figures::fuzz(
         format!("{body}\n{:08x}\n", crc(0, format!("{body}\n").as_bytes())).as_bytes(),
@@ -53,6 +59,9 @@ mod tests {
             b"plumb-findings 1\nrefused\t5\t0,2\twhy\nlost\t01\t3\t4\t5\nhealed\t02\t7\t8\nnewest\t3\t12\t5\t01,02\n"
                 .to_vec(),
             b"plumb-scan 1\t5\tended\t6\n1\t2\t3\t4\t5\t6\t7\t8\n4096\t8192\tv\n".to_vec(),
+            b"optimize 3 within 1 00000000000000ab run-limit=60 max-moved=8388608 priority=normal end\n"
+                .to_vec(),
+            b"plumb-answers 1\n0000000000000007\trefused\twhy\n".to_vec(),
             b"scan 0\nscan-accepting 0\noffline 3\noptimize 65535\n".to_vec(),
         ];
         corpus.iter().for_each(|whole| fuzz_files(whole));

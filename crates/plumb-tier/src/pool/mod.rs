@@ -1,6 +1,7 @@
 //! Pools on the disks of this machine: which disks belong to which pool, how they are judged, opened,
 //! started and changed. Everything here is control plane; the engine does the I/O.
 
+mod answers;
 mod asks;
 mod behind;
 mod chronicle;
@@ -9,6 +10,7 @@ mod emulation;
 mod findings;
 mod fuzz;
 mod health;
+mod limits;
 mod live;
 mod look;
 mod make;
@@ -17,8 +19,9 @@ mod registry;
 mod replace;
 mod scans;
 mod tiering;
+mod way;
 
-pub use asks::{Ask, ask, is_in_use, owner};
+pub use asks::{Ask, Within, ask, ask_within, is_in_use, owner};
 pub use behind::{Behind, behind};
 pub use chronicle::{Chronicle, LoggedCounters, LoggedEvent, counters, events};
 pub use devices::DeviceQueue;
@@ -28,6 +31,7 @@ pub use fuzz::fuzz_files;
 pub use health::{
     DiskFacts, Facts, Health, HealthStatus, Verdict, VirtualDiskFacts, health, judge,
 };
+pub use limits::{LimitError, OptimizeLimits, RATE_LEAST};
 pub use live::{LiveError, LiveView, live};
 pub use look::{DiskLook, DiskStanding, Look, look};
 pub use make::{DiskWish, PoolWish, add_disk, destroy, make};
@@ -38,3 +42,4 @@ pub use scans::{ScanError, Scanned, scan_in_use};
 pub use tiering::{
     REPORT_TEXT, TieringError, TieringKeeper, TieringStore, restore_tiering, unix_seconds,
 };
+pub use way::{GivesWay, open_given, wait_for_way};

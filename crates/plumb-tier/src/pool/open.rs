@@ -15,6 +15,7 @@ use plumb_units::{Bytes, Nanos};
 use super::chronicle::Chronicle;
 use super::devices::DeviceQueue;
 use super::emulation;
+use super::limits::LimitError;
 use super::look::{look, stray, superblocks};
 use super::registry::{RegisteredPool, Registry, RegistryError};
 use super::replace::forget_removed;
@@ -81,6 +82,32 @@ pub enum PoolError {
         path: PathBuf,
         /// Its disks.
         known: Vec<String>,
+    },
+    /// Limits that no optimization can keep to.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Limit(#[from] LimitError),
+    /// The program that has it does not do what it was asked for.
+    #[error("the program that has pool {name} refused: {why}")]
+    #[diagnostic(
+        code(plumb::tier::wish_refused),
+        help("nothing was done; ask for something else, or wait until it has ended")
+    )]
+    WishRefused {
+        /// The pool.
+        name: String,
+        /// In its words.
+        why: String,
+    },
+    /// It says nothing to what it was asked for.
+    #[error("the program that has pool {name} does not answer")]
+    #[diagnostic(
+        code(plumb::tier::no_answer),
+        help("nothing was done; wait until that program has ended")
+    )]
+    NoAnswer {
+        /// The pool.
+        name: String,
     },
     /// Nobody has it.
     #[error("pool {name} is not in use by any program")]

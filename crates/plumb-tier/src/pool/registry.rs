@@ -241,7 +241,12 @@ impl Registry {
     /// When the system refuses.
     pub fn forget(&self, name: &str) -> Result<(), RegistryError> {
         let path = self.path(name)?;
-        let others = [super::findings::EXTENSION, super::scans::EXTENSION];
+        let others = [
+            super::findings::EXTENSION,
+            super::scans::EXTENSION,
+            super::answers::EXTENSION,
+            super::way::EXTENSION,
+        ];
         for said in ["events", "events-before", "perf"].into_iter().chain(others) {
             // What was said about it goes with it, if it is there.
             let _ = std::fs::remove_file(self.folder.join(format!("{name}.{said}")));
@@ -340,7 +345,7 @@ mod tests {
                 bytes.extend_from_slice(b"\noffline 99999\nscan 1\nretire x\n");
                 let text = String::from_utf8_lossy(&bytes);
                 std::fs::write(&asks, text.as_bytes()).expect("written");
-                assert_eq!(super::super::asks::take(&asks), [super::super::Ask::Scan]);
+                assert_eq!(super::super::asks::take(&asks), [Ok(super::super::Ask::Scan)]);
             }
         }
         assert!(read > 100, "{read}");

@@ -138,6 +138,7 @@ impl Run {
             bytes: (up + down) * extent_bytes,
             seconds: self.last_made.since(self.began).as_secs_f64(),
             stop: if is_short { MoveStop::Budget } else { self.stop },
+            limits: None,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{HeatGap, PinnedFigures, SizeRow, TierReport, percent};
+use super::{HeatGap, MoveLimits, PinnedFigures, SizeRow, TierReport, percent};
 use crate::optimizer::MoveTimes;
 use crate::what_if::WhatIfPoint;
 
@@ -56,6 +56,7 @@ pub(super) fn render(report: &TierReport) -> Value {
             "bytes": facts.moves.bytes,
             "seconds": facts.moves.seconds,
             "stop": facts.moves.stop.name(),
+            "limits": facts.moves.limits.as_ref().map(limits),
             "break_even_ios": facts.worth.break_even(),
             "break_even_basis": facts.worth.basis.name(),
             "device_times": times(&facts.worth.times),
@@ -80,6 +81,20 @@ pub(super) fn render(report: &TierReport) -> Value {
                 _ => 0,
             },
         },
+    })
+}
+
+/// What an optimization was to keep to.
+fn limits(of: &MoveLimits) -> Value {
+    json!({
+        "run_limit_s": of.seconds,
+        "movers": of.movers,
+        "bytes_per_s": of.bytes_per_s,
+        "ios_per_s": of.ios_per_s,
+        "priority": of.priority(),
+        "moved_bytes": of.moved_bytes,
+        "promoted_bytes": of.promoted_bytes,
+        "reserve_bytes": of.reserve_bytes,
     })
 }
 

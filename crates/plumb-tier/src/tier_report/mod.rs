@@ -37,6 +37,37 @@ pub struct MoveFigures {
     pub seconds: f64,
     /// Why it ended.
     pub stop: MoveStop,
+    /// What it was to keep to; `None` where nothing limits it, or nobody knows.
+    pub limits: Option<MoveLimits>,
+}
+
+/// What an optimization was to keep to (10.1, 10.5).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MoveLimits {
+    /// Seconds that it may take.
+    pub seconds: f64,
+    /// Extents under way at a time.
+    pub movers: u32,
+    /// Bytes moved per second; `None`: no limit.
+    pub bytes_per_s: Option<u64>,
+    /// I/Os on devices per second; `None`: no limit.
+    pub ios_per_s: Option<u64>,
+    /// Low priority: slower while requests suffer.
+    pub gives_way: bool,
+    /// Bytes moved in all; `None`: no budget.
+    pub moved_bytes: Option<u64>,
+    /// Bytes written to the Performance tier, those of all copies; `None`: no budget.
+    pub promoted_bytes: Option<u64>,
+    /// Bytes of the Performance tier that it keeps free.
+    pub reserve_bytes: u64,
+}
+
+impl MoveLimits {
+    /// `low` or `normal` (option H of 10.5).
+    #[must_use]
+    pub fn priority(&self) -> &'static str {
+        if self.gives_way { "low" } else { "normal" }
+    }
 }
 
 /// Why an optimization ended (10.7).
@@ -51,6 +82,8 @@ pub enum MoveStop {
     Budget,
     /// Somebody called it off, or what is observed ended before it.
     Cancelled,
+    /// A load wanted the pool that a command optimized.
+    Load,
     /// The space stopped, or nothing of the virtual disk is taken for durable any more.
     Error,
 }
@@ -64,6 +97,7 @@ impl MoveStop {
             Self::Time => "time",
             Self::Budget => "budget",
             Self::Cancelled => "cancelled",
+            Self::Load => "interrupted by a load",
             Self::Error => "error",
         }
     }
@@ -308,7 +342,7 @@ impl TierReport {
             MoveStop::Done => return,
             MoveStop::Time => "allow more time, or let the next optimization go on",
             MoveStop::Budget => "raise the budget of moves, or let the next optimization go on",
-            MoveStop::Cancelled => "the next optimization goes on",
+            MoveStop::Cancelled | MoveStop::Load => "the next optimization goes on",
             MoveStop::Error => "see the events of the pool; the next optimization goes on",
         };
         if left > 0 {

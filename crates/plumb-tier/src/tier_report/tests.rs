@@ -26,6 +26,7 @@ fn facts() -> ReportFacts {
             bytes: 18 * MIB,
             seconds: 4.4,
             stop: MoveStop::Budget,
+            limits: None,
         },
         thrash: Thrash { promoted: 40, demoted_again: 10, guarded: true },
         working_sets: vec![50, 30],
@@ -104,6 +105,58 @@ fn rows_are_what_adding_up_a_sorted_list_gives() {
     }
 }
 
+/// What an optimization was to keep to is in its report, and in no other.
+#[test]
+fn limits_are_told_of_those_who_had_some() {
+    let limits = MoveLimits {
+        seconds: 13_500.0,
+        movers: 8,
+        bytes_per_s: Some(1 << 30),
+        ios_per_s: None,
+        gives_way: true,
+        moved_bytes: None,
+        promoted_bytes: None,
+        reserve_bytes: 0,
+    };
+    let strict = MoveLimits {
+        movers: 1,
+        ios_per_s: Some(70),
+        gives_way: false,
+        moved_bytes: Some(8 * MIB),
+        promoted_bytes: Some(4 * MIB),
+        reserve_bytes: MIB,
+        bytes_per_s: None,
+        ..limits
+    };
+    let report = |limits| {
+        let moves = MoveFigures { limits, ..facts().moves };
+        report_of(&ReportFacts { moves, ..facts() }, &heat(&[1, 2]), &PinTable::new(MIB))
+    };
+    let line = |limits| {
+        let text = report(limits).to_text();
+        let mut lines =
+            text.lines().filter_map(|line| line.strip_prefix("Limits of the Optimization:"));
+        lines.next().map(|line| line.trim().to_owned())
+    };
+    assert_eq!(line(None), None);
+    assert_eq!(line(Some(limits)).as_deref(), Some("13500 s, 8 movers, 1GiB/s, low priority"));
+    let wanted = "13500 s, 1 mover, 70 I/Os per second, normal priority, 8MiB moved, 4MiB written to the Performance tier, 1MiB kept free";
+    assert_eq!(line(Some(strict)).as_deref(), Some(wanted));
+    assert!(report(None).to_json()["moves"]["limits"].is_null());
+    let json = &report(Some(strict)).to_json()["moves"]["limits"];
+    let wanted = serde_json::json!({
+        "run_limit_s": 13_500.0,
+        "movers": 1,
+        "bytes_per_s": null,
+        "ios_per_s": 70,
+        "priority": "normal",
+        "moved_bytes": 8 * MIB,
+        "promoted_bytes": 4 * MIB,
+        "reserve_bytes": MIB,
+    });
+    assert_eq!(*json, wanted);
+}
+
 /// After an early stop the advice is about what was not done, not about what was planned (10.7).
 #[test]
 fn what_an_early_stop_left_is_told() {
@@ -120,6 +173,9 @@ fn what_an_early_stop_left_is_told() {
     assert_eq!(told(MoveStop::Time, 12), advice::NOTHING);
     assert!(told(MoveStop::Time, 2).starts_with("10 of 20 extents were not moved (time): allow"));
     assert!(told(MoveStop::Cancelled, 0).contains("12 of 20 extents were not moved (cancelled)"));
+    let load =
+        "2 of 20 extents were not moved (interrupted by a load): the next optimization goes on";
+    assert_eq!(told(MoveStop::Load, 10), load);
 }
 
 /// A window of a day that served 20 points less than could be is to be one of four (section 11).

@@ -2,7 +2,7 @@
 
 use plumb_units::Bytes;
 
-use super::{HeatGap, PinnedFigures, TierReport, percent};
+use super::{HeatGap, MoveLimits, PinnedFigures, TierReport, percent};
 use crate::what_if::WhatIfPoint;
 
 /// Width of the names.
@@ -72,6 +72,9 @@ pub(super) fn render(report: &TierReport) -> String {
     let took = seconds(moves.seconds);
     let moved = format!("{} in {took} s ({})", Bytes(moves.bytes), moves.stop.name());
     line(&mut out, "Moved", &moved);
+    if let Some(kept) = &moves.limits {
+        line(&mut out, "Limits of the Optimization", &limits(kept));
+    }
     let worth = format!("{:.1} I/Os ({})", facts.worth.break_even(), facts.worth.basis.name());
     line(&mut out, "Least Gain That Is Worth a Move", &worth);
     out.push('\n');
@@ -101,6 +104,29 @@ pub(super) fn render(report: &TierReport) -> String {
     }
     for suggestion in &report.advice.suggestions {
         line(&mut out, "Advice", suggestion);
+    }
+    out
+}
+
+/// What an optimization was to keep to; what did not limit it is left out.
+fn limits(of: &MoveLimits) -> String {
+    let plural = if of.movers == 1 { "" } else { "s" };
+    let mut out = format!("{} s, {} mover{plural}", seconds(of.seconds), of.movers);
+    if let Some(rate) = of.bytes_per_s {
+        out.push_str(&format!(", {}/s", Bytes(rate)));
+    }
+    if let Some(ios) = of.ios_per_s {
+        out.push_str(&format!(", {ios} I/Os per second"));
+    }
+    out.push_str(&format!(", {} priority", of.priority()));
+    if let Some(moved) = of.moved_bytes {
+        out.push_str(&format!(", {} moved", Bytes(moved)));
+    }
+    if let Some(promoted) = of.promoted_bytes {
+        out.push_str(&format!(", {} written to the Performance tier", Bytes(promoted)));
+    }
+    if of.reserve_bytes > 0 {
+        out.push_str(&format!(", {} kept free", Bytes(of.reserve_bytes)));
     }
     out
 }

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod allocations;
+mod at_once;
 mod bell;
 mod conformance;
 mod disks;

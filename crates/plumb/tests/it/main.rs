@@ -40,6 +40,7 @@ mod reports;
 mod results;
 mod rights;
 mod sealed;
+mod sharing;
 mod simulating;
 mod spaces;
 mod start_up;

@@ -44,18 +44,33 @@ fn names(target: &str) -> Option<Result<(String, String), report::VdiskError>> {
 }
 
 impl Spaces {
-    /// Starts the pools of all targets that are virtual disks. One without a quorum is good enough to be read.
+    /// Starts the pools of all targets that are virtual disks. One without a quorum is good enough to be read. A command that
+    /// optimizes one is asked to give way, and waited for, unless `stopped`.
     ///
     /// # Errors
     /// When a pool cannot be started, or has no such virtual disk.
-    pub(super) fn open(profile: &RawProfile, printer: Printer) -> Result<Self, Failure> {
+    pub(super) fn open(
+        profile: &RawProfile,
+        printer: Printer,
+        stopped: &dyn Fn() -> bool,
+    ) -> Result<Self, Failure> {
         let mut spaces = Self::default();
         for target in profile.time_spans.iter().flat_map(|span| &span.targets) {
             let Some(named) = names(&target.path) else { continue };
             let (pool, vdisk) = named?;
             if spaces.server(&pool).is_none() {
                 let registry = report::registry();
-                let found = registry.find(&pool)?;
+                let mut found = registry.find(&pool)?;
+                let given = pool::wait_for_way(&registry, &pool, stopped, &mut |most| {
+                    printer.note(&format!(
+                        "pool {pool} is in use by a command that optimizes it: it was asked to end; waiting for that, {} s at most",
+                        most.as_secs()
+                    ));
+                });
+                if given {
+                    // As the command leaves it.
+                    found = registry.find(&pool)?;
+                }
                 let store = TieringStore::of(&registry, &found);
                 let keeper = TieringKeeper::new(store.clone());
                 let failure = keeper.failure();
@@ -66,10 +81,10 @@ impl Spaces {
                 let writes = writes(profile, &pool);
                 let start = move || {
                     let clients = (CLIENTS, 64 << 10);
-                    let open = match writes {
+                    let open = pool::open_given(given, || match writes {
                         true => pool::open(&found, Vec::new(), clients),
                         false => pool::open_to_read(&found, clients),
-                    };
+                    });
                     let mut open = pool::note_start(&registry, &found, open)?;
                     told.store(open.engine.is_unchanging(), Ordering::Relaxed);
                     // Before anything is asked of it: disks that are back may have what it lacks.

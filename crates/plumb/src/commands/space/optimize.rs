@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use plumb_tier::optimizer::{Plan, PlanLimits, TierName};
+use plumb_tier::optimizer::{Plan, TierName};
 use plumb_tier::pool::{
-    self, Ask, PoolError, REPORT_TEXT, RegisteredPool, Registry, TieringStore, unix_seconds,
+    self, Ask, GivesWay, OptimizeLimits, PoolError, RATE_LEAST, REPORT_TEXT, RegisteredPool,
+    Registry, TieringStore, unix_seconds,
 };
 use plumb_tier::tier_report::{MoveStop, csv_of, diff};
 use plumb_tier::{Optimization, OptimizeSettings};
-use plumb_units::convert::index;
-use plumb_units::{Bytes, Nanos};
+use plumb_units::Bytes;
 use serde_json::{Value, json};
 
 pub(crate) use seen::Seen;
@@ -108,11 +108,12 @@ pub(super) fn commands() -> [Command; 2] {
                 "It goes by the heat that loads on the virtual disk left (`plumb run space:POOL/VDISK`), and by pins \
                  (`plumb tier pin`). It can be ended at any time: what has moved stays where it is then, nothing is \
                  lost, and the next run goes on. While another program has the pool, that program is asked to do it, \
-                 with the default settings; `plumb space report --last` has the result.\n\nScheduled and continuous \
+                 within the same budgets and limits; `plumb space report --last` has the result. A load that wants the pool \
+                 meanwhile ends it; then the report says so.\n\nScheduled and continuous \
                  mode stay in the foreground and hold the pool only while extents move; budgets and limits are those of each \
                  optimization. Continuous mode moves what clears twice the bar, at a rate that takes at most 5 % of \
                  the time of the disks, for at most 900 s unless told otherwise.\n\n\
-                 Exit status: 0 when it ended by itself, 5 when a signal ended it.\n\nFor example:\n  \
+                 Exit status: 0 when it ended by itself, 5 when a signal or a load ended it.\n\nFor example:\n  \
                  plumb space optimize tank/data --run-limit 3600\n  \
                  plumb space optimize tank/data --mode scheduled --at 01:00 --print-unit",
             ),
@@ -203,36 +204,31 @@ impl Tiered {
     }
 
     /// What the options ask for; of a trickle what they leave open is its own.
-    fn settings(&mut self, matches: &ArgMatches, trickle: bool) -> OptimizeSettings {
-        let slots = self.open.engine.tier_report(self.nth, 0.0).facts.performance_slots;
-        let copies = self.open.engine.config().vdisks[index(self.nth)].copies;
-        let asked = settings(matches, (self.extent_bytes(), copies), slots);
-        match trickle {
-            true => trickling(matches, asked, self.open.engine.continuous_settings(self.nth)),
-            false => asked,
-        }
+    fn settings(&self, limits: &OptimizeLimits, trickle: bool) -> OptimizeSettings {
+        self.open.engine.settings_within(self.nth, trickle, limits)
     }
 
-    fn extent_bytes(&self) -> u64 {
-        self.open.engine.config().extent_bytes.into()
-    }
-
-    /// Optimizes until that is done, and keeps the report.
+    /// Optimizes until that is done, or a load wants the pool, and keeps the report.
     ///
     /// # Errors
     /// When the report cannot be kept, or the pool stopped.
     pub(crate) fn optimize(
         &mut self,
         settings: &OptimizeSettings,
+        mut way: Option<&mut GivesWay>,
     ) -> Result<Optimization, Failure> {
         let nth = self.nth;
         self.open.tell_while_working(&report::registry(), &self.store);
         self.open.engine.optimize(nth, settings, unix_seconds() as f64);
         let stop = signalled();
         let stops = || stop.load(Ordering::Relaxed);
-        self.open.work_until(|engine| stops() || !engine.optimizing(nth));
+        let mut wanted = || way.as_mut().is_some_and(|way| way.is_wanted());
+        self.open.work_until(|engine| stops() || wanted() || !engine.optimizing(nth));
         if self.open.engine.optimizing(nth) {
-            self.open.engine.cancel_optimization(nth);
+            match stops() {
+                true => self.open.engine.cancel_optimization(nth),
+                false => self.open.engine.interrupt_optimization(nth),
+            }
             self.open.work_until(|engine| !engine.optimizing(nth));
         }
         if let Some(source) = self.open.engine.halted() {
@@ -245,53 +241,20 @@ impl Tiered {
     }
 }
 
-fn settings(
-    matches: &ArgMatches,
-    (extent_bytes, copies): (u64, u8),
-    slots: u64,
-) -> OptimizeSettings {
-    let number = |name: &str| *matches.get_one::<u32>(name).expect("it has a default");
-    let extents = |name: &str, each: u64| {
-        let bytes = matches.get_one::<u64>(name).copied();
-        bytes.map_or(u64::MAX, |bytes| bytes / each.max(1))
-    };
-    // What is worn out is every copy.
-    let written = extent_bytes.saturating_mul(copies.into());
-    let reserve: u8 = *matches.get_one("reserve").expect("it has a default");
-    OptimizeSettings {
-        limits: PlanLimits {
-            moved: extents("max-moved", extent_bytes),
-            promoted: extents("max-promoted", written),
-        },
-        time: Nanos::from_secs(number("run-limit").into()),
+/// Budgets and limits that were typed; the others are as by default, or as a trickle has them.
+fn limits(matches: &ArgMatches) -> OptimizeLimits {
+    let is_typed = |name: &str| typed(matches, &[name]).next().is_some();
+    let number = |name: &str| matches.get_one::<u32>(name).copied().filter(|_| is_typed(name));
+    let bytes = |name: &str| matches.get_one::<u64>(name).copied();
+    OptimizeLimits {
+        run_limit_s: number("run-limit"),
         movers: number("movers"),
-        rate: Some(matches.get_one("max-rate").copied().unwrap_or(1 << 30)),
-        gives_way: matches.get_one::<String>("priority").is_none_or(|priority| priority == "low"),
-        ios: matches.get_one::<u32>("max-iops").copied().map(u64::from),
-        reserve: slots * u64::from(reserve) / 100,
-        raised: 1.0,
-        window_hours: 0,
-    }
-}
-
-/// A trickle within the budgets and limits that were asked for. A rate makes it slower, and not faster than its share of the
-/// disks' time.
-fn trickling(
-    matches: &ArgMatches,
-    asked: OptimizeSettings,
-    trickle: OptimizeSettings,
-) -> OptimizeSettings {
-    let is_typed = |option: &str| typed(matches, &[option]).next().is_some();
-    OptimizeSettings {
-        limits: asked.limits,
-        time: if is_typed("run-limit") { asked.time } else { trickle.time },
-        movers: asked.movers,
-        rate: trickle.rate.min(asked.rate),
-        gives_way: asked.gives_way,
-        ios: asked.ios,
-        reserve: asked.reserve,
-        raised: trickle.raised,
-        window_hours: trickle.window_hours,
+        normal_priority: matches.get_one::<String>("priority").is_some_and(|own| own == "normal"),
+        max_rate: bytes("max-rate"),
+        max_iops: number("max-iops"),
+        max_moved: bytes("max-moved"),
+        max_promoted: bytes("max-promoted"),
+        reserve_percent: *matches.get_one("reserve").expect("it has a default"),
     }
 }
 
@@ -321,7 +284,8 @@ pub(super) fn optimize(matches: &ArgMatches) -> report::Outcome {
         "advise" if !matches.get_flag("print-unit") => {
             let mut own = Seen::open(matches)?;
             let slots = own.performance_slots();
-            let settings = settings(matches, (own.extent_bytes(), own.copies()), slots);
+            let extents = (own.extent_bytes(), own.copies());
+            let settings = limits(matches).settings(None, extents, slots);
             let planned = own.plan(&settings);
             let reply = own.dated(advice(&own, &planned));
             own.end()?;
@@ -408,7 +372,7 @@ pub(crate) fn look(name: &str) -> Result<(pool::RegisteredPool, u16), Failure> {
     Ok((found, u16::try_from(nth).unwrap_or(u16::MAX)))
 }
 
-/// Options that a program that has the pool is not told: it optimizes with the defaults.
+/// Budgets and limits: what a unit keeps to, and a program that has the pool is told.
 const OWN_SETTINGS: [&str; 8] = [
     "run-limit",
     "movers",
@@ -424,7 +388,7 @@ const OWN_SETTINGS: [&str; 8] = [
 fn rate(text: &str) -> Result<u64, String> {
     let bytes = report::size(text)?;
     match bytes {
-        ..65_536 => Err("it must be at least 64K: a move goes piece by piece".to_owned()),
+        ..RATE_LEAST => Err("it must be at least 64K: a move goes piece by piece".to_owned()),
         bytes => Ok(bytes),
     }
 }
@@ -433,25 +397,8 @@ fn rate(text: &str) -> Result<u64, String> {
 fn once(matches: &ArgMatches, trickle: bool) -> report::Outcome {
     let name = report::text(matches, "vdisk");
     let (found, nth) = look(&name)?;
-    let own = typed(matches, &OWN_SETTINGS).next();
-    let wish = if trickle { Ask::Trickle(nth) } else { Ask::Optimize(nth) };
-    let is_in_use = pool::is_in_use(&found);
-    if let Some(option) = own.filter(|_| is_in_use) {
-        let owner = pool::owner(&found).unwrap_or_else(|| "another program".to_owned());
-        let remedy = format!(
-            "it can only be asked to optimize with the default settings: leave out --{option}, or wait until it has ended"
-        );
-        return Err(report::VdiskError::PoolInUse { pool: found.name, owner, remedy }.into());
-    }
-    let asked = match !is_in_use {
-        true => false,
-        false => match pool::ask(&report::registry(), &found, wish) {
-            // The program ended before it took the wish: the pool is free now.
-            Err(PoolError::NotInUse { .. }) => false,
-            other => other.map(|()| true)?,
-        },
-    };
-    if asked {
+    let limits = limits(matches);
+    if pool::is_in_use(&found) && ask(matches, &found, (nth, trickle), &limits)? {
         let text = format!(
             "the program that has pool {} was asked to optimize {name}; plumb space report {name} --last has what came of \
              it\n",
@@ -459,17 +406,53 @@ fn once(matches: &ArgMatches, trickle: bool) -> report::Outcome {
         );
         return Ok(Reply { json: json!({ "vdisk": name, "asked": true }), text, status: 0 });
     }
+    // Before the pool is had, and until it is let go: who wants it meanwhile knows whom to ask.
+    let mut way = GivesWay::begin(&report::registry(), &found.name);
     let mut own = Tiered::open(matches)?;
-    let settings = own.settings(matches, trickle);
-    let done = own.optimize(&settings)?;
+    let settings = own.settings(&limits, trickle);
+    let done = own.optimize(&settings, way.as_mut())?;
     let mut text = format!("virtual disk {}\n\n{}", own.name, done.report.to_text());
     for (why, count) in &done.refused {
         text.push_str(&format!("{count} extents stayed where they are: {}\n", why.name()));
     }
-    let cancelled = done.report.facts.moves.stop == MoveStop::Cancelled;
+    let stop = done.report.facts.moves.stop;
+    let cancelled = matches!(stop, MoveStop::Cancelled | MoveStop::Load);
     let json = done.to_json();
     own.end(true)?;
     Ok(Reply { json, text, status: if cancelled { PARTIAL } else { 0 } })
+}
+
+/// Asks the program that has the pool to optimize within limits; `false` when it ended before it took the wish: the pool is
+/// free now.
+fn ask(
+    matches: &ArgMatches,
+    found: &RegisteredPool,
+    (nth, trickle): (u16, bool),
+    limits: &OptimizeLimits,
+) -> Result<bool, Failure> {
+    let registry = report::registry();
+    let asked = match (limits.is_default(), trickle) {
+        // Programs of versions before know these.
+        (true, false) => pool::ask(&registry, found, Ask::Optimize(nth)),
+        (true, true) => pool::ask(&registry, found, Ask::Trickle(nth)),
+        (false, _) => pool::ask_within(&registry, found, (nth, trickle), limits),
+    };
+    match asked {
+        Err(PoolError::NotInUse { .. }) => Ok(false),
+        Err(PoolError::NoAnswer { .. }) => {
+            let owner = pool::owner(found).unwrap_or_else(|| "another program".to_owned());
+            let options: Vec<&str> = typed(matches, &OWN_SETTINGS).collect();
+            let remedy = match limits.is_default() {
+                true => "it does not optimize when asked: wait until it has ended".to_owned(),
+                false => format!(
+                    "it does not optimize within limits when asked: leave out --{}, or wait until it has ended",
+                    options.join(" and --")
+                ),
+            };
+            Err(report::VdiskError::PoolInUse { pool: found.name.clone(), owner, remedy }.into())
+        }
+        other => Ok(other.map(|()| true)?),
+    }
 }
 
 /// Exit status when a part of the work is left.

@@ -173,6 +173,8 @@ impl Failure {
                     | PoolError::HoldsData { .. }
                     | PoolError::Twice { .. }
                     | PoolError::NotInUse { .. }
+                    | PoolError::WishRefused { .. }
+                    | PoolError::NoAnswer { .. }
                     | PoolError::Disk(ExclusiveError::InUse { .. } | ExclusiveError::Busy { .. })
                     | PoolError::Registry(RegistryError::Exists { .. })
             ) | Self::Vdisk(VdiskError::HoldsData { .. } | VdiskError::PoolInUse { .. })

@@ -2,8 +2,8 @@
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use plumb_tier::OptimizeSettings;
-use plumb_tier::optimizer::{PinId, PinStatus, PlanLimits, TierName};
-use plumb_tier::pool::{self, Ask, PoolError, RegisteredPool};
+use plumb_tier::optimizer::{PinId, PinStatus, TierName};
+use plumb_tier::pool::{self, Ask, GivesWay, PoolError, RegisteredPool};
 use plumb_units::Bytes;
 use serde_json::{Value, json};
 
@@ -72,6 +72,9 @@ pub(super) fn pin(matches: &ArgMatches) -> report::Outcome {
         return Ok(reply);
     }
     let (start, len) = range;
+    let (pool, _) = report::split(&report::text(matches, "vdisk"))?;
+    let now = matches.get_flag("now");
+    let mut way = now.then(|| GivesWay::begin(&report::registry(), &pool)).flatten();
     let mut own = Tiered::open(matches)?;
     let nth = own.nth;
     let bytes = own.open.engine.size(nth);
@@ -83,11 +86,8 @@ pub(super) fn pin(matches: &ArgMatches) -> report::Outcome {
         own.end(false)?;
         return Err(report::VdiskError::Range { name, start, len, bytes }.into());
     };
-    if matches.get_flag("now") {
-        own.optimize(&OptimizeSettings {
-            limits: PlanLimits::none(),
-            ..OptimizeSettings::default()
-        })?;
+    if now {
+        own.optimize(&OptimizeSettings::default(), way.as_mut())?;
     }
     let mut found = statuses(&own);
     found.retain(|(status, _)| status.pin == id);
