@@ -30,9 +30,13 @@ impl ClientMemory {
 
     /// Whether a request of that many bytes fits. What a queue's slots hold was checked when it was pushed.
     #[inline]
-    pub(super) fn fits(&self, len: u32) -> bool {
+    pub(super) fn fits(&self, client: u32, len: u32) -> bool {
         match self {
-            Self::Own { bytes, .. } => index(len) <= *bytes,
+            Self::Own { buffers, bytes } => match buffers[index(client)].len() {
+                0 => index(len) <= *bytes,
+                // Whoever has it may have made it longer.
+                room => index(len) <= room,
+            },
             Self::Slots { .. } => true,
         }
     }

@@ -364,7 +364,7 @@ impl<Q: FlushQueue> Engine<Q> {
             self.join_round(client);
             return;
         }
-        let fits = self.memory.fits(request.len)
+        let fits = self.memory.fits(client, request.len)
             || matches!(request.kind, RequestKind::Discard | RequestKind::WriteZeroes);
         let inside = index(request.vdisk) < self.core.members.config.vdisks.len()
             && request

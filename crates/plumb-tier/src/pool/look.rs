@@ -104,6 +104,12 @@ impl Said {
     pub(super) fn is_of(&self, pool: u128) -> bool {
         self.instead.is_none() && self.copies.iter().any(|copy| copy.pool == pool)
     }
+
+    /// Which disk of that pool it says that it is.
+    pub(super) fn ids_of(&self, pool: u128) -> Vec<u128> {
+        let own = self.copies.iter().filter(|copy| copy.pool == pool);
+        own.map(|copy| copy.device).collect()
+    }
 }
 
 /// Reads what a disk says of itself.

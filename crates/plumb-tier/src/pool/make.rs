@@ -21,7 +21,7 @@ use super::open::{PATIENCE, PoolError, descriptor_path, fresh_seed, open, slot_p
 use super::registry::{RegisteredPool, Registry, RegistryError};
 use crate::create::{NewDisk, NewPool, create};
 use crate::events::Event;
-use crate::format::{Geometry, MediaType};
+use crate::format::{Config, Geometry, MediaType};
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
@@ -119,17 +119,22 @@ pub fn add_disk(
     pool: &RegisteredPool,
     wish: &DiskWish,
 ) -> Result<(), PoolError> {
-    if pool.disks.iter().any(|disk| is_same(disk, &wish.path)) {
-        return Err(PoolError::Twice { path: wish.path.clone() });
+    let found = look(Some(pool.id), &pool.disks)?;
+    let mut before = pool.clone();
+    if let Some(nth) = pool.disks.iter().position(|disk| is_same(disk, &wish.path)) {
+        if belongs(&found.config, &pool.disks[nth]) {
+            return Err(PoolError::Twice { path: wish.path.clone() });
+        }
+        // It was to be added before, and whoever did that was killed.
+        before.disks.remove(nth);
     }
     let disk = take(wish)?;
     let path = absolute(&disk.path)?;
     let new = new_disk(wish, &disk, &path);
-    has_room(&disk, &look(Some(pool.id), &pool.disks)?.geometry)?;
+    has_room(&disk, &found.geometry)?;
     wipe_ends(&disk)?;
     // Known before it is one of the pool's, so that no start misses it.
-    let mut pool = pool.clone();
-    let before = pool.clone();
+    let mut pool = before.clone();
     pool.disks.push(path);
     registry.put(&pool)?;
     let started = open(&before, vec![disk], (1, 4096));
@@ -151,6 +156,16 @@ pub fn add_disk(
             Err(error)
         }
     }
+}
+
+/// Whether a place that is known as a pool's holds one of its disks, or what was one: by what is there, or by the name that the
+/// disk was made with. One that cannot be read may be.
+fn belongs(config: &Config, place: &Path) -> bool {
+    let Ok(said) = superblocks(place) else { return true };
+    let ids = said.ids_of(config.pool);
+    let name = place.display().to_string();
+    let own = (0_u16..).zip(&config.disks).filter(|(ordinal, _)| !config.is_gone(*ordinal));
+    own.into_iter().any(|(_, disk)| ids.contains(&disk.id) || disk.name == name)
 }
 
 /// Destroys a pool: its disks are free again, and what it held is lost. Disks that are not here are returned:

@@ -10,6 +10,7 @@ mod emulation;
 mod findings;
 mod fuzz;
 mod health;
+mod import;
 mod limits;
 mod live;
 mod look;
@@ -31,6 +32,7 @@ pub use fuzz::fuzz_files;
 pub use health::{
     DiskFacts, Facts, Health, HealthStatus, Verdict, VirtualDiskFacts, health, judge,
 };
+pub use import::import;
 pub use limits::{LimitError, OptimizeLimits, RATE_LEAST};
 pub use live::{LiveError, LiveView, live};
 pub use look::{DiskLook, DiskStanding, Look, look};

@@ -126,6 +126,22 @@ pub enum PoolError {
         /// Which.
         path: PathBuf,
     },
+    /// A disk that is not the pool's.
+    #[error("disk {} is not one of pool {name}: {why}", path.display())]
+    #[diagnostic(
+        code(plumb::tier::stray_disk),
+        help(
+            "nothing was changed; name only disks of one pool. Those that are missing may be left out"
+        )
+    )]
+    Stray {
+        /// Which.
+        path: PathBuf,
+        /// The pool.
+        name: String,
+        /// What it is instead.
+        why: String,
+    },
     /// It holds virtual disks.
     #[error("pool {name} holds {count} virtual disks: {list}")]
     #[diagnostic(

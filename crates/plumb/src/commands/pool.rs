@@ -281,13 +281,7 @@ fn import(matches: &ArgMatches) -> report::Outcome {
     let disks = matches.get_many::<PathBuf>("disk").into_iter().flatten();
     let disks = disks.map(std::path::absolute).collect::<Result<Vec<_>, _>>();
     let disks = disks.map_err(|source| report::FileError { path: PathBuf::new(), source })?;
-    let look = pool::look(None, &disks)?;
-    let name = look.config.name.clone();
-    if registry.has(&name)? && registry.find(&name)?.id != look.config.pool {
-        return Err(pool::RegistryError::Exists { name }.into());
-    }
-    let found = RegisteredPool { name, id: look.config.pool, disks, emulated: Vec::new() };
-    registry.put(&found)?;
+    let found = pool::import(&registry, disks)?;
     report::pool(&registry, &found)
 }
 

@@ -216,8 +216,27 @@ fn commands_that_are_killed_leave_a_pool_or_none() {
         if place.plumb("vdisk show tank/v").status == 0 {
             place.plumb("vdisk rm tank/v --destroy tank/v").succeeds_quietly();
         }
+        std::fs::File::create(place.file("c.img"))
+            .expect("made")
+            .set_len(96 << 20)
+            .expect("sparse");
+        let add = "pool add-disk tank c.img";
+        killed(&place, add, after * 2);
+        let is_added = |pool: &serde_json::Value| pool["disks"].as_array().map(Vec::len) == Some(3);
+        if !is_added(&place.json("pool show tank")) {
+            let said = place.plumb(add);
+            if said.status != 0 {
+                assert!(said.stderr.contains("--destroy"), "{after} us: {said:?}");
+                place.plumb(&format!("{add} --destroy c.img")).succeeds_quietly();
+            }
+        }
+        // One that was killed between the two generations that say so has a disk that is to come back.
+        place.plumb("space job tank --wait").succeeds_quietly();
         let pool = place.json("pool show tank");
+        assert!(is_added(&pool), "{after} us: {pool}");
         assert_eq!(pool["health"], "Healthy", "{after} us: {pool}");
+        let twice = place.plumb(add);
+        assert!(twice.status != 0 && twice.stderr.contains("named twice"), "{twice:?}");
         let scan = place.json("space scan tank");
         assert_eq!((&scan["mismatches"], &scan["unrecoverable"]), (&0.into(), &0.into()), "{scan}");
         assert!(scan["blocks_verified"].as_u64().is_some_and(|blocks| blocks > 100), "{scan}");
@@ -227,6 +246,65 @@ fn commands_that_are_killed_leave_a_pool_or_none() {
         }
         assert_eq!(place.json("pool list")["pools"], serde_json::json!([]), "{after} us");
     }
+}
+
+/// What an add-disk leaves that is killed between its two writes: the pool's list has a disk that the pool does not have.
+#[test]
+fn a_disk_that_was_only_listed_is_added_or_forgotten() {
+    let place = Place::new();
+    place.plumb("pool new tank --file-size 96M a.img b.img").succeeds_quietly();
+    std::fs::File::create(place.file("c.img")).expect("made").set_len(96 << 20).expect("sparse");
+    let list = place.file("pools/tank.pool");
+    let known = std::fs::read_to_string(&list).expect("the list");
+    let disk = known.lines().find(|line| line.contains("a.img")).expect("a disk").to_owned();
+    let more = format!("{known}{}\n", disk.replace("a.img", "c.img"));
+    std::fs::write(&list, &more).expect("as a kill leaves it");
+    place.plumb("pool add-disk tank c.img").succeeds_quietly();
+    let pool = place.json("pool show tank");
+    assert_eq!(pool["disks"].as_array().map(Vec::len), Some(3), "{pool}");
+    assert_eq!(std::fs::read_to_string(&list).expect("the list"), more);
+    // One of its own is never taken for such.
+    std::fs::hard_link(place.file("a.img"), place.file("other.img")).expect("a second name");
+    let twice = place.plumb("pool add-disk tank other.img --destroy other.img");
+    assert!(twice.status != 0 && twice.stderr.contains("named twice"), "{twice:?}");
+    assert_eq!(place.json("pool show tank")["health"], "Healthy");
+}
+
+/// What is known of a pool besides the disks that are named stays known.
+#[test]
+fn a_pool_that_is_imported_again_keeps_what_is_known_of_it() {
+    let place = Place::new();
+    place
+        .plumb("pool new tank --file-size 96M --emulate sas-10k-300 a.img b.img")
+        .succeeds_quietly();
+    place.plumb("pool new other --file-size 96M c.img").succeeds_quietly();
+    let list = place.file("pools/tank.pool");
+    let known = std::fs::read_to_string(&list).expect("the list");
+    let lines =
+        |text: &str| text.lines().map(str::to_owned).collect::<std::collections::BTreeSet<_>>();
+    for disks in ["a.img", "b.img", "b.img a.img"] {
+        place.plumb(&format!("pool import {disks}")).succeeds_quietly();
+        let now = std::fs::read_to_string(&list).expect("the list");
+        assert_eq!(lines(&now), lines(&known), "{disks}");
+    }
+    // What is not its own is named, and nothing is changed.
+    std::fs::File::create(place.file("blank.img"))
+        .expect("made")
+        .set_len(96 << 20)
+        .expect("sparse");
+    for (stray, why) in [("blank.img", "not one of pool"), ("c.img", "different pools")] {
+        let refused = place.plumb(&format!("pool import a.img {stray}")).ends_with(1).stderr;
+        assert!(refused.contains(why), "{refused}");
+        assert_eq!(lines(&std::fs::read_to_string(&list).expect("the list")), lines(&known));
+    }
+    // A disk that was moved takes the place of where it was; one that is away may come back.
+    std::fs::rename(place.file("b.img"), place.file("moved.img")).expect("moved");
+    place.plumb("pool import a.img moved.img").succeeds_quietly();
+    let now = std::fs::read_to_string(&list).expect("the list");
+    assert_eq!(now, known.replace("b.img", "moved.img"));
+    std::fs::rename(place.file("moved.img"), place.file("away.img")).expect("moved");
+    place.plumb("pool import a.img").succeeds_quietly();
+    assert_eq!(lines(&std::fs::read_to_string(&list).expect("the list")), lines(&now));
 }
 
 /// T15: the file system below a pool's files is full. Requests fail with a word, nothing that was acknowledged is lost,

@@ -1,0 +1,56 @@
+//! A pool on disks that came from elsewhere, or are found in other places than before.
+
+use std::path::PathBuf;
+
+use super::look::{DiskStanding, look, superblocks};
+use super::make::is_same;
+use super::open::PoolError;
+use super::registry::{RegisteredPool, Registry, RegistryError};
+
+/// Takes note of the pool that these disks belong to. Of one that is known already, what is known besides stays: its other
+/// disks, where they are still or may come back, and what its disks are slowed down to.
+///
+/// # Errors
+/// When no pool can be read from them, when one of them is not that pool's, or when another pool has its name; nothing is
+/// changed then.
+pub fn import(registry: &Registry, disks: Vec<PathBuf>) -> Result<RegisteredPool, PoolError> {
+    let given = look(None, &disks)?;
+    let name = given.config.name.clone();
+    let id = given.config.pool;
+    if let Some((path, why)) = given.strays.into_iter().next() {
+        return Err(PoolError::Stray { path, name, why });
+    }
+    // Each may be some pool's, and not all the same one's.
+    for path in &disks {
+        let said = superblocks(path).is_ok_and(|said| said.is_of(id));
+        if !said {
+            let why = format!("it belongs to another pool than {id:032x}");
+            return Err(PoolError::Stray { path: path.clone(), name, why });
+        }
+    }
+    let known = if registry.has(&name)? { Some(registry.find(&name)?) } else { None };
+    let Some(known) = known else {
+        let found = RegisteredPool { name, id, disks, emulated: Vec::new() };
+        registry.put(&found)?;
+        return Ok(found);
+    };
+    if known.id != id {
+        return Err(RegistryError::Exists { name }.into());
+    }
+    let mut all = disks;
+    for path in &known.disks {
+        if !all.iter().any(|given| is_same(given, path)) {
+            all.push(path.clone());
+        }
+    }
+    let whole = look(Some(id), &all)?;
+    let is_here = |path: &PathBuf| whole.disks.iter().any(|disk| disk.path.as_ref() == Some(path));
+    let lacks =
+        |standing: DiskStanding| !standing.takes_part() && standing != DiskStanding::Removed;
+    let some_lack = whole.disks.iter().any(|disk| lacks(disk.standing));
+    // Where nothing of the pool is any more, a disk of it may come back as long as one is missing.
+    all.retain(|path| is_here(path) || some_lack);
+    let found = RegisteredPool { disks: all, ..known };
+    registry.put(&found)?;
+    Ok(found)
+}
