@@ -348,7 +348,7 @@ Plumb {
          Does not go with `-Z`, `-Sm`, and engines that keep nothing.";
     VerifyState "" "verify-state" Required("<file>"), Shape::Any, LongOption, Program:
         "of --verify: keep what was acknowledged in a file",
-        "The next run with the file first checks that all of it is still there, also after a crash or a \
+        "A file of its own: no target and no output. The next run with the file first checks that all of it is still there, also after a crash or a \
          power cut. Targets that the file knows are not made anew (`-c`).";
     OnError "" "on-error" Required("<stop|continue>"),
         Shape::Words(&["stop", "continue"]), LongOption, Program:
