@@ -321,7 +321,8 @@ Plumb {
         "open loop: <n> I/Os per second of the whole run",
         "I/Os start at times fixed in advance, whatever the device does. Targets share the rate by weight, \
          threads of a target evenly. Latencies are then response times, from the intended start; service \
-         times and lag stand beside them. Implies `-L`; without `-o` requests are plenty. Does not go with \
+         times and lag stand beside them. Implies `-L`; without `-o`, with `-X` where the profile has no \
+         `RequestCount`, requests are plenty. Does not go with \
          `-g`, `-i`, `-j` and `-x`. The last one wins.";
     Arrival "" "arrival" Required("<how>"), Shape::Any, LongOption, Program:
         "of --rate: uniform, poisson, burst:<n>/<ms> [uniform]",
