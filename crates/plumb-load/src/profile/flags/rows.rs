@@ -314,8 +314,8 @@ Plumb {
         "Needed to write to a device that holds data. May be repeated.";
     Batch "" "batch" Required("<n>"), Shape::Any, BadNumber, Program:
         "submissions gathered per system call, 1..4096",
-        "Without it 8 when latency is measured, up to 3/4 of a thread's requests, at most 64, while a burst of completions \
-         leaves that many idle; else 32. Of no account with `-u`, which has a batch of its own, and for threads \
+        "Without it 8 when latency is measured, and up to 3/4 of a thread's requests (24 of 32), at most 64, while a burst of \
+         completions leaves that many idle; else 32. Of no account with `-u`, which has a batch of its own, and for threads \
          with one request. The last one wins.";
     Rate "" "rate" Required("<n>"), Shape::Any, BadNumber, Program:
         "open loop: <n> I/Os per second of the whole run",
