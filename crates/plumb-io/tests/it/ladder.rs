@@ -199,6 +199,7 @@ fn a_low_limit_on_locked_memory_is_named() {
 /// A ring of one request is to be had, and not one of so many: its entries alone are 128 KiB.
 #[test]
 fn a_ring_that_is_too_large_gives_way_to_the_next_engine() {
+    const WHY: &str = "RLIMIT_MEMLOCK, 65536 bytes) is too low to make a ring for 2048 requests";
     let test = "a_ring_that_is_too_large_gives_way_to_the_next_engine";
     let (many, limit) = (2048, 64 << 10);
     if std::env::var(UNPRIVILEGED).is_err() {
@@ -214,15 +215,14 @@ fn a_ring_that_is_too_large_gives_way_to_the_next_engine() {
             return;
         }
     }
-    let why = "RLIMIT_MEMLOCK, 65536 bytes) is too low to make a ring for 2048 requests";
     for (choice, mode, outcome) in [
-        (Choice::Auto, Asynchronous, Engine("aio", &[why])),
+        (Choice::Auto, Asynchronous, Engine("aio", &[WHY])),
         (
             Choice::Uring,
             Asynchronous,
-            Fails(why, "ulimit -l, LimitMEMLOCK=), use fewer requests (-o)"),
+            Fails(WHY, "ulimit -l, LimitMEMLOCK=), use fewer requests (-o)"),
         ),
-        (Choice::Auto, Ring, Fails(why, "leave out -u")),
+        (Choice::Auto, Ring, Fails(WHY, "leave out -u")),
     ] {
         climb_with(many, &Case { needs: &[], denied: &[], choice, mode, outcome });
     }
