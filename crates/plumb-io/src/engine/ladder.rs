@@ -3,6 +3,7 @@
 use std::fmt;
 
 use plumb_sys::aio::AioReservation;
+use plumb_sys::ring::RingReservation;
 
 use super::{
     AioQueue, NopQueue, NullQueue, SyncQueue, ThreadsQueue, UringOptions, UringQueue, aio, uring,
@@ -96,13 +97,23 @@ impl Ladder {
         spec: QueueSpec,
         user: U,
     ) -> Result<U::Output, OpenQueueError> {
-        uring::probe().map_err(|reason| uring::no_ring("uring", reason))?;
-        self.uring(spec, user)
+        let ring = self.reserve_ring(&spec).map_err(|reason| uring::no_ring("uring", reason))?;
+        Self::uring(ring, spec, user)
     }
 
-    fn uring<U: QueueUse>(&self, spec: QueueSpec, user: U) -> Result<U::Output, OpenQueueError> {
+    /// The ring of `spec`, once the kernel is known to take submissions.
+    fn reserve_ring(&self, spec: &QueueSpec) -> Result<RingReservation, String> {
+        uring::probe()?;
+        uring::reserve(spec, self.options.uring)
+    }
+
+    fn uring<U: QueueUse>(
+        ring: RingReservation,
+        spec: QueueSpec,
+        user: U,
+    ) -> Result<U::Output, OpenQueueError> {
         let split = Split::new(&spec)?;
-        let queue = UringQueue::open(spec, self.options.uring)?;
+        let queue = UringQueue::on(ring, spec)?;
         // The fast path has no mapped files and no second look at them.
         Ok(if split.is_empty() { user.with(queue) } else { user.with(split.around(queue)) })
     }
@@ -126,11 +137,13 @@ impl Ladder {
         Ok(user.with(split.around(ThreadsQueue::open(spec, notes)?)))
     }
 
-    /// The best asynchronous engine that passes its probe; the reasons against the better ones go with
-    /// it.
+    /// The best asynchronous engine that is to be had for so many requests; the reasons against the better
+    /// ones go with it.
     fn best<U: QueueUse>(&self, spec: QueueSpec, user: U) -> Result<U::Output, OpenQueueError> {
-        let Err(reason) = uring::probe() else { return self.uring(spec, user) };
-        let mut notes = vec![format!("uring: {reason}")];
+        let mut notes = match self.reserve_ring(&spec) {
+            Ok(ring) => return Self::uring(ring, spec, user),
+            Err(reason) => vec![format!("uring: {reason}")],
+        };
         match aio::reserve(spec.depth) {
             Ok(reservation) => Self::aio(reservation, spec, notes, user),
             Err(reason) => {

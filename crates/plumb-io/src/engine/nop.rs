@@ -28,7 +28,7 @@ impl NopQueue {
         // completions, as peers have it.
         let setup = RingSetup { defer_taskrun: true, ..RingSetup::default() };
         let ring = Ring::open(arena, Vec::new(), setup);
-        let ring = ring.map_err(|error| uring::unavailable("nop", error))?;
+        let ring = ring.map_err(|error| uring::unavailable("nop", error, spec.depth))?;
         Ok(Self { ring, lens })
     }
 }

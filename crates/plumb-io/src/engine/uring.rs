@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use plumb_sys::arena::{Arena, LaneSpec, Place, RegionSpec, Transfer};
 use plumb_sys::completions::Finished;
 use plumb_sys::memory::BufferPlacement;
-use plumb_sys::ring::{Ring, RingSetup, SetupError};
+use plumb_sys::ring::{Ring, RingReservation, RingSetup, SetupError};
 use plumb_units::Nanos;
 use rustix::process::{Resource, getrlimit};
 
@@ -56,18 +56,24 @@ impl UringQueue {
     /// # Errors
     /// When there is no io_uring here, memory is refused, or buffers cannot be registered.
     pub fn open(spec: QueueSpec, options: UringOptions) -> Result<Self, OpenQueueError> {
+        let reservation = reserve(&spec, options).map_err(|reason| no_ring("uring", reason))?;
+        Self::on(reservation, spec)
+    }
+
+    /// The same on a ring that was made for `spec` before.
+    ///
+    /// # Errors
+    /// When memory is refused, or buffers cannot be registered.
+    pub(super) fn on(
+        reservation: RingReservation,
+        spec: QueueSpec,
+    ) -> Result<Self, OpenQueueError> {
         let arena = buffers::arena(&spec)?;
         let bytes: u64 = spec.regions.iter().filter_map(plumb_sys::arena::RegionSpec::bytes).sum();
         let priorities: Vec<_> = spec.files.iter().map(|file| file.priority).collect();
         let sizes = spec.files.iter().map(|file| file.size).collect();
         let files = spec.files.into_iter().map(|file| file.descriptor).collect();
-        let setup = RingSetup {
-            poll: options.poll,
-            submit_thread: options.submit_thread,
-            ..ring_setup(spec.measures_latency, spec.depth)
-        };
-        let mut ring =
-            Ring::open(arena, files, setup).map_err(|error| unavailable("uring", error))?;
+        let mut ring = reservation.open(arena, files);
         for (file, priority) in (0..).zip(priorities) {
             if let Some(priority) = priority {
                 ring.set_priority(file, priority);
@@ -97,6 +103,19 @@ impl UringQueue {
 const REGISTER_REMEDY: &str = "raise the limit (ulimit -l, LimitMEMLOCK=, or CAP_IPC_LOCK), or use \
                                -un: a ring with buffers that are not registered";
 
+/// Makes the ring of `spec`, which keeps its files for another engine where there is none of that size.
+///
+/// # Errors
+/// Why not, in words.
+pub(super) fn reserve(spec: &QueueSpec, options: UringOptions) -> Result<RingReservation, String> {
+    let setup = RingSetup {
+        poll: options.poll,
+        submit_thread: options.submit_thread,
+        ..ring_setup(spec.measures_latency, spec.depth)
+    };
+    RingReservation::new(spec.depth, setup).map_err(|error| obstacle(error, spec.depth))
+}
+
 /// The profile of a ring: completions are posted in calls of the thread only, which is the cheapest. Where
 /// latencies are measured the kernel says that some wait, so that a look between two entries sees them; a
 /// thread with one outstanding I/O waits for it anyway.
@@ -109,9 +128,7 @@ fn unregistered(errno: Errno) -> String {
     if errno == Errno::from(rustix::io::Errno::NOMEM) {
         let limit = getrlimit(Resource::Memlock).current;
         let limit = limit.map_or_else(|| "unlimited".to_owned(), |bytes| format!("{bytes} bytes"));
-        format!(
-            "the limit on locked memory (RLIMIT_MEMLOCK, {limit}) is too low to register buffers"
-        )
+        format!("{TOO_LARGE}, {limit}) is too low to register buffers")
     } else {
         format!("buffers cannot be registered: {errno}")
     }
@@ -126,7 +143,8 @@ pub fn probe() -> Result<(), String> {
     let arena = Arena::new(1, &[], &[], crate::BufferPlacement::System);
     let arena = arena.map_err(|error| Errno::from(error.errno).to_string())?;
     let setup = RingSetup::default();
-    let mut ring = Ring::open(arena, Vec::new(), setup).map_err(obstacle)?;
+    let ring = Ring::open(arena, Vec::new(), setup);
+    let mut ring = ring.map_err(|error| obstacle(error, 1))?;
     ring.push_probe(0);
     let waited = ring.submit_and_wait(1, Nanos::from_secs(1));
     waited.map_err(|errno| format!("a ring takes no submissions: {}", Errno::from(errno)))?;
@@ -178,17 +196,26 @@ pub fn try_poll(file: OwnedFd, bytes: u32) -> Result<(), String> {
 }
 
 /// The error of a forced `engine` that needs a ring.
-pub(crate) fn unavailable(engine: &str, error: SetupError) -> OpenQueueError {
-    no_ring(engine, obstacle(error))
+pub(crate) fn unavailable(engine: &str, error: SetupError, depth: u32) -> OpenQueueError {
+    no_ring(engine, obstacle(error, depth))
 }
 
 /// What is said where the process has no descriptor left.
 const TOO_MANY: &str = "this process has too many files open for one more ring (EMFILE)";
 
+/// What is said where a ring is too large for the limit on locked memory.
+const TOO_LARGE: &str = "the limit on locked memory (RLIMIT_MEMLOCK";
+
 /// The same for a probe that failed.
 pub(crate) fn no_ring(engine: &str, reason: String) -> OpenQueueError {
     if reason.contains(TOO_MANY) {
         let remedy = "raise the limit (ulimit -n), or use fewer threads".to_owned();
+        return OpenQueueError::Unavailable { engine: engine.to_owned(), reason, remedy };
+    }
+    if reason.contains(TOO_LARGE) {
+        let remedy = "raise the limit (ulimit -l, LimitMEMLOCK=), use fewer requests (-o) or threads (-t), or leave \
+                      out -u, --poll and --sqpoll and choose --engine auto, aio or threads"
+            .to_owned();
         return OpenQueueError::Unavailable { engine: engine.to_owned(), reason, remedy };
     }
     let remedy =
@@ -199,8 +226,8 @@ pub(crate) fn no_ring(engine: &str, reason: String) -> OpenQueueError {
     OpenQueueError::Unavailable { engine: engine.to_owned(), reason, remedy }
 }
 
-/// Why there is no ring, in words that name what stands in the way.
-fn obstacle(error: SetupError) -> String {
+/// Why there is no ring for `depth` requests, in words that name what stands in the way.
+fn obstacle(error: SetupError, depth: u32) -> String {
     match error {
         SetupError::TooOld => "this kernel's io_uring is older than Linux 5.11".to_owned(),
         SetupError::Map(errno) => {
@@ -210,9 +237,13 @@ fn obstacle(error: SetupError) -> String {
             "this kernel has no io_uring, or a seccomp filter hides it (ENOSYS)".to_owned()
         }
         SetupError::Setup(rustix::io::Errno::PERM) => forbidden(),
-        SetupError::Setup(rustix::io::Errno::NOMEM) => {
-            unregistered(rustix::io::Errno::NOMEM.into()).replace("register buffers", "make a ring")
-        }
+        SetupError::Setup(rustix::io::Errno::NOMEM) => match getrlimit(Resource::Memlock).current {
+            Some(limit) => format!(
+                "{TOO_LARGE}, {limit} bytes) is too low to make a ring for {depth} request{}",
+                if depth == 1 { "" } else { "s" }
+            ),
+            None => format!("there is no memory for a ring of {depth} requests (ENOMEM)"),
+        },
         SetupError::Setup(rustix::io::Errno::MFILE) => TOO_MANY.to_owned(),
         SetupError::Setup(errno) => format!("io_uring_setup fails: {}", Errno::from(errno)),
     }
@@ -326,11 +357,11 @@ mod tests {
     #[test]
     fn obstacles_are_told_apart() {
         use rustix::io::Errno;
-        let told = |errno| obstacle(SetupError::Setup(errno));
+        let told = |errno| obstacle(SetupError::Setup(errno), 1024);
         assert!(told(Errno::NOSYS).contains("has no io_uring"));
         assert!(told(Errno::PERM).contains("io_uring"));
-        assert!(told(Errno::NOMEM).contains("RLIMIT_MEMLOCK"));
+        assert!(told(Errno::NOMEM).contains("1024 requests"));
         assert!(told(Errno::MFILE).contains("too many files open"));
-        assert!(obstacle(SetupError::TooOld).contains("5.11"));
+        assert!(obstacle(SetupError::TooOld, 1).contains("5.11"));
     }
 }

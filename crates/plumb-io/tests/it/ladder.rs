@@ -168,7 +168,8 @@ fn hold_in_child(name: &str, variable: &str, value: &str) {
     if let Some(line) = text.lines().find(|line| line.starts_with("skipped ")) {
         println!("{line}");
     } else {
-        assert!(text.contains(HELD), "{variable}={value}: {child:?}");
+        let held = child.status.success() && text.contains(HELD);
+        assert!(held, "{variable}={value}: {child:?}");
     }
 }
 
@@ -195,6 +196,38 @@ fn a_low_limit_on_locked_memory_is_named() {
     }
 }
 
+/// A ring of one request is to be had, and not one of so many: its entries alone are 128 KiB.
+#[test]
+fn a_ring_that_is_too_large_gives_way_to_the_next_engine() {
+    const WHY: &str = "RLIMIT_MEMLOCK, 65536 bytes) is too low to make a ring for 2048 requests";
+    let test = "a_ring_that_is_too_large_gives_way_to_the_next_engine";
+    let (many, limit) = (2048, 64 << 10);
+    if std::env::var(UNPRIVILEGED).is_err() {
+        return hold_in_child(&format!("ladder::{test}"), UNPRIVILEGED, "1");
+    }
+    if let Err(errno) = give_up_locking(limit) {
+        println!("skipped {test}: {errno}");
+        return;
+    }
+    for choice in [Choice::Uring, Choice::Aio] {
+        if let Err(error) = with(&ladder(choice), spec(1, Asynchronous, vec![]), |_| ()) {
+            println!("skipped {test}: {error}");
+            return;
+        }
+    }
+    for (choice, mode, outcome) in [
+        (Choice::Auto, Asynchronous, Engine("aio", &[WHY])),
+        (
+            Choice::Uring,
+            Asynchronous,
+            Fails(WHY, "ulimit -l, LimitMEMLOCK=), use fewer requests (-o)"),
+        ),
+        (Choice::Auto, Ring, Fails(WHY, "leave out -u")),
+    ] {
+        climb_with(many, &Case { needs: &[], denied: &[], choice, mode, outcome });
+    }
+}
+
 /// May lock no more than so many bytes, in all threads that this one starts.
 fn give_up_locking(bytes: u64) -> Result<(), Errno> {
     let limit = Rlimit { current: Some(bytes), maximum: Some(bytes) };
@@ -208,12 +241,17 @@ fn give_up_locking(bytes: u64) -> Result<(), Errno> {
 
 /// Runs a case, in the child.
 fn climb(case: &Case) {
+    climb_with(DEPTH, case);
+}
+
+/// The same with so many requests.
+fn climb_with(depth: u32, case: &Case) {
     if let Err(errno) = deny(case.denied) {
         println!("skipped the_ladder_takes_the_best_rung_that_holds: no seccomp filters: {errno}");
         return;
     }
     let wish = FileWish { size: 64 << 10, writable: true };
-    let mut spec = spec(DEPTH, case.mode, vec![files::file(wish, How::Buffered)]);
+    let mut spec = spec(depth, case.mode, vec![files::file(wish, How::Buffered)]);
     spec.register_buffers = true;
     let used = with(&ladder(case.choice), spec, |queue| {
         keep_busy(queue, DEPTH, 100);

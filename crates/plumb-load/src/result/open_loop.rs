@@ -153,7 +153,7 @@ pub(crate) fn evidence(span: &SpanResult) -> Vec<PlausibilityItem> {
     if waited > 0 {
         let sentence = format!(
             "open loop: {waited} of {offered} I/Os waited for a request, all of which were in flight: \
-             the loop was partly closed. Allow more outstanding I/Os (-o)"
+             the loop was partly closed. Allow more outstanding I/Os (-o; RequestCount in a profile)"
         );
         items.push(item("open_loop_waited", Plausibility::Suspicious, waited as f64, sentence));
     }

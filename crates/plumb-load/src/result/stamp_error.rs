@@ -9,12 +9,18 @@ use crate::tally::{Histogram, ProcessorWait};
 /// A bound beyond this share of the median latency is felt in the figures.
 const FELT: f64 = 0.1;
 
+/// Of so long an allowance for a wake-up is told whatever the latencies are: no idle machine needs it.
+const LONG: Nanos = Nanos(1_000_000);
+
 /// By how much latencies may be too long, because a completion counts when it is seen.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct StampError {
     /// Upper bound per completion in nanoseconds: the gap between the look that saw it and the look
-    /// before. 0 for completions that ended a sleep: they are exact to the wake-up time.
-    pub bounds: Histogram,
+    /// before.
+    pub gaps: Histogram,
+    /// The same of completions that ended a sleep or came while the thread woke up; a wake-up comes on top. 0 where the look behind
+    /// the sleep saw them.
+    pub woken: Histogram,
     /// What a wake-up takes; `None` where it could not be measured.
     pub wake_up: Option<WakeUp>,
     /// What the load threads waited for a processor from the start signal to their end; `None` where the
@@ -43,11 +49,47 @@ impl WakeUp {
 }
 
 impl StampError {
-    /// A percentile of the bounds, `percent` of 100; `None` when nothing completed.
+    /// The usual wake-up; 0 where it could not be measured.
+    fn usual(&self) -> u64 {
+        self.wake_up.map_or(0, |time| time.median.0)
+    }
+
+    /// The bounds of all completions, with the usual wake-up in those that have one on top.
+    #[must_use]
+    pub fn bounds(&self) -> Histogram {
+        let usual = self.usual();
+        let mut all = self.gaps.clone();
+        for (low, values, count) in self.woken.buckets() {
+            all.record_many((low + values / 2).saturating_add(usual), count);
+        }
+        all
+    }
+
+    /// A percentile of these bounds, `percent` of 100; `None` when nothing completed.
     #[must_use]
     pub fn percentile(&self, percent: u64) -> Option<Nanos> {
-        let rank = (self.bounds.count() * percent).div_ceil(100).max(1);
-        self.bounds.value_at_rank(rank).map(Nanos)
+        let bounds = self.bounds();
+        let rank = (bounds.count() * percent).div_ceil(100).max(1);
+        bounds.value_at_rank(rank).map(Nanos)
+    }
+
+    /// The largest of these bounds.
+    #[must_use]
+    pub fn max(&self) -> Option<Nanos> {
+        let woken = self.woken.max().map(|bound| bound.saturating_add(self.usual()));
+        self.gaps.max().max(woken).map(Nanos)
+    }
+
+    /// Which share of the completions has a wake-up on top; `None` when nothing completed.
+    #[must_use]
+    pub fn woken_share(&self) -> Option<f64> {
+        let all = self.gaps.count() + self.woken.count();
+        (all > 0).then(|| self.woken.count() as f64 / all as f64)
+    }
+
+    /// Whether most completions have one.
+    fn mostly_woken(&self) -> bool {
+        self.woken_share().is_some_and(|share| share > 0.5)
     }
 
     /// The median bound as a share of the median latency.
@@ -108,7 +150,7 @@ pub(crate) fn waiting(span: &SpanResult) -> Option<PlausibilityItem> {
 pub(crate) fn sleeping(span: &SpanResult) -> Option<PlausibilityItem> {
     let error = span.stamp_error.as_ref()?;
     let wake_up = error.wake_up?.median;
-    let share = of_median(wake_up, span).filter(|_| error.percentile(50) == Some(Nanos::ZERO))?;
+    let share = of_median(wake_up, span).filter(|_| error.mostly_woken())?;
     let is_felt = share > FELT;
     let remedy = if is_felt {
         ": more than 10 % of it is the wake-up. It is what a program feels that waits for its I/O, and not the device's: \
@@ -129,23 +171,53 @@ pub(crate) fn sleeping(span: &SpanResult) -> Option<PlausibilityItem> {
     })
 }
 
+/// That what is allowed for a wake-up is out of proportion, as a sentence; none elsewhere, and where hardly a
+/// completion ended a sleep.
+pub(crate) fn allowance(span: &SpanResult) -> Option<PlausibilityItem> {
+    let error = span.stamp_error.as_ref()?;
+    let wake_up = error.wake_up?;
+    let (allowed, woken) = (wake_up.allowed(), error.woken_share()?);
+    let share = of_median(allowed, span)?;
+    if woken < 0.01 || (allowed < LONG && share <= 1.0) {
+        return None;
+    }
+    Some(PlausibilityItem {
+        key: "wake_up_allowed_share",
+        target: None,
+        value: Some(share),
+        verdict: Plausibility::Suspicious,
+        sentence: format!(
+            "Wake-ups around the run took up to {:.2} ms, one in 500 more than {:.2} ms: the machine is busy, or its processors \
+             sleep deeply. {:.0} % of the completions ended a sleep, so the highest percentiles may have such a wait in \
+             them: less other load beside the run, or less sleep of processors (a C-state limit)",
+            wake_up.max.0 as f64 / 1e6,
+            wake_up.high.0 as f64 / 1e6,
+            woken * 100.0
+        ),
+    })
+}
+
 /// The error bar as a sentence; none without latencies.
 pub(crate) fn evidence(span: &SpanResult) -> Option<PlausibilityItem> {
     let error = span.stamp_error.as_ref()?;
     let share = error.share_of_median(span)?;
     let (median, high) = (error.percentile(50)?, error.percentile(99)?);
     let us = |time: Nanos| format!("{:.1} µs", time.0 as f64 / 1000.0);
+    let woken = error.woken_share()? * 100.0;
     let wake_up = match error.wake_up {
         Some(time) => format!(
-            "; after a sleep exact to the wake-up time of {} (p50), {} (p99.8), twice the latter at most",
+            "; {woken:.0} % ended a sleep and have in it the wake-up time of {} (p50), {} (p99.8), twice the latter at most",
             us(time.median),
             us(time.high)
         ),
-        None => "; after a sleep exact to the wake-up time, which could not be measured".to_owned(),
+        None => {
+            format!("; {woken:.0} % ended a sleep, and what a wake-up took could not be measured")
+        }
     };
     let is_felt = share > FELT;
     let remedy = if is_felt {
         match (span.submission.as_str(), span.batch) {
+            _ if error.mostly_woken() => ": more than 10 % of that, and most of it is the wake-up",
             ("latency", 2..) => {
                 ": more than 10 % of that. A smaller --batch, fewer outstanding I/Os \
                  (-o), a larger -oc where one is given, or more threads look more often"
@@ -175,7 +247,11 @@ pub(crate) fn evidence(span: &SpanResult) -> Option<PlausibilityItem> {
         key: "stamp_error_share",
         target: None,
         value: Some(share),
-        verdict: if is_felt { Plausibility::Suspicious } else { Plausibility::Ok },
+        verdict: match is_felt {
+            true => Plausibility::Suspicious,
+            false if error.mostly_woken() && error.wake_up.is_none() => Plausibility::Unknown,
+            false => Plausibility::Ok,
+        },
         sentence: format!(
             "Completions were seen at most {median} (p50), {high} (p99) after they were posted, {percent:.1} % of \
              the median {measure}{wake_up}{pool}{remedy}. What the kernel takes from the device's word to the \
@@ -199,16 +275,19 @@ mod tests {
             ..DirectionResult::default()
         };
         let target = TargetResult { read, ..TargetResult::default() };
-        let mut histogram = Histogram::new();
+        // 0: it ended a sleep.
+        let (mut gaps, mut woken) = (Histogram::new(), Histogram::new());
         for (bound, count) in bounds {
-            histogram.record_many(*bound, *count);
+            let into = if *bound == 0 { &mut woken } else { &mut gaps };
+            into.record_many(*bound, *count);
         }
         SpanResult {
             submission: "latency".to_owned(),
             batch: 8,
             threads: vec![ThreadResult { targets: vec![target], ..ThreadResult::default() }],
             stamp_error: Some(StampError {
-                bounds: histogram,
+                gaps,
+                woken,
                 wake_up: Some(WakeUp {
                     median: Nanos(21_000),
                     high: Nanos(88_000),
@@ -223,15 +302,76 @@ mod tests {
     #[test]
     fn a_tenth_of_the_median_latency_is_the_limit() {
         for (bounds, verdict) in [
-            ([(0, 60), (90_000, 40)], Plausibility::Ok),
+            ([(1, 60), (90_000, 40)], Plausibility::Ok),
             ([(9_800, 60), (90_000, 40)], Plausibility::Ok),
             ([(11_000, 60), (90_000, 40)], Plausibility::Suspicious),
+            // By the wake-up, of which the smaller part has 21 µs.
+            ([(9_000, 70), (0, 30)], Plausibility::Ok),
+            ([(9_000, 45), (11_000, 15)], Plausibility::Ok),
         ] {
             let item = evidence(&span(100_000, &bounds)).expect("latencies");
             assert_eq!(item.verdict, verdict, "{}", item.sentence);
             assert_eq!(item.sentence.contains("--batch"), verdict != Plausibility::Ok);
             let told = "wake-up time of 21.0 µs (p50), 88.0 µs (p99.8), twice the latter at most";
             assert!(item.sentence.contains(told), "{}", item.sentence);
+        }
+    }
+
+    /// The bar tells of all completions, and those that ended a sleep are late by the wake-up.
+    #[test]
+    fn the_bounds_of_completions_that_ended_a_sleep_have_the_wake_up_in_them() {
+        let told = |latency, bounds: &[(u64, u64)]| {
+            let span = span(latency, bounds);
+            let error = span.stamp_error.clone().expect("made so");
+            let item = evidence(&span).expect("latencies");
+            (error.percentile(50), error.percentile(99), error.max(), item)
+        };
+        let near = |found: Option<Nanos>, want: u64| {
+            found.is_some_and(|found| found.0.abs_diff(want) * 128 <= want)
+        };
+        let (median, high, max, item) = told(300_000, &[(0, 60), (5000, 40)]);
+        assert!(near(median, 21_000) && near(high, 21_000), "{median:?} {high:?}");
+        assert_eq!((max, item.verdict), (Some(Nanos(21_000)), Plausibility::Ok));
+        assert!(item.sentence.contains("; 60 % ended a sleep"), "{}", item.sentence);
+        let (median, high, max, _) = told(300_000, &[(0, 40), (5000, 58), (90_000, 2)]);
+        assert!(near(median, 5000) && near(high, 90_000), "{median:?} {high:?}");
+        assert_eq!(max, Some(Nanos(90_000)));
+        let (.., item) = told(200_000, &[(0, 60), (5000, 40)]);
+        assert_eq!(item.verdict, Plausibility::Suspicious, "{}", item.sentence);
+        assert!(item.sentence.contains("most of it is the wake-up"), "{}", item.sentence);
+        assert!(!item.sentence.contains("--batch"), "{}", item.sentence);
+        let mut unmeasured = span(200_000, &[(0, 60), (5000, 40)]);
+        unmeasured.stamp_error.as_mut().expect("made so").wake_up = None;
+        let item = evidence(&unmeasured).expect("latencies");
+        assert_eq!(item.verdict, Plausibility::Unknown, "{}", item.sentence);
+    }
+
+    #[test]
+    fn twice_what_one_wake_up_in_500_exceeds_is_allowed() {
+        let wake_up = WakeUp { median: Nanos(21_000), high: Nanos(88_000), max: Nanos(9_000_000) };
+        assert_eq!(wake_up.allowed(), Nanos(176_000));
+        assert_eq!(WakeUp { high: Nanos::NEVER, ..wake_up }.allowed(), Nanos::NEVER);
+    }
+
+    #[test]
+    fn an_allowance_out_of_proportion_is_said() {
+        for (latency, woken, high, says) in [
+            (300_000, 60, 88_000, false),
+            (150_000, 60, 88_000, true),
+            (150_000, 0, 88_000, false),
+            (90_000_000, 60, 499_000, false),
+            (90_000_000, 60, 500_000, true),
+            (90_000_000, 1, 8_500_000, true),
+        ] {
+            let mut span = span(latency, &[(0, woken), (5000, 100 - woken)]);
+            let error = span.stamp_error.as_mut().expect("made so");
+            error.wake_up =
+                Some(WakeUp { median: Nanos(21_000), high: Nanos(high), max: Nanos(18_000_000) });
+            let item = allowance(&span);
+            assert_eq!(item.is_some(), says, "{latency} {woken} {high}: {item:?}");
+            let Some(item) = item else { continue };
+            assert_eq!(item.verdict, Plausibility::Suspicious);
+            assert!(item.sentence.contains("up to 18.00 ms"), "{}", item.sentence);
         }
     }
 

@@ -33,7 +33,10 @@ pub struct Looks {
     probed: u32,
     /// Completions seen and left in line, those to come first before the others.
     left: [Left; 2],
-    bounds: Histogram,
+    /// Of completions on top of whose bound no wake-up comes...
+    gaps: Histogram,
+    /// ...and of those on top of whose bound one does.
+    woken: Histogram,
 }
 
 /// Completions that an earlier look saw.
@@ -75,21 +78,36 @@ impl Looks {
     /// Before the first look. Without stamps there is nothing to bound and no memory is taken.
     #[must_use]
     pub(super) fn new(stamps: bool) -> Self {
-        let bounds = if stamps { Histogram::new() } else { Histogram::without_buckets() };
+        let bounds = || if stamps { Histogram::new() } else { Histogram::without_buckets() };
         Self {
             unseen_since: Nanos::ZERO,
             sleeps: Sleeps::new(),
             probe_in: 0,
             probed: 0,
             left: [Left::default(); 2],
-            bounds,
+            gaps: bounds(),
+            woken: bounds(),
         }
     }
 
-    /// Upper bounds of the stamps' errors in nanoseconds, the wake-up time apart; one per completion.
+    /// Upper bounds of the stamps' errors in nanoseconds, of completions on top of whose bound no wake-up comes.
     #[must_use]
-    pub fn bounds(&self) -> &Histogram {
-        &self.bounds
+    pub fn gaps(&self) -> &Histogram {
+        &self.gaps
+    }
+
+    /// The same, the wake-up time apart, of completions that ended a sleep or came while the thread woke up.
+    #[must_use]
+    pub fn woken(&self) -> &Histogram {
+        &self.woken
+    }
+
+    /// Of all completions, the wake-up time apart.
+    #[must_use]
+    pub fn bounds(&self) -> Histogram {
+        let mut all = self.gaps.clone();
+        all.merge(&self.woken);
+        all
     }
 
     /// A look that came after `stamp` found nothing.
@@ -166,7 +184,8 @@ impl Looks {
         }
         let bound = seen.since(since);
         if counts {
-            self.bounds.record_few(bound.0, 1);
+            let into = if slept { &mut self.woken } else { &mut self.gaps };
+            into.record_few(bound.0, 1);
         }
         (bound, slept)
     }
@@ -195,7 +214,8 @@ impl Looks {
                 self.unseen_since = seen;
                 let gap = seen.since(since);
                 if counts {
-                    self.bounds.record_few(gap.0, found);
+                    let into = if woken { &mut self.woken } else { &mut self.gaps };
+                    into.record_few(gap.0, found);
                 }
                 return Bound { of: found, first: (gap, woken), others: (gap, woken) };
             }
@@ -204,8 +224,8 @@ impl Looks {
         self.unseen_since = seen;
         let exact = if slept { (found + 1).saturating_sub(wanted) } else { 0 };
         if counts {
-            self.bounds.record_few(gap.0, found - exact);
-            self.bounds.record_few(0, exact);
+            self.gaps.record_few(gap.0, found - exact);
+            self.woken.record_few(0, exact);
         }
         Bound::of_a_look(gap, found - exact)
     }
@@ -230,8 +250,8 @@ impl Looks {
             self.left[0] = Left { count: left, since: seen, woken: true };
             self.unseen_since = seen;
             if counts {
-                self.bounds.record_few(gap.0, found - exact);
-                self.bounds.record_few(0, exact);
+                self.gaps.record_few(gap.0, found - exact);
+                self.woken.record_few(0, exact);
             }
             return Bound::of_a_look(gap, found - exact);
         }
@@ -252,7 +272,8 @@ impl Looks {
             }
             bound.others = late;
             if counts {
-                self.bounds.record_few(late.0.0, taken);
+                let into = if late.1 { &mut self.woken } else { &mut self.gaps };
+                into.record_few(late.0.0, taken);
             }
             taken_before += taken;
             self.left[0].count -= taken;
@@ -332,7 +353,7 @@ mod tests {
         assert!(looks.bounds().value_at_rank(500) >= Some(900), "{:?}", looks.bounds());
         // All at once: the line is empty again, and the next is counted from the last look.
         saw(&mut looks, (9, 0), 100_000, 0, true);
-        let before = looks.bounds().clone();
+        let before = looks.bounds();
         saw(&mut looks, (1, 0), 100_007, 0, true);
         assert_eq!(before.value_at_rank(1), Some(100));
         assert_eq!(looks.bounds().value_at_rank(1), Some(7));
@@ -366,10 +387,12 @@ mod tests {
         // Waited for two, found four: one came somewhere in the sleep, the rest at its end.
         saw(&mut looks, (4, 2), 1120, 2, true);
         assert_eq!(bounds(&looks), [(0, 3), (120, 1)]);
+        assert_eq!((looks.woken().count(), looks.gaps().count()), (3, 1));
         // The two that were left came with them.
         let bound = saw(&mut looks, (2, 0), 1125, 0, true);
         assert_eq!(each(bound, 2), [(5, true), (5, true)]);
         assert_eq!(bounds(&looks), [(0, 3), (5, 2), (120, 1)]);
+        assert_eq!((looks.woken().count(), looks.gaps().count()), (5, 1));
         // What comes then was not there at the wake-up.
         let bound = saw(&mut looks, (1, 3), 1130, 0, true);
         assert_eq!(each(bound, 1), [(5, false)]);
@@ -390,6 +413,7 @@ mod tests {
         // The other, which came no later than the wake-up, and the one behind.
         let bound = saw(&mut looks, (2, 0), 1127, 0, true);
         assert_eq!(each(bound, 2), [(7, true), (7, false)]);
+        assert_eq!((looks.woken().count(), looks.gaps().count()), (4, 1));
     }
 
     #[test]
@@ -414,6 +438,7 @@ mod tests {
         // No sleep: counted from the look before, which came just before 1090.
         assert_eq!(saw_next(&mut looks, 1105, 1105, 0), (Nanos(15), false));
         assert_eq!(bounds(&looks), [(0, 1), (10, 1), (15, 1), (30, 1)]);
+        assert_eq!((looks.woken().count(), looks.gaps().count()), (3, 1));
     }
 
     #[test]

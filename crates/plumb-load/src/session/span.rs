@@ -34,8 +34,8 @@ use crate::result::{open_loop, stamp_error};
 use crate::rng::Rng;
 use crate::run_loop::intervals::{IntervalCollector, collect_every_ms, exchange};
 use crate::run_loop::{Controls, Dispatch, Live};
+use crate::tally::ProcessorWait;
 use crate::tally::interval_log::IntervalLogWriter;
-use crate::tally::{Histogram, ProcessorWait};
 use crate::trace::TraceSession;
 use crate::witness::{self, Requests};
 
@@ -173,6 +173,7 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             result.plausibility.extend(evidence::clock(self.clock, span, self.tree));
             result.plausibility.extend(stamp_error::evidence(&result));
             result.plausibility.extend(stamp_error::sleeping(&result));
+            result.plausibility.extend(stamp_error::allowance(&result));
             result.plausibility.extend(stamp_error::waiting(&result));
             result.plausibility.extend(result.truth.iter().flat_map(witness::evidence));
             if self.options.truth.is_some() && result.truth.is_none() {
@@ -442,10 +443,10 @@ fn collect(
             }
         };
         result.failures.extend(outcome.failure);
-        if let Some(bounds) = outcome.stamp_bounds {
-            let none = || StampError { bounds: Histogram::new(), wake_up: None, wait: None };
-            let error = result.stamp_error.get_or_insert_with(none);
-            error.bounds.merge(&bounds);
+        if let Some((gaps, woken)) = outcome.stamp_bounds {
+            let error = result.stamp_error.get_or_insert_with(StampError::default);
+            error.gaps.merge(&gaps);
+            error.woken.merge(&woken);
             if let Some(wait) = outcome.processor_wait {
                 error.wait = Some(error.wait.unwrap_or_default().with(wait));
             }

@@ -28,8 +28,8 @@ pub(super) struct ThreadOutcome {
     pub(super) counts: LoopCounts,
     pub(super) targets: Vec<TargetCounts>,
     pub(super) facts: QueueFacts,
-    /// Upper bounds of the stamps' errors, where I/Os are stamped.
-    pub(super) stamp_bounds: Option<Histogram>,
+    /// Upper bounds of the stamps' errors, where I/Os are stamped: without a wake-up on top, and with one.
+    pub(super) stamp_bounds: Option<(Histogram, Histogram)>,
     /// What the thread waited for a processor, where the kernel tells.
     pub(super) processor_wait: Option<ProcessorWait>,
     /// Every I/O, with `--truth`.
@@ -359,17 +359,19 @@ impl<C: Clock, L: Level> LevelUse<'_, C, L> {
             }
             (Ok(_), None) => None,
         };
-        let mut stamp_bounds = L::STAMPS.then(|| issuer.looks().bounds().clone());
+        let looks = issuer.looks();
+        let mut stamp_bounds = L::STAMPS.then(|| (looks.gaps().clone(), looks.woken().clone()));
         let witness = issuer.take_witness();
         let targets = issuer.into_counts();
         // Whatever is around it, a verifying queue or one with mapped targets beside it.
         let is_plain = facts.engine.split('+').next() == Some("sync");
         let by_itself = matches!(plan.dispatch, Dispatch::Synchronous) || is_plain;
-        if let Some(bounds) = stamp_bounds.as_mut().filter(|_| by_itself) {
+        if let Some((gaps, woken)) = stamp_bounds.as_mut().filter(|_| by_itself) {
             // Each I/O was waited for by itself: all are exact to the wake-up time.
-            bounds.clear();
+            gaps.clear();
+            woken.clear();
             let ios = targets.iter().map(|target| target.read.io_count + target.write.io_count);
-            bounds.record_many(0, ios.sum());
+            woken.record_many(0, ios.sum());
         }
         Ok(ThreadOutcome {
             counts: outcome.unwrap_or_default(),

@@ -10,6 +10,10 @@ use crate::tally::Histogram;
 /// device's: the goal for 32 outstanding.
 const RATIO_MAX: f64 = 1.3;
 
+/// A smaller share of the I/Os says nothing of the others: which are found is no chance (the page cache, merged
+/// requests, lost events).
+const MATCHED_MIN: f64 = 0.5;
+
 /// The comparison in sentences.
 pub(crate) fn evidence(truth: &Truth) -> Vec<PlausibilityItem> {
     let at = |of: &Histogram, percent: u64| {
@@ -81,7 +85,9 @@ pub(crate) fn evidence(truth: &Truth) -> Vec<PlausibilityItem> {
     let half = truth.reported.value_at_rank(truth.reported.count().div_ceil(2).max(1));
     let needed = truth.beyond_bound_p99().unwrap_or(Nanos::ZERO);
     let is_empty = half.is_some_and(|median| needed.0 > median / 2);
+    let is_few = matched < MATCHED_MIN;
     let verdict = match share {
+        _ if is_few => Plausibility::Unknown,
         0.99.. if is_empty => Plausibility::Unknown,
         0.99.. => Plausibility::Ok,
         _ => Plausibility::Suspicious,
@@ -96,10 +102,13 @@ pub(crate) fn evidence(truth: &Truth) -> Vec<PlausibilityItem> {
         truth.wake_up.median.as_micros_f64(),
         percent(truth.within_usual_share().unwrap_or(share)),
         needed.as_micros_f64(),
-        if is_empty {
-            ", more than half of the median latency, and that proves nothing: try again on a quieter machine"
-        } else {
-            ""
+        match (is_few, is_empty) {
+            (true, _) =>
+                "; these are less than half of the I/Os, and that says nothing of the others",
+            (false, true) => {
+                ", more than half of the median latency, and that proves nothing: try again on a quieter machine"
+            }
+            (false, false) => "",
         }
     );
     items.push(item("truth_within_bound_share", Some(share), verdict, sentence));

@@ -511,6 +511,17 @@ mod tests {
         let verdict = |truth: &Truth| evidence(truth).last().expect("sentences").verdict;
         assert_eq!(verdict(&held), Plausibility::Ok);
         assert_eq!(verdict(&broken), Plausibility::Suspicious);
+        for truth in [&held, &broken] {
+            let told = |kept| {
+                let few = Truth { kept, matched: 1, ..truth.clone() };
+                let items = evidence(&few);
+                let last = items.last().expect("sentences");
+                assert_eq!(last.key, "truth_within_bound_share");
+                (last.verdict, last.sentence.contains("less than half of the I/Os"))
+            };
+            assert_eq!(told(2), (verdict(truth), false));
+            assert_eq!(told(3), (Plausibility::Unknown, true));
+        }
         assert_eq!(held.beyond_bound_p99(), Some(Nanos::ZERO));
         assert_eq!(broken.beyond_bound_p99(), Some(Nanos(3_000)), "4 µs, and 1 µs between stamps");
         assert_eq!(evidence(&Truth::default()).len(), 1, "nothing was found");

@@ -335,7 +335,7 @@ impl QueueUse for OnDisk<'_> {
         };
         run_loop(&mut queue, &mut issuer, &around).expect("a simulated disk takes everything");
         let reading = live.read();
-        let bounds = issuer.looks().bounds().clone();
+        let bounds = issuer.looks().bounds();
         (reading.completions, reading.latency_sum, bounds, issuer.into_counts())
     }
 }

@@ -159,9 +159,10 @@ fn plain_calls_are_exact_whatever_is_around_them() {
         let outcome = session::run(&profile, &options, &ladder, &clock, &tree, &mut watcher);
         let measured = &outcome.result.time_spans[0];
         assert_eq!(outcome.end, SessionEnd::Completed, "{:?}", measured.failures);
-        let bounds = &measured.stamp_error.as_ref().expect("latencies").bounds;
-        assert!(bounds.count() > 10, "{} I/Os", bounds.count());
-        assert_eq!(bounds.max(), Some(0), "{:?}", measured.queues);
+        let error = measured.stamp_error.as_ref().expect("latencies");
+        assert!(error.woken.count() > 10, "{} I/Os", error.woken.count());
+        let max = (error.woken.max(), error.gaps.max());
+        assert_eq!(max, (Some(0), None), "{:?}", measured.queues);
     }
 }
 

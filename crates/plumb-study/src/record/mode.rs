@@ -25,8 +25,36 @@ const KEYS: [&str; 12] = [
     "measures_intervals",
 ];
 
-/// Flags of a ring that change who submits or who looks for completions.
-const RING_FLAGS: [&str; 2] = ["sqpoll", "iopoll"];
+/// Flags of a ring that change what an I/O costs or when its completion is seen: who submits, who looks, when completions
+/// are posted, and what the kernel looks up and pins anew for each I/O.
+const RING_FLAGS: [&str; 8] = [
+    "sqpoll",
+    "iopoll",
+    "defer_taskrun",
+    "coop_taskrun",
+    "taskrun_flag",
+    "fixed_buffers",
+    "fixed_files",
+    "registered_ring",
+];
+
+/// In how many of the queues a flag is in force.
+fn in_force(flag: &str, queues: &[Value]) -> Value {
+    let has = |queue: &&Value| {
+        queue["flags"].as_array().is_some_and(|all| all.iter().any(|of| of == flag))
+    };
+    match queues.iter().filter(has).count() {
+        0 => false.into(),
+        all if all == queues.len() => true.into(),
+        _ => "true for some threads only".into(),
+    }
+}
+
+/// Whether a queue is a ring: other engines have no such flags, and which engine it is is compared by itself.
+fn is_ring(queue: &Value) -> bool {
+    let engine = queue["engine"].as_str().and_then(|name| name.split('+').next());
+    engine.is_none_or(|engine| matches!(engine, "uring" | "nop"))
+}
 
 impl Mode {
     /// Of a time span of a JSON result.
@@ -43,11 +71,11 @@ impl Mode {
         if let Some(taken) = mode["effective_affinity"].as_array() {
             all.insert("threads per processor".to_owned(), loads(taken));
         }
-        if let Some(queues) = span["queues"].as_array() {
-            let flags = |queue: &Value| queue["flags"].as_array().cloned().unwrap_or_default();
+        if let Some(queues) = span["queues"].as_array()
+            && queues.iter().all(is_ring)
+        {
             for flag in RING_FLAGS {
-                let is_set = queues.iter().any(|queue| flags(queue).iter().any(|of| of == flag));
-                all.insert(flag.to_owned(), is_set.into());
+                all.insert(flag.to_owned(), in_force(flag, queues));
             }
         }
         if mode.is_object() {
@@ -110,7 +138,7 @@ mod tests {
                 "submission": "latency", "batch": 8, "burst": 20, "ring": null, "completion_depth": 16,
                 "stamps_latency": true, "effective_affinity": [[0, 0], [0, 1]], "bypass_io_missing": []
             },
-            "queues": [{"flags": ["coop_taskrun"]}]
+            "queues": [{"engine": "uring+verify", "flags": ["defer_taskrun", "fixed_buffers", "no_sqarray"]}]
         })
     }
 
@@ -126,7 +154,18 @@ mod tests {
             ("/mode/stamps_latency", json!(false), "stamps latency is true and false"),
             ("/mode/effective_affinity", json!([[0, 1], [0, 1]]), "threads per processor"),
             ("/mode/bypass_io_missing", json!(["f"]), "BypassIO"),
-            ("/queues/0/flags", json!(["sqpoll"]), "sqpoll is false and true"),
+            (
+                "/queues/0/flags",
+                json!(["defer_taskrun", "fixed_buffers", "sqpoll"]),
+                "sqpoll is false and true",
+            ),
+            ("/queues/0/flags", json!(["fixed_buffers"]), "defer taskrun is true and false"),
+            ("/queues/0/flags", json!(["defer_taskrun"]), "fixed buffers is true and false"),
+            (
+                "/queues",
+                json!([span()["queues"][0], {"engine": "uring", "flags": ["defer_taskrun"]}]),
+                "fixed buffers is true and true for some threads only",
+            ),
         ] {
             let mut other = span();
             *other.pointer_mut(pointer).expect("it is there") = value;
@@ -143,6 +182,19 @@ mod tests {
             base.differences(&Mode::of_json(&traced)),
             ["traced (--truth) is false and true"]
         );
+    }
+
+    /// What the kernel lacks and no I/O feels, and engines that have no ring.
+    #[test]
+    fn other_flags_are_not_compared() {
+        for queues in [
+            json!([{"engine": "uring", "flags": ["defer_taskrun", "fixed_buffers", "clamp"]}]),
+            json!([{"engine": "aio", "flags": []}]),
+        ] {
+            let mut other = span();
+            other["queues"] = queues;
+            assert_eq!(Mode::of_json(&span()).differences(&Mode::of_json(&other)), [""; 0]);
+        }
     }
 
     #[test]

@@ -102,6 +102,40 @@ pub struct Ring {
     _files: Vec<OwnedFd>,
 }
 
+/// A ring that has its size and nothing to work on: what can be refused is behind it.
+#[derive(Debug)]
+pub struct RingReservation {
+    shared: Shared,
+    depth: u32,
+}
+
+impl RingReservation {
+    /// Makes a ring for `depth` slots, to be used by the calling thread.
+    ///
+    /// # Errors
+    /// When io_uring is not to be had here, or not of that size.
+    pub fn new(depth: u32, setup: RingSetup) -> Result<Self, SetupError> {
+        let depth = depth.max(1);
+        let entries = depth.min(setup.entries_max).min(ENTRIES_MAX);
+        let completions = depth.min(COMPLETIONS_MAX);
+        let shared = Shared::new(entries, completions, setup)?;
+        if shared.has_submit_thread() && shared.params.sq_entries < depth {
+            return Err(SetupError::Setup(Errno::TOOBIG));
+        }
+        Ok(Self { shared, depth })
+    }
+
+    /// The ring for the arena's slots on `files`; see [`Ring::open`].
+    ///
+    /// # Panics
+    /// When the arena has more slots than were reserved.
+    #[must_use]
+    pub fn open(self, arena: Arena, files: Vec<OwnedFd>) -> Ring {
+        assert!(arena.depth() <= self.depth, "{} of {} slots", arena.depth(), self.depth);
+        Ring::new(self.shared, arena, files)
+    }
+}
+
 impl Ring {
     /// Makes a ring for the arena's slots on `files`, and registers the files and itself. What the
     /// kernel does not offer is left out and listed in [`Ring::dropped`].
@@ -109,18 +143,16 @@ impl Ring {
     /// # Errors
     /// When io_uring is not to be had here.
     pub fn open(arena: Arena, files: Vec<OwnedFd>, setup: RingSetup) -> Result<Self, SetupError> {
+        Ok(RingReservation::new(arena.depth(), setup)?.open(arena, files))
+    }
+
+    fn new(shared: Shared, arena: Arena, files: Vec<OwnedFd>) -> Self {
         let depth = arena.depth().max(1);
-        let entries = depth.min(setup.entries_max).min(ENTRIES_MAX);
-        let completions = depth.min(COMPLETIONS_MAX);
-        let shared = Shared::new(entries, completions, setup)?;
         let mut enter_flags = 0;
         let mut flags = shared.flags();
         if shared.has_feature(feature::NO_IOWAIT) {
             enter_flags |= enter::NO_IOWAIT;
             flags.push("no_iowait");
-        }
-        if shared.has_submit_thread() && shared.params.sq_entries < depth {
-            return Err(SetupError::Setup(Errno::TOOBIG));
         }
         if shared.polls() {
             // Devices are polled only in a call that asks for events.
@@ -149,7 +181,7 @@ impl Ring {
         };
         ring.register_files();
         ring.register_self();
-        Ok(ring)
+        ring
     }
 
     /// Registers all buffers, so that the kernel need not look up and pin their pages at every I/O.

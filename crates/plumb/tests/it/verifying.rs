@@ -173,3 +173,53 @@ fn a_state_file_in_use_or_of_another_kind_is_refused() {
     let outcome = place.run("--verify=crc32c --engine=null -d1 -W0 f.dat");
     assert!(outcome.status != 0 && outcome.stderr.contains("null, nop"), "{}", outcome.stderr);
 }
+
+/// The state would be overwritten by what it is to tell of, and is then no state any more.
+#[test]
+fn a_state_file_is_nothing_else_of_its_run() {
+    let place = Place::new();
+    place.write("e.dat", "");
+    place.write("f.dat", vec![7; 1 << 20]);
+    std::os::unix::fs::symlink("f.dat", place.path("link")).expect("a link");
+    std::os::unix::fs::symlink("new.dat", place.path("nowhere")).expect("a link");
+    let profile = place.run("-Rpxml -b4K -d0 -W0 f.dat").ends_with(0).stdout;
+    place.write("p.xml", &profile);
+    let before = place.names();
+    let (target, state) = ("(--verify-state) is a target", "the state file (--verify-state)");
+    for (line, said) in [
+        ("--verify-state=e.dat --destroy e.dat -r -w100 -b4K -d1 -W0 e.dat", target),
+        ("--verify-state=./f.dat -b4K -d1 -W0 f.dat", target),
+        ("--verify-state=link -b4K -d1 -W0 f.dat", target),
+        ("--verify-state=new.dat -c1M -w100 -b4K -d1 -W0 f.dat ./new.dat", target),
+        ("--verify-state=nowhere -c1M -w100 -b4K -d1 -W0 new.dat", target),
+        ("--verify-state=new.dat -c1M -w100 -b4K -d1 -W0 nowhere", target),
+        ("--verify-state=./p.xml -Xp.xml", "is the profile (-X) of this run"),
+        ("--verify-state=st --output=json=st -b4K -d1 -W0 f.dat", state),
+        ("--verify-state=./st --output=xml=st -b4K -d1 -W0 f.dat", state),
+        ("--verify-state=new.dat --output=text=nowhere -b4K -d1 -W0 f.dat", state),
+    ] {
+        let outcome = place.run(&format!("--verify=crc32c {line}")).ends_with(3);
+        assert_eq!(outcome.stdout, "", "{line}");
+        for word in [said, "help: name another file for --"] {
+            assert!(outcome.stderr.contains(word), "{line}: {}", outcome.stderr);
+        }
+        assert_eq!(place.names(), before, "{line}");
+    }
+    assert_eq!(place.read("f.dat"), vec![7; 1 << 20]);
+    assert_eq!(place.read("p.xml"), profile.as_bytes());
+    assert_eq!(place.read("e.dat"), b"");
+}
+
+/// A result that is sent there takes the place of the state at once.
+#[test]
+fn a_state_file_is_not_standard_output() {
+    let place = Place::new();
+    place.write("f.dat", vec![7; 1 << 20]);
+    let mut command = place.command("--verify=crc32c --verify-state=st --json -b4K -d1 -W0 f.dat");
+    let into = std::fs::File::create(place.path("st")).expect("a file");
+    let outcome = command.stdout(into).output().expect("it runs");
+    let told = String::from_utf8_lossy(&outcome.stderr);
+    assert_eq!(outcome.status.code(), Some(3), "{told}");
+    assert!(told.contains("is standard output of this run"), "{told}");
+    assert_eq!(place.read("st"), b"");
+}

@@ -140,12 +140,15 @@ fn read(
         return Ok(Parsed::SystemInfo(format));
     }
     let targets: Vec<_> = scan.targets.iter().map(|&index| line.tokens[index].clone()).collect();
+    let mut said = None;
     let profile = match &first.profile {
         Some(given) => {
             if let Some(at) = first.buffer_separation_at {
                 warnings.add(at, "-bs has no effect beside -X");
             }
-            load(given, &first, &targets, surroundings)?
+            let (profile, requests) = load(given, &first, &targets, surroundings)?;
+            said = Some(requests);
+            profile
         }
         None => match pass2::read(scan, &first, surroundings, &mut warnings)? {
             Outcome::Usage => return Ok(Parsed::Usage { exit_code: 0 }),
@@ -163,7 +166,7 @@ fn read(
         },
     };
     let mut profile = profile;
-    open_loop::apply(scan, &mut profile, &mut warnings)?;
+    open_loop::apply(scan, said.as_deref(), &mut profile, &mut warnings)?;
     truth::apply(scan, &mut profile, &mut warnings)?;
     polling::check(scan, &profile)?;
     verify::apply(scan, &profile, &mut warnings)?;
@@ -177,13 +180,14 @@ fn read(
     Ok(Parsed::Run(Box::new(Invocation { profile, warnings, profile_path, options, tokens })))
 }
 
-/// `-X`: the profile of the file, with what the command line overrides and fills in (spec 3.8).
+/// `-X`: the profile of the file, with what the command line overrides and fills in (spec 3.8), and which of its targets
+/// say how many requests they have.
 fn load(
     given: &Given<'_>,
     first: &First<'_>,
     targets: &[String],
     surroundings: &mut dyn Surroundings,
-) -> Result<RawProfile, CommandLineError> {
+) -> Result<(RawProfile, Vec<Vec<bool>>), CommandLineError> {
     let path = error::visible(given.value);
     if given.value.is_empty() {
         let help = "write the path of an XML profile, as in {}profile.xml";
@@ -205,7 +209,7 @@ fn load(
     first.override_profile(&mut profile);
     template::substitute(&mut profile, targets)
         .map_err(|broken| CommandLineError::from_violations(&[broken]))?;
-    Ok(profile)
+    Ok((profile, xml::says_requests(&document)))
 }
 
 fn no_target(scan: &Scan<'_>) -> CommandLineError {

@@ -18,9 +18,11 @@ const REQUESTS_MAX: u64 = 32_768;
 /// … unless their buffers would be larger than this.
 const BUFFERS: u64 = 256 << 20;
 
-/// Makes the time spans of `profile` ready for an open loop, if one is asked for.
+/// Makes the time spans of `profile` ready for an open loop, if one is asked for. `said`: of a profile's file, which of its
+/// targets say their `RequestCount`.
 pub(super) fn apply(
     scan: &Scan<'_>,
+    said: Option<&[Vec<bool>]>,
     profile: &mut RawProfile,
     warnings: &mut Warnings,
 ) -> Result<(), CommandLineError> {
@@ -54,24 +56,30 @@ pub(super) fn apply(
             return Err(given.error(&Fault::value(what, help)));
         }
     }
-    let says_requests = scan
+    let on_the_line = scan
         .options
         .iter()
-        .any(|given| matches!(given.id, Id::Outstanding | Id::ThreadOutstanding | Id::Profile));
-    for span in &mut profile.time_spans {
+        .any(|given| matches!(given.id, Id::Outstanding | Id::ThreadOutstanding));
+    for (index, span) in profile.time_spans.iter_mut().enumerate() {
         span.measure_latency = true;
-        if !says_requests {
-            let streams = match span.thread_count {
-                0 => span.total_threads(),
-                threads => u64::from(threads) * plumb_units::convert::to_u64(span.targets.len()),
-            };
-            for target in span.targets.iter_mut().filter(|target| !target.memory_mapped) {
-                let room = BUFFERS / u64::from(target.block_size.max(1));
-                let arrivals = u64::from(open.rate) * ARRIVALS_MS / 1000;
-                let wanted = arrivals.clamp(REQUESTS, REQUESTS_MAX);
-                let requests = wanted.min(room).div_ceil(streams.max(1)).max(2);
-                target.request_count = u32::try_from(requests).unwrap_or(target.request_count);
+        if on_the_line || span.request_count > 0 {
+            continue;
+        }
+        let streams = match span.thread_count {
+            0 => span.total_threads(),
+            threads => u64::from(threads) * plumb_units::convert::to_u64(span.targets.len()),
+        };
+        let said = said.and_then(|said| said.get(index));
+        for (index, target) in span.targets.iter_mut().enumerate() {
+            let says = said.and_then(|said| said.get(index)).copied().unwrap_or(false);
+            if says || target.memory_mapped {
+                continue;
             }
+            let room = BUFFERS / u64::from(target.block_size.max(1));
+            let arrivals = u64::from(open.rate) * ARRIVALS_MS / 1000;
+            let wanted = arrivals.clamp(REQUESTS, REQUESTS_MAX);
+            let requests = wanted.min(room).div_ceil(streams.max(1)).max(2);
+            target.request_count = u32::try_from(requests).unwrap_or(target.request_count);
         }
     }
     if profile.profile_only || scan.run.profile_json {

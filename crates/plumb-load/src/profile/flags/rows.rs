@@ -314,14 +314,15 @@ Plumb {
         "Needed to write to a device that holds data. May be repeated.";
     Batch "" "batch" Required("<n>"), Shape::Any, BadNumber, Program:
         "submissions gathered per system call, 1..4096",
-        "Without it 8 when latency is measured, up to 3/4 of a thread's requests, at most 64, while a burst of completions \
-         leaves that many idle; else 32. Of no account with `-u`, which has a batch of its own, and for threads \
+        "Without it 8 when latency is measured, and up to 3/4 of a thread's requests (24 of 32), at most 64, while a burst of \
+         completions leaves that many idle; else 32. Of no account with `-u`, which has a batch of its own, and for threads \
          with one request. The last one wins.";
     Rate "" "rate" Required("<n>"), Shape::Any, BadNumber, Program:
         "open loop: <n> I/Os per second of the whole run",
         "I/Os start at times fixed in advance, whatever the device does. Targets share the rate by weight, \
          threads of a target evenly. Latencies are then response times, from the intended start; service \
-         times and lag stand beside them. Implies `-L`; without `-o` requests are plenty. Does not go with \
+         times and lag stand beside them. Implies `-L`; without `-o`, with `-X` where the profile has no \
+         `RequestCount`, requests are plenty. Does not go with \
          `-g`, `-i`, `-j` and `-x`. The last one wins.";
     Arrival "" "arrival" Required("<how>"), Shape::Any, LongOption, Program:
         "of --rate: uniform, poisson, burst:<n>/<ms> [uniform]",
@@ -348,7 +349,7 @@ Plumb {
          Does not go with `-Z`, `-Sm`, and engines that keep nothing.";
     VerifyState "" "verify-state" Required("<file>"), Shape::Any, LongOption, Program:
         "of --verify: keep what was acknowledged in a file",
-        "The next run with the file first checks that all of it is still there, also after a crash or a \
+        "A file of its own: no target and no output. The next run with the file first checks that all of it is still there, also after a crash or a \
          power cut. Targets that the file knows are not made anew (`-c`).";
     OnError "" "on-error" Required("<stop|continue>"),
         Shape::Words(&["stop", "continue"]), LongOption, Program:

@@ -6,7 +6,7 @@ mod read;
 mod read_target;
 mod write;
 
-pub use read::{decode, read};
+pub use read::{decode, read, says_requests};
 pub use write::write;
 
 /// Reads any bytes as a profile and asserts what always holds.

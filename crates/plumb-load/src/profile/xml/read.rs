@@ -129,6 +129,22 @@ pub fn read(document: &str) -> Result<RawProfile, Violation> {
     }
 }
 
+/// Whether each target of each time span says its `RequestCount`, in a document that [`read`] takes; nothing of others.
+#[must_use]
+pub fn says_requests(document: &str) -> Vec<Vec<bool>> {
+    let text = document.strip_prefix('\u{feff}').unwrap_or(document);
+    let Ok(document) = document::parse(text, LIMITS) else { return Vec::new() };
+    let spans = document.descendants().filter(|node| node.has_tag_name("TimeSpan"));
+    let targets = spans.map(|span| {
+        let targets = span.descendants().filter(|node| node.has_tag_name("Target"));
+        let says = |target: roxmltree::Node<'_, '_>| {
+            target.children().any(|child| child.has_tag_name("RequestCount"))
+        };
+        targets.map(says).collect::<Vec<bool>>()
+    });
+    targets.collect()
+}
+
 fn refused(refused: &Refused) -> Violation {
     let (class, help) = match refused {
         Refused::TooLarge(_) => (ErrorClass::XmlLoad, "no profile is that large: is it one?"),

@@ -133,6 +133,7 @@ struct ErrorBar {
     p50_ns: u64,
     p99_ns: u64,
     max_ns: u64,
+    woken_share: f64,
     wake_up_ns: Option<u64>,
     wake_up_p99_8_ns: Option<u64>,
     wake_up_allowed_ns: Option<u64>,
@@ -147,7 +148,8 @@ impl ErrorBar {
         Some(Self {
             p50_ns: error.percentile(50)?.0,
             p99_ns: error.percentile(99)?.0,
-            max_ns: error.bounds.max()?,
+            max_ns: error.max()?.0,
+            woken_share: error.woken_share()?,
             wake_up_ns: error.wake_up.map(|time| time.median.0),
             wake_up_p99_8_ns: error.wake_up.map(|time| time.high.0),
             wake_up_allowed_ns: error.wake_up.map(|time| time.allowed().0),

@@ -10,6 +10,7 @@ mod open_loop;
 mod plausibility;
 mod span;
 pub mod system;
+mod truth;
 mod verify;
 
 use std::io::{self, Write};

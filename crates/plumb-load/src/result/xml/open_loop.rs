@@ -69,7 +69,8 @@ fn write_figures(
     out.close(name)
 }
 
-fn write_set(name: &str, set: &LatencySet, out: &mut Elements<'_>) -> io::Result<()> {
+/// Mean and percentiles of some latencies; nothing of none.
+pub(super) fn write_set(name: &str, set: &LatencySet, out: &mut Elements<'_>) -> io::Result<()> {
     let Some(mean) = set.mean_ms() else { return Ok(()) };
     out.open(name, &[("AverageMilliseconds", &fixed(mean))])?;
     for (percentile, p) in PERCENTILES {

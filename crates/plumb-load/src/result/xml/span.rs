@@ -3,7 +3,7 @@
 use std::io;
 
 use super::element::Elements;
-use super::{fixed, latency, open_loop, plausibility, system, verify};
+use super::{fixed, latency, open_loop, plausibility, system, truth, verify};
 use crate::pattern::EffectiveDistribution;
 use crate::profile::model::TimeSpan;
 use crate::result::model::{SpanResult, TargetResult, ThreadResult, TraceCounts, WaitStatistics};
@@ -21,6 +21,7 @@ pub(super) fn write(
         write_measured(span, asked, verbose_stats, out)?;
         if with_own {
             open_loop::write(span, out)?;
+            truth::write(span, out)?;
         }
     } else {
         out.text("Error", INTERRUPTED)?;

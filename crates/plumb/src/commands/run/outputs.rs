@@ -36,6 +36,18 @@ pub(super) enum OutputError {
         /// `a target` and the like.
         what: &'static str,
     },
+    /// What the run remembers would be what it works with.
+    #[error("the state file '{}' (--verify-state) is {what} of this run", path.display())]
+    #[diagnostic(
+        code(plumb::run::state_is_input),
+        help("name another file for --verify-state, a new one to begin anew")
+    )]
+    StateIsInput {
+        /// As given.
+        path: PathBuf,
+        /// `a target` and the like.
+        what: &'static str,
+    },
     /// Two results would go to one file.
     #[error("'{}' and '{}' are one file, which holds one result", path.display(), other.display())]
     #[diagnostic(code(plumb::run::output_twice), help("name a file of its own for every format"))]
@@ -51,7 +63,7 @@ impl OutputError {
     /// The exit status: a wrong command line, or a failed run.
     pub(super) fn status(&self) -> u8 {
         match self {
-            Self::IsInput { .. } | Self::Twice { .. } => 3,
+            Self::IsInput { .. } | Self::StateIsInput { .. } | Self::Twice { .. } => 3,
             Self::Refused { .. } => 1,
         }
     }
@@ -112,12 +124,18 @@ impl Place {
 }
 
 impl Outputs {
-    /// Opens all of them, unless one is what the run works with, or two are one file.
+    /// Opens all of them, unless one is what the run works with, or two are one file. The state file of a
+    /// verified run is what it works with, and must be nothing else of that.
     pub(super) fn open(invocation: &Invocation) -> Result<Self, OutputError> {
         let outputs = &invocation.options.outputs;
+        let state = invocation.options.verify_state.as_deref();
+        if let Some((state, what)) = state.and_then(|state| state_as_input(state, invocation)) {
+            return Err(OutputError::StateIsInput { path: state.to_owned(), what });
+        }
         for (number, output) in outputs.iter().enumerate() {
             let path = &output.path;
-            let used = inputs(invocation).find(|(input, _)| is_same(path, input));
+            let state = state.map(|state| (state.to_owned(), "the state file (--verify-state)"));
+            let used = inputs(invocation).chain(state).find(|(input, _)| is_same(path, input));
             if let Some((_, what)) = used {
                 return Err(OutputError::IsInput { path: path.clone(), what });
             }
@@ -175,12 +193,41 @@ fn inputs(invocation: &Invocation) -> impl Iterator<Item = (PathBuf, &'static st
     profile.chain(named)
 }
 
+/// The state file, with a word for what else it would be in the run.
+fn state_as_input<'a>(
+    state: &'a Path,
+    invocation: &Invocation,
+) -> Option<(&'a Path, &'static str)> {
+    let used = inputs(invocation).find(|(input, _)| is_same(state, input)).map(|(_, what)| what);
+    let used = used.or_else(|| is_stdout(state).then_some("standard output"));
+    used.map(|what| (state, what))
+}
+
+/// Whether a path leads to the file that standard output goes to.
+fn is_stdout(path: &Path) -> bool {
+    let Ok(stdout) = rustix::fs::fstat(io::stdout()) else { return false };
+    path.metadata()
+        .is_ok_and(|it| it.is_file() && (it.dev(), it.ino()) == (stdout.st_dev, stdout.st_ino))
+}
+
+/// Where a file that is not there yet would be made: the last of a chain of links that lead nowhere.
+fn made_at(path: &Path) -> PathBuf {
+    let mut path = path.to_owned();
+    // As many as the kernel follows.
+    for _ in 0..40 {
+        let Ok(next) = path.read_link() else { break };
+        path = path.parent().map(|folder| folder.join(&next)).unwrap_or(next);
+    }
+    path
+}
+
 /// Whether two paths lead to one file; where there is none yet, whether they name one.
 fn is_same(a: &Path, b: &Path) -> bool {
     match (a.metadata(), b.metadata()) {
         (Ok(a), Ok(b)) => (a.dev(), a.ino()) == (b.dev(), b.ino()),
         (Err(_), Err(_)) => {
             let place = |path: &Path| {
+                let path = made_at(path);
                 let folder = std::path::absolute(path).ok()?.parent()?.to_owned();
                 Some((folder.canonicalize().unwrap_or(folder), path.file_name()?.to_owned()))
             };

@@ -186,6 +186,40 @@ fn a_rate_measures_latency_and_has_requests_enough() {
     assert_eq!((warnings("-Rp --rate=9 f"), warnings("--rate=9 f")), (1, 0));
 }
 
+/// What a profile says is obeyed; what it leaves open is as without one.
+#[test]
+fn a_rate_has_requests_enough_for_a_profile_that_does_not_say_how_many() {
+    let said = "<RequestCount>3</RequestCount>";
+    let target = |name: &str, says: &str| {
+        format!("<Target><Path>{name}</Path><BlockSize>4096</BlockSize>{says}</Target>")
+    };
+    let document = |pool: &str, targets: &[String]| {
+        format!(
+            "<Profile><TimeSpans><TimeSpan>{pool}<Targets>{}</Targets></TimeSpan></TimeSpans></Profile>",
+            targets.concat()
+        )
+    };
+    let requests = |document: String, line: &str| -> Vec<u32> {
+        let mut scene = super::Scene { profile: Some(&*document.leak()), ..Default::default() };
+        let Ok(super::Parsed::Run(invocation)) = super::read_in(&mut scene, line) else {
+            panic!("{line} is refused")
+        };
+        let spans = invocation.profile.time_spans.iter();
+        spans.flat_map(|span| &span.targets).map(|target| target.request_count).collect()
+    };
+    let open = "-Xp.xml --rate=5000";
+    let silent = [target("f", "")];
+    assert_eq!(requests(document("", &silent), "-Xp.xml"), [2]);
+    assert_eq!(requests(document("", &silent), open), [1024]);
+    assert_eq!(requests(document("", &[target("f", said)]), open), [3]);
+    let mixed = [target("f", said), target("g", "")];
+    assert_eq!(requests(document("", &mixed), open), [3, 512]);
+    let pool = format!("<ThreadCount>2</ThreadCount>{said}");
+    assert_eq!(requests(document(&pool, &silent), open), [2], "the pool has its own");
+    let pool = "<ThreadCount>2</ThreadCount>";
+    assert_eq!(requests(document(pool, &silent), open), [512]);
+}
+
 #[test]
 fn truth_measures_latencies_and_needs_a_run_of_its_own() {
     let with = workload("--truth -r f");
