@@ -162,6 +162,7 @@ impl<Q: FlushQueue> Core<Q> {
             for disk in rotten {
                 self.counters.mismatches += 1;
                 self.counters.healed += u64::from(healed);
+                self.io.uses[usize::from(disk)].healed += u64::from(healed);
                 self.io.events.note(Event::BadCopy { disk, extent });
             }
             match found {
