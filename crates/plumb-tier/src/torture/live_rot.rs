@@ -55,8 +55,8 @@ fn spoil_the_map(run: &mut Run, disk: u32, geometry: &Geometry) {
 }
 
 /// First writes of blocks, each durable before the next.
-fn write_each(run: &mut Run, blocks: impl Iterator<Item = u64>) -> Result<(), String> {
-    blocks.into_iter().try_for_each(|block| done(run, &[write(block), flush()]))
+fn write_each(run: &mut Run, mut blocks: impl Iterator<Item = u64>) -> Result<(), String> {
+    blocks.try_for_each(|block| done(run, &[write(block), flush()]))
 }
 
 /// What is spoilt on one of two disks.
@@ -156,7 +156,7 @@ fn rot_in_the_log(within: u64) -> Result<(), String> {
     run.engine.take_offline(other.disk);
     run.engine.attach(other.disk);
     let mut told = Vec::new();
-    for _ in 0..24 {
+    for _ in 0..64 {
         run.poll();
         told.extend(heard(&mut run));
     }
