@@ -1,7 +1,7 @@
 //! Disks that leave the metadata, and disks that come back (RES-4).
 
 use plumb_io::FlushQueue;
-use plumb_units::convert::{to_u32, to_usize};
+use plumb_units::convert::to_u32;
 
 use crate::core::{Core, Halt};
 use crate::create::VOTERS;
@@ -9,15 +9,9 @@ use crate::events::Event;
 use crate::extents::UNMAPPED;
 use crate::format::frame::Record;
 use crate::format::superblock::Superblock;
-use crate::format::{BLOCK_BYTES, BLOCK_LEN, DiskState, Geometry};
-use crate::io::Work;
+use crate::format::{BLOCK_LEN, DiskState, Geometry};
 use crate::members::{Half, METADATA_COPIES};
 use crate::mutation::{Mutation, active};
-
-/// Runs of pages that are copied at a time.
-const RUNS: usize = 3;
-/// Bytes of the journal beyond which copying it takes longer than a checkpoint.
-const LONG: u64 = 256 << 10;
 
 impl<Q: FlushQueue> Core<Q> {
     /// A disk that holds the last copy of data failed: it keeps that, and leaves journal, tree and voters.
@@ -73,7 +67,7 @@ impl<Q: FlushQueue> Core<Q> {
         let metadata = votes
             && self.members.metadata().len() < METADATA_COPIES
             && !self.members.config.disks[nth].leaving
-            && self.copy_metadata(disk);
+            && self.copy_metadata(disk)?;
         let logs = self.copy_logs(disk);
         let old = self.members.config.voters.clone();
         self.members.make_current(disk, &logs);
@@ -135,7 +129,7 @@ impl<Q: FlushQueue> Core<Q> {
         let lacks = self.members.metadata().len() < METADATA_COPIES
             && !self.members.config.disks[usize::from(disk)].metadata;
         if lacks && !active(Mutation::VoteFirst) {
-            if !self.copy_metadata(disk) {
+            if !self.copy_metadata(disk)? {
                 self.members.declined.push(disk);
                 return Ok(true);
             }
@@ -202,80 +196,5 @@ impl<Q: FlushQueue> Core<Q> {
         let started = copies.iter().filter(ours).map(|copy| copy.epoch_started).max();
         block.epoch_started = started.unwrap_or(block.epoch_started);
         Some((block, begin))
-    }
-
-    /// Copies the live range of the journal, both checkpoint pages and all tree pages to a disk, durably;
-    /// `false` when that failed.
-    pub(crate) fn copy_metadata(&mut self, disk: u16) -> bool {
-        let geometry = self.members.geometry;
-        let sources = self.members.metadata();
-        let mut offsets: Vec<u64> = self
-            .trees
-            .pages()
-            .map(|page| geometry.tree() + u64::from(page) * BLOCK_BYTES)
-            .collect();
-        let live = (self.journal.tail..self.journal.link.position).step_by(BLOCK_LEN);
-        offsets.extend(live.map(|position| geometry.ring(position)));
-        offsets.extend([geometry.journal(), geometry.journal() + BLOCK_BYTES]);
-        // The frame after the last must not be one that was there before.
-        let end = geometry.ring(self.journal.link.position);
-        if !self.io.write(&[disk], end, &[0; BLOCK_LEN]).is_empty() {
-            return false;
-        }
-        // Pages that lie behind each other go together, a few such runs at a time: requests wait meanwhile.
-        offsets.sort_unstable();
-        offsets.dedup();
-        let most = to_usize(self.io.control_bytes()) / BLOCK_LEN;
-        let follows = |before: &u64, after: &u64| *before + BLOCK_BYTES == *after;
-        let runs: Vec<&[u64]> =
-            offsets.chunk_by(follows).flat_map(|run| run.chunks(most.max(1))).collect();
-        for some in runs.chunks(RUNS) {
-            let mut contents: Vec<Vec<u8>> =
-                some.iter().map(|run| vec![0; run.len() * BLOCK_LEN]).collect();
-            let mut whole = false;
-            for source in &sources {
-                let reads = some.iter().zip(&mut contents).map(|(run, into)| Work::Read {
-                    disk: *source,
-                    offset: run[0],
-                    into,
-                });
-                whole = self.io.wait_for(reads.collect()).is_empty();
-                if whole {
-                    break;
-                }
-            }
-            if !whole && !self.read_pages(&sources, some, &mut contents) {
-                return false;
-            }
-            let writes = some.iter().zip(&contents).map(|(run, bytes)| Work::Write {
-                disk,
-                offset: run[0],
-                bytes,
-            });
-            if !self.io.wait_for(writes.collect()).is_empty() {
-                return false;
-            }
-        }
-        self.io.flush(&[disk]).is_empty()
-    }
-
-    /// Page by page, each from whichever copy can be read.
-    fn read_pages(&mut self, sources: &[u16], runs: &[&[u64]], contents: &mut [Vec<u8>]) -> bool {
-        let pages = runs
-            .iter()
-            .zip(contents)
-            .flat_map(|(run, bytes)| run.iter().copied().zip(bytes.chunks_mut(BLOCK_LEN)));
-        let mut all = true;
-        for (offset, bytes) in pages {
-            all &= sources.iter().any(|source| self.io.read(*source, offset, bytes));
-        }
-        all
-    }
-
-    /// Whether a disk that comes back is to get a copy of a journal that is long: a checkpoint shortens it.
-    pub(crate) fn copies_much_to(&self, disk: u16) -> bool {
-        let leaves = self.members.config.disks.get(usize::from(disk)).is_none_or(|own| own.leaving);
-        let live = self.journal.link.position - self.journal.tail;
-        !leaves && self.members.metadata().len() < METADATA_COPIES && live > LONG
     }
 }

@@ -58,40 +58,12 @@ pub(crate) fn read<Q: FlushQueue>(io: &mut Io<Q>, members: &Members, start: Link
     let mut repaired = Vec::new();
     while chain.link.position - start.position < ring {
         let link = chain.link;
-        ahead.reach(io, link.position);
-        let mut best: Option<Best> = None;
-        let mut have = Vec::new();
-        let mut was_read = false;
-        for (nth, &disk) in disks.iter().enumerate() {
-            let direct;
-            let bytes = match ahead.frame(nth, link.position) {
-                Some(bytes) => bytes,
-                None => {
-                    let Some(bytes) = ahead.read_frame(io, disk, link.position) else { continue };
-                    was_read = true;
-                    let Some(bytes) = bytes else { continue };
-                    direct = bytes;
-                    &direct
-                }
-            };
-            was_read = true;
-            let Some(frame) = frame::decode(bytes, members.pool_seed, &link, ring) else {
-                continue;
-            };
-            have.push((disk, frame.crc));
-            let Frame { kind, span, crc, epoch, body } = frame;
-            if best.as_ref().is_none_or(|other| epoch > other.epoch) {
-                let body = HEADER..HEADER + body.len();
-                let bytes = bytes[..body.end.next_multiple_of(BLOCK_LEN)].to_vec();
-                best = Some(Best { bytes, kind, span, crc, epoch, body });
-            }
-        }
+        let Next { best, have, was_read } = ahead.next(io, members.pool_seed, &link, true);
         let Some(Best { bytes, kind, span, crc, epoch, body }) = best else {
             chain.is_cut = !was_read && !active(Mutation::UnreadEndsJournal);
             break;
         };
-        let lack = |disk: &u16| !have.contains(&(*disk, crc));
-        let lacking: Vec<u16> = disks.iter().copied().filter(lack).collect();
+        let lacking = lacking(&disks, &have, crc);
         if !lacking.is_empty() && !active(Mutation::JournalCopiesDiffer) {
             io.write(&lacking, geometry.ring(link.position), &bytes);
             for &disk in &lacking {
@@ -109,6 +81,50 @@ pub(crate) fn read<Q: FlushQueue>(io: &mut Io<Q>, members: &Members, start: Link
         io.flush(&disks);
     }
     chain
+}
+
+/// A frame that was read, and who lacks it.
+pub(crate) struct Gathered {
+    /// Virtual.
+    pub(crate) position: u64,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) lacking: Vec<u16>,
+}
+
+/// The frames between two places of the chain, each from the first of `disks` that has it whole; `None` where the chain
+/// does not lead from the one to the other. Nothing is written.
+pub(crate) fn gather<Q: FlushQueue>(
+    io: &mut Io<Q>,
+    members: &Members,
+    disks: &[u16],
+    (start, end): (Link, Link),
+) -> Option<Vec<Gathered>> {
+    let mut ahead = Ahead::new(members.geometry, disks, start.position);
+    ahead.limit = end.position;
+    let (mut link, mut frames) = (start, Vec::new());
+    while link.position < end.position {
+        let Next { best, have, .. } = ahead.next(io, members.pool_seed, &link, false);
+        let Best { bytes, kind, span, crc, epoch, .. } = best?;
+        let (position, lacking) = (link.position, lacking(disks, &have, crc));
+        frames.push(Gathered { position, bytes, lacking });
+        let lsn = link.lsn + u64::from(kind != FrameKind::Pad);
+        link = Link { lsn, position: position + span, chain: crc, epoch };
+    }
+    (link == end).then_some(frames)
+}
+
+/// Disks that do not have that frame.
+fn lacking(disks: &[u16], have: &[(u16, u32)], crc: u32) -> Vec<u16> {
+    disks.iter().copied().filter(|disk| !have.contains(&(*disk, crc))).collect()
+}
+
+/// What the copies hold for the next frame.
+struct Next {
+    best: Option<Best>,
+    /// Which disk has which frame there: its checksum.
+    have: Vec<(u16, u32)>,
+    /// Whether any copy could be read.
+    was_read: bool,
 }
 
 /// The next frame, from the copy that knows of the newest epoch.
@@ -155,6 +171,43 @@ impl Ahead {
         let copies = disks.iter().map(|_| Stretch { from: position, bytes: Vec::new() }).collect();
         let limit = position + geometry.ring_bytes();
         Self { geometry, disks: disks.to_vec(), copies, end: position, step: FIRST, limit }
+    }
+
+    /// Looks for the frame that follows `link` on all copies: of several that would, `newest` says that the one of the newest
+    /// epoch is taken, else the first.
+    fn next<Q: FlushQueue>(
+        &mut self,
+        io: &mut Io<Q>,
+        seed: u32,
+        link: &Link,
+        newest: bool,
+    ) -> Next {
+        let ring = self.geometry.ring_bytes();
+        self.reach(io, link.position);
+        let mut next = Next { best: None, have: Vec::new(), was_read: false };
+        for (nth, &disk) in self.disks.iter().enumerate() {
+            let direct;
+            let bytes = match self.frame(nth, link.position) {
+                Some(bytes) => bytes,
+                None => {
+                    let Some(bytes) = self.read_frame(io, disk, link.position) else { continue };
+                    next.was_read = true;
+                    let Some(bytes) = bytes else { continue };
+                    direct = bytes;
+                    &direct
+                }
+            };
+            next.was_read = true;
+            let Some(frame) = frame::decode(bytes, seed, link, ring) else { continue };
+            next.have.push((disk, frame.crc));
+            let Frame { kind, span, crc, epoch, body } = frame;
+            if next.best.as_ref().is_none_or(|other| newest && epoch > other.epoch) {
+                let body = HEADER..HEADER + body.len();
+                let bytes = bytes[..body.end.next_multiple_of(BLOCK_LEN)].to_vec();
+                next.best = Some(Best { bytes, kind, span, crc, epoch, body });
+            }
+        }
+        next
     }
 
     /// Reads on until every copy that can be read has the whole of what it holds for the frame at `position`.

@@ -125,6 +125,8 @@ pub(crate) struct Core<Q> {
     /// A last copy of something of these virtual disks could not be flushed, and others do without its disk: nothing of
     /// theirs is taken for durable any more (C10).
     pub(crate) unflushable: Vec<bool>,
+    /// The last copy of something could not be flushed: there are no checkpoints any more, and every FLUSH fails (C10).
+    pub(crate) flush_broken: bool,
     /// Disks that failed a flush and were not judged for it yet: what they hold may not be durable (C10).
     pub(crate) unflushed: Vec<u16>,
 }
@@ -529,7 +531,7 @@ impl<Q: FlushQueue> Core<Q> {
             }
         }
         self.journal.sequence += 1;
-        self.journal.tail = link.position;
+        self.journal.tail = link;
         self.trees.release();
         self.counters.checkpoints += 1;
         Ok(true)

@@ -39,8 +39,8 @@ pub(crate) struct Flushing {
 #[derive(Debug)]
 pub(crate) struct Journal {
     pub(crate) link: Link,
-    /// The first frame that is still needed.
-    pub(crate) tail: u64,
+    /// The first frame that is still needed: where the checkpoint in force begins.
+    pub(crate) tail: Link,
     /// The checkpoint page before this one's sequence.
     pub(crate) sequence: u64,
     /// Full batches, oldest first, then the one that records are added to.
@@ -74,7 +74,7 @@ impl Journal {
     /// A journal that goes on at `link`, whose frames since `tail` are needed; a start is under way.
     pub(crate) fn new(
         link: Link,
-        tail: u64,
+        tail: Link,
         sequence: u64,
         geometry: &Geometry,
         frame_bytes: u64,
@@ -136,7 +136,7 @@ impl Journal {
 
     /// Bytes in use.
     fn used(&self) -> u64 {
-        self.link.position - self.tail
+        self.link.position - self.tail.position
     }
 
     /// Whether a checkpoint should free space: 3/4 are used (JRN-2).

@@ -198,7 +198,7 @@ impl<Q: FlushQueue> Core<Q> {
         if !members.config.voters.iter().any(votes) {
             return Ok(false);
         }
-        if !self.hand_on_metadata(disk) {
+        if !self.hand_on_metadata(disk)? {
             return Ok(false);
         }
         // Whoever knows the list before, the disk itself included, learns of the new one.
@@ -218,9 +218,9 @@ impl<Q: FlushQueue> Core<Q> {
     }
 
     /// Takes journal and tree off a disk, after another one has them; `false` when nobody could.
-    fn hand_on_metadata(&mut self, disk: u16) -> bool {
+    fn hand_on_metadata(&mut self, disk: u16) -> Result<bool, Halt> {
         if !self.members.config.disks[usize::from(disk)].metadata {
-            return true;
+            return Ok(true);
         }
         let members = &self.members;
         let lacks = |other: &u16| {
@@ -229,14 +229,14 @@ impl<Q: FlushQueue> Core<Q> {
                 && members.config.voters.contains(other)
         };
         if let Some(other) = members.online().into_iter().find(lacks) {
-            if !self.copy_metadata(other) {
-                return false;
+            if !self.copy_metadata(other)? {
+                return Ok(false);
             }
             self.members.config.disks[usize::from(other)].metadata = true;
         } else if self.members.metadata().len() < 2 {
-            return false;
+            return Ok(false);
         }
         self.members.config.disks[usize::from(disk)].metadata = false;
-        true
+        Ok(true)
     }
 }

@@ -9,6 +9,8 @@ mod apart;
 mod assembly;
 mod attach;
 mod chain;
+mod copy_log;
+mod copy_metadata;
 mod core;
 mod create;
 mod engine;

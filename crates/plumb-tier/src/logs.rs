@@ -2,7 +2,7 @@
 //! up to date, what a round and a checkpoint say of them.
 
 use plumb_io::FlushQueue;
-use plumb_units::convert::{index, to_u64, to_usize};
+use plumb_units::convert::index;
 
 use crate::core::{Core, Halt};
 use crate::events::Event;
@@ -215,7 +215,7 @@ impl<Q: FlushQueue> Core<Q> {
         self.io.events.note(Event::CacheAway(u16::try_from(vdisk).unwrap_or(u16::MAX)));
     }
 
-    fn log_places(&self, vdisk: usize, log: &Log, position: u64) -> Vec<(u8, u16, u64)> {
+    pub(crate) fn log_places(&self, vdisk: usize, log: &Log, position: u64) -> Vec<(u8, u16, u64)> {
         let Some(cache) = self.members.config.vdisks[vdisk].cache.as_ref() else {
             return Vec::new();
         };
@@ -281,54 +281,6 @@ impl<Q: FlushQueue> Core<Q> {
             return None;
         }
         Some(data_verifies(log.seed, &header, &bytes).then_some((header, bytes)))
-    }
-
-    /// Makes the log copies on a disk that returns current: copies everything between tail and head; which
-    /// virtual disks' copies are current then. Nothing is under way.
-    pub(crate) fn copy_logs(&mut self, disk: u16) -> Vec<usize> {
-        let mut done = Vec::new();
-        for vdisk in 0..self.logs.len() {
-            let Some(log) = self.logs[vdisk].as_ref().filter(|log| !log.is_away) else { continue };
-            let lacks = self.members.config.vdisks[vdisk]
-                .cache
-                .as_ref()
-                .is_some_and(|cache| cache.copies.iter().any(|c| c.disk == disk && !c.current));
-            if !lacks {
-                continue;
-            }
-            let range = (log.tail.position, log.link.position);
-            if active(Mutation::LogReturnUncopied) || self.copy_log(vdisk, disk, range) {
-                done.push(vdisk);
-            }
-        }
-        done
-    }
-
-    fn copy_log(&mut self, vdisk: usize, disk: u16, (from, to): (u64, u64)) -> bool {
-        let mut bytes = vec![0; to_usize(self.io.control_bytes())];
-        let sources: Vec<(u8, u16)> = self.members.log_copies(vdisk).collect();
-        let mut position = from;
-        while position < to {
-            let Some(log) = &self.logs[vdisk] else { return false };
-            let len = log.contiguous(position).min(to - position).min(to_u64(bytes.len()));
-            let part = &mut bytes[..to_usize(len)];
-            let places = self.log_places_of(vdisk, position);
-            let source = |place: &&(u8, u16, u64)| sources.contains(&(place.0, place.1));
-            let read =
-                places.iter().filter(source).any(|place| self.io.read(place.1, place.2, part));
-            let Some(own) = places.iter().find(|place| place.1 == disk) else { return false };
-            if !read || !self.io.write(&[disk], own.2, part).is_empty() {
-                return false;
-            }
-            position += len;
-        }
-        // What lies behind the head must not be taken for the next record: its LSN, position and chain are
-        // those of the past, and its epoch is lower.
-        active(Mutation::LogReturnUnflushed) || self.io.flush(&[disk]).is_empty()
-    }
-
-    fn log_places_of(&self, vdisk: usize, position: u64) -> Vec<(u8, u16, u64)> {
-        self.logs[vdisk].as_ref().map_or_else(Vec::new, |log| self.log_places(vdisk, log, position))
     }
 
     /// A start of the log's new epoch: what was read before is all there is of earlier ones.

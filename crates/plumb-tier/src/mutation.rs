@@ -110,6 +110,8 @@ rules! {
     AcceptedUnopened,
     /// A disk that gets its vote back gets journal and map later.
     VoteFirst,
+    /// What a disk lacks of metadata and logs is copied from the first that has it, whatever it holds.
+    RotCopied,
     /// What is decided late of a block is read before all copies have it durably.
     LateSettleUnflushed,
     // Write-back cache.
@@ -259,6 +261,7 @@ impl Mutation {
         (Self::AcceptedUnflushed, "the same"),
         (Self::AcceptedUnopened, "the same"),
         (Self::VoteFirst, "a disk that gets its vote back: torture/last_copies.rs"),
+        (Self::RotCopied, "rot while a pool serves: torture/live_rot.rs"),
         (Self::LeftoverIsFork, "a disk that comes back with what a crash left: torture/parts.rs"),
         (Self::ListsForgotten, "disks lost while others learn of it: torture/parts.rs"),
         (Self::CountedTwice, "a read beside the cache that begins anew: torture/half_done.rs"),

@@ -295,7 +295,7 @@ impl<Q: FlushQueue> Core<Q> {
                 && config.voters.contains(disk)
         };
         let Some(disk) = self.members.online().into_iter().find(lacks) else { return Ok(false) };
-        if !self.copy_metadata(disk) {
+        if !self.copy_metadata(disk)? {
             return Ok(false);
         }
         self.members.config.disks[usize::from(disk)].metadata = true;

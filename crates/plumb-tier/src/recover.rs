@@ -161,7 +161,7 @@ pub(crate) fn start<Q: FlushQueue>(
     let geometry = members.geometry;
     let journal = Journal::new(
         chain.link,
-        checkpoint.link.position,
+        checkpoint.link,
         checkpoint.sequence,
         &geometry,
         io.control_bytes(),
@@ -190,6 +190,7 @@ pub(crate) fn start<Q: FlushQueue>(
         lost,
         unflushable: vec![false; vdisks],
         unflushed: Vec::new(),
+        flush_broken: false,
     };
     for body in chain.bodies() {
         for record in frame::records(body) {

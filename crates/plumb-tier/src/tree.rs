@@ -14,6 +14,7 @@ use crate::format::checksum::UNVERIFIED;
 use crate::format::page::{self, INDEX_ENTRIES, LEAF_ENTRIES, PageName, Pointer, Root};
 use crate::format::{BLOCK_BYTES, BLOCK_LEN, Geometry};
 use crate::io::{Io, Work};
+use crate::mutation::{Mutation, active};
 
 /// The map's tree and the checksums' tree.
 pub(crate) const MAP: usize = 0;
@@ -136,11 +137,6 @@ impl Trees {
 
     pub(crate) fn roots(&self) -> [Root; 2] {
         [self.trees[MAP].root(), self.trees[SUMS].root()]
-    }
-
-    /// Pages in use, by number.
-    pub(crate) fn pages(&self) -> impl Iterator<Item = u32> + '_ {
-        (1..self.used.len()).filter(|page| self.used[*page]).map(to_u32)
     }
 
     fn allocate(&mut self) -> Result<u32, TreeFull> {
@@ -422,6 +418,114 @@ impl Trees {
         }
         Err(Missing { name, may_be_there: !failing.is_empty() })
     }
+}
+
+impl Trees {
+    /// Copies all pages of both trees to `disk`, each from whichever of `sources` has it, or as the disk itself has it: only
+    /// what verifies is written. Where no copy does, the next checkpoint writes it anew: what it holds is in memory.
+    pub(crate) fn copy_to<Q: FlushQueue>(
+        &mut self,
+        io: &mut Io<Q>,
+        geometry: &Geometry,
+        sources: &[u16],
+        disk: u16,
+    ) -> Copied {
+        let mut wanted: Vec<(u32, PageName, Pointer)> = Vec::new();
+        for (tree, own) in self.trees.iter().enumerate() {
+            for (level, pointers) in own.levels.iter().enumerate() {
+                let pages = pointers.iter().enumerate();
+                let pages = pages.filter(|one| (1..geometry.tree_pages()).contains(&one.1.page));
+                wanted.extend(pages.map(|(nth, at)| (at.page, name(tree, level, nth), *at)));
+            }
+        }
+        wanted.sort_unstable_by_key(|page| page.0);
+        let at = |page: u32| geometry.tree() + u64::from(page) * BLOCK_BYTES;
+        let most = (to_usize(io.control_bytes()) / BLOCK_LEN).max(1);
+        let runs: Vec<_> = wanted
+            .chunk_by(|before, after| before.0 + 1 == after.0)
+            .flat_map(|run| run.chunks(most))
+            .collect();
+        let mut missing = Vec::new();
+        for some in runs.chunks(RUNS) {
+            let mut contents: Vec<Vec<u8>> =
+                some.iter().map(|run| vec![0; run.len() * BLOCK_LEN]).collect();
+            let mut read = |source: &u16| {
+                let work = some.iter().zip(&mut contents);
+                let work = work.map(|(run, into)| Work::Read {
+                    disk: *source,
+                    offset: at(run[0].0),
+                    into,
+                });
+                io.wait_for(work.collect()).is_empty()
+            };
+            let whole = sources.iter().any(&mut read);
+            let mut writes = Vec::new();
+            for (run, bytes) in some.iter().zip(&mut contents) {
+                let before = missing.len();
+                for (page, bytes) in run.iter().zip(bytes.chunks_mut(BLOCK_LEN)) {
+                    let verifies = page::verifies(self.pool_seed, page.1, page.2, bytes);
+                    if whole && (verifies || active(Mutation::RotCopied)) {
+                        continue;
+                    }
+                    match self.page_of_any(io, geometry, (sources, disk), (page.1, page.2)) {
+                        Some(found) => bytes.copy_from_slice(&found),
+                        None => missing.push(page.1),
+                    }
+                }
+                if missing.len() == before {
+                    writes.push((at(run[0].0), &bytes[..]));
+                    continue;
+                }
+                let found = run.iter().zip(bytes.chunks(BLOCK_LEN));
+                let found = found.filter(|(page, _)| !missing[before..].contains(&page.1));
+                writes.extend(found.map(|(page, bytes)| (at(page.0), bytes)));
+            }
+            let writes =
+                writes.iter().map(|(offset, bytes)| Work::Write { disk, offset: *offset, bytes });
+            if !io.wait_for(writes.collect()).is_empty() {
+                return Copied::Failed;
+            }
+        }
+        for page in &missing {
+            // With a leaf all pages above it are written.
+            let tree = index(page.tree.into());
+            let leaf = self.trees[tree].leaves_below(page).start;
+            self.trees[tree].dirty[leaf] = true;
+        }
+        if missing.is_empty() { Copied::Whole } else { Copied::Damaged }
+    }
+
+    /// A page from whichever copy has it, that of the disk which lacks metadata last; it is written to those that do not.
+    fn page_of_any<Q: FlushQueue>(
+        &self,
+        io: &mut Io<Q>,
+        geometry: &Geometry,
+        (sources, disk): (&[u16], u16),
+        (name, pointer): (PageName, Pointer),
+    ) -> Option<[u8; BLOCK_LEN]> {
+        if let Ok(bytes) = self.read_page(io, geometry, sources, name, pointer) {
+            return Some(bytes);
+        }
+        for &disk in sources {
+            let what = TREES[index(name.tree.into())];
+            io.events.note(Event::MetadataDamaged { disk, what });
+        }
+        let bytes = self.read_page(io, geometry, &[disk], name, pointer).ok()?;
+        // Who does not take it is noticed when it matters.
+        io.write(sources, geometry.tree() + u64::from(pointer.page) * BLOCK_BYTES, &bytes);
+        Some(bytes)
+    }
+}
+
+/// What became of a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Copied {
+    /// It has all.
+    Whole,
+    /// It was not taken, or could not be read.
+    Failed,
+    /// No copy of some of it is as it should be.
+    Damaged,
 }
 
 fn name(tree: usize, level: usize, number: usize) -> PageName {

@@ -274,7 +274,7 @@ impl<Q: FlushQueue> Engine<Q> {
         }
         self.core.journal.frame = None;
         self.core.journal.flush = None;
-        if self.flush_broken || !self.core.checkpoint(true)? {
+        if self.core.flush_broken || !self.core.checkpoint(true)? {
             return Err(Halt::Unflushed);
         }
         Ok(())

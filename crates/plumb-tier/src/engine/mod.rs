@@ -167,8 +167,6 @@ pub struct Engine<Q> {
     frozen: bool,
     /// Disks that failed since the last standstill.
     trouble: Vec<u16>,
-    /// A last copy could not be flushed: no FLUSH succeeds any more (6.3).
-    flush_broken: bool,
     jobs: VecDeque<standstill::Job>,
     heal: Vec<u32>,
     /// Extents with blocks that a start could not settle and that somebody waits for.
@@ -294,7 +292,6 @@ impl<Q: FlushQueue> Engine<Q> {
             round: Round::default(),
             frozen: false,
             trouble: Vec::new(),
-            flush_broken: false,
             jobs: VecDeque::new(),
             heal: Vec::new(),
             to_settle: Vec::new(),

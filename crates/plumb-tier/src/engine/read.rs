@@ -218,7 +218,7 @@ impl<Q: FlushQueue> Engine<Q> {
         let waits = self.to_settle.contains(&extent) && !active(Mutation::SettledOnce);
         let own = &mut self.parts[index(part)];
         let was = std::mem::replace(&mut own.settled, true) && !waits;
-        let unflushable = self.flush_broken || self.core.is_unflushable(extent);
+        let unflushable = self.core.flush_broken || self.core.is_unflushable(extent);
         if vain || was || unflushable || self.unchanging {
             return false;
         }

@@ -74,7 +74,7 @@ impl<Q: FlushQueue> Engine<Q> {
 
     /// Whether a last copy of something of a virtual disk could not be flushed: no FLUSH of it succeeds any more (6.3).
     pub(super) fn flush_fails(&self, vdisk: u32) -> bool {
-        self.flush_broken || self.is_unflushable(vdisk)
+        self.core.flush_broken || self.is_unflushable(vdisk)
     }
 
     /// Whether nothing of a virtual disk is taken for durable any more, for others do without a disk that it needs (C10).
@@ -93,7 +93,7 @@ impl<Q: FlushQueue> Engine<Q> {
                 let most = PENDING_MAX.min(self.core.journal.commits_max());
                 let full = self.core.pending.len() >= most;
                 let wanted = self.round.wanted || !self.round.next.is_empty() || full;
-                if (wanted || due) && !self.flush_broken {
+                if (wanted || due) && !self.core.flush_broken {
                     self.begin_round();
                 }
             }
@@ -145,7 +145,7 @@ impl<Q: FlushQueue> Engine<Q> {
     /// The devices hold what was sealed: its checksums are committed, those of blocks that were zeroed
     /// since excepted.
     fn commit_sealed(&mut self) {
-        if self.flush_broken {
+        if self.core.flush_broken {
             self.end_round();
             return;
         }
@@ -187,7 +187,7 @@ impl<Q: FlushQueue> Engine<Q> {
                 sum.flags &= !(COMMITTING | TENTATIVE);
             }
         }
-        if !self.flush_broken {
+        if !self.core.flush_broken {
             self.core.close_idle(false);
         }
         // Nobody joins a round by being answered; the list is used again.

@@ -281,7 +281,7 @@ impl<Q: FlushQueue> Engine<Q> {
 
     /// Once a last copy could not be flushed there are no checkpoints any more: the ring is used to its end.
     pub(super) fn is_checkpoint_due(&self) -> bool {
-        self.core.journal.is_crowded() && !self.flush_broken
+        self.core.journal.is_crowded() && !self.core.flush_broken
     }
 
     /// Writes that a move holds do not wait for a checkpoint, too: no hold begins while one is due, and those that have begun end
@@ -422,8 +422,8 @@ impl<Q: FlushQueue> Engine<Q> {
                 self.cancel_moves_of(Some(vdisk));
             }
         }
-        if needed && !self.flush_broken {
-            self.flush_broken = true;
+        if needed && !self.core.flush_broken {
+            self.core.flush_broken = true;
             self.core.io.events.note(Event::FlushFailed);
             self.fail_rounds();
         }
@@ -454,7 +454,7 @@ impl<Q: FlushQueue> Engine<Q> {
                 Job::Attach(disk) => {
                     self.rebuilding = true;
                     self.in_vain.clear();
-                    if !self.flush_broken && self.core.copies_much_to(disk) {
+                    if !self.core.flush_broken && self.core.copies_much_to(disk) {
                         self.checkpoint_now()?;
                     }
                     self.core.attach(disk)
@@ -502,7 +502,7 @@ impl<Q: FlushQueue> Engine<Q> {
 
     /// Not where a last copy could not be flushed: what its cache lost is not decided by what it shows (C10).
     fn settle_late(&mut self, extent: u32) -> Result<(), Halt> {
-        if self.flush_broken || self.core.is_unflushable(extent) {
+        if self.core.flush_broken || self.core.is_unflushable(extent) {
             return Ok(());
         }
         let before = self.core.unsettled.len();
@@ -539,8 +539,8 @@ impl<Q: FlushQueue> Engine<Q> {
     }
 
     fn checkpoint_now(&mut self) -> Result<(), Halt> {
-        if self.flush_broken || !self.core.checkpoint(false)? {
-            self.flush_broken = true;
+        if self.core.flush_broken || !self.core.checkpoint(false)? {
+            self.core.flush_broken = true;
             self.core.io.events.note(Event::FlushFailed);
             self.fail_rounds();
             let full = self.core.journal.room(false) == Room::Full;

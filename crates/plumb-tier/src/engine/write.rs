@@ -112,7 +112,7 @@ impl<Q: FlushQueue> Engine<Q> {
 
     /// Whether an extent waits to be opened until others are closed, which the next round does (section 4).
     fn waits_for_closing(&mut self, part: u32) -> bool {
-        if self.flush_broken || self.halted.is_some() || !self.core.opens_too_many() {
+        if self.core.flush_broken || self.halted.is_some() || !self.core.opens_too_many() {
             return false;
         }
         self.forget_old(part);
@@ -156,7 +156,7 @@ impl<Q: FlushQueue> Engine<Q> {
         if unsettled && self.waits_to_settle(part) {
             return true;
         }
-        if self.flush_broken || unsettled || self.core.is_unflushable(own.extent) {
+        if self.core.flush_broken || unsettled || self.core.is_unflushable(own.extent) {
             self.end_part(part, Some(EIO));
             return true;
         }

@@ -305,7 +305,7 @@ fn a_disk_that_was_away_at_a_start_brings_back_what_only_it_holds() {
 }
 
 /// A disk that holds the only copy of the first block failed a write to it, and works again: the run, the disk, its ordinal.
-fn failed_once() -> (Run, u32, u16) {
+pub(super) fn failed_once() -> (Run, u32, u16) {
     let mut run = start(SIMPLE);
     fill(&mut run);
     let disk = first_block(SIMPLE, &run)[0].0;

@@ -31,6 +31,8 @@ mod last_copies;
 mod leaving;
 #[cfg(test)]
 mod left_out;
+#[cfg(test)]
+mod live_rot;
 mod lives;
 #[cfg(test)]
 mod matrix;
