@@ -248,7 +248,7 @@ fn study(runs: u32) -> StudyView {
             mib_per_s: iops / 128.0,
             half_width: Some(0.004),
             latency_ms: Some(f64::from(o) * 1e3 / iops),
-            percentiles: vec![Percentile { percent: 99.0, ms: 5.0 }],
+            percentiles: vec![Percentile { percent: 99.0, ms: 5.0, spread: Some((8, 8)) }],
             seconds: 60.0,
             steady: true,
             ..Summary::default()
@@ -450,6 +450,13 @@ fn a_tail_of_few_stalls_says_so() {
     assert!(page.contains("reads,99.9,200,"), "the percentile is that of the stalls");
     let calm = vec![run("calm", &result(10_000.0, 1.6, 60))];
     let page = check(&Sources { runs: calm, ..Sources::default() }, &["mark good"]);
+    assert!(!page.contains("few episodes") && !page.contains("episodes not told"));
+    // Eight seconds cannot hold ten episodes that would be told apart.
+    let short = vec![run("short", &result(10_000.0, 1.6, 8))];
+    let page = check(
+        &Sources { runs: short, ..Sources::default() },
+        &["good; episodes not told: 8 intervals"],
+    );
     assert!(!page.contains("few episodes"));
 }
 
