@@ -219,7 +219,7 @@ enum SweepError {
     )]
     NoFile { path: String, setting: String },
     #[error(
-        "{setting}: past the page cache no I/O of {bytes} bytes is possible, only multiples of {SECTOR}"
+        "{setting}: past the page cache no I/O of {bytes} bytes is possible, only multiples of 512"
     )]
     #[diagnostic(
         code(plumb::plan::unaligned),
