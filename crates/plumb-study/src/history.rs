@@ -4,7 +4,8 @@
 //! accepted candidates pruned strictly [Daly et al. 2020; Fleming et al. 2023].
 
 use crate::stats::describe::{MAD_TO_SD, mean, median, squares};
-use crate::stats::distribution::t_two_sided;
+use crate::stats::distribution::{t_95, t_two_sided};
+use crate::stats::line::Line;
 
 /// A change of level.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -92,6 +93,49 @@ pub fn unsettled_from(values: &[f64]) -> Option<usize> {
     let logarithms: Vec<f64> = values.iter().map(|value| value.ln()).collect();
     let count = unsettled(&logarithms);
     (count > 0).then(|| values.len() - count)
+}
+
+/// The first value of the level that follows where the first two or three stand off it together: too few for a level of
+/// their own. `None` where there are no such.
+#[must_use]
+pub fn unsettled_until(values: &[f64]) -> Option<usize> {
+    let logarithms: Vec<f64> = values.iter().rev().map(|value| value.ln()).collect();
+    let count = unsettled(&logarithms);
+    (count > 0).then_some(count)
+}
+
+/// How far a series without a change of level moves, in ln x with 95 % intervals: (estimate, low, high).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Movement {
+    /// From the first value to the last, by the line through all.
+    pub trend: (f64, f64, f64),
+    /// From all values but the last four to those.
+    pub last: (f64, f64, f64),
+}
+
+/// How far the values of a series move that has no change of level, its lone outliers left out; `None` for fewer than
+/// eight others.
+#[must_use]
+pub fn movement(values: &[f64]) -> Option<Movement> {
+    let outliers = outliers(values);
+    let points: Vec<(f64, f64)> = (0..values.len())
+        .filter(|index| !outliers.contains(index))
+        .map(|index| (index as f64, values[index].ln()))
+        .collect();
+    if points.len() < SERIES_LEAST {
+        return None;
+    }
+    let around = |estimate: f64, reach: f64| (estimate, estimate - reach, estimate + reach);
+    let freedom = points.len() as f64 - 2.0;
+    let line = Line::through(&points);
+    let span = points[points.len() - 1].0 - points[0].0;
+    let trend = around(line.slope * span, t_95(freedom) * line.slope_error * span);
+    let logarithms: Vec<f64> = points.iter().map(|(_, ln)| *ln).collect();
+    let (before, after) = logarithms.split_at(logarithms.len() - SEGMENT_LEAST);
+    let variance = (squares(before) + squares(after)) / freedom;
+    let error = (variance * (1.0 / before.len() as f64 + 1.0 / after.len() as f64)).sqrt();
+    let last = around(mean(after) - mean(before), t_95(freedom) * error);
+    Some(Movement { trend, last })
 }
 
 /// How many of the last values those are; 0 for none.

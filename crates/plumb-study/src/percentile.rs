@@ -1,6 +1,7 @@
 //! What a percentile rests on (method, 5.4).
 
 use plumb_units::convert;
+use plumb_units::words::number_of;
 
 use crate::stats::describe::{median, sorted};
 use crate::stats::distribution::{binomial_below, binomial_quantile};
@@ -92,6 +93,45 @@ pub struct Episodes {
 
 /// Episodes below which a percentile is marked whatever it rests on.
 pub const EPISODES_FEW: usize = 10;
+/// From which percentile on I/Os are few enough to be of few episodes.
+pub const TAIL: f64 = 99.0;
+
+/// (5.4) What is to be said of the episodes of a percentile beside its mark. `spread` are the intervals of the measurement
+/// with an I/O that took as long or longer, and all of them; `None` where latencies were not kept per interval. Nothing is
+/// said below the tail, and of many episodes.
+#[must_use]
+pub fn episodes_told(percent: f64, spread: Option<(usize, usize)>) -> Option<String> {
+    if percent < TAIL {
+        return None;
+    }
+    match spread {
+        None => Some("episodes not told: latencies were not kept per interval".to_owned()),
+        // So few could not hold enough episodes, however they came.
+        Some((_, all)) if all < EPISODES_FEW => {
+            Some(format!("episodes not told: {}", number_of(convert::to_u64(all), "interval")))
+        }
+        Some((with, all)) if with < EPISODES_FEW => {
+            Some(format!("few episodes: in {with} of {all} intervals"))
+        }
+        Some(_) => None,
+    }
+}
+
+/// Of the spreads of several runs that which says least: `None` if any is not known, or there are none.
+#[must_use]
+pub fn weakest(spreads: impl Iterator<Item = Option<(usize, usize)>>) -> Option<(usize, usize)> {
+    let all: Option<Vec<(usize, usize)>> = spreads.collect();
+    all?.into_iter().min_by_key(|(with, all)| ((*all).min(EPISODES_FEW), *with))
+}
+
+/// A mark, or what follows it, with what is to be said of the episodes.
+#[must_use]
+pub fn with_episodes(mark: &str, percent: f64, spread: Option<(usize, usize)>) -> String {
+    match episodes_told(percent, spread) {
+        Some(episodes) => format!("{mark}; {episodes}"),
+        None => mark.to_owned(),
+    }
+}
 
 impl Episodes {
     /// Counts them: `completions_ms` are the times at which I/Os above the percentile completed, in
@@ -222,6 +262,22 @@ mod tests {
         assert_eq!(Episodes::of(&[], 1.0).episodes, 0);
         // 3·L is more than 10 ms here.
         assert_eq!(Episodes::of(&[0.0, 25.0, 60.0], 10.0).episodes, 2);
+    }
+
+    #[test]
+    fn episodes_are_told_where_they_are_few_or_not_known() {
+        let told = |percent, spread| episodes_told(percent, spread);
+        assert_eq!(told(95.0, None), None);
+        assert_eq!(told(99.0, Some((10, 10))), None);
+        assert_eq!(
+            told(99.9, Some((9, 60))).as_deref(),
+            Some("few episodes: in 9 of 60 intervals")
+        );
+        assert_eq!(told(99.0, Some((8, 8))).as_deref(), Some("episodes not told: 8 intervals"));
+        assert_eq!(told(99.0, Some((1, 1))).as_deref(), Some("episodes not told: 1 interval"));
+        let none = "good; episodes not told: latencies were not kept per interval";
+        assert_eq!(with_episodes("good", 99.0, None), none);
+        assert_eq!(with_episodes("good", 99.0, Some((30, 60))), "good");
     }
 
     #[test]

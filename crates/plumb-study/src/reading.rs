@@ -10,8 +10,8 @@ mod throughput;
 mod workload;
 
 pub use facts::{
-    Access, Cache, Completion, Cpu, Facts, FewIntervals, Latencies, Medium, Percentiles, Spread,
-    Sync, Thread,
+    Access, Cache, Completion, Cpu, Facts, FewIntervals, Latencies, LatencyCost, Medium,
+    Percentiles, Spread, Sync, Thread,
 };
 
 use serde::{Deserialize, Serialize};

@@ -14,6 +14,7 @@ use crate::compare::{self, Between, Metric, SteadyRun};
 use crate::decision::{self, Subject};
 use crate::environment;
 use crate::percentile::{self, Mark};
+use crate::report;
 
 pub use comparable::{Allowance, Incomparable};
 pub(crate) use comparable::{Circumstances, add_once};
@@ -57,6 +58,9 @@ pub struct Figures {
     pub latency_ms: Option<f64>,
     /// (percent, milliseconds) of the latencies.
     pub percentiles: Vec<(f64, f64)>,
+    /// (percent, intervals with an I/O that took as long, all intervals) of those of the tail; empty where latencies were
+    /// not kept per interval.
+    pub spreads: Vec<(f64, (usize, usize))>,
     /// Microseconds of processor time of the whole machine per I/O.
     pub cpu_us_per_io: Option<f64>,
 }
@@ -179,6 +183,7 @@ fn imported(span: &ImportedSpan) -> Figures {
         interval_s: first as f64 / 1e3,
         latency_ms: span.figures.total.latency_mean_ms,
         percentiles: span.latency.iter().filter_map(total).collect(),
+        spreads: Vec::new(),
         cpu_us_per_io: busy.map(|busy| busy * 1e6 / iops),
     }
 }
@@ -211,7 +216,10 @@ fn of_json(value: &Value) -> Result<Record, RecordError> {
             let cells = span["intervals"]["series"].as_array();
             let usage = span["cpu"]["mean"]["usage_percent"].as_f64();
             let processors = span["cpu"]["processors"].as_array().map_or(0, Vec::len);
+            let percentiles: Vec<(f64, f64)> =
+                JSON_PERCENTILES.iter().filter_map(percentile).collect();
             Ok(Figures {
+                spreads: report::spreads(span, &percentiles),
                 count,
                 iops,
                 series: cells
@@ -221,7 +229,7 @@ fn of_json(value: &Value) -> Result<Record, RecordError> {
                     .collect(),
                 interval_s: span["intervals"]["interval_ns"].as_f64().unwrap_or(1e9) / 1e9,
                 latency_ms: latency["mean"].as_f64().map(|mean| mean / 1e6),
-                percentiles: JSON_PERCENTILES.iter().filter_map(percentile).collect(),
+                percentiles,
                 cpu_us_per_io: usage.map(|usage| usage / 100.0 * processors as f64 * 1e6 / iops),
             })
         })
@@ -334,11 +342,18 @@ pub(crate) fn of_span(
             let near = |(other, _): &&(f64, f64)| (other - percent).abs() < 1e-6;
             run.percentiles.iter().find(near).map(|(_, ms)| *ms)
         };
+        let spread = |run: &Figures| {
+            let near = run.spreads.iter().find(|(other, _)| (other - percent).abs() < 1e-6);
+            near.map(|(_, spread)| *spread)
+        };
         let remark = format!(
             "mark {}: the percentile of a run rests on {:.0} I/Os above it or more",
             support.mark.keyword(),
             support.above
         );
+        // The run that has fewest says how far all can be relied on.
+        let weakest = percentile::weakest(a.iter().chain(b).map(spread));
+        let remark = percentile::with_episodes(&remark, percent, weakest);
         decide(&Metric::named(name, false), &value, Some(remark));
     }
     decide(&Metric::named("cpu_us_per_io", false), &|run| run.cpu_us_per_io, None);

@@ -105,7 +105,9 @@ fn notes(knee: &Knee, has_choice: bool) -> Vec<String> {
     if let Some(marks) = knee.marks.filter(|_| has_choice) {
         let (first, last) = marks.indifferent;
         notes.push(match first == last {
-            true => format!("no tested setting but o = {first} gives this throughput within noise"),
+            true => format!(
+                "any of o = {first}…{last} gives the same throughput within noise: no other tested setting"
+            ),
             false => format!("any of o = {first}…{last} gives the same throughput within noise"),
         });
     }

@@ -48,7 +48,7 @@ fn of_points(
         let middle = |part: &[f64]| crate::stats::describe::median(part);
         middle(&values[from..]) / middle(&values[start..from]) - 1.0
     });
-    let notes: Vec<String> = unsettled
+    let mut notes: Vec<String> = unsettled
         .zip(off)
         .map(|(from, off)| {
             format!(
@@ -62,11 +62,24 @@ fn of_points(
         .into_iter()
         .collect();
     let is_unsettled = off.is_some_and(|off| off.abs() >= metric.delta);
-    let verdict =
-        if is_unsettled { Verdict::Unclear } else { last.map_or(Verdict::Same, direction) };
+    let steadiness = Steadiness::of(values, metric);
+    if last.is_none() {
+        notes.extend(steadiness.note.clone());
+    }
+    let verdict = match last {
+        _ if is_unsettled => Verdict::Unclear,
+        Some(point) => direction(point),
+        None => steadiness.verdict,
+    };
     let reason = match last {
         _ if is_unsettled => notes[0].clone(),
-        None => format!("one level over all {} values", values.len()),
+        None if steadiness.verdict == Verdict::Same => format!(
+            "one level over all {} values: {}, {}",
+            values.len(),
+            steadiness.trend,
+            steadiness.last
+        ),
+        None => format!("no change of level found, and no one level: {}", notes[notes.len() - 1]),
         Some(point) => format!(
             "{} changes of level; the last at index {}: {:+.1} %, {}",
             points.len(),
@@ -112,6 +125,58 @@ fn of_points(
                 format!("median of the {} values from index {start} on", level.len())),
         ],
     }))
+}
+
+/// Whether values without a change of level are one level (6.2, 6.4): their trend, and the last four against those before,
+/// lie within the smallest relevant effect, intervals and all.
+struct Steadiness {
+    verdict: Verdict,
+    trend: String,
+    last: String,
+    /// Why it is not.
+    note: Option<String>,
+}
+
+impl Steadiness {
+    fn of(values: &[f64], metric: &Metric) -> Self {
+        let percent = |ln: f64| ln.exp_m1() * 100.0;
+        let told = |(estimate, low, high): (f64, f64, f64)| {
+            format!("{:+.1} % ({:+.1} to {:+.1} %)", percent(estimate), percent(low), percent(high))
+        };
+        let Some(movement) = history::movement(values) else {
+            let note = "too few values without the outliers to tell one level".to_owned();
+            let none = String::new;
+            return Self {
+                verdict: Verdict::Unclear,
+                trend: none(),
+                last: none(),
+                note: Some(note),
+            };
+        };
+        let is_within = |(estimate, low, high): (f64, f64, f64)| {
+            let of = f64::exp_m1;
+            Verdict::of(of(estimate), of(low), of(high), metric.delta) == Verdict::Same
+        };
+        let trend = format!("from first to last {}", told(movement.trend));
+        let last = format!("the last four against those before {}", told(movement.last));
+        let delta = metric.delta * 100.0;
+        let start = history::unsettled_until(values).map(|until| {
+            let middle = crate::stats::describe::median;
+            (until, middle(&values[..until]) / middle(&values[until..]) - 1.0)
+        });
+        let start = start.filter(|(_, off)| off.abs() >= metric.delta);
+        let note = match (start, is_within(movement.trend), is_within(movement.last)) {
+            (Some((until, off)), ..) => Some(format!(
+                "the first {until} values are {:+.1} % off the level after them: too few for a level of their own",
+                off * 100.0
+            )),
+            (None, true, true) => None,
+            (None, false, _) => Some(format!("{trend}, which is not within ±{delta:.1} %")),
+            (None, true, false) => Some(format!("{last}, which is not within ±{delta:.1} %")),
+        };
+        let verdict = if note.is_none() { Verdict::Same } else { Verdict::Unclear };
+        Self { verdict, trend, last, note }
+    }
 }
 
 /// Too short for change points: the last value against those before it.

@@ -69,7 +69,7 @@ pub(super) fn processors(scene: &Scene) -> Check {
     };
     let least = cores.iter().map(|core| core.0).fold(100.0, f64::min);
     let evidence =
-        format!("{idle:.0} % idle, the busiest processor {least:.0} %, {stolen:.1} % stolen");
+        format!("{idle:.0} % idle, the busiest processor {least:.0} % idle, {stolen:.1} % stolen");
     if *stolen > 1.0 {
         let remedy = "ask whoever runs the host: other guests take processor time";
         return Check::new(ID, Verdict::Warn, evidence, remedy);

@@ -29,6 +29,7 @@ pub(super) fn capacity(scene: &Scene) -> Check {
     let beside = target.plan.beside_bytes;
     let to_make = (planned - existing).saturating_add(beside);
     let short = bytes_short(to_make, copies, free, false);
+    let short_alone = bytes_short(to_make, copies, free, true);
     let others = match beside {
         0 => String::new(),
         _ => format!(" and {:.1} GiB more in files beside it", beside as f64 / GIB),
@@ -53,7 +54,15 @@ pub(super) fn capacity(scene: &Scene) -> Check {
     if short == 0 {
         return Check::ok(ID, evidence);
     }
-    let evidence = format!("{evidence}: short by {short} bytes ({:.2} GiB)", short as f64 / GIB);
+    let told = |bytes: u64| format!("{bytes} bytes ({:.2} GiB)", bytes as f64 / GIB);
+    let what = match (short_alone, copies) {
+        (0, 1) => "the file fits, but without its margin: ".to_owned(),
+        (0, _) => "the copies fit, but without their margin: ".to_owned(),
+        (_, 1) if beside > 0 => format!("the files alone are short by {}; ", told(short_alone)),
+        (_, 1) => format!("the file alone is short by {}; ", told(short_alone)),
+        _ => format!("the copies alone are short by {}; ", told(short_alone)),
+    };
+    let evidence = format!("{evidence}: {what}with the margin short by {}", told(short));
     Check::new(ID, Verdict::Block, evidence, "plan a smaller file, or free space")
 }
 

@@ -324,13 +324,23 @@ fn memory_and_room() {
     let mut machine = Machine::sound();
     machine.says("capacity", Verdict::Ok, "20.0 GiB");
     machine.plan.copies = Some(5);
-    machine.says("capacity", Verdict::Block, "short by 5368709120 bytes (5.00 GiB)");
+    let margin = "the copies fit, but without their margin: with the margin short by 5368709120 bytes (5.00 GiB)";
+    machine.says("capacity", Verdict::Block, margin);
     machine.plan.copies = Some(1);
     machine.plan.beside_bytes = 70 << 30;
     machine.says("capacity", Verdict::Ok, "20.0 GiB and 70.0 GiB more in files beside it");
     // 120 GiB and 5 % of them, where 100 are free.
     machine.plan.beside_bytes = 100 << 30;
-    machine.says("capacity", Verdict::Block, "short by 27917287424 bytes (26.00 GiB)");
+    let alone = "the files alone are short by 21474836480 bytes (20.00 GiB)";
+    machine.says("capacity", Verdict::Block, alone);
+    machine.says("capacity", Verdict::Block, "margin short by 27917287424 bytes (26.00 GiB)");
+    // The published fast tier: two copies of 64 GiB are short by exactly 4 GiB, whatever margin is wanted beside them.
+    let mut published = Machine::sound();
+    published.plan.file_bytes = Some(64 << 30);
+    published.plan.copies = Some(2);
+    published.free_bytes = Some(133_143_986_176);
+    let alone = "the copies alone are short by 4294967296 bytes (4.00 GiB); with the margin short by 11166914969 bytes";
+    published.says("capacity", Verdict::Block, alone);
     machine.plan.file_bytes = None;
     machine.says("capacity", Verdict::Note, "no size");
     machine.free_bytes = None;
@@ -368,6 +378,13 @@ fn tiers() {
     let cache =
         "fast: 0 2048 cache 8 27/1024 128 10/64 60 20 30 10 0 5 3 1 writeback 2 x 0 smq 0 rw -";
     fault("tier", Verdict::Warn, "10/64 blocks used, 75 % hits, 3 dirty", &[mapped, (said, cache)]);
+    // 54 blocks of 64 KiB are free, and the file of 20 GiB is to be made.
+    let spills =
+        "the file of 20.0 GiB is larger than the 0.003 GiB that are free on the fast tier of fast";
+    fault("tier", Verdict::Warn, spills, &[mapped, (said, cache)]);
+    let wide =
+        "fast: 0 2048 cache 8 27/1024 2097152 10/64 60 20 30 10 0 5 3 1 writeback 2 x 0 smq 0 rw -";
+    fault("tier", Verdict::Warn, "3 dirty; whether the file is on", &[mapped, (said, wide)]);
     let cache = "fast: 0 2048 writecache 0 1000 400 0";
     fault("tier", Verdict::Warn, "400 of 1000 blocks free", &[mapped, (said, cache)]);
     let zfs = ("/proc/self/mountinfo", "25 1 253:0 / /data rw,noatime - zfs tank/data rw\n");

@@ -2,6 +2,7 @@
 
 use super::health::folder;
 use super::{Check, Scene, Verdict, unseen as layers};
+use crate::tiers::spills;
 
 /// Whether a faster tier may serve the target.
 pub(super) fn tier(scene: &Scene) -> Check {
@@ -33,7 +34,10 @@ pub(super) fn tier(scene: &Scene) -> Check {
         }
         let Some(mapped) = scene.tree.text(format!("{folder}/dm/name")) else { continue };
         match scene.said.of("dmsetup status") {
-            Some(listed) => found.extend(of_mapper(listed, &mapped)),
+            Some(listed) => {
+                found.extend(of_mapper(listed, &mapped));
+                found.extend(too_large(scene, listed, &mapped));
+            }
             // What made these says what they are.
             None if ["LVM-", "CRYPT-", "mpath-", "part"]
                 .iter()
@@ -69,6 +73,36 @@ pub(super) fn tier(scene: &Scene) -> Check {
         return check;
     }
     Check::ok(ID, "no bcache, no cache of the device mapper and none of ZFS under the target")
+}
+
+/// That the file which is to be made is larger than what a cache of the device mapper has free (method, section 7): a
+/// part of it is off the fast tier from the start. One copy is kept in a cache, however many lie under it.
+fn too_large(scene: &Scene, listed: &str, mapped: &str) -> Option<String> {
+    const GIB: f64 = (1_u64 << 30) as f64;
+    let target = scene.target;
+    let planned = target.plan.file_bytes.filter(|bytes| target.size_bytes != Some(*bytes))?;
+    let free = free_of(listed, mapped)?;
+    spills(planned, 1, free).then(|| {
+        format!(
+            "the file of {:.1} GiB is larger than the {:.3} GiB that are free on the fast tier of {mapped}: a part of \
+             it will be slow",
+            planned as f64 / GIB,
+            free as f64 / GIB
+        )
+    })
+}
+
+/// Free bytes of a cache of the device mapper; its blocks are counted in sectors of 512 bytes.
+fn free_of(listed: &str, mapped: &str) -> Option<u64> {
+    let line = listed.lines().find_map(|line| line.strip_prefix(mapped)?.strip_prefix(':'))?;
+    let words: Vec<&str> = line.split_whitespace().collect();
+    if *words.get(2)? != "cache" {
+        return None;
+    }
+    let sectors: u64 = words.get(5)?.parse().ok()?;
+    let (used, all) = words.get(6)?.split_once('/')?;
+    let free = all.parse::<u64>().ok()?.saturating_sub(used.parse().ok()?);
+    Some(free.saturating_mul(sectors).saturating_mul(512))
 }
 
 /// What `dmsetup status` says of a device that is a cache: `name: 0 2048 cache 8 27/1024 128 10/64 read-hits read-misses

@@ -50,7 +50,7 @@ pub struct Facts {
     /// Whether the I/O goes by another node or host.
     pub remote: Option<String>,
     /// Share of throughput that measuring latencies costs, where both were measured.
-    pub latency_cost: Option<f64>,
+    pub latency_cost: Option<LatencyCost>,
     /// Whether the run measured latencies.
     pub measures_latency: bool,
     /// How I/O was synchronised.
@@ -66,6 +66,8 @@ pub struct Latencies {
     pub mean_ms: Option<f64>,
     /// Half a unit of its last printed place; 0 where it is exact.
     pub half_unit_ms: f64,
+    /// Mean of as many of the slowest as I/Os are outstanding, in milliseconds, where the latencies were kept.
+    pub slowest_ms: Option<f64>,
     /// Reads.
     pub read: Percentiles,
     /// Writes.
@@ -195,4 +197,13 @@ pub enum Completion {
     Durable,
     /// It may be in a cache that does not.
     Volatile,
+}
+
+/// Share of throughput that measuring latencies costs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum LatencyCost {
+    /// The whole interval is above 0.
+    Told(f64),
+    /// It came out as this, which runs may differ by as well.
+    Open(f64),
 }

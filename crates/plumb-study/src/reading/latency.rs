@@ -1,7 +1,7 @@
 //! Rules about latencies: R2, R9, R10, R11, R16.
 
 use super::{Completion, Facts, Medium, Percentiles, Remark, info, warn};
-use crate::percentile::{self, Mark};
+use crate::percentile::{self, EPISODES_FEW, Mark};
 
 /// Percentile names as tables have them.
 fn name(percent: f64) -> String {
@@ -48,7 +48,10 @@ fn marked(table: &Percentiles, percent: f64) -> String {
     };
     let support = percentile::support(percent / 100.0, count);
     let few = table.few.filter(|few| percent >= few.percent - 1e-9);
-    let few = few.map(|few| format!(", few episodes: {}", few.with)).unwrap_or_default();
+    let few = few.map_or_else(String::new, |few| match few.all < EPISODES_FEW {
+        true => format!(", episodes not told: {} intervals", few.all),
+        false => format!(", few episodes: {}", few.with),
+    });
     let (value, rests) = match support.mark {
         Mark::Good => (format!("{ms:.3} ms"), String::new()),
         Mark::Fair => (format!("{ms:.3} ms"), format!(": rests on {:.1} I/Os", support.above)),
@@ -98,7 +101,16 @@ pub(super) fn marks(facts: &Facts) -> Vec<Remark> {
                 format!("Of {count} I/Os, {what} percentiles rest on few: {}.", thin.join(", ")),
             ));
         }
-        if let Some(few) = table.few {
+        if let Some(few) = table.few.filter(|few| few.all < EPISODES_FEW) {
+            remarks.extend(info(
+                9,
+                format!(
+                    "Of how many episodes the {what} percentiles from {} on are is not told: there are {} intervals.",
+                    name(few.percent),
+                    few.all
+                ),
+            ));
+        } else if let Some(few) = table.few {
             remarks.extend(warn(9, format!(
                 "The {what} percentiles from {} on are of few episodes: their I/Os are in {} of {} intervals. One \
                  stall delays everything in flight.",

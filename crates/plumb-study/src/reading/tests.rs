@@ -53,6 +53,7 @@ fn pretest_1() -> Facts {
         latencies: Latencies {
             mean_ms: Some(1.652),
             half_unit_ms: 0.0005,
+            slowest_ms: None,
             read: percentiles(D0_PERCENTILES, 1, 24_380_692),
             write: percentiles(D0_PERCENTILES, 2, 10_462_402),
             total: percentiles(D0_PERCENTILES, 3, 34_843_094),
@@ -269,7 +270,7 @@ fn what_was_asked_for() {
         access: Some(Access::SequentialOverlapping),
         threads: vec![Thread { iops: 1.0 }; 2],
         remote: Some("by the coordinator node".into()),
-        latency_cost: Some(1.0 - 56.1 / 59.5),
+        latency_cost: Some(LatencyCost::Told(1.0 - 56.1 / 59.5)),
         measures_latency: true,
         sync: Some(Sync::Buffered),
         ..Facts::default()
@@ -281,7 +282,9 @@ fn what_was_asked_for() {
     says(&facts, 20, Warn, &["-si"]);
     says(&facts, 22, Info, &["coordinator"]);
     says(&facts, 23, Info, &["5.7 %"]);
-    says(&Facts { latency_cost: Some(0.2), ..facts.clone() }, 23, Warn, &["no maximum"]);
+    let costing = |cost| Facts { latency_cost: Some(cost), ..facts.clone() };
+    says(&costing(LatencyCost::Told(0.2)), 23, Warn, &["no maximum"]);
+    says(&costing(LatencyCost::Open(0.2)), 23, Info, &["cannot be told"]);
     says(&facts, 24, Info, &["No cache was bypassed"]);
     for (sync, part) in [(Sync::PageCache, "-Su"), (Sync::WriteThrough, "-Sw")] {
         says(&Facts { sync: Some(sync), ..facts.clone() }, 24, Info, &[part]);

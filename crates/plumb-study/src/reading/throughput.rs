@@ -46,7 +46,9 @@ pub(super) fn uneven_threads(facts: &Facts) -> Vec<Remark> {
 pub(super) fn littles_law(facts: &Facts) -> Vec<Remark> {
     let known = facts.iops.zip(facts.latencies.mean_ms).zip(facts.outstanding);
     let Some(((iops, latency), outstanding)) = known else { return Vec::new() };
-    let ends = facts.measured_s.map_or(0.0, |seconds| latency / 1e3 / seconds);
+    let slowest = facts.latencies.slowest_ms;
+    let ends = |seconds| identities::window_ends(latency, slowest, seconds);
+    let ends = facts.measured_s.map_or(0.0, ends);
     let epsilon = facts.latencies.half_unit_ms / latency + ends;
     let residual = identities::residual(iops, latency, outstanding);
     let percent = residual * 100.0;

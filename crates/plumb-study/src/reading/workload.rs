@@ -1,6 +1,6 @@
 //! Rules about what was asked for: R12, R13, R14, R17, R19, R20, R23, R24.
 
-use super::{Access, Facts, Medium, Remark, Sync, info, warn};
+use super::{Access, Facts, LatencyCost, Medium, Remark, Sync, info, warn};
 use crate::identities::{MIB, write_share_differs};
 
 /// R12: a file that fits into a cache.
@@ -129,7 +129,7 @@ pub(super) fn cost_of_latency(facts: &Facts) -> Vec<Remark> {
         return Vec::new();
     }
     match facts.latency_cost {
-        Some(cost) if cost > 0.10 => warn(
+        Some(LatencyCost::Told(cost)) if cost > 0.10 => warn(
             23,
             format!(
                 "Measuring latencies costs {:.1} % of the rate: latencies at this load include tool time, and \
@@ -137,10 +137,17 @@ pub(super) fn cost_of_latency(facts: &Facts) -> Vec<Remark> {
                 cost * 100.0
             ),
         ),
-        Some(cost) => info(
+        Some(LatencyCost::Told(cost)) => info(
             23,
             format!(
-                "Measuring latencies costs {:.1} % of the rate: for a maximum, take the run without -L.",
+                "Measuring latencies costs {:.1} % of the rate: a maximum is to be measured without -L.",
+                cost * 100.0
+            ),
+        ),
+        Some(LatencyCost::Open(cost)) => info(
+            23,
+            format!(
+                "What measuring latencies costs cannot be told: {:.1} % came out, and runs differ by as much.",
                 cost * 100.0
             ),
         ),

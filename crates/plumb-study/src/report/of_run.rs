@@ -1,5 +1,6 @@
 //! A run: its findings in plain words, and its plots.
 
+use plumb_units::convert;
 use serde_json::Value;
 
 use super::ceiling::ceiling;
@@ -276,6 +277,9 @@ pub(crate) fn facts(span: &SpanView) -> Facts {
         latencies: Latencies {
             mean_ms: span.total.mean_ms,
             half_unit_ms: if span.law.2.is_some() { 0.0 } else { 0.0005 },
+            slowest_ms: span
+                .outstanding()
+                .and_then(|n| span.total.buckets.mean_of_largest(convert::floor_u64(n))),
             read: side(&span.read, Which::Reads),
             write: side(&span.write, Which::Writes),
             total: side(&span.total, Which::All),

@@ -352,11 +352,11 @@ fn runs(study: &StudyView, id: &str) -> Section {
     for run in &study.runs {
         let summary = run.summary.as_ref();
         let p99 = summary.and_then(|summary| {
-            let found = summary.percentiles.iter().find(|p| (p.percent - 99.0).abs() < 1e-9)?;
+            let found = summary.percentile(99.0)?;
             let mark = percentile::support(0.99, summary.io_count).mark;
             Some((
                 if mark == Mark::None { "–".to_owned() } else { latency(found.ms) },
-                mark.keyword(),
+                percentile::with_episodes(mark.keyword(), 99.0, found.spread),
             ))
         });
         let mut remarks: Vec<String> =
@@ -376,7 +376,7 @@ fn runs(study: &StudyView, id: &str) -> Section {
                 .map_or_else(String::new, |half| format!("{:.2}", half * 100.0)),
             summary.and_then(|summary| summary.latency_ms).map_or_else(String::new, latency),
             p99.as_ref().map_or_else(String::new, |(value, _)| value.clone()),
-            p99.map_or_else(String::new, |(_, mark)| mark.to_owned()),
+            p99.map_or_else(String::new, |(_, mark)| mark),
             cell(summary.and_then(|summary| summary.cpu_us_per_io)),
             remarks.join(", "),
         ]);

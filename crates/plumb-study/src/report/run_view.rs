@@ -7,6 +7,7 @@ mod json;
 pub use buckets::Buckets;
 #[cfg(test)]
 pub(super) use json::workload as workload_of;
+pub(crate) use json::{slowest_ms, spreads};
 
 use plumb_load::convert;
 use serde_json::Value;

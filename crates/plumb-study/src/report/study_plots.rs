@@ -74,16 +74,16 @@ fn row(run: &RunRecord) -> Option<Row> {
 fn depth(o: u64, runs: &[&RunRecord]) -> Depth {
     let of_depth = runs.iter().filter(|run| u64::from(run.setting.outstanding) == o);
     let summaries: Vec<_> = of_depth.filter_map(|run| run.usable()).collect();
-    let near = |summary: &&crate::study::Summary| {
-        summary.percentiles.iter().find(|p| (p.percent - SLOW).abs() < 1e-9).map(|p| p.ms)
-    };
-    let slow: Vec<f64> = summaries.iter().filter_map(near).collect();
+    let near = summaries.iter().map(|summary| summary.percentile(SLOW));
+    let spread = percentile::weakest(near.clone().map(|found| found?.spread));
+    let slow: Vec<f64> = near.filter_map(|found| Some(found?.ms)).collect();
     let fewest = summaries.iter().map(|summary| summary.io_count).min().unwrap_or(0);
     let mark = percentile::support(SLOW / 100.0, fewest).mark;
     let cost: Vec<f64> = summaries.iter().filter_map(|summary| summary.cpu_us_per_io).collect();
     Depth {
         o,
         p99: percentile::over_runs(&slow).filter(|_| mark != Mark::None).map(|over| (over, mark)),
+        episodes: percentile::episodes_told(SLOW, spread),
         cpu_us: (!cost.is_empty()).then(|| median(&cost)),
     }
 }

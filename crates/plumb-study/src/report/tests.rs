@@ -248,7 +248,7 @@ fn study(runs: u32) -> StudyView {
             mib_per_s: iops / 128.0,
             half_width: Some(0.004),
             latency_ms: Some(f64::from(o) * 1e3 / iops),
-            percentiles: vec![Percentile { percent: 99.0, ms: 5.0 }],
+            percentiles: vec![Percentile { percent: 99.0, ms: 5.0, spread: Some((8, 8)) }],
             seconds: 60.0,
             steady: true,
             ..Summary::default()
@@ -373,7 +373,7 @@ fn a_study_is_told_with_its_runs_and_what_holds_it_down() {
             "busy 99 %",
             "<td>swap; 2</td>",
             "It rests on the runs 1–60.",
-            "99 of 100 I/Os took 5.00 ms or less (o20, mark good)",
+            "99 of 100 I/Os took 5.00 ms or less (o20, mark good; episodes not told: 8 intervals)",
             "processor time per I/O",
         ],
     );
@@ -382,7 +382,7 @@ fn a_study_is_told_with_its_runs_and_what_holds_it_down() {
     let cells: Vec<&str> = row.split(',').collect();
     assert_eq!((cells[8], cells[9]), ("", ""), "{row}");
     let row = page.lines().find(|line| line.starts_with("20,20,1,")).expect("the row of o20");
-    assert!(row.contains(",5,good,"), "{row}");
+    assert!(row.contains(",5,good; episodes not told: 8 intervals,"), "{row}");
 }
 
 #[test]
@@ -450,6 +450,16 @@ fn a_tail_of_few_stalls_says_so() {
     assert!(page.contains("reads,99.9,200,"), "the percentile is that of the stalls");
     let calm = vec![run("calm", &result(10_000.0, 1.6, 60))];
     let page = check(&Sources { runs: calm, ..Sources::default() }, &["mark good"]);
+    assert!(!page.contains("few episodes"));
+    // Eight seconds cannot hold ten episodes that would be told apart.
+    let mut short = result(10_000.0, 1.6, 8);
+    buckets(&mut short["time_spans"][0]["read"]);
+    buckets(&mut short["time_spans"][0]["intervals"]["series"][3]["read"]);
+    let short = vec![run("short", &short)];
+    let page = check(
+        &Sources { runs: short, ..Sources::default() },
+        &["good; episodes not told: 8 intervals"],
+    );
     assert!(!page.contains("few episodes"));
 }
 

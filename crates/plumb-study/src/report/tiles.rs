@@ -46,6 +46,7 @@ fn rows(finding: &Finding, link: &str) -> Vec<Tile> {
     let place = |name: &str| table.columns.iter().position(|column| column.starts_with(name));
     let (setting, iops) = (place("setting"), place("iops"));
     let (mib, ms) = (place("mib_per_s"), place("avg_lat"));
+    let (highest, with) = (place("highest iops"), place("highest with"));
     let tile = |row: &Vec<Value>| {
         let number = |place: Option<usize>| row.get(place?).and_then(Value::as_f64);
         let operation = row.first()?.as_str()?;
@@ -55,7 +56,11 @@ fn rows(finding: &Finding, link: &str) -> Vec<Tile> {
         };
         let at = setting.and_then(|place| row.get(place)?.as_str()).unwrap_or_default();
         let each = number(ms).map_or_else(String::new, |ms| format!("{} each, ", latency(ms)));
-        Some(Tile { name, value, note: format!("{each}with {at}"), link: link.to_owned() })
+        let most = number(highest).zip(with.and_then(|place| row.get(place)?.as_str()));
+        let most = most.map_or_else(String::new, |(iops, with)| {
+            format!(", the chosen setting; the highest: {} I/Os/s with {with}", rate(iops))
+        });
+        Some(Tile { name, value, note: format!("{each}with {at}{most}"), link: link.to_owned() })
     };
     table.rows.iter().filter_map(tile).collect()
 }

@@ -154,6 +154,11 @@ fn figures(runs: &[RunRecord], setting: &Setting) -> (Vec<Figures>, Vec<u32>) {
             interval_s: 1.0,
             latency_ms: summary.latency_ms,
             percentiles: summary.percentiles.iter().map(|p| (p.percent, p.ms)).collect(),
+            spreads: summary
+                .percentiles
+                .iter()
+                .filter_map(|p| Some((p.percent, p.spread?)))
+                .collect(),
             cpu_us_per_io: summary.cpu_us_per_io,
             ..Figures::default()
         };

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Beside, Setting};
+use crate::percentile;
 use crate::reading::Remark;
 
 /// What a run is for.
@@ -37,6 +38,10 @@ pub struct Percentile {
     pub percent: f64,
     /// Milliseconds.
     pub ms: f64,
+    /// Intervals of the run with an I/O that took as long or longer, and all of them (5.4); `None` below the tail, and
+    /// where latencies were not kept per interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread: Option<(usize, usize)>,
 }
 
 /// The figures of a run, of its steady part where it was not steady from the start.
@@ -91,6 +96,24 @@ pub struct Summary {
     /// Seconds of counters that were recorded beside it.
     #[serde(default)]
     pub counted_s: u64,
+}
+
+impl Summary {
+    /// A percentile of its latencies, by percent.
+    #[must_use]
+    pub fn percentile(&self, percent: f64) -> Option<&Percentile> {
+        self.percentiles.iter().find(|found| (found.percent - percent).abs() < 1e-6)
+    }
+}
+
+/// What the runs of a setting say of how far a percentile can be relied on: the fewest I/Os, and the spread that says
+/// least.
+pub(super) fn weakest<'a>(
+    summaries: impl Iterator<Item = &'a Summary> + Clone,
+    percent: f64,
+) -> (Option<u64>, Option<(usize, usize)>) {
+    let spreads = summaries.clone().map(|summary| summary.percentile(percent)?.spread);
+    (summaries.map(|summary| summary.io_count).min(), percentile::weakest(spreads))
 }
 
 /// A finished run, as a line of the journal.

@@ -7,7 +7,7 @@ use super::findings::{Finding, Table};
 use super::record::{RunRecord, Summary};
 use super::{Access, Setting};
 use crate::decision::{self, Rule};
-use crate::reading::{self, Facts, Latencies, Percentiles, Remark, Severity, Sync};
+use crate::reading::{self, Facts, Latencies, LatencyCost, Percentiles, Remark, Severity, Sync};
 use crate::report::{self, RunView};
 
 /// What the rules say of a run, as far as its result and its setting tell.
@@ -89,7 +89,7 @@ pub(super) struct Chosen<'a> {
     /// Mean latency of its workload at the lowest load in milliseconds.
     pub(super) lowest_latency_ms: Option<f64>,
     /// Share of throughput that measuring latencies costs.
-    pub(super) latency_cost: Option<f64>,
+    pub(super) latency_cost: Option<LatencyCost>,
     /// Median latency of its writes in milliseconds.
     pub(super) write_p50_ms: Option<f64>,
 }

@@ -6,7 +6,7 @@ use super::record::{Percentile, Summary};
 use super::{Beside, Setting, remarks};
 use crate::identities::{self, Consistency};
 use crate::record::{self, Figures};
-use crate::{precision, steady};
+use crate::{precision, report, steady};
 
 /// Seconds of measurement below which the flag `too-short` is set (R17).
 const SHORT_S: f64 = 60.0;
@@ -106,7 +106,8 @@ fn of_figures(figures: &Figures, span: &Value, setting: &Setting) -> Summary {
         flags.push("too-short");
     }
     if let (Some(residual), Some(ms)) = (residual, figures.latency_ms) {
-        let epsilon = ms / 1e3 / seconds.max(1e-3);
+        let slowest = report::slowest_ms(span, setting.total_outstanding());
+        let epsilon = identities::window_ends(ms, slowest, seconds);
         match identities::consistency(residual, epsilon) {
             Consistency::AccountingError => flags.push("inconsistent"),
             Consistency::GeneratorLimited => flags.push("generator-limited"),
@@ -125,7 +126,10 @@ fn of_figures(figures: &Figures, span: &Value, setting: &Setting) -> Summary {
         percentiles: figures
             .percentiles
             .iter()
-            .map(|(percent, ms)| Percentile { percent: *percent, ms: *ms })
+            .map(|(percent, ms)| {
+                let near = figures.spreads.iter().find(|(other, _)| (other - percent).abs() < 1e-6);
+                Percentile { percent: *percent, ms: *ms, spread: near.map(|(_, spread)| *spread) }
+            })
             .collect(),
         write_p50_ms: span["write"]["latency_ns"]["p50"].as_f64().map(|nanos| nanos / 1e6),
         seconds,
@@ -142,5 +146,55 @@ fn of_figures(figures: &Figures, span: &Value, setting: &Setting) -> Summary {
         remarks: Vec::new(),
         beside: None,
         counted_s: span["counters"]["series"].as_array().map_or(0, |rows| rows.len() as u64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Flags of a run of two seconds at N = 2: latencies of a millisecond, and `slow` I/Os of so many more in the second
+    /// that it began in. `rate` is what the law would give without them, so many times.
+    fn flags(slow: u64, slow_ms: f64, rate: f64) -> Vec<String> {
+        let fast = (4000.0 * rate).round();
+        let fast_count = plumb_units::convert::floor_u64(fast);
+        let count = fast_count + slow;
+        let mean = (fast + slow as f64 * slow_ms) / count as f64;
+        let part = json!({
+            "io_count": count, "bytes": count * 4096, "iops_per_s": count as f64 / 2.0,
+            "bytes_per_s": count as f64 * 2048.0,
+            "latency_ns": { "mean": mean * 1e6, "buckets": [
+                [1_000_000, 1, fast_count], [slow_ms * 1e6, 1, slow],
+            ]},
+        });
+        let result = json!({
+            "schema_version": 1, "engine": "uring", "epoch": 1,
+            "time_spans": [{
+                "number": 1, "state": "measured", "elapsed_ns": 2_000_000_000_u64,
+                "mode": { "measures_latency": true }, "total": part, "read": part,
+            }],
+        });
+        let setting = Setting { threads: 1, outstanding: 2, measured_s: 2, ..Setting::default() };
+        summarise(&result, &setting).expect("figures").flags
+    }
+
+    #[test]
+    fn a_stall_at_the_edge_of_the_window_is_no_accounting_error() {
+        let is_thrown_out = |flags: &[String]| flags.iter().any(|flag| flag == "inconsistent");
+        // One I/O of 253 ms began before the window: X·L is 6 % above N.
+        for (slow, slow_ms, rate, wanted) in [
+            (0, 0.0, 1.0, false),
+            (1, 253.0, 1.0, false),
+            (2, 253.0, 1.0, false),
+            // More than the ends can explain, and too much without any stall.
+            (1, 253.0, 1.2, true),
+            (0, 0.0, 1.05, true),
+            (1, 9.0, 1.05, true),
+        ] {
+            let found = flags(slow, slow_ms, rate);
+            assert_eq!(is_thrown_out(&found), wanted, "{slow} of {slow_ms} ms, {rate}: {found:?}");
+        }
     }
 }

@@ -11,7 +11,7 @@ use super::document::FORMAT;
 use super::drift::Drift;
 use super::findings::{Finding, Findings, State, Table};
 use super::options::{RunOrder, SweepPlan};
-use super::record::{Purpose, RunRecord, Summary};
+use super::record::{Purpose, RunRecord, Summary, weakest};
 use super::remarks::{Chosen, Whole};
 use super::run_notes::notes;
 use super::sweep::{SWEEP, SweepPlanner, rows, same_but_o};
@@ -291,11 +291,10 @@ fn table(
             let reach = (logs.len() > 1)
                 .then(|| t_95(count - 1.0) * deviation(&logs) / count.sqrt() * 100.0);
             // The run that has fewest says how far the percentile can be relied on.
-            let fewest = own.iter().filter_map(|run| Some(run.usable()?.io_count)).min();
-            let p99 = |run: &RunRecord| {
-                let all = &run.usable()?.percentiles;
-                all.iter().find(|p| (p.percent - 99.0).abs() < 1e-6).map(|p| p.ms)
-            };
+            let (fewest, spread) = weakest(own.iter().filter_map(|run| run.usable()), 99.0);
+            let p99 = |run: &RunRecord| Some(run.usable()?.percentile(99.0)?.ms);
+            let (slow, slow_on) = fewest
+                .map_or((Value::Null, Value::Null), |count| told(&of(&p99), 99.0, count, spread));
             vec![
                 json!(setting.name_among(all)),
                 json!(setting.files),
@@ -309,8 +308,8 @@ fn table(
                 json!(reach),
                 of(&|run| Some(run.usable()?.mib_per_s)),
                 of(&|run| run.usable()?.latency_ms),
-                fewest.map_or(Value::Null, |count| told(&of(&p99), 99.0, count).0),
-                fewest.map_or(Value::Null, |count| told(&of(&p99), 99.0, count).1),
+                slow,
+                slow_on,
                 if off.is_finite() { json!(off.exp_m1() * 100.0) } else { Value::Null },
             ]
         })
@@ -319,13 +318,19 @@ fn table(
 }
 
 /// A percentile in milliseconds as it may be printed, and what it rests on: null where it rests on nothing (5.4).
-pub(super) fn told(ms: &Value, percent: f64, count: u64) -> (Value, Value) {
+pub(super) fn told(
+    ms: &Value,
+    percent: f64,
+    count: u64,
+    spread: Option<(usize, usize)>,
+) -> (Value, Value) {
     let support = percentile::support(percent / 100.0, count);
+    let marked = |mark: &str| json!(percentile::with_episodes(mark, percent, spread));
     match support.mark {
         _ if ms.is_null() => (Value::Null, Value::Null),
         Mark::None => (Value::Null, json!("none: too few I/Os")),
-        Mark::Good => (ms.clone(), json!("good")),
-        mark => (ms.clone(), json!(format!("{}: {:.0} I/Os", mark.keyword(), support.above))),
+        Mark::Good => (ms.clone(), marked("good")),
+        mark => (ms.clone(), marked(&format!("{}: {:.0} I/Os", mark.keyword(), support.above))),
     }
 }
 
@@ -454,15 +459,13 @@ pub(super) fn sentence(found: &Knee) -> String {
             let cap = found.named_cap.as_ref().map_or(String::new(), |cap| {
                 format!(" The ceiling is {}: more outstanding I/Os only add waiting.", cap.name)
             });
-            let alike = match marks.indifferent {
-                (first, last) if first == last => String::new(),
-                (first, last) => {
-                    format!("; any of {first} to {last} gives the same throughput within noise")
-                }
-            };
+            let (first, last) = marks.indifferent;
             format!(
-                "Use o = {}{figures}: beyond o = {} more outstanding I/Os are useless{alike}.{cap}",
-                marks.recommended, marks.plateau
+                "Use o = {}{figures}: beyond o = {} more outstanding I/Os are useless; any of o = {first}…{last} \
+                 gives the same throughput within noise{}.{cap}",
+                marks.recommended,
+                marks.plateau,
+                outside(found, marks.recommended)
             )
         }
         (Verdict::Extend, _) => match found.next_range {
@@ -476,6 +479,26 @@ pub(super) fn sentence(found: &Knee) -> String {
         }
         _ => format!("The data cannot tell: {}.", found.reason),
     }
+}
+
+/// What a recommended o gives less that lies below those with the plateau's throughput, in words; empty for one of them.
+fn outside(found: &Knee, recommended: u64) -> String {
+    let Some((marks, fit)) = found.marks.zip(found.fit.as_ref()) else { return String::new() };
+    let (first, last) = marks.indifferent;
+    if (first..=last).contains(&recommended) {
+        return String::new();
+    }
+    let level = |o: u64| {
+        let at = found.settings.iter().position(|setting| setting.o == o)?;
+        Some(fit.ln_x[at])
+    };
+    let less = level(recommended).zip(level(marks.plateau)).map(|(own, all)| -(own - all).exp_m1());
+    less.map_or_else(String::new, |less| {
+        format!(
+            "; o = {recommended} lies outside and gives {:.1} % less, at a shorter latency",
+            less * 100.0
+        )
+    })
 }
 
 fn curve_table(found: &Knee) -> Table {

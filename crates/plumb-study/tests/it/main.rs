@@ -11,6 +11,7 @@ mod forecast_cases;
 mod history_cases;
 mod interval_cases;
 mod knee_cases;
+mod latency_cost_cases;
 mod queueing_cases;
 mod random;
 mod reading_cases;

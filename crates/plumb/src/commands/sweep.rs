@@ -8,8 +8,8 @@ use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
 use miette::Diagnostic;
 use plumb_study::knee::Policy;
 use plumb_study::study::{
-    Device, Forecast, GAP_S, Kind, PlanError, RunOrder, RunRecord, SweepOptions, SweepPlanner,
-    Told, bytes_to_make, may_end_early, sweep_findings,
+    Device, Forecast, GAP_S, Kind, PlanError, RunOrder, RunRecord, SweepOptions, SweepPlan,
+    SweepPlanner, Told, bytes_to_make, may_end_early, sweep_findings,
 };
 use plumb_study::sweep_time;
 use plumb_units::words::number_of;
@@ -156,6 +156,28 @@ fn typed(matches: &ArgMatches) -> Result<SweepOptions, SweepError> {
     })
 }
 
+/// Bytes of the smallest sector of any device: direct I/O takes no parts of one.
+const SECTOR: u64 = 512;
+
+/// Refuses settings of which no run could be started on a real target.
+fn refuse_impossible(plan: &SweepPlan, target: &str, device: &Device) -> Result<(), SweepError> {
+    if !matches!(device, Device::Real) {
+        return Ok(());
+    }
+    let is_there = Path::new(target).try_exists().unwrap_or(true);
+    for setting in &plan.settings {
+        if !is_there && setting.file_bytes.is_none() {
+            let (path, setting) = (target.to_owned(), setting.short());
+            return Err(SweepError::NoFile { path, setting });
+        }
+        let bytes = setting.block_bytes;
+        if setting.bypasses_page_cache() && !bytes.is_multiple_of(SECTOR) {
+            return Err(SweepError::Unaligned { setting: setting.short(), bytes });
+        }
+    }
+    Ok(())
+}
+
 /// Why there is no sweep.
 #[derive(Debug, thiserror::Error, Diagnostic)]
 enum SweepError {
@@ -190,6 +212,20 @@ enum SweepError {
         #[help]
         help: String,
     },
+    #[error("{path} does not exist, and {setting} says no size to make it with")]
+    #[diagnostic(
+        code(plumb::plan::no_file),
+        help("say --set size=64G, or name a file that exists")
+    )]
+    NoFile { path: String, setting: String },
+    #[error(
+        "{setting}: past the page cache no I/O of {bytes} bytes is possible, only multiples of 512"
+    )]
+    #[diagnostic(
+        code(plumb::plan::unaligned),
+        help("leave that block size away, or say --set cache=b")
+    )]
+    Unaligned { setting: String, bytes: u64 },
     #[error("the plan of the study cannot be read: {what}")]
     #[diagnostic(code(plumb::plan::request), help("start a new study"))]
     Request { what: String },
@@ -203,6 +239,8 @@ impl SweepError {
             | Self::Caps(_)
             | Self::Read { .. }
             | Self::NoTarget
+            | Self::NoFile { .. }
+            | Self::Unaligned { .. }
             | Self::Name { .. }
             | Self::PlanAsTarget { .. }
             | Self::Target(_)
@@ -311,6 +349,9 @@ fn sweep(matches: &ArgMatches) -> Result<ExitCode, SweepError> {
             false => estimate.text(),
         };
         return Ok(super::print(&text));
+    }
+    if opened.is_none() {
+        refuse_impossible(&plan, &target, &device)?;
     }
     let opened = match opened {
         Some(opened) => opened,

@@ -226,6 +226,11 @@ fn studies_are_in_the_list_and_shown_exported_and_removed() {
     let csv = fs::read_to_string(bench.path("out/night.csv")).expect("a table");
     assert!(csv.starts_with("step,setting,run,files,threads"), "{csv}");
     assert_eq!(csv.lines().count() as u64, runs + 1, "{csv}");
+    assert!(
+        csv.lines().next().is_some_and(|names| names.ends_with(",p99_mark,p99_9_mark")),
+        "{csv}"
+    );
+    assert!(csv.lines().skip(1).all(|run| run.contains(",good; episodes not told: ")), "{csv}");
     let parquet = fs::read(bench.path("out/night.parquet")).expect("a table");
     assert!(parquet.starts_with(b"PAR1"));
     bench.call("runs export night --dir out").ends_with(1);

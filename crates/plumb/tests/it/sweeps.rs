@@ -299,6 +299,8 @@ fn what_would_be_run_is_told_before() {
     assert!(!bench.path("plumb").exists(), "a dry run leaves nothing");
     for (line, says) in [
         ("sweep f --vary o=0", "1 to 65536"),
+        ("sweep f --vary o=1,2", "f does not exist, and t8 o1"),
+        ("sweep f --vary b=512,513 --set size=1M", "no I/O of 513 bytes"),
         ("sweep f --plan none.toml", "none.toml"),
         ("sweep f --vary t=1,2 --set access=s", "same blocks"),
         ("plan show f", "nothing is varied"),

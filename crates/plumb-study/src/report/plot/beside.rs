@@ -12,6 +12,8 @@ pub(in super::super) struct Depth {
     pub(in super::super) o: u64,
     /// The 99th percentile over its runs in milliseconds, and the least of their marks.
     pub(in super::super) p99: Option<(OverRuns, Mark)>,
+    /// What is to be said of its episodes (5.4).
+    pub(in super::super) episodes: Option<String>,
     /// Microseconds of processor time of the whole machine per I/O.
     pub(in super::super) cpu_us: Option<f64>,
 }
@@ -35,6 +37,16 @@ impl Beside {
         depth.p99.filter(|(_, mark)| *mark != Mark::None)
     }
 
+    /// The mark of the 99th percentile of a queue depth, with what is to be said of its episodes; empty without one.
+    pub(in super::super) fn p99_mark(&self, o: u64) -> String {
+        let Some((_, mark)) = self.p99(o) else { return String::new() };
+        let depth = self.depths.iter().find(|depth| depth.o == o);
+        match depth.and_then(|depth| depth.episodes.as_ref()) {
+            Some(episodes) => format!("{}; {episodes}", mark.keyword()),
+            None => mark.keyword().to_owned(),
+        }
+    }
+
     /// What was measured of a queue depth in processor time.
     pub(in super::super) fn cpu_us(&self, o: u64) -> Option<f64> {
         self.depths.iter().find(|depth| depth.o == o)?.cpu_us
@@ -53,7 +65,7 @@ impl Beside {
                     "o{}: 99th percentile {} (mark {})",
                     depth.o,
                     latency(over.median),
-                    mark.keyword()
+                    self.p99_mark(depth.o)
                 ),
             })
         };

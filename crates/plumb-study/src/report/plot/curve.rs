@@ -45,7 +45,7 @@ fn told_p99(knee: &Knee, beside: &Beside) -> String {
     told.map_or_else(String::new, |(o, (over, mark))| {
         let value = latency(over.median);
         let value = if mark == Mark::Weak { format!("({value})") } else { value };
-        format!(" There 99 of 100 I/Os took {value} or less (o{o}, mark {}).", mark.keyword())
+        format!(" There 99 of 100 I/Os took {value} or less (o{o}, mark {}).", beside.p99_mark(o))
     })
 }
 
@@ -333,7 +333,7 @@ fn data(knee: &Knee, beside: &Beside) -> Data {
             cell(knee.fit.as_ref().map(|fit| fit.ln_x[index].exp())),
             cell(Some(setting.latency_ms)),
             cell(beside.p99(setting.o).map(|(over, _)| over.median)),
-            beside.p99(setting.o).map_or_else(String::new, |(_, mark)| mark.keyword().to_owned()),
+            beside.p99_mark(setting.o),
             cell(beside.cpu_us(setting.o)),
             if setting.is_outlier() { "yes" } else { "" }.to_owned(),
             cell(before(setting.o).map(|(_, iops, _)| *iops)),

@@ -4,7 +4,7 @@ use super::super::chart::{Axis, Chart, Dot, Layer, Side};
 use super::super::page::{cell, latency};
 use super::super::run_view::{Buckets, IntervalView, SideView, SpanView};
 use super::{Data, Plot};
-use crate::percentile::{self, EPISODES_FEW, Mark, Support};
+use crate::percentile::{self, EPISODES_FEW, Mark, Support, TAIL, with_episodes};
 
 /// What is shown, in percent.
 const SHOWN: [f64; 8] = [50.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999, 99.9999];
@@ -47,8 +47,6 @@ impl Which {
     }
 }
 
-/// From which percentile on I/Os are few enough to be of few episodes.
-const TAIL: f64 = 99.0;
 /// How close two buckets' middles are that hold the same value.
 const SAME: f64 = 0.008;
 
@@ -72,30 +70,31 @@ impl Row {
             Mark::None => return "none: too few I/Os".to_owned(),
             mark => format!("{}: rests on {:.0} I/Os", mark.keyword(), self.support.above),
         };
-        match self.few_intervals() {
-            Some((with, all)) => format!("{mark}; few episodes: in {with} of {all} intervals"),
-            None => mark,
-        }
+        with_episodes(&mark, self.percent, self.spread)
     }
 
-    /// Intervals that hold an I/O as slow, of all, where they are few: one stall delays everything in flight
+    /// Intervals that hold an I/O as slow, of all, where either are few: one stall delays everything in flight
     /// (method, 5.4).
     pub(in super::super) fn few_intervals(&self) -> Option<(usize, usize)> {
-        self.spread.filter(|(with, all)| *with < EPISODES_FEW && *all >= EPISODES_FEW)
+        self.spread.filter(|(with, _)| *with < EPISODES_FEW)
     }
 }
 
 /// How many intervals have an I/O of `ms` or longer.
-fn spread(span: &SpanView, which: Which, ms: f64) -> Option<(usize, usize)> {
+pub(in super::super) fn spread(
+    intervals: &[IntervalView],
+    which: Which,
+    ms: f64,
+) -> Option<(usize, usize)> {
     let has_any = |interval: &&IntervalView| {
         which.buckets(interval).iter().any(|buckets| !buckets.is_empty())
     };
-    let all = span.intervals.iter().filter(has_any).count();
+    let all = intervals.iter().filter(has_any).count();
     let is_slow = |interval: &&IntervalView| {
         let mut middles = which.buckets(interval).into_iter().flat_map(Buckets::middles);
         middles.any(|(middle, count)| count > 0 && middle >= ms * (1.0 - SAME))
     };
-    let with = span.intervals.iter().filter(is_slow).count();
+    let with = intervals.iter().filter(is_slow).count();
     // Some interval has them, or the intervals do not hold all I/Os.
     (with > 0).then_some((with, all))
 }
@@ -111,7 +110,7 @@ pub(in super::super) fn rows(span: &SpanView, which: Which) -> Vec<Row> {
         let bounds = support
             .interval
             .and_then(|(low, high)| side.buckets.at_rank(low).zip(side.buckets.at_rank(high)));
-        let spread = if percent < TAIL { None } else { spread(span, which, ms) };
+        let spread = if percent < TAIL { None } else { spread(&span.intervals, which, ms) };
         Some(Row { percent, ms, interval: bounds, support, spread })
     };
     SHOWN.into_iter().filter_map(row).collect()

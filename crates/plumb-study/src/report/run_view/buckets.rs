@@ -43,6 +43,19 @@ impl Buckets {
         self.0.iter().map(|(low, width, count)| (middle(*low, *width), *count))
     }
 
+    /// Mean of the `count` largest values in milliseconds, of all where there are fewer; `None` without any.
+    #[must_use]
+    pub fn mean_of_largest(&self, count: u64) -> Option<f64> {
+        let wanted = count.min(self.count());
+        let (mut left, mut sum) = (wanted, 0.0);
+        for (low, width, held) in self.0.iter().rev() {
+            let taken = left.min(*held);
+            sum += taken as f64 * middle(*low, *width);
+            left -= taken;
+        }
+        (wanted > 0).then(|| sum / wanted as f64)
+    }
+
     /// The value of a rank from the smallest, from 1, in milliseconds; `None` beyond the last.
     #[must_use]
     pub fn at_rank(&self, rank: u64) -> Option<f64> {
@@ -73,5 +86,9 @@ mod tests {
             assert_eq!(buckets.at_rank(rank), value, "{rank}");
         }
         assert_eq!(buckets.and(&buckets).count(), 16);
+        for (count, wanted) in [(1, Some(3.0)), (4, Some(2.5)), (99, Some(1.75)), (0, None)] {
+            assert_eq!(buckets.mean_of_largest(count), wanted, "{count}");
+        }
+        assert_eq!(Buckets::new(Vec::new()).mean_of_largest(3), None);
     }
 }

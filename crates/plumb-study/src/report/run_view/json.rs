@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
+use super::super::plot::percentiles::{Which, spread};
 use super::{Buckets, CoreView, IntervalView, RunView, SideView, SpanView, Workload};
+use crate::percentile::TAIL;
 
 const MIB: f64 = 1_048_576.0;
 
@@ -121,6 +123,23 @@ fn of_span(span: &Value, asked: &Value) -> SpanView {
         failures: texts(&span["failures"]),
         counters: span.get("counters").cloned().unwrap_or(Value::Null),
     }
+}
+
+/// Mean latency of the `count` slowest I/Os of a time span of a result in milliseconds; `None` where it has no buckets.
+pub(crate) fn slowest_ms(span: &Value, count: u64) -> Option<f64> {
+    let all = side(&span["total"]).buckets;
+    let apart = || side(&span["read"]).buckets.and(&side(&span["write"]).buckets);
+    (if all.is_empty() { apart() } else { all }).mean_of_largest(count)
+}
+
+/// Of each of these percentiles (percent, milliseconds) that is one of the tail: the intervals of a time span with an
+/// I/O that took as long or longer, and all of them. Empty where latencies were not kept per interval.
+pub(crate) fn spreads(span: &Value, percentiles: &[(f64, f64)]) -> Vec<(f64, (usize, usize))> {
+    let series = span["intervals"]["series"].as_array();
+    let intervals: Vec<IntervalView> = series.into_iter().flatten().map(interval).collect();
+    let spread = |ms| spread(&intervals, Which::All, ms);
+    let tail = percentiles.iter().filter(|(percent, _)| *percent >= TAIL);
+    tail.filter_map(|(percent, ms)| Some((*percent, spread(*ms)?))).collect()
 }
 
 /// The names of percentiles in a result.

@@ -229,7 +229,6 @@ impl Study<'_> {
                 })
             })
             .collect();
-        let without = Setting { latency: false, ..choices.random.clone() };
         let alone = &apart(&choices.random, self.options)[2];
         // The first run teaches to read; nobody chose it.
         let chosen = subjects[1..].iter().filter_map(|(name, setting)| {
@@ -240,7 +239,7 @@ impl Study<'_> {
                 setting,
                 iops,
                 lowest_latency_ms: middle(self.runs, alone, |s| s.latency_ms).filter(|_| is_random),
-                latency_cost: level(&without).filter(|_| is_random).map(|x| 1.0 - iops / x),
+                latency_cost: if is_random { self.latency_cost() } else { None },
                 write_p50_ms: middle(self.runs, setting, |s| s.write_p50_ms),
             })
         });
@@ -358,13 +357,18 @@ impl Study<'_> {
                 }
                 _ => String::new(),
             };
+            // What is chosen is not always what gives most: another setting may, at longer latencies.
+            let highest = self.highest(setting).filter(|highest| highest.is_beyond);
+            let most = highest.as_ref().map_or_else(String::new, |highest| {
+                format!(", the chosen setting; the highest I/Os per second are {}", highest.told())
+            });
             said.push(match setting.access {
                 Access::Random => format!(
-                    "small random I/O: {iops:.0} I/Os per second at {latency:.3} ms with {}{doubt}",
+                    "small random I/O: {iops:.0} I/Os per second at {latency:.3} ms with {}{most}{doubt}",
                     setting.short()
                 ),
                 _ => format!(
-                    "sequential {name}s: {:.1} MiB/s at {latency:.3} ms with {}{doubt}",
+                    "sequential {name}s: {:.1} MiB/s at {latency:.3} ms with {}{most}{doubt}",
                     row.mib_per_s.unwrap_or_default(),
                     setting.short()
                 ),
@@ -375,7 +379,18 @@ impl Study<'_> {
                 json!(self.half_width(setting)),
                 json!(rates(setting, self.runs).0.len()),
                 json!(curve.map(|curve| self.verdict(name, setting, curve))),
-                json!(alike.map(|(first, last)| format!("{first} to {last}"))),
+                json!(alike.map(|(first, last)| {
+                    // The curve's o are those of its own threads.
+                    let threads = self.options.random(self.choices.files).threads;
+                    match setting.access {
+                        Access::Random if threads != setting.threads => {
+                            format!("{first} to {last} with t{threads}")
+                        }
+                        _ => format!("{first} to {last}"),
+                    }
+                })),
+                json!(highest.as_ref().map(|highest| highest.iops)),
+                json!(highest.as_ref().map(|highest| highest.setting.short())),
             ]);
             lines.push(line);
         }
@@ -408,6 +423,8 @@ impl Study<'_> {
             "runs",
             "verdict",
             "o with the same throughput",
+            "highest iops [1/s]",
+            "highest with",
         ];
         Some(Finding {
             id: "findings".to_owned(),

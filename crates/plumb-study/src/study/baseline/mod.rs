@@ -1,6 +1,7 @@
 //! The whole workflow (method, section 2): pre-tests, random tests, sequential tests, latency and throughput
 //! apart, in at most forty runs.
 
+mod cost;
 mod findings;
 mod options;
 mod planner;

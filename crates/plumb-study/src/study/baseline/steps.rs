@@ -1,19 +1,18 @@
-//! Findings of the steps that search no curve: threads, files, what latencies cost, and the first run.
+//! Findings of the steps that search no curve: threads, files, latency without load, and the first run.
 
-use plumb_units::convert::to_u64;
-use plumb_units::words::number_of;
 use serde_json::json;
 
 use super::findings::{Study, median_of, middle, numbers};
 use super::options::Step;
 use super::planner::{apart, split_candidates};
-use crate::compare::{self, Between, Metric, Verdict};
+use crate::compare::{self, Metric, Verdict};
 use crate::decision::{self, ChoiceMade, HOLM, Rule};
 use crate::stats::describe::{mean, median};
+use crate::study::Setting;
 use crate::study::best::Noise;
 use crate::study::findings::{Finding, Table};
+use crate::study::record::weakest;
 use crate::study::sweep_findings::{rates, told as told_with_mark};
-use crate::study::{RunRecord, Setting};
 
 impl Study<'_> {
     pub(super) fn pair(&self) -> Option<Finding> {
@@ -25,8 +24,8 @@ impl Study<'_> {
             .filter(|index| !rates(&pairs[*index], self.runs).0.is_empty())
             .collect();
         let reason = format!(
-            "of {} ways to split N = {}, {} of them run, {} has the fewest threads among those that give all the \
-             throughput",
+            "of {} ways to split N = {}, {} of them run, {} has the fewest threads among those that are not \
+             worse than the best",
             pairs.len(),
             pairs[best.chosen].total_outstanding(),
             tested.len(),
@@ -176,47 +175,6 @@ impl Study<'_> {
         })
     }
 
-    /// 2.10: what the measurement of latencies costs.
-    pub(super) fn cost(&self) -> Option<Finding> {
-        let with = self.choices.random.clone();
-        let without = Setting { latency: false, ..with.clone() };
-        let (a, b) = (rates(&without, self.runs).0, rates(&with, self.runs).0);
-        let (x, y) = (median_of(&a)?, median_of(&b)?);
-        let among = between_runs(self.runs);
-        let found = compare::of_runs_among(&a, &b, among.as_ref())?;
-        let found = compare::judge(found, &Metric::named("iops", true));
-        let cost = 1.0 - y / x;
-        let (low, high) = (-found.interval.1, -found.interval.0);
-        let mut sentence = format!(
-            "{x:.0} I/Os per second without measuring latencies, {y:.0} with: measuring them costs {:.1} % \
-             ({:.1} to {:.1} %). Quote the first as the maximum, the second with its latencies.",
-            cost * 100.0,
-            low * 100.0,
-            high * 100.0
-        );
-        if cost > 0.10 {
-            sentence.push_str(" Latencies at this load include time of the tool.");
-        }
-        let verdict = if cost > 0.10 { "costly" } else { "measured" };
-        let mut decision = decision::plain(Rule::Figure, "latency-cost", verdict, &sentence);
-        decision.insert("value".to_owned(), json!(cost));
-        decision.insert("interval".to_owned(), json!([low, high]));
-        decision.insert("evidence".to_owned(), json!([
-            { "name": "iops_without_latency", "value": x, "arithmetic": format!("median of {}", number_of(to_u64(a.len()), "run")) },
-            { "name": "iops_with_latency", "value": y, "arithmetic": format!("median of {}", number_of(to_u64(b.len()), "run")) },
-            { "name": "cost", "value": cost, "arithmetic": format!("1 − {y:.1}/{x:.1}") },
-        ]));
-        Some(Finding {
-            id: "latency-cost".to_owned(),
-            title: "Most throughput, without latencies".to_owned(),
-            sentence,
-            step: Step::Latency.keyword().to_owned(),
-            decision,
-            runs: numbers(self.runs, &[with, without]),
-            table: None,
-        })
-    }
-
     /// 2.10: latency without queueing.
     pub(super) fn alone(&self) -> Option<Finding> {
         let settings = &apart(&self.choices.random, self.options)[2..];
@@ -225,16 +183,15 @@ impl Study<'_> {
         for setting in settings {
             let Some(mean) = middle(self.runs, setting, |s| s.latency_ms) else { continue };
             let percentile = |percent: f64| {
-                middle(self.runs, setting, |summary| {
-                    let near =
-                        summary.percentiles.iter().find(|p| (p.percent - percent).abs() < 1e-6);
-                    near.map(|p| p.ms)
-                })
+                middle(self.runs, setting, |summary| Some(summary.percentile(percent)?.ms))
             };
             // The run that has fewest says how far they can be relied on.
             let own = self.runs.iter().filter(|run| run.setting == *setting);
-            let count = own.filter_map(|run| Some(run.usable()?.io_count)).min().unwrap_or(0);
-            let cell = |percent: f64| told_with_mark(&json!(percentile(percent)), percent, count);
+            let own = own.filter_map(|run| run.usable());
+            let cell = |percent: f64| {
+                let (count, spread) = weakest(own.clone(), percent);
+                told_with_mark(&json!(percentile(percent)), percent, count.unwrap_or(0), spread)
+            };
             let (p50, p50_on) = cell(50.0);
             let (p99, p99_on) = cell(99.0);
             let (p99_9, p99_9_on) = cell(99.9);
@@ -333,26 +290,15 @@ impl Study<'_> {
     }
 }
 
-/// What throughputs of one setting differ by in a study: of all that it repeated.
-fn between_runs(runs: &[RunRecord]) -> Option<Between> {
-    let mut groups: Vec<(&Setting, Vec<f64>)> = Vec::new();
-    for run in runs {
-        let Some(summary) = run.usable() else { continue };
-        match groups.iter_mut().find(|(setting, _)| **setting == run.setting) {
-            Some((_, iops)) => iops.push(summary.iops),
-            None => groups.push((&run.setting, vec![summary.iops])),
-        }
-    }
-    Between::pooled(groups.into_iter().map(|(_, iops)| iops))
-}
-
 /// A percentile with its mark, which is never left out: in brackets where fewer than ten I/Os lie above it (5.4).
 fn with_mark(ms: f64, mark: Option<&str>) -> String {
-    match mark {
-        Some("good") => format!("{ms:.3} ms (good)"),
-        Some(on) if on.starts_with("weak") => format!("[{ms:.3} ms] ({on} above it)"),
-        Some(on) => format!("{ms:.3} ms ({on} above it)"),
-        None => format!("{ms:.3} ms (mark unknown)"),
+    let Some(mark) = mark else { return format!("{ms:.3} ms (mark unknown)") };
+    // What it rests on, and what is said of its episodes.
+    let (on, episodes) = mark.split_at(mark.find("; ").unwrap_or(mark.len()));
+    match on {
+        "good" => format!("{ms:.3} ms ({on}{episodes})"),
+        _ if on.starts_with("weak") => format!("[{ms:.3} ms] ({on} above it{episodes})"),
+        _ => format!("{ms:.3} ms ({on} above it{episodes})"),
     }
 }
 
@@ -363,7 +309,7 @@ mod tests {
     #[test]
     fn no_percentile_is_said_without_its_mark() {
         let check = |count: u64, wanted: &str| {
-            let (ms, on) = told_with_mark(&json!(0.6464), 99.0, count);
+            let (ms, on) = told_with_mark(&json!(0.6464), 99.0, count, Some((60, 60)));
             let said = ms.as_f64().map_or("-".to_owned(), |ms| with_mark(ms, on.as_str()));
             assert_eq!(said, wanted, "{count} I/Os");
         };
@@ -372,5 +318,11 @@ mod tests {
         check(400, "[0.646 ms] (weak: 4 I/Os above it)");
         check(100, "-");
         assert_eq!(with_mark(0.6464, None), "0.646 ms (mark unknown)");
+        let short = told_with_mark(&json!(0.6464), 99.0, 2_000, Some((8, 8))).1;
+        let said = with_mark(0.6464, short.as_str());
+        assert_eq!(said, "0.646 ms (fair: 20 I/Os above it; episodes not told: 8 intervals)");
+        let few = told_with_mark(&json!(0.6464), 99.0, 20_000, Some((2, 60))).1;
+        let said = with_mark(0.6464, few.as_str());
+        assert_eq!(said, "0.646 ms (good; few episodes: in 2 of 60 intervals)");
     }
 }

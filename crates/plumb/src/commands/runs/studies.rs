@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use plumb_store::parquet::{self, Column};
 use plumb_store::{Store, StoreError, StudyEntry};
+use plumb_study::percentile;
 use plumb_study::study::{
     Findings, RunRecord, State, StudyError, StudyFolder, studies, studies_folder,
 };
@@ -231,29 +232,34 @@ fn columns(runs: &[RunRecord]) -> Vec<(&'static str, Vec<Option<f64>>)> {
         ("half_width", |run| run.summary.as_ref()?.half_width),
         ("mib_per_s", |run| Some(run.summary.as_ref()?.mib_per_s)),
         ("avg_lat_ms", |run| run.summary.as_ref()?.latency_ms),
-        ("p99_ms", |run| percentile(run, 99.0)),
-        ("p99_9_ms", |run| percentile(run, 99.9)),
+        ("p99_ms", |run| Some(run.summary.as_ref()?.percentile(99.0)?.ms)),
+        ("p99_9_ms", |run| Some(run.summary.as_ref()?.percentile(99.9)?.ms)),
         ("cpu_us_per_io", |run| run.summary.as_ref()?.cpu_us_per_io),
     ];
     let values = |(name, of): &(&'static str, Of)| (*name, runs.iter().map(of).collect());
     of.iter().map(values).collect()
 }
 
-fn percentile(run: &RunRecord, percent: f64) -> Option<f64> {
-    let all = &run.summary.as_ref()?.percentiles;
-    all.iter().find(|found| (found.percent - percent).abs() < 1e-9).map(|found| found.ms)
+/// The mark of a percentile of a run, with what is to be said of its episodes; empty without one.
+fn mark(run: &RunRecord, percent: f64) -> String {
+    let Some(summary) = run.summary.as_ref() else { return String::new() };
+    let Some(found) = summary.percentile(percent) else { return String::new() };
+    let support = percentile::support(percent / 100.0, summary.io_count);
+    percentile::with_episodes(support.mark.keyword(), percent, found.spread)
 }
 
-/// The same as text, with the step and the setting of each run before the figures.
+/// The same as text, with the step and the setting of each run before the figures, and the marks of percentiles behind
+/// them.
 fn csv(runs: &[RunRecord]) -> String {
     let columns = columns(runs);
     let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
-    let mut text = format!("step,setting,{}\n", names.join(","));
+    let mut text = format!("step,setting,{},p99_mark,p99_9_mark\n", names.join(","));
     for (row, run) in runs.iter().enumerate() {
         let cells = columns.iter().map(|(_, values)| values[row]);
         let cells: Vec<String> =
             cells.map(|value| value.map_or_else(String::new, |value| value.to_string())).collect();
-        writeln!(text, "{},{},{}", run.step, run.setting.short(), cells.join(","))
+        let marks = [mark(run, 99.0), mark(run, 99.9)].join(",");
+        writeln!(text, "{},{},{},{marks}", run.step, run.setting.short(), cells.join(","))
             .expect("a string takes it");
     }
     text
