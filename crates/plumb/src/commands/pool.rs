@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use plumb_tier::MediaType;
-use plumb_tier::pool::{self, DiskWish, Emulated, PoolWish, RegisteredPool};
+use plumb_tier::pool::{self, DiskWish, Emulated, PoolWish};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 use serde_json::json;

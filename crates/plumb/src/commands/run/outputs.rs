@@ -228,7 +228,7 @@ fn is_same(a: &Path, b: &Path) -> bool {
         (Err(_), Err(_)) => {
             let place = |path: &Path| {
                 let path = made_at(path);
-                let folder = std::path::absolute(path).ok()?.parent()?.to_owned();
+                let folder = std::path::absolute(&path).ok()?.parent()?.to_owned();
                 Some((folder.canonicalize().unwrap_or(folder), path.file_name()?.to_owned()))
             };
             place(a).is_some_and(|named| Some(named) == place(b))
