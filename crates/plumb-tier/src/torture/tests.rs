@@ -127,7 +127,7 @@ fn known(mutation: Mutation) -> &'static [u64] {
         Mutation::LogEpochKept => &[3_547_912_761_887_415_952],
         Mutation::OldCopyTaken => &[11_690_006_874_431_863_027],
         Mutation::HalfStarts => &[14_336_469_805_942_138_168],
-        Mutation::SlotReusedEarly => &[7_073_785_751_425_548_847],
+        Mutation::SlotReusedEarly => &[1_425_632_448_261_629_431],
         Mutation::ReadUnpinned => &[12_843_385_162_809_710_479],
         _ => &[],
     }
