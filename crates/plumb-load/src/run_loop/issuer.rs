@@ -1,13 +1,14 @@
 //! One thread's requests: which of them goes next, where it goes, and what became of it.
 
+mod finish;
 mod open;
 mod witness;
 
-use plumb_io::{Done, Errno, FileIndex, IoQueue, LaneIndex, Memory, Op, OpKind, Slot};
+use plumb_io::{Errno, FileIndex, IoQueue, LaneIndex, Memory, Op, OpKind, Slot};
 use plumb_sys::fifo::SlotFifo;
 use plumb_units::{Nanos, convert};
 
-use super::controls::{Controls, Live};
+use super::controls::Live;
 use super::intervals::IntervalRecorder;
 use super::looks::Looks;
 use super::tally::{Level, TargetCounts, TargetTally};
@@ -131,7 +132,7 @@ struct Counted<L> {
 }
 
 /// A request's I/O.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct SlotState {
     /// Submission stamp.
     start: Nanos,
@@ -353,95 +354,6 @@ impl<L: Level> Issuer<L> {
             len: target.block,
             offset: place.offset,
             memory,
-        }
-    }
-
-    /// Accounts a completion seen at `seen`; `since` is when the measurement began, while it lasts. The
-    /// request stays taken (see [`Issuer::release`]).
-    #[inline(always)]
-    pub fn finish(
-        &mut self,
-        done: Done,
-        seen: Nanos,
-        since: Option<Nanos>,
-        around: (&Controls, &Live),
-    ) {
-        let lag = if L::OPEN { self.depart(done.slot, seen, around.0) } else { Nanos::ZERO };
-        let slot = self.slots[convert::index(done.slot.0)];
-        let counted = &mut self.targets[convert::index(slot.target)];
-        let bytes = match done.outcome() {
-            Ok(bytes) => bytes,
-            Err(errno) => return self.failed((done.slot, errno), seen, since.is_some(), around),
-        };
-        // In an open loop the intended start counts: the response time.
-        let latency = if L::STAMPS { seen.since(slot.start) + lag } else { Nanos::ZERO };
-        self.bytes += u64::from(bytes);
-        if L::STAMPS {
-            self.latency_sum = self.latency_sum.wrapping_add(latency.0);
-        }
-        if bytes != counted.target.block {
-            // With the I/Os and the bytes, to the end of the measurement.
-            counted.tally.short_transfers += u64::from(since.is_some());
-            around.1.short_transfer(bytes, counted.target.block);
-        }
-        if let Some(since) = since {
-            let at = if L::INTERVALS { seen.since(since) } else { Nanos::ZERO };
-            let tally = &mut counted.tally;
-            let direction = if slot.is_write { &mut tally.write } else { &mut tally.read };
-            direction.record(bytes, latency, at);
-            if L::INTERVALS
-                && let Some(intervals) = &mut self.intervals
-            {
-                intervals.record(at, latency, slot.is_write);
-            }
-            if L::WITNESSED
-                && let Some(witness) = &mut self.witness
-            {
-                witness.sees(
-                    done.slot,
-                    WitnessedIo {
-                        start: slot.start,
-                        seen,
-                        offset: 0,
-                        len: counted.target.block,
-                        target: slot.target,
-                        is_write: slot.is_write,
-                        bound: Nanos::ZERO,
-                        woken: false,
-                    },
-                );
-            }
-            if L::OPEN {
-                let at = seen.since(since);
-                self.served((slot.target, slot.is_write), latency - lag, lag, at);
-            }
-        }
-    }
-
-    /// A failed I/O is counted as such; the first one ends the run unless the user wants to go on.
-    #[cold]
-    #[inline(never)]
-    fn failed(
-        &mut self,
-        (slot, errno): (Slot, Errno),
-        seen: Nanos,
-        counts: bool,
-        (controls, live): (&Controls, &Live),
-    ) {
-        let SlotState { target, is_write, start, .. } = self.slots[convert::index(slot.0)];
-        let counted = &mut self.targets[convert::index(target)];
-        if counts {
-            let time = if L::STAMPS { seen.since(start) } else { Nanos::ZERO };
-            let tally = &mut counted.tally;
-            let direction = if is_write { &mut tally.write } else { &mut tally.read };
-            direction.fail(counted.target.block, time);
-        }
-        counted.tally.error(errno);
-        live.error();
-        self.failures += 1;
-        if !self.continue_on_error && self.failure.is_none() {
-            self.failure = Some(IoFailure { slot, target, is_write, errno });
-            controls.stop();
         }
     }
 

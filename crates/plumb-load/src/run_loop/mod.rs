@@ -236,17 +236,7 @@ fn take<Q: IoQueue, C: Clock, L: Level>(
             let waited = (wanted, slept);
             bound = issuer.looks.saw(found, there - found, seen, waited, since.is_some());
         }
-        for nth in 0..found {
-            let Some(done) = queue.pop() else { break };
-            if L::WITNESSED
-                && let Some(witness) = &mut issuer.witness
-            {
-                witness.is_late_by(bound.of_nth(nth));
-            }
-            issuer.finish(done, seen, since, (around.controls, around.live));
-            issuer.release(done.slot);
-        }
-        issuer.completed(found);
+        issuer.finish_seen(queue, found, (seen, bound), since, (around.controls, around.live));
     }
     issuer.rearm(around.live);
     found

@@ -20,6 +20,8 @@ pub trait Level {
     const OPEN: bool = false;
     /// Whether every I/O is kept, to be held against what the device saw.
     const WITNESSED: bool = false;
+    /// Whether each I/O is looked at by itself, even among others of the same latency.
+    const ONE_BY_ONE: bool = Self::INTERVALS || Self::OPEN || Self::WITNESSED;
 }
 
 /// Counts only.
@@ -107,6 +109,17 @@ impl<L: Level> DirectionTally<L> {
             && let Some(series) = &mut self.series
         {
             series.record(at, bytes.into(), latency);
+        }
+    }
+
+    /// Counts `alike` completions of `bytes` together, each of which took `latency`.
+    #[inline(always)]
+    pub(super) fn record_alike(&mut self, bytes: u64, alike: u32, latency: Nanos) {
+        self.bytes += bytes;
+        if L::STAMPS {
+            self.latency.record_alike(latency.0, alike);
+        } else {
+            self.io_count += u64::from(alike);
         }
     }
 

@@ -66,6 +66,24 @@ impl Histogram {
         }
     }
 
+    /// Counts one value `times` times, for the hot path.
+    #[inline(always)]
+    pub(crate) fn record_alike(&mut self, nanos: u64, times: u32) {
+        let (value, many) = (u128::from(nanos), u128::from(times));
+        self.counts[bucket_of(nanos)] += u64::from(times);
+        self.count += u64::from(times);
+        self.sum += value * many;
+        self.sum_of_squares += value * value * many;
+        if nanos < self.min {
+            std::hint::cold_path();
+            self.min = nanos;
+        }
+        if nanos > self.max {
+            std::hint::cold_path();
+            self.max = nanos;
+        }
+    }
+
     /// Counts one value `times` times; not for the hot path.
     pub fn record_many(&mut self, nanos: u64, times: u64) {
         if times == 0 {

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod accepted;
+mod alike;
 mod bounds;
 mod documents;
 mod engines;
