@@ -38,7 +38,7 @@ const LENGTH_MAX: usize = 2048;
 /// No more runs at once are entered; a text of that many is shorter than [`LENGTH_MAX`].
 const WRITERS_MAX: usize = 24;
 /// How long to wait for another run at the mark: it takes far less.
-const TURN: Duration = Duration::from_millis(500);
+pub(crate) const TURN: Duration = Duration::from_millis(500);
 
 /// Why a file cannot be marked.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]

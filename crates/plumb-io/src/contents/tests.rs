@@ -87,6 +87,25 @@ fn a_locked_file_is_in_use() {
 }
 
 #[test]
+fn a_run_that_marks_a_file_meanwhile_is_no_use_of_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("f");
+    std::fs::write(&path, "").expect("a file");
+    // As long as a mark takes on a slow machine; another process, for one's own locks do not count.
+    let mut holder = Command::new("flock");
+    let holder = holder.arg(&path).args(["sh", "-c", "echo locked; sleep 0.15"]);
+    let Ok(mut holder) = holder.stdout(Stdio::piped()).spawn() else {
+        println!("skipped a_run_that_marks_a_file_meanwhile_is_no_use_of_it: there is no flock");
+        return;
+    };
+    let mut line = [0; 7];
+    let stdout = holder.stdout.as_mut().expect("its output");
+    std::io::Read::read_exact(stdout, &mut line).expect("it is locked");
+    assert_eq!(file_report(&path), "Empty: ");
+    holder.wait().expect("it ends");
+}
+
+#[test]
 fn other_kinds_of_files_are_never_written_to() {
     let tree = SystemTree::default();
     let null = File::options().write(true).open("/dev/null").expect("a device");

@@ -3,10 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags, Stat};
 
 use crate::block_stack::{BlockDevice, DeviceNumber, Mounts, btrfs_file_systems, unescape};
+use crate::mark;
 use crate::system_tree::SystemTree;
 
 use super::{Finding, FindingKind};
@@ -235,10 +238,23 @@ pub(super) fn of_file(tree: &SystemTree, path: &Path, found: &Stat) -> Vec<Findi
     if swap_paths(tree).iter().any(|swap| is_it(swap)) {
         findings.push(in_use("it is active swap space".to_owned(), place.clone()));
     }
-    for process in lock_holders(tree, found) {
+    for process in lasting_lock_holders(tree, found) {
         findings.push(in_use(format!("{process} has locked it"), place.clone()));
     }
     findings
+}
+
+/// Who holds a lock on a file and does not let go of it: another run that is about to write there locks the file for as
+/// long as it takes to read and write the file's mark.
+fn lasting_lock_holders(tree: &SystemTree, found: &Stat) -> Vec<String> {
+    let deadline = Instant::now() + mark::TURN;
+    loop {
+        let holders = lock_holders(tree, found);
+        if holders.is_empty() || Instant::now() >= deadline {
+            return holders;
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
 }
 
 /// Who holds a lock on a file, from /proc/locks:
