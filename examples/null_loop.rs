@@ -3,7 +3,9 @@
 //! `cargo xtask instructions` runs it under callgrind, for two numbers of entries; the difference is free
 //! of the start-up. It has one thread and looks at no clock to stop: the same call counts the same.
 //!
-//!     cargo run --release -p plumb-examples --bin null_loop -- ENTRIES DEPTH counts|latencies [BATCH]
+//! With `nop` it runs on empty operations of a ring instead, and says what an I/O takes of the processor.
+//!
+//!     cargo run --release -p plumb-examples --bin null_loop -- ENTRIES DEPTH counts|latencies [BATCH [nop]]
 #![forbid(unsafe_code)]
 
 use std::env;
@@ -21,6 +23,7 @@ use plumb_load::plan::{PlanOptions, ThreadPlan, plan};
 use plumb_load::profile::model::{Target, TimeSpan};
 use plumb_load::run_loop::{Controls, Counts, Latencies, Level, Live, Surroundings, run_loop};
 use plumb_units::Nanos;
+use rustix::time::{ClockId, clock_gettime};
 
 /// The target that nobody opens.
 const TARGET_BYTES: u64 = 1 << 30;
@@ -28,24 +31,41 @@ const TARGET_BYTES: u64 = 1 << 30;
 fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let (entries, depth, level, batch) = match *words.as_slice() {
-        [entries, depth, level] => (entries, depth, level, None),
-        [entries, depth, level, batch] => (entries, depth, level, Some(batch.parse()?)),
-        _ => return Err("usage: null_loop ENTRIES DEPTH counts|latencies [BATCH]".into()),
+    let (entries, depth, level, batch, choice) = match *words.as_slice() {
+        [entries, depth, level] => (entries, depth, level, None, Choice::Null),
+        [entries, depth, level, batch] => {
+            (entries, depth, level, Some(batch.parse()?), Choice::Null)
+        }
+        [entries, depth, level, batch, "nop"] => {
+            (entries, depth, level, Some(batch.parse()?), Choice::Nop)
+        }
+        _ => return Err("usage: null_loop ENTRIES DEPTH counts|latencies [BATCH [nop]]".into()),
     };
     let measure_latency = match level {
         "counts" => false,
         "latencies" => true,
         _ => return Err(format!("`{level}`: use `counts` or `latencies`").into()),
     };
-    println!("{} I/Os", drive(entries.parse()?, depth.parse()?, measure_latency, batch)?);
+    let before = processor_time();
+    let ios = drive((entries.parse()?, choice), depth.parse()?, measure_latency, batch)?;
+    println!("{ios} I/Os");
+    if choice == Choice::Nop {
+        // Beside millions of I/Os nothing of it is start-up.
+        println!("{:.1} ns of the processor for each", (processor_time() - before) / ios as f64);
+    }
     Ok(())
+}
+
+/// Of this process so far, in nanoseconds, user's and kernel's.
+fn processor_time() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }
 
 /// Random 4 KiB reads until the loop has entered its queue `entries` times, with batches of its own or of
 /// `batch` at most; how many I/Os that were.
 fn drive(
-    entries: u64,
+    (entries, choice): (u64, Choice),
     depth: u32,
     measure_latency: bool,
     batch: Option<u32>,
@@ -68,7 +88,7 @@ fn drive(
         ..QueueSpec::default()
     };
     let user = Drive { span: &span, plan, entries };
-    Ladder::new(Choice::Null, LadderOptions::default()).open(spec, user)?
+    Ladder::new(choice, LadderOptions::default()).open(spec, user)?
 }
 
 struct Drive<'a> {
@@ -170,8 +190,10 @@ mod tests {
         for (depth, measure_latency, batch) in
             [(32, false, None), (1, true, None), (128, true, None), (32, true, Some(8))]
         {
-            let ios =
-                |entries| drive(entries, depth, measure_latency, batch).expect("nothing can fail");
+            let ios = |entries| {
+                drive((entries, Choice::Null), depth, measure_latency, batch)
+                    .expect("nothing can fail")
+            };
             assert_eq!(ios(1000), ios(1000), "depth {depth}");
             assert!(ios(1000) >= 1000, "depth {depth}");
             assert!(ios(2000) > ios(1000), "depth {depth}");
