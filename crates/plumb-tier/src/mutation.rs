@@ -110,6 +110,8 @@ rules! {
     AcceptedUnopened,
     /// A disk that gets its vote back gets journal and map later.
     VoteFirst,
+    /// Who had the last copy of an open extent gets no mark when another disk has it in sync.
+    LastHolderUnmarked,
     /// What is decided late of a block is read before all copies have it durably.
     LateSettleUnflushed,
     // Write-back cache.

@@ -129,6 +129,7 @@ fn known(mutation: Mutation) -> &'static [u64] {
         Mutation::HalfStarts => &[14_336_469_805_942_138_168],
         Mutation::SlotReusedEarly => &[7_073_785_751_425_548_847],
         Mutation::ReadUnpinned => &[12_843_385_162_809_710_479],
+        Mutation::LastHolderUnmarked => &[9_353_574_233_103_318_609],
         _ => &[],
     }
 }
