@@ -229,6 +229,7 @@ impl<Q: FlushQueue> Core<Q> {
         let follows = |before: &u64, after: &u64| *before + BLOCK_BYTES == *after;
         let runs: Vec<&[u64]> =
             offsets.chunk_by(follows).flat_map(|run| run.chunks(most.max(1))).collect();
+        let named = self.named_pages();
         for some in runs.chunks(RUNS) {
             let mut contents: Vec<Vec<u8>> =
                 some.iter().map(|run| vec![0; run.len() * BLOCK_LEN]).collect();
@@ -247,6 +248,7 @@ impl<Q: FlushQueue> Core<Q> {
             if !whole && !self.read_pages(&sources, some, &mut contents) {
                 return false;
             }
+            self.mend_copied(&named, &sources, some, &mut contents);
             let writes = some.iter().zip(&contents).map(|(run, bytes)| Work::Write {
                 disk,
                 offset: run[0],

@@ -6,9 +6,8 @@
 use std::ops::Range;
 
 use plumb_io::FlushQueue;
-use plumb_units::convert::{index, to_u32, to_usize};
+use plumb_units::convert::{index, to_u32, to_u64, to_usize};
 
-use crate::events::Event;
 use crate::extents::{ExtentSet, Extents, Sum, UNMAPPED};
 use crate::format::checksum::UNVERIFIED;
 use crate::format::page::{self, INDEX_ENTRIES, LEAF_ENTRIES, PageName, Pointer, Root};
@@ -98,7 +97,7 @@ const ASKED: usize = 3;
 const RUNS: usize = 4;
 
 /// What the trees are called, by their number.
-const TREES: [&str; 2] = ["map", "checksums"];
+pub(crate) const TREES: [&str; 2] = ["map", "checksums"];
 
 impl Trees {
     /// Empty trees for that many extents.
@@ -141,6 +140,51 @@ impl Trees {
     /// Pages in use, by number.
     pub(crate) fn pages(&self) -> impl Iterator<Item = u32> + '_ {
         (1..self.used.len()).filter(|page| self.used[*page]).map(to_u32)
+    }
+
+    /// Pages of both trees, so many at most, from a place in their order on, and where to go on; `None` behind the last.
+    pub(crate) fn pages_from(
+        &self,
+        from: u64,
+        most: usize,
+    ) -> (Vec<(PageName, Pointer)>, Option<u64>) {
+        let levels = (0..).zip(&self.trees).flat_map(|(tree, own)| {
+            (0..).zip(&own.levels).map(move |(level, pointers)| (tree, level, pointers))
+        });
+        let (mut pages, mut before) = (Vec::new(), 0);
+        for (tree, level, pointers) in levels {
+            let first = to_usize(from.saturating_sub(before)).min(pointers.len());
+            for (number, pointer) in pointers.iter().enumerate().skip(first) {
+                if pages.len() == most {
+                    return (pages, Some(before + to_u64(number)));
+                }
+                if pointer.page != 0 {
+                    pages.push((name(tree, level, number), *pointer));
+                }
+            }
+            before += to_u64(pointers.len());
+        }
+        (pages, None)
+    }
+
+    /// How many there are from a place in their order on.
+    pub(crate) fn pages_left(&self, from: u64) -> u64 {
+        let pointers = self.trees.iter().flat_map(|own| own.levels.iter().flatten());
+        to_u64(pointers.skip(to_usize(from)).filter(|pointer| pointer.page != 0).count())
+    }
+
+    /// Whether these bytes are a page as it is in force.
+    pub(crate) fn verifies(&self, (name, pointer): (PageName, Pointer), bytes: &[u8]) -> bool {
+        page::verifies(self.pool_seed, name, pointer, bytes)
+    }
+
+    /// The next checkpoint writes a page anew, elsewhere, and all above it.
+    pub(crate) fn rewrite(&mut self, name: PageName) {
+        let own = &mut self.trees[index(name.tree.into())];
+        let leaf = own.leaves_below(&name).start;
+        if let Some(dirty) = own.dirty.get_mut(leaf) {
+            *dirty = true;
+        }
     }
 
     fn allocate(&mut self) -> Result<u32, TreeFull> {
@@ -400,10 +444,7 @@ impl Trees {
             let read = io.read(disk, offset, &mut bytes);
             if read && page::verifies(self.pool_seed, name, pointer, &bytes) {
                 for &disk in &bad {
-                    io.events.note(Event::MetadataDamaged {
-                        disk,
-                        what: TREES[index(name.tree.into())],
-                    });
+                    io.events.damaged(disk, TREES[index(name.tree.into())]);
                 }
                 if !bad.is_empty() {
                     // Rot is healed at once; a disk that cannot be written is noticed when it matters.

@@ -341,6 +341,9 @@ impl<Q: FlushQueue> Engine<Q> {
         write("Healed", "n", counters.healed);
         write("Unrecoverable", "n", counters.unrecoverable);
         write("Interrupted Writes", "n", counters.interrupted);
+        write("Metadata Verified", "n", counters.metadata_verified);
+        write("Metadata Damaged", "n", counters.metadata_damaged);
+        write("Metadata Not Healed", "n", counters.metadata_unhealed);
     }
 }
 

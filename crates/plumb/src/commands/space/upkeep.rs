@@ -39,7 +39,7 @@ pub(super) fn commands() -> [Command; 6] {
             .after_help("Exit status: 0 Healthy, 1 Warning, 2 Unhealthy, 3 Unknown, also of a pool that there is not and for a \
                  wrong command line."),
         Command::new("scan")
-            .about("Read and verify every copy of every block, and heal what can be healed")
+            .about("Read and verify every copy of every block and of metadata, and heal what can be healed")
             .args([
                 report::pool_argument(),
                 Arg::new("accept-unverified").long("accept-unverified").action(ArgAction::SetTrue).help(
@@ -54,8 +54,11 @@ pub(super) fn commands() -> [Command; 6] {
                  lists them first; check what is on the virtual disk after you have accepted them.\n\n\
                  A pool that a load has is scanned by that load's program, beside its requests; what these read is \
                  counted with it.\n\n\
-                 Exit status: 0 when every block has a good copy; 2 when one has none or cannot be judged, and of a wrong \
-                 command line; 1 when the scan could not be made, or not to its end; 3 when another program has the pool \
+                 Damaged copies of metadata are written anew from what is known: map and checksums by a checkpoint, the \
+                 configuration as a new generation, superblocks where they lie. The journal is not read: each checkpoint \
+                 begins it anew.\n\n\
+                 Exit status: 0 when every block has a good copy; 2 when one has none or cannot be judged, when a copy of \
+                 metadata stays damaged, and of a wrong command line; 1 when the scan could not be made, or not to its end; 3 when another program has the pool \
                  that does not scan for others.",
             ),
         Command::new("job")
@@ -264,6 +267,16 @@ fn scan_told(pool: &str, scanned: &Scanned, beside: bool) -> Reply {
         "pool {pool}: {} blocks verified, {} mismatches, {} healed, {} without a good copy, {elapsed:.1} s\n",
         scanned.blocks_verified, scanned.mismatches, scanned.healed, scanned.unrecoverable,
     );
+    let (damaged, left_over) = (scanned.metadata_damaged, scanned.metadata_unhealed);
+    let mended = match (damaged, left_over) {
+        (0, _) => String::new(),
+        (_, 0) => ", and written anew".to_owned(),
+        _ => format!(", and {left_over} of them could not be written anew"),
+    };
+    text.push_str(&format!(
+        "metadata: {} copies of pages verified, {damaged} damaged{mended}\n",
+        scanned.metadata_verified
+    ));
     if beside {
         text.push_str("the program that has it scanned; what it read beside that counts as well\n");
     }
@@ -290,11 +303,15 @@ fn scan_told(pool: &str, scanned: &Scanned, beside: bool) -> Reply {
         "unverified": scanned.unverified,
         "unverified_differ": scanned.unverified_differ,
         "accepted": scanned.accepted,
+        "metadata_verified": scanned.metadata_verified,
+        "metadata_damaged": damaged,
+        "metadata_unhealed": left_over,
         "unverified_ranges": left.iter().map(range).collect::<Vec<_>>(),
         "beside_another_program": beside,
         "elapsed_s": elapsed,
     });
-    let status = if scanned.unrecoverable > 0 || !left.is_empty() { 2 } else { 0 };
+    let bad = scanned.unrecoverable + left_over > 0 || !left.is_empty();
+    let status = if bad { 2 } else { 0 };
     Reply { json, text, status }
 }
 
