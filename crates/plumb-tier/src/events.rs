@@ -40,6 +40,8 @@ pub enum Event {
     DiskLost(u16),
     /// A disk failed that holds the last copy of something: it stays for that, and keeps no metadata any more.
     DiskFailing(u16),
+    /// By an operator's word it is told no more that a disk failed before.
+    DiskCleared(u16),
     /// A disk was to go offline, and holds the last copy of something: it stays.
     DiskNeeded(u16),
     /// A disk did not answer in time.
@@ -168,6 +170,7 @@ impl Event {
         match self {
             Self::DiskLost(_) => "disk-lost",
             Self::DiskFailing(_) => "disk-failing",
+            Self::DiskCleared(_) => "disk-cleared",
             Self::DiskNeeded(_) => "disk-needed",
             Self::DiskTimeout(_) => "disk-timeout",
             Self::DiskOutdated(_) => "disk-outdated",
@@ -208,6 +211,7 @@ impl Event {
         match self {
             Self::DiskBack(_)
             | Self::DiskUpToDate(_)
+            | Self::DiskCleared(_)
             | Self::DiskLeaving(_)
             | Self::DiskStays(_)
             | Self::DiskRemoved(_)
@@ -268,6 +272,9 @@ impl Event {
             Self::DiskLost(nth) => format!("{} is lost: the pool goes on without it", disk(nth)),
             Self::DiskFailing(nth) => {
                 format!("{} fails, and holds the last copy of something", disk(nth))
+            }
+            Self::DiskCleared(nth) => {
+                format!("{}: that it failed before is told no more, by an operator's word", disk(nth))
             }
             Self::DiskNeeded(nth) => {
                 format!("{} stays: it holds the last copy of something", disk(nth))

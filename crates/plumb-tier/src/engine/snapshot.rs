@@ -297,6 +297,7 @@ impl<Q: FlushQueue> Engine<Q> {
             put("Metadata Write Bytes", "B", own.metadata_write_bytes);
             put("Failed", "n", own.failed);
             put("Healed Blocks", "n", own.healed);
+            put("Failed And Stayed", "n", own.stayed);
             put("Online", "n", u64::from(disk.state == DiskState::Online));
             put("Stale Extents", "n", members.stale[nth].len().into());
         }

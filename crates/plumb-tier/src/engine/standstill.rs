@@ -99,6 +99,12 @@ impl<Q: FlushQueue> Engine<Q> {
         Ok(())
     }
 
+    /// By an operator's word it is told no more that a disk failed before.
+    pub fn clear_failures(&mut self, disk: u16) {
+        self.core.io.uses[usize::from(disk)].stayed = 0;
+        self.core.io.events.note(Event::DiskCleared(disk));
+    }
+
     /// Whether disks were removed from the pool.
     #[must_use]
     pub fn has_removed(&self) -> bool {
@@ -347,7 +353,7 @@ impl<Q: FlushQueue> Engine<Q> {
             } else if self.core.members.is_named(disk) {
                 self.core.drop_metadata(disk)?;
             } else {
-                self.core.io.events.note(Event::DiskFailing(disk));
+                self.core.note_failing(disk);
             }
         }
         self.close_logs();

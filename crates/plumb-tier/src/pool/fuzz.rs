@@ -50,7 +50,7 @@ mod tests {
             b"plumb pool 1\nid 7\ndisk /dev/sda\nemulate sas-ssd-200\n".to_vec(),
             b"plumb-perf 1\t5\t6\t7\ttrue\nPool\tp\tReads\tn\t7\n1\twarning\tdisk-lost\twords\n"
                 .to_vec(),
-            b"plumb-findings 1\nrefused\t5\t0,2\twhy\nlost\t01\t3\t4\t5\nhealed\t02\t7\t8\nnewest\t3\t12\t5\t01,02\n"
+            b"plumb-findings 1\nrefused\t5\t0,2\twhy\nlost\t01\t3\t4\t5\nfailed\t02\t1\t5\nhealed\t02\t7\t8\nnewest\t3\t12\t5\t01,02\n"
                 .to_vec(),
             b"plumb-scan 2\t5\tended\t6\n1\t2\t3\t4\t5\t6\t7\t8\t9\t8\t7\n4096\t8192\tv\n".to_vec(),
             b"scan 0\nscan-accepting 0\noffline 3\noptimize 65535\n".to_vec(),

@@ -1,4 +1,4 @@
-//! `plumb space status|scan|job|repair`: health, and work that a pool has to be started for.
+//! `plumb space status|scan|job|clear|repair`: health, and work that a pool has to be started for.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use super::told;
 const LISTED: usize = 20;
 
 /// For clap.
-pub(super) fn commands() -> [Command; 6] {
+pub(super) fn commands() -> [Command; 7] {
     let switch = |name: &'static str, about: &'static str| {
         let disk = Arg::new("disk").value_name("DISK").required(true);
         let disk = disk.value_parser(value_parser!(PathBuf)).value_hint(ValueHint::AnyPath);
@@ -71,6 +71,13 @@ pub(super) fn commands() -> [Command; 6] {
         switch("offline", "Have a pool that is in use do without a disk for now")
             .after_help("What was written meanwhile is copied when it is back: plumb space online."),
         switch("online", "Have a pool that is in use take back a disk that was offline or lost"),
+        switch("clear", "Tell no more that a disk failed before")
+            .after_help(
+                "A disk that fails and holds the last copy of something stays in its pool for that, and is told as one to be \
+                 replaced from then on, also when it works again. Once you know why it failed, and that it is well, this \
+                 forgets what was noted of it; another failure is told anew.\n\n\
+                 Exit status: 0 when it is forgotten, 5 when the program that has the pool did not do so within seconds.",
+            ),
         Command::new("repair")
             .about("Bring everything up to date, and make anew what lost disks held")
             .args([
@@ -331,6 +338,25 @@ pub(super) fn switch(matches: &ArgMatches, online: bool) -> report::Outcome {
     );
     let json = json!({ "pool": found.name, "disk": name, "asked": if online { "online" } else { "offline" } });
     Ok(Reply { json, text, status: 0 })
+}
+
+/// `clear`.
+pub(super) fn clear(matches: &ArgMatches) -> report::Outcome {
+    let found = find(matches)?;
+    let path = matches.get_one::<PathBuf>("disk").expect("clap requires it");
+    let look = pool::look(Some(found.id), &found.disks)?;
+    let disk = pool::find_disk(&look, path)?;
+    let is_cleared = pool::clear_failures(&report::registry(), &found, (&look.config, disk))?;
+    let name = &look.config.disks[usize::from(disk)].name;
+    let text = match is_cleared {
+        true => format!("pool {}: nothing is noted of disk {name} any more\n", found.name),
+        false => format!(
+            "pool {}: the program that has it was asked to forget what it noted of disk {name}, and has not yet\n",
+            found.name
+        ),
+    };
+    let json = json!({ "pool": found.name, "disk": name, "cleared": is_cleared });
+    Ok(Reply { json, text, status: if is_cleared { 0 } else { PARTIAL } })
 }
 
 /// `job`.
