@@ -152,7 +152,7 @@ fn config_of<Q: FlushQueue>(
             return config;
         }
         let disk = one.block.ordinal;
-        io.events.note(Event::MetadataDamaged { disk, what: "configuration" });
+        io.events.damaged(disk, "configuration");
     }
     let block = &names().next()?.block;
     let others = found.iter().flat_map(|one| [0, 1].map(|area| (to_disk(one.file), area)));
@@ -274,9 +274,8 @@ pub(crate) fn discover<Q: FlushQueue>(
             return Err(StartError::Feature { ordinal: best.ordinal, word: unknown });
         }
         let count = copies.iter().filter(|other| *other == best).count();
-        if count < SUPERBLOCKS {
-            let disk = best.ordinal;
-            io.events.note(Event::MetadataDamaged { disk, what: "superblock" });
+        for _ in count..SUPERBLOCKS {
+            io.events.damaged(best.ordinal, "superblock");
         }
         let mut block = best.clone();
         // Updates outnumber every copy seen, trusted or not.

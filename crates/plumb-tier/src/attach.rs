@@ -18,7 +18,7 @@ impl<Q: FlushQueue> Core<Q> {
     pub(crate) fn drop_metadata(&mut self, disk: u16) -> Result<(), Halt> {
         self.members.config.voters.retain(|voter| *voter != disk);
         self.members.config.disks[usize::from(disk)].metadata = false;
-        self.io.events.note(Event::DiskFailing(disk));
+        self.note_failing(disk);
         self.members.leave_logs(disk);
         self.members.declined.push(disk);
         if !self.members.are_enough() || self.members.metadata().is_empty() {
@@ -28,6 +28,12 @@ impl<Q: FlushQueue> Core<Q> {
         let voters = self.members.config.voters.clone();
         let failed = self.members.publish(&mut self.io, &voters);
         self.do_without(failed)
+    }
+
+    /// A disk failed, and stays for what only it holds.
+    pub(crate) fn note_failing(&mut self, disk: u16) {
+        self.io.uses[usize::from(disk)].stayed += 1;
+        self.io.events.note(Event::DiskFailing(disk));
     }
 
     /// Brings a missing disk back: it gets journal and tree if they lack a copy, the configuration, and

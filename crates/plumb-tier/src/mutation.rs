@@ -112,6 +112,8 @@ rules! {
     VoteFirst,
     /// What a disk lacks of metadata and logs is copied from the first that has it, whatever it holds.
     RotCopied,
+    /// Who had the last copy of an open extent gets no mark when another disk has it in sync.
+    LastHolderUnmarked,
     /// What is decided late of a block is read before all copies have it durably.
     LateSettleUnflushed,
     // Write-back cache.

@@ -7,7 +7,6 @@ use plumb_units::convert::{index, to_u32};
 use crate::assembly::{Terms, assemble, raise};
 use crate::chain;
 use crate::core::{Core, Counters, Halt};
-use crate::events::Event;
 use crate::extents::{Extents, TENTATIVE, UNMAPPED};
 use crate::format::checksum::UNVERIFIED;
 use crate::format::frame::{self, FrameKind, Record};
@@ -191,6 +190,7 @@ pub(crate) fn start<Q: FlushQueue>(
         unflushable: vec![false; vdisks],
         unflushed: Vec::new(),
         flush_broken: false,
+        to_mend: 0,
     };
     for body in chain.bodies() {
         for record in frame::records(body) {
@@ -266,7 +266,7 @@ fn newest_checkpoint<Q: FlushQueue>(
     let disks = members.metadata();
     let (page, bytes, seen) = read_checkpoint(io, members)?;
     for &disk in disks.iter().filter(|disk| !seen.contains(&(**disk, page.sequence))) {
-        io.events.note(Event::MetadataDamaged { disk, what: "checkpoint" });
+        io.events.damaged(disk, "checkpoint");
     }
     // A disk that fails here fails again, where it is expelled.
     io.write(&disks, base + page.sequence % 2 * BLOCK_BYTES, &bytes);

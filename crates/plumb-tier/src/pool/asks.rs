@@ -35,6 +35,8 @@ pub enum Ask {
     Offline(u16),
     /// Take a disk back.
     Online(u16),
+    /// Tell no more that a disk failed before.
+    Clear(u16),
     /// Do not wait for a missing disk any longer: rebuild what it held on others.
     Retire(u16),
     /// Empty a disk and do without it.
@@ -81,6 +83,7 @@ impl Ask {
         let (word, disk) = match self {
             Self::Offline(disk) => ("offline", disk),
             Self::Online(disk) => ("online", disk),
+            Self::Clear(disk) => ("clear", disk),
             Self::Retire(disk) => ("retire", disk),
             Self::Leave(disk) => ("leave", disk),
             Self::Scan => ("scan", 0),
@@ -176,6 +179,7 @@ impl Ask {
         Some(match word {
             "offline" => Self::Offline(disk),
             "online" => Self::Online(disk),
+            "clear" => Self::Clear(disk),
             "retire" => Self::Retire(disk),
             "leave" => Self::Leave(disk),
             "scan" => Self::Scan,
@@ -196,6 +200,7 @@ impl Ask {
         match self {
             Self::Offline(disk) if known(disk) => engine.take_offline(disk),
             Self::Online(disk) if known(disk) => engine.attach(disk),
+            Self::Clear(disk) if known(disk) => engine.clear_failures(disk),
             Self::Retire(disk) if known(disk) => engine.retire(disk),
             // A refusal leaves everything as it is; whoever asked reads of it in the events.
             Self::Leave(disk) if known(disk) && engine.leave(disk).is_err() => {
@@ -538,6 +543,7 @@ mod tests {
         let all = [
             Ask::Offline(3),
             Ask::Online(4),
+            Ask::Clear(7),
             Ask::Retire(5),
             Ask::Leave(6),
             Ask::Scan,

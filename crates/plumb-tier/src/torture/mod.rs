@@ -44,6 +44,8 @@ mod oracle;
 #[cfg(test)]
 mod parts;
 mod run;
+#[cfg(test)]
+mod scanned;
 mod shrink;
 mod sick;
 mod situations;

@@ -57,6 +57,7 @@ fn every_page_is_written() {
             "plumb-runs-rm.1",
             "plumb-runs-show.1",
             "plumb-runs.1",
+            "plumb-space-clear.1",
             "plumb-space-demo.1",
             "plumb-space-events.1",
             "plumb-space-job.1",
