@@ -12,6 +12,7 @@ fn nothing_acknowledged_is_ever_lost() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
     let options = TortureOptions {
         seed: number("PLUMB_TORTURE_SEED").unwrap_or(1),
+        history: None,
         states: Some(number("PLUMB_TORTURE_STATES").unwrap_or(10_000)),
         time: None,
         threads: 2,
@@ -105,6 +106,32 @@ fn a_history_is_checked_again() {
     let found = one_history(named.unwrap_or(3), Duration::ZERO, &mut tally);
     assert_eq!(found, None);
     assert!(tally.states > 0, "{tally:?}");
+}
+
+/// The seed that a violation names leads to the same violation.
+#[test]
+fn a_violation_is_met_again_by_the_seed_of_its_history() {
+    let options = TortureOptions {
+        seed: 7,
+        history: None,
+        states: Some(NOTICED_WITHIN),
+        time: None,
+        threads: 1,
+        shrinking: Duration::ZERO,
+        beyond: true,
+    };
+    crate::mutation::set(Some(Mutation::CommitUnflushed));
+    let found = torture(&options, &|_| true);
+    let history = found.violations.first().map(|violation| violation.history_seed);
+    let named = TortureOptions { seed: 0, history, states: None, ..options };
+    let again = torture(&named, &|_| true);
+    crate::mutation::set(None);
+    assert!(history.is_some(), "it is noticed");
+    assert_eq!((again.histories, &again.violations), (1, &found.violations));
+    // It is the rule that was missing, and not the history.
+    let kept = torture(&named, &|_| true);
+    assert_eq!((kept.histories, kept.violations.len(), kept.interrupted), (1, 0, false));
+    assert!(kept.crash_states > 0);
 }
 
 /// Histories that meet a rule soon with the engine as it is. They are checked first; where they show nothing any
