@@ -79,6 +79,19 @@ impl<Q: FlushQueue> Engine<Q> {
         }
     }
 
+    /// Why a disk cannot go offline: what only it has would be gone with it. `None` when it can, or is not here.
+    pub(crate) fn needs(&self, disk: u16) -> Option<&'static str> {
+        let members = &self.core.members;
+        if !members.is_online(disk) {
+            return None;
+        }
+        if !self.core.can_spare(disk) {
+            return Some("holds the last copy of something");
+        }
+        let alone = members.metadata().iter().all(|other| *other == disk);
+        alone.then_some("is the only one here that has journal and map")
+    }
+
     /// Gives all missing disks up.
     pub fn retire_missing(&mut self) {
         for (disk, own) in (0_u16..).zip(&self.core.members.config.disks) {

@@ -123,7 +123,15 @@ impl Chronicle {
         for asked in asks::take(&self.asks) {
             let judged = asked.and_then(|ask| match ask.judge(engine) {
                 Ok(()) => Ok(ask),
-                Err(why) => Err(asks::Refused { number: ask.number(), why }),
+                Err(why) => match ask {
+                    // That has an event of its own.
+                    asks::Ask::OfflineIfSpared(disk, number) => {
+                        engine.tell(Event::DiskNeeded(disk));
+                        self.answers.tell(number, Err(why));
+                        continue;
+                    }
+                    _ => Err(asks::Refused { number: ask.number(), why }),
+                },
             });
             let ask = match judged {
                 Ok(ask) => ask,

@@ -22,7 +22,7 @@ mod scans;
 mod tiering;
 mod way;
 
-pub use asks::{Ask, Within, ask, ask_within, is_in_use, owner};
+pub use asks::{Ask, Within, ask, ask_offline, ask_within, is_in_use, owner};
 pub use behind::{Behind, behind};
 pub use chronicle::{Chronicle, LoggedCounters, LoggedEvent, counters, events};
 pub use devices::DeviceQueue;

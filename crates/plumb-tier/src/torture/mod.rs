@@ -157,8 +157,8 @@ pub struct TortureReport {
     pub processor_time: Duration,
 }
 
-/// Checks until states or time are used up, or a promise is broken; a history that is named is checked once, in full. `watch` is told what was checked so far, after
-/// each history, and says whether to go on.
+/// Checks until states or time are used up, or a promise is broken; a history that is named is checked once, in full. `watch`
+/// is told what was checked so far, after each history, and says whether to go on.
 pub fn torture(
     options: &TortureOptions,
     watch: &(dyn Fn(&TortureReport) -> bool + Sync),

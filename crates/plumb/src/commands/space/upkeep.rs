@@ -69,7 +69,12 @@ pub(super) fn commands() -> [Command; 7] {
                  Exit status with --wait: 0 when nothing is left, 5 when something waits for a disk or for room.",
             ),
         switch("offline", "Have a pool that is in use do without a disk for now")
-            .after_help("What was written meanwhile is copied when it is back: plumb space online."),
+            .after_help(
+                "What was written meanwhile is copied when it is back: plumb space online. A disk that holds the last copy of \
+                 something, or the only journal here, stays.\n\n\
+                 Exit status: 0 when the program that has the pool goes on without it; 3 when the disk is needed, no program has \
+                 the pool, or that program does not answer.",
+            ),
         switch("online", "Have a pool that is in use take back a disk that was offline or lost"),
         switch("clear", "Tell no more that a disk failed before")
             .after_help(
@@ -328,14 +333,19 @@ pub(super) fn switch(matches: &ArgMatches, online: bool) -> report::Outcome {
     let path = matches.get_one::<PathBuf>("disk").expect("clap requires it");
     let look = pool::look(Some(found.id), &found.disks)?;
     let disk = pool::find_disk(&look, path)?;
-    let wish = if online { Ask::Online(disk) } else { Ask::Offline(disk) };
-    pool::ask(&report::registry(), &found, wish)?;
+    let (registry, pool) = (report::registry(), &found.name);
     let name = &look.config.disks[usize::from(disk)].name;
-    let word = if online { "take back" } else { "do without" };
-    let text = format!(
-        "the program that has pool {} was asked to {word} disk {name}; plumb space events {} says what came of it\n",
-        found.name, found.name
-    );
+    let text = if online {
+        pool::ask(&registry, &found, Ask::Online(disk))?;
+        format!(
+            "the program that has pool {pool} was asked to take back disk {name}; plumb space events {pool} says what came of it\n"
+        )
+    } else {
+        pool::ask_offline(&registry, &found, disk)?;
+        format!(
+            "the program that has pool {pool} goes on without disk {name}; plumb space online {pool} {name} has it taken back\n"
+        )
+    };
     let json = json!({ "pool": found.name, "disk": name, "asked": if online { "online" } else { "offline" } });
     Ok(Reply { json, text, status: 0 })
 }
