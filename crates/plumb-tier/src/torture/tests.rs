@@ -156,7 +156,6 @@ fn known(mutation: Mutation) -> &'static [u64] {
         Mutation::HalfStarts => &[14_336_469_805_942_138_168],
         Mutation::SlotReusedEarly => &[1_425_632_448_261_629_431],
         Mutation::ReadUnpinned => &[12_843_385_162_809_710_479],
-        Mutation::LastHolderUnmarked => &[9_353_574_233_103_318_609],
         _ => &[],
     }
 }
