@@ -66,7 +66,9 @@ fn fewer_than_half_of_a_list_do_not_go_on() {
     run.engine.checkpoint();
     rest(&mut run, 1);
     let votes = run.engine.config().voters.clone();
-    assert_eq!(run.engine.halted(), Some(Halt::Voters), "{votes:?}, {:?}", heard(&mut run));
+    let told = heard(&mut run);
+    assert_eq!(run.engine.halted(), Some(Halt::Voters), "{votes:?}, {told:?}");
+    assert!(told.contains(&"halted") && health(&run).0 >= HealthStatus::Unhealthy, "{told:?}");
 }
 
 /// Two of three begin a start, and one of them does not take its generation: the one that is left is less than half of
