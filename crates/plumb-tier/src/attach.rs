@@ -38,7 +38,7 @@ impl<Q: FlushQueue> Core<Q> {
 
     /// Brings a missing disk back: it gets journal and tree if they lack a copy, the configuration, and
     /// from then on every write. What it missed stays stale until it is brought up to date. A disk that
-    /// cannot be read or is another one stays missing.
+    /// cannot be read, is another one or has features that this version does not know stays missing.
     pub(crate) fn attach(&mut self, disk: u16) -> Result<(), Halt> {
         let nth = usize::from(disk);
         let all = self.members.online.len();
@@ -47,6 +47,10 @@ impl<Q: FlushQueue> Core<Q> {
         }
         self.sync()?;
         let Some((block, begin)) = self.read_superblock(disk) else { return Ok(()) };
+        if block.incompat | block.ro_compat != 0 {
+            // A newer version had it (LAY-5).
+            return Ok(());
+        }
         let descends = self.members.config.descends_from(block.generation);
         if !descends && block.generation.epoch > self.members.config.disks[nth].known_epoch {
             // It went on without the others: nothing of it is taken before somebody says so (LAY-3).

@@ -52,6 +52,20 @@ pub enum StartError {
         /// The unknown bits.
         word: u32,
     },
+    /// A feature that this version does not know, and that only who writes has to (LAY-5).
+    #[error(
+        "disk {ordinal} uses features that this version does not know (word {word:#x}): it reads the pool, and does not write to it"
+    )]
+    #[diagnostic(
+        code(plumb::tier::feature_to_write),
+        help("use a newer version of Plumb; with this one loads that only read start")
+    )]
+    FeatureToWrite {
+        /// Which disk.
+        ordinal: u16,
+        /// The unknown bits.
+        word: u32,
+    },
     /// LAY-3.
     #[error("{present} of {voters} voting disks of the pool are here; more than half are needed")]
     #[diagnostic(
