@@ -40,7 +40,7 @@ pub(crate) fn assemble<Q: FlushQueue>(
     plan: SlotPlan,
     (seed, terms): (u64, Terms),
 ) -> Result<(Members, Vec<u16>), StartError> {
-    let mut found = discover(io, plan)?;
+    let mut found = discover(io, plan, terms)?;
     let config = newest_config(io, &mut found, terms)?;
     let mut files = vec![None; config.disks.len()];
     let mut blocks = vec![None; config.disks.len()];
@@ -152,7 +152,7 @@ fn config_of<Q: FlushQueue>(
             return config;
         }
         let disk = one.block.ordinal;
-        io.events.note(Event::MetadataDamaged { disk, what: "configuration" });
+        io.events.damaged(disk, "configuration");
     }
     let block = &names().next()?.block;
     let others = found.iter().flat_map(|one| [0, 1].map(|area| (to_disk(one.file), area)));
@@ -225,6 +225,7 @@ pub(crate) fn to_disk(file: FileIndex) -> u16 {
 pub(crate) fn discover<Q: FlushQueue>(
     io: &mut Io<Q>,
     plan: SlotPlan,
+    terms: Terms,
 ) -> Result<Vec<Found>, StartError> {
     let mut candidates: Vec<(FileIndex, Vec<Superblock>, Half)> = Vec::new();
     for file in 0..plan.files {
@@ -269,14 +270,17 @@ pub(crate) fn discover<Q: FlushQueue>(
         let Some(best) = copies.iter().filter(confirmed).max_by_key(|copy| copy.version) else {
             continue;
         };
-        let unknown = best.incompat | best.ro_compat;
-        if unknown != 0 {
-            return Err(StartError::Feature { ordinal: best.ordinal, word: unknown });
+        // LAY-5: who does not know some features cannot tell what is there, who does not know others must not write.
+        let ordinal = best.ordinal;
+        if best.incompat != 0 {
+            return Err(StartError::Feature { ordinal, word: best.incompat });
+        }
+        if best.ro_compat != 0 && terms != Terms::Any {
+            return Err(StartError::FeatureToWrite { ordinal, word: best.ro_compat });
         }
         let count = copies.iter().filter(|other| *other == best).count();
-        if count < SUPERBLOCKS {
-            let disk = best.ordinal;
-            io.events.note(Event::MetadataDamaged { disk, what: "superblock" });
+        for _ in count..SUPERBLOCKS {
+            io.events.damaged(best.ordinal, "superblock");
         }
         let mut block = best.clone();
         // Updates outnumber every copy seen, trusted or not.

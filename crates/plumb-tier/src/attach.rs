@@ -18,7 +18,7 @@ impl<Q: FlushQueue> Core<Q> {
     pub(crate) fn drop_metadata(&mut self, disk: u16) -> Result<(), Halt> {
         self.members.config.voters.retain(|voter| *voter != disk);
         self.members.config.disks[usize::from(disk)].metadata = false;
-        self.io.events.note(Event::DiskFailing(disk));
+        self.note_failing(disk);
         self.members.leave_logs(disk);
         self.members.declined.push(disk);
         if !self.members.are_enough() || self.members.metadata().is_empty() {
@@ -30,9 +30,15 @@ impl<Q: FlushQueue> Core<Q> {
         self.do_without(failed)
     }
 
+    /// A disk failed, and stays for what only it holds.
+    pub(crate) fn note_failing(&mut self, disk: u16) {
+        self.io.uses[usize::from(disk)].stayed += 1;
+        self.io.events.note(Event::DiskFailing(disk));
+    }
+
     /// Brings a missing disk back: it gets journal and tree if they lack a copy, the configuration, and
     /// from then on every write. What it missed stays stale until it is brought up to date. A disk that
-    /// cannot be read or is another one stays missing.
+    /// cannot be read, is another one or has features that this version does not know stays missing.
     pub(crate) fn attach(&mut self, disk: u16) -> Result<(), Halt> {
         let nth = usize::from(disk);
         let all = self.members.online.len();
@@ -41,6 +47,10 @@ impl<Q: FlushQueue> Core<Q> {
         }
         self.sync()?;
         let Some((block, begin)) = self.read_superblock(disk) else { return Ok(()) };
+        if block.incompat | block.ro_compat != 0 {
+            // A newer version had it (LAY-5).
+            return Ok(());
+        }
         let descends = self.members.config.descends_from(block.generation);
         if !descends && block.generation.epoch > self.members.config.disks[nth].known_epoch {
             // It went on without the others: nothing of it is taken before somebody says so (LAY-3).

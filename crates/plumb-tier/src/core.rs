@@ -64,6 +64,12 @@ pub struct Counters {
     pub unverified_differ: u64,
     /// Of these, blocks that were accepted as they are.
     pub accepted: u64,
+    /// Copies of metadata that scans read: pages of map and checksums, superblocks, configurations.
+    pub metadata_verified: u64,
+    /// Copies of metadata that starts and scans found damaged.
+    pub metadata_damaged: u64,
+    /// Of these, copies that a scan could not have written anew.
+    pub metadata_unhealed: u64,
     /// Blocks taken for interrupted writes after an unclean stop (CRC-3).
     pub interrupted: u64,
     /// Blocks whose copies were made equal after an unclean stop.
@@ -129,6 +135,8 @@ pub(crate) struct Core<Q> {
     pub(crate) flush_broken: bool,
     /// Disks that failed a flush and were not judged for it yet: what they hold may not be durable (C10).
     pub(crate) unflushed: Vec<u16>,
+    /// Copies of pages that scans found damaged: the next checkpoint writes these pages anew.
+    pub(crate) to_mend: u64,
 }
 
 impl<Q: FlushQueue> Core<Q> {
@@ -533,6 +541,7 @@ impl<Q: FlushQueue> Core<Q> {
         self.journal.sequence += 1;
         self.journal.tail = link;
         self.trees.release();
+        self.note_mended();
         self.counters.checkpoints += 1;
         Ok(true)
     }

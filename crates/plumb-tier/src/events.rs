@@ -40,6 +40,8 @@ pub enum Event {
     DiskLost(u16),
     /// A disk failed that holds the last copy of something: it stays for that, and keeps no metadata any more.
     DiskFailing(u16),
+    /// By an operator's word it is told no more that a disk failed before.
+    DiskCleared(u16),
     /// A disk was to go offline, and holds the last copy of something: it stays.
     DiskNeeded(u16),
     /// A disk did not answer in time.
@@ -118,6 +120,16 @@ pub enum Event {
         /// What it is part of.
         what: &'static str,
     },
+    /// No disk has a page of metadata whole: what it holds is in memory, and the next checkpoint writes it.
+    MetadataLost {
+        /// What it is part of.
+        what: &'static str,
+    },
+    /// Copies of metadata that were damaged are written anew.
+    MetadataHealed {
+        /// How many.
+        copies: u64,
+    },
     /// The last copy of something could not be flushed: every FLUSH fails until the next start.
     FlushFailed,
     /// No copy of a write cache took a record: it takes no more.
@@ -158,6 +170,7 @@ impl Event {
         match self {
             Self::DiskLost(_) => "disk-lost",
             Self::DiskFailing(_) => "disk-failing",
+            Self::DiskCleared(_) => "disk-cleared",
             Self::DiskNeeded(_) => "disk-needed",
             Self::DiskTimeout(_) => "disk-timeout",
             Self::DiskOutdated(_) => "disk-outdated",
@@ -177,6 +190,8 @@ impl Event {
             Self::Accepted { .. } => "accepted-unverified",
             Self::Interrupted { .. } => "interrupted-write",
             Self::MetadataDamaged { .. } => "metadata-damaged",
+            Self::MetadataLost { .. } => "metadata-lost",
+            Self::MetadataHealed { .. } => "metadata-healed",
             Self::FlushFailed => "flush-failed",
             Self::CacheClosed(_) => "cache-closed",
             Self::CacheAway(_) => "cache-away",
@@ -196,6 +211,7 @@ impl Event {
         match self {
             Self::DiskBack(_)
             | Self::DiskUpToDate(_)
+            | Self::DiskCleared(_)
             | Self::DiskLeaving(_)
             | Self::DiskStays(_)
             | Self::DiskRemoved(_)
@@ -216,8 +232,10 @@ impl Event {
             | Self::CacheGivenUp(_)
             | Self::HeatLost { .. }
             | Self::MetadataDamaged { .. }
+            | Self::MetadataHealed { .. }
             | Self::Accepted { .. } => Severity::Warning,
             Self::DiskFailing(_)
+            | Self::MetadataLost { .. }
             | Self::Unrecoverable { .. }
             | Self::Unverified { .. }
             | Self::FlushFailed
@@ -254,6 +272,9 @@ impl Event {
             Self::DiskLost(nth) => format!("{} is lost: the pool goes on without it", disk(nth)),
             Self::DiskFailing(nth) => {
                 format!("{} fails, and holds the last copy of something", disk(nth))
+            }
+            Self::DiskCleared(nth) => {
+                format!("{}: that it failed before is told no more, by an operator's word", disk(nth))
             }
             Self::DiskNeeded(nth) => {
                 format!("{} stays: it holds the last copy of something", disk(nth))
@@ -299,6 +320,14 @@ impl Event {
             Self::MetadataDamaged { disk: nth, what } => {
                 format!("{}: a copy of the {what} was damaged; another one served", disk(nth))
             }
+            Self::MetadataLost { what } => {
+                format!(
+                    "no disk has a page of the {what} whole: what it holds is in memory, and the next checkpoint writes it"
+                )
+            }
+            Self::MetadataHealed { copies } => {
+                format!("{copies} damaged copies of metadata were written anew")
+            }
             Self::FlushFailed => {
                 "the last copy of something could not be flushed: every flush fails until the pool is started again"
                     .to_owned()
@@ -341,6 +370,8 @@ pub(crate) struct Events {
     waiting: VecDeque<Event>,
     /// How many found no room.
     pub(crate) dropped: u64,
+    /// Copies of metadata that were found damaged.
+    pub(crate) damaged: u64,
 }
 
 impl Events {
@@ -354,6 +385,12 @@ impl Events {
             return;
         }
         self.waiting.push_back(event);
+    }
+
+    /// A copy of metadata is damaged.
+    pub(crate) fn damaged(&mut self, disk: u16, what: &'static str) {
+        self.damaged += 1;
+        self.note(Event::MetadataDamaged { disk, what });
     }
 
     pub(crate) fn take(&mut self) -> Option<Event> {
@@ -387,6 +424,8 @@ mod tests {
             (Event::Unrecoverable { extent: 3, blocks: 1 }, "unrecoverable", Severity::Error),
             (Event::Unverified { extent: 3, blocks: 1 }, "unverified", Severity::Error),
             (Event::Accepted { extent: 3, blocks: 1 }, "accepted-unverified", Severity::Warning),
+            (Event::MetadataHealed { copies: 3 }, "metadata-healed", Severity::Warning),
+            (Event::MetadataLost { what: "map 3" }, "metadata-lost", Severity::Error),
             (Event::HeatLost { vdisk: 3, pages: None }, "heat-lost", Severity::Warning),
             (Event::HeatLost { vdisk: 3, pages: Some(2) }, "heat-lost", Severity::Warning),
             (Event::Halted(Halt::Voters), "halted", Severity::Error),

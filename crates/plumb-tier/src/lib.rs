@@ -27,6 +27,7 @@ mod log_buckets;
 mod logs;
 mod marks;
 mod members;
+mod metadata;
 #[cfg(test)]
 mod model;
 pub mod mutation;

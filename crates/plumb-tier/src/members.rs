@@ -80,6 +80,18 @@ impl Half {
         best
     }
 
+    /// The same where only one copy may be left that is what it should be: the half without it.
+    pub(crate) fn beside(copies: &[Option<Superblock>; 4], right: &Superblock) -> Self {
+        let is_right = |copy: &usize| copies[*copy].as_ref() == Some(right);
+        let mut left = (0..4).filter(is_right);
+        match (left.next(), left.next()) {
+            (Some(one), None) => {
+                HALVES.into_iter().find(|half| !half.0.contains(&one)).unwrap_or_default()
+            }
+            _ => Self::to_begin_with(copies),
+        }
+    }
+
     fn copies(self) -> [usize; 2] {
         self.0
     }

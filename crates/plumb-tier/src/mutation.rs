@@ -112,6 +112,8 @@ rules! {
     VoteFirst,
     /// What a disk lacks of metadata and logs is copied from the first that has it, whatever it holds.
     RotCopied,
+    /// Who had the last copy of an open extent gets no mark when another disk has it in sync.
+    LastHolderUnmarked,
     /// What is decided late of a block is read before all copies have it durably.
     LateSettleUnflushed,
     // Write-back cache.
@@ -261,6 +263,10 @@ impl Mutation {
         (Self::AcceptedUnflushed, "the same"),
         (Self::AcceptedUnopened, "the same"),
         (Self::VoteFirst, "a disk that gets its vote back: torture/last_copies.rs"),
+        (
+            Self::LastHolderUnmarked,
+            "disks of a mirror that are away one after the other: torture/apart.rs",
+        ),
         (Self::RotCopied, "rot while a pool serves: torture/live_rot.rs"),
         (Self::LeftoverIsFork, "a disk that comes back with what a crash left: torture/parts.rs"),
         (Self::ListsForgotten, "disks lost while others learn of it: torture/parts.rs"),

@@ -7,7 +7,6 @@ use plumb_units::convert::{index, to_u32};
 use crate::assembly::{Terms, assemble, raise};
 use crate::chain;
 use crate::core::{Core, Counters, Halt};
-use crate::events::Event;
 use crate::extents::{Extents, TENTATIVE, UNMAPPED};
 use crate::format::checksum::UNVERIFIED;
 use crate::format::frame::{self, FrameKind, Record};
@@ -48,6 +47,20 @@ pub enum StartError {
     #[error("disk {ordinal} uses features that this version does not know (word {word:#x})")]
     #[diagnostic(code(plumb::tier::feature), help("use a newer version of Plumb"))]
     Feature {
+        /// Which disk.
+        ordinal: u16,
+        /// The unknown bits.
+        word: u32,
+    },
+    /// A feature that this version does not know, and that only who writes has to (LAY-5).
+    #[error(
+        "disk {ordinal} uses features that this version does not know (word {word:#x}): it reads the pool, and does not write to it"
+    )]
+    #[diagnostic(
+        code(plumb::tier::feature_to_write),
+        help("use a newer version of Plumb; with this one loads that only read start")
+    )]
+    FeatureToWrite {
         /// Which disk.
         ordinal: u16,
         /// The unknown bits.
@@ -191,6 +204,7 @@ pub(crate) fn start<Q: FlushQueue>(
         unflushable: vec![false; vdisks],
         unflushed: Vec::new(),
         flush_broken: false,
+        to_mend: 0,
     };
     for body in chain.bodies() {
         for record in frame::records(body) {
@@ -266,7 +280,7 @@ fn newest_checkpoint<Q: FlushQueue>(
     let disks = members.metadata();
     let (page, bytes, seen) = read_checkpoint(io, members)?;
     for &disk in disks.iter().filter(|disk| !seen.contains(&(**disk, page.sequence))) {
-        io.events.note(Event::MetadataDamaged { disk, what: "checkpoint" });
+        io.events.damaged(disk, "checkpoint");
     }
     // A disk that fails here fails again, where it is expelled.
     io.write(&disks, base + page.sequence % 2 * BLOCK_BYTES, &bytes);

@@ -437,7 +437,7 @@ impl<Q: FlushQueue> Core<Q> {
     /// An open extent of which nothing was written yet is up to date on a disk that comes back, whoever else is away. What had the
     /// last copy until then misses what is written from now on.
     fn mark_no_longer_last(&mut self, extent: u32) {
-        if !self.extents.get(extent).open {
+        if !self.extents.get(extent).open || active(Mutation::LastHolderUnmarked) {
             return;
         }
         let has = |core: &Self, disk: usize| core.members.stale[disk].has(extent);

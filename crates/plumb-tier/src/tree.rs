@@ -6,9 +6,8 @@
 use std::ops::Range;
 
 use plumb_io::FlushQueue;
-use plumb_units::convert::{index, to_u32, to_usize};
+use plumb_units::convert::{index, to_u32, to_u64, to_usize};
 
-use crate::events::Event;
 use crate::extents::{ExtentSet, Extents, Sum, UNMAPPED};
 use crate::format::checksum::UNVERIFIED;
 use crate::format::page::{self, INDEX_ENTRIES, LEAF_ENTRIES, PageName, Pointer, Root};
@@ -99,7 +98,7 @@ const ASKED: usize = 3;
 const RUNS: usize = 4;
 
 /// What the trees are called, by their number.
-const TREES: [&str; 2] = ["map", "checksums"];
+pub(crate) const TREES: [&str; 2] = ["map", "checksums"];
 
 impl Trees {
     /// Empty trees for that many extents.
@@ -137,6 +136,51 @@ impl Trees {
 
     pub(crate) fn roots(&self) -> [Root; 2] {
         [self.trees[MAP].root(), self.trees[SUMS].root()]
+    }
+
+    /// Pages of both trees, so many at most, from a place in their order on, and where to go on; `None` behind the last.
+    pub(crate) fn pages_from(
+        &self,
+        from: u64,
+        most: usize,
+    ) -> (Vec<(PageName, Pointer)>, Option<u64>) {
+        let levels = (0..).zip(&self.trees).flat_map(|(tree, own)| {
+            (0..).zip(&own.levels).map(move |(level, pointers)| (tree, level, pointers))
+        });
+        let (mut pages, mut before) = (Vec::new(), 0);
+        for (tree, level, pointers) in levels {
+            let first = to_usize(from.saturating_sub(before)).min(pointers.len());
+            for (number, pointer) in pointers.iter().enumerate().skip(first) {
+                if pages.len() == most {
+                    return (pages, Some(before + to_u64(number)));
+                }
+                if pointer.page != 0 {
+                    pages.push((name(tree, level, number), *pointer));
+                }
+            }
+            before += to_u64(pointers.len());
+        }
+        (pages, None)
+    }
+
+    /// How many there are from a place in their order on.
+    pub(crate) fn pages_left(&self, from: u64) -> u64 {
+        let pointers = self.trees.iter().flat_map(|own| own.levels.iter().flatten());
+        to_u64(pointers.skip(to_usize(from)).filter(|pointer| pointer.page != 0).count())
+    }
+
+    /// Whether these bytes are a page as it is in force.
+    pub(crate) fn verifies(&self, (name, pointer): (PageName, Pointer), bytes: &[u8]) -> bool {
+        page::verifies(self.pool_seed, name, pointer, bytes)
+    }
+
+    /// The next checkpoint writes a page anew, elsewhere, and all above it.
+    pub(crate) fn rewrite(&mut self, name: PageName) {
+        let own = &mut self.trees[index(name.tree.into())];
+        let leaf = own.leaves_below(&name).start;
+        if let Some(dirty) = own.dirty.get_mut(leaf) {
+            *dirty = true;
+        }
     }
 
     fn allocate(&mut self) -> Result<u32, TreeFull> {
@@ -396,10 +440,7 @@ impl Trees {
             let read = io.read(disk, offset, &mut bytes);
             if read && page::verifies(self.pool_seed, name, pointer, &bytes) {
                 for &disk in &bad {
-                    io.events.note(Event::MetadataDamaged {
-                        disk,
-                        what: TREES[index(name.tree.into())],
-                    });
+                    io.events.damaged(disk, TREES[index(name.tree.into())]);
                 }
                 if !bad.is_empty() {
                     // Rot is healed at once; a disk that cannot be written is noticed when it matters.
@@ -430,19 +471,13 @@ impl Trees {
         sources: &[u16],
         disk: u16,
     ) -> Copied {
-        let mut wanted: Vec<(u32, PageName, Pointer)> = Vec::new();
-        for (tree, own) in self.trees.iter().enumerate() {
-            for (level, pointers) in own.levels.iter().enumerate() {
-                let pages = pointers.iter().enumerate();
-                let pages = pages.filter(|one| (1..geometry.tree_pages()).contains(&one.1.page));
-                wanted.extend(pages.map(|(nth, at)| (at.page, name(tree, level, nth), *at)));
-            }
-        }
-        wanted.sort_unstable_by_key(|page| page.0);
+        let (mut wanted, _) = self.pages_from(0, usize::MAX);
+        wanted.retain(|(_, at)| (1..geometry.tree_pages()).contains(&at.page));
+        wanted.sort_unstable_by_key(|page| page.1.page);
         let at = |page: u32| geometry.tree() + u64::from(page) * BLOCK_BYTES;
         let most = (to_usize(io.control_bytes()) / BLOCK_LEN).max(1);
         let runs: Vec<_> = wanted
-            .chunk_by(|before, after| before.0 + 1 == after.0)
+            .chunk_by(|before, after| before.1.page + 1 == after.1.page)
             .flat_map(|run| run.chunks(most))
             .collect();
         let mut missing = Vec::new();
@@ -453,7 +488,7 @@ impl Trees {
                 let work = some.iter().zip(&mut contents);
                 let work = work.map(|(run, into)| Work::Read {
                     disk: *source,
-                    offset: at(run[0].0),
+                    offset: at(run[0].1.page),
                     into,
                 });
                 io.wait_for(work.collect()).is_empty()
@@ -463,22 +498,21 @@ impl Trees {
             for (run, bytes) in some.iter().zip(&mut contents) {
                 let before = missing.len();
                 for (page, bytes) in run.iter().zip(bytes.chunks_mut(BLOCK_LEN)) {
-                    let verifies = page::verifies(self.pool_seed, page.1, page.2, bytes);
-                    if whole && (verifies || active(Mutation::RotCopied)) {
+                    if whole && (self.verifies(*page, bytes) || active(Mutation::RotCopied)) {
                         continue;
                     }
-                    match self.page_of_any(io, geometry, (sources, disk), (page.1, page.2)) {
+                    match self.page_of_any(io, geometry, (sources, disk), *page) {
                         Some(found) => bytes.copy_from_slice(&found),
-                        None => missing.push(page.1),
+                        None => missing.push(page.0),
                     }
                 }
                 if missing.len() == before {
-                    writes.push((at(run[0].0), &bytes[..]));
+                    writes.push((at(run[0].1.page), &bytes[..]));
                     continue;
                 }
                 let found = run.iter().zip(bytes.chunks(BLOCK_LEN));
-                let found = found.filter(|(page, _)| !missing[before..].contains(&page.1));
-                writes.extend(found.map(|(page, bytes)| (at(page.0), bytes)));
+                let found = found.filter(|(page, _)| !missing[before..].contains(&page.0));
+                writes.extend(found.map(|(page, bytes)| (at(page.1.page), bytes)));
             }
             let writes =
                 writes.iter().map(|(offset, bytes)| Work::Write { disk, offset: *offset, bytes });
@@ -486,12 +520,7 @@ impl Trees {
                 return Copied::Failed;
             }
         }
-        for page in &missing {
-            // With a leaf all pages above it are written.
-            let tree = index(page.tree.into());
-            let leaf = self.trees[tree].leaves_below(page).start;
-            self.trees[tree].dirty[leaf] = true;
-        }
+        missing.iter().for_each(|page| self.rewrite(*page));
         if missing.is_empty() { Copied::Whole } else { Copied::Damaged }
     }
 
@@ -507,8 +536,7 @@ impl Trees {
             return Some(bytes);
         }
         for &disk in sources {
-            let what = TREES[index(name.tree.into())];
-            io.events.note(Event::MetadataDamaged { disk, what });
+            io.events.damaged(disk, TREES[index(name.tree.into())]);
         }
         let bytes = self.read_page(io, geometry, &[disk], name, pointer).ok()?;
         // Who does not take it is noticed when it matters.

@@ -1,7 +1,7 @@
 //! Work in the background as whoever drives an engine sees it.
 
 use plumb_io::FlushQueue;
-use plumb_units::convert::{index, to_u64};
+use plumb_units::convert::to_u64;
 
 use super::Engine;
 use super::standstill::Job;
@@ -16,7 +16,7 @@ pub enum JobKind {
     Rebuild,
     /// What a disk holds that is to be removed moves to others.
     Empty,
-    /// Every copy of every block is verified.
+    /// Every copy of every block and of metadata is verified.
     Scan,
 }
 
@@ -52,7 +52,6 @@ impl<Q: FlushQueue> Engine<Q> {
     pub fn jobs(&self) -> Vec<JobState> {
         let members = &self.core.members;
         let config = &members.config;
-        let extent = u64::from(config.extent_bytes);
         let mut jobs = Vec::new();
         for (disk, own) in (0_u16..).zip(&config.disks) {
             let nth = usize::from(disk);
@@ -78,12 +77,11 @@ impl<Q: FlushQueue> Engine<Q> {
             }
         }
         let scans = self.jobs.iter().filter_map(|job| match job {
-            Job::Scan(next, _) => Some(*next),
+            Job::Scan(stage, _) => Some(*stage),
             _ => None,
         });
-        for next in scans {
-            let extents = to_u64(self.core.extents.list.len().saturating_sub(index(next)));
-            let bytes_left = extents * extent;
+        for stage in scans {
+            let bytes_left = self.scan_left(stage);
             jobs.push(JobState { kind: JobKind::Scan, disk: None, bytes_left, stuck: 0 });
         }
         jobs

@@ -23,6 +23,7 @@ mod perf;
 mod pump;
 mod read;
 mod round;
+mod scanning;
 mod share;
 mod slabs;
 mod snapshot;

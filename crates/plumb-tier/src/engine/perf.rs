@@ -233,6 +233,8 @@ pub struct DiskUse {
     pub failed: u64,
     /// Blocks of it that were rewritten from another copy.
     pub healed: u64,
+    /// How often it failed, and stayed because it holds the last copy of something.
+    pub stayed: u64,
 }
 
 /// How long the requests of a virtual disk took, by kind.

@@ -297,6 +297,7 @@ impl<Q: FlushQueue> Engine<Q> {
             put("Metadata Write Bytes", "B", own.metadata_write_bytes);
             put("Failed", "n", own.failed);
             put("Healed Blocks", "n", own.healed);
+            put("Failed And Stayed", "n", own.stayed);
             put("Online", "n", u64::from(disk.state == DiskState::Online));
             put("Stale Extents", "n", members.stale[nth].len().into());
         }
@@ -341,6 +342,9 @@ impl<Q: FlushQueue> Engine<Q> {
         write("Healed", "n", counters.healed);
         write("Unrecoverable", "n", counters.unrecoverable);
         write("Interrupted Writes", "n", counters.interrupted);
+        write("Metadata Verified", "n", counters.metadata_verified);
+        write("Metadata Damaged", "n", counters.metadata_damaged);
+        write("Metadata Not Healed", "n", counters.metadata_unhealed);
     }
 }
 

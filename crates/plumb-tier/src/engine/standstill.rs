@@ -6,6 +6,7 @@ use plumb_units::Nanos;
 use plumb_units::convert::{index, to_u32};
 
 use super::part::Step;
+use super::scanning::{Accept, Stage};
 use super::{ChangeError, Engine, Halt};
 use crate::events::Event;
 use crate::extents::ExtentSet;
@@ -14,7 +15,6 @@ use crate::format::frame::Record;
 use crate::journal::Room;
 use crate::mutation::{Mutation, active};
 use crate::tier_report::MoveStop;
-use crate::unverified::UnverifiedRun;
 
 /// Background work that was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,17 +27,8 @@ pub(super) enum Job {
     Leave(u16, bool),
     /// Write a checkpoint.
     Checkpoint,
-    /// Verify extents from this one on.
-    Scan(u32, Accept),
-}
-
-/// What a scan takes as it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Accept {
-    /// Nothing.
-    Nothing,
-    /// Blocks whose checksums are lost.
-    Unverified,
+    /// Verify everything, from there on.
+    Scan(Stage, Accept),
 }
 
 /// Disks that vote are marked anew that often, if anything was written meanwhile.
@@ -88,6 +79,19 @@ impl<Q: FlushQueue> Engine<Q> {
         }
     }
 
+    /// Why a disk cannot go offline: what only it has would be gone with it. `None` when it can, or is not here.
+    pub(crate) fn needs(&self, disk: u16) -> Option<&'static str> {
+        let members = &self.core.members;
+        if !members.is_online(disk) {
+            return None;
+        }
+        if !self.core.can_spare(disk) {
+            return Some("holds the last copy of something");
+        }
+        let alone = members.metadata().iter().all(|other| *other == disk);
+        alone.then_some("is the only one here that has journal and map")
+    }
+
     /// Gives all missing disks up.
     pub fn retire_missing(&mut self) {
         for (disk, own) in (0_u16..).zip(&self.core.members.config.disks) {
@@ -106,6 +110,12 @@ impl<Q: FlushQueue> Engine<Q> {
         self.core.may_leave(disk)?;
         self.jobs.push_back(Job::Leave(disk, true));
         Ok(())
+    }
+
+    /// By an operator's word it is told no more that a disk failed before.
+    pub fn clear_failures(&mut self, disk: u16) {
+        self.core.io.uses[usize::from(disk)].stayed = 0;
+        self.core.io.events.note(Event::DiskCleared(disk));
     }
 
     /// Whether disks were removed from the pool.
@@ -186,29 +196,6 @@ impl<Q: FlushQueue> Engine<Q> {
             self.probation = None;
             self.rebuilding = true;
         }
-    }
-
-    /// Whether a scan was asked for and has not ended.
-    #[must_use]
-    pub fn is_scanning(&self) -> bool {
-        self.jobs.iter().any(|job| matches!(job, Job::Scan(..)))
-    }
-
-    /// Reads and verifies every copy of every written block, and heals what can be healed (RES-8).
-    pub fn scan(&mut self) {
-        self.jobs.push_back(Job::Scan(0, Accept::Nothing));
-    }
-
-    /// The same, and what lies where checksums are lost on all copies is taken for what it should be (LAY-7): of copies
-    /// that differ, what most of them hold.
-    pub fn scan_accepting_unverified(&mut self) {
-        self.jobs.push_back(Job::Scan(0, Accept::Unverified));
-    }
-
-    /// All blocks whose checksums are lost: reads of them fail until they are written, or accepted (LAY-7).
-    #[must_use]
-    pub fn unverified(&self) -> Vec<UnverifiedRun> {
-        self.core.unverified_runs()
     }
 
     /// Writes a checkpoint soon.
@@ -379,7 +366,7 @@ impl<Q: FlushQueue> Engine<Q> {
             } else if self.core.members.is_named(disk) {
                 self.core.drop_metadata(disk)?;
             } else {
-                self.core.io.events.note(Event::DiskFailing(disk));
+                self.core.note_failing(disk);
             }
         }
         self.close_logs();
@@ -468,18 +455,7 @@ impl<Q: FlushQueue> Engine<Q> {
                     self.core.leave(disk, leaves)
                 }
                 Job::Checkpoint => self.checkpoint_now(),
-                Job::Scan(extent, accept) => {
-                    if index(extent) < self.core.extents.list.len() {
-                        self.jobs.push_back(Job::Scan(extent + 1, accept));
-                        self.scanned = true;
-                        self.settle_late(extent)?;
-                        self.core.scan(extent)?;
-                        self.core.compare_unverified(extent, accept == Accept::Unverified)?;
-                    } else {
-                        self.core.io.events.note(Event::Scanned);
-                    }
-                    Ok(())
-                }
+                Job::Scan(stage, accept) => self.scan_step(stage, accept),
             };
         }
         self.last_resync = self.now;
@@ -501,7 +477,7 @@ impl<Q: FlushQueue> Engine<Q> {
     }
 
     /// Not where a last copy could not be flushed: what its cache lost is not decided by what it shows (C10).
-    fn settle_late(&mut self, extent: u32) -> Result<(), Halt> {
+    pub(super) fn settle_late(&mut self, extent: u32) -> Result<(), Halt> {
         if self.core.flush_broken || self.core.is_unflushable(extent) {
             return Ok(());
         }
@@ -538,7 +514,7 @@ impl<Q: FlushQueue> Engine<Q> {
         tried.is_some_and(|at| self.now.since(*at) < TRY_AGAIN) && !active(Mutation::TriedEachTime)
     }
 
-    fn checkpoint_now(&mut self) -> Result<(), Halt> {
+    pub(super) fn checkpoint_now(&mut self) -> Result<(), Halt> {
         if self.core.flush_broken || !self.core.checkpoint(false)? {
             self.core.flush_broken = true;
             self.core.io.events.note(Event::FlushFailed);

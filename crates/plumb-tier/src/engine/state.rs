@@ -16,7 +16,7 @@ impl<Q: FlushQueue> Engine<Q> {
     /// What happened so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        self.core.counters
+        Counters { metadata_damaged: self.core.io.events.damaged, ..self.core.counters }
     }
 
     /// Why nothing is acknowledged any more, if so.

@@ -33,8 +33,12 @@ const WITHIN_END: &str = "end";
 pub enum Ask {
     /// Do without a disk for now.
     Offline(u16),
+    /// The same, if it can be spared; it is answered by its number ([`ask_offline`]).
+    OfflineIfSpared(u16, u64),
     /// Take a disk back.
     Online(u16),
+    /// Tell no more that a disk failed before.
+    Clear(u16),
     /// Do not wait for a missing disk any longer: rebuild what it held on others.
     Retire(u16),
     /// Empty a disk and do without it.
@@ -81,6 +85,7 @@ impl Ask {
         let (word, disk) = match self {
             Self::Offline(disk) => ("offline", disk),
             Self::Online(disk) => ("online", disk),
+            Self::Clear(disk) => ("clear", disk),
             Self::Retire(disk) => ("retire", disk),
             Self::Leave(disk) => ("leave", disk),
             Self::Scan => ("scan", 0),
@@ -89,6 +94,9 @@ impl Ask {
             Self::EndOptimization(vdisk) => ("end-optimization", vdisk),
             Self::Trickle(vdisk) => ("trickle", vdisk),
             Self::Publish => ("publish", 0),
+            Self::OfflineIfSpared(disk, number) => {
+                return format!("offline-if-spared {disk} {number}\n");
+            }
             Self::Pin(vdisk, (start, len), tier) => {
                 return format!("pin {vdisk} {start} {len} {}\n", tier.name());
             }
@@ -141,6 +149,7 @@ impl Ask {
     pub(super) fn number(self) -> Option<u64> {
         match self {
             Self::Within(_, within) => Some(within.number),
+            Self::OfflineIfSpared(_, number) => Some(number),
             _ => None,
         }
     }
@@ -153,6 +162,13 @@ impl Ask {
             }
             Self::Within(vdisk, _) if engine.optimizing(vdisk.into()) => {
                 Err("an optimization of the virtual disk is under way".to_owned())
+            }
+            Self::OfflineIfSpared(disk, _) => {
+                let Some(own) = engine.config().disks.get(usize::from(disk)) else {
+                    return Err(format!("disk number {disk} is not there"));
+                };
+                let needed = engine.needs(disk).map(|why| format!("disk {} {why}", own.name));
+                needed.map_or(Ok(()), Err)
             }
             _ => Ok(()),
         }
@@ -169,6 +185,9 @@ impl Ask {
                 let tier = all.into_iter().find(|known| known.name() == *tier)?;
                 return Some(Self::Pin(disk, (number(start)?, number(len)?), tier));
             }
+            ("offline-if-spared", [own]) => {
+                return Some(Self::OfflineIfSpared(disk, number(own)?));
+            }
             ("unpin", [pin]) => return Some(Self::Unpin(disk, PinId(number(pin)?))),
             (_, []) => {}
             _ => return None,
@@ -176,6 +195,7 @@ impl Ask {
         Some(match word {
             "offline" => Self::Offline(disk),
             "online" => Self::Online(disk),
+            "clear" => Self::Clear(disk),
             "retire" => Self::Retire(disk),
             "leave" => Self::Leave(disk),
             "scan" => Self::Scan,
@@ -194,8 +214,11 @@ impl Ask {
         let all = engine.config().disks.len();
         let known = |disk: u16| usize::from(disk) < all;
         match self {
-            Self::Offline(disk) if known(disk) => engine.take_offline(disk),
+            Self::Offline(disk) | Self::OfflineIfSpared(disk, _) if known(disk) => {
+                engine.take_offline(disk);
+            }
             Self::Online(disk) if known(disk) => engine.attach(disk),
+            Self::Clear(disk) if known(disk) => engine.clear_failures(disk),
             Self::Retire(disk) if known(disk) => engine.retire(disk),
             // A refusal leaves everything as it is; whoever asked reads of it in the events.
             Self::Leave(disk) if known(disk) && engine.leave(disk).is_err() => {
@@ -300,8 +323,8 @@ const ANSWERED_WITHIN: Duration = Duration::from_secs(5);
 /// Asks something of the program that has the pool, and waits until it has taken the wish.
 ///
 /// # Errors
-/// When none has it, or it ended without taking the wish, or that cannot be written down; and of an optimization when nobody
-/// takes it, which is then taken back.
+/// When none has it, or it ended without taking the wish, or that cannot be written down; and of an optimization, and of what is
+/// answered, when nobody takes it, which is then taken back.
 pub fn ask(registry: &Registry, pool: &RegisteredPool, wish: Ask) -> Result<(), PoolError> {
     if !is_in_use(pool) {
         return Err(PoolError::NotInUse { name: pool.name.clone() });
@@ -317,9 +340,9 @@ pub fn ask(registry: &Registry, pool: &RegisteredPool, wish: Ask) -> Result<(), 
         forget(registry, &pool.name);
         PoolError::NotInUse { name: pool.name.clone() }
     })?;
-    // Another command that works takes none, and an optimization that comes at some time is not what was asked for.
-    let optimizes = matches!(wish, Ask::Optimize(_) | Ask::Trickle(_) | Ask::Within(..));
-    match optimizes && take_back(registry, &pool.name, wish) {
+    // Another command that works takes none, and what comes at some time is not what was asked for.
+    let now = matches!(wish, Ask::Optimize(_) | Ask::Trickle(_)) || wish.number().is_some();
+    match now && take_back(registry, &pool.name, wish) {
         true => Err(PoolError::NoAnswer { name: pool.name.clone() }),
         false => Ok(()),
     }
@@ -340,6 +363,24 @@ pub fn ask_within(
     limits.check()?;
     let number = fresh_seed();
     let wish = Ask::Within(vdisk, Within { number, trickle, limits: *limits });
+    ask_answered(registry, pool, (wish, number))
+}
+
+/// Asks the program that has the pool to do without a disk for now, and waits for its answer.
+///
+/// # Errors
+/// When none has it, the disk cannot be spared ([`PoolError::WishRefused`]), or it does not answer
+/// ([`PoolError::NoAnswer`]): then nothing is done.
+pub fn ask_offline(registry: &Registry, pool: &RegisteredPool, disk: u16) -> Result<(), PoolError> {
+    let number = fresh_seed();
+    ask_answered(registry, pool, (Ask::OfflineIfSpared(disk, number), number))
+}
+
+fn ask_answered(
+    registry: &Registry,
+    pool: &RegisteredPool,
+    (wish, number): (Ask, u64),
+) -> Result<(), PoolError> {
     ask(registry, pool, wish)?;
     let name = || pool.name.clone();
     let answer = || match answer_to(registry, &pool.name, number)? {
@@ -537,7 +578,9 @@ mod tests {
         assert_eq!(take(&asks), []);
         let all = [
             Ask::Offline(3),
+            Ask::OfflineIfSpared(3, u64::MAX),
             Ask::Online(4),
+            Ask::Clear(7),
             Ask::Retire(5),
             Ask::Leave(6),
             Ask::Scan,
@@ -556,7 +599,7 @@ mod tests {
         std::fs::write(
             &asks,
             format!(
-                "{lines}offline\noffline x\nfly 3\nscan 0 1\npin 0 0 1\npin 0 0 1 tape\nunpin 0\n"
+                "{lines}offline\noffline x\noffline-if-spared 3\nfly 3\nscan 0 1\npin 0 0 1\npin 0 0 1 tape\nunpin 0\n"
             ),
         )
         .expect("written");

@@ -121,6 +121,14 @@ impl Chronicle {
     /// Hands the engine what other programs asked of it.
     pub fn take_asks<Q: FlushQueue>(&mut self, engine: &mut Engine<Q>) {
         for asked in asks::take(&self.asks) {
+            if let Ok(ask @ asks::Ask::OfflineIfSpared(disk, number)) = asked
+                && let Err(why) = ask.judge(engine)
+            {
+                // That has an event of its own.
+                engine.tell(Event::DiskNeeded(disk));
+                self.answers.tell(number, Err(why));
+                continue;
+            }
             let judged = asked.and_then(|ask| match ask.judge(engine) {
                 Ok(()) => Ok(ask),
                 Err(why) => Err(asks::Refused { number: ask.number(), why }),

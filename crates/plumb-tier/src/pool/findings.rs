@@ -1,5 +1,5 @@
 //! What was found wrong with a pool and is not resolved yet, beside the list of pools: blocks without a good copy, blocks that
-//! had to be healed in the last day, a start that was refused. Health is told from it whether or not the pool runs
+//! had to be healed in the last day, disks that failed and stayed, a start that was refused. Health is told from it whether or not the pool runs
 //! (HLT-1); it is lost with the folder that it is in, and then a scan finds it again. Beside it, how far the pool had come
 //! when this machine used it last: disks that are older are not started by an operator's word alone.
 
@@ -7,7 +7,10 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
+use super::asks::{Ask, ask};
+use super::chronicle::Chronicle;
 use super::live::now_ms;
 use super::look::{DiskLook, Look, look};
 use super::open::PoolError;
@@ -25,6 +28,8 @@ const FILE_MAX: u64 = 16 << 20;
 const EXTENTS_MAX: usize = 65_536;
 /// Healed blocks count for a day (section 7).
 const DAY_MS: u64 = 24 * 3600 * 1000;
+/// A program that has a pool writes within a second what it found.
+const CLEARED_WITHIN: Duration = Duration::from_secs(5);
 /// They are kept by the hour.
 const HOUR_MS: u64 = 3600 * 1000;
 
@@ -54,8 +59,18 @@ pub struct Findings {
     unverified: BTreeMap<(u128, u32), Lost>,
     /// Blocks by disk and hour.
     healed: BTreeMap<(u128, u64), u64>,
+    /// By disk: it failed, and stayed because it holds the last copy of something.
+    failed: BTreeMap<u128, Failed>,
     /// The newest configuration that was in force here.
     newest: Option<Newest>,
+}
+
+/// Failures of a disk that stayed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Failed {
+    times: u32,
+    /// The last of them.
+    unix_ms: u64,
 }
 
 /// A configuration that was in force: its generation, and who had journal and map by it.
@@ -112,6 +127,17 @@ impl Findings {
         self.healed.range((disk, since)..=(disk, u64::MAX)).map(|(_, blocks)| blocks).sum()
     }
 
+    /// How often a disk failed and stayed because it holds the last copy of something, until an operator clears that.
+    #[must_use]
+    pub fn failures_of(&self, disk: u128) -> u32 {
+        self.failed.get(&disk).map_or(0, |failed| failed.times)
+    }
+
+    /// By an operator's word; whether there was anything.
+    fn clear(&mut self, disk: u128) -> bool {
+        self.failed.remove(&disk).is_some()
+    }
+
     /// Why the last start was refused, if the same disks are here now.
     #[must_use]
     pub fn refused(&self, disks: &[DiskLook]) -> Option<&str> {
@@ -144,6 +170,7 @@ impl Findings {
         {
             return false;
         }
+        self.failed.retain(|id, _| config.disks.iter().any(|disk| disk.id == *id));
         let holders = config.disks.iter().filter(|disk| disk.metadata).map(|disk| disk.id);
         let (unix_ms, holders) = (now_ms(), holders.collect());
         self.newest = Some(Newest { epoch, number, unix_ms, holders });
@@ -152,6 +179,18 @@ impl Findings {
 
     /// An event came; whether that changes anything.
     pub(super) fn note(&mut self, event: &Event, config: &Config) -> bool {
+        let id = |disk: u16| config.disks.get(usize::from(disk)).map(|disk| disk.id);
+        match *event {
+            Event::DiskFailing(disk) => {
+                let failed = id(disk).map(|id| self.failed.entry(id).or_default());
+                return failed.is_some_and(|failed| {
+                    *failed = Failed { times: failed.times.saturating_add(1), unix_ms: now_ms() };
+                    true
+                });
+            }
+            Event::DiskCleared(disk) => return id(disk).is_some_and(|id| self.clear(id)),
+            _ => {}
+        }
         let is_lost = matches!(event, Event::Unrecoverable { .. });
         let (all, extent, blocks) = match *event {
             Event::Unrecoverable { extent, blocks } => (&mut self.lost, extent, blocks),
@@ -227,6 +266,9 @@ impl Findings {
             let holders = holders.join(",");
             text.push_str(&format!("newest\t{epoch}\t{number}\t{unix_ms}\t{holders}\n"));
         }
+        for (disk, Failed { times, unix_ms }) in &self.failed {
+            text.push_str(&format!("failed\t{disk:032x}\t{times}\t{unix_ms}\n"));
+        }
         for ((disk, hour), blocks) in &self.healed {
             text.push_str(&format!("healed\t{disk:032x}\t{hour}\t{blocks}\n"));
         }
@@ -287,6 +329,12 @@ fn parse(text: &str) -> Option<Findings> {
                     found.newest = Some(Newest { epoch, number, unix_ms, holders });
                 }
             }
+            ["failed", disk, times, at] => {
+                if let (Some(disk), Ok(times), Ok(unix_ms)) = (id(disk), times.parse(), at.parse())
+                {
+                    found.failed.insert(disk, Failed { times, unix_ms });
+                }
+            }
             ["healed", disk, hour, blocks] => {
                 if let (Some(disk), Ok(hour), Ok(blocks)) =
                     (id(disk), hour.parse(), blocks.parse::<u32>())
@@ -319,6 +367,42 @@ pub fn note_start<T>(
 ) -> Result<T, PoolError> {
     keep_start(registry, pool, went.as_ref().err());
     went
+}
+
+/// By an operator's word it is told no more that a disk failed before: a program that has the pool is asked to forget it, too.
+/// Whether it is forgotten by now.
+///
+/// # Errors
+/// When that cannot be written down.
+pub fn clear_failures(
+    registry: &Registry,
+    pool: &RegisteredPool,
+    (config, disk): (&Config, u16),
+) -> Result<bool, PoolError> {
+    let Some(id) = config.disks.get(usize::from(disk)).map(|disk| disk.id) else {
+        return Ok(true);
+    };
+    let clear = || -> Result<(), PoolError> {
+        let mut findings = Findings::of(registry, &pool.name);
+        if findings.clear(id) {
+            let path = path(registry, &pool.name);
+            let written = findings.write(registry.folder(), &pool.name);
+            written.map_err(|source| PoolError::Write { path, source })?;
+            Chronicle::of(registry, &pool.name).note(&Event::DiskCleared(disk), config);
+        }
+        Ok(())
+    };
+    match ask(registry, pool, Ask::Clear(disk)) {
+        // It ended a moment ago, or there is none.
+        Err(PoolError::NotInUse { .. }) => clear()?,
+        asked => asked?,
+    }
+    let began = Instant::now();
+    let is_cleared = || Findings::of(registry, &pool.name).failures_of(id) == 0;
+    while !is_cleared() && began.elapsed() < CLEARED_WITHIN {
+        std::thread::sleep(CLEARED_WITHIN / 100);
+    }
+    Ok(is_cleared())
 }
 
 fn keep_start(registry: &Registry, pool: &RegisteredPool, went: Option<&PoolError>) {
@@ -382,6 +466,23 @@ mod tests {
     }
 
     #[test]
+    fn a_disk_that_failed_and_stayed_is_told_until_it_is_cleared() {
+        let disk = |id| DiskConfig { id, ..DiskConfig::default() };
+        let config = Config { disks: vec![disk(7), disk(8)], ..config() };
+        let mut found = Findings::default();
+        for _ in 0..2 {
+            assert!(found.note(&Event::DiskFailing(1), &config));
+        }
+        assert!(!found.note(&Event::DiskFailing(2), &config), "there is no such disk");
+        // It votes again, and works.
+        assert!(!found.note(&Event::DiskBack(1), &config) && !found.scanned(u64::MAX));
+        assert_eq!([7, 8].map(|id| found.failures_of(id)), [0, 2]);
+        assert!(!found.note(&Event::DiskCleared(0), &config));
+        assert!(found.note(&Event::DiskCleared(1), &config));
+        assert_eq!(found, Findings::default());
+    }
+
+    #[test]
     fn healed_blocks_count_for_a_day() {
         let mut found = Findings::default();
         found.note_healed(7, 4);
@@ -411,6 +512,8 @@ mod tests {
         assert!(found.note(&Event::Accepted { extent: 9, blocks: 2 }, &config()));
         assert_eq!(found.unverified_of(&config().vdisks[1]), 4);
         found.note_healed(3, 11);
+        found.failed.insert(4, Failed { times: 2, unix_ms: 9 });
+        found.failed.insert(5, Failed { times: 3, unix_ms: 9 });
         let generation = |epoch, number| Generation { epoch, number, id: 7 };
         assert_eq!(found.age_of(generation(1, 1)), Age::Unknown);
         let mut newest = config();
@@ -420,6 +523,11 @@ mod tests {
             .into();
         assert!(found.note_config(&newest) && !found.note_config(&newest));
         assert_eq!(found.holders(), [5, u128::MAX]);
+        assert_eq!(
+            [4, 5].map(|disk| found.failures_of(disk)),
+            [0, 3],
+            "one is no disk of it any more"
+        );
         for older in [generation(3, 11), generation(2, 90)] {
             assert!(matches!(found.age_of(older), Age::Older(at) if at > 0));
         }
@@ -441,7 +549,7 @@ mod tests {
 
     #[test]
     fn damaged_files_are_read_or_left_out() {
-        let whole = "plumb-findings 1\nrefused\t5\t0,2\twhy\nlost\t01\t3\t4\t5\nunverified\t01\t3\t4\t5\nhealed\t02\t7\t8\nnewest\t3\t12\t5\t01,02\n";
+        let whole = "plumb-findings 1\nrefused\t5\t0,2\twhy\nlost\t01\t3\t4\t5\nunverified\t01\t3\t4\t5\nfailed\t02\t1\t5\nhealed\t02\t7\t8\nnewest\t3\t12\t5\t01,02\n";
         let mut random = crate::random::Random::new(4);
         for _ in 0..20_000 {
             let mut bytes = whole.as_bytes().to_vec();

@@ -88,6 +88,8 @@ pub struct DiskFacts {
     pub stale: u32,
     /// Blocks of it that had to be healed, if the pool was started.
     pub healed: u64,
+    /// How often it failed and stayed because it holds the last copy of something, since an operator cleared that last.
+    pub failures: u64,
 }
 
 /// What is known of a virtual disk.
@@ -163,7 +165,8 @@ impl Facts {
             let (name, standing) = (config.name.clone(), found.standing);
             let (stale, healed) =
                 (stale(|behind| &behind.disks, nth), findings.healed_of(config.id));
-            DiskFacts { name, standing, stale, healed }
+            let failures = findings.failures_of(config.id).into();
+            DiskFacts { name, standing, stale, healed, failures }
         };
         let disks = both.enumerate().map(disk).collect();
         let vdisk = |(nth, vdisk): (usize, &crate::VirtualDisk)| VirtualDiskFacts {
@@ -210,6 +213,7 @@ impl Facts {
             standing: standing(nth),
             stale: stale[usize::from(nth)],
             healed: engine.disk_use(nth).healed,
+            failures: engine.disk_use(nth).stayed,
         };
         let takes_part = |voter: &&u16| standing(**voter).takes_part();
         let unverified = engine.unverified();
@@ -393,6 +397,16 @@ fn disk(facts: &DiskFacts) -> Verdict {
             "wait: plumb space job --wait",
         ),
         DiskStanding::Removed => Verdict::ok(),
+        // Whether it votes and works again or not: what only it holds has no other copy.
+        DiskStanding::Present if facts.failures > 0 => Verdict::of(
+            Warning,
+            "IO Error",
+            format!(
+                "it failed {} times, and stayed because it holds the last copy of something",
+                facts.failures
+            ),
+            "replace it: plumb pool remove-disk; if it is well again: plumb space clear",
+        ),
         DiskStanding::Present if facts.stale > 0 => Verdict {
             status: Healthy,
             operational: "In Service",
@@ -522,7 +536,7 @@ mod tests {
         (standing, status, words): (DiskStanding, HealthStatus, &str),
         (copies, live, current): (u32, u32, u32),
     ) {
-        let disk = DiskFacts { name: "d".to_owned(), standing, stale: 0, healed: 0 };
+        let disk = DiskFacts { name: "d".to_owned(), standing, stale: 0, healed: 0, failures: 0 };
         let name = "v".to_owned();
         let vdisk = VirtualDiskFacts {
             name,
@@ -583,6 +597,7 @@ mod tests {
                 standing: DiskStanding::Present,
                 stale,
                 healed,
+                failures: 0,
             }],
             vdisks: vec![VirtualDiskFacts {
                 name: "v".to_owned(),
@@ -608,6 +623,16 @@ mod tests {
         );
         assert_eq!(judge(&facts(0, 10, 0)).disks[0].operational, "OK");
         assert_eq!(judge(&facts(0, 11, 0)).disks[0].operational, "Predictive Failure");
+        for (stale, healed) in [(0, 0), (3, 0), (0, 11)] {
+            let mut failed = facts(stale, healed, 0);
+            failed.disks[0].failures = 1;
+            let failed = judge(&failed);
+            assert_eq!(failed.disks[0].operational, "IO Error");
+            assert_eq!(
+                (failed.pool.status, failed.worst()),
+                (HealthStatus::Warning, HealthStatus::Warning)
+            );
+        }
         let lost = judge(&facts(0, 0, 1));
         assert_eq!(lost.vdisks[0].operational, "No Redundancy");
         let unhealthy = HealthStatus::Unhealthy;

@@ -197,7 +197,8 @@ pub fn look(pool: Option<u128>, paths: &[PathBuf]) -> Result<Look, PoolError> {
     let files = to_u32(good.len());
     let plan = SlotPlan { data_slots: 1, data_bytes: 4096, control_bytes: 64 << 10, files };
     let mut io = Io::new(DeviceQueue::calls(&plan, good)?, plan);
-    let mut found = discover(&mut io, plan)?;
+    // Nothing is written here.
+    let mut found = discover(&mut io, plan, Terms::Any)?;
     let config = newest_config(&mut io, &mut found, Terms::More)?;
     let served = served(&config, &found);
     let geometry = found.first().map(|one| one.block.geometry);
@@ -246,6 +247,7 @@ fn refusal(io: &mut Io<DeviceQueue>, plan: SlotPlan) -> Option<(String, &'static
     let action = match &error {
         StartError::Duplicate { .. } => "take one of the two off",
         StartError::Split { .. } => "start without that disk, or without the others",
+        StartError::FeatureToWrite { .. } => "use a newer version of Plumb",
         StartError::Outdated { .. } => "attach the disk itself and not an older copy of it",
         _ => "attach the disks that are missing; without them only a backup has what is lost",
     };

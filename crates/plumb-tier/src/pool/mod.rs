@@ -22,12 +22,12 @@ mod scans;
 mod tiering;
 mod way;
 
-pub use asks::{Ask, Within, ask, ask_within, is_in_use, owner};
+pub use asks::{Ask, Within, ask, ask_offline, ask_within, is_in_use, owner};
 pub use behind::{Behind, behind};
 pub use chronicle::{Chronicle, LoggedCounters, LoggedEvent, counters, events};
 pub use devices::DeviceQueue;
 pub use emulation::Emulated;
-pub use findings::{Age, Findings, note_start};
+pub use findings::{Age, Findings, clear_failures, note_start};
 pub use fuzz::fuzz_files;
 pub use health::{
     DiskFacts, Facts, Health, HealthStatus, Verdict, VirtualDiskFacts, health, judge,

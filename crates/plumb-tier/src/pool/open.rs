@@ -232,6 +232,8 @@ pub struct OpenPool {
     pub present: u32,
     /// Where it is written down what happens, if anywhere.
     pub chronicle: Option<Chronicle>,
+    /// Why it is only read, if it is.
+    pub unchanging: Option<StartError>,
     began: Instant,
 }
 
@@ -354,24 +356,29 @@ fn started(
     for disk in engine.returning().to_vec() {
         engine.attach(disk);
     }
-    Ok(OpenPool { engine, absent, present, chronicle: None, began: Instant::now() })
+    let (chronicle, unchanging) = (None, None);
+    Ok(OpenPool { engine, absent, present, chronicle, unchanging, began: Instant::now() })
 }
 
-/// The same for whoever can do with reading: a pool without more than half of its voters is started to be read only
-/// ([`Engine::start_unchanging`]), on whichever of its disks are here. Nothing on them changes.
+/// The same for whoever can do with reading: a pool without more than half of its voters, or with features that this version
+/// does not know and needs for writes only (LAY-5), is started to be read only ([`Engine::start_unchanging`]), on whichever
+/// of its disks are here. Nothing on them changes.
 ///
 /// # Errors
 /// When a disk is in use, or what is here cannot be read.
 pub fn open_to_read(pool: &RegisteredPool, clients: (u32, u32)) -> Result<OpenPool, PoolError> {
-    match open(pool, Vec::new(), clients) {
-        Err(PoolError::Start(StartError::NoQuorum { .. })) => {}
+    let why = match open(pool, Vec::new(), clients) {
+        Err(PoolError::Start(
+            why @ (StartError::NoQuorum { .. } | StartError::FeatureToWrite { .. }),
+        )) => why,
         other => return other,
-    }
+    };
     let (queue, plan, absent) = claim_all(pool, Vec::new())?;
     let present = plan.files;
     let queue = DeviceQueue::unchanging(&plan, queue);
     let engine = Engine::start_unchanging(queue, plan, clients, fresh_seed())?;
-    Ok(OpenPool { engine, absent, present, chronicle: None, began: Instant::now() })
+    let (chronicle, unchanging) = (None, Some(why));
+    Ok(OpenPool { engine, absent, present, chronicle, unchanging, began: Instant::now() })
 }
 
 /// Disks that are not part of a pool now, and why.

@@ -15,7 +15,7 @@ use super::registry::{RegisteredPool, Registry};
 use crate::core::Counters;
 use crate::engine::{Engine, JobKind};
 
-const HEADING: &str = "plumb-scan 1";
+const HEADING: &str = "plumb-scan 2";
 /// The file's extension.
 pub(super) const EXTENSION: &str = "scan";
 /// The longest file that is read.
@@ -48,6 +48,12 @@ pub struct Scanned {
     pub unverified_differ: u64,
     /// Of these, blocks that were accepted as they are.
     pub accepted: u64,
+    /// Copies of metadata that were read: pages of map and checksums, superblocks, configurations.
+    pub metadata_verified: u64,
+    /// Copies of metadata that were damaged.
+    pub metadata_damaged: u64,
+    /// Of these, copies that could not be written anew.
+    pub metadata_unhealed: u64,
     /// Milliseconds that it took.
     pub elapsed_ms: u64,
     /// What is left whose checksums are lost: virtual disk, first byte, bytes.
@@ -73,6 +79,9 @@ impl Scanned {
             unverified: now.unverified - before.unverified,
             unverified_differ: now.unverified_differ - before.unverified_differ,
             accepted: now.accepted - before.accepted,
+            metadata_verified: now.metadata_verified - before.metadata_verified,
+            metadata_damaged: now.metadata_damaged - before.metadata_damaged,
+            metadata_unhealed: now.metadata_unhealed - before.metadata_unhealed,
             elapsed_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
             ranges: runs.map(|run| (name(run.vdisk), run.offset, run.len)).collect(),
         }
@@ -114,6 +123,9 @@ impl Told {
             own.unverified,
             own.unverified_differ,
             own.accepted,
+            own.metadata_verified,
+            own.metadata_damaged,
+            own.metadata_unhealed,
             own.elapsed_ms,
         ];
         let counts = counts.map(|count| count.to_string()).join("\t");
@@ -137,11 +149,19 @@ impl Told {
         };
         let counts: Option<Vec<u64>> =
             lines.next()?.split('\t').map(|count| count.parse().ok()).collect();
-        let [verified, mismatches, healed, lost, unverified, differ, accepted, elapsed] =
-            counts?[..]
-        else {
-            return None;
-        };
+        let counts: [u64; 11] = counts?.try_into().ok()?;
+        let [
+            verified,
+            mismatches,
+            healed,
+            lost,
+            unverified,
+            differ,
+            accepted,
+            metadata @ ..,
+            elapsed,
+        ] = counts;
+        let [metadata_verified, metadata_damaged, metadata_unhealed] = metadata;
         let range = |line: &str| {
             let mut fields = line.splitn(3, '\t');
             let (from, len) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
@@ -155,6 +175,9 @@ impl Told {
             unverified,
             unverified_differ: differ,
             accepted,
+            metadata_verified,
+            metadata_damaged,
+            metadata_unhealed,
             elapsed_ms: elapsed,
             ranges: lines.take(RANGES_MAX).map(range).collect::<Option<_>>()?,
         };
@@ -334,6 +357,9 @@ mod tests {
             unverified: 5,
             unverified_differ: 4,
             accepted: 3,
+            metadata_verified: 13,
+            metadata_damaged: 12,
+            metadata_unhealed: 1,
             elapsed_ms: 2,
             ranges: vec![("v".to_owned(), 4096, 8192), (String::new(), 0, u64::MAX)],
         };
@@ -341,7 +367,7 @@ mod tests {
             let told = Told { asked_ms: 11, state, bytes_left: 12, scanned: scanned.clone() };
             assert_eq!(Told::parse(&told.text()), Some(told));
         }
-        for text in ["", "plumb-scan 1\t1\tended\t2\n1\t2\n", "plumb-scan 2\t1\tended\t2\n"] {
+        for text in ["", "plumb-scan 2\t1\tended\t2\n1\t2\n", "plumb-scan 1\t1\tended\t2\n"] {
             assert_eq!(Told::parse(text), None);
         }
     }

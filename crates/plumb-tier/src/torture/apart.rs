@@ -7,6 +7,7 @@ use plumb_units::convert::{index, to_usize};
 
 use super::faults::shape;
 use super::history::{EXTENT_BYTES, Shape};
+use super::left_out::needs;
 use super::run::queue;
 use crate::format::DiskState;
 use crate::mutation::{Mutation, set};
@@ -35,7 +36,10 @@ fn start_on(shape: &Shape, made: PowerQueue, seed: u64) -> Result<Engine<PowerQu
 impl Pair {
     /// The mirror has a cache; the other one has one of that many bytes.
     fn new(cache: u64) -> Self {
-        let shape = shape((5, 2, 2, 64 << 10));
+        Self::of(shape((5, 2, 2, 64 << 10)), cache)
+    }
+
+    fn of(shape: Shape, cache: u64) -> Self {
         let mut pool = shape.pool();
         pool.vdisks.push(NewVirtualDisk {
             name: "scratch".into(),
@@ -123,6 +127,17 @@ impl Pair {
         let own = &self.engine.config().vdisks[index(SCRATCH)];
         let log = own.cache.as_ref().map(|cache| cache.copies[0].disk);
         log.unwrap_or(own.tiers[0].rows[0].slabs[0].0)
+    }
+
+    /// Lets the engine work until a disk stands so.
+    fn until(&mut self, disk: u16, state: DiskState) {
+        for _ in 0..2000 {
+            if self.state(disk) != state {
+                let now = self.engine.queue_mut().now();
+                self.engine.poll(now, Nanos(60_000));
+            }
+        }
+        assert_eq!(self.state(disk), state, "{:?}", self.heard());
     }
 
     fn state(&self, disk: u16) -> DiskState {
@@ -382,4 +397,54 @@ fn a_last_copy_that_holds_all_fails_the_flush_of_the_mirror_beside_it() {
     let outcome = outcome.and_then(|()| pair.ask(RequestKind::Flush, MIRROR, 0));
     set(None);
     assert_eq!(outcome, Err(Errno(5)));
+}
+
+/// Of two disks of the mirror one is away when an extent is mapped there, and the other one does not take its first write. Then that
+/// one is away for the sake of the other virtual disk, and the first one comes back: there is nothing to copy, and it takes alone
+/// what is written from now on.
+#[test]
+fn who_had_the_last_copy_misses_what_another_takes_once_it_is_in_sync() {
+    needs(Mutation::LastHolderUnmarked, || {
+        let mut pair = Pair::of(shape((5, 2, 2, 0)), 0);
+        let slabs = pair.engine.config().vdisks[index(MIRROR)].tiers[0].rows[0].slabs.clone();
+        let [(back, _), (last, slab)] = slabs[..] else { panic!("it has two copies") };
+        pair.engine.take_offline(back);
+        pair.until(back, DiskState::Missing);
+        let at = pair.shape.geometry().slab(slab);
+        pair.engine.queue_mut().faults_mut(last.into()).unwritable = vec![(at, at + 65_536)];
+        assert!(pair.write(PLAIN, MIRROR, 0, 1).is_err(), "nobody takes it");
+        assert_eq!(pair.state(last), DiskState::Online, "it is needed");
+        pair.engine.queue_mut().faults_mut(last.into()).flush_errors = (0..4096).collect();
+        pair.engine.checkpoint();
+        pair.until(last, DiskState::Missing);
+        pair.engine.attach(back);
+        pair.until(back, DiskState::Online);
+        let stale = |pair: &Pair, disk: u16| pair.engine.stale_by_disk()[usize::from(disk)];
+        for _ in 0..2000 {
+            if stale(&pair, back) > 0 {
+                let now = pair.engine.queue_mut().now();
+                pair.engine.poll(now, Nanos(60_000));
+            }
+        }
+        assert_eq!(stale(&pair, back), 0, "there is nothing that it could lack");
+        pair.write(PLAIN, MIRROR, 0, 2).expect("it takes it alone");
+        pair.engine.queue_mut().repair(last.into());
+        pair.engine.attach(last);
+        pair.until(last, DiskState::Online);
+        // What it missed is copied: it has the only copy then.
+        for _ in 0..4000 {
+            if pair.engine.stale_places() > 0 {
+                pair.engine.queue_mut().advance(Nanos(1_000_000));
+                let now = pair.engine.queue_mut().now();
+                pair.engine.poll(now, Nanos(60_000));
+            }
+        }
+        assert_eq!(pair.engine.stale_places(), 0);
+        pair.engine.take_offline(back);
+        pair.until(back, DiskState::Missing);
+        match pair.value(MIRROR, 0) {
+            Some(2) => Ok(()),
+            other => Err(format!("{other:?} where 2 was written")),
+        }
+    });
 }

@@ -197,6 +197,27 @@ fn a_larger_disk_is_accepted_as_it_was() {
     assert_eq!((health(&run), heard(&mut run).is_empty()), (WELL, true));
 }
 
+/// LAY-5: a newer version had a disk while it was away.
+#[test]
+fn a_disk_with_features_that_are_not_known_is_not_taken_back() {
+    let mut run = start(MIRROR);
+    fill(&mut run);
+    run.engine.take_offline(2);
+    rest(&mut run, 1);
+    done(&mut run, &[write(0), write(16), flush()]).expect("two go on");
+    for (incompat, ro_compat, is_back) in [(0, 4, false), (4, 0, false), (0, 0, true)] {
+        let image = run.engine.queue_mut().view(2);
+        for place in Geometry::superblocks(shape(MIRROR).disk_bytes()) {
+            let block = Superblock { incompat, ro_compat, ..superblock(&image, place) };
+            run.engine.queue_mut().tamper(2, place, &block.encode());
+        }
+        run.engine.attach(2);
+        rest(&mut run, 2);
+        assert_eq!(state(&run, 2) == DiskState::Online, is_back, "{incompat} {ro_compat}");
+    }
+    reads_well(&mut run);
+}
+
 #[test]
 fn parts_that_went_on_alone_are_never_merged() {
     let two = (2, 0, 2, 0);

@@ -478,5 +478,6 @@ fn a_disk_that_hangs_within_a_checkpoint_takes_no_other_one_with_it() {
     assert_eq!(run.engine.halted(), None);
     let missing = (0..5).filter(|disk| state(&run, *disk) != DiskState::Online);
     assert_eq!(missing.collect::<Vec<_>>(), [1]);
+    tells(&mut run, &["disk-timeout", "disk-lost"], (HealthStatus::Warning, "Degraded"));
     reads_well(&mut run);
 }

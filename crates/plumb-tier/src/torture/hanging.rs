@@ -4,12 +4,14 @@ use plumb_io::sim::power::Survivors;
 use plumb_units::Nanos;
 
 use super::faults::{
-    MIRROR, SIMPLE, done, fill, first_block, flush, heard, reads_well, rest, start, state, write,
+    MIRROR, SIMPLE, done, fill, first_block, flush, health, heard, reads_well, rest, start, state,
+    write,
 };
 use super::history::Step;
 use super::run::Run;
 use crate::format::DiskState;
 use crate::io::TIME_OUT;
+use crate::pool::HealthStatus;
 
 /// Sixteen blocks of an extent are written: a read of all of them and then one of each would hang seventeen times.
 fn fill_more(run: &mut Run) {
@@ -52,6 +54,7 @@ fn a_scan_waits_once_for_a_disk_that_hangs_and_does_without_it() {
     let told = heard(&mut run);
     assert!(told.contains(&"disk-timeout") && told.contains(&"disk-lost"), "{told:?}");
     assert!(!told.contains(&"bad-copy") && !told.contains(&"unrecoverable"), "{told:?}");
+    assert_eq!(health(&run), (HealthStatus::Warning, "Degraded"));
     reads_well(&mut run);
 }
 
@@ -88,9 +91,11 @@ fn a_disk_that_hangs_and_is_needed_costs_no_other_disk() {
     }
     assert!(first <= Nanos(12 * TIME_OUT.0), "{first:?}");
     assert!(took < TIME_OUT, "who owes answers is not waited for: {took:?}");
+    let told = heard(&mut run);
     for nth in 0..2 {
-        assert_eq!(state(&run, nth), DiskState::Online, "disk {nth} after {:?}", heard(&mut run));
+        assert_eq!(state(&run, nth), DiskState::Online, "disk {nth} after {told:?}");
     }
+    println!("{told:?} {:?}", health(&run));
     run.engine.queue_mut().repair(disk);
     run.engine.queue_mut().drop_cache(disk, Survivors::All);
     rest(&mut run, 2);
@@ -116,6 +121,8 @@ fn a_checkpoint_that_the_disk_of_a_last_copy_does_not_take_goes_on_without_it() 
         reads_well(&mut run);
         let told = heard(&mut run);
         assert_eq!(told.contains(&"flush-failed"), flush_too, "{told:?}");
+        assert!(told.contains(&"disk-failing"), "{told:?}");
+        assert_eq!(health(&run), (HealthStatus::Warning, "OK"));
         let written = done(&mut run, &[write(0), flush()]);
         assert_eq!(written.is_err(), flush_too, "{written:?}");
     }
@@ -139,5 +146,6 @@ fn a_failed_flush_on_a_last_copy_fails_every_later_one_whatever_it_was_for() {
         done(&mut run, &[flush()]).expect_err("a flush failed where the only copy is");
         let told = heard(&mut run);
         assert!(told.contains(&"flush-failed"), "{more}: {told:?}");
+        assert_eq!(health(&run), (HealthStatus::Warning, "OK"), "{more}: {told:?}");
     }
 }

@@ -17,7 +17,7 @@ use super::oracle::{Oracle, Promise};
 use super::run::{Run, queue};
 use crate::format::DiskState;
 use crate::mutation::{Mutation, set};
-use crate::pool::HealthStatus;
+use crate::pool::{Chronicle, Facts, Findings, HealthStatus, Registry, judge};
 use crate::{Engine, Halt, RequestKind, StartError};
 
 /// Of three disks with one copy of everything, two are more than half.
@@ -66,7 +66,9 @@ fn fewer_than_half_of_a_list_do_not_go_on() {
     run.engine.checkpoint();
     rest(&mut run, 1);
     let votes = run.engine.config().voters.clone();
-    assert_eq!(run.engine.halted(), Some(Halt::Voters), "{votes:?}, {:?}", heard(&mut run));
+    let told = heard(&mut run);
+    assert_eq!(run.engine.halted(), Some(Halt::Voters), "{votes:?}, {told:?}");
+    assert!(told.contains(&"halted") && health(&run).0 >= HealthStatus::Unhealthy, "{told:?}");
 }
 
 /// Two of three begin a start, and one of them does not take its generation: the one that is left is less than half of
@@ -328,9 +330,35 @@ fn a_last_copys_disk_that_works_again_votes_after_a_while() {
     rest(&mut run, 40);
     let config = run.engine.config();
     assert!(config.voters.contains(&own) && config.disks[nth(disk)].metadata);
-    assert_eq!(health(&run).0, HealthStatus::Healthy);
+    // It is one to be replaced all the same, until an operator says otherwise.
+    let says = |run: &Run| judge(&Facts::running(&run.engine)).disks[nth(disk)].operational;
+    assert_eq!((health(&run).0, says(&run)), (HealthStatus::Warning, "IO Error"));
+    run.engine.clear_failures(own);
+    assert_eq!((health(&run).0, says(&run)), (HealthStatus::Healthy, "OK"));
     let mut again = restart(&mut run, SIMPLE, &[]).expect("both are here");
     reads_well(&mut again);
+}
+
+/// What is written down of it beside the list of pools stays over starts, and the disk's vote, until an operator clears it.
+#[test]
+fn a_last_copys_disk_that_failed_once_is_told_after_the_program_ended() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let registry = Registry::at(folder.path());
+    let (mut run, disk, own) = failed_once();
+    let id = run.engine.config().disks[nth(disk)].id;
+    let told = || Findings::of(&registry, "p").failures_of(id);
+    Chronicle::begin(&registry, "p").end(&mut run.engine);
+    assert_eq!(told(), 1);
+    rest(&mut run, 80);
+    assert!(run.engine.config().voters.contains(&own));
+    let mut again = restart(&mut run, SIMPLE, &[]).expect("both are here");
+    rest(&mut again, 2);
+    let mut chronicle = Chronicle::begin(&registry, "p");
+    chronicle.watch(&mut again.engine);
+    assert_eq!((told(), again.engine.disk_use(own).stayed), (1, 0));
+    again.engine.clear_failures(own);
+    chronicle.end(&mut again.engine);
+    assert_eq!(told(), 0);
 }
 
 /// A disk that counts for a start has what a start needs.

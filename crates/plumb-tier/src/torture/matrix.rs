@@ -131,6 +131,17 @@ fn check(of: Kind, disks: &[u32], fault: Fault, met: Met) {
     if fault == Fault::ReadError {
         // A rewrite mends what cannot be read; nobody is lost for it.
         assert_eq!(lost, [0; 0], "{what}");
+        if met == Met::Scan {
+            tells("bad-copy");
+            tells("healed");
+        }
+        // Of a disk that had many to heal more are expected (section 7).
+        let many = disks
+            .iter()
+            .any(|disk| run.engine.disk_use(u16::try_from(*disk).expect("few")).healed > 10);
+        let worst = if many { HealthStatus::Warning } else { HealthStatus::Healthy };
+        assert_eq!(health(&run), (worst, "OK"), "{what}");
+        println!("{what}: {} {} {many}", told.contains(&"bad-copy"), told.contains(&"healed"));
     } else {
         assert_eq!(lost, disks, "{what}");
         tells("disk-lost");
@@ -288,12 +299,16 @@ fn a_suspended_pool_has_everything_when_its_disks_are_back() {
     fill(&mut run);
     [1, 2, 3].into_iter().for_each(|disk| die(&mut run, disk));
     done(&mut run, &[write(0), write(16), write(32), flush()]).expect_err("three of four are gone");
+    assert!(heard(&mut run).contains(&"halted"));
+    assert!(health(&run).0 >= HealthStatus::Unhealthy);
     [1, 2, 3].into_iter().for_each(|disk| run.engine.queue_mut().drop_cache(disk, Survivors::All));
     // The first of them was left out before the others were: it comes back as any lost disk does.
     let mut again = restart(&mut run, four, &[]).expect("all are here again");
     again.attach_returning();
     rest(&mut again, 4);
     reads_well(&mut again);
+    let told = heard(&mut again);
+    assert!(told.contains(&"disk-back") && told.contains(&"disk-up-to-date"), "{told:?}");
     assert_eq!(health(&again), (HealthStatus::Healthy, "OK"));
 }
 

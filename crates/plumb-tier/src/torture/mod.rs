@@ -44,6 +44,8 @@ mod oracle;
 #[cfg(test)]
 mod parts;
 mod run;
+#[cfg(test)]
+mod scanned;
 mod shrink;
 mod sick;
 mod situations;
@@ -79,6 +81,8 @@ const UNBORNE_STATES: u64 = 36;
 pub struct TortureOptions {
     /// Determines every history and state.
     pub seed: u64,
+    /// Only the history of this seed, as a violation names it; the seed above does not matter then.
+    pub history: Option<u64>,
     /// Stop after about that many states.
     pub states: Option<u64>,
     /// Stop after that long.
@@ -111,6 +115,10 @@ pub struct Violation {
 pub struct TortureReport {
     /// The seed that it was started with.
     pub seed: u64,
+    /// The only history that was checked, if one was named.
+    pub history: Option<u64>,
+    /// Whether histories in which more fails than a space bears were among them.
+    pub beyond: bool,
     /// Crash states that count: each different, recovered, read in full, written to, and recovered again.
     pub crash_states: u64,
     /// Of these, crashes while background work was under way: destage, checkpoint, resync, rebuild, scan.
@@ -149,21 +157,26 @@ pub struct TortureReport {
     pub processor_time: Duration,
 }
 
-/// Checks until states or time are used up, or a promise is broken. `watch` is told what was checked so far, after
-/// each history, and says whether to go on.
+/// Checks until states or time are used up, or a promise is broken; a history that is named is checked once, in full. `watch`
+/// is told what was checked so far, after each history, and says whether to go on.
 pub fn torture(
     options: &TortureOptions,
     watch: &(dyn Fn(&TortureReport) -> bool + Sync),
 ) -> TortureReport {
     let (start, used) = (Instant::now(), processor_time());
     let (next, states, stop) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
-    let report = Mutex::new(TortureReport { seed: options.seed, ..TortureReport::default() });
+    let TortureOptions { seed, history, beyond, .. } = *options;
+    let report = TortureReport { seed, history, beyond, ..TortureReport::default() };
+    let report = Mutex::new(report);
     let work = || {
         while !stop.load(Ordering::Relaxed) {
             let nth = next.fetch_add(1, Ordering::Relaxed);
             let mut tally = Tally::default();
-            let check = if options.beyond { one_history } else { usual_history };
-            let seed = beside::seed(history_seed(options.seed, nth), nth);
+            if history.is_some() && nth > 0 {
+                break;
+            }
+            let check = if beyond { one_history } else { usual_history };
+            let seed = history.unwrap_or_else(|| beside::seed(history_seed(seed, nth), nth));
             let found = check(seed, options.shrinking, &mut tally);
             let total = states.fetch_add(tally.states, Ordering::Relaxed) + tally.states;
             let mut report = report.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -184,7 +197,8 @@ pub fn torture(
             let broken = found.is_some();
             report.violations.extend(found);
             report.elapsed = start.elapsed();
-            let enough = options.states.is_some_and(|wanted| total >= wanted)
+            let enough = history.is_some()
+                || options.states.is_some_and(|wanted| total >= wanted)
                 || options.time.is_some_and(|time| start.elapsed() >= time)
                 || broken;
             let ended = !watch(&report);

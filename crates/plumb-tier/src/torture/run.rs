@@ -49,6 +49,8 @@ pub(super) struct Run {
     /// Every disk holds what was written to it: a copy that does not verify is the engine's fault then, unless its
     /// disk is a suspect.
     pub(super) sound: bool,
+    /// Copies of metadata that the start found damaged: a crash may leave some behind.
+    damaged: u64,
     /// Disks that were not well at some time.
     suspects: Vec<u32>,
     /// Where any disk may fail.
@@ -155,11 +157,13 @@ impl Run {
             background: Background::default(),
             polls: 0,
             sound: true,
+            damaged: 0,
             suspects: Vec::new(),
             sick: None,
             wrong: None,
         };
         run.recovery = run.engine.queue_mut().events();
+        run.damaged = run.engine.counters().metadata_damaged;
         Ok(run)
     }
 
@@ -303,7 +307,8 @@ impl Run {
         }
         if self.suspects.is_empty() {
             let counters = self.engine.counters();
-            return match counters.mismatches + counters.unrecoverable {
+            let damaged = counters.metadata_damaged - self.damaged + counters.metadata_unhealed;
+            return match counters.mismatches + counters.unrecoverable + damaged {
                 0 => Ok(()),
                 _ => Err(format!("a copy on a sound disk does not verify: {counters:?}")),
             };

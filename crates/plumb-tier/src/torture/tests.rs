@@ -12,6 +12,7 @@ fn nothing_acknowledged_is_ever_lost() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
     let options = TortureOptions {
         seed: number("PLUMB_TORTURE_SEED").unwrap_or(1),
+        history: None,
         states: Some(number("PLUMB_TORTURE_STATES").unwrap_or(10_000)),
         time: None,
         threads: 2,
@@ -107,6 +108,32 @@ fn a_history_is_checked_again() {
     assert!(tally.states > 0, "{tally:?}");
 }
 
+/// The seed that a violation names leads to the same violation.
+#[test]
+fn a_violation_is_met_again_by_the_seed_of_its_history() {
+    let options = TortureOptions {
+        seed: 7,
+        history: None,
+        states: Some(NOTICED_WITHIN),
+        time: None,
+        threads: 1,
+        shrinking: Duration::ZERO,
+        beyond: true,
+    };
+    crate::mutation::set(Some(Mutation::CommitUnflushed));
+    let found = torture(&options, &|_| true);
+    let history = found.violations.first().map(|violation| violation.history_seed);
+    let named = TortureOptions { seed: 0, history, states: None, ..options };
+    let again = torture(&named, &|_| true);
+    crate::mutation::set(None);
+    assert!(history.is_some(), "it is noticed");
+    assert_eq!((again.histories, &again.violations), (1, &found.violations));
+    // It is the rule that was missing, and not the history.
+    let kept = torture(&named, &|_| true);
+    assert_eq!((kept.histories, kept.violations.len(), kept.interrupted), (1, 0, false));
+    assert!(kept.crash_states > 0);
+}
+
 /// Histories that meet a rule soon with the engine as it is. They are checked first; where they show nothing any
 /// more, others are, one after the other.
 fn known(mutation: Mutation) -> &'static [u64] {
@@ -120,14 +147,14 @@ fn known(mutation: Mutation) -> &'static [u64] {
         Mutation::AckBeforeCrcFirst => &[11_501_169_825_929_383_895],
         Mutation::ReadUnverified => &[9_866_411_573_891_609_613],
         Mutation::AckBeforeLog => &[16_160_065_106_482_391_582],
-        Mutation::CleanWrittenDirectly => &[10_432_922_719_399_047_009],
+        Mutation::CleanWrittenDirectly => &[16_199_806_663_162_152_919],
         Mutation::DestageUnlocked => &[10_432_922_719_399_047_009],
         Mutation::RebuildMarksLate => &[16_224_840_290_966_929_488],
         Mutation::LogCopyKept | Mutation::LogReturnUncopied => &[16_726_576_251_989_828_978],
         Mutation::LogEpochKept => &[3_547_912_761_887_415_952],
         Mutation::OldCopyTaken => &[11_690_006_874_431_863_027],
         Mutation::HalfStarts => &[14_336_469_805_942_138_168],
-        Mutation::SlotReusedEarly => &[1_425_632_448_261_629_431],
+        Mutation::SlotReusedEarly => &[17_964_115_284_169_003_013],
         Mutation::ReadUnpinned => &[12_843_385_162_809_710_479],
         _ => &[],
     }

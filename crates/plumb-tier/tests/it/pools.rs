@@ -6,7 +6,7 @@ use plumb_tier::pool::{
     self, Behind, DiskStanding, DiskWish, Facts, Findings, HealthStatus, PoolError, PoolWish,
     RegisteredPool, Registry, judge, look,
 };
-use plumb_tier::{Engine, NewVirtualDisk, Request, RequestKind};
+use plumb_tier::{Engine, NewVirtualDisk, Request, RequestKind, StartError};
 use plumb_units::Nanos;
 
 use crate::disks::{MIB, vdisk};
@@ -406,6 +406,69 @@ fn disks_that_are_emulated_take_their_time() {
 }
 
 /// Whoever only reads needs no quorum; whoever would write is refused, and no byte of the disks changes (LAY-3).
+/// Sets a feature word in all superblock copies of a disk: the one that who reads must know, or the one for who writes.
+fn set_feature(path: &Path, at: usize, word: u32) {
+    use std::os::unix::fs::FileExt;
+    let file = std::fs::File::options().read(true).write(true).open(path).expect("a disk");
+    let mut bytes = vec![0; 4096];
+    file.read_exact_at(&mut bytes, 64 << 10).expect("a superblock");
+    let magic = bytes[..8].to_vec();
+    let mut copies = 0;
+    for offset in (0..96 * MIB).step_by(4096) {
+        file.read_exact_at(&mut bytes, offset).expect("it is there");
+        if bytes[..8] != magic[..] {
+            continue;
+        }
+        bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
+        let seed = plumb_sys::crc32c::checksum(&bytes[24..40]);
+        let crc = plumb_sys::crc32c::append(seed, &bytes[..4092]);
+        bytes[4092..].copy_from_slice(&crc.to_le_bytes());
+        file.write_all_at(&bytes, offset).expect("written");
+        copies += 1;
+    }
+    assert_eq!(copies, 4);
+}
+
+/// LAY-5: a feature that only who writes has to know lets others read.
+#[test]
+fn features_that_this_version_does_not_know_refuse_writes_or_all() {
+    const INCOMPAT: usize = 12;
+    const RO_COMPAT: usize = 16;
+    let place = Place::new();
+    place.make(2);
+    place.add(&vdisk("v", 2, 16 * MIB));
+    let mut engine = start(&place);
+    write(&mut engine, 0, 5, 7);
+    engine.shut_down().expect("a clean end");
+    set_feature(&place.disk(1), RO_COMPAT, 4);
+    let before = std::fs::read(place.disk(0)).expect("it can be read");
+    let refused = pool::open(&place.pool(), Vec::new(), (1, 4096)).expect_err("it would write");
+    let feature = StartError::FeatureToWrite { ordinal: 1, word: 4 };
+    assert!(matches!(&refused, PoolError::Start(why) if *why == feature), "{refused}");
+    let found = look(None, &place.pool().disks).expect("it is read");
+    let health = judge(&Facts::of(&found, &Findings::default(), Some(&Behind::default())));
+    assert_eq!(
+        (health.pool.status, health.pool.operational),
+        (HealthStatus::Unhealthy, "Read-only (Starting)")
+    );
+    let mut open = pool::open_to_read(&place.pool(), (1, 4096)).expect("to read it does");
+    assert_eq!(open.unchanging, Some(feature));
+    assert_eq!(read(&mut open.engine, 0, 5), Ok(7));
+    let request =
+        Request { kind: RequestKind::Write { fua: false }, vdisk: 0, offset: 0, len: 4096 };
+    assert_eq!(perform(&mut open.engine, request), Err(30));
+    open.end().expect("it ends");
+    assert!(std::fs::read(place.disk(0)).expect("it can be read") == before, "it was written to");
+    // What who reads must know, too.
+    set_feature(&place.disk(1), INCOMPAT, 2);
+    let refused = pool::open_to_read(&place.pool(), (1, 4096)).expect_err("nobody can tell");
+    let feature = StartError::Feature { ordinal: 1, word: 2 };
+    assert!(matches!(&refused, PoolError::Start(why) if *why == feature), "{refused}");
+    [INCOMPAT, RO_COMPAT].iter().for_each(|at| set_feature(&place.disk(1), *at, 0));
+    let mut engine = start(&place);
+    assert_eq!(read(&mut engine, 0, 5), Ok(7));
+}
+
 #[test]
 fn a_pool_without_a_quorum_is_read_and_stays_as_it_is() {
     let place = Place::new();
@@ -422,6 +485,10 @@ fn a_pool_without_a_quorum_is_read_and_stays_as_it_is() {
     let before = alone();
     let refused = pool::open(&place.pool(), Vec::new(), (1, 4096)).expect_err("one of two");
     assert!(refused.to_string().contains("1 of 2 voting disks"), "{refused}");
+    let found = look(None, &place.pool().disks).expect("one is here");
+    let health = judge(&Facts::of(&found, &Findings::default(), Some(&Behind::default())));
+    assert_eq!(health.pool.operational, "Read-only (Incomplete)");
+    assert!(health.pool.status >= HealthStatus::Unhealthy, "{health:?}");
     let mut open = pool::open_to_read(&place.pool(), (1, 4096)).expect("to read it does");
     assert!(open.engine.is_unchanging());
     for block in 0..8 {

@@ -50,6 +50,7 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
         "simulate" => return simulate::run(matches),
         "offline" => upkeep::switch(matches, false),
         "online" => upkeep::switch(matches, true),
+        "clear" => upkeep::clear(matches),
         "repair" => upkeep::repair(matches),
         "events" => told::events(matches),
         "perf" => told::perf(matches),

@@ -138,6 +138,53 @@ fn a_disk_of_which_much_was_healed_is_expected_to_fail() {
     assert_eq!(said.matches("Predictive Failure").count(), 1, "{said}");
 }
 
+/// HLT-1: a disk that failed and stayed for what only it holds is told until an operator clears it, also where a program has
+/// the pool.
+#[test]
+fn a_disk_that_failed_and_stayed_is_told_until_it_is_cleared() {
+    let place = mirrored();
+    let disk = disk_of(&place, "tank/two");
+    // Its id, as its superblock has it.
+    let mut id = [0; 16];
+    let file = File::open(&disk).expect("it is there");
+    file.read_exact_at(&mut id, (64 << 10) + 40).expect("read");
+    let id = format!("{:032x}", u128::from_le_bytes(id));
+    let findings = place.file("pools/tank.findings");
+    let note = || {
+        let noted = std::fs::read_to_string(&findings).expect("there is one");
+        std::fs::write(&findings, format!("{noted}failed\t{id}\t2\t5\n")).expect("written");
+    };
+    note();
+    for _ in 0..2 {
+        let said = place.plumb("space status tank").ends_with(1).stdout;
+        assert!(said.contains("IO Error") && said.contains("failed 2 times"), "{said}");
+        assert!(said.contains("plumb space clear"), "{said}");
+        // Whoever has it in between forgets nothing.
+        place.plumb("space job tank --wait").succeeds_quietly();
+    }
+    let clear = format!("space clear tank {}", disk.display());
+    place.plumb(&clear).ends_with(0);
+    place.plumb("space status tank").ends_with(0);
+    assert_eq!(events(&place).iter().filter(|event| *event == "disk-cleared").count(), 1);
+    // Nothing is left to forget.
+    assert_eq!(place.json(&clear)["cleared"], true);
+    note();
+    let mut load = place.command("run -b64K -r -w50 -o4 -t1 -d400 -W0 space:tank/two");
+    load.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+    let mut load = load.spawn().expect("it starts");
+    let began = std::time::Instant::now();
+    while place.json("space perf tank")["running"] != true {
+        assert!(began.elapsed().as_secs() < 100, "it does not begin");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    place.plumb("space status tank").ends_with(1);
+    place.plumb(&clear).ends_with(0);
+    place.plumb("space status tank").ends_with(0);
+    load.kill().expect("it is ours");
+    load.wait().expect("it ends");
+    place.plumb("space status tank").ends_with(0);
+}
+
 /// What a start looks at first is looked at by status, too, which starts nothing.
 #[test]
 fn a_pool_that_no_start_accepts_is_not_healthy() {

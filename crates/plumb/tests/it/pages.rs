@@ -57,6 +57,7 @@ fn every_page_is_written() {
             "plumb-runs-rm.1",
             "plumb-runs-show.1",
             "plumb-runs.1",
+            "plumb-space-clear.1",
             "plumb-space-demo.1",
             "plumb-space-events.1",
             "plumb-space-job.1",
@@ -138,5 +139,12 @@ fn a_torture_run_ends_with_its_figures() {
     assert!(result["crash_states"].as_u64().is_some_and(|states| states >= 60), "{result}");
     assert_eq!((&result["violations"], &result["seed"]), (&0.into(), &5.into()));
     plumb("space torture --minutes 0").ends_with(2);
+    let outcome = plumb("space torture --history 3 --beyond --json").succeeds_quietly();
+    let result: serde_json::Value = serde_json::from_str(&outcome.stdout).expect("it is JSON");
+    assert_eq!((&result["histories"], &result["violations"]), (&1.into(), &0.into()));
+    assert_eq!((&result["history"], result["seed"].is_null()), (&3.into(), true));
+    for other in ["--seed 4", "--states 9", "--minutes 1", "--threads 2"] {
+        plumb(&format!("space torture --history 3 {other}")).ends_with(2);
+    }
     plumb("space").ends_with(2);
 }

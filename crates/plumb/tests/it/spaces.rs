@@ -396,6 +396,44 @@ fn a_disk_goes_and_comes_under_load_and_counters_add_up() {
     add_up(&perf);
 }
 
+/// T15: who has the last copy of something, or the only journal, does not go by a command, and whoever asked is told.
+#[test]
+fn a_disk_that_is_needed_is_not_taken_offline() {
+    for (load, why) in [("-w50", "last copy"), ("-w0", "journal and map")] {
+        let place = Place::new();
+        place.plumb("pool new tank --file-size 96M a.img b.img").succeeds_quietly();
+        place.plumb("vdisk new tank/two --size 16M --resiliency mirror2").succeeds_quietly();
+        let mut load =
+            place.command(&format!("run -b4K -r {load} -o4 -t1 -d300 -W0 space:tank/two"));
+        load.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+        let mut load = load.spawn().expect("it starts");
+        let began = std::time::Instant::now();
+        let until = |is: &dyn Fn() -> bool| {
+            while !is() {
+                assert!(began.elapsed().as_secs() < 100, "{:?}", events(&place));
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+        };
+        let count = |word: &str| events(&place).iter().filter(|event| *event == word).count();
+        until(&|| place.json("space perf tank")["running"] == true);
+        let told = place.plumb("space offline tank a.img").ends_with(0).stdout;
+        assert!(told.contains("goes on without disk"), "{told}");
+        until(&|| count("disk-lost") == 1);
+        let refused = place.plumb("space offline tank b.img").ends_with(3).stderr;
+        assert!(refused.contains("b.img") && refused.contains(why), "{refused}");
+        until(&|| count("disk-needed") == 1);
+        assert_eq!(count("disk-lost"), 1);
+        // Who is away already is not asked twice for anything.
+        place.plumb("space offline tank a.img").ends_with(0);
+        place.plumb("space online tank a.img").ends_with(0);
+        until(&|| count("disk-back") == 1);
+        load.kill().expect("it is ours");
+        load.wait().expect("it ends");
+        let scan = place.json("space scan tank");
+        assert_eq!((&scan["mismatches"], &scan["unrecoverable"]), (&0.into(), &0.into()), "{scan}");
+    }
+}
+
 /// CNT-1: what is counted of disks, tiers and virtual disks is the sum of its parts, and something was counted.
 fn add_up(perf: &Value) {
     let sets = &perf["counters"];

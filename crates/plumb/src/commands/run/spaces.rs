@@ -1,13 +1,13 @@
 //! Targets that are virtual disks: `space:POOL/VDISK`. A file of that name is `./space:…`.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use plumb_io::engine::Ladder;
 use plumb_io::{OpenQueueError, Opener, QueueMode, QueueSpec, QueueUse, TargetFile};
 use plumb_load::profile::model::RawProfile;
 use plumb_load::result::model::SpaceUse;
+use plumb_tier::StartError;
 use plumb_tier::pool::{
     self, Chronicle, DeviceQueue, PoolError, TieringError, TieringKeeper, TieringStore,
 };
@@ -74,7 +74,7 @@ impl Spaces {
                 let store = TieringStore::of(&registry, &found);
                 let keeper = TieringKeeper::new(store.clone());
                 let failure = keeper.failure();
-                let unchanging = Arc::new(AtomicBool::new(false));
+                let unchanging = Arc::new(Mutex::new(None));
                 let told = Arc::clone(&unchanging);
                 let detached = Arc::new(Mutex::new(Vec::new()));
                 let found_detached = Arc::clone(&detached);
@@ -86,7 +86,7 @@ impl Spaces {
                         false => pool::open_to_read(&found, clients),
                     });
                     let mut open = pool::note_start(&registry, &found, open)?;
-                    told.store(open.engine.is_unchanging(), Ordering::Relaxed);
+                    *told.lock().unwrap_or_else(PoisonError::into_inner) = open.unchanging.take();
                     // Before anything is asked of it: disks that are back may have what it lacks.
                     *found_detached.lock().unwrap_or_else(PoisonError::into_inner) =
                         open.detached();
@@ -107,11 +107,15 @@ impl Spaces {
                     }
                 });
                 let server = SpaceServer::spawn_watched(start, Some(watch))?;
-                if unchanging.load(Ordering::Relaxed) {
-                    printer.warning(&format!(
+                match unchanging.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                    None => {}
+                    Some(why @ StartError::FeatureToWrite { .. }) => {
+                        printer.warning(&format!("pool {pool}: {why}"));
+                    }
+                    Some(_) => printer.warning(&format!(
                         "half or fewer of the voting disks of pool {pool} are here: it is read as they hold it, \
                          without what the others may have taken since, and nothing is written to it"
-                    ));
+                    )),
                 }
                 spaces.servers.push((pool.clone(), server, failure));
                 let detached = detached.lock().unwrap_or_else(PoisonError::into_inner).clone();

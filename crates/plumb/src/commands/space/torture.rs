@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use plumb_tier::torture::{TortureOptions, TortureReport, torture};
+use plumb_tier::torture::{TortureOptions, TortureReport, Violation, torture};
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -24,6 +24,12 @@ pub(super) fn command() -> Command {
         .default_value("1")
         .value_parser(value_parser!(u64))
         .help("Which histories and states: the same seed checks the same ones");
+    let history = Arg::new("history")
+        .long("history")
+        .value_name("S")
+        .value_parser(value_parser!(u64))
+        .conflicts_with_all(["seed", "states", "minutes", "threads"])
+        .help("Check just one history again, by the seed that a violation names, with --beyond if it was found with that");
     let minutes = Arg::new("minutes")
         .long("minutes")
         .value_name("M")
@@ -55,10 +61,11 @@ pub(super) fn command() -> Command {
              status 1 and the shortest history that it can find when a promise was broken. Ctrl-C ends it \
              earlier, with what was checked so far and status 5.",
         )
-        .args([seed, minutes, states, threads, beyond, json])
+        .args([seed, history, minutes, states, threads, beyond, json])
         .after_help(
             "For example:\n  plumb space torture --seed 7 --minutes 10\n  \
-             plumb space torture --states 100000 --json",
+             plumb space torture --states 100000 --json\n  \
+             plumb space torture --history 9353574233103318609 --beyond",
         )
 }
 
@@ -66,14 +73,19 @@ pub(super) fn command() -> Command {
 pub(super) fn run(matches: &ArgMatches) -> ExitCode {
     let states = matches.get_one::<u64>("states").copied();
     let minutes = matches.get_one::<u64>("minutes").copied();
-    let minutes = minutes.or_else(|| states.is_none().then_some(1));
+    let history = matches.get_one::<u64>("history").copied();
+    let minutes = minutes.or_else(|| (states.is_none() && history.is_none()).then_some(1));
     let processors =
         || std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1));
     let options = TortureOptions {
         seed: *matches.get_one("seed").expect("it has a default"),
+        history,
         states,
         time: minutes.map(|minutes| Duration::from_secs(60 * minutes)),
-        threads: matches.get_one::<u32>("threads").copied().unwrap_or_else(processors),
+        threads: match history {
+            Some(_) => 1,
+            None => matches.get_one::<u32>("threads").copied().unwrap_or_else(processors),
+        },
         shrinking: SHRINKING,
         beyond: matches.get_flag("beyond"),
     };
@@ -136,6 +148,12 @@ fn so_far(report: &TortureReport) -> String {
     )
 }
 
+/// The command that checks the history of a violation again.
+fn again(report: &TortureReport, violation: &Violation) -> String {
+    let beyond = if report.beyond { " --beyond" } else { "" };
+    format!("plumb space torture --history {}{beyond}", violation.history_seed)
+}
+
 fn as_json(report: &TortureReport) -> String {
     let violations: Vec<_> = report
         .violations
@@ -143,6 +161,7 @@ fn as_json(report: &TortureReport) -> String {
         .map(|violation| {
             json!({
                 "history_seed": violation.history_seed,
+                "again": again(report, violation),
                 "what": violation.what,
                 "crash_at": violation.crash_at,
                 "pool": violation.pool,
@@ -151,7 +170,9 @@ fn as_json(report: &TortureReport) -> String {
         })
         .collect();
     let value = json!({
-        "seed": report.seed,
+        "seed": report.history.is_none().then_some(report.seed),
+        "history": report.history,
+        "beyond": report.beyond,
         "crash_states": report.crash_states,
         "with_background": report.with_background,
         "demanding": report.demanding,
@@ -177,12 +198,15 @@ fn as_json(report: &TortureReport) -> String {
 
 fn as_text(report: &TortureReport) -> String {
     let early = if report.interrupted { "ended early, by a signal\n" } else { "" };
+    let which = match report.history {
+        Some(seed) => format!("seed of the history: {seed}\n"),
+        None => format!("seed:                {}\n", report.seed),
+    };
     let mut text = format!(
-        "{early}seed:                {}\ncrash states:        {}\n  background work:   {}\n  cache destaged:    {}\n  extents moved:     {}\n  in an optimization: {}\n  disk rebuilt:      {}\n  \
+        "{early}{which}crash states:        {}\n  background work:   {}\n  cache destaged:    {}\n  extents moved:     {}\n  in an optimization: {}\n  disk rebuilt:      {}\n  \
          overwrites, flushes, a failed disk: {}\n  after disk loss:   {}\n  crashed thrice:    {}\n  older copy of a disk: {}\n  \
          more failures than it bears: {}\n  several disks failed: {}\n  missed a generation: {}\n\
          histories:           {}\ntime:                {:.1} s\nprocessor time:      {:.1} s\nviolations:          {}\n",
-        report.seed,
         report.crash_states,
         report.with_background,
         report.with_cache,
@@ -203,8 +227,12 @@ fn as_text(report: &TortureReport) -> String {
     );
     for violation in &report.violations {
         text.push_str(&format!(
-            "\n{}\npool: {}; seed of the history: {}; crash after device event {:?}\n",
-            violation.what, violation.pool, violation.history_seed, violation.crash_at
+            "\n{}\npool: {}; seed of the history: {}; crash after device event {:?}\nagain: {}\n",
+            violation.what,
+            violation.pool,
+            violation.history_seed,
+            violation.crash_at,
+            again(report, violation)
         ));
         for step in &violation.history {
             text.push_str(&format!("  {step}\n"));
@@ -221,6 +249,7 @@ mod tests {
     fn a_short_run_finds_nothing_and_says_so() {
         let options = TortureOptions {
             seed: 3,
+            history: None,
             states: Some(40),
             time: None,
             threads: 1,
@@ -244,6 +273,7 @@ mod tests {
     fn a_run_that_is_ended_by_hand_keeps_what_it_checked() {
         let options = TortureOptions {
             seed: 3,
+            history: None,
             states: None,
             time: None,
             threads: 1,
@@ -254,5 +284,30 @@ mod tests {
         assert!(report.interrupted && report.crash_states >= 40, "{report:?}");
         assert!(as_json(&report).contains("\"interrupted\": true"));
         assert!(as_text(&report).starts_with("ended early"));
+    }
+
+    /// Whoever reads of a violation can check just that history again.
+    #[test]
+    fn a_violation_says_how_its_history_is_checked_again() {
+        let violation = Violation {
+            history_seed: 9_353_574_233_103_318_609,
+            what: "lost".to_owned(),
+            crash_at: Some(4),
+            pool: "two disks".to_owned(),
+            history: vec!["Flush".to_owned()],
+        };
+        for (beyond, command) in [
+            (false, "plumb space torture --history 9353574233103318609"),
+            (true, "plumb space torture --history 9353574233103318609 --beyond"),
+        ] {
+            let violations = vec![violation.clone()];
+            let report = TortureReport { beyond, violations, ..TortureReport::default() };
+            let text = as_text(&report);
+            assert!(text.contains(&format!("\nagain: {command}\n")), "{text}");
+            let read: serde_json::Value =
+                serde_json::from_str(&as_json(&report)).expect("it is JSON");
+            assert_eq!(read["violation_details"][0]["again"], command);
+            assert_eq!(&read["seed"], 0);
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! `plumb space status|scan|job|repair`: health, and work that a pool has to be started for.
+//! `plumb space status|scan|job|clear|repair`: health, and work that a pool has to be started for.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use super::told;
 const LISTED: usize = 20;
 
 /// For clap.
-pub(super) fn commands() -> [Command; 6] {
+pub(super) fn commands() -> [Command; 7] {
     let switch = |name: &'static str, about: &'static str| {
         let disk = Arg::new("disk").value_name("DISK").required(true);
         let disk = disk.value_parser(value_parser!(PathBuf)).value_hint(ValueHint::AnyPath);
@@ -39,7 +39,7 @@ pub(super) fn commands() -> [Command; 6] {
             .after_help("Exit status: 0 Healthy, 1 Warning, 2 Unhealthy, 3 Unknown, also of a pool that there is not and for a \
                  wrong command line."),
         Command::new("scan")
-            .about("Read and verify every copy of every block, and heal what can be healed")
+            .about("Read and verify every copy of every block and of metadata, and heal what can be healed")
             .args([
                 report::pool_argument(),
                 Arg::new("accept-unverified").long("accept-unverified").action(ArgAction::SetTrue).help(
@@ -54,8 +54,11 @@ pub(super) fn commands() -> [Command; 6] {
                  lists them first; check what is on the virtual disk after you have accepted them.\n\n\
                  A pool that a load has is scanned by that load's program, beside its requests; what these read is \
                  counted with it.\n\n\
-                 Exit status: 0 when every block has a good copy; 2 when one has none or cannot be judged, and of a wrong \
-                 command line; 1 when the scan could not be made, or not to its end; 3 when another program has the pool \
+                 Damaged copies of metadata are written anew from what is known: map and checksums by a checkpoint, the \
+                 configuration as a new generation, superblocks where they lie. The journal is not read: each checkpoint \
+                 begins it anew.\n\n\
+                 Exit status: 0 when every block has a good copy; 2 when one has none or cannot be judged, when a copy of \
+                 metadata stays damaged, and of a wrong command line; 1 when the scan could not be made, or not to its end; 3 when another program has the pool \
                  that does not scan for others.",
             ),
         Command::new("job")
@@ -66,8 +69,20 @@ pub(super) fn commands() -> [Command; 6] {
                  Exit status with --wait: 0 when nothing is left, 5 when something waits for a disk or for room.",
             ),
         switch("offline", "Have a pool that is in use do without a disk for now")
-            .after_help("What was written meanwhile is copied when it is back: plumb space online."),
+            .after_help(
+                "What was written meanwhile is copied when it is back: plumb space online. A disk that holds the last copy of \
+                 something, or the only journal here, stays.\n\n\
+                 Exit status: 0 when the program that has the pool goes on without it; 3 when the disk is needed, no program has \
+                 the pool, or that program does not answer.",
+            ),
         switch("online", "Have a pool that is in use take back a disk that was offline or lost"),
+        switch("clear", "Tell no more that a disk failed before")
+            .after_help(
+                "A disk that fails and holds the last copy of something stays in its pool for that, and is told as one to be \
+                 replaced from then on, also when it works again. Once you know why it failed, and that it is well, this \
+                 forgets what was noted of it; another failure is told anew.\n\n\
+                 Exit status: 0 when it is forgotten, 5 when the program that has the pool did not do so within seconds.",
+            ),
         Command::new("repair")
             .about("Bring everything up to date, and make anew what lost disks held")
             .args([
@@ -264,6 +279,16 @@ fn scan_told(pool: &str, scanned: &Scanned, beside: bool) -> Reply {
         "pool {pool}: {} blocks verified, {} mismatches, {} healed, {} without a good copy, {elapsed:.1} s\n",
         scanned.blocks_verified, scanned.mismatches, scanned.healed, scanned.unrecoverable,
     );
+    let (damaged, left_over) = (scanned.metadata_damaged, scanned.metadata_unhealed);
+    let mended = match (damaged, left_over) {
+        (0, _) => String::new(),
+        (_, 0) => ", and written anew".to_owned(),
+        _ => format!(", and {left_over} of them could not be written anew"),
+    };
+    text.push_str(&format!(
+        "metadata: {} copies of pages verified, {damaged} damaged{mended}\n",
+        scanned.metadata_verified
+    ));
     if beside {
         text.push_str("the program that has it scanned; what it read beside that counts as well\n");
     }
@@ -290,11 +315,15 @@ fn scan_told(pool: &str, scanned: &Scanned, beside: bool) -> Reply {
         "unverified": scanned.unverified,
         "unverified_differ": scanned.unverified_differ,
         "accepted": scanned.accepted,
+        "metadata_verified": scanned.metadata_verified,
+        "metadata_damaged": damaged,
+        "metadata_unhealed": left_over,
         "unverified_ranges": left.iter().map(range).collect::<Vec<_>>(),
         "beside_another_program": beside,
         "elapsed_s": elapsed,
     });
-    let status = if scanned.unrecoverable > 0 || !left.is_empty() { 2 } else { 0 };
+    let bad = scanned.unrecoverable + left_over > 0 || !left.is_empty();
+    let status = if bad { 2 } else { 0 };
     Reply { json, text, status }
 }
 
@@ -304,16 +333,40 @@ pub(super) fn switch(matches: &ArgMatches, online: bool) -> report::Outcome {
     let path = matches.get_one::<PathBuf>("disk").expect("clap requires it");
     let look = pool::look(Some(found.id), &found.disks)?;
     let disk = pool::find_disk(&look, path)?;
-    let wish = if online { Ask::Online(disk) } else { Ask::Offline(disk) };
-    pool::ask(&report::registry(), &found, wish)?;
+    let (registry, pool) = (report::registry(), &found.name);
     let name = &look.config.disks[usize::from(disk)].name;
-    let word = if online { "take back" } else { "do without" };
-    let text = format!(
-        "the program that has pool {} was asked to {word} disk {name}; plumb space events {} says what came of it\n",
-        found.name, found.name
-    );
+    let text = if online {
+        pool::ask(&registry, &found, Ask::Online(disk))?;
+        format!(
+            "the program that has pool {pool} was asked to take back disk {name}; plumb space events {pool} says what came of it\n"
+        )
+    } else {
+        pool::ask_offline(&registry, &found, disk)?;
+        format!(
+            "the program that has pool {pool} goes on without disk {name}; plumb space online {pool} {name} has it taken back\n"
+        )
+    };
     let json = json!({ "pool": found.name, "disk": name, "asked": if online { "online" } else { "offline" } });
     Ok(Reply { json, text, status: 0 })
+}
+
+/// `clear`.
+pub(super) fn clear(matches: &ArgMatches) -> report::Outcome {
+    let found = find(matches)?;
+    let path = matches.get_one::<PathBuf>("disk").expect("clap requires it");
+    let look = pool::look(Some(found.id), &found.disks)?;
+    let disk = pool::find_disk(&look, path)?;
+    let is_cleared = pool::clear_failures(&report::registry(), &found, (&look.config, disk))?;
+    let name = &look.config.disks[usize::from(disk)].name;
+    let text = match is_cleared {
+        true => format!("pool {}: nothing is noted of disk {name} any more\n", found.name),
+        false => format!(
+            "pool {}: the program that has it was asked to forget what it noted of disk {name}, and has not yet\n",
+            found.name
+        ),
+    };
+    let json = json!({ "pool": found.name, "disk": name, "cleared": is_cleared });
+    Ok(Reply { json, text, status: if is_cleared { 0 } else { PARTIAL } })
 }
 
 /// `job`.
