@@ -1,6 +1,6 @@
 //! What ties rates, sizes, latencies and outstanding I/Os together (method, section 1).
 
-use plumb_load::result::littles_law::Verdict;
+use plumb_load::result::littles_law::{self, Verdict};
 
 /// Bytes of a MiB.
 pub const MIB: f64 = 1_048_576.0;
@@ -108,17 +108,11 @@ pub fn residual(iops: f64, latency_ms: f64, outstanding: f64) -> f64 {
     in_flight(iops, latency_ms) / outstanding - 1.0
 }
 
-/// How much slower than the mean the slowest I/Os are where the device stalled.
-const STALL: f64 = 10.0;
-
-/// (1.3 a) What the ends of a window of `seconds` may add to r. Each slot may hold one I/O that began before the window
-/// and counts in full: of mean latency as a rule; where the device stalled, of that of the slowest. `slowest_ms` is the
-/// mean latency of the N slowest I/Os, N being the outstanding ones: r cannot be above that over the window by this cause
-/// (docs/decisions/0214-a-stall-at-the-end-of-a-window.md).
+/// (1.3 a) What the ends of a window of `seconds` may add to r; `slowest_ms` is the mean latency of the N slowest I/Os, N
+/// being the outstanding ones. As the run itself takes it.
 #[must_use]
 pub fn window_ends(mean_ms: f64, slowest_ms: Option<f64>, seconds: f64) -> f64 {
-    let stalled = slowest_ms.filter(|slowest| *slowest >= STALL * mean_ms);
-    stalled.unwrap_or(mean_ms) / 1e3 / seconds.max(1e-3)
+    littles_law::window_ends(mean_ms, slowest_ms, seconds.max(1e-3) * 1e3)
 }
 
 /// (1.3) The verdict on r; `epsilon` is what rounding and the ends of the window may add.

@@ -76,12 +76,6 @@ pub fn needed(p: f64) -> u64 {
     convert::floor_u64((0.025_f64.ln() / p.ln()).ceil())
 }
 
-/// Values needed for the mark `good`.
-#[must_use]
-pub fn needed_for_good(p: f64) -> u64 {
-    convert::floor_u64((100.0 / (1.0 - p) - 1e-6).ceil())
-}
-
 /// Slow I/Os as events: one stall delays everything in flight.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Episodes {
@@ -142,12 +136,6 @@ impl Episodes {
         let breaks = completions_ms.windows(2).filter(|pair| pair[1] - pair[0] > gap).count();
         let episodes = if completions_ms.is_empty() { 0 } else { breaks + 1 };
         Self { exceedances: completions_ms.len(), episodes }
-    }
-
-    /// Whether the percentile is of few events.
-    #[must_use]
-    pub fn are_few(self) -> bool {
-        self.episodes < EPISODES_FEW
     }
 
     /// n for an interval that is printed as adjusted.
@@ -216,7 +204,6 @@ mod tests {
         {
             assert_eq!(needed(nines(digits)), wanted, "{digits} nines");
         }
-        assert_eq!(needed_for_good(0.99), 10_000);
     }
 
     #[test]
@@ -257,7 +244,6 @@ mod tests {
         completions.extend([5000.0, 5000.5, 9000.0]);
         let episodes = Episodes::of(&completions, 3.0);
         assert_eq!(episodes, Episodes { exceedances: 67, episodes: 3 });
-        assert!(episodes.are_few());
         assert!((episodes.effective(6700.0) - 300.0).abs() < 1e-9);
         assert_eq!(Episodes::of(&[], 1.0).episodes, 0);
         // 3·L is more than 10 ms here.

@@ -116,15 +116,6 @@ fn by_neighbours(series: &[f64]) -> f64 {
     count * (1.0 - correlation) / (1.0 + correlation)
 }
 
-/// Whether a run may end: measured for 30 s or more, X known to 1 % and L to 2 %.
-#[must_use]
-pub fn may_stop(measured_s: f64, iops: &MeanInterval, latency: &MeanInterval) -> bool {
-    measured_s >= 30.0
-        && [iops, latency].into_iter().all(MeanInterval::is_long_enough)
-        && iops.relative() <= 0.01
-        && latency.relative() <= 0.02
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,7 +138,6 @@ mod tests {
         let constant = of_series(&[5.0; 45]).expect("45 values");
         assert_eq!((constant.mean, constant.half_width, constant.effective), (5.0, 0.0, 40.0));
         assert!(constant.is_long_enough());
-        assert!(may_stop(30.0, &constant, &constant) && !may_stop(29.0, &constant, &constant));
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::decision::{self, Subject};
 use crate::environment;
 use crate::percentile::{self, Mark};
 use crate::report;
+use crate::tiers;
 
 pub use comparable::{Allowance, Incomparable};
 pub(crate) use comparable::{Circumstances, add_once};
@@ -278,7 +279,10 @@ pub fn compare(
             records.iter().map(|record| record.spans[span].clone()).collect()
         };
         let (a, b) = (figures(baseline), figures(candidate));
-        for mut decision in of_span(&a, &b, &[], circumstances, &remarks) {
+        let environments = candidate.iter().map(|record| &record.environment);
+        let environment = environments.reduce(|one, other| if one.is_null() { other } else { one });
+        let environment = environment.unwrap_or(&Value::Null);
+        for mut decision in of_span(&a, &b, &[], circumstances, environment, &remarks) {
             decision.insert("time_span".to_owned(), (span + 1).into());
             decisions.push(decision);
         }
@@ -290,12 +294,13 @@ pub fn compare(
 ///
 /// One run of each says how far runs differ, not that something changed, unless the series of both are long enough to
 /// say how well each is known (6.2). `repeated` are the runs of each setting that was repeated, these and others: what
-/// single runs differ by.
+/// single runs differ by. `environment` is that of the candidate.
 pub(crate) fn of_span(
     a: &[Figures],
     b: &[Figures],
     repeated: &[Vec<Figures>],
     circumstances: Circumstances,
+    environment: &Value,
     remarks: &[String],
 ) -> Vec<Map<String, Value>> {
     let steady = |run: &Figures| {
@@ -327,6 +332,9 @@ pub(crate) fn of_span(
             let mut found = compare::judge(estimate, metric);
             if is_pair || is_same {
                 found.as_a_pair(metric, is_pair);
+            }
+            if is_iops {
+                found.notes.extend(tiers::miss(found.effect, environment));
             }
             decisions.push(decision::of_comparison(&found, metric, &subject));
         };

@@ -9,19 +9,13 @@ const Z_SUM: f64 = 3.24;
 /// Fewest repetitions.
 const FEWEST: u64 = 3;
 
-/// Best length of one run in seconds [Kalibera & Jones 2013]: `sqrt(W·S_w/σ_b²)`, not clamped.
+/// Best length of one run in seconds [Kalibera & Jones 2013]: `sqrt(W·S_w/σ_b²)`, as long as a run may be.
 ///
 /// `warm_up_s` is what each run costs beside its measurement, `within` the variance of a mean times its
 /// length in seconds, `between` the standard deviation between runs.
 #[must_use]
 pub fn best_length_s(warm_up_s: f64, within: f64, between: f64) -> f64 {
-    (warm_up_s * within / between.powi(2)).sqrt()
-}
-
-/// The same, as long as a run may be.
-#[must_use]
-pub fn length_s(warm_up_s: f64, within: f64, between: f64) -> f64 {
-    best_length_s(warm_up_s, within, between).clamp(LENGTH_S.0, LENGTH_S.1)
+    (warm_up_s * within / between.powi(2)).sqrt().clamp(LENGTH_S.0, LENGTH_S.1)
 }
 
 /// Repetitions per side that find a difference of `delta` in nine of ten cases, at 5 %.
@@ -47,8 +41,8 @@ mod tests {
         let within = 0.002_f64.powi(2) * 600.0;
         assert!((within - 0.0024).abs() < 1e-12);
         assert!((best_length_s(300.0, within, 0.01) - 85.0).abs() < 0.5);
-        assert_eq!(length_s(1.0, within, 0.01), 30.0);
-        assert_eq!(length_s(1e9, within, 0.01), 600.0);
+        assert_eq!(best_length_s(1.0, within, 0.01), 30.0);
+        assert_eq!(best_length_s(1e9, within, 0.01), 600.0);
     }
 
     #[test]

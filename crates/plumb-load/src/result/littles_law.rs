@@ -15,6 +15,7 @@ use plumb_units::{Nanos, convert};
 use super::model::{FailedIos, SpanResult};
 use super::open_loop::OpenFigures;
 use crate::profile::model::{Target, TimeSpan};
+use crate::tally::LatencySet;
 
 /// What is reported about one time span.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,7 +28,7 @@ pub struct LittlesLaw {
     pub in_flight_mean: Option<f64>,
     /// X·L/N − 1; `None` where N is a limit and not what is kept up, and without latencies.
     pub residual: Option<f64>,
-    /// What a sound result may exceed 0 by: 0.2 % and the I/Os in flight at both ends.
+    /// What a sound result may exceed 0 by: 0.2 % and what the ends of its window may add ([`window_ends`]).
     pub tolerance: f64,
     /// What the numbers say.
     pub verdict: Verdict,
@@ -83,6 +84,18 @@ impl Verdict {
     }
 }
 
+/// How much slower than the mean the slowest I/Os are where the device stalled.
+const STALL: f64 = 10.0;
+
+/// (1.3 a) What the ends of a window may add to r, all times in one unit. Each slot may hold one I/O that began before the
+/// window and counts in full: of mean latency as a rule; where the device stalled, of that of the slowest. `slowest` is the
+/// mean latency of the N slowest I/Os, N being the outstanding ones: r cannot be above that over the window by this cause
+/// (docs/decisions/0214-a-stall-at-the-end-of-a-window.md).
+#[must_use]
+pub fn window_ends(mean: f64, slowest: Option<f64>, window: f64) -> f64 {
+    slowest.filter(|slowest| *slowest >= STALL * mean).unwrap_or(mean) / window
+}
+
 impl LittlesLaw {
     /// Checks a time span against the profile that it ran.
     #[must_use]
@@ -90,14 +103,19 @@ impl LittlesLaw {
         let total = result.figures().total();
         // In an open loop latencies are response times, part of which is spent before the submission.
         let open = OpenFigures::of(result.threads.iter().flat_map(|thread| &thread.targets));
-        let mean = match &open {
-            Some(open) => open.service().mean_us(),
-            None => total.latency.as_ref().and_then(crate::tally::LatencySet::mean_us),
+        let latencies = match &open {
+            Some(open) => Some(open.service()),
+            None => total.latency.clone(),
+        };
+        let configured = outstanding(span);
+        let of = |latencies: &LatencySet| {
+            let slowest_us = configured.and_then(|count| latencies.mean_of_largest_us(count));
+            Some(Measured { count: total.io_count, mean_us: latencies.mean_us()?, slowest_us })
         };
         let limited = open.is_some() || span.targets.iter().any(Target::is_paced);
-        let measured = mean.map(|mean| (total.io_count, mean));
+        let measured = latencies.as_ref().and_then(of);
         let measured = with_failed(measured, &total.failed, span.stamps_latency());
-        let law = check(outstanding(span), limited, measured, result.elapsed);
+        let law = check(configured, limited, measured, result.elapsed);
         Self { failed: total.failed.count, ..law }
     }
 }
@@ -144,22 +162,32 @@ fn working_threads(span: &TimeSpan) -> u64 {
     convert::to_u64(named.len())
 }
 
-/// I/Os and their mean time in µs with those that failed: n·L = n₁·L₁ + Σ t of the failed ones.
-fn with_failed(sound: Option<(u64, f64)>, failed: &FailedIos, stamps: bool) -> Option<(u64, f64)> {
+/// I/Os and how long they took.
+#[derive(Debug, Clone, Copy, Default)]
+struct Measured {
+    count: u64,
+    mean_us: f64,
+    /// Mean of as many of the slowest as are outstanding, in µs; `None` where single latencies are not known.
+    slowest_us: Option<f64>,
+}
+
+/// The same with those that failed: n·L = n₁·L₁ + Σ t of the failed ones. How long each of these took is not known: the
+/// slowest are those of the others.
+fn with_failed(sound: Option<Measured>, failed: &FailedIos, stamps: bool) -> Option<Measured> {
     if failed.count == 0 || !stamps {
         return sound;
     }
-    let (count, mean_us) = sound.unwrap_or_default();
-    let sum_us = count as f64 * mean_us + Nanos(failed.latency_sum).as_micros_f64();
-    let count = count + failed.count;
-    Some((count, sum_us / count as f64))
+    let sound = sound.unwrap_or_default();
+    let sum_us = sound.count as f64 * sound.mean_us + Nanos(failed.latency_sum).as_micros_f64();
+    let count = sound.count + failed.count;
+    Some(Measured { count, mean_us: sum_us / count as f64, ..sound })
 }
 
-/// `measured` is (I/Os, mean latency in µs) over `elapsed`.
+/// Checks what was measured over `elapsed`.
 fn check(
     configured: Option<u64>,
     limited: bool,
-    measured: Option<(u64, f64)>,
+    measured: Option<Measured>,
     elapsed: Nanos,
 ) -> LittlesLaw {
     let mut law = LittlesLaw {
@@ -170,13 +198,12 @@ fn check(
         tolerance: Verdict::TOLERANCE,
         verdict: Verdict::NotMeasured,
     };
-    let Some((count, mean_us)) = measured.filter(|(count, _)| *count > 0 && elapsed.0 > 0) else {
-        return law;
-    };
+    let is_something = |measured: &Measured| measured.count > 0 && elapsed.0 > 0;
+    let Some(measured) = measured.filter(is_something) else { return law };
     let elapsed_us = elapsed.as_micros_f64();
-    let in_flight = count as f64 * mean_us / elapsed_us;
+    let in_flight = measured.count as f64 * measured.mean_us / elapsed_us;
     law.in_flight_mean = Some(in_flight);
-    law.tolerance += mean_us / elapsed_us;
+    law.tolerance += window_ends(measured.mean_us, measured.slowest_us, elapsed_us);
     let Some(configured) = configured.filter(|configured| *configured > 0) else {
         law.verdict = Verdict::NotApplicable;
         return law;
@@ -195,6 +222,12 @@ fn check(
 mod tests {
     use super::*;
     use crate::profile::model::{ThreadTarget, Throughput};
+    use crate::result::model::{DirectionResult, TargetResult, ThreadResult};
+    use crate::tally::Histogram;
+
+    fn measured(count: u64, mean_us: f64) -> Option<Measured> {
+        Some(Measured { count, mean_us, slowest_us: None })
+    }
 
     #[test]
     fn published_results_pass() {
@@ -207,7 +240,7 @@ mod tests {
         ] {
             let elapsed = Nanos::from_secs(900);
             let count = convert::floor_u64(iops * 900.0);
-            let law = check(Some(configured), false, Some((count, mean_ms * 1e3)), elapsed);
+            let law = check(Some(configured), false, measured(count, mean_ms * 1e3), elapsed);
             assert_eq!(law.verdict, Verdict::Consistent);
             let residual = law.residual.expect("a closed loop") * 100.0;
             assert!((residual - percent).abs() < 0.006, "{residual} is not {percent}");
@@ -219,7 +252,7 @@ mod tests {
         let verdict = |in_flight_of_1000: f64, limited| {
             // 1000 requests for 100 s, 10 ms each: the ends of the window add 0.01 %.
             let count = convert::floor_u64(in_flight_of_1000 * 10_000.0);
-            let law = check(Some(1000), limited, Some((count, 10_000.0)), Nanos::from_secs(100));
+            let law = check(Some(1000), limited, measured(count, 10_000.0), Nanos::from_secs(100));
             (law.verdict, law.residual.is_some())
         };
         assert_eq!(verdict(1000.0, false), (Verdict::Consistent, true));
@@ -235,15 +268,13 @@ mod tests {
     fn without_latencies_or_depth_there_is_no_residual() {
         let second = Nanos::from_secs(1);
         assert_eq!(check(Some(1), false, None, second).verdict, Verdict::NotMeasured);
-        assert_eq!(check(Some(1), false, Some((0, 1.0)), second).verdict, Verdict::NotMeasured);
-        let law = check(None, false, Some((10, 1000.0)), second);
+        assert_eq!(check(Some(1), false, measured(0, 1.0), second).verdict, Verdict::NotMeasured);
+        let law = check(None, false, measured(10, 1000.0), second);
         assert_eq!((law.verdict, law.in_flight_mean), (Verdict::NotApplicable, Some(0.01)));
     }
 
     #[test]
     fn failed_ios_held_their_places() {
-        use crate::result::model::{DirectionResult, TargetResult, ThreadResult};
-        use crate::tally::{Histogram, LatencySet};
         // Depth 4 for a second: 2000 I/Os of 1 ms and 1990 failures of 1 ms.
         let target = Target { request_count: 4, ..Target::default() };
         let target = Target { threads_per_file: 1, ..target };
@@ -267,6 +298,35 @@ mod tests {
         // Time that neither kind explains is still the generator's.
         assert_eq!(of(2000, 1000), (Verdict::GeneratorLimited, Some(3000.0), 1000));
         assert_eq!(of(2000, 0), (Verdict::GeneratorLimited, Some(2000.0), 0));
+    }
+
+    #[test]
+    fn a_stall_at_the_end_of_a_window_is_no_accounting_error() {
+        // Two outstanding for two seconds: I/Os of 1 ms, and one of 253 ms of which all but 1 ms was before the window.
+        let target = Target { request_count: 2, threads_per_file: 1, ..Target::default() };
+        let span = TimeSpan { targets: vec![target], measure_latency: true, ..<_>::default() };
+        let of = |stalled: &[u64], usual: u64| {
+            let mut latency = Histogram::new();
+            (0..usual).for_each(|_| latency.record(1_000_000));
+            stalled.iter().for_each(|nanos| latency.record(*nanos));
+            let io_count = latency.count();
+            let latency = Some(LatencySet::Binned(latency));
+            let read = DirectionResult { io_count, latency, ..<_>::default() };
+            let target = TargetResult { read, ..TargetResult::default() };
+            let thread = ThreadResult { targets: vec![target], ..ThreadResult::default() };
+            let elapsed = Nanos::from_secs(2);
+            let result = SpanResult { threads: vec![thread], elapsed, ..SpanResult::default() };
+            LittlesLaw::of(&result, &span)
+        };
+        let law = of(&[253_000_000], 3990);
+        let residual = law.residual.expect("a closed loop");
+        assert!((residual - 0.06).abs() < 0.002, "{residual}");
+        assert_eq!(law.verdict, Verdict::Consistent, "{law:?}");
+        // The two slowest, 127 ms on average, over two seconds.
+        assert!((law.tolerance - 0.002 - 0.0635).abs() < 0.001, "{}", law.tolerance);
+        // What that cannot add is an error of the counters still; so is r of 6 % without a stall.
+        assert_eq!(of(&[253_000_000], 4100).verdict, Verdict::AccountingError);
+        assert_eq!(of(&[], 4240).verdict, Verdict::AccountingError);
     }
 
     #[test]

@@ -161,6 +161,33 @@ impl LatencySet {
         }
     }
 
+    /// Mean of the `count` largest values in microseconds, of all where there are fewer; `None` without any.
+    ///
+    /// Binned: each value as the middle of its bucket, inside the exact ends.
+    #[must_use]
+    pub fn mean_of_largest_us(&self, count: u64) -> Option<f64> {
+        let wanted = count.min(self.count());
+        let mut passed_over = self.count() - wanted;
+        let mut sum = 0.0;
+        let mut take = |value: f64, held: u64| {
+            let passed = passed_over.min(held);
+            passed_over -= passed;
+            sum += value * (held - passed) as f64;
+        };
+        match self {
+            Self::Binned(histogram) => {
+                let ends = (histogram.min().unwrap_or(0), histogram.max().unwrap_or(0));
+                for (low, width, held) in histogram.buckets() {
+                    take((low + width / 2).clamp(ends.0, ends.1) as f64 / 1e3, held);
+                }
+            }
+            Self::Exact(exact) => {
+                exact.values().for_each(|(value, held)| take(f64::from(value), held));
+            }
+        }
+        (wanted > 0).then(|| sum / wanted as f64)
+    }
+
     /// [`LatencySet::percentile_us`] as it is shown: exact values are divided in 32 bits (spec 9).
     #[must_use]
     pub fn percentile_ms(&self, p: f64) -> Option<f64> {

@@ -52,6 +52,9 @@ pub struct Estimate {
     pub second_opinion: Option<Shift>,
     /// Change of ln x per run by time, where it was taken out.
     pub drift: Option<f64>,
+    /// The shift of the same runs with no line over time, where the arms share too little of it for that line to be
+    /// told from a difference (docs/decisions/0220-arms-that-share-no-time.md).
+    pub without_time: Option<Shift>,
     /// Remarks.
     pub notes: Vec<String>,
 }
@@ -76,6 +79,7 @@ impl Estimate {
             run_deviation: 0.0,
             second_opinion: None,
             drift: None,
+            without_time: None,
             notes: Vec::new(),
         }
     }
@@ -257,6 +261,12 @@ pub fn interleaved(runs: &[(f64, bool, f64)]) -> Option<Estimate> {
         estimate.notes.push(
             "the arms were hardly interleaved: time and arm cannot be told apart well".to_owned(),
         );
+        let arm = |candidate: bool| -> Vec<f64> {
+            runs.iter().filter(|run| run.1 == candidate).map(|run| run.2).collect()
+        };
+        let plain = independent(&arm(false), &arm(true));
+        estimate.without_time =
+            plain.map(|of| Shift { estimate: of.difference, low: of.low, high: of.high });
     }
     Some(estimate)
 }

@@ -141,6 +141,21 @@ pub fn judge(estimate: Estimate, metric: &Metric) -> Comparison {
             verdict = Verdict::Unclear;
         }
     }
+    if let Some(shift) = estimate.without_time {
+        let (low, high) = turned(shift.low, shift.high);
+        let other = Verdict::of(turn(shift.estimate), low, high, metric.delta);
+        if other != verdict {
+            notes.push(format!(
+                "with no line over time it is {} ({:+.2} %, {:+.2} to {:+.2} %), with one {}: run the arms in turn",
+                other.keyword(),
+                turn(shift.estimate) * 100.0,
+                low * 100.0,
+                high * 100.0,
+                verdict.keyword()
+            ));
+            verdict = Verdict::Unclear;
+        }
+    }
     let needed = (verdict == Verdict::Unclear)
         .then(|| repetitions::needed(estimate.run_deviation, metric.delta));
     let p = estimate.p();
@@ -217,6 +232,24 @@ mod tests {
         near(found.effect, 0.05_f64.exp_m1(), 0.002);
         assert_eq!(found.verdict, Verdict::Better);
         assert_eq!(found.estimate.freedom, 7.0);
+    }
+
+    #[test]
+    fn arms_that_share_no_time_are_judged_with_and_without_a_line() {
+        let judged = |values: [f64; 10]| {
+            let runs: Vec<(f64, bool, f64)> =
+                (0..10_u32).zip(values).map(|(n, value)| (f64::from(n), n >= 5, value)).collect();
+            judge(interleaved(&runs).expect("both arms"), &iops())
+        };
+        // Ten per cent more, and nothing else.
+        let found = judged([100.0, 100.2, 99.9, 100.1, 99.8, 110.0, 109.9, 110.2, 110.1, 109.8]);
+        assert_eq!(found.verdict, Verdict::Better, "{:?}", found.notes);
+        // 2 % more with every run: by a line over time 6 % less, without one 4 % more.
+        let rises = [100.0, 102.0, 104.1, 106.1, 108.2, 104.0, 106.1, 108.2, 110.4, 112.6];
+        let found = judged(rises);
+        assert!(found.interval.1 < -0.02, "{found:?}");
+        assert_eq!(found.verdict, Verdict::Unclear);
+        assert!(found.notes.iter().any(|note| note.contains("run the arms in turn")));
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! The decision on a comparison.
 
+use plumb_units::convert::to_u64;
 use serde_json::{Map, Value, json};
 
 use super::{Rule, evidence, number, object};
-use crate::compare::{Comparison, Design, Metric};
+use crate::compare::{Comparison, Design, Metric, Verdict};
+use crate::repetitions;
 
 /// What was compared, as it was given.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -38,6 +40,13 @@ pub fn of_comparison(found: &Comparison, metric: &Metric, subject: &Subject) -> 
             found.delta * 100.0
         ));
     }
+    let says_no_change = matches!(found.verdict, Verdict::Same | Verdict::Unclear);
+    if let Some(least) = detectable(found).filter(|_| says_no_change) {
+        notes.push(format!(
+            "with these runs a difference of {:.2} % is found in nine of ten cases",
+            least * 100.0
+        ));
+    }
     object(json!({
         "rule": Rule::Compare.keyword(),
         "metric": metric.name,
@@ -59,6 +68,14 @@ pub fn of_comparison(found: &Comparison, metric: &Metric, subject: &Subject) -> 
         },
         "evidence": all_evidence(found, subject),
     }))
+}
+
+/// (5.3) The difference that these runs find in nine of ten cases; `None` of single runs.
+fn detectable(found: &Comparison) -> Option<f64> {
+    let estimate = &found.estimate;
+    let each = estimate.runs.0.min(estimate.runs.1);
+    let is_known = estimate.design != Design::Single && each > 1;
+    is_known.then(|| repetitions::detectable(estimate.run_deviation, to_u64(each)))
 }
 
 fn reason(found: &Comparison) -> String {
@@ -100,8 +117,19 @@ fn all_evidence(found: &Comparison, subject: &Subject) -> Vec<Value> {
         number(estimate.run_deviation),
         "SD of ln x between runs",
     ));
+    if let Some(least) = detectable(found) {
+        list.push(evidence(
+            "detectable",
+            number(least),
+            "difference that so many runs a side find in nine of ten cases, relative",
+        ));
+    }
     if let Some(drift) = estimate.drift {
         list.push(evidence("drift_ln_per_run", number(drift), "taken out as a line over time"));
+    }
+    if let Some(shift) = estimate.without_time {
+        let sum = format!("with no line over time; interval {:.5} to {:.5}", shift.low, shift.high);
+        list.push(evidence("shift_without_time_ln", shift.estimate, sum));
     }
     if let Some(shift) = estimate.second_opinion {
         let sum =

@@ -166,6 +166,7 @@ fn parameters(knee: &Knee, options: &Options, layout: &Layout) -> Value {
     json!({
         "tau": TAU,
         "policy": options.policy.keyword(),
+        "searched": options.searched,
         "threads": options.threads,
         "files": options.files,
         "outstanding_per_o": knee.outstanding_per_o,

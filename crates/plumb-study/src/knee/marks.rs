@@ -77,8 +77,9 @@ pub(super) fn marks(
         Policy::Throughput => plateau,
         Policy::Latency => lean,
         Policy::Balanced => {
-            // Which settings happen to be tested must not move the level that is to be kept.
-            let at = aimed.map_or(settings[plateau].o, |(balance, _)| balance);
+            let tested = settings[balance.min(plateau)].o;
+            // Which settings a search happens to test must not move the level that is to be kept.
+            let at = aimed.filter(|_| options.searched).map_or(tested, |(balance, _)| balance);
             let wanted = concave.at((at as f64 / settings[0].o as f64).ln()) + KEPT.ln();
             settings
                 .iter()

@@ -31,6 +31,9 @@ pub struct Options {
     pub block_bytes: Option<f64>,
     /// Which mark is recommended.
     pub policy: Policy,
+    /// Whether what was tested is what a search picked out of every o: the balanced recommendation counts from where the
+    /// fit has the balance, tested or not (docs/decisions/0043-balance-by-the-fit.md). Otherwise all there is was tested.
+    pub searched: bool,
     /// Largest mean latency in milliseconds that is acceptable.
     pub budget_ms: Option<f64>,
     /// Limits that somebody declared.

@@ -2,7 +2,7 @@
 
 use super::health::folder;
 use super::{Check, Scene, Verdict, unseen as layers};
-use crate::tiers::spills;
+use crate::tiers::{OFF_FAST, spills};
 
 /// Whether a faster tier may serve the target.
 pub(super) fn tier(scene: &Scene) -> Check {
@@ -55,8 +55,10 @@ pub(super) fn tier(scene: &Scene) -> Check {
         }
     }
     if !found.is_empty() {
-        let evidence =
-            format!("{}; whether the file is on the fast tier is not known", found.join("; "));
+        let mut evidence = found.join("; ");
+        if !evidence.contains(OFF_FAST) {
+            evidence += "; whether the file is on the fast tier is not known";
+        }
         return Check::new(
             ID,
             Verdict::Warn,
@@ -84,8 +86,7 @@ fn too_large(scene: &Scene, listed: &str, mapped: &str) -> Option<String> {
     let free = free_of(listed, mapped)?;
     spills(planned, 1, free).then(|| {
         format!(
-            "the file of {:.1} GiB is larger than the {:.3} GiB that are free on the fast tier of {mapped}: a part of \
-             it will be slow",
+            "the file of {:.1} GiB is larger than the {:.3} GiB that are free on the fast tier of {mapped}: {OFF_FAST}",
             planned as f64 / GIB,
             free as f64 / GIB
         )

@@ -11,6 +11,8 @@ pub struct Facts {
     pub count: Option<u64>,
     /// N.
     pub outstanding: Option<f64>,
+    /// Mean number in flight where the run tells it; else it is X·L.
+    pub in_flight: Option<f64>,
     /// Whether N is kept up: no rate limit, think time or open loop.
     pub closed_loop: bool,
     /// Measured seconds.

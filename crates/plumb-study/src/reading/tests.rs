@@ -215,7 +215,13 @@ fn contradictions_are_told() {
     let mean_ms = Some(9.8);
     let latencies = Latencies { mean_ms, ..Latencies::default() };
     says(&Facts { latencies: latencies.clone(), ..closed }, 7, Info, &["200.0 µs"]);
-    silent(&Facts { latencies, ..facts }, 7);
+    silent(&Facts { latencies, ..facts.clone() }, 7);
+    // An open loop that is behind: its latencies are response times, which begin before the submission.
+    let behind = Latencies { mean_ms: Some(900.0), ..facts.latencies.clone() };
+    let open = Facts { latencies: behind, in_flight: Some(9.0), ..facts };
+    silent(&open, 7);
+    let more = Facts { in_flight: Some(11.0), ..open };
+    says(&more, 7, Warn, &["+10.00 %", "more in flight than there may be"]);
 }
 
 #[test]

@@ -50,7 +50,10 @@ pub(super) fn littles_law(facts: &Facts) -> Vec<Remark> {
     let ends = |seconds| identities::window_ends(latency, slowest, seconds);
     let ends = facts.measured_s.map_or(0.0, ends);
     let epsilon = facts.latencies.half_unit_ms / latency + ends;
-    let residual = identities::residual(iops, latency, outstanding);
+    let residual = match facts.in_flight {
+        Some(in_flight) => in_flight / outstanding - 1.0,
+        None => identities::residual(iops, latency, outstanding),
+    };
     let percent = residual * 100.0;
     if !facts.closed_loop {
         return match residual > 0.002 + epsilon {

@@ -159,8 +159,8 @@ pub(super) fn figures(span: &SpanView) -> String {
     let total = &span.total;
     let latency =
         total.mean_ms.map_or_else(String::new, |ms| format!(", {} each on average", latency(ms)));
-    let outstanding =
-        span.outstanding().map_or_else(String::new, |n| format!(" with {n:.0} outstanding"));
+    let words = span.outstanding_words();
+    let outstanding = if words.is_empty() { words } else { format!(" {words}") };
     format!(
         "{} I/Os per second, {:.1} MiB/s{latency}{outstanding}, over {:.0} s: {}.",
         rate(total.iops),
@@ -271,6 +271,7 @@ pub(crate) fn facts(span: &SpanView) -> Facts {
         },
         count: Some(count),
         outstanding: span.outstanding(),
+        in_flight: span.in_flight,
         closed_loop: !workload.limited && span.outstanding().is_some(),
         measured_s: Some(span.seconds),
         warm_up_s: workload.warm_up_s,

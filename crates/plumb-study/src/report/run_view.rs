@@ -63,6 +63,8 @@ pub struct SpanView {
     pub cpu_us_per_io: Option<f64>,
     /// (I/Os in flight that were configured, X·L/N − 1, the word of the check).
     pub law: (Option<f64>, Option<f64>, Option<String>),
+    /// Mean number in flight as the run itself tells it: failed I/Os included, without what waited in an open loop.
+    pub in_flight: Option<f64>,
     /// Bytes of all targets, where the result says them.
     pub target_bytes: Option<f64>,
     /// Whether each latency was measured.
@@ -209,6 +211,14 @@ impl SpanView {
     #[must_use]
     pub fn outstanding(&self) -> Option<f64> {
         self.law.0
+    }
+
+    /// The same in words: `with 16 outstanding`, where a rate or a limit decides `with at most 16 outstanding`; empty where
+    /// it is not known.
+    #[must_use]
+    pub fn outstanding_words(&self) -> String {
+        let most = if self.workload.limited { "at most " } else { "" };
+        self.outstanding().map_or_else(String::new, |n| format!("with {most}{n:.0} outstanding"))
     }
 
     /// What was asked for, in words: `8 KiB random, 30 % writes, t8 o12`.

@@ -45,6 +45,8 @@ pub(super) fn curves(
             files: Some(setting.files.into()),
             block_bytes: Some(setting.block_bytes as f64),
             policy,
+            // Findings of earlier programs do not say it, and all were judged as a search is.
+            searched: parameters["searched"].as_bool().unwrap_or(true),
             budget_ms,
             caps: caps(parameters),
         };

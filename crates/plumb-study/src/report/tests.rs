@@ -124,6 +124,17 @@ fn a_run_is_told_with_its_marks() {
 }
 
 #[test]
+fn an_open_loop_is_not_taken_for_an_idle_closed_one() {
+    let mut open = result(50.0, 20.0, 60);
+    open["time_spans"][0]["littles_law"] = json!({
+        "configured_outstanding": 16, "in_flight_mean": 0.2, "residual": null, "verdict": "limited",
+    });
+    let runs = vec![run("open", &open)];
+    let page = check(&Sources { runs, ..Sources::default() }, &["with at most 16 outstanding"]);
+    assert!(!page.contains("X·L") && !page.contains("generator"), "R7");
+}
+
+#[test]
 fn what_was_seen_beside_the_run_is_plotted_and_names_the_bottleneck() {
     let mut seen = result(10_000.0, 1.6, 10);
     let second = |end: u64| {
@@ -161,7 +172,10 @@ fn no_percentile_is_told_without_its_mark() {
     let runs = vec![run("short", &result(50.0, 20.0, 4))];
     let page =
         check(&Sources { runs, ..Sources::default() }, &["none: too few I/Os", "weak: rests on"]);
-    for (place, _) in page.match_indices("<td class=\"n\">99.9</td>") {
+    let cells: Vec<usize> =
+        page.match_indices("<td class=\"n\">99.9</td>").map(|(place, _)| place).collect();
+    assert!(!cells.is_empty());
+    for place in cells {
         let row: String = page[place..].chars().take(90).collect();
         assert!(row.contains("<td class=\"n\">–</td>"), "{row}");
     }

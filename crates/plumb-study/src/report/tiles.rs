@@ -74,8 +74,7 @@ pub(super) fn of_run(run: &RunView, id: &str) -> Vec<Tile> {
         note,
         link: format!("{id}-{link}"),
     };
-    let outstanding =
-        span.outstanding().map_or_else(String::new, |n| format!("with {n:.0} outstanding"));
+    let outstanding = span.outstanding_words();
     let mut tiles = vec![
         tile("I/Os per second", rate(span.total.iops), span.title(), "figures"),
         tile("MiB/s", rate(span.total.mib_per_s), format!("over {:.0} s", span.seconds), "figures"),

@@ -62,7 +62,9 @@ pub fn against(
     for setting in &both {
         let (x, of_x) = figures(a.1, setting);
         let (y, of_y) = figures(b.1, setting);
-        for mut decision in record::of_span(&x, &y, &repeated, Circumstances::Later, &remarks) {
+        let later = Circumstances::Later;
+        let environment = b.0.environment.as_ref().unwrap_or(&Value::Null);
+        for mut decision in record::of_span(&x, &y, &repeated, later, environment, &remarks) {
             let without = if setting.latency { "" } else { " without latencies" };
             let name = format!("{}{without}", setting.short());
             let metric = decision["metric"].as_str().unwrap_or_default();
@@ -220,6 +222,16 @@ mod tests {
         assert!(found.something_changed);
         assert_eq!(found.decisions[0]["id"], "t8 o4 b8K r w30: iops");
         assert_eq!(found.decisions[0]["runs"], serde_json::json!([1, 2, 3]));
+        assert!(!found.decisions[0]["notes"].to_string().contains("tier"));
+        // The published drop, with a cache over the target.
+        let mut full = plan("c");
+        full.environment = Some(serde_json::json!({ "preflight": { "checks": [
+            { "id": "tier", "verdict": "warn", "evidence": "f is bcache" },
+        ] } }));
+        let after = runs([13.5, 13.6, 13.4], 2);
+        let found = against((&a, &before), (&full, &after), &[]).expect("comparable");
+        let notes = found.decisions[0]["notes"].to_string();
+        assert!(notes.contains("98.7 % fewer I/Os per second: where the file is off"), "{notes}");
         let same = against((&a, &before), (&b, &before), &[]).expect("comparable");
         assert!(!same.something_changed && same.count("worse") + same.count("better") == 0);
     }

@@ -365,6 +365,7 @@ impl SweepPlan {
             files: Some(f64::from(setting.files)),
             block_bytes: Some(setting.block_bytes as f64),
             policy: self.policy,
+            searched: self.adaptive,
             budget_ms: self.latency_budget_ms,
             caps: self.caps.clone(),
         }

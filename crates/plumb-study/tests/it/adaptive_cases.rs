@@ -214,6 +214,20 @@ fn a_search_saves_more_than_half_of_the_runs_and_finds_the_same() {
     for (last, repetitions, saved) in least_saved {
         assert!(saved >= 0.55, "o=1..{last}, {repetitions} repetitions: {saved}");
     }
+    // In the mean throughput is nearer than 3 %, of every kind; a search is none that recommends too few or too many.
+    for (whose, off) in &off {
+        let mean = |of: fn(&f64) -> f64| off.iter().map(of).sum::<f64>() / off.len() as f64;
+        let (signed, size) = (mean(|off| *off), mean(|off| off.abs()));
+        assert!(size <= WITHIN, "{whose}: {size} on average, either way");
+        assert!(signed.abs() <= WITHIN / 2.0, "{whose}: {signed} on average");
+    }
+    // By the policy that asks for throughput each case is, where noise is not as large as what is asked for.
+    for (whose, off) in off.iter().filter(|(whose, _)| whose.starts_with("search with")) {
+        if whose.ends_with("noise 0, throughput") || whose.ends_with("noise 0.003, throughput") {
+            let most = off.iter().fold(0.0, |most: f64, off| most.max(off.abs()));
+            assert!(most <= WITHIN, "{whose}: {most} off");
+        }
+    }
     for policy in [Policy::Throughput, Policy::Balanced].map(Policy::keyword) {
         // Without noise there is nothing that could excuse a search.
         let exact = format!("search with truth, noise 0, {policy}");

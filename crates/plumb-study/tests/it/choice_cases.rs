@@ -106,7 +106,7 @@ impl Tally {
             let is_right = found == wanted || off.abs() <= WITHIN;
             self.score.add(&format!("{whose}: {what}"), is_right);
             self.score.add(&format!("{whose}: in all"), is_right);
-            self.score.add(&format!("{whose}: {what}, not 3 % less"), off >= -WITHIN);
+            self.score.add(&format!("{whose}: in all, not 3 % less"), off >= -WITHIN);
             let regrets = self.regrets.entry(format!("{whose}: {what}")).or_default();
             regrets.push(((-off).max(0.0), (of.1 / instead.1 - 1.0).max(0.0)));
             if !is_right {
@@ -118,6 +118,14 @@ impl Tally {
                 );
             }
         }
+    }
+
+    /// Means of throughput lost and of latency added.
+    fn means(&self, whose: &str) -> (f64, f64) {
+        let regrets = &self.regrets[whose];
+        let mean =
+            |of: fn(&(f64, f64)) -> f64| regrets.iter().map(of).sum::<f64>() / regrets.len() as f64;
+        (mean(|regret| regret.0), mean(|regret| regret.1))
     }
 
     fn print(&self) {
@@ -166,12 +174,17 @@ fn choices_are_the_true_ones_whatever_the_noise() {
     tally.print();
     let score = &tally.score;
     score.at_least("searched: files", 0.98);
-    // Between two settings that are nearly equally good, noise of single runs decides, in the exhaustive plan as well.
+    // Between two settings that are nearly equally good, noise of single runs decides, in the exhaustive plan as well
+    // (docs/decisions/0132-choices-as-the-exhaustive-plans.md): 94 % agree over many seeds, 97.5 % are not 3 % less.
     score.at_least("searched: random", 0.8);
     score.at_least("searched: reads", 0.9);
     score.at_least("searched: writes", 0.9);
+    score.at_least("searched: in all", 0.9);
+    score.at_least("searched: in all, not 3 % less", 0.95);
     for what in ["random", "reads", "writes"] {
-        score.at_least(&format!("searched: {what}, not 3 % less"), 0.9);
+        let (lost, added) = tally.means(&format!("searched: {what}"));
+        assert!(lost <= 0.006, "{what}: {lost} of the throughput is lost on average");
+        assert!(added <= 0.04, "{what}: {added} of latency is added on average");
     }
     if with_exhaustive() {
         // As often as the exhaustive plan agrees with itself, within two standard errors of the difference.

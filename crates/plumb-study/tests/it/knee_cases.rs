@@ -280,3 +280,77 @@ fn ceilings_on_settings_that_double() {
     score.at_least("capped and named", 0.95);
     score.at_least("no ceiling, and none seen", 0.95);
 }
+
+/// The balanced recommendation by the rule as it is written (method, 3.1 and 3.2): K among the tested settings up to 1.4·P,
+/// and the first tested one that keeps 97 % of the throughput at K or P, whichever is less.
+fn balanced_as_written(os: &[u64], ln_rate: &[f64], plateau: usize) -> usize {
+    let inside = os.iter().filter(|o| **o as f64 <= 1.4 * os[plateau] as f64).count();
+    let rates: Vec<f64> = ln_rate[..inside].iter().map(|ln| ln.exp()).collect();
+    let latencies: Vec<f64> = os.iter().zip(&rates).map(|(o, rate)| *o as f64 / rate).collect();
+    let normalised = |values: &[f64]| -> Vec<f64> {
+        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        values.iter().map(|value| (value - low) / (high - low)).collect()
+    };
+    let apart: Vec<f64> =
+        normalised(&rates).iter().zip(normalised(&latencies)).map(|(x, l)| x - l).collect();
+    let most = apart.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let balance = apart.iter().rposition(|apart| *apart >= most - 0.02).expect("the largest");
+    let kept = ln_rate[balance.min(plateau)] + 0.97_f64.ln();
+    ln_rate.iter().position(|ln| *ln >= kept).expect("at the balance at the latest")
+}
+
+/// Tables of a user are judged by what is in them, however far apart their settings lie.
+#[test]
+fn balanced_recommendations_are_those_of_the_rule() {
+    let mut score = Score::default();
+    for seed in 0..400 {
+        let mut random = Random::seeded(seed + 300_000);
+        let corner = random.between(4.0, 16.0);
+        let sharpness = random.between(2.0, 8.0);
+        let last = corner * random.between(1.6, 3.0);
+        let grid = random.one_of(&["every o", "steps", "doubling", "ratio"]);
+        let step = random.one_of(&[2.0, 4.0]);
+        let ratio = random.one_of(&[1.25, 1.5]);
+        let mut at = if grid == "steps" { step } else { 1.0 };
+        let mut os: Vec<u64> = Vec::new();
+        while os.last().is_none_or(|o| (*o as f64) < last) {
+            os.push(format!("{at}").parse().expect("a whole number"));
+            at = match grid {
+                "every o" => at + 1.0,
+                "steps" => at + step,
+                "doubling" => at * 2.0,
+                _ => f64::max(at + 1.0, (at * ratio).round()),
+            };
+        }
+        let shape = Shape::Smooth(sharpness);
+        let truth: Vec<f64> = os.iter().map(|o| shape.ln_rate(*o as f64, corner)).collect();
+        let rises = |i: &usize| {
+            let (up, out) = (truth[i + 1] - truth[*i], (os[i + 1] as f64 / os[*i] as f64).ln());
+            up / out >= 0.125
+        };
+        let Some(plateau) = (0..os.len() - 1).find(|i| !rises(i)).filter(|i| *i > 0) else {
+            continue;
+        };
+        let wanted = os[balanced_as_written(&os, &truth, plateau)];
+        for sigma in [0.0, 0.003] {
+            let row = |(o, ln): (&u64, &f64)| {
+                let iops = (10.0 + ln + sigma * random.normal()).exp();
+                let latency_ms = Some(4.0 * *o as f64 / iops * 1e3);
+                Row { o: *o, iops, latency_ms, latency_half_unit_ms: 0.0005 }
+            };
+            let rows: Vec<Row> = os.iter().zip(&truth).map(row).collect();
+            let options = Options { threads: Some(4.0), ..Options::default() };
+            let found = knee::find(&rows, &options);
+            let Some(marks) = found.marks.filter(|_| found.verdict == Verdict::Knee) else {
+                continue;
+            };
+            score.add(&format!("noise {sigma}, {grid}"), marks.recommended == wanted);
+        }
+    }
+    for grid in ["every o", "steps", "doubling", "ratio"] {
+        score.at_least(&format!("noise 0, {grid}"), 0.95);
+        // Two neighbours that are about as good.
+        score.at_least(&format!("noise 0.003, {grid}"), 0.7);
+    }
+}

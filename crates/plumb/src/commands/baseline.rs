@@ -183,6 +183,7 @@ fn baseline(matches: &ArgMatches) -> Result<ExitCode, BaselineError> {
     if options.size.is_none() && options.conditioning == Conditioning::PtsFile {
         return Err(BaselineError::NoFile);
     }
+    study::refuse_taken(&Around::of(matches))?;
     let looked = look(matches, path, &options, &device)?;
     looked.tell();
     if matches.get_flag("dry-run") {

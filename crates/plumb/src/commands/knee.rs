@@ -83,6 +83,7 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
         files: number("files"),
         block_bytes: number("block-bytes"),
         policy: Policy::of_keyword(policy).expect("clap checks it"),
+        searched: false,
         budget_ms: number("latency-budget-ms"),
         caps: match caps::all(matches) {
             Ok(declared) => {

@@ -100,6 +100,7 @@ fn quick(matches: &ArgMatches) -> Result<ExitCode, QuickError> {
         None => Device::Real,
     };
     study::refuse_unusable(path, &device)?;
+    study::refuse_taken(&Around::of(matches))?;
     let request = request(matches, path);
     let bytes_to_make = quick_bytes(&request, path, &device);
     let forecast = forecast(&request, path, bytes_to_make);

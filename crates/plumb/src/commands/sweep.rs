@@ -159,15 +159,19 @@ fn typed(matches: &ArgMatches) -> Result<SweepOptions, SweepError> {
 /// Bytes of the smallest sector of any device: direct I/O takes no parts of one.
 const SECTOR: u64 = 512;
 
-/// Refuses settings of which no run could be started on a real target.
-fn refuse_impossible(plan: &SweepPlan, target: &str, device: &Device) -> Result<(), SweepError> {
+/// Refuses settings of which no run could be started on a real target, as far as one is named.
+fn refuse_impossible(
+    plan: &SweepPlan,
+    target: Option<&str>,
+    device: &Device,
+) -> Result<(), SweepError> {
     if !matches!(device, Device::Real) {
         return Ok(());
     }
-    let is_there = Path::new(target).try_exists().unwrap_or(true);
+    let missing = target.filter(|target| !Path::new(target).try_exists().unwrap_or(true));
     for setting in &plan.settings {
-        if !is_there && setting.file_bytes.is_none() {
-            let (path, setting) = (target.to_owned(), setting.short());
+        if let Some(path) = missing.filter(|_| setting.file_bytes.is_none()) {
+            let (path, setting) = (path.to_owned(), setting.short());
             return Err(SweepError::NoFile { path, setting });
         }
         let bytes = setting.block_bytes;
@@ -340,7 +344,12 @@ fn sweep(matches: &ArgMatches) -> Result<ExitCode, SweepError> {
         (None, Some(path)) => study::simulated(path)?,
         (None, None) => Device::Real,
     };
+    // A dry run refuses what the run itself would.
     study::refuse_unusable(Path::new(&target), &device)?;
+    if opened.is_none() {
+        refuse_impossible(&plan, Some(&target), &device)?;
+        study::refuse_taken(&around_it)?;
+    }
     let (most, exhaustive) = planner.counts();
     let estimate = Estimate::of(&planner, Path::new(&target), &device);
     if matches.get_flag("dry-run") {
@@ -349,9 +358,6 @@ fn sweep(matches: &ArgMatches) -> Result<ExitCode, SweepError> {
             false => estimate.text(),
         };
         return Ok(super::print(&text));
-    }
-    if opened.is_none() {
-        refuse_impossible(&plan, &target, &device)?;
     }
     let opened = match opened {
         Some(opened) => opened,
@@ -412,8 +418,18 @@ pub(crate) fn show(matches: &ArgMatches) -> ExitCode {
             None => options(matches)?,
         };
         let planner = SweepPlanner::new(options.plan()?);
-        let target = options.target.unwrap_or_default();
-        let estimate = Estimate::of(&planner, Path::new(&target), &Device::Real);
+        let device = match &options.simulate {
+            Some(path) => study::simulated(path)?,
+            None => Device::Real,
+        };
+        // A plan is one for any target until one is named.
+        let target = options.target.as_deref();
+        if let Some(target) = target {
+            study::refuse_unusable(Path::new(target), &device)?;
+        }
+        refuse_impossible(planner.plan(), target, &device)?;
+        let target = Path::new(target.unwrap_or_default());
+        let estimate = Estimate::of(&planner, target, &device);
         let settings: Vec<String> = match planner.plan().adaptive {
             true => {
                 let what = planner.searched_parameter();

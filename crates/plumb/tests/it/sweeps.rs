@@ -239,8 +239,9 @@ fn a_target_is_conditioned_before_it_is_measured() {
     assert!(notes.contains("written 2.0 times") && notes.contains(": steady"), "{notes}");
     let refused = bench.call("sweep f --vary o=1,2 --conditioning pts-file --dry-run").ends_with(2);
     assert!(refused.stderr.contains("size=64G"), "{}", refused.stderr);
-    let published =
-        bench.call("plan show f --vary o=1,2,4 --conditioning d0 --json").succeeds_quietly();
+    let published = bench
+        .call("plan show f --vary o=1,2,4 --set size=1G --conditioning d0 --json")
+        .succeeds_quietly();
     let object: Value = serde_json::from_str(&published.stdout).expect("JSON");
     let runs = object["runs_most"].as_f64().expect("a count");
     assert_eq!(object["runs_s"], runs * 361.0);
@@ -261,7 +262,8 @@ fn a_budget_ends_a_sweep_and_a_larger_one_goes_on() {
 #[test]
 fn a_plan_that_is_named_as_the_target_is_told_apart() {
     let bench = Bench::with(DEVICE);
-    fs::write(bench.path("night.toml"), "vary = [\"o=1,2\"]\n").expect("written");
+    fs::write(bench.path("night.toml"), "vary = [\"o=1,2\"]\nset = [\"size=1G\"]\n")
+        .expect("written");
     let refused = bench.call("sweep night.toml --dry-run").ends_with(2);
     assert!(refused.stderr.contains("--plan night.toml"), "{}", refused.stderr);
     // What is shown is a plan, however it is named.
@@ -282,7 +284,7 @@ fn what_would_be_run_is_told_before() {
     let plan = "vary = [\"w=0,10\", \"access=r,si\", \"b=8K,16K,32K,64K\", \"o=1,2,4,8\", \"t=1,2,4,8\"]\n\
                 warmup = 5\nduration = 120\nrepetitions = 1\norder = \"as-given\"\nanchors = false\n";
     fs::write(bench.path("plan.toml"), plan).expect("written");
-    let shown = bench.call("plan show f --plan plan.toml --json").succeeds_quietly();
+    let shown = bench.call("plan show --plan plan.toml --json").succeeds_quietly();
     let object: Value = serde_json::from_str(&shown.stdout).expect("JSON");
     // The published loops, with a second between runs.
     assert_eq!((&object["settings"], &object["runs_most"]), (&json!(256), &json!(256)));
@@ -299,8 +301,6 @@ fn what_would_be_run_is_told_before() {
     assert!(!bench.path("plumb").exists(), "a dry run leaves nothing");
     for (line, says) in [
         ("sweep f --vary o=0", "1 to 65536"),
-        ("sweep f --vary o=1,2", "f does not exist, and t8 o1"),
-        ("sweep f --vary b=512,513 --set size=1M", "no I/O of 513 bytes"),
         ("sweep f --plan none.toml", "none.toml"),
         ("sweep f --vary t=1,2 --set access=s", "same blocks"),
         ("plan show f", "nothing is varied"),
@@ -308,6 +308,45 @@ fn what_would_be_run_is_told_before() {
         let refused = bench.call(line).ends_with(2);
         assert!(refused.stderr.contains(says), "{line}: {}", refused.stderr);
     }
+}
+
+#[test]
+fn what_no_run_could_do_is_refused_before_and_when_it_is_shown() {
+    let bench = Bench::with(DEVICE);
+    bench.call("sweep f --simulate DEVICE --vary o=1,2 --repetitions 1 --id taken").ends_with(0);
+    let refused = [
+        ("f --vary o=1,2", 2, "f does not exist, and t8 o1"),
+        ("f --vary b=512,513 --set size=1M", 2, "no I/O of 513 bytes"),
+        ("none/f --vary o=1,2 --set size=1M", 2, "no folder none"),
+        ("/dev/null --vary o=1,2", 2, "a character device"),
+        ("f --vary o=1,2 --set size=1M --conditioning nothing", 2, "--conditioning"),
+        ("f --vary o=1,2 --set size=1M --id taken", 1, "--resume taken"),
+    ];
+    for (line, status, says) in refused {
+        let run = bench.call(&format!("sweep {line}")).ends_with(status);
+        assert!(run.stderr.contains(says), "{line}: {}", run.stderr);
+        for other in ["sweep --dry-run", "sweep --dry-run --json", "plan show"] {
+            // Plans have no names.
+            if other == "plan show" && status == 1 {
+                continue;
+            }
+            let told = bench.call(&format!("{other} {line}")).ends_with(status);
+            let same = (told.stdout.as_str(), told.stderr.replace("plan show", "sweep"));
+            assert_eq!(same, ("", run.stderr.clone()), "{other} {line}");
+        }
+    }
+    for command in ["baseline", "quick"] {
+        let line = format!("{command} f --size 1M --id taken --dry-run");
+        let told = bench.call(&line).ends_with(1);
+        assert!(told.stderr.contains("--resume taken"), "{line}: {}", told.stderr);
+    }
+    // A simulated device takes any; so does a plan that names no target yet.
+    fs::write(bench.path("p.toml"), "vary = [\"o=1,2\"]\n").expect("written");
+    bench.call("plan show p.toml").succeeds_quietly();
+    bench.call("plan show f --plan p.toml").ends_with(2);
+    fs::write(bench.path("p.toml"), "vary = [\"o=1,2\"]\nsimulate = \"DEVICE\"\n")
+        .expect("written");
+    bench.call("plan show f --plan p.toml").succeeds_quietly();
 }
 
 #[test]

@@ -84,6 +84,7 @@ fn of_span(span: &ImportedSpan, asked: &Value) -> SpanView {
             })
             .collect(),
         law: (outstanding, residual, None),
+        in_flight: None,
         target_bytes: None,
         measures_latency: all.mean_ms.is_some(),
         total: all,

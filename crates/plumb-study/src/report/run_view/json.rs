@@ -82,6 +82,7 @@ fn of_span(span: &Value, asked: &Value) -> SpanView {
         total.buckets = read.buckets.and(&write.buckets);
     }
     let law = &span["littles_law"];
+    let asked = workload(asked);
     let processors = list(&span["cpu"]["processors"]);
     let usage = span["cpu"]["mean"]["usage_percent"].as_f64();
     let warnings = list(&span["plausibility"])
@@ -91,7 +92,7 @@ fn of_span(span: &Value, asked: &Value) -> SpanView {
         .collect();
     SpanView {
         seconds: span["elapsed_ns"].as_f64().unwrap_or_default() / 1e9,
-        workload: workload(asked),
+        workload: Workload { limited: asked.limited || law["verdict"] == "limited", ..asked },
         cpu_us_per_io: usage
             .filter(|_| total.iops > 0.0)
             .map(|usage| usage / 100.0 * processors.len() as f64 * 1e6 / total.iops),
@@ -113,6 +114,7 @@ fn of_span(span: &Value, asked: &Value) -> SpanView {
             law["residual"].as_f64(),
             law["verdict"].as_str().map(str::to_owned),
         ),
+        in_flight: law["in_flight_mean"].as_f64(),
         target_bytes: list(&span["targets"])
             .iter()
             .map(|target| target["size_bytes"].as_f64())

@@ -8,6 +8,7 @@ use super::options::{BaselineOptions, Step};
 use super::planner::{BaselinePlanner, Choices, apart, chosen};
 use crate::decision::{self, Rule};
 use crate::findings::Finding as Row;
+use crate::identities;
 use crate::knee;
 use crate::stats::describe::{deviation, median};
 use crate::stats::distribution::t_95;
@@ -99,6 +100,9 @@ pub fn baseline_findings(options: &BaselineOptions, all: &[RunRecord], told: Tol
     }
 }
 
+/// Outstanding I/Os per device that the published method advises for SSDs of its time.
+const HINT_DEPTH: f64 = 16.0;
+
 /// The final verdict on a curve that rises as far as it may be measured (2.6).
 const NEVER: &str = "never-plateaued";
 
@@ -156,6 +160,9 @@ impl Study<'_> {
         }
         let before = own.iter().copied().filter(|run| run.step != Step::Confirm.keyword());
         self.add_confirmation(&mut finding, &rows(before), &options);
+        if step == Step::RandomOne {
+            self.add_hint(&mut finding, template);
+        }
         let limit = bottleneck::finding(&Plateau {
             of: step.keyword(),
             title,
@@ -276,6 +283,23 @@ impl Study<'_> {
         }
         if let Some(Value::Array(notes)) = finding.decision.get_mut("notes") {
             notes.push(note.into());
+        }
+    }
+
+    /// (1.9) What the published depth per device comes to: a hint beside what was measured.
+    fn add_hint(&self, finding: &mut Finding, template: &Setting) {
+        let Some(devices) = self.options.devices.map(f64::from) else { return };
+        let copies = f64::from(self.options.copies);
+        let a = identities::amplification(f64::from(template.write_percent) / 100.0, copies);
+        let outstanding = identities::outstanding_for_depth(HINT_DEPTH, devices, a);
+        if let Some(Value::Array(notes)) = finding.decision.get_mut("notes") {
+            notes.push(
+                format!(
+                    "a depth of {HINT_DEPTH:.0} per device, published for SATA and SAS SSDs, would be {outstanding:.0} \
+                     outstanding I/Os: a hint only, the measured curve decides"
+                )
+                .into(),
+            );
         }
     }
 

@@ -354,6 +354,7 @@ impl BaselineOptions {
             files: Some(f64::from(setting.files)),
             block_bytes: Some(setting.block_bytes as f64),
             policy: if is_random { Policy::Balanced } else { Policy::Throughput },
+            searched: true,
             budget_ms: None,
             caps: self.caps.iter().filter_map(|cap| DeclaredCap::parse(cap).ok()).collect(),
         }

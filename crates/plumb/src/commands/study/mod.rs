@@ -206,6 +206,16 @@ pub(super) struct Planned {
     pub(super) preflight: Value,
 }
 
+/// Refuses a name that a study has already, as beginning one of that name would; nothing is made.
+pub(super) fn refuse_taken(around: &Around) -> Result<(), OpenError> {
+    let Some(id) = around.id.as_deref() else { return Ok(()) };
+    match StudyFolder::open(&study::studies_folder(), id) {
+        Ok(_) => Err(StudyError::Exists { id: id.to_owned() }.into()),
+        Err(StudyError::Unknown { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Begins a study.
 pub(super) fn create(around: &Around, planned: Planned) -> Result<Opened, OpenError> {
     let studies = study::studies_folder();
