@@ -1,6 +1,7 @@
-//! Instructions per I/O of the run loop on the queue that performs nothing, against committed figures.
+//! Instructions per I/O of the run loop on the queue that performs nothing, and of the heat map of a storage space, against committed
+//! figures.
 //!
-//! callgrind counts exactly, whatever else the machine does. The example `null_loop` runs twice for each
+//! callgrind counts exactly, whatever else the machine does. The example `null_loop`, or `heat_cost`, runs twice for each
 //! figure; the difference of the two is free of start-up and teardown.
 
 use std::fmt::Write as _;
@@ -33,6 +34,14 @@ const CASES: [(u32, &str); 6] = [
     (128, "latencies 32"),
 ];
 
+/// What is counted of a host I/O by the heat map: alone, and with the sketch of the what-if curve beside it.
+const HEAT: [&str; 2] = ["map", "curve"];
+/// I/Os of its two runs. By the first the sketch has found how few of the blocks it follows.
+const HEAT_RUNS: [u64; 2] = [500_000, 1_000_000];
+/// No figure of the heat map may be above this: a host I/O has 50 ns (HEAT-5), and 466 instructions took 48.8 where they were counted, in the
+/// quickest of 21 rounds.
+const HEAT_GOAL: f64 = 480.0;
+
 /// With latencies no figure may be above this, whatever is committed (the goal for user code per I/O); with
 /// another compiler than that of the committed figures, by more than the tolerance.
 const GOAL: f64 = 230.0;
@@ -54,7 +63,7 @@ pub(crate) fn run(repository: &Path, bless: bool) -> Result<(), String> {
     if let Some(skip) = lack() {
         return Err(skip.why);
     }
-    let measured = measure(repository)?;
+    let measured = measure_all(repository)?;
     if bless {
         let path = repository.join(FILE);
         fs::write(&path, write(&measured)).map_err(|error| format!("{FILE}: {error}"))?;
@@ -65,16 +74,31 @@ pub(crate) fn run(repository: &Path, bless: bool) -> Result<(), String> {
     meets_the_goal(&measured, false)
 }
 
-/// Whether no figure with latencies is above the goal.
+/// Whether no figure with latencies, and none of the heat map, is above its goal.
 fn meets_the_goal(measured: &[Figure], is_foreign: bool) -> Result<(), String> {
     let most = if is_foreign { GOAL * (1.0 + TOLERANCE / 100.0) } else { GOAL };
-    let above = |figure: &&Figure| figure.name.contains("latencies") && figure.instructions > most;
-    match measured.iter().find(above) {
+    let most_of = |figure: &Figure| match figure.name.split_once(' ') {
+        Some((HEAT_NAME, _)) => HEAT_GOAL,
+        Some((_, rest)) if rest.contains("latencies") => most,
+        _ => f64::INFINITY,
+    };
+    match measured.iter().find(|figure| figure.instructions > most_of(figure)) {
         None => Ok(()),
-        Some(Figure { name, instructions }) => Err(format!(
-            "{name}: {instructions:.2} instructions per I/O, and {most:.1} are the goal"
+        Some(figure) => Err(format!(
+            "{}: {:.2} instructions per I/O, and {:.1} are the goal",
+            figure.name,
+            figure.instructions,
+            most_of(figure)
         )),
     }
+}
+
+/// The first word of the heat map's figures.
+const HEAT_NAME: &str = "heat";
+
+/// Those of the run loop.
+fn of_the_loop(figures: Vec<Figure>) -> Vec<Figure> {
+    figures.into_iter().filter(|figure| !figure.name.starts_with(HEAT_NAME)).collect()
 }
 
 /// The step of the gate; a skip where the machine cannot count.
@@ -89,7 +113,7 @@ pub(crate) fn check(repository: &Path) -> Result<Option<Skip>, String> {
         println!("skipped {}: {}", skip.name, skip.why);
         return Ok(Some(skip));
     }
-    let measured = measure(repository)?;
+    let measured = measure_all(repository)?;
     let judged = judge(repository, &measured);
     let is_foreign = is_of_another_compiler(repository);
     match judged {
@@ -98,7 +122,7 @@ pub(crate) fn check(repository: &Path) -> Result<Option<Skip>, String> {
     }
     meets_the_goal(&measured, is_foreign)?;
     let text = fs::read_to_string(repository.join(FILE)).map_err(|e| format!("{FILE}: {e}"))?;
-    history::agrees(repository, &read(&text)?)?;
+    history::agrees(repository, &of_the_loop(read(&text)?))?;
     Ok(None)
 }
 
@@ -118,10 +142,22 @@ fn lack() -> Option<Skip> {
     Some(Skip { name: NAME.to_owned(), why })
 }
 
-/// Builds the example and counts.
+/// Counts what the run loop takes, and what the heat map does.
+fn measure_all(repository: &Path) -> Result<Vec<Figure>, String> {
+    let mut measured = measure(repository)?;
+    let program = crate::target(repository).join("release/heat_cost");
+    for what in HEAT {
+        let words = |ios: u64| [ios.to_string(), what.to_owned()];
+        let name = format!("{HEAT_NAME} {what}");
+        measured.push(figure(&program, name, HEAT_RUNS.map(words))?);
+    }
+    Ok(measured)
+}
+
+/// Builds the examples and counts what the run loop takes.
 ///
 /// # Errors
-/// When it cannot be built or run.
+/// When they cannot be built or run.
 pub(crate) fn measure(repository: &Path) -> Result<Vec<Figure>, String> {
     let mut build = Command::new("cargo");
     build.current_dir(repository).args(["build", "--locked", "--release"]);
@@ -129,30 +165,42 @@ pub(crate) fn measure(repository: &Path) -> Result<Vec<Figure>, String> {
     build.args(["--package", "plumb", "--package", "plumb-examples", "--bins"]);
     let outcome = command::run(&mut build).map_err(|error| format!("cargo: {error}"))?;
     if !outcome.ok {
-        return Err("the example `null_loop` does not build".to_owned());
+        return Err("the examples do not build".to_owned());
     }
     let program = crate::target(repository).join("release/null_loop");
-    CASES.iter().map(|(depth, level)| figure(&program, *depth, level)).collect()
+    let of = |(depth, level): &(u32, &str)| {
+        let words = |entries: u64| {
+            let mut words = vec![entries.to_string(), depth.to_string()];
+            words.extend(level.split(' ').map(str::to_owned));
+            words
+        };
+        figure(&program, format!("depth {depth} {level}"), RUNS.map(words))
+    };
+    CASES.iter().map(of).collect()
 }
 
-fn figure(program: &Path, depth: u32, level: &str) -> Result<Figure, String> {
-    let (few, start) = count(program, RUNS[0], depth, level)?;
-    let (many, end) = count(program, RUNS[1], depth, level)?;
+/// The difference of two runs, with these arguments.
+fn figure<W: AsRef<[String]>>(
+    program: &Path,
+    name: String,
+    [few, many]: [W; 2],
+) -> Result<Figure, String> {
+    let (few, start) = count(program, few.as_ref())?;
+    let (many, end) = count(program, many.as_ref())?;
     if many <= few || end <= start {
         return Err(format!("callgrind: {start} instructions, then {end}: nothing to subtract"));
     }
     let instructions = to_f64(end - start) / to_f64(many - few);
-    Ok(Figure { name: format!("depth {depth} {level}"), instructions })
+    Ok(Figure { name, instructions })
 }
 
 /// I/Os and instructions of one run.
-fn count(program: &Path, entries: u64, depth: u32, level: &str) -> Result<(u64, u64), String> {
+fn count(program: &Path, words: &[String]) -> Result<(u64, u64), String> {
     let valgrind = command::find("valgrind").ok_or("valgrind is not installed")?;
     let output = Command::new(valgrind)
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .arg(program)
-        .args([&entries.to_string(), &depth.to_string()])
-        .args(level.split(' '))
+        .args(words)
         .output()
         .map_err(|error| format!("valgrind: {error}"))?;
     let ios = parse_ios(&String::from_utf8_lossy(&output.stdout));
@@ -224,7 +272,8 @@ fn compare(committed: &[Figure], measured: &[Figure]) -> (String, usize) {
 /// The committed form: a figure a line, `#` begins a comment.
 fn write(figures: &[Figure]) -> String {
     let mut text = format!(
-        "# Instructions per I/O of the run loop on `null`, random 4 KiB reads; written by\n\
+        "# Instructions per I/O of the run loop on `null`, random 4 KiB reads, and of the heat map of a\n\
+         # storage space, random 4 KiB in 1 TiB, alone and with the what-if curve; written by\n\
          # `{BLESS}`\n# {}, {}\n",
         env::consts::ARCH,
         compiler()
@@ -303,6 +352,9 @@ mod tests {
             ("depth 32 latencies 8", 236.0, true, true),
             ("depth 32 latencies 8", 237.0, true, false),
             ("depth 32 counts", 300.0, false, true),
+            ("heat map", 480.0, false, true),
+            ("heat map", 480.1, false, false),
+            ("heat curve", 480.1, true, false),
         ] {
             let met = meets_the_goal(&[figure(name, instructions)], is_foreign);
             assert_eq!(met.is_ok(), want, "{name} {instructions}: {met:?}");
@@ -330,8 +382,11 @@ mod tests {
         let text = fs::read_to_string(crate::repository().join(FILE)).expect("the figures");
         let names: Vec<String> =
             read(&text).expect("figures").into_iter().map(|figure| figure.name).collect();
-        let cases: Vec<String> =
+        let mut cases: Vec<String> =
             CASES.iter().map(|(depth, level)| format!("depth {depth} {level}")).collect();
+        cases.extend(HEAT.map(|what| format!("{HEAT_NAME} {what}")));
         assert_eq!(names, cases);
+        let figures = read(&text).expect("figures");
+        assert_eq!(of_the_loop(figures).len(), CASES.len(), "those that the history has");
     }
 }

@@ -360,8 +360,7 @@ impl<Q: FlushQueue> Engine<Q> {
         let planned = self.plan_optimization(vdisk, settings);
         let planning_s = began.elapsed().as_secs_f64();
         let view = self.view(vdisk);
-        let reach = view.reach(&planned);
-        let mut report = view.report_on(now_s, (planned.expected_share(), reach));
+        let mut report = view.report_on(now_s, &planned, true);
         report.facts.moves.up_requested = planned.count(TierName::Performance);
         report.facts.moves.down_requested = planned.count(TierName::Capacity);
         let copies = self.core.members.config.vdisks[index(vdisk)].copies;

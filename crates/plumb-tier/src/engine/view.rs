@@ -73,7 +73,7 @@ impl<P: Placement> TierView<'_, P> {
 
     /// What a plan would make of what was served, and what stands in its way if that is no more.
     #[must_use]
-    pub(super) fn reach(&self, planned: &Plan) -> Option<Reach> {
+    fn reach(&self, planned: &Plan) -> Option<Reach> {
         let all = self.served.total() - self.served.unmapped;
         let share = planned.expected_share().filter(|_| all > 0)?;
         let fast = self.served.performance + self.served.cache;
@@ -91,15 +91,11 @@ impl<P: Placement> TierView<'_, P> {
     #[must_use]
     pub fn report(&self, now_s: f64) -> TierReport {
         let planned = self.plan(&OptimizeSettings::default());
-        let reach = self.reach(&planned);
-        self.report_on(now_s, (None, reach))
+        self.report_on(now_s, &planned, false)
     }
 
-    pub(super) fn report_on(
-        &self,
-        now_s: f64,
-        (expected_share, reach): (Option<f64>, Option<Reach>),
-    ) -> TierReport {
+    /// The same, by what was planned; `optimizes`: an optimization makes it so.
+    pub(super) fn report_on(&self, now_s: f64, planned: &Plan, optimizes: bool) -> TierReport {
         let performance_bytes = self.performance_slots.saturating_mul(self.extent_bytes);
         let facts = ReportFacts {
             name: self.name.clone(),
@@ -111,8 +107,10 @@ impl<P: Placement> TierView<'_, P> {
             answered_cache: self.served.cache,
             answered: self.served.total(),
             answered_zeros: self.served.unmapped,
-            expected_share,
-            reach,
+            expected_share: planned.expected_share().filter(|_| optimizes),
+            optimizes,
+            pins_refused: planned.pins_refused,
+            reach: self.reach(planned),
             moves: MoveFigures::default(),
             worth: self.worth(),
             thrash: self.tiering.history.thrash(),

@@ -144,6 +144,8 @@ impl Tierer {
             answered: served.total(),
             answered_zeros: 0,
             expected_share: planned.expected_share(),
+            optimizes: true,
+            pins_refused: planned.pins_refused,
             reach: self.reach(planned, served),
             moves,
             worth: Worth::reference(),

@@ -120,6 +120,7 @@ impl Advice {
     ) {
         if sorted.is_empty() {
             self.suggestions.push(without_io(&facts.moves));
+            self.suggestions.extend(pins_refused(facts));
             return;
         }
         if facts.thrash.guarded {
@@ -135,6 +136,7 @@ impl Advice {
                 1e3 * performance.as_secs_f64()
             ));
         }
+        self.suggestions.extend(pins_refused(facts));
         let current = facts.performance_slots.saturating_mul(facts.extent_bytes);
         let wanted = self.sizes.iter().find(|(share, _)| *share == AIM).map_or(0, |size| size.1);
         if wanted > current {
@@ -178,6 +180,16 @@ pub(super) fn without_io(moves: &MoveFigures) -> String {
     }
 }
 
+/// What to do about pins for which there is no room (10.2 step 1).
+fn pins_refused(facts: &ReportFacts) -> Option<String> {
+    let bytes = Bytes(facts.pins_refused.saturating_mul(facts.extent_bytes));
+    (facts.pins_refused > 0).then(|| {
+        format!(
+            "grow the Performance tier by {bytes} or unpin as much: it has no room for what is pinned to it"
+        )
+    })
+}
+
 /// Why less was served than the best placement would serve, and what helps, if anything is known that does.
 fn below_the_best(
     facts: &ReportFacts,
@@ -192,6 +204,15 @@ fn below_the_best(
         // While extents go back and forth, which is told already, more runs are not what they need.
         let planned = 100.0 * reach.planned;
         let hours = (facts.window_end_s - facts.window_start_s) / 3600.0;
+        // Before the first optimization, and in a window that is shorter than the hours that heat is counted by, nothing is known of how
+        // often one is needed.
+        if facts.working_sets.is_empty() || hours < 1.0 {
+            return (!facts.optimizes).then(|| {
+                format!(
+                    "optimize: {were}, the placement planned at the end of the window serves {planned:.1} %"
+                )
+            });
+        }
         let often = times_a_day(hours, reach.planned - measured);
         return (!facts.thrash.guarded).then(|| {
             format!(

@@ -47,6 +47,7 @@ pub(super) fn render(report: &TierReport) -> Value {
         "serviced_by_cache_percent": percent(facts.answered_cache, facts.answered_by_devices()),
         "expected_percent": facts.expected_share.map(|share| 100.0 * share),
         "pinned_performance": pinned(&report.pinned_performance),
+        "pinned_without_room_bytes": facts.pins_refused.saturating_mul(facts.extent_bytes),
         "pinned_capacity": pinned(&report.pinned_capacity),
         "moves": {
             "up_requested": facts.moves.up_requested,

@@ -179,6 +179,10 @@ pub struct ReportFacts {
     pub answered_zeros: u64,
     /// Expected share under the placement just made.
     pub expected_share: Option<f64>,
+    /// Whether an optimization was planned by the window; otherwise the window goes on.
+    pub optimizes: bool,
+    /// Extents pinned to the Performance tier for which it has no room.
+    pub pins_refused: u64,
     /// What an optimization at the end of the window makes of it; `None` without I/O.
     pub reach: Option<Reach>,
     /// What makes a move worth it.
@@ -315,7 +319,8 @@ impl TierReport {
     pub(crate) fn moves_ended(&mut self, moves: MoveFigures, expected_share: Option<f64>) {
         (self.facts.moves, self.facts.expected_share) = (moves, expected_share);
         if self.rows.is_empty() {
-            self.advice.suggestions = vec![advice::without_io(&moves)];
+            // What was said before they moved; what else there is to say stays.
+            self.advice.suggestions[0] = advice::without_io(&moves);
         }
         self.note_moves_left();
     }

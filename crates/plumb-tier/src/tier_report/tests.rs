@@ -16,6 +16,8 @@ fn facts() -> ReportFacts {
         answered: 1000,
         answered_zeros: 0,
         expected_share: Some(0.876),
+        optimizes: true,
+        pins_refused: 0,
         reach: Some(Reach { planned: 1.0, without_bar: 1.0, budget_spent: false }),
         worth: Worth::reference(),
         moves: MoveFigures {
@@ -199,11 +201,65 @@ fn how_often_to_optimize_is_told() {
     assert_eq!(told(24.0, 701), Some(4), "a quarter of 19.9 points is below five");
     assert_eq!((told(24.0, 840), told(12.0, 701)), (Some(2), Some(8)));
     assert_eq!(
-        (told(0.5, 100), told(168.0, 840)),
-        (Some(24), Some(2)),
-        "once an hour; twice a day"
+        (told(1.0, 100), told(168.0, 840), told(0.9, 100)),
+        (Some(24), Some(2), None),
+        "once an hour; twice a day; of less than an hour nothing is known"
     );
     assert_eq!(told(24.0, 860), None, "four points are not worth a word");
+}
+
+/// Before the first optimization, and soon after one, nothing is known of how often one is needed: one is.
+#[test]
+fn the_first_optimization_is_not_one_of_many_a_day() {
+    let told = |optimizes, working_sets: Vec<u64>, hours: f64| {
+        let facts = ReportFacts {
+            window_start_s: 0.0,
+            window_end_s: 3600.0 * hours,
+            optimizes,
+            working_sets,
+            thrash: Thrash::default(),
+            ..facts()
+        };
+        report_of(&facts, &heat(&[10; 10]), &PinTable::new(MIB)).advice.suggestions.join("; ")
+    };
+    let now = "optimize: 75.0 % were served, the placement planned at the end of the window serves 100.0 %";
+    assert_eq!(
+        (told(false, vec![], 48.0).as_str(), told(false, vec![9], 0.9).as_str()),
+        (now, now)
+    );
+    // It has just been made.
+    assert_eq!(told(true, vec![], 48.0), advice::NOTHING);
+    assert_eq!(told(true, vec![9], 0.9), advice::NOTHING);
+    for optimizes in [false, true] {
+        let told = told(optimizes, vec![9], 1.0);
+        assert!(told.starts_with("optimize more often, 24 times a day: 75.0 %"), "{told}");
+    }
+}
+
+/// Pins without room are said where it is said how large the tier should be, whether there was I/O or not (10.2).
+#[test]
+fn pins_without_room_are_told() {
+    let report = |counts: &[u64]| {
+        let thrash = Thrash::default();
+        let (answered, answered_performance) = (counts.iter().sum(), counts.iter().sum());
+        let facts = ReportFacts {
+            pins_refused: 7,
+            answered,
+            answered_performance,
+            answered_cache: 0,
+            moves: MoveFigures::default(),
+            thrash,
+            ..facts()
+        };
+        report_of(&facts, &heat(counts), &PinTable::new(MIB))
+    };
+    let words = "grow the Performance tier by 7MiB or unpin as much: it has no room for what is pinned to it";
+    assert_eq!(report(&[10; 10]).advice.suggestions, [words]);
+    let mut idle = report(&[]);
+    assert_eq!(idle.advice.suggestions, ["no I/O in window; no moves", words]);
+    idle.moves_ended(MoveFigures { down: 2, ..MoveFigures::default() }, None);
+    assert_eq!((idle.advice.suggestions.len(), idle.advice.suggestions[1].as_str()), (2, words));
+    assert_eq!(idle.to_json()["pinned_without_room_bytes"], 7 * MIB);
 }
 
 /// Chance alone makes of a share what the confidence says (section 11).

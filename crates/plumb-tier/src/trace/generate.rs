@@ -86,6 +86,22 @@ pub fn workload_kinds() -> Vec<(&'static str, &'static str)> {
 /// I/Os per second that a workload can have.
 const RATES: (f64, f64) = (1e-3, 1e7);
 
+/// What the value of a setting must be.
+fn range_of(key: &str) -> String {
+    match key {
+        "extents" => "name a whole number from 64 to 67108864".to_owned(),
+        "rate" => format!("name a number of I/Os per second from {} to {}", RATES.0, RATES.1),
+        "hours" => "name a number from 0.001 to 100000".to_owned(),
+        "block" => "name a power of two from 512 to 1M".to_owned(),
+        "seed" => "name a whole number below 2^64".to_owned(),
+        "theta" => "name a number from 0 to 3".to_owned(),
+        "reuse" => "name a number of seconds from 0.001 to 1000000000".to_owned(),
+        "drift" => "name a number of extents per hour from 0 to 1000000000".to_owned(),
+        "disks" => "name a whole number from 1 to 64".to_owned(),
+        _ => "name a percentage from 0 to 100".to_owned(),
+    }
+}
+
 /// What is known of a workload that parameters are found by, and which of them are given.
 #[derive(Debug, Default)]
 struct Published {
@@ -151,7 +167,8 @@ impl WorkloadSpec {
                 return Err(refuse(format!("{name} has no setting '{key}'"), usual));
             }
             if spec.set(key, value, &mut published).is_none() {
-                return Err(refuse(format!("{key} cannot be '{value}' for {name}"), usual));
+                let remedy = range_of(key);
+                return Err(refuse(format!("{key} cannot be '{value}' for {name}"), remedy));
             }
         }
         spec.fit(&published).map_err(|(what, remedy)| refuse(what, remedy.to_owned()))?;
@@ -343,6 +360,12 @@ impl WorkloadSpec {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         u64::from(self.extents) * EXTENT
+    }
+
+    /// Hours that it goes on for.
+    #[must_use]
+    pub fn hours(&self) -> f64 {
+        self.hours
     }
 
     /// The I/Os.

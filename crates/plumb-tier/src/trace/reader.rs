@@ -152,6 +152,16 @@ impl<R: BufRead> TraceReader<R> {
             Some(_) => format!("name one that the trace has: {}", self.summary.volumes.join(", ")),
             None => format!("a line of format {} is: {}", self.format.name(), self.format.shape()),
         };
+        // A wrong format is told by what the first line lacks, in lenient mode, too.
+        let remedy = match self.summary.faults.first() {
+            Some(first) => {
+                format!(
+                    "{} bad lines were left out, the first: {first}; {remedy}",
+                    self.summary.bad
+                )
+            }
+            None => remedy,
+        };
         Err(TraceError::Empty { path: self.path, of: self.only, remedy })
     }
 

@@ -183,6 +183,14 @@ fn a_trace_without_ios_and_a_volume_that_is_not_there_are_refused() {
         panic!("it is empty");
     };
     assert!(remedy.contains("ASU,LBA"), "{remedy}");
+    // Bad lines only: of another format, most likely.
+    let error = read(TraceFormat::Spc, Strictness::Lenient, b"1,W,0,512,9\n1,W,0,512,x\n");
+    let Err(TraceError::Empty { remedy, .. }) = error else { panic!("none is good") };
+    assert!(
+        remedy.starts_with("2 bad lines were left out, the first: line 1: ")
+            && remedy.contains("ASU,LBA"),
+        "{remedy}"
+    );
     let text = "419,W,8192,4096,1\n420,W,0,4096,2\n419,W,0,4096,5\n";
     let only = |name: &str| {
         let input = Cursor::new(text);

@@ -55,7 +55,11 @@ fn the_demonstration_is_told_and_drawn() {
     let said = plumb(&line).ends_with(1).stderr;
     assert!(said.contains("does not exist yet"), "{said}");
     assert_eq!(fs::read_to_string(&page).map(|page| page.len()).ok(), Some(before));
-    plumb("space demo --scale 0").ends_with(2);
+    // Before anything is made: slabs are powers of two.
+    for scale in ["0", "7", "100", "2048", "1.5"] {
+        let said = plumb(&format!("space demo --scale {scale}")).ends_with(2).stderr;
+        assert!(said.contains("a power of two, 1 to 1024"), "{said}");
+    }
 }
 
 #[test]

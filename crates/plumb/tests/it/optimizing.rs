@@ -242,6 +242,18 @@ fn what_cannot_be_optimized_is_refused() {
     place.plumb("space optimize tank/data --max-iops 0").ends_with(2);
     let said = place.plumb("space optimize tank/data --max-rate 63K").ends_with(2).stderr;
     assert!(said.contains("at least 64K"), "{said}");
+    // Who names a time does not want it done now.
+    for (line, words) in [
+        ("--at 02:00", "add --mode scheduled,"),
+        ("--every 5 --mode scheduled", "add --mode continuous,"),
+        ("--runs 1", "add --mode scheduled or --mode continuous,"),
+        ("--runs 1 --advise", "--runs is of another mode than advise"),
+    ] {
+        let said = place.plumb(&format!("space optimize tank/data {line}")).ends_with(1).stderr;
+        assert!(said.contains(words), "{said}");
+    }
+    place.plumb("space optimize tank/data --advise --mode scheduled").ends_with(2);
+    assert_eq!(place.json("space report tank/data --list")["reports"], serde_json::json!([]));
 }
 
 /// Each optimization of a night opens the pool anew: what the last ones moved is known from start to start, and so is the guard

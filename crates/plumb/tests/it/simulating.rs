@@ -146,11 +146,39 @@ fn what_cannot_be_is_refused() {
     ] {
         plumb(&format!("space simulate {rest}")).ends_with(status);
     }
+    // What may be is said.
+    for (workload, words) in [
+        ("uniform:extents=9", "extents cannot be '9'"),
+        ("zipf:theta=-1", "from 0 to 3"),
+        ("uniform:hours=0", "from 0.001 to 100000"),
+        ("uniform:block=3000", "a power of two from 512 to 1M"),
+    ] {
+        let said = plumb(&format!("space simulate --generate {workload} --tier-size 1G"));
+        let said = said.ends_with(2).stderr;
+        assert!(said.contains(words) && said.contains("help: name a"), "{said}");
+    }
     let full = plumb(
         "space simulate --generate uniform:extents=4096,hours=0.1 --tier-size 64M --hdd-size 16M",
     );
     let full = full.ends_with(1).stderr;
     assert!(full.contains("no room") && full.contains("disks"), "{full}");
+}
+
+/// A size or a policy that is named twice is one.
+#[test]
+fn a_space_is_simulated_once() {
+    let line = "space simulate --generate uniform:extents=500,rate=20,hours=0.1 --json \
+                --tier-size 64M,32M,64M --policy lru,never,lru";
+    let found = json(&plumb(line).succeeds_quietly().stdout);
+    let outcomes: Vec<(u64, &str)> = found["outcomes"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|one| {
+            (one["tier_bytes"].as_u64().unwrap_or(0) >> 20, one["policy"].as_str().unwrap_or(""))
+        })
+        .collect();
+    assert_eq!(outcomes, [(64, "lru"), (64, "never"), (32, "lru"), (32, "never")]);
 }
 
 /// A policy with a write-back cache is not held against a bound without one unless that is said.

@@ -41,8 +41,8 @@ pub(super) fn command() -> Command {
                 .long("scale")
                 .value_name("N")
                 .default_value("64")
-                .value_parser(value_parser!(u64).range(1..=1024))
-                .help("Sizes and durations are 1:N of the full test's; rates are as at full size"),
+                .value_parser(scale)
+                .help("Sizes and durations are 1:N of the full test's, N a power of two up to 1024; rates are as at full size"),
             Arg::new("write-through")
                 .long("write-through")
                 .action(ArgAction::SetTrue)
@@ -60,6 +60,12 @@ pub(super) fn command() -> Command {
              seven minutes and 7 GB.\n\n\
              For example:\n  plumb space demo --html demo.html",
         )
+}
+
+/// A power of two, as slabs and extents are; below 1:1024 files have too few extents to show anything.
+fn scale(text: &str) -> Result<u64, String> {
+    let scale = text.parse::<u64>().ok().filter(|scale| scale.is_power_of_two() && *scale <= 1024);
+    scale.ok_or_else(|| "it must be a power of two, 1 to 1024".to_owned())
 }
 
 /// Does what the options say.

@@ -74,6 +74,7 @@ pub(super) fn commands() -> [Command; 2] {
                 Arg::new("advise")
                     .long("advise")
                     .action(ArgAction::SetTrue)
+                    .conflicts_with("mode")
                     .help("The same as --mode advise"),
                 seconds("run-limit", "13500", "End after so long; the next run goes on"),
                 Arg::new("movers")
@@ -275,6 +276,7 @@ pub(super) fn optimize(matches: &ArgMatches) -> report::Outcome {
         true => "advise".to_owned(),
         false => report::text(matches, "mode"),
     };
+    of_this_mode(matches, &mode)?;
     let schedule = match mode.as_str() {
         "scheduled" => Schedule::Daily(*matches.get_one::<i64>("at").expect("it has a default")),
         "continuous" => {
@@ -300,6 +302,25 @@ pub(super) fn optimize(matches: &ArgMatches) -> report::Outcome {
         return print_unit(matches, schedule);
     }
     keep_on(matches, schedule)
+}
+
+/// Options that only these modes have.
+const MODES_OF: [(&str, &[&str]); 3] =
+    [("at", &["scheduled"]), ("every", &["continuous"]), ("runs", &["scheduled", "continuous"])];
+
+/// Who names a time of day and no mode does not want it done now.
+fn of_this_mode(matches: &ArgMatches, mode: &str) -> Result<(), report::VdiskError> {
+    let other = |(option, modes): &&(&str, &[&str])| {
+        !modes.contains(&mode) && typed(matches, &[*option]).next().is_some()
+    };
+    match MODES_OF.iter().find(other) {
+        None => Ok(()),
+        Some((option, modes)) => Err(report::VdiskError::OtherMode {
+            option: (*option).to_owned(),
+            mode: mode.to_owned(),
+            modes: modes.join(" or --mode "),
+        }),
+    }
 }
 
 /// What was typed, and not the defaults of whatever version the unit is to run.

@@ -129,6 +129,12 @@ pub(crate) enum VdiskError {
         help("nothing was done: add --mode scheduled or --mode continuous")
     )]
     NoUnit { mode: String },
+    #[error("--{option} is of another mode than {mode}")]
+    #[diagnostic(
+        code(plumb::vdisk::other_mode),
+        help("nothing was done: add --mode {modes}, or leave out --{option}")
+    )]
+    OtherMode { option: String, mode: String, modes: String },
     #[error("pool {pool} is in use: {owner}")]
     #[diagnostic(code(plumb::vdisk::pool_in_use))]
     PoolInUse {

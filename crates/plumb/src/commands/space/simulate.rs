@@ -4,9 +4,10 @@ mod like;
 mod told;
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter};
+use std::io::{self, BufRead, BufReader, BufWriter, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, ValueHint, value_parser};
@@ -15,6 +16,7 @@ use plumb_tier::trace::{
     Capacities, REUSE, Strictness, TraceError, TraceFormat, TraceIo, TraceReader, TraceSummary,
     TraceWriter, WorkloadError, WorkloadSpec, is_binary, workload_kinds,
 };
+use plumb_units::Nanos;
 
 use super::report::size;
 use crate::message::Printer;
@@ -225,15 +227,17 @@ pub(super) fn run(matches: &ArgMatches) -> ExitCode {
 
 fn simulate(matches: &ArgMatches) -> Result<(Source, ReplayOutcome), SimulateError> {
     let layout = layout(matches);
-    let sizes: Vec<u64> = matches.get_many("tier-size").into_iter().flatten().copied().collect();
-    let policies: Vec<Policy> = matches.get_many("policy").into_iter().flatten().copied().collect();
+    let sizes: Vec<u64> = each_once(matches, "tier-size");
+    let policies: Vec<Policy> = each_once(matches, "policy");
     let mut replay = Replay::new(layout, &sizes, &policies)?;
     let made = workload(matches)?;
     let mut save = Save::new(matches.get_one("save"), made.is_some())?;
     if let Some((name, spec)) = made {
+        let mut told = Told::new(Some(spec.hours()));
         for io in spec.generate() {
             save.add(&io)?;
             replay.feed(&io)?;
+            told.note(io.at);
         }
         save.end()?;
         let parameters = Some(spec.parameters());
@@ -242,8 +246,10 @@ fn simulate(matches: &ArgMatches) -> Result<(Source, ReplayOutcome), SimulateErr
     }
     let path: &PathBuf = matches.get_one("trace").expect("clap requires one of both");
     let mut reader = open(matches, path)?;
+    let mut told = Told::new(None);
     while let Some(io) = reader.next() {
         let io = io?;
+        told.note(io.at);
         // The header of a trace has said by now where it is from.
         save.synthetic(reader.summary().synthetic)?;
         save.add(&io)?;
@@ -258,6 +264,61 @@ fn simulate(matches: &ArgMatches) -> Result<(Source, ReplayOutcome), SimulateErr
         summary: Some(summary),
     };
     Ok((source, replay.end()))
+}
+
+/// The values of a list, in its order; a space that is named twice is simulated once.
+fn each_once<T: PartialEq + Copy + Send + Sync + 'static>(
+    matches: &ArgMatches,
+    name: &str,
+) -> Vec<T> {
+    let mut found = Vec::new();
+    for value in matches.get_many::<T>(name).into_iter().flatten() {
+        if !found.contains(value) {
+            found.push(*value);
+        }
+    }
+    found
+}
+
+/// Says now and then how far a replay is, to whoever waits at a terminal.
+struct Told {
+    shown: bool,
+    last: Instant,
+    ios: u64,
+    hours: Option<f64>,
+}
+
+impl Told {
+    /// How many I/Os pass between two looks at the clock.
+    const LOOK: u64 = 1 << 14;
+    const EVERY: Duration = Duration::from_secs(1);
+
+    /// Of a workload of so many hours, if that is known.
+    fn new(hours: Option<f64>) -> Self {
+        Self { shown: io::stderr().is_terminal(), last: Instant::now(), ios: 0, hours }
+    }
+
+    fn note(&mut self, at: Nanos) {
+        self.ios += 1;
+        if self.shown && self.ios.is_multiple_of(Self::LOOK) && self.last.elapsed() >= Self::EVERY {
+            self.last = Instant::now();
+            eprint!("\r{}\x1b[K", so_far(self.ios, at, self.hours));
+        }
+    }
+}
+
+impl Drop for Told {
+    /// Nothing of it is left in front of what is said at the end, an error included.
+    fn drop(&mut self) {
+        if self.shown {
+            eprint!("\r\x1b[K");
+        }
+    }
+}
+
+fn so_far(ios: u64, at: Nanos, hours: Option<f64>) -> String {
+    let of = hours.map_or_else(String::new, |hours| format!(" of {hours:.1}"));
+    format!("{:.1}{of} hours, {ios} I/Os", at.as_secs_f64() / 3600.0)
 }
 
 /// What is generated, if anything, and how it is called.
@@ -390,4 +451,16 @@ enum SimulateError {
         help("name a file that does not exist yet, in a folder that you may write to")
     )]
     Save { path: PathBuf, source: io::Error },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_is_told_how_far_it_is() {
+        let at = Nanos::from_secs(5400);
+        assert_eq!(so_far(7, at, Some(72.0)), "1.5 of 72.0 hours, 7 I/Os");
+        assert_eq!(so_far(7, at, None), "1.5 hours, 7 I/Os");
+    }
 }
