@@ -114,6 +114,8 @@ rules! {
     RotCopied,
     /// Who had the last copy of an open extent gets no mark when another disk has it in sync.
     LastHolderUnmarked,
+    /// A block that verifies nowhere is left out where a disk is brought up to date.
+    LostLeftOut,
     /// What is decided late of a block is read before all copies have it durably.
     LateSettleUnflushed,
     // Write-back cache.
@@ -267,6 +269,7 @@ impl Mutation {
             Self::LastHolderUnmarked,
             "disks of a mirror that are away one after the other: torture/apart.rs",
         ),
+        (Self::LostLeftOut, "the same"),
         (Self::RotCopied, "rot while a pool serves: torture/live_rot.rs"),
         (Self::LeftoverIsFork, "a disk that comes back with what a crash left: torture/parts.rs"),
         (Self::ListsForgotten, "disks lost while others learn of it: torture/parts.rs"),

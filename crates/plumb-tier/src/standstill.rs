@@ -517,19 +517,35 @@ impl<Q: FlushQueue> Core<Q> {
             // Nobody has it here, or who has it cannot be read now: left out, it would be taken for copied.
             let nobody = contents.copies.is_empty();
             let unread = contents.copies.iter().any(|copy| copy.2.is_none());
-            let good = contents.copies.into_iter().filter_map(|copy| copy.2).find(|bytes| {
+            let good = contents.readable().find(|(_, bytes)| {
                 // What nobody can judge is copied as it is.
                 sum.is_unverified() || self.sum_of(extent, within, bytes) == sum.newest
             });
-            match good {
-                Some(bytes) => writes.push((disk, offset, bytes)),
+            let from = match good {
+                Some((nth, _)) => Some(nth),
                 None if nobody || unread || arrives || sum.flags & UNSETTLED != 0 => {
                     return Ok(None);
                 }
-                None => self.note_lost(extent, 1),
-            }
+                None => {
+                    self.note_lost(extent, 1);
+                    self.left_of(extent, within, &contents).filter(|_| !active(Mutation::LostLeftOut))
+                }
+            };
+            let bytes = from.and_then(|nth| contents.copies[nth].2.clone());
+            writes.extend(bytes.map(|bytes| (disk, offset, bytes)));
         }
         Ok(Some(writes))
+    }
+
+    /// What a block that verifies nowhere is copied from: a place that was left out would hold what a former owner left
+    /// there, which the next start took for an interrupted write if nobody else is there (CRC-3). What a device forgot
+    /// with its cache is what was committed last.
+    fn left_of(&self, extent: u32, within: u32, contents: &Contents) -> Option<usize> {
+        let committed = self.extents.get(extent).sums[index(within)].committed;
+        let mut readable = contents.readable();
+        let is_committed = |bytes: &Block| self.sum_of(extent, within, bytes) == committed;
+        let found = readable.find(|(_, bytes)| is_committed(bytes)).map(|(nth, _)| nth);
+        found.or_else(|| contents.most_common())
     }
 
     /// What is written in place needs an intent first: disks that are away miss it (RES-4).

@@ -1,7 +1,7 @@
 //! Two virtual disks in one pool: a mirror, and one without copies beside it. What the one loses costs the other nothing.
 
 use plumb_io::Errno;
-use plumb_io::sim::power::{Image, PowerQueue};
+use plumb_io::sim::power::{Image, PowerQueue, Survivors};
 use plumb_units::Nanos;
 use plumb_units::convert::{index, to_usize};
 
@@ -445,6 +445,48 @@ fn who_had_the_last_copy_misses_what_another_takes_once_it_is_in_sync() {
         match pair.value(MIRROR, 0) {
             Some(2) => Ok(()),
             other => Err(format!("{other:?} where 2 was written")),
+        }
+    });
+}
+
+/// Of two disks of the mirror one is away while a block is written, durably, and then written over. The other one's FLUSH
+/// fails, and it forgets with its cache what was not durable; the first one comes back meanwhile. What it is brought up to date
+/// with is all that there is, also of the block that is not what was written to it last: the next start has it alone.
+#[test]
+fn a_block_that_a_disk_forgot_is_copied_as_it_was_before() {
+    needs(Mutation::LostLeftOut, || {
+        let mut pair = Pair::of(shape((5, 2, 2, 0)), 0);
+        let slabs = pair.engine.config().vdisks[index(MIRROR)].tiers[0].rows[0].slabs.clone();
+        let [(back, slab), (last, _)] = slabs[..] else { panic!("it has two copies") };
+        pair.engine.take_offline(back);
+        pair.until(back, DiskState::Missing);
+        // A former owner's.
+        let at = pair.shape.geometry().slab(slab);
+        pair.engine.queue_mut().tamper(back.into(), at, &[99; 65_536]);
+        pair.write(FUA, MIRROR, 0, 7).expect("durable on the other one");
+        pair.write(PLAIN, MIRROR, 0, 8).expect("in its cache");
+        pair.engine.queue_mut().faults_mut(last.into()).flush_errors = (0..4096).collect();
+        pair.engine.checkpoint();
+        pair.until(last, DiskState::Missing);
+        pair.engine.attach(back);
+        pair.until(back, DiskState::Online);
+        pair.engine.queue_mut().drop_cache(last.into(), Survivors::None);
+        pair.engine.attach(last);
+        pair.until(last, DiskState::Online);
+        for _ in 0..4000 {
+            if pair.engine.stale_places() > 0 {
+                pair.engine.queue_mut().advance(Nanos(1_000_000));
+                let now = pair.engine.queue_mut().now();
+                pair.engine.poll(now, Nanos(60_000));
+            }
+        }
+        assert_eq!(pair.engine.stale_places(), 0, "it is up to date");
+        assert!(pair.heard().contains(&"unrecoverable"), "the second write is told as lost");
+        assert_eq!(pair.value(MIRROR, 0), None, "and not read as anything else before a start");
+        let mut pair = pair.restart(&[last.into()]).expect("one copy is enough");
+        match pair.value(MIRROR, 0) {
+            Some(7) => Ok(()),
+            other => Err(format!("{other:?} where 7 was durable")),
         }
     });
 }
