@@ -95,7 +95,6 @@ fn a_disk_that_hangs_and_is_needed_costs_no_other_disk() {
     for nth in 0..2 {
         assert_eq!(state(&run, nth), DiskState::Online, "disk {nth} after {told:?}");
     }
-    println!("{told:?} {:?}", health(&run));
     run.engine.queue_mut().repair(disk);
     run.engine.queue_mut().drop_cache(disk, Survivors::All);
     rest(&mut run, 2);
@@ -121,7 +120,8 @@ fn a_checkpoint_that_the_disk_of_a_last_copy_does_not_take_goes_on_without_it() 
         reads_well(&mut run);
         let told = heard(&mut run);
         assert_eq!(told.contains(&"flush-failed"), flush_too, "{told:?}");
-        assert!(told.contains(&"disk-failing"), "{told:?}");
+        // One or the other is told of it, and neither twice.
+        assert_eq!(told.contains(&"disk-failing"), !flush_too, "{told:?}");
         assert_eq!(health(&run), (HealthStatus::Warning, "OK"));
         let written = done(&mut run, &[write(0), flush()]);
         assert_eq!(written.is_err(), flush_too, "{written:?}");
