@@ -332,7 +332,7 @@ fn balanced_recommendations_are_those_of_the_rule() {
         let Some(plateau) = (0..os.len() - 1).find(|i| !rises(i)).filter(|i| *i > 0) else {
             continue;
         };
-        let wanted = os[balanced_as_written(&os, &truth, plateau)];
+        let wanted = balanced_as_written(&os, &truth, plateau);
         for sigma in [0.0, 0.003] {
             let row = |(o, ln): (&u64, &f64)| {
                 let iops = (10.0 + ln + sigma * random.normal()).exp();
@@ -345,12 +345,14 @@ fn balanced_recommendations_are_those_of_the_rule() {
             let Some(marks) = found.marks.filter(|_| found.verdict == Verdict::Knee) else {
                 continue;
             };
-            score.add(&format!("noise {sigma}, {grid}"), marks.recommended == wanted);
+            let at = os.iter().position(|o| *o == marks.recommended).expect("a tested setting");
+            // With noise, a neighbour that is about as good.
+            let is_near = sigma > 0.0 && (truth[at] - truth[wanted]).abs() <= 0.06;
+            score.add(&format!("noise {sigma}, {grid}"), at == wanted || is_near);
         }
     }
     for grid in ["every o", "steps", "doubling", "ratio"] {
         score.at_least(&format!("noise 0, {grid}"), 0.95);
-        // Two neighbours that are about as good.
-        score.at_least(&format!("noise 0.003, {grid}"), 0.7);
+        score.at_least(&format!("noise 0.003, {grid}"), 0.8);
     }
 }
