@@ -21,6 +21,8 @@ pub enum MoveOutcome {
     Unreadable,
     /// Writes to it would have been held for too long.
     Busy,
+    /// It was to make room for one that could not be moved.
+    Needless,
     /// Disks came or went meanwhile.
     Interrupted,
     /// Somebody called it off.
@@ -40,6 +42,7 @@ impl MoveOutcome {
             Self::Degraded => "a disk of the tier is missing or not up to date",
             Self::Unreadable => "a block has no copy that verifies",
             Self::Busy => "writes would have been held too long",
+            Self::Needless => "nobody needs their places",
             Self::Interrupted => "disks came or went",
             Self::Cancelled => "cancelled",
         }

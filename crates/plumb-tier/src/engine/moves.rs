@@ -224,7 +224,7 @@ impl<Q: FlushQueue> Engine<Q> {
         match (outcome, wanted.to) {
             (MoveOutcome::Moved, TierName::Performance) => self.moves.counters.up += 1,
             (MoveOutcome::Moved, TierName::Capacity) => self.moves.counters.down += 1,
-            (MoveOutcome::There | MoveOutcome::Unmapped, _) => {}
+            (MoveOutcome::There | MoveOutcome::Unmapped | MoveOutcome::Needless, _) => {}
             _ => self.moves.counters.aborted += 1,
         }
         let (vdisk, extent, to) = (to_u32(vdisk), wanted.extent - first, wanted.to);
@@ -268,6 +268,7 @@ impl<Q: FlushQueue> Engine<Q> {
             let vdisk = self.core.vdisk(wanted.extent);
             let begun = match self.core.is_detached(vdisk) || self.core.unflushable[vdisk] {
                 true => Err(Some(MoveOutcome::Degraded)),
+                false if self.is_needless(vdisk, &wanted) => Err(Some(MoveOutcome::Needless)),
                 false => self.begin_move(wanted),
             };
             if matches!(begun, Err(None)) {

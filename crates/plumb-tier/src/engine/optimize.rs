@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::Engine;
 use super::moved::{MoveDone, MoveOutcome};
+use super::moves::Wanted;
 use super::view::{Placed, Published, TierView};
 use crate::extents::{Extents, UNMAPPED, is_second_tier};
 use crate::format::Config;
@@ -151,11 +152,21 @@ struct Run {
     made: Vec<Move>,
     expected: Expected,
     left: u64,
+    /// Places of the Performance tier that were made for extents which then could not be moved.
+    spare: u64,
     began: Nanos,
     settings: OptimizeSettings,
     /// Bytes that its moves wrote to new places, copies counted once; also of moves that were given up.
     bytes: u64,
     stop: MoveStop,
+}
+
+/// Counts one that could not be moved.
+fn refused_more(refused: &mut Vec<(MoveOutcome, u64)>, why: MoveOutcome) {
+    match refused.iter_mut().find(|one| one.0 == why) {
+        Some(one) => one.1 += 1,
+        None => refused.push((why, 1)),
+    }
 }
 
 /// What is known for the optimizer of each virtual disk.
@@ -387,6 +398,7 @@ impl<Q: FlushQueue> Engine<Q> {
             made: Vec::new(),
             expected,
             left: to_u64(planned.moves.len()),
+            spare: 0,
             began: self.now,
             settings: *settings,
             bytes: 0,
@@ -482,11 +494,29 @@ impl<Q: FlushQueue> Engine<Q> {
                 run.stop = MoveStop::Cancelled;
             }
             MoveOutcome::Cancelled => {}
-            other => match refused.iter_mut().find(|one| one.0 == other) {
-                Some(one) => one.1 += 1,
-                None => refused.push((other, 1)),
-            },
+            // Its place was made before, and is the next one's now.
+            MoveOutcome::Busy | MoveOutcome::Unreadable | MoveOutcome::Unmapped
+                if to == TierName::Performance =>
+            {
+                run.spare += 1;
+                refused_more(refused, outcome);
+            }
+            other => refused_more(refused, other),
         }
+    }
+
+    /// Whether an extent is to leave for one that is hotter, while there is a place already which another left unused: a demotion alone
+    /// costs time and wear, and frees space that nobody asks for (DD-1).
+    pub(super) fn is_needless(&mut self, vdisk: usize, wanted: &Wanted) -> bool {
+        let is_for_room =
+            wanted.to == TierName::Capacity && wanted.reason == Some(MoveReason::Heat);
+        let free = self.core.extents.room(vdisk, 0).1;
+        let Some(run) = self.optimizer.own.get_mut(vdisk).and_then(|own| own.1.as_mut()) else {
+            return false;
+        };
+        let needless = is_for_room && run.spare > 0 && free > run.settings.reserve;
+        run.spare -= u64::from(needless);
+        needless
     }
 
     /// Ends the runs whose moves have ended, or whose time is over.
@@ -521,6 +551,7 @@ impl<Q: FlushQueue> Engine<Q> {
                 ..told.report.facts.moves
             };
             told.report.moves_ended(moves, run.expected.share());
+            told.report.note_refused(&told.refused);
             *last = Some(told);
             // What is left of the others' moves keeps to theirs alone.
             if self.optimizer.limits().is_some_and(|left| left.both(limits) != left) {

@@ -289,6 +289,34 @@ fn a_move_lets_go_of_writes_that_take_too_long() {
     rig.verify(7).expect("nothing is lost");
 }
 
+/// Who cannot move, because more requests write to it than can be waited for, has nobody leave for it but those that were under way
+/// then (DD-1), and the report says so.
+#[test]
+fn nobody_leaves_for_extents_that_stay_where_they_are() {
+    let (mut rig, scenario) = after_a_day();
+    let file = scenario.files()[3];
+    let load = Load { duration: Nanos::from_secs(150), ..scenario.load(file) };
+    rig.engine.set_move_patience(Nanos::ZERO);
+    let settings =
+        OptimizeSettings { rate: None, time: Nanos::from_secs(120), ..OptimizeSettings::default() };
+    let now_s = rig.now().as_secs_f64();
+    assert!(rig.engine.optimize(0, &settings, now_s));
+    rig.run_while(&load, |engine| engine.optimizing(0)).expect("it works");
+    let done = rig.engine.take_optimization(0).expect("it has ended");
+    let moves = done.report.facts.moves;
+    let count =
+        |why| done.refused.iter().find(|one| one.0 == why).map_or(0, |(_, extents)| *extents);
+    let (busy, needless) = (count(MoveOutcome::Busy), count(MoveOutcome::Needless));
+    println!("{moves:?}, {busy} busy, {needless} not needed");
+    // Eight at a time; each is given up after some 40 s.
+    assert!(busy >= 16 && needless + 8 >= busy, "{done:?}");
+    assert!(moves.down <= moves.up + 8, "{moves:?}");
+    let advice = &done.report.advice.suggestions;
+    let wanted = format!("{busy} extents were not moved (writes would have been held too long): ");
+    assert!(advice.iter().any(|told| told.starts_with(&wanted)), "{advice:?}");
+    rig.verify(7).expect("nothing is lost");
+}
+
 /// The file that is loaded moves up, and is served faster the sooner that is done: no throttle is needed here.
 #[test]
 fn requests_to_rotating_disks_go_on_while_extents_move() {

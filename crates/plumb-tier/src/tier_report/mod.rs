@@ -16,6 +16,7 @@ pub use csv::csv_of;
 pub use diff::{ReportChange, diff};
 pub use filling::{Filling, expected_iops};
 
+use crate::engine::MoveOutcome;
 use crate::heat::HeatMap;
 use crate::optimizer::{PinTable, Thrash, TierName, Worth};
 use crate::what_if::{WhatIf, WhatIfPoint};
@@ -356,6 +357,25 @@ impl TierReport {
             suggestions.retain(|suggestion| suggestion != advice::NOTHING);
             suggestions
                 .push(format!("{left} of {requested} extents were not moved ({why}): {remedy}"));
+        }
+    }
+
+    /// Says which extents an optimization that ended by itself could not move, and what helps.
+    pub(crate) fn note_refused(&mut self, refused: &[(MoveOutcome, u64)]) {
+        let suggestions = &mut self.advice.suggestions;
+        let is_trouble = |why| {
+            !matches!(why, MoveOutcome::Needless | MoveOutcome::There | MoveOutcome::Unmapped)
+        };
+        let told = refused.iter().filter(|(why, _)| is_trouble(*why));
+        for (why, count) in told {
+            suggestions.retain(|suggestion| suggestion != advice::NOTHING);
+            let remedy = match why {
+                MoveOutcome::Busy => {
+                    "optimize while fewer requests are under way; the next optimization tries again"
+                }
+                _ => "the next optimization tries again",
+            };
+            suggestions.push(format!("{count} extents were not moved ({}): {remedy}", why.name()));
         }
     }
 
