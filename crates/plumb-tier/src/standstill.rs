@@ -528,7 +528,8 @@ impl<Q: FlushQueue> Core<Q> {
                 }
                 None => {
                     self.note_lost(extent, 1);
-                    self.left_of(extent, within, &contents).filter(|_| !active(Mutation::LostLeftOut))
+                    self.left_of(extent, within, &contents)
+                        .filter(|_| !active(Mutation::LostLeftOut))
                 }
             };
             let bytes = from.and_then(|nth| contents.copies[nth].2.clone());
