@@ -344,7 +344,7 @@ fn modes_run_when_they_are_due_and_a_pool_in_use_is_asked() {
     place.plumb("space optimize tank/none --mode scheduled").ends_with(1);
 
     let mut command = Command::new(path());
-    let load = "run -b4K -r -w0 -o4 -t1 -d8 -W0 -f36M space:tank/data";
+    let load = "run -b4K -r -w0 -o4 -t1 -d30 -W0 -f36M space:tank/data";
     command.args(load.split_whitespace()).current_dir(place.0.path());
     command.env("PLUMB_POOLS", place.0.path().join("pools")).stdout(std::process::Stdio::null());
     let mut load = command.spawn().expect("it starts");
