@@ -332,8 +332,7 @@ impl<Q: FlushQueue> Engine<Q> {
         write("Flushed Count", "n", self.round.flushed_blocks());
         write("Flushed Bytes", "B", self.round.flushed_blocks() * BLOCK_BYTES);
         // 1: all is well. 2: nothing is committed any more, of some or all, for a last copy could not be flushed.
-        let some = self.core.flush_broken || self.core.unflushable.contains(&true);
-        write("Status", "code", if some { 2 } else { 1 });
+        write("Status", "code", if self.fails_flushes() { 2 } else { 1 });
         write("Limit", "n", to_u64(list.len().min(self.core.open_limit)));
         drop(write);
         let mut write = put("Integrity", &name, out);

@@ -19,6 +19,12 @@ impl<Q: FlushQueue> Engine<Q> {
         Counters { metadata_damaged: self.core.io.events.damaged, ..self.core.counters }
     }
 
+    /// Whether every FLUSH fails, of some virtual disks or of all: what a last copy was given could not be flushed (C10).
+    #[must_use]
+    pub fn fails_flushes(&self) -> bool {
+        self.core.flush_broken || self.core.unflushable.contains(&true)
+    }
+
     /// Why nothing is acknowledged any more, if so.
     #[must_use]
     pub fn halted(&self) -> Option<Halt> {

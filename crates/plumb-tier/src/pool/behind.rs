@@ -32,6 +32,9 @@ pub struct Behind {
     pub disks: Vec<u32>,
     /// Such places, by virtual disk in the configuration's order, those that were removed too.
     pub vdisks: Vec<u32>,
+    /// The program that has it fails every FLUSH, of some virtual disks or of all: what a last copy was given could not be
+    /// flushed.
+    pub flushes_fail: bool,
 }
 
 /// What is out of date in a pool. `None` when nobody can tell: its journal cannot be read.
@@ -63,6 +66,10 @@ fn told(registry: &Registry, pool: &str, look: &Look) -> Option<Behind> {
         let share = u64::from(look.config.extent_bytes) / u64::from(vdisk.columns.max(1));
         found.vdisks.push(small(bytes.div_ceil(share.max(1))));
     }
+    let fails = |one: &(String, String, String, String, u64)| {
+        (one.0.as_str(), one.2.as_str(), one.4) == ("Dirty Regions", "Status", 2)
+    };
+    found.flushes_fail = seen.counters.iter().any(fails);
     let any = found.vdisks.iter().any(|places| *places > 0);
     for (disk, seen) in look.config.disks.iter().zip(&look.disks) {
         if !seen.standing.takes_part() {
@@ -113,6 +120,7 @@ fn read(look: &Look) -> Option<Behind> {
     Some(Behind {
         disks: (0_u16..).take(config.disks.len()).map(on).collect(),
         vdisks: config.vdisks.iter().map(of).collect(),
+        flushes_fail: false,
     })
 }
 

@@ -126,6 +126,8 @@ pub struct Facts {
     pub refused: Option<(String, &'static str)>,
     /// Nobody can tell which copies are up to date.
     pub untold: bool,
+    /// What a last copy was given could not be flushed: every FLUSH fails, of some or all (6.3).
+    pub unflushed: bool,
     /// By ordinal.
     pub disks: Vec<DiskFacts>,
     /// In the configuration's order.
@@ -187,6 +189,7 @@ impl Facts {
             metadata: (here().filter(|one| one.0.metadata).count(), here().count()),
             refused: look.refusal.clone().or(told),
             untold: behind.is_none(),
+            unflushed: behind.is_some_and(|behind| behind.flushes_fail),
             disks,
             vdisks: vdisks.map(vdisk).collect(),
         }
@@ -237,6 +240,7 @@ impl Facts {
                 (why, "attach the disks that were lost and start it again")
             }),
             untold: false,
+            unflushed: engine.fails_flushes(),
             disks: (0_u16..).zip(&config.disks).map(disk).collect(),
             vdisks: (0_u32..)
                 .zip(&config.vdisks)
@@ -316,6 +320,13 @@ pub fn judge(facts: &Facts) -> Health {
         )
     } else if let Some((why, action)) = &facts.refused {
         Verdict::of(HealthStatus::Unhealthy, "Read-only (Starting)", why, action)
+    } else if facts.unflushed {
+        Verdict::of(
+            worst.max(HealthStatus::Warning),
+            "Degraded",
+            "a last copy could not be flushed: flushes fail until the pool is started again",
+            "end what has it; plumb space scan starts it and says what is there",
+        )
     } else if ill_vdisks > 0 {
         Verdict::of(
             worst,
@@ -554,6 +565,7 @@ mod tests {
             metadata: (1, 1),
             refused: None,
             untold: false,
+            unflushed: false,
             disks: vec![disk],
             vdisks: vec![vdisk],
         });
@@ -592,6 +604,7 @@ mod tests {
             metadata: (1, 1),
             refused: None,
             untold: false,
+            unflushed: false,
             disks: vec![DiskFacts {
                 name: "d".to_owned(),
                 standing: DiskStanding::Present,
@@ -633,6 +646,9 @@ mod tests {
                 (HealthStatus::Warning, HealthStatus::Warning)
             );
         }
+        let unflushed = judge(&Facts { unflushed: true, ..facts(0, 0, 0) }).pool;
+        assert_eq!((unflushed.status, unflushed.operational), (HealthStatus::Warning, "Degraded"));
+        assert!(unflushed.cause.is_some_and(|cause| cause.0.contains("flushed")));
         let lost = judge(&facts(0, 0, 1));
         assert_eq!(lost.vdisks[0].operational, "No Redundancy");
         let unhealthy = HealthStatus::Unhealthy;

@@ -185,6 +185,27 @@ fn a_disk_that_failed_and_stayed_is_told_until_it_is_cleared() {
     place.plumb("space status tank").ends_with(0);
 }
 
+/// 6.3: flushes that fail until the next start are no secret of the program that has the pool.
+#[test]
+fn flushes_that_fail_are_told_while_the_program_runs() {
+    let place = mirrored();
+    let perf = place.file("pools/tank.perf");
+    let said = std::fs::read_to_string(&perf).expect("the load wrote it");
+    let (_, counters) = said.split_once('\n').expect("lines");
+    let now = std::time::SystemTime::UNIX_EPOCH.elapsed().expect("after 1970").as_millis();
+    let process = std::process::id();
+    for (status, exit) in [(1, 0), (2, 1)] {
+        // As a program that is there writes it, every second.
+        let counters =
+            counters.replace("\tStatus\tcode\t1\n", &format!("\tStatus\tcode\t{status}\n"));
+        let text = format!("plumb-perf 1\t{now}\t5\t{process}\ttrue\n{counters}");
+        assert_eq!(text.contains("\tStatus\tcode\t2\n"), status == 2);
+        std::fs::write(&perf, text).expect("written");
+        let told = place.plumb("space status tank").ends_with(exit).stdout;
+        assert_eq!(told.contains("could not be flushed"), status == 2, "{told}");
+    }
+}
+
 /// What a start looks at first is looked at by status, too, which starts nothing.
 #[test]
 fn a_pool_that_no_start_accepts_is_not_healthy() {
