@@ -51,19 +51,7 @@ impl Histogram {
     /// Counts one value.
     #[inline(always)]
     pub fn record(&mut self, nanos: u64) {
-        self.counts[bucket_of(nanos)] += 1;
-        self.count += 1;
-        self.sum += u128::from(nanos);
-        self.sum_of_squares += u128::from(nanos) * u128::from(nanos);
-        // Extremes are rare: two branches that are not taken cost less than two conditional moves.
-        if nanos < self.min {
-            std::hint::cold_path();
-            self.min = nanos;
-        }
-        if nanos > self.max {
-            std::hint::cold_path();
-            self.max = nanos;
-        }
+        self.record_alike(nanos, 1);
     }
 
     /// Counts one value `times` times, for the hot path.
@@ -74,6 +62,7 @@ impl Histogram {
         self.count += u64::from(times);
         self.sum += value * many;
         self.sum_of_squares += value * value * many;
+        // Extremes are rare: two branches that are not taken cost less than two conditional moves.
         if nanos < self.min {
             std::hint::cold_path();
             self.min = nanos;

@@ -126,27 +126,17 @@ pub fn judge(estimate: Estimate, metric: &Metric) -> Comparison {
     let interval = turned(estimate.low, estimate.high);
     let mut verdict = Verdict::of(effect, interval.0, interval.1, metric.delta);
     let mut notes = estimate.notes.clone();
-    if let Some(shift) = estimate.second_opinion {
+    let opinions = [
+        (estimate.second_opinion, "by ranks", "by means", "the two disagree"),
+        (estimate.without_time, "with no line over time", "with one", "run the arms in turn"),
+    ];
+    for (shift, by, against, so) in opinions {
+        let Some(shift) = shift else { continue };
         let (low, high) = turned(shift.low, shift.high);
         let other = Verdict::of(turn(shift.estimate), low, high, metric.delta);
         if other != verdict {
             notes.push(format!(
-                "by ranks it is {} ({:+.2} %, {:+.2} to {:+.2} %), by means {}: the two disagree",
-                other.keyword(),
-                turn(shift.estimate) * 100.0,
-                low * 100.0,
-                high * 100.0,
-                verdict.keyword()
-            ));
-            verdict = Verdict::Unclear;
-        }
-    }
-    if let Some(shift) = estimate.without_time {
-        let (low, high) = turned(shift.low, shift.high);
-        let other = Verdict::of(turn(shift.estimate), low, high, metric.delta);
-        if other != verdict {
-            notes.push(format!(
-                "with no line over time it is {} ({:+.2} %, {:+.2} to {:+.2} %), with one {}: run the arms in turn",
+                "{by} it is {} ({:+.2} %, {:+.2} to {:+.2} %), {against} {}: {so}",
                 other.keyword(),
                 turn(shift.estimate) * 100.0,
                 low * 100.0,

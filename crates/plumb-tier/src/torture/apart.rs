@@ -140,6 +140,24 @@ impl Pair {
         assert_eq!(self.state(disk), state, "{:?}", self.heard());
     }
 
+    /// Lets the engine work until every place holds what it should.
+    fn until_up_to_date(&mut self) {
+        for _ in 0..4000 {
+            if self.engine.stale_places() > 0 {
+                self.engine.queue_mut().advance(Nanos(1_000_000));
+                let now = self.engine.queue_mut().now();
+                self.engine.poll(now, Nanos(60_000));
+            }
+        }
+        assert_eq!(self.engine.stale_places(), 0, "{:?}", self.heard());
+    }
+
+    /// The disks of the mirror's first row, and their slabs.
+    fn mirror_slabs(&self) -> [(u16, u32); 2] {
+        let slabs = &self.engine.config().vdisks[index(MIRROR)].tiers[0].rows[0].slabs;
+        slabs[..].try_into().expect("it has two copies")
+    }
+
     fn state(&self, disk: u16) -> DiskState {
         self.engine.config().disks[usize::from(disk)].state
     }
@@ -406,8 +424,7 @@ fn a_last_copy_that_holds_all_fails_the_flush_of_the_mirror_beside_it() {
 fn who_had_the_last_copy_misses_what_another_takes_once_it_is_in_sync() {
     needs(Mutation::LastHolderUnmarked, || {
         let mut pair = Pair::of(shape((5, 2, 2, 0)), 0);
-        let slabs = pair.engine.config().vdisks[index(MIRROR)].tiers[0].rows[0].slabs.clone();
-        let [(back, _), (last, slab)] = slabs[..] else { panic!("it has two copies") };
+        let [(back, _), (last, slab)] = pair.mirror_slabs();
         pair.engine.take_offline(back);
         pair.until(back, DiskState::Missing);
         let at = pair.shape.geometry().slab(slab);
@@ -432,14 +449,7 @@ fn who_had_the_last_copy_misses_what_another_takes_once_it_is_in_sync() {
         pair.engine.attach(last);
         pair.until(last, DiskState::Online);
         // What it missed is copied: it has the only copy then.
-        for _ in 0..4000 {
-            if pair.engine.stale_places() > 0 {
-                pair.engine.queue_mut().advance(Nanos(1_000_000));
-                let now = pair.engine.queue_mut().now();
-                pair.engine.poll(now, Nanos(60_000));
-            }
-        }
-        assert_eq!(pair.engine.stale_places(), 0);
+        pair.until_up_to_date();
         pair.engine.take_offline(back);
         pair.until(back, DiskState::Missing);
         match pair.value(MIRROR, 0) {
@@ -456,8 +466,7 @@ fn who_had_the_last_copy_misses_what_another_takes_once_it_is_in_sync() {
 fn a_block_that_a_disk_forgot_is_copied_as_it_was_before() {
     needs(Mutation::LostLeftOut, || {
         let mut pair = Pair::of(shape((5, 2, 2, 0)), 0);
-        let slabs = pair.engine.config().vdisks[index(MIRROR)].tiers[0].rows[0].slabs.clone();
-        let [(back, slab), (last, _)] = slabs[..] else { panic!("it has two copies") };
+        let [(back, slab), (last, _)] = pair.mirror_slabs();
         pair.engine.take_offline(back);
         pair.until(back, DiskState::Missing);
         // A former owner's.
@@ -473,14 +482,7 @@ fn a_block_that_a_disk_forgot_is_copied_as_it_was_before() {
         pair.engine.queue_mut().drop_cache(last.into(), Survivors::None);
         pair.engine.attach(last);
         pair.until(last, DiskState::Online);
-        for _ in 0..4000 {
-            if pair.engine.stale_places() > 0 {
-                pair.engine.queue_mut().advance(Nanos(1_000_000));
-                let now = pair.engine.queue_mut().now();
-                pair.engine.poll(now, Nanos(60_000));
-            }
-        }
-        assert_eq!(pair.engine.stale_places(), 0, "it is up to date");
+        pair.until_up_to_date();
         assert!(pair.heard().contains(&"unrecoverable"), "the second write is told as lost");
         assert_eq!(pair.value(MIRROR, 0), None, "and not read as anything else before a start");
         let mut pair = pair.restart(&[last.into()]).expect("one copy is enough");
