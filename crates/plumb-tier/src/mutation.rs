@@ -27,6 +27,8 @@ rules! {
     RemainsAccepted,
     /// The checkpoint page is written without waiting for the pages that it names.
     CheckpointEarly,
+    /// Pages that a checkpoint replaces are free as soon as an index page names others.
+    IndexInPlace,
     /// The ring is written over although no checkpoint freed it.
     RingOverrun,
     /// A checkpoint leaves out the open extents.
@@ -233,6 +235,7 @@ rules! {
 impl Mutation {
     /// Rules whose absence the crash checker cannot be relied upon to see, and what does.
     pub(crate) const SEEN_ELSEWHERE: &[(Self, &str)] = &[
+        (Self::IndexInPlace, "trees of two levels: torture/wide.rs"),
         (Self::RemainsAccepted, "tests of the frames' format"),
         (Self::LogRemainsAccepted, "tests of the records' format"),
         (Self::ConfirmBeforeFlush, "crashes within starts: torture/starts.rs"),

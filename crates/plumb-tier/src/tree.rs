@@ -271,6 +271,9 @@ impl Trees {
         if old.page != 0 {
             self.replaced.push(old.page);
         }
+        if level > 0 && active(Mutation::IndexInPlace) {
+            self.release();
+        }
         pages.push((page, bytes));
         Ok(())
     }

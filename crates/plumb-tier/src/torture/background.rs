@@ -19,6 +19,8 @@ pub(super) struct Background {
     pub(super) emptied: Option<usize>,
     /// The first extent was moved.
     pub(super) moved: Option<usize>,
+    /// The first checkpoint was made of trees with index pages.
+    pub(super) indexed: Option<usize>,
     /// The first disk that takes part had no vote any more.
     pub(super) voteless: Option<usize>,
 }

@@ -11,27 +11,15 @@ use plumb_units::convert::{to_u32, to_usize};
 use super::history::{EXTENT_BYTES, EXTENTS, Fault, Shape, Step, sectors, steps};
 use super::run::{Run, Wrong};
 use super::unborne::{Workload, fault, shuffled, strew};
+use super::wide;
 use crate::random::Random;
 use crate::{NewVirtualDisk, Request, RequestKind};
 
-/// Seeds of such histories end so: no other one becomes one.
-const MARK: u64 = 0xbe51;
-/// One history in so many is one.
-const SHARE: u64 = 8;
 /// Bytes of the first half.
 const HALF: u64 = EXTENTS / 2 * EXTENT_BYTES as u64;
 /// Extents of each virtual disk behind those that the history knows, which are written first: of the others some lie on
 /// the Performance tier then and some do not.
 const HIDDEN: Range<u64> = EXTENTS / 2..EXTENTS / 2 + 2;
-
-/// The seed of the n-th history, which is such a one now and then.
-pub(super) fn seed(seed: u64, nth: u64) -> u64 {
-    if nth % SHARE == SHARE - 3 { seed & !0xffff | MARK } else { seed }
-}
-
-pub(super) fn is(seed: u64) -> bool {
-    seed & 0xffff == MARK
-}
 
 impl Shape {
     /// Whether a virtual disk without copies lies beside the first one.
@@ -41,7 +29,16 @@ impl Shape {
 
     /// Which virtual disk an address is of, and where it is there.
     pub(super) fn place(&self, offset: u64) -> (u32, u64) {
-        if self.has_two() && offset >= HALF { (1, offset - HALF) } else { (0, offset) }
+        match offset {
+            _ if self.is_wide() => (0, wide::place(offset)),
+            HALF.. if self.has_two() => (1, offset - HALF),
+            _ => (0, offset),
+        }
+    }
+
+    /// The address that the history has for one of the first virtual disk.
+    pub(super) fn known_as(&self, offset: u64) -> Option<u64> {
+        if self.is_wide() { wide::known_as(offset) } else { Some(offset) }
     }
 
     /// The units of the virtual disk that a client's FLUSH goes to, and its number.
@@ -58,17 +55,17 @@ impl Shape {
         if self.has_two() { half()..sectors() } else { 0..0 }
     }
 
-    /// The same request within one virtual disk.
+    /// The same request within one virtual disk, and where they do not lie beside each other within one extent.
     pub(super) fn within_one(&self, step: Step) -> Step {
-        match step {
-            Step::Request { client, kind, offset, len }
-                if self.has_two() && offset < HALF && offset + u64::from(len) > HALF =>
-            {
-                let len = to_u32(to_usize(HALF - offset));
-                Step::Request { client, kind, offset, len }
-            }
-            other => other,
-        }
+        let Step::Request { client, kind, offset, len } = step else { return step };
+        let extent = u64::from(EXTENT_BYTES);
+        let border = match offset {
+            _ if self.is_wide() => offset / extent * extent + extent,
+            ..HALF if self.has_two() => HALF,
+            _ => return step,
+        };
+        let len = len.min(to_u32(to_usize(border - offset)));
+        Step::Request { client, kind, offset, len }
     }
 
     /// The virtual disk beside the first one.
@@ -213,6 +210,7 @@ impl Run {
 
 #[cfg(test)]
 mod tests {
+    use super::super::kinds::Kind;
     use super::super::states::{Broken, Tally, check};
     use super::super::{STEPS, UNBORNE_STATES, history_seed};
     use super::*;
@@ -220,8 +218,7 @@ mod tests {
     use plumb_units::convert::index;
 
     fn one(nth: u64, states: u64, tally: &mut Tally) -> Result<(), (Shape, Broken)> {
-        let seed = seed(history_seed(0xbe51de, nth), SHARE - 3);
-        assert!(is(seed));
+        let seed = Kind::Beside.mark(history_seed(0xbe51de, nth));
         let (shape, history) = of(STEPS, seed);
         check(&shape, &history, states, seed, tally).map_err(|broken| (shape, broken))
     }
@@ -269,18 +266,8 @@ mod tests {
     }
 
     #[test]
-    fn seeds_of_other_histories_stay_theirs() {
-        for nth in 0..64 {
-            let plain = history_seed(1, nth);
-            let own = seed(plain, nth);
-            assert_eq!(is(own), nth % SHARE == SHARE - 3);
-            assert!(is(own) || own == plain);
-        }
-    }
-
-    #[test]
     fn no_request_is_of_both() {
-        let (shape, history) = of(2000, MARK);
+        let (shape, history) = of(2000, Kind::Beside.mark(0));
         for step in history {
             if let Step::Request { offset, len, kind, .. } = step {
                 let last = (offset + u64::from(len)).saturating_sub(1).max(offset);

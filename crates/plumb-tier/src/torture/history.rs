@@ -1,6 +1,7 @@
 //! Histories: pools, requests, faults and background work, made from a seed.
 
 use super::unborne::Workload;
+use super::wide;
 use crate::format::{Geometry, MediaType};
 use crate::random::Random;
 use crate::{NewDisk, NewPool, NewVirtualDisk, RequestKind, SlotPlan};
@@ -23,6 +24,8 @@ pub(super) enum Step {
     Poll,
     /// Time passes.
     Sleep { millis: u64 },
+    /// A bit of a disk rots, unless another one is not well.
+    Rot { disk: u32, seed: u64 },
     /// Something happens to a disk, unless one is not well already.
     Fault { disk: u32, fault: Fault },
     /// The disk that is not well comes back.
@@ -140,13 +143,14 @@ impl Shape {
         Geometry {
             config_bytes: 32 << 10,
             journal_bytes: 264 << 10,
-            tree_bytes: 96 << 10,
+            tree_bytes: if self.is_wide() { wide::TREE_BYTES } else { 96 << 10 },
             slab_bytes: (256 << 10) / u64::from(self.columns),
         }
     }
 
     pub(super) fn disk_bytes(&self) -> u64 {
-        self.geometry().slab(5 * u32::from(self.columns)) + (1 << 20)
+        let slabs = if self.is_wide() { wide::SLABS } else { 5 };
+        self.geometry().slab(slabs * u32::from(self.columns)) + (1 << 20)
     }
 
     pub(super) fn pool(&self) -> NewPool {
@@ -156,7 +160,9 @@ impl Shape {
             name: format!("disk {nth}"),
         };
         // With two tiers half of the extents that are used lie on each.
-        let tier_bytes = if self.rotating > 0 { [256 << 10, 768 << 10] } else { [1 << 20, 0] };
+        let bytes = if self.is_wide() { wide::BYTES } else { 1 << 20 };
+        let fast = if self.rotating > 0 { 256 << 10 } else { bytes };
+        let tier_bytes = [fast, bytes - fast];
         NewPool {
             name: "torture".into(),
             extent_bytes: EXTENT_BYTES,

@@ -10,7 +10,10 @@ use super::history::{Shape, Step, steps};
 use super::oracle::{Oracle, Promise};
 use super::run::{Run, Wrong, queue, start_engine};
 use super::sick::set_faults;
-use super::states::{Crash, Passed, check_left_behind, one_write, while_told};
+use super::states::{
+    Crash, Passed, WRITTEN, check_left_behind, is_written_to, one_write, while_told, write_some,
+    written_point,
+};
 use super::unborne::{fault, shuffled};
 use super::witness::Witness;
 use crate::random::Random;
@@ -25,6 +28,8 @@ struct Past {
     promise: Promise,
     /// Disks that are not known to be up to date.
     gone: BTreeSet<u32>,
+    /// A write was acknowledged in one of them.
+    written: bool,
 }
 
 impl Past {
@@ -32,7 +37,7 @@ impl Past {
     fn of(
         (run, trace): (&Run, &Trace),
         before: Witness,
-        (point, files): (usize, &[u32]),
+        ((point, files), written): ((usize, &[u32]), bool),
         random: &mut Random,
     ) -> (Self, Vec<u32>) {
         let mut replay = Replay::new(trace, 512);
@@ -47,7 +52,8 @@ impl Past {
         witness.oracle.crash(crash.promise());
         let images = in_order(&left, files);
         let promise = crash.promise();
-        (Self { images, oracle: witness.oracle, promise, gone: witness.gone }, away)
+        let written = written || is_written_to(&run.log, point);
+        (Self { images, oracle: witness.oracle, promise, gone: witness.gone, written }, away)
     }
 }
 
@@ -62,17 +68,18 @@ fn as_files(images: &[Image], files: &[u32]) -> Vec<Image> {
     (0..).zip(images).map(|(file, _)| images[disk(file)].clone()).collect()
 }
 
-/// Goes on from what a crash left.
+/// Goes on from what a crash left. How that was; `None` when no life took a write: the state does not count.
 pub(super) fn check(
     shape: &Shape,
     images: Vec<Image>,
     witness: &Witness,
     crash: Crash,
     random: &mut Random,
-) -> Result<Passed, Wrong> {
+) -> Result<Option<Passed>, Wrong> {
     let mut oracle = witness.oracle.clone();
     oracle.crash(crash.promise());
-    let mut past = Past { images, oracle, promise: crash.promise(), gone: witness.gone.clone() };
+    let (promise, gone) = (crash.promise(), witness.gone.clone());
+    let mut past = Past { images, oracle, promise, gone, written: false };
     let lives = random.below(3);
     for nth in 0..lives {
         past = with_some(shape, &past, random)
@@ -80,8 +87,29 @@ pub(super) fn check(
     }
     past = with_all(shape, &past, random)
         .map_err(|wrong| format!("with all disks, after {lives} lives with some: {wrong}"))?;
-    again(shape, &past, random).map_err(|wrong| format!("after the last crash: {wrong}"))?;
-    Ok(Passed { crashes: u32::try_from(lives).unwrap_or(0) + 2, outdated: false })
+    let wrong = |wrong| format!("after the last crash: {wrong}");
+    let run = again(shape, &past, random).map_err(wrong)?;
+    let mut crashes = u32::try_from(lives).unwrap_or(0) + 2;
+    if !past.written {
+        crashes += 1;
+        past = with_a_write(shape, run, past, crash)?;
+    }
+    Ok(past.written.then_some(Passed { crashes, outdated: false }))
+}
+
+/// No life before took a write: this one does, and is recovered once more.
+fn with_a_write(shape: &Shape, mut run: Run, past: Past, crash: Crash) -> Result<Past, Wrong> {
+    let mut random = Random::new(crash.seed ^ WRITTEN);
+    let wrong = |wrong| format!("with a write behind it: {wrong}");
+    write_some(&mut run, &mut random).map_err(wrong)?;
+    let point = written_point(&mut run, 0, &mut random);
+    let trace = run.engine.queue_mut().take_trace();
+    let mut before = Witness::new(past.oracle);
+    before.gone.clone_from(&run.witness.gone);
+    let order: Vec<u32> = (0..shape.disks).collect();
+    let next = Past::of((&run, &trace), before, ((point, &order), false), &mut random).0;
+    again(shape, &next, &mut random).map_err(wrong)?;
+    Ok(next)
 }
 
 /// Some disks are away, or fail while the space starts or later.
@@ -125,7 +153,8 @@ fn with_some(shape: &Shape, past: &Past, random: &mut Random) -> Result<Past, Wr
             if start_engine(shape, &mut made, seed).is_ok() {
                 return Err(format!("a start is refused, {error:?}, and is not"));
             }
-            return Ok(refused(shape, (made.take_trace(), before), &files, random));
+            let left = refused(shape, (made.take_trace(), before), &files, random);
+            return Ok(Past { written: past.written, ..left });
         }
         Err(error) => return Err(format!("does not start without {gone:?}: {error:?}")),
     };
@@ -144,7 +173,8 @@ fn with_some(shape: &Shape, past: &Past, random: &mut Random) -> Result<Past, Wr
     run.take(&more).and_then(|()| run.settle()).map_err(in_words)?;
     let trace = run.engine.queue_mut().take_trace();
     let point = point(shape, &trace, run.recovery, random);
-    let (past, away) = Past::of((&run, &trace), before, (point, &files), random);
+    let point = ((point, &files[..]), past.written);
+    let (past, away) = Past::of((&run, &trace), before, point, random);
     if !away.is_empty() {
         check_left_behind(shape, &past.images, &away, past.oracle.clone())?;
     }
@@ -164,7 +194,8 @@ fn refused(
     let (left, _) = replay.crash(crash.kind, &[], crash.survivors, crash.seed);
     before.oracle.crash(crash.promise());
     let images = in_order(&left, files);
-    Past { images, oracle: before.oracle, promise: crash.promise(), gone: before.gone }
+    let promise = crash.promise();
+    Past { images, oracle: before.oracle, promise, gone: before.gone, written: false }
 }
 
 /// While it recovers, while it tells its disks who takes part, or later.
@@ -202,11 +233,12 @@ fn with_all(shape: &Shape, past: &Past, random: &mut Random) -> Result<Past, Wro
         .map_err(|wrong| format!("when all are back: {wrong}"))?;
     let trace = run.engine.queue_mut().take_trace();
     let point = point(shape, &trace, run.recovery, random);
-    Ok(Past::of((&run, &trace), before, (point, &files), random).0)
+    let point = ((point, &files[..]), past.written);
+    Ok(Past::of((&run, &trace), before, point, random).0)
 }
 
 /// One more start, with one disk less where that is borne, or with all of them.
-fn again(shape: &Shape, past: &Past, random: &mut Random) -> Result<(), Wrong> {
+fn again(shape: &Shape, past: &Past, random: &mut Random) -> Result<Run, Wrong> {
     let lost = shape.disks > 2 && random.one_in(2);
     let disk = u32::try_from(random.below(shape.disks.into())).unwrap_or(0);
     let mut gone = past.gone.clone();
@@ -222,5 +254,6 @@ fn again(shape: &Shape, past: &Past, random: &mut Random) -> Result<(), Wrong> {
     let mut run =
         started.map_err(|error| format!("does not start without {absent:?}: {error:?}"))?;
     run.let_any_fail(gone, (0..shape.disks).collect());
-    run.read_what_is_there(past.promise, 0).map(|_| ())
+    run.read_what_is_there(past.promise, 0)?;
+    Ok(run)
 }

@@ -26,6 +26,7 @@ mod half_done;
 #[cfg(test)]
 mod hanging;
 mod history;
+mod kinds;
 #[cfg(test)]
 mod last_copies;
 mod leaving;
@@ -43,6 +44,7 @@ mod optimizing;
 mod oracle;
 #[cfg(test)]
 mod parts;
+mod rotting;
 mod run;
 #[cfg(test)]
 mod scanned;
@@ -59,6 +61,7 @@ mod unborne;
 mod unread;
 #[cfg(test)]
 mod unverified;
+mod wide;
 mod witness;
 
 use std::sync::Mutex;
@@ -66,6 +69,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use history::{Shape, Step};
+use kinds::Kind;
 use states::{Broken, Tally};
 use unborne::Workload;
 
@@ -145,6 +149,10 @@ pub struct TortureReport {
     pub with_several_failed: u64,
     /// Of these, after a disk had missed a generation of the configuration and gone on without its vote.
     pub with_missed_generation: u64,
+    /// Of these, of pools so large that their trees have index pages, behind the first checkpoint.
+    pub with_index_pages: u64,
+    /// Of these, after bits of a disk had rotted while the pool served.
+    pub with_live_rot: u64,
     /// Histories run.
     pub histories: u64,
     /// Whoever watched ended it before its time.
@@ -176,7 +184,7 @@ pub fn torture(
                 break;
             }
             let check = if beyond { one_history } else { usual_history };
-            let seed = history.unwrap_or_else(|| beside::seed(history_seed(seed, nth), nth));
+            let seed = history.unwrap_or_else(|| kinds::seed(history_seed(seed, nth), nth));
             let found = check(seed, options.shrinking, &mut tally);
             let total = states.fetch_add(tally.states, Ordering::Relaxed) + tally.states;
             let mut report = report.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -194,6 +202,8 @@ pub fn torture(
             report.beyond_tolerance += tally.unborne;
             report.with_several_failed += tally.several;
             report.with_missed_generation += tally.voteless;
+            report.with_index_pages += tally.indexed;
+            report.with_live_rot += tally.rotten;
             let broken = found.is_some();
             report.violations.extend(found);
             report.elapsed = start.elapsed();
@@ -236,7 +246,7 @@ fn history_seed(seed: u64, nth: u64) -> u64 {
 /// Checks the history of a seed.
 fn one_history(seed: u64, shrinking: Duration, tally: &mut Tally) -> Option<Violation> {
     match unborne::workload(seed) {
-        _ if beside::is(seed) => usual_history(seed, shrinking, tally),
+        _ if kinds::of(seed).is_some() => usual_history(seed, shrinking, tally),
         Workload::Usual => usual_history(seed, shrinking, tally),
         workload => {
             let (shape, history) = unborne::of(workload, STEPS, seed);
@@ -245,18 +255,33 @@ fn one_history(seed: u64, shrinking: Duration, tally: &mut Tally) -> Option<Viol
     }
 }
 
-/// The same, whatever other workload the seed stands for: one disk fails at a time; or two virtual disks lie beside each
-/// other.
+/// The same, whatever other workload the seed stands for: one disk fails at a time; or it is of a kind of its own.
 fn usual_history(seed: u64, shrinking: Duration, tally: &mut Tally) -> Option<Violation> {
-    if beside::is(seed) {
-        let (shape, history) = beside::of(STEPS, seed);
-        let history = optimizing::with(&shape, history, seed);
-        return checked((&shape, &history), (seed, UNBORNE_STATES), shrinking, tally);
-    }
-    let shape = Shape::new(seed);
-    let history = situations::with(&shape, leaving::of(&shape, STEPS, seed), seed);
+    let (shape, history, states) = usual(seed, STEPS);
+    checked((&shape, &history), (seed, states), shrinking, tally)
+}
+
+/// The pool and the history of a seed, of so many steps and some, and how many of its states are checked.
+fn usual(seed: u64, steps: usize) -> (Shape, Vec<Step>, u64) {
+    let plain = |shape: Shape| {
+        let history = situations::with(&shape, leaving::of(&shape, steps, seed), seed);
+        (shape, history, STATES)
+    };
+    let (shape, history, states) = match kinds::of(seed) {
+        None => plain(Shape::new(seed)),
+        Some(Kind::Wide) => plain(wide::shape(seed)),
+        Some(Kind::Rotting) => {
+            let (shape, history, states) = plain(rotting::shape(seed));
+            let history = rotting::with(&shape, history, seed);
+            (shape, history, states)
+        }
+        Some(Kind::Beside) => {
+            let (shape, history) = beside::of(steps, seed);
+            (shape, history, UNBORNE_STATES)
+        }
+    };
     let history = optimizing::with(&shape, history, seed);
-    checked((&shape, &history), (seed, STATES), shrinking, tally)
+    (shape, history, states)
 }
 
 fn checked(

@@ -258,12 +258,13 @@ impl Oracle {
         values.is_some_and(|values| matches!(values, [id] if is(*id)))
     }
 
-    /// Whether this is all that a block may hold (C8). Zeros do not say whose they are: one of its units must.
-    pub(super) fn is_settled_block(&self, bytes: &[u8]) -> bool {
+    /// The first unit of a block, if this is all that it may hold (C8). Zeros do not say whose they are: one of its units must.
+    pub(super) fn settled_block(&self, bytes: &[u8]) -> Option<u32> {
         let units = || (0_u32..).zip(bytes.chunks(UNIT_BYTES));
         let named = units().find(|(_, bytes)| *bytes != ZEROS);
         let first = named.and_then(|(nth, bytes)| claimed_unit(bytes).checked_sub(nth));
-        first.is_some_and(|first| units().all(|(nth, bytes)| self.is_settled(first + nth, bytes)))
+        let settled = |first: &u32| units().all(|(nth, bytes)| self.is_settled(first + nth, bytes));
+        first.filter(settled)
     }
 }
 
@@ -342,18 +343,18 @@ mod tests {
         };
         let one = oracle.issue(8, 16, false);
         oracle.answer(one, true, true);
-        assert!(oracle.is_settled_block(&block([one; 8])));
-        assert!(!oracle.is_settled_block(&block([one, one, one, 0, one, one, one, one])));
+        assert_eq!(oracle.settled_block(&block([one; 8])), Some(8));
+        assert_eq!(oracle.settled_block(&block([one, one, one, 0, one, one, one, one])), None);
         // Zeros from the second unit on: acknowledged, and not durable yet.
         let two = oracle.issue(9, 16, true);
         oracle.answer(two, true, false);
         let zeroed = block([one, 0, 0, 0, 0, 0, 0, 0]);
-        assert!(!oracle.is_settled_block(&zeroed), "it may hold what was there before");
+        assert_eq!(oracle.settled_block(&zeroed), None, "it may hold what was there before");
         let flush = oracle.flush_issued();
         oracle.flush_acknowledged(flush, 0..24);
-        assert!(oracle.is_settled_block(&zeroed));
-        assert!(!oracle.is_settled_block(&block([one; 8])));
-        assert!(!oracle.is_settled_block(&block([0; 8])), "zeros of whichever block");
+        assert_eq!(oracle.settled_block(&zeroed), Some(8));
+        assert_eq!(oracle.settled_block(&block([one; 8])), None);
+        assert_eq!(oracle.settled_block(&block([0; 8])), None, "zeros of whichever block");
     }
 
     #[test]

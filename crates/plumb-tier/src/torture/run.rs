@@ -1,7 +1,7 @@
 //! Runs histories: an engine on simulated disks, and the host that drives it and writes down what it saw.
 
 use plumb_io::FlushQueue;
-use plumb_io::sim::power::{Image, PowerQueue, PowerSpec, Survivors};
+use plumb_io::sim::power::{DiskFaults, Image, PowerQueue, PowerSpec, Survivors};
 use plumb_units::Nanos;
 use plumb_units::convert::{index, to_u32, to_usize};
 
@@ -38,7 +38,10 @@ pub(super) struct Run {
     pub(super) shape: Shape,
     waiting: Vec<Waiting>,
     requests: Vec<Request>,
-    unwell: Option<u32>,
+    pub(super) unwell: Option<u32>,
+    /// The disk of which something rotted, and the units of the history that are in those blocks.
+    pub(super) rotten: Option<u32>,
+    pub(super) spoilt: Vec<std::ops::Range<u32>>,
     /// Device events of the start.
     pub(super) recovery: usize,
     /// The disk that was not well is back.
@@ -52,7 +55,7 @@ pub(super) struct Run {
     /// Copies of metadata that the start found damaged: a crash may leave some behind.
     damaged: u64,
     /// Disks that were not well at some time.
-    suspects: Vec<u32>,
+    pub(super) suspects: Vec<u32>,
     /// Where any disk may fail.
     pub(super) sick: Option<Sick>,
     pub(super) wrong: Option<Wrong>,
@@ -152,6 +155,8 @@ impl Run {
             waiting: vec![Waiting::Nothing; index(CLIENTS + 1)],
             requests: vec![request; index(CLIENTS + 1)],
             unwell: None,
+            rotten: None,
+            spoilt: Vec::new(),
             recovery: 0,
             returned: false,
             background: Background::default(),
@@ -176,7 +181,7 @@ impl Run {
     /// Takes the steps; what is wrong with what was read, if anything.
     pub(super) fn take(&mut self, steps: &[Step]) -> Result<(), Wrong> {
         for step in steps {
-            self.step(*step);
+            self.step(self.spares_what_rotted(*step));
             if let Some(wrong) = self.wrong.take() {
                 return Err(wrong);
             }
@@ -200,6 +205,7 @@ impl Run {
                 self.engine.queue_mut().advance(Nanos::from_millis(millis));
                 self.poll();
             }
+            Step::Rot { disk, seed } => self.rot(disk, seed),
             Step::Fault { disk, fault } if self.sick.is_some() => self.fall_sick(disk, fault),
             Step::Fault { disk, fault } => self.fault(disk, fault),
             Step::Back { disk } => self.come_back(disk),
@@ -236,12 +242,18 @@ impl Run {
         if !matches!(self.waiting[index(PATIENT)], Waiting::Nothing) {
             return;
         }
-        let Some(block) = self.engine.cached_block(0, nth) else { return };
+        let Some(offset) = self.cached(nth) else { return };
         self.slow_reads(Nanos::from_millis(millis));
         let read = RequestKind::Read;
-        self.submit(PATIENT, Request { kind: read, vdisk: 0, offset: block * 4096, len: 4096 });
+        self.submit(PATIENT, Request { kind: read, vdisk: 0, offset, len: 4096 });
         self.poll();
         self.slow_reads(Nanos::ZERO);
+    }
+
+    /// The history's address of a block that the cache holds.
+    fn cached(&self, nth: u32) -> Option<u64> {
+        let block = self.engine.cached_block(0, nth)?;
+        self.shape.known_as(block * 4096)
     }
 
     fn slow_reads(&mut self, time: Nanos) {
@@ -254,12 +266,13 @@ impl Run {
     fn write_over(&mut self, client: u32, nth: u32) {
         self.idle(client);
         let reads = !matches!(self.waiting[index(PATIENT)], Waiting::Nothing);
-        let read = reads.then(|| self.requests[index(PATIENT)].offset / 4096);
-        let other = |nth: &u32| self.engine.cached_block(0, *nth).filter(|own| Some(*own) != read);
-        let Some(block) = (nth..nth + 4).find_map(|nth| other(&nth)) else { return };
+        let read = reads.then(|| self.requests[index(PATIENT)].offset);
+        let may = |own: &u64| Some(*own) != read && !self.is_spoilt(*own, 4096);
+        let other = |nth: u32| self.cached(nth).filter(may);
+        let Some(offset) = (nth..nth + 4).find_map(other) else { return };
         if self.wrong.is_none() {
             let kind = RequestKind::Write { fua: false };
-            self.submit(client, Request { kind, vdisk: 0, offset: block * 4096, len: 4096 });
+            self.submit(client, Request { kind, vdisk: 0, offset, len: 4096 });
             self.poll();
         }
     }
@@ -280,6 +293,9 @@ impl Run {
         let moves = self.engine.move_counters();
         if self.background.moved.is_none() && moves.up + moves.down > 0 {
             self.background.moved = Some(to);
+        }
+        if self.shape.is_wide() && self.background.indexed.is_none() && after.checkpoints > 0 {
+            self.background.indexed = Some(to);
         }
         if self.sick.is_some() && self.background.voteless.is_none() && self.has_voteless() {
             self.background.voteless = Some(to);
@@ -414,7 +430,13 @@ impl Run {
     }
 
     fn fault(&mut self, disk: u32, fault: Fault) {
-        if self.unwell.is_some() || !self.shape.tolerates_loss() || self.engine.stale_places() > 0 {
+        // Where something rotted, it is that disk.
+        let disk = self.rotten.unwrap_or(disk);
+        let fails = match self.rotten {
+            Some(own) => !is_harmless(self.engine.queue_mut().faults_mut(own)),
+            None => self.unwell.is_some(),
+        };
+        if fails || !self.shape.tolerates_loss() || self.engine.stale_places() > 0 {
             return;
         }
         if self.engine.config().disks[index(disk)].state != DiskState::Online {
@@ -484,22 +506,23 @@ impl Run {
         }
         if self.is_rebuilt(disk) {
             self.unwell = None;
+            self.rotten = None;
             self.note(Seen::Unwell { disk: None });
             return;
         }
         let online = self.engine.config().disks[index(disk)].state == DiskState::Online;
-        let faults = self.engine.queue_mut().faults_mut(disk);
-        let harmless = faults.dead_from.is_none()
-            && faults.hangs_from.is_none()
-            && faults.flush_errors.is_empty();
+        let harmless = is_harmless(self.engine.queue_mut().faults_mut(disk));
         let ios = self.engine.queue_mut().ios(disk);
         let passed =
             self.engine.queue_mut().faults_mut(disk).write_errors.iter().all(|at| *at < ios);
         if online && harmless && passed && self.engine.stale_places() == 0 && self.engine.is_quiet()
         {
-            self.unwell = None;
+            // Nobody knows whether all that rotted was seen and mended.
+            self.unwell = self.rotten;
+            if self.rotten.is_none() || self.returned {
+                self.note(Seen::Unwell { disk: self.rotten });
+            }
             self.returned = false;
-            self.note(Seen::Unwell { disk: None });
         }
     }
 
@@ -564,6 +587,11 @@ impl Run {
         }
         None
     }
+}
+
+/// Whether a disk works, but for writes that it may have failed.
+fn is_harmless(faults: &DiskFaults) -> bool {
+    faults.dead_from.is_none() && faults.hangs_from.is_none() && faults.flush_errors.is_empty()
 }
 
 /// The units that a request touches: of a discard only whole blocks.

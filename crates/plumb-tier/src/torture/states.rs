@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::ops::RangeInclusive;
 
-use plumb_io::sim::power::{CrashKind, Event, Image, PAGE_BYTES, Replay, Survivors, Trace};
+use plumb_io::sim::power::{CrashKind, Event, Image, Replay, Survivors, Trace};
 use plumb_units::convert::{index, to_u64, to_usize};
 
 use super::background::Background;
@@ -13,8 +13,9 @@ use super::lives;
 use super::older;
 use super::optimizing;
 use super::oracle::{Oracle, Promise};
+use super::rotting;
 use super::run::{Run, Wrong, new_pool};
-use super::witness::{Log, Witness};
+use super::witness::{Log, Seen, Witness};
 use crate::format::Geometry;
 use crate::random::Random;
 use crate::{RequestKind, StartError};
@@ -53,6 +54,10 @@ pub(super) struct Tally {
     pub(super) voteless: u64,
     /// Of these, crashes after something had been moved off a disk that leaves.
     pub(super) emptied: u64,
+    /// Of these, of pools whose trees had index pages.
+    pub(super) indexed: u64,
+    /// Of these, crashes after something had rotted while the pool served.
+    pub(super) rotten: u64,
 }
 
 /// How a state was checked.
@@ -225,7 +230,7 @@ impl Here<'_> {
         }
         let checked = match shape.workload.is_borne() {
             true => check_state(shape, images, (&absent, optimizes), witness, crash, random),
-            false => lives::check(shape, images, witness, crash, random).map(Some),
+            false => lives::check(shape, images, witness, crash, random),
         };
         checked.map_err(|wrong| broken(format!("{wrong} ({context})")))
     }
@@ -275,6 +280,8 @@ fn check_unguarded(
             tally.unborne += u64::from(!shape.workload.is_borne());
             tally.several += u64::from(had_several);
             tally.voteless += after(background.voteless);
+            tally.indexed += after(background.indexed);
+            tally.rotten += u64::from(witness.rotten);
         }
     }
     Ok(())
@@ -329,8 +336,9 @@ fn absent(shape: &Shape, witness: &Witness, random: &mut Random) -> Vec<u32> {
 }
 
 /// Starts what a crash left, reads everything against the oracle, twice; writes, crashes again, starts
-/// again and reads again; now and then once more, when a disk has come back, or with one as it was before. How that was;
-/// `None` when the state does not count: the pool waits for its disks.
+/// again and reads again; now and then once more, when a disk has come back, or with one as it was before, and always
+/// where the second crash came before anything was written. How that was; `None` when the state does not count: the
+/// pool waits for its disks.
 fn check_state(
     shape: &Shape,
     mut images: Vec<Image>,
@@ -344,10 +352,11 @@ fn check_state(
     let all_well = absent.is_empty() && witness.unwell.is_none() && witness.leaving.is_none();
     let healthy = all_well && shape.tolerates_loss();
     let kept = older::keeps_an_image(shape, healthy, crash, &images);
-    let rotten = healthy && random.one_in(4);
+    let mut rotten = healthy && random.one_in(4);
     if rotten {
         rot(shape, &mut images, &oracle, random);
     }
+    rotten |= witness.rotten;
     let mut run = match Run::start(shape, images, absent, oracle.clone(), random.next()) {
         Ok(run) => run,
         Err(StartError::NoQuorum { .. }) if !absent.is_empty() && shape.disks <= 2 => {
@@ -390,6 +399,7 @@ fn check_state(
         .iter()
         .filter(|(position, _)| *position <= point)
         .for_each(|(_, seen)| second.see(seen));
+    let written = is_written_to(&run.log, point);
     let again = Crash::random(random);
     let (mut images, _) =
         replay.crash(again.kind, &absent[..absent.len().min(1)], again.survivors, again.seed);
@@ -414,11 +424,53 @@ fn check_state(
     run.read_all(again.promise(), 2).map_err(in_words)?;
     let returns = !run.engine.returning().is_empty() && random.one_in(3);
     let outdated = kept.is_some();
-    if !returns && stays_away.is_empty() {
-        return Ok(Some(Passed { crashes: 2, outdated }));
+    let mut crashes = 2;
+    if returns || !stays_away.is_empty() {
+        run = check_returned(shape, run, random).map_err(in_words)?;
+        crashes += 1;
     }
-    check_returned(shape, run, random).map_err(in_words)?;
-    Ok(Some(Passed { crashes: 3, outdated }))
+    if !written {
+        check_written(shape, run, again).map_err(in_words)?;
+        crashes += 1;
+    }
+    Ok(Some(Passed { crashes, outdated }))
+}
+
+/// Whether a write was acknowledged before that many device events.
+pub(super) fn is_written_to(log: &[(usize, Seen)], point: usize) -> bool {
+    log.iter().any(|(position, seen)| {
+        *position <= point && matches!(seen, Seen::Answer { good: true, .. })
+    })
+}
+
+/// Writes to what was recovered and crashes once more, at once or with the write behind it; then it is recovered again.
+/// What is drawn is drawn apart.
+fn check_written(shape: &Shape, mut run: Run, crash: Crash) -> Result<Run, Wrong> {
+    let mut random = Random::new(crash.seed ^ WRITTEN);
+    let (mut witness, seen) = (Witness::new(run.witness.oracle.clone()), run.log.len());
+    write_some(&mut run, &mut random)?;
+    let point = written_point(&mut run, seen, &mut random);
+    let before = run.log[seen..].iter().filter(|(position, _)| *position <= point);
+    before.for_each(|(_, event)| witness.see(event));
+    crash_again(shape, run, (point, witness.oracle), &mut random)
+}
+
+/// After how many device events a crash comes that is to find something written: behind the first write that was acknowledged,
+/// of what the host saw from there on.
+pub(super) fn written_point(run: &mut Run, seen: usize, random: &mut Random) -> usize {
+    let end = run.engine.queue_mut().events();
+    let good = |(_, seen): &&(usize, Seen)| matches!(seen, Seen::Answer { good: true, .. });
+    let first = run.log[seen..].iter().find(good).map_or(end, |(position, _)| *position);
+    first + to_usize(random.below(to_u64(end - first) + 1))
+}
+
+/// What is drawn for states that were not written to before.
+pub(super) const WRITTEN: u64 = 0x0033_17e4;
+
+/// Two writes, one after the other.
+pub(super) fn write_some(run: &mut Run, random: &mut Random) -> Result<(), Wrong> {
+    run.take(&[one_write(random), one_write(random)])?;
+    run.settle()
 }
 
 /// A point within a start: while superblocks are written, and some disks have the new generation, some have not.
@@ -452,24 +504,35 @@ pub(super) fn one_write(random: &mut Random) -> Step {
 
 /// A disk that was away comes back, now or at the next start; the power fails once more, and all is read: what the
 /// disk had kept of the past must not be taken for the present.
-fn check_returned(shape: &Shape, mut run: Run, random: &mut Random) -> Result<(), Wrong> {
+fn check_returned(shape: &Shape, mut run: Run, random: &mut Random) -> Result<Run, Wrong> {
     run.attach_returning();
     for _ in 0..TURNS_TO_RETURN {
         run.poll();
     }
     run.settle()?;
+    let end = (run.engine.queue_mut().events(), run.witness.oracle.clone());
+    crash_again(shape, run, end, random)
+}
+
+/// One more crash, after so many device events, when that was known; and the start behind it.
+fn crash_again(
+    shape: &Shape,
+    mut run: Run,
+    (point, mut oracle): (usize, Oracle),
+    random: &mut Random,
+) -> Result<Run, Wrong> {
     let trace = run.engine.queue_mut().take_trace();
     let mut replay = Replay::new(&trace, 512);
-    replay.advance_to(trace.events.len());
+    replay.advance_to(point);
     let third = Crash::random(random);
     let (images, _) = replay.crash(third.kind, &[], third.survivors, third.seed);
-    let mut oracle = run.witness.oracle.clone();
     oracle.crash(third.promise());
     let sound = run.sound;
     let mut run = Run::start(shape, images, &[], oracle, random.next())
-        .map_err(|error| format!("does not start after the third crash: {error:?}"))?;
+        .map_err(|error| format!("does not start after one more crash: {error:?}"))?;
     run.sound = sound;
-    run.read_all(third.promise(), 0).map_err(|wrong| format!("after the third crash: {wrong}"))
+    run.read_all(third.promise(), 0).map_err(|wrong| format!("after one more crash: {wrong}"))?;
+    Ok(run)
 }
 
 /// Disks that the others went on without must not start alone (LAY-3).
@@ -486,22 +549,10 @@ pub(super) fn check_left_behind(
     }
 }
 
-/// Spoils one page of one disk: metadata, or data whose value is settled (C8).
+/// Spoils one page of one disk.
 fn rot(shape: &Shape, images: &mut [Image], oracle: &Oracle, random: &mut Random) {
     let disk = to_usize(random.below(to_u64(images.len())));
-    let pages = images[disk].written();
-    let data = shape.geometry().slab(0);
-    for _ in 0..16 {
-        let page = pages[to_usize(random.below(to_u64(pages.len())))];
-        let tail = page >= shape.disk_bytes() - (1 << 20);
-        let mut bytes = vec![0; to_usize(PAGE_BYTES)];
-        images[disk].read(page, &mut bytes);
-        if page >= data && !tail && !oracle.is_settled_block(&bytes) {
-            continue;
-        }
-        let at = to_usize(random.below(PAGE_BYTES));
-        bytes[at] ^= 1 << random.below(8);
-        images[disk].write(page, &bytes);
-        return;
+    if let Some(drawn) = rotting::draw(shape, &images[disk], oracle, random) {
+        images[disk].flip(drawn.offset, drawn.bit);
     }
 }

@@ -21,7 +21,7 @@ fn nothing_acknowledged_is_ever_lost() {
     };
     let report = torture(&options, &|_| true);
     println!(
-        "{} states of {} histories, {} with background work, {} with a cache, {} with moves, {} in an optimization, {} with a rebuild, {} demanding, {} after a failed disk, {} crashed thrice, {} with an older copy, {} beyond what is borne, {} with several disks, {} with a missed generation, {:?}",
+        "{} states of {} histories, {} with background work, {} with a cache, {} with moves, {} in an optimization, {} with a rebuild, {} demanding, {} after a failed disk, {} crashed thrice, {} with an older copy, {} beyond what is borne, {} with several disks, {} with a missed generation, {} with index pages, {} with rot while it served, {:?}",
         report.crash_states,
         report.histories,
         report.with_background,
@@ -36,6 +36,8 @@ fn nothing_acknowledged_is_ever_lost() {
         report.beyond_tolerance,
         report.with_several_failed,
         report.with_missed_generation,
+        report.with_index_pages,
+        report.with_live_rot,
         report.elapsed
     );
     if let Some(violation) = report.violations.first() {
@@ -50,6 +52,8 @@ fn nothing_acknowledged_is_ever_lost() {
         ("rebuild", report.with_rebuild),
         ("older copy", report.with_older_copy),
         ("several disks", report.with_several_failed),
+        ("index pages", report.with_index_pages),
+        ("rot while it serves", report.with_live_rot),
     ];
     for (name, share) in shares {
         assert!(share * 50 >= report.crash_states, "{name}: {report:?}");
@@ -151,7 +155,7 @@ fn known(mutation: Mutation) -> &'static [u64] {
         Mutation::DestageUnlocked => &[10_432_922_719_399_047_009],
         Mutation::RebuildMarksLate => &[16_224_840_290_966_929_488],
         Mutation::LogCopyKept | Mutation::LogReturnUncopied => &[16_726_576_251_989_828_978],
-        Mutation::LogEpochKept => &[3_547_912_761_887_415_952],
+        Mutation::LogEpochKept => &[16_726_576_251_989_828_978],
         Mutation::OldCopyTaken => &[11_690_006_874_431_863_027],
         Mutation::HalfStarts => &[14_336_469_805_942_138_168],
         Mutation::SlotReusedEarly => &[17_964_115_284_169_003_013],

@@ -20,16 +20,19 @@ pub(super) enum Workload {
     Generations,
     /// A virtual disk without copies lies beside a mirror, and disks fail that one of them needs.
     Beside,
+    /// The usual on a virtual disk whose trees have index pages.
+    Wide,
 }
 
 impl Workload {
     pub(super) fn is_borne(self) -> bool {
-        self == Self::Usual
+        matches!(self, Self::Usual | Self::Wide)
     }
 
     pub(super) fn in_words(self) -> &'static str {
         match self {
             Self::Usual => "one disk fails at a time",
+            Self::Wide => "one disk fails at a time, trees with index pages",
             Self::Together => "several disks fail at once",
             Self::Beside => "another virtual disk without copies",
             Self::OutOfOrder => "disks fail and come back in any order",
@@ -91,7 +94,7 @@ fn history(shape: &Shape, count: usize, seed: u64) -> Vec<Step> {
     let mut out = steps(&Shape { copies: 1, ..shape.clone() }, count, seed);
     for _ in 0..1 + random.below(3) {
         let some = match shape.workload {
-            Workload::Usual | Workload::Beside => Vec::new(),
+            Workload::Usual | Workload::Wide | Workload::Beside => Vec::new(),
             Workload::Together => together(shape, &mut random),
             Workload::OutOfOrder => out_of_order(shape, &mut random),
             Workload::Generations => generations(shape, &mut random),

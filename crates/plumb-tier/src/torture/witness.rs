@@ -24,6 +24,8 @@ pub(super) enum Seen {
     Observe { values: Vec<WriteId> },
     /// A disk is not well from here on, or all are again.
     Unwell { disk: Option<u32> },
+    /// A bit of a disk rots: it is not well from here on, and may fail as well.
+    Rotten { disk: u32 },
     /// The space goes on without that disk: whatever it forgets now was seen.
     Expelled { disk: u32 },
     /// It is to be removed: from here on the space may do without it.
@@ -53,6 +55,8 @@ pub(super) struct Witness {
     pub(super) unwell: Option<u32>,
     pub(super) expelled: Option<u32>,
     pub(super) leaving: Option<u32>,
+    /// Some of what a disk holds rotted.
+    pub(super) rotten: bool,
     /// Where any may fail: those that are not well, and those of them that the space goes on without.
     pub(super) gone: BTreeSet<u32>,
     pub(super) away: BTreeSet<u32>,
@@ -66,6 +70,7 @@ impl Witness {
             unwell: None,
             expelled: None,
             leaving: None,
+            rotten: false,
             gone: BTreeSet::new(),
             away: BTreeSet::new(),
         }
@@ -90,6 +95,10 @@ impl Witness {
             Seen::Unwell { disk } => {
                 self.unwell = *disk;
                 self.expelled = None;
+            }
+            Seen::Rotten { disk } => {
+                self.unwell = Some(*disk);
+                self.rotten = true;
             }
             Seen::Expelled { disk } => self.expelled = Some(*disk),
             Seen::Leaving { disk } => self.leaving = Some(*disk),

@@ -151,6 +151,16 @@ impl Image {
         }
     }
 
+    /// Turns one bit, 0 to 7, of the byte at `offset` over.
+    ///
+    /// # Panics
+    /// When the byte does not lie on the disk.
+    pub fn flip(&mut self, offset: u64, bit: u8) {
+        let mut byte = [0];
+        self.read(offset, &mut byte);
+        self.write(offset, &[byte[0] ^ 1 << bit]);
+    }
+
     /// Stores what a write to `offset` carries.
     ///
     /// # Panics

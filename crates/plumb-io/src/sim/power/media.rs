@@ -108,6 +108,20 @@ impl Media {
         self.unflushed.clear();
     }
 
+    /// A bit of what is durable is another one; what is written there later lies over it.
+    pub fn rot(&mut self, offset: u64, bit: u8) {
+        self.durable.flip(offset, bit);
+    }
+
+    /// Whether nothing that is not durable lies over these bytes.
+    #[must_use]
+    pub fn is_durable(&self, offset: u64, len: u64) -> bool {
+        let over = |write: &Unflushed| {
+            write.offset < offset + len && offset < write.offset + to_u64(write.payload.bytes())
+        };
+        !self.unflushed.iter().any(over)
+    }
+
     /// How many writes are not yet durable.
     #[must_use]
     pub fn uncertain(&self) -> usize {

@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use plumb_units::Nanos;
 use plumb_units::convert::{index, to_u32, to_u64};
 
-use super::image::{Image, Payload};
+use super::image::{Image, PAGE_BYTES, Payload};
 use super::media::{CrashKind, Media, Survivors, put_sectors};
 use super::trace::{Event, Trace, WriteId};
 use crate::sim::random::Random;
@@ -237,6 +237,20 @@ impl PowerQueue {
         let mut image = own.view.fork();
         own.media.replace(image.fork());
         self.note(Event::Replaced { disk, image });
+    }
+
+    /// A bit of a page rots on a disk, behind the engine's back and whatever is under way. `false`, and nothing is done, where
+    /// something that is not durable yet lies over that page.
+    pub fn rot(&mut self, disk: u32, offset: u64, bit: u8) -> bool {
+        let own = &mut self.disks[index(disk)];
+        let page = offset / PAGE_BYTES * PAGE_BYTES;
+        if !own.media.is_durable(page, PAGE_BYTES) {
+            return false;
+        }
+        own.view.flip(offset, bit);
+        own.media.rot(offset, bit);
+        self.note(Event::Rotten { disk, offset, bit });
+        true
     }
 
     fn note(&mut self, event: Event) {

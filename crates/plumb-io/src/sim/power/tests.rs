@@ -155,3 +155,43 @@ fn what_a_failed_write_left_stays_as_it_is_shown() {
     }
     assert!(torn > 20, "{torn} were torn");
 }
+
+/// A bit that rots while others are written is rotten from there on, whatever a crash leaves; and heals when it is written over.
+#[test]
+fn a_rotten_bit_stays_until_it_is_written_over() {
+    let mut queue = queue(6);
+    write(&mut queue, 0, 0, 1);
+    write(&mut queue, 1, 4096, 1);
+    assert_eq!(wait(&mut queue).len(), 2);
+    assert!(!queue.rot(0, 7, 1), "nothing there is durable");
+    queue.push_flush(FileIndex(0), Slot(0));
+    assert_eq!(wait(&mut queue), [0]);
+    write(&mut queue, 1, 4096, 2);
+    queue.submit_and_wait(0, Nanos::ZERO).expect("never fails");
+    let before = queue.events();
+    assert!(queue.rot(0, 7, 1));
+    assert!(!queue.rot(0, 4100, 1), "a write lies over it");
+    let byte = |image: &Image| {
+        let mut byte = [0];
+        image.read(7, &mut byte);
+        byte[0]
+    };
+    assert_eq!(byte(&queue.view(0)), 3);
+    assert_eq!(wait(&mut queue), [4096], "what was under way ends as ever");
+    let rotten = queue.events();
+    write(&mut queue, 0, 0, 1);
+    assert_eq!(wait(&mut queue), [4096]);
+    assert_eq!(byte(&queue.view(0)), 1);
+    queue.push_flush(FileIndex(0), Slot(0));
+    assert_eq!(wait(&mut queue), [0]);
+    let trace = queue.take_trace();
+    let mut replay = Replay::new(&trace, 512);
+    let mut left = |position: usize| {
+        replay.advance_to(position);
+        let left = |kind: CrashKind| byte(&replay.crash(kind, &[], Survivors::None, 1).0[0]);
+        [CrashKind::Power, CrashKind::Engine].map(left)
+    };
+    assert_eq!(left(before), [1, 1]);
+    assert_eq!(left(rotten), [3, 3]);
+    assert_eq!(left(trace.events.len()), [1, 1]);
+}

@@ -55,6 +55,15 @@ pub enum Event {
         /// What it holds.
         image: Image,
     },
+    /// A bit of what a disk holds durably is another one from now on.
+    Rotten {
+        /// Which disk.
+        disk: u32,
+        /// Bytes from the start of the disk.
+        offset: u64,
+        /// The bit's place in its byte, 0 to 7.
+        bit: u8,
+    },
 }
 
 /// The events of a run, and what the disks held before it.
@@ -103,6 +112,7 @@ impl<'a> Replay<'a> {
                     self.media[index(*disk)].flush_done(started);
                 }
                 Event::Replaced { disk, image } => self.media[index(*disk)].replace(image.clone()),
+                Event::Rotten { disk, offset, bit } => self.media[index(*disk)].rot(*offset, *bit),
             }
         }
     }

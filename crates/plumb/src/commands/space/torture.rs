@@ -131,7 +131,7 @@ fn so_far(report: &TortureReport) -> String {
     format!(
         "{} crash states after {seconds:.0} s, {:.0}/s: background work {} %, overwrites, flushes and a failed \
          disk {} %, cache {} %, moves {} %, in an optimization {} %, rebuild {} %, third crash {} %, older copy of a disk {} %, \
-         several disks {} %, missed generation {} %; {} violations",
+         several disks {} %, missed generation {} %, index pages {} %, rot while it serves {} %; {} violations",
         report.crash_states,
         report.crash_states as f64 / seconds.max(0.001),
         share(report.with_background),
@@ -144,6 +144,8 @@ fn so_far(report: &TortureReport) -> String {
         share(report.with_older_copy),
         share(report.with_several_failed),
         share(report.with_missed_generation),
+        share(report.with_index_pages),
+        share(report.with_live_rot),
         report.violations.len(),
     )
 }
@@ -186,6 +188,8 @@ fn as_json(report: &TortureReport) -> String {
         "beyond_tolerance": report.beyond_tolerance,
         "with_several_failed": report.with_several_failed,
         "with_missed_generation": report.with_missed_generation,
+        "with_index_pages": report.with_index_pages,
+        "with_live_rot": report.with_live_rot,
         "histories": report.histories,
         "elapsed_s": report.elapsed.as_secs_f64(),
         "processor_time_s": report.processor_time.as_secs_f64(),
@@ -205,7 +209,8 @@ fn as_text(report: &TortureReport) -> String {
     let mut text = format!(
         "{early}{which}crash states:        {}\n  background work:   {}\n  cache destaged:    {}\n  extents moved:     {}\n  in an optimization: {}\n  disk rebuilt:      {}\n  \
          overwrites, flushes, a failed disk: {}\n  after disk loss:   {}\n  crashed thrice:    {}\n  older copy of a disk: {}\n  \
-         more failures than it bears: {}\n  several disks failed: {}\n  missed a generation: {}\n\
+         more failures than it bears: {}\n  several disks failed: {}\n  missed a generation: {}\n  \
+         trees with index pages: {}\n  rot while it served: {}\n\
          histories:           {}\ntime:                {:.1} s\nprocessor time:      {:.1} s\nviolations:          {}\n",
         report.crash_states,
         report.with_background,
@@ -220,6 +225,8 @@ fn as_text(report: &TortureReport) -> String {
         report.beyond_tolerance,
         report.with_several_failed,
         report.with_missed_generation,
+        report.with_index_pages,
+        report.with_live_rot,
         report.histories,
         report.elapsed.as_secs_f64(),
         report.processor_time.as_secs_f64(),
