@@ -20,7 +20,9 @@ use plumb_io::{
 };
 use plumb_sys::crc32c;
 use plumb_tier::space::{SpaceFile, SpaceQueue};
-use plumb_tier::{Engine, Geometry, MediaType, NewDisk, NewPool, NewVirtualDisk, SlotPlan, create};
+use plumb_tier::{
+    Engine, Geometry, MediaType, NewDisk, NewPool, NewVirtualDisk, SlotPlan, TIME_OUT, create,
+};
 use plumb_units::Nanos;
 use plumb_units::convert::index;
 use rustix::time::{ClockId, clock_gettime};
@@ -181,8 +183,13 @@ impl Span {
 fn space(copies: u8, mib: u64, of: Of) -> (SpaceQueue<MemoryQueue, StampClock>, Span) {
     let cached = of.is_cached();
     let disks = u32::from(copies) * if cached { 2 } else { 1 };
-    let plan =
-        SlotPlan { data_slots: 128, data_bytes: 128 << 10, control_bytes: 256 << 10, files: disks };
+    let plan = SlotPlan {
+        data_slots: 128,
+        data_bytes: 128 << 10,
+        control_bytes: 256 << 10,
+        files: disks,
+        time_out: TIME_OUT,
+    };
     let geometry = Geometry {
         config_bytes: MIB,
         journal_bytes: 64 * MIB,

@@ -26,6 +26,8 @@ pub struct SlotPlan {
     pub control_bytes: u32,
     /// Devices.
     pub files: u32,
+    /// How long a device may take for one I/O before it counts as missing (section 18): [`TIME_OUT`], or what the pool is set to.
+    pub time_out: Nanos,
 }
 
 /// Slots for metadata: frames of three copies, their flushes, and room for those that hang.
@@ -40,8 +42,8 @@ const LOG: LaneIndex = LaneIndex(2);
 /// No disk.
 const NOBODY: u16 = u16::MAX;
 const EIO: Errno = Errno(5);
-/// How long a device may take for one I/O before it counts as missing (section 18).
-pub(crate) const TIME_OUT: Nanos = Nanos(30_000_000_000);
+/// How long a device may take for one I/O before it counts as missing, unless a pool is set to another time.
+pub const TIME_OUT: Nanos = Nanos(30_000_000_000);
 
 impl SlotPlan {
     /// How many slots the queue must have.

@@ -61,6 +61,6 @@ pub use format::{
     BLOCK_BYTES, CacheConfig, CacheCopy, Config, DiskConfig, DiskState, Generation, Geometry,
     MediaType, Moving, Row, Tier, VirtualDisk, fuzz_format,
 };
-pub use io::SlotPlan;
+pub use io::{SlotPlan, TIME_OUT};
 pub use recover::StartError;
 pub use unverified::UnverifiedRun;

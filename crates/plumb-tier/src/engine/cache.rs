@@ -17,7 +17,6 @@ use crate::format::checksum;
 use crate::format::frame::Link;
 use crate::format::log::{self, LogRange};
 use crate::format::{BLOCK_BYTES, BLOCK_LEN};
-use crate::io::TIME_OUT;
 use crate::log::Log;
 use crate::mutation::{Mutation, active};
 
@@ -29,7 +28,7 @@ const ZERO_RANGES: usize = 64;
 const FULL_UNTIL: u32 = 14;
 /// Writes over live lines that find no room for so long fail (WBC-4). A disk that hangs is waited for first, and
 /// then the log goes on without it.
-const ROOM_TIME_OUT: Nanos = Nanos(2 * TIME_OUT.0);
+const ROOM_TIME_OUTS: u64 = 2;
 
 /// A record on its way.
 #[derive(Debug, Clone, Copy)]
@@ -491,7 +490,8 @@ impl<Q: FlushQueue> Engine<Q> {
         }
         let span = self.parts[index(first)].log_span();
         let early = active(Mutation::RoomGivenUpEarly);
-        let most = if early { TIME_OUT } else { ROOM_TIME_OUT };
+        let time_out = self.core.io.plan().time_out;
+        let most = if early { time_out } else { Nanos(ROOM_TIME_OUTS * time_out.0) };
         let late = now.since(cache.tail_seen.1) >= most;
         if log.closed || late || log.has_room(span, true) {
             // Each once: none of them waits again before its turn comes.

@@ -4,7 +4,7 @@ use plumb_io::FlushQueue;
 use plumb_units::Nanos;
 use plumb_units::convert::index;
 
-use super::{Io, TIME_OUT, Tag};
+use super::{Io, Tag};
 
 impl<Q: FlushQueue> Io<Q> {
     /// Whether the disk has yet to answer an I/O that was given up (RES-10).
@@ -62,7 +62,7 @@ impl<Q: FlushQueue> Io<Q> {
             let runs = tag != Tag::Idle && tag != Tag::Abandoned;
             if runs && self.begun[index(slot)] == Nanos::NEVER {
                 self.begun[index(slot)] = now;
-            } else if runs && now.since(self.begun[index(slot)]) >= TIME_OUT {
+            } else if runs && now.since(self.begun[index(slot)]) >= self.plan.time_out {
                 self.give_up(slot);
                 late.push((tag, slot));
             }

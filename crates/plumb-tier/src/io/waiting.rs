@@ -4,7 +4,7 @@ use plumb_io::{FlushQueue, Memory, Op, OpKind, Slot};
 use plumb_units::Nanos;
 use plumb_units::convert::{index, to_u32};
 
-use super::{CONTROL, CONTROL_PER_DISK, CONTROL_SLOTS, Io, TIME_OUT, Tag, Work};
+use super::{CONTROL, CONTROL_PER_DISK, CONTROL_SLOTS, Io, Tag, Work};
 use crate::events::Event;
 use crate::mutation::{Mutation, active};
 
@@ -74,8 +74,9 @@ impl<Q: FlushQueue> Io<Q> {
                 break;
             }
             let silent = self.queue.time().since(heard);
-            let submitted =
-                self.queue.submit_and_wait(1, Nanos(TIME_OUT.0.saturating_sub(silent.0)));
+            let time_out = self.plan.time_out;
+            let left = Nanos(time_out.0.saturating_sub(silent.0));
+            let submitted = self.queue.submit_and_wait(1, left);
             self.queue.look();
             let mut any = false;
             while let Some((tag, slot, outcome)) = self.pop() {
@@ -94,7 +95,7 @@ impl<Q: FlushQueue> Io<Q> {
                 heard = self.queue.time();
             }
             // A signal, a bell or the late answer to an I/O that was given up ends a wait as well.
-            if self.queue.time().since(heard) >= TIME_OUT || submitted.is_err() {
+            if self.queue.time().since(heard) >= time_out || submitted.is_err() {
                 for slot in under_way.drain(..) {
                     if let Tag::Waited { disk, .. } = self.tags[index(slot)] {
                         if submitted.is_ok() && self.named && !failed.contains(&disk) {

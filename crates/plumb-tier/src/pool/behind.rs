@@ -16,7 +16,7 @@ use super::registry::{RegisteredPool, Registry};
 use crate::assembly::{Terms, assemble};
 use crate::chain;
 use crate::format::frame;
-use crate::io::{Io, SlotPlan};
+use crate::io::{Io, SlotPlan, TIME_OUT};
 use crate::marks::Marks;
 use crate::recover::read_checkpoint;
 
@@ -92,7 +92,13 @@ fn read(look: &Look) -> Option<Behind> {
     let files: Option<Vec<TargetFile>> = here().map(|disk| target(disk.path.as_deref()?)).collect();
     let files = files?;
     let count = to_u32(files.len());
-    let plan = SlotPlan { data_slots: 1, data_bytes: 4096, control_bytes: 256 << 10, files: count };
+    let plan = SlotPlan {
+        data_slots: 1,
+        data_bytes: 4096,
+        control_bytes: 256 << 10,
+        files: count,
+        time_out: TIME_OUT,
+    };
     // Copies of the journal that lack a frame are given it as at a start: in memory only.
     let queue = DeviceQueue::unchanging(&plan, DeviceQueue::calls(&plan, files).ok()?);
     let mut io = Io::new(queue, plan);

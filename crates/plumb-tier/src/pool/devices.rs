@@ -246,6 +246,7 @@ mod tests {
     use plumb_io::stack::SsdModel;
 
     use super::*;
+    use crate::io::TIME_OUT;
 
     fn disk(descriptor: std::os::fd::OwnedFd) -> TargetFile {
         let (path, size) = ("disk".into(), 1 << 20);
@@ -269,7 +270,13 @@ mod tests {
         }
         let model = |time| DeviceModel::Ssd(SsdModel::new(8, vec![(4096, time, time)], u64::MAX));
         for waits in [true, false] {
-            let plan = SlotPlan { data_slots: 4, data_bytes: 4096, control_bytes: 4096, files: 2 };
+            let plan = SlotPlan {
+                data_slots: 4,
+                data_bytes: 4096,
+                control_bytes: 4096,
+                files: 2,
+                time_out: TIME_OUT,
+            };
             let file = tempfile::tempfile().expect("a file");
             file.set_len(1 << 20).expect("room");
             let (reader, mut writer) = std::io::pipe().expect("a pipe");
@@ -303,7 +310,13 @@ mod tests {
     /// I/O goes on beside it.
     #[test]
     fn a_bell_ends_a_wait() {
-        let plan = SlotPlan { data_slots: 4, data_bytes: 4096, control_bytes: 4096, files: 1 };
+        let plan = SlotPlan {
+            data_slots: 4,
+            data_bytes: 4096,
+            control_bytes: 4096,
+            files: 1,
+            time_out: TIME_OUT,
+        };
         let file = tempfile::tempfile().expect("a file");
         file.set_len(1 << 20).expect("room");
         let (path, size) = ("disk".into(), 1 << 20);

@@ -6,6 +6,7 @@ use super::look::{DiskStanding, look, superblocks};
 use super::make::is_same;
 use super::open::PoolError;
 use super::registry::{RegisteredPool, Registry, RegistryError};
+use super::settings::PoolSettings;
 
 /// Takes note of the pool that these disks belong to. Of one that is known already, what is known besides stays: its other
 /// disks, where they are still or may come back, and what its disks are slowed down to.
@@ -30,7 +31,13 @@ pub fn import(registry: &Registry, disks: Vec<PathBuf>) -> Result<RegisteredPool
     }
     let known = if registry.has(&name)? { Some(registry.find(&name)?) } else { None };
     let Some(known) = known else {
-        let found = RegisteredPool { name, id, disks, emulated: Vec::new() };
+        let found = RegisteredPool {
+            name,
+            id,
+            disks,
+            emulated: Vec::new(),
+            settings: PoolSettings::default(),
+        };
         registry.put(&found)?;
         return Ok(found);
     };

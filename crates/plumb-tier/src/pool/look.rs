@@ -15,7 +15,7 @@ use crate::assembly::{
 };
 use crate::format::superblock::Superblock;
 use crate::format::{BLOCK_LEN, Config, DiskState, Geometry};
-use crate::io::{Io, SlotPlan};
+use crate::io::{Io, SlotPlan, TIME_OUT};
 use crate::recover::{StartError, read_checkpoint};
 
 /// How a disk stands to its pool.
@@ -195,7 +195,13 @@ pub fn look(pool: Option<u128>, paths: &[PathBuf]) -> Result<Look, PoolError> {
     }
     let places: Vec<PathBuf> = good.iter().map(|file| file.path.clone()).collect();
     let files = to_u32(good.len());
-    let plan = SlotPlan { data_slots: 1, data_bytes: 4096, control_bytes: 64 << 10, files };
+    let plan = SlotPlan {
+        data_slots: 1,
+        data_bytes: 4096,
+        control_bytes: 64 << 10,
+        files,
+        time_out: TIME_OUT,
+    };
     let mut io = Io::new(DeviceQueue::calls(&plan, good)?, plan);
     // Nothing is written here.
     let mut found = discover(&mut io, plan, Terms::Any)?;

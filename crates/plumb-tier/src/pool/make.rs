@@ -19,6 +19,7 @@ use super::emulation::Emulated;
 use super::look::{look, superblocks};
 use super::open::{PATIENCE, PoolError, descriptor_path, fresh_seed, open, slot_plan};
 use super::registry::{RegisteredPool, Registry, RegistryError};
+use super::settings::PoolSettings;
 use crate::create::{NewDisk, NewPool, create};
 use crate::events::Event;
 use crate::format::{Config, Geometry, MediaType};
@@ -90,7 +91,7 @@ pub fn make(registry: &Registry, wish: &PoolWish) -> Result<RegisteredPool, Pool
     let new = wish.disks.iter().zip(&disks).zip(&paths);
     let new = new.map(|((wish, disk), path)| new_disk(wish, disk, path)).collect();
     disks.iter().try_for_each(wipe_ends)?;
-    let plan = slot_plan(to_u32(disks.len()));
+    let plan = slot_plan(to_u32(disks.len()), &PoolSettings::default());
     let files = disks.into_iter().map(ExclusiveDisk::into_target).collect();
     let pool = NewPool {
         name: wish.name.clone(),
@@ -105,6 +106,7 @@ pub fn make(registry: &Registry, wish: &PoolWish) -> Result<RegisteredPool, Pool
         id: config.pool,
         disks: paths,
         emulated: wish.emulated.clone(),
+        settings: PoolSettings::default(),
     };
     registry.put(&made)?;
     Ok(made)

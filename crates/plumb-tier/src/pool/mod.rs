@@ -19,6 +19,7 @@ mod open;
 mod registry;
 mod replace;
 mod scans;
+mod settings;
 mod tiering;
 mod way;
 
@@ -41,6 +42,7 @@ pub use open::{OpenPool, PoolError, open, open_by_word, open_to_read, slot_plan}
 pub use registry::{RegisteredPool, Registry, RegistryError, is_name};
 pub use replace::{Leaving, Removal, find_disk, forget_removed, remove_disk, work};
 pub use scans::{ScanError, Scanned, scan_in_use};
+pub use settings::{PoolSettings, RETIRE_AFTER_MAX, TIME_OUT_RANGE};
 pub use tiering::{
     REPORT_TEXT, TieringError, TieringKeeper, TieringStore, restore_tiering, unix_seconds,
 };

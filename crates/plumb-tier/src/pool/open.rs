@@ -19,6 +19,7 @@ use super::limits::LimitError;
 use super::look::{look, stray, superblocks};
 use super::registry::{RegisteredPool, Registry, RegistryError};
 use super::replace::forget_removed;
+use super::settings::PoolSettings;
 use super::tiering::{TieringKeeper, TieringStore};
 use crate::core::Halt;
 use crate::create::CreateError;
@@ -310,8 +311,9 @@ impl OpenPool {
 
 /// Slots and buffers for a pool on real disks: 16 MiB for data, 6 MiB for metadata.
 #[must_use]
-pub fn slot_plan(files: u32) -> SlotPlan {
-    SlotPlan { data_slots: 128, data_bytes: 128 << 10, control_bytes: 256 << 10, files }
+pub fn slot_plan(files: u32, settings: &PoolSettings) -> SlotPlan {
+    let time_out = settings.time_out();
+    SlotPlan { data_slots: 128, data_bytes: 128 << 10, control_bytes: 256 << 10, files, time_out }
 }
 
 /// A seed that no other start has: generations are told apart by it.
@@ -330,7 +332,8 @@ pub fn open(
     (clients, client_bytes): (u32, u32),
 ) -> Result<OpenPool, PoolError> {
     let (files, plan, absent) = claim_all(pool, more)?;
-    started(Engine::start(files, plan, clients, client_bytes, fresh_seed())?, plan, absent)
+    let engine = Engine::start(files, plan, clients, client_bytes, fresh_seed())?;
+    started(pool, engine, (plan, absent))
 }
 
 /// The same, and if more than half of the voters are not here without them, for good: an operator says that they are
@@ -344,15 +347,17 @@ pub fn open_by_word(pool: &RegisteredPool, clients: (u32, u32)) -> Result<OpenPo
         other => return other,
     }
     let (files, plan, absent) = claim_all(pool, Vec::new())?;
-    started(Engine::start_by_word(files, plan, clients, fresh_seed())?, plan, absent)
+    let engine = Engine::start_by_word(files, plan, clients, fresh_seed())?;
+    started(pool, engine, (plan, absent))
 }
 
 fn started(
+    pool: &RegisteredPool,
     mut engine: Engine<DeviceQueue>,
-    plan: SlotPlan,
-    absent: Absent,
+    (plan, absent): (SlotPlan, Absent),
 ) -> Result<OpenPool, PoolError> {
     let present = plan.files;
+    engine.set_retirement(pool.settings.retire_after());
     for disk in engine.returning().to_vec() {
         engine.attach(disk);
     }
@@ -415,7 +420,7 @@ fn claim_all(
         here.push(disk.path.clone());
         files.push(disk.into_target());
     }
-    let plan = slot_plan(to_u32(files.len()));
+    let plan = slot_plan(to_u32(files.len()), &pool.settings);
     let queue = match &pool.emulated[..] {
         [] => DeviceQueue::open(&plan, files)?,
         wanted => {

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::emulation::Emulated;
+use super::settings::PoolSettings;
 
 /// Names the folder instead of the user's.
 const VARIABLE: &str = "PLUMB_POOLS";
@@ -25,6 +26,8 @@ pub struct RegisteredPool {
     pub disks: Vec<PathBuf>,
     /// What its disks are slowed down to.
     pub emulated: Vec<Emulated>,
+    /// What is settled about it.
+    pub settings: PoolSettings,
 }
 
 /// The pools of this machine.
@@ -216,6 +219,7 @@ impl Registry {
         for model in &pool.emulated {
             let _ = writeln!(text, "emulate {}", model.name());
         }
+        pool.settings.render(&mut text);
         for disk in &pool.disks {
             // A path may hold a line end; nobody names a disk so.
             let _ = writeln!(text, "disk {}", disk.display());
@@ -268,13 +272,15 @@ pub(super) fn parse(name: &str, bytes: &[u8]) -> Option<RegisteredPool> {
     }
     let id = u128::from_str_radix(lines.next()?.strip_prefix("id ")?, 16).ok()?;
     let (mut disks, mut emulated) = (Vec::new(), Vec::new());
+    let mut settings = PoolSettings::default();
     for line in lines {
-        match line.strip_prefix("emulate ") {
-            Some(model) => emulated.push(Emulated::named(model)?),
-            None => disks.push(Path::new(line.strip_prefix("disk ")?).to_owned()),
+        match line.split_once(' ')? {
+            ("emulate", model) => emulated.push(Emulated::named(model)?),
+            ("disk", path) => disks.push(Path::new(path).to_owned()),
+            _ => settings.take(line)?,
         }
     }
-    Some(RegisteredPool { name: name.to_owned(), id, disks, emulated })
+    Some(RegisteredPool { name: name.to_owned(), id, disks, emulated, settings })
 }
 
 #[cfg(test)]
@@ -291,10 +297,15 @@ mod tests {
             id: 7,
             disks: vec!["/dev/sda".into(), "/a file".into()],
             emulated: vec![Emulated::Sas10k300],
+            settings: PoolSettings { time_out_s: 5, retire_after_s: None },
         };
         for name in ["b", "a.1"] {
             registry.put(&pool(name)).expect("written");
         }
+        let usual = RegisteredPool { settings: PoolSettings::default(), ..pool("c") };
+        registry.put(&usual).expect("written");
+        assert_eq!(registry.find("c").expect("it is there"), usual);
+        registry.forget("c").expect("it goes");
         assert_eq!(registry.names().expect("two"), ["a.1", "b"]);
         assert_eq!(registry.find("b").expect("it is there"), pool("b"));
         let unknown = registry.find("c").expect_err("never put").to_string();
@@ -310,6 +321,9 @@ mod tests {
             "plumb-pool 1\nid x\n",
             "plumb-pool 1\nid 1\nx\n",
             "plumb-pool 1\nid 1\nemulate floppy\n",
+            "plumb-pool 1\nid 1\ntime-out 0\n",
+            "plumb-pool 1\nid 1\ntime-out soon\n",
+            "plumb-pool 1\nid 1\nretire-after -1\n",
         ] {
             std::fs::write(folder.path().join("new/pools/d.pool"), damaged).expect("written");
             assert!(matches!(registry.find("d"), Err(RegistryError::Damaged { .. })), "{damaged}");
@@ -320,7 +334,7 @@ mod tests {
     #[test]
     fn damaged_lists_and_wishes_are_read_or_refused() {
         let whole = format!(
-            "{HEADING}\nid 00000000000000000000000000000007\nemulate sas-10k-300\ndisk /dev/sda\ndisk /a file\n"
+            "{HEADING}\nid 00000000000000000000000000000007\nemulate sas-10k-300\ntime-out 9\nretire-after never\ndisk /dev/sda\ndisk /a file\n"
         );
         assert!(parse("p", whole.as_bytes()).is_some());
         let folder = tempfile::tempdir().expect("a folder");

@@ -9,7 +9,7 @@ use plumb_units::convert::{to_u32, to_usize};
 
 use super::{ScenarioError, Sizes};
 use crate::format::{BLOCK_BYTES, Geometry, MediaType};
-use crate::{Engine, NewDisk, NewPool, NewVirtualDisk, SlotPlan, create};
+use crate::{Engine, NewDisk, NewPool, NewVirtualDisk, SlotPlan, TIME_OUT, create};
 
 /// Disks of each kind, and columns of the virtual disk.
 pub(super) const DISKS: u8 = 4;
@@ -64,7 +64,13 @@ pub(super) fn tag(block: u64, version: u32) -> u64 {
 
 fn plan() -> SlotPlan {
     let files = u32::from(2 * DISKS);
-    SlotPlan { data_slots: 384, data_bytes: 128 << 10, control_bytes: 256 << 10, files }
+    SlotPlan {
+        data_slots: 384,
+        data_bytes: 128 << 10,
+        control_bytes: 256 << 10,
+        files,
+        time_out: TIME_OUT,
+    }
 }
 
 /// Slots and buffers that the queue beneath needs.

@@ -17,6 +17,7 @@ use crate::assembly::Terms;
 use crate::core::Halt;
 use crate::format::frame::{self, FrameKind, HEADER, Link, Record};
 use crate::format::{Geometry, MediaType, checksum};
+use crate::io::TIME_OUT;
 use crate::mutation::{Mutation, set};
 use crate::{Engine, NewDisk, NewPool, NewVirtualDisk, SlotPlan, StartError, create, recover};
 
@@ -63,8 +64,13 @@ fn recover(full: Full) -> Took {
     };
     let disks = u32::from(full.copies);
     let bytes = geometry.slab(5) + MIB;
-    let plan =
-        SlotPlan { data_slots: 128, data_bytes: 128 << 10, control_bytes: 256 << 10, files: disks };
+    let plan = SlotPlan {
+        data_slots: 128,
+        data_bytes: 128 << 10,
+        control_bytes: 256 << 10,
+        files: disks,
+        time_out: TIME_OUT,
+    };
     let regions = vec![RegionSpec { lanes: plan.lanes() }];
     let spec = QueueSpec { depth: plan.depth(), regions, ..QueueSpec::default() };
     let sizes = vec![bytes; usize::from(full.copies)];

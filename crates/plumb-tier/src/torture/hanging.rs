@@ -3,15 +3,17 @@
 use plumb_io::sim::power::Survivors;
 use plumb_units::Nanos;
 
+use super::faults::shape;
 use super::faults::{
     MIRROR, SIMPLE, done, fill, first_block, flush, health, heard, reads_well, rest, start, state,
     write,
 };
-use super::history::Step;
-use super::run::Run;
+use super::history::{CLIENT_BYTES, CLIENTS, Step};
+use super::run::{Run, new_pool, queue};
 use crate::format::DiskState;
 use crate::io::TIME_OUT;
 use crate::pool::HealthStatus;
+use crate::{Engine, Request, RequestKind, SlotPlan};
 
 /// Sixteen blocks of an extent are written: a read of all of them and then one of each would hang seventeen times.
 fn fill_more(run: &mut Run) {
@@ -150,5 +152,37 @@ fn a_failed_flush_on_a_last_copy_fails_every_later_one_whatever_it_was_for() {
         let told = heard(&mut run);
         assert!(told.contains(&"flush-failed"), "{more}: {told:?}");
         assert_eq!(health(&run), (HealthStatus::Warning, "OK"), "{more}: {told:?}");
+    }
+}
+
+/// How long a disk that hangs is waited for is what the plan says: a write to a mirror, from its submission to the disk's loss.
+#[test]
+fn a_disk_that_hangs_is_missing_after_the_time_out_that_was_set() {
+    let took = |seconds: u64| {
+        let shape = shape(MIRROR);
+        let made = queue(&shape, new_pool(&shape), 1, false);
+        let plan = SlotPlan { time_out: Nanos::from_secs(seconds), ..shape.plan() };
+        let mut engine = Engine::start(made, plan, CLIENTS, CLIENT_BYTES, 1).expect("it starts");
+        let disk = engine.config().vdisks[0].tiers[0].rows[0].slabs[0].0;
+        engine.queue_mut().faults_mut(disk.into()).hangs_from = Some(0);
+        let began = engine.queue_mut().now();
+        let kind = RequestKind::Write { fua: false };
+        engine.submit(0, Request { kind, vdisk: 0, offset: 0, len: 4096 });
+        for _ in 0..2000 {
+            let now = engine.queue_mut().now();
+            engine.poll(now, Nanos(60_000));
+            engine.queue_mut().advance(Nanos::from_millis(50));
+            if engine.config().disks[usize::from(disk)].state != DiskState::Online {
+                return engine.queue_mut().now().since(began).as_secs_f64();
+            }
+        }
+        panic!("it is never missed");
+    };
+    for seconds in [2, 30] {
+        let took = took(seconds);
+        println!("set to {seconds} s: {took} s");
+        // It is looked at once a second, and the disk is asked for what the others are told.
+        let most = 2.0 * seconds as f64 + 3.0;
+        assert!(took >= seconds as f64 && took < most, "set to {seconds} s: {took} s");
     }
 }

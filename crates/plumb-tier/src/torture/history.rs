@@ -4,7 +4,7 @@ use super::unborne::Workload;
 use super::wide;
 use crate::format::{Geometry, MediaType};
 use crate::random::Random;
-use crate::{NewDisk, NewPool, NewVirtualDisk, RequestKind, SlotPlan};
+use crate::{NewDisk, NewPool, NewVirtualDisk, RequestKind, SlotPlan, TIME_OUT};
 
 /// Bytes of an extent in these pools.
 pub(super) const EXTENT_BYTES: u32 = 64 << 10;
@@ -136,6 +136,7 @@ impl Shape {
             data_bytes: 16 << 10,
             control_bytes: 16 << 10,
             files: self.disks,
+            time_out: TIME_OUT,
         }
     }
 

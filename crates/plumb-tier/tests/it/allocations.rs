@@ -9,7 +9,7 @@ use plumb_sys::allocations;
 use plumb_tier::space::{SpaceFile, SpaceQueue};
 use plumb_tier::{
     Engine, Geometry, MediaType, NewDisk, NewPool, NewVirtualDisk, Request, RequestKind, SlotPlan,
-    create,
+    TIME_OUT, create,
 };
 use plumb_units::Nanos;
 
@@ -64,7 +64,13 @@ fn a_space_that_works_allocates_nothing_per_io() {
 
 /// A tiered mirror with a write-back cache, every block of it written.
 fn tiered() -> (Engine<MemoryQueue>, Nanos) {
-    let plan = SlotPlan { data_slots: 48, data_bytes: 64 << 10, control_bytes: 64 << 10, files: 4 };
+    let plan = SlotPlan {
+        data_slots: 48,
+        data_bytes: 64 << 10,
+        control_bytes: 64 << 10,
+        files: 4,
+        time_out: TIME_OUT,
+    };
     let regions = vec![RegionSpec { lanes: plan.lanes() }];
     let spec = QueueSpec { depth: plan.depth(), regions, ..QueueSpec::default() };
     let bytes = 96 * MIB;

@@ -2,13 +2,21 @@
 
 use plumb_io::engine::MemoryQueue;
 use plumb_io::{QueueSpec, RegionSpec};
-use plumb_tier::{Engine, Geometry, MediaType, NewDisk, NewPool, NewVirtualDisk, SlotPlan, create};
+use plumb_tier::{
+    Engine, Geometry, MediaType, NewDisk, NewPool, NewVirtualDisk, SlotPlan, TIME_OUT, create,
+};
 
 pub(crate) const MIB: u64 = 1 << 20;
 pub(crate) const DISK_BYTES: u64 = 24 * MIB;
 
 pub(crate) fn plan(files: u32) -> SlotPlan {
-    SlotPlan { data_slots: 48, data_bytes: 64 << 10, control_bytes: 64 << 10, files }
+    SlotPlan {
+        data_slots: 48,
+        data_bytes: 64 << 10,
+        control_bytes: 64 << 10,
+        files,
+        time_out: TIME_OUT,
+    }
 }
 
 pub(crate) fn queue(disks: u32) -> MemoryQueue {

@@ -128,9 +128,10 @@ pub(crate) fn other(words: Vec<OsString>) -> ExitCode {
 }
 
 /// Commands of another storage product, by which runbooks go, and short names of them; and what they are here.
-const CMDLETS: [(&str, [&str; 2]); 21] = [
+const CMDLETS: [(&str, [&str; 2]); 22] = [
     ("new-storagepool", ["pool", "new"]),
     ("get-storagepool", ["pool", "show"]),
+    ("set-storagepool", ["pool", "set"]),
     ("add-physicaldisk", ["pool", "add-disk"]),
     ("remove-physicaldisk", ["pool", "remove-disk"]),
     ("remove-storagepool", ["pool", "remove"]),

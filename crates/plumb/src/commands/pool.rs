@@ -1,6 +1,7 @@
 //! `plumb pool`: pools of disks, made, shown, extended, destroyed.
 
 mod disks;
+mod settings;
 
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
@@ -42,6 +43,7 @@ pub(crate) fn command() -> Command {
                 ])
                 .after_help("For example:\n  plumb pool add-disk tank /dev/disk/by-id/nvme-3"),
         )
+        .subcommand(settings::command())
         .subcommand(disks::remove_command())
         .subcommand(disks::replace_command())
         .subcommand(
@@ -63,6 +65,8 @@ pub(crate) fn command() -> Command {
                 .after_help("For example:\n  plumb pool remove tank --destroy tank"),
         )
 }
+
+pub(crate) use settings::in_words as settings_in_words;
 
 pub(super) fn disk(name: &'static str) -> Arg {
     Arg::new(name).value_parser(value_parser!(PathBuf)).value_hint(ValueHint::AnyPath)
@@ -130,6 +134,7 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
         "new" => make(matches),
         "list" => list(),
         "show" => show(matches),
+        "set" => settings::run(matches),
         "add-disk" => add_disk(matches),
         "remove-disk" => disks::remove(matches),
         "replace-disk" => disks::replace(matches),

@@ -10,12 +10,17 @@ use crate::create::{NewDisk, NewPool, NewVirtualDisk};
 use crate::engine::{Request, RequestKind};
 use crate::format::frame::Record;
 use crate::format::{Geometry, MediaType};
-use crate::io::{SlotPlan, measure_of};
+use crate::io::{SlotPlan, TIME_OUT, measure_of};
 use crate::mutation;
 
 const MIB: u64 = 1 << 20;
-const PLAN: SlotPlan =
-    SlotPlan { data_slots: 8, data_bytes: 65536, control_bytes: 65536, files: 1 };
+const PLAN: SlotPlan = SlotPlan {
+    data_slots: 8,
+    data_bytes: 65536,
+    control_bytes: 65536,
+    files: 1,
+    time_out: TIME_OUT,
+};
 
 fn memory() -> MemoryQueue {
     let regions = vec![RegionSpec { lanes: PLAN.lanes() }];

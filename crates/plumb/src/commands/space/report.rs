@@ -293,6 +293,10 @@ pub(crate) fn pool(registry: &Registry, pool: &RegisteredPool) -> Outcome {
         reply.text.push_str(&format!("  as slow as: {}\n", models.join(", ")));
     }
     reply.json["emulated"] = json!(models);
+    let settings = &pool.settings;
+    reply.text.push_str(&super::super::pool::settings_in_words(settings));
+    reply.json["time_out_s"] = json!(settings.time_out_s);
+    reply.json["retire_after_s"] = json!(settings.retire_after_s);
     Ok(reply)
 }
 
