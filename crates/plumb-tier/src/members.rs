@@ -7,6 +7,7 @@ use crate::extents::{Copies, ExtentSet};
 use crate::format::superblock::{RecordName, Superblock};
 use crate::format::{Config, DiskState, Geometry, Moving, checksum, config};
 use crate::io::{Io, Work};
+use crate::mutation::{Mutation, active};
 use crate::random::Random;
 
 /// Copies of journal and tree, at most.
@@ -66,30 +67,31 @@ impl Half {
     /// alike. So two copies of one version are whole at every instant, however often starts are cut short, and
     /// whatever became of the others (LAY-2).
     pub(crate) fn to_begin_with(copies: &[Option<Superblock>; 4]) -> Self {
-        let kept = |half: Self| {
-            let [one, other] = half.other().0.map(|copy| copies[copy].as_ref());
-            one.filter(|_| one == other).map(|copy| copy.version)
-        };
         let mut best = Self::default();
         for half in HALVES {
             // Nothing is less than any version.
-            if kept(best) < kept(half) {
+            if best.kept(copies) < half.kept(copies) {
                 best = half;
             }
         }
         best
     }
 
-    /// The same where only one copy may be left that is what it should be: the half without it.
+    /// The same where no two may be left that are alike: the half without the one that is what it should be. Two that are alike
+    /// are kept, though they be older: an update that failed leaves one newer one, which nobody went by (LAY-1).
     pub(crate) fn beside(copies: &[Option<Superblock>; 4], right: &Superblock) -> Self {
-        let is_right = |copy: &usize| copies[*copy].as_ref() == Some(right);
-        let mut left = (0..4).filter(is_right);
-        match (left.next(), left.next()) {
-            (Some(one), None) => {
-                HALVES.into_iter().find(|half| !half.0.contains(&one)).unwrap_or_default()
-            }
-            _ => Self::to_begin_with(copies),
+        let best = Self::to_begin_with(copies);
+        let one = copies.iter().position(|copy| copy.as_ref() == Some(right));
+        match one.filter(|_| best.kept(copies).is_none() || active(Mutation::LoneCopyKept)) {
+            Some(one) => HALVES.into_iter().find(|half| !half.0.contains(&one)).unwrap_or_default(),
+            None => best,
         }
+    }
+
+    /// The version of the two copies beside it, if they are alike.
+    fn kept(self, copies: &[Option<Superblock>; 4]) -> Option<u64> {
+        let [one, other] = self.other().0.map(|copy| copies[copy].as_ref());
+        one.filter(|_| one == other).map(|copy| copy.version)
     }
 
     fn copies(self) -> [usize; 2] {
@@ -188,9 +190,7 @@ impl Members {
     #[inline]
     pub(crate) fn in_sync(&self, disk: u16, extent: u32) -> bool {
         let disk = usize::from(disk);
-        self.online[disk]
-            && (!self.stale[disk].has(extent)
-                || crate::mutation::active(crate::mutation::Mutation::ReadStale))
+        self.online[disk] && (!self.stale[disk].has(extent) || active(Mutation::ReadStale))
     }
 
     /// Notes which disks have left for good since: no place on them can be stale.
@@ -305,7 +305,7 @@ impl Members {
 
     /// Makes a higher epoch durable on those disks; the ones that failed.
     pub(crate) fn raise_epoch<Q: FlushQueue>(&mut self, io: &mut Io<Q>, disks: &[u16]) -> Vec<u16> {
-        if crate::mutation::active(crate::mutation::Mutation::EpochKept) {
+        if active(Mutation::EpochKept) {
             self.epoch = self.epoch.max(1);
             return Vec::new();
         }
@@ -510,8 +510,7 @@ pub(crate) fn lists_in_force(config: &Config, superblocks: &[Option<Superblock>]
         own.is_some_and(|block| block.generation == config.generation)
     };
     let is_in_force = |list: &&Vec<u16>| {
-        2 * list.iter().filter(has_it).count() < list.len()
-            && !crate::mutation::active(crate::mutation::Mutation::ListsForgotten)
+        2 * list.iter().filter(has_it).count() < list.len() && !active(Mutation::ListsForgotten)
     };
     config.lists.iter().filter(is_in_force).chain([&config.voters]).cloned().collect()
 }
@@ -572,6 +571,32 @@ mod tests {
             (before[one], before[other]) = (version, version);
         }
         left
+    }
+
+    /// A scan writes what a failed update left anew: whichever copies that one got to, and whichever the scan's own gets to, two
+    /// are alike and the next update keeps them. Where no two are, it keeps the one that is right.
+    #[test]
+    fn what_a_failed_update_left_is_mended_beside_two_copies_that_are_alike() {
+        let spoilt = |disk: Disk, begin: Half, version: u64| {
+            let [one, other] = begin.copies();
+            let firsts = [disk[one], 0, version];
+            let each = firsts.map(|first| [disk[other], 0, version].map(|second| (first, second)));
+            each.concat().into_iter().map(move |(first, second)| {
+                let mut after = disk;
+                (after[one], after[other]) = (first, second);
+                after
+            })
+        };
+        let failed = Half::to_begin_with(&read([9; 4]));
+        for disk in spoilt([9; 4], failed, 10) {
+            let right = Superblock { version: 10, ..sample_superblock() };
+            let begin = Half::beside(&read(disk), &right);
+            for left in spoilt(disk, begin, 11) {
+                assert!(has_a_pair(&left), "{disk:?}, then {left:?}");
+            }
+        }
+        let (lone, right) = ([0, 8, 10, 9], Superblock { version: 10, ..sample_superblock() });
+        assert!(!Half::beside(&read(lone), &right).copies().contains(&2));
     }
 
     /// Two copies of one version.

@@ -27,6 +27,8 @@ rules! {
     RemainsAccepted,
     /// The checkpoint page is written without waiting for the pages that it names.
     CheckpointEarly,
+    /// Superblocks are mended beside the one copy that is newest, and not beside two that are alike.
+    LoneCopyKept,
     /// Pages that a checkpoint replaces are free as soon as an index page names others.
     IndexInPlace,
     /// The ring is written over although no checkpoint freed it.
@@ -235,6 +237,7 @@ rules! {
 impl Mutation {
     /// Rules whose absence the crash checker cannot be relied upon to see, and what does.
     pub(crate) const SEEN_ELSEWHERE: &[(Self, &str)] = &[
+        (Self::LoneCopyKept, "superblocks that a scan mends: torture/tests.rs"),
         (Self::IndexInPlace, "trees of two levels: torture/wide.rs"),
         (Self::RemainsAccepted, "tests of the frames' format"),
         (Self::LogRemainsAccepted, "tests of the records' format"),

@@ -260,7 +260,10 @@ fn other_broken_rules_are_noticed() {
 }
 
 /// Histories in which a promise was broken once, long into a run.
-const ONCE_BROKEN: [u64; 7] = [
+const ONCE_BROKEN: [u64; 8] = [
+    // A scan mended superblocks over the only two copies that were alike, beside one that a failed update had left: no copy could
+    // be confirmed any more, and the disk was nobody's.
+    5_389_741_109_549_121_105,
     // A disk that came back was in sync with a former owner's data, where the other one had forgotten the newest content.
     4_111_843_939_946_643_025,
     // Nothing was written of an open extent, and the disk that came back had it in sync: who had been its last holder, away, missed
@@ -284,4 +287,13 @@ fn histories_that_broke_a_promise_once_keep_it() {
         assert_eq!(usual_history(seed, Duration::ZERO, &mut tally), None, "{seed}");
         assert!(tally.states > 0, "{seed}");
     }
+}
+
+/// The last of them to be found is of this rule alone.
+#[test]
+fn superblocks_that_a_scan_mends_beside_a_lone_copy_are_noticed() {
+    crate::mutation::set(Some(Mutation::LoneCopyKept));
+    let found = usual_history(ONCE_BROKEN[0], Duration::ZERO, &mut Tally::default());
+    crate::mutation::set(None);
+    assert!(found.is_some_and(|violation| violation.what.contains("not in sync")));
 }
