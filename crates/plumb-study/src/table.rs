@@ -81,6 +81,19 @@ pub enum TableError {
         /// In this table.
         found: usize,
     },
+    /// Rows of several numbers of threads: a curve is of one.
+    #[error("the table has rows of several numbers of threads: t = {}", found.join(", "))]
+    #[diagnostic(
+        code(plumb::table::threads),
+        help(
+            "give a table for each: what o is best for depends on t; `plumb sweep FILE --vary t=1,2,4 --vary o=1..32` \
+             measures and judges both"
+        )
+    )]
+    Threads {
+        /// As they are written, each once.
+        found: Vec<String>,
+    },
     /// Only a header.
     #[error("the table has a header and no rows")]
     #[diagnostic(code(plumb::table::rows), help("add a line per run: o,iops,avg_lat_ms"))]
@@ -100,7 +113,7 @@ pub struct Table {
 }
 
 /// Reads a table with the columns `o`, `iops` (or `mib_per_s` where the block size is known) and, if
-/// there is one, `avg_lat_ms`; others are of no concern. Cells are separated by commas, semicolons or
+/// there is one, `avg_lat_ms`; of `t`, or `threads`, there is one number, and other columns are of no concern. Cells are separated by commas, semicolons or
 /// tabs, and may be in quotes; empty lines and lines that begin with `#` are skipped. An empty cell of `iops`, or `NaN`,
 /// is a run without a rate: `NaN` in its row.
 ///
@@ -131,6 +144,8 @@ pub fn read(text: &str, block_bytes: Option<f64>) -> Result<Table, TableError> {
         return Err(missing("iops"));
     }
     let latency_place = place("avg_lat_ms");
+    let threads_place = place("t").or_else(|| place("threads"));
+    let mut threads: Vec<String> = Vec::new();
 
     let mut rows = Vec::new();
     let mut decimals = 0;
@@ -141,6 +156,12 @@ pub fn read(text: &str, block_bytes: Option<f64>) -> Result<Table, TableError> {
         let has_more = cells.iter().skip(names.len()).any(|cell| !cell.is_empty());
         if cells.len() < names.len() || has_more {
             return Err(TableError::Cells { line, found: cells.len(), wanted: names.len() });
+        }
+        if let Some(own) = threads_place.map(|place| &cells[place])
+            && !own.is_empty()
+            && !threads.contains(own)
+        {
+            threads.push(own.clone());
         }
         let number = |place: usize, column| number(&cells[place], line, column);
         let o = whole(&cells[o_place], line)?;
@@ -161,6 +182,9 @@ pub fn read(text: &str, block_bytes: Option<f64>) -> Result<Table, TableError> {
     }
     if rows.is_empty() {
         return Err(TableError::NoRows);
+    }
+    if threads.len() > 1 {
+        return Err(TableError::Threads { found: threads });
     }
     let mut settings: Vec<u64> = rows.iter().map(|row| row.o).collect();
     settings.sort_unstable();
@@ -329,5 +353,16 @@ mod tests {
         let quoted = read("\"o\",\"a, b\",iops\n\"12\",\"x \"\"y\"\", z\", \"8000\" \n");
         assert_eq!((quoted[0].o, quoted[0].iops), (12, 8000.0));
         assert_eq!(read("o,iops\n1,2,\n")[0].iops, 2.0);
+    }
+
+    /// Random test 2's published table: a setting of threads and outstanding I/Os a row is no curve.
+    #[test]
+    fn a_curve_is_of_one_number_of_threads() {
+        let read = |text: &str| read(text, None).map(|table| table.rows.len());
+        let splits = "t,o,iops,avg_lat_ms\n1,120,57499.10,2.086\n2,60,62619.14,1.915\n";
+        let found = vec!["1".to_owned(), "2".to_owned()];
+        assert_eq!(read(splits), Err(TableError::Threads { found }));
+        assert_eq!(read("t,o,iops\n2,1,100\n2,2,190\n"), Ok(2));
+        assert_eq!(read("threads,o,iops\n2,1,100\n,2,190\n"), Ok(2));
     }
 }

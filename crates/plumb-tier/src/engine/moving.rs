@@ -25,6 +25,15 @@ use crate::optimizer::TierName;
 pub(super) const PASSES: u8 = 3;
 /// So long writes are held at most (MOV-2); then the move is given up.
 const HOLD_MAX: Nanos = Nanos(100_000_000);
+/// The same where an extent moves up: 99 of 100 writes are to be held for 20 ms at most where rotating disks are read (section 25).
+const HOLD_MAX_UP: Nanos = Nanos(18_000_000);
+
+fn hold_max(own: &Moving) -> Nanos {
+    match own.wanted.to {
+        TierName::Performance => HOLD_MAX_UP,
+        TierName::Capacity => HOLD_MAX,
+    }
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
@@ -178,7 +187,7 @@ impl<Q: FlushQueue> Engine<Q> {
             own.spoiled = Some(MoveOutcome::Unmapped);
         } else if self.core.members.config.generation != own.generation {
             own.spoiled = Some(MoveOutcome::Interrupted);
-        } else if own.part != NONE && self.now.since(own.held_since) > HOLD_MAX {
+        } else if own.part != NONE && self.now.since(own.held_since) > hold_max(own) {
             own.spoiled = own.spoiled.or(Some(MoveOutcome::Busy));
         }
         if own.spoiled.is_some() {

@@ -211,6 +211,7 @@ impl Foreground {
             moves.bytes as f64 / moves.seconds / 1e6,
             idle.p99_ns as f64 / 1e6
         );
+        println!("{what}: {} up, {} down, refused {:?}", moves.up, moves.down, done.refused);
         for (tier, most) in HELD_MOST {
             let held = [500, 990].map(|share| rig.engine.hold_time(tier, share));
             let held = held.map(|time| time.map_or(0.0, |time| time.0 as f64));
@@ -258,7 +259,7 @@ impl Foreground {
     }
 }
 
-/// MOV-2: a hold ends after 100 ms, whoever it waits for; the move is given up, and nothing is lost.
+/// MOV-2: a hold ends in time, whoever it waits for; the move is given up, and nothing is lost.
 #[test]
 fn a_move_lets_go_of_writes_that_take_too_long() {
     let scenario = Scenario { seed: 3, whole: false, ..Scenario::reference(1024) };
@@ -284,7 +285,7 @@ fn a_move_lets_go_of_writes_that_take_too_long() {
     println!("{busy} of {} moves were given up: {ended:?}", ended.len());
     assert!(busy > 0, "{ended:?}");
     let longest = rig.engine.hold_time(TierName::Performance, 1000).expect("some were held");
-    assert!(longest <= Nanos(110_000_000), "{longest:?}");
+    assert!(longest <= Nanos(20_000_000), "{longest:?}");
     rig.engine.cancel_moves();
     rig.verify(7).expect("nothing is lost");
 }
@@ -322,6 +323,20 @@ fn nobody_leaves_for_extents_that_stay_where_they_are() {
 fn requests_to_rotating_disks_go_on_while_extents_move() {
     let (writes_percent, outstanding, before_s) = (30, 8, 2);
     Foreground { what: "HDD", nth_file: 3, writes_percent, outstanding, before_s }.check();
+}
+
+/// Many writes at a time to what moves up: a hold that would take long is given up.
+#[test]
+fn writes_in_line_at_rotating_disks_are_not_held_for_long() {
+    for (writes_percent, outstanding) in [(100, 8), (30, 16), (100, 16), (30, 32)] {
+        let what = "HDD, many writes, they move up";
+        let load = Foreground { what, nth_file: 3, writes_percent, outstanding, before_s: 2 };
+        let found = load.suffers(&OptimizeSettings::default(), SEEDS[0]);
+        assert!(
+            found.is_little(),
+            "{outstanding} outstanding, {writes_percent} % writes: {found:?}"
+        );
+    }
 }
 
 /// Writes take longer than what a move keeps an SSD busy for: no throttle is needed here.

@@ -19,6 +19,8 @@ pub struct Filling {
     /// Extents that it gains per hour, since the last sample that is ten minutes old or older, or over the last day, whichever is
     /// more; `None` while samples are too near to each other.
     pub per_hour: Option<f64>,
+    /// Whether that is the mean of the last day, for it fills more slowly at present, or not at all.
+    pub by_day: bool,
     /// When that was counted, in seconds since 1970.
     pub at_s: u64,
 }
@@ -38,7 +40,8 @@ impl Filling {
         // After a quiet night the day's mean says nothing of what fills it now.
         let (day, now_rate) = (rate(first), rate(last.filter(|(at, _)| span(*at) <= PRESENT_S)));
         let per_hour = day.zip(now_rate).map(|(day, now)| day.max(now)).or(day);
-        Some(Self { used, slots, per_hour, at_s: now })
+        let by_day = day.zip(now_rate).is_some_and(|(day, now)| day > now);
+        Some(Self { used, slots, per_hour, by_day, at_s: now })
     }
 
     /// Whether no extent is left.
@@ -47,7 +50,7 @@ impl Filling {
         self.used >= self.slots
     }
 
-    /// Hours until it is full at the present rate: none when it is full, whatever the rate; `None` if it does not fill, or the rate
+    /// Hours until it is full at that rate: none when it is full, whatever the rate; `None` if it does not fill, or the rate
     /// is not known.
     #[must_use]
     pub fn hours_left(&self) -> Option<f64> {
@@ -84,9 +87,11 @@ mod tests {
         let found = of(&[(0, 0), (24, 50), (30, 60), (50, 70)]);
         assert_eq!((found.per_hour, found.hours_left()), (Some(0.5), Some(60.0)));
         // A quiet day, and then 8 in an hour.
-        assert_eq!(of(&[(0, 40), (22, 40), (23, 48)]).hours_left(), Some(6.5));
+        let found = of(&[(0, 40), (22, 40), (23, 48)]);
+        assert_eq!((found.hours_left(), found.by_day), (Some(6.5), false));
         // It filled all day, and does not this hour: the day counts.
-        assert_eq!(of(&[(0, 40), (20, 80), (21, 80)]).per_hour, Some(40.0 / 21.0));
+        let found = of(&[(0, 40), (20, 80), (21, 80)]);
+        assert_eq!((found.per_hour, found.by_day), (Some(40.0 / 21.0), true));
         assert_eq!(of(&[(0, 70), (5, 60)]).hours_left(), None, "it empties");
         assert_eq!(of(&[(0, 60), (5, 60)]).hours_left(), None, "it stands still");
         let full = of(&[(0, 90), (5, 100)]);

@@ -32,7 +32,7 @@ pub(crate) fn command() -> Command {
         .value_name("POLICY")
         .value_parser(Policy::ALL.map(Policy::keyword))
         .default_value(Policy::default().keyword())
-        .help("What to recommend: all the throughput, 97 % of it, or most per latency");
+        .help("What to recommend: all the throughput, 97 % of what the balance of throughput and latency gives, or most per latency");
     let share = Arg::new("write-share")
         .long("write-share")
         .value_name("W")

@@ -43,7 +43,13 @@ fn told(
     let when = match (found.is_full(), found.per_hour, hours) {
         (true, ..) => "full".to_owned(),
         (_, None, _) => "its present rate is not known yet".to_owned(),
-        (_, _, Some(hours)) => format!("full in {hours:.1} hours at the present rate"),
+        (_, _, Some(hours)) => {
+            let rate = match found.by_day {
+                true => "last day's rate, which is more than the present one",
+                false => "present rate",
+            };
+            format!("full in {hours:.1} hours at the {rate}")
+        }
         (_, Some(_), None) => "it does not fill at present".to_owned(),
     };
     let then = if found.is_full() { "" } else { " then" };
@@ -65,6 +71,7 @@ fn told(
         "performance_used_bytes": bytes(found.used).0,
         "performance_bytes": bytes(found.slots).0,
         "gain_bytes_per_hour": found.per_hour.map(|rate| rate * extent_bytes as f64),
+        "gain_is_of": if found.by_day { "the last day" } else { "the present" },
         "hours_until_full": hours,
         "expected_iops_when_full": iops,
         "expected_iops_basis": if is_measured { "measured disks" } else { "reference disks" },
@@ -81,7 +88,7 @@ mod tests {
         let text = |used, per_hour| {
             let (text, json) = told(
                 "data",
-                &Filling { used, slots: 100, per_hour, at_s: 0 },
+                &Filling { used, slots: 100, per_hour, by_day: per_hour == Some(10.0), at_s: 0 },
                 (1 << 20, (824, false)),
             );
             assert_eq!(json["performance_bytes"], 100 << 20);
@@ -89,6 +96,7 @@ mod tests {
         };
         for (text, words) in [
             (text(40, Some(5.0)), "holds 40MiB of 100MiB: full in 12.0 hours at the present rate;"),
+            (text(40, Some(10.0)), "full in 6.0 hours at the last day's rate, which is more than"),
             (text(40, None), "random writes per second, of 4 KiB if its disks are like"),
             (text(40, Some(-5.0)), "it does not fill at present"),
             (text(40, None), "is not known yet; new data goes to the Capacity tier then: about"),
@@ -99,7 +107,7 @@ mod tests {
         ] {
             assert!(text.contains(words), "{text}");
         }
-        let full = Filling { used: 100, slots: 100, per_hour: None, at_s: 0 };
+        let full = Filling { used: 100, slots: 100, per_hour: None, by_day: false, at_s: 0 };
         let (text, json) = told("data", &full, (1 << 20, (500, true)));
         let (old, aged) = dated(text.clone(), json.clone(), 125);
         assert!(old.ends_with(", as counted 2 min ago\n") && aged["age_s"] == 125, "{old}");
