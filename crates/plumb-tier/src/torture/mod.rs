@@ -137,7 +137,7 @@ pub struct TortureReport {
     pub demanding: u64,
     /// Of these, crashes after a retired disk had begun to be rebuilt.
     pub with_rebuild: u64,
-    /// Of these, crashed a third time after a disk had come back.
+    /// Of these, crashed a third time: after a disk had come back, or because nothing was written before.
     pub with_third_crash: u64,
     /// Of these, with a disk that was put back as it had been before.
     pub with_older_copy: u64,

@@ -40,7 +40,7 @@ pub(super) struct Tally {
     pub(super) demanding: u64,
     /// Of these, crashes after the first places of a retired disk had been given to others.
     pub(super) rebuilt: u64,
-    /// Of these, states with a third crash, after a disk had come back.
+    /// Of these, states with a third crash: after a disk had come back, or because nothing was written before.
     pub(super) thrice: u64,
     /// Of these, states with a disk that was put back as it had been before.
     pub(super) outdated: u64,

@@ -333,6 +333,38 @@ fn disks_are_replaced_while_they_work_and_when_they_are_gone() {
     }
 }
 
+/// RES-4: a disk that is missing is given up when the pool is set to, and not before.
+#[test]
+fn missing_disks_are_given_up_as_the_pool_is_set_to() {
+    let place = Place::new();
+    place.plumb("pool new tank --file-size 96M a.img b.img c.img d.img").succeeds_quietly();
+    place.plumb("vdisk new tank/two --size 16M --resiliency mirror2").succeeds_quietly();
+    place.plumb("run -b64K -s -w100 -o4 -t1 -d1 -W0 space:tank/two").ends_with(0);
+    let shown = place.json("pool show tank");
+    assert_eq!((&shown["time_out_s"], &shown["retire_after_s"]), (&30.into(), &300.into()));
+    let set = place.json("pool set tank --time-out 5 --retire-after never");
+    assert_eq!((&set["time_out_s"], &set["retire_after_s"]), (&5.into(), &Value::Null));
+    std::fs::rename(place.file("b.img"), place.file("away.img")).expect("renamed");
+    let load = "run -b4K -r -w50 -o4 -t1 -d2 -W0 space:tank/two";
+    let retired = |place: &Place| {
+        place.plumb(load).ends_with(0);
+        events(place).iter().any(|event| event == "disk-retired")
+    };
+    assert!(!retired(&place), "it was to stay");
+    let said = place.plumb("Set-StoragePool tank --retire-after always").succeeds_quietly();
+    assert!(said.stdout.contains("time-out: 5 s\n  missing disks are given up: at once"), "{said:?}");
+    assert!(retired(&place), "{:?}", events(&place));
+    for (line, word) in [
+        ("pool set tank", "--time-out"),
+        ("pool set tank --time-out 0", "0 is not in 1..=3600"),
+        ("pool set tank --retire-after 5m", "'always' or 'never'"),
+    ] {
+        let said = place.plumb(line).ends_with(2).stderr;
+        assert!(said.contains(word), "{line}: {said}");
+    }
+    place.plumb("pool set nobody --time-out 5").ends_with(1);
+}
+
 #[test]
 fn a_disk_without_room_elsewhere_stays() {
     let place = Place::new();
