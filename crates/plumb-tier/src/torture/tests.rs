@@ -151,7 +151,7 @@ fn known(mutation: Mutation) -> &'static [u64] {
         Mutation::AckBeforeCrcFirst => &[11_501_169_825_929_383_895],
         Mutation::ReadUnverified => &[9_866_411_573_891_609_613],
         Mutation::AckBeforeLog => &[16_160_065_106_482_391_582],
-        Mutation::CleanWrittenDirectly => &[16_199_806_663_162_152_919],
+        Mutation::CleanWrittenDirectly => &[12_692_073_403_340_577_575],
         Mutation::DestageUnlocked => &[10_432_922_719_399_047_009],
         Mutation::RebuildMarksLate => &[16_224_840_290_966_929_488],
         Mutation::LogCopyKept | Mutation::LogReturnUncopied => &[16_726_576_251_989_828_978],

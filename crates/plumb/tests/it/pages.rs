@@ -41,6 +41,7 @@ fn every_page_is_written() {
             "plumb-pool-remove-disk.1",
             "plumb-pool-remove.1",
             "plumb-pool-replace-disk.1",
+            "plumb-pool-set.1",
             "plumb-pool-show.1",
             "plumb-pool.1",
             "plumb-profile-explain.1",
