@@ -352,7 +352,10 @@ fn missing_disks_are_given_up_as_the_pool_is_set_to() {
     };
     assert!(!retired(&place), "it was to stay");
     let said = place.plumb("Set-StoragePool tank --retire-after always").succeeds_quietly();
-    assert!(said.stdout.contains("time-out: 5 s\n  missing disks are given up: at once"), "{said:?}");
+    assert!(
+        said.stdout.contains("time-out: 5 s\n  missing disks are given up: at once"),
+        "{said:?}"
+    );
     assert!(retired(&place), "{:?}", events(&place));
     for (line, word) in [
         ("pool set tank", "--time-out"),
