@@ -1,7 +1,8 @@
 //! How much moves on loads that stay as they are: at most 1 % of the tier per day (section 25), however few I/Os an extent has.
 
-use super::tests::Poisson;
+use super::tests::{Poisson, replay as replay_trace};
 use super::tierer::{Tierer, TiererSettings};
+use super::{Layout, Policy};
 use crate::heat::HostIoKind;
 use crate::optimizer::{Bar, PlanLimits, TierName, Worth};
 use crate::random::Random;
@@ -162,5 +163,31 @@ fn nor_does_a_load_whose_ios_come_in_bunches() {
                 check(load, (per_day, bunch), When::Every(24));
             }
         }
+    }
+}
+
+/// Extents of the tier beside streams, a tenth of the space.
+const STREAMS_TIER: u32 = 500;
+
+/// Extents that moves brought up per day from day 3 on, in percent of the tier, when disks of virtual machines are replayed, two of eight of
+/// which are read and written from end to end in some 36 hours, 8 KiB after 8 KiB, among the random I/Os of the others.
+fn moved_with_streams(policy: Policy, days: u64) -> f64 {
+    let layout = Layout { write_cache_bytes: 0, ..Layout::default() };
+    let workload = format!("vms:extents=5000,rate=5,hours={},disks=8,seed=1", 24 * days);
+    let found = replay_trace(layout, &[u64::from(STREAMS_TIER) << 20], &[policy], &workload);
+    let devices = found.outcomes[0].devices.as_ref().expect("devices");
+    // The run at the end of the second day is that day's.
+    let later = devices.runs.iter().filter(|run| run.at_s / 3600.0 > (24 * FROM_DAY + 1) as f64);
+    let up: u64 = later.map(|run| run.moves.up).sum();
+    100.0 * up as f64 / f64::from(STREAMS_TIER) / (days - FROM_DAY) as f64
+}
+
+#[test]
+fn nor_does_a_load_with_slow_streams_among_random_ios() {
+    for policy in [Policy::Every { hours: 24.0 }, Policy::Every { hours: 6.0 }, Policy::Continuous]
+    {
+        let moved = moved_with_streams(policy, 7);
+        println!("{policy:?}: {moved:.2} % of the tier per day");
+        assert!(moved <= 1.0, "{policy:?}: {moved} % of the tier per day");
     }
 }

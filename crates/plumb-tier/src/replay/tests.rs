@@ -329,7 +329,12 @@ fn curves_are_near(shift: u32) {
     assert!(mean <= 0.01, "{mean}");
 }
 
-fn replay(layout: Layout, sizes: &[u64], policies: &[Policy], workload: &str) -> ReplayOutcome {
+pub(super) fn replay(
+    layout: Layout,
+    sizes: &[u64],
+    policies: &[Policy],
+    workload: &str,
+) -> ReplayOutcome {
     let mut replay = Replay::new(layout, sizes, policies).expect("a space");
     for trace_io in WorkloadSpec::parse(workload).expect("a workload").generate() {
         replay.feed(&trace_io).expect("room");
