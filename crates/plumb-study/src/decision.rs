@@ -90,9 +90,12 @@ impl Rule {
             ],
             Self::Compare => &[
                 "The effect is the ratio of the geometric means minus 1, its sign turned so that + is better.",
-                "Its 95 % interval comes from ln x of whole runs: Welch from five runs a side on, one \
-                 standard deviation for both below, ln x ~ arm + time for interleaved runs, an assumed \
+                "Its 95 % interval comes from ln x of whole runs: Welch from five runs a side on; below, one \
+                 standard deviation for both, or Welch where that is wider and the sides have different numbers of runs \
+                 or spreads of three to one and more; ln x ~ arm + time for interleaved runs, an assumed \
                  spread between runs for single ones.",
+                "Runs that agree more closely than they can be known have the error that is their metric's at least: \
+                 0.32 % for percentiles, which are buckets of a histogram, else an SD of 0.2 % between runs.",
                 "better: the interval lies above 0 and the effect is at least delta. worse: the same below. \
                  same: the interval lies within ±delta. unclear: otherwise.",
                 "From six runs a side on, the shift by ranks must agree, or it is unclear.",

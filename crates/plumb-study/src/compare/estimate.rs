@@ -11,6 +11,10 @@ use crate::stats::ranks::{Shift, hodges_lehmann};
 pub enum Design {
     /// Independent runs: Welch.
     Independent,
+    /// Independent runs, few of them: both sides share one standard deviation.
+    Pooled,
+    /// The same as series, whose variation inside each run is known beside.
+    Inside,
     /// Runs of both arms in turn: a line over time is taken out.
     Interleaved,
     /// One run on a side: spread between runs is assumed, or taken from the other side.
@@ -23,6 +27,8 @@ impl Design {
     pub fn keyword(self) -> &'static str {
         match self {
             Self::Independent => "independent runs (Welch on ln x)",
+            Self::Pooled => "independent runs (one SD of ln x for both sides)",
+            Self::Inside => "independent runs (SD of ln x between runs, and their error inside)",
             Self::Interleaved => "interleaved runs (ln x ~ arm + time)",
             Self::Single => "single run (spread between runs assumed)",
         }
@@ -105,6 +111,9 @@ const SPREAD_FROM: usize = 3;
 /// Runs of a side below which both sides share one standard deviation
 /// (docs/decisions/0032-few-runs-share-a-deviation.md).
 pub(super) const WELCH_FROM: usize = 5;
+/// How many times one side's variance is the other's for them to share none, and the runs of a side from which that tells something.
+const UNLIKE: f64 = 9.0;
+const UNLIKE_FROM: usize = 3;
 /// Runs of a side from which on ranks are a second opinion.
 const RANKS_FROM: usize = 6;
 
@@ -130,8 +139,8 @@ impl Estimate {
     }
 }
 
-/// Independent runs, two or more on each side: Welch's interval on ln x, and ranks as a second
-/// opinion. `None` for fewer, and for values that are not positive.
+/// Independent runs, two or more on each side: Welch's interval on ln x, or one deviation for both where they are few
+/// and alike, and ranks as a second opinion. `None` for fewer, and for values that are not positive.
 #[must_use]
 pub fn independent(baseline: &[f64], candidate: &[f64]) -> Option<Estimate> {
     let (a, b) = (logarithms(baseline)?, logarithms(candidate)?);
@@ -140,19 +149,36 @@ pub fn independent(baseline: &[f64], candidate: &[f64]) -> Option<Estimate> {
     }
     let (m, n) = (a.len() as f64, b.len() as f64);
     let pooled = (squares(&a) + squares(&b)) / (m + n - 2.0);
-    let (error, freedom) = if a.len().min(b.len()) < WELCH_FROM {
-        ((pooled * (1.0 / m + 1.0 / n)).sqrt(), m + n - 2.0)
-    } else {
-        welch(variance(&a) / m, m, variance(&b) / n, n)
-    };
+    let few = a.len().min(b.len());
+    let (own, shared) = (
+        welch(variance(&a) / m, m, variance(&b) / n, n),
+        ((pooled * (1.0 / m + 1.0 / n)).sqrt(), m + n - 2.0),
+    );
+    let (design, (error, freedom)) =
+        match few < WELCH_FROM && !(are_unlike(&a, &b) && is_wider(own, shared)) {
+            true => (Design::Pooled, shared),
+            false => (Design::Independent, own),
+        };
     let runs = (a.len(), b.len());
-    let mut estimate =
-        Estimate::new(Design::Independent, runs, mean(&b) - mean(&a), error, freedom);
+    let mut estimate = Estimate::new(design, runs, mean(&b) - mean(&a), error, freedom);
     estimate.run_deviation = pooled.sqrt();
     if a.len().min(b.len()) >= RANKS_FROM {
         estimate.second_opinion = hodges_lehmann(&a, &b);
     }
     Some(estimate)
+}
+
+/// Whether one deviation must not be taken for both without a look at Welch's: numbers of runs differ, so that the error of the fewer could be taken
+/// from the more, or spreads do (docs/decisions/0226-the-side-with-fewer-runs.md).
+fn are_unlike(a: &[f64], b: &[f64]) -> bool {
+    let (of_a, of_b) = (variance(a), variance(b));
+    let differ = of_a.max(of_b) > UNLIKE * of_a.min(of_b);
+    a.len() != b.len() || (a.len() >= UNLIKE_FROM && differ)
+}
+
+/// Whether the first error and freedom make the wider interval.
+fn is_wider(a: (f64, f64), b: (f64, f64)) -> bool {
+    t_95(a.1) * a.0 > t_95(b.1) * b.0
 }
 
 /// Standard error and degrees of freedom of a difference of two means with these squared errors
@@ -269,4 +295,26 @@ pub fn interleaved(runs: &[(f64, bool, f64)]) -> Option<Estimate> {
             plain.map(|of| Shift { estimate: of.difference, low: of.low, high: of.high });
     }
     Some(estimate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_method_is_named_that_was_used() {
+        let design = |a: &[f64], b: &[f64]| independent(a, b).expect("positive").design;
+        let calm = [100.0, 100.1, 99.9, 100.0, 100.1];
+        let noisy = [97.0, 103.0, 100.0, 98.0, 102.0];
+        assert_eq!(design(&calm, &noisy), Design::Independent);
+        // Alike in number and in spread, or too few to tell.
+        assert_eq!(design(&calm[..3], &[101.0, 101.2, 100.9]), Design::Pooled);
+        assert_eq!(design(&calm[..2], &noisy[..2]), Design::Pooled);
+        // Unlike in spread, or the noisier side has fewer runs.
+        assert_eq!(design(&calm[..3], &noisy[..3]), Design::Independent);
+        assert_eq!(design(&noisy[..2], &calm), Design::Independent);
+        // The calmer side has fewer: what both share is wider.
+        assert_eq!(design(&calm[..2], &noisy), Design::Pooled);
+        assert!(independent(&noisy[..2], &calm).expect("positive").freedom < 1.1);
+    }
 }

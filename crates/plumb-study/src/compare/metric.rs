@@ -17,6 +17,12 @@ impl Metric {
     pub fn named(name: &str, higher_is_better: bool) -> Self {
         Self { name: name.to_owned(), higher_is_better, delta: delta(name, higher_is_better) }
     }
+
+    /// Whether it is an order statistic, read from a histogram.
+    #[must_use]
+    pub fn is_percentile(&self) -> bool {
+        percentile(&self.name.to_lowercase()).is_some()
+    }
 }
 
 /// (6.1) Throughput 2 %, mean latency 3 %, percentiles up to 99 % 5 %, higher ones 10 %, CPU per I/O
@@ -101,6 +107,8 @@ mod tests {
         ] {
             assert_eq!(Metric::named(name, higher).delta, wanted, "{name}");
         }
+        assert!(Metric::named("P99_ms", false).is_percentile());
+        assert!(!Metric::named("cpu_us_per_io", false).is_percentile());
         assert_eq!(percentile("p99_9"), Some(99.9));
         assert_eq!(percentile("p9999"), Some(99.99));
         assert_eq!(percentile("4-nines"), Some(99.99));

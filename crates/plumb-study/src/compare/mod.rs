@@ -2,12 +2,14 @@
 
 mod between;
 mod estimate;
+mod floor;
 mod holm;
 mod metric;
 mod pooled;
 mod series;
 
 pub use estimate::{Design, Estimate, independent, interleaved, single, single_among};
+pub use floor::Floor;
 pub use holm::{Headline, holm};
 pub use metric::Metric;
 pub use pooled::Between;
@@ -71,6 +73,8 @@ pub struct Comparison {
     pub delta: f64,
     /// How the effect was estimated, in logarithms of the values.
     pub estimate: Estimate,
+    /// The error that it has at least.
+    pub floor: Floor,
     /// Repetitions per side that would tell, for `unclear`.
     pub needed: Option<u64>,
     /// Remarks.
@@ -122,6 +126,8 @@ pub fn judge(estimate: Estimate, metric: &Metric) -> Comparison {
         let (a, b) = (turn(low), turn(high));
         (a.min(b), a.max(b))
     };
+    let floor = Floor::of(metric, estimate.runs);
+    let estimate = estimate.no_better_than(floor);
     let effect = turn(estimate.difference);
     let interval = turned(estimate.low, estimate.high);
     let mut verdict = Verdict::of(effect, interval.0, interval.1, metric.delta);
@@ -149,7 +155,7 @@ pub fn judge(estimate: Estimate, metric: &Metric) -> Comparison {
     let needed = (verdict == Verdict::Unclear)
         .then(|| repetitions::needed(estimate.run_deviation, metric.delta));
     let p = estimate.p();
-    Comparison { verdict, effect, interval, p, delta: metric.delta, estimate, needed, notes }
+    Comparison { verdict, effect, interval, p, delta: metric.delta, estimate, floor, needed, notes }
 }
 
 #[cfg(test)]

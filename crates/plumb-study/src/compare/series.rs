@@ -1,6 +1,6 @@
 //! Runs given as series per interval: warm-ups cut, errors inside the run.
 
-use super::estimate::{Estimate, WELCH_FROM, independent, single};
+use super::estimate::{Design, Estimate, WELCH_FROM, independent, single};
 use crate::precision;
 use crate::stats::describe::{deviation, mean};
 use crate::steady;
@@ -60,7 +60,9 @@ pub fn of_series(baseline: &[SteadyRun], candidate: &[SteadyRun]) -> Option<Esti
     let (inside_a, inside_b) = (within(baseline), within(candidate));
     let least = (inside_a.powi(2) / a.len() as f64 + inside_b.powi(2) / b.len() as f64).sqrt();
     let mut estimate = match independent(&a, &b) {
-        Some(estimate) if a.len().min(b.len()) < WELCH_FROM => estimate.with_inside(least),
+        Some(estimate) if a.len().min(b.len()) < WELCH_FROM => {
+            Estimate { design: Design::Inside, ..estimate.with_inside(least) }
+        }
         Some(estimate) => estimate.at_least(least),
         None => single(&a, &b, inside_a, inside_b)?,
     };

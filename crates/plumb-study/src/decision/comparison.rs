@@ -65,6 +65,8 @@ pub fn of_comparison(found: &Comparison, metric: &Metric, subject: &Subject) -> 
             "delta": found.delta,
             "confidence": 0.95,
             "design": estimate.design.keyword(),
+            "error_least_ln": found.floor.error,
+            "error_least_because": found.floor.reason,
         },
         "evidence": all_evidence(found, subject),
     }))

@@ -186,8 +186,13 @@ fn all_evidence(knee: &Knee) -> Vec<Value> {
         let high = fit.ln_x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         list.push(evidence(
             "sigma",
-            fit.sigma,
-            "SD of ln X about the fit, or of repetitions if larger",
+            fit.noise,
+            match fit.is_noise_known {
+                true => "SD of ln X about the fit, or of repetitions if larger",
+                false => {
+                    "noise is not known: too few settings and repetitions; at least 1.5 % is taken"
+                }
+            },
         ));
         let sum = format!("exp({high:.4} − {low:.4}) − 1: highest fitted value over the first");
         list.push(evidence("gain", (high - low).exp_m1(), sum));

@@ -3,6 +3,7 @@
 use super::Setting;
 use super::fall::Fall;
 use crate::stats::describe::{MAD_TO_SD, absolute_deviation, median};
+use crate::stats::distribution::t_95;
 use crate::stats::line::Line;
 use crate::stats::nonnegative::{self, dot};
 
@@ -15,6 +16,10 @@ pub struct ConcaveFit {
     pub scale: f64,
     /// σ of ln X about the fit.
     pub sigma: f64,
+    /// SD of ln X that is reckoned with: σ, or what is assumed where that is not known.
+    pub noise: f64,
+    /// Whether residuals and repetitions tell the noise.
+    pub is_noise_known: bool,
     /// (o, change of elasticity) of each corner.
     pub corners: Vec<(u64, f64)>,
     /// Elasticity behind the last setting.
@@ -33,6 +38,8 @@ pub(super) struct Concave {
     fall: Option<Fall>,
     pub(super) scale: f64,
     pub(super) sigma: f64,
+    /// Degrees of freedom that residuals and repetitions leave for the noise.
+    freedom: f64,
 }
 
 /// Rounds of weights.
@@ -49,6 +56,13 @@ const OUTLIERS_MOST: usize = 32;
 const KNOTS_MOST: usize = 192;
 /// The smallest scale, in ln X.
 const SCALE_LEAST: f64 = 0.002;
+/// Degrees of freedom up to which the noise is not known: pieces of a curve come near to so few settings whatever it is
+/// (docs/decisions/0227-noise-that-a-curve-hides.md).
+const UNKNOWN_TO: f64 = 2.0;
+/// SD between runs that is assumed where nothing tells it (6.2).
+const NOISE_ASSUMED: f64 = 0.015;
+/// The factor of an error that is known.
+const NORMAL_95: f64 = 1.96;
 
 impl Concave {
     /// Fits the settings that count and marks those that lie off the curve.
@@ -117,7 +131,25 @@ impl Concave {
         }
         fit.scale = scale;
         fit.sigma = fit.deviation(settings).max(scale);
+        let counted = settings.iter().filter(|setting| setting.counts());
+        let repeated: usize = counted.map(|setting| setting.runs.len() - 1).sum();
+        fit.freedom = fit.left(settings).max(0.0) + repeated as f64;
         fit
+    }
+
+    /// Whether residuals and repetitions tell the noise.
+    pub(super) fn is_noise_known(&self) -> bool {
+        self.freedom > UNKNOWN_TO
+    }
+
+    /// SD of ln X that is reckoned with.
+    pub(super) fn noise(&self) -> f64 {
+        if self.is_noise_known() { self.sigma } else { self.sigma.max(NOISE_ASSUMED) }
+    }
+
+    /// What an error is multiplied by: Student's factor over the normal one where the noise is not known.
+    pub(super) fn caution(&self) -> f64 {
+        if self.is_noise_known() { 1.0 } else { t_95(self.freedom.max(1.0)) / NORMAL_95 }
     }
 
     /// Which of these settings, left out of the fit, lies nearest to it, and the SD of those that are in it.
@@ -214,6 +246,7 @@ impl Concave {
             fall: None,
             scale: 0.0,
             sigma: 0.0,
+            freedom: 0.0,
         }
     }
 
@@ -272,20 +305,27 @@ impl Concave {
             .filter(|(_, setting)| setting.counts())
             .map(|(residual, _)| residual)
             .collect();
+        (dot(&inliers, &inliers) / self.left(settings).max(1.0)).sqrt()
+    }
+
+    /// Settings that count beyond those that the fitted pieces take.
+    fn left(&self, settings: &[Setting]) -> f64 {
         let behind = if self.fall.is_some() { 2.0 } else { 0.0 };
         let pieces = self.corners.len() as f64 + 2.0 + behind;
-        let freedom = (inliers.len() as f64 - pieces).max(1.0);
-        (dot(&inliers, &inliers) / freedom).sqrt()
+        settings.iter().filter(|setting| setting.counts()).count() as f64 - pieces
     }
 
     pub(super) fn into_fit(self) -> ConcaveFit {
         let changes = self.corners.iter().map(|(_, change)| *change);
+        let (noise, is_noise_known) = (self.noise(), self.is_noise_known());
         ConcaveFit {
             corners: self.corner_settings.iter().copied().zip(changes).collect(),
             end_slope: self.slope_after(f64::INFINITY),
             ln_x: self.fitted,
             scale: self.scale,
             sigma: self.sigma,
+            noise,
+            is_noise_known,
         }
     }
 }

@@ -58,7 +58,8 @@ impl Flag {
 pub(super) fn judge(knee: &mut Knee, concave: &Concave, options: &Options) {
     let settings = &knee.settings;
     let sigma = concave.sigma;
-    let (elasticity, error) = end_elasticity(settings, sigma);
+    let (elasticity, error) = end_elasticity(settings, concave.noise());
+    let error = error * concave.caution();
     let last = settings.len() - 1;
     let fitted: Vec<f64> = settings.iter().map(|setting| concave.at(setting.u)).collect();
     let top = fitted.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -154,6 +155,13 @@ pub(super) fn judge(knee: &mut Knee, concave: &Concave, options: &Options) {
         knee.marks = Some(marks);
     }
     knee.repeat = repeats(settings, &fitted, chosen, sigma);
+    if !concave.is_noise_known() {
+        knee.notes.push(format!(
+            "noise is not known: a curve comes near to {counted} settings with so few repetitions whatever their noise is; \
+             an SD of {:.1} % between runs is taken: repeat settings to know it",
+            concave.noise() * 100.0
+        ));
+    }
     knee.flags = flags;
     knee.verdict = verdict;
     knee.reason = reason;

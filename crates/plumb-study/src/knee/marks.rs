@@ -91,7 +91,7 @@ pub(super) fn marks(
         settings.iter().rposition(|setting| setting.counts() && setting.latency_ms <= budget)
     });
     let recommended = budget.map_or(chosen, |budget| budget.min(chosen));
-    let reach = f64::max(0.01, 2.0 * concave.sigma);
+    let reach = f64::max(0.01, 2.0 * concave.noise());
     let level = concave.at(settings[plateau].u);
     let alike = |setting: &&Setting| (concave.at(setting.u) - level).abs() <= reach;
     let aims = aimed.unwrap_or((settings[plateau].o, settings[recommended].o));

@@ -325,3 +325,43 @@ fn nothing_is_said_of_what_too_few_settings_carry() {
         assert!(knee.marks.is_none() && knee.repeat.contains(&8), "{points:?}: {:?}", knee.repeat);
     }
 }
+
+/// A curve comes near to few settings whatever their noise is: what it leaves is none.
+#[test]
+fn few_settings_run_once_do_not_tell_their_noise() {
+    // 50,000 at the end, and each setting up to 12 % off.
+    let off = [-0.07, 0.1, 0.02, -0.04, 0.05, 0.01, -0.08, 0.06, 0.03, -0.02, 0.04, -0.05];
+    let curve = |os: &[u64], times: usize, scale: f64| -> Vec<Row> {
+        let places = os.iter().flat_map(|o| std::iter::repeat_n(*o, times)).enumerate();
+        places
+            .map(|(place, o)| {
+                let smooth = 50_000.0 * (1.0 + (o as f64 / 12.0).powi(-3)).powf(-1.0 / 3.0);
+                let iops = smooth * (scale * off[place % off.len()]).exp();
+                row(o, iops, o as f64 / iops * 1e3)
+            })
+            .collect()
+    };
+    let says = |knee: &Knee| knee.notes.iter().any(|note| note.contains("noise is not known"));
+    let few = find(&curve(&[2, 4, 8, 16, 32], 1, 1.0), &Options::default());
+    let fit = few.fit.as_ref().expect("a fit");
+    assert!(
+        says(&few) && !fit.is_noise_known && fit.sigma < 0.015 && fit.noise == 0.015,
+        "{few:#?}"
+    );
+    let (_, error) = few.end_elasticity.expect("enough");
+    assert!((0.05..0.2).contains(&error), "{error}");
+    let decision =
+        crate::decision::of_knee(&few, &Options::default(), &crate::findings::Layout::default());
+    let sigma =
+        decision["evidence"].as_array().into_iter().flatten().find(|e| e["name"] == "sigma");
+    assert_eq!(sigma.expect("evidence")["value"], 0.015);
+    // The same settings three times each, and twelve settings, know it.
+    for rows in [
+        curve(&[2, 4, 8, 16, 32], 3, 0.2),
+        curve(&[1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32], 1, 0.2),
+    ] {
+        let knee = find(&rows, &Options::default());
+        let fit = knee.fit.as_ref().expect("a fit");
+        assert!(!says(&knee) && fit.is_noise_known && fit.noise == fit.sigma, "{knee:#?}");
+    }
+}

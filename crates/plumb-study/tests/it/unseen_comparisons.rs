@@ -170,8 +170,16 @@ fn case(seed: u64) -> Case {
         _ => (m.max(3), m.max(3)),
     };
     let is_series = form.contains("series");
+    // In one of three, where numbers of runs differ, the side with more of them is three times as calm.
+    let mut apart = Random::seeded(0x3b1c_0000 + seed);
+    let calm: f64 =
+        if form == "runs" && m != n && apart.unit() < 0.33 { sigma / 3.0 } else { sigma };
+    let sigmas: (f64, f64) = if m < n { (sigma, calm) } else { (calm, sigma) };
     let sides = (1.0 / m as f64 + 1.0 / n as f64).sqrt();
-    let error = if is_series { series.error(series.between) } else { sigma } * sides;
+    let error = match is_series {
+        true => series.error(series.between) * sides,
+        false => (sigmas.0.powi(2) / m as f64 + sigmas.1.powi(2) / n as f64).sqrt(),
+    };
     let assumed = if form == "one series" { series.error(ASSUMED) * sides } else { error };
     // As large as has to be found and up to three times that, or a round figure.
     let size = match random.unit() < 0.5 {
@@ -199,10 +207,10 @@ fn case(seed: u64) -> Case {
         });
         json!({ "runs_in_order": runs.collect::<Vec<Value>>() })
     } else {
-        let mut side = |ratio: f64, runs: usize| -> Vec<f64> {
+        let mut side = |ratio: f64, runs: usize, sigma: f64| -> Vec<f64> {
             (0..runs).map(|_| level * ratio * (1.0 + sigma * random.normal())).collect()
         };
-        let (baseline, candidate) = (side(1.0, m), side(ratio, n));
+        let (baseline, candidate) = (side(1.0, m, sigmas.0), side(ratio, n, sigmas.1));
         let sides = [&baseline, &candidate].map(|side| Side::of_runs(side));
         written = Some(as_written(&sides[0], &sides[1], &metric));
         json!({ "baseline_runs": baseline, "candidate_runs": candidate })
@@ -283,4 +291,63 @@ fn what_has_to_be_found_is_found_in_every_form() {
         let written = score.share(&format!("found, as written, {form}"));
         score.at_least(&format!("found, ours, {form}"), written);
     }
+}
+
+/// Few runs of a noisy side against more or as many of a calm one: the calm side's spread says nothing of the other's.
+#[test]
+fn the_side_with_fewer_runs_may_be_the_noisier() {
+    let mut score = Score::default();
+    for seed in 0..3000 {
+        let mut random = Random::seeded(0x51de_0000 + seed);
+        let few = random.one_of(&[2_usize, 2, 3, 3, 4]);
+        let many = random.one_of(&[few + 1, few + 2, 9, 12, 20]);
+        // As many of each: from three on spreads can be told apart.
+        let many = if few > 2 && random.unit() < 0.2 { few } else { many };
+        let sigma = random.one_of(&[0.02_f64, 0.03]);
+        let calm = sigma / random.one_of(&[2.0, 3.0, 5.0, 10.0]);
+        let error = (sigma.powi(2) / few as f64 + calm.powi(2) / many as f64).sqrt();
+        let metric = Metric::named("iops", true);
+        let size = f64::max(metric.delta, 5.0 * error) * random.between(1.0, 3.0);
+        let change = size * random.one_of(&[0.0, 1.0, -1.0]);
+        let mut side = |level: f64, sigma: f64, runs: usize| -> Vec<f64> {
+            (0..runs).map(|_| level * (sigma * random.normal()).exp()).collect()
+        };
+        let level = 1000.0 * (1.0 + change);
+        let (noisy, quiet) = (side(level, sigma, few), side(1000.0, calm, many));
+        let mut object = json!({ "metric": "iops", "higher_is_better": true });
+        // Every eighth as series whose runs are calm inside.
+        let is_series = seed % 8 == 0;
+        let form = if is_series { "series" } else { "runs" };
+        let mut values = |runs: &[f64]| -> Value {
+            let mut of = |level: f64| -> Value {
+                let part = (0..60).map(|_| level * (1.0 + 0.005 * random.normal()));
+                part.collect::<Vec<f64>>().into()
+            };
+            if is_series { runs.iter().map(|run| of(*run)).collect() } else { json!(runs) }
+        };
+        object[format!("candidate_{form}")] = values(&noisy);
+        object[format!("baseline_{form}")] = values(&quiet);
+        let found = samples::compare(&object).expect("an object of this shape");
+        let verdict = found["verdict"].as_str().expect("a word");
+        let calls = matches!(verdict, "better" | "worse");
+        let ends = [0, 1].map(|end| found["ci"][end].as_f64().expect("an end"));
+        score.add(&format!("covered, {form}"), ends[0] <= change && change <= ends[1]);
+        if change == 0.0 {
+            score.add(&format!("false alarm, {form}"), calls);
+            score.add(&format!("false alarm, {form}, {few} runs"), calls);
+            continue;
+        }
+        let is_right = verdict == if change > 0.0 { "better" } else { "worse" };
+        score.add("wrong sign", calls && !is_right);
+        // Two runs cannot tell their own spread: Student's factor with one degree of freedom is 12.7.
+        let who = if few > 2 { "three and more" } else { "two" };
+        score.add(&format!("found, {form}, {who}"), is_right);
+    }
+    score.print();
+    for form in ["runs", "series"] {
+        score.at_most(&format!("false alarm, {form}"), 0.05);
+        score.at_least(&format!("covered, {form}"), 0.9);
+    }
+    score.at_least("found, runs, three and more", 0.95);
+    score.at_most("wrong sign", 0.0);
 }
