@@ -30,6 +30,8 @@ pub(crate) enum Terms {
 pub(crate) struct Found {
     pub(crate) file: FileIndex,
     pub(crate) block: Superblock,
+    /// The generation that it says without the others: that of the newest two of its copies that are alike.
+    pub(crate) alone: Option<Generation>,
     /// Which of its copies the next update begins with.
     pub(crate) begin: Half,
 }
@@ -44,6 +46,7 @@ pub(crate) fn assemble<Q: FlushQueue>(
     let config = newest_config(io, &mut found, terms)?;
     let mut files = vec![None; config.disks.len()];
     let mut blocks = vec![None; config.disks.len()];
+    let mut alone = vec![None; config.disks.len()];
     let mut begin = vec![Half::default(); config.disks.len()];
     let mut returning = Vec::new();
     let served = served(&config, &found);
@@ -83,6 +86,7 @@ pub(crate) fn assemble<Q: FlushQueue>(
         }
         files[ordinal] = Some(one.file);
         begin[ordinal] = one.begin;
+        alone[ordinal] = one.alone;
         blocks[ordinal] = Some(one.block);
     }
     io.name_files(files);
@@ -103,12 +107,12 @@ pub(crate) fn assemble<Q: FlushQueue>(
         });
     }
     if terms == Terms::More
-        && let Some((present, voters)) = short_list(&config, &blocks, &here)
+        && let Some((present, voters)) = short_list(&config, (&blocks, &alone), &here)
         && !active(Mutation::HalfStarts)
     {
         return Err(StartError::NoQuorum { present, voters });
     }
-    let members = Members::new(config, blocks, seed);
+    let members = Members::new(config, (blocks, &alone), seed);
     let mut members = members.ok_or(StartError::Metadata { what: "superblock" })?;
     members.begin = begin;
     members.served = served;
@@ -205,10 +209,10 @@ pub(crate) fn is_outdated(config: &Config, block: &Superblock, served: u32) -> b
 /// not be more than half.
 fn short_list(
     config: &Config,
-    blocks: &[Option<Superblock>],
+    (blocks, alone): (&[Option<Superblock>], &[Option<Generation>]),
     voters: &[u16],
 ) -> Option<(usize, usize)> {
-    let lists = lists_in_force(config, blocks);
+    let lists = lists_in_force(config, alone);
     let seen: Vec<u16> = blocks.iter().flatten().map(|block| block.ordinal).collect();
     too_few(&lists, &seen, is_majority).or_else(|| too_few(&lists, voters, is_half))
 }
@@ -278,7 +282,11 @@ pub(crate) fn discover<Q: FlushQueue>(
         if best.ro_compat != 0 && terms != Terms::Any {
             return Err(StartError::FeatureToWrite { ordinal, word: best.ro_compat });
         }
-        let count = copies.iter().filter(|other| *other == best).count();
+        let alike = |copy: &Superblock| copies.iter().filter(|other| *other == copy).count();
+        let twice = copies.iter().filter(|copy| alike(copy) >= 2);
+        let alone = twice.max_by_key(|copy| copy.version).map(|copy| copy.generation);
+        let alone = if active(Mutation::LoneCopyHasIt) { Some(best.generation) } else { alone };
+        let count = alike(best);
         for _ in count..SUPERBLOCKS {
             io.events.damaged(best.ordinal, "superblock");
         }
@@ -288,7 +296,7 @@ pub(crate) fn discover<Q: FlushQueue>(
         block.epoch_started = copies.iter().map(|copy| copy.epoch_started).max().unwrap_or(0);
         let own = copies.iter().filter(|copy| copy.device == best.device);
         block.epoch_served = own.map(|copy| copy.epoch_served).max().unwrap_or(0);
-        found.push(Found { file: *file, block, begin: *begin });
+        found.push(Found { file: *file, block, alone, begin: *begin });
     }
     Ok(found)
 }

@@ -319,7 +319,8 @@ pub fn create<Q: FlushQueue>(
     let mut io = Io::new(queue, slots);
     io.name_files((0..to_u32(config.disks.len())).map(|file| Some(FileIndex(file))).collect());
     let named = |disk: u16| CreateError::Io { name: config.disks[usize::from(disk)].name.clone() };
-    let members = Members::new(config.clone(), blocks.collect(), random.next());
+    // Nobody has the generation yet.
+    let members = Members::new(config.clone(), (blocks.collect(), &[]), random.next());
     let Some(mut members) = members else {
         return Err(CreateError::Layout { reason: "no disks".into(), remedy: "name some".into() });
     };

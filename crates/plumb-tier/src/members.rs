@@ -5,7 +5,7 @@ use plumb_units::convert::{to_u32, to_usize};
 
 use crate::extents::{Copies, ExtentSet};
 use crate::format::superblock::{RecordName, Superblock};
-use crate::format::{Config, DiskState, Geometry, Moving, checksum, config};
+use crate::format::{Config, DiskState, Generation, Geometry, Moving, checksum, config};
 use crate::io::{Io, Work};
 use crate::mutation::{Mutation, active};
 use crate::random::Random;
@@ -112,7 +112,7 @@ pub(crate) struct Suspended;
 impl Members {
     pub(crate) fn new(
         config: Config,
-        superblocks: Vec<Option<Superblock>>,
+        (superblocks, alone): (Vec<Option<Superblock>>, &[Option<Generation>]),
         seed: u64,
     ) -> Option<Self> {
         let geometry = superblocks.iter().flatten().next()?.geometry;
@@ -124,7 +124,7 @@ impl Members {
             .map(|(disk, here)| disk.state == DiskState::Online && here.is_some())
             .collect();
         let gone = (0..config.disks.len()).map(|nth| is_gone(&config, nth)).collect();
-        let lists = lists_in_force(&config, &superblocks);
+        let lists = lists_in_force(&config, alone);
         Some(Self {
             geometry,
             gone,
@@ -503,12 +503,10 @@ impl Members {
 }
 
 /// Lists of voters that a part may go by that knows nothing of the newest generation, and that one's own. Once half of an
-/// older list have it, no part that is more than half of that list lacks it.
-pub(crate) fn lists_in_force(config: &Config, superblocks: &[Option<Superblock>]) -> Vec<Vec<u16>> {
-    let has_it = |disk: &&u16| {
-        let own = superblocks.get(usize::from(**disk)).and_then(Option::as_ref);
-        own.is_some_and(|block| block.generation == config.generation)
-    };
+/// older list have it, no part that is more than half of that list lacks it. Whoever has it in one copy, which others have to
+/// confirm, lacks it where those are not (LAY-1): `alone` is the generation that each disk says by itself.
+pub(crate) fn lists_in_force(config: &Config, alone: &[Option<Generation>]) -> Vec<Vec<u16>> {
+    let has_it = |disk: &&u16| alone.get(usize::from(**disk)) == Some(&Some(config.generation));
     let is_in_force = |list: &&Vec<u16>| {
         2 * list.iter().filter(has_it).count() < list.len() && !active(Mutation::ListsForgotten)
     };

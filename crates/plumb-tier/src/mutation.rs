@@ -29,6 +29,8 @@ rules! {
     CheckpointEarly,
     /// Superblocks are mended beside the one copy that is newest, and not beside two that are alike.
     LoneCopyKept,
+    /// A disk that has a generation in one copy, which others confirm, counts as one that has it without them.
+    LoneCopyHasIt,
     /// Pages that a checkpoint replaces are free as soon as an index page names others.
     IndexInPlace,
     /// The ring is written over although no checkpoint freed it.
@@ -238,6 +240,7 @@ impl Mutation {
     /// Rules whose absence the crash checker cannot be relied upon to see, and what does.
     pub(crate) const SEEN_ELSEWHERE: &[(Self, &str)] = &[
         (Self::LoneCopyKept, "superblocks that a scan mends: torture/tests.rs"),
+        (Self::LoneCopyHasIt, "superblocks that starts write in part: torture/parts.rs"),
         (Self::IndexInPlace, "trees of two levels: torture/wide.rs"),
         (Self::RemainsAccepted, "tests of the frames' format"),
         (Self::LogRemainsAccepted, "tests of the records' format"),

@@ -73,9 +73,15 @@ fn left_while_told(
 /// Starts with some disks away and one that fails meanwhile; how often it went on, and how often those that are not part
 /// of it start as well.
 fn parts(shape: &Shape, left: &[(Vec<Image>, Oracle)]) -> (u32, u32) {
+    let all = (0..1_u32 << shape.disks).filter(|away| away.count_ones() <= 2);
+    parts_without(shape, left, &all.collect::<Vec<_>>())
+}
+
+/// The same with each of these sets of disks away, a bit for each disk.
+fn parts_without(shape: &Shape, left: &[(Vec<Image>, Oracle)], sets: &[u32]) -> (u32, u32) {
     let (mut on, mut apart) = (0, 0);
     for (images, oracle) in left {
-        for away in (0..1_u32 << shape.disks).filter(|away| away.count_ones() <= 2) {
+        for &away in sets {
             let failing = (0..shape.disks).filter(|disk| away >> disk & 1 == 0);
             let at = |disk| (0..IOS).step_by(3).map(move |ios| (disk, ios));
             let none = (shape.disks, 0);
@@ -127,6 +133,31 @@ fn of_the_parts_of_a_pool_one_starts_at_most() {
         set(None);
         assert!(apart > 0, "{disks} disks, {lost:?} lost: the rule makes no difference");
     }
+}
+
+/// A crash left a generation on a disk in one copy of its superblock: where others confirm it the disk has it, and by itself it says
+/// the one before. Who goes on without it is half of that one's voters, too (LAY-1, LAY-3).
+#[test]
+fn a_generation_in_one_copy_is_no_reason_to_go_on_without_that_disk() {
+    let sum = |(on, apart): (u32, u32), (more, others): (u32, u32)| (on + more, apart + others);
+    let all = || {
+        let of = |seed| {
+            let (shape, oracle) = (shape(5, 3), Oracle::new(index(sectors())));
+            let away = Run::start(&shape, new_pool(&shape), &[1, 3], oracle.clone(), seed);
+            let mut run = away.expect("three of five are more than half");
+            let told = 1..=run.recovery;
+            parts_without(&shape, &left_while_told(&shape, &mut run, &oracle, told), &[0b0_1010])
+        };
+        (1..=4).map(of).fold((0, 0), sum)
+    };
+    let (on, apart) = all();
+    println!("{on} starts go on");
+    assert_eq!(apart, 0, "two parts start");
+    set(Some(Mutation::LoneCopyHasIt));
+    let (_, apart) = all();
+    set(None);
+    println!("without the rule {apart}");
+    assert!(on > 100 && apart > 0, "{on} {apart}");
 }
 
 /// What a crash leaves while a disk comes back on which an earlier crash left a generation that no other disk has.

@@ -260,7 +260,10 @@ fn other_broken_rules_are_noticed() {
 }
 
 /// Histories in which a promise was broken once, long into a run.
-const ONCE_BROKEN: [u64; 8] = [
+const ONCE_BROKEN: [u64; 9] = [
+    // A crash left a generation on a disk in one copy, which the others confirmed: they went on without it by the list of that
+    // generation, and by itself it was more than half of the one before, with two that were lost.
+    9_638_547_635_702_054_481,
     // A scan mended superblocks over the only two copies that were alike, beside one that a failed update had left: no copy could
     // be confirmed any more, and the disk was nobody's.
     5_389_741_109_549_121_105,
@@ -289,11 +292,11 @@ fn histories_that_broke_a_promise_once_keep_it() {
     }
 }
 
-/// The last of them to be found is of this rule alone.
+/// One of them is of this rule alone.
 #[test]
 fn superblocks_that_a_scan_mends_beside_a_lone_copy_are_noticed() {
     crate::mutation::set(Some(Mutation::LoneCopyKept));
-    let found = usual_history(ONCE_BROKEN[0], Duration::ZERO, &mut Tally::default());
+    let found = usual_history(ONCE_BROKEN[1], Duration::ZERO, &mut Tally::default());
     crate::mutation::set(None);
     assert!(found.is_some_and(|violation| violation.what.contains("not in sync")));
 }
