@@ -1,6 +1,6 @@
 //! Findings of the steps that search no curve: threads, files, latency without load, and the first run.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::findings::{Study, median_of, middle, numbers};
 use super::options::Step;
@@ -212,12 +212,24 @@ impl Study<'_> {
             ]);
         }
         let (mean, p99) = first?;
+        let evidence: Vec<Value> = settings
+            .iter()
+            .filter_map(|setting| {
+                let own = self.runs.iter().filter(|run| run.setting == *setting);
+                let means: Vec<f64> = own.filter_map(|run| run.usable()?.latency_ms).collect();
+                (!means.is_empty()).then(|| {
+                    json!({ "name": format!("avg_lat_ms of o{}", setting.outstanding), "value": means,
+                            "arithmetic": "mean of each run; the median of these is told" })
+                })
+            })
+            .collect();
         let sentence = format!(
             "One I/O at a time takes {mean:.3} ms on average{}: what the device needs without any queue.",
             p99.unwrap_or_default()
         );
         let mut decision = decision::plain(Rule::Figure, "latency-alone", "measured", &sentence);
         decision.insert("value".to_owned(), json!(mean));
+        decision.insert("evidence".to_owned(), json!(evidence));
         let columns = [
             "o",
             "iops [1/s]",
