@@ -53,7 +53,7 @@ impl Study<'_> {
             how: HOLM,
             reason: reason.clone(),
             flags: if is_single { vec!["single_runs"] } else { Vec::new() },
-            deviation: (best.noise.deviation, best.noise.told()),
+            deviation: (best.noise.deviation, best.noise.freedom, best.noise.told()),
         });
         let rows = tested
             .iter()
@@ -159,7 +159,11 @@ impl Study<'_> {
                   two by two",
             reason: reason.clone(),
             flags: Vec::new(),
-            deviation: (noise.map_or(f64::NAN, |noise| noise.deviation), told),
+            deviation: (
+                noise.map_or(f64::NAN, |noise| noise.deviation),
+                noise.map_or(f64::NAN, |noise| noise.freedom),
+                told,
+            ),
         });
         decision.insert("rule".to_owned(), Rule::Files.keyword().into());
         let word = if chosen == 1 { "1 file" } else { &format!("{chosen} files") };
