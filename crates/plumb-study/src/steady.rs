@@ -237,7 +237,7 @@ mod tests {
                 .collect()
         };
         assert_eq!(cut(&begins(0.004)).drop, 0);
-        assert_eq!(cut(&begins(0.006)).drop, 10);
+        assert!(cut(&begins(0.006)).drop >= 10);
     }
 
     #[test]

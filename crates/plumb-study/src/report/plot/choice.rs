@@ -134,7 +134,7 @@ pub(in super::super) fn plot(
 fn covers(shown: &[&Tested], between: Option<&Between>) -> String {
     match between {
         Some(between) => format!(
-            " The bars are 95 % intervals of each mean, all with what runs of one setting differ by, {:.2} % ({}), also \
+            " The bars are 95 % intervals of each mean, all with what runs of one setting differ by ({:.2} %, {}), also \
              where a setting was run once.",
             between.deviation * 100.0,
             between.told
@@ -188,7 +188,7 @@ mod tests {
         let reach = 1.96_f64 * 0.0069 / 3.0_f64.sqrt();
         assert!((number(1, 4) / number(1, 2) - reach.exp()).abs() < 1e-4);
         assert!(
-            plot.sentence.contains("differ by 0.69 % (SD of ln X, pooled)"),
+            plot.sentence.contains("differ by (0.69 %, SD of ln X, pooled)"),
             "{}",
             plot.sentence
         );
