@@ -40,8 +40,8 @@ pub struct ChoiceMade {
     pub reason: String,
     /// Such as `single_runs`.
     pub flags: Vec<&'static str>,
-    /// SD of ln X between runs, and where it comes from.
-    pub deviation: (f64, String),
+    /// SD of ln X between runs, the degrees of freedom that it was estimated with, and where it comes from.
+    pub deviation: (f64, f64, String),
 }
 
 /// What puts a setting into the best set of many (2.7).
@@ -59,7 +59,8 @@ pub fn of_choice(choice: &ChoiceMade) -> Map<String, Value> {
     decision.insert("parameters".to_owned(), json!({ "delta": 0.02, "confidence": 0.95 }));
     let evidence = json!([
         { "name": "deviation_between_runs", "value": number(choice.deviation.0),
-          "arithmetic": format!("SD of ln X, {}", choice.deviation.1) },
+          "freedom": number(choice.deviation.1),
+          "arithmetic": format!("SD of ln X, {}", choice.deviation.2) },
         { "name": "best_set", "value": choice.set.len(),
           "arithmetic": choice.how },
     ]);

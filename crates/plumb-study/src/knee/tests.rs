@@ -114,6 +114,16 @@ fn the_published_ceiling_is_the_limit_of_the_machine() {
 }
 
 #[test]
+fn a_limit_is_named_within_five_per_cent() {
+    let caps = [DeclaredCap { name: "VM".into(), limit: Limit::Iops(1000.0) }];
+    // ln X/cap, on both sides.
+    for (off, is_named) in [(-0.051, false), (-0.049, true), (0.049, true), (0.051, false)] {
+        let level = 1000.0 * f64::exp(off);
+        assert_eq!(name_cap(level, None, &caps).is_some(), is_named, "{level}");
+    }
+}
+
+#[test]
 fn throughput_that_falls_again_is_flagged() {
     let mut rows = ceiling(&[1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24], 6000.0);
     for row in rows.iter_mut().filter(|row| row.o > 8) {

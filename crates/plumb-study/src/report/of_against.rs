@@ -37,11 +37,14 @@ pub(super) fn found(
 
 /// The worst first, then the best: what a reader must know.
 fn ordered(found: &Against) -> Vec<&serde_json::Map<String, Value>> {
-    let rank = |decision: &&serde_json::Map<String, Value>| match decision["verdict"].as_str() {
-        Some("worse") => 0,
-        Some("better") => 1,
-        Some("unclear") => 2,
-        _ => 3,
+    let rank = |decision: &&serde_json::Map<String, Value>| {
+        let verdict = match decision["verdict"].as_str() {
+            Some("worse") => 0,
+            Some("better") => 1,
+            Some("unclear") => 2,
+            _ => 3,
+        };
+        (verdict, decision["holds_over_all"] != true)
     };
     let mut all: Vec<_> = found.decisions.iter().collect();
     all.sort_by_key(rank);
@@ -60,9 +63,9 @@ fn headlines(found: &Against, place: &str, title: &str) -> Vec<Headline> {
         true => "something changed, at 5 % over all of them together",
         false => "over all of them together nothing changed that the data can tell",
     };
-    let tone = match (found.something_changed, worse, better) {
-        (true, 1.., _) => Tone::Worse,
-        (true, 0, 1..) => Tone::Better,
+    let tone = match (found.count_holding("worse"), found.count_holding("better")) {
+        (1.., _) => Tone::Worse,
+        (0, 1..) => Tone::Better,
         _ => Tone::Plain,
     };
     let mut told =
@@ -73,9 +76,13 @@ fn headlines(found: &Against, place: &str, title: &str) -> Vec<Headline> {
     };
     for decision in ordered(found).iter().filter(is_rate).take(3) {
         let verdict = decision["verdict"].as_str().unwrap_or_default();
-        let tone = if verdict == "worse" { Tone::Worse } else { Tone::Better };
+        let (tone, doubt) = match (decision["holds_over_all"] == true, verdict) {
+            (false, _) => (Tone::Open, "; of so many figures it may be chance"),
+            (_, "worse") => (Tone::Worse, ""),
+            _ => (Tone::Better, ""),
+        };
         let text = format!(
-            "{}: {verdict}, {}.",
+            "{}: {verdict}, {}{doubt}.",
             decision["id"].as_str().unwrap_or_default(),
             decision["reason"].as_str().unwrap_or_default()
         );
@@ -104,6 +111,7 @@ fn section(found: &Against, place: &str, title: &str) -> Section {
     let mut data = Data::new(&[
         "setting and metric",
         "verdict",
+        "holds over all",
         "effect %",
         "from %",
         "to %",
@@ -116,6 +124,7 @@ fn section(found: &Against, place: &str, title: &str) -> Section {
         data.add([
             name.clone(),
             decision["verdict"].as_str().unwrap_or_default().to_owned(),
+            if decision["holds_over_all"] == true { "yes" } else { "no" }.to_owned(),
             percent(&decision["effect"]),
             percent(&decision["ci"][0]),
             percent(&decision["ci"][1]),

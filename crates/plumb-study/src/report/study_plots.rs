@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::StudyView;
 use super::page::Block;
 use super::plot::beside::{Before, Beside, Depth};
-use super::plot::choice::{self, Tested};
+use super::plot::choice::{self, Between, Tested};
 use super::plot::curve;
 use crate::knee::{self, DeclaredCap, Limit, Options, Policy, Row};
 use crate::percentile::{self, Mark};
@@ -136,11 +136,17 @@ pub(super) fn choice(runs: &[&RunRecord], place: &str, finding: &Finding) -> Opt
         )
     });
     let evidence = finding.decision.get("evidence").and_then(Value::as_array);
-    let spread = evidence.into_iter().flatten().find_map(|item| {
-        (item["name"] == "deviation_between_runs").then(|| item["value"].as_f64()).flatten()
+    let between = evidence.into_iter().flatten().find_map(|item| {
+        let deviation = item["value"].as_f64().filter(|_| item["name"] == "deviation_between_runs");
+        Some(Between {
+            deviation: deviation?,
+            // Findings of earlier programs do not say it.
+            freedom: item["freedom"].as_f64(),
+            told: item["arithmetic"].as_str().unwrap_or_default().to_owned(),
+        })
     });
     let tested: Vec<Tested> = tested.into_iter().map(|(_, tested)| tested).collect();
-    let plot = choice::plot(&tested, spread, place, &finding.title)?;
+    let plot = choice::plot(&tested, between.as_ref(), place, &finding.title)?;
     Some(Block::Plot(Box::new(plot)))
 }
 

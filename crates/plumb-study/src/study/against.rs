@@ -1,5 +1,7 @@
 //! A study against an earlier one: setting by setting (method, 6), where they may be compared at all (6.5).
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use super::{RunRecord, Setting, Study};
@@ -9,14 +11,16 @@ use crate::record::{self, Allowance, Circumstances, Figures, Incomparable};
 
 /// Facts of a plan whose difference is another piece of hardware.
 const HARDWARE: [&str; 3] = ["device number", "processor", "simulated device"];
-/// Letters of a fact that are told: a whole simulated device is one of them.
+/// Letters of a fact that are told.
 const FACT_MOST: usize = 60;
+/// Letters of them before the first that differs.
+const FACT_BEFORE: usize = 20;
 
 /// What a study says of an earlier one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Against {
     /// A decision per setting and metric; `setting` and `metric` say which, `baseline_runs_of` and `runs` which
-    /// runs it rests on.
+    /// runs it rests on, `holds_over_all` whether it is more than one of so many may be by chance (6.3).
     pub decisions: Vec<Map<String, Value>>,
     /// Settings that both measured.
     pub settings: usize,
@@ -31,6 +35,15 @@ impl Against {
     #[must_use]
     pub fn count(&self, verdict: &str) -> usize {
         self.decisions.iter().filter(|decision| decision["verdict"] == verdict).count()
+    }
+
+    /// How many came out so and hold over all of them together, at 5 % (6.3).
+    #[must_use]
+    pub fn count_holding(&self, verdict: &str) -> usize {
+        let is_so = |decision: &&Map<String, Value>| {
+            decision["verdict"] == verdict && decision["holds_over_all"] == true
+        };
+        self.decisions.iter().filter(is_so).count()
     }
 }
 
@@ -75,13 +88,31 @@ pub fn against(
             decisions.push(decision);
         }
     }
-    let p: Vec<f64> = decisions.iter().map(|d| d["p"].as_f64().unwrap_or(1.0)).collect();
     Ok(Against {
-        something_changed: holm(&p, 0.05).contains(&true),
+        something_changed: over_all(&mut decisions),
         settings: both.len(),
         alone: (before.len() - both.len(), after.len() - both.len()),
         decisions,
     })
+}
+
+/// Says of each decision whether it holds over all of them (Holm at 5 %); returns whether any does.
+fn over_all(decisions: &mut [Map<String, Value>]) -> bool {
+    let p: Vec<f64> = decisions.iter().map(|d| d["p"].as_f64().unwrap_or(1.0)).collect();
+    let holding = holm(&p, 0.05);
+    let count = decisions.len();
+    for (decision, holds) in decisions.iter_mut().zip(&holding) {
+        decision.insert("holds_over_all".to_owned(), (*holds).into());
+        let is_change = ["better", "worse"].iter().any(|word| decision["verdict"] == *word);
+        let notes = decision.get_mut("notes").and_then(Value::as_array_mut);
+        if let Some(notes) = notes.filter(|_| is_change && !holds) {
+            notes.push(
+                format!("one of {count} figures may look so by chance: over all of them together it does not hold")
+                    .into(),
+            );
+        }
+    }
+    holding.contains(&true)
 }
 
 /// What is to be said with every decision, or why there is none.
@@ -91,13 +122,9 @@ fn comparable(a: &Study, b: &Study, allowed: &[Allowance]) -> Result<Vec<String>
         return Err(Incomparable::Epoch { a: name(a), b: name(b) });
     }
     let (mut hardware, mut parameters, mut remarks) = (Vec::new(), Vec::new(), Vec::new());
-    let cut = |text: &str| -> String {
-        let shown: String = text.chars().take(FACT_MOST).collect();
-        if shown.len() < text.len() { format!("{shown}…") } else { shown }
-    };
     for (name, was) in &a.critical {
         let Some(is) = b.critical.get(name).filter(|is| *is != was) else { continue };
-        let text = format!("{name}: {} and {}", cut(was), cut(is));
+        let text = format!("{name}: {}", told_apart(was, is));
         match HARDWARE.contains(&name.as_str()) {
             true => hardware.push(text),
             false => remarks.push(format!("environment differs: {text}")),
@@ -133,6 +160,38 @@ fn comparable(a: &Study, b: &Study, allowed: &[Allowance]) -> Result<Vec<String>
         remarks.push(format!("hardware change: {}", hardware.join("; ")));
     }
     Ok(remarks)
+}
+
+/// Two facts that differ, so that one sees where: of objects the members that are not the same, of long texts the part
+/// around the first letter that is not.
+fn told_apart(was: &str, is: &str) -> String {
+    let object = |text: &str| serde_json::from_str::<Map<String, Value>>(text).ok();
+    if let Some((was, is)) = object(was).zip(object(is)) {
+        let names: BTreeSet<&String> = was.keys().chain(is.keys()).collect();
+        let value = |of: &Map<String, Value>, name: &str| {
+            of.get(name).map_or_else(|| "none".to_owned(), ToString::to_string)
+        };
+        let differing = names.into_iter().filter(|name| was.get(*name) != is.get(*name));
+        let each: Vec<String> = differing
+            .map(|name| format!("{name} {}", windows(&value(&was, name), &value(&is, name))))
+            .collect();
+        return each.join(", ");
+    }
+    windows(was, is)
+}
+
+/// Two texts, cut to where they differ first.
+fn windows(was: &str, is: &str) -> String {
+    let same = was.chars().zip(is.chars()).take_while(|(x, y)| x == y).count();
+    let fits = |text: &str| text.chars().count() <= FACT_MOST;
+    let skipped = if fits(was) && fits(is) { 0 } else { same.saturating_sub(FACT_BEFORE) };
+    let cut = |text: &str| {
+        let shown: String = text.chars().skip(skipped).take(FACT_MOST).collect();
+        let before = if skipped > 0 { "…" } else { "" };
+        let is_all = text.chars().count() <= skipped + FACT_MOST;
+        format!("{before}{shown}{}", if is_all { "" } else { "…" })
+    };
+    format!("{} and {}", cut(was), cut(is))
 }
 
 /// Every setting with a usable run, in the order of its first one.
@@ -172,6 +231,7 @@ fn figures(runs: &[RunRecord], setting: &Setting) -> (Vec<Figures>, Vec<u32>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::study::random::Random;
     use crate::study::{Device, Kind, Summary};
 
     fn plan(id: &str) -> Study {
@@ -219,6 +279,7 @@ mod tests {
         let found = against((&a, &before), (&b, &after), &[]).expect("comparable");
         assert_eq!((found.settings, found.alone), (1, (1, 1)));
         assert_eq!((found.count("worse"), found.count("better")), (2, 0));
+        assert_eq!((found.count_holding("worse"), found.count_holding("better")), (2, 0));
         assert!(found.something_changed);
         assert_eq!(found.decisions[0]["id"], "t8 o4 b8K r w30: iops");
         assert_eq!(found.decisions[0]["runs"], serde_json::json!([1, 2, 3]));
@@ -275,6 +336,69 @@ mod tests {
         // None at all: 1.5 % is assumed.
         let found = judged(&before[..8], &after[..8]);
         assert!(found.decisions[0]["notes"].to_string().contains("1.5 % is assumed"));
+    }
+
+    /// Runs of 24 settings, three each, 2 % between runs (SD).
+    fn noisy(random: &mut Random) -> Vec<RunRecord> {
+        (0..72)
+            .map(|number| run(number, 1 + number % 24, 1000.0 * (0.02 * random.normal()).exp()))
+            .collect()
+    }
+
+    #[test]
+    fn of_studies_without_a_change_one_in_twenty_is_called_worse_at_most() {
+        let (a, b) = (plan("a"), plan("b"));
+        let mut random = Random::new(20_261_126, 1);
+        let (mut by_rows, mut held) = (0, 0);
+        for _ in 0..200 {
+            let (before, after) = (noisy(&mut random), noisy(&mut random));
+            let found = against((&a, &before), (&b, &after), &[]).expect("comparable");
+            by_rows += u32::from(found.count("worse") > 0);
+            held += u32::from(found.count_holding("worse") > 0);
+            let told = found.decisions.iter().filter(|decision| decision["verdict"] == "worse");
+            for decision in told {
+                let holds = decision["holds_over_all"] == true;
+                let doubts = decision["notes"].to_string().contains("by chance");
+                assert_eq!(doubts, !holds, "{decision:?}");
+            }
+        }
+        assert!(by_rows > 50 && held <= 10, "{by_rows} by single rows, {held} over all, of 200");
+        // One setting of 24 that lost three tenths is found among them.
+        let mut found = 0;
+        for _ in 0..50 {
+            let (before, mut after) = (noisy(&mut random), noisy(&mut random));
+            for run in after.iter_mut().filter(|run| run.setting.outstanding == 7) {
+                let summary = run.summary.as_mut().expect("measured");
+                summary.iops *= 0.7;
+                summary.latency_ms = summary.latency_ms.map(|ms| ms / 0.7);
+            }
+            let judged = against((&a, &before), (&b, &after), &[]).expect("comparable");
+            found += u32::from(judged.count_holding("worse") > 0);
+        }
+        println!("{by_rows} by single rows, {held} over all, of 200; {found} of 50 changes");
+        assert!(found >= 45, "{found} of 50");
+    }
+
+    #[test]
+    fn facts_that_differ_are_told_apart_however_long_they_are() {
+        let long = "a processor with a name that goes on and on and on and on, and says last ";
+        let told = told_apart(&format!("{long}A"), &format!("{long}B"));
+        assert!(told.starts_with('…') && told.contains("says last A and …"), "{told}");
+        assert!(told.ends_with("says last B"), "{told}");
+        assert_eq!(told_apart("A", "B"), "A and B");
+        let device = |seed: u32, stalls: bool| {
+            let mut device =
+                serde_json::json!({ "curve": { "max": 40_000.0, "l0": 0.4 }, "seed": seed });
+            if stalls {
+                device["stall_every_s"] = 5.into();
+            }
+            device.to_string()
+        };
+        assert_eq!(told_apart(&device(1, false), &device(2, false)), "seed 1 and 2");
+        let told = told_apart(&device(1, false), &device(1, true));
+        assert_eq!(told, "stall_every_s none and 5");
+        let longer = told_apart(&format!("{long}A"), &format!("{long}A and more"));
+        assert!(longer.ends_with("A and more"), "{longer}");
     }
 
     #[test]

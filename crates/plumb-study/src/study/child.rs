@@ -4,6 +4,7 @@
 //! it, each begins in the same state of memory, and the line in the journal is what anybody can repeat by
 //! hand.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
@@ -259,6 +260,20 @@ pub fn bytes_beside<'a>(target: &Path, settings: impl Iterator<Item = &'a Settin
     beside.map(|(path, bytes)| bytes.saturating_sub(allocated(&path))).sum()
 }
 
+/// Bytes that the file system has to find, so that all settings can be run: of each file its largest size, beyond what it
+/// has.
+#[must_use]
+pub fn bytes_to_find<'a>(target: &Path, settings: impl Iterator<Item = &'a Setting>) -> u64 {
+    let allocated = |path: &Path| fs::metadata(path).map_or(0, |found| found.blocks() * 512);
+    let mut largest: BTreeMap<PathBuf, u64> = BTreeMap::new();
+    for (path, bytes) in files_to_make(target, settings) {
+        let most = largest.entry(path).or_default();
+        *most = bytes.max(*most);
+    }
+    let beyond = largest.iter().map(|(path, bytes)| bytes.saturating_sub(allocated(path)));
+    beyond.fold(0, u64::saturating_add)
+}
+
 /// The files that are not there in the size that settings want, each of each size once.
 fn files_to_make<'a>(
     target: &Path,
@@ -391,6 +406,11 @@ mod tests {
         let left = (2 << 20) - part.metadata().expect("it is there").blocks() * 512;
         assert_eq!(bytes_beside(&target, larger.iter()), left);
         assert!(left < 2 << 20, "{left}");
+        // What grows again is found once, in its largest size.
+        let sizes = [with(2, 1 << 20), with(2, 1 << 22), with(2, 1 << 21)];
+        assert_eq!(bytes_to_find(&target, sizes.iter()), left + (6 << 20));
+        let endless = [with(1, u64::MAX), with(2, u64::MAX)];
+        assert_eq!(bytes_to_find(&target, endless.iter()), u64::MAX);
     }
 
     #[test]

@@ -72,6 +72,20 @@ pub enum StudyError {
         /// Where it was looked for.
         folder: PathBuf,
     },
+    /// It was killed before its plan was written.
+    #[error(
+        "the study `{id}` ended before its plan was written: nothing of it was measured, and nothing can go on"
+    )]
+    #[diagnostic(
+        code(plumb::study::unplanned),
+        help("begin it again: the same command with --id {id} instead of --resume; or remove {}", path.display())
+    )]
+    Unplanned {
+        /// Its name.
+        id: String,
+        /// Its folder.
+        path: PathBuf,
+    },
     /// A name that is no folder name.
     #[error("`{id}` cannot be the name of a study")]
     #[diagnostic(
@@ -168,7 +182,7 @@ impl StudyFolder {
     /// An existing study, to work on it.
     ///
     /// # Errors
-    /// There is none of that name, or another process works on it.
+    /// There is none of that name, it has no plan, or another process works on it.
     pub fn open(studies: &Path, id: &str) -> Result<Self, StudyError> {
         let mut folder = Self::view(studies, id)?;
         folder.lock(id)?;
@@ -178,14 +192,22 @@ impl StudyFolder {
     /// An existing study, to read it.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// There is none of that name, or it has no plan.
     pub fn view(studies: &Path, id: &str) -> Result<Self, StudyError> {
         check_name(id)?;
-        let folder = Self { path: studies.join(id), lock: None };
+        let mut folder = Self { path: studies.join(id), lock: None };
         if folder.plan_path().exists() {
             return Ok(folder);
         }
-        Err(StudyError::Unknown { id: id.to_owned(), folder: studies.to_owned() })
+        let id = id.to_owned();
+        // The lock is the first file of a study, the plan the second.
+        if !folder.path.join("lock").exists() {
+            return Err(StudyError::Unknown { id, folder: studies.to_owned() });
+        }
+        match folder.lock(&id) {
+            Err(locked @ StudyError::Locked { .. }) => Err(locked),
+            _ => Err(StudyError::Unplanned { id, path: folder.path }),
+        }
     }
 
     /// Removes an existing study for good: no name of it is left when its files go.
@@ -409,6 +431,27 @@ mod tests {
         assert_eq!(name, "runs/0003.json");
         assert_eq!(studies(place.path()).expect("a list"), ["a.1"]);
         assert!(studies(&place.path().join("none")).expect("a list").is_empty());
+    }
+
+    #[test]
+    fn one_that_was_killed_before_its_plan_was_written_is_told_and_begun_again() {
+        let place = tempfile::tempdir().expect("a folder");
+        fs::create_dir_all(place.path().join("a/runs")).expect("made");
+        let refused = |opened: Result<StudyFolder, StudyError>| opened.expect_err("refused");
+        // A folder that no study has locked is none.
+        let unknown = refused(StudyFolder::open(place.path(), "a"));
+        assert!(matches!(unknown, StudyError::Unknown { .. }), "{unknown}");
+        let lock = File::create(place.path().join("a/lock")).expect("made");
+        lock.lock().expect("locked");
+        let locked = refused(StudyFolder::open(place.path(), "a"));
+        assert!(matches!(locked, StudyError::Locked { .. }), "{locked}");
+        drop(lock);
+        let unplanned = refused(StudyFolder::open(place.path(), "a"));
+        assert!(matches!(unplanned, StudyError::Unplanned { .. }), "{unplanned}");
+        let told = miette::Diagnostic::help(&unplanned).expect("a remedy").to_string();
+        assert!(told.contains("--id a") && told.contains(place.path().to_str().expect("UTF-8")));
+        assert!(StudyFolder::create(place.path(), &study("a")).is_ok());
+        assert!(StudyFolder::open(place.path(), "a").is_ok());
     }
 
     #[test]

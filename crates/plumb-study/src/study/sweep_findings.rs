@@ -234,7 +234,7 @@ fn best(workload: &Workload, all: &[Setting], runs: &[RunRecord]) -> Option<(Fin
         reason: reason.clone(),
         flags: flags.into_iter().filter(|(_, is_so)| *is_so).map(|(flag, _)| flag).collect(),
         verdict: found.verdict(),
-        deviation: (found.noise.deviation, found.noise.told()),
+        deviation: (found.noise.deviation, found.noise.freedom, found.noise.told()),
     });
     let table = table(settings, all, runs, &found.standing);
     let finding = Finding {

@@ -72,6 +72,19 @@ fn nothing_is_called_a_maximum_that_another_setting_exceeds() {
     let table = first.table.as_ref().expect("a table");
     let place = table.columns.iter().position(|column| column == "highest with").expect("a column");
     assert_eq!(table.rows[0][place], with);
+    // What the interval of each row covers, and the runs that the figures rest on.
+    let place = |name: &str| table.columns.iter().position(|column| column == name).expect(name);
+    let each = first.decision["evidence"].as_array().expect("a list");
+    assert_eq!(each.len(), table.rows.len());
+    for (row, evidence) in table.rows.iter().zip(each) {
+        let runs = evidence["value"].as_array().expect("rates").len();
+        assert_eq!(row[place("runs")], runs);
+        let inside = row[place("ci95 covers")] == "variation inside its one run only";
+        assert_eq!(inside, runs == 1, "{row:?}");
+    }
+    let alone = named(&findings, "latency-alone");
+    let means = alone.decision["evidence"][0]["value"].as_array().expect("a list");
+    assert!(means.contains(&alone.decision["value"]) || means.len() % 2 == 0, "{means:?}");
 }
 
 #[test]

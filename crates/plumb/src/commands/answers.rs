@@ -57,7 +57,9 @@ impl Answers {
 
     /// Adds a decision on what stands in `file`; `id` is the input's own.
     pub(super) fn decided(&mut self, place: &Place, mut decision: Map<String, Value>) {
-        self.worse |= decision.get("verdict").is_some_and(|verdict| verdict == "worse");
+        // One of many counts only where it holds over all of them.
+        let holds = decision.get("holds_over_all").is_none_or(|holds| *holds == true);
+        self.worse |= holds && decision.get("verdict").is_some_and(|verdict| verdict == "worse");
         let rule = decision["rule"].as_str().unwrap_or_default().to_owned();
         decision.insert("id".to_owned(), place.id_or(&rule));
         decision.insert("file".to_owned(), place.file.clone().into());

@@ -66,7 +66,8 @@ pub(crate) fn command() -> Command {
         .args([answers::fail_on_option(), answers::json_option()])
         .after_help(
             "Exit status: 0 whatever the verdict is, 1 if something cannot be compared, 2 for a wrong \
-             command line, 4 with --fail-on worse if a verdict is that.\n\nFor example:\n  \
+             command line, 4 with --fail-on worse if a verdict is that; of two studies, if one that holds over all \
+             of their figures together is.\n\nFor example:\n  \
              plumb compare monday.xml tuesday.xml\n  plumb compare before/ after/ --fail-on worse\n  \
              plumb compare commissioning today\n  plumb compare --samples runs.ndjson --json",
         )
@@ -151,17 +152,24 @@ fn judge_studies(answers: &mut Answers, a: Named, b: Named, allowed: &[Allowance
         Err(error) => answers.refused(&place, &error),
         Ok(found) => {
             let count = |word: &str| found.count(word);
+            let together = match found.something_changed {
+                true => format!(
+                    "something changed over all of them together: {} better and {} worse hold",
+                    found.count_holding("better"),
+                    found.count_holding("worse")
+                ),
+                false => "nothing changed for sure over all of them together".to_owned(),
+            };
             answers.tell(&format!(
                 "{} against {}: {} settings were measured in both; {} figures better, {} worse, {} the same, {} \
-                 unclear; {} over all of them together",
+                 unclear; {together}",
                 b.0.display(),
                 a.0.display(),
                 found.settings,
                 count("better"),
                 count("worse"),
                 count("same"),
-                count("unclear"),
-                if found.something_changed { "something changed" } else { "nothing changed for sure" }
+                count("unclear")
             ));
             for mut decision in found.decisions {
                 // People are told what changed; programs get everything.

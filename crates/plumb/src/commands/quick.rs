@@ -6,13 +6,13 @@ use std::process::ExitCode;
 use clap::{Arg, ArgMatches, Command, value_parser};
 use miette::Diagnostic;
 use plumb_study::study::{
-    Device, Forecast, Kind, QUICK_BYTES, RunRecord, SweepPlan, SweepPlanner, Told, bytes_to_make,
-    quick_findings, quick_plan,
+    Device, Forecast, Kind, QUICK_BYTES, RunRecord, SweepPlan, SweepPlanner, Told, bytes_to_find,
+    bytes_to_make, quick_findings, quick_plan,
 };
 use serde_json::{Value, json};
 
 use super::study::{
-    self, Around, DeviceError, OpenError, Planned, TargetError, arguments, expected, from_to,
+    self, Around, DeviceError, Lack, OpenError, Planned, TargetError, arguments, expected, from_to,
     machine,
 };
 use crate::message::Printer;
@@ -65,6 +65,7 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
             Printer::on_stderr().error(&error);
             match error {
                 QuickError::Open(error) => error.status().into(),
+                QuickError::Target(TargetError::Room { .. }) => 1.into(),
                 QuickError::Target(_) | QuickError::Device(_) => 2.into(),
             }
         }
@@ -104,8 +105,15 @@ fn quick(matches: &ArgMatches) -> Result<ExitCode, QuickError> {
     let request = request(matches, path);
     let bytes_to_make = quick_bytes(&request, path, &device);
     let forecast = forecast(&request, path, bytes_to_make);
+    let lack = quick_lack(&request, path, &device);
     if matches.get_flag("dry-run") {
+        if let Some(lack) = lack {
+            Printer::on_stderr().warning(&format!("{}: {lack}", path.display()));
+        }
         return Ok(dry_run(matches, &forecast, bytes_to_make, 0));
+    }
+    if let Some(lack) = lack {
+        return Err(TargetError::Room { path: path.clone(), lack }.into());
     }
     let (_, runs) = forecast.runs;
     let opened = study::create(
@@ -182,6 +190,14 @@ fn quick_bytes(request: &Value, path: &Path, device: &Device) -> u64 {
     match device {
         Device::Real => bytes_to_make(path, plan(request).settings.iter()),
         Device::Simulated(_) => 0,
+    }
+}
+
+/// Room that is missing for the file.
+fn quick_lack(request: &Value, path: &Path, device: &Device) -> Option<Lack> {
+    match device {
+        Device::Real => Lack::of(path, bytes_to_find(path, plan(request).settings.iter())),
+        Device::Simulated(_) => None,
     }
 }
 

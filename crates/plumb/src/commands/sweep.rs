@@ -9,7 +9,7 @@ use miette::Diagnostic;
 use plumb_study::knee::Policy;
 use plumb_study::study::{
     Device, Forecast, GAP_S, Kind, PlanError, RunOrder, RunRecord, SweepOptions, SweepPlan,
-    SweepPlanner, Told, bytes_to_make, may_end_early, sweep_findings,
+    SweepPlanner, Told, bytes_to_find, bytes_to_make, may_end_early, sweep_findings,
 };
 use plumb_study::sweep_time;
 use plumb_units::words::number_of;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::caps::{self, CapsFileError};
 use super::study::arguments::{self, flag, many, word};
 use super::study::{
-    self, Around, DeviceError, OpenError, Planned, TargetError, duration, expected, machine,
+    self, Around, DeviceError, Lack, OpenError, Planned, TargetError, duration, expected, machine,
 };
 use crate::message::Printer;
 
@@ -239,6 +239,7 @@ impl SweepError {
     /// A wrong command line or plan is 2.
     fn status(&self) -> u8 {
         match self {
+            Self::Target(TargetError::Room { .. }) => 1,
             Self::Plan(_)
             | Self::Caps(_)
             | Self::Read { .. }
@@ -359,6 +360,10 @@ fn sweep(matches: &ArgMatches) -> Result<ExitCode, SweepError> {
         };
         return Ok(super::print(&text));
     }
+    // Of one that goes on, files may be there already.
+    if let Some(lack) = estimate.lack.clone().filter(|_| opened.is_none()) {
+        return Err(TargetError::Room { path: target.into(), lack }.into());
+    }
     let opened = match opened {
         Some(opened) => opened,
         None => study::create(
@@ -475,6 +480,8 @@ struct Estimate {
     bytes: u64,
     creation_s: f64,
     writing: machine::Writing,
+    /// Room that is missing for them.
+    lack: Option<Lack>,
     budget_s: Option<f64>,
     is_searched: bool,
     /// Whether runs are long enough to end before their time, and may.
@@ -491,9 +498,13 @@ impl Estimate {
             cool_down_s: plan.base.cool_down_s.into(),
             gap_s: GAP_S + f64::from(plan.gap_s),
         };
-        let bytes = match device {
-            Device::Real => bytes_to_make(target, plan.settings.iter()),
-            Device::Simulated(_) => 0,
+        let settings = || plan.settings.iter();
+        let (bytes, lack) = match device {
+            Device::Real => (
+                bytes_to_make(target, settings()),
+                Lack::of(target, bytes_to_find(target, settings())),
+            ),
+            Device::Simulated(_) => (0, None),
         };
         let writing = machine::writing(target, bytes);
         let creation_s = writing.seconds(bytes);
@@ -508,6 +519,7 @@ impl Estimate {
             creation_s,
             forecast: forecast.after((creation_s, creation_s, creation_s)),
             writing,
+            lack,
             budget_s: plan.budget_s,
             is_searched: plan.adaptive,
             ends_early: plan.early_end && may_end_early(plan.base.measured_s),
@@ -522,6 +534,7 @@ impl Estimate {
             "runs_s": self.runs_s,
             "bytes_to_write": self.bytes,
             "creation_s": self.creation_s,
+            "bytes_missing": self.lack.as_ref().map_or(0, Lack::bytes),
             "write_rate_is_measured": self.writing.is_measured,
             "runs_least": self.forecast.runs.0,
             "estimate_s": self.forecast.likely_s,
@@ -549,6 +562,9 @@ impl Estimate {
                 duration(self.creation_s),
                 self.writing.words()
             ));
+        }
+        if let Some(lack) = &self.lack {
+            text.push_str(&format!("too large for this file system: {lack}\n"));
         }
         if let Some(budget) = self.budget_s {
             text.push_str(&format!("budget: {}\n", duration(budget)));

@@ -1,7 +1,7 @@
 //! Reports of long studies: how long they take, how large they are, and how they open in a real browser, headless.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use crate::sweeps::Bench;
 /// Milliseconds until a report of 500 runs is ready.
 const READY_MOST: f64 = 1000.0;
 /// Bytes of a report of 500 runs.
-const BYTES_MOST: u64 = 3 << 20;
+const BYTES_MOST: u64 = 3_000_000;
 /// Seconds that its analysis may take.
 const ANALYSED_MOST_S: f64 = 2.0;
 /// Seconds that its report may take.
@@ -65,36 +65,58 @@ fn seconds_of(text: &str) -> Vec<f64> {
     times.map(|time| time.parse().expect("seconds")).collect()
 }
 
+/// Checks how long analysis and report of a finished sweep of 500 runs take, and how large the page is; where that is.
+fn reported_in_time(bench: &Bench, id: &str) -> PathBuf {
+    let journal = fs::read_to_string(bench.study(id).join("journal.ndjson")).expect("runs");
+    assert!(journal.lines().count() >= 500, "{} runs", journal.lines().count());
+    let seconds = |work: &dyn Fn()| {
+        let begun = Instant::now();
+        work();
+        begun.elapsed().as_secs_f64()
+    };
+    let analysed_s = best_of(10, ANALYSED_MOST_S, || seconds(&|| analyse(&bench.study(id))));
+    let reported_s = best_of(10, REPORTED_MOST_S, || {
+        let line = format!("report {id} -o again.html");
+        seconds(&|| drop(bench.call(&line).ends_with(0)))
+    });
+    // Both and the start of a process, with everything on disk.
+    let told_s = best_of(10, ANALYSED_MOST_S + REPORTED_MOST_S, || {
+        let line = format!("sweep --resume {id}");
+        seconds(&|| drop(bench.call(&line).ends_with(0)))
+    });
+    let page = bench.study(id).join("report.html");
+    let bytes = fs::metadata(&page).expect("a page").len();
+    println!(
+        "{id}: analysis {analysed_s:.2} s, report {reported_s:.2} s, both {told_s:.2} s, {bytes} bytes"
+    );
+    assert!(analysed_s <= ANALYSED_MOST_S, "the analysis takes {analysed_s} s");
+    assert!(reported_s <= REPORTED_MOST_S, "the report takes {reported_s} s");
+    assert!(told_s <= ANALYSED_MOST_S + REPORTED_MOST_S, "{told_s} s");
+    assert!(bytes < BYTES_MOST, "{bytes} bytes");
+    page
+}
+
+/// Checks that a page opens at once, with plots that the script drew.
+fn opens_in_time(folder: &Path, page: &Path, words: &str) {
+    let ready = best_of(10, READY_MOST, || {
+        let options = ["--virtual-time-budget=2000", "--window-size=1440,12000", "--dump-dom"];
+        let document = chromium(folder, &options, page);
+        assert!(document.contains(words), "{} bytes", document.len());
+        assert!(document.contains("has-live") && document.contains("class=\"uplot"), "uPlot drew");
+        let ready = document.split("data-ready=\"").nth(1).and_then(|rest| rest.split('"').next());
+        ready.and_then(|text| text.parse().ok()).expect("the script came to its end")
+    });
+    println!("{} is ready after {ready} ms", page.display());
+    assert!(ready <= READY_MOST, "{ready} ms");
+}
+
 #[test]
 fn a_long_report_opens_at_once_in_a_browser() {
     let bench = Bench::with("max-iops = 20000\nlatency-us = 500\n");
     bench
         .call("sweep f --simulate DEVICE --vary o=1..50 --repetitions 10 --full-length --id long")
         .ends_with(0);
-    let journal = fs::read_to_string(bench.study("long").join("journal.ndjson")).expect("runs");
-    assert!(journal.lines().count() >= 500, "{} runs", journal.lines().count());
-
-    let seconds = |work: &dyn Fn()| {
-        let begun = Instant::now();
-        work();
-        begun.elapsed().as_secs_f64()
-    };
-    let analysed_s = best_of(10, ANALYSED_MOST_S, || seconds(&|| analyse(&bench.study("long"))));
-    let reported_s = best_of(10, REPORTED_MOST_S, || {
-        seconds(&|| drop(bench.call("report long -o again.html").ends_with(0)))
-    });
-    // Both and the start of a process, with everything on disk.
-    let told_s = best_of(10, ANALYSED_MOST_S + REPORTED_MOST_S, || {
-        seconds(&|| drop(bench.call("sweep --resume long").ends_with(0)))
-    });
-    println!("analysis {analysed_s:.2} s, report {reported_s:.2} s, both {told_s:.2} s");
-    assert!(analysed_s <= ANALYSED_MOST_S, "the analysis takes {analysed_s} s");
-    assert!(reported_s <= REPORTED_MOST_S, "the report takes {reported_s} s");
-    assert!(told_s <= ANALYSED_MOST_S + REPORTED_MOST_S, "{told_s} s");
-    let page = bench.study("long").join("report.html");
-    let bytes = fs::metadata(&page).expect("a page").len();
-    assert!(bytes < BYTES_MOST, "{bytes} bytes");
-
+    let page = reported_in_time(&bench, "long");
     let text = fs::read_to_string(&page).expect("a page");
     let times: Vec<Vec<f64>> = text.split("-seconds.csv\">").skip(1).map(seconds_of).collect();
     assert!(!times.is_empty() && times.iter().all(|times| times.len() >= 30), "{times:?}");
@@ -108,19 +130,30 @@ fn a_long_report_opens_at_once_in_a_browser() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    let ready = best_of(10, READY_MOST, || {
-        let options = ["--virtual-time-budget=2000", "--window-size=1440,12000", "--dump-dom"];
-        let document = chromium(folder, &options, &page);
-        assert!(document.contains("The best setting"), "{} bytes", document.len());
-        assert!(document.contains("has-live") && document.contains("class=\"uplot"), "uPlot drew");
-        let ready = document.split("data-ready=\"").nth(1).and_then(|rest| rest.split('"').next());
-        ready.and_then(|text| text.parse().ok()).expect("the script came to its end")
-    });
-    assert!(ready <= READY_MOST, "{ready} ms");
+    opens_in_time(folder, &page, "The best setting");
 
     let paper = folder.join("out.pdf");
     let print = format!("--print-to-pdf={}", paper.display());
     chromium(folder, &["--no-pdf-header-footer", &print], &page);
     let paper = fs::read(paper).expect("it is printed");
     assert!(paper.starts_with(b"%PDF") && paper.len() > 20_000, "{} bytes", paper.len());
+}
+
+#[test]
+fn the_report_of_a_cross_product_opens_at_once_in_a_browser() {
+    // 512 settings, a curve for each 4 of them, and the reference 53 times.
+    let bench = Bench::with("max-iops = 60000\nlatency-us = 500\n");
+    bench
+        .call(
+            "sweep f --simulate DEVICE --vary access=random,interlocked --vary w=0,10,25,100 \
+             --vary b=4K,8K,64K,512K --vary o=1,4,16,64 --vary t=1,2,4,8 --repetitions 1 --full-length --id cross",
+        )
+        .ends_with(0);
+    let page = reported_in_time(&bench, "cross");
+    if Command::new("chromium").arg("--version").output().is_err() {
+        println!("skipped the_report_of_a_cross_product_opens_at_once_in_a_browser: no chromium");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    opens_in_time(folder.path(), &page, "The best setting of");
 }

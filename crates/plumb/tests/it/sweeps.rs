@@ -173,6 +173,64 @@ fn killed_at_fifty_instants_the_findings_are_the_same() {
 }
 
 #[test]
+fn files_that_do_not_fit_are_refused_before_the_start() {
+    let bench = Bench::with("");
+    for line in ["sweep f --set size=100T --vary o=1,2 --id big", "quick f --size 100T --id big"] {
+        let told = bench.call(line).ends_with(1).stderr;
+        for part in ["f: 100TiB are to be written", " free: ", "too few", "smaller size", "df -h"] {
+            assert!(told.contains(part), "{part}: {told}");
+        }
+        assert!(!bench.path("f").exists() && !bench.study("big").exists(), "{line}");
+        // Whoever only asks is told.
+        let dry = bench.call(&format!("{line} --dry-run")).ends_with(0);
+        assert!((dry.stdout + &dry.stderr).contains("100TiB are to be written"), "{line}");
+    }
+    // The largest of several sizes has to fit.
+    let line = "sweep f --vary size=1M,100T --vary o=1,2";
+    let object = bench.call(&format!("{line} --dry-run --json")).succeeds_quietly().stdout;
+    let object: Value = serde_json::from_str(&object).expect("JSON");
+    let missing = object["bytes_missing"].as_u64().expect("bytes");
+    assert!(missing > 1 << 40 && missing <= 100 << 40, "{missing}");
+    bench.call(line).ends_with(1);
+    let line = "sweep f --set size=1M --vary o=1,2 --dry-run --json";
+    let object = bench.call(line).succeeds_quietly().stdout;
+    assert!(object.contains("\"bytes_missing\":0"), "{object}");
+    // A simulated device has no files.
+    bench.call("sweep f --simulate DEVICE --set size=100T --vary o=1,2 --id s").ends_with(0);
+}
+
+#[test]
+fn a_study_that_was_killed_before_its_plan_is_told_and_begun_again() {
+    let bench = Bench::with(DEVICE);
+    fs::create_dir_all(bench.study("early").join("runs")).expect("made");
+    fs::write(bench.study("early").join("lock"), "").expect("written");
+    for line in ["sweep --resume early", "report early -o x.html"] {
+        let told = bench.call(line).ends_with(1).stderr;
+        for part in ["the study `early` ended before its plan was written", "--id early"] {
+            assert!(told.contains(part), "{line}: {part}: {told}");
+        }
+    }
+    let line = "sweep f --simulate DEVICE --vary o=1,2 --id early";
+    bench.call(&format!("{line} --dry-run")).ends_with(0);
+    bench.call(line).ends_with(0);
+    assert_eq!(bench.findings("early")["state"], "complete");
+}
+
+#[test]
+fn a_big_sweep_has_few_remarks() {
+    // 1 % in an hour and nothing else: MSER takes half of every run.
+    let bench = Bench::with("max-iops = 60000\ndrift-per-hour = 0.01\nnoise = 0.01\nripple = 0\n");
+    let line = "sweep f --simulate DEVICE --vary o=1..41 --vary t=1,2,4 --full-length --id big";
+    bench.call(line).ends_with(0);
+    let findings = bench.findings("big");
+    assert!(findings["runs"].as_u64() > Some(400), "{}", findings["runs"]);
+    let notes = findings["notes"].as_array().expect("a list");
+    let length: usize = notes.iter().map(|note| note.to_string().len()).sum();
+    assert!(notes.len() <= 5 && length < 2000, "{notes:?}");
+    assert!(!findings["notes"].to_string().contains("not-steady"), "{notes:?}");
+}
+
+#[test]
 fn an_adaptive_sweep_takes_less_than_half_of_the_runs() {
     let bench = Bench::with(DEVICE);
     let line = "sweep f --simulate DEVICE --set w=0 --set t=1 --vary o=1..48 --policy throughput";

@@ -125,16 +125,17 @@
       if (entry.isIntersecting) { watch.unobserve(entry.target); show(byId.get(entry.target.id)); }
     }
   }, { rootMargin: "300px" });
-  for (const plot of plots) {
-    const figure = document.getElementById(plot.id);
+  const figures = plots.map((plot) => document.getElementById(plot.id));
+  for (const figure of figures) {
     const place = document.createElement("div");
     place.className = "live";
     place.setAttribute("aria-hidden", "true");
     figure.querySelector(".still").before(place);
-    // What is seen at once is drawn at once.
-    if (figure.getBoundingClientRect().top < innerHeight + 300) show(plot);
-    else watch.observe(figure);
   }
+  // What is seen at once is drawn at once. All are looked at before any is drawn: each look after a change would lay out
+  // the whole page again.
+  const near = figures.map((figure) => figure.getBoundingClientRect().top < innerHeight + 300);
+  plots.forEach((plot, n) => { if (near[n]) show(plot); else watch.observe(figures[n]); });
   const again = () => { for (const id of drawn.keys()) show(byId.get(id)); };
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
   let waiting = 0;

@@ -19,14 +19,25 @@ pub(in super::super) struct Tested {
     pub(in super::super) is_chosen: bool,
 }
 
+/// What runs of one setting differ by, as the choice was made with it.
+#[derive(Debug, Clone, PartialEq)]
+pub(in super::super) struct Between {
+    /// SD of ln X.
+    pub(in super::super) deviation: f64,
+    /// Degrees of freedom that it was estimated with; `None` where nobody said.
+    pub(in super::super) freedom: Option<f64>,
+    /// Where it comes from, in words.
+    pub(in super::super) told: String,
+}
+
 /// Settings that a plot shows; of more, those with most throughput.
 const SETTINGS_MOST: usize = 32;
 
-/// The plot, settings in the order given; `None` with fewer than two. `spread` is the SD of ln X between runs
-/// that single runs are shown with.
+/// The plot, settings in the order given; `None` with fewer than two. All intervals are told in one way: with `between`
+/// if it is known, else by each setting's own repetitions.
 pub(in super::super) fn plot(
     tested: &[Tested],
-    spread: Option<f64>,
+    between: Option<&Between>,
     id: &str,
     title: &str,
 ) -> Option<Plot> {
@@ -53,7 +64,7 @@ pub(in super::super) fn plot(
     let mut marks = Vec::new();
     for (place, setting) in shown.iter().enumerate() {
         let x = place as f64;
-        let bar = bar(&setting.iops, spread);
+        let bar = bar(&setting.iops, between);
         let yes = |is: bool| if is { "yes" } else { "" }.to_owned();
         data.add([
             setting.label.clone(),
@@ -84,7 +95,7 @@ pub(in super::super) fn plot(
     let best = shown.iter().filter(|setting| setting.is_best).count();
     let left = tested.len() - shown.len();
     let chosen = shown.iter().find(|setting| setting.is_chosen);
-    let sentence = format!(
+    let mut sentence = format!(
         "{} settings{}; {best} of them give the same throughput as the best within what the data can tell, {} I/Os per second{}.",
         tested.len(),
         if left > 0 { format!(", the {} with most are shown", shown.len()) } else { String::new() },
@@ -94,6 +105,7 @@ pub(in super::super) fn plot(
             chosen.label
         ))
     );
+    sentence.push_str(&covers(&shown, between));
     let dots = |name: &str, tone: u8, dots: Vec<Dot>| Layer::Dots {
         name: name.into(),
         side: Side::Left,
@@ -118,15 +130,31 @@ pub(in super::super) fn plot(
     })
 }
 
-/// The 95 % interval of a setting, from ln X: of its repetitions, or with a spread known from elsewhere.
-fn bar(iops: &[f64], spread: Option<f64>) -> Option<(f64, f64)> {
+/// What the bars are, as a sentence.
+fn covers(shown: &[&Tested], between: Option<&Between>) -> String {
+    match between {
+        Some(between) => format!(
+            " The bars are 95 % intervals of each mean, all with what runs of one setting differ by ({:.2} %, {}), also \
+             where a setting was run once.",
+            between.deviation * 100.0,
+            between.told
+        ),
+        None if shown.iter().all(|setting| setting.iops.len() < 2) => String::new(),
+        None => " The bars are 95 % intervals of each mean by the setting's own repetitions; what was run once has none."
+            .to_owned(),
+    }
+}
+
+/// The 95 % interval of a setting's mean ln X, between runs.
+fn bar(iops: &[f64], between: Option<&Between>) -> Option<(f64, f64)> {
     let logs: Vec<f64> = iops.iter().map(|iops| iops.ln()).collect();
     let count = logs.len() as f64;
-    let reach = match (logs.len(), spread) {
-        (2.., _) => t_95(count - 1.0) * deviation(&logs) / count.sqrt(),
-        (_, Some(spread)) => 1.96 * spread,
-        _ => return None,
+    let (factor, deviation) = match between {
+        Some(between) => (between.freedom.map_or(1.96, t_95), between.deviation),
+        None if logs.len() > 1 => (t_95(count - 1.0), deviation(&logs)),
+        None => return None,
     };
+    let reach = factor * deviation / count.sqrt();
     let middle = mean(&logs);
     Some(((middle - reach).exp(), (middle + reach).exp()))
 }
@@ -147,14 +175,32 @@ mod tests {
             tested("t2 o60", &[62_619.0, 62_400.0, 62_800.0], true),
             tested("t3 o40", &[], false),
         ];
-        let plot = plot(&all, Some(0.0069), "x", "Threads").expect("two settings");
+        let between =
+            Between { deviation: 0.0069, freedom: None, told: "SD of ln X, pooled".into() };
+        let plot = plot(&all, Some(&between), "x", "Threads").expect("two settings");
         assert_eq!(plot.data.rows.len(), 2);
         assert_eq!(plot.data.rows[1][5..], ["yes", "yes"]);
         let number = |row: usize, column: usize| -> f64 {
             plot.data.rows[row][column].parse().expect("a number")
         };
         assert!((number(0, 4) / 57_500.0 - (1.96_f64 * 0.0069).exp()).abs() < 1e-4);
-        assert!(number(1, 3) < 62_607.0 && number(1, 4) > 62_607.0);
+        // Three runs of the same spread, not of their own.
+        let reach = 1.96_f64 * 0.0069 / 3.0_f64.sqrt();
+        assert!((number(1, 4) / number(1, 2) - reach.exp()).abs() < 1e-4);
+        assert!(
+            plot.sentence.contains("differ by (0.69 %, SD of ln X, pooled)"),
+            "{}",
+            plot.sentence
+        );
+        let few = Between { freedom: Some(2.0), ..between };
+        let wider = super::plot(&all, Some(&few), "x", "Threads").expect("two settings");
+        let high: f64 = wider.data.rows[0][4].parse().expect("a number");
+        assert!((high / 57_500.0 - (4.3027_f64 * 0.0069).exp()).abs() < 1e-4, "{high}");
+        // Nothing known of all: each by its own, and those that were run once by none.
+        let own = super::plot(&all, None, "x", "Threads").expect("two settings");
+        assert_eq!(own.data.rows[0][3..5], ["", ""]);
+        assert!(!own.data.rows[1][3].is_empty());
+        assert!(own.sentence.ends_with("own repetitions; what was run once has none."));
         assert!(plot.sentence.contains("t2 o60 is the cheapest"), "{}", plot.sentence);
         assert!(super::plot(&all[..1], None, "x", "Threads").is_none());
     }

@@ -23,7 +23,10 @@ pub(in super::super) fn plots(
     let first = Plot {
         id: format!("{id}-curve"),
         title: format!("{title}: throughput and latency per queue depth"),
-        sentence: sentence(knee) + &told_p99(knee, beside) + &told_earlier(knee, beside),
+        sentence: sentence(knee)
+            + &told_p99(knee, beside)
+            + &told_earlier(knee, beside)
+            + covers(knee),
         chart: depth(knee, beside),
         data: data.clone(),
     };
@@ -111,7 +114,19 @@ pub(in super::super) fn sentence(knee: &Knee) -> String {
     }
 }
 
-/// The interval of a setting with repetitions, from ln X.
+/// What the bars are, as a sentence; empty where there is none.
+fn covers(knee: &Knee) -> &'static str {
+    let once = knee.settings.iter().filter(|setting| setting.runs.len() < 2).count();
+    match once {
+        0 => " The bars are 95 % intervals of each mean by the setting's own repetitions.",
+        once if once == knee.settings.len() => "",
+        _ => {
+            " The bars are 95 % intervals of each mean by the setting's own repetitions; what was run once has none."
+        }
+    }
+}
+
+/// The interval of a setting with repetitions, from ln X: between its runs.
 fn bar(setting: &Setting) -> Option<(f64, f64)> {
     let count = setting.runs.len();
     if count < 2 {

@@ -31,7 +31,7 @@ pub(in super::super) fn plot(span: &SpanView, id: &str) -> Option<Plot> {
     };
     let mut layers = Vec::new();
     let series = span.series();
-    let warm_up = steady::warm_up(&series);
+    let warm_up = steady::cut(&series);
     let cut_s = warm_up.drop as f64 * span.interval_s;
     if warm_up.drop > 0 {
         layers.push(Layer::Range { name: "not steady yet".into(), x: (0.0, cut_s) });
@@ -142,7 +142,7 @@ fn throttled(span: &SpanView) -> Vec<(f64, u64)> {
 /// Whether it was steady, and how precisely its mean is known.
 pub(in super::super) fn sentence(span: &SpanView) -> String {
     let series = span.series();
-    let warm_up = steady::warm_up(&series);
+    let warm_up = steady::cut(&series);
     let rest = &series[warm_up.drop..];
     let cut_s = warm_up.drop as f64 * span.interval_s;
     if let Some(phases) = steady::two_phases(rest, span.interval_s) {

@@ -361,6 +361,7 @@ impl Study<'_> {
         subjects.extend(self.choices.writes.as_ref().map(|(_, setting)| ("write", setting)));
         let mut lines = Vec::new();
         let mut said = Vec::new();
+        let mut evidence = Vec::new();
         for (name, setting) in &subjects {
             let Some(iops) = middle(self.runs, setting, |s| Some(s.iops)) else { continue };
             let latency = middle(self.runs, setting, |s| s.latency_ms).unwrap_or(f64::NAN);
@@ -399,9 +400,19 @@ impl Study<'_> {
             });
             let mut line = line(name, setting, &row, self.options.devices);
             let alike = curve.and_then(|curve| curve.marks).map(|marks| marks.indifferent);
+            let each = rates(setting, self.runs).0;
+            let covers = match each.len() {
+                0 | 1 => "variation inside its one run only",
+                _ => "between its runs",
+            };
+            evidence.push(json!({
+                "name": format!("iops of {name}, {}", setting.short()),
+                "value": each,
+                "arithmetic": format!("of each run; the median of these is told; its interval covers: {covers}"),
+            }));
             line.extend([
                 json!(self.half_width(setting)),
-                json!(rates(setting, self.runs).0.len()),
+                json!(each.len()),
                 json!(curve.map(|curve| self.verdict(name, setting, curve))),
                 json!(alike.map(|(first, last)| {
                     // The curve's o are those of its own threads.
@@ -415,6 +426,7 @@ impl Study<'_> {
                 })),
                 json!(highest.as_ref().map(|highest| highest.iops)),
                 json!(highest.as_ref().map(|highest| highest.setting.short())),
+                json!(covers),
             ]);
             lines.push(line);
         }
@@ -429,6 +441,7 @@ impl Study<'_> {
                 "devices": self.options.devices, "copies": self.options.copies,
             }),
         );
+        decision.insert("evidence".to_owned(), json!(evidence));
         let settings: Vec<Setting> =
             subjects.iter().map(|(_, setting)| (*setting).clone()).collect();
         let columns = [
@@ -449,6 +462,7 @@ impl Study<'_> {
             "o with the same throughput",
             "highest iops [1/s]",
             "highest with",
+            "ci95 covers",
         ];
         Some(Finding {
             id: "findings".to_owned(),

@@ -1,6 +1,6 @@
 //! Findings of the steps that search no curve: threads, files, latency without load, and the first run.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::findings::{Study, median_of, middle, numbers};
 use super::options::Step;
@@ -53,7 +53,7 @@ impl Study<'_> {
             how: HOLM,
             reason: reason.clone(),
             flags: if is_single { vec!["single_runs"] } else { Vec::new() },
-            deviation: (best.noise.deviation, best.noise.told()),
+            deviation: (best.noise.deviation, best.noise.freedom, best.noise.told()),
         });
         let rows = tested
             .iter()
@@ -159,7 +159,11 @@ impl Study<'_> {
                   two by two",
             reason: reason.clone(),
             flags: Vec::new(),
-            deviation: (noise.map_or(f64::NAN, |noise| noise.deviation), told),
+            deviation: (
+                noise.map_or(f64::NAN, |noise| noise.deviation),
+                noise.map_or(f64::NAN, |noise| noise.freedom),
+                told,
+            ),
         });
         decision.insert("rule".to_owned(), Rule::Files.keyword().into());
         let word = if chosen == 1 { "1 file" } else { &format!("{chosen} files") };
@@ -212,12 +216,24 @@ impl Study<'_> {
             ]);
         }
         let (mean, p99) = first?;
+        let evidence: Vec<Value> = settings
+            .iter()
+            .filter_map(|setting| {
+                let own = self.runs.iter().filter(|run| run.setting == *setting);
+                let means: Vec<f64> = own.filter_map(|run| run.usable()?.latency_ms).collect();
+                (!means.is_empty()).then(|| {
+                    json!({ "name": format!("avg_lat_ms of o{}", setting.outstanding), "value": means,
+                            "arithmetic": "mean of each run; the median of these is told" })
+                })
+            })
+            .collect();
         let sentence = format!(
             "One I/O at a time takes {mean:.3} ms on average{}: what the device needs without any queue.",
             p99.unwrap_or_default()
         );
         let mut decision = decision::plain(Rule::Figure, "latency-alone", "measured", &sentence);
         decision.insert("value".to_owned(), json!(mean));
+        decision.insert("evidence".to_owned(), json!(evidence));
         let columns = [
             "o",
             "iops [1/s]",

@@ -1,12 +1,14 @@
 //! What is measured: a simulated device from a file, and facts of a real one that must not change.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use plumb_study::study::{Device, SimulatedDevice};
+use plumb_units::Bytes;
 
 /// A simulated device that cannot be read.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
@@ -44,6 +46,15 @@ pub(in crate::commands) enum TargetError {
         )
     )]
     Folder { path: PathBuf, folder: PathBuf },
+    /// Files that do not fit.
+    #[error("{}: {lack}", path.display())]
+    #[diagnostic(
+        code(plumb::study::target_room),
+        help(
+            "say a smaller size, remove files, or name one on another file system: `df -h` says where there is room"
+        )
+    )]
+    Room { path: PathBuf, lack: Lack },
     /// One that may not be looked at.
     #[error("cannot look at {}", path.display())]
     #[diagnostic(
@@ -93,6 +104,51 @@ fn refuse_no_folder(path: &Path) -> Result<(), TargetError> {
     }
 }
 
+/// Room that a file system has not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::commands) struct Lack {
+    /// Bytes that are to be made.
+    needed: u64,
+    /// Bytes that are free for us.
+    free: u64,
+    /// Where they would be.
+    folder: PathBuf,
+}
+
+impl Lack {
+    /// What is missing where `needed` bytes are to be made for `target`; `None` where they fit, or nobody knows.
+    pub(in crate::commands) fn of(target: &Path, needed: u64) -> Option<Self> {
+        let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        let space = rustix::fs::statvfs(folder).ok()?;
+        // What is kept back is root's.
+        let blocks = match rustix::process::geteuid().is_root() {
+            true => space.f_bfree,
+            false => space.f_bavail,
+        };
+        let free = blocks.saturating_mul(space.f_frsize);
+        (needed > free).then(|| Self { needed, free, folder: folder.to_owned() })
+    }
+
+    /// Bytes that are missing.
+    pub(in crate::commands) fn bytes(&self) -> u64 {
+        self.needed - self.free
+    }
+}
+
+impl fmt::Display for Lack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} are to be written for it, and the file system of {} has {} free: {} too few",
+            Bytes(self.needed).in_words(),
+            self.folder.display(),
+            Bytes(self.free).in_words(),
+            Bytes(self.bytes()).in_words()
+        )
+    }
+}
+
 /// Reads the description of a simulated device.
 pub(in crate::commands) fn simulated(path: &Path) -> Result<Device, DeviceError> {
     let text = fs::read_to_string(path)
@@ -124,4 +180,27 @@ pub(in crate::commands) fn critical(target: &Path, device: &Device) -> BTreeMap<
         facts.insert("processor".to_owned(), model.to_owned());
     }
     facts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_told_with_what_is_missing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let target = folder.path().join("f");
+        assert_eq!(Lack::of(&target, 0), None);
+        let lack = Lack::of(&target, 100 << 40).expect("nobody has that");
+        assert_eq!(lack.bytes(), (100 << 40) - lack.free);
+        let text = lack.to_string();
+        assert!(
+            text.starts_with("100TiB are to be written for it") && text.contains(" free: "),
+            "{text}"
+        );
+        assert!(text.contains(&folder.path().display().to_string()), "{text}");
+        // All that is free fits, or may: files of others come and go.
+        assert_eq!(Lack::of(&target, lack.free / 2), None);
+        assert_eq!(Lack::of(Path::new("/none/at/all/f"), u64::MAX), None);
+    }
 }

@@ -23,7 +23,7 @@ use serde_json::Value;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
-pub(super) use device::{DeviceError, TargetError, critical, refuse_unusable, simulated};
+pub(super) use device::{DeviceError, Lack, TargetError, critical, refuse_unusable, simulated};
 use told::Teller;
 pub(super) use told::{duration, expected, from_to, text};
 
@@ -211,7 +211,7 @@ pub(super) fn refuse_taken(around: &Around) -> Result<(), OpenError> {
     let Some(id) = around.id.as_deref() else { return Ok(()) };
     match StudyFolder::open(&study::studies_folder(), id) {
         Ok(_) => Err(StudyError::Exists { id: id.to_owned() }.into()),
-        Err(StudyError::Unknown { .. }) => Ok(()),
+        Err(StudyError::Unknown { .. } | StudyError::Unplanned { .. }) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
