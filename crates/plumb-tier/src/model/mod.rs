@@ -324,6 +324,11 @@ fn a_generation_counts_when_all_its_voters_have_it() {
 }
 
 #[test]
+fn a_generation_in_one_copy_is_not_had_without_the_others() {
+    voters_without(|rules| rules.alone = false);
+}
+
+#[test]
 fn a_start_is_held_to_the_lists_that_others_may_go_by() {
     voters_without(|rules| rules.lists = false);
 }

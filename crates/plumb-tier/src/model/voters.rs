@@ -21,6 +21,8 @@ pub(super) struct Rules {
     pub(super) all_have_it: bool,
     /// A generation names the other lists that disks may still go by, and a start is held to those as well.
     pub(super) lists: bool,
+    /// A generation that a crash left on a disk in one copy, which others have to confirm, counts as one that it lacks.
+    pub(super) alone: bool,
 }
 
 pub(super) const ALL: Rules = Rules {
@@ -30,6 +32,7 @@ pub(super) const ALL: Rules = Rules {
     old_first: true,
     all_have_it: true,
     lists: true,
+    alone: true,
 };
 
 /// A generation: order, voters, every one that it descends from, and other lists that disks may go by.
@@ -42,9 +45,18 @@ struct Generation {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Disk {
+    /// The newest that it has by itself.
+    generation: Generation,
+    /// A newer one in one copy, which it has where another disk has it as well.
+    lone: Option<Generation>,
+    /// The highest epoch started.
+    epoch: u8,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct State {
-    /// Per disk: its newest generation, the highest epoch started.
-    disks: Vec<(Generation, u8)>,
+    disks: Vec<Disk>,
     /// The disks of the engine that runs.
     running: Option<u8>,
     /// The generation under which writes were acknowledged last.
@@ -68,7 +80,7 @@ pub(super) enum Begins {
     Whole,
     /// It runs on one disk: the others were lost before, one after the other.
     Alone,
-    /// It died when every other disk had been lost, and all but one of those that are left had been told.
+    /// It died when every other disk had been lost, and all but one of those that are left had been told; that one in part.
     HalfTold,
 }
 
@@ -84,7 +96,8 @@ fn subsets(of: u8) -> impl Iterator<Item = u8> {
 impl Voters {
     fn newest(state: &State, among: u8) -> Generation {
         let here = |nth: usize| among >> nth & 1 == 1;
-        let all = (0..state.disks.len()).filter(|nth| here(*nth)).map(|nth| &state.disks[nth].0);
+        let all =
+            (0..state.disks.len()).filter(|nth| here(*nth)).map(|nth| &state.disks[nth].generation);
         all.max_by_key(|one| one.order).cloned().expect("subsets are not empty")
     }
 
@@ -118,7 +131,7 @@ impl Voters {
             let mut next = from.clone();
             for (nth, disk) in next.disks.iter_mut().enumerate() {
                 if part >> nth & 1 == 1 {
-                    disk.0 = new.clone();
+                    (disk.generation, disk.lone) = (new.clone(), None);
                 }
             }
             for failed in
@@ -192,7 +205,12 @@ impl Voters {
 
     /// The newest generation's list, and others that a part may go by that knows nothing of it.
     fn lists(&self, state: &State, current: &Generation, here: u8) -> Vec<u8> {
-        let has_it = |nth: &usize| here >> nth & 1 == 1 && state.disks[*nth].0.line == current.line;
+        let has_it = |nth: &usize| {
+            let Disk { generation, lone, .. } = &state.disks[*nth];
+            let lone = lone.as_ref().filter(|_| !self.rules.alone);
+            let mut has = [Some(generation), lone].into_iter().flatten();
+            here >> nth & 1 == 1 && has.any(|one| one.line == current.line)
+        };
         let know: u8 = (0..state.disks.len()).filter(has_it).map(|nth| 1 << nth).sum();
         let in_force =
             |list: &&u8| self.rules.lists && 2 * (*list & know).count_ones() < list.count_ones();
@@ -212,7 +230,7 @@ impl Voters {
         if voters == 0 || !seen || !majority(current.voters, voters) || !enough(&lists, voters) {
             return;
         }
-        let known = |disk: &(Generation, u8)| disk.1.max(disk.0.order.0);
+        let known = |disk: &Disk| disk.epoch.max(disk.generation.order.0);
         let highest = (0..state.disks.len()).filter(|nth| here >> nth & 1 == 1);
         let epoch = highest.map(|nth| known(&state.disks[nth])).max().unwrap_or(0);
         let epoch = if self.rules.epoch_first { epoch + 1 } else { current.order.0 };
@@ -224,14 +242,18 @@ impl Voters {
             if self.rules.epoch_first {
                 for (nth, disk) in raised.disks.iter_mut().enumerate() {
                     if part >> nth & 1 == 1 {
-                        disk.1 = epoch;
+                        disk.epoch = epoch;
+                        // All copies are written: what another one confirmed it has by itself.
+                        let confirmed = disk.lone.take().filter(|lone| lone.line == current.line);
+                        disk.generation = confirmed.unwrap_or_else(|| disk.generation.clone());
                     }
                 }
                 if part != voters {
                     into.push(raised.clone());
                 }
             }
-            if part != voters {
+            // Those that fail while they are raised are done without.
+            if part != voters && !(majority(current.voters, part) && enough(&lists, part)) {
                 continue;
             }
             raised.diverged = diverged;
@@ -255,7 +277,7 @@ impl Model for Voters {
         let all = (1_u8 << self.disks) - 1;
         let first = Generation { order: (0, 1), voters: all, line: vec![0], lists: Vec::new() };
         let mut state = State {
-            disks: vec![(first, 0); usize::from(self.disks)],
+            disks: vec![Disk { generation: first, lone: None, epoch: 0 }; usize::from(self.disks)],
             running: None,
             acknowledged: vec![0],
             steps: 0,
@@ -264,11 +286,13 @@ impl Model for Voters {
         };
         if self.begins == Begins::HalfTold {
             let left = 0b0101_0101 & all;
-            let current = state.disks[0].0.clone();
+            let current = state.disks[0].generation.clone();
             let mut lists = vec![all];
             let new = Self::successor(&mut state, &current, (0, 2), (left, &mut lists));
             let told = (0..state.disks.len()).filter(|nth| nth.is_multiple_of(2) && *nth != 2);
-            told.for_each(|nth| state.disks[nth].0 = new.clone());
+            told.for_each(|nth| state.disks[nth].generation = new.clone());
+            // The one that was being told has it in one copy.
+            state.disks[2].lone = Some(new);
         }
         for lost in (1..self.disks).rev().filter(|_| self.begins == Begins::Alone) {
             let left = (1_u8 << lost) - 1;
@@ -276,7 +300,9 @@ impl Model for Voters {
             let order = (0, current.order.1 + 1);
             let mut lists = vec![left];
             let new = Self::successor(&mut state, &current, order, (left, &mut lists));
-            state.disks[..usize::from(lost)].iter_mut().for_each(|disk| disk.0 = new.clone());
+            state.disks[..usize::from(lost)]
+                .iter_mut()
+                .for_each(|disk| disk.generation = new.clone());
             state.running = Some(left);
             state.acknowledged = new.line;
         }
