@@ -196,7 +196,8 @@ fn section(
         study.runs.iter().filter(|run| finding.runs.contains(&run.run)).collect();
     // Others rest on runs of a curve too: it is drawn where it is judged.
     if finding.decision.get("rule").is_some_and(|rule| rule == "knee") {
-        blocks.extend(study_plots::curves(&rests, earlier, place, finding));
+        let many = study_plots::is_of_many_curves(study);
+        blocks.extend(study_plots::curves(&rests, earlier, place, finding, many));
     }
     blocks.extend(study_plots::choice(&rests, place, finding));
     if let Some(table) = &finding.table {

@@ -17,12 +17,24 @@ use crate::study::{Finding, RunRecord, Setting};
 /// The percentile that stands beside the mean.
 const SLOW: f64 = 99.0;
 
-/// The curve of runs that differ in nothing but their outstanding I/Os.
+/// Curves of a study that are drawn in every form; of more only the first is.
+const CURVES_MOST: usize = 32;
+
+/// Whether a study has so many curves that one form of each has to do: a page of 128 in three forms has 3.4 MB.
+pub(super) fn is_of_many_curves(study: &StudyView) -> bool {
+    let findings = study.findings.iter().flat_map(|findings| &findings.findings);
+    let is_curve =
+        |finding: &&Finding| finding.decision.get("rule").is_some_and(|rule| rule == "knee");
+    findings.filter(is_curve).count() > CURVES_MOST
+}
+
+/// The curve of runs that differ in nothing but their outstanding I/Os; of `many` in its first form only.
 pub(super) fn curves(
     runs: &[&RunRecord],
     earlier: Option<&StudyView>,
     place: &str,
     finding: &Finding,
+    many: bool,
 ) -> Vec<Block> {
     let parameters = finding.decision.get("parameters").unwrap_or(&Value::Null);
     let policy = parameters["policy"].as_str().and_then(Policy::of_keyword).unwrap_or_default();
@@ -56,7 +68,13 @@ pub(super) fn curves(
             earlier: earlier.and_then(|earlier| before(earlier, rest)),
         };
         let id = format!("{place}-{number}");
-        let plots = curve::plots(&found, &id, &finding.title, budget_ms, &beside);
+        let mut plots = curve::plots(&found, &id, &finding.title, budget_ms, &beside);
+        if many && plots.len() > 1 {
+            plots.truncate(1);
+            plots[0]
+                .sentence
+                .push_str(" Of so many curves it is the only plot; what it costs is in its data.");
+        }
         blocks.extend(plots.into_iter().map(|plot| Block::Plot(Box::new(plot))));
     }
     blocks
