@@ -44,7 +44,6 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
         // A stamp of its own: the last reaping is not charged to the next I/O.
         let start = around.stamp::<L>(PACED);
         let elapsed = around.elapsed(start, PACED);
-        issuer.begins();
         if L::STAMPS && PACED && issuer.outstanding() == 0 {
             // It may have slept without anything in flight.
             issuer.looks.found_nothing_after(start);

@@ -102,9 +102,6 @@ pub struct Issuer<L> {
     pick: Pick,
     targets: Box<[Counted<L>]>,
     slots: Box<[SlotState]>,
-    /// Of I/Os that are submitted now, twice the number of their submission, by the number of groups.
-    group: u32,
-    groups: [Group; GROUPS],
     idle: SlotFifo,
     paced: bool,
     /// Idle requests not yet tried since the last reaping (spec 6.10); without meters it stays at the
@@ -141,30 +138,7 @@ struct SlotState {
     start: Nanos,
     /// Place of its target among the thread's.
     target: u32,
-    /// 1 of a write, and [`Issuer::begins`] above it: which of the [`Group`]s it is counted in.
-    kind: u32,
-}
-
-impl SlotState {
-    #[inline(always)]
-    const fn is_write(self) -> bool {
-        self.kind & 1 == 1
-    }
-}
-
-/// I/Os of one direction that were submitted together are seen together more often than not, and mixed with those of other
-/// submissions: so many of both are told apart.
-const GROUPS: usize = 16;
-
-/// Completions of one look that are alike.
-#[derive(Debug, Clone, Copy)]
-struct Group {
-    /// What is the same of all.
-    slot: SlotState,
-    /// Bytes that each moved.
-    result: i32,
-    /// 0 between two looks.
-    count: u32,
+    is_write: bool,
 }
 
 /// A failed I/O, for the message.
@@ -194,7 +168,7 @@ impl<L: Level> Issuer<L> {
         continue_on_error: bool,
     ) -> Self {
         let slots = convert::to_u32(slot_target.len());
-        let idle = |target| SlotState { start: Nanos::ZERO, target, kind: 0 };
+        let idle = |target| SlotState { start: Nanos::ZERO, target, is_write: false };
         let counted = |target| Counted { target, tally: TargetTally::new(span) };
         let paced = targets.iter().any(|target| target.pace.holds_back());
         Self {
@@ -203,9 +177,6 @@ impl<L: Level> Issuer<L> {
             paced,
             targets: targets.into_iter().map(counted).collect(),
             slots: slot_target.into_iter().map(idle).collect(),
-            group: 0,
-            // No completion has this result.
-            groups: [Group { slot: idle(0), result: i32::MIN, count: 0 }; GROUPS],
             idle: SlotFifo::full(slots),
             left: if paced { slots } else { u32::MAX },
             throttled: Nanos::NEVER,
@@ -369,8 +340,7 @@ impl<L: Level> Issuer<L> {
                 Memory::Source { source, offset: start - start % u64::from(granule) }
             }
         };
-        let kind = self.group | u32::from(is_write);
-        self.slots[convert::index(slot.0)] = SlotState { start, target: target_index, kind };
+        self.slots[convert::index(slot.0)] = SlotState { start, target: target_index, is_write };
         if L::WITNESSED
             && let Some(witness) = &mut self.witness
         {
@@ -384,14 +354,6 @@ impl<L: Level> Issuer<L> {
             len: target.block,
             offset: place.offset,
             memory,
-        }
-    }
-
-    /// What comes next is stamped anew: it is counted apart from what went before.
-    #[inline(always)]
-    pub(super) fn begins(&mut self) {
-        if L::STAMPS {
-            self.group = (self.group + 2) % convert::to_u32(GROUPS);
         }
     }
 

@@ -6,14 +6,14 @@ use plumb_units::{Nanos, convert};
 use super::super::controls::{Controls, Live};
 use super::super::looks::Bound;
 use super::super::tally::Level;
-use super::{GROUPS, Group, IoFailure, Issuer, WitnessedIo};
+use super::{IoFailure, Issuer, SlotState, WitnessedIo};
 
 impl<L: Level> Issuer<L> {
     /// Accounts the next `found` completions of `queue`, seen at `seen`, and puts their requests at the tail of the
     /// idle ones. `bound` tells how late they may have been seen, the rest as in [`Issuer::finish`].
     ///
-    /// I/Os that were submitted together and are seen together have the same latency: they are one entry of the histogram, as
-    /// many times, whatever completes between them. Where each I/O is kept by itself they are taken one by one.
+    /// I/Os that were submitted together and are seen together have the same latency: those that follow each other
+    /// are one entry of the histogram, as many times. Where each I/O is kept by itself they are taken one by one.
     #[inline(always)]
     pub(in crate::run_loop) fn finish_seen<Q: IoQueue>(
         &mut self,
@@ -23,68 +23,62 @@ impl<L: Level> Issuer<L> {
         since: Option<Nanos>,
         around: (&Controls, &Live),
     ) {
-        let (mut taken, mut touched) = (0, 0_u32);
-        while taken < found {
-            let Some(done) = queue.pop() else { break };
+        let mut left = found;
+        let mut next = queue.pop();
+        while let Some(done) = next {
             let slot = self.slots[convert::index(done.slot.0)];
             if L::WITNESSED
                 && let Some(witness) = &mut self.witness
             {
-                witness.is_late_by(bound.of_nth(taken));
+                witness.is_late_by(bound.of_nth(found - left));
             }
             self.idle.push(done.slot.0);
-            taken += 1;
-            if L::ONE_BY_ONE {
-                self.finish(done, seen, since, around);
-                continue;
-            }
-            let place = convert::index(slot.kind) % GROUPS;
-            touched |= 1 << place;
-            let group = &mut self.groups[place];
-            if group.slot == slot && group.result == done.result {
-                group.count += 1;
-                continue;
-            }
-            // Of an earlier look, or more submissions in flight than there are groups.
-            if group.count > 0 {
-                let full = *group;
-                group.count = 0;
-                self.finish_alike(full, seen, since.is_some());
-            }
+            left -= 1;
             let block = self.targets[convert::index(slot.target)].target.block;
-            if done.outcome() == Ok(block) {
-                self.groups[place] = Group { slot, result: done.result, count: 1 };
-            } else {
+            if L::ONE_BY_ONE || done.outcome() != Ok(block) {
                 self.finish(done, seen, since, around);
+                next = if left > 0 { queue.pop() } else { None };
+                continue;
             }
+            let mut alike = 1;
+            next = loop {
+                if left == 0 {
+                    break None;
+                }
+                let Some(other) = queue.pop() else { break None };
+                if other.result != done.result || self.slots[convert::index(other.slot.0)] != slot {
+                    break Some(other);
+                }
+                self.idle.push(other.slot.0);
+                left -= 1;
+                alike += 1;
+            };
+            self.finish_alike(slot, (block, alike), seen, since.is_some());
         }
-        while touched > 0 {
-            let group = &mut self.groups[convert::index(touched.trailing_zeros()) % GROUPS];
-            touched &= touched - 1;
-            let full = *group;
-            group.count = 0;
-            if full.count > 0 {
-                self.finish_alike(full, seen, since.is_some());
-            }
-        }
-        self.outstanding -= taken;
-        self.completions += u64::from(taken);
+        self.outstanding -= found - left;
+        self.completions += u64::from(found - left);
     }
 
-    /// Accounts whole I/Os of one target and direction that were submitted together.
+    /// Accounts `alike` whole I/Os of `block` bytes of one target that were submitted together.
     #[inline(always)]
-    fn finish_alike(&mut self, Group { slot, result, count }: Group, seen: Nanos, counts: bool) {
+    fn finish_alike(
+        &mut self,
+        slot: SlotState,
+        (block, alike): (u32, u32),
+        seen: Nanos,
+        counts: bool,
+    ) {
         let latency = if L::STAMPS { seen.since(slot.start) } else { Nanos::ZERO };
-        let bytes = u64::from(result.unsigned_abs()) * u64::from(count);
+        let bytes = u64::from(block) * u64::from(alike);
         self.bytes += bytes;
         if L::STAMPS {
-            let sum = latency.0.wrapping_mul(u64::from(count));
+            let sum = latency.0.wrapping_mul(u64::from(alike));
             self.latency_sum = self.latency_sum.wrapping_add(sum);
         }
         if counts {
             let tally = &mut self.targets[convert::index(slot.target)].tally;
-            let direction = if slot.is_write() { &mut tally.write } else { &mut tally.read };
-            direction.record_alike(bytes, count, latency);
+            let direction = if slot.is_write { &mut tally.write } else { &mut tally.read };
+            direction.record_alike(bytes, alike, latency);
         }
     }
 
@@ -119,12 +113,12 @@ impl<L: Level> Issuer<L> {
         if let Some(since) = since {
             let at = if L::INTERVALS { seen.since(since) } else { Nanos::ZERO };
             let tally = &mut counted.tally;
-            let direction = if slot.is_write() { &mut tally.write } else { &mut tally.read };
+            let direction = if slot.is_write { &mut tally.write } else { &mut tally.read };
             direction.record(bytes, latency, at);
             if L::INTERVALS
                 && let Some(intervals) = &mut self.intervals
             {
-                intervals.record(at, latency, slot.is_write());
+                intervals.record(at, latency, slot.is_write);
             }
             if L::WITNESSED
                 && let Some(witness) = &mut self.witness
@@ -137,7 +131,7 @@ impl<L: Level> Issuer<L> {
                         offset: 0,
                         len: counted.target.block,
                         target: slot.target,
-                        is_write: slot.is_write(),
+                        is_write: slot.is_write,
                         bound: Nanos::ZERO,
                         woken: false,
                     },
@@ -145,7 +139,7 @@ impl<L: Level> Issuer<L> {
             }
             if L::OPEN {
                 let at = seen.since(since);
-                self.served((slot.target, slot.is_write()), latency - lag, lag, at);
+                self.served((slot.target, slot.is_write), latency - lag, lag, at);
             }
         }
     }
@@ -160,8 +154,7 @@ impl<L: Level> Issuer<L> {
         counts: bool,
         (controls, live): (&Controls, &Live),
     ) {
-        let state = self.slots[convert::index(slot.0)];
-        let (start, target, is_write) = (state.start, state.target, state.is_write());
+        let SlotState { target, is_write, start, .. } = self.slots[convert::index(slot.0)];
         let counted = &mut self.targets[convert::index(target)];
         if counts {
             let time = if L::STAMPS { seen.since(start) } else { Nanos::ZERO };
