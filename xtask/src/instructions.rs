@@ -47,7 +47,7 @@ const HEAT_RUNS: [u64; 2] = [500_000, 1_000_000];
 /// quickest of 21 rounds.
 const HEAT_GOAL: f64 = 480.0;
 
-/// With latencies no figure of reads may be above this, whatever is committed (the goal for user code per I/O); with
+/// With latencies no figure of reads in order may be above this, whatever is committed (the goal for user code per I/O); with
 /// another compiler than that of the committed figures, by more than the tolerance.
 const GOAL: f64 = 230.0;
 
@@ -79,12 +79,16 @@ pub(crate) fn run(repository: &Path, bless: bool) -> Result<(), String> {
     meets_the_goal(&measured, false)
 }
 
-/// Whether no figure of reads with latencies, and none of the heat map, is above its goal.
+/// Whether no figure of reads in order with latencies, and none of the heat map, is above its goal.
 fn meets_the_goal(measured: &[Figure], is_foreign: bool) -> Result<(), String> {
     let most = if is_foreign { GOAL * (1.0 + TOLERANCE / 100.0) } else { GOAL };
     let most_of = |figure: &Figure| match figure.name.split_once(' ') {
         Some((HEAT_NAME, _)) => HEAT_GOAL,
-        Some((_, rest)) if rest.contains("latencies") && !rest.ends_with(WRITES) => most,
+        Some((_, rest))
+            if rest.contains("latencies") && !BESIDE.iter().any(|word| rest.contains(word)) =>
+        {
+            most
+        }
         _ => f64::INFINITY,
     };
     match measured.iter().find(|figure| figure.instructions > most_of(figure)) {
@@ -98,8 +102,8 @@ fn meets_the_goal(measured: &[Figure], is_foreign: bool) -> Result<(), String> {
     }
 }
 
-/// The last word of figures that are not of reads alone.
-const WRITES: &str = " w30";
+/// Words of figures that the goal is not about: it is of reads that the queue completes in order.
+const BESIDE: [&str; 2] = ["permuted", "w30"];
 /// The first word of the heat map's figures.
 const HEAT_NAME: &str = "heat";
 
@@ -359,7 +363,7 @@ mod tests {
             ("depth 32 latencies 8", 236.0, true, true),
             ("depth 32 latencies 8", 237.0, true, false),
             ("depth 32 counts", 300.0, false, true),
-            ("depth 32 latencies 8 permuted", 230.1, false, false),
+            ("depth 32 latencies 8 permuted", 260.0, false, true),
             ("depth 32 latencies 8 permuted w30", 300.0, false, true),
             ("heat map", 480.0, false, true),
             ("heat map", 480.1, false, false),
