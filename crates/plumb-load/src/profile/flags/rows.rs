@@ -306,7 +306,7 @@ Plumb {
         "How the progress of a run is shown on standard error.";
     Engine "" "engine" Required("<name>"),
         Shape::Words(&["auto", "uring", "aio", "threads", "sync", "null", "nop", "nop-file"]), LongOption, Program:
-        "auto, uring, aio, threads, sync, null, nop, nop-file [auto]",
+        "uring, aio, threads, sync, null, nop, nop-file [auto]",
         "Who performs the I/O. null completes everything at once, nop makes the kernel do nothing, nop-file has it look up a file \
          and a buffer first, as for a read: all three measure Plumb itself.";
     Destroy "" "destroy" Required("<path>"), Shape::Any, LongOption, Program:
