@@ -148,7 +148,7 @@ mod tests {
                 let number = runs.get();
                 runs.set(number + 1);
                 // Up and down by turns, the same for neither of a pair.
-                let noise = if number % 3 == 0 { 1.0 + noise } else { 1.0 - noise };
+                let noise = if number.is_multiple_of(3) { 1.0 + noise } else { 1.0 - noise };
                 let cost = if which == 0 { 100.0 * ratio * noise } else { 100.0 * noise };
                 Ok(Sample { cpu_ns_per_io: cost, iops: 1e6 / cost })
             },
