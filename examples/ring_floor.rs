@@ -2,7 +2,9 @@
 //! with more of it from step to step. What is left between the last step and `null_loop … nop` is the run loop's
 //! accounting for several targets, kinds and errors.
 //!
-//!     cargo run --release -p plumb-examples --bin ring_floor -- STEP DEPTH BATCH I/OS
+//!     cargo run --release -p plumb-examples --bin ring_floor -- STEP DEPTH BATCH I/OS [nop-file]
+//!
+//! With `nop-file` the kernel looks up a file and a buffer for each.
 //!
 //! | step | the loop |
 //! |---|---|
@@ -37,10 +39,17 @@ const SLOTS: u8 = 2;
 const STAMPS: u8 = 3;
 const HISTOGRAM: u8 = 4;
 
+const USAGE: &str =
+    "usage: ring_floor ring|offsets|slots|stamps|histogram DEPTH BATCH I/OS [nop-file]";
+
 fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = env::args().skip(1).collect();
-    let [step, depth, batch, ios] = words.as_slice() else {
-        return Err("usage: ring_floor ring|offsets|slots|stamps|histogram DEPTH BATCH I/OS".into());
+    let (step, depth, batch, ios, choice) = match words.as_slice() {
+        [step, depth, batch, ios] => (step, depth, batch, ios, Choice::Nop),
+        [step, depth, batch, ios, last] if last == "nop-file" => {
+            (step, depth, batch, ios, Choice::NopFile)
+        }
+        _ => return Err(USAGE.into()),
     };
     let user = Drive {
         step: step.clone(),
@@ -58,7 +67,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         measures_latency: true,
         ..QueueSpec::default()
     };
-    let nanos = Ladder::new(Choice::Nop, LadderOptions::default()).open(spec, user)??;
+    let nanos = Ladder::new(choice, LadderOptions::default()).open(spec, user)??;
     println!("{nanos:.1} ns of the processor for each I/O");
     Ok(())
 }

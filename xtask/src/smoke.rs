@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime};
 
 use crate::{command, machine};
 
@@ -19,7 +20,14 @@ const DEEP: &str = "cargo run --release -p plumb -- run -b4K -r -t1 -o32 -Sh -L 
 /// How often it is run at most. A machine that is busy with other things leaves requests idle.
 const DEEP_RUNS: usize = 6;
 
-/// Runs both, shortened; the reason when one does not give a result.
+/// From the start of the program to its first I/O on a file that exists: the goal of performance.md.
+const START: Duration = Duration::from_millis(30);
+/// A run that ends where its first I/O would be.
+const EMPTY: &str = "run -d0 -W0 -b4K -r -L -o32 --json";
+/// How often it is started at least, and at most: what a start needs is what the quickest took.
+const STARTS: (usize, usize) = (10, 200);
+
+/// Runs both, shortened, and asks what the program's start takes; the reason when one does not give a result.
 ///
 /// # Errors
 /// Why it is no result.
@@ -30,7 +38,8 @@ pub(crate) fn run(repository: &Path) -> Result<(), String> {
     let is_direct = machine::has_direct_io(repository);
     let outcome = baseline(repository, &readme, &file, &state)
         .and_then(|()| load(repository, &readme, &file, is_direct))
-        .and_then(|()| if is_direct { deep(repository, &file) } else { Ok(()) });
+        .and_then(|()| if is_direct { deep(repository, &file) } else { Ok(()) })
+        .and_then(|()| start_up(&crate::target(repository).join("release/plumb"), &file));
     // They may not have been created.
     let _ = fs::remove_file(&file);
     let _ = fs::remove_dir_all(&state);
@@ -78,6 +87,66 @@ fn deep(repository: &Path, file: &Path) -> Result<(), String> {
         seen.push(law.1.to_string());
     }
     Err(format!("Little's law at depth 32 never held: {}", seen.join(", ")))
+}
+
+/// What lies between the start of the program and the signal to its load threads, in the best of many runs.
+fn start_up(program: &Path, file: &Path) -> Result<(), String> {
+    println!("$ {} {EMPTY} {}", program.display(), file.display());
+    let best = quickest(|| {
+        let mut command = Command::new(program);
+        command.args(EMPTY.split(' ')).arg(file).stdin(Stdio::null());
+        let began = SystemTime::now();
+        let output = command.output().map_err(|error| format!("{}: {error}", program.display()))?;
+        if !output.status.success() {
+            return Err(format!("an empty run: {}", output.status));
+        }
+        let result = String::from_utf8_lossy(&output.stdout);
+        let began = began.duration_since(SystemTime::UNIX_EPOCH).map_err(|e| e.to_string())?;
+        until_the_signal(&result, began)
+            .ok_or("a result without the times of its phases".to_owned())
+    })?;
+    let (best, most) = (best.as_secs_f64() * 1e3, START.as_millis());
+    println!("start-up: {best:.1} ms to the first I/O, best of some runs; {most} at most");
+    Ok(())
+}
+
+/// From `began`, since 1970, to the signal to start of a JSON result, which tells when its session began and the signal's
+/// time from there.
+fn until_the_signal(result: &str, began: Duration) -> Option<Duration> {
+    const DAY: f64 = 86_400.0;
+    let value = |key: &str| {
+        let (_, rest) = result.split_once(&format!("\"{key}\":"))?;
+        let end = rest.find([',', '\n']).unwrap_or(rest.len());
+        Some(rest[..end].trim().trim_matches('"'))
+    };
+    let (_, time) = value("started_at")?.trim_end_matches('Z').split_once('T')?;
+    let mut seconds = 0.0;
+    for part in time.split(':') {
+        seconds = seconds * 60.0 + part.parse::<f64>().ok()?;
+    }
+    // Of the day: a run is shorter.
+    let before = (seconds - began.as_secs_f64() % DAY).rem_euclid(DAY);
+    let signal: u64 = value("warmup_start_ns")?.parse().ok()?;
+    Some(Duration::from_secs_f64(before) + Duration::from_nanos(signal))
+}
+
+/// The shortest of some times, of more where none is short enough; an error if none is.
+fn quickest(mut once: impl FnMut() -> Result<Duration, String>) -> Result<Duration, String> {
+    let mut best = Duration::MAX;
+    for nth in 0..STARTS.1 {
+        if nth >= STARTS.0 && best <= START {
+            break;
+        }
+        best = best.min(once()?);
+    }
+    if best <= START {
+        return Ok(best);
+    }
+    let (best, most) = (best.as_secs_f64() * 1e3, START.as_millis());
+    Err(format!(
+        "a start takes {best:.1} ms in the best of {} runs, and {most} are the goal",
+        STARTS.1
+    ))
 }
 
 /// Verdict and residual of Little's law in a JSON result: the first object of that name is the whole run's.
@@ -199,6 +268,47 @@ mod tests {
         assert_eq!(of("generator_limited", "-0.051"), Some(false));
         assert_eq!(of("accounting_error", "0.01"), Some(false));
         assert_eq!((of("consistent", "null"), law("{}")), (None, None));
+    }
+
+    #[test]
+    fn a_start_ends_with_the_signal_to_the_threads() {
+        let result = |time: &str| {
+            format!(
+                "{{\n \"started_at\": \"2026-11-26T{time}Z\",\n \"phases\": {{\n \"warmup_start_ns\": 20000000,\n \"x\": 1 }} }}"
+            )
+        };
+        let midnight = Duration::from_secs(20_783 * 86_400);
+        let (noon, second) = (midnight + Duration::from_secs(43_200), Duration::from_secs(1));
+        for (time, began, want) in [
+            ("12:00:01.5", noon + second, 520),
+            ("12:00:01", noon + second, 20),
+            ("00:00:00.25", midnight - second / 2, 770),
+        ] {
+            let found = until_the_signal(&result(time), began).expect("a result");
+            assert!(
+                found.abs_diff(Duration::from_millis(want)) < Duration::from_micros(1),
+                "{time}"
+            );
+        }
+        assert_eq!(until_the_signal("{}", noon), None);
+    }
+
+    #[test]
+    fn a_start_is_as_quick_as_its_quickest() {
+        // Times of the starts in milliseconds, the last one again and again; the best of them, and how many were made.
+        for (times, want, made) in [
+            (&[40, 20, 35][..], Some(20), STARTS.0),
+            (&[31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 31, 30, 5], Some(30), 12),
+            (&[31], None, STARTS.1),
+        ] {
+            let mut count = 0;
+            let best = quickest(|| {
+                count += 1;
+                Ok(Duration::from_millis(times[(count - 1).min(times.len() - 1)]))
+            });
+            assert_eq!((best.ok(), count), (want.map(Duration::from_millis), made), "{times:?}");
+        }
+        assert!(quickest(|| Err("it failed".to_owned())).is_err());
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub trait IoQueue {
 /// What is really in force behind a queue; shown in every result.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct QueueFacts {
-    /// `uring`, `aio`, `threads`, `sync`, `mmap`, `null`, `nop`, `sim`; joined by `+` for a stack.
+    /// `uring`, `aio`, `threads`, `sync`, `mmap`, `null`, `nop`, `nop-file`, `sim`; joined by `+` for a stack.
     pub engine: String,
     /// Flags in force, by their kernel names in lower case (`single_issuer`, `fixed_buffers`, …).
     pub flags: Vec<String>,
@@ -61,7 +61,7 @@ pub struct QueueFacts {
     pub dropped: Vec<String>,
     /// Whether each I/O is over when its `push` returns (`sync`, `mmap`): never more than one is in flight.
     pub in_push: bool,
-    /// Whether no target is touched (`null`, `nop`): such a result is never a baseline.
+    /// Whether no target is touched (`null`, `nop`, `nop-file`): such a result is never a baseline.
     pub no_target: bool,
     /// Alignment of the buffers in bytes, 0 for wherever the allocator put them (spec 15.4).
     pub buffer_separation: u64,

@@ -4,7 +4,9 @@
 //! workers: both are why this measures as it does.
 
 mod cpu;
+mod decide;
 mod options;
+pub(crate) mod reap_lag;
 mod report;
 mod spread;
 mod target;
@@ -13,6 +15,7 @@ mod tool;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use crate::{instructions, machine};
 use options::Options;
@@ -21,6 +24,11 @@ use target::Target;
 use tool::{Programs, Sample, Setting, Tool};
 
 pub(crate) use report::quote;
+
+/// The head of the table of decided goals.
+const DECIDED: &str = "\
+| target | depth | against | goal | median of the pairs' quotients | | |
+|---|---:|---|---:|---|---|---|";
 
 /// Measures and prints.
 ///
@@ -46,16 +54,24 @@ pub(crate) fn run(repository: &Path, words: &[&str]) -> Result<(), String> {
     println!(
         "I/Os, start-up taken off (mean of five idle runs); t/io_uring between two of its lines."
     );
-    println!("Rule: {}.\n", spread::RULE);
-
+    match options.decide {
+        None => println!("Rule: {}.\n", spread::RULE),
+        Some(limit) => println!("Rule: {}; {limit} s at most for each.\n\n{DECIDED}", decide::RULE),
+    }
     let mut rows = Vec::new();
     for kind in &options.targets {
-        match Target::set_up(*kind, &folder) {
-            Ok(target) => measure(&target, &programs, &options, &mut rows),
-            Err(why) => println!("skipped {}: {why}", kind.name()),
+        match (Target::set_up(*kind, &folder), options.decide) {
+            (Ok(target), None) => measure(&target, &programs, &options, &mut rows),
+            (Ok(target), Some(limit)) => {
+                let limit = Duration::from_secs(limit);
+                decide::measure(&target, &programs, &options, limit, &mut rows);
+            }
+            (Err(why), _) => println!("skipped {}: {why}", kind.name()),
         }
     }
-    println!("### Goals\n\n{}", report::goals(&rows));
+    if options.decide.is_none() {
+        println!("### Goals\n\n{}", report::goals(&rows));
+    }
     println!("load average at the end: {}", load());
     if let Some(file) = &options.json {
         fs::write(file, report::json(&facts, &rows))
@@ -143,7 +159,14 @@ fn programs(repository: &Path, own: &Path, options: &Options) -> Result<Programs
         }
     };
     let absolute = |path: PathBuf| fs::canonicalize(&path).unwrap_or(path);
-    Ok(Programs { plumb: absolute(plumb), previous, fio, tio: tio.map(absolute) })
+    let tio = tio.map(absolute);
+    let tio_looks_up = tio.as_deref().is_some_and(tool::looks_up);
+    if tio.is_some() {
+        let (skipped, like) =
+            if tio_looks_up { ("nop", "a file") } else { ("nop-file", "nothing") };
+        println!("skipped t/io_uring on {skipped}: its empty operations look up {like}");
+    }
+    Ok(Programs { plumb: absolute(plumb), previous, fio, tio, tio_looks_up })
 }
 
 /// Builds the tool of the sources in `sources`.

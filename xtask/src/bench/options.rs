@@ -7,10 +7,12 @@ use super::target::Kind;
 pub(super) const USAGE: &str = "\
 usage: cargo xtask bench [options]
 
-  --targets LIST    of null,nop,cached,loop,ext4 (default: all)
+  --targets LIST    of null,nop,nop-file,cached,loop,ext4 (default: all)
   --depths LIST     queue depths (default: 1,4,32,128)
   --repeats N       interleaved runs of each tool, at least 7 (default: 7)
   --seconds N       length of a run (default: 2)
+  --decide N        instead of tables: of each goal pairs of ours and its peer until their interval leaves the goal to one side,
+                    for N seconds at most
   --plumb FILE      a binary of ours to measure instead of this tree's release build
   --previous REV    also measure ourselves as of that commit
   --fio FILE        fio, unless it is on PATH
@@ -28,6 +30,8 @@ pub(super) struct Options {
     pub(super) depths: Vec<u32>,
     pub(super) repeats: usize,
     pub(super) seconds: u32,
+    /// How long each goal may take, in seconds.
+    pub(super) decide: Option<u64>,
     pub(super) plumb: Option<String>,
     pub(super) previous: Option<String>,
     pub(super) fio: Option<String>,
@@ -45,6 +49,7 @@ impl Options {
             depths: vec![1, 4, 32, 128],
             repeats: REPEATS_MIN,
             seconds: 2,
+            decide: None,
             plumb: None,
             previous: None,
             fio: None,
@@ -66,7 +71,8 @@ impl Options {
         let bad = |what: &str| format!("{name} {value}: {what}");
         match name {
             "--targets" => {
-                let kind = |name| Kind::named(name).ok_or(bad("of null,nop,cached,loop,ext4"));
+                let kind =
+                    |name| Kind::named(name).ok_or(bad("of null,nop,nop-file,cached,loop,ext4"));
                 self.targets = value.split(',').map(kind).collect::<Result<_, _>>()?;
             }
             "--depths" => {
@@ -83,6 +89,10 @@ impl Options {
             "--seconds" => match value.parse() {
                 Ok(seconds @ 1..) => self.seconds = seconds,
                 _ => return Err(bad("a number from 1 on")),
+            },
+            "--decide" => match value.parse() {
+                Ok(seconds @ 1..) => self.decide = Some(seconds),
+                _ => return Err(bad("seconds, from 1 on")),
             },
             "--plumb" => self.plumb = text(),
             "--previous" => self.previous = text(),
@@ -116,6 +126,8 @@ mod tests {
         check("", Ok((7, &[1, 4, 32, 128], &Kind::ALL)));
         check("--repeats 9 --depths 4 --targets nop,loop", Ok((9, &[4], &[Kind::Nop, Kind::Loop])));
         check("--repeats 5", Err("--repeats 5: at least 7"));
+        check("--decide 0", Err("--decide 0: "));
+        check("--decide 240 --depths 32", Ok((7, &[32], &Kind::ALL)));
         check("--depths 0", Err("--depths 0: "));
         check("--targets disk", Err("--targets disk: "));
         check("--json", Err("`--json` needs a value"));

@@ -46,9 +46,9 @@ struct Goal {
 
 const GOALS: &[Goal] = &[
     goal(&[Kind::Null], &[32, 128], "fio", 0.12),
-    goal(&[Kind::Nop], &[1], "t/io_uring", 1.00),
-    goal(&[Kind::Nop], &[32], "t/io_uring", 1.08),
-    goal(&[Kind::Nop], &[128], "t/io_uring", 1.12),
+    goal(&[Kind::Nop, Kind::NopFile], &[1], "t/io_uring", 1.00),
+    goal(&[Kind::Nop, Kind::NopFile], &[32], "t/io_uring", 1.08),
+    goal(&[Kind::Nop, Kind::NopFile], &[128], "t/io_uring", 1.12),
     goal(&[Kind::Cached], &[32, 128], "fio", 0.40),
     goal(&[Kind::Cached], &[32, 128], "fio tuned", 0.65),
     goal(&[Kind::Cached], &[32, 128], "t/io_uring", 1.05),
@@ -60,7 +60,11 @@ const GOALS: &[Goal] = &[
 
 impl Goal {
     fn is_of(&self, row: &Row) -> bool {
-        self.kinds.contains(&row.kind) && self.depths.contains(&row.depth)
+        self.is_at(row.kind, row.depth)
+    }
+
+    fn is_at(&self, kind: Kind, depth: u32) -> bool {
+        self.kinds.contains(&kind) && self.depths.contains(&depth)
     }
 }
 
@@ -75,6 +79,66 @@ const fn goal(
 
 /// With latencies so much of the throughput without them is kept, at these targets and this depth.
 const KEPT: (&[Kind], u32, f64) = (&[Kind::Cached, Kind::Ext4], 32, 0.97);
+
+/// What a goal is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Measure {
+    /// CPU time per I/O, ours over the peer's: at most the goal.
+    Cpu,
+    /// I/Os per second, ours over the peer's: at least the goal.
+    Iops,
+}
+
+/// A goal at one target and depth.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Question {
+    kind: Kind,
+    pub(super) ours: &'static str,
+    pub(super) peer: &'static str,
+    pub(super) measure: Measure,
+    goal: f64,
+}
+
+impl Question {
+    /// The cells of a row that say what is asked.
+    pub(super) fn name(&self, depth: u32) -> String {
+        let Self { kind, peer, goal, .. } = self;
+        let kind = kind.name();
+        match self.measure {
+            Measure::Cpu => format!("| {kind} | {depth} | {peer} | ≤ {goal:.2}"),
+            Measure::Iops => format!("| {kind} | {depth} | IOPS without latencies | ≥ {goal:.2}"),
+        }
+    }
+
+    /// What the quotient that is judged may not be above: of rates it is the inverse.
+    pub(super) fn at_most(&self) -> f64 {
+        match self.measure {
+            Measure::Cpu => self.goal,
+            Measure::Iops => 1.0 / self.goal,
+        }
+    }
+}
+
+/// The goals of a target at a depth.
+pub(super) fn questions(kind: Kind, depth: u32) -> Vec<Question> {
+    let goals = GOALS.iter().filter(|goal| goal.is_at(kind, depth)).map(|goal| Question {
+        kind,
+        ours: "plumb",
+        peer: goal.peer,
+        measure: Measure::Cpu,
+        goal: goal.at_most,
+    });
+    let (kinds, at, least) = KEPT;
+    let is_kept = kinds.contains(&kind) && at == depth;
+    let kept = is_kept.then_some(Question {
+        kind,
+        ours: "plumb",
+        peer: "plumb, no latencies",
+        measure: Measure::Iops,
+        goal: least,
+    });
+    goals.chain(kept).collect()
+}
 
 /// What is beside the goals of all that was measured, in Markdown: rows of one target and depth follow each other.
 pub(super) fn goals(rows: &[Row]) -> String {

@@ -6,6 +6,8 @@
 
 use std::fmt;
 
+/// How often an interval may miss the median.
+const CHANCE: f64 = 0.05;
 /// Two tools are called equal when the interval is this narrow, either side of the ratio.
 const EQUAL_WITHIN: f64 = 0.05;
 /// The rule, for reports.
@@ -47,14 +49,31 @@ impl Ratio {
         if ours.len() != theirs.len() || !is_whole {
             return None;
         }
-        let quotients: Vec<f64> = ours.iter().zip(theirs).map(|(our, their)| our / their).collect();
-        let quotients = sorted(&quotients);
-        let aside = outside(quotients.len());
+        let quotients = quotients(ours, theirs);
+        let aside = outside(quotients.len(), CHANCE);
         let value = Spread::of(ours)?.median / Spread::of(theirs)?.median;
         // The ratio of medians can lie outside of all quotients.
         let low = quotients[aside].min(value);
         let high = quotients[quotients.len() - 1 - aside].max(value);
         Some(Self { value, low, high })
+    }
+
+    /// The median of the quotients of pairs, with the interval that misses it with `chance` at most; `None` as for
+    /// [`Ratio::of`].
+    pub(super) fn of_pairs(ours: &[f64], theirs: &[f64], chance: f64) -> Option<Self> {
+        let is_whole = ours.iter().chain(theirs).all(|figure| figure.is_finite());
+        if ours.len() != theirs.len() || ours.is_empty() || !is_whole {
+            return None;
+        }
+        let quotients = quotients(ours, theirs);
+        let aside = outside(quotients.len(), chance);
+        let (low, high) = (quotients[aside], quotients[quotients.len() - 1 - aside]);
+        Some(Self { value: median(&quotients), low, high })
+    }
+
+    /// Theirs over ours.
+    pub(super) fn inverse(self) -> Self {
+        Self { value: 1.0 / self.value, low: 1.0 / self.high, high: 1.0 / self.low }
     }
 
     /// Whether the spread leaves something to be said.
@@ -99,6 +118,12 @@ impl fmt::Display for Ratio {
     }
 }
 
+/// In order.
+fn quotients(ours: &[f64], theirs: &[f64]) -> Vec<f64> {
+    let quotients: Vec<f64> = ours.iter().zip(theirs).map(|(our, their)| our / their).collect();
+    sorted(&quotients)
+}
+
 fn sorted(figures: &[f64]) -> Vec<f64> {
     let mut sorted = figures.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -110,14 +135,14 @@ fn median(sorted: &[f64]) -> f64 {
     if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 }
 }
 
-/// How many of `count` sorted figures lie outside on either side of an interval that holds the median in
-/// 95 of 100 cases: the median is above the k-th with the chance of at least k heads in `count` throws.
-fn outside(count: usize) -> usize {
+/// How many of `count` sorted figures lie outside on either side of an interval that misses the median with the chance
+/// `missed` at most: the median is above the k-th with the chance of at least k heads in `count` throws.
+fn outside(count: usize, missed: f64) -> usize {
     let mut chance = 0.5_f64.powi(i32::try_from(count).unwrap_or(i32::MAX));
     let mut below = 0.0;
     for aside in 0..count / 2 {
         below += chance;
-        if 2.0 * below > 0.05 {
+        if 2.0 * below > missed {
             return aside.saturating_sub(1);
         }
         chance *= f64::from(u32::try_from(count - aside).unwrap_or(u32::MAX))
@@ -148,8 +173,23 @@ mod tests {
     fn the_interval_holds_the_median_in_95_of_100_cases() {
         // Tables of the sign test, two-sided.
         for (count, aside) in [(5, 0), (6, 0), (7, 0), (8, 0), (9, 1), (12, 2), (15, 3), (20, 5)] {
-            assert_eq!(outside(count), aside, "{count}");
+            assert_eq!(outside(count, CHANCE), aside, "{count}");
         }
+        // 2 / 2⁹ is 0.0039, 2 · 13 / 2¹² is 0.0063, 2 · 14 / 2¹³ is 0.0034.
+        for (count, aside) in [(9, 0), (12, 0), (13, 1), (20, 3)] {
+            assert_eq!(outside(count, 0.005), aside, "{count}");
+        }
+    }
+
+    #[test]
+    fn pairs_have_the_median_of_their_quotients() {
+        let (ours, theirs) = ([1.0, 3.0, 2.2, 5.0, 1.0], [2.0, 6.0, 2.0, 10.0, 2.5]);
+        let ratio = Ratio::of_pairs(&ours, &theirs, 0.05).expect("pairs");
+        assert_eq!(ratio, Ratio { value: 0.5, low: 0.4, high: 1.1 });
+        let inverse = ratio.inverse();
+        assert_eq!((inverse.value, inverse.high), (2.0, 2.5));
+        assert_eq!(Ratio::of_pairs(&[], &[], 0.05), None);
+        assert_eq!(Ratio::of_pairs(&[1.0, f64::NAN], &[1.0, 1.0], 0.05), None);
     }
 
     #[test]

@@ -14,6 +14,8 @@ pub(super) enum Kind {
     Null,
     /// The ring's empty operation.
     Nop,
+    /// The same with a file and a buffer that the kernel looks up.
+    NopFile,
     /// A file in the page cache.
     Cached,
     /// A loop device, past the page cache.
@@ -24,13 +26,15 @@ pub(super) enum Kind {
 
 impl Kind {
     /// Every kind.
-    pub(super) const ALL: [Self; 5] = [Self::Null, Self::Nop, Self::Cached, Self::Loop, Self::Ext4];
+    pub(super) const ALL: [Self; 6] =
+        [Self::Null, Self::Nop, Self::NopFile, Self::Cached, Self::Loop, Self::Ext4];
 
     /// The word for it.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Null => "null",
             Self::Nop => "nop",
+            Self::NopFile => "nop-file",
             Self::Cached => "cached",
             Self::Loop => "loop",
             Self::Ext4 => "ext4",
@@ -40,6 +44,11 @@ impl Kind {
     /// The kind of that name.
     pub(super) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Whether nothing is read.
+    pub(super) fn is_nop(self) -> bool {
+        matches!(self, Self::Nop | Self::NopFile)
     }
 
     /// Whether the page cache is passed by.

@@ -81,6 +81,8 @@ pub(super) struct Programs {
     pub(super) previous: Option<PathBuf>,
     pub(super) fio: Option<PathBuf>,
     pub(super) tio: Option<PathBuf>,
+    /// See [`looks_up`].
+    pub(super) tio_looks_up: bool,
 }
 
 impl Programs {
@@ -107,13 +109,20 @@ impl Programs {
             tools.push(tool("plumb, previous", previous, plumb(true, true)));
         }
         // fio's io_uring engine has no empty operation, t/io_uring no engine without a kernel.
-        if let Some(fio) = self.fio.as_ref().filter(|_| kind != Kind::Nop) {
+        if let Some(fio) = self.fio.as_ref().filter(|_| !kind.is_nop()) {
             let family = |tuned, latencies| Family::Fio { tuned, latencies };
             tools.push(tool("fio", fio, family(false, true)));
             tools.push(tool("fio tuned", fio, family(true, true)));
             tools.push(tool("fio tuned, no latencies", fio, family(true, false)));
         }
-        if let Some(tio) = self.tio.as_ref().filter(|_| kind != Kind::Null) {
+        let tio = self.tio.as_ref().filter(|_| match kind {
+            Kind::Null => false,
+            // Each against its like.
+            Kind::Nop => !self.tio_looks_up,
+            Kind::NopFile => self.tio_looks_up,
+            _ => true,
+        });
+        if let Some(tio) = tio {
             tools.push(tool("t/io_uring", tio, Family::Tio { latencies: false }));
             tools.push(tool("t/io_uring -t1", tio, Family::Tio { latencies: true }));
         }
@@ -218,6 +227,7 @@ impl Tool {
         match setting.kind {
             Kind::Null => command.args(["--engine", "null"]),
             Kind::Nop => command.args(["--engine", "nop"]),
+            Kind::NopFile => command.args(["--engine", "nop-file"]),
             kind if kind.is_direct() => command.arg("-Su"),
             _ => &mut command,
         };
@@ -271,7 +281,7 @@ impl Tool {
         command.args(["-b4096".to_owned(), format!("-d{depth}"), format!("-s{batch}")]);
         command.args([format!("-c{batch}"), format!("-O{direct}"), "-p0".to_owned()]);
         command.args([format!("-r{}", setting.seconds + 3), format!("-t{}", u32::from(latencies))]);
-        if setting.kind == Kind::Nop {
+        if setting.kind.is_nop() {
             command.arg("-N1");
         }
         command.arg(setting.path);
@@ -312,6 +322,15 @@ impl Tool {
     }
 }
 
+/// Whether this `t/io_uring` has the kernel look up a file and a buffer for its empty operations, as later ones do: then it opens what
+/// it is given, and there is nothing of that name.
+pub(super) fn looks_up(tio: &Path) -> bool {
+    let mut command = Command::new(tio);
+    command.args(["-N1", "-p0", "-d1", "-s1", "-c1", "-r1", "/nowhere/at/all"]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| !status.success())
+}
+
 /// `IOPS=1.23M, BW=…` in I/Os.
 fn rate(line: &str) -> Option<f64> {
     let (rate, _) = line.strip_prefix("IOPS=")?.split_once(',')?;
@@ -326,7 +345,7 @@ fn rate(line: &str) -> Option<f64> {
 }
 
 /// The number after the first `"key":`.
-fn number(json: &str, key: &str) -> Option<f64> {
+pub(super) fn number(json: &str, key: &str) -> Option<f64> {
     let (_, rest) = json.split_once(&format!("\"{key}\""))?;
     let rest = rest.trim_start().strip_prefix(':')?.trim_start();
     let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
@@ -352,6 +371,7 @@ mod tests {
             previous: None,
             fio: Some("fio".into()),
             tio: Some("tio".into()),
+            tio_looks_up: kind == Kind::NopFile,
         };
         let setting = Setting { kind, path: Path::new("F"), depth, seconds: 2 };
         let command = programs.tools(kind)[program].command(setting);
@@ -386,6 +406,13 @@ mod tests {
              --output-format=json --time_based=1 --runtime=2 --io_size=900g",
         );
         check(3, Kind::Nop, 128, "stdbuf -oL tio -b4096 -d128 -s32 -c32 -O0 -p0 -r5 -t0 -N1 F");
+        check(3, Kind::NopFile, 1, "stdbuf -oL tio -b4096 -d1 -s1 -c1 -O0 -p0 -r5 -t0 -N1 F");
+        check(
+            0,
+            Kind::NopFile,
+            1,
+            "plumb run -b4096 -o1 -t1 -r -W0 -d2 -L --batch 1 --engine nop-file --json F",
+        );
     }
 
     #[test]

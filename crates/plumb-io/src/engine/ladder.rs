@@ -6,7 +6,8 @@ use plumb_sys::aio::AioReservation;
 use plumb_sys::ring::RingReservation;
 
 use super::{
-    AioQueue, NopQueue, NullQueue, SyncQueue, ThreadsQueue, UringOptions, UringQueue, aio, uring,
+    AioQueue, NopQueue, NullQueue, SyncQueue, ThreadsQueue, UringOptions, UringQueue, aio, nop,
+    uring,
 };
 use crate::stack::Split;
 use crate::{OpenQueueError, Opener, QueueMode, QueueSpec, QueueUse};
@@ -29,12 +30,22 @@ pub enum Choice {
     Null,
     /// No target: empty operations through a real ring.
     Nop,
+    /// The same for which the kernel looks up a file and a buffer.
+    NopFile,
 }
 
 impl Choice {
     /// All of them, in the order in which they are offered.
-    pub const ALL: [Self; 7] =
-        [Self::Auto, Self::Uring, Self::Aio, Self::Threads, Self::Sync, Self::Null, Self::Nop];
+    pub const ALL: [Self; 8] = [
+        Self::Auto,
+        Self::Uring,
+        Self::Aio,
+        Self::Threads,
+        Self::Sync,
+        Self::Null,
+        Self::Nop,
+        Self::NopFile,
+    ];
 
     /// As it is typed and reported.
     #[must_use]
@@ -47,6 +58,7 @@ impl Choice {
             Self::Sync => "sync",
             Self::Null => "null",
             Self::Nop => "nop",
+            Self::NopFile => nop::NOP_FILE,
         }
     }
 
@@ -59,7 +71,7 @@ impl Choice {
     /// Whether it leaves the targets alone, so that they need not even be opened.
     #[must_use]
     pub const fn has_no_target(self) -> bool {
-        matches!(self, Self::Null | Self::Nop)
+        matches!(self, Self::Null | Self::Nop | Self::NopFile)
     }
 }
 
@@ -180,7 +192,7 @@ impl Ladder {
             other => other,
         };
         match (choice, mode) {
-            (Choice::Null | Choice::Nop, _) => Ok(choice),
+            (Choice::Null | Choice::Nop | Choice::NopFile, _) => Ok(choice),
             (Choice::Aio | Choice::Threads | Choice::Sync, QueueMode::Ring) => unavailable(
                 choice,
                 "ring submission (-u) is io_uring's",
@@ -210,6 +222,10 @@ impl Opener for Ladder {
                 uring::probe().map_err(|reason| uring::no_ring("nop", reason))?;
                 Ok(user.with(NopQueue::open(&spec)?))
             }
+            (Choice::NopFile, _) => {
+                uring::probe().map_err(|reason| uring::no_ring(nop::NOP_FILE, reason))?;
+                Ok(user.with(NopQueue::open_with_files(&spec)?))
+            }
             (Choice::Sync, _) | (Choice::Auto, QueueMode::Synchronous) => {
                 Self::synchronous(spec, user)
             }
@@ -228,7 +244,9 @@ impl Opener for Ladder {
             (Choice::Uring, _) | (Choice::Auto, QueueMode::Ring) => {
                 uring::probe().map_err(|reason| uring::no_ring("uring", reason))
             }
-            (Choice::Nop, _) => uring::probe().map_err(|reason| uring::no_ring("nop", reason)),
+            (choice @ (Choice::Nop | Choice::NopFile), _) => {
+                uring::probe().map_err(|reason| uring::no_ring(choice.name(), reason))
+            }
             (Choice::Aio, _) => aio::reserve(1).map(drop).map_err(aio::no_aio),
             (Choice::Auto | Choice::Null | Choice::Sync | Choice::Threads, _) => Ok(()),
         }

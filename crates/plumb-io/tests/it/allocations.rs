@@ -33,6 +33,7 @@ fn no_engine_allocates_while_it_works() {
     for (name, choice, mode, how) in [
         ("null", Choice::Null, Asynchronous, How::Buffered),
         ("nop", Choice::Nop, Asynchronous, How::Buffered),
+        ("nop-file", Choice::NopFile, Asynchronous, How::Buffered),
         ("uring", Choice::Uring, Asynchronous, How::Buffered),
         ("ring", Choice::Uring, Ring, How::Buffered),
         ("aio", Choice::Aio, Asynchronous, How::Buffered),

@@ -92,6 +92,12 @@ fn nop() {
 }
 
 #[test]
+fn nop_file() {
+    let case = Case { name: "nop_file", choice: Choice::NopFile, engine: "nop-file", ..CASE };
+    run_on_files(&case);
+}
+
+#[test]
 fn uring_plain() {
     let case = Case { name: "uring_plain", choice: Choice::Uring, engine: "uring", ..CASE };
     run_on_files(&case);

@@ -5,9 +5,13 @@ use plumb_units::Nanos;
 use super::model::{Plausibility, PlausibilityItem, SpanResult};
 use super::open_loop::OpenFigures;
 use crate::tally::{Histogram, ProcessorWait};
+use crate::witness::Truth;
 
 /// A bound beyond this share of the median latency is felt in the figures.
 const FELT: f64 = 0.1;
+
+/// A smaller share of I/Os within their bound, as `--truth` finds it, says that the bounds do not hold.
+pub(crate) const HELD: f64 = 0.99;
 
 /// Of so long an allowance for a wake-up is told whatever the latencies are: no idle machine needs it.
 const LONG: Nanos = Nanos(1_000_000);
@@ -197,16 +201,33 @@ pub(crate) fn allowance(span: &SpanResult) -> Option<PlausibilityItem> {
     })
 }
 
+/// Why the bounds of this span are not sure, where they are not: they hold for a thread that has the processor.
+fn doubt(span: &SpanResult, error: &StampError) -> Option<&'static str> {
+    let held = span.truth.as_ref().and_then(Truth::within_bound_share);
+    if error.wait_share_of_median(span).is_some_and(|share| share > FELT) {
+        Some(
+            "; threads waited for a processor, as told below, and by how much longer completions were unseen no bound says",
+        )
+    } else if held.is_some_and(|share| share < HELD) {
+        Some("; --truth found it broken more often than for one I/O in 100, as told below")
+    } else {
+        None
+    }
+}
+
 /// The error bar as a sentence; none without latencies.
 pub(crate) fn evidence(span: &SpanResult) -> Option<PlausibilityItem> {
     let error = span.stamp_error.as_ref()?;
     let share = error.share_of_median(span)?;
+    let doubt = doubt(span, error);
+    // Without the kernel's word on waits nobody knows either.
+    let at_most = if doubt.is_none() && error.wait.is_some() { "at most " } else { "" };
     let (median, high) = (error.percentile(50)?, error.percentile(99)?);
     let us = |time: Nanos| format!("{:.1} µs", time.0 as f64 / 1000.0);
     let woken = error.woken_share()? * 100.0;
     let wake_up = match error.wake_up {
         Some(time) => format!(
-            "; {woken:.0} % ended a sleep and have in it the wake-up time of {} (p50), {} (p99.8), twice the latter at most",
+            "; {woken:.0} % ended a sleep and have in it the wake-up time of {} (p50), {} (p99.8), for which twice the latter is allowed",
             us(time.median),
             us(time.high)
         ),
@@ -247,15 +268,16 @@ pub(crate) fn evidence(span: &SpanResult) -> Option<PlausibilityItem> {
         key: "stamp_error_share",
         target: None,
         value: Some(share),
-        verdict: match is_felt {
+        verdict: match is_felt || doubt.is_some() {
             true => Plausibility::Suspicious,
             false if error.mostly_woken() && error.wake_up.is_none() => Plausibility::Unknown,
             false => Plausibility::Ok,
         },
         sentence: format!(
-            "Completions were seen at most {median} (p50), {high} (p99) after they were posted, {percent:.1} % of \
-             the median {measure}{wake_up}{pool}{remedy}. What the kernel takes from the device's word to the \
-             posting no program sees; --truth does."
+            "Completions were seen {at_most}{median} (p50), {high} (p99) after they were posted, {percent:.1} % of \
+             the median {measure}{wake_up}{pool}{doubt}{remedy}. What the kernel takes from the device's word to the \
+             posting no program sees; --truth does.",
+            doubt = doubt.unwrap_or_default()
         ),
     })
 }
@@ -312,7 +334,7 @@ mod tests {
             let item = evidence(&span(100_000, &bounds)).expect("latencies");
             assert_eq!(item.verdict, verdict, "{}", item.sentence);
             assert_eq!(item.sentence.contains("--batch"), verdict != Plausibility::Ok);
-            let told = "wake-up time of 21.0 µs (p50), 88.0 µs (p99.8), twice the latter at most";
+            let told = "wake-up time of 21.0 µs (p50), 88.0 µs (p99.8), for which twice the latter is allowed";
             assert!(item.sentence.contains(told), "{}", item.sentence);
         }
     }
@@ -438,6 +460,39 @@ mod tests {
             assert_eq!(item.sentence.contains("(-a)"), verdict != Plausibility::Ok);
             let said = format!("{:.1} µs for a processor", mean as f64 / 1000.0);
             assert!(item.sentence.contains(&said), "{}", item.sentence);
+        }
+    }
+
+    /// A bound holds for a thread that has the processor: what it says is no surer than that.
+    #[test]
+    fn the_error_bar_is_no_better_than_the_thread_had_its_processor() {
+        let told = |change: &dyn Fn(&mut SpanResult)| {
+            let mut span = span(100_000, &[(1000, 1)]);
+            change(&mut span);
+            let item = evidence(&span).expect("latencies");
+            let is_sure = item.sentence.starts_with("Completions were seen at most 1.0 µs");
+            assert!(
+                is_sure || item.sentence.starts_with("Completions were seen 1.0 µs"),
+                "{item:?}"
+            );
+            (item.verdict, is_sure)
+        };
+        let waited = |mean: u64| {
+            move |span: &mut SpanResult| {
+                let wait = ProcessorWait { waited: Nanos(mean * 7), turns: 7, asleep: Nanos(0) };
+                span.stamp_error.as_mut().expect("made so").wait = Some(wait);
+            }
+        };
+        assert_eq!(told(&waited(30_500)), (Plausibility::Ok, true));
+        assert_eq!(told(&waited(31_500)), (Plausibility::Suspicious, false));
+        let untold =
+            |span: &mut SpanResult| span.stamp_error.as_mut().expect("made so").wait = None;
+        assert_eq!(told(&untold), (Plausibility::Ok, false));
+        for (within_bound, want) in
+            [(99, (Plausibility::Ok, true)), (98, (Plausibility::Suspicious, false))]
+        {
+            let truth = Truth { kept: 100, matched: 100, within_bound, ..Truth::default() };
+            assert_eq!(told(&|span| span.truth = Some(truth.clone())), want, "{within_bound}");
         }
     }
 

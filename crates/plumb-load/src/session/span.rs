@@ -30,6 +30,7 @@ use crate::plausibility::Observed;
 use crate::profile::model::{BufferSeparation, Profile, TimeSpan, WriteContent};
 use crate::result::model::{Failure, PhaseTimes, SpanResult, TargetResult, ThreadResult};
 use crate::result::stamp_error::StampError;
+use crate::result::text::plausibility::is_one_at_a_time;
 use crate::result::{open_loop, stamp_error};
 use crate::rng::Rng;
 use crate::run_loop::intervals::{IntervalCollector, collect_every_ms, exchange};
@@ -164,6 +165,14 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         collect(&mut result, &shared, &plans, outcomes);
         if let Some(error) = &mut result.stamp_error {
             error.wake_up = wake_up;
+        }
+        if self.options.batch.is_some()
+            && plans.iter().any(|plan| plan.dispatch.gathers())
+            && is_one_at_a_time(&result)
+        {
+            self.observer.warning(
+                "--batch has no effect here: the engine sync performs each I/O in a system call of its own",
+            );
         }
         let (submission, dispatch) = thread::submission(span, &plans);
         result.submission = submission;

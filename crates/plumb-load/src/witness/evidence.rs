@@ -4,6 +4,7 @@ use plumb_units::Nanos;
 
 use super::Truth;
 use crate::result::model::{Plausibility, PlausibilityItem};
+use crate::result::stamp_error::HELD;
 use crate::tally::Histogram;
 
 /// A reported median above this many times the device's has too much of the way there and back in it to be called the
@@ -88,19 +89,15 @@ pub(crate) fn evidence(truth: &Truth) -> Vec<PlausibilityItem> {
     let is_few = matched < MATCHED_MIN;
     let verdict = match share {
         _ if is_few => Plausibility::Unknown,
-        0.99.. if is_empty => Plausibility::Unknown,
-        0.99.. => Plausibility::Ok,
+        HELD.. if is_empty => Plausibility::Unknown,
+        HELD.. => Plausibility::Ok,
         _ => Plausibility::Suspicious,
     };
     let percent = |share: f64| (share * 10_000.0).floor() / 100.0;
     let sentence = format!(
-        "Truth: the error bar, with {:.1} µs for a wake-up, twice what one in 500 exceeded around the run, held for \
-         {:.2} % of the I/Os found, with {:.1} µs, their median, for {:.2} %; 99 % were seen at most {:.1} µs later than their \
-         own bound{}.",
-        truth.wake_up.allowed().as_micros_f64(),
-        percent(share),
-        truth.wake_up.median.as_micros_f64(),
-        percent(truth.within_usual_share().unwrap_or(share)),
+        "Truth: 99 % of the I/Os found were seen at most {:.1} µs later than their own bound{}. The error bar, with {:.1} µs for a \
+         wake-up, twice what one in 500 exceeded around the run, held for {:.2} % of them, with {:.1} µs, the median \
+         wake-up, for {:.2} %.",
         needed.as_micros_f64(),
         match (is_few, is_empty) {
             (true, _) =>
@@ -109,8 +106,13 @@ pub(crate) fn evidence(truth: &Truth) -> Vec<PlausibilityItem> {
                 ", more than half of the median latency, and that proves nothing: try again on a quieter machine"
             }
             (false, false) => "",
-        }
+        },
+        truth.wake_up.allowed().as_micros_f64(),
+        percent(share),
+        truth.wake_up.median.as_micros_f64(),
+        percent(truth.within_usual_share().unwrap_or(share)),
     );
-    items.push(item("truth_within_bound_share", Some(share), verdict, sentence));
+    // First what the figures beside it are worth.
+    items.insert(0, item("truth_within_bound_share", Some(share), verdict, sentence));
     items
 }

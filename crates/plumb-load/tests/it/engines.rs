@@ -110,6 +110,7 @@ fn every_engine_issues_the_same_offsets_and_directions() {
     for (choice, requests, mapped) in [
         (Choice::Null, 8, false),
         (Choice::Nop, 8, false),
+        (Choice::NopFile, 8, false),
         (Choice::Sync, 1, false),
         (Choice::Sync, 1, true),
         (Choice::Threads, 8, false),
@@ -120,7 +121,7 @@ fn every_engine_issues_the_same_offsets_and_directions() {
         let mut span = span(&path, requests);
         span.targets[0].throughput = Throughput { value: 3000, unit: ThroughputUnit::Iops };
         span.targets[0].memory_mapped = mapped;
-        if matches!(choice, Choice::Null | Choice::Nop) {
+        if choice.has_no_target() {
             span.targets[0].path = "none".into();
         }
         if is_skipped("every_engine_issues_the_same_offsets_and_directions", choice) {

@@ -48,7 +48,7 @@ pub(crate) fn options(choice: Choice) -> SessionOptions {
         verify: None,
         continue_on_error: false,
         overwrite: Overwrite::Named(Vec::new()),
-        opens_no_target: matches!(choice, Choice::Null | Choice::Nop),
+        opens_no_target: choice.has_no_target(),
     }
 }
 

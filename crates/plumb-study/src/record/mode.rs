@@ -53,7 +53,7 @@ fn in_force(flag: &str, queues: &[Value]) -> Value {
 /// Whether a queue is a ring: other engines have no such flags, and which engine it is is compared by itself.
 fn is_ring(queue: &Value) -> bool {
     let engine = queue["engine"].as_str().and_then(|name| name.split('+').next());
-    engine.is_none_or(|engine| matches!(engine, "uring" | "nop"))
+    engine.is_none_or(|engine| matches!(engine, "uring" | "nop" | "nop-file"))
 }
 
 impl Mode {

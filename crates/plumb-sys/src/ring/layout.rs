@@ -64,6 +64,10 @@ pub(super) mod operation {
 /// Flag of FSYNC, in the entry's `rw_flags`: data and what is needed to find it, no times.
 pub(super) const FSYNC_DATA: u64 = 1 << 32;
 
+/// Flags of NOP, in the entry's `rw_flags`: its result is the entry's `len`, and a registered file and a registered buffer are looked
+/// up for it, as they are for a read (IORING_NOP_INJECT_RESULT, _FILE, _FIXED_FILE, _FIXED_BUFFER; Linux 6.13).
+pub(super) const NOP_AS_READ: u64 = 0b1111 << 32;
+
 /// Entry flag: `fd` is an index into the registered files.
 pub(super) const FIXED_FILE: u8 = 1 << 0;
 

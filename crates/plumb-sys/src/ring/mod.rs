@@ -18,7 +18,8 @@ use plumb_units::convert::{index, low_u32, to_u32, to_u64};
 use rustix::io::Errno;
 
 use self::layout::{
-    Entry, FSYNC_DATA, Timespec, WaitArgument, enter, feature, head, operation, register,
+    Entry, FSYNC_DATA, NOP_AS_READ, Timespec, WaitArgument, enter, feature, head, operation,
+    register,
 };
 pub use self::setup::SetupError;
 use self::setup::Shared;
@@ -284,6 +285,25 @@ impl Ring {
     pub fn push_nop(&mut self, transfer: &Transfer) {
         self.arena.check(transfer);
         self.push_empty(transfer.slot, transfer.offset);
+    }
+
+    /// The same for which the kernel looks up the file, which is registered, and the buffer, as for a read. It completes with its
+    /// length; with an error where the kernel is older than Linux 6.13, or either is not registered.
+    ///
+    /// # Panics
+    /// As [`Ring::push_nop`].
+    #[inline(always)]
+    pub fn push_nop_as_read(&mut self, transfer: &Transfer) {
+        let located = self.arena.locate(transfer);
+        self.arena.begin(transfer.slot);
+        self.put(Entry {
+            head: head(operation::NOP, 0, transfer.file),
+            offset: transfer.offset,
+            address: to_u64(located.address.addr().get()),
+            len: u64::from(transfer.len) | NOP_AS_READ,
+            user_data: transfer.slot.into(),
+            buffer: located.piece.unwrap_or(u16::MAX).into(),
+        });
     }
 
     /// The same for a slot without buffers.

@@ -174,6 +174,32 @@ fn every_engine_does_the_same_work() {
 }
 
 #[test]
+fn a_batch_is_said_first_and_not_passed_over_in_silence() {
+    let place = place();
+    for (line, warns, says) in [
+        ("--engine=sync --batch=8 -o8 -L", true, "\tsubmission: one I/O at a time\n"),
+        ("--engine=sync -o8 -L", false, "\tsubmission: one I/O at a time\n"),
+        (
+            "--engine=null --batch=8 -o8 -L",
+            false,
+            "\tsubmission: batches of up to 8; profile latency\n",
+        ),
+        (
+            "--engine=null -o32 -L",
+            false,
+            "\tsubmission: batches of up to 8, after a burst of completions of up to 24; profile latency\n",
+        ),
+    ] {
+        let outcome = place.run(&format!("{line} -b4K -r -d1 -W0 f.dat")).ends_with(0);
+        let told = outcome.stderr.contains("--batch has no effect here: the engine sync");
+        assert_eq!(told, warns, "{line}: {}", outcome.stderr);
+        let (_, block) = outcome.stdout.split_once("\nPlausibility\n").expect("the block");
+        let (_, first) = block.split_once('\n').expect("its rule");
+        assert!(first.starts_with(says), "{line}: {first}");
+    }
+}
+
+#[test]
 fn the_ring_is_not_for_other_engines() {
     let place = place();
     for engine in ["aio", "threads", "sync"] {

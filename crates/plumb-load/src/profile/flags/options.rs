@@ -112,6 +112,8 @@ pub enum EngineChoice {
     Null,
     /// io_uring with operations that do nothing.
     Nop,
+    /// The same with a file and a buffer that the kernel looks up for each.
+    NopFile,
 }
 
 /// What a failed I/O does to the run (D-21).
@@ -162,6 +164,7 @@ impl RunOptions {
                     "sync" => EngineChoice::Sync,
                     "null" => EngineChoice::Null,
                     "nop" => EngineChoice::Nop,
+                    "nop-file" => EngineChoice::NopFile,
                     _ => EngineChoice::Auto,
                 };
             }

@@ -305,10 +305,10 @@ Plumb {
         "auto, plain, json or none [auto]",
         "How the progress of a run is shown on standard error.";
     Engine "" "engine" Required("<name>"),
-        Shape::Words(&["auto", "uring", "aio", "threads", "sync", "null", "nop"]), LongOption, Program:
-        "auto, uring, aio, threads, sync, null, nop [auto]",
-        "Who performs the I/O. null completes everything at once, nop makes the kernel do nothing: both \
-         measure Plumb itself.";
+        Shape::Words(&["auto", "uring", "aio", "threads", "sync", "null", "nop", "nop-file"]), LongOption, Program:
+        "uring, aio, threads, sync, null, nop, nop-file [auto]",
+        "Who performs the I/O. null completes everything at once, nop makes the kernel do nothing, nop-file has it look up a file \
+         and a buffer first, as for a read: all three measure Plumb itself.";
     Destroy "" "destroy" Required("<path>"), Shape::Any, LongOption, Program:
         "a target whose content may be overwritten",
         "Needed to write to a device that holds data. May be repeated.";

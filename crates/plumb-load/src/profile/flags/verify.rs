@@ -23,8 +23,8 @@ pub(super) fn apply(
         let Some(state) = last(Id::VerifyState) else { return Ok(()) };
         return Err(state.error(&Fault::option(" needs --verify", help)));
     };
-    if matches!(scan.run.engine, EngineChoice::Null | EngineChoice::Nop) {
-        let what = " does not go with an engine that keeps nothing (null, nop)";
+    if matches!(scan.run.engine, EngineChoice::Null | EngineChoice::Nop | EngineChoice::NopFile) {
+        let what = " does not go with an engine that keeps nothing (null, nop, nop-file)";
         return Err(verify.error(&Fault::option(what, "use another engine, or none")));
     }
     for span in &profile.time_spans {

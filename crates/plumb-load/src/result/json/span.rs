@@ -93,6 +93,7 @@ impl<'a> Span<'a> {
 /// Latencies beside the device's.
 #[derive(Serialize)]
 struct Compared {
+    beyond_bound_p99_ns: Option<u64>,
     kept: u64,
     not_kept: u64,
     matched: u64,
@@ -104,13 +105,13 @@ struct Compared {
     median_ratio: Option<f64>,
     within_bound_share: Option<f64>,
     within_usual_share: Option<f64>,
-    beyond_bound_p99_ns: Option<u64>,
 }
 
 impl Compared {
     fn of(truth: &Truth) -> Self {
         let set = |of: &Histogram| Latency::new(&LatencySet::Binned(of.clone()), Buckets::Without);
         Self {
+            beyond_bound_p99_ns: truth.beyond_bound_p99().map(|time| time.0),
             kept: truth.kept,
             not_kept: truth.not_kept,
             matched: truth.matched,
@@ -122,7 +123,6 @@ impl Compared {
             median_ratio: truth.median_ratio(),
             within_bound_share: truth.within_bound_share(),
             within_usual_share: truth.within_usual_share(),
-            beyond_bound_p99_ns: truth.beyond_bound_p99().map(|time| time.0),
         }
     }
 }

@@ -39,11 +39,12 @@ fn write_span(span: &SpanResult, asked: &TimeSpan, out: &mut dyn Write) -> io::R
     for failure in &span.failures {
         line(Plausibility::Suspicious, &failure.text, out)?;
     }
-    for queue in &span.queues {
-        write_queue(queue, out)?;
-    }
+    // First what was made of the queue's depth: it changes what the device sees.
     if !span.submission.is_empty() {
         writeln!(out, "\tsubmission: {}", submission(span, asked))?;
+    }
+    for queue in &span.queues {
+        write_queue(queue, out)?;
     }
     for path in &span.bypass_io_missing {
         let sentence = format!("BypassIO not available for '{path}', ran without");
@@ -94,17 +95,17 @@ fn submission(span: &SpanResult, asked: &TimeSpan) -> String {
     let shared = match (span.batch, span.burst) {
         (1, ..=1) => "a system call for each I/O".to_owned(),
         (batch, burst) if burst > batch => {
-            format!("up to {batch} I/Os share a system call, {burst} after a burst of completions")
+            format!("batches of up to {batch}, after a burst of completions of up to {burst}")
         }
-        (batch, _) => format!("up to {batch} I/Os share a system call"),
+        (batch, _) => format!("batches of up to {batch}"),
     };
     if is_one_at_a_time(span) {
         return "one I/O at a time".to_owned();
     }
     match span.submission.as_str() {
-        "latency" => format!("profile latency, {shared}"),
-        "peak" => format!("profile peak, {shared}"),
-        "routines" => format!("each completion issues the next I/O of its request, {shared}"),
+        "latency" => format!("{shared}; profile latency"),
+        "peak" => format!("{shared}; profile peak"),
+        "routines" => format!("{shared}; each completion issues the next I/O of its request"),
         "synchronous" => "one I/O at a time".to_owned(),
         "ring" => {
             let share = match asked.io_ring.unwrap_or_default().batch {
@@ -113,7 +114,7 @@ fn submission(span: &SpanResult, asked: &TimeSpan) -> String {
             };
             format!("ring, a batch of {}{share} is gathered before the next submission", span.batch)
         }
-        other => format!("{other}, {shared}"),
+        other => format!("{shared}; {other}"),
     }
 }
 

@@ -103,7 +103,7 @@ pub(super) fn execute(
         verify: options.verify.then(|| VerifyOptions { state: options.verify_state.clone() }),
         continue_on_error: options.on_error == OnError::Continue,
         overwrite: if is_diskspd { Overwrite::Files(named) } else { Overwrite::Named(named) },
-        opens_no_target: matches!(options.engine, EngineChoice::Null | EngineChoice::Nop),
+        opens_no_target: engine(options).has_no_target(),
     };
     // Without targets there is no pool to start.
     let spaces = match session_options.opens_no_target {
@@ -310,5 +310,6 @@ fn engine(options: &RunOptions) -> Choice {
         EngineChoice::Sync => Choice::Sync,
         EngineChoice::Null => Choice::Null,
         EngineChoice::Nop => Choice::Nop,
+        EngineChoice::NopFile => Choice::NopFile,
     }
 }

@@ -3,10 +3,16 @@
 //! `cargo xtask instructions` runs it under callgrind, for two numbers of entries; the difference is free
 //! of the start-up. It has one thread and looks at no clock to stop: the same call counts the same.
 //!
-//! With `nop` it runs on empty operations of a ring instead, and says what an I/O takes of the processor.
+//! With `nop` it runs on empty operations of a ring instead, with `nop-file` on those for which the kernel looks up a file and a
+//! buffer, and says what an I/O takes of the processor.
 //!
-//!     cargo run --release -p plumb-examples --bin null_loop -- ENTRIES DEPTH counts|latencies [BATCH [nop]]
+//! With `permuted` the I/Os complete as on a device: not while they are submitted, but when the loop waits, and in an
+//! order that a seed has shuffled, so that those of several submissions are mixed. `w30` makes 30 of 100 I/Os writes.
+//!
+//!     cargo run --release -p plumb-examples --bin null_loop -- ENTRIES DEPTH counts|latencies [BATCH] [nop|nop-file|permuted] [wPERCENT]
 #![forbid(unsafe_code)]
+
+mod shuffled;
 
 use std::env;
 use std::error::Error;
@@ -25,31 +31,73 @@ use plumb_load::run_loop::{Controls, Counts, Latencies, Level, Live, Surrounding
 use plumb_units::Nanos;
 use rustix::time::{ClockId, clock_gettime};
 
+use shuffled::ShuffledQueue;
+
 /// The target that nobody opens.
 const TARGET_BYTES: u64 = 1 << 30;
+
+const USAGE: &str =
+    "usage: null_loop ENTRIES DEPTH counts|latencies [BATCH] [nop|nop-file|permuted] [wPERCENT]";
+
+/// What the loop runs on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Queue {
+    /// Completes in order and at once.
+    Null,
+    /// A ring's empty operations.
+    Ring(Choice),
+    /// Completes shuffled when the loop waits.
+    Shuffled,
+}
+
+/// What one run is of.
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    /// Into the queue, before the end.
+    entries: u64,
+    depth: u32,
+    measure_latency: bool,
+    /// The loop's own where there is none.
+    batch: Option<u32>,
+    queue: Queue,
+    /// Percent of writes.
+    write_ratio: u32,
+}
 
 fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let (entries, depth, level, batch, choice) = match *words.as_slice() {
-        [entries, depth, level] => (entries, depth, level, None, Choice::Null),
-        [entries, depth, level, batch] => {
-            (entries, depth, level, Some(batch.parse()?), Choice::Null)
-        }
-        [entries, depth, level, batch, "nop"] => {
-            (entries, depth, level, Some(batch.parse()?), Choice::Nop)
-        }
-        _ => return Err("usage: null_loop ENTRIES DEPTH counts|latencies [BATCH [nop]]".into()),
+    let [entries, depth, level, rest @ ..] = words.as_slice() else {
+        return Err(USAGE.into());
     };
-    let measure_latency = match level {
+    let measure_latency = match *level {
         "counts" => false,
         "latencies" => true,
         _ => return Err(format!("`{level}`: use `counts` or `latencies`").into()),
     };
+    let mut asked = Asked {
+        entries: entries.parse()?,
+        depth: depth.parse()?,
+        measure_latency,
+        batch: None,
+        queue: Queue::Null,
+        write_ratio: 0,
+    };
+    for word in rest {
+        match *word {
+            "nop" => asked.queue = Queue::Ring(Choice::Nop),
+            "nop-file" => asked.queue = Queue::Ring(Choice::NopFile),
+            "permuted" => asked.queue = Queue::Shuffled,
+            _ => match word.strip_prefix('w') {
+                Some(percent) => asked.write_ratio = percent.parse()?,
+                None => asked.batch = Some(word.parse().map_err(|_| USAGE)?),
+            },
+        }
+    }
     let before = processor_time();
-    let ios = drive((entries.parse()?, choice), depth.parse()?, measure_latency, batch)?;
+    let ios = drive(asked)?;
     println!("{ios} I/Os");
-    if choice == Choice::Nop {
+    if let Queue::Ring(_) = asked.queue {
         // Beside millions of I/Os nothing of it is start-up.
         println!("{:.1} ns of the processor for each", (processor_time() - before) / ios as f64);
     }
@@ -62,19 +110,15 @@ fn processor_time() -> f64 {
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }
 
-/// Random 4 KiB reads until the loop has entered its queue `entries` times, with batches of its own or of
-/// `batch` at most; how many I/Os that were.
-fn drive(
-    (entries, choice): (u64, Choice),
-    depth: u32,
-    measure_latency: bool,
-    batch: Option<u32>,
-) -> Result<u64, Box<dyn Error>> {
+/// Random 4 KiB I/Os until the loop has entered its queue often enough; how many that were.
+fn drive(asked: Asked) -> Result<u64, Box<dyn Error>> {
+    let Asked { entries, depth, measure_latency, batch, queue, write_ratio } = asked;
     let target = Target {
         path: "nothing".into(),
         block_size: 4096,
         alignment: 4096,
         random_ratio: 100,
+        write_ratio,
         request_count: depth,
         ..Target::default()
     };
@@ -88,7 +132,12 @@ fn drive(
         ..QueueSpec::default()
     };
     let user = Drive { span: &span, plan, entries };
-    Ladder::new(choice, LadderOptions::default()).open(spec, user)?
+    let ladder = |choice| Ladder::new(choice, LadderOptions::default());
+    match queue {
+        Queue::Null => ladder(Choice::Null).open(spec, user)?,
+        Queue::Ring(choice) => ladder(choice).open(spec, user)?,
+        Queue::Shuffled => user.with(ShuffledQueue::open(&spec)?),
+    }
 }
 
 struct Drive<'a> {
@@ -135,7 +184,15 @@ impl Drive<'_> {
         };
         let mut queue = Ending { queue, controls: &controls, left: self.entries };
         run_loop(&mut queue, &mut issuer, &around)?;
-        Ok(live.read().completions)
+        let completed = live.read().completions;
+        let counts = issuer.into_counts();
+        let (reads, writes): (Vec<u64>, Vec<u64>) =
+            counts.iter().map(|of| (of.read.io_count, of.write.io_count)).unzip();
+        let (read, written) = (reads.iter().sum::<u64>(), writes.iter().sum::<u64>());
+        if read + written != completed || (written > 0) != (self.span.targets[0].write_ratio > 0) {
+            return Err(format!("{read} reads and {written} writes of {completed} I/Os").into());
+        }
+        Ok(completed)
     }
 }
 
@@ -187,16 +244,27 @@ mod tests {
 
     #[test]
     fn the_same_call_counts_the_same() {
-        for (depth, measure_latency, batch) in
-            [(32, false, None), (1, true, None), (128, true, None), (32, true, Some(8))]
-        {
-            let ios = |entries| {
-                drive((entries, Choice::Null), depth, measure_latency, batch)
-                    .expect("nothing can fail")
-            };
-            assert_eq!(ios(1000), ios(1000), "depth {depth}");
-            assert!(ios(1000) >= 1000, "depth {depth}");
-            assert!(ios(2000) > ios(1000), "depth {depth}");
+        let plain = Asked {
+            entries: 0,
+            depth: 32,
+            measure_latency: true,
+            batch: None,
+            queue: Queue::Null,
+            write_ratio: 0,
+        };
+        for asked in [
+            Asked { measure_latency: false, ..plain },
+            Asked { depth: 1, ..plain },
+            Asked { depth: 128, ..plain },
+            Asked { batch: Some(8), ..plain },
+            Asked { batch: Some(8), queue: Queue::Shuffled, ..plain },
+            Asked { depth: 1, queue: Queue::Shuffled, ..plain },
+            Asked { batch: Some(8), queue: Queue::Shuffled, write_ratio: 30, ..plain },
+        ] {
+            let ios = |entries| drive(Asked { entries, ..asked }).expect("nothing can fail");
+            assert_eq!(ios(1000), ios(1000), "{asked:?}");
+            assert!(ios(1000) >= 1000, "{asked:?}");
+            assert!(ios(2000) > ios(1000), "{asked:?}");
         }
     }
 }
