@@ -48,6 +48,15 @@ pub(crate) fn range_of<const BITS: u32>(bucket: usize) -> (u64, u64) {
     (((1 << BITS) + within) << (doubling + 1), 2 << doubling)
 }
 
+/// Of weights by bucket, those of values up to one; of its own bucket the part. Buckets that are not there have none.
+pub(crate) fn sum_to(weights: &[f64], value: u64) -> f64 {
+    let end = bucket(value);
+    let (first, width) = range(end);
+    let within = (value - first + 1).min(width) as f64 / width as f64;
+    let before = &weights[..end.min(weights.len())];
+    before.iter().sum::<f64>() + weights.get(end).map_or(0.0, |own| own * within)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -167,6 +167,8 @@ rules! {
     MoveUnheld,
     /// What is copied is not verified.
     MoveUnverified,
+    /// What is written at the new place is acknowledged before the journal says that it is the one in force.
+    MovedAckedEarly,
     /// The old place is somebody else's before the record that frees it is durable.
     MovedSlotReusedEarly,
     /// The old place is somebody else's while it is still read.
@@ -248,6 +250,7 @@ impl Mutation {
         (Self::JournalCopiesDiffer, "what each copy leads to after a start: torture/starts.rs"),
         (Self::RoomGivenUpEarly, "a full cache beside a disk that hangs: torture/faults.rs"),
         (Self::MovedReadersIgnored, "the model of moves"),
+        (Self::MovedAckedEarly, "the same"),
         (Self::MoveUnverified, "a test that spoils what is moved"),
         (Self::MoveUnmarked, "histories in which a disk leaves: torture/leaving.rs"),
         (

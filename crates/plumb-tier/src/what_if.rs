@@ -3,24 +3,30 @@
 //! Keys whose hash is below a threshold are followed; when they are too many, the threshold falls. A key's reuse
 //! distance among the followed ones, divided by the rate at which they are followed, estimates the size of the
 //! least recently used cache that would have served it. Waldspurger et al., "Efficient MRC construction with
-//! SHARDS", FAST 2015: fixed size (section 4), with the correction for the sample's share of references (SHARDS-adj).
+//! SHARDS", FAST 2015: fixed size (section 4).
+//!
+//! Where that is too coarse, for caches of few keys, all keys are followed from time to time (`short.rs`).
 
 mod kept;
 mod moments;
+mod order;
+mod short;
 
-use std::collections::{BinaryHeap, HashMap};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::BinaryHeap;
 
-use plumb_units::convert::{floor_u64, index, to_u64, to_usize};
+use plumb_units::convert::{floor_u64, to_u64, to_usize};
 
 use crate::heat::HostIo;
 use crate::log_buckets;
-use moments::{MOMENTS, Moments};
+use order::Order;
+use short::{BUCKETS, SHORT, Short};
 
 /// Keys that are followed (BEY-1).
 const FOLLOWED: usize = 8192;
 /// Followed keys fall into so many groups, each an estimate of its own: their spread is the error shown.
 const GROUPS: usize = 8;
+/// Of the longest short distance so many followed keys are needed to know which references have a longer one.
+const FOLLOWED_WITHIN: f64 = 8.0;
 /// Curves of both granularities.
 #[derive(Debug)]
 pub struct WhatIf {
@@ -62,10 +68,10 @@ impl WhatIf {
     /// Follows these host I/Os, in order. One granularity after the other: what each knows of its keys is then near the
     /// processor while it is needed.
     pub fn record_all(&mut self, ios: &[HostIo]) {
-        let end = |io: &HostIo| io.offset.saturating_add(io.len.max(1) - 1);
         // Looked up together, what is far away arrives together.
         let known = |io: &&HostIo| self.extents.knows(io.offset / self.extent_bytes);
         std::hint::black_box(ios.iter().filter(known).count());
+        let before = [self.extents.references, self.blocks.references];
         for io in ios {
             for extent in io.offset / self.extent_bytes..=end(io) / self.extent_bytes {
                 self.extents.refer(extent);
@@ -76,6 +82,8 @@ impl WhatIf {
                 self.blocks.refer(block);
             }
         }
+        self.extents.burst(ios, self.extent_bytes, before[0]);
+        self.blocks.burst(ios, BLOCK, before[1]);
     }
 
     /// What a cache of whole extents would serve, least recently used out first.
@@ -103,43 +111,27 @@ impl WhatIf {
     }
 }
 
+/// The last byte that it touches.
+#[inline]
+fn end(io: &HostIo) -> u64 {
+    io.offset.saturating_add(io.len.max(1) - 1)
+}
+
 /// One granularity.
 #[derive(Debug)]
 struct Sketch {
     limit: usize,
     /// Keys with a hash below are followed.
     threshold: u64,
-    /// When each followed key was last referred to, by its hash: no two keys have the same.
-    last: HashMap<u64, u32, BuildHasherDefault<Mixed>>,
-    /// Of the followed keys, the greatest first.
+    /// The followed keys' hashes.
+    order: Order,
+    /// The same, the greatest first.
     hashes: BinaryHeap<u64>,
-    /// Which moments are some key's last ones.
-    moments: Moments,
-    now: usize,
     /// References that each that is followed stands for.
     weight: f64,
     groups: Vec<Group>,
     references: u64,
-}
-
-/// Hashes what is a hash already.
-#[derive(Debug, Default)]
-struct Mixed(u64);
-
-impl Hasher for Mixed {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.0 = self.0.rotate_left(8) ^ u64::from(*byte));
-    }
-
-    #[inline]
-    fn write_u64(&mut self, hash: u64) {
-        // All followed hashes are small once the threshold has fallen, and tables look at the highest bits, too.
-        self.0 = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ hash.rotate_left(32);
-    }
+    short: Short,
 }
 
 /// References to the keys of one group, each for as many as it stands for.
@@ -164,22 +156,21 @@ impl Sketch {
             limit,
             threshold: u64::MAX,
             // Twice the room: the map renews itself in place when keys come and go.
-            last: HashMap::with_capacity_and_hasher(2 * (limit + 1), BuildHasherDefault::default()),
+            order: Order::with_room(2 * (limit + 1)),
             hashes: BinaryHeap::with_capacity(limit + 1),
-            moments: Moments::new(),
-            now: 0,
             weight: 1.0,
             groups: vec![Group { all: 0.0, depths: Vec::new() }; GROUPS],
             references: 0,
+            short: Short::new(),
         }
     }
 
     fn clear(&mut self) {
         self.threshold = u64::MAX;
-        self.last.clear();
+        self.order.clear();
         self.hashes.clear();
-        self.moments.clear();
-        (self.now, self.references, self.weight) = (0, 0, 1.0);
+        self.short.clear();
+        (self.references, self.weight) = (0, 1.0);
         for group in &mut self.groups {
             group.all = 0.0;
             group.depths.fill(0.0);
@@ -187,16 +178,28 @@ impl Sketch {
     }
 
     fn bytes(&self) -> u64 {
-        let places = (2 * (self.limit + 1) * 8 / 7).next_power_of_two();
-        let map = places * (size_of::<(u64, u32)>() + 1);
         let heap = self.hashes.capacity() * size_of::<u64>();
         let buckets = GROUPS * log_buckets::COUNT * size_of::<f64>();
-        to_u64(map + heap + buckets + Moments::bytes())
+        to_u64(Order::bytes(2 * (self.limit + 1)) + heap + buckets + Short::bytes())
     }
 
     /// Share of keys that are followed.
     fn rate(&self) -> f64 {
         (self.threshold as f64 / u64::MAX as f64).max(f64::MIN_POSITIVE)
+    }
+
+    /// Follows these I/Os, all of whose references were counted already, in units of so many bytes, while a burst is under way or due.
+    fn burst(&mut self, ios: &[HostIo], unit: u64, before: u64) {
+        if !self.short.is_due(self.references) {
+            return;
+        }
+        let mut nth = before;
+        for io in ios {
+            for key in io.offset / unit..=end(io) / unit {
+                nth += 1;
+                self.short.follow(hash(key), nth);
+            }
+        }
     }
 
     #[inline]
@@ -211,30 +214,20 @@ impl Sketch {
     #[inline]
     fn knows(&self, key: u64) -> bool {
         let hash = hash(key);
-        hash < self.threshold && self.last.contains_key(&hash)
+        hash < self.threshold && self.order.knows(hash)
     }
 
     fn follow(&mut self, hash: u64) {
-        if self.now == MOMENTS {
-            self.renumber();
-        }
-        let (now, weight) = (self.now, self.weight);
-        self.now += 1;
-        let moment = u32::try_from(now).expect("few moments");
-        let before = self.last.insert(hash, moment);
+        let weight = self.weight;
+        let since = self.order.refer(hash);
         let group = &mut self.groups[to_usize(hash % to_u64(GROUPS))];
         group.all += weight;
-        match before {
-            Some(before) => {
-                // Followed keys whose last moment is after: those referred to since.
-                let since = self.moments.after(index(before));
-                let depth = 1 + floor_u64(since as f64 * weight);
+        match since {
+            Some(since) => {
+                let depth = 1 + floor_u64(f64::from(since) * weight);
                 group.depths()[log_buckets::bucket(depth)] += weight;
-                self.moments.unmark(index(before));
-                self.moments.mark(now);
             }
             None => {
-                self.moments.mark(now);
                 self.hashes.push(hash);
                 self.shrink();
             }
@@ -243,26 +236,20 @@ impl Sketch {
 
     /// Follows fewer keys while there are too many.
     fn shrink(&mut self) {
-        while self.last.len() > self.limit {
+        while self.order.len() > self.limit {
             let Some(hash) = self.hashes.pop() else { return };
+            if self.threshold == u64::MAX {
+                // Until now each distance was known.
+                let mut depths = [0.0; BUCKETS];
+                for group in self.groups.iter().filter(|group| !group.depths.is_empty()) {
+                    depths.iter_mut().zip(&group.depths).for_each(|(sum, own)| *sum += own);
+                }
+                self.short.begin(self.references, &depths);
+            }
             // From now on what has this hash is not followed, nor what was followed with it.
             self.threshold = hash;
             self.weight = 1.0 / self.rate();
-            if let Some(moment) = self.last.remove(&hash) {
-                self.moments.unmark(index(moment));
-            }
-        }
-    }
-
-    /// Gives the last moments the numbers from 0 on, in their order.
-    fn renumber(&mut self) {
-        let mut order: Vec<(u32, u64)> = self.last.iter().map(|(key, at)| (*at, *key)).collect();
-        order.sort_unstable();
-        self.moments.clear();
-        self.now = order.len();
-        for (moment, (_, key)) in (0..).zip(order) {
-            self.last.insert(key, moment);
-            self.moments.mark(index(moment));
+            self.order.remove(hash);
         }
     }
 
@@ -271,19 +258,59 @@ impl Sketch {
             return None;
         }
         let size = bytes / unit;
-        // Each group stands for an equal part of all references. What it has too few or too many of are
-        // references to few very hot keys, which any cache serves.
-        let part = self.references as f64 / GROUPS as f64;
-        let shares: Vec<f64> =
-            self.groups.iter().map(|group| 1.0 - (group.all - group.served(size)) / part).collect();
-        let mean = shares.iter().sum::<f64>() / GROUPS as f64;
-        let spread = shares.iter().map(|share| (share - mean).powi(2)).sum::<f64>();
+        let is_fine = self.weight * FOLLOWED_WITHIN <= SHORT as f64;
+        let (share, error) = match self.short.share(size) {
+            _ if size == 0 => (0.0, 0.0),
+            Some(short) if size < SHORT => short,
+            Some(short) if is_fine => self.beyond(size, short),
+            Some((least, _)) => {
+                let (share, error) = self.by_sample(size);
+                (share.max(least), error)
+            }
+            None => self.by_sample(size),
+        };
+        Some(WhatIfPoint { bytes, share: share.clamp(0.0, 1.0), error })
+    }
+
+    /// Share and standard error by the followed keys alone. Each group stands for an equal part of all references. What it has
+    /// too few or too many of may be references to few very hot keys, which any cache serves (SHARDS-adj), or to some more or
+    /// fewer of many that are alike, which are served as all are: how groups with more of them differ from the others tells.
+    fn by_sample(&self, size: u64) -> (f64, f64) {
+        let (part, count) = (self.references as f64 / GROUPS as f64, GROUPS as f64);
+        let of = |group: &Group| (group.all / part, (group.all - group.served(size)) / part);
+        let groups: Vec<(f64, f64)> = self.groups.iter().map(of).collect();
+        let mean = |of: fn(&(f64, f64)) -> f64| groups.iter().map(of).sum::<f64>() / count;
+        let (all, missed) = (mean(|group| group.0), mean(|group| group.1));
+        let varies = groups.iter().map(|group| (group.0 - all).powi(2)).sum::<f64>();
+        let together = groups.iter().map(|group| (group.0 - all) * (group.1 - missed)).sum::<f64>();
+        let slope = match varies > 0.0 && all > 0.0 {
+            true => (together / varies).min(missed / all).max(0.0),
+            false => 0.0,
+        };
+        let off = |group: &(f64, f64)| group.1 - missed - slope * (group.0 - all);
+        let spread = groups.iter().map(|group| off(group).powi(2)).sum::<f64>();
         let error = match self.threshold {
             u64::MAX => 0.0,
-            _ => (spread / (GROUPS * (GROUPS - 1)) as f64).sqrt(),
+            _ => (spread / (count * (count - 1.0))).sqrt(),
         };
-        let share = if size == 0 { 0.0 } else { mean.clamp(0.0, 1.0) };
-        Some(WhatIfPoint { bytes, share, error })
+        (1.0 - missed - slope * (1.0 - all), error)
+    }
+
+    /// Of the references whose distance is not short, how many those are is known from bursts, and which of them are served from
+    /// the followed keys.
+    fn beyond(&self, size: u64, (short, short_error): (f64, f64)) -> (f64, f64) {
+        let missed = |group: &Group, size: u64| group.all - group.served(size);
+        let sum = |size: u64| self.groups.iter().map(|group| missed(group, size)).sum::<f64>();
+        let long = sum(SHORT - 1);
+        if long <= 0.0 {
+            return (short, short_error);
+        }
+        let left = sum(size) / long;
+        let off = |group: &Group| (missed(group, size) - left * missed(group, SHORT - 1)).powi(2);
+        let spread = self.groups.iter().map(off).sum::<f64>();
+        let of_groups = GROUPS as f64 / (GROUPS - 1) as f64;
+        let error = (1.0 - short) * (of_groups * spread).sqrt() / long;
+        (1.0 - (1.0 - short) * left, (error.powi(2) + (left * short_error).powi(2)).sqrt())
     }
 }
 
@@ -299,13 +326,7 @@ impl Group {
 
     /// References that a cache of so many keys serves.
     fn served(&self, size: u64) -> f64 {
-        if self.depths.is_empty() {
-            return 0.0;
-        }
-        let end = log_buckets::bucket(size);
-        let (first, width) = log_buckets::range(end);
-        let within = (size - first + 1).min(width) as f64 / width as f64;
-        self.depths[..end].iter().sum::<f64>() + self.depths[end] * within
+        log_buckets::sum_to(&self.depths, size)
     }
 }
 
@@ -348,8 +369,8 @@ mod tests {
         }
         assert_eq!(what_if.bytes(), before);
         assert!(before <= 2 << 20, "{before} bytes for two sketches of 1 MiB");
-        assert!(what_if.blocks.last.capacity() <= 32_768 / 8 * 7, "the map has not grown");
-        assert!(what_if.blocks.rate() < 0.05 && what_if.blocks.last.len() == FOLLOWED);
+        assert!(what_if.blocks.order.room() <= 32_768 / 8 * 7, "the map has not grown");
+        assert!(what_if.blocks.rate() < 0.05 && what_if.blocks.order.len() == FOLLOWED);
     }
 
     #[test]

@@ -156,9 +156,30 @@ struct Run {
     spare: u64,
     began: Nanos,
     settings: OptimizeSettings,
+    /// The window that it was planned by goes on.
+    goes_on: bool,
     /// Bytes that its moves wrote to new places, copies counted once; also of moves that were given up.
     bytes: u64,
     stop: MoveStop,
+}
+
+impl Run {
+    /// What it has come to, if it ends now for that reason.
+    fn result(&self, now: Nanos, stop: MoveStop) -> Optimization {
+        let up = self.made.iter().filter(|made| made.to == TierName::Performance).count();
+        let mut told = self.told.clone();
+        let moves = MoveFigures {
+            up: to_u64(up),
+            down: to_u64(self.made.len() - up),
+            bytes: self.bytes,
+            seconds: now.since(self.began).as_secs_f64(),
+            stop,
+            ..told.report.facts.moves
+        };
+        told.report.moves_ended(moves, self.expected.share());
+        told.report.note_refused(&told.refused);
+        told
+    }
 }
 
 /// Counts one that could not be moved.
@@ -401,6 +422,7 @@ impl<Q: FlushQueue> Engine<Q> {
             spare: 0,
             began: self.now,
             settings: *settings,
+            goes_on,
             bytes: 0,
             stop,
         };
@@ -441,6 +463,13 @@ impl<Q: FlushQueue> Engine<Q> {
     pub fn optimization_progress(&self, vdisk: u32) -> Option<(u64, u64)> {
         let run = self.optimizer.own.get(index(vdisk))?.1.as_ref()?;
         Some((to_u64(run.made.len()), run.left))
+    }
+
+    /// What would be told of an optimization under way if its program ended now; `None` without one.
+    #[must_use]
+    pub fn optimization_so_far(&self, vdisk: u32) -> Option<Optimization> {
+        let run = self.optimizer.own.get(index(vdisk))?.1.as_ref()?;
+        Some(run.result(self.now, MoveStop::Interrupted))
     }
 
     /// Ends the optimization: what is moved stays where it is now, and the next one goes on.
@@ -539,20 +568,11 @@ impl<Q: FlushQueue> Engine<Q> {
             let ended = |run: &mut Run| run.left == 0 || self.halted.is_some();
             let Some(run) = run.take_if(ended) else { continue };
             let limits = run.settings;
-            own.history.run_ended(&run.made);
-            let up = run.made.iter().filter(|made| made.to == TierName::Performance).count();
-            let mut told = run.told;
-            let moves = MoveFigures {
-                up: to_u64(up),
-                down: to_u64(run.made.len() - up),
-                bytes: run.bytes,
-                seconds: self.now.since(run.began).as_secs_f64(),
-                stop: run.stop,
-                ..told.report.facts.moves
-            };
-            told.report.moves_ended(moves, run.expected.share());
-            told.report.note_refused(&told.refused);
-            *last = Some(told);
+            match run.goes_on {
+                true => own.history.run_went_on(&run.made),
+                false => own.history.run_ended(&run.made),
+            }
+            *last = Some(run.result(self.now, run.stop));
             // What is left of the others' moves keeps to theirs alone.
             if self.optimizer.limits().is_some_and(|left| left.both(limits) != left) {
                 self.keep_to_limits();

@@ -145,23 +145,34 @@ impl MoveHistory {
     /// Takes a run's moves, those really made. A run without moves is a run. What pins move is somebody's wish: it takes no
     /// part in what goes back and forth.
     pub fn run_ended(&mut self, moves: &[Move]) {
+        self.note(moves, false);
+    }
+
+    /// The same of a run that is one of many in a window, as continuous mode makes them every quarter of an hour: all of a window,
+    /// which are those of six hours, count as one.
+    pub fn run_went_on(&mut self, moves: &[Move]) {
+        self.note(moves, true);
+    }
+
+    fn note(&mut self, moves: &[Move], goes_on: bool) {
         let own = |made: &&Move| made.reason != MoveReason::Pin;
         let promotes = |made: &Move| made.to == TierName::Performance && own(&made);
         let demoted = moves.iter().filter(own).filter(|made| made.to == TierName::Capacity);
         // Of 1 to 3 runs ago, before this one makes everything older.
         let again = demoted.filter(|made| self.get(made.extent) & 4 != 0).count();
-        self.age();
+        if !goes_on {
+            self.age();
+            self.runs = [Run::default(), self.runs[0], self.runs[1]];
+        }
         for made in moves {
             let up = if promotes(made) { 4 } else { 0 };
             self.set(made.extent, up | 1);
         }
         let promoted = moves.iter().filter(|made| promotes(made)).count();
-        let run = Run {
-            moved: to_u64(moves.len()),
-            promoted: to_u64(promoted),
-            demoted_again: to_u64(again),
-        };
-        self.runs = [run, self.runs[0], self.runs[1]];
+        let run = &mut self.runs[0];
+        run.moved += to_u64(moves.len());
+        run.promoted += to_u64(promoted);
+        run.demoted_again += to_u64(again);
         let share = self.thrash().share();
         self.guarded = if self.guarded { share >= FEW } else { share > TOO_MANY };
     }

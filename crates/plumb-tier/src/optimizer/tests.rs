@@ -211,6 +211,32 @@ fn a_thrashing_disk_raises_its_bar_until_it_rests() {
     assert_eq!(quick.thrash().demoted_again, 100);
 }
 
+/// Continuous mode makes 24 runs in a window: what goes up and down in the course of hours goes back and forth (10.3).
+#[test]
+fn runs_of_one_window_count_as_one() {
+    let moves = |to| -> Vec<Move> { (0..100).map(|extent| made(extent, to)).collect() };
+    let rest = |history: &mut MoveHistory, windows: u32| {
+        for _ in 0..windows {
+            history.run_ended(&[]);
+            (0..23).for_each(|_| history.run_went_on(&[]));
+        }
+    };
+    for (windows, again) in [(0, 100), (2, 100), (3, 0)] {
+        let mut history = MoveHistory::new();
+        history.run_ended(&[]);
+        history.run_went_on(&moves(TierName::Performance));
+        (0..12).for_each(|_| history.run_went_on(&[]));
+        assert!(history.is_recent(99));
+        rest(&mut history, windows);
+        history.run_went_on(&moves(TierName::Capacity));
+        let thrash = history.thrash();
+        assert_eq!((thrash.demoted_again, thrash.guarded), (again, again > 0), "{windows}");
+        // Those without the guard are forgotten by windows, too.
+        rest(&mut history, 3);
+        assert_eq!(history.thrash(), Thrash::default());
+    }
+}
+
 /// `tier pin … --now` and back again is what somebody wants, and what goes up and down for it is no mistake of plans (10.3).
 #[test]
 fn what_pins_move_takes_no_part_in_what_goes_back_and_forth() {

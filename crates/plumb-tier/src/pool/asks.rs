@@ -55,6 +55,8 @@ pub enum Ask {
     Within(u16, Within),
     /// End its optimization: what has moved stays where it is.
     EndOptimization(u16),
+    /// The same; it is answered under that number ([`ask_cancel`]).
+    Cancel(u16, u64),
     /// Pin a range of a virtual disk, first byte and bytes, to a tier.
     Pin(u16, (u64, u64), TierName),
     /// Remove a pin of a virtual disk.
@@ -96,6 +98,9 @@ impl Ask {
             Self::Publish => ("publish", 0),
             Self::OfflineIfSpared(disk, number) => {
                 return format!("offline-if-spared {disk} {number}\n");
+            }
+            Self::Cancel(vdisk, number) => {
+                return format!("cancel-optimization {vdisk} {number}\n");
             }
             Self::Pin(vdisk, (start, len), tier) => {
                 return format!("pin {vdisk} {start} {len} {}\n", tier.name());
@@ -149,7 +154,7 @@ impl Ask {
     pub(super) fn number(self) -> Option<u64> {
         match self {
             Self::Within(_, within) => Some(within.number),
-            Self::OfflineIfSpared(_, number) => Some(number),
+            Self::OfflineIfSpared(_, number) | Self::Cancel(_, number) => Some(number),
             _ => None,
         }
     }
@@ -162,6 +167,9 @@ impl Ask {
             }
             Self::Within(vdisk, _) if engine.optimizing(vdisk.into()) => {
                 Err("an optimization of the virtual disk is under way".to_owned())
+            }
+            Self::Cancel(vdisk, _) if !engine.optimizing(vdisk.into()) => {
+                Err("no optimization of the virtual disk is under way".to_owned())
             }
             Self::OfflineIfSpared(disk, _) => {
                 let Some(own) = engine.config().disks.get(usize::from(disk)) else {
@@ -188,6 +196,7 @@ impl Ask {
             ("offline-if-spared", [own]) => {
                 return Some(Self::OfflineIfSpared(disk, number(own)?));
             }
+            ("cancel-optimization", [own]) => return Some(Self::Cancel(disk, number(own)?)),
             ("unpin", [pin]) => return Some(Self::Unpin(disk, PinId(number(pin)?))),
             (_, []) => {}
             _ => return None,
@@ -236,7 +245,7 @@ impl Ask {
             Self::Within(vdisk, within) if tiered(engine, vdisk) => {
                 optimize(engine, vdisk, within.trickle, &within.limits);
             }
-            Self::EndOptimization(vdisk) if tiered(engine, vdisk) => {
+            Self::EndOptimization(vdisk) | Self::Cancel(vdisk, _) if tiered(engine, vdisk) => {
                 engine.cancel_optimization(vdisk.into());
             }
             Self::Pin(vdisk, (start, len), tier) if tiered(engine, vdisk) => {
@@ -376,6 +385,17 @@ pub fn ask_offline(registry: &Registry, pool: &RegisteredPool, disk: u16) -> Res
     ask_answered(registry, pool, (Ask::OfflineIfSpared(disk, number), number))
 }
 
+/// Asks the program that has the pool to end the optimization of a virtual disk, and waits for its answer. What has moved stays
+/// where it is; the report is kept by that program.
+///
+/// # Errors
+/// When none has it, no optimization is under way ([`PoolError::WishRefused`]), or it does not answer
+/// ([`PoolError::NoAnswer`]).
+pub fn ask_cancel(registry: &Registry, pool: &RegisteredPool, vdisk: u16) -> Result<(), PoolError> {
+    let number = fresh_seed();
+    ask_answered(registry, pool, (Ask::Cancel(vdisk, number), number))
+}
+
 fn ask_answered(
     registry: &Registry,
     pool: &RegisteredPool,
@@ -473,13 +493,17 @@ fn take_text(asks: &Path) -> String {
     read.map_or_else(|_| String::new(), |_| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Takes the wishes if all of them are this one; others are left for who can do them.
-pub(super) fn take_if_all(asks: &Path, wish: Ask) -> bool {
+/// Takes the wishes if all of them are of that kind; others are left for who can do them.
+pub(super) fn take_if_all(asks: &Path, is: impl Fn(&Ask) -> bool) -> Vec<Ask> {
+    let own = |asked: &Result<Ask, Refused>| asked.as_ref().is_ok_and(&is);
     let all = |text: String| {
         let found = parse(&text);
-        !found.is_empty() && found.iter().all(|other| *other == Ok(wish))
+        !found.is_empty() && found.iter().all(own)
     };
-    fs::read_to_string(asks).is_ok_and(all) && take(asks).contains(&Ok(wish))
+    match fs::read_to_string(asks).is_ok_and(all) {
+        true => take(asks).into_iter().flatten().filter(is).collect(),
+        false => Vec::new(),
+    }
 }
 
 /// Where an engine's wishes are.
@@ -587,6 +611,7 @@ mod tests {
             Ask::ScanAccepting,
             Ask::Optimize(1),
             Ask::EndOptimization(1),
+            Ask::Cancel(1, u64::MAX),
             Ask::Trickle(0),
             Ask::Pin(2, (4096, u64::MAX), TierName::Capacity),
             Ask::Pin(0, (0, 1), TierName::Performance),
@@ -603,10 +628,12 @@ mod tests {
             ),
         )
         .expect("written");
-        assert!(!take_if_all(&asks, Ask::Publish), "others are asked, too");
+        let publish = |ask: &Ask| *ask == Ask::Publish;
+        assert_eq!(take_if_all(&asks, publish), [], "others are asked, too");
         assert_eq!(take(&asks), all.map(Ok));
         assert_eq!(take(&asks), []);
         std::fs::write(&asks, Ask::Publish.line().repeat(2)).expect("written");
-        assert!(take_if_all(&asks, Ask::Publish) && !take_if_all(&asks, Ask::Publish));
+        assert_eq!(take_if_all(&asks, publish), [Ask::Publish; 2]);
+        assert_eq!(take_if_all(&asks, publish), []);
     }
 }

@@ -129,6 +129,10 @@ impl Chronicle {
                 self.answers.tell(number, Err(why));
                 continue;
             }
+            if let Ok(ask @ asks::Ask::Cancel(..)) = asked {
+                self.cancel(engine, ask);
+                continue;
+            }
             let judged = asked.and_then(|ask| match ask.judge(engine) {
                 Ok(()) => Ok(ask),
                 Err(why) => Err(asks::Refused { number: ask.number(), why }),
@@ -164,13 +168,30 @@ impl Chronicle {
         }
     }
 
-    /// The same of a command's own work, ten times a second: it hands out what reports are told from, and does nothing
-    /// else for others.
-    pub(super) fn publish_if_asked<Q: FlushQueue>(&mut self, engine: &mut Engine<Q>) {
+    /// Ends an optimization, if one is under way, and answers.
+    fn cancel<Q: FlushQueue>(&mut self, engine: &mut Engine<Q>, ask: asks::Ask) {
+        let judged = ask.judge(engine);
+        if judged.is_ok() {
+            ask.apply(engine);
+        }
+        if let Some(number) = ask.number() {
+            self.answers.tell(number, judged);
+        }
+    }
+
+    /// The same of a command's own work, ten times a second: it hands out what reports are told from, ends its optimization, and does
+    /// nothing else for others.
+    pub(super) fn serve_if_asked<Q: FlushQueue>(&mut self, engine: &mut Engine<Q>) {
         if self.looked.is_none_or(|at| at.elapsed() >= ASKS_EVERY) {
             self.looked = Some(Instant::now());
-            if asks::take_if_all(&self.asks, asks::Ask::Publish) {
-                engine.publish();
+            let is = |ask: &asks::Ask| matches!(ask, asks::Ask::Publish | asks::Ask::Cancel(..));
+            let mut wishes = asks::take_if_all(&self.asks, is);
+            wishes.dedup();
+            for ask in wishes {
+                match ask {
+                    asks::Ask::Publish => engine.publish(),
+                    other => self.cancel(engine, other),
+                }
             }
         }
     }

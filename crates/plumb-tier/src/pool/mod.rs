@@ -23,7 +23,7 @@ mod settings;
 mod tiering;
 mod way;
 
-pub use asks::{Ask, Within, ask, ask_offline, ask_within, is_in_use, owner};
+pub use asks::{Ask, Within, ask, ask_cancel, ask_offline, ask_within, is_in_use, owner};
 pub use behind::{Behind, behind};
 pub use chronicle::{Chronicle, LoggedCounters, LoggedEvent, counters, events};
 pub use devices::DeviceQueue;

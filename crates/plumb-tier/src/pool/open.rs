@@ -244,7 +244,7 @@ impl OpenPool {
         while self.engine.halted().is_none() && !done(&self.engine) {
             self.engine.poll(self.began.elapsed().into(), GLANCE);
             if let Some(chronicle) = &mut self.chronicle {
-                chronicle.publish_if_asked(&mut self.engine);
+                chronicle.serve_if_asked(&mut self.engine);
                 chronicle.watch(&mut self.engine);
             }
             if self.engine.in_flight() == 0 {

@@ -11,6 +11,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use plumb_io::FlushQueue;
 use plumb_units::convert::{index, to_u32};
@@ -29,6 +30,10 @@ use crate::tier_report::{Filling, HeatGap};
 pub const REPORT_TEXT: &str = "text";
 /// Reports that are kept (REP-3).
 const REPORTS: usize = 90;
+/// What is noted of an optimization under way has this extension.
+const UNDER_WAY: &str = "optimizing";
+/// How often.
+const NOTED_EVERY: Duration = Duration::from_secs(5);
 /// The largest file that is read: the bound of a heat map, and some.
 const FILE_MAX: u64 = 256 << 20;
 
@@ -234,7 +239,50 @@ impl TieringStore {
                 self.keep_report(id, unix_seconds(), &done)?;
             }
         }
+        self.note_under_way(engine)
+    }
+
+    /// Notes every five seconds what would be told of the optimizations under way if this program ended now: whoever starts the pool
+    /// next keeps that as the report of one that was interrupted.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn note_under_way<Q: FlushQueue>(&self, engine: &Engine<Q>) -> Result<(), TieringError> {
+        for nth in 0..to_u32(engine.config().vdisks.len()) {
+            if !engine.optimizing(nth) {
+                continue;
+            }
+            let path = self.path(engine.config().vdisks[index(nth)].id, UNDER_WAY);
+            let modified = fs::metadata(&path).and_then(|found| found.modified());
+            let age = modified.ok().and_then(|at| at.elapsed().ok());
+            if age.is_some_and(|age| age < NOTED_EVERY) {
+                continue;
+            }
+            let Some(so_far) = engine.optimization_so_far(nth) else { continue };
+            let io = |source| TieringError::Io { path: path.clone(), source };
+            fs::create_dir_all(&self.folder).map_err(io)?;
+            // Not flushed to disk: requests go on meanwhile, and a note that a power cut took is worth no wait.
+            let beside = path.with_extension(format!("{UNDER_WAY}.{}", std::process::id()));
+            let written = fs::write(&beside, document(&so_far).to_string());
+            written.and_then(|()| fs::rename(&beside, &path)).map_err(io)?;
+        }
         Ok(())
+    }
+
+    /// Keeps what was noted of an optimization whose program ended without a word; nobody else has the pool now.
+    fn keep_interrupted(&self, vdisk: u128) -> Result<(), TieringError> {
+        let path = self.path(vdisk, UNDER_WAY);
+        let io = |source| TieringError::Io { path: path.clone(), source };
+        let Some(bytes) = read(&path).map_err(io)? else { return Ok(()) };
+        // One that is damaged tells nothing.
+        if let Ok(json) = serde_json::from_slice::<Value>(&bytes)
+            && json["optimization"].is_object()
+        {
+            let modified = fs::metadata(&path).and_then(|found| found.modified()).map_err(io)?;
+            let since = modified.duration_since(std::time::UNIX_EPOCH);
+            self.keep_document(vdisk, since.map_or(0, |since| since.as_secs()), &json)?;
+        }
+        fs::remove_file(&path).map_err(io)
     }
 
     /// A kept report, one of [`TieringStore::reports`]; as [`REPORT_TEXT`] the text of its fixed layout.
@@ -259,6 +307,16 @@ impl TieringStore {
         unix_s: u64,
         done: &Optimization,
     ) -> Result<(), TieringError> {
+        self.keep_document(vdisk, unix_s, &document(done))?;
+        match fs::remove_file(self.path(vdisk, UNDER_WAY)) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                Err(TieringError::Io { path: self.path(vdisk, UNDER_WAY), source })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn keep_document(&self, vdisk: u128, unix_s: u64, json: &Value) -> Result<(), TieringError> {
         let folder = self.folder.join(format!("{vdisk:032x}.reports"));
         let failed = |path: &Path| {
             let path = path.to_owned();
@@ -268,9 +326,7 @@ impl TieringStore {
         let named = |second: u64| folder.join(format!("{second:012}.json"));
         let path = (unix_s..).map(named).find(|path| !path.exists());
         let path = path.unwrap_or_else(|| named(unix_s));
-        let mut json = done.to_json();
-        self.note_measured(vdisk, &json)?;
-        json[REPORT_TEXT] = done.report.to_text().into();
+        self.note_measured(vdisk, json)?;
         replace(&path, format!("{json:#}\n").as_bytes()).map_err(failed(&path))?;
         let kept = self.reports(vdisk)?;
         for old in kept.iter().take(kept.len().saturating_sub(REPORTS)) {
@@ -326,6 +382,13 @@ impl TieringStore {
         paths.sort();
         Ok(paths)
     }
+}
+
+/// A report as it is kept.
+fn document(done: &Optimization) -> Value {
+    let mut json = done.to_json();
+    json[REPORT_TEXT] = done.report.to_text().into();
+    json
 }
 
 /// Writes beside the file, durably, and puts it in its place.
@@ -433,6 +496,8 @@ pub fn restore_tiering<Q: FlushQueue>(
         .collect();
     let seconds = unix_seconds();
     for (nth, id) in vdisks {
+        // A report that cannot be kept is lost, and no reason not to start.
+        let _ = store.keep_interrupted(id);
         let Some(state) = store.restore(id, extent_bytes)? else {
             engine.tiering_mut(nth).window_start_s = seconds as f64;
             continue;
@@ -547,6 +612,33 @@ mod tests {
             later.iter().map(Value::as_f64).collect::<Vec<_>>(),
             [second, None, third, None]
         );
+    }
+
+    /// What a program that was killed had noted is kept once, as a report that says so; damaged notes cost nothing.
+    #[test]
+    fn an_optimization_that_nobody_ended_is_told_as_interrupted() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = TieringStore { folder: folder.path().join("p.tiering") };
+        store.keep_interrupted(7).expect("nothing is no error");
+        let done = result();
+        store.keep_report(7, 5, &done).expect("room");
+        let note = store.path(7, UNDER_WAY);
+        fs::write(&note, document(&done).to_string()).expect("room");
+        store.keep_interrupted(7).expect("it is whole");
+        store.keep_interrupted(7).expect("once");
+        assert_eq!((store.reports(7).expect("they are there").len(), note.exists()), (2, false));
+        let last = store.last_report(7).expect("it is whole").expect("it is there");
+        assert_eq!(last[REPORT_TEXT], done.report.to_text());
+        for damaged in ["{\"moves\": 3", "{}", ""] {
+            fs::write(&note, damaged).expect("room");
+            store.keep_interrupted(7).expect("it is left out");
+            assert!(!note.exists(), "{damaged}");
+        }
+        // Who ends by itself takes its note away.
+        fs::write(&note, document(&done).to_string()).expect("room");
+        store.keep_report(7, 9, &done).expect("room");
+        store.keep_interrupted(7).expect("nothing is left");
+        assert_eq!(store.reports(7).expect("they are there").len(), 3);
     }
 
     /// REP-3, and a second of which there is one already is not lost.

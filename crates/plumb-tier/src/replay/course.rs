@@ -16,12 +16,14 @@ use super::{HostPart, Layout, Policy, ReplayError};
 use crate::engine::TRICKLE_WINDOW_H;
 use crate::heat::HostIoKind;
 use crate::optimizer::{Move, PlanLimits, TierName};
-use crate::tier_report::{MoveStop, TierReport};
+use crate::tier_report::{MoveStop, TierReport, WindowBytes};
 
 /// Longer writes do not go to the cache (6.1 rule 5).
 const CACHED_LONGEST: u64 = 256 << 10;
 /// Destages under way on each disk of the Capacity tier (WBC-3).
 const DESTAGES: f64 = 8.0;
+/// A cache that was full is full no more when less of it is used: 14 sixteenths, as in the engine.
+const FULL_UNTIL: f64 = 0.875;
 /// So long the disks are idle before the cache is emptied below a quarter (WBC-3).
 const IDLE: Nanos = Nanos(1_000_000_000);
 /// Host I/Os under way; beyond it the trace waits, and its latencies count from when they were due.
@@ -104,6 +106,8 @@ pub(super) struct Tally {
     pub(super) moves_written: u64,
     pub(super) bypassed: u64,
     pub(super) delayed: u64,
+    /// Of host I/O, as the engine counts it.
+    bytes: WindowBytes,
 }
 
 /// One space.
@@ -126,7 +130,9 @@ pub(super) struct Course {
     moves: Numbered<Moving>,
     run: Option<Run>,
     next_run: Option<Nanos>,
-    window: (Nanos, Served),
+    window: (Nanos, Served, WindowBytes),
+    /// A write that the cache would have taken found no room, and there has not been much since.
+    full: bool,
     /// Served when the last run began.
     ran: Served,
     pub(super) now: Nanos,
@@ -156,7 +162,8 @@ impl Course {
             moves: Numbered::new(),
             run: None,
             next_run: None,
-            window: (Nanos::ZERO, Served::default()),
+            window: (Nanos::ZERO, Served::default(), WindowBytes::default()),
+            full: false,
             ran: Served::default(),
             now: Nanos::ZERO,
             tally: Tally {
@@ -168,6 +175,7 @@ impl Course {
                 moves_written: 0,
                 bypassed: 0,
                 delayed: 0,
+                bytes: WindowBytes::default(),
             },
             records: Vec::new(),
             report: None,
@@ -213,8 +221,13 @@ impl Course {
         let start = u64::from(part.extent) * self.layout.extent_bytes + part.offset;
         let blocks = start / LINE..(start + part.len).div_ceil(LINE);
         let is_write = part.kind == HostIoKind::Write;
+        match is_write {
+            true => self.tally.bytes.written += part.len,
+            false => self.tally.bytes.read += part.len,
+        }
         if is_write && self.is_cached(place, part, blocks.clone()) {
             self.tally.served.cache += 1;
+            self.tally.bytes.cache_written += part.len;
             let bytes = (blocks.end - blocks.start + 1) * LINE;
             self.cache.admit(blocks);
             self.append(owner, bytes);
@@ -222,6 +235,7 @@ impl Course {
         }
         if !is_write && self.cache.has_all(blocks) {
             self.tally.served.cache += 1;
+            self.tally.bytes.cache_read += part.len;
             let column = self.ring_column();
             let disk = self.devices.idlest(self.fast.disks(column));
             self.access(disk, owner, AccessKind::Read, part.offset, part.len);
@@ -232,7 +246,9 @@ impl Course {
             TierName::Capacity => {
                 self.tally.served.capacity += 1;
                 self.idle_mode = false;
-                self.tally.bypassed += if is_write { part.len } else { 0 };
+                let bypassed = if is_write { part.len } else { 0 };
+                self.tally.bypassed += bypassed;
+                self.tally.bytes.bypassed += bypassed;
             }
         }
         let kind = if is_write { AccessKind::Write } else { AccessKind::Read };
@@ -241,15 +257,22 @@ impl Course {
     }
 
     /// Whether a write goes to the write-back cache (6.1).
-    fn is_cached(&self, place: Place, part: &HostPart, blocks: std::ops::Range<u64>) -> bool {
+    fn is_cached(&mut self, place: Place, part: &HostPart, blocks: std::ops::Range<u64>) -> bool {
         let count = blocks.end - blocks.start;
         if self.cache.has_any(blocks) {
             return self.cache.has_room(count, true);
         }
-        place.tier == TierName::Capacity
+        let wanted = place.tier == TierName::Capacity
             && part.len <= CACHED_LONGEST
             && !part.sequential
-            && self.cache.has_room(count, false)
+            && self.cache.has_any_room();
+        if !wanted {
+            return false;
+        }
+        let fits = self.cache.has_room(count, false);
+        self.tally.bytes.times_full += u64::from(!fits && !self.full);
+        self.full = !fits || self.full && self.cache.used() >= FULL_UNTIL;
+        fits
     }
 
     fn ring_column(&self) -> usize {
@@ -416,17 +439,18 @@ impl Course {
         let served = self.tally.served.since(&self.window.1);
         let hours = |at: Nanos| at.as_secs_f64() / 3600.0;
         let window = (hours(self.window.0), hours(self.now));
+        let bytes = self.tally.bytes.less(self.window.2);
         if let Some(last) = self.records.last_mut() {
             last.measured_share = self.tally.served.since(&self.ran).share();
         }
         self.ran = self.tally.served;
         let run = Run::new(&plan, &self.tierer.heat, self.now, &self.layout);
-        self.report =
-            Some(self.tierer.report(&plan, &served, run.figures(self.layout.extent_bytes), window));
+        let figures = run.figures(self.layout.extent_bytes);
+        self.report = Some(self.tierer.report(&plan, &served, figures, (window, bytes)));
         self.run = Some(run);
         let least = if self.policy == Policy::Continuous { TRICKLE_WINDOW_H } else { 0 };
         if self.tierer.begin_window(least) {
-            self.window = (self.now, self.tally.served);
+            self.window = (self.now, self.tally.served, self.tally.bytes);
         }
         self.next_run = self.interval().map(|interval| self.now + interval);
         self.pump_moves();

@@ -55,6 +55,10 @@ struct Drift {
     change: u64,
     /// Slices of an hour.
     slices: u64,
+    /// I/Os on the extents that are the hottest by the law itself, as many as the tier holds.
+    by_law: u64,
+    /// What the clairvoyant served in the hours that count.
+    counted: u64,
 }
 
 impl Drift {
@@ -92,14 +96,17 @@ impl Drift {
             random,
             change: floor_u64(f64::from(EXTENTS) * percent / 100.0),
             slices,
+            by_law: 0,
+            counted: 0,
         }
     }
 
     /// One slice of an hour; I/Os that the tier served.
     fn slice(&mut self) -> u64 {
         let mut served = 0;
-        for (law, place) in self.laws.iter().zip(&self.places) {
+        for ((rank, law), place) in (0..).zip(&self.laws).zip(&self.places) {
             let count = law.draw(&mut self.random);
+            self.by_law += if rank < TIER { count } else { 0 };
             self.tierer.heat.record_many(*place, HostIoKind::Read, count);
             self.seer.count(*place, u32::try_from(count).expect("few"));
             let place = self.tierer.space.place(*place).expect("all are mapped");
@@ -147,6 +154,7 @@ impl Drift {
         for hour in 0..to {
             if hour == from {
                 (served, up, base) = (0, 0, self.seer.served[0]);
+                self.by_law = 0;
             }
             for slice in 0..self.slices {
                 self.tierer.heat.advance(hour);
@@ -159,7 +167,8 @@ impl Drift {
             self.seer.end_hour();
             self.wander();
         }
-        (served as f64 / (self.seer.served[0] - base) as f64, up)
+        self.counted = self.seer.served[0] - base;
+        (served as f64 / self.counted as f64, up)
     }
 }
 
@@ -200,6 +209,24 @@ fn a_trickle_serves_nearly_what_the_clairvoyant_does() {
     check_share("1 % an hour, continuous", 0.97, 1, |seed| {
         Drift::new(1.0, 24.0, 4, seed).run(72, 96, 1, trickle, 2.0).0
     });
+}
+
+/// The clairvoyant knows what chance makes of each hour, and the fewer I/Os there are, the more that is: a placement by the law itself, which
+/// nobody has to find out, serves 98.8 % of what the clairvoyant does at 139 I/Os per second, and 97.1 % at 56. Of what that one serves,
+/// a daily run serves nearly as much as at 1,389.
+#[test]
+fn fewer_ios_tell_less_of_the_next_hour_whoever_places() {
+    for (tenths, most, least) in [(1.0, 0.9995, 0.98), (10.0, 0.992, 0.97), (25.0, 0.976, 0.95)] {
+        let mut drift = Drift::with((0.1, 24.0), 1, (RATE / tenths, None), SEED);
+        let (share, _) = drift.run(72, 120, 24, PlanLimits::none(), 1.0);
+        let law = drift.by_law as f64 / drift.counted as f64;
+        println!(
+            "{:.0} I/Os per second: {share:.4}; by the law {law:.4}; of that {:.4}",
+            RATE / tenths / 3600.0,
+            share / law
+        );
+        assert!(law <= most && share / law >= least, "{share}, {law}");
+    }
 }
 
 /// Where every extent has another share of the load on each day, the window since the last run says less about the next one than
@@ -267,7 +294,7 @@ fn a_steady_load_moves_next_to_nothing() {
 }
 
 /// Workloads of more extents than are followed.
-const WORKLOADS: [&str; 8] = [
+const WORKLOADS: [&str; 10] = [
     "uniform:extents=30000,rate=5,hours=12",
     "zipf:extents=40000,rate=5,hours=12,theta=0.7",
     "zipf:extents=40000,rate=5,hours=12,theta=0.99",
@@ -276,7 +303,12 @@ const WORKLOADS: [&str; 8] = [
     "moving:extents=30000,rate=5,hours=12,drift=500",
     "diurnal:extents=30000,rate=10,hours=24",
     "vms:extents=32000,rate=5,hours=12,disks=8",
+    "oltp:extents=30000,rate=5,hours=12",
+    "hotcold:extents=100000,rate=10,hours=24",
 ];
+
+/// Sizes of caches, in thousandths of the data.
+const SIZES: [u64; 11] = [2, 5, 10, 20, 50, 100, 200, 350, 500, 700, 900];
 
 #[test]
 fn what_if_curves_are_near_exact_simulations() {
@@ -307,8 +339,8 @@ fn curves_are_near(shift: u32) {
         }
         assert!(numbers.len() > 10_000, "{text}: a sample is taken of {}", numbers.len());
         let (mut worst, mut total) = (0.0_f64, 0.0);
-        for percent in [1, 2, 5, 10, 20, 35, 50, 70, 90] {
-            let size = to_u64(numbers.len()) * percent / 100;
+        for per_mille in SIZES {
+            let size = to_u64(numbers.len()) * per_mille / 1000;
             let mut cache = LruCache::new(size);
             extents.iter().for_each(|extent| cache.refer(*extent));
             let exact = cache.served as f64 / extents.len() as f64;
@@ -317,12 +349,13 @@ fn curves_are_near(shift: u32) {
                 _ => what_if.by_blocks(size << 12),
             };
             let found = found.expect("references").share;
+            println!("  {per_mille} thousandths: {found:.4}, {exact:.4} exactly");
             worst = worst.max((found - exact).abs());
             total += (found - exact).abs();
             sum += (found - exact).abs();
             count += 1;
         }
-        println!("{text}: mean error {:.4}, largest {worst:.4}", total / 9.0);
+        println!("{text}: mean error {:.4}, largest {worst:.4}", total / SIZES.len() as f64);
         assert!(worst <= 0.05, "{text}: {worst}");
     }
     let mean = sum / f64::from(count);
@@ -453,6 +486,11 @@ fn optimizations_bring_the_hot_extents_up() {
     assert_eq!(report.rows.len(), 20);
     assert!(report.serviced_percent().is_some_and(|percent| percent > 85.0));
     assert!(report.to_text().contains("Storage Tier Optimization Report"));
+    // REP-4: figures of the write-back cache are always there, of the report's own window.
+    let bytes = report.facts.bytes.expect("it counts");
+    let (all, ios) = (bytes.read + bytes.written, report.facts.answered);
+    assert!(all == 8192 * ios && bytes.read > bytes.written, "{bytes:?} of {ios}");
+    assert!(bytes.cache_written + bytes.bypassed <= bytes.written, "{bytes:?}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::optimizer::{
     Bar, Move, MoveHistory, PinTable, Plan, PlanLimits, PlanRequest, Room, Thrash, TierName, Worth,
     plan,
 };
-use crate::tier_report::{MoveFigures, Reach, ReportFacts, TierReport};
+use crate::tier_report::{MoveFigures, Reach, ReportFacts, TierReport, WindowBytes};
 
 /// How extents are added to the heat map.
 const GROWTH: u32 = 1 << 16;
@@ -60,6 +60,8 @@ pub(super) struct Tierer {
     pub(super) space: SpaceModel,
     pins: PinTable,
     history: MoveHistory,
+    /// The window that the last run was planned by goes on.
+    goes_on: bool,
     working_sets: Vec<u64>,
 }
 
@@ -72,6 +74,7 @@ impl Tierer {
             space: SpaceModel::new(settings.performance_slots, settings.capacity_slots),
             pins: PinTable::new(settings.extent_bytes),
             history: MoveHistory::new(),
+            goes_on: false,
             working_sets: Vec::new(),
             settings,
         }
@@ -131,7 +134,7 @@ impl Tierer {
         planned: &Plan,
         served: &Served,
         moves: MoveFigures,
-        hours: (f64, f64),
+        (hours, bytes): ((f64, f64), WindowBytes),
     ) -> TierReport {
         let facts = ReportFacts {
             name: "simulated".to_owned(),
@@ -151,7 +154,7 @@ impl Tierer {
             worth: Worth::reference(),
             thrash: self.history.thrash(),
             working_sets: self.working_sets.clone(),
-            bytes: None,
+            bytes: Some(bytes),
             heat_gap: None,
             what_if: Vec::new(),
         };
@@ -171,7 +174,8 @@ impl Tierer {
 
     /// A run begins: the counts that it was planned by are over, unless they are of fewer than so many hours; whether they are.
     pub(super) fn begin_window(&mut self, least_hours: u64) -> bool {
-        if self.heat.window_hours().is_some_and(|age| age < least_hours) {
+        self.goes_on = self.heat.window_hours().is_some_and(|age| age < least_hours);
+        if self.goes_on {
             return false;
         }
         self.working_sets.push(self.heat.working_set());
@@ -184,7 +188,10 @@ impl Tierer {
 
     /// A run has ended: its moves are remembered.
     pub(super) fn run_ended(&mut self, made: &[Move]) {
-        self.history.run_ended(made);
+        match self.goes_on {
+            true => self.history.run_went_on(made),
+            false => self.history.run_ended(made),
+        }
     }
 
     pub(super) fn thrash(&self) -> Thrash {

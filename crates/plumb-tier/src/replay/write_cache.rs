@@ -99,6 +99,11 @@ impl CacheModel {
         &mut self.lines[to_usize(number - self.tail)]
     }
 
+    /// Whether there is a cache at all.
+    pub(super) fn has_any_room(&self) -> bool {
+        self.limit > 0
+    }
+
     /// Lines as a share of the room.
     pub(super) fn used(&self) -> f64 {
         match self.limit {

@@ -85,6 +85,8 @@ pub enum MoveStop {
     Cancelled,
     /// A load wanted the pool that a command optimized.
     Load,
+    /// The program that made it ended without a word.
+    Interrupted,
     /// The space stopped, or nothing of the virtual disk is taken for durable any more.
     Error,
 }
@@ -99,6 +101,7 @@ impl MoveStop {
             Self::Budget => "budget",
             Self::Cancelled => "cancelled",
             Self::Load => "interrupted by a load",
+            Self::Interrupted => "interrupted",
             Self::Error => "error",
         }
     }
@@ -348,7 +351,9 @@ impl TierReport {
             MoveStop::Done => return,
             MoveStop::Time => "allow more time, or let the next optimization go on",
             MoveStop::Budget => "raise the budget of moves, or let the next optimization go on",
-            MoveStop::Cancelled | MoveStop::Load => "the next optimization goes on",
+            MoveStop::Cancelled | MoveStop::Load | MoveStop::Interrupted => {
+                "the next optimization goes on"
+            }
             MoveStop::Error => "see the events of the pool; the next optimization goes on",
         };
         if left > 0 {

@@ -2,23 +2,29 @@
 //!
 //! ```text
 //!    0  magic "PLUMWHIF"   8
-//!    8  version, 1         4
+//!    8  version, 2         4
 //!   12  virtual disk      16
 //!   28  bytes of an extent 8
 //! then for extents and for blocks of 4 KiB:
 //!   threshold 8 · references 8 · followed keys 4 · hashes of these, by their last moment, 8 each
 //!   for each of 8 groups: all 8 · depths that are not 0, 4 · bucket 4 and weight 8 of each
+//!   not in version 1: bursts end at reference 8 · the next begins at 8, all ones: there are none yet · which one 4
+//!   for each of 8 groups: the same
+//!   of the burst under way, or 0: references 4 · counted 4 · depths as above · keys 4 · hashes of these, by their last moment, 8 each
 //! at the end: CRC-32C of all before 4
 //! ```
 
-use plumb_units::convert::{index, to_u32};
+use plumb_units::convert::{floor_u64, index, low_u32, to_u32};
 
+use super::short::{BUCKETS, END, KEYS, PAUSE_MAX, Short};
 use super::{FOLLOWED, Sketch, WhatIf};
 use crate::format::bytes::{Reader, Writer};
 use crate::format::checksum::crc;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"PLUMWHIF");
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// Without bursts.
+const VERSION_1: u32 = 1;
 
 impl WhatIf {
     /// Both curves as bytes, for the virtual disk of that id.
@@ -41,13 +47,19 @@ impl WhatIf {
         let (body, sum) = bytes.split_last_chunk::<4>()?;
         let mut fields = Reader(body);
         let head = (fields.u64()?, fields.u32()?, fields.u128()?, fields.u64()?);
-        let known = head == (MAGIC, VERSION, vdisk, extent_bytes);
+        let version = head.1;
+        let known = [VERSION_1, VERSION].contains(&version)
+            && head == (MAGIC, version, vdisk, extent_bytes);
         if !known || crc(0, body) != u32::from_le_bytes(*sum) {
             return None;
         }
         let mut restored = Self::new(extent_bytes);
-        restored.extents.restore(&mut fields)?;
-        restored.blocks.restore(&mut fields)?;
+        for sketch in [&mut restored.extents, &mut restored.blocks] {
+            sketch.restore(&mut fields)?;
+            if version == VERSION {
+                sketch.short.restore(&mut fields, sketch.references)?;
+            }
+        }
         fields.0.is_empty().then_some(restored)
     }
 }
@@ -56,19 +68,14 @@ impl Sketch {
     fn save(&self, bytes: &mut Writer) {
         bytes.u64(self.threshold);
         bytes.u64(self.references);
-        let mut order: Vec<(u32, u64)> = self.last.iter().map(|(hash, at)| (*at, *hash)).collect();
-        order.sort_unstable();
+        let order = self.order.in_order();
         bytes.u32(to_u32(order.len()));
-        order.iter().for_each(|(_, hash)| bytes.u64(*hash));
+        order.iter().for_each(|hash| bytes.u64(*hash));
         for group in &self.groups {
             bytes.u64(group.all.to_bits());
-            let depths = || group.depths.iter().enumerate().filter(|(_, weight)| **weight != 0.0);
-            bytes.u32(to_u32(depths().count()));
-            for (bucket, weight) in depths() {
-                bytes.u32(to_u32(bucket));
-                bytes.u64(weight.to_bits());
-            }
+            save_weights(bytes, &group.depths);
         }
+        self.short.save(bytes);
     }
 
     /// Into an empty one.
@@ -81,24 +88,93 @@ impl Sketch {
         }
         for _ in 0..count {
             let hash = fields.u64()?;
-            if hash >= self.threshold || self.last.insert(hash, to_u32(self.now)).is_some() {
+            if hash >= self.threshold || self.order.refer(hash).is_some() {
                 return None;
             }
             self.hashes.push(hash);
-            self.moments.mark(self.now);
-            self.now += 1;
         }
-        let weight = |fields: &mut Reader<'_>| {
-            let weight = f64::from_bits(fields.u64()?);
-            (weight.is_finite() && weight >= 0.0).then_some(weight)
-        };
-        for nth in 0..self.groups.len() {
-            self.groups[nth].all = weight(fields)?;
-            for _ in 0..fields.u32()? {
-                let bucket = index(fields.u32()?);
-                *self.groups[nth].depths().get_mut(bucket)? = weight(fields)?;
+        for group in &mut self.groups {
+            group.all = weight(fields)?;
+            restore_weights(fields, group.depths())?;
+        }
+        Some(())
+    }
+}
+
+/// Those that are not 0.
+fn save_weights(bytes: &mut Writer, weights: &[f64]) {
+    let weights = || weights.iter().enumerate().filter(|(_, weight)| **weight != 0.0);
+    bytes.u32(to_u32(weights().count()));
+    for (bucket, weight) in weights() {
+        bytes.u32(to_u32(bucket));
+        bytes.u64(weight.to_bits());
+    }
+}
+
+fn weight(fields: &mut Reader<'_>) -> Option<f64> {
+    let weight = f64::from_bits(fields.u64()?);
+    (weight.is_finite() && weight >= 0.0).then_some(weight)
+}
+
+fn restore_weights(fields: &mut Reader<'_>, weights: &mut [f64]) -> Option<()> {
+    for _ in 0..fields.u32()? {
+        let bucket = index(fields.u32()?);
+        *weights.get_mut(bucket)? = weight(fields)?;
+    }
+    Some(())
+}
+
+impl Short {
+    fn save(&self, bytes: &mut Writer) {
+        bytes.u64(self.told);
+        bytes.u64(self.next.unwrap_or(u64::MAX));
+        bytes.u32(to_u32(self.nth));
+        for group in &self.groups {
+            bytes.u64(group.all.to_bits());
+            save_weights(bytes, group.depths.as_slice());
+        }
+        bytes.u32(self.references);
+        bytes.u32(self.counted);
+        save_weights(bytes, &self.depths.map(f64::from));
+        let order = self.order.in_order();
+        bytes.u32(to_u32(order.len()));
+        order.iter().for_each(|hash| bytes.u64(*hash));
+    }
+
+    /// Into one without bursts, after so many references.
+    fn restore(&mut self, fields: &mut Reader<'_>, references: u64) -> Option<()> {
+        let (told, next) = (fields.u64()?, fields.u64()?);
+        self.nth = index(fields.u32()?);
+        (self.told, self.next) = (told, (next != u64::MAX).then_some(next));
+        if told > references
+            || self.next.is_some_and(|next| next > references.saturating_add(PAUSE_MAX))
+        {
+            return None;
+        }
+        for group in &mut self.groups {
+            group.all = weight(fields)?;
+            restore_weights(fields, group.depths.as_mut_slice())?;
+        }
+        (self.references, self.counted) = (fields.u32()?, fields.u32()?);
+        let mut counts = [0.0; BUCKETS];
+        restore_weights(fields, &mut counts)?;
+        let keys = index(fields.u32()?);
+        let too_many = |count: &f64| *count > f64::from(self.counted);
+        if counts.iter().any(too_many)
+            || self.references > END
+            || self.counted > self.references
+            || keys > KEYS
+        {
+            return None;
+        }
+        for _ in 0..keys {
+            if self.order.refer(fields.u64()?).is_some() {
+                return None;
             }
         }
+        let both = self.depths.iter_mut().zip(counts);
+        both.for_each(|(own, count)| *own = low_u32(floor_u64(count)));
+        self.under_way = self.references > 0;
         Some(())
     }
 }

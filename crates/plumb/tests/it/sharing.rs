@@ -230,6 +230,68 @@ fn a_load_interrupts_a_command_that_optimizes() {
     assert!(first.ended().status.success());
 }
 
+/// 10.7: an optimization ends when somebody asks whoever makes it, a load or a command, and the report says so.
+#[test]
+fn an_optimization_that_another_program_makes_is_cancelled() {
+    let place = with_hot_ones();
+    let cancel = "space optimize tank/data --cancel";
+    let none = place.plumb(cancel).ends_with(1).stderr;
+    assert!(none.contains("pool tank is not in use by any program"), "{none}");
+    place.plumb(&format!("{cancel} --movers 2")).ends_with(2);
+    let slow = "space optimize tank/data --max-rate 64K --movers 1";
+    let load = Running::start(&place, &load_of(120));
+    let none = place.plumb(cancel).ends_with(3).stderr;
+    assert!(none.contains("no optimization of the virtual disk is under way"), "{none}");
+    place.plumb(slow).ends_with(0);
+    let done = place.json(cancel);
+    assert_eq!(done["cancelled"], true, "{done}");
+    wait_for("it ends", || reports(&place) == 1);
+    assert_eq!(place.json("space perf tank")["running"], true, "the load goes on");
+    let last = place.json("space report tank/data --last");
+    assert_eq!(last["moves"]["stop"], "cancelled", "{last}");
+    kill_process(load.process(), Signal::INT).expect("it is there");
+    assert!(load.ended().status.success());
+
+    let command = Running::start(&place, slow);
+    place.plumb(cancel).ends_with(0);
+    let command = command.ended();
+    assert_eq!(command.status.code(), Some(5), "{command:?}");
+    let last = place.json("space report tank/data --last");
+    assert_eq!((&last["moves"]["stop"], reports(&place)), (&"cancelled".into(), 2), "{last}");
+}
+
+/// 10.7: who is killed while it optimizes, a command or a load, leaves a note, and the next start keeps it as a report.
+#[test]
+fn an_optimization_whose_program_was_killed_is_told_by_the_next_start() {
+    let place = with_hot_ones();
+    let slow = "space optimize tank/data --max-rate 64K --movers 1";
+    let note = |place: &Place| {
+        let files = std::fs::read_dir(place.file("pools/tank.tiering")).expect("it is kept");
+        let names = files.flatten().map(|file| file.file_name().to_string_lossy().into_owned());
+        names.filter(|name| name.ends_with(".optimizing")).count() == 1
+    };
+    for (nth, by_load) in [(1, false), (2, true)] {
+        let line = if by_load { load_of(120) } else { slow.to_owned() };
+        let killed = Running::start(&place, &line);
+        if by_load {
+            place.plumb(slow).ends_with(0);
+        }
+        wait_for("it is noted", || note(&place));
+        kill_process(killed.process(), Signal::KILL).expect("it is there");
+        assert!(!killed.ended().status.success());
+        assert_eq!(reports(&place), nth - 1, "nobody has started the pool");
+        wait_for("the pool is free", || place.plumb("space report tank/data").status == 0);
+        assert!(reports(&place) == nth && !note(&place));
+        let last = place.json("space report tank/data --last");
+        assert_eq!(last["moves"]["stop"], "interrupted", "{last}");
+        assert_eq!(last["moves"]["limits"]["bytes_per_s"], 64 << 10, "{last}");
+        let told = "extents were not moved (interrupted): the next optimization goes on";
+        assert!(last["advice"]["suggestions"].to_string().contains(told), "{last}");
+    }
+    let scan = place.json("space scan tank");
+    assert_eq!((&scan["mismatches"], &scan["unrecoverable"]), (&0.into(), &0.into()));
+}
+
 /// A command that was killed is waited for by nobody, and Ctrl-C ends the wait.
 #[test]
 fn commands_that_are_gone_are_not_asked() {

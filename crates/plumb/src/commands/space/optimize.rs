@@ -103,13 +103,19 @@ pub(super) fn commands() -> [Command; 2] {
                     .default_value("0")
                     .value_parser(value_parser!(u8).range(0..=50))
                     .help("Share of the Performance tier to keep free for new data"),
+                Arg::new("cancel")
+                    .long("cancel")
+                    .action(ArgAction::SetTrue)
+                    .conflicts_with_all(["mode", "advise", "print-unit", "at", "every", "runs"])
+                    .conflicts_with_all(OWN_SETTINGS)
+                    .help("End the optimization that another program makes, and begin none"),
                 report::json_option(),
             ])
             .after_help(
                 "It goes by the heat that loads on the virtual disk left (`plumb run space:POOL/VDISK`), and by pins \
                  (`plumb tier pin`). It can be ended at any time: what has moved stays where it is then, nothing is \
                  lost, and the next run goes on. While another program has the pool, that program is asked to do it, \
-                 within the same budgets and limits; `plumb space report --last` has the result. A load that wants the pool \
+                 within the same budgets and limits; `plumb space report --last` has the result, and `--cancel` ends it. A load that wants the pool \
                  meanwhile ends it; then the report says so.\n\nScheduled and continuous \
                  mode stay in the foreground and hold the pool only while extents move; budgets and limits are those of each \
                  optimization. Continuous mode moves what clears twice the bar, at a rate that takes at most 5 % of \
@@ -224,7 +230,12 @@ impl Tiered {
         let stop = signalled();
         let stops = || stop.load(Ordering::Relaxed);
         let mut wanted = || way.as_mut().is_some_and(|way| way.is_wanted());
-        self.open.work_until(|engine| stops() || wanted() || !engine.optimizing(nth));
+        let store = &self.store;
+        self.open.work_until(|engine| {
+            // A note that cannot be written is missed when the program is killed, and only then.
+            let _ = store.note_under_way(engine);
+            stops() || wanted() || !engine.optimizing(nth)
+        });
         if self.open.engine.optimizing(nth) {
             match stops() {
                 true => self.open.engine.cancel_optimization(nth),
@@ -272,6 +283,9 @@ fn signalled() -> Arc<AtomicBool> {
 
 /// `optimize`.
 pub(super) fn optimize(matches: &ArgMatches) -> report::Outcome {
+    if matches.get_flag("cancel") {
+        return cancel(matches);
+    }
     let mode = match matches.get_flag("advise") {
         true => "advise".to_owned(),
         false => report::text(matches, "mode"),
@@ -441,6 +455,30 @@ fn once(matches: &ArgMatches, trickle: bool) -> report::Outcome {
     let json = done.to_json();
     own.end(true)?;
     Ok(Reply { json, text, status: if cancelled { PARTIAL } else { 0 } })
+}
+
+/// Has whoever has the pool end its optimization.
+fn cancel(matches: &ArgMatches) -> report::Outcome {
+    let name = report::text(matches, "vdisk");
+    let (found, nth) = look(&name)?;
+    match pool::ask_cancel(&report::registry(), &found, nth) {
+        Err(PoolError::NotInUse { .. }) => {
+            Err(report::VdiskError::NotOptimized { name, pool: found.name }.into())
+        }
+        Err(PoolError::NoAnswer { .. }) => {
+            let owner = pool::owner(&found).unwrap_or_else(|| "another program".to_owned());
+            let remedy = "it ends no optimization when asked: wait until it has ended".to_owned();
+            Err(report::VdiskError::PoolInUse { pool: found.name, owner, remedy }.into())
+        }
+        asked => {
+            asked?;
+            let text = format!(
+                "the optimization of {name} ends, and what has moved stays where it is; plumb space report {name} --last has what \
+                 came of it\n"
+            );
+            Ok(Reply { json: json!({ "vdisk": name, "cancelled": true }), text, status: 0 })
+        }
+    }
 }
 
 /// Asks the program that has the pool to optimize within limits; `false` when it ended before it took the wish: the pool is

@@ -144,6 +144,12 @@ pub(crate) enum VdiskError {
         #[help]
         remedy: String,
     },
+    #[error("nobody optimizes {name}: pool {pool} is not in use by any program")]
+    #[diagnostic(
+        code(plumb::vdisk::not_optimized),
+        help("there is nothing to cancel; nothing was changed")
+    )]
+    NotOptimized { name: String, pool: String },
     #[error("virtual disk {name} holds {} of data", Bytes(*bytes))]
     #[diagnostic(
         code(plumb::vdisk::holds_data),
