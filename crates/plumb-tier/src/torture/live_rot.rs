@@ -183,6 +183,36 @@ fn rotten_data_in_a_log_is_not_copied_to_a_disk_that_comes_back() {
     needs(Mutation::RotCopied, || rot_in_the_log(4096 + 17));
 }
 
+/// A frame of the journal rots on the only disk that has it, and the engine dies: it is lost, unless a scan met it before.
+#[test]
+fn a_rotten_frame_that_nobody_else_has_is_mended_by_a_scan() {
+    for scanned in [false, true] {
+        let geometry = shape(TWO).geometry();
+        let mut run = start(TWO);
+        fill(&mut run);
+        run.let_any_fail((0..2).collect(), (0..2).collect());
+        run.engine.take_offline(1);
+        rest(&mut run, 1);
+        run.engine.checkpoint();
+        rest(&mut run, 1);
+        write_each(&mut run, (0..8).map(|nth| nth * 16 + 7)).expect("written");
+        spoil_a_frame(&mut run, 0, &geometry);
+        heard(&mut run);
+        if scanned {
+            run.engine.scan();
+            while run.engine.is_scanning() {
+                run.poll();
+            }
+            let told = heard(&mut run);
+            let expected = ["metadata-damaged", "metadata-lost", "metadata-healed"];
+            assert!(expected.iter().all(|word| told.contains(word)), "{told:?}");
+        }
+        let again = restart(&mut run, TWO, &[1]).map_err(|error| error.to_string());
+        let read = again.and_then(|mut again| again.read_all(Promise::Acknowledged, 0));
+        assert_eq!(read.is_ok(), scanned, "{read:?}");
+    }
+}
+
 /// Without it what follows could not be told from what was there before.
 #[test]
 fn a_rotten_header_in_a_log_is_read_from_the_disk_that_comes_back() {
