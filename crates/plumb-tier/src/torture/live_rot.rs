@@ -183,6 +183,76 @@ fn rotten_data_in_a_log_is_not_copied_to_a_disk_that_comes_back() {
     needs(Mutation::RotCopied, || rot_in_the_log(4096 + 17));
 }
 
+/// A disk with a copy of the log is away while records are written, and all their headers rot on the other one: memory knows
+/// them, be it with the checksums of what was written over since.
+#[test]
+fn headers_of_a_log_that_nobody_has_are_made_anew_from_memory() {
+    let mut run = start(TIERED);
+    fill(&mut run);
+    run.let_any_fail((0..5).collect(), (0..5).collect());
+    let cache = run.engine.config().vdisks[0].cache.clone().expect("it has one");
+    let [one, other] = [&cache.copies[0], &cache.copies[1]];
+    run.engine.take_offline(other.disk);
+    (0..8).for_each(|_| run.poll());
+    assert_eq!(state(&run, usize::from(other.disk)), DiskState::Missing);
+    for block in [112, 96, 112, 80] {
+        done(&mut run, &[write(block), flush()]).expect("written");
+    }
+    let geometry = shape(TIERED).geometry();
+    let image = run.engine.queue_mut().view(one.disk.into());
+    let pages = (0..16).map(|nth| geometry.slab(one.slabs[0]) + nth * 4096);
+    let headers: Vec<u64> = pages.filter(|at| content(&image, *at).starts_with(b"PLWL")).collect();
+    assert!(headers.len() >= 4, "{headers:?}");
+    headers.iter().for_each(|at| flip(&mut run, one.disk.into(), at + 17));
+    heard(&mut run);
+    run.engine.attach(other.disk);
+    let mut told = Vec::new();
+    for _ in 0..64 {
+        run.poll();
+        told.extend(heard(&mut run));
+    }
+    assert!(told.contains(&"metadata-damaged") && told.contains(&"disk-back"), "{told:?}");
+    let config = run.engine.config();
+    let copies = &config.vdisks[0].cache.as_ref().expect("it has one").copies;
+    assert!(copies.iter().all(|copy| copy.current), "{told:?}");
+    // Each of the two is enough alone: the copy that was rotten is mended.
+    for absent in [one.disk, other.disk] {
+        let alone = restart(&mut run, TIERED, &[absent.into()]);
+        let read = alone.expect("it starts").read_all(Promise::Acknowledged, 0);
+        read.unwrap_or_else(|wrong| panic!("without {absent}: {wrong}"));
+    }
+}
+
+/// A frame of the journal rots on the only disk that has it, and the engine dies: it is lost, unless a scan met it before.
+#[test]
+fn a_rotten_frame_that_nobody_else_has_is_mended_by_a_scan() {
+    for scanned in [false, true] {
+        let geometry = shape(TWO).geometry();
+        let mut run = start(TWO);
+        fill(&mut run);
+        run.let_any_fail((0..2).collect(), (0..2).collect());
+        run.engine.take_offline(1);
+        rest(&mut run, 1);
+        run.engine.checkpoint();
+        rest(&mut run, 1);
+        write_each(&mut run, (0..8).map(|nth| nth * 16 + 7)).expect("written");
+        spoil_a_frame(&mut run, 0, &geometry);
+        heard(&mut run);
+        if scanned {
+            run.engine.scan();
+            while run.engine.is_scanning() {
+                run.poll();
+            }
+            let told = heard(&mut run);
+            let expected = ["metadata-damaged", "metadata-lost", "metadata-healed"];
+            assert!(expected.iter().all(|word| told.contains(word)), "{told:?}");
+        }
+        let again = restart(&mut run, TWO, &[1]).map_err(|error| error.to_string());
+        let read = again.and_then(|mut again| again.read_all(Promise::Acknowledged, 0));
+        assert_eq!(read.is_ok(), scanned, "{read:?}");
+    }
+}
+
 /// Without it what follows could not be told from what was there before.
 #[test]
 fn a_rotten_header_in_a_log_is_read_from_the_disk_that_comes_back() {
