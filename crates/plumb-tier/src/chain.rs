@@ -113,89 +113,6 @@ pub(crate) fn gather<Q: FlushQueue>(
     (link == end).then_some(frames)
 }
 
-/// Bytes of it that a scan reads of each disk at a time: requests wait meanwhile.
-const PART: u64 = 256 << 10;
-
-/// What disks have of a part of the journal.
-#[derive(Debug, Default)]
-pub(crate) struct Verified {
-    /// Where the next part begins; `None` where no disk has the frame that follows.
-    pub(crate) next: Option<Link>,
-    /// Copies of frames that were read.
-    pub(crate) read: u64,
-    /// Whose copy of a frame is not what it should be: once for each.
-    pub(crate) lacking: Vec<u16>,
-    /// Who does not answer.
-    pub(crate) silent: Vec<u16>,
-}
-
-/// Reads what each of some disks has of the journal from `start` on, some of what lies before `end`. Nothing is written. What
-/// does not verify is read once more.
-pub(crate) fn verify<Q: FlushQueue>(
-    io: &mut Io<Q>,
-    members: &Members,
-    disks: &[u16],
-    (start, end): (Link, Link),
-) -> Verified {
-    let (geometry, ring) = (members.geometry, members.geometry.ring_bytes());
-    let part = (end.position - start.position).min(PART).min(ring - start.position % ring);
-    let mut copies: Vec<(u16, Vec<u8>)> =
-        disks.iter().map(|disk| (*disk, vec![0; to_usize(part)])).collect();
-    let offset = geometry.ring(start.position);
-    let reads = copies.iter_mut().map(|(disk, into)| Work::Read { disk: *disk, offset, into });
-    let failed = io.wait_for(reads.collect());
-    let mut found = Verified::default();
-    found.silent.extend(disks.iter().filter(|disk| io.was_silent(**disk)));
-    copies.retain(|own| !found.silent.contains(&own.0));
-    // One block of it may be all that cannot be read: frame by frame then.
-    copies.iter_mut().filter(|own| failed.contains(&own.0)).for_each(|own| own.1.clear());
-    let mut link = start;
-    while link.position - start.position < part {
-        let at = to_usize(link.position - start.position);
-        let follows = |bytes: &[u8]| {
-            let frame = frame::decode(bytes, members.pool_seed, &link, ring)?;
-            let lsn = link.lsn + u64::from(frame.kind != FrameKind::Pad);
-            let position = link.position + frame.span;
-            Some(Link { lsn, position, chain: frame.crc, epoch: frame.epoch })
-        };
-        let own = |copy: &(u16, Vec<u8>)| follows(copy.1.get(at..)?);
-        let mut have: Vec<(u16, Option<Link>)> =
-            copies.iter().map(|copy| (copy.0, own(copy))).collect();
-        let mut best = have.iter().find_map(|one| one.1);
-        let ends_later = |copy: &(u16, Vec<u8>)| {
-            let claimed = copy.1.get(at..).and_then(|rest| frame::claimed(rest, FRAME_MAX));
-            claimed.is_some_and(|claimed| to_u64(at) + claimed > part)
-        };
-        if best.is_none() && at > 0 && copies.iter().any(ends_later) {
-            // The next part begins with it.
-            break;
-        }
-        let left = (ring - link.position % ring).min(FRAME_MAX);
-        for (disk, frame) in &mut have {
-            if frame.is_some() && *frame == best {
-                continue;
-            }
-            let bytes = frame_at(io, *disk, geometry.ring(link.position), left);
-            if io.was_silent(*disk) {
-                found.silent.push(*disk);
-                continue;
-            }
-            *frame = bytes.flatten().and_then(|bytes| follows(&bytes));
-            best = best.or(*frame);
-        }
-        copies.retain(|own| !found.silent.contains(&own.0));
-        have.retain(|own| !found.silent.contains(&own.0));
-        found.read += to_u64(have.len());
-        let lacks = have.iter().filter(|own| own.1.is_none() || own.1 != best);
-        found.lacking.extend(lacks.map(|own| own.0));
-        let Some(next) = best else { return found };
-        link = next;
-    }
-    // Where it ends it is what memory goes on from.
-    found.next = (link.position < end.position || link == end).then_some(link);
-    found
-}
-
 /// Disks that do not have that frame.
 fn lacking(disks: &[u16], have: &[(u16, u32)], crc: u32) -> Vec<u16> {
     disks.iter().copied().filter(|disk| !have.contains(&(*disk, crc))).collect()
@@ -359,28 +276,18 @@ impl Ahead {
         if io.owes(disk) {
             return None;
         }
-        frame_at(io, disk, self.geometry.ring(position), self.left(position))
-    }
-}
-
-/// What a disk has for the frame there, of `left` bytes at most: `None` when it cannot be read; and within, when there is no
-/// frame.
-fn frame_at<Q: FlushQueue>(
-    io: &mut Io<Q>,
-    disk: u16,
-    offset: u64,
-    left: u64,
-) -> Option<Option<Vec<u8>>> {
-    let mut bytes = vec![0; BLOCK_LEN];
-    if !io.read(disk, offset, &mut bytes) {
-        return None;
-    }
-    let Some(claimed) = frame::claimed(&bytes, left) else { return Some(None) };
-    if claimed > BLOCK_BYTES {
-        bytes.resize(to_usize(claimed), 0);
-        if !io.read(disk, offset + BLOCK_BYTES, &mut bytes[BLOCK_LEN..]) {
+        let offset = self.geometry.ring(position);
+        let mut bytes = vec![0; BLOCK_LEN];
+        if !io.read(disk, offset, &mut bytes) {
             return None;
         }
+        let Some(claimed) = frame::claimed(&bytes, self.left(position)) else { return Some(None) };
+        if claimed > BLOCK_BYTES {
+            bytes.resize(to_usize(claimed), 0);
+            if !io.read(disk, offset + BLOCK_BYTES, &mut bytes[BLOCK_LEN..]) {
+                return None;
+            }
+        }
+        Some(Some(bytes))
     }
-    Some(Some(bytes))
 }

@@ -1,6 +1,5 @@
 //! Copies of the logs of write-back caches on a disk that lacks what others have: each header and each block of data is
-//! taken from a copy that has it as it should be, and nothing else is written over what the disk itself has (WBC-1). What
-//! memory knows of a header is made one anew where no copy has it.
+//! taken from a copy that has it as it should be, and nothing else is written over what the disk itself has (WBC-1).
 
 use plumb_io::FlushQueue;
 use plumb_units::convert::{to_u32, to_u64, to_usize};
@@ -12,7 +11,6 @@ use crate::format::frame::Link;
 use crate::format::log::{self, LogHeader};
 use crate::format::{BLOCK_BYTES, BLOCK_LEN};
 use crate::io::Work;
-use crate::log::KnownHeader;
 use crate::mutation::{Mutation, active};
 
 /// A part of a log that lies beside itself on each copy, while it is copied.
@@ -33,25 +31,6 @@ enum Found {
     Rotten,
     /// Nobody knows: a copy could not be read.
     Unread,
-}
-
-impl KnownHeader {
-    /// Its bytes with these checksums, if what follows it follows those.
-    fn header(&self, seed: u32, link: &Link, sums: &[u32]) -> Option<Vec<u8>> {
-        let mut bytes = vec![0; BLOCK_LEN];
-        let next = self.next;
-        let mut chain = match self.pad {
-            true => log::encode_pad(&mut bytes, seed, link, next.position - link.position),
-            false => log::encode(&mut bytes, seed, link, &self.ranges, sums),
-        };
-        let end = link.position + BLOCK_BYTES * (1 + to_u64(sums.len()));
-        if !self.pad && end < next.position {
-            // A pad lies between them.
-            let after = Link { lsn: next.lsn, position: end, chain, epoch: next.epoch };
-            chain = log::encode_pad(&mut [0; BLOCK_LEN], seed, &after, next.position - end);
-        }
-        (chain == next.chain).then_some(bytes)
-    }
 }
 
 impl<Q: FlushQueue> Core<Q> {
@@ -159,50 +138,8 @@ impl<Q: FlushQueue> Core<Q> {
         for disk in rotten {
             self.io.events.note(Event::MetadataDamaged { disk, what: "write cache" });
         }
-        if !matches!(found, Found::Yes) {
-            let bytes = self.make_header(vdisk, stretch, link, at)?;
-            stretch.bytes[at..at + BLOCK_LEN].copy_from_slice(&bytes);
-            let others = stretch.places.len() - 1;
-            let work = stretch.places[..others].iter().map(|one| Work::Write {
-                disk: one.0,
-                offset: one.1 + to_u64(at),
-                bytes: &bytes,
-            });
-            // Who does not take it is noticed with the next record.
-            self.io.wait_for(work.collect());
-        }
-        decode(&stretch.bytes[at..at + BLOCK_LEN])
-    }
-
-    /// The header of the record that follows `link`, which no copy has, from memory. Checksums of blocks that were written over
-    /// since are not there: those of what lies on a copy are taken, if with them it is the header that was written.
-    fn make_header(
-        &mut self,
-        vdisk: usize,
-        stretch: &Stretch,
-        link: &Link,
-        at: usize,
-    ) -> Option<Vec<u8>> {
-        let log = self.logs[vdisk].as_ref()?;
-        let (known, header_seed) = (log.known(link)?, log.seed);
-        let seed = self.members.data_seeds[vdisk];
-        let data = known.ranges.iter().filter(|range| !range.zeros);
-        let blocks: Vec<u64> =
-            data.flat_map(|range| range.block..range.block + u64::from(range.count)).collect();
-        stretch.places.iter().find_map(|(disk, offset)| {
-            let mut sums = Vec::with_capacity(blocks.len());
-            let mut content = vec![0; BLOCK_LEN];
-            for (nth, (block, sum)) in (1..).zip(blocks.iter().zip(&known.sums)) {
-                let offset = offset + to_u64(at) + nth * BLOCK_BYTES;
-                if sum.is_none() && !self.io.read(*disk, offset, &mut content) {
-                    return None;
-                }
-                sums.push(sum.unwrap_or_else(|| checksum::block(seed, *block, &content)));
-            }
-            // A start raises the epoch between two records.
-            let mut epochs = [known.next.epoch, link.epoch].into_iter();
-            epochs.find_map(|epoch| known.header(header_seed, &Link { epoch, ..*link }, &sums))
-        })
+        let bytes = &stretch.bytes[at..at + BLOCK_LEN];
+        matches!(found, Found::Yes).then(|| decode(bytes)).flatten()
     }
 
     /// The data of a record, each block from a copy that has it; `false` where nobody knows whether one has.

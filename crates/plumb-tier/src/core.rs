@@ -64,7 +64,7 @@ pub struct Counters {
     pub unverified_differ: u64,
     /// Of these, blocks that were accepted as they are.
     pub accepted: u64,
-    /// Copies of metadata that scans read: pages of map and checksums, superblocks, configurations, frames of the journal.
+    /// Copies of metadata that scans read: pages of map and checksums, superblocks, configurations.
     pub metadata_verified: u64,
     /// Copies of metadata that starts and scans found damaged.
     pub metadata_damaged: u64,

@@ -52,18 +52,6 @@ pub(crate) struct LogRecord {
     pub(crate) passed: bool,
 }
 
-/// What memory knows of a header.
-#[derive(Debug)]
-pub(crate) struct KnownHeader {
-    pub(crate) ranges: Vec<LogRange>,
-    /// Of its data, in order; `None` of blocks that were written over since.
-    pub(crate) sums: Vec<Option<u32>>,
-    /// It is a pad.
-    pub(crate) pad: bool,
-    /// What follows it: by that it is known for the one that was written.
-    pub(crate) next: Link,
-}
-
 /// What the running round makes durable.
 #[derive(Debug, Clone, Copy)]
 struct Sealed {
@@ -414,31 +402,6 @@ impl Log {
     pub(crate) fn recovered(&mut self, link: Link, ranges: &[LogRange], sums: &[u32], next: Link) {
         self.admit(link, ranges, sums);
         self.link = next;
-    }
-
-    /// The header that follows `link`, as far as memory knows it; none of what lies before the tail.
-    pub(crate) fn known(&self, link: &Link) -> Option<KnownHeader> {
-        let first = self.records.front().and_then(|record| record.link).map_or(0, |own| own.lsn);
-        let nth = to_usize(link.lsn.checked_sub(first)?);
-        let follows = |nth: usize| self.records.get(nth).and_then(|record| record.link);
-        let here = follows(nth).unwrap_or(self.link);
-        if here.lsn != link.lsn || here.position < link.position {
-            return None;
-        }
-        if here.position > link.position {
-            return Some(KnownHeader {
-                ranges: Vec::new(),
-                sums: Vec::new(),
-                pad: true,
-                next: here,
-            });
-        }
-        let record = self.records.get(nth).filter(|record| !record.passed)?;
-        let data = record.ranges.iter().filter(|range| !range.zeros);
-        let blocks = data.flat_map(|range| range.block..range.block + u64::from(range.count));
-        let sum = |block| self.line(block).filter(|line| line.lsn == link.lsn).map(|line| line.crc);
-        let (ranges, sums) = (record.ranges.clone(), blocks.map(sum).collect());
-        Some(KnownHeader { ranges, sums, pad: false, next: follows(nth + 1).unwrap_or(self.link) })
     }
 
     /// One of the blocks with data in the log, the oldest first: which one `nth` says.

@@ -1,16 +1,14 @@
-//! What a scan reads besides data: every copy of the pages of map and checksums, of superblocks, of the configuration, and of
-//! the journal (RES-8).
+//! What a scan reads besides data: every copy of the pages of map and checksums, of superblocks, and of the configuration
+//! (RES-8).
 //!
 //! Nothing that is damaged is written over where it lies, but for superblocks: pages are written anew by the next checkpoint,
-//! which nobody needs the journal before, the configuration as a new generation.
+//! the configuration as a new generation.
 
 use plumb_io::FlushQueue;
 use plumb_units::convert::{index, to_u64};
 
-use crate::chain;
 use crate::core::{Core, Halt};
 use crate::events::Event;
-use crate::format::frame::Link;
 use crate::format::page::{Checkpoint, PageName, Pointer};
 use crate::format::superblock::Superblock;
 use crate::format::{BLOCK_BYTES, BLOCK_LEN, Geometry};
@@ -238,30 +236,5 @@ impl<Q: FlushQueue> Core<Q> {
         self.sync()?;
         self.note_healed_metadata(1);
         Ok(())
-    }
-    /// Reads every copy of some frames of the journal, from a place in it on, and says where to go on; `None` when there are no
-    /// more. What they say is in memory: after the next checkpoint nobody reads them.
-    pub(crate) fn scan_journal(&mut self, from: Option<Link>) -> Result<Option<Link>, Halt> {
-        let (tail, end) = (self.journal.tail, self.journal.link);
-        // A checkpoint may have come between.
-        let start = from.filter(|from| from.position >= tail.position).unwrap_or(tail);
-        // One that has yet to answer something else is waited for with the next frame.
-        let mut disks = self.members.metadata();
-        disks.retain(|disk| !self.io.owes(*disk));
-        if start.position >= end.position || disks.is_empty() {
-            return Ok(None);
-        }
-        let found = chain::verify(&mut self.io, &self.members, &disks, (start, end));
-        self.counters.metadata_verified += found.read;
-        for &disk in &found.lacking {
-            self.io.events.damaged(disk, "journal");
-        }
-        self.to_mend += to_u64(found.lacking.len());
-        if found.next.is_none() && found.silent.len() < disks.len() {
-            self.io.events.note(Event::MetadataLost { what: "journal" });
-        }
-        let next = found.next.filter(|next| next.position < end.position);
-        self.do_without_silent(found.silent)?;
-        Ok(next)
     }
 }

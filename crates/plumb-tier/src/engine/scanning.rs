@@ -7,7 +7,6 @@ use super::standstill::Job;
 use super::{Engine, Halt};
 use crate::events::Event;
 use crate::format::BLOCK_BYTES;
-use crate::format::frame::Link;
 use crate::unverified::UnverifiedRun;
 
 /// What a scan takes as it is.
@@ -31,8 +30,6 @@ pub(super) enum Stage {
     Superblock(u16),
     /// The configuration of a disk, and of those behind it.
     Record(u16),
-    /// The frames of the journal, from that one on, or all.
-    Journal(Option<Link>),
 }
 
 impl<Q: FlushQueue> Engine<Q> {
@@ -42,7 +39,8 @@ impl<Q: FlushQueue> Engine<Q> {
         self.jobs.iter().any(|job| matches!(job, Job::Scan(..)))
     }
 
-    /// Reads and verifies every copy of every written block and of all metadata, and heals what can be healed (RES-8).
+    /// Reads and verifies every copy of every written block and of all metadata but the journal, and heals what can be
+    /// healed (RES-8).
     pub fn scan(&mut self) {
         self.jobs.push_back(Job::Scan(Stage::Extent(0), Accept::Nothing));
     }
@@ -84,17 +82,13 @@ impl<Q: FlushQueue> Engine<Q> {
                 self.core.scan_record(disk)?;
                 Stage::Record(disk + 1)
             }
-            Stage::Record(_) => Stage::Journal(None),
-            Stage::Journal(from) => match self.core.scan_journal(from)? {
-                Some(next) => Stage::Journal(Some(next)),
-                None => return self.end_scan(),
-            },
+            Stage::Record(_) => return self.end_scan(),
         };
         self.jobs.push_back(Job::Scan(next, accept));
         Ok(())
     }
 
-    /// What is damaged of map and checksums is written anew, and what is damaged of the journal is read no more.
+    /// What is damaged of map and checksums is written anew.
     fn end_scan(&mut self) -> Result<(), Halt> {
         if self.core.to_mend > 0 && !self.core.flush_broken {
             self.checkpoint_now()?;
@@ -113,7 +107,7 @@ impl<Q: FlushQueue> Engine<Q> {
                 extents * u64::from(self.core.members.config.extent_bytes) + pages(0)
             }
             Stage::Pages(from) => pages(from),
-            Stage::Superblock(_) | Stage::Record(_) | Stage::Journal(_) => 0,
+            Stage::Superblock(_) | Stage::Record(_) => 0,
         }
     }
 }

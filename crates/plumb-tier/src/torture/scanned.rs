@@ -47,15 +47,6 @@ fn record(image: &Image) -> u64 {
     shape(MIRROR).geometry().config(block.area)
 }
 
-/// Where the newest frame of the journal lies.
-fn newest_frame(image: &Image, geometry: &Geometry) -> u64 {
-    let lsn = |page: &[u8]| u64::from_le_bytes(page[16..24].try_into().expect("eight bytes"));
-    let ring = (geometry.ring(0)..geometry.ring(0) + geometry.ring_bytes()).step_by(4096);
-    let frames = ring.map(|at| (content(image, at), at));
-    let frames = frames.filter(|(page, _)| page.starts_with(b"PLJF"));
-    frames.max_by_key(|(page, _)| lsn(page)).expect("there is one").1
-}
-
 /// What is hit: where, on a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum What {
@@ -63,10 +54,9 @@ enum What {
     Superblock(usize),
     Record,
     Checkpoint,
-    Journal,
 }
 
-const ALL: [What; 9] = [
+const ALL: [What; 8] = [
     What::Tree(MAP),
     What::Tree(SUMS),
     What::Superblock(0),
@@ -75,7 +65,6 @@ const ALL: [What; 9] = [
     What::Superblock(3),
     What::Record,
     What::Checkpoint,
-    What::Journal,
 ];
 
 fn spoil(run: &mut Run, disk: u32, what: What) {
@@ -88,7 +77,6 @@ fn spoil(run: &mut Run, disk: u32, what: What) {
         }
         What::Record => vec![record(&image)],
         What::Checkpoint => vec![geometry.journal(), geometry.journal() + 4096],
-        What::Journal => vec![newest_frame(&image, &geometry)],
     };
     assert!(!places.is_empty(), "{what:?}");
     places.iter().for_each(|at| run.engine.queue_mut().tamper(disk, *at, &ROT));

@@ -54,8 +54,9 @@ pub(super) fn commands() -> [Command; 7] {
                  lists them first; check what is on the virtual disk after you have accepted them.\n\n\
                  A pool that a load has is scanned by that load's program, beside its requests; what these read is \
                  counted with it.\n\n\
-                 Damaged copies of metadata are written anew from what is known: map and checksums by a checkpoint, which \
-                 begins the journal anew as well, the configuration as a new generation, superblocks where they lie.\n\n\
+                 Damaged copies of metadata are written anew from what is known: map and checksums by a checkpoint, the \
+                 configuration as a new generation, superblocks where they lie. The journal is not read: each checkpoint \
+                 begins it anew.\n\n\
                  Exit status: 0 when every block has a good copy; 2 when one has none or cannot be judged, when a copy of \
                  metadata stays damaged, and of a wrong command line; 1 when the scan could not be made, or not to its end; 3 when another program has the pool \
                  that does not scan for others.",
