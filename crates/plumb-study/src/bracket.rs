@@ -11,14 +11,13 @@ pub enum Step {
     Done(Box<Knee>),
 }
 
-/// How a search climbs.
+/// When a search stops climbing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Climb {
-    /// By doublings, until two in a row brought less than τ each (4.4).
+    /// When two doublings in a row brought less than τ each (4.4).
     #[default]
     Twice,
-    /// Where runs are few: until one brought less than half of τ as well, by leaps while throughput rises with o, and to
-    /// where the plateau is expected first (docs/decisions/0213-leaps-to-corners-far-up.md).
+    /// When one brought less than half of τ as well: where runs are few, no second one has to say it again.
     Once,
 }
 
@@ -26,13 +25,6 @@ pub enum Climb {
 const GAP: f64 = 0.08;
 /// Runs up to which the search may go on, whatever it finds.
 const RUNS_MOST: usize = 200;
-/// How many times o a leap of a climb goes.
-const LEAP: u64 = 8;
-/// The elasticity from which on the next step is a leap: the corner is far.
-const LEAPS_FROM: f64 = 0.9;
-/// The elasticity of a leap from which on the climb goes on behind it, by doublings; otherwise it went too far, and they
-/// begin before it.
-const LEAP_HOLDS: f64 = 0.7;
 
 /// The next step of the search in `first..=last`, given the rows so far.
 ///
@@ -40,22 +32,16 @@ const LEAP_HOLDS: f64 = 0.7;
 /// wider gap beside what is recommended at its geometric mean until both are narrow, and the same beside the
 /// plateau, where that is another setting. By the balanced policy it looks first where the fit says that balance
 /// and recommendation are, tested or not: what it is asked for need not be near a tested setting.
-///
-/// [`Climb::Once`] does the same in fewer runs.
 #[must_use]
-pub fn next(rows: &[Row], first: u64, last: u64, options: &Options, climb: Climb) -> Step {
+pub fn next(rows: &[Row], first: u64, last: u64, options: &Options, until: Climb) -> Step {
     let mut tested: Vec<u64> = rows.iter().map(|row| row.o).collect();
     tested.sort_unstable();
     tested.dedup();
-    if let Some(o) = climb_to(rows, &tested, (first, last), climb) {
+    if let Some(o) = climb(rows, &tested, (first, last), until) {
         return Step::Measure(o);
     }
     let knee = knee::find(rows, options);
     let marks = knee.marks.filter(|_| tested.len() < RUNS_MOST);
-    let expected = marks.filter(|_| climb == Climb::Once).and_then(|_| expected_plateau(&knee));
-    if let Some(o) = expected.filter(|o| is_far(&tested, *o)) {
-        return Step::Measure(o);
-    }
     // A recommendation below the plateau is the smallest tested o that does: what lies beside it matters too.
     let beside = marks.map(|marks| [marks.recommended, marks.plateau]);
     let aims = marks.map(|marks| [marks.aims.1, marks.aims.0]);
@@ -69,18 +55,15 @@ pub fn next(rows: &[Row], first: u64, last: u64, options: &Options, climb: Climb
 /// Settings below which no curve says anything.
 const FEWEST: usize = 3;
 
-/// The next setting of the climb; `None` when two doublings in a row, or one, brought too little, or the range ends.
-fn climb_to(rows: &[Row], tested: &[u64], (first, last): (u64, u64), climb: Climb) -> Option<u64> {
+/// The next doubling; `None` when two in a row, or one, brought too little, or the range ends.
+fn climb(rows: &[Row], tested: &[u64], (first, last): (u64, u64), until: Climb) -> Option<u64> {
     let rate = |o: u64| {
         let of = |row: &&Row| row.o == o && row.iops > 0.0;
         let rates: Vec<f64> = rows.iter().filter(of).map(|row| row.iops.ln()).collect();
         (!rates.is_empty()).then(|| crate::stats::describe::median(&rates))
     };
-    let elasticity =
-        |low: u64, high: u64| Some((rate(high)? - rate(low)?) / (high as f64 / low as f64).ln());
     let mut o = first;
     let mut flat = 0;
-    let mut leaps = false;
     loop {
         if !tested.contains(&o) {
             return Some(o);
@@ -88,54 +71,17 @@ fn climb_to(rows: &[Row], tested: &[u64], (first, last): (u64, u64), climb: Clim
         if o >= last || (flat >= 2 && tested.len() >= FEWEST) {
             return None;
         }
-        let far = o.saturating_mul(LEAP).min(last);
-        // What was tested already needs no leap.
-        if leaps && far > 2 * o && (tested.contains(&far) || !tested.contains(&(2 * o))) {
-            if !tested.contains(&far) {
-                return Some(far);
-            }
-            let gain = elasticity(o, far);
-            leaps = gain.is_some_and(|gain| gain > LEAPS_FROM);
-            if gain.is_some_and(|gain| gain > LEAP_HOLDS) {
-                o = far;
-                continue;
-            }
-        }
         let next = (o * 2).min(last);
-        if let Some(gain) = elasticity(o, next) {
-            leaps = climb == Climb::Once && o == first && gain > LEAPS_FROM;
-            flat = match gain {
-                gain if climb == Climb::Once && gain < TAU / 2.0 => 2,
-                gain if gain < TAU => flat + 1,
+        if let (Some(low), Some(high)) = (rate(o), rate(next)) {
+            let elasticity = (high - low) / (next as f64 / o as f64).ln();
+            flat = match elasticity {
+                e if until == Climb::Once && e < TAU / 2.0 => 2,
+                e if e < TAU => flat + 1,
                 _ => 0,
             };
         }
         o = next;
     }
-}
-
-/// Where the elasticity is expected to cross τ: the fit knows it between neighbouring settings, and its logit is nearly a
-/// straight line over ln N about a corner, `X = X_max·(1 + (N*/N)^p)^(-1/p)` being exactly so. `None` where it does not cross.
-fn expected_plateau(knee: &Knee) -> Option<u64> {
-    let fitted = &knee.fit.as_ref()?.ln_x;
-    let counted = knee.settings.iter().zip(fitted).filter(|(setting, _)| setting.counts());
-    let points: Vec<(f64, f64)> = counted.map(|(s, ln_x)| ((s.o as f64).ln(), *ln_x)).collect();
-    // The middle of each piece, and the elasticity there.
-    let pieces = points.windows(2).map(|pair| {
-        let ((u, low), (next, high)) = (pair[0], pair[1]);
-        (f64::midpoint(u, next), (high - low) / (next - u))
-    });
-    let pieces: Vec<(f64, f64)> = pieces.collect();
-    let at = pieces.iter().position(|(_, elasticity)| *elasticity < TAU)?;
-    let (before, after) = (pieces[at.checked_sub(1)?], pieces[at]);
-    let logit = |elasticity: f64| {
-        let inside = elasticity.clamp(0.01, 0.99);
-        (inside / (1.0 - inside)).ln()
-    };
-    let (from, to) = (logit(before.1), logit(after.1));
-    let share = (from - logit(TAU)) / (from - to);
-    let u = before.0 + share * (after.0 - before.0);
-    Some(plumb_units::convert::floor_u64(u.exp().round()))
 }
 
 /// Whether no tested setting is near: it lies in a gap that is not narrow.

@@ -361,8 +361,9 @@ fn a_part_of_the_plan_says_how_many_runs_it_takes_at_most() {
 
 #[test]
 fn a_curve_that_rises_to_the_end_never_plateaus() {
-    let found = |latency_us: f64, outstanding_most: u64, exhaustive: bool| {
-        let device = SimulatedDevice { latency_us, ..SimulatedDevice::default() };
+    let found = |outstanding_most: u64, exhaustive: bool| {
+        // 60,000 I/Os per second of 20 ms each: 1,200 outstanding.
+        let device = SimulatedDevice { latency_us: 20_000.0, ..SimulatedDevice::default() };
         let options = BaselineOptions {
             size: Some(64 << 30),
             part: Part::Oltp,
@@ -380,20 +381,14 @@ fn a_curve_that_rises_to_the_end_never_plateaus() {
         (curve.decision["verdict"].as_str().expect("a word").to_owned(), curve.sentence.clone())
     };
     for exhaustive in [false, true] {
-        // 60,000 I/Os per second of 20 ms each: 1,200 outstanding.
-        let (verdict, sentence) = found(20_000.0, 128, exhaustive);
+        let (verdict, sentence) = found(128, exhaustive);
         assert_eq!(verdict, "never-plateaued", "{sentence}");
         assert!(
             sentence.contains("o = 16 is as far") && sentence.contains("now 128"),
             "{sentence}"
         );
-        // Four extensions of the published range are the end, for the search as well.
-        let (verdict, sentence) = found(40_000.0, 4096, exhaustive);
-        assert_eq!(verdict, "never-plateaued", "{sentence}");
-        let beyond = sentence.contains("o = 192 is as far") && sentence.contains("o=193..384");
-        assert!(beyond, "{sentence}");
     }
-    assert_eq!(found(12_000.0, 4096, false).0, "knee");
+    assert_eq!(found(4096, false).0, "knee");
 }
 
 #[test]

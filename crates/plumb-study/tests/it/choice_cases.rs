@@ -80,11 +80,11 @@ fn chosen(choices: &Choices) -> [(&'static str, Setting); 3] {
 }
 
 /// Distance from the true choice that counts as none, in throughput of the curve without noise.
-pub(crate) const WITHIN: f64 = 0.03;
+const WITHIN: f64 = 0.03;
 
 /// `PLUMB_BASELINE_EXHAUSTIVE` scores the exhaustive plan on the same noise as well, and how far two of them agree, which
 /// is the most that a search can; it takes long.
-pub(crate) fn with_exhaustive() -> bool {
+fn with_exhaustive() -> bool {
     std::env::var_os("PLUMB_BASELINE_EXHAUSTIVE").is_some()
 }
 

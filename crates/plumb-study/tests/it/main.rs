@@ -7,7 +7,6 @@ mod budget_cases;
 mod choice_cases;
 mod compare_cases;
 mod damaged;
-mod far_cases;
 mod forecast_cases;
 mod history_cases;
 mod interval_cases;

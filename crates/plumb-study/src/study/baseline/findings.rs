@@ -182,16 +182,10 @@ impl Study<'_> {
     fn say_never(&self, finding: &mut Finding, step: Step, template: &Setting) {
         let most = self.options.o_most(step, template);
         let reason = finding.decision["reason"].as_str().unwrap_or_default();
-        let beyond = match self.options.o_allowed(template) > most {
-            true => {
-                format!("measure beyond it with plumb sweep --vary o={}..{}", most + 1, 2 * most)
-            }
-            false => {
-                format!("allow more with --max-outstanding (now {})", self.options.outstanding_most)
-            }
-        };
         finding.sentence = format!(
-            "Never plateaued: {reason}, and o = {most} is as far as this goes. Use it, or {beyond}."
+            "Never plateaued: {reason}, and o = {most} is as far as this goes. Use it, or allow more with \
+             --max-outstanding (now {}).",
+            self.options.outstanding_most
         );
         finding.decision.insert("verdict".to_owned(), NEVER.into());
     }

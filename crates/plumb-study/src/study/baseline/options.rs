@@ -32,6 +32,8 @@ const APART_MOST: usize = 5;
 
 /// Extensions of an exhaustive range.
 pub(super) const EXTENSIONS: u32 = 4;
+/// Most outstanding I/Os per file that a search tries for sequential I/O.
+const SEQUENTIAL_MOST: u64 = 256;
 
 /// A step of the workflow that performs runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -330,17 +332,17 @@ impl BaselineOptions {
         Setting { files, file_bytes, warm_up_s, measured_s, ..setting }
     }
 
-    /// Most outstanding I/Os per thread that a step goes up to for such settings: four extensions of the published range,
-    /// as far as the limit on all of them allows. A search goes as far as the exhaustive plan.
+    /// Most outstanding I/Os per thread that a step goes up to for such settings: what the limit on all of them leaves,
+    /// and of an exhaustive range four extensions.
     #[must_use]
     pub fn o_most(&self, step: Step, setting: &Setting) -> u64 {
-        self.o_allowed(setting).min(step.published_range().1 << EXTENSIONS)
-    }
-
-    /// Most outstanding I/Os per thread that the limit on all of them leaves.
-    pub(super) fn o_allowed(&self, setting: &Setting) -> u64 {
         let each = u64::from(setting.files) * u64::from(setting.threads);
-        (self.outstanding_most / each.max(1)).max(1)
+        let limit = (self.outstanding_most / each.max(1)).max(1);
+        match step {
+            _ if self.is_exhaustive() => limit.min(step.published_range().1 << EXTENSIONS),
+            Step::RandomOne => limit,
+            _ => limit.min(SEQUENTIAL_MOST),
+        }
     }
 
     /// How a curve of such settings is judged.

@@ -201,18 +201,9 @@ impl BaselinePlanner {
         if self.options.is_exhaustive() {
             let (first, mut last) = step.published_range();
             let mut from = first;
-            let begun = |o: u64| {
-                own.iter()
-                    .any(|run| run.step == step.keyword() && u64::from(run.setting.outstanding) > o)
-            };
             for extension in 0..=EXTENSIONS {
                 if let Some(setting) = missing(from.min(limit)..=last.min(limit)) {
                     return Ask::Run(setting);
-                }
-                // What a range said stays said, however far the next one has come.
-                if extension < EXTENSIONS && begun(last) {
-                    last *= 2;
-                    continue;
                 }
                 let found = knee::find(&rows, &options);
                 match found.verdict {
