@@ -250,7 +250,6 @@ impl Mutation {
         (Self::JournalCopiesDiffer, "what each copy leads to after a start: torture/starts.rs"),
         (Self::RoomGivenUpEarly, "a full cache beside a disk that hangs: torture/faults.rs"),
         (Self::MovedReadersIgnored, "the model of moves"),
-        (Self::MovedAckedEarly, "the same"),
         (Self::MoveUnverified, "a test that spoils what is moved"),
         (Self::MoveUnmarked, "histories in which a disk leaves: torture/leaving.rs"),
         (
