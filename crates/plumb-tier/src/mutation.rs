@@ -167,8 +167,6 @@ rules! {
     MoveUnheld,
     /// What is copied is not verified.
     MoveUnverified,
-    /// What is written at the new place is acknowledged before the journal says that it is the one in force.
-    MovedAckedEarly,
     /// The old place is somebody else's before the record that frees it is durable.
     MovedSlotReusedEarly,
     /// The old place is somebody else's while it is still read.

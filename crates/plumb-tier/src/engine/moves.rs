@@ -106,15 +106,6 @@ impl Moves {
         }
     }
 
-    /// A write to an extent has ended: the frame without which it may not be acknowledged, if that is not written yet.
-    pub(super) fn written_behind(&mut self, extent: u32, now: Nanos, appended: u64) -> Option<u64> {
-        if self.count == 0 {
-            return None;
-        }
-        let mut own = self.under_way.iter_mut().flatten().filter(|own| own.wanted.extent == extent);
-        own.find_map(|own| own.written_behind(now, appended))
-    }
-
     /// Those that have not begun.
     pub(super) fn waiting(&self) -> usize {
         self.line.len()

@@ -23,15 +23,15 @@ use crate::optimizer::TierName;
 
 /// How often an extent is gone through before its writes are held.
 pub(super) const PASSES: u8 = 3;
-/// So long writes are held at most where rotating disks are read, and where SSDs are; then the move is given up. MOV-2 allows
-/// 100 ms, section 25 wants 20 and 2 ms of 99 of 100 holds.
+/// So long writes are held at most (MOV-2); then the move is given up.
+const HOLD_MAX: Nanos = Nanos(100_000_000);
+/// The same where an extent moves up: 99 of 100 writes are to be held for 20 ms at most where rotating disks are read (section 25).
 const HOLD_MAX_UP: Nanos = Nanos(18_000_000);
-const HOLD_MAX_DOWN: Nanos = Nanos(1_800_000);
 
 fn hold_max(own: &Moving) -> Nanos {
     match own.wanted.to {
         TierName::Performance => HOLD_MAX_UP,
-        TierName::Capacity => HOLD_MAX_DOWN,
+        TierName::Capacity => HOLD_MAX,
     }
 }
 
@@ -46,7 +46,7 @@ pub(super) enum Phase {
     /// Copying what is left, nobody else writes.
     Last,
     LastFlush,
-    /// The frame that says so must be durable. Writes go on.
+    /// The frame that says so must be durable.
     Commit(u64),
     /// Readers of the old place must end.
     Leave(u64),
@@ -94,10 +94,6 @@ pub(super) struct Moving {
     pub(super) part: u32,
     /// Since when writes to the extent wait; NEVER: they do not.
     pub(super) held_since: Nanos,
-    /// How long they did, until the record is on every copy of the journal.
-    held: Option<Nanos>,
-    /// Since when the first of those that began behind the record waits for it alone.
-    unanswered_since: Nanos,
     /// Since when it could be held but for writes; NEVER until then.
     waits_since: Nanos,
     /// Patience is at an end: the next hold comes whoever writes.
@@ -114,18 +110,6 @@ impl Moving {
 
     pub(super) fn is_committed(&self) -> bool {
         matches!(self.phase, Phase::Commit(_) | Phase::Leave(_))
-    }
-
-    /// A write has ended at the new place: up to which frame it waits for its acknowledgement, if that is not written yet.
-    pub(super) fn written_behind(&mut self, now: Nanos, appended: u64) -> Option<u64> {
-        let Phase::Commit(lsn) = self.phase else { return None };
-        if lsn <= appended {
-            return None;
-        }
-        if self.unanswered_since == Nanos::NEVER {
-            self.unanswered_since = now;
-        }
-        Some(lsn)
     }
 }
 
@@ -181,8 +165,6 @@ impl<Q: FlushQueue> Engine<Q> {
             unflushed: false,
             part: NONE,
             held_since: Nanos::NEVER,
-            held: None,
-            unanswered_since: Nanos::NEVER,
             waits_since: Nanos::NEVER,
             impatient: false,
             spoiled: None,
@@ -217,7 +199,7 @@ impl<Q: FlushQueue> Engine<Q> {
     fn let_go(&mut self, own: &mut Moving) {
         let since = std::mem::replace(&mut own.held_since, Nanos::NEVER);
         if since != Nanos::NEVER {
-            own.held = Some(self.now.since(since));
+            self.moves.note_hold(own.wanted.to, self.now.since(since));
         }
         let part = std::mem::replace(&mut own.part, NONE);
         if part != NONE {
@@ -225,15 +207,6 @@ impl<Q: FlushQueue> Engine<Q> {
             self.parts[index(part)].step = Step::Free;
             self.moves.free_parts.push(part);
         }
-    }
-
-    /// No write waits for the move any longer: how long the one did that waited longest, before it began and for its
-    /// acknowledgement.
-    fn end_hold(&mut self, own: &mut Moving) {
-        let Some(held) = own.held.take() else { return };
-        let since = std::mem::replace(&mut own.unanswered_since, Nanos::NEVER);
-        let then = if since == Nanos::NEVER { Nanos::ZERO } else { self.now.since(since) };
-        self.moves.note_hold(own.wanted.to, Nanos(held.0.saturating_add(then.0)));
     }
 
     /// Stands in the line for the whole of the extent.
@@ -299,14 +272,9 @@ impl<Q: FlushQueue> Engine<Q> {
                     (own.phase, own.cursor) = (Phase::Last, 0);
                 }
                 Phase::LastFlush => own.phase = self.commit_move(own),
-                Phase::Commit(lsn) if lsn > self.core.journal.durable => {
-                    if lsn <= self.core.journal.appended {
-                        self.end_hold(own);
-                    }
-                    return None;
-                }
+                Phase::Commit(lsn) if lsn > self.core.journal.durable => return None,
                 Phase::Commit(lsn) => {
-                    self.end_hold(own);
+                    self.let_go(own);
                     self.stand_in_line(own, PartKind::Leave);
                     own.phase = Phase::Leave(lsn);
                     return None;
@@ -346,8 +314,8 @@ impl<Q: FlushQueue> Engine<Q> {
         }
     }
 
-    /// From now on the extent lies at its new place; the record is on its way, and writes go on.
-    fn commit_move(&mut self, own: &mut Moving) -> Phase {
+    /// From now on the extent lies at its new place; the record is on its way.
+    fn commit_move(&mut self, own: &Moving) -> Phase {
         let (extent, place) = (own.wanted.extent, own.to);
         let lsn = self.core.journal.append(Record::Moved { extent, place });
         self.core.extents.get_mut(extent).place = place;
@@ -357,7 +325,6 @@ impl<Q: FlushQueue> Engine<Q> {
         if active(Mutation::MovedSlotReusedEarly) {
             self.core.extents.release(own.vdisk, own.from);
         }
-        self.let_go(own);
         Phase::Commit(lsn)
     }
 
@@ -422,7 +389,6 @@ impl<Q: FlushQueue> Engine<Q> {
     /// A move has ended, and nothing of it is under way.
     pub(super) fn end_move(&mut self, mut own: Moving, outcome: MoveOutcome) {
         self.let_go(&mut own);
-        self.end_hold(&mut own);
         if let Some(run) = own.run.take() {
             self.drop_run(run);
         }

@@ -278,13 +278,6 @@ impl<Q: FlushQueue> Engine<Q> {
             self.clients[index(own.client)].served.add(account, own.len, time);
         }
         self.parts[index(part)].step = Step::Appended;
-        let appended = self.core.journal.appended;
-        if let Some(lsn) = self.moves.written_behind(own.extent, self.now, appended)
-            && !active(Mutation::MovedAckedEarly)
-        {
-            let own = &mut self.parts[index(part)];
-            own.lsn = own.lsn.max(lsn);
-        }
         if active(Mutation::AckBeforeCrcFirst) {
             self.end_part(part, None);
         } else {

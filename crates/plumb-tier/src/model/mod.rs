@@ -162,9 +162,9 @@ fn what_is_written_while_an_extent_is_copied_is_copied_again() {
 }
 
 #[test]
-fn writes_are_held_while_the_last_is_copied_and_acknowledged_behind_the_commit() {
+fn writes_are_held_from_the_last_copy_until_the_commit_is_durable() {
     moves_without(|rules| rules.hold = false);
-    moves_without(|rules| rules.ack_behind_record = false);
+    moves_without(|rules| rules.hold_until_durable = false);
 }
 
 #[test]

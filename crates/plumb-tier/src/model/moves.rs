@@ -17,8 +17,8 @@ pub(super) struct Rules {
     pub(super) destage_dirties: bool,
     /// Writes and destages are held, and those under way are waited for, while the last blocks are copied.
     pub(super) hold: bool,
-    /// What is written at the new place is acknowledged when the commit is written.
-    pub(super) ack_behind_record: bool,
+    /// Writes are held until the commit is durable.
+    pub(super) hold_until_durable: bool,
     /// The old slot is free only when the commit is durable.
     pub(super) free_durable: bool,
     /// The old slot is free only when those who read it have ended.
@@ -58,7 +58,7 @@ pub(super) const ALL: Rules = Rules {
     write_dirties: true,
     destage_dirties: true,
     hold: true,
-    ack_behind_record: true,
+    hold_until_durable: true,
     free_durable: true,
     readers_end: true,
     sums_stay: true,
@@ -102,10 +102,10 @@ enum Phase {
     Before,
     Copying,
     Held,
-    /// Switched, and writes go on; the record is on its way.
+    /// Switched; the record is written.
     Switched,
-    /// The record is durable.
-    Durable,
+    /// Writes go on.
+    Released,
     /// The old slot is another extent's.
     Reused,
     GivenUp,
@@ -134,8 +134,6 @@ pub(super) struct State {
     at: usize,
     /// A write in place under way: slot, block.
     writes: Option<(usize, usize)>,
-    /// A write that has ended in that block, and waits for the record of the move.
-    unanswered: Option<usize>,
     /// A line of the log: block, value, slot that it is being destaged to.
     line: Option<(usize, u8, Option<usize>)>,
     reader: Reader,
@@ -206,19 +204,13 @@ impl State {
 
 impl Moves {
     fn is_held(&self, state: &State) -> bool {
-        self.rules.hold && state.phase == Phase::Held
-    }
-
-    /// Whether the move's record is not on the device yet.
-    fn is_unwritten(&self, state: &State) -> bool {
-        let record = state.journal.iter().position(|record| *record == Record::Moved);
-        self.rules.ack_behind_record && record.is_some_and(|nth| nth >= state.written)
+        self.rules.hold && matches!(state.phase, Phase::Held | Phase::Switched)
     }
 
     fn host(&self, state: &State, into: &mut Vec<State>) {
         let Some(&op) = self.script.get(state.at) else { return };
         // A start settles blocks before requests are served.
-        if state.writes.is_some() || state.unanswered.is_some() || state.tentative {
+        if state.writes.is_some() || state.tentative {
             return;
         }
         let mut next = state.clone();
@@ -247,14 +239,6 @@ impl Moves {
         into.push(next);
     }
 
-    /// A write that has ended is acknowledged, if it may be.
-    fn answer(&self, state: &mut State) {
-        if let Some(block) = state.unanswered.filter(|_| !self.is_unwritten(state)) {
-            (state.unanswered, state.at) = (None, state.at + 1);
-            state.acked[block] = state.values[block].len() - 1;
-        }
-    }
-
     /// Writes and destages end.
     fn devices(&self, state: &State, into: &mut Vec<State>) {
         let copying = matches!(state.phase, Phase::Copying | Phase::Held);
@@ -275,14 +259,9 @@ impl Moves {
             let value = state.newest(block);
             next.put(slot, block, value);
             next.sums[block] = value;
-            (next.writes, next.unanswered) = (None, Some(block));
+            (next.writes, next.at) = (None, state.at + 1);
+            next.acked[block] = next.values[block].len() - 1;
             next.dirty[block] |= copying && self.rules.write_dirties;
-            self.answer(&mut next);
-            into.push(next);
-        }
-        if state.unanswered.is_some() && !self.is_unwritten(state) {
-            let mut next = state.clone();
-            self.answer(&mut next);
             into.push(next);
         }
         match state.line {
@@ -365,10 +344,20 @@ impl Moves {
                     true => next.written = state.journal.len(),
                     false => next.durable = state.journal.len(),
                 }
+                if !self.rules.hold_until_durable {
+                    let mut early = state.clone();
+                    early.phase = Phase::Released;
+                    into.push(early);
+                }
             }
-            Phase::Switched => next.phase = Phase::Durable,
-            Phase::Durable => {
-                if matches!(state.reader, Reader::Reads(0)) && self.rules.readers_end {
+            Phase::Switched => next.phase = Phase::Released,
+            Phase::Released if state.written < state.journal.len() => {
+                next.written = state.journal.len();
+            }
+            Phase::Released => {
+                let reads = matches!(state.reader, Reader::Reads(0)) && self.rules.readers_end;
+                let early = state.durable < state.journal.len() && self.rules.free_durable;
+                if reads || early {
                     return;
                 }
                 next.phase = Phase::Reused;
@@ -442,7 +431,6 @@ impl Model for Moves {
             dirty: [false; 2],
             at: 0,
             writes: None,
-            unanswered: None,
             line: None,
             reader: Reader::No,
             read_foreign: false,

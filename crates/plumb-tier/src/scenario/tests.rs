@@ -230,7 +230,7 @@ impl Foreground {
             longest.0 as f64 / idle.p99_ns as f64
         });
         let writes = rig.engine.hold_time(TierName::Performance, 500);
-        assert!(writes.is_some(), "{what}: no hold was counted");
+        assert!(writes.is_some_and(|time| time.0 > 0), "{what}: held {writes:?}");
         rig.verify(7).expect("nothing is lost");
         Suffered { rate, p99, held, held_longest }
     }
@@ -388,8 +388,8 @@ fn writes_to_rotating_disks_go_on_while_other_extents_move() {
     .check_by(&SEEDS[..1]);
 }
 
-/// 320 requests stand in line at the SSDs, and a move's record with them: behind a frame, and then for its own. No write waits for it before
-/// it goes to its disk.
+/// 320 requests stand in line at the SSDs, and a move's record with them: behind a frame, and then for its own. No hold waits for a
+/// checkpoint, or for the records of the moves behind it.
 #[test]
 fn holds_are_short_also_behind_many_requests() {
     let (nth_file, outstanding, before_s) = (0, 320, 2);
@@ -400,51 +400,8 @@ fn holds_are_short_also_behind_many_requests() {
         let found = load.suffers(&OptimizeSettings::default(), seed);
         let is_short = found.held_longest.iter().all(|longest| *longest <= 2.5);
         println!("{found:?}");
-        assert!(is_short && found.is_little(), "{found:?}");
-    }
-}
-
-/// What is written without a pause moves down, and up again: a write that came upon the move, and then waited for its record, counts with
-/// all that it waited. Moves that would hold it for longer are given up, and few are.
-#[test]
-fn writes_to_what_leaves_ssds_are_not_held_for_long() {
-    for outstanding in [32, 64, 128, 320] {
-        let scenario = Scenario { seed: 3, whole: false, ..Scenario::reference(1024) };
-        let mut rig = Rig::sparse(&scenario.sizes()).expect("room");
-        let file = scenario.files()[0];
-        scenario.make(&mut rig, file, true, &mut |_| {}).expect("it works");
-        rig.settle();
-        let load = Load { outstanding, duration: Nanos::from_secs(60), ..scenario.load(file) };
-        let (first, count) = (file.0 >> 20, file.1 >> 20);
-        let (mut next, mut ended) = (0, Vec::new());
-        rig.run_while(&load, |engine| {
-            while let Some(done) = engine.pop_move() {
-                if (done.to, done.outcome) == (TierName::Capacity, MoveOutcome::Moved) {
-                    engine.move_extent(0, done.extent, TierName::Performance);
-                }
-                ended.push((done.to, done.outcome));
-            }
-            while engine.moves_left() < 4 {
-                let extent = u32::try_from(first + next % count).expect("few");
-                engine.move_extent(0, extent, TierName::Capacity);
-                next += 7;
-            }
-            ended.len() < 200
-        })
-        .expect("it works");
-        rig.engine.cancel_moves();
-        let count = |outcome| {
-            let of = |tier| ended.iter().filter(|one| **one == (tier, outcome)).count();
-            [of(TierName::Performance), of(TierName::Capacity)]
-        };
-        let (moved, busy) = (count(MoveOutcome::Moved), count(MoveOutcome::Busy));
-        let held = [TierName::Performance, TierName::Capacity]
-            .map(|tier| [500, 990, 1000].map(|share| rig.engine.hold_time(tier, share)));
-        println!("{outstanding} outstanding: {moved:?} moved, {busy:?} busy; held {held:?}");
-        let [up, down] = held.map(|held| held[1].expect("some were held"));
-        assert!(up <= Nanos(20_000_000) && down <= Nanos(2_000_000), "{held:?}");
-        assert!(moved[1] > 3 * busy[1] && moved[1] >= 20, "{moved:?} {busy:?}");
-        rig.verify(7).expect("nothing is lost");
+        assert!(is_short && found.rate >= 0.9 && found.p99 <= 1.5, "{found:?}");
+        assert!(found.held[0] >= 0.99 - 1e-9, "{found:?}");
     }
 }
 
