@@ -140,7 +140,7 @@ fn a_long_report_opens_at_once_in_a_browser() {
 }
 
 #[test]
-fn the_report_of_a_cross_product_opens_at_once_in_a_browser() {
+fn the_report_of_a_cross_product_is_small_and_made_in_time() {
     // 512 settings, a curve for each 4 of them, and the reference 53 times.
     let bench = Bench::with("max-iops = 60000\nlatency-us = 500\n");
     bench
@@ -149,11 +149,5 @@ fn the_report_of_a_cross_product_opens_at_once_in_a_browser() {
              --vary b=4K,8K,64K,512K --vary o=1,4,16,64 --vary t=1,2,4,8 --repetitions 1 --full-length --id cross",
         )
         .ends_with(0);
-    let page = reported_in_time(&bench, "cross");
-    if Command::new("chromium").arg("--version").output().is_err() {
-        println!("skipped the_report_of_a_cross_product_opens_at_once_in_a_browser: no chromium");
-        return;
-    }
-    let folder = tempfile::tempdir().expect("a folder");
-    opens_in_time(folder.path(), &page, "The best setting of");
+    reported_in_time(&bench, "cross");
 }

@@ -498,7 +498,7 @@ fn a_run_unlike_its_siblings_is_flagged_and_counts() {
     bench.call(line).ends_with(0);
     let findings = bench.findings("s");
     let notes = findings["notes"].to_string();
-    assert!(notes.contains("run 8 (") && notes.contains("of its 5 repetitions"), "{notes}");
+    assert!(notes.contains("run 8 (") && notes.contains("% of 5)"), "{notes}");
     let best = finding(&findings, "best");
     let runs = best["table"]["rows"].as_array().expect("rows").iter().map(|row| row[7].clone());
     assert!(runs.into_iter().all(|count| count == 5), "{best}");
