@@ -5,6 +5,7 @@ mod seen;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
@@ -231,9 +232,14 @@ impl Tiered {
         let stops = || stop.load(Ordering::Relaxed);
         let mut wanted = || way.as_mut().is_some_and(|way| way.is_wanted());
         let store = &self.store;
+        let mut noted: Option<Instant> = None;
         self.open.work_until(|engine| {
-            // A note that cannot be written is missed when the program is killed, and only then.
-            let _ = store.note_under_way(engine);
+            // The store looks at a file for each: not in every turn of the engine.
+            if noted.is_none_or(|at| at.elapsed() >= NOTED_EVERY) {
+                noted = Some(Instant::now());
+                // A note that cannot be written is missed when the program is killed, and only then.
+                let _ = store.note_under_way(engine);
+            }
             stops() || wanted() || !engine.optimizing(nth)
         });
         if self.open.engine.optimizing(nth) {
@@ -516,6 +522,8 @@ fn ask(
 
 /// Exit status when a part of the work is left.
 const PARTIAL: u8 = 5;
+/// How often the store is asked to note what is under way.
+const NOTED_EVERY: Duration = Duration::from_secs(1);
 
 /// What a plan says.
 fn advice(own: &Seen, planned: &Plan) -> Reply {
