@@ -221,7 +221,7 @@ mod tests {
             let slower = if number < 180 { first_slower } else { 0.0 };
             let iops = 1000.0 * (0.01 * random.normal() - slower).exp();
             let flags: Vec<&str> =
-                if number % flagged == 0 { vec!["not-steady"] } else { Vec::new() };
+                if number.is_multiple_of(flagged) { vec!["not-steady"] } else { Vec::new() };
             let summary = json!({
                 "io_count": 100_000, "iops": iops, "mib_per_s": 1.0, "latency_ms": 1.0, "percentiles": [],
                 "seconds": 60.0, "cut_s": 0.0, "steady": true, "two_phase": false, "errors": 0, "flags": flags,
