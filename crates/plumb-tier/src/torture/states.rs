@@ -147,7 +147,7 @@ pub(super) fn check_again(
             seen.for_each(|(_, event)| witness.see(event));
             let optimizes = optimizing::are_in(history);
             let here = Here { shape, witness: &witness, point, nth: 0, optimizes };
-            here.check(&mut replay, &mut Known::new(), &mut random.clone()).map(|_| ())
+            here.check(&mut replay, &mut Known::default(), &mut random.clone()).map(|_| ())
         })
     })
 }
@@ -187,8 +187,15 @@ impl Course {
     }
 }
 
-/// A state is known by where the crash came, what was left, whether power was cut, and which disks were away.
-type Known = HashSet<(usize, u64, bool, Vec<u32>)>;
+/// What was checked of a history.
+#[derive(Debug, Default)]
+struct Known {
+    /// A state is checked once for where the crash came, what was drawn to be left, whether power was cut, and which disks
+    /// were away.
+    drawn: HashSet<(usize, u64, bool, Vec<u32>)>,
+    /// And counted once for where the crash came and which sectors were left.
+    subsets: HashSet<(usize, u64)>,
+}
 
 /// A history at a point where it may crash.
 struct Here<'a> {
@@ -201,7 +208,7 @@ struct Here<'a> {
 }
 
 impl Here<'_> {
-    /// Draws a crash and checks what it leaves; `None` when that is known, or does not count.
+    /// Draws a crash and checks what it leaves; `None` when that does not count, or the same was counted before.
     fn check(
         &self,
         replay: &mut Replay<'_>,
@@ -215,7 +222,8 @@ impl Here<'_> {
         let absent = if borne { absent(shape, witness, random) } else { Vec::new() };
         let (images, choice) =
             replay.crash(crash.kind, &witness.unplugged(), crash.survivors, crash.seed);
-        if !known.insert((point, choice, crash.kind == CrashKind::Power, absent.clone())) {
+        let power = crash.kind == CrashKind::Power;
+        if !known.drawn.insert((point, choice.drawn, power, absent.clone())) {
             return Ok(None);
         }
         let (unwell, expelled) = (witness.unwell, witness.expelled);
@@ -232,7 +240,8 @@ impl Here<'_> {
             true => check_state(shape, images, (&absent, optimizes), witness, crash, random),
             false => lives::check(shape, images, witness, crash, random),
         };
-        checked.map_err(|wrong| broken(format!("{wrong} ({context})")))
+        let passed = checked.map_err(|wrong| broken(format!("{wrong} ({context})")))?;
+        Ok(passed.filter(|_| known.subsets.insert((point, choice.subset))))
     }
 }
 
@@ -252,7 +261,7 @@ fn check_unguarded(
     let mut replay = Replay::new(&trace, 512);
     let mut witness = Witness::new(oracle);
     let mut seen = log.iter().peekable();
-    let mut known = Known::new();
+    let mut known = Known::default();
     let (mut had_fault, mut had_several) = (false, false);
     for (nth, point) in (0..).zip(points) {
         replay.advance_to(point);

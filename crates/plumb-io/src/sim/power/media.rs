@@ -15,6 +15,15 @@ pub enum CrashKind {
     Engine,
 }
 
+/// What a crash left of the writes that were not flushed, as numbers that tell it from others.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Choice {
+    /// As it was drawn: draws that leave the same may have different ones.
+    pub drawn: u64,
+    /// The sectors that survived: the same for the same ones, however they were drawn.
+    pub subset: u64,
+}
+
 /// How much of what was not flushed survives a crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Survivors {
@@ -128,16 +137,16 @@ impl Media {
         self.unflushed.len()
     }
 
-    /// What the disk may hold after a crash here, and a number that tells this choice from others.
+    /// What the disk may hold after a crash here, and what tells this choice from others.
     pub fn after_crash(
         &mut self,
         kind: CrashKind,
         survivors: Survivors,
         seed: u64,
-    ) -> (Image, u64) {
+    ) -> (Image, Choice) {
         let mut random = Random::new(seed);
         let mut image = self.durable.fork();
-        let mut choice = 0xcbf2_9ce4_8422_2325_u64;
+        let mut choice = Choice { drawn: 0xcbf2_9ce4_8422_2325, subset: 0 };
         let mut order: Vec<&Unflushed> = self.unflushed.iter().collect();
         if kind == CrashKind::Engine {
             // What has completed is there; what was in flight may land at any later time.
@@ -152,11 +161,24 @@ impl Media {
                 (true, false) => u64::MAX,
                 (true, true) => random.next(),
             };
-            choice = (choice ^ mask ^ u64::from(write.id.0)).wrapping_mul(0x0100_0000_01b3);
+            let drawn = choice.drawn ^ mask ^ u64::from(write.id.0);
+            choice.drawn = drawn.wrapping_mul(0x0100_0000_01b3);
             let there = if write.completed.is_some() { mask & write.landed } else { mask };
+            // A sum, as the order of the writes is none of a subset's.
+            let survivors = self.survivors(write, there);
+            choice.subset = choice.subset.wrapping_add(survivors);
             self.land(&mut image, write, there);
         }
         (image, choice)
+    }
+
+    /// A number for the sectors of a write that survive: bits of `mask` that stand for none are no part of it.
+    fn survivors(&self, write: &Unflushed, mask: u64) -> u64 {
+        let sectors = to_u64(write.payload.bytes()).div_ceil(self.sector);
+        let mask = if sectors < 64 { mask & ((1 << sectors) - 1) } else { mask };
+        let mixed = (mask ^ (u64::from(write.id.0) << 1 | 1).rotate_left(32))
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        if mask == 0 { 0 } else { (mixed ^ (mixed >> 31)).wrapping_mul(0xbf58_476d_1ce4_e5b9) }
     }
 
     /// Stores the sectors of a write whose bit in `mask` is set, bits taken in turn.

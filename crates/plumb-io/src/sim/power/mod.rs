@@ -13,6 +13,6 @@ mod tests;
 mod trace;
 
 pub use image::{Image, PAGE_BYTES, Payload};
-pub use media::{CrashKind, Media, Survivors};
+pub use media::{Choice, CrashKind, Media, Survivors};
 pub use queue::{DiskFaults, PowerQueue, PowerSpec};
 pub use trace::{Event, Replay, Trace, WriteId};

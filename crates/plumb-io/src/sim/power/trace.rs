@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use plumb_units::convert::{index, to_u64};
 
 use super::image::{Image, Payload};
-use super::media::{CrashKind, Media, Survivors};
+use super::media::{Choice, CrashKind, Media, Survivors};
 
 /// A write, flush or read of a run, counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -123,7 +123,7 @@ impl<'a> Replay<'a> {
         self.media.iter().map(Media::uncertain).sum()
     }
 
-    /// What the disks may hold after a crash here; the number tells the choice from others. The disks
+    /// What the disks may hold after a crash here; the choice tells it from others. The disks
     /// `unplugged` lost their power whatever died.
     pub fn crash(
         &mut self,
@@ -131,8 +131,8 @@ impl<'a> Replay<'a> {
         unplugged: &[u32],
         survivors: Survivors,
         seed: u64,
-    ) -> (Vec<Image>, u64) {
-        let mut choice = 0;
+    ) -> (Vec<Image>, Choice) {
+        let mut choice = Choice::default();
         let mut images = Vec::with_capacity(self.media.len());
         for (nth, media) in self.media.iter_mut().enumerate() {
             let seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(to_u64(nth) + 1));
@@ -140,8 +140,14 @@ impl<'a> Replay<'a> {
             let kind = if lost { CrashKind::Power } else { kind };
             let (image, part) = media.after_crash(kind, survivors, seed);
             images.push(image);
-            choice = (choice ^ part).rotate_left(17).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            choice.drawn = joined(choice.drawn, part.drawn);
+            choice.subset = joined(choice.subset, part.subset);
         }
         (images, choice)
     }
+}
+
+/// The choice of several disks, one after the other.
+fn joined(before: u64, part: u64) -> u64 {
+    (before ^ part).rotate_left(17).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
