@@ -32,6 +32,11 @@ fn is_recorded(what: &str, found: &Found) {
     assert!(text.lines().any(|line| line == row), "not in docs/internals/required-tests.md: {row}");
 }
 
+/// How far the models of data go when somebody has the time: `PLUMB_MODEL_REQUESTS=3`, in an optimized build.
+fn more_requests() -> Option<usize> {
+    std::env::var("PLUMB_MODEL_REQUESTS").ok().and_then(|text| text.parse().ok())
+}
+
 /// All scripts of that many requests, going on after so many crashes.
 fn cache_found(rules: cache::Rules, len: usize, starts: u8, until: Until) -> Found {
     let model = |script: &[cache::Op]| vec![Cache { rules, script: script.to_vec(), starts }];
@@ -40,7 +45,8 @@ fn cache_found(rules: cache::Rules, len: usize, starts: u8, until: Until) -> Fou
 
 #[test]
 fn the_write_cache_loses_nothing() {
-    for (len, starts) in [(3, 0), (2, 1)] {
+    let more = more_requests().map(|len| (len, 1));
+    for (len, starts) in [(3, 0), (2, 1)].into_iter().chain(more) {
         let found = cache_found(cache::ALL, len, starts, Until::Exhausted);
         is_recorded(&format!("write cache: {len} requests, {starts} starts after a crash"), &found);
     }
@@ -198,8 +204,10 @@ fn mirror_found(rules: mirror::Rules, len: usize, until: Until) -> Found {
 
 #[test]
 fn a_mirrored_block_loses_nothing() {
-    let found = mirror_found(mirror::ALL, 2, Until::Exhausted);
-    is_recorded("mirrored block: 2 requests", &found);
+    for len in std::iter::once(2).chain(more_requests()) {
+        let found = mirror_found(mirror::ALL, len, Until::Exhausted);
+        is_recorded(&format!("mirrored block: {len} requests"), &found);
+    }
 }
 
 fn mirror_without(change: impl Fn(&mut mirror::Rules)) {

@@ -10,6 +10,8 @@ pub(super) struct Background {
     pub(super) windows: Vec<(usize, usize)>,
     /// The same of optimizations that had begun and not ended.
     pub(super) optimizing: Vec<(usize, usize)>,
+    /// The same of places that were rebuilt while the host had writes under way.
+    pub(super) rebuilding: Vec<(usize, usize)>,
     /// Why optimizations ended, and how many extents each had moved.
     pub(super) optimized: Vec<(MoveStop, u64)>,
     /// The first line of a cache was copied home before that event; the first place was rebuilt; the first left a
@@ -49,6 +51,16 @@ impl Background {
         if after.moved > 0 {
             self.emptied.get_or_insert(to);
         }
+    }
+
+    /// Places were rebuilt between two looks, and the host had writes under way.
+    pub(super) fn note_rebuilding(&mut self, events: (usize, usize)) {
+        extend(&mut self.rebuilding, events);
+    }
+
+    /// Whether a crash after so many events came then.
+    pub(super) fn is_rebuilding(&self, point: usize) -> bool {
+        holds(&self.rebuilding, point)
     }
 
     /// An optimization was under way between two looks.

@@ -9,7 +9,7 @@ use super::faults::{
 use super::history::{CLIENTS, Shape, Step};
 use super::oracle::{Oracle, Promise};
 use super::run::{Run, queue};
-use super::states::check_again;
+use super::states::{Points, check_again};
 use crate::format::{DiskState, Geometry};
 use crate::mutation::{Mutation, set};
 use crate::random::Random;
@@ -294,17 +294,10 @@ fn room_in_a_full_log_is_given_away_when_the_journal_has_its_tail() {
     let mut history: Vec<Step> = (0..8).map(|nth| write(nth * 16)).chain([flush()]).collect();
     history.extend([80, 84, 88, 96, 100, 104, 112, 116].map(write));
     history.extend((0..60).map(|nth| Step::WriteOver { client: nth % CLIENTS, nth }));
-    let events = super::states::events(&shape, &history, 3).expect("it ends");
-    let points = events - 48..=events;
+    let draws: Vec<Random> = (0..6).map(|nth| Random::new(0x100 + nth)).collect();
     needs(Mutation::LogRoundEarly, || {
-        for nth in 0..6 {
-            let random = Random::new(0x100 + nth);
-            let found = check_again(&shape, &history, 3, (points.clone(), &random));
-            found.map_err(|broken| {
-                format!("{nth}, {:?} of {events}: {}", broken.crash.map(|c| c.0), broken.wrong)
-            })?;
-        }
-        Ok(())
+        let found = check_again(&shape, &history, 3, (&Points::FromEnd(0..=48), &draws));
+        found.map_err(|broken| format!("{:?}: {}", broken.crash, broken.wrong))
     });
 }
 

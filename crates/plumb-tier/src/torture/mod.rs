@@ -13,6 +13,7 @@ mod background;
 mod beside;
 #[cfg(test)]
 mod cells;
+mod combined;
 #[cfg(test)]
 mod damaged;
 #[cfg(test)]
@@ -68,6 +69,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+pub use combined::{COMBINATIONS, Combination, Combined};
 use history::{Shape, Step};
 use kinds::Kind;
 use states::{Broken, Tally};
@@ -153,6 +155,8 @@ pub struct TortureReport {
     pub with_index_pages: u64,
     /// Of these, after bits of a disk had rotted while the pool served.
     pub with_live_rot: u64,
+    /// Of these, those of each combination that the specification's models left out.
+    pub combined: Combined,
     /// Histories run.
     pub histories: u64,
     /// Whoever watched ended it before its time.
@@ -204,6 +208,7 @@ pub fn torture(
             report.with_missed_generation += tally.voteless;
             report.with_index_pages += tally.indexed;
             report.with_live_rot += tally.rotten;
+            report.combined.add(&tally.combined);
             let broken = found.is_some();
             report.violations.extend(found);
             report.elapsed = start.elapsed();
@@ -295,7 +300,7 @@ fn checked(
 }
 
 fn explain(shape: &Shape, history: &[Step], seed: u64, found: (Broken, Duration)) -> Violation {
-    let (shortest, broken) = shrink::shrink(shape, history, seed, 4 * STATES, found.0, found.1);
+    let (shortest, broken) = shrink::shrink(shape, history, seed, STATES, found.0, found.1);
     Violation {
         history_seed: seed,
         what: broken.wrong,

@@ -283,10 +283,15 @@ impl Run {
         let (now, from) = (queue.now(), queue.events());
         let (on, before) = (self.engine.works_in_background(), self.engine.counters());
         let optimized = self.optimizes();
+        let writing = self.waiting.iter().any(|one| matches!(one, Waiting::Write { .. }));
         self.engine.poll(now, Nanos(60_000));
         let (on, after) = (on || self.engine.works_in_background(), self.engine.counters());
         let to = self.engine.queue_mut().events();
         self.background.note((from, to), on, (&before, &after));
+        if writing && (before.rebuilt, before.rebuilt_bytes) != (after.rebuilt, after.rebuilt_bytes)
+        {
+            self.background.note_rebuilding((from, to));
+        }
         if optimized {
             self.background.note_optimizing((from, to));
         }

@@ -4,10 +4,11 @@
 use std::collections::{BTreeSet, HashSet};
 use std::ops::RangeInclusive;
 
-use plumb_io::sim::power::{CrashKind, Event, Image, Replay, Survivors, Trace};
+use plumb_io::sim::power::{Choice, CrashKind, Event, Image, Replay, Survivors, Trace};
 use plumb_units::convert::{index, to_u64, to_usize};
 
 use super::background::Background;
+use super::combined::{Combined, LogCopies, Situation};
 use super::history::{Shape, Step, is_demanding, sectors, steps};
 use super::lives;
 use super::older;
@@ -58,6 +59,8 @@ pub(super) struct Tally {
     pub(super) indexed: u64,
     /// Of these, crashes after something had rotted while the pool served.
     pub(super) rotten: u64,
+    /// Of these, those of each combination.
+    pub(super) combined: Combined,
 }
 
 /// How a state was checked.
@@ -67,6 +70,8 @@ pub(super) struct Passed {
     pub(super) crashes: u32,
     /// A disk was put back as it had been before.
     pub(super) outdated: bool,
+    /// What started after the crash met blocks that were not settled, and destaged.
+    pub(super) destaged_unsettled: bool,
 }
 
 /// How a history went wrong.
@@ -129,26 +134,51 @@ fn guarded(work: impl FnOnce() -> Result<(), Broken>) -> Result<(), Broken> {
     })
 }
 
-/// Runs a history and checks the crash that is drawn from `random` at each of these points, the last one first.
+/// Points of a history, by device events.
+#[derive(Debug, Clone)]
+pub(super) enum Points {
+    /// Counted from its beginning.
+    FromStart(RangeInclusive<usize>),
+    /// Counted from its end.
+    FromEnd(RangeInclusive<usize>),
+}
+
+impl Points {
+    fn of(&self, events: usize) -> RangeInclusive<usize> {
+        match self {
+            Self::FromStart(points) => *points.start()..=(*points.end()).min(events),
+            Self::FromEnd(points) => {
+                let from_end = |count: &usize| events.saturating_sub(*count);
+                from_end(points.end())..=from_end(points.start())
+            }
+        }
+    }
+}
+
+/// Runs a history and checks, at each of these points, the crash that is drawn from each of `draws`.
 pub(super) fn check_again(
     shape: &Shape,
     history: &[Step],
     seed: u64,
-    (points, random): (RangeInclusive<usize>, &Random),
+    (points, draws): (&Points, &[Random]),
 ) -> Result<(), Broken> {
     guarded(|| {
         let course = Course::of(shape, history, seed)?;
-        let last = (*points.end()).min(course.trace.events.len());
-        (*points.start()..=last).rev().try_for_each(|point| {
-            let mut replay = Replay::new(&course.trace, 512);
+        let optimizes = optimizing::are_in(history);
+        let mut replay = Replay::new(&course.trace, 512);
+        let mut witness = Witness::new(course.oracle.clone());
+        let mut seen = course.log.iter().peekable();
+        for point in points.of(course.trace.events.len()) {
             replay.advance_to(point);
-            let mut witness = Witness::new(course.oracle.clone());
-            let seen = course.log.iter().take_while(|(position, _)| *position <= point);
-            seen.for_each(|(_, event)| witness.see(event));
-            let optimizes = optimizing::are_in(history);
+            while let Some((_, event)) = seen.next_if(|(position, _)| *position <= point) {
+                witness.see(event);
+            }
             let here = Here { shape, witness: &witness, point, nth: 0, optimizes };
-            here.check(&mut replay, &mut Known::default(), &mut random.clone()).map(|_| ())
-        })
+            for drawn in draws {
+                here.check(&mut replay, &mut Known::default(), &mut drawn.clone())?;
+            }
+        }
+        Ok(())
     })
 }
 
@@ -167,6 +197,8 @@ struct Course {
     trace: Trace,
     log: Log,
     background: Background,
+    /// Where the log of the cache lies.
+    logs: LogCopies,
     /// As it was before.
     oracle: Oracle,
 }
@@ -180,10 +212,11 @@ impl Course {
         if !shape.workload.is_borne() {
             run.let_any_fail(BTreeSet::new(), (0..shape.disks).collect());
         }
+        let logs = LogCopies::of(shape, &run.engine);
         run.write_hidden().and_then(|()| run.take(history)).map_err(broken)?;
         let background = std::mem::take(&mut run.background);
         let trace = run.engine.queue_mut().take_trace();
-        Ok(Self { trace, log: run.log, background, oracle })
+        Ok(Self { trace, log: run.log, background, logs, oracle })
     }
 }
 
@@ -195,6 +228,13 @@ struct Known {
     drawn: HashSet<(usize, u64, bool, Vec<u32>)>,
     /// And counted once for where the crash came and which sectors were left.
     subsets: HashSet<(usize, u64)>,
+}
+
+/// A state that counts.
+struct Counted {
+    passed: Passed,
+    choice: Choice,
+    absent: Vec<u32>,
 }
 
 /// A history at a point where it may crash.
@@ -214,7 +254,7 @@ impl Here<'_> {
         replay: &mut Replay<'_>,
         known: &mut Known,
         random: &mut Random,
-    ) -> Result<Option<Passed>, Broken> {
+    ) -> Result<Option<Counted>, Broken> {
         let &Self { shape, witness, point, nth, optimizes } = self;
         let drawn = Some((point, random.clone()));
         let crash = Crash::random(random);
@@ -241,7 +281,8 @@ impl Here<'_> {
             false => lives::check(shape, images, witness, crash, random),
         };
         let passed = checked.map_err(|wrong| broken(format!("{wrong} ({context})")))?;
-        Ok(passed.filter(|_| known.subsets.insert((point, choice.subset))))
+        let passed = passed.filter(|_| known.subsets.insert((point, choice.subset)));
+        Ok(passed.map(|passed| Counted { passed, choice, absent }))
     }
 }
 
@@ -253,7 +294,7 @@ fn check_unguarded(
     tally: &mut Tally,
 ) -> Result<(), Broken> {
     let mut random = Random::new(seed ^ 0xc7a5);
-    let Course { trace, log, background, oracle } = Course::of(shape, history, seed)?;
+    let Course { trace, log, background, logs, oracle } = Course::of(shape, history, seed)?;
     let (demanding, optimizes) = (is_demanding(history), optimizing::are_in(history));
     let mut points: Vec<usize> =
         (0..states).map(|_| crash_point(&background, trace.events.len(), &mut random)).collect();
@@ -271,9 +312,10 @@ fn check_unguarded(
             had_several |= witness.gone.len() > 1;
         }
         let here = Here { shape, witness: &witness, point, nth, optimizes };
-        if let Some(Passed { crashes, outdated }) =
+        if let Some(Counted { passed, choice, absent }) =
             here.check(&mut replay, &mut known, &mut random)?
         {
+            let Passed { crashes, outdated, destaged_unsettled } = passed;
             let after = |first: Option<usize>| u64::from(first.is_some_and(|first| first <= point));
             tally.states += 1;
             tally.background += u64::from(background.is_on(point));
@@ -291,6 +333,19 @@ fn check_unguarded(
             tally.voteless += after(background.voteless);
             tally.indexed += after(background.indexed);
             tally.rotten += u64::from(witness.rotten);
+            let (background, logs, witness) = (&background, &logs, &witness);
+            let (choice, absent) = (&choice, &absent[..]);
+            let situation = Situation {
+                shape,
+                background,
+                logs,
+                witness,
+                point,
+                choice,
+                absent,
+                destaged_unsettled,
+            };
+            tally.combined.count(|combination| situation.has(combination));
         }
     }
     Ok(())
@@ -393,6 +448,8 @@ fn check_state(
     run.take(&more)
         .and_then(|()| run.settle())
         .map_err(|wrong| format!("after recovery: {wrong}"))?;
+    let counters = run.engine.counters();
+    let destaged_unsettled = counters.interrupted + counters.equalised > 0 && counters.destaged > 0;
     let trace = run.engine.queue_mut().take_trace();
     // While it recovers, then now and then while it tells its disks who takes part; or after it was written to.
     let point = match random.below(12) {
@@ -442,7 +499,7 @@ fn check_state(
         check_written(shape, run, again).map_err(in_words)?;
         crashes += 1;
     }
-    Ok(Some(Passed { crashes, outdated }))
+    Ok(Some(Passed { crashes, outdated, destaged_unsettled }))
 }
 
 /// Whether a write was acknowledged before that many device events.

@@ -16,12 +16,14 @@ pub enum CrashKind {
 }
 
 /// What a crash left of the writes that were not flushed, as numbers that tell it from others.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Choice {
     /// As it was drawn: draws that leave the same may have different ones.
     pub drawn: u64,
     /// The sectors that survived: the same for the same ones, however they were drawn.
     pub subset: u64,
+    /// Writes that survived in part: disk and offset in bytes.
+    pub torn: Vec<(u32, u64)>,
 }
 
 /// How much of what was not flushed survives a crash.
@@ -146,7 +148,7 @@ impl Media {
     ) -> (Image, Choice) {
         let mut random = Random::new(seed);
         let mut image = self.durable.fork();
-        let mut choice = Choice { drawn: 0xcbf2_9ce4_8422_2325, subset: 0 };
+        let mut choice = Choice { drawn: 0xcbf2_9ce4_8422_2325, subset: 0, torn: Vec::new() };
         let mut order: Vec<&Unflushed> = self.unflushed.iter().collect();
         if kind == CrashKind::Engine {
             // What has completed is there; what was in flight may land at any later time.
@@ -167,6 +169,9 @@ impl Media {
             // A sum, as the order of the writes is none of a subset's.
             let survivors = self.survivors(write, there);
             choice.subset = choice.subset.wrapping_add(survivors);
+            if survivors != 0 && survivors != self.survivors(write, u64::MAX) {
+                choice.torn.push((0, write.offset));
+            }
             self.land(&mut image, write, there);
         }
         (image, choice)

@@ -142,6 +142,8 @@ impl<'a> Replay<'a> {
             images.push(image);
             choice.drawn = joined(choice.drawn, part.drawn);
             choice.subset = joined(choice.subset, part.subset);
+            let disk = plumb_units::convert::to_u32(nth);
+            choice.torn.extend(part.torn.iter().map(|(_, offset)| (disk, *offset)));
         }
         (images, choice)
     }

@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use plumb_tier::torture::{TortureOptions, TortureReport, Violation, torture};
+use plumb_tier::torture::{
+    COMBINATIONS, Combination, TortureOptions, TortureReport, Violation, torture,
+};
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -171,6 +173,10 @@ fn as_json(report: &TortureReport) -> String {
             })
         })
         .collect();
+    let combinations: serde_json::Map<_, _> = COMBINATIONS
+        .iter()
+        .map(|own| (own.name().to_owned(), report.combined.states(*own).into()))
+        .collect();
     let value = json!({
         "seed": report.history.is_none().then_some(report.seed),
         "history": report.history,
@@ -190,6 +196,7 @@ fn as_json(report: &TortureReport) -> String {
         "with_missed_generation": report.with_missed_generation,
         "with_index_pages": report.with_index_pages,
         "with_live_rot": report.with_live_rot,
+        "combinations": combinations,
         "histories": report.histories,
         "elapsed_s": report.elapsed.as_secs_f64(),
         "processor_time_s": report.processor_time.as_secs_f64(),
@@ -198,6 +205,15 @@ fn as_json(report: &TortureReport) -> String {
         "violation_details": violations,
     });
     format!("{value:#}\n")
+}
+
+/// A line for each combination that the specification's models left out.
+fn combinations(report: &TortureReport) -> String {
+    let line = |own: &Combination| {
+        let name = own.name().replace('_', " ");
+        format!("  {name}: {}\n", report.combined.states(*own))
+    };
+    COMBINATIONS.iter().map(line).collect()
 }
 
 fn as_text(report: &TortureReport) -> String {
@@ -210,7 +226,7 @@ fn as_text(report: &TortureReport) -> String {
         "{early}{which}crash states:        {}\n  background work:   {}\n  cache destaged:    {}\n  extents moved:     {}\n  in an optimization: {}\n  disk rebuilt:      {}\n  \
          overwrites, flushes, a failed disk: {}\n  after disk loss:   {}\n  crashed thrice:    {}\n  older copy of a disk: {}\n  \
          more failures than it bears: {}\n  several disks failed: {}\n  missed a generation: {}\n  \
-         trees with index pages: {}\n  rot while it served: {}\n\
+         trees with index pages: {}\n  rot while it served: {}\n{}\
          histories:           {}\ntime:                {:.1} s\nprocessor time:      {:.1} s\nviolations:          {}\n",
         report.crash_states,
         report.with_background,
@@ -227,6 +243,7 @@ fn as_text(report: &TortureReport) -> String {
         report.with_missed_generation,
         report.with_index_pages,
         report.with_live_rot,
+        combinations(report),
         report.histories,
         report.elapsed.as_secs_f64(),
         report.processor_time.as_secs_f64(),
