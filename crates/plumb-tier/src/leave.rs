@@ -228,7 +228,7 @@ impl<Q: FlushQueue> Core<Q> {
                 && !members.config.disks[usize::from(*other)].metadata
                 && members.config.voters.contains(other)
         };
-        if let Some(other) = members.online().into_iter().find(lacks) {
+        if let Some(other) = members.for_metadata(lacks) {
             if !self.copy_metadata(other)? {
                 return Ok(false);
             }

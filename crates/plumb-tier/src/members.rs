@@ -5,7 +5,7 @@ use plumb_units::convert::{to_u32, to_usize};
 
 use crate::extents::{Copies, ExtentSet};
 use crate::format::superblock::{RecordName, Superblock};
-use crate::format::{Config, DiskState, Generation, Geometry, Moving, checksum, config};
+use crate::format::{Config, DiskState, Generation, Geometry, MediaType, Moving, checksum, config};
 use crate::io::{Io, Work};
 use crate::mutation::{Mutation, active};
 use crate::random::Random;
@@ -174,6 +174,12 @@ impl Members {
     pub(crate) fn each_online(&self) -> impl Iterator<Item = u16> + '_ {
         let all = 0..u16::try_from(self.online.len()).unwrap_or(u16::MAX);
         all.filter(|disk| self.is_online(*disk))
+    }
+
+    /// Which of the disks that take part gets journal and tree, of those that may: a solid-state one first.
+    pub(crate) fn for_metadata(&self, may: impl Fn(&u16) -> bool) -> Option<u16> {
+        let rotates = |disk: &u16| self.config.disks[usize::from(*disk)].media == MediaType::Hdd;
+        self.each_online().filter(may).min_by_key(|disk| (rotates(disk), *disk))
     }
 
     /// Ordinals of the live copies of journal and tree.

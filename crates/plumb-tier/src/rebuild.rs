@@ -294,7 +294,7 @@ impl<Q: FlushQueue> Core<Q> {
                 && !config.disks[usize::from(*disk)].metadata
                 && config.voters.contains(disk)
         };
-        let Some(disk) = self.members.online().into_iter().find(lacks) else { return Ok(false) };
+        let Some(disk) = self.members.for_metadata(lacks) else { return Ok(false) };
         if !self.copy_metadata(disk)? {
             return Ok(false);
         }

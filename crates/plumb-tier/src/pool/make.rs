@@ -219,6 +219,9 @@ fn new_disk(wish: &DiskWish, disk: &ExclusiveDisk, path: &Path) -> NewDisk {
     }
 }
 
+/// The area for pages of map and checksums is at most one in so many of the smallest disk's bytes.
+const TREE_SHARE: u64 = 16;
+
 /// Sizes of the areas: those of the format for disks of 16 GiB or more, smaller ones below.
 fn geometry(slab: Option<u64>, disks: &[u64]) -> Geometry {
     let smallest = disks.iter().copied().min().unwrap_or(0);
@@ -228,8 +231,11 @@ fn geometry(slab: Option<u64>, disks: &[u64]) -> Geometry {
         bytes if bytes >= 4 * GIB => 64 * MIB,
         _ => 16 * MIB,
     });
-    // Twice what is here, for disks that are added later.
-    let standard = Geometry::standard(slab, total.saturating_mul(2));
+    // What is here, were all of it mapped once. The area is on every disk, so it takes no more than a share of the smallest one: where
+    // that maps less, virtual disks beyond it are refused.
+    let standard = Geometry::standard(slab, total);
+    let most = (smallest / TREE_SHARE).next_multiple_of(MIB).max(4 * MIB);
+    let standard = Geometry { tree_bytes: standard.tree_bytes.min(most), ..standard };
     if smallest >= 16 * GIB {
         return standard;
     }
@@ -380,5 +386,23 @@ mod tests {
             assert!(found.slabs(disks[0]) > 0, "{disks:?}");
         }
         assert_eq!(geometry(Some(GIB), &[64 * GIB]).slab_bytes, GIB);
+    }
+
+    /// What a large pool needs to find its blocks leaves small disks in it their room.
+    #[test]
+    fn the_area_for_pages_leaves_small_disks_their_room() {
+        let tib = 1024 * GIB;
+        for disks in [
+            [vec![200 * GIB; 2], vec![12 * tib; 4]].concat(),
+            [vec![tib; 2], vec![16 * tib; 8]].concat(),
+            vec![4 * tib; 1024],
+        ] {
+            let found = geometry(None, &disks);
+            let room = u64::from(found.slabs(disks[0])) * found.slab_bytes;
+            assert!(found.is_sane() && room * 10 > disks[0] * 9, "{found:?}: {room}");
+        }
+        // Twelve equal disks can map all that they have.
+        let mapped = geometry(None, &vec![4 * tib; 12]).tree_bytes / 9 * 4 * 1000;
+        assert!(mapped + GIB >= 48 * tib, "{mapped}");
     }
 }

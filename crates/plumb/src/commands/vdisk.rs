@@ -206,6 +206,12 @@ fn wanted(matches: &ArgMatches, name: String, look: &Look) -> Result<NewVirtualD
     let solid = here(MediaType::Ssd);
     let cache_bytes =
         bytes("write-cache").unwrap_or_else(|| default_cache(tier_bytes, copies, solid));
+    let most = tier_bytes[0] / 4;
+    if cache_bytes > most {
+        let remedy =
+            format!("use {most} bytes or less, a quarter of the tier on solid-state disks");
+        return Err(layout(format!("a write-back cache of {cache_bytes} bytes"), &remedy));
+    }
     Ok(NewVirtualDisk { name, copies, columns, interleave, tier_bytes, cache_bytes })
 }
 

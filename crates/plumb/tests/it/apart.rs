@@ -18,8 +18,7 @@ fn a_lost_log_is_given_up_by_its_virtual_disks_name() {
     let disks = "--ssd a.img --ssd b.img --ssd c.img --hdd d.img";
     place.plumb(&format!("pool new tank --file-size 160M {disks}")).succeeds_quietly();
     place.plumb("vdisk new tank/m --size 16M --resiliency mirror2").succeeds_quietly();
-    let two =
-        "vdisk new tank/s --ssd-tier 16M --hdd-tier 16M --resiliency simple --write-cache 16M";
+    let two = "vdisk new tank/s --ssd-tier 16M --hdd-tier 16M --resiliency simple --write-cache 4M";
     place.plumb(two).succeeds_quietly();
     let away = |name: &str| place.file(&format!("{name}.away"));
     let lost = ["a.img", "b.img", "c.img"].into_iter().find(|name| {
