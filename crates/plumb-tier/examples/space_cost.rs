@@ -4,7 +4,8 @@
 //!
 //!     cargo run --release -p plumb-tier --example space_cost -- [MIB] [SECONDS] [TURNS] [LOAD]
 //!
-//! Every load is repeated in each turn, so that what else the machine does meets all of them alike. With 0
+//! Each load has so many turns, one after the other; the ratios of a mirror to a file, which come last, are of pairs of turns, so that what
+//! else the machine does meets both alike. With 0
 //! seconds so many I/Os are done of each load, in thousands, as TURNS says: for tools that count instructions.
 //! LOAD is a part of the names of the loads that are wanted, as in "2 copies": all without.
 #![forbid(unsafe_code)]
@@ -73,7 +74,7 @@ fn main() {
             disks_alone(&what, mib, (copies, kind), (limit, turns));
         }
     }
-    for (what, place) in [("in the page cache", "."), ("in memory (tmpfs)", "/dev/shm")] {
+    for (what, place) in PLACES {
         let names = KINDS.map(|kind| (format!("file {what}, ring, {kind:?}"), kind));
         if !names.iter().any(|(what, _)| wanted(what)) {
             continue;
@@ -86,10 +87,35 @@ fn main() {
             report(what, &mut file, Span::whole(mib), *kind, (limit, turns));
         }
     }
+    for (what, place) in PLACES {
+        let names =
+            KINDS.map(|kind| (format!("ratio of 2 copies to a file {what}, {kind:?}"), kind));
+        if !names.iter().any(|(what, _)| wanted(what)) {
+            continue;
+        }
+        let Ok(folder) = tempfile::tempdir_in(place) else { continue };
+        let path = folder.path().join("file");
+        std::fs::write(&path, vec![1; usize::try_from(mib * MIB).expect("it fits")]).expect("room");
+        let mut file = file(&path, mib);
+        let (mut space, all) = space(2, mib, Of::Plain);
+        for (what, kind) in names.iter().filter(|(what, _)| wanted(what)) {
+            let mut pair = || {
+                let own = once(&mut space, &all, *kind, limit).0;
+                own / once(&mut file, &Span::whole(mib), *kind, limit).0
+            };
+            let mut ratios: Vec<f64> = (0..turns).map(|_| pair()).collect();
+            ratios.sort_by(f64::total_cmp);
+            let (least, most) = (ratios[0], ratios[ratios.len() - 1]);
+            println!("{what:52} {:.2} ({least:.2} to {most:.2})", ratios[ratios.len() / 2]);
+        }
+    }
     if wanted("floor") {
         floors(mib, (limit, turns));
     }
 }
+
+/// Where files are that a space is held against.
+const PLACES: [(&str, &str); 2] = [("in the page cache", "."), ("in memory (tmpfs)", "/dev/shm")];
 
 /// What is left of an I/O when all but its bytes is gone.
 fn floors(mib: u64, (limit, turns): (Limit, u64)) {
@@ -327,33 +353,38 @@ fn cpu() -> Duration {
 fn report(
     what: &str,
     queue: &mut dyn IoQueue,
-    Span { first, blocks, files }: Span,
+    span: Span,
     kind: OpKind,
     (limit, turns): (Limit, u64),
 ) {
-    let copies = files.len() as f64;
     let (mut costs, mut rates) = (Vec::new(), Vec::new());
     for _ in 0..turns {
-        let mut random = random(blocks);
-        let (began, used) = (Instant::now(), cpu());
-        let mut nth = 0_u64;
-        let count = drive(queue, (kind, files.clone()), || {
-            nth += 1;
-            let over = match limit {
-                // Looking at the clock costs as much as some of the work: not each time.
-                Limit::Time(time) => nth.is_multiple_of(256) && began.elapsed() >= time,
-                Limit::Count(limit) => nth > limit,
-            };
-            if over {
-                nth -= 1;
-            }
-            (!over).then(|| first + random())
-        });
-        let count = count as f64 / copies;
-        costs.push((cpu() - used).as_secs_f64() / count * 1e6);
-        rates.push(count / began.elapsed().as_secs_f64());
+        let (cost, rate) = once(queue, &span, kind, limit);
+        costs.push(cost);
+        rates.push(rate);
     }
     tell(what, &mut costs, Some(&mut rates));
+}
+
+/// A turn of a load: processor time for each I/O in microseconds, and I/Os per second.
+fn once(queue: &mut dyn IoQueue, span: &Span, kind: OpKind, limit: Limit) -> (f64, f64) {
+    let mut random = random(span.blocks);
+    let (began, used) = (Instant::now(), cpu());
+    let mut nth = 0_u64;
+    let count = drive(queue, (kind, span.files.clone()), || {
+        nth += 1;
+        let over = match limit {
+            // Looking at the clock costs as much as some of the work: not each time.
+            Limit::Time(time) => nth.is_multiple_of(256) && began.elapsed() >= time,
+            Limit::Count(limit) => nth > limit,
+        };
+        if over {
+            nth -= 1;
+        }
+        (!over).then(|| span.first + random())
+    });
+    let count = count as f64 / span.files.len() as f64;
+    ((cpu() - used).as_secs_f64() / count * 1e6, count / began.elapsed().as_secs_f64())
 }
 
 /// Median, least and most.

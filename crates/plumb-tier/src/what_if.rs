@@ -19,7 +19,7 @@ use plumb_units::convert::{floor_u64, to_u64, to_usize};
 use crate::heat::HostIo;
 use crate::log_buckets;
 use order::Order;
-use short::{BUCKETS, SHORT, Short};
+use short::{BUCKETS, Edge, SHORT, Sample, Short};
 
 /// Keys that are followed (BEY-1).
 const FOLLOWED: usize = 8192;
@@ -71,19 +71,8 @@ impl WhatIf {
         // Looked up together, what is far away arrives together.
         let known = |io: &&HostIo| self.extents.knows(io.offset / self.extent_bytes);
         std::hint::black_box(ios.iter().filter(known).count());
-        let before = [self.extents.references, self.blocks.references];
-        for io in ios {
-            for extent in io.offset / self.extent_bytes..=end(io) / self.extent_bytes {
-                self.extents.refer(extent);
-            }
-        }
-        for io in ios {
-            for block in io.offset / BLOCK..=end(io) / BLOCK {
-                self.blocks.refer(block);
-            }
-        }
-        self.extents.burst(ios, self.extent_bytes, before[0]);
-        self.blocks.burst(ios, BLOCK, before[1]);
+        self.extents.record(ios, self.extent_bytes);
+        self.blocks.record(ios, BLOCK);
     }
 
     /// What a cache of whole extents would serve, least recently used out first.
@@ -188,17 +177,35 @@ impl Sketch {
         (self.threshold as f64 / u64::MAX as f64).max(f64::MIN_POSITIVE)
     }
 
-    /// Follows these I/Os, all of whose references were counted already, in units of so many bytes, while a burst is under way or due.
-    fn burst(&mut self, ios: &[HostIo], unit: u64, before: u64) {
-        if !self.short.is_due(self.references) {
-            return;
-        }
-        let mut nth = before;
+    /// Follows these I/Os, in units of so many bytes.
+    fn record(&mut self, ios: &[HostIo], unit: u64) {
         for io in ios {
             for key in io.offset / unit..=end(io) / unit {
-                nth += 1;
-                self.short.follow(hash(key), nth);
+                self.refer(key);
+                if self.short.is_due(self.references) {
+                    self.burst(key);
+                }
             }
+        }
+    }
+
+    /// What the followed keys say of short distances.
+    fn sampled(&self) -> [f64; BUCKETS] {
+        let mut depths = [0.0; BUCKETS];
+        for group in self.groups.iter().filter(|group| !group.depths.is_empty()) {
+            depths.iter_mut().zip(&group.depths).for_each(|(sum, own)| *sum += own);
+        }
+        depths
+    }
+
+    /// The last reference was to this key, and a burst is under way or due.
+    #[inline(never)]
+    fn burst(&mut self, key: u64) {
+        let edge = self.short.follow(hash(key), self.references);
+        if edge != Edge::None {
+            let depths = self.sampled();
+            let (references, weight) = (self.references, self.weight);
+            self.short.compare(edge, Sample { references, weight, depths: &depths });
         }
     }
 
@@ -240,10 +247,7 @@ impl Sketch {
             let Some(hash) = self.hashes.pop() else { return };
             if self.threshold == u64::MAX {
                 // Until now each distance was known.
-                let mut depths = [0.0; BUCKETS];
-                for group in self.groups.iter().filter(|group| !group.depths.is_empty()) {
-                    depths.iter_mut().zip(&group.depths).for_each(|(sum, own)| *sum += own);
-                }
+                let depths = self.sampled();
                 self.short.begin(self.references, &depths);
             }
             // From now on what has this hash is not followed, nor what was followed with it.
@@ -259,7 +263,9 @@ impl Sketch {
         }
         let size = bytes / unit;
         let is_fine = self.weight * FOLLOWED_WITHIN <= SHORT as f64;
-        let (share, error) = match self.short.share(size) {
+        let depths = self.sampled();
+        let sample = Sample { references: self.references, weight: self.weight, depths: &depths };
+        let (share, error) = match self.short.share(size, sample) {
             _ if size == 0 => (0.0, 0.0),
             Some(short) if size < SHORT => short,
             Some(short) if is_fine => self.beyond(size, short),

@@ -6,6 +6,8 @@
 
 mod bounds;
 mod course;
+#[cfg(test)]
+mod curve_tests;
 mod devices;
 mod histogram;
 mod runs;

@@ -3,6 +3,9 @@
 //! What a small cache serves are references to few hot keys. Of these a sample has some and not others: one that follows
 //! a twelfth of 100,000 keys is off by 0.03 there, in the mean. So from time to time all keys are followed until they are
 //! too many, and distances below [`SHORT`] are counted. Each such burst stands for the time since the one before.
+//!
+//! What changes between bursts they do not see; the sample does, which sees the whole time. What it says of the times of bursts
+//! alone is known as well: where that differs by more than chance from what it says of all, bursts are off by as much.
 
 use plumb_units::convert::to_u64;
 
@@ -28,6 +31,9 @@ const PAUSE_PART: u64 = 8;
 /// So it is never longer.
 pub(super) const PAUSE_MAX: u64 = PAUSE * END as u64;
 
+/// A sample's word against that of bursts counts from so many standard errors on.
+const CHANCE: f64 = 2.0;
+
 /// References that are accounted for, and what is known of those before the first burst.
 #[derive(Debug)]
 pub(super) struct Short {
@@ -44,6 +50,67 @@ pub(super) struct Short {
     pub(super) groups: [ShortGroup; GROUPS],
     /// The group of the next burst.
     pub(super) nth: usize,
+    pub(super) sampled: Sampled,
+}
+
+/// What the sample says of the times of bursts.
+#[derive(Debug)]
+pub(super) struct Sampled {
+    /// References that these stand for.
+    pub(super) all: f64,
+    /// Of these, those that the sample takes for served, by distance.
+    pub(super) depths: Box<[f64; BUCKETS]>,
+    /// And their variance.
+    pub(super) variance: Box<[f64; BUCKETS]>,
+    /// When the burst under way began to count: references, and those that were served by the sample.
+    pub(super) since: u64,
+    pub(super) before: Box<[f64; BUCKETS]>,
+}
+
+/// What the sample says of all references so far.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sample<'a> {
+    pub(super) references: u64,
+    /// References that each that is followed stands for.
+    pub(super) weight: f64,
+    /// References that are served, by distance.
+    pub(super) depths: &'a [f64; BUCKETS],
+}
+
+impl Sampled {
+    fn new() -> Self {
+        let none = || Box::new([0.0; BUCKETS]);
+        Self { all: 0.0, depths: none(), variance: none(), since: 0, before: none() }
+    }
+
+    fn clear(&mut self) {
+        (self.all, self.since) = (0.0, 0);
+        for weights in [&mut self.depths, &mut self.variance, &mut self.before] {
+            weights.fill(0.0);
+        }
+    }
+
+    /// A burst begins to count.
+    fn begin(&mut self, sample: Sample<'_>) {
+        self.since = sample.references;
+        self.before.copy_from_slice(sample.depths);
+    }
+
+    /// And ends; it stands for so many references.
+    fn end(&mut self, sample: Sample<'_>, stands_for: f64) {
+        let references = sample.references.saturating_sub(self.since) as f64;
+        if references == 0.0 {
+            return;
+        }
+        let each = stands_for / references;
+        self.all += stands_for;
+        for bucket in 0..BUCKETS {
+            let served = (sample.depths[bucket] - self.before[bucket]).max(0.0);
+            self.depths[bucket] += each * served;
+            // A count of references that stand for `weight` each.
+            self.variance[bucket] += each * each * sample.weight * served;
+        }
+    }
 }
 
 /// What bursts of a group stand for.
@@ -75,6 +142,7 @@ impl Short {
             told: 0,
             groups: std::array::from_fn(|_| ShortGroup::new()),
             nth: 0,
+            sampled: Sampled::new(),
         }
     }
 
@@ -85,16 +153,19 @@ impl Short {
             group.all = 0.0;
             group.depths.fill(0.0);
         }
+        self.sampled.clear();
     }
 
     pub(super) fn bytes() -> usize {
         Order::bytes(KEYS + 1)
-            + BUCKETS * (size_of::<u32>() + GROUPS * size_of::<f64>())
+            + BUCKETS * (size_of::<u32>() + (GROUPS + 3) * size_of::<f64>())
             + size_of::<Self>()
     }
 
     /// Bursts begin: up to that reference all keys were followed, and these are the distances.
     pub(super) fn begin(&mut self, references: u64, depths: &[f64]) {
+        self.sampled.all = references as f64;
+        self.sampled.depths.iter_mut().zip(depths).for_each(|(own, depth)| *own = *depth);
         let part = 1.0 / GROUPS as f64;
         for group in &mut self.groups {
             group.all = part * references as f64;
@@ -110,16 +181,20 @@ impl Short {
         self.next.is_some_and(|next| next <= nth)
     }
 
-    /// Follows a reference to a key by its hash; the number of the last one that was made.
+    /// Follows a reference to a key by its hash and its number; whether it is the first one of a burst that counts, or the last.
     #[inline]
-    pub(super) fn follow(&mut self, hash: u64, nth: u64) {
+    pub(super) fn follow(&mut self, hash: u64, nth: u64) -> Edge {
+        let mut edge = Edge::None;
         if !self.under_way {
             if !self.is_due(nth) {
-                return;
+                return edge;
             }
             self.under_way = true;
         }
         let warm = to_u64(self.order.len()) >= SHORT || self.references >= WARM;
+        if warm && self.counted == 0 {
+            edge = Edge::Counts;
+        }
         self.references += 1;
         let since = self.order.refer(hash);
         if warm {
@@ -129,15 +204,26 @@ impl Short {
             }
         }
         if self.order.len() >= KEYS || self.references >= END {
-            self.tell(nth);
+            let stands_for = self.tell(nth);
             let pause = (nth / PAUSE_PART).min(PAUSE * u64::from(self.references));
             self.end();
             self.next = Some(nth + pause);
+            edge = Edge::Ended(stands_for);
+        }
+        edge
+    }
+
+    /// What the sample said when a burst began to count, or says at its end.
+    pub(super) fn compare(&mut self, edge: Edge, sample: Sample<'_>) {
+        match edge {
+            Edge::None => {}
+            Edge::Counts => self.sampled.begin(sample),
+            Edge::Ended(stands_for) => self.sampled.end(sample, stands_for),
         }
     }
 
-    /// A burst stands for all references since the one before.
-    fn tell(&mut self, nth: u64) {
+    /// A burst stands for all references since the one before; how many those are.
+    fn tell(&mut self, nth: u64) -> f64 {
         let weight = nth.saturating_sub(self.told) as f64;
         let group = &mut self.groups[self.nth % GROUPS];
         group.all += weight;
@@ -145,6 +231,7 @@ impl Short {
         let both = group.depths.iter_mut().zip(self.depths.iter());
         both.for_each(|(own, count)| *own += each * f64::from(*count));
         (self.told, self.nth) = (nth, self.nth + 1);
+        weight
     }
 
     /// Nothing of a burst is under way.
@@ -156,19 +243,58 @@ impl Short {
 
     /// The share of references that so many keys would serve, below [`SHORT`], and its standard error; `None` before there are
     /// bursts.
-    pub(super) fn share(&self, size: u64) -> Option<(f64, f64)> {
+    pub(super) fn share(&self, size: u64, sample: Sample<'_>) -> Option<(f64, f64)> {
         let all: f64 = self.groups.iter().map(|group| group.all).sum();
         if self.next.is_none() || all == 0.0 {
             return None;
         }
-        let served = |group: &ShortGroup| group.served(size.min(SHORT - 1));
-        let share = self.groups.iter().map(served).sum::<f64>() / all;
-        let off = |group: &ShortGroup| (served(group) - share * group.all).powi(2);
+        let size = size.min(SHORT - 1);
+        // What a smaller cache serves a larger one serves, too, whatever chance says of one and not of the other.
+        let ends = (0..log_buckets::bucket(size)).map(|bucket| {
+            let (first, width) = log_buckets::range(bucket);
+            first + width - 1
+        });
+        let least = ends.map(|end| self.corrected(end, all, sample).0).fold(0.0, f64::max);
+        let (share, missed) = self.corrected(size, all, sample);
+        let plain = self.by_bursts(size, all);
+        let off = |group: &ShortGroup| (group.served(size) - plain * group.all).powi(2);
         let known = self.groups.iter().filter(|group| group.all > 0.0).count();
         let of = known as f64 / known.saturating_sub(1).max(1) as f64;
         let error = (of * self.groups.iter().map(off).sum::<f64>()).sqrt() / all;
-        Some((share, error))
+        Some((share.max(least).min(1.0), (error.powi(2) + missed).sqrt()))
     }
+
+    fn by_bursts(&self, size: u64, all: f64) -> f64 {
+        self.groups.iter().map(|group| group.served(size)).sum::<f64>() / all
+    }
+
+    /// The share by bursts, and what the sample has beyond that of the times between them; and the variance of the latter.
+    fn corrected(&self, size: u64, all: f64, sample: Sample<'_>) -> (f64, f64) {
+        let (share, sampled) = (self.by_bursts(size, all), &self.sampled);
+        if sampled.all == 0.0 || sample.references == 0 {
+            return (share, 0.0);
+        }
+        let in_bursts = log_buckets::sum_to(sampled.depths.as_slice(), size) / sampled.all;
+        let at_all = log_buckets::sum_to(sample.depths, size) / sample.references as f64;
+        let variance = log_buckets::sum_to(sampled.variance.as_slice(), size) / sampled.all.powi(2);
+        let differs = at_all - in_bursts;
+        let chance = CHANCE.powi(2) * variance;
+        let part = match differs.powi(2) {
+            square if square > chance => 1.0 - chance / square,
+            _ => 0.0,
+        };
+        (share + part * differs, variance.min(differs.powi(2)))
+    }
+}
+
+/// Whether a burst begins to count or ends with a reference.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Edge {
+    None,
+    /// From here on.
+    Counts,
+    /// It stands for so many references.
+    Ended(f64),
 }
 
 #[cfg(test)]
@@ -188,9 +314,12 @@ mod tests {
         for (keys, wanted) in [(1000, [0.0, 1.0]), (3000, [0.0, 0.0])] {
             let mut short = Short::new();
             short.begin(0, &[]);
-            (1..=300_000).for_each(|nth| short.follow(super::super::hash(nth % keys), nth));
+            (1..=300_000).for_each(|nth| {
+                short.follow(super::super::hash(nth % keys), nth);
+            });
             assert!(short.nth > 1, "{} bursts", short.nth);
-            let found = [999, 1007].map(|size| short.share(size).expect("bursts").0);
+            let sample = Sample { references: 0, weight: 1.0, depths: &[0.0; BUCKETS] };
+            let found = [999, 1007].map(|size| short.share(size, sample).expect("bursts").0);
             let off = found.iter().zip(wanted).any(|(found, wanted)| (found - wanted).abs() > 0.02);
             assert!(!off, "{keys} keys: {found:?}");
         }
@@ -207,6 +336,7 @@ mod tests {
         }
         assert!(followed * 50 < 1_000_000, "{followed} of the last million");
         short.clear();
-        assert!(short.share(100).is_none() && !short.is_due(u64::MAX));
+        let sample = Sample { references: 0, weight: 1.0, depths: &[0.0; BUCKETS] };
+        assert!(short.share(100, sample).is_none() && !short.is_due(u64::MAX));
     }
 }
