@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::look::{DiskStanding, look, superblocks};
 use super::make::is_same;
-use super::open::PoolError;
+use super::open::{PoolError, of_the_disk};
 use super::registry::{RegisteredPool, Registry, RegistryError};
 use super::settings::PoolSettings;
 
@@ -23,7 +23,7 @@ pub fn import(registry: &Registry, disks: Vec<PathBuf>) -> Result<RegisteredPool
     }
     // Each may be some pool's, and not all the same one's.
     for path in &disks {
-        let said = superblocks(path).is_ok_and(|said| said.is_of(id));
+        let said = of_the_disk(path, superblocks(path))?.is_ok_and(|said| said.is_of(id));
         if !said {
             let why = format!("it belongs to another pool than {id:032x}");
             return Err(PoolError::Stray { path: path.clone(), name, why });
