@@ -344,6 +344,22 @@ fn is_hole(mut file: File) -> bool {
     }
 }
 
+/// Takes a pool off a disk that has left it: a device loses its marks, and of a file all goes, so that it is as empty as one that
+/// was just made. The marks go last: who is killed before that finds a disk that was removed, and begins anew.
+pub(super) fn make_blank(disk: &ExclusiveDisk) -> Result<(), PoolError> {
+    let empty = |start: u64, end: u64| {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        if !disk.is_device && start < end {
+            // Where a file system makes no holes, what the pool wrote stays there.
+            let _ = fallocate(&disk.descriptor, flags, start, end - start);
+        }
+    };
+    empty(MIB, disk.size.saturating_sub(MIB));
+    wipe_ends(disk)?;
+    empty(0, disk.size);
+    Ok(())
+}
+
 pub(super) fn wipe_ends(disk: &ExclusiveDisk) -> Result<(), PoolError> {
     let zeros = vec![0; usize::try_from(MIB).unwrap_or(1 << 20)];
     let wipe = || {
