@@ -1,6 +1,6 @@
 //! A pool on disks that came from elsewhere, or are found in other places than before.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::look::{DiskStanding, look, superblocks};
 use super::make::is_same;
@@ -13,8 +13,10 @@ use super::settings::PoolSettings;
 ///
 /// # Errors
 /// When no pool can be read from them, when one of them is not that pool's, or when another pool has its name; nothing is
-/// changed then.
+/// changed then. So it is when two of them say that they are the same disk, in whatever order they are named: nobody can
+/// tell which of them is the copy.
 pub fn import(registry: &Registry, disks: Vec<PathBuf>) -> Result<RegisteredPool, PoolError> {
+    one_each(&disks)?;
     let given = look(None, &disks)?;
     let name = given.config.name.clone();
     let id = given.config.pool;
@@ -50,6 +52,7 @@ pub fn import(registry: &Registry, disks: Vec<PathBuf>) -> Result<RegisteredPool
             all.push(path.clone());
         }
     }
+    one_each(&all)?;
     let whole = look(Some(id), &all)?;
     let is_here = |path: &PathBuf| whole.disks.iter().any(|disk| disk.path.as_ref() == Some(path));
     let lacks =
@@ -60,4 +63,26 @@ pub fn import(registry: &Registry, disks: Vec<PathBuf>) -> Result<RegisteredPool
     let found = RegisteredPool { disks: all, ..known };
     registry.put(&found)?;
     Ok(found)
+}
+
+/// Refuses what is named twice, and a disk beside a copy of it.
+fn one_each(disks: &[PathBuf]) -> Result<(), PoolError> {
+    let mut seen: Vec<((u128, u128), &Path)> = Vec::new();
+    for path in disks {
+        let Ok(said) = of_the_disk(path, superblocks(path))? else { continue };
+        let Some(first) = said.copies.first() else { continue };
+        let own = (first.pool, first.device);
+        let Some((_, other)) = seen.iter().find(|(known, _)| *known == own) else {
+            seen.push((own, path));
+            continue;
+        };
+        if is_same(other, path) {
+            return Err(PoolError::Twice { path: path.clone() });
+        }
+        let (one, other) =
+            if *other < path.as_path() { (*other, &**path) } else { (&**path, *other) };
+        let ordinal = first.ordinal;
+        return Err(PoolError::SameDisk { one: one.into(), other: other.into(), ordinal });
+    }
+    Ok(())
 }
