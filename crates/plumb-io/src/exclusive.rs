@@ -4,6 +4,10 @@
 //! description* that carries the I/O, not to the process. The kernel keeps that description for as long as a
 //! request on it is under way, whatever became of the process. So a disk that could be opened here has no
 //! write of a dead engine still to come.
+//!
+//! The same storage may be there under other names ([`siblings`]): those are claimed as well, and kept for as long as the disk
+//! is. Who opens one of them finds it claimed; and who had it open before, or has I/O there still to come, has its claim. Each
+//! opener takes his own name first and the others then, so of two at a time at least one sees the other.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,11 +19,14 @@ use rustix::io::Errno;
 
 use crate::TargetFile;
 use crate::block_stack::{BlockDevice, DeviceNumber};
-use crate::contents::{self, FindingKind};
+use crate::contents::{self, Finding, FindingKind};
 use crate::system_tree::SystemTree;
+use crate::{descriptors, siblings};
 
 /// How often to look whether a disk that nobody holds any more is free.
 const RETRY: Duration = Duration::from_millis(20);
+/// Descriptors that it takes at a time to look who else uses a disk.
+const LOOKS: usize = 4;
 
 /// A disk that is ours alone.
 #[derive(Debug)]
@@ -40,19 +47,39 @@ pub struct ExclusiveDisk {
     pub physical_sector: u32,
     /// Whether it has moving parts, as far as the kernel knows.
     pub rotational: Option<bool>,
+    /// Claims on the other names of the same storage.
+    pub other_names: OtherNames,
 }
 
 impl ExclusiveDisk {
-    /// For a queue.
-    #[must_use]
-    pub fn into_target(self) -> TargetFile {
-        TargetFile {
+    /// For a queue; and what is to be kept for as long as that has the disk.
+    pub fn into_target(self) -> (TargetFile, OtherNames) {
+        let target = TargetFile {
             descriptor: self.descriptor,
             path: self.path,
             size: self.size,
             priority: None,
             mapping: None,
-        }
+        };
+        (target, self.other_names)
+    }
+}
+
+/// Claims on the other names of storage that is ours alone. While they are kept, nobody else opens it by one of those.
+#[derive(Debug, Default)]
+#[must_use = "whoever drops it lets others have the disk under another name"]
+pub struct OtherNames(Vec<OwnedFd>);
+
+impl OtherNames {
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Keeps those as well.
+    pub fn extend(&mut self, more: Self) {
+        self.0.extend(more.0);
     }
 }
 
@@ -92,6 +119,24 @@ pub enum ExclusiveError {
         /// By whom, in words.
         owner: String,
     },
+    /// The same storage has another name, and nobody can tell whether that is in use.
+    #[error(
+        "disk {} is the same storage as {}, which cannot be opened: nobody can tell whether that is in use",
+        path.display(),
+        other.display()
+    )]
+    #[diagnostic(code(plumb::io::disk_other_name))]
+    OtherName {
+        /// Which.
+        path: PathBuf,
+        /// Its other name.
+        other: PathBuf,
+        /// Why.
+        source: io::Error,
+        /// What to do.
+        #[help]
+        remedy: String,
+    },
     /// A program that is gone has left I/O behind which the device has yet to answer.
     #[error(
         "disk {} still performs I/O of a program that has ended ({waited:?} waited)",
@@ -122,15 +167,21 @@ pub fn open(
 ) -> Result<ExclusiveDisk, ExclusiveError> {
     let began = Instant::now();
     loop {
-        match try_open(path)? {
-            Some(disk) => {
+        let owner = match try_open(path)? {
+            Some(mut disk) => {
+                // Without descriptors nobody would be seen who uses it.
+                descriptors::probe(LOOKS).map_err(|errno| refused(path, errno))?;
                 // Those that O_EXCL and locks do not keep away.
                 let others = users(disk.descriptor.as_fd(), path, tree, true)
                     .or_else(|| users_behind(&disk, tree));
                 if let Some(owner) = others {
                     return Err(ExclusiveError::InUse { path: path.into(), owner });
                 }
-                return Ok(disk);
+                if let Some(names) = claim_names(&disk, tree)? {
+                    disk.other_names = names;
+                    return Ok(disk);
+                }
+                users_by_name(disk.descriptor.as_fd(), tree)
             }
             None => {
                 let looker = rustix::fs::open(
@@ -138,18 +189,98 @@ pub fn open(
                     OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK,
                     Mode::empty(),
                 );
-                let owner = looker.ok().and_then(|fd| users(fd.as_fd(), path, tree, false));
-                if let Some(owner) = owner {
-                    return Err(ExclusiveError::InUse { path: path.into(), owner });
-                }
-                let waited = began.elapsed();
-                if waited >= patience {
-                    return Err(ExclusiveError::Busy { path: path.into(), waited });
-                }
-                std::thread::sleep(RETRY);
+                let looker = match looker {
+                    Err(errno) if descriptors::is_shortage(&errno.into()) => {
+                        return Err(refused(path, errno));
+                    }
+                    other => other.ok(),
+                };
+                looker.and_then(|fd| {
+                    users(fd.as_fd(), path, tree, false).or_else(|| users_by_name(fd.as_fd(), tree))
+                })
+            }
+        };
+        if let Some(owner) = owner {
+            return Err(ExclusiveError::InUse { path: path.into(), owner });
+        }
+        let waited = began.elapsed();
+        if waited >= patience {
+            return Err(ExclusiveError::Busy { path: path.into(), waited });
+        }
+        std::thread::sleep(RETRY);
+    }
+}
+
+/// Claims the other names of a block device's storage; `None` when somebody has one of them.
+fn claim_names(
+    disk: &ExclusiveDisk,
+    tree: &SystemTree,
+) -> Result<Option<OtherNames>, ExclusiveError> {
+    let Some(device) = device_of(disk.descriptor.as_fd(), tree) else {
+        return Ok(Some(OtherNames::default()));
+    };
+    let flags = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let mut names = Vec::new();
+    for sibling in siblings::of(tree, &device) {
+        let other = sibling.node();
+        match rustix::fs::open(&other, flags, Mode::empty()) {
+            Ok(name) => names.push(name),
+            Err(Errno::BUSY) if is_claimed_beside(tree, &device, &sibling) => {}
+            Err(Errno::BUSY) => return Ok(None),
+            // A path that leads nowhere now: nobody has it open.
+            Err(Errno::NXIO | Errno::NODEV | Errno::NOMEDIUM | Errno::IO) => {}
+            Err(errno) if descriptors::is_shortage(&errno.into()) => {
+                return Err(refused(&other, errno));
+            }
+            Err(errno) => {
+                let remedy = match errno {
+                    Errno::NOENT => format!(
+                        "let this program have {} as well, or take that off",
+                        other.display()
+                    ),
+                    other => remedy(other).to_owned(),
+                };
+                let (path, source) = (disk.path.clone(), errno.into());
+                return Err(ExclusiveError::OtherName { path, other, source, remedy });
             }
         }
     }
+    Ok(Some(OtherNames(names)))
+}
+
+/// Whether another name of a device's storage is claimed by somebody who has another part of what that shows, and is not used
+/// itself: he lets nobody have it, and it would claim the device.
+fn is_claimed_beside(tree: &SystemTree, device: &BlockDevice, name: &BlockDevice) -> bool {
+    let is_used = |one: &BlockDevice| {
+        alive(contents::uses_of_device(tree, one.number), tree).is_some()
+            || holds(|found| is_device(found, one.number))
+    };
+    let is_beside = |part: &&BlockDevice| !siblings::overlap(tree, part, device);
+    !is_used(name) && siblings::of(tree, name).iter().filter(is_beside).any(is_used)
+}
+
+/// The block device that is open, if it is one.
+fn device_of(descriptor: BorrowedFd<'_>, tree: &SystemTree) -> Option<BlockDevice> {
+    let found = rustix::fs::fstat(descriptor).ok()?;
+    let is_device = FileType::from_raw_mode(found.st_mode) == FileType::BlockDevice;
+    is_device.then(|| BlockDevice::find(tree, DeviceNumber::from_raw(found.st_rdev)))?
+}
+
+fn is_device(found: &rustix::fs::Stat, number: DeviceNumber) -> bool {
+    FileType::from_raw_mode(found.st_mode) == FileType::BlockDevice
+        && DeviceNumber::from_raw(found.st_rdev) == number
+}
+
+/// Who uses the storage of a block device under another name, in words.
+fn users_by_name(descriptor: BorrowedFd<'_>, tree: &SystemTree) -> Option<String> {
+    let device = device_of(descriptor, tree)?;
+    siblings::of(tree, &device).into_iter().find_map(|other| {
+        let name = other.title(tree);
+        let alive = alive(contents::uses_of_device(tree, other.number), tree);
+        let found = alive.map(|alive| format!("it is the same storage as {name}: {alive}"));
+        let ours = || holds(|found| is_device(found, other.number));
+        found.or_else(|| ours().then(|| format!("this program has it open already, as {name}")))
+    })
 }
 
 /// Who uses it, in words; processes that are ending do not count. `locked`: the lock that this process holds
@@ -160,26 +291,39 @@ fn users(
     tree: &SystemTree,
     locked: bool,
 ) -> Option<String> {
-    let found = contents::uses(descriptor, path, tree);
+    let alive = alive(contents::uses(descriptor, path, tree), tree);
+    if alive.is_some() {
+        return alive;
+    }
+    let ours = !locked && holds_itself(descriptor);
+    ours.then(|| "this program has it open already".to_owned())
+}
+
+/// Those of the findings that speak of a use by somebody who is not ending.
+fn alive(found: Vec<Finding>, tree: &SystemTree) -> Option<String> {
     let alive: Vec<String> = found
         .into_iter()
         .filter(|finding| finding.kind == FindingKind::InUse)
         .map(|finding| finding.what)
         .filter(|what| !is_ending(what, tree))
         .collect();
-    if !alive.is_empty() {
-        return Some(alive.join("; "));
-    }
-    let ours = !locked && holds_itself(descriptor);
-    ours.then(|| "this program has it open already".to_owned())
+    (!alive.is_empty()).then(|| alive.join("; "))
 }
 
 /// Who has locked the file behind a loop device: what is written to one appears in the other.
 fn users_behind(disk: &ExclusiveDisk, tree: &SystemTree) -> Option<String> {
-    let found = rustix::fs::fstat(&disk.descriptor).ok().filter(|_| disk.is_device)?;
-    let device = BlockDevice::find(tree, DeviceNumber::from_raw(found.st_rdev))?;
-    let whole = BlockDevice::find(tree, device.disk)?;
-    let path = whole.backing_file(tree)?;
+    let mut device = device_of(disk.descriptor.as_fd(), tree)?;
+    let path = loop {
+        let path = BlockDevice::find(tree, device.disk)?.backing_file(tree)?;
+        let found = rustix::fs::stat(&path).ok()?;
+        // A loop device upon a device.
+        match FileType::from_raw_mode(found.st_mode) {
+            FileType::BlockDevice => {
+                device = BlockDevice::find(tree, DeviceNumber::from_raw(found.st_rdev))?;
+            }
+            _ => break path,
+        }
+    };
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = rustix::fs::open(&path, flags, Mode::empty()).ok()?;
     let status = rustix::fs::fstat(&file).ok()?;
@@ -221,6 +365,11 @@ fn is_ending(what: &str, tree: &SystemTree) -> bool {
 fn holds_itself(descriptor: BorrowedFd<'_>) -> bool {
     let Ok(ours) = rustix::fs::fstat(descriptor) else { return false };
     let identity = |found: &rustix::fs::Stat| (found.st_dev, found.st_ino, found.st_rdev);
+    holds(|other| identity(other) == identity(&ours))
+}
+
+/// Whether this process has something of that kind open for writing.
+fn holds(is_it: impl Fn(&rustix::fs::Stat) -> bool) -> bool {
     let Ok(folder) = std::fs::read_dir("/proc/self/fd") else { return false };
     folder.filter_map(Result::ok).any(|entry| {
         let Ok(other) = rustix::fs::stat(entry.path()) else { return false };
@@ -229,17 +378,22 @@ fn holds_itself(descriptor: BorrowedFd<'_>) -> bool {
         let info = info.unwrap_or_default();
         let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
         let writes = flags.is_some_and(|flags| flags.trim().ends_with(['1', '2', '5', '6']));
-        identity(&other) == identity(&ours) && writes
+        is_it(&other) && writes
     })
+}
+
+fn refused(path: &Path, errno: Errno) -> ExclusiveError {
+    let source = io::Error::from(errno);
+    let remedy = match descriptors::is_shortage(&source) {
+        true => descriptors::remedy(&source),
+        false => remedy(errno).to_owned(),
+    };
+    ExclusiveError::Open { path: path.into(), source, remedy }
 }
 
 /// One attempt; `None` when somebody else has it.
 fn try_open(path: &Path) -> Result<Option<ExclusiveDisk>, ExclusiveError> {
-    let refused = |errno: Errno| ExclusiveError::Open {
-        path: path.into(),
-        source: errno.into(),
-        remedy: remedy(errno).to_owned(),
-    };
+    let refused = |errno: Errno| refused(path, errno);
     let found = rustix::fs::stat(path).map_err(refused)?;
     let is_device = match FileType::from_raw_mode(found.st_mode) {
         FileType::BlockDevice => true,
@@ -283,6 +437,7 @@ fn try_open(path: &Path) -> Result<Option<ExclusiveDisk>, ExclusiveError> {
         logical_sector,
         physical_sector,
         rotational,
+        other_names: OtherNames::default(),
     }))
 }
 

@@ -19,6 +19,8 @@ use crate::drive::{self, BLOCK};
 
 /// Names the disk to a copy of this program that is to be killed.
 const VICTIM: &str = "PLUMB_TEST_VICTIM";
+/// Names it to a copy that only holds it.
+const HELD: &str = "PLUMB_TEST_HELD";
 
 fn open(path: &Path, patience: u64) -> Result<ExclusiveDisk, ExclusiveError> {
     exclusive::open(path, Duration::from_millis(patience), &SystemTree::default())
@@ -45,13 +47,22 @@ fn write_block(queue: &mut UringQueue, byte: u8, wait: bool) -> Option<i32> {
 fn ring(disk: ExclusiveDisk) -> UringQueue {
     let lane = LaneSpec { first_slot: 0, slots: 2, bytes: BLOCK };
     let regions = vec![RegionSpec { lanes: vec![lane] }];
-    let files = vec![disk.into_target()];
+    let (file, other_names) = disk.into_target();
+    assert!(other_names.is_empty(), "nothing but a queue is kept of it here");
+    let files = vec![file];
     let spec = QueueSpec { depth: 2, files, regions, ..QueueSpec::default() };
     UringQueue::open(spec, plumb_io::engine::UringOptions::default()).expect("a ring")
 }
 
 #[test]
 fn a_ring_flushes() {
+    if let Some(held) = std::env::var_os(HELD) {
+        let disk = open(Path::new(&held), 0).expect("nobody has it");
+        println!("held");
+        std::io::stdin().lock().read_line(&mut String::new()).expect("it waits");
+        drop(disk);
+        return;
+    }
     if let Err(why) = plumb_io::engine::probe_ring() {
         println!("skipped a_ring_flushes: {why}");
         return;
@@ -267,4 +278,101 @@ fn late_writes_of_a_killed_engine_end_before_the_next_one_opens() {
     // A file behind a loop device is the same disk under another name.
     let behind = slow.mounts[0].join("above.img");
     assert!(matches!(open(&behind, 0), Err(ExclusiveError::InUse { .. })));
+}
+
+/// A part of a file as a block device, detached after the test.
+struct Part(String);
+
+impl Part {
+    /// `None` where there are no loop devices.
+    fn attach(file: &Path, offset: u64, bytes: u64) -> Option<Self> {
+        let (offset, bytes) = (offset.to_string(), bytes.to_string());
+        let line = ["--find", "--show", "--offset", &offset, "--sizelimit", &bytes, text(file)];
+        run("losetup", &line).filter(|device| !device.is_empty()).map(Self)
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        let _ = run("losetup", &["--detach", &self.0]);
+    }
+}
+
+#[track_caller]
+fn refuses(disk: &str, words: &[&str]) {
+    match open(Path::new(disk), 300) {
+        Err(ExclusiveError::InUse { owner, .. }) => {
+            assert!(words.iter().all(|word| owner.contains(word)), "{owner}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// C11: a second opener is refused by whatever name, in this process and in another one.
+#[test]
+fn storage_with_two_names_has_one_opener() {
+    const MIB: u64 = 1 << 20;
+    let name = "storage_with_two_names_has_one_opener";
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let path = folder.path().join("disk.img");
+    std::fs::File::create(&path).expect("made").set_len(8 * MIB).expect("sparse");
+    let parts = [(0, 4 * MIB), (0, 8 * MIB), (2 * MIB, 4 * MIB), (4 * MIB, 4 * MIB)];
+    let parts = parts.map(|(offset, bytes)| Part::attach(&path, offset, bytes));
+    let [Some(low), Some(all), Some(middle), Some(high)] = parts else {
+        println!("skipped {name}: no loop devices");
+        return;
+    };
+    // The kernel knows nothing of it: both can be claimed.
+    let device = |part: &Part| open(Path::new(&part.0), 300);
+    let first = device(&low).expect("nobody has it");
+    refuses(&all.0, &["this program", &low.0]);
+    refuses(&middle.0, &["this program", &low.0]);
+    let beside = device(&high).expect("it is another part of that file");
+    drop(first);
+    refuses(&middle.0, &["this program", &high.0]);
+    refuses(&all.0, &[&high.0]);
+    drop(beside);
+    drop(device(&all).expect("nobody has a part of it"));
+    // Another program.
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    command.args(["--exact", "exclusive::a_ring_flushes", "--nocapture"]).env(HELD, &low.0);
+    let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let mut child = child.expect("it can be started");
+    let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+    assert!(lines.by_ref().map_while(Result::ok).any(|line| line.ends_with("held")));
+    let process = format!("process {}", child.id());
+    refuses(&all.0, &[&process, &low.0]);
+    refuses(&middle.0, &[&process, "the same storage"]);
+    drop(device(&high).expect("it is another part of that file"));
+    child.kill().expect("it can be killed");
+    child.wait().expect("it is over");
+    drop(open(Path::new(&all.0), 5000).expect("its holder is gone"));
+    // A mount is no opener that can be seen.
+    let is_mounted = run("mkfs.ext4", &["-q", &low.0]).and_then(|_| {
+        let at = folder.path().join("mount");
+        std::fs::create_dir(&at).ok()?;
+        run("mount", &[&low.0, text(&at)]).map(|_| at)
+    });
+    if let Some(at) = is_mounted {
+        let refused = open(Path::new(&all.0), 300);
+        run("umount", &[text(&at)]).expect("nobody is in there");
+        let owner = match refused {
+            Err(ExclusiveError::InUse { owner, .. }) => owner,
+            other => panic!("{other:?}"),
+        };
+        assert!(owner.contains("mounted") && owner.contains(&low.0), "{owner}");
+    }
+    // The file itself, and who has it by its own name.
+    refuses(text(&path), &["behind the loop device"]);
+    drop([low, all, middle, high]);
+    let file = open(&path, 5000).expect("nobody has it");
+    let Some(late) = Part::attach(&path, MIB, MIB) else { return };
+    refuses(&late.0, &["the file behind it", text(&path)]);
+    if let Some(upon) = run("losetup", &["--find", "--show", &late.0]).map(Part) {
+        refuses(&upon.0, &["the file behind it", text(&path)]);
+        drop(file);
+        let below = device(&late);
+        assert!(below.is_err(), "it is behind the other one: {below:?}");
+        drop(device(&upon).expect("nobody has it"));
+    }
 }

@@ -3,6 +3,7 @@
 
 use plumb_io::clock::StampClock;
 use plumb_io::engine::{SyncQueue, UringOptions, UringQueue, probe_ring};
+use plumb_io::exclusive::OtherNames;
 use plumb_io::stack::{DeviceModel, EmulatedQueue, OverlayQueue};
 use plumb_io::{
     Bell, Done, Errno, FileIndex, FlushQueue, IoQueue, LaneIndex, LaneSpec, Memory, Op, OpKind,
@@ -25,6 +26,16 @@ pub enum DeviceQueue {
     Emulated(Box<EmulatedQueue<DeviceQueue, StampClock>>),
     /// Any of them, whose files stay as they are.
     Unchanging(Box<OverlayQueue<DeviceQueue>>),
+    /// Any of them, with claims on other names of its disks.
+    Held(HeldQueue),
+}
+
+/// A queue that nobody else reaches the disks of by their other names.
+#[derive(Debug)]
+pub struct HeldQueue {
+    queue: Box<DeviceQueue>,
+    #[expect(dead_code, reason = "claims work by being kept")]
+    names: OtherNames,
 }
 
 impl DeviceQueue {
@@ -64,6 +75,15 @@ impl DeviceQueue {
         Self::Unchanging(Box::new(OverlayQueue::new(queue, plan.depth())))
     }
 
+    /// With claims on other names of its disks, which it keeps.
+    #[must_use]
+    pub fn holding(self, names: OtherNames) -> Self {
+        if names.is_empty() {
+            return self;
+        }
+        Self::Held(HeldQueue { queue: Box::new(self), names })
+    }
+
     /// One call at a time, whatever the kernel has.
     ///
     /// # Errors
@@ -85,6 +105,7 @@ macro_rules! either {
             Self::Calls($queue) => $call,
             Self::Emulated($queue) => $call,
             Self::Unchanging($queue) => $call,
+            Self::Held(HeldQueue { queue: $queue, .. }) => $call,
         }
     };
 }

@@ -1,10 +1,10 @@
 //! A pool on disks that came from elsewhere, or are found in other places than before.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::look::{DiskStanding, look, superblocks};
 use super::make::is_same;
-use super::open::PoolError;
+use super::open::{PoolError, of_the_disk};
 use super::registry::{RegisteredPool, Registry, RegistryError};
 use super::settings::PoolSettings;
 
@@ -13,8 +13,10 @@ use super::settings::PoolSettings;
 ///
 /// # Errors
 /// When no pool can be read from them, when one of them is not that pool's, or when another pool has its name; nothing is
-/// changed then.
+/// changed then. So it is when two of them say that they are the same disk, in whatever order they are named: nobody can
+/// tell which of them is the copy.
 pub fn import(registry: &Registry, disks: Vec<PathBuf>) -> Result<RegisteredPool, PoolError> {
+    one_each(&disks)?;
     let given = look(None, &disks)?;
     let name = given.config.name.clone();
     let id = given.config.pool;
@@ -23,7 +25,7 @@ pub fn import(registry: &Registry, disks: Vec<PathBuf>) -> Result<RegisteredPool
     }
     // Each may be some pool's, and not all the same one's.
     for path in &disks {
-        let said = superblocks(path).is_ok_and(|said| said.is_of(id));
+        let said = of_the_disk(path, superblocks(path))?.is_ok_and(|said| said.is_of(id));
         if !said {
             let why = format!("it belongs to another pool than {id:032x}");
             return Err(PoolError::Stray { path: path.clone(), name, why });
@@ -50,6 +52,7 @@ pub fn import(registry: &Registry, disks: Vec<PathBuf>) -> Result<RegisteredPool
             all.push(path.clone());
         }
     }
+    one_each(&all)?;
     let whole = look(Some(id), &all)?;
     let is_here = |path: &PathBuf| whole.disks.iter().any(|disk| disk.path.as_ref() == Some(path));
     let lacks =
@@ -60,4 +63,26 @@ pub fn import(registry: &Registry, disks: Vec<PathBuf>) -> Result<RegisteredPool
     let found = RegisteredPool { disks: all, ..known };
     registry.put(&found)?;
     Ok(found)
+}
+
+/// Refuses what is named twice, and a disk beside a copy of it.
+fn one_each(disks: &[PathBuf]) -> Result<(), PoolError> {
+    let mut seen: Vec<((u128, u128), &Path)> = Vec::new();
+    for path in disks {
+        let Ok(said) = of_the_disk(path, superblocks(path))? else { continue };
+        let Some(first) = said.copies.first() else { continue };
+        let own = (first.pool, first.device);
+        let Some((_, other)) = seen.iter().find(|(known, _)| *known == own) else {
+            seen.push((own, path));
+            continue;
+        };
+        if is_same(other, path) {
+            return Err(PoolError::Twice { path: path.clone() });
+        }
+        let (one, other) =
+            if *other < path.as_path() { (*other, &**path) } else { (&**path, *other) };
+        let ordinal = first.ordinal;
+        return Err(PoolError::SameDisk { one: one.into(), other: other.into(), ordinal });
+    }
+    Ok(())
 }

@@ -3,12 +3,15 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use plumb_io::{TargetFile, contents};
 use plumb_units::convert::{index, to_u32};
 
 use super::devices::DeviceQueue;
-use super::open::PoolError;
+use super::open::{PoolError, make_room, of_the_disk};
 use crate::assembly::{
     Found, Terms, assemble, discover, is_apart, is_fork, is_outdated, is_split, newest_config,
     served,
@@ -69,6 +72,8 @@ pub struct Look {
     pub disks: Vec<DiskLook>,
     /// Paths that are not disks of the pool, and why.
     pub strays: Vec<(PathBuf, String)>,
+    /// Paths of which nothing was heard in time: nobody knows what is there.
+    pub silent: Vec<PathBuf>,
     /// Why no start would accept what is here, and what to do; too few voters are told apart from it.
     pub refusal: Option<(String, &'static str)>,
     /// Bytes that a crash leaves old or new as a whole: those of the smallest physical sector of the disks that are
@@ -156,17 +161,37 @@ pub(super) fn stray(pool: Option<u128>, found: &Said) -> Option<String> {
     (recorded > *size).then(|| format!("it has {size} bytes, and had {recorded}"))
 }
 
+/// Files that a look has open beside the disks, at most.
+const LOOKS_BESIDE: u64 = 8;
+
 /// Looks at `paths` as disks of the pool of that id, or of whichever they belong to.
 ///
 /// # Errors
 /// When no configuration can be read from any of them.
 pub fn look(pool: Option<u128>, paths: &[PathBuf]) -> Result<Look, PoolError> {
-    let mut strays = Vec::new();
+    look_within(pool, paths, None)
+}
+
+/// The same, without disks that do not say within that time what they are; without one they are waited for.
+///
+/// # Errors
+/// When no configuration can be read from any of those that do.
+pub fn look_within(
+    pool: Option<u128>,
+    paths: &[PathBuf],
+    patience: Option<Duration>,
+) -> Result<Look, PoolError> {
+    let (mut strays, mut silent) = (Vec::new(), Vec::new());
     let mut too_small: Vec<(PathBuf, u128)> = Vec::new();
     let mut good: Vec<TargetFile> = Vec::new();
     let mut atomic_unit = 4096;
-    for path in paths {
-        let found = match superblocks(path) {
+    make_room(paths.len(), LOOKS_BESIDE)?;
+    for (path, said) in paths.iter().zip(all_say(paths, patience, superblocks)) {
+        let Some(said) = said else {
+            silent.push(path.clone());
+            continue;
+        };
+        let found = match of_the_disk(path, said)? {
             Ok(found) => found,
             Err(error) => {
                 strays.push((path.clone(), error.to_string()));
@@ -182,7 +207,7 @@ pub fn look(pool: Option<u128>, paths: &[PathBuf]) -> Result<Look, PoolError> {
             strays.push((path.clone(), why));
             continue;
         }
-        if let Ok(file) = File::open(path) {
+        if let Ok(file) = of_the_disk(path, File::open(path))? {
             atomic_unit = atomic_unit.min(plumb_io::exclusive::atomic_sector(&file));
             good.push(TargetFile {
                 descriptor: file.into(),
@@ -238,13 +263,64 @@ pub fn look(pool: Option<u128>, paths: &[PathBuf]) -> Result<Look, PoolError> {
         DiskLook { path: Some(places[index(one.file.0)].clone()), standing }
     };
     let disks = (0_u16..).zip(&config.disks).map(disk).collect();
-    let refusal = refusal(&mut io, plan);
-    Ok(Look { config, geometry, disks, strays, refusal, atomic_unit })
+    let twins = |ordinal: u16| {
+        let is_it = |one: &&Found| {
+            let known = config.disks.get(usize::from(ordinal));
+            one.block.ordinal == ordinal && known.is_some_and(|disk| disk.id == one.block.device)
+        };
+        let mut paths: Vec<String> = found
+            .iter()
+            .filter(is_it)
+            .map(|one| places[index(one.file.0)].display().to_string())
+            .collect();
+        paths.sort();
+        format!("{} say that they are disk {ordinal} of the pool", paths.join(" and "))
+    };
+    let refusal = refusal(&mut io, plan, twins);
+    Ok(Look { config, geometry, disks, strays, silent, refusal, atomic_unit })
+}
+
+/// What all of them say, in their order; `None` of those that do not within `patience`. Each is asked by a thread of its own, and
+/// those that wait for an answer are left behind: a request to a disk that hangs can be taken back by nobody.
+fn all_say<T: Send + 'static>(
+    paths: &[PathBuf],
+    patience: Option<Duration>,
+    ask: fn(&Path) -> T,
+) -> Vec<Option<T>> {
+    let Some(patience) = patience else {
+        return paths.iter().map(|path| Some(ask(path))).collect();
+    };
+    let mut answers: Vec<Option<T>> = paths.iter().map(|_| None).collect();
+    let (teller, told) = mpsc::channel();
+    let mut asked = 0;
+    for (nth, path) in paths.iter().enumerate() {
+        let (own, teller) = (path.clone(), teller.clone());
+        let asker = move || {
+            // Nobody listens any more to who is late.
+            let _ = teller.send((nth, ask(&own)));
+        };
+        match thread::Builder::new().name("plumb-look".to_owned()).spawn(asker) {
+            Ok(_) => asked += 1,
+            // Without a thread there is no time-out.
+            Err(_) => answers[nth] = Some(ask(path)),
+        }
+    }
+    let until = Instant::now() + patience;
+    for _ in 0..asked {
+        let left = until.saturating_duration_since(Instant::now());
+        let Ok((nth, answer)) = told.recv_timeout(left) else { break };
+        answers[nth] = Some(answer);
+    }
+    answers
 }
 
 /// What a start does before it writes anything: it puts the disks together and looks for a checkpoint. What lies deeper
 /// is read by a start only.
-fn refusal(io: &mut Io<DeviceQueue>, plan: SlotPlan) -> Option<(String, &'static str)> {
+fn refusal(
+    io: &mut Io<DeviceQueue>,
+    plan: SlotPlan,
+    twins: impl Fn(u16) -> String,
+) -> Option<(String, &'static str)> {
     let assembled = assemble(io, plan, (0, Terms::More));
     let error = match assembled.and_then(|(members, _)| read_checkpoint(io, &members)) {
         Ok(_) | Err(StartError::NoQuorum { .. }) => return None,
@@ -257,5 +333,31 @@ fn refusal(io: &mut Io<DeviceQueue>, plan: SlotPlan) -> Option<(String, &'static
         StartError::Outdated { .. } => "attach the disk itself and not an older copy of it",
         _ => "attach the disks that are missing; without them only a backup has what is lost",
     };
-    Some((error.to_string(), action))
+    let text = match error {
+        StartError::Duplicate { ordinal } => twins(ordinal),
+        other => other.to_string(),
+    };
+    Some((text, action))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_does_not_answer_keeps_nobody_waiting() {
+        fn ask(path: &Path) -> usize {
+            while path.ends_with("hangs") {
+                thread::park();
+            }
+            path.as_os_str().len()
+        }
+        let paths = ["a", "hangs", "ccc", "hangs"].map(PathBuf::from);
+        let began = Instant::now();
+        let answers = all_say(&paths, Some(Duration::from_millis(300)), ask);
+        assert_eq!(answers, [Some(1), None, Some(3), None]);
+        assert!(began.elapsed() < Duration::from_secs(20), "each was waited for");
+        let answers = all_say(&["a".into(), "bb".into()], None, ask);
+        assert_eq!(answers, [Some(1), Some(2)]);
+    }
 }

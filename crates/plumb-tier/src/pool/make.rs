@@ -7,17 +7,21 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use plumb_io::FileIndex;
 use plumb_io::contents::{self, FindingKind, Verdict};
-use plumb_io::exclusive::{self, ExclusiveDisk};
+use plumb_io::exclusive::{self, ExclusiveDisk, OtherNames};
 use plumb_io::system_tree::SystemTree;
-use plumb_units::convert::to_u32;
+use plumb_io::{FileIndex, TargetFile};
+use plumb_units::convert::{to_u32, to_u64};
+use rustix::fs::{FallocateFlags, fallocate};
 
 use super::chronicle::Chronicle;
 use super::devices::DeviceQueue;
 use super::emulation::Emulated;
 use super::look::{look, superblocks};
-use super::open::{PATIENCE, PoolError, descriptor_path, fresh_seed, open, slot_plan};
+use super::open::{
+    FILES_BESIDE, PATIENCE, PoolError, descriptor_path, fresh_seed, make_room, of_the_disk, open,
+    slot_plan,
+};
 use super::registry::{RegisteredPool, Registry, RegistryError};
 use super::settings::PoolSettings;
 use crate::create::{NewDisk, NewPool, create};
@@ -75,6 +79,7 @@ pub fn make(registry: &Registry, wish: &PoolWish) -> Result<RegisteredPool, Pool
         .into());
     }
     registry.is_ready()?;
+    make_room(wish.disks.len(), FILES_BESIDE)?;
     let mut disks = Vec::new();
     for (nth, disk) in wish.disks.iter().enumerate() {
         let same = |other: &DiskWish| is_same(&other.path, &disk.path);
@@ -92,7 +97,9 @@ pub fn make(registry: &Registry, wish: &PoolWish) -> Result<RegisteredPool, Pool
     let new = new.map(|((wish, disk), path)| new_disk(wish, disk, path)).collect();
     disks.iter().try_for_each(wipe_ends)?;
     let plan = slot_plan(to_u32(disks.len()), &PoolSettings::default());
-    let files = disks.into_iter().map(ExclusiveDisk::into_target).collect();
+    // Kept until it is made.
+    let (files, _names): (Vec<TargetFile>, Vec<OtherNames>) =
+        disks.into_iter().map(ExclusiveDisk::into_target).unzip();
     let pool = NewPool {
         name: wish.name.clone(),
         extent_bytes: EXTENT_BYTES,
@@ -121,6 +128,8 @@ pub fn add_disk(
     pool: &RegisteredPool,
     wish: &DiskWish,
 ) -> Result<(), PoolError> {
+    let count = pool.disks.len() + 1;
+    make_room(count, FILES_BESIDE + to_u64(count))?;
     let found = look(Some(pool.id), &pool.disks)?;
     let mut before = pool.clone();
     if let Some(nth) = pool.disks.iter().position(|disk| is_same(disk, &wish.path)) {
@@ -196,9 +205,10 @@ pub fn destroy(
         let (name, count) = (pool.name.clone(), names.len());
         return Err(PoolError::HoldsData { name, count, list: names.join(", ") });
     }
+    make_room(pool.disks.len(), FILES_BESIDE)?;
     let (mut disks, mut away) = (Vec::new(), Vec::new());
     for path in &pool.disks {
-        let ours = superblocks(path).is_ok_and(|said| said.is_of(pool.id));
+        let ours = of_the_disk(path, superblocks(path))?.is_ok_and(|said| said.is_of(pool.id));
         if ours {
             disks.push(exclusive::open(path, PATIENCE, &tree)?);
         } else {
@@ -294,10 +304,10 @@ fn take(wish: &DiskWish) -> Result<ExclusiveDisk, PoolError> {
         "nothing was written. Name another disk, or, if all of this may be lost for good, add: --destroy {quoted}"
     );
     // Looked at first: once it is claimed, the claim itself would be found.
-    if let Ok(file) = File::open(&wish.path)
+    if let Ok(file) = of_the_disk(&wish.path, File::open(&wish.path))?
         && !wish.destroy
     {
-        if let Ok(said) = superblocks(&wish.path)
+        if let Ok(said) = of_the_disk(&wish.path, superblocks(&wish.path))?
             && let Some(copy) = said.copies.first()
         {
             let reason =
@@ -338,6 +348,22 @@ fn is_hole(mut file: File) -> bool {
     is_file && plumb_io::exclusive::first_data(&file).is_ok_and(|first| first.is_none()) && {
         file.seek(SeekFrom::Start(0)).is_ok()
     }
+}
+
+/// Takes a pool off a disk that has left it: a device loses its marks, and of a file all goes, so that it is as empty as one that
+/// was just made. The marks go last: who is killed before that finds a disk that was removed, and begins anew.
+pub(super) fn make_blank(disk: &ExclusiveDisk) -> Result<(), PoolError> {
+    let empty = |start: u64, end: u64| {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        if !disk.is_device && start < end {
+            // Where a file system makes no holes, what the pool wrote stays there.
+            let _ = fallocate(&disk.descriptor, flags, start, end - start);
+        }
+    };
+    empty(MIB, disk.size.saturating_sub(MIB));
+    wipe_ends(disk)?;
+    empty(0, disk.size);
+    Ok(())
 }
 
 pub(super) fn wipe_ends(disk: &ExclusiveDisk) -> Result<(), PoolError> {

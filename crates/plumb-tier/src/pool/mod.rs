@@ -36,7 +36,7 @@ pub use health::{
 pub use import::import;
 pub use limits::{LimitError, OptimizeLimits, RATE_LEAST};
 pub use live::{LiveError, LiveView, live};
-pub use look::{DiskLook, DiskStanding, Look, look};
+pub use look::{DiskLook, DiskStanding, Look, look, look_within};
 pub use make::{DiskWish, PoolWish, add_disk, destroy, make};
 pub use open::{OpenPool, PoolError, open, open_by_word, open_to_read, slot_plan};
 pub use registry::{RegisteredPool, Registry, RegistryError, is_name};

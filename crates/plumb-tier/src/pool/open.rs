@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use plumb_io::OpenQueueError;
-use plumb_io::exclusive::{self, ExclusiveDisk, ExclusiveError};
+use plumb_io::descriptors::{self, Shortage};
+use plumb_io::exclusive::{self, ExclusiveDisk, ExclusiveError, OtherNames};
 use plumb_io::memory;
 use plumb_io::system_tree::SystemTree;
 use plumb_units::convert::{to_u32, to_u64};
@@ -127,6 +128,20 @@ pub enum PoolError {
         /// Which.
         path: PathBuf,
     },
+    /// A disk and its copy.
+    #[error("{} and {} both say that they are disk {ordinal} of one pool", one.display(), other.display())]
+    #[diagnostic(
+        code(plumb::tier::same_disk),
+        help("nothing was changed. Take the copy off, or name the disk alone")
+    )]
+    SameDisk {
+        /// The first by its name.
+        one: PathBuf,
+        /// The other one.
+        other: PathBuf,
+        /// Which disk of the pool.
+        ordinal: u16,
+    },
     /// A disk that is not the pool's.
     #[error("disk {} is not one of pool {name}: {why}", path.display())]
     #[diagnostic(
@@ -187,20 +202,36 @@ pub enum PoolError {
         available: u64,
     },
     /// This program may not open enough files.
-    #[error("cannot open {}: pool {name} needs {needed} open files", path.display())]
+    #[error(
+        "{disks} disks need {} open files beside the {} that this program has, and it may have {}",
+        shortage.needed,
+        shortage.open,
+        shortage.limit
+    )]
     #[diagnostic(
         code(plumb::tier::files),
-        help("raise the limit of open files: ulimit -n, or LimitNOFILE= of the service")
+        help(
+            "nothing was changed. Raise the limit of open files: ulimit -n {}, or LimitNOFILE= of the service",
+            shortage.open + shortage.needed
+        )
     )]
     Files {
-        /// The pool.
-        name: String,
-        /// Which disk found no room.
+        /// How many are to be opened.
+        disks: usize,
+        /// What is missing.
+        shortage: Shortage,
+    },
+    /// The system or this program has too little of something to look at a disk.
+    #[error("cannot look at disk {}, and so cannot tell whether it is there", path.display())]
+    #[diagnostic(code(plumb::tier::cannot_look))]
+    CannotLook {
+        /// Which disk.
         path: PathBuf,
-        /// How many a start has open at a time.
-        needed: u64,
         /// Why.
         source: std::io::Error,
+        /// What to do.
+        #[help]
+        remedy: String,
     },
     /// It stopped.
     #[error("pool {name} stopped")]
@@ -396,29 +427,26 @@ fn claim_all(
 ) -> Result<(DeviceQueue, SlotPlan, Absent), PoolError> {
     let tree = SystemTree::default();
     let (mut files, mut absent, mut here) = (Vec::new(), Vec::new(), Vec::new());
+    let mut names = OtherNames::default();
+    // Each is held, and looked at by others beside that.
+    make_room(pool.disks.len(), FILES_BESIDE + to_u64(pool.disks.len()))?;
     for path in &pool.disks {
-        match claim(pool.id, path, &tree) {
+        match claim(pool.id, path, &tree)? {
             Ok(disk) => {
-                files.push(disk.into_target());
+                let (file, more) = disk.into_target();
+                files.push(file);
+                names.extend(more);
                 here.push(path.clone());
             }
-            Err(Claimed::Absent(why)) => absent.push((path.clone(), why)),
-            Err(Claimed::Refused(error)) => return Err(error.into()),
-            Err(Claimed::NoRoom(source)) => {
-                let needed = FILES_BESIDE + 2 * to_u64(pool.disks.len() + more.len());
-                return Err(PoolError::Files {
-                    name: pool.name.clone(),
-                    path: path.clone(),
-                    needed,
-                    source,
-                });
-            }
+            Err(why) => absent.push((path.clone(), why)),
         }
     }
     foretell(pool, &here)?;
     for disk in more {
         here.push(disk.path.clone());
-        files.push(disk.into_target());
+        let (file, more) = disk.into_target();
+        files.push(file);
+        names.extend(more);
     }
     let plan = slot_plan(to_u32(files.len()), &pool.settings);
     let queue = match &pool.emulated[..] {
@@ -428,17 +456,35 @@ fn claim_all(
             DeviceQueue::open_emulated(&plan, files, models)?
         }
     };
-    Ok((queue, plan, absent))
+    Ok((queue.holding(names), plan, absent))
 }
 
-/// Files that a start has open beside its disks, at most: rings, events, what is read under `/proc` and `/sys`.
-const FILES_BESIDE: u64 = 32;
-const ENOMEM: i32 = 12;
+/// Files that a start has open beside its disks, at most: rings, events, what is read under `/proc` and `/sys`, other names.
+pub(super) const FILES_BESIDE: u64 = 32;
 const EACCES: i32 = 13;
 const EPERM: i32 = 1;
-const ENFILE: i32 = 23;
-const EMFILE: i32 = 24;
 const ETXTBSY: i32 = 26;
+
+/// Sees to it that so many disks can be opened at a time, and so many files beside them. Without that, disks that are there would
+/// be taken for lost.
+pub(super) fn make_room(disks: usize, beside: u64) -> Result<(), PoolError> {
+    let made = descriptors::make_room(to_u64(disks) + beside);
+    made.map_err(|shortage| PoolError::Files { disks, shortage })
+}
+
+/// An error of a disk, unless it is one of this program's or the system's: that says nothing of the disk.
+pub(super) fn of_the_disk<T>(
+    path: &Path,
+    went: std::io::Result<T>,
+) -> Result<std::io::Result<T>, PoolError> {
+    match went {
+        Err(source) if descriptors::is_shortage(&source) => {
+            let remedy = descriptors::remedy(&source);
+            Err(PoolError::CannotLook { path: path.to_owned(), source, remedy })
+        }
+        went => Ok(went),
+    }
+}
 
 /// Refuses a pool that would not fit into memory, were every extent of it mapped: later there is nobody to tell.
 fn foretell(pool: &RegisteredPool, here: &[PathBuf]) -> Result<(), PoolError> {
@@ -452,39 +498,34 @@ fn foretell(pool: &RegisteredPool, here: &[PathBuf]) -> Result<(), PoolError> {
     Err(PoolError::Memory { name: pool.name.clone(), needed, available })
 }
 
-enum Claimed {
-    /// It is not here, or not this pool's: the pool does without.
-    Absent(String),
-    /// Somebody has it, or this program may not: that is not a disk that is lost.
-    Refused(ExclusiveError),
-    /// No more files can be opened.
-    NoRoom(std::io::Error),
-}
-
-fn claim(pool: u128, path: &Path, tree: &SystemTree) -> Result<ExclusiveDisk, Claimed> {
+/// A pool's disk for this program alone; else why it is not here, or not this pool's: the pool does without. What is in use, or
+/// what this program may not open or has too few files for, is an error: that is not a disk that is lost.
+fn claim(
+    pool: u128,
+    path: &Path,
+    tree: &SystemTree,
+) -> Result<Result<ExclusiveDisk, String>, PoolError> {
     let disk = match exclusive::open(path, PATIENCE, tree) {
         Ok(disk) => disk,
-        Err(error @ (ExclusiveError::InUse { .. } | ExclusiveError::Busy { .. })) => {
-            return Err(Claimed::Refused(error));
-        }
         Err(ExclusiveError::Open { path, source, remedy }) => {
-            return Err(match source.raw_os_error() {
-                Some(EMFILE | ENFILE | ENOMEM) => Claimed::NoRoom(source),
-                Some(EACCES | EPERM | ETXTBSY) => {
-                    Claimed::Refused(ExclusiveError::Open { path, source, remedy })
-                }
-                _ => Claimed::Absent(source.to_string()),
-            });
+            if let Some(EACCES | EPERM | ETXTBSY) = source.raw_os_error() {
+                return Err(ExclusiveError::Open { path, source, remedy }.into());
+            }
+            return of_the_disk::<()>(&path, Err(source))
+                .map(|went| Err(went.err().map_or_else(String::new, |error| error.to_string())));
         }
-        Err(error) => return Err(Claimed::Absent(error.to_string())),
+        Err(error @ ExclusiveError::Kind { .. }) => return Ok(Err(error.to_string())),
+        Err(error) => return Err(error.into()),
     };
     // What is open is judged, not what the path leads to by now (LAY-8).
-    let found = superblocks(&descriptor_path(&disk));
-    let found = found.map_err(|error| Claimed::Absent(error.to_string()))?;
-    match stray(Some(pool), &found) {
-        Some(why) => Err(Claimed::Absent(why)),
+    let found = match of_the_disk(path, superblocks(&descriptor_path(&disk)))? {
+        Ok(found) => found,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
+    Ok(match stray(Some(pool), &found) {
+        Some(why) => Err(why),
         None => Ok(disk),
-    }
+    })
 }
 
 /// A name for what is open.

@@ -8,7 +8,7 @@ use plumb_io::system_tree::SystemTree;
 
 use super::findings::note_start;
 use super::look::{Look, look, superblocks};
-use super::make::{absolute, is_same, wipe_ends};
+use super::make::{absolute, is_same, make_blank};
 use super::open::{OpenPool, PATIENCE, PoolError, open};
 use super::registry::{RegisteredPool, Registry};
 use crate::engine::{Engine, JobState};
@@ -180,7 +180,7 @@ fn forget(
     let ours = superblocks(place).is_ok_and(|said| said.is_of(pool.id));
     if ours && let Ok(disk) = exclusive::open(place, PATIENCE, &SystemTree::default()) {
         // If it fails, or somebody has it: the pool ignores it for ever, with its marks or without.
-        let _ = wipe_ends(&disk);
+        let _ = make_blank(&disk);
     }
     Ok(())
 }

@@ -88,7 +88,31 @@ fn a_disk_that_left_under_load_is_blank() {
     let listed = std::fs::read_to_string(place.file("pools/tank.pool")).expect("a list");
     assert!(listed.contains("a.img") && !listed.contains("c.img"), "{listed}");
     place.plumb("space status tank").ends_with(0);
-    place.plumb("pool new other c.img --destroy c.img").succeeds_quietly();
+    place.plumb("pool new other c.img").succeeds_quietly();
+}
+
+/// What a pool wrote to a file goes when that leaves it: who takes it in again is not asked whether that may be lost.
+#[test]
+fn a_file_that_left_is_taken_again_without_a_word() {
+    use std::os::unix::fs::MetadataExt;
+    let place = of_two_copies();
+    let c = place.file("c.img");
+    let before = std::fs::metadata(&c).expect("it is there");
+    for _ in 0..2 {
+        place.plumb("pool remove-disk tank c.img").succeeds_quietly();
+        let after = std::fs::metadata(&c).expect("it is there");
+        assert_eq!(after.len(), before.len());
+        assert_eq!(after.blocks(), 0, "all of it is a hole");
+        place.plumb("pool add-disk tank c.img").succeeds_quietly();
+    }
+    place.plumb("run -b64K -s -w50 -o4 -t1 -d1 -W0 --verify crc32c space:tank/two").ends_with(0);
+    place.plumb("space status tank").ends_with(0);
+    // What somebody else puts there is his.
+    place.plumb("pool remove-disk tank c.img").succeeds_quietly();
+    std::fs::write(&c, vec![7; 1 << 20]).expect("made");
+    let refused = place.plumb("pool add-disk tank c.img").ends_with(3).stderr;
+    assert!(refused.contains("holds data") && refused.contains("--destroy"), "{refused}");
+    assert_eq!(std::fs::read(&c).expect("it is there"), vec![7; 1 << 20]);
 }
 
 /// What cannot be is told, and nothing changes.

@@ -311,6 +311,58 @@ fn a_pool_that_is_imported_again_keeps_what_is_known_of_it() {
     assert_eq!(lines(&std::fs::read_to_string(&list).expect("the list")), lines(&now));
 }
 
+/// T15: a disk and its copy: both are refused by name, in whatever order they are named, until one of them is off.
+#[test]
+fn a_disk_beside_its_copy_is_refused_in_any_order() {
+    let place = Place::new();
+    place.plumb("pool new tank --file-size 96M a.img b.img c.img").succeeds_quietly();
+    let list = place.file("pools/tank.pool");
+    let known = std::fs::read_to_string(&list).expect("the list");
+    std::fs::copy(place.file("b.img"), place.file("copy.img")).expect("room");
+    let refused = |disks: &str| {
+        let said = place.plumb(&format!("pool import {disks}")).ends_with(3).stderr;
+        for word in ["b.img", "copy.img", "disk 1", "nothing was changed"] {
+            assert!(said.contains(word), "{disks}: {said}");
+        }
+        assert_eq!(std::fs::read_to_string(&list).ok().as_ref(), Some(&known), "{disks}");
+    };
+    for disks in
+        ["a.img b.img copy.img c.img", "copy.img a.img b.img", "copy.img", "a.img copy.img"]
+    {
+        refused(disks);
+    }
+    says(&place, "pool import a.img b.img a.img", 3, &["a.img is named twice"]);
+    // What a list has that somebody made is told by its status.
+    let disk = known.lines().find(|line| line.contains("b.img")).expect("a disk");
+    let both = format!("{known}{}\n", disk.replace("b.img", "copy.img"));
+    std::fs::write(&list, both).expect("as somebody made it");
+    let status = place.plumb("space status tank").stdout;
+    assert!(status.contains("copy.img say") && status.contains("b.img and"), "{status}");
+    std::fs::write(&list, &known).expect("as it was");
+    // One of them goes, whichever it is.
+    std::fs::rename(place.file("b.img"), place.file("away")).expect("off");
+    place.plumb("pool import a.img copy.img").succeeds_quietly();
+    assert_eq!(place.json("pool show tank")["health"], "Healthy");
+}
+
+/// A disk that hangs keeps nobody from hearing of the others. A pipe that nobody writes to stands for it: opening it never ends.
+#[test]
+fn the_status_does_not_wait_for_a_disk_that_hangs() {
+    let place = with_disks();
+    place.plumb("pool set tank --time-out 2").ends_with(0);
+    std::fs::rename(place.file("c.img"), place.file("away")).expect("pulled");
+    let made = std::process::Command::new("mkfifo").arg(place.file("c.img")).status();
+    assert!(made.is_ok_and(|status| status.success()), "mkfifo is part of every system");
+    let status = place.plumb("space status tank").ends_with(1).stdout;
+    let line = status.lines().find(|line| line.contains("does not answer")).expect("it is told");
+    assert!(line.contains("c.img") && line.contains("kernel's log"), "{status}");
+    assert!(status.contains("Lost Communication") && status.contains("two: "), "{status}");
+    let silent = &place.json("space status tank")["do_not_answer"];
+    assert_eq!(silent.as_array().map(Vec::len), Some(1), "{silent}");
+    std::fs::rename(place.file("away"), place.file("c.img")).expect("put back");
+    place.plumb("space status tank").ends_with(0);
+}
+
 /// T15: the file system below a pool's files is full. Requests fail with a word, nothing that was acknowledged is lost,
 /// and with room again the pool goes on.
 #[test]

@@ -184,10 +184,17 @@ impl Failure {
                     )
                     | PoolError::HoldsData { .. }
                     | PoolError::Twice { .. }
+                    | PoolError::SameDisk { .. }
+                    | PoolError::Files { .. }
+                    | PoolError::CannotLook { .. }
                     | PoolError::NotInUse { .. }
                     | PoolError::WishRefused { .. }
                     | PoolError::NoAnswer { .. }
-                    | PoolError::Disk(ExclusiveError::InUse { .. } | ExclusiveError::Busy { .. })
+                    | PoolError::Disk(
+                        ExclusiveError::InUse { .. }
+                            | ExclusiveError::Busy { .. }
+                            | ExclusiveError::OtherName { .. }
+                    )
                     | PoolError::Registry(RegistryError::Exists { .. })
             ) | Self::Vdisk(VdiskError::HoldsData { .. } | VdiskError::PoolInUse { .. })
                 | Self::Word(_)
@@ -360,6 +367,12 @@ pub(crate) fn describe(look: &Look, health: &Health) -> Reply {
     for (path, why) in &look.strays {
         text.push_str(&format!("  not one of its disks: {}: {why}\n", path.display()));
     }
+    for path in &look.silent {
+        text.push_str(&format!(
+            "  {} does not answer: what is there is not known; see the kernel's log\n",
+            path.display()
+        ));
+    }
     let json = json!({
         "name": config.name,
         "id": format!("{:032x}", config.pool),
@@ -370,6 +383,7 @@ pub(crate) fn describe(look: &Look, health: &Health) -> Reply {
         "slab_bytes": look.geometry.slab_bytes,
         "extent_bytes": config.extent_bytes,
         "voters": { "here": look.voters().0, "all": look.voters().1 },
+        "do_not_answer": look.silent.iter().map(|path| path.display().to_string()).collect::<Vec<_>>(),
         "disks": disks,
         "vdisks": vdisks,
     });

@@ -203,10 +203,15 @@ fn find(matches: &ArgMatches) -> Result<RegisteredPool, report::Failure> {
 
 /// `status`.
 pub(super) fn status(matches: &ArgMatches) -> report::Outcome {
-    let found = find(matches)?;
+    let mut found = find(matches)?;
     // A pool of which nothing can be read has no health that could be told.
-    let look = match pool::look(Some(found.id), &found.disks) {
+    let patience = std::time::Duration::from_secs(found.settings.time_out_s);
+    let look = match pool::look_within(Some(found.id), &found.disks, Some(patience)) {
         Ok(look) => look,
+        // What this program lacks says nothing of a pool.
+        Err(error @ (PoolError::Files { .. } | PoolError::CannotLook { .. })) => {
+            return Err(error.into());
+        }
         Err(error) => {
             let status = pool::HealthStatus::Unknown;
             let text = format!("pool {}: {}: {error}\n", found.name, status.name());
@@ -219,6 +224,8 @@ pub(super) fn status(matches: &ArgMatches) -> report::Outcome {
             return Ok(Reply { json, text, status: status.exit_status() });
         }
     };
+    // Nobody asks them again.
+    found.disks.retain(|path| !look.silent.contains(path));
     let health = pool::health(&report::registry(), &found, &look);
     let mut reply = report::describe(&look, &health);
     let store = pool::TieringStore::of(&report::registry(), &found);
