@@ -309,7 +309,16 @@ fn budgets_are_kept_in_every_mode_and_by_the_unit() {
     assert!(up >= Some(3) && !spent, "{up:?}");
     // Both copies are written to SSDs.
     assert_eq!(advised("--max-promoted 2M").0, Some(1));
-    assert_eq!(advised("--max-promoted 1M").0, Some(0));
+    // A budget that no extent fits into is told before anything is done, with the least that helps (10.1).
+    for line in ["", "--advise", "--mode continuous --runs 1", "--mode scheduled"] {
+        let line = format!("space optimize tank/data --max-promoted 1M {line}");
+        let said = place.plumb(&line).ends_with(1).stderr;
+        assert!(said.contains("--max-promoted 1MiB admits no move"), "{said}");
+        assert!(said.contains("allow 2MiB at least"), "{said}");
+    }
+    place.plumb("space optimize tank/data --max-moved 1000K").ends_with(1);
+    let advice = place.json("space optimize tank/data --advise --max-promoted 2M");
+    assert_eq!(advice["up_requested"].as_u64(), up, "{advice}");
     assert!(advised("--reserve 50").1 > down, "room is made");
     // Twice: each optimization has its own budget.
     for _ in 0..2 {
@@ -321,6 +330,10 @@ fn budgets_are_kept_in_every_mode_and_by_the_unit() {
     }
     let done = place.json("space optimize tank/data --max-promoted 2M");
     assert_eq!((&done["moves"]["up"], &done["moves"]["stop"]), (&1.into(), &"budget".into()));
+    // What was wanted is told, not what a budget left of it (10.7).
+    assert!(done["moves"]["up_requested"].as_u64() > Some(1), "{done}");
+    let left = done["advice"]["suggestions"].to_string();
+    assert!(left.contains("extents were not moved (budget): raise the budget"), "{left}");
 }
 
 #[test]

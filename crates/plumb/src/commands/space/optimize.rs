@@ -307,6 +307,8 @@ pub(super) fn optimize(matches: &ArgMatches) -> report::Outcome {
             let mut own = Seen::open(matches)?;
             let slots = own.performance_slots();
             let extents = (own.extent_bytes(), own.copies());
+            let of = Extents { bytes: extents.0, copies: extents.1 };
+            budgets_of(&of, &limits(matches))?;
             let settings = limits(matches).settings(None, extents, slots);
             let planned = own.plan(&settings);
             let reply = own.dated(advice(&own, &planned));
@@ -369,9 +371,9 @@ fn print_unit(matches: &ArgMatches, schedule: Schedule) -> report::Outcome {
 
 /// Optimizes whenever that is due, until a signal or so many runs end it.
 fn keep_on(matches: &ArgMatches, schedule: Schedule) -> report::Outcome {
-    // What is wrong with the name is told now, not at night.
+    // What is wrong with the name, or a budget, is told now, not at night.
     let name = report::text(matches, "vdisk");
-    look(&name)?;
+    budgets_of(&looked(&name)?.2, &limits(matches))?;
     let most = matches.get_one::<u32>("runs").copied();
     let (stop, mut waiting) = (signalled(), Waiting::new(schedule));
     let mut done: u32 = 0;
@@ -403,6 +405,23 @@ fn keep_on(matches: &ArgMatches, schedule: Schedule) -> report::Outcome {
 
 /// Pool and number of a virtual disk with two tiers, without starting anything.
 pub(crate) fn look(name: &str) -> Result<(pool::RegisteredPool, u16), Failure> {
+    let (found, nth, _) = looked(name)?;
+    Ok((found, nth))
+}
+
+/// Whether its budgets let a virtual disk be optimized at all.
+fn budgets_of(of: &Extents, limits: &OptimizeLimits) -> Result<(), Failure> {
+    Ok(limits.admit_a_move(of.bytes, of.copies).map_err(PoolError::from)?)
+}
+
+/// What a virtual disk is made of.
+struct Extents {
+    bytes: u64,
+    copies: u8,
+}
+
+/// The same with what its extents are.
+fn looked(name: &str) -> Result<(pool::RegisteredPool, u16, Extents), Failure> {
     let (pool, vdisk) = report::split(name)?;
     let found = report::registry().find(&pool)?;
     let look = pool::look(Some(found.id), &found.disks)?;
@@ -410,7 +429,8 @@ pub(crate) fn look(name: &str) -> Result<(pool::RegisteredPool, u16), Failure> {
     if own.tiers.len() < 2 {
         return Err(report::VdiskError::OneTier { name: name.to_owned() }.into());
     }
-    Ok((found, u16::try_from(nth).unwrap_or(u16::MAX)))
+    let extents = Extents { bytes: look.config.extent_bytes.into(), copies: own.copies };
+    Ok((found, u16::try_from(nth).unwrap_or(u16::MAX), extents))
 }
 
 /// Budgets and limits: what a unit keeps to, and a program that has the pool is told.
@@ -437,8 +457,9 @@ fn rate(text: &str) -> Result<u64, String> {
 /// Optimizes now, or has whoever has the pool do it.
 fn once(matches: &ArgMatches, trickle: bool) -> report::Outcome {
     let name = report::text(matches, "vdisk");
-    let (found, nth) = look(&name)?;
+    let (found, nth, extents) = looked(&name)?;
     let limits = limits(matches);
+    budgets_of(&extents, &limits)?;
     if pool::is_in_use(&found) && ask(matches, &found, (nth, trickle), &limits)? {
         let text = format!(
             "the program that has pool {} was asked to optimize {name}; plumb space report {name} --last has what came of \
@@ -527,14 +548,16 @@ const NOTED_EVERY: Duration = Duration::from_secs(1);
 
 /// What a plan says.
 fn advice(own: &Seen, planned: &Plan) -> Reply {
-    let (up, down) = (planned.count(TierName::Performance), planned.count(TierName::Capacity));
+    let tiers = [TierName::Performance, TierName::Capacity];
+    let [up, down] = tiers.map(|to| planned.within_budget(to));
+    let wanted = tiers.map(|to| planned.count(to));
     let bytes = |extents: u64| Bytes(extents.saturating_mul(own.extent_bytes()));
     let percent = |part: u64| match planned.ios {
         0 => "-".to_owned(),
         ios => format!("{:.1} %", 100.0 * part as f64 / ios as f64),
     };
     let worth = own.worth();
-    let text = format!(
+    let mut text = format!(
         "virtual disk {}: {} would move up, {} down; nothing was moved\n\
          host I/Os on the Performance tier: {} now, {} then\n\
          a move is worth it that gains {:.1} I/Os or more ({})\n",
@@ -546,10 +569,27 @@ fn advice(own: &Seen, planned: &Plan) -> Reply {
         worth.break_even(),
         worth.basis.name()
     );
+    if planned.budget_spent {
+        let least = match planned.least {
+            None => String::new(),
+            Some(least) => format!(
+                "; the least that moves an extent is --max-moved {} and --max-promoted {}",
+                bytes(least.moved),
+                bytes(least.promoted.saturating_mul(own.copies().into()))
+            ),
+        };
+        text.push_str(&format!(
+            "without a budget {} would move up, {} down{least}\n",
+            bytes(wanted[0]),
+            bytes(wanted[1])
+        ));
+    }
     let json: Value = json!({
         "vdisk": own.name(),
         "up": up,
         "down": down,
+        "up_requested": wanted[0],
+        "down_requested": wanted[1],
         "extent_bytes": own.extent_bytes(),
         "host_ios": planned.ios,
         "host_ios_performance": planned.ios_before,
