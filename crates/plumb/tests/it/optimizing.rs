@@ -287,6 +287,10 @@ fn budgets_are_kept_in_every_mode_and_by_the_unit() {
         let wanted = format!("space optimize tank/data --mode {mode} {limits} {rest}");
         let command = unit.lines().find(|line| line.starts_with("ExecStart=")).unwrap_or_default();
         assert!(command.ends_with(wanted.trim_end()), "{unit}");
+        // The service finds the pool, too.
+        let pools =
+            format!("\nEnvironment=PLUMB_POOLS={}\n", place.0.path().join("pools").display());
+        assert!(unit.contains(&pools), "{unit}");
         // It is a command that this program takes.
         let again = command.rsplit_once("plumb ").map_or("", |(_, line)| line);
         let again = place.plumb(&format!("{again} --print-unit")).succeeds_quietly().stdout;

@@ -357,6 +357,11 @@ fn print_unit(matches: &ArgMatches, schedule: Schedule) -> report::Outcome {
     report::split(&name)?;
     let program = std::env::current_exe()
         .map_or_else(|_| "plumb".to_owned(), |path| path.display().to_string());
+    let program = schedule::word(&program);
+    // A service has none of this user's variables and home: where the pools are listed is said, unless it looks there by itself.
+    let folder = report::registry().folder().to_owned();
+    let folder = std::path::absolute(&folder).unwrap_or(folder);
+    let pools = (folder != pool::Registry::of_root().folder()).then_some(folder);
     let mut how = match schedule {
         Schedule::Daily(at) => format!("scheduled --at {:02}:{:02}", at / 3600, at / 60 % 60),
         Schedule::Every(seconds) => format!("continuous --every {}", seconds / 60),
@@ -365,7 +370,8 @@ fn print_unit(matches: &ArgMatches, schedule: Schedule) -> report::Outcome {
         let values = matches.get_raw(option).into_iter().flatten();
         values.for_each(|value| how.push_str(&format!(" --{option} {}", value.display())));
     }
-    let text = schedule::unit(&name, &format!("{program} space optimize {name} --mode {how}"));
+    let command = format!("{program} space optimize {name} --mode {how}");
+    let text = schedule::unit(&name, &command, pools.as_deref());
     Ok(Reply { json: json!({ "vdisk": name, "unit": text }), text, status: 0 })
 }
 
