@@ -12,7 +12,7 @@ mod zipf;
 
 pub use binary::{TraceWriter, is_binary};
 pub use capacities::Capacities;
-pub use generate::{Generator, REUSE, WorkloadError, WorkloadSpec, workload_kinds};
+pub use generate::{FittedShare, Generator, REUSE, WorkloadError, WorkloadSpec, workload_kinds};
 pub use reader::{Strictness, TraceError, TraceReader, TraceSummary, fuzz_trace};
 pub use zipf::{Zipf, fit_theta};
 

@@ -412,7 +412,26 @@ fn published_figures_become_parameters_and_the_workload_has_them() {
     }
     let fitted =
         WorkloadSpec::parse("zipf:extents=5000,top1=30,top10=60,reuse=90").expect("a workload");
-    assert_eq!(WorkloadSpec::parse(&fitted.parameters()), Ok(fitted));
+    let again = WorkloadSpec::parse(&fitted.parameters()).expect("its own parameters");
+    assert_eq!(again.parameters(), fitted.parameters());
+    assert!(again.fitted().is_empty(), "theta is given there");
+}
+
+/// Two shares are rarely those of one law: what the law gives is known, and is what is generated.
+#[test]
+fn the_shares_that_are_reached_stand_beside_those_that_are_asked_for() {
+    let text = "zipf:extents=2000,top1=35,top10=70,hours=1";
+    let spec = WorkloadSpec::parse(text).expect("a workload");
+    let shown: Vec<String> = spec
+        .fitted()
+        .iter()
+        .map(|one| format!("{} {:.0} {:.1}", one.percent, 100.0 * one.asked, 100.0 * one.reached))
+        .collect();
+    assert_eq!(shown, ["1 35 38.2", "10 70 66.8"]);
+    assert!(WorkloadSpec::parse("zipf:theta=1").is_ok_and(|spec| spec.fitted().is_empty()));
+    // Tables are ranked, and not their extents.
+    let tables = WorkloadSpec::parse("olap:top10=50").expect("a workload");
+    assert!((tables.fitted()[0].reached - 0.5).abs() < 1e-6, "{tables:?}");
 }
 
 #[test]
@@ -430,6 +449,8 @@ fn workloads_that_cannot_be_are_refused_with_a_remedy() {
         ("zipf:writes=101", "writes"),
         ("zipf:top1=0.5", "top 1 %"),
         ("zipf:top1=20,top10=15", "more than the top 10 %"),
+        ("zipf:extents=2000,top1=2,top10=70", "the top 10 % take 20.0 % at most"),
+        ("zipf:top1=35,top10=36", "at least"),
         ("zipf:top1=20,theta=1", "theta is what"),
         ("zipf:reuse=60,rate=5", "reuse= tells the rate"),
         ("zipf:reuse=60,change=1", "reuse= tells the rate"),

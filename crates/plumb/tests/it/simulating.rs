@@ -228,6 +228,16 @@ fn the_load_of_a_result_is_generated() {
     let text = plumb(&format!("space simulate --tier-size 64M --policy lru {fitted}"));
     let text = text.succeeds_quietly().stdout;
     assert!(text.contains("\nparameters zipf:extents=512,rate="), "{text}");
+    // What one law makes of two shares is told.
+    assert!(text.contains("\nthe top 1 % of the extents take "), "{text}");
+    assert!(text.contains(" of the I/O, asked for 40.0 %\n"), "{text}");
+    let line = format!("space simulate --tier-size 64M --policy lru {fitted} --json");
+    let found = json(&plumb(&line).succeeds_quietly().stdout);
+    assert_eq!(found["fitted_shares"][0]["asked_percent"], 10.0, "{found}");
+    let shares = "zipf:extents=2000,top1=2,top10=70,hours=1";
+    let refused =
+        plumb(&format!("space simulate --tier-size 64M --generate {shares}")).ends_with(2);
+    assert!(refused.stderr.contains("20.0 % at most"), "{}", refused.stderr);
     let both =
         plumb("space simulate --tier-size 64M --generate uniform:reuse=9,rate=1").ends_with(2);
     assert!(both.stderr.contains("leave out reuse"), "{}", both.stderr);

@@ -13,8 +13,8 @@ use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, ValueHint, value_parser};
 use plumb_tier::replay::{Layout, Policy, Replay, ReplayError, ReplayOutcome};
 use plumb_tier::trace::{
-    Capacities, REUSE, Strictness, TraceError, TraceFormat, TraceIo, TraceReader, TraceSummary,
-    TraceWriter, WorkloadError, WorkloadSpec, is_binary, workload_kinds,
+    Capacities, FittedShare, REUSE, Strictness, TraceError, TraceFormat, TraceIo, TraceReader,
+    TraceSummary, TraceWriter, WorkloadError, WorkloadSpec, is_binary, workload_kinds,
 };
 use plumb_units::Nanos;
 
@@ -200,6 +200,8 @@ struct Source {
     synthetic: bool,
     /// What a generator was told, with all that it found out or took for granted.
     parameters: Option<String>,
+    /// Published shares, and what became of them.
+    fitted: Vec<FittedShare>,
     /// Of a trace that was read.
     summary: Option<TraceSummary>,
 }
@@ -241,7 +243,8 @@ fn simulate(matches: &ArgMatches) -> Result<(Source, ReplayOutcome), SimulateErr
         }
         save.end()?;
         let parameters = Some(spec.parameters());
-        let source = Source { name, synthetic: true, parameters, summary: None };
+        let fitted = spec.fitted().to_vec();
+        let source = Source { name, synthetic: true, parameters, fitted, summary: None };
         return Ok((source, replay.end()));
     }
     let path: &PathBuf = matches.get_one("trace").expect("clap requires one of both");
@@ -261,6 +264,7 @@ fn simulate(matches: &ArgMatches) -> Result<(Source, ReplayOutcome), SimulateErr
         name: path.display().to_string(),
         synthetic: summary.synthetic,
         parameters: None,
+        fitted: Vec::new(),
         summary: Some(summary),
     };
     Ok((source, replay.end()))
