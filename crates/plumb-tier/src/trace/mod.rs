@@ -82,6 +82,12 @@ impl TraceFormat {
         Self::ALL.into_iter().find(|format| format.name() == name)
     }
 
+    /// Whether its times are whole seconds: I/Os of one second would arrive all at once.
+    #[must_use]
+    pub fn has_whole_seconds(self) -> bool {
+        self == Self::Tencent
+    }
+
     /// What a line looks like.
     #[must_use]
     pub fn shape(self) -> &'static str {

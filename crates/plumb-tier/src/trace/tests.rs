@@ -80,6 +80,35 @@ fn cloud_traces_are_read() {
     );
 }
 
+/// Times of whole seconds say nothing of what comes when within one: its I/Os are spread over it, and that is told.
+#[test]
+fn ios_of_a_whole_second_do_not_come_at_once() {
+    let line = |second: &str, block: u32| format!("{second},{},8,0,1283\n", block * 8);
+    let times = |text: &str| {
+        let (ios, summary) =
+            read(TraceFormat::Tencent, Strictness::Strict, text.as_bytes()).expect("a good trace");
+        let offsets: Vec<u64> = ios.iter().map(|io| io.io.offset >> 12).collect();
+        assert!(offsets.is_sorted(), "in the order of the file: {offsets:?}");
+        assert_eq!(ios.last().map(|io| io.at), Some(summary.duration));
+        let times: Vec<u64> = ios.iter().map(|io| io.at.0 / 1_000_000).collect();
+        (times, summary.spread, summary.out_of_order)
+    };
+    let mut text = String::new();
+    for (block, second) in (0..).zip(["7", "7", "7", "7", "8", "10", "9", "11", "11"]) {
+        text.push_str(&line(second, block));
+    }
+    let wanted = vec![0, 250, 500, 750, 1000, 3000, 3500, 4000, 4500];
+    assert_eq!(times(&text), (wanted, 8, 1));
+    // Where there are fractions after all, they count.
+    let text = ["7", "7", "7.3", "7.3", "7.9"].map(|second| line(second, 0)).concat();
+    assert_eq!(times(&text), (vec![0, 150, 300, 300, 900], 2, 0));
+    // Other formats have times of their own.
+    let (ios, summary) =
+        read(TraceFormat::Alibaba, Strictness::Strict, b"1,W,0,512,0\n1,W,0,512,0\n")
+            .expect("good");
+    assert_eq!((ios[1].at, summary.spread), (Nanos::ZERO, 0));
+}
+
 #[test]
 fn transaction_traces_are_read() {
     check(

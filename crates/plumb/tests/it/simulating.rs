@@ -243,6 +243,26 @@ fn the_load_of_a_result_is_generated() {
     assert!(both.stderr.contains("leave out reuse"), "{}", both.stderr);
 }
 
+/// I/Os of one second that came all at once would wait for each other, and for nothing that the trace says.
+#[test]
+fn whole_seconds_are_spread_and_that_is_told() {
+    let mut text = String::new();
+    for nth in 0..400_u32 {
+        text.push_str(&format!("{},{},8,0,1283\n", 1000 + nth / 100, nth * 37 % 512 * 2048));
+    }
+    let (_folder, path) = trace(&text);
+    let line = format!(
+        "space simulate --trace {} --format tencent --tier-size 16M --policy never",
+        path.display()
+    );
+    let text = plumb(&line).succeeds_quietly().stdout;
+    assert!(text.contains("whole seconds: 400 I/Os are spread evenly"), "{text}");
+    let found = json(&plumb(&format!("{line} --json")).succeeds_quietly().stdout);
+    assert_eq!(found["trace"]["spread_over_seconds"], 400, "{found}");
+    let mean = found["outcomes"][0]["devices"]["latency"]["mean_ns"].as_f64();
+    assert!(mean.is_some_and(|mean| mean < 10e6), "{found}");
+}
+
 #[test]
 fn devices_of_a_trace_have_the_capacities_of_its_companion() {
     let (folder, path) = trace("3,R,0,4096,1000\n3,W,1048576,4096,2000\n");

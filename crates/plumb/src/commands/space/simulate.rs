@@ -165,6 +165,9 @@ fn after_help() -> String {
     for format in TraceFormat::ALL {
         help.push_str(&format!("  {:<9} {}\n", format.name(), format.shape()));
     }
+    help.push_str(
+        "\nTimes of tencent are whole seconds: the I/Os of each are spread evenly over it, in the order of the file.\n",
+    );
     help.push_str("\nWorkloads; each takes extents (of 1 MiB), rate (per second), hours, writes (percent), block, seed:\n");
     for (name, what) in workload_kinds() {
         help.push_str(&format!("  {name:<9} {what}\n"));

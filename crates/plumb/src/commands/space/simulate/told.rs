@@ -86,6 +86,12 @@ fn remarks(summary: &TraceSummary) -> String {
     if summary.volumes.len() > 1 {
         text.push_str(&format!("{} volumes side by side\n", summary.volumes.len()));
     }
+    if summary.spread > 0 {
+        text.push_str(&format!(
+            "times of the trace are whole seconds: {} I/Os are spread evenly over theirs, in the order of the file\n",
+            summary.spread
+        ));
+    }
     if summary.out_of_order > 0 {
         text.push_str(&format!(
             "{} I/Os earlier than the one before: taken at its time\n",
@@ -168,6 +174,7 @@ fn summary(summary: &TraceSummary) -> Value {
         "bad_lines": summary.bad,
         "first_faults": summary.faults,
         "out_of_order": summary.out_of_order,
+        "spread_over_seconds": summary.spread,
         "volumes": summary.volumes,
     })
 }
