@@ -102,7 +102,7 @@ impl TraceFormat {
             Self::Spc => "ASU,LBA (512 bytes),Size (bytes),r|w,Timestamp (s)[,...]",
             Self::Fiu => "ns pid process lba size (512 bytes) W|R major minor hash",
             Self::Blkparse => {
-                "major,minor cpu sequence seconds pid action RWBS sector + sectors [process]"
+                "major,minor cpu sequence seconds pid action RWBS sector + sectors [process]; action Q counts"
             }
             Self::Plumb => "a header of 32 bytes and records of 32 bytes",
         }

@@ -105,6 +105,8 @@ pub struct TraceReader<R> {
     first: Option<u64>,
     /// The latest time that a line had.
     latest: Nanos,
+    /// Lines about I/Os that do not count as one.
+    steps: u64,
     /// I/Os of the whole second that is being read, and of one that is over.
     second: Vec<TraceIo>,
     ready: VecDeque<TraceIo>,
@@ -134,6 +136,7 @@ impl<R: BufRead> TraceReader<R> {
             numbers: HashMap::new(),
             first: None,
             latest: Nanos::ZERO,
+            steps: 0,
             second: Vec::new(),
             ready: VecDeque::new(),
             spread_to: Nanos::ZERO,
@@ -163,6 +166,11 @@ impl<R: BufRead> TraceReader<R> {
             return Ok(self.summary);
         }
         let remedy = match &self.only {
+            _ if self.steps > 0 && self.summary.volumes.is_empty() => format!(
+                "its {} lines about I/Os are of later steps (D: issued, C: completed, ...), and only Q, an I/O that is queued, \
+                 counts: record it with `blktrace -d DEVICE -a queue`, or without -a, and print it with blkparse without -a",
+                self.steps
+            ),
             Some(_) if self.summary.volumes.is_empty() => {
                 "the trace has no volume at all".to_owned()
             }
@@ -349,6 +357,10 @@ impl<R: BufRead> TraceReader<R> {
                 self.fit(at, &name, io)
             }
             Ok(Line::Other) => Ok(None),
+            Ok(Line::Step) => {
+                self.steps += 1;
+                Ok(None)
+            }
             Ok(Line::End) => {
                 self.over = true;
                 Ok(None)

@@ -144,6 +144,18 @@ fn what_blkparse_prints_is_read_up_to_its_summary() {
     check(TraceFormat::Blkparse, text, &["0 0 W 114426880+4096", "499998171 0 R 51200+8192"]);
 }
 
+/// A trace that was recorded without the events that count has lines of the right shape: what is missing is said.
+#[test]
+fn a_trace_of_later_steps_is_told_as_such() {
+    let text = "8,0 3 1 0.000000000 697 D W 223490 + 8 [kjournald]\n8,0 3 2 0.000100000 0 C W 223490 + 8 [0]\n";
+    let error = read(TraceFormat::Blkparse, Strictness::Strict, text.as_bytes());
+    let Err(TraceError::Empty { remedy, .. }) = error else { panic!("none is queued") };
+    for words in ["its 2 lines", "only Q", "blktrace -d DEVICE -a queue"] {
+        assert!(remedy.contains(words), "{remedy}");
+    }
+    assert!(!remedy.contains("a line of format"), "{remedy}");
+}
+
 #[test]
 fn a_bad_line_is_told_with_its_number_and_what_to_do() {
     let good = "419,W,8192,4096,1577808000000044\n";
