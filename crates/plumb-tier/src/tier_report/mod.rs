@@ -8,6 +8,7 @@ mod json;
 #[cfg(test)]
 mod tests;
 mod text;
+mod warning;
 
 use plumb_units::Bytes;
 use plumb_units::convert::{to_u64, to_usize};
@@ -16,6 +17,7 @@ pub use advice::{Advice, Reach, WeakPin};
 pub use csv::csv_of;
 pub use diff::{ReportChange, diff};
 pub use filling::{Filling, expected_iops};
+pub use warning::Warning;
 
 use crate::engine::MoveOutcome;
 use crate::heat::HeatMap;

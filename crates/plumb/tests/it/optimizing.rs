@@ -66,6 +66,11 @@ fn a_space_is_filled_loaded_optimized_and_pinned() {
         "{last}"
     );
 
+    // The early warning of that moment is kept with it.
+    assert!(last.contains("\nvirtual disk data: Performance tier holds "), "{last}");
+    let kept = place.json("space report tank/data --last");
+    assert!(kept["filling"]["performance_used_bytes"].as_u64() > Some(0), "{kept}");
+
     let list = place.json("space report tank/data --list");
     let names: Vec<&str> =
         list["reports"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();

@@ -216,7 +216,7 @@ impl Tiered {
         self.open.engine.settings_within(self.nth, trickle, limits)
     }
 
-    /// Optimizes until that is done, or a load wants the pool, and keeps the report.
+    /// Optimizes until that is done, or a load wants the pool, and keeps the report; with it, as it is kept.
     ///
     /// # Errors
     /// When the report cannot be kept, or the pool stopped.
@@ -224,7 +224,7 @@ impl Tiered {
         &mut self,
         settings: &OptimizeSettings,
         mut way: Option<&mut GivesWay>,
-    ) -> Result<Optimization, Failure> {
+    ) -> Result<(Optimization, Value), Failure> {
         let nth = self.nth;
         self.open.tell_while_working(&report::registry(), &self.store);
         self.open.engine.optimize(nth, settings, unix_seconds() as f64);
@@ -254,8 +254,9 @@ impl Tiered {
         }
         let done = self.open.engine.take_optimization(nth);
         let done = done.expect("an optimization that has ended has a result");
-        self.store.keep_report(self.id, unix_seconds(), &done)?;
-        Ok(done)
+        let warning = self.store.warning_now(&self.open.engine, nth);
+        let kept = self.store.keep_report(self.id, unix_seconds(), &done, warning.as_ref())?;
+        Ok((done, kept))
     }
 }
 
@@ -478,14 +479,15 @@ fn once(matches: &ArgMatches, trickle: bool) -> report::Outcome {
     let mut way = GivesWay::begin(&report::registry(), &found.name);
     let mut own = Tiered::open(matches)?;
     let settings = own.settings(&limits, trickle);
-    let done = own.optimize(&settings, way.as_mut())?;
-    let mut text = format!("virtual disk {}\n\n{}", own.name, done.report.to_text());
+    let (done, mut json) = own.optimize(&settings, way.as_mut())?;
+    let told = json.as_object_mut().and_then(|json| json.remove(REPORT_TEXT));
+    let told = told.as_ref().and_then(Value::as_str).unwrap_or_default();
+    let mut text = format!("virtual disk {}\n\n{told}", own.name);
     for (why, count) in &done.refused {
         text.push_str(&format!("{count} extents stayed where they are: {}\n", why.name()));
     }
     let stop = done.report.facts.moves.stop;
     let cancelled = matches!(stop, MoveStop::Cancelled | MoveStop::Load);
-    let json = done.to_json();
     own.end(true)?;
     Ok(Reply { json, text, status: if cancelled { PARTIAL } else { 0 } })
 }
@@ -618,9 +620,9 @@ pub(super) fn report(matches: &ArgMatches) -> report::Outcome {
     let filling = own.filling();
     let mut json = found.to_json();
     let mut text = found.to_text();
-    if let Some((line, object)) = filling {
-        text.push_str(&format!("\n{}", line.trim_start()));
-        json["filling"] = object;
+    if let Some(filling) = filling {
+        text.push_str(&format!("\n{}", filling.text.trim_start()));
+        json["filling"] = filling.json;
     }
     let csv = matches.get_flag("csv");
     let text = if csv { found.to_csv() } else { text };
