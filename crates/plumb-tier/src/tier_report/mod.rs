@@ -14,7 +14,7 @@ use plumb_units::Bytes;
 use plumb_units::convert::{to_u64, to_usize};
 
 pub use advice::{Advice, Reach, WeakPin};
-pub use csv::csv_of;
+pub use csv::{csv_of, figures_csv};
 pub use diff::{ReportChange, diff};
 pub use filling::{Filling, expected_iops};
 pub use warning::Warning;

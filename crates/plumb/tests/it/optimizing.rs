@@ -89,6 +89,20 @@ fn a_space_is_filled_loaded_optimized_and_pinned() {
         place.json(&format!("space report tank/data --diff {} {}", names[0], names[1]))
     );
     place.plumb("space report tank/data --diff 12345").ends_with(1);
+    // The other figures, the differences and the names for spreadsheets, too.
+    let figures =
+        place.plumb("space report tank/data --last --csv=figures").succeeds_quietly().stdout;
+    for line in ["figure,value\n", "\nmoves.up,0\n", "\nfilling.performance_used_bytes,"] {
+        assert!(figures.contains(line), "{line}: {figures}");
+    }
+    assert!(!figures.contains("\ntable"), "{figures}");
+    let changes = place.plumb("space report tank/data --diff --csv").succeeds_quietly().stdout;
+    let line = format!("\n\"extents moved up\",{up},0,{}\n", -up);
+    assert!(changes.starts_with("figure,before,after,difference\n"), "{changes}");
+    assert!(changes.contains(&line), "{line}: {changes}");
+    let list = place.plumb("space report tank/data --list --csv").succeeds_quietly().stdout;
+    assert!(list.starts_with(&format!("report,made\n{},", names[0])), "{list}");
+    place.plumb("space report tank/data --csv=all").ends_with(2);
     let status = place.json("space status tank");
     let filling = &status["filling"][0];
     assert_eq!(

@@ -1,5 +1,6 @@
-//! `plumb space optimize`: Storage Tiers Optimization of a virtual disk; `plumb space report`: its reports.
+//! `plumb space optimize`: Storage Tiers Optimization of a virtual disk.
 
+mod reports;
 mod schedule;
 mod seen;
 
@@ -14,11 +15,12 @@ use plumb_tier::pool::{
     self, Ask, GivesWay, OptimizeLimits, PoolError, RATE_LEAST, REPORT_TEXT, RegisteredPool,
     Registry, TieringStore, unix_seconds,
 };
-use plumb_tier::tier_report::{MoveStop, csv_of, diff};
+use plumb_tier::tier_report::MoveStop;
 use plumb_tier::{Optimization, OptimizeSettings};
 use plumb_units::Bytes;
 use serde_json::{Value, json};
 
+pub(super) use reports::report;
 pub(crate) use seen::Seen;
 
 use schedule::{Schedule, Waiting};
@@ -125,36 +127,7 @@ pub(super) fn commands() -> [Command; 2] {
                  plumb space optimize tank/data --run-limit 3600\n  \
                  plumb space optimize tank/data --mode scheduled --at 01:00 --print-unit",
             ),
-        Command::new("report")
-            .about("Which share of I/O the Performance tier serves, and how large it would have to be for more")
-            .args([
-                report::vdisk_argument(),
-                Arg::new("last")
-                    .long("last")
-                    .action(ArgAction::SetTrue)
-                    .help("The report of the last optimization, instead of what was counted since"),
-                Arg::new("list")
-                    .long("list")
-                    .action(ArgAction::SetTrue)
-                    .conflicts_with_all(["last", "csv"])
-                    .help("Name the reports that are kept: the last 90"),
-                Arg::new("diff")
-                    .long("diff")
-                    .value_names(["OLD", "NEW"])
-                    .num_args(0..=2)
-                    .conflicts_with_all(["last", "csv", "list"])
-                    .help("Compare two kept reports [default: the last two; with one name: that and the last]"),
-                Arg::new("csv")
-                    .long("csv")
-                    .action(ArgAction::SetTrue)
-                    .conflicts_with("json")
-                    .help("Print the table as CSV, with --last that of the last optimization"),
-                report::json_option(),
-            ])
-            .after_help(
-                "While another program has the pool, that program is asked for what it has counted; the report says how \
-                 many seconds ago it told it.",
-            ),
+        reports::command(),
     ]
 }
 
@@ -608,113 +581,4 @@ fn advice(own: &Seen, planned: &Plan) -> Reply {
         "pins_refused": planned.pins_refused,
     });
     Reply { json, text, status: 0 }
-}
-
-/// `report`.
-pub(super) fn report(matches: &ArgMatches) -> report::Outcome {
-    if matches.get_flag("list") || matches.get_flag("last") || matches.contains_id("diff") {
-        return kept(matches);
-    }
-    let mut own = Seen::open(matches)?;
-    let found = own.report(unix_seconds() as f64);
-    let filling = own.filling();
-    let mut json = found.to_json();
-    let mut text = found.to_text();
-    if let Some(filling) = filling {
-        text.push_str(&format!("\n{}", filling.text.trim_start()));
-        json["filling"] = filling.json;
-    }
-    let csv = matches.get_flag("csv");
-    let text = if csv { found.to_csv() } else { text };
-    let reply = Reply { json, text, status: 0 };
-    let reply = if csv { reply } else { own.dated(reply) };
-    own.end()?;
-    Ok(reply)
-}
-
-/// What a kept report is called: when it was made, in seconds since 1970.
-fn called(path: &std::path::Path) -> String {
-    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    stem.trim_start_matches('0').to_owned()
-}
-
-/// When a kept report of that name was made.
-fn made(name: &str) -> String {
-    name.parse::<u64>().map_or_else(|_| String::new(), |second| super::told::when(second * 1000))
-}
-
-/// Kept reports: the last one, their names, or two of them beside each other. Whoever has the pool is not disturbed.
-fn kept(matches: &ArgMatches) -> report::Outcome {
-    let name = report::text(matches, "vdisk");
-    let (found, nth) = look(&name)?;
-    let store = TieringStore::of(&report::registry(), &found);
-    let id = pool::look(Some(found.id), &found.disks)?.config.vdisks[usize::from(nth)].id;
-    let paths = store.reports(id)?;
-    if matches.get_flag("list") {
-        let names: Vec<String> = paths.iter().map(|path| called(path)).collect();
-        let text = match names.is_empty() {
-            true => format!("virtual disk {name} has no kept reports yet\n"),
-            false => names.iter().map(|name| format!("{name}  {}\n", made(name))).collect(),
-        };
-        return Ok(Reply { json: json!({ "vdisk": name, "reports": names }), text, status: 0 });
-    }
-    if matches.get_flag("last") {
-        let kept = store.last_report(id)?;
-        let mut json = kept.ok_or(report::VdiskError::NoReport { name })?;
-        let text = json.as_object_mut().and_then(|json| json.remove(REPORT_TEXT));
-        let text = text.as_ref().and_then(Value::as_str).map(str::to_owned);
-        // Reports of versions before have no text.
-        let text = text.unwrap_or_else(|| format!("{json:#}\n"));
-        let text = if matches.get_flag("csv") { csv_of(&json) } else { text };
-        return Ok(Reply { text, json, status: 0 });
-    }
-    if paths.len() < 2 {
-        return Err(report::VdiskError::FewReports { name, found: paths.len() }.into());
-    }
-    let mut wanted: Vec<String> =
-        matches.get_many::<String>("diff").into_iter().flatten().cloned().collect();
-    if wanted.is_empty() {
-        wanted.push(called(&paths[paths.len() - 2]));
-    }
-    if wanted.len() == 1 {
-        wanted.push(called(&paths[paths.len() - 1]));
-    }
-    let mut reports = Vec::new();
-    for report in &wanted {
-        let path = paths.iter().find(|path| called(path) == *report);
-        let path = path.ok_or_else(|| report::VdiskError::UnknownReport {
-            name: name.clone(),
-            report: report.clone(),
-        })?;
-        reports.push(store.report(path)?);
-    }
-    let changes = diff(&reports[0], &reports[1]);
-    let number = |value: Option<f64>| match value {
-        None => "-".to_owned(),
-        Some(value) if value.fract() == 0.0 => format!("{value:.0}"),
-        Some(value) => format!("{value:.2}"),
-    };
-    let mut text = format!(
-        "virtual disk {name}\n{:<44} {:>16} {:>16} {:>16}\n",
-        "report", wanted[0], wanted[1], "difference"
-    );
-    let mut rows = Vec::new();
-    for change in &changes {
-        let by = change.before.zip(change.after).map(|(before, after)| after - before);
-        text.push_str(&format!(
-            "{:<44} {:>16} {:>16} {:>16}\n",
-            change.name,
-            number(change.before),
-            number(change.after),
-            number(by)
-        ));
-        rows.push(json!({
-            "figure": change.name.trim_start(),
-            "before": change.before,
-            "after": change.after,
-            "difference": by,
-        }));
-    }
-    let json = json!({ "vdisk": name, "before": wanted[0], "after": wanted[1], "figures": rows });
-    Ok(Reply { json, text, status: 0 })
 }
