@@ -123,6 +123,12 @@ impl TieringStore {
         self.folder.join(format!("{vdisk:032x}.{suffix}"))
     }
 
+    /// Whether anything was kept of a virtual disk on this machine.
+    #[must_use]
+    pub fn knows(&self, vdisk: u128) -> bool {
+        ["json", "before"].iter().any(|suffix| self.path(vdisk, suffix).exists())
+    }
+
     /// Keeps what an engine hands out.
     ///
     /// # Errors

@@ -295,6 +295,28 @@ fn what_a_pin_moves_is_no_thrash_from_start_to_start() {
     assert_eq!((&advice["thrash_percent"], &advice["bar_doubled"]), (&0.0.into(), &false.into()));
 }
 
+/// Pins are not on the disks: who imports a pool elsewhere is told that it begins without them (0081).
+#[test]
+fn an_import_elsewhere_says_that_pins_stay_behind() {
+    let place = Place::new();
+    place.plumb("run -b1M -s -w100 -o4 -t1 -d1 -W0 -f4M space:tank/data").ends_with(0);
+    place.plumb("tier pin tank/data --offset 0 --length 1M --tier capacity").succeeds_quietly();
+    let import = "pool import a.img b.img c.img d.img";
+    let words = "pins, heat and reports stay on the machine where they were made: here data begins";
+    let elsewhere = |line: &str| {
+        let mut command = Command::new(path());
+        command.args(line.split_whitespace()).current_dir(place.0.path());
+        outcome(command.env("PLUMB_POOLS", place.0.path().join("elsewhere")))
+    };
+    let said = elsewhere(import).succeeds_quietly().stdout;
+    assert!(said.contains(words), "{said}");
+    // Where they were made, and the list was lost, they are there.
+    std::fs::remove_file(place.0.path().join("pools/tank.pool")).expect("it was listed");
+    let said = place.plumb(import).succeeds_quietly().stdout;
+    assert!(!said.contains("pins, heat"), "{said}");
+    assert_eq!(place.json("tier pins tank/data")["pins"].as_array().map(Vec::len), Some(1));
+}
+
 /// What limits an optimization limits it in every mode, and in the unit that is to run it (10.1, 10.5, 10.6).
 #[test]
 fn budgets_are_kept_in_every_mode_and_by_the_unit() {
