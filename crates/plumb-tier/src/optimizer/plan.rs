@@ -97,6 +97,10 @@ pub struct Plan {
     pub ios_after: u64,
     /// Whether a budget kept anything from being moved.
     pub budget_spent: bool,
+    /// Moves up and down that there would be without a budget.
+    pub wanted: [u64; 2],
+    /// Where a budget admits no move at all: the smallest that admits one.
+    pub least: Option<PlanLimits>,
     /// Extents pinned to the Performance tier for which it has no room.
     pub pins_refused: u64,
     /// Extents that should leave the Performance tier while the Capacity tier has no room for them.
@@ -104,10 +108,26 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Moves to that tier.
+    /// Moves to that tier that are worth it, within a budget or not: what is requested of an optimization.
     #[must_use]
     pub fn count(&self, to: TierName) -> u64 {
+        match to {
+            TierName::Performance => self.wanted[0],
+            TierName::Capacity => self.wanted[1],
+        }
+    }
+
+    /// Those of them that the budgets admit.
+    #[must_use]
+    pub fn within_budget(&self, to: TierName) -> u64 {
         to_u64(self.moves.iter().filter(|planned| planned.to == to).count())
+    }
+
+    /// Of which nothing is left out.
+    fn as_wanted(self) -> Self {
+        let wanted = [TierName::Performance, TierName::Capacity].map(|to| self.within_budget(to));
+        let least = self.least.filter(|_| self.moves.is_empty());
+        Self { wanted, least, ..self }
     }
 
     /// Expected share of host I/Os on the Performance tier, 0 to 1, with such a window again; `None` without I/O.
@@ -126,7 +146,6 @@ pub fn plan<P: Placement>(request: &PlanRequest<'_, P>) -> Plan {
     let admitted = Admitted::of(request.pins, &zones, request.placement, slots);
     let mut survey = Survey::new(request);
     for_each_mapped(request, (&forecast, &zones), |found| survey.look(request, &admitted, &found));
-    let mut course = Course::new((request, &forecast), &survey, admitted.refused);
     let over = (survey.used + request.room.reserve).saturating_sub(slots);
     let incoming = to_u64(survey.pinned_up.len()) + survey.hot.count();
     let wanted = incoming + over + request.history.recent_moves();
@@ -138,14 +157,28 @@ pub fn plan<P: Placement>(request: &PlanRequest<'_, P>) -> Plan {
             }
         });
     }
-    course.coldest = coldest.sorted().into();
-    course.hottest = survey.hot.sorted().into();
     survey.pinned_up.sort_unstable();
-    course.pins(&survey.pinned_up, &survey.pinned_down);
-    course.make_reserve();
-    course.fill();
-    course.swap();
-    course.plan
+    let hottest = std::mem::replace(&mut survey.hot, Least::new(0)).sorted();
+    let coldest = coldest.sorted();
+    let within = |limits: PlanLimits, hottest: Vec<Key>, coldest: Vec<Key>| {
+        let mut course = Course::new((request, &forecast), &survey, admitted.refused, limits);
+        (course.hottest, course.coldest) = (hottest.into(), coldest.into());
+        course.pins(&survey.pinned_up, &survey.pinned_down);
+        course.make_reserve();
+        course.fill();
+        course.swap();
+        course.plan
+    };
+    let none = PlanLimits::none();
+    if request.limits == none {
+        return within(none, hottest, coldest).as_wanted();
+    }
+    let mut planned = within(request.limits, hottest.clone(), coldest.clone()).as_wanted();
+    if planned.budget_spent {
+        // The extents were looked at once; only the moves are counted once more.
+        planned.wanted = within(none, hottest, coldest).as_wanted().wanted;
+    }
+    planned
 }
 
 /// A mapped extent as the passes see it.
@@ -206,7 +239,8 @@ struct Survey {
 impl Survey {
     fn new<P>(request: &PlanRequest<'_, P>) -> Self {
         let recent = request.history.recent_moves();
-        let most = request.room.performance_slots.min(request.limits.promoted);
+        // Budgets or not: what is wanted is told, too.
+        let most = request.room.performance_slots;
         Self {
             used: 0,
             ios: 0,
@@ -266,6 +300,7 @@ impl<'a> Course<'a> {
         (request, heat): (&PlanRequest<'a, P>, &'a Forecast<'a>),
         survey: &Survey,
         pins_refused: u64,
+        limits: PlanLimits,
     ) -> Self {
         let plan = Plan {
             moves: Vec::new(),
@@ -273,6 +308,8 @@ impl<'a> Course<'a> {
             ios_before: survey.ios_performance,
             ios_after: survey.ios_performance,
             budget_spent: false,
+            wanted: [0; 2],
+            least: None,
             pins_refused,
             stuck: 0,
         };
@@ -281,7 +318,7 @@ impl<'a> Course<'a> {
             history: request.history,
             bar: request.bar,
             room: request.room,
-            left: request.limits,
+            left: limits,
             used: survey.used,
             hottest: [].into(),
             coldest: [].into(),
@@ -294,6 +331,9 @@ impl<'a> Course<'a> {
     fn affords(&mut self, moves: u64, promotions: u64) -> bool {
         let can = self.left.moved >= moves && self.left.promoted >= promotions;
         self.plan.budget_spent |= !can;
+        if !can && self.plan.least.is_none_or(|least| moves < least.moved) {
+            self.plan.least = Some(PlanLimits { moved: moves, promoted: promotions });
+        }
         can
     }
 

@@ -273,6 +273,37 @@ fn budgets_keep_the_best_part() {
     }
 }
 
+/// 10.7: what is requested is what is worth it, whatever a budget leaves of it; one that leaves nothing is told with the least
+/// that helps.
+#[test]
+fn a_budget_hides_nothing_of_what_is_wanted() {
+    let mut case = Case::new("P1 P2 C30 C20 C10", 3);
+    let full = PlanLimits { moved: 2, promoted: 1 };
+    let room = PlanLimits { moved: 1, promoted: 1 };
+    for (moved, promoted, within, least) in [
+        (u64::MAX, u64::MAX, [3, 2], None),
+        (2, 9, [1, 0], None),
+        (9, 2, [2, 1], None),
+        (9, 0, [0, 0], Some(room)),
+        (0, 9, [0, 0], Some(room)),
+    ] {
+        case.limits = PlanLimits { moved, promoted };
+        let planned = case.plan();
+        let counts = |count: &dyn Fn(TierName) -> u64| {
+            [TierName::Performance, TierName::Capacity].map(count)
+        };
+        assert_eq!(counts(&|to| planned.count(to)), [3, 2], "{moved} {promoted}");
+        assert_eq!(counts(&|to| planned.within_budget(to)), within, "{moved} {promoted}");
+        assert_eq!(planned.least, least, "{moved} {promoted}");
+    }
+    // A full tier takes a swap for each.
+    let mut case = Case::new("P1 P2 C30 C20", 2);
+    case.limits = PlanLimits { moved: 1, promoted: 9 };
+    let planned = case.plan();
+    assert_eq!((planned.wanted, planned.least), ([2, 2], Some(full)));
+    assert!(planned.moves.is_empty() && planned.budget_spent);
+}
+
 #[test]
 fn reserved_slots_are_freed_by_the_coldest() {
     let mut case = Case::new("P5 P4 P3 C90 C1", 3);

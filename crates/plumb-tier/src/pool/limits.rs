@@ -3,7 +3,7 @@
 //!
 //! What a program does not know it must not leave out, for then more would move than was asked for: it refuses the whole.
 
-use plumb_units::Nanos;
+use plumb_units::{Bytes, Nanos};
 
 use crate::engine::OptimizeSettings;
 use crate::optimizer::PlanLimits;
@@ -60,6 +60,19 @@ pub enum LimitError {
         /// What can be.
         allowed: String,
     },
+    /// Nothing moves within it.
+    #[error("--{name} {} admits no move: an extent takes {}", Bytes(*bytes), Bytes(*least))]
+    #[diagnostic(code(plumb::tier::budget_without_moves), help("nothing was done: allow {remedy}"))]
+    NoMove {
+        /// Which.
+        name: &'static str,
+        /// As it was given.
+        bytes: u64,
+        /// The least that helps.
+        least: u64,
+        /// That, and what it is for.
+        remedy: String,
+    },
     /// It is there twice.
     #[error("{name} is named twice")]
     #[diagnostic(code(plumb::tier::limit_twice), help("name it once"))]
@@ -115,6 +128,31 @@ impl OptimizeLimits {
         for ((name, least, most), value) in NUMBERS.into_iter().zip(self.numbers()) {
             if let Some(value) = value.filter(|value| !(least..=most).contains(value)) {
                 return Err(beyond((name, least, most), &value.to_string()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a budget admits a move on a virtual disk with extents of so many bytes and so many copies: one that does not would be
+    /// kept to by doing nothing.
+    ///
+    /// # Errors
+    /// The first that does not.
+    pub fn admit_a_move(&self, extent_bytes: u64, copies: u8) -> Result<(), LimitError> {
+        let written = extent_bytes.saturating_mul(copies.into());
+        let in_copies = match copies {
+            1 => "which one extent takes".to_owned(),
+            copies => format!("which one extent in {copies} copies takes"),
+        };
+        let moved = "and twice that where the Performance tier is full: one extent goes down for one that goes up";
+        let budgets = [
+            ("max-moved", self.max_moved, extent_bytes, moved.to_owned()),
+            ("max-promoted", self.max_promoted, written, in_copies),
+        ];
+        for (name, bytes, least, of) in budgets {
+            if let Some(bytes) = bytes.filter(|bytes| *bytes < least) {
+                let remedy = format!("{} at least, {of}", Bytes(least));
+                return Err(LimitError::NoMove { name, bytes, least, remedy });
             }
         }
         Ok(())
@@ -301,6 +339,28 @@ mod tests {
             let refused = wrong.check().expect_err(name).to_string();
             assert!(refused.starts_with(&format!("{name} cannot be")), "{refused}");
             assert!(parsed(&wrong.words()).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_budget_below_an_extent_is_refused_with_the_least_that_helps() {
+        const MIB: u64 = 1 << 20;
+        let refused = |max_moved, max_promoted, copies| {
+            let limits = OptimizeLimits { max_moved, max_promoted, ..OptimizeLimits::default() };
+            limits.admit_a_move(MIB, copies).err()
+        };
+        assert_eq!(refused(None, None, 3), None);
+        assert_eq!(refused(Some(MIB), Some(2 * MIB), 2), None);
+        for (moved, promoted, copies, wanted) in [
+            (Some(MIB - 1), None, 2, ("max-moved", MIB)),
+            (None, Some(MIB), 2, ("max-promoted", 2 * MIB)),
+            (None, Some(3 * MIB - 1), 3, ("max-promoted", 3 * MIB)),
+        ] {
+            let Some(LimitError::NoMove { name, least, .. }) = refused(moved, promoted, copies)
+            else {
+                panic!("{wanted:?} is let pass");
+            };
+            assert_eq!((name, least), wanted);
         }
     }
 

@@ -118,7 +118,7 @@ impl Registry {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let folder = match (variable(VARIABLE), is_root) {
             (Some(folder), _) => PathBuf::from(folder),
-            (None, true) => PathBuf::from("/var/lib/plumb/pools"),
+            (None, true) => return Self::of_root(),
             (None, false) => {
                 let home = || PathBuf::from(variable("HOME").unwrap_or_default());
                 let state = variable("XDG_STATE_HOME").map(PathBuf::from);
@@ -126,6 +126,12 @@ impl Registry {
             }
         };
         Self { folder }
+    }
+
+    /// The one that a service of the machine has, which nobody names another.
+    #[must_use]
+    pub fn of_root() -> Self {
+        Self::at("/var/lib/plumb/pools")
     }
 
     /// One in that folder.

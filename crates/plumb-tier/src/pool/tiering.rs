@@ -5,6 +5,7 @@
 //! somebody typed, are kept twice, and what cannot be read is said and never taken for empty.
 
 pub(super) mod figures;
+mod warning;
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -24,7 +25,7 @@ use super::registry::{RegisteredPool, Registry};
 use crate::engine::{Engine, KeepWith, Kept, Optimization, Served};
 use crate::heat::HeatFileError;
 use crate::optimizer::{Measured, MoveHistory, PinTable};
-use crate::tier_report::{Filling, HeatGap};
+use crate::tier_report::{Filling, HeatGap, Warning};
 
 /// What the text of a kept report is called in its document.
 pub const REPORT_TEXT: &str = "text";
@@ -120,6 +121,12 @@ impl TieringStore {
 
     fn path(&self, vdisk: u128, suffix: &str) -> PathBuf {
         self.folder.join(format!("{vdisk:032x}.{suffix}"))
+    }
+
+    /// Whether anything was kept of a virtual disk on this machine.
+    #[must_use]
+    pub fn knows(&self, vdisk: u128) -> bool {
+        ["json", "before"].iter().any(|suffix| self.path(vdisk, suffix).exists())
     }
 
     /// Keeps what an engine hands out.
@@ -236,7 +243,8 @@ impl TieringStore {
         for nth in 0..to_u32(engine.config().vdisks.len()) {
             if let Some(done) = engine.take_optimization(nth) {
                 let id = engine.config().vdisks[index(nth)].id;
-                self.keep_report(id, unix_seconds(), &done)?;
+                let warning = self.warning_now(engine, nth);
+                self.keep_report(id, unix_seconds(), &done, warning.as_ref())?;
             }
         }
         self.note_under_way(engine)
@@ -252,7 +260,9 @@ impl TieringStore {
             if !engine.optimizing(nth) {
                 continue;
             }
-            let path = self.path(engine.config().vdisks[index(nth)].id, UNDER_WAY);
+            let config = engine.config();
+            let vdisk = &config.vdisks[index(nth)];
+            let path = self.path(vdisk.id, UNDER_WAY);
             let modified = fs::metadata(&path).and_then(|found| found.modified());
             let age = modified.ok().and_then(|at| at.elapsed().ok());
             if age.is_some_and(|age| age < NOTED_EVERY) {
@@ -263,7 +273,9 @@ impl TieringStore {
             fs::create_dir_all(&self.folder).map_err(io)?;
             // Not flushed to disk: requests go on meanwhile, and a note that a power cut took is worth no wait.
             let beside = path.with_extension(format!("{UNDER_WAY}.{}", std::process::id()));
-            let written = fs::write(&beside, document(&so_far).to_string());
+            let warning = self.warning(config, vdisk);
+            let note = document(&so_far, warning.as_ref());
+            let written = fs::write(&beside, note.to_string());
             written.and_then(|()| fs::rename(&beside, &path)).map_err(io)?;
         }
         Ok(())
@@ -296,8 +308,8 @@ impl TieringStore {
         serde_json::from_slice(&bytes).map_err(damaged)
     }
 
-    /// Keeps the report of an optimization that ended at `unix_s`, under the next second that has none yet; the oldest of
-    /// more than 90 go.
+    /// Keeps the report of an optimization that ended at `unix_s`, with the early warning of that moment, under the next second that
+    /// has none yet; the oldest of more than 90 go. Returns it as it is kept.
     ///
     /// # Errors
     /// When the system refuses.
@@ -306,13 +318,15 @@ impl TieringStore {
         vdisk: u128,
         unix_s: u64,
         done: &Optimization,
-    ) -> Result<(), TieringError> {
-        self.keep_document(vdisk, unix_s, &document(done))?;
+        warning: Option<&Warning>,
+    ) -> Result<Value, TieringError> {
+        let json = document(done, warning);
+        self.keep_document(vdisk, unix_s, &json)?;
         match fs::remove_file(self.path(vdisk, UNDER_WAY)) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => {
                 Err(TieringError::Io { path: self.path(vdisk, UNDER_WAY), source })
             }
-            _ => Ok(()),
+            _ => Ok(json),
         }
     }
 
@@ -385,9 +399,14 @@ impl TieringStore {
 }
 
 /// A report as it is kept.
-fn document(done: &Optimization) -> Value {
+fn document(done: &Optimization, warning: Option<&Warning>) -> Value {
     let mut json = done.to_json();
-    json[REPORT_TEXT] = done.report.to_text().into();
+    let mut text = done.report.to_text();
+    if let Some(warning) = warning {
+        text.push_str(&format!("\n{}", warning.text.trim_start()));
+        json["filling"] = warning.json.clone();
+    }
+    json[REPORT_TEXT] = text.into();
     json
 }
 
@@ -560,6 +579,22 @@ mod tests {
         (store, Kept { vdisk: 7, heat, what_if, served, performance, tiering, published })
     }
 
+    /// Who reads it later is warned as whoever saw it made.
+    #[test]
+    fn the_early_warning_is_kept_with_the_report() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = TieringStore { folder: folder.path().join("p.tiering") };
+        let full = Filling::of(&[(7, 100)], 100).expect("a sample");
+        let warning = Warning::of("data", &full, 1 << 20, (824, false));
+        let done = result();
+        let made = store.keep_report(7, 5, &done, Some(&warning)).expect("room");
+        let kept = store.last_report(7).expect("it is whole").expect("it is there");
+        assert_eq!((&kept[REPORT_TEXT], &kept["filling"]), (&made[REPORT_TEXT], &warning.json));
+        let text = kept[REPORT_TEXT].as_str().unwrap_or_default();
+        let line = "\n\nvirtual disk data: Performance tier holds 100MiB of 100MiB: full;";
+        assert!(text.starts_with(&done.report.to_text()) && text.contains(line), "{text}");
+    }
+
     /// The result of an optimization, of a replay.
     fn result() -> Optimization {
         use crate::replay::{Layout, Policy, Replay};
@@ -592,7 +627,7 @@ mod tests {
             (facts.window_start_s, facts.window_end_s) = (start, start + length);
             facts.answered_performance = served;
             let second = plumb_units::convert::floor_u64(start + length);
-            store.keep_report(7, second, &done).expect("room");
+            store.keep_report(7, second, &done, None).expect("room");
             done.report.serviced_percent()
         };
         let first = of_window(10_000.0, served);
@@ -621,9 +656,9 @@ mod tests {
         let store = TieringStore { folder: folder.path().join("p.tiering") };
         store.keep_interrupted(7).expect("nothing is no error");
         let done = result();
-        store.keep_report(7, 5, &done).expect("room");
+        store.keep_report(7, 5, &done, None).expect("room");
         let note = store.path(7, UNDER_WAY);
-        fs::write(&note, document(&done).to_string()).expect("room");
+        fs::write(&note, document(&done, None).to_string()).expect("room");
         store.keep_interrupted(7).expect("it is whole");
         store.keep_interrupted(7).expect("once");
         assert_eq!((store.reports(7).expect("they are there").len(), note.exists()), (2, false));
@@ -635,8 +670,8 @@ mod tests {
             assert!(!note.exists(), "{damaged}");
         }
         // Who ends by itself takes its note away.
-        fs::write(&note, document(&done).to_string()).expect("room");
-        store.keep_report(7, 9, &done).expect("room");
+        fs::write(&note, document(&done, None).to_string()).expect("room");
+        store.keep_report(7, 9, &done, None).expect("room");
         store.keep_interrupted(7).expect("nothing is left");
         assert_eq!(store.reports(7).expect("they are there").len(), 3);
     }
@@ -648,9 +683,9 @@ mod tests {
         let store = TieringStore { folder: folder.path().join("p.tiering") };
         let done = result();
         for second in (1..=93).chain([93]) {
-            store.keep_report(7, second, &done).expect("room");
+            store.keep_report(7, second, &done, None).expect("room");
         }
-        store.keep_report(8, 5, &done).expect("room");
+        store.keep_report(8, 5, &done, None).expect("room");
         let kept = store.reports(7).expect("they are there");
         let names: Vec<String> = kept
             .iter()

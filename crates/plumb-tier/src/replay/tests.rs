@@ -138,7 +138,7 @@ impl Drift {
             "the reserve is enough"
         );
         self.tierer.run_ended(&plan.moves);
-        plan.count(TierName::Performance)
+        plan.within_budget(TierName::Performance)
     }
 
     /// Share of what the seer serves, over the hours after `from`; and extents moved up in them.

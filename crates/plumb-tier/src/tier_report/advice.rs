@@ -173,6 +173,7 @@ impl Advice {
 /// What is to be said of a window without I/O (DD-1).
 pub(super) fn without_io(moves: &MoveFigures) -> String {
     match moves.up + moves.down {
+        0 if moves.up_requested + moves.down_requested > 0 => "no I/O in window".to_owned(),
         0 => "no I/O in window; no moves".to_owned(),
         moved => format!(
             "no I/O in window; {moved} extents moved for pins, room to be kept free or heat of the time before"

@@ -8,13 +8,16 @@ mod json;
 #[cfg(test)]
 mod tests;
 mod text;
+mod warning;
 
+use plumb_units::Bytes;
 use plumb_units::convert::{to_u64, to_usize};
 
 pub use advice::{Advice, Reach, WeakPin};
-pub use csv::csv_of;
+pub use csv::{csv_of, figures_csv};
 pub use diff::{ReportChange, diff};
 pub use filling::{Filling, expected_iops};
+pub use warning::Warning;
 
 use crate::engine::MoveOutcome;
 use crate::heat::HeatMap;
@@ -24,11 +27,11 @@ use crate::what_if::{WhatIf, WhatIfPoint};
 /// What was requested of an optimization and done.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct MoveFigures {
-    /// Extents that the plan moves up.
+    /// Extents that are worth a move up, within a budget or not.
     pub up_requested: u64,
     /// Extents that it moved up.
     pub up: u64,
-    /// Extents that the plan moves down.
+    /// Extents that are to move down, for those or by themselves.
     pub down_requested: u64,
     /// Extents that it moved down.
     pub down: u64,
@@ -347,9 +350,11 @@ impl TierReport {
         let moves = &self.facts.moves;
         let requested = moves.up_requested + moves.down_requested;
         let left = requested.saturating_sub(moves.up + moves.down);
+        let least = self.least_budget();
         let remedy = match moves.stop {
             MoveStop::Done => return,
             MoveStop::Time => "allow more time, or let the next optimization go on",
+            MoveStop::Budget if moves.up + moves.down == 0 => &least,
             MoveStop::Budget => "raise the budget of moves, or let the next optimization go on",
             MoveStop::Cancelled | MoveStop::Load | MoveStop::Interrupted => {
                 "the next optimization goes on"
@@ -362,6 +367,23 @@ impl TierReport {
             suggestions.retain(|suggestion| suggestion != advice::NOTHING);
             suggestions
                 .push(format!("{left} of {requested} extents were not moved ({why}): {remedy}"));
+        }
+    }
+
+    /// The least that helps where a budget admitted no move: the next optimization would do nothing either.
+    fn least_budget(&self) -> String {
+        let extent = self.facts.extent_bytes;
+        let moved = self.facts.moves.limits.and_then(|limits| limits.moved_bytes);
+        // Nothing moved, so the first extent that is to go up found no free place.
+        match moved.filter(|moved| *moved < 2 * extent) {
+            Some(_) => format!(
+                "raise the budget of moves to {} at least: one extent goes down for one that goes up",
+                Bytes(2 * extent)
+            ),
+            None => format!(
+                "raise the budget of what is written to the Performance tier to {} for each copy at least",
+                Bytes(extent)
+            ),
         }
     }
 

@@ -180,6 +180,39 @@ fn what_an_early_stop_left_is_told() {
     assert_eq!(told(MoveStop::Load, 10), load);
 }
 
+/// A budget that admits no move is told with the least that helps, and never as a window in which there was nothing to do.
+#[test]
+fn a_budget_that_admits_no_move_is_told_with_the_least_that_helps() {
+    let told = |moved_bytes: Option<u64>, promoted_bytes: Option<u64>| {
+        let limits = MoveLimits {
+            seconds: 1.0,
+            movers: 1,
+            bytes_per_s: None,
+            ios_per_s: None,
+            gives_way: true,
+            moved_bytes,
+            promoted_bytes,
+            reserve_bytes: 0,
+        };
+        let moves = MoveFigures {
+            up_requested: 3,
+            down_requested: 3,
+            stop: MoveStop::Budget,
+            limits: Some(limits),
+            ..MoveFigures::default()
+        };
+        let mut report = report_of(&facts(), &heat(&[]), &PinTable::new(MIB));
+        report.moves_ended(moves, None);
+        report.advice.suggestions.join("; ")
+    };
+    let swap = "no I/O in window; 6 of 6 extents were not moved (budget): raise the budget of moves to 2MiB at least: one extent \
+                goes down for one that goes up";
+    assert_eq!(told(Some(MIB), None), swap);
+    let written = told(None, Some(0));
+    assert!(written.contains("Performance tier to 1MiB for each copy at least"), "{written}");
+    assert!(!written.contains("no moves"), "{written}");
+}
+
 /// A window of a day that served 20 points less than could be is to be one of four (section 11).
 #[test]
 fn how_often_to_optimize_is_told() {

@@ -7,6 +7,34 @@ use super::zipf::power_sums;
 /// So many of the hottest extents are looked at each for itself; the others in groups whose ranks differ by a hundredth.
 const ALONE: u32 = 4096;
 
+/// Whether the hottest `first` and the hottest `tenth` of all extents can take such shares, whatever the law: none that is less hot
+/// takes more than one that is hotter. Otherwise what bounds them.
+pub(super) fn can_be(
+    (first, one): (u32, f64),
+    (tenth, ten): (u32, f64),
+    all: u32,
+) -> Result<(), String> {
+    /// Shares are published in percent.
+    const ROUNDING: f64 = 5e-3;
+    if first >= tenth || tenth >= all {
+        return Ok(());
+    }
+    let (first, tenth, all) = (f64::from(first), f64::from(tenth), f64::from(all));
+    let most = (one * tenth / first).min(1.0);
+    // The others of the top 10 % take as much each as the other 90 %, at least.
+    let least = one + (1.0 - one) * (tenth - first) / (all - first);
+    let bound = match ten {
+        ten if ten > most + ROUNDING => format!("{:.1} % at most", 100.0 * most),
+        ten if ten < least - ROUNDING => format!("{:.1} % at least", 100.0 * least),
+        _ => return Ok(()),
+    };
+    Err(format!(
+        "where the top 1 % take {:.1} %, the top 10 % take {bound}, and not {:.1} %",
+        100.0 * one,
+        100.0 * ten
+    ))
+}
+
 /// Extents that take the same share of the I/O each.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Class {
@@ -63,6 +91,18 @@ mod tests {
     fn the_median_of_one_class_is_that_of_an_exponential_law() {
         let alike = [Class { extents: 1000.0, share: 1e-3 }];
         assert!((ios_until_reused(&alike) / (1000.0 * 2.0_f64.ln()) - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn shares_of_no_law_are_refused_with_their_bound() {
+        let refused = |one: f64, ten: f64| can_be((20, one), (200, ten), 2000).err();
+        for (one, ten) in [(0.02, 0.2), (0.35, 0.7), (0.01, 0.1), (0.5, 1.0), (0.35, 0.41)] {
+            assert_eq!(refused(one, ten), None, "{one} {ten}");
+        }
+        let most = refused(0.02, 0.7).unwrap_or_default();
+        assert!(most.contains("take 2.0 %, the top 10 % take 20.0 % at most"), "{most}");
+        let least = refused(0.35, 0.36).unwrap_or_default();
+        assert!(least.contains("40.9 % at least, and not 36.0 %"), "{least}");
     }
 
     #[test]

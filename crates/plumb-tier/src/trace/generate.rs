@@ -4,8 +4,8 @@ use plumb_units::convert::{floor_u64, index, to_u64};
 use plumb_units::{Nanos, parse_size};
 
 use super::TraceIo;
-use super::fit::{Class, ios_until_reused, zipf_classes};
-use super::zipf::{Zipf, fit_theta};
+use super::fit::{Class, can_be, ios_until_reused, zipf_classes};
+use super::zipf::{Zipf, fit_theta, power_sums};
 use crate::heat::{HostIo, HostIoKind};
 use crate::random::Random;
 
@@ -134,6 +134,18 @@ pub struct WorkloadSpec {
     drift: f64,
     disks: u32,
     random: f64,
+    fitted: Vec<FittedShare>,
+}
+
+/// A published share of the I/O, and what the law that comes nearest to all of them gives in its place.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FittedShare {
+    /// Of the hottest so many percent of the extents.
+    pub percent: u64,
+    /// The share that was published, of 1.
+    pub asked: f64,
+    /// The share that they take in what is generated.
+    pub reached: f64,
 }
 
 impl WorkloadSpec {
@@ -180,7 +192,8 @@ impl WorkloadSpec {
         let tops = [(1, published.top1), (10, published.top10)];
         let given: Vec<(u64, f64)> =
             tops.into_iter().filter_map(|(percent, share)| Some((percent, share?))).collect();
-        let first = |percent: u64| (u64::from(self.extents) * percent / 100).max(1);
+        let ranks = self.ranks().unwrap_or(self.extents);
+        let first = |percent: u64| (u64::from(ranks) * percent / 100).max(1);
         let tops: Vec<(u32, f64)> = given
             .iter()
             .map(|(percent, share)| (u32::try_from(first(*percent)).unwrap_or(u32::MAX), *share))
@@ -195,13 +208,26 @@ impl WorkloadSpec {
             let what = "the top 1 % take more than the top 10 %, who they belong to".to_owned();
             return Err((what, "correct either share"));
         }
+        if let ([(_, one), (_, ten)], [(first, _), (tenth, _)]) = (&given[..], &tops[..]) {
+            can_be((*first, *one), (*tenth, *ten), ranks)
+                .map_err(|what| (what, "correct either share, or give one of them only"))?;
+        }
         if !tops.is_empty() {
-            self.theta = fit_theta(self.extents, &tops).ok_or_else(|| {
+            self.theta = fit_theta(ranks, &tops).ok_or_else(|| {
                 let names: Vec<String> =
                     given.iter().map(|(percent, _)| format!("the top {percent} %")).collect();
                 let what = format!("no zipf gives {} that share", names.join(" and "));
                 (what, "use a share above an equal one, and below 100")
             })?;
+            let upto: Vec<u32> = tops.iter().map(|(top, _)| *top).chain([ranks]).collect();
+            let sums = power_sums(&upto, self.theta);
+            let shares = given.iter().zip(&sums);
+            let reached = |((percent, asked), sum): (&(u64, f64), &f64)| FittedShare {
+                percent: *percent,
+                asked: *asked,
+                reached: sum / sums[tops.len()],
+            };
+            self.fitted = shares.map(reached).collect();
         }
         let Some(seconds) = published.reuse else { return Ok(()) };
         if published.rate || self.change > 0.0 {
@@ -219,6 +245,22 @@ impl WorkloadSpec {
         }
         self.rate = rate;
         Ok(())
+    }
+
+    /// The shares that theta was found by, with those that it gives; none where it was given itself.
+    #[must_use]
+    pub fn fitted(&self) -> &[FittedShare] {
+        &self.fitted
+    }
+
+    /// Over how many ranks its law goes, where it has one.
+    fn ranks(&self) -> Option<u32> {
+        match self.kind {
+            Kind::Olap => Some(64),
+            Kind::Vms => Some((self.extents / self.disks).max(1)),
+            Kind::Zipf | Kind::Diurnal | Kind::Oltp => Some(self.extents),
+            Kind::Uniform | Kind::Sequential | Kind::HotCold | Kind::Moving => None,
+        }
     }
 
     /// The extents by how much of the I/O they take, where that does not change.
@@ -286,6 +328,7 @@ impl WorkloadSpec {
             drift: 100.0,
             disks: 8,
             random: 0.0,
+            fitted: Vec::new(),
         };
         match kind {
             Kind::Sequential => Self { block: 256 << 10, ..base },
@@ -401,12 +444,7 @@ struct Draw {
 impl Generator {
     fn new(spec: WorkloadSpec) -> Self {
         let mut random = Random::new(spec.seed);
-        let ranks = match spec.kind {
-            Kind::Olap => Some(64),
-            Kind::Vms => Some((spec.extents / spec.disks).max(1)),
-            Kind::Zipf | Kind::Diurnal | Kind::Oltp => Some(spec.extents),
-            Kind::Uniform | Kind::Sequential | Kind::HotCold | Kind::Moving => None,
-        };
+        let ranks = spec.ranks();
         let zipf = ranks.map(|ranks| Zipf::new(ranks, spec.theta));
         let mut places: Vec<u32> = (0..ranks.unwrap_or(spec.extents)).collect();
         shuffle(&mut places, &mut random);

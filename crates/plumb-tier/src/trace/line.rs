@@ -15,6 +15,8 @@ pub(super) enum Line<'a> {
     Io { at: u64, volume: Volume<'a>, io: HostIo },
     /// Something that is no I/O, as it should be.
     Other,
+    /// A step of an I/O that is no I/O of its own: only the first one counts.
+    Step,
     /// Nothing that follows is an I/O.
     End,
 }
@@ -182,8 +184,11 @@ fn blkparse(line: &str) -> Result<Line<'_>, Fault> {
         // Discards, flushes, plugs, messages.
         _ => return Ok(Line::Other),
     };
-    if action != "Q" || rwbs.contains('D') {
+    if rwbs.contains('D') {
         return Ok(Line::Other);
+    }
+    if action != "Q" {
+        return Ok(Line::Step);
     }
     let sector = match next("the sector") {
         Ok(text) if !text.starts_with('[') => number("the sector", text)?,

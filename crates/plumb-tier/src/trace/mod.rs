@@ -12,7 +12,7 @@ mod zipf;
 
 pub use binary::{TraceWriter, is_binary};
 pub use capacities::Capacities;
-pub use generate::{Generator, REUSE, WorkloadError, WorkloadSpec, workload_kinds};
+pub use generate::{FittedShare, Generator, REUSE, WorkloadError, WorkloadSpec, workload_kinds};
 pub use reader::{Strictness, TraceError, TraceReader, TraceSummary, fuzz_trace};
 pub use zipf::{Zipf, fit_theta};
 
@@ -82,6 +82,12 @@ impl TraceFormat {
         Self::ALL.into_iter().find(|format| format.name() == name)
     }
 
+    /// Whether its times are whole seconds: I/Os of one second would arrive all at once.
+    #[must_use]
+    pub fn has_whole_seconds(self) -> bool {
+        self == Self::Tencent
+    }
+
     /// What a line looks like.
     #[must_use]
     pub fn shape(self) -> &'static str {
@@ -96,7 +102,7 @@ impl TraceFormat {
             Self::Spc => "ASU,LBA (512 bytes),Size (bytes),r|w,Timestamp (s)[,...]",
             Self::Fiu => "ns pid process lba size (512 bytes) W|R major minor hash",
             Self::Blkparse => {
-                "major,minor cpu sequence seconds pid action RWBS sector + sectors [process]"
+                "major,minor cpu sequence seconds pid action RWBS sector + sectors [process]; action Q counts"
             }
             Self::Plumb => "a header of 32 bytes and records of 32 bytes",
         }

@@ -1,6 +1,6 @@
 //! A trace as a stream of I/Os; what is wrong is told with file, line and remedy.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
 
@@ -12,6 +12,10 @@ use super::{Capacities, TraceFormat, TraceIo};
 
 /// A longer line is no line.
 const LINE_LONGEST: u64 = 16 << 10;
+/// A whole second in nanoseconds.
+const SECOND: u64 = 1_000_000_000;
+/// So many I/Os of a whole second are spread over it; those beyond come at its end.
+const SPREAD_MAX: usize = 1 << 20;
 /// So many faults are kept word by word in lenient mode.
 const FAULTS_KEPT: usize = 5;
 
@@ -79,6 +83,8 @@ pub struct TraceSummary {
     pub out_of_order: u64,
     /// Names of the volumes in the order of their numbers.
     pub volumes: Vec<String>,
+    /// I/Os of whole seconds that were spread over them: their times within a second are not those of the trace.
+    pub spread: u64,
     /// Time of the last I/O.
     pub duration: Nanos,
     /// Made by a generator.
@@ -97,6 +103,15 @@ pub struct TraceReader<R> {
     line: Vec<u8>,
     numbers: HashMap<String, u32>,
     first: Option<u64>,
+    /// The latest time that a line had.
+    latest: Nanos,
+    /// Lines about I/Os that do not count as one.
+    steps: u64,
+    /// I/Os of the whole second that is being read, and of one that is over.
+    second: Vec<TraceIo>,
+    ready: VecDeque<TraceIo>,
+    /// The latest time that one was spread to.
+    spread_to: Nanos,
     summary: TraceSummary,
     over: bool,
 }
@@ -120,6 +135,11 @@ impl<R: BufRead> TraceReader<R> {
             line: Vec::new(),
             numbers: HashMap::new(),
             first: None,
+            latest: Nanos::ZERO,
+            steps: 0,
+            second: Vec::new(),
+            ready: VecDeque::new(),
+            spread_to: Nanos::ZERO,
             summary: TraceSummary::default(),
             over: false,
         }
@@ -146,6 +166,11 @@ impl<R: BufRead> TraceReader<R> {
             return Ok(self.summary);
         }
         let remedy = match &self.only {
+            _ if self.steps > 0 && self.summary.volumes.is_empty() => format!(
+                "its {} lines about I/Os are of later steps (D: issued, C: completed, ...), and only Q, an I/O that is queued, \
+                 counts: record it with `blktrace -d DEVICE -a queue`, or without -a, and print it with blkparse without -a",
+                self.steps
+            ),
             Some(_) if self.summary.volumes.is_empty() => {
                 "the trace has no volume at all".to_owned()
             }
@@ -191,6 +216,53 @@ impl<R: BufRead> TraceReader<R> {
 
     /// The next I/O; `None` at the end.
     fn next_io(&mut self) -> Result<Option<TraceIo>, TraceError> {
+        match self.format.has_whole_seconds() {
+            true => self.next_spread(),
+            false => self.next_as_told(),
+        }
+    }
+
+    /// The same, with the I/Os of a whole second spread evenly over it, in the order of the file.
+    fn next_spread(&mut self) -> Result<Option<TraceIo>, TraceError> {
+        while self.ready.is_empty() {
+            // Nothing comes after an error.
+            let next = self.next_as_told().inspect_err(|_| self.second.clear())?;
+            let begins = self.second.first().map(|first| first.at);
+            let is_full = self.second.len() >= SPREAD_MAX;
+            match (next, begins) {
+                (Some(io), Some(at)) if io.at > at || is_full => {
+                    let over = if io.at > at { io.at.since(at).0.min(SECOND) } else { SECOND };
+                    self.spread(over);
+                    self.second.push(io);
+                }
+                (Some(io), _) => self.second.push(io),
+                (None, Some(_)) => self.spread(SECOND),
+                (None, None) => return Ok(None),
+            }
+        }
+        let io = self.ready.pop_front();
+        self.summary.duration = io.map_or(self.summary.duration, |io| io.at);
+        Ok(io)
+    }
+
+    /// Spreads what was read of a second over so many nanoseconds, unless the trace has fractions of seconds.
+    fn spread(&mut self, over: u64) {
+        let count = plumb_units::convert::to_u64(self.second.len());
+        let first = self.first.unwrap_or(0);
+        for (nth, mut io) in (0_u64..).zip(self.second.drain(..)) {
+            if (first + io.at.0).is_multiple_of(SECOND) && count > 1 {
+                // Fewer than a million times a second at most.
+                io.at += Nanos(nth * over / count);
+                self.summary.spread += 1;
+            }
+            io.at = io.at.max(self.spread_to);
+            self.spread_to = io.at;
+            self.ready.push_back(io);
+        }
+    }
+
+    /// The next I/O at the time that the trace has it at.
+    fn next_as_told(&mut self) -> Result<Option<TraceIo>, TraceError> {
         while !self.over {
             let found = match self.format {
                 TraceFormat::Plumb => self.next_record()?,
@@ -285,6 +357,10 @@ impl<R: BufRead> TraceReader<R> {
                 self.fit(at, &name, io)
             }
             Ok(Line::Other) => Ok(None),
+            Ok(Line::Step) => {
+                self.steps += 1;
+                Ok(None)
+            }
             Ok(Line::End) => {
                 self.over = true;
                 Ok(None)
@@ -335,10 +411,11 @@ impl<R: BufRead> TraceReader<R> {
         }
         let first = *self.first.get_or_insert(at);
         let mut since = Nanos(at.saturating_sub(first));
-        if since < self.summary.duration || at < first {
+        if since < self.latest || at < first {
             self.summary.out_of_order += 1;
-            since = self.summary.duration;
+            since = self.latest;
         }
+        self.latest = since;
         self.summary.duration = since;
         self.summary.ios += 1;
         Some(TraceIo { at: since, volume, io })

@@ -80,6 +80,35 @@ fn cloud_traces_are_read() {
     );
 }
 
+/// Times of whole seconds say nothing of what comes when within one: its I/Os are spread over it, and that is told.
+#[test]
+fn ios_of_a_whole_second_do_not_come_at_once() {
+    let line = |second: &str, block: u32| format!("{second},{},8,0,1283\n", block * 8);
+    let times = |text: &str| {
+        let (ios, summary) =
+            read(TraceFormat::Tencent, Strictness::Strict, text.as_bytes()).expect("a good trace");
+        let offsets: Vec<u64> = ios.iter().map(|io| io.io.offset >> 12).collect();
+        assert!(offsets.is_sorted(), "in the order of the file: {offsets:?}");
+        assert_eq!(ios.last().map(|io| io.at), Some(summary.duration));
+        let times: Vec<u64> = ios.iter().map(|io| io.at.0 / 1_000_000).collect();
+        (times, summary.spread, summary.out_of_order)
+    };
+    let mut text = String::new();
+    for (block, second) in (0..).zip(["7", "7", "7", "7", "8", "10", "9", "11", "11"]) {
+        text.push_str(&line(second, block));
+    }
+    let wanted = vec![0, 250, 500, 750, 1000, 3000, 3500, 4000, 4500];
+    assert_eq!(times(&text), (wanted, 8, 1));
+    // Where there are fractions after all, they count.
+    let text = ["7", "7", "7.3", "7.3", "7.9"].map(|second| line(second, 0)).concat();
+    assert_eq!(times(&text), (vec![0, 150, 300, 300, 900], 2, 0));
+    // Other formats have times of their own.
+    let (ios, summary) =
+        read(TraceFormat::Alibaba, Strictness::Strict, b"1,W,0,512,0\n1,W,0,512,0\n")
+            .expect("good");
+    assert_eq!((ios[1].at, summary.spread), (Nanos::ZERO, 0));
+}
+
 #[test]
 fn transaction_traces_are_read() {
     check(
@@ -113,6 +142,18 @@ fn what_blkparse_prints_is_read_up_to_its_summary() {
                   8,0    1        6     0.600000000   700  Q FWS [sync]\n\
                 CPU0 (8,0):\n Reads Queued:           0,        0KiB\n";
     check(TraceFormat::Blkparse, text, &["0 0 W 114426880+4096", "499998171 0 R 51200+8192"]);
+}
+
+/// A trace that was recorded without the events that count has lines of the right shape: what is missing is said.
+#[test]
+fn a_trace_of_later_steps_is_told_as_such() {
+    let text = "8,0 3 1 0.000000000 697 D W 223490 + 8 [kjournald]\n8,0 3 2 0.000100000 0 C W 223490 + 8 [0]\n";
+    let error = read(TraceFormat::Blkparse, Strictness::Strict, text.as_bytes());
+    let Err(TraceError::Empty { remedy, .. }) = error else { panic!("none is queued") };
+    for words in ["its 2 lines", "only Q", "blktrace -d DEVICE -a queue"] {
+        assert!(remedy.contains(words), "{remedy}");
+    }
+    assert!(!remedy.contains("a line of format"), "{remedy}");
 }
 
 #[test]
@@ -412,7 +453,26 @@ fn published_figures_become_parameters_and_the_workload_has_them() {
     }
     let fitted =
         WorkloadSpec::parse("zipf:extents=5000,top1=30,top10=60,reuse=90").expect("a workload");
-    assert_eq!(WorkloadSpec::parse(&fitted.parameters()), Ok(fitted));
+    let again = WorkloadSpec::parse(&fitted.parameters()).expect("its own parameters");
+    assert_eq!(again.parameters(), fitted.parameters());
+    assert!(again.fitted().is_empty(), "theta is given there");
+}
+
+/// Two shares are rarely those of one law: what the law gives is known, and is what is generated.
+#[test]
+fn the_shares_that_are_reached_stand_beside_those_that_are_asked_for() {
+    let text = "zipf:extents=2000,top1=35,top10=70,hours=1";
+    let spec = WorkloadSpec::parse(text).expect("a workload");
+    let shown: Vec<String> = spec
+        .fitted()
+        .iter()
+        .map(|one| format!("{} {:.0} {:.1}", one.percent, 100.0 * one.asked, 100.0 * one.reached))
+        .collect();
+    assert_eq!(shown, ["1 35 38.2", "10 70 66.8"]);
+    assert!(WorkloadSpec::parse("zipf:theta=1").is_ok_and(|spec| spec.fitted().is_empty()));
+    // Tables are ranked, and not their extents.
+    let tables = WorkloadSpec::parse("olap:top10=50").expect("a workload");
+    assert!((tables.fitted()[0].reached - 0.5).abs() < 1e-6, "{tables:?}");
 }
 
 #[test]
@@ -430,6 +490,8 @@ fn workloads_that_cannot_be_are_refused_with_a_remedy() {
         ("zipf:writes=101", "writes"),
         ("zipf:top1=0.5", "top 1 %"),
         ("zipf:top1=20,top10=15", "more than the top 10 %"),
+        ("zipf:extents=2000,top1=2,top10=70", "the top 10 % take 20.0 % at most"),
+        ("zipf:top1=35,top10=36", "at least"),
         ("zipf:top1=20,theta=1", "theta is what"),
         ("zipf:reuse=60,rate=5", "reuse= tells the rate"),
         ("zipf:reuse=60,change=1", "reuse= tells the rate"),

@@ -287,7 +287,20 @@ fn import(matches: &ArgMatches) -> report::Outcome {
     let disks = disks.map(std::path::absolute).collect::<Result<Vec<_>, _>>();
     let disks = disks.map_err(|source| report::FileError { path: PathBuf::new(), source })?;
     let found = pool::import(&registry, disks)?;
-    report::pool(&registry, &found)
+    let mut reply = report::pool(&registry, &found)?;
+    let look = pool::look(Some(found.id), &found.disks)?;
+    let store = pool::TieringStore::of(&registry, &found);
+    let tiered = look.config.vdisks.iter().filter(|own| !own.is_removed() && own.tiers.len() > 1);
+    let without: Vec<&str> =
+        tiered.filter(|own| !store.knows(own.id)).map(|own| own.name.as_str()).collect();
+    if !without.is_empty() {
+        reply.text.push_str(&format!(
+            "  pins, heat and reports stay on the machine where they were made: here {} begins without them\n",
+            without.join(", ")
+        ));
+    }
+    reply.json["without_pins_and_heat"] = json!(without);
+    Ok(reply)
 }
 
 fn remove(matches: &ArgMatches) -> report::Outcome {

@@ -2,7 +2,6 @@
 //! crash checker.
 
 mod demo;
-mod filling;
 pub(crate) mod optimize;
 pub(crate) mod report;
 mod simulate;

@@ -66,6 +66,11 @@ fn a_space_is_filled_loaded_optimized_and_pinned() {
         "{last}"
     );
 
+    // The early warning of that moment is kept with it.
+    assert!(last.contains("\nvirtual disk data: Performance tier holds "), "{last}");
+    let kept = place.json("space report tank/data --last");
+    assert!(kept["filling"]["performance_used_bytes"].as_u64() > Some(0), "{kept}");
+
     let list = place.json("space report tank/data --list");
     let names: Vec<&str> =
         list["reports"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -84,6 +89,20 @@ fn a_space_is_filled_loaded_optimized_and_pinned() {
         place.json(&format!("space report tank/data --diff {} {}", names[0], names[1]))
     );
     place.plumb("space report tank/data --diff 12345").ends_with(1);
+    // The other figures, the differences and the names for spreadsheets, too.
+    let figures =
+        place.plumb("space report tank/data --last --csv=figures").succeeds_quietly().stdout;
+    for line in ["figure,value\n", "\nmoves.up,0\n", "\nfilling.performance_used_bytes,"] {
+        assert!(figures.contains(line), "{line}: {figures}");
+    }
+    assert!(!figures.contains("\ntable"), "{figures}");
+    let changes = place.plumb("space report tank/data --diff --csv").succeeds_quietly().stdout;
+    let line = format!("\n\"extents moved up\",{up},0,{}\n", -up);
+    assert!(changes.starts_with("figure,before,after,difference\n"), "{changes}");
+    assert!(changes.contains(&line), "{line}: {changes}");
+    let list = place.plumb("space report tank/data --list --csv").succeeds_quietly().stdout;
+    assert!(list.starts_with(&format!("report,made\n{},", names[0])), "{list}");
+    place.plumb("space report tank/data --csv=all").ends_with(2);
     let status = place.json("space status tank");
     let filling = &status["filling"][0];
     assert_eq!(
@@ -276,6 +295,28 @@ fn what_a_pin_moves_is_no_thrash_from_start_to_start() {
     assert_eq!((&advice["thrash_percent"], &advice["bar_doubled"]), (&0.0.into(), &false.into()));
 }
 
+/// Pins are not on the disks: who imports a pool elsewhere is told that it begins without them (0081).
+#[test]
+fn an_import_elsewhere_says_that_pins_stay_behind() {
+    let place = Place::new();
+    place.plumb("run -b1M -s -w100 -o4 -t1 -d1 -W0 -f4M space:tank/data").ends_with(0);
+    place.plumb("tier pin tank/data --offset 0 --length 1M --tier capacity").succeeds_quietly();
+    let import = "pool import a.img b.img c.img d.img";
+    let words = "pins, heat and reports stay on the machine where they were made: here data begins";
+    let elsewhere = |line: &str| {
+        let mut command = Command::new(path());
+        command.args(line.split_whitespace()).current_dir(place.0.path());
+        outcome(command.env("PLUMB_POOLS", place.0.path().join("elsewhere")))
+    };
+    let said = elsewhere(import).succeeds_quietly().stdout;
+    assert!(said.contains(words), "{said}");
+    // Where they were made, and the list was lost, they are there.
+    std::fs::remove_file(place.0.path().join("pools/tank.pool")).expect("it was listed");
+    let said = place.plumb(import).succeeds_quietly().stdout;
+    assert!(!said.contains("pins, heat"), "{said}");
+    assert_eq!(place.json("tier pins tank/data")["pins"].as_array().map(Vec::len), Some(1));
+}
+
 /// What limits an optimization limits it in every mode, and in the unit that is to run it (10.1, 10.5, 10.6).
 #[test]
 fn budgets_are_kept_in_every_mode_and_by_the_unit() {
@@ -287,6 +328,10 @@ fn budgets_are_kept_in_every_mode_and_by_the_unit() {
         let wanted = format!("space optimize tank/data --mode {mode} {limits} {rest}");
         let command = unit.lines().find(|line| line.starts_with("ExecStart=")).unwrap_or_default();
         assert!(command.ends_with(wanted.trim_end()), "{unit}");
+        // The service finds the pool, too.
+        let pools =
+            format!("\nEnvironment=PLUMB_POOLS={}\n", place.0.path().join("pools").display());
+        assert!(unit.contains(&pools), "{unit}");
         // It is a command that this program takes.
         let again = command.rsplit_once("plumb ").map_or("", |(_, line)| line);
         let again = place.plumb(&format!("{again} --print-unit")).succeeds_quietly().stdout;
@@ -309,7 +354,16 @@ fn budgets_are_kept_in_every_mode_and_by_the_unit() {
     assert!(up >= Some(3) && !spent, "{up:?}");
     // Both copies are written to SSDs.
     assert_eq!(advised("--max-promoted 2M").0, Some(1));
-    assert_eq!(advised("--max-promoted 1M").0, Some(0));
+    // A budget that no extent fits into is told before anything is done, with the least that helps (10.1).
+    for line in ["", "--advise", "--mode continuous --runs 1", "--mode scheduled"] {
+        let line = format!("space optimize tank/data --max-promoted 1M {line}");
+        let said = place.plumb(&line).ends_with(1).stderr;
+        assert!(said.contains("--max-promoted 1MiB admits no move"), "{said}");
+        assert!(said.contains("allow 2MiB at least"), "{said}");
+    }
+    place.plumb("space optimize tank/data --max-moved 1000K").ends_with(1);
+    let advice = place.json("space optimize tank/data --advise --max-promoted 2M");
+    assert_eq!(advice["up_requested"].as_u64(), up, "{advice}");
     assert!(advised("--reserve 50").1 > down, "room is made");
     // Twice: each optimization has its own budget.
     for _ in 0..2 {
@@ -321,6 +375,10 @@ fn budgets_are_kept_in_every_mode_and_by_the_unit() {
     }
     let done = place.json("space optimize tank/data --max-promoted 2M");
     assert_eq!((&done["moves"]["up"], &done["moves"]["stop"]), (&1.into(), &"budget".into()));
+    // What was wanted is told, not what a budget left of it (10.7).
+    assert!(done["moves"]["up_requested"].as_u64() > Some(1), "{done}");
+    let left = done["advice"]["suggestions"].to_string();
+    assert!(left.contains("extents were not moved (budget): raise the budget"), "{left}");
 }
 
 #[test]

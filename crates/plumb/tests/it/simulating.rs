@@ -228,9 +228,39 @@ fn the_load_of_a_result_is_generated() {
     let text = plumb(&format!("space simulate --tier-size 64M --policy lru {fitted}"));
     let text = text.succeeds_quietly().stdout;
     assert!(text.contains("\nparameters zipf:extents=512,rate="), "{text}");
+    // What one law makes of two shares is told.
+    assert!(text.contains("\nthe top 1 % of the extents take "), "{text}");
+    assert!(text.contains(" of the I/O, asked for 40.0 %\n"), "{text}");
+    let line = format!("space simulate --tier-size 64M --policy lru {fitted} --json");
+    let found = json(&plumb(&line).succeeds_quietly().stdout);
+    assert_eq!(found["fitted_shares"][0]["asked_percent"], 10.0, "{found}");
+    let shares = "zipf:extents=2000,top1=2,top10=70,hours=1";
+    let refused =
+        plumb(&format!("space simulate --tier-size 64M --generate {shares}")).ends_with(2);
+    assert!(refused.stderr.contains("20.0 % at most"), "{}", refused.stderr);
     let both =
         plumb("space simulate --tier-size 64M --generate uniform:reuse=9,rate=1").ends_with(2);
     assert!(both.stderr.contains("leave out reuse"), "{}", both.stderr);
+}
+
+/// I/Os of one second that came all at once would wait for each other, and for nothing that the trace says.
+#[test]
+fn whole_seconds_are_spread_and_that_is_told() {
+    let mut text = String::new();
+    for nth in 0..400_u32 {
+        text.push_str(&format!("{},{},8,0,1283\n", 1000 + nth / 100, nth * 37 % 512 * 2048));
+    }
+    let (_folder, path) = trace(&text);
+    let line = format!(
+        "space simulate --trace {} --format tencent --tier-size 16M --policy never",
+        path.display()
+    );
+    let text = plumb(&line).succeeds_quietly().stdout;
+    assert!(text.contains("whole seconds: 400 I/Os are spread evenly"), "{text}");
+    let found = json(&plumb(&format!("{line} --json")).succeeds_quietly().stdout);
+    assert_eq!(found["trace"]["spread_over_seconds"], 400, "{found}");
+    let mean = found["outcomes"][0]["devices"]["latency"]["mean_ns"].as_f64();
+    assert!(mean.is_some_and(|mean| mean < 10e6), "{found}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
-//! `plumb space optimize`: Storage Tiers Optimization of a virtual disk; `plumb space report`: its reports.
+//! `plumb space optimize`: Storage Tiers Optimization of a virtual disk.
 
+mod reports;
 mod schedule;
 mod seen;
 
@@ -14,11 +15,12 @@ use plumb_tier::pool::{
     self, Ask, GivesWay, OptimizeLimits, PoolError, RATE_LEAST, REPORT_TEXT, RegisteredPool,
     Registry, TieringStore, unix_seconds,
 };
-use plumb_tier::tier_report::{MoveStop, csv_of, diff};
+use plumb_tier::tier_report::MoveStop;
 use plumb_tier::{Optimization, OptimizeSettings};
 use plumb_units::Bytes;
 use serde_json::{Value, json};
 
+pub(super) use reports::report;
 pub(crate) use seen::Seen;
 
 use schedule::{Schedule, Waiting};
@@ -125,36 +127,7 @@ pub(super) fn commands() -> [Command; 2] {
                  plumb space optimize tank/data --run-limit 3600\n  \
                  plumb space optimize tank/data --mode scheduled --at 01:00 --print-unit",
             ),
-        Command::new("report")
-            .about("Which share of I/O the Performance tier serves, and how large it would have to be for more")
-            .args([
-                report::vdisk_argument(),
-                Arg::new("last")
-                    .long("last")
-                    .action(ArgAction::SetTrue)
-                    .help("The report of the last optimization, instead of what was counted since"),
-                Arg::new("list")
-                    .long("list")
-                    .action(ArgAction::SetTrue)
-                    .conflicts_with_all(["last", "csv"])
-                    .help("Name the reports that are kept: the last 90"),
-                Arg::new("diff")
-                    .long("diff")
-                    .value_names(["OLD", "NEW"])
-                    .num_args(0..=2)
-                    .conflicts_with_all(["last", "csv", "list"])
-                    .help("Compare two kept reports [default: the last two; with one name: that and the last]"),
-                Arg::new("csv")
-                    .long("csv")
-                    .action(ArgAction::SetTrue)
-                    .conflicts_with("json")
-                    .help("Print the table as CSV, with --last that of the last optimization"),
-                report::json_option(),
-            ])
-            .after_help(
-                "While another program has the pool, that program is asked for what it has counted; the report says how \
-                 many seconds ago it told it.",
-            ),
+        reports::command(),
     ]
 }
 
@@ -216,7 +189,7 @@ impl Tiered {
         self.open.engine.settings_within(self.nth, trickle, limits)
     }
 
-    /// Optimizes until that is done, or a load wants the pool, and keeps the report.
+    /// Optimizes until that is done, or a load wants the pool, and keeps the report; with it, as it is kept.
     ///
     /// # Errors
     /// When the report cannot be kept, or the pool stopped.
@@ -224,7 +197,7 @@ impl Tiered {
         &mut self,
         settings: &OptimizeSettings,
         mut way: Option<&mut GivesWay>,
-    ) -> Result<Optimization, Failure> {
+    ) -> Result<(Optimization, Value), Failure> {
         let nth = self.nth;
         self.open.tell_while_working(&report::registry(), &self.store);
         self.open.engine.optimize(nth, settings, unix_seconds() as f64);
@@ -254,8 +227,9 @@ impl Tiered {
         }
         let done = self.open.engine.take_optimization(nth);
         let done = done.expect("an optimization that has ended has a result");
-        self.store.keep_report(self.id, unix_seconds(), &done)?;
-        Ok(done)
+        let warning = self.store.warning_now(&self.open.engine, nth);
+        let kept = self.store.keep_report(self.id, unix_seconds(), &done, warning.as_ref())?;
+        Ok((done, kept))
     }
 }
 
@@ -307,6 +281,8 @@ pub(super) fn optimize(matches: &ArgMatches) -> report::Outcome {
             let mut own = Seen::open(matches)?;
             let slots = own.performance_slots();
             let extents = (own.extent_bytes(), own.copies());
+            let of = Extents { bytes: extents.0, copies: extents.1 };
+            budgets_of(&of, &limits(matches))?;
             let settings = limits(matches).settings(None, extents, slots);
             let planned = own.plan(&settings);
             let reply = own.dated(advice(&own, &planned));
@@ -355,6 +331,11 @@ fn print_unit(matches: &ArgMatches, schedule: Schedule) -> report::Outcome {
     report::split(&name)?;
     let program = std::env::current_exe()
         .map_or_else(|_| "plumb".to_owned(), |path| path.display().to_string());
+    let program = schedule::word(&program);
+    // A service has none of this user's variables and home: where the pools are listed is said, unless it looks there by itself.
+    let folder = report::registry().folder().to_owned();
+    let folder = std::path::absolute(&folder).unwrap_or(folder);
+    let pools = (folder != pool::Registry::of_root().folder()).then_some(folder);
     let mut how = match schedule {
         Schedule::Daily(at) => format!("scheduled --at {:02}:{:02}", at / 3600, at / 60 % 60),
         Schedule::Every(seconds) => format!("continuous --every {}", seconds / 60),
@@ -363,15 +344,16 @@ fn print_unit(matches: &ArgMatches, schedule: Schedule) -> report::Outcome {
         let values = matches.get_raw(option).into_iter().flatten();
         values.for_each(|value| how.push_str(&format!(" --{option} {}", value.display())));
     }
-    let text = schedule::unit(&name, &format!("{program} space optimize {name} --mode {how}"));
+    let command = format!("{program} space optimize {name} --mode {how}");
+    let text = schedule::unit(&name, &command, pools.as_deref());
     Ok(Reply { json: json!({ "vdisk": name, "unit": text }), text, status: 0 })
 }
 
 /// Optimizes whenever that is due, until a signal or so many runs end it.
 fn keep_on(matches: &ArgMatches, schedule: Schedule) -> report::Outcome {
-    // What is wrong with the name is told now, not at night.
+    // What is wrong with the name, or a budget, is told now, not at night.
     let name = report::text(matches, "vdisk");
-    look(&name)?;
+    budgets_of(&looked(&name)?.2, &limits(matches))?;
     let most = matches.get_one::<u32>("runs").copied();
     let (stop, mut waiting) = (signalled(), Waiting::new(schedule));
     let mut done: u32 = 0;
@@ -403,6 +385,23 @@ fn keep_on(matches: &ArgMatches, schedule: Schedule) -> report::Outcome {
 
 /// Pool and number of a virtual disk with two tiers, without starting anything.
 pub(crate) fn look(name: &str) -> Result<(pool::RegisteredPool, u16), Failure> {
+    let (found, nth, _) = looked(name)?;
+    Ok((found, nth))
+}
+
+/// Whether its budgets let a virtual disk be optimized at all.
+fn budgets_of(of: &Extents, limits: &OptimizeLimits) -> Result<(), Failure> {
+    Ok(limits.admit_a_move(of.bytes, of.copies).map_err(PoolError::from)?)
+}
+
+/// What a virtual disk is made of.
+struct Extents {
+    bytes: u64,
+    copies: u8,
+}
+
+/// The same with what its extents are.
+fn looked(name: &str) -> Result<(pool::RegisteredPool, u16, Extents), Failure> {
     let (pool, vdisk) = report::split(name)?;
     let found = report::registry().find(&pool)?;
     let look = pool::look(Some(found.id), &found.disks)?;
@@ -410,7 +409,8 @@ pub(crate) fn look(name: &str) -> Result<(pool::RegisteredPool, u16), Failure> {
     if own.tiers.len() < 2 {
         return Err(report::VdiskError::OneTier { name: name.to_owned() }.into());
     }
-    Ok((found, u16::try_from(nth).unwrap_or(u16::MAX)))
+    let extents = Extents { bytes: look.config.extent_bytes.into(), copies: own.copies };
+    Ok((found, u16::try_from(nth).unwrap_or(u16::MAX), extents))
 }
 
 /// Budgets and limits: what a unit keeps to, and a program that has the pool is told.
@@ -437,8 +437,9 @@ fn rate(text: &str) -> Result<u64, String> {
 /// Optimizes now, or has whoever has the pool do it.
 fn once(matches: &ArgMatches, trickle: bool) -> report::Outcome {
     let name = report::text(matches, "vdisk");
-    let (found, nth) = look(&name)?;
+    let (found, nth, extents) = looked(&name)?;
     let limits = limits(matches);
+    budgets_of(&extents, &limits)?;
     if pool::is_in_use(&found) && ask(matches, &found, (nth, trickle), &limits)? {
         let text = format!(
             "the program that has pool {} was asked to optimize {name}; plumb space report {name} --last has what came of \
@@ -451,14 +452,15 @@ fn once(matches: &ArgMatches, trickle: bool) -> report::Outcome {
     let mut way = GivesWay::begin(&report::registry(), &found.name);
     let mut own = Tiered::open(matches)?;
     let settings = own.settings(&limits, trickle);
-    let done = own.optimize(&settings, way.as_mut())?;
-    let mut text = format!("virtual disk {}\n\n{}", own.name, done.report.to_text());
+    let (done, mut json) = own.optimize(&settings, way.as_mut())?;
+    let told = json.as_object_mut().and_then(|json| json.remove(REPORT_TEXT));
+    let told = told.as_ref().and_then(Value::as_str).unwrap_or_default();
+    let mut text = format!("virtual disk {}\n\n{told}", own.name);
     for (why, count) in &done.refused {
         text.push_str(&format!("{count} extents stayed where they are: {}\n", why.name()));
     }
     let stop = done.report.facts.moves.stop;
     let cancelled = matches!(stop, MoveStop::Cancelled | MoveStop::Load);
-    let json = done.to_json();
     own.end(true)?;
     Ok(Reply { json, text, status: if cancelled { PARTIAL } else { 0 } })
 }
@@ -527,14 +529,16 @@ const NOTED_EVERY: Duration = Duration::from_secs(1);
 
 /// What a plan says.
 fn advice(own: &Seen, planned: &Plan) -> Reply {
-    let (up, down) = (planned.count(TierName::Performance), planned.count(TierName::Capacity));
+    let tiers = [TierName::Performance, TierName::Capacity];
+    let [up, down] = tiers.map(|to| planned.within_budget(to));
+    let wanted = tiers.map(|to| planned.count(to));
     let bytes = |extents: u64| Bytes(extents.saturating_mul(own.extent_bytes()));
     let percent = |part: u64| match planned.ios {
         0 => "-".to_owned(),
         ios => format!("{:.1} %", 100.0 * part as f64 / ios as f64),
     };
     let worth = own.worth();
-    let text = format!(
+    let mut text = format!(
         "virtual disk {}: {} would move up, {} down; nothing was moved\n\
          host I/Os on the Performance tier: {} now, {} then\n\
          a move is worth it that gains {:.1} I/Os or more ({})\n",
@@ -546,10 +550,27 @@ fn advice(own: &Seen, planned: &Plan) -> Reply {
         worth.break_even(),
         worth.basis.name()
     );
+    if planned.budget_spent {
+        let least = match planned.least {
+            None => String::new(),
+            Some(least) => format!(
+                "; the least that moves an extent is --max-moved {} and --max-promoted {}",
+                bytes(least.moved),
+                bytes(least.promoted.saturating_mul(own.copies().into()))
+            ),
+        };
+        text.push_str(&format!(
+            "without a budget {} would move up, {} down{least}\n",
+            bytes(wanted[0]),
+            bytes(wanted[1])
+        ));
+    }
     let json: Value = json!({
         "vdisk": own.name(),
         "up": up,
         "down": down,
+        "up_requested": wanted[0],
+        "down_requested": wanted[1],
         "extent_bytes": own.extent_bytes(),
         "host_ios": planned.ios,
         "host_ios_performance": planned.ios_before,
@@ -560,113 +581,4 @@ fn advice(own: &Seen, planned: &Plan) -> Reply {
         "pins_refused": planned.pins_refused,
     });
     Reply { json, text, status: 0 }
-}
-
-/// `report`.
-pub(super) fn report(matches: &ArgMatches) -> report::Outcome {
-    if matches.get_flag("list") || matches.get_flag("last") || matches.contains_id("diff") {
-        return kept(matches);
-    }
-    let mut own = Seen::open(matches)?;
-    let found = own.report(unix_seconds() as f64);
-    let filling = own.filling();
-    let mut json = found.to_json();
-    let mut text = found.to_text();
-    if let Some((line, object)) = filling {
-        text.push_str(&format!("\n{}", line.trim_start()));
-        json["filling"] = object;
-    }
-    let csv = matches.get_flag("csv");
-    let text = if csv { found.to_csv() } else { text };
-    let reply = Reply { json, text, status: 0 };
-    let reply = if csv { reply } else { own.dated(reply) };
-    own.end()?;
-    Ok(reply)
-}
-
-/// What a kept report is called: when it was made, in seconds since 1970.
-fn called(path: &std::path::Path) -> String {
-    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    stem.trim_start_matches('0').to_owned()
-}
-
-/// When a kept report of that name was made.
-fn made(name: &str) -> String {
-    name.parse::<u64>().map_or_else(|_| String::new(), |second| super::told::when(second * 1000))
-}
-
-/// Kept reports: the last one, their names, or two of them beside each other. Whoever has the pool is not disturbed.
-fn kept(matches: &ArgMatches) -> report::Outcome {
-    let name = report::text(matches, "vdisk");
-    let (found, nth) = look(&name)?;
-    let store = TieringStore::of(&report::registry(), &found);
-    let id = pool::look(Some(found.id), &found.disks)?.config.vdisks[usize::from(nth)].id;
-    let paths = store.reports(id)?;
-    if matches.get_flag("list") {
-        let names: Vec<String> = paths.iter().map(|path| called(path)).collect();
-        let text = match names.is_empty() {
-            true => format!("virtual disk {name} has no kept reports yet\n"),
-            false => names.iter().map(|name| format!("{name}  {}\n", made(name))).collect(),
-        };
-        return Ok(Reply { json: json!({ "vdisk": name, "reports": names }), text, status: 0 });
-    }
-    if matches.get_flag("last") {
-        let kept = store.last_report(id)?;
-        let mut json = kept.ok_or(report::VdiskError::NoReport { name })?;
-        let text = json.as_object_mut().and_then(|json| json.remove(REPORT_TEXT));
-        let text = text.as_ref().and_then(Value::as_str).map(str::to_owned);
-        // Reports of versions before have no text.
-        let text = text.unwrap_or_else(|| format!("{json:#}\n"));
-        let text = if matches.get_flag("csv") { csv_of(&json) } else { text };
-        return Ok(Reply { text, json, status: 0 });
-    }
-    if paths.len() < 2 {
-        return Err(report::VdiskError::FewReports { name, found: paths.len() }.into());
-    }
-    let mut wanted: Vec<String> =
-        matches.get_many::<String>("diff").into_iter().flatten().cloned().collect();
-    if wanted.is_empty() {
-        wanted.push(called(&paths[paths.len() - 2]));
-    }
-    if wanted.len() == 1 {
-        wanted.push(called(&paths[paths.len() - 1]));
-    }
-    let mut reports = Vec::new();
-    for report in &wanted {
-        let path = paths.iter().find(|path| called(path) == *report);
-        let path = path.ok_or_else(|| report::VdiskError::UnknownReport {
-            name: name.clone(),
-            report: report.clone(),
-        })?;
-        reports.push(store.report(path)?);
-    }
-    let changes = diff(&reports[0], &reports[1]);
-    let number = |value: Option<f64>| match value {
-        None => "-".to_owned(),
-        Some(value) if value.fract() == 0.0 => format!("{value:.0}"),
-        Some(value) => format!("{value:.2}"),
-    };
-    let mut text = format!(
-        "virtual disk {name}\n{:<44} {:>16} {:>16} {:>16}\n",
-        "report", wanted[0], wanted[1], "difference"
-    );
-    let mut rows = Vec::new();
-    for change in &changes {
-        let by = change.before.zip(change.after).map(|(before, after)| after - before);
-        text.push_str(&format!(
-            "{:<44} {:>16} {:>16} {:>16}\n",
-            change.name,
-            number(change.before),
-            number(change.after),
-            number(by)
-        ));
-        rows.push(json!({
-            "figure": change.name.trim_start(),
-            "before": change.before,
-            "after": change.after,
-            "difference": by,
-        }));
-    }
-    let json = json!({ "vdisk": name, "before": wanted[0], "after": wanted[1], "figures": rows });
-    Ok(Reply { json, text, status: 0 })
 }

@@ -13,8 +13,8 @@ use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, ValueHint, value_parser};
 use plumb_tier::replay::{Layout, Policy, Replay, ReplayError, ReplayOutcome};
 use plumb_tier::trace::{
-    Capacities, REUSE, Strictness, TraceError, TraceFormat, TraceIo, TraceReader, TraceSummary,
-    TraceWriter, WorkloadError, WorkloadSpec, is_binary, workload_kinds,
+    Capacities, FittedShare, REUSE, Strictness, TraceError, TraceFormat, TraceIo, TraceReader,
+    TraceSummary, TraceWriter, WorkloadError, WorkloadSpec, is_binary, workload_kinds,
 };
 use plumb_units::Nanos;
 
@@ -165,6 +165,9 @@ fn after_help() -> String {
     for format in TraceFormat::ALL {
         help.push_str(&format!("  {:<9} {}\n", format.name(), format.shape()));
     }
+    help.push_str(
+        "\nTimes of tencent are whole seconds: the I/Os of each are spread evenly over it, in the order of the file.\n",
+    );
     help.push_str("\nWorkloads; each takes extents (of 1 MiB), rate (per second), hours, writes (percent), block, seed:\n");
     for (name, what) in workload_kinds() {
         help.push_str(&format!("  {name:<9} {what}\n"));
@@ -200,6 +203,8 @@ struct Source {
     synthetic: bool,
     /// What a generator was told, with all that it found out or took for granted.
     parameters: Option<String>,
+    /// Published shares, and what became of them.
+    fitted: Vec<FittedShare>,
     /// Of a trace that was read.
     summary: Option<TraceSummary>,
 }
@@ -241,7 +246,8 @@ fn simulate(matches: &ArgMatches) -> Result<(Source, ReplayOutcome), SimulateErr
         }
         save.end()?;
         let parameters = Some(spec.parameters());
-        let source = Source { name, synthetic: true, parameters, summary: None };
+        let fitted = spec.fitted().to_vec();
+        let source = Source { name, synthetic: true, parameters, fitted, summary: None };
         return Ok((source, replay.end()));
     }
     let path: &PathBuf = matches.get_one("trace").expect("clap requires one of both");
@@ -261,6 +267,7 @@ fn simulate(matches: &ArgMatches) -> Result<(Source, ReplayOutcome), SimulateErr
         name: path.display().to_string(),
         synthetic: summary.synthetic,
         parameters: None,
+        fitted: Vec::new(),
         summary: Some(summary),
     };
     Ok((source, replay.end()))

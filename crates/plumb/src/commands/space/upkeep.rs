@@ -237,8 +237,9 @@ pub(super) fn status(matches: &ArgMatches) -> report::Outcome {
         let _ = pool::live(&report::registry(), &found, (last, look.config.extent_bytes));
     }
     let fillings = look.config.vdisks.iter();
-    let fillings = fillings.filter_map(|vdisk| super::filling::of(&store, &look.config, vdisk));
-    let (lines, objects): (Vec<String>, Vec<serde_json::Value>) = fillings.unzip();
+    let fillings = fillings.filter_map(|vdisk| store.warning(&look.config, vdisk));
+    let (lines, objects): (Vec<String>, Vec<serde_json::Value>) =
+        fillings.map(|filling| (filling.text, filling.json)).unzip();
     reply.text.extend(lines);
     reply.json["filling"] = objects.into();
     Ok(Reply { status: health.worst().exit_status(), ..reply })

@@ -1,5 +1,6 @@
 //! When an optimization is due: once a day at a time of the clock on the wall, or every so many minutes.
 
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -96,12 +97,34 @@ fn offset(zone: &str) -> Option<i64> {
 /// Between two looks at the clock.
 pub(super) const LOOK: Duration = Duration::from_secs(5);
 
-/// A unit for systemd that does the same.
-pub(super) fn unit(vdisk: &str, command: &str) -> String {
+/// A unit for systemd that does the same, by the list of pools in that folder.
+pub(super) fn unit(vdisk: &str, command: &str, pools: Option<&Path>) -> String {
+    let pools = pools.map_or_else(String::new, |folder| {
+        format!("Environment={}\n", word(&format!("PLUMB_POOLS={}", folder.display())))
+    });
     format!(
-        "[Unit]\nDescription=Storage Tiers Optimization of {vdisk}\n\n[Service]\nExecStart={command}\n\
+        "[Unit]\nDescription=Storage Tiers Optimization of {vdisk}\n\n[Service]\n{pools}ExecStart={command}\n\
          Restart=on-failure\n\n[Install]\nWantedBy=multi-user.target\n"
     )
+}
+
+/// A word of a unit, quoted where it would not be one otherwise (systemd.syntax(7); a `%` begins a specifier).
+pub(super) fn word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            '%' => out.push_str("%%"),
+            '\n' => out.push_str("\\n"),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
 }
 
 #[cfg(test)]
@@ -135,6 +158,21 @@ mod tests {
         let found: Vec<bool> =
             [5000, 5001, 5899, 5900, 6799, 6801].map(|unix| waiting.is_due(0, unix)).into();
         assert_eq!(found, [true, false, false, true, false, true]);
+    }
+
+    #[test]
+    fn a_unit_has_what_the_service_cannot_know() {
+        for (text, wanted) in [
+            ("/usr/bin/plumb", "/usr/bin/plumb"),
+            ("/opt/my tools/plumb", "\"/opt/my tools/plumb\""),
+            ("/a\"b\\c/100%", "\"/a\\\"b\\\\c/100%%\""),
+            ("", "\"\""),
+        ] {
+            assert_eq!(word(text), wanted);
+        }
+        let found = unit("tank/data", "plumb x", Some(Path::new("/srv/my pools")));
+        assert!(found.contains("\nEnvironment=\"PLUMB_POOLS=/srv/my pools\"\nExecStart=plumb x\n"));
+        assert!(!unit("tank/data", "plumb x", None).contains("Environment"));
     }
 
     #[test]

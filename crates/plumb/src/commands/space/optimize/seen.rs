@@ -8,11 +8,10 @@ use plumb_tier::optimizer::{PinStatus, PinTable, Plan, Worth};
 use plumb_tier::pool::{
     self, LiveError, LiveView, Look, PoolError, RegisteredPool, Registry, TieringStore,
 };
-use plumb_tier::tier_report::TierReport;
+use plumb_tier::tier_report::{TierReport, Warning};
 use plumb_tier::{OptimizeSettings, VirtualDisk};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::super::filling;
 use super::super::report::{self, Failure, Reply};
 use super::Tiered;
 
@@ -115,8 +114,8 @@ impl Seen {
     }
 
     /// When its Performance tier will be full.
-    pub(crate) fn filling(&self) -> Option<(String, Value)> {
-        filling::of(&self.store, self.config(), self.vdisk()?)
+    pub(crate) fn filling(&self) -> Option<Warning> {
+        self.store.warning(self.config(), self.vdisk()?)
     }
 
     /// The pins and how they stand.

@@ -1,7 +1,7 @@
 //! What a replay found, as text and as JSON.
 
 use plumb_tier::replay::{DeviceOutcome, Latency, Outcome, ReplayOutcome, RunRecord};
-use plumb_tier::trace::TraceSummary;
+use plumb_tier::trace::{FittedShare, TraceSummary};
 use plumb_tier::what_if::WhatIfPoint;
 use plumb_units::Bytes;
 use serde_json::{Value, json};
@@ -23,6 +23,13 @@ pub(super) fn as_text(source: &Source, found: &ReplayOutcome, with_reports: bool
     );
     if let Some(parameters) = source.parameters.as_ref().filter(|found| **found != source.name) {
         text.push_str(&format!("parameters {parameters}\n"));
+    }
+    for FittedShare { percent, asked, reached } in &source.fitted {
+        text.push_str(&format!(
+            "the top {percent} % of the extents take {:.1} % of the I/O, asked for {:.1} %\n",
+            100.0 * reached,
+            100.0 * asked
+        ));
     }
     if let Some(summary) = &source.summary {
         text.push_str(&remarks(summary));
@@ -78,6 +85,12 @@ fn remarks(summary: &TraceSummary) -> String {
     let mut text = String::new();
     if summary.volumes.len() > 1 {
         text.push_str(&format!("{} volumes side by side\n", summary.volumes.len()));
+    }
+    if summary.spread > 0 {
+        text.push_str(&format!(
+            "times of the trace are whole seconds: {} I/Os are spread evenly over theirs, in the order of the file\n",
+            summary.spread
+        ));
     }
     if summary.out_of_order > 0 {
         text.push_str(&format!(
@@ -137,6 +150,7 @@ pub(super) fn as_json(source: &Source, found: &ReplayOutcome) -> Value {
         "source": source.name,
         "synthetic": source.synthetic,
         "parameters": source.parameters,
+        "fitted_shares": source.fitted.iter().map(fitted).collect::<Vec<_>>(),
         "trace": source.summary.as_ref().map(summary),
         "ios": found.ios,
         "extents": found.extents,
@@ -146,12 +160,21 @@ pub(super) fn as_json(source: &Source, found: &ReplayOutcome) -> Value {
     })
 }
 
+fn fitted(share: &FittedShare) -> Value {
+    json!({
+        "top_percent": share.percent,
+        "asked_percent": 100.0 * share.asked,
+        "reached_percent": 100.0 * share.reached,
+    })
+}
+
 fn summary(summary: &TraceSummary) -> Value {
     json!({
         "lines": summary.lines,
         "bad_lines": summary.bad,
         "first_faults": summary.faults,
         "out_of_order": summary.out_of_order,
+        "spread_over_seconds": summary.spread,
         "volumes": summary.volumes,
     })
 }

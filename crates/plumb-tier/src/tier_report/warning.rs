@@ -1,43 +1,45 @@
-//! When Performance tiers will be full, in words and for programs.
+//! The early warning: when a Performance tier will be full, in words and for programs.
 
-use plumb_tier::pool::{TieringStore, unix_seconds};
-use plumb_tier::tier_report::{Filling, expected_iops};
-use plumb_tier::{Config, VirtualDisk};
 use plumb_units::Bytes;
 use serde_json::{Value, json};
 
-/// A line and an object about a virtual disk with two tiers; `None` while nothing was kept of it, or if that cannot be
-/// read.
-pub(super) fn of(
-    store: &TieringStore,
-    config: &Config,
-    vdisk: &VirtualDisk,
-) -> Option<(String, Value)> {
-    if vdisk.is_removed() || vdisk.tiers.len() < 2 {
-        return None;
-    }
-    let found = store.filling(vdisk.id).ok()??;
-    let measured = store.measured(vdisk.id).ok()?;
-    let iops = expected_iops(&measured, vdisk.capacity_disks(), vdisk.copies);
-    let (text, json) = told(&vdisk.name, &found, (config.extent_bytes.into(), iops));
-    Some(dated(text, json, unix_seconds().saturating_sub(found.at_s)))
+use super::Filling;
+
+/// In words and for programs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Warning {
+    /// A line.
+    pub text: String,
+    /// An object.
+    pub json: Value,
 }
 
-/// Says how old it is what was counted.
-fn dated(text: String, mut json: Value, age_s: u64) -> (String, Value) {
-    json["age_s"] = age_s.into();
-    let text = match age_s / 60 {
-        0 => text,
-        minutes => format!("{}, as counted {minutes} min ago\n", text.trim_end()),
-    };
-    (text, json)
+impl Warning {
+    /// Of a virtual disk with extents of so many bytes, whose Capacity tier is expected to take so many writes per second, by
+    /// measured disks or not.
+    #[must_use]
+    pub fn of(name: &str, found: &Filling, extent_bytes: u64, iops: (u64, bool)) -> Self {
+        told(name, found, (extent_bytes, iops)).dated(0)
+    }
+
+    /// Says how old it is what was counted.
+    #[must_use]
+    pub fn dated(self, age_s: u64) -> Self {
+        let Self { text, mut json } = self;
+        json["age_s"] = age_s.into();
+        let text = match age_s / 60 {
+            0 => text,
+            minutes => format!("{}, as counted {minutes} min ago\n", text.trim_end()),
+        };
+        Self { text, json }
+    }
 }
 
 fn told(
     name: &str,
     found: &Filling,
     (extent_bytes, (iops, is_measured)): (u64, (u64, bool)),
-) -> (String, Value) {
+) -> Warning {
     let bytes = |extents: u64| Bytes(extents.saturating_mul(extent_bytes));
     let hours = found.hours_left();
     let when = match (found.is_full(), found.per_hour, hours) {
@@ -76,7 +78,7 @@ fn told(
         "expected_iops_when_full": iops,
         "expected_iops_basis": if is_measured { "measured disks" } else { "reference disks" },
     });
-    (text, json)
+    Warning { text, json }
 }
 
 #[cfg(test)]
@@ -86,7 +88,7 @@ mod tests {
     #[test]
     fn every_state_has_its_words() {
         let text = |used, per_hour| {
-            let (text, json) = told(
+            let Warning { text, json } = told(
                 "data",
                 &Filling { used, slots: 100, per_hour, by_day: per_hour == Some(10.0), at_s: 0 },
                 (1 << 20, (824, false)),
@@ -108,10 +110,14 @@ mod tests {
             assert!(text.contains(words), "{text}");
         }
         let full = Filling { used: 100, slots: 100, per_hour: None, by_day: false, at_s: 0 };
-        let (text, json) = told("data", &full, (1 << 20, (500, true)));
-        let (old, aged) = dated(text.clone(), json.clone(), 125);
-        assert!(old.ends_with(", as counted 2 min ago\n") && aged["age_s"] == 125, "{old}");
-        assert_eq!(dated(text.clone(), json.clone(), 59).0, text);
+        let now = told("data", &full, (1 << 20, (500, true)));
+        let old = now.clone().dated(125);
+        assert!(old.text.ends_with(", as counted 2 min ago\n"), "{old:?}");
+        assert_eq!(
+            (&old.json["age_s"], now.clone().dated(59).text),
+            (&125.into(), now.text.clone())
+        );
+        let Warning { text, json } = now;
         assert_eq!(json["hours_until_full"], 0.0, "full is full at whatever rate");
         assert!(text.contains("their random I/Os so far did (reads and writes of up to"), "{text}");
     }
