@@ -29,6 +29,11 @@ const FIGURE: &[u8] = b"/S /Figure";
 /// A browser may take this long to open a page on a machine that has much else to do.
 const TOLD_MOST: Duration = Duration::from_secs(300);
 
+/// Goes to the page when the browser has started: what that takes is not the page's.
+const START: &str = r#"<!doctype html><script>
+addEventListener("load", () => requestAnimationFrame(() => setTimeout(() => { location = "watched.html"; })));
+</script>"#;
+
 /// What scripts in [`told_by`] begin with: `ready` waits for the page's own script, `frame` for the next picture.
 const WORDS: &str = r#"
 const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
@@ -93,13 +98,14 @@ fn told_by(page: &Path, size: &str, script: &str) -> Vec<f64> {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
     let folder = tempfile::tempdir().expect("a folder");
-    let watched = folder.path().join("watched.html");
+    let [start, watched] = ["start.html", "watched.html"].map(|name| folder.path().join(name));
     let text = fs::read_to_string(page).expect("a page");
     let tell = format!(
         "<script>const tell = (...all) => {{ new Image().src = \"http://127.0.0.1:{port}/\" + all.join(); }};\n\
          {WORDS}{script}</script>\n</body>"
     );
     fs::write(&watched, text.replace("</body>", &tell)).expect("written");
+    fs::write(&start, START).expect("written");
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         let (stream, _) = listener.accept().expect("the page calls");
@@ -107,7 +113,7 @@ fn told_by(page: &Path, size: &str, script: &str) -> Vec<f64> {
         BufReader::new(stream).read_line(&mut line).expect("a request");
         sender.send(line).expect("it is waited for");
     });
-    let mut browser = chromium(folder.path(), &watched);
+    let mut browser = chromium(folder.path(), &start);
     let mut browser =
         browser.arg(format!("--window-size={size}")).spawn().expect("it can be started");
     let line = receiver.recv_timeout(TOLD_MOST);
