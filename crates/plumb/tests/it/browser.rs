@@ -1,9 +1,13 @@
 //! Reports of long studies: how long they take, how large they are, and how they open in a real browser, headless.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use plumb_study::study::{StudyFolder, SweepOptions, Told, sweep_findings};
 
@@ -17,20 +21,107 @@ const BYTES_MOST: u64 = 3_000_000;
 const ANALYSED_MOST_S: f64 = 2.0;
 /// Seconds that its report may take.
 const REPORTED_MOST_S: f64 = 3.0;
+/// The window that most pages are opened in.
+const WINDOW: &str = "1440,900";
+/// What a drawing is in a document on paper.
+const FIGURE: &[u8] = b"/S /Figure";
 
-/// Calls chromium; what it printed.
-fn chromium(folder: &Path, options: &[&str], page: &Path) -> String {
-    let output = Command::new("chromium")
+/// A browser may take this long to open a page on a machine that has much else to do.
+const TOLD_MOST: Duration = Duration::from_secs(300);
+
+/// Goes to the page when the browser has started: what that takes is not the page's.
+const START: &str = r#"<!doctype html><script>
+addEventListener("load", () => requestAnimationFrame(() => setTimeout(() => { location = "watched.html"; })));
+</script>"#;
+
+/// What scripts in [`told_by`] begin with: `ready` waits for the page's own script, `frame` for the next picture.
+const WORDS: &str = r#"
+const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+const ready = async () => {
+  while (!document.documentElement.dataset.ready) await frame();
+  return Number(document.documentElement.dataset.ready);
+};
+const isDrawn = (figure) => figure.querySelector(".uplot") !== null;
+"#;
+
+/// When the page was ready, and how many plots were drawn by then.
+const OPENING: &str =
+    r#"ready().then((ms) => tell(ms, document.querySelectorAll(".uplot").length));"#;
+
+/// Goes to every eighth plot: how many were drawn when they were seen, how many were looked at, how many were drawn
+/// before, and how many there are. Then follows a link to the last section: how far from the top of the
+/// window that is.
+const SCROLLING: &str = r#"
+ready().then(async () => {
+  const figures = [...document.querySelectorAll("figure")].filter((figure) => figure.querySelector(".live"));
+  const before = figures.filter(isDrawn).length;
+  const seen = figures.filter((_, n) => n % 8 === 0);
+  for (const figure of seen) {
+    figure.scrollIntoView();
+    for (let wait = 0; wait < 100 && !isDrawn(figure); wait += 1) await frame();
+  }
+  const drawn = seen.filter(isDrawn).length;
+  const last = [...document.querySelectorAll("main > section")].at(-1);
+  location.hash = last.id;
+  for (let wait = 0; wait < 20; wait += 1) await frame();
+  tell(drawn, seen.length, before, figures.length, Math.round(last.getBoundingClientRect().top));
+});
+"#;
+
+/// The browser, without a window.
+fn chromium(folder: &Path, page: &Path) -> Command {
+    let mut command = Command::new("chromium");
+    command
         .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run"])
         .arg("--disable-dev-shm-usage")
         .arg(format!("--user-data-dir={}", folder.join("profile").display()))
-        .args(options)
         .arg(format!("file://{}", page.display()))
         .stdin(Stdio::null())
-        .env("HOME", folder)
-        .output()
-        .expect("chromium can be started");
-    String::from_utf8_lossy(&output.stdout).into_owned()
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .env("HOME", folder);
+    command
+}
+
+/// Whether there is a browser; says that `test` is skipped where there is none.
+fn is_there(test: &str) -> bool {
+    let is_there = Command::new("chromium").arg("--version").output().is_ok();
+    if !is_there {
+        println!("skipped {test}: no chromium");
+    }
+    is_there
+}
+
+/// The numbers that a page tells of itself, in real time, in a window of that size: `script` is put at its end and calls
+/// `tell`.
+fn told_by(page: &Path, size: &str, script: &str) -> Vec<f64> {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let folder = tempfile::tempdir().expect("a folder");
+    let [start, watched] = ["start.html", "watched.html"].map(|name| folder.path().join(name));
+    let text = fs::read_to_string(page).expect("a page");
+    let tell = format!(
+        "<script>const tell = (...all) => {{ new Image().src = \"http://127.0.0.1:{port}/\" + all.join(); }};\n\
+         {WORDS}{script}</script>\n</body>"
+    );
+    fs::write(&watched, text.replace("</body>", &tell)).expect("written");
+    fs::write(&start, START).expect("written");
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let (stream, _) = listener.accept().expect("the page calls");
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).expect("a request");
+        sender.send(line).expect("it is waited for");
+    });
+    let mut browser = chromium(folder.path(), &start);
+    let mut browser =
+        browser.arg(format!("--window-size={size}")).spawn().expect("it can be started");
+    let line = receiver.recv_timeout(TOLD_MOST);
+    browser.kill().expect("it is ours");
+    browser.wait().expect("it ends");
+    let line = line.expect("the page tells in time");
+    let numbers = line.trim_start_matches("GET /").split(' ').next().expect("a path").split(',');
+    numbers.map(|number| number.parse().unwrap_or_else(|_| panic!("numbers: {line}"))).collect()
 }
 
 /// The best of some attempts: the machine may be busy.
@@ -96,18 +187,29 @@ fn reported_in_time(bench: &Bench, id: &str) -> PathBuf {
     page
 }
 
-/// Checks that a page opens at once, with plots that the script drew.
-fn opens_in_time(folder: &Path, page: &Path, words: &str) {
+/// Checks that a page opens at once; how many plots the script has drawn by then.
+fn opens_in_time(page: &Path, size: &str) -> f64 {
+    let mut drawn = 0.0;
     let ready = best_of(10, READY_MOST, || {
-        let options = ["--virtual-time-budget=2000", "--window-size=1440,12000", "--dump-dom"];
-        let document = chromium(folder, &options, page);
-        assert!(document.contains(words), "{} bytes", document.len());
-        assert!(document.contains("has-live") && document.contains("class=\"uplot"), "uPlot drew");
-        let ready = document.split("data-ready=\"").nth(1).and_then(|rest| rest.split('"').next());
-        ready.and_then(|text| text.parse().ok()).expect("the script came to its end")
+        let [ready, plots] = told_by(page, size, OPENING)[..] else { panic!("two numbers") };
+        drawn = plots;
+        ready
     });
     println!("{} is ready after {ready} ms", page.display());
     assert!(ready <= READY_MOST, "{ready} ms");
+    drawn
+}
+
+/// A page on paper.
+fn printed(page: &Path) -> Vec<u8> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let paper = folder.path().join("out.pdf");
+    let mut browser = chromium(folder.path(), page);
+    browser.arg("--no-pdf-header-footer").arg(format!("--print-to-pdf={}", paper.display()));
+    assert!(browser.status().expect("it can be started").success());
+    let paper = fs::read(paper).expect("it is printed");
+    assert!(paper.starts_with(b"%PDF"));
+    paper
 }
 
 #[test]
@@ -124,19 +226,12 @@ fn a_long_report_opens_at_once_in_a_browser() {
         assert!(times.is_sorted_by(|a, b| a < b) && times[0] > 0.0, "{times:?}");
     }
 
-    if Command::new("chromium").arg("--version").output().is_err() {
-        println!("skipped a_long_report_opens_at_once_in_a_browser: no chromium");
-        return;
+    assert!(text.contains("The best setting"));
+    if is_there("a_long_report_opens_at_once_in_a_browser") {
+        assert!(opens_in_time(&page, "1440,12000") > 0.0, "uPlot drew");
+        let paper = printed(&page);
+        assert!(paper.len() > 20_000, "{} bytes", paper.len());
     }
-    let folder = tempfile::tempdir().expect("a folder");
-    let folder = folder.path();
-    opens_in_time(folder, &page, "The best setting");
-
-    let paper = folder.join("out.pdf");
-    let print = format!("--print-to-pdf={}", paper.display());
-    chromium(folder, &["--no-pdf-header-footer", &print], &page);
-    let paper = fs::read(paper).expect("it is printed");
-    assert!(paper.starts_with(b"%PDF") && paper.len() > 20_000, "{} bytes", paper.len());
 }
 
 #[test]
@@ -149,5 +244,25 @@ fn the_report_of_a_cross_product_is_small_and_made_in_time() {
              --vary b=4K,8K,64K,512K --vary o=1,4,16,64 --vary t=1,2,4,8 --repetitions 1 --full-length --id cross",
         )
         .ends_with(0);
-    reported_in_time(&bench, "cross");
+    let page = reported_in_time(&bench, "cross");
+    if !is_there("the_report_of_a_cross_product_is_small_and_made_in_time") {
+        return;
+    }
+    opens_in_time(&page, WINDOW);
+    let [drawn, seen, before, all, top] = told_by(&page, WINDOW, SCROLLING)[..] else {
+        panic!("five numbers")
+    };
+    assert!(
+        all > 100.0 && before < all / 4.0,
+        "{before} of {all} were drawn before they were near"
+    );
+    assert!(drawn >= seen && seen > 10.0, "{drawn} of {seen} were drawn when they were seen");
+    assert!((0.0..60.0).contains(&top), "a link leads {top} px from the top");
+
+    // Each drawing is a figure of the document on paper, and its strokes take place.
+    let paper = printed(&page);
+    let text = fs::read_to_string(&page).expect("a page");
+    let figures = paper.windows(FIGURE.len()).filter(|bytes| *bytes == FIGURE).count();
+    assert!(figures >= text.matches("<svg ").count(), "{figures} on paper");
+    assert!(paper.len() > 2 * text.len(), "{} bytes", paper.len());
 }

@@ -120,23 +120,25 @@
   }
 
   const byId = new Map(plots.map((plot) => [plot.id, plot]));
+  // Only the observer says what is near: any look at a place would lay out sections that the style leaves alone. Its
+  // first answer tells of every plot.
   const watch = new IntersectionObserver((entries) => {
     for (const entry of entries) {
       if (entry.isIntersecting) { watch.unobserve(entry.target); show(byId.get(entry.target.id)); }
     }
+    ready();
   }, { rootMargin: "300px" });
-  const figures = plots.map((plot) => document.getElementById(plot.id));
-  for (const figure of figures) {
+  const ready = () => { document.documentElement.dataset.ready ??= Math.round(performance.now()); };
+  for (const plot of plots) {
+    const figure = document.getElementById(plot.id);
     const place = document.createElement("div");
     place.className = "live";
     place.setAttribute("aria-hidden", "true");
     figure.querySelector(".still").before(place);
+    watch.observe(figure);
   }
-  // What is seen at once is drawn at once. All are looked at before any is drawn: each look after a change would lay out
-  // the whole page again.
-  const near = figures.map((figure) => figure.getBoundingClientRect().top < innerHeight + 300);
-  plots.forEach((plot, n) => { if (near[n]) show(plot); else watch.observe(figures[n]); });
-  const again = () => { for (const id of drawn.keys()) show(byId.get(id)); };
+  // What is far away is drawn again when it comes near.
+  const again = () => { for (const id of drawn.keys()) watch.observe(document.getElementById(id)); };
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
   let waiting = 0;
   addEventListener("resize", () => { clearTimeout(waiting); waiting = setTimeout(again, 150); });
@@ -159,5 +161,5 @@
   };
   addEventListener("hashchange", open);
   open();
-  document.documentElement.dataset.ready = Math.round(performance.now());
+  if (plots.length === 0) ready();
 })();
