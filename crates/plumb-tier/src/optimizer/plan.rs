@@ -123,8 +123,8 @@ impl Plan {
         to_u64(self.moves.iter().filter(|planned| planned.to == to).count())
     }
 
-    /// Of which nothing is left out.
-    fn as_wanted(self) -> Self {
+    /// What it has is what is wanted.
+    fn with_wanted(self) -> Self {
         let wanted = [TierName::Performance, TierName::Capacity].map(|to| self.within_budget(to));
         let least = self.least.filter(|_| self.moves.is_empty());
         Self { wanted, least, ..self }
@@ -171,12 +171,12 @@ pub fn plan<P: Placement>(request: &PlanRequest<'_, P>) -> Plan {
     };
     let none = PlanLimits::none();
     if request.limits == none {
-        return within(none, hottest, coldest).as_wanted();
+        return within(none, hottest, coldest).with_wanted();
     }
-    let mut planned = within(request.limits, hottest.clone(), coldest.clone()).as_wanted();
+    let mut planned = within(request.limits, hottest.clone(), coldest.clone()).with_wanted();
     if planned.budget_spent {
         // The extents were looked at once; only the moves are counted once more.
-        planned.wanted = within(none, hottest, coldest).as_wanted().wanted;
+        planned.wanted = within(none, hottest, coldest).with_wanted().wanted;
     }
     planned
 }

@@ -288,8 +288,7 @@ impl Run {
         let (on, after) = (on || self.engine.works_in_background(), self.engine.counters());
         let to = self.engine.queue_mut().events();
         self.background.note((from, to), on, (&before, &after));
-        if writing && (before.rebuilt, before.rebuilt_bytes) != (after.rebuilt, after.rebuilt_bytes)
-        {
+        if writing && after.rebuilt > 0 && self.engine.stale_places() > 0 {
             self.background.note_rebuilding((from, to));
         }
         if optimized {

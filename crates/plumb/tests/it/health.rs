@@ -225,7 +225,10 @@ fn a_pool_that_no_start_accepts_is_not_healthy() {
     // One disk's copy in another one's place.
     std::fs::copy(&disks[0], &disks[1]).expect("a copy");
     let said = place.plumb("space status tank").ends_with(3).stdout;
-    assert!(said.contains("Read-only (Starting)") && said.contains("b.img say that they are disk 0"), "{said}");
+    assert!(
+        said.contains("Read-only (Starting)") && said.contains("b.img say that they are disk 0"),
+        "{said}"
+    );
     put_back();
     // What only a start reads: it is remembered how that went, until one goes well.
     let at = |disk: &Path| {
