@@ -58,14 +58,14 @@ fn main() {
         }
         let (mut space, all) = space(copies, mib, Of::Plain);
         for (what, kind) in names.iter().filter(|(what, _)| wanted(what)) {
-            report(what, &mut space, all.clone(), *kind, (limit, turns));
+            report(what, &mut space, &all, *kind, (limit, turns));
         }
     }
     for of in [Of::Durable, Of::Cached, Of::DurableCached] {
         let what = format!("space, 2 copies, {}", of.in_words());
         if wanted(&what) {
             let (mut space, all) = space(2, mib, of);
-            report(&what, &mut space, all, OpKind::Write, (limit, turns));
+            report(&what, &mut space, &all, OpKind::Write, (limit, turns));
         }
     }
     for (copies, kind) in [(1, OpKind::Read), (1, OpKind::Write), (2, OpKind::Write)] {
@@ -84,7 +84,7 @@ fn main() {
         std::fs::write(&path, vec![1; usize::try_from(mib * MIB).expect("it fits")]).expect("room");
         let mut file = file(&path, mib);
         for (what, kind) in names.iter().filter(|(what, _)| wanted(what)) {
-            report(what, &mut file, Span::whole(mib), *kind, (limit, turns));
+            report(what, &mut file, &Span::whole(mib), *kind, (limit, turns));
         }
     }
     for (what, place) in PLACES {
@@ -297,7 +297,7 @@ fn disks_alone(what: &str, mib: u64, (copies, kind): (u32, OpKind), (limit, turn
         queue.bytes_mut(FileIndex(disk)).fill(1);
     }
     let span = Span { files: 0..copies, ..Span::whole(mib) };
-    report(what, &mut queue, span, kind, (limit, turns));
+    report(what, &mut queue, &span, kind, (limit, turns));
 }
 
 /// Keeps the queue full with the blocks that `next` gives, on one file after the other; how many I/Os there were.
@@ -353,13 +353,13 @@ fn cpu() -> Duration {
 fn report(
     what: &str,
     queue: &mut dyn IoQueue,
-    span: Span,
+    span: &Span,
     kind: OpKind,
     (limit, turns): (Limit, u64),
 ) {
     let (mut costs, mut rates) = (Vec::new(), Vec::new());
     for _ in 0..turns {
-        let (cost, rate) = once(queue, &span, kind, limit);
+        let (cost, rate) = once(queue, span, kind, limit);
         costs.push(cost);
         rates.push(rate);
     }

@@ -428,7 +428,7 @@ mod tests {
             assert!(found.is_sane() && room * 10 > disks[0] * 9, "{found:?}: {room}");
         }
         // Twelve equal disks can map all that they have.
-        let mapped = geometry(None, &vec![4 * tib; 12]).tree_bytes / 9 * 4 * 1000;
+        let mapped = geometry(None, &[4 * tib; 12]).tree_bytes / 9 * 4 * 1000;
         assert!(mapped + GIB >= 48 * tib, "{mapped}");
     }
 }
