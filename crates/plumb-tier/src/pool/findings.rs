@@ -217,11 +217,12 @@ impl Findings {
         true
     }
 
-    /// A scan that began at `began_ms` has read everything: what it did not meet is resolved. Whether that changes anything.
-    pub(super) fn scanned(&mut self, began_ms: u64) -> bool {
+    /// A scan that began at `began_ms` came to its end: what it did not meet of virtual disks' extents that it could read is
+    /// resolved. Whether that changes anything.
+    pub(super) fn scanned(&mut self, began_ms: u64, read: impl Fn(u128, u32) -> bool) -> bool {
         let before = self.lost.len() + self.unverified.len();
         for all in [&mut self.lost, &mut self.unverified] {
-            all.retain(|_, lost| lost.unix_ms >= began_ms);
+            all.retain(|(vdisk, extent), lost| lost.unix_ms >= began_ms || !read(*vdisk, *extent));
         }
         self.lost.len() + self.unverified.len() != before
     }
@@ -457,11 +458,14 @@ mod tests {
         assert!(!found.note(&Event::Scanned, &config));
         let lost = |found: &Findings| [0, 1].map(|nth| found.lost_of(&config.vdisks[nth]));
         assert_eq!(lost(&found), [5, 3]);
-        assert!(!found.scanned(0), "a scan that met all of it");
+        assert!(!found.scanned(0, |_, _| true), "a scan that met all of it");
         // The next one meets what is in one of them.
         let began = now_ms() + 10;
         found.lost.get_mut(&(2, 1)).expect("noted").unix_ms = began;
-        assert!(found.scanned(began));
+        assert!(!found.clone().scanned(began, |_, _| false), "it read none of it");
+        let other = |vdisk, extent| (vdisk, extent) != (1, 7);
+        assert!(!found.clone().scanned(began, other), "nor of that one");
+        assert!(found.scanned(began, |_, _| true));
         assert_eq!(lost(&found), [0, 3]);
     }
 
@@ -475,7 +479,7 @@ mod tests {
         }
         assert!(!found.note(&Event::DiskFailing(2), &config), "there is no such disk");
         // It votes again, and works.
-        assert!(!found.note(&Event::DiskBack(1), &config) && !found.scanned(u64::MAX));
+        assert!(!found.note(&Event::DiskBack(1), &config) && !found.scanned(u64::MAX, |_, _| true));
         assert_eq!([7, 8].map(|id| found.failures_of(id)), [0, 2]);
         assert!(!found.note(&Event::DiskCleared(0), &config));
         assert!(found.note(&Event::DiskCleared(1), &config));

@@ -17,11 +17,15 @@ fn mirrored() -> Place {
     place
 }
 
-/// Writes all of it, however long a busy machine takes for that.
 fn fill(place: &Place) {
-    let bytes = place.json("vdisk show tank/two")["bytes"].as_u64().expect("its size");
+    fill_whole(place, "tank/two");
+}
+
+/// Writes all of a virtual disk, however long a busy machine takes for that.
+pub(crate) fn fill_whole(place: &Place, vdisk: &str) {
+    let bytes = place.json(&format!("vdisk show {vdisk}"))["bytes"].as_u64().expect("its size");
     let written = |seconds: u32| {
-        let line = format!("run -b64K -s -w100 -o4 -t1 -d{seconds} -W0 --json space:tank/two");
+        let line = format!("run -b64K -s -w100 -o4 -t1 -d{seconds} -W0 --json space:{vdisk}");
         place.plumb(&line).ends_with(0).stdout
     };
     let is_whole = |seconds: &u32| {

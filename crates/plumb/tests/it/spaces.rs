@@ -533,9 +533,11 @@ fn a_pool_goes_on_without_a_quorum_only_by_its_name() {
     assert_eq!(place.json("pool show tank")["voters"]["all"], 1);
     assert!(events(&place).iter().any(|event| event == "without-quorum"), "{:?}", events(&place));
     place.plumb("run -b4K -r -w50 -o4 -t1 -d1 -W0 --verify crc32c space:tank/three").ends_with(0);
-    // A disk that only waited is brought up to date.
+    // A disk that only waited is brought up to date; another one is still away.
     std::fs::copy(place.file("b.img.away"), place.file("b.img")).expect("room");
-    place.plumb("space job tank --wait").succeeds_quietly();
+    let job = place.json("space job tank --wait");
+    assert_eq!(job["jobs"].as_array().map(Vec::len), Some(1), "{job}");
+    assert_eq!(job["jobs"][0]["waits_for"], "disk", "{job}");
     let scan = place.json("space scan tank");
     assert_eq!((&scan["mismatches"], &scan["unrecoverable"]), (&0.into(), &0.into()), "{scan}");
     assert!(scan["blocks_verified"].as_u64().is_some_and(|blocks| blocks > 100), "{scan}");
