@@ -40,7 +40,7 @@ pub enum Event {
     DiskLost(u16),
     /// A disk failed that holds the last copy of something: it stays for that, and keeps no metadata any more.
     DiskFailing(u16),
-    /// By an operator's word it is told no more that a disk failed before.
+    /// By an operator's word it is told no more that a disk failed before, or that blocks of it were healed.
     DiskCleared(u16),
     /// A disk was to go offline, and holds the last copy of something: it stays.
     DiskNeeded(u16),
@@ -290,7 +290,7 @@ impl Event {
                 format!("{} fails, and holds the last copy of something", disk(nth))
             }
             Self::DiskCleared(nth) => {
-                format!("{}: that it failed before is told no more, by an operator's word", disk(nth))
+                format!("{}: failures and healed blocks before count no more, by an operator's word", disk(nth))
             }
             Self::DiskNeeded(nth) => {
                 format!("{} stays: it holds the last copy of something", disk(nth))

@@ -204,6 +204,10 @@ impl Chronicle {
         self.scans.watch(engine, false);
         while let Some(event) = engine.next_event() {
             self.note(&event, engine.config());
+            if matches!(event, Event::DiskCleared(_)) {
+                // What was healed before is forgotten with the rest.
+                self.note_healed(engine);
+            }
             self.changed |= self.findings.note(&event, engine.config());
             if matches!(event, Event::Scanned | Event::ScannedInPart { .. })
                 && let Some(began) = self.scan_began.take()

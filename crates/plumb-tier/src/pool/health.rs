@@ -504,7 +504,7 @@ fn disk(facts: &DiskFacts) -> Verdict {
             Warning,
             "Predictive Failure",
             format!("{} blocks of it had to be healed", facts.healed),
-            "replace it",
+            "replace it: plumb pool replace-disk; if it is well again: plumb space clear",
         ),
         DiskStanding::Present => Verdict::ok(),
     }

@@ -140,6 +140,11 @@ fn a_disk_of_which_much_was_healed_is_expected_to_fail() {
     let said = place.plumb("space status tank").ends_with(1).stdout;
     assert!(said.contains("Predictive Failure") && said.contains("replace it"), "{said}");
     assert_eq!(said.matches("Predictive Failure").count(), 1, "{said}");
+    // Until an operator says that it is well.
+    let disk = disks[0].as_str().expect("a name");
+    let told = place.plumb(&format!("space clear tank {disk}")).ends_with(0).stdout;
+    assert!(told.contains("nothing is noted"), "{told}");
+    place.plumb("space status tank").ends_with(0);
 }
 
 /// HLT-1: a disk that failed and stayed for what only it holds is told until an operator clears it, also where a program has

@@ -76,11 +76,11 @@ pub(super) fn commands() -> [Command; 7] {
                  the pool, or that program does not answer.",
             ),
         switch("online", "Have a pool that is in use take back a disk that was offline or lost"),
-        switch("clear", "Tell no more that a disk failed before")
+        switch("clear", "Tell no more that a disk failed before, or that blocks of it were healed")
             .after_help(
                 "A disk that fails and holds the last copy of something stays in its pool for that, and is told as one to be \
                  replaced from then on, also when it works again. Once you know why it failed, and that it is well, this \
-                 forgets what was noted of it; another failure is told anew.\n\n\
+                 forgets what was noted of it, the blocks that had to be healed included; another failure is told anew.\n\n\
                  Exit status: 0 when it is forgotten, 5 when the program that has the pool did not do so within seconds.",
             ),
         Command::new("repair")
