@@ -334,7 +334,7 @@ fn remedy(standing: DiskStanding, waits: Option<Wait>) -> Option<Remedy> {
     match standing {
         DiskStanding::Present | DiskStanding::Leaving | DiskStanding::Removed => None,
         DiskStanding::Away | DiskStanding::Missing => Some(Remedy::Connect),
-        DiskStanding::Returning => Some(Remedy::Start),
+        DiskStanding::Returning | DiskStanding::Outdated => Some(Remedy::Start),
         DiskStanding::TooSmall | DiskStanding::Split => Some(Remedy::SeeDisks),
         DiskStanding::Retired => Some(match waits {
             None => Remedy::Wait,
@@ -354,13 +354,16 @@ pub fn health(registry: &Registry, pool: &RegisteredPool, look: &Look) -> Health
 /// Blocks healed on a disk after which it is expected to fail (section 7).
 const HEALED_MAX: u64 = 10;
 
+/// What to do about older copies of disks without which no start goes well.
+const PUT_BACK: &str = "put the disk itself back; if what the pool took since is lost for good: plumb space repair --without-quorum";
+
 /// Judges everything.
 #[must_use]
 pub fn judge(facts: &Facts) -> Health {
     let (present, voters) = facts.voters;
     let quorum = 2 * present > voters;
-    let disks: Vec<Verdict> = facts.disks.iter().map(disk).collect();
     let starts = quorum && facts.refused.is_none();
+    let disks: Vec<Verdict> = facts.disks.iter().map(|one| disk(one, starts)).collect();
     let vdisks: Vec<Verdict> = facts.vdisks.iter().map(|one| vdisk(one, starts)).collect();
     let ill_vdisks = vdisks.iter().filter(|one| one.is_ill()).count();
     let warned = vdisks.iter().filter(|one| one.status != HealthStatus::Healthy).count();
@@ -369,7 +372,19 @@ pub fn judge(facts: &Facts) -> Health {
     let parts = || disks.iter().chain(vdisks.iter().filter(|one| one.is_ill()));
     let worst = parts().map(|part| part.status).max().unwrap_or(HealthStatus::Healthy);
     let worst = worst.min(HealthStatus::Unhealthy);
-    let pool = if !quorum {
+    let outdated =
+        facts.disks.iter().filter(|disk| disk.standing == DiskStanding::Outdated).count();
+    let pool = if !quorum && outdated > 0 {
+        Verdict::of(
+            HealthStatus::Unhealthy,
+            "Read-only (Incomplete)",
+            format!(
+                "{present} of {voters} voting disks are here as the pool left them, and {outdated} as older copies of \
+                 themselves; more than half are needed"
+            ),
+            PUT_BACK,
+        )
+    } else if !quorum {
         Verdict::of(
             HealthStatus::Unhealthy,
             "Read-only (Incomplete)",
@@ -427,7 +442,7 @@ pub fn judge(facts: &Facts) -> Health {
     Health { pool, disks, vdisks, unreadable }
 }
 
-fn disk(facts: &DiskFacts) -> Verdict {
+fn disk(facts: &DiskFacts, starts: bool) -> Verdict {
     use HealthStatus::{Healthy, Unhealthy, Warning};
     match facts.standing {
         DiskStanding::Away | DiskStanding::Missing => Verdict::of(
@@ -441,6 +456,17 @@ fn disk(facts: &DiskFacts) -> Verdict {
             "Lost Communication",
             "it was lost and is here again",
             "start the pool: plumb space job --wait brings it up to date",
+        ),
+        DiskStanding::Outdated => Verdict::of(
+            Unhealthy,
+            "Stale Metadata",
+            "it is an older copy of itself: the pool went on since",
+            match starts {
+                true => {
+                    "put the disk itself back, or start the pool, which makes all of it anew: plumb space job --wait"
+                }
+                false => PUT_BACK,
+            },
         ),
         DiskStanding::TooSmall => Verdict::of(
             Unhealthy,

@@ -29,6 +29,8 @@ pub enum DiskStanding {
     Missing,
     /// Expelled or lost, and here again: the next start takes it back.
     Returning,
+    /// An older copy of itself is here: it was put back as it had been before the pool was served last (LAY-8).
+    Outdated,
     /// Here, but shorter than recorded: never written to.
     TooSmall,
     /// It went on without the others.
@@ -230,7 +232,7 @@ pub fn look(pool: Option<u128>, paths: &[PathBuf]) -> Result<Look, PoolError> {
             true if is_split(&config, disk, &one.block) => DiskStanding::Split,
             true => DiskStanding::Returning,
             false if is_fork(&config, disk, &one.block) => DiskStanding::Split,
-            false if is_outdated(&config, &one.block, served) => DiskStanding::Returning,
+            false if is_outdated(&config, &one.block, served) => DiskStanding::Outdated,
             false if is_apart(&config, disk, &one.block) => DiskStanding::Split,
             false if disk.leaving => DiskStanding::Leaving,
             false => DiskStanding::Present,

@@ -167,3 +167,28 @@ fn work_that_waits_for_room_is_told_from_what_waits_for_a_disk() {
     assert_eq!(vdisk(&place)["health"], "Healthy");
     place.plumb("space scan tank").ends_with(0);
 }
+
+/// LAY-8: without a majority of disks that are what they were, status says which are not, and what it says works.
+#[test]
+fn older_copies_of_disks_are_told_as_such_and_a_word_goes_on_without_them() {
+    let place = Place::new();
+    place.plumb("pool new tank --file-size 96M a.img b.img c.img d.img").succeeds_quietly();
+    place.plumb("vdisk new tank/v --size 16M --resiliency mirror2 --columns 1").succeeds_quietly();
+    let older = ["c.img", "d.img"].map(|name| place.file(name));
+    let kept = older.clone().map(|disk| std::fs::read(disk).expect("read"));
+    fill_whole(&place, "tank/v");
+    older
+        .iter()
+        .zip(&kept)
+        .for_each(|(disk, bytes)| std::fs::write(disk, bytes).expect("put back"));
+    let refused = place.plumb("space job tank").ends_with(1).stderr;
+    assert!(refused.contains("older copy"), "{refused}");
+    let said = place.plumb("space status tank").ends_with(3).stdout;
+    assert_eq!(said.matches("Stale Metadata").count(), 2, "{said}");
+    assert!(!said.contains("Lost Communication"), "{said}");
+    assert!(said.contains("plumb space repair --without-quorum"), "{said}");
+    let standing = place.json("pool show tank")["disks"][2]["standing"].clone();
+    assert_eq!(standing, "outdated");
+    place.plumb("space repair tank --without-quorum tank").ends_with(0);
+    place.plumb("space status tank").ends_with(0);
+}

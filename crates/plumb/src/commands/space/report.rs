@@ -477,6 +477,7 @@ fn standing(standing: DiskStanding) -> &'static str {
         DiskStanding::Away => "away",
         DiskStanding::Missing => "missing",
         DiskStanding::Returning => "returning",
+        DiskStanding::Outdated => "outdated",
         DiskStanding::TooSmall => "too-small",
         DiskStanding::Split => "split",
         DiskStanding::Retired => "retired",
