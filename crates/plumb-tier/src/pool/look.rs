@@ -206,7 +206,10 @@ pub fn look(pool: Option<u128>, paths: &[PathBuf]) -> Result<Look, PoolError> {
     };
     let mut io = Io::new(DeviceQueue::calls(&plan, good)?, plan);
     // Nothing is written here.
-    let mut found = discover(&mut io, plan, Terms::Any)?;
+    let mut found = discover(&mut io, plan, Terms::Any).map_err(|error| match error {
+        StartError::NoPool { .. } => StartError::NoPool { devices: paths.len() },
+        other => other,
+    })?;
     let config = newest_config(&mut io, &mut found, Terms::More)?;
     let served = served(&config, &found);
     let geometry = found.first().map(|one| one.block.geometry);

@@ -1,6 +1,7 @@
 //! Disks that are away: what scans, status, jobs and repairs say of what only these have, and that it can be done something
 //! about (RES-8, section 15, section 18 of the tiering specification).
 
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -191,4 +192,30 @@ fn older_copies_of_disks_are_told_as_such_and_a_word_goes_on_without_them() {
     assert_eq!(standing, "outdated");
     place.plumb("space repair tank --without-quorum tank").ends_with(0);
     place.plumb("space status tank").ends_with(0);
+}
+
+/// What a command that was killed leaves of a file for a disk is taken again; what a pool began on it is called that.
+#[test]
+fn a_file_that_a_killed_command_had_wiped_is_taken_again() {
+    let place = Place::new();
+    for name in ["a.img", "b.img"] {
+        let file = std::fs::File::create(place.file(name)).expect("made");
+        file.set_len(96 << 20).expect("sparse");
+        for at in [0, 95 << 20] {
+            file.write_all_at(&vec![0; 1 << 20], at).expect("as a disk is wiped");
+        }
+    }
+    place.plumb("pool new tank --file-size 96M a.img b.img c.img d.img").succeeds_quietly();
+    place.plumb("pool remove tank --destroy tank").succeeds_quietly();
+    // The last one has a configuration, and neither journal nor map.
+    for name in ["a.img", "d.img"] {
+        let refused = place.plumb(&format!("pool new other {name}")).ends_with(3).stderr;
+        assert!(refused.contains("what Plumb wrote for a pool"), "{refused}");
+        assert!(refused.contains(&format!("--destroy {name}")), "{refused}");
+    }
+    std::fs::write(place.file("x.img"), vec![7; 1 << 20]).expect("somebody's");
+    let refused = place.plumb("pool new other x.img").ends_with(3).stderr;
+    assert!(refused.contains("did not write") && refused.contains("--destroy x.img"), "{refused}");
+    let refused = place.plumb("pool import a.img d.img x.img").ends_with(1).stderr;
+    assert!(refused.contains("none of the 3 devices"), "{refused}");
 }

@@ -100,8 +100,11 @@ fn a_pool_is_made_shown_extended_and_removed() {
     place.plumb("pool remove tank --destroy tank").succeeds_quietly();
     assert_eq!(place.json("pool list")["pools"], Value::Array(Vec::new()));
     // No pool is left on the disks, but what somebody wrote there is.
-    place.plumb("pool import a.img b.img").ends_with(1);
-    place.plumb("pool new other a.img b.img").ends_with(3);
+    let refused = place.plumb("pool import a.img b.img").ends_with(1).stderr;
+    assert!(refused.contains("none of the 2 devices"), "{refused}");
+    let refused = place.plumb("pool new other a.img b.img").ends_with(3).stderr;
+    assert!(refused.contains("what Plumb wrote for a pool"), "{refused}");
+    assert!(refused.contains("--destroy a.img") && !refused.contains("did not write"), "{refused}");
     place.plumb("pool new other a.img b.img --destroy a.img --destroy b.img").succeeds_quietly();
     std::fs::remove_dir_all(place.file("pools")).expect("forgotten");
     place.plumb("pool import a.img b.img").succeeds_quietly();
