@@ -219,3 +219,15 @@ fn a_file_that_a_killed_command_had_wiped_is_taken_again() {
     let refused = place.plumb("pool import a.img d.img x.img").ends_with(1).stderr;
     assert!(refused.contains("none of the 3 devices"), "{refused}");
 }
+
+/// A list that lacks one of its pools is no success.
+#[test]
+fn a_list_of_pools_that_cannot_tell_one_of_them_says_so_by_its_status() {
+    let place = Place::new();
+    place.plumb("pool new tank --file-size 96M a.img b.img").succeeds_quietly();
+    place.plumb("pool list").ends_with(0);
+    std::fs::write(place.file("pools/torn.pool"), "plumb-po").expect("written");
+    let said = place.plumb("pool list").ends_with(1).stdout;
+    assert!(said.contains("tank: Healthy") && said.contains("torn: "), "{said}");
+    assert_eq!(place.plumb("pool list --json").status, 1);
+}
