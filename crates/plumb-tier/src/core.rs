@@ -58,6 +58,8 @@ pub struct Counters {
     pub healed: u64,
     /// Blocks without a good copy.
     pub unrecoverable: u64,
+    /// Blocks that scans could not read, for a disk that is away has what is good of them.
+    pub away: u64,
     /// Blocks that a scan met whose checksums are lost (LAY-7).
     pub unverified: u64,
     /// Of these, blocks whose copies differ or cannot be read.
@@ -126,6 +128,8 @@ pub(crate) struct Core<Q> {
     pub(crate) counters: Counters,
     /// Blocks without a good copy that were met, by virtual disk.
     pub(crate) lost_blocks: Vec<u64>,
+    /// Extents of which the scan that is under way, or was last, could not read all blocks: disks are away that have them.
+    pub(crate) unread: ExtentSet,
     /// Disks of which the journal says that they are away, by ordinal.
     pub(crate) lost: Vec<bool>,
     /// A last copy of something of these virtual disks could not be flushed, and others do without its disk: nothing of

@@ -40,7 +40,7 @@ pub enum Event {
     DiskLost(u16),
     /// A disk failed that holds the last copy of something: it stays for that, and keeps no metadata any more.
     DiskFailing(u16),
-    /// By an operator's word it is told no more that a disk failed before.
+    /// By an operator's word it is told no more that a disk failed before, or that blocks of it were healed.
     DiskCleared(u16),
     /// A disk was to go offline, and holds the last copy of something: it stays.
     DiskNeeded(u16),
@@ -89,6 +89,13 @@ pub enum Event {
     },
     /// Blocks have no good copy: reads of them fail.
     Unrecoverable {
+        /// In which extent.
+        extent: u32,
+        /// How many.
+        blocks: u32,
+    },
+    /// Blocks cannot be read while disks are away: one of these has what is good of them.
+    Unreadable {
         /// In which extent.
         extent: u32,
         /// How many.
@@ -143,8 +150,13 @@ pub enum Event {
     /// The last copy of something of a virtual disk could not be flushed: every FLUSH of it fails until the next start, and the
     /// others go on without that disk.
     FlushFailedOf(u16),
-    /// A scan came to its end.
+    /// A scan came to its end, and has read every copy.
     Scanned,
+    /// A scan came to its end without disks that are away, or copies that are out of date.
+    ScannedInPart {
+        /// Extents that have blocks which cannot be read while disks are away.
+        extents: u32,
+    },
     /// The pool was started by an operator's word without more than half of its voters.
     WithoutQuorum {
         /// Voters that are here.
@@ -186,6 +198,7 @@ impl Event {
             Self::BadCopy { .. } => "bad-copy",
             Self::Healed { .. } => "healed",
             Self::Unrecoverable { .. } => "unrecoverable",
+            Self::Unreadable { .. } => "unreadable",
             Self::Unverified { .. } => "unverified",
             Self::Accepted { .. } => "accepted-unverified",
             Self::Interrupted { .. } => "interrupted-write",
@@ -199,6 +212,7 @@ impl Event {
             Self::CacheGivenUp(_) => "cache-given-up",
             Self::FlushFailedOf(_) => "flush-failed",
             Self::Scanned => "scanned",
+            Self::ScannedInPart { .. } => "scanned-in-part",
             Self::WithoutQuorum { .. } => "without-quorum",
             Self::HeatLost { .. } => "heat-lost",
             Self::Halted(_) => "halted",
@@ -233,10 +247,12 @@ impl Event {
             | Self::HeatLost { .. }
             | Self::MetadataDamaged { .. }
             | Self::MetadataHealed { .. }
+            | Self::ScannedInPart { .. }
             | Self::Accepted { .. } => Severity::Warning,
             Self::DiskFailing(_)
             | Self::MetadataLost { .. }
             | Self::Unrecoverable { .. }
+            | Self::Unreadable { .. }
             | Self::Unverified { .. }
             | Self::FlushFailed
             | Self::FlushFailedOf(_)
@@ -274,7 +290,7 @@ impl Event {
                 format!("{} fails, and holds the last copy of something", disk(nth))
             }
             Self::DiskCleared(nth) => {
-                format!("{}: that it failed before is told no more, by an operator's word", disk(nth))
+                format!("{}: failures and healed blocks before count no more, by an operator's word", disk(nth))
             }
             Self::DiskNeeded(nth) => {
                 format!("{} stays: it holds the last copy of something", disk(nth))
@@ -307,6 +323,9 @@ impl Event {
             }
             Self::Unrecoverable { extent: of, blocks } => {
                 format!("{}: {blocks} blocks without a good copy", extent(of))
+            }
+            Self::Unreadable { extent: of, blocks } => {
+                format!("{}: {blocks} blocks cannot be read while disks are away", extent(of))
             }
             Self::Unverified { extent: of, blocks } => {
                 format!("{}: the checksums of {blocks} blocks are lost; reads of them fail", extent(of))
@@ -349,6 +368,13 @@ impl Event {
                 vdisk(nth)
             ),
             Self::Scanned => "a scan has read and verified everything".to_owned(),
+            Self::ScannedInPart { extents: 0 } => {
+                "a scan has read and verified what is here and up to date: other copies were not read".to_owned()
+            }
+            Self::ScannedInPart { extents } => format!(
+                "a scan has read and verified what is here and up to date: blocks of {extents} extents cannot be read while \
+                 disks are away"
+            ),
             Self::WithoutQuorum { present, voters } => format!(
                 "the pool was started with {present} of {voters} voting disks by an operator's word: what the others \
                  took alone is lost"
@@ -422,6 +448,8 @@ mod tests {
             (Event::DiskLost(3), "disk-lost", Severity::Warning),
             (Event::DiskBack(3), "disk-back", Severity::Information),
             (Event::Unrecoverable { extent: 3, blocks: 1 }, "unrecoverable", Severity::Error),
+            (Event::Unreadable { extent: 3, blocks: 1 }, "unreadable", Severity::Error),
+            (Event::ScannedInPart { extents: 3 }, "scanned-in-part", Severity::Warning),
             (Event::Unverified { extent: 3, blocks: 1 }, "unverified", Severity::Error),
             (Event::Accepted { extent: 3, blocks: 1 }, "accepted-unverified", Severity::Warning),
             (Event::MetadataHealed { copies: 3 }, "metadata-healed", Severity::Warning),

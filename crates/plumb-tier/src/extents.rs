@@ -89,6 +89,8 @@ pub(crate) struct Extents {
     pub(crate) list: Vec<Extent>,
     /// Blocks per extent.
     pub(crate) blocks: u32,
+    /// Whether checksums are left out: for whoever only asks where extents are.
+    pub(crate) places_only: bool,
     /// By virtual disk, then tier.
     slots: Vec<Vec<Slots>>,
 }
@@ -170,6 +172,7 @@ impl Extents {
         Self {
             list: vec![Extent::default(); index(config.extents())],
             blocks: config.extent_blocks(),
+            places_only: false,
             slots: config.vdisks.iter().map(slots).collect(),
         }
     }
@@ -233,7 +236,7 @@ impl Extents {
 
     /// Gives an extent a place, all its blocks unwritten.
     pub(crate) fn map(&mut self, extent: u32, place: u32) {
-        let blocks = index(self.blocks);
+        let blocks = if self.places_only { 0 } else { index(self.blocks) };
         let own = self.get_mut(extent);
         own.place = place;
         own.pending = 0;

@@ -46,7 +46,9 @@ pub mod tier_report;
 pub mod torture;
 pub mod trace;
 mod tree;
+mod unread;
 mod unverified;
+mod waits;
 pub mod what_if;
 
 pub use crate::core::{Counters, Halt};
@@ -63,4 +65,6 @@ pub use format::{
 };
 pub use io::{SlotPlan, TIME_OUT};
 pub use recover::StartError;
+pub use unread::Unreadable;
 pub use unverified::UnverifiedRun;
+pub use waits::Wait;

@@ -7,7 +7,7 @@ use plumb_units::convert::{index, to_u32};
 use crate::assembly::{Terms, assemble, raise};
 use crate::chain;
 use crate::core::{Core, Counters, Halt};
-use crate::extents::{Extents, TENTATIVE, UNMAPPED};
+use crate::extents::{ExtentSet, Extents, TENTATIVE, UNMAPPED};
 use crate::format::checksum::UNVERIFIED;
 use crate::format::frame::{self, FrameKind, Record};
 use crate::format::page::{Checkpoint, PageName};
@@ -162,11 +162,51 @@ pub(crate) fn start<Q: FlushQueue>(
         members.expel_all(&mut io, failed).map_err(|_| Halt::Voters)?;
     }
     let checkpoint = newest_checkpoint(&mut io, &members)?;
+    let (mut core, again) = load(io, members, &checkpoint, What::All)?;
+    let open: Vec<u32> =
+        (0..).zip(&core.extents.list).filter(|own| own.1.open).map(|own| own.0).collect();
+    for &extent in &open {
+        core.opened(extent);
+    }
+    core.recover_logs()?;
+    core.begin_epoch()?;
+    if again {
+        // A start that dies over and over must not fill the ring: what it replayed is put away first,
+        // undecided as it is.
+        core.checkpoint(false)?;
+    }
+    if !active(Mutation::NoSettle) {
+        core.settle(&open)?;
+    }
+    core.checkpoint(true)?;
+    core.tell_unverified();
+    core.journal.to_the_last = false;
+    Ok((core, returning))
+}
+
+/// What is read of a pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum What {
+    /// All that a start needs.
+    All,
+    /// Where extents are, and which copies are up to date: no checksums.
+    Places,
+}
+
+/// What map, checksums and journal say, as they are on the disks: nothing is decided, and nothing written. Whether the start
+/// before did not come to its end.
+pub(crate) fn load<Q: FlushQueue>(
+    mut io: Io<Q>,
+    members: Members,
+    checkpoint: &Checkpoint,
+    what: What,
+) -> Result<(Core<Q>, bool), StartError> {
     let mut extents = Extents::new(&members.config, &members.geometry);
+    extents.places_only = what == What::Places;
+    let roots = &checkpoint.roots[..if extents.places_only { 1 } else { 2 }];
     let mut trees = Trees::new(&extents, &members.geometry, members.pool_seed);
     let metadata = members.metadata();
-    let unverified =
-        trees.load(&mut io, &members.geometry, &metadata, &checkpoint.roots, &mut extents)?;
+    let unverified = trees.load(&mut io, &members.geometry, &metadata, roots, &mut extents)?;
     let chain = chain::read(&mut io, &members, checkpoint.link);
     if chain.is_cut || !chain.has_state() {
         return Err(StartError::Metadata { what: "journal" });
@@ -200,6 +240,7 @@ pub(crate) fn start<Q: FlushQueue>(
         rounds: 0,
         counters: Counters::default(),
         lost_blocks: vec![0; vdisks],
+        unread: ExtentSet::default(),
         lost,
         unflushable: vec![false; vdisks],
         unflushed: Vec::new(),
@@ -215,25 +256,7 @@ pub(crate) fn start<Q: FlushQueue>(
     crate::marks::tests::tell_of_all(&core.members, chain.bodies().flat_map(frame::records));
     core.drop_kept();
     core.claim_slots();
-    let open: Vec<u32> =
-        (0..).zip(&core.extents.list).filter(|own| own.1.open).map(|own| own.0).collect();
-    for &extent in &open {
-        core.opened(extent);
-    }
-    core.recover_logs()?;
-    core.begin_epoch()?;
-    if chain.again {
-        // A start that dies over and over must not fill the ring: what it replayed is put away first,
-        // undecided as it is.
-        core.checkpoint(false)?;
-    }
-    if !active(Mutation::NoSettle) {
-        core.settle(&open)?;
-    }
-    core.checkpoint(true)?;
-    core.tell_unverified();
-    core.journal.to_the_last = false;
-    Ok((core, returning))
+    Ok((core, chain.again))
 }
 
 /// Virtual disk of each extent.

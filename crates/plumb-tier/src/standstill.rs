@@ -375,7 +375,7 @@ impl<Q: FlushQueue> Core<Q> {
         let block = self.extents.block(extent, within);
         let chosen = match choice {
             Choice::None => {
-                self.note_lost(extent, 1);
+                self.note_unread(extent, within, 1);
                 self.note_unsettled(extent, within);
                 return false;
             }
@@ -561,13 +561,14 @@ impl<Q: FlushQueue> Core<Q> {
     }
 
     /// Reads every copy of every written block of an extent, verifies it, and rewrites bad ones from a
-    /// good one. A block without a good copy is left alone and counted.
+    /// good one. A block without a good copy here is left alone and counted: as lost, or as one that a disk has which is
+    /// away.
     pub(crate) fn scan(&mut self, extent: u32) -> Result<(), Halt> {
         if self.extents.get(extent).place == UNMAPPED {
             return Ok(());
         }
         let mut writes = Vec::new();
-        let mut lost = 0;
+        let (mut lost, mut away) = (0, 0_u64);
         let disks_lost = self.counters.disks_lost;
         for (within, contents) in self.read_extent(extent)? {
             let sum = self.extents.get(extent).sums[index(within)];
@@ -583,7 +584,11 @@ impl<Q: FlushQueue> Core<Q> {
             let bad = verdicts.iter().filter(|good| !**good).count();
             self.counters.mismatches += to_u64(bad);
             let Some(source) = verdicts.iter().position(|good| *good) else {
-                lost += u32::from(!verdicts.is_empty());
+                // What is good of it may be on a disk that is not here: that is found out when it is back.
+                match self.is_away(extent, within) {
+                    true => away += 1,
+                    false => lost += 1,
+                }
                 continue;
             };
             let Some(bytes) = contents.copies[source].2.clone() else { continue };
@@ -595,6 +600,10 @@ impl<Q: FlushQueue> Core<Q> {
         }
         if lost > 0 {
             self.note_lost(extent, lost);
+        }
+        if away > 0 {
+            self.counters.away += away;
+            self.unread.insert(extent);
         }
         if writes.is_empty() {
             // A loss must be durable before anything else is acknowledged.

@@ -301,7 +301,7 @@ impl Trees {
         io: &mut Io<Q>,
         geometry: &Geometry,
         disks: &[u16],
-        roots: &[Root; 2],
+        roots: &[Root],
         extents: &mut Extents,
     ) -> Result<ExtentSet, PageName> {
         let mut unverified = ExtentSet::default();

@@ -6,6 +6,7 @@ use plumb_units::convert::{index, to_u32};
 use super::{ClientMemory, Engine, Request};
 use crate::events::Event;
 use crate::extents::{SECOND_TIER, UNMAPPED};
+use crate::unread::Unreadable;
 
 impl<Q: FlushQueue> Engine<Q> {
     /// How many clients there are.
@@ -68,6 +69,15 @@ impl<Q: FlushQueue> Engine<Q> {
             to_u32(stale.iter().filter(|extent| range.contains(extent)).count())
         };
         members.online().into_iter().map(of).sum()
+    }
+
+    /// What of a virtual disk cannot be read now, for no copy of it that is up to date is here.
+    ///
+    /// # Panics
+    /// When there is no such virtual disk.
+    #[must_use]
+    pub fn unreadable_of(&self, vdisk: u32) -> Unreadable {
+        self.core.unreadable_of(index(vdisk))
     }
 
     /// The next event that nobody has taken yet. More than some hundred that wait are counted, not kept.

@@ -6,6 +6,7 @@ use plumb_units::convert::to_u64;
 use super::Engine;
 use super::standstill::Job;
 use crate::format::DiskState;
+use crate::waits::{Wait, Waits};
 
 /// What kind of work it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +45,8 @@ pub struct JobState {
     pub bytes_left: u64,
     /// Extents of it that no disk here can help now.
     pub stuck: u32,
+    /// What it waits for, if it does not go on by itself.
+    pub waits: Option<Wait>,
 }
 
 impl<Q: FlushQueue> Engine<Q> {
@@ -53,17 +56,26 @@ impl<Q: FlushQueue> Engine<Q> {
         let members = &self.core.members;
         let config = &members.config;
         let mut jobs = Vec::new();
+        let goes_on = !self.is_quiet() || self.rebuilding || self.stale_disk().is_some();
+        let waits = Waits::of(config, &members.geometry, |disk| members.is_online(disk));
         for (disk, own) in (0_u16..).zip(&config.disks) {
             let nth = usize::from(disk);
             let (stale, kept) = (members.stale[nth].len(), members.kept[nth].len());
             let stuck = members.stuck[nth].len();
             let slabs = to_u64(config.used_slabs(disk).len()) * members.geometry.slab_bytes;
-            if own.state == DiskState::Online && stale > kept {
+            let comes_back = matches!(own.state, DiskState::Online | DiskState::Missing);
+            if comes_back && stale > kept {
                 let (stale, kept_there) = (&members.stale[nth], &members.kept[nth]);
                 let comes = stale.iter().filter(|extent| !kept_there.has(*extent));
-                let bytes_left = comes.map(|extent| self.core.share_on(disk, extent)).sum();
+                let bytes_left: u64 = comes.map(|extent| self.core.share_on(disk, extent)).sum();
                 let stuck = if kept > 0 { 0 } else { stuck };
-                jobs.push(JobState { kind: JobKind::Resync, disk: Some(disk), bytes_left, stuck });
+                let is_away = own.state == DiskState::Missing;
+                let waits = (is_away || !goes_on).then_some(Wait::Disk);
+                let kind = JobKind::Resync;
+                // A disk that is away is marked for extents of which it has nothing, too.
+                if !is_away || bytes_left > 0 {
+                    jobs.push(JobState { kind, disk: Some(disk), bytes_left, stuck, waits });
+                }
             }
             let kind = match own.state {
                 DiskState::Retired => JobKind::Rebuild,
@@ -73,7 +85,9 @@ impl<Q: FlushQueue> Engine<Q> {
             if slabs > 0 {
                 let bytes_left = slabs - self.arrived(disk).min(slabs);
                 let stuck = self.stuck_on_the_way(disk);
-                jobs.push(JobState { kind, disk: Some(disk), bytes_left, stuck });
+                // Where there would be room, somebody has a block that nobody here has.
+                let waits = waits.of_disk(disk).or((!goes_on).then_some(Wait::Disk));
+                jobs.push(JobState { kind, disk: Some(disk), bytes_left, stuck, waits });
             }
         }
         let scans = self.jobs.iter().filter_map(|job| match job {
@@ -82,7 +96,13 @@ impl<Q: FlushQueue> Engine<Q> {
         });
         for stage in scans {
             let bytes_left = self.scan_left(stage);
-            jobs.push(JobState { kind: JobKind::Scan, disk: None, bytes_left, stuck: 0 });
+            jobs.push(JobState {
+                kind: JobKind::Scan,
+                disk: None,
+                bytes_left,
+                stuck: 0,
+                waits: None,
+            });
         }
         jobs
     }

@@ -187,7 +187,10 @@ impl<Q: FlushQueue> Engine<Q> {
                 return;
             }
             if !self.is_doubted(part) {
-                self.core.note_lost(own.extent, to - from);
+                match own.source {
+                    0 => self.core.note_unread(own.extent, from, to - from),
+                    _ => self.core.note_lost(own.extent, to - from),
+                }
             }
             self.drop_slots(part);
             self.end_part(part, Some(EIO));

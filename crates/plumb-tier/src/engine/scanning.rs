@@ -60,6 +60,9 @@ impl<Q: FlushQueue> Engine<Q> {
     /// One step of a scan; the next one waits for its turn.
     pub(super) fn scan_step(&mut self, stage: Stage, accept: Accept) -> Result<(), Halt> {
         self.scanned = true;
+        if stage == Stage::Extent(0) && !self.is_scanning() {
+            self.core.unread.clear();
+        }
         let is_disk = |disk: u16| usize::from(disk) < self.core.members.online.len();
         let next = match stage {
             Stage::Extent(extent) if index(extent) < self.core.extents.list.len() => {
@@ -94,8 +97,26 @@ impl<Q: FlushQueue> Engine<Q> {
             self.checkpoint_now()?;
         }
         self.core.counters.metadata_unhealed += self.core.to_mend;
-        self.core.io.events.note(Event::Scanned);
+        let event = match self.is_all_here() {
+            true => Event::Scanned,
+            false => Event::ScannedInPart { extents: self.core.unread.len() },
+        };
+        self.core.io.events.note(event);
         Ok(())
+    }
+
+    /// Whether every disk of the pool is here, and up to date.
+    fn is_all_here(&self) -> bool {
+        let members = &self.core.members;
+        let mut disks = members.online.iter().zip(&members.gone).zip(&members.stale);
+        disks.all(|((online, gone), stale)| *gone || *online && stale.len() == 0)
+    }
+
+    /// Whether the last scan read a good copy of each block of an extent, or found that there is none: it left none out that a
+    /// disk has which is away.
+    #[must_use]
+    pub fn was_scanned(&self, extent: u32) -> bool {
+        !self.core.unread.has(extent)
     }
 
     /// Bytes that a scan has to go.

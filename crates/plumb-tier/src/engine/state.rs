@@ -4,13 +4,18 @@ use plumb_io::FlushQueue;
 use plumb_units::convert::index;
 
 use super::{Counters, Engine, Halt};
-use crate::format::Config;
+use crate::format::{Config, Geometry};
 
 impl<Q: FlushQueue> Engine<Q> {
     /// The configuration in force.
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.core.members.config
+    }
+
+    /// Sizes of the areas of each disk.
+    pub(crate) fn geometry(&self) -> &Geometry {
+        &self.core.members.geometry
     }
 
     /// What happened so far.

@@ -536,6 +536,19 @@ pub(crate) fn pages(pool: u128, record: &[u8]) -> Vec<u8> {
     out
 }
 
+/// Whether a page is the first one of some pool's record.
+pub(crate) fn begins_a_record(page: &[u8]) -> bool {
+    let Some((payload, crc)) = page.split_at_checked(PAYLOAD) else { return false };
+    let mut from = Reader(payload);
+    let mut pool = || {
+        Generation::decode(&mut from)?;
+        (0..from.u8()?).try_for_each(|_| from.u128().map(drop))?;
+        from.u128()
+    };
+    pool()
+        .is_some_and(|pool| Reader(crc).u32() == Some(checksum::crc(checksum::seed(pool), payload)))
+}
+
 /// Bytes on disk of a record of `len` bytes.
 pub(crate) fn pages_len(len: u32) -> u64 {
     u64::from(len).div_ceil(BLOCK_BYTES - 4) * BLOCK_BYTES

@@ -25,3 +25,8 @@ pub use moving::Moving;
 /// Bytes per block: the unit of checksums, and of all metadata.
 pub const BLOCK_BYTES: u64 = 4096;
 pub(crate) const BLOCK_LEN: usize = 4096;
+
+/// Whether a page is one that a disk has before it has superblocks: a checkpoint page, or the first one of a configuration.
+pub(crate) fn begins_a_pool(page: &[u8]) -> bool {
+    page::is_checkpoint(page) || config::begins_a_record(page)
+}

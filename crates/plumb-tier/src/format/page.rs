@@ -12,6 +12,11 @@ pub(crate) const INDEX_ENTRIES: usize = 510;
 const HEADER: usize = 16;
 const CHECKPOINT: u64 = u64::from_le_bytes(*b"PLUMBCP1");
 
+/// Whether a page says that it is a checkpoint page, whole or not.
+pub(crate) fn is_checkpoint(page: &[u8]) -> bool {
+    page.starts_with(&CHECKPOINT.to_le_bytes())
+}
+
 /// Names a page of the tree and what it must hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Pointer {

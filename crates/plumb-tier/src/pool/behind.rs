@@ -18,7 +18,8 @@ use crate::chain;
 use crate::format::frame;
 use crate::io::{Io, SlotPlan, TIME_OUT};
 use crate::marks::Marks;
-use crate::recover::read_checkpoint;
+use crate::recover::{What, load, read_checkpoint};
+use crate::unread::Unreadable;
 
 /// Counters that are older were not written by a program that still has the pool: it writes them once a second.
 const TOLD_MS: u64 = 5_000;
@@ -32,6 +33,8 @@ pub struct Behind {
     pub disks: Vec<u32>,
     /// Such places, by virtual disk in the configuration's order, those that were removed too.
     pub vdisks: Vec<u32>,
+    /// What cannot be read as disks are here now, by virtual disk in the same order; `None` when nobody can tell.
+    pub unreadable: Option<Vec<Unreadable>>,
     /// The program that has it fails every FLUSH, of some virtual disks or of all: what a last copy was given could not be
     /// flushed.
     pub flushes_fail: bool,
@@ -40,7 +43,37 @@ pub struct Behind {
 /// What is out of date in a pool. `None` when nobody can tell: its journal cannot be read.
 #[must_use]
 pub fn behind(registry: &Registry, pool: &RegisteredPool, look: &Look) -> Option<Behind> {
-    told(registry, &pool.name, look).or_else(|| (0..TRIES).find_map(|_| read(look)))
+    let told = told(registry, &pool.name, look).or_else(|| (0..TRIES).find_map(|_| read(look)));
+    let mut found = told?;
+    found.unreadable = match may_lack(look, &found) {
+        true => (0..TRIES).find_map(|_| lacking(look)),
+        false => Some(vec![Unreadable::default(); look.config.vdisks.len()]),
+    };
+    Some(found)
+}
+
+/// Whether a virtual disk has places of which no copy may be here that is up to date: only then it is worth to read where its
+/// extents are.
+fn may_lack(look: &Look, found: &Behind) -> bool {
+    let is_good = |disk: u16| {
+        let nth = usize::from(disk);
+        look.disks[nth].standing.takes_part() && found.disks.get(nth).is_none_or(|own| *own == 0)
+    };
+    let shown = look.config.vdisks.iter().filter(|vdisk| !vdisk.is_removed());
+    let mut columns = shown.flat_map(|vdisk| {
+        let rows = vdisk.tiers.iter().flat_map(|tier| &tier.rows);
+        rows.flat_map(|row| row.slabs.chunks(usize::from(vdisk.copies).max(1)))
+    });
+    columns.any(|column| !column.iter().any(|slab| is_good(slab.0)))
+}
+
+/// What has no copy here that is up to date, by map and journal.
+fn lacking(look: &Look) -> Option<Vec<Unreadable>> {
+    let (mut io, plan) = reader(look)?;
+    let (members, _) = assemble(&mut io, plan, (0, Terms::More)).ok()?;
+    let (checkpoint, ..) = read_checkpoint(&mut io, &members).ok()?;
+    let (core, _) = load(io, members, &checkpoint, What::Places).ok()?;
+    Some((0..look.config.vdisks.len()).map(|nth| core.unreadable_of(nth)).collect())
 }
 
 /// What the program says that has the pool now. Without one, `None`.
@@ -86,8 +119,8 @@ fn told(registry: &Registry, pool: &str, look: &Look) -> Option<Behind> {
     Some(found)
 }
 
-/// What the journal says, on the disks that take part.
-fn read(look: &Look) -> Option<Behind> {
+/// The disks that take part, which nothing is written to.
+fn reader(look: &Look) -> Option<(Io<DeviceQueue>, SlotPlan)> {
     let here = || look.disks.iter().filter(|disk| disk.standing.takes_part());
     let files: Option<Vec<TargetFile>> = here().map(|disk| target(disk.path.as_deref()?)).collect();
     let files = files?;
@@ -101,7 +134,12 @@ fn read(look: &Look) -> Option<Behind> {
     };
     // Copies of the journal that lack a frame are given it as at a start: in memory only.
     let queue = DeviceQueue::unchanging(&plan, DeviceQueue::calls(&plan, files).ok()?);
-    let mut io = Io::new(queue, plan);
+    Some((Io::new(queue, plan), plan))
+}
+
+/// What the journal says, on the disks that take part.
+fn read(look: &Look) -> Option<Behind> {
+    let (mut io, plan) = reader(look)?;
     let (members, _) = assemble(&mut io, plan, (0, Terms::More)).ok()?;
     let (checkpoint, ..) = read_checkpoint(&mut io, &members).ok()?;
     let chain = chain::read(&mut io, &members, checkpoint.link);
@@ -126,6 +164,7 @@ fn read(look: &Look) -> Option<Behind> {
     Some(Behind {
         disks: (0_u16..).take(config.disks.len()).map(on).collect(),
         vdisks: config.vdisks.iter().map(of).collect(),
+        unreadable: None,
         flushes_fail: false,
     })
 }

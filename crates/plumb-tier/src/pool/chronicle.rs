@@ -204,11 +204,19 @@ impl Chronicle {
         self.scans.watch(engine, false);
         while let Some(event) = engine.next_event() {
             self.note(&event, engine.config());
+            if matches!(event, Event::DiskCleared(_)) {
+                // What was healed before is forgotten with the rest.
+                self.note_healed(engine);
+            }
             self.changed |= self.findings.note(&event, engine.config());
-            if event == Event::Scanned
+            if matches!(event, Event::Scanned | Event::ScannedInPart { .. })
                 && let Some(began) = self.scan_began.take()
             {
-                self.changed |= self.findings.scanned(began);
+                let of = |id: u128| engine.config().vdisks.iter().find(|own| own.id == id);
+                let read = |id: u128, extent: u32| {
+                    of(id).is_none_or(|own| engine.was_scanned(own.first_extent + extent))
+                };
+                self.changed |= self.findings.scanned(began, read);
             }
         }
         if !engine.is_unchanging() && self.findings.note_config(engine.config()) {

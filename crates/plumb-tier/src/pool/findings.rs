@@ -133,9 +133,11 @@ impl Findings {
         self.failed.get(&disk).map_or(0, |failed| failed.times)
     }
 
-    /// By an operator's word; whether there was anything.
+    /// By an operator's word: failures and healed blocks; whether there was anything.
     fn clear(&mut self, disk: u128) -> bool {
-        self.failed.remove(&disk).is_some()
+        let before = self.healed.len();
+        self.healed.retain(|(of, _), _| *of != disk);
+        self.failed.remove(&disk).is_some() || self.healed.len() < before
     }
 
     /// Why the last start was refused, if the same disks are here now.
@@ -217,11 +219,12 @@ impl Findings {
         true
     }
 
-    /// A scan that began at `began_ms` has read everything: what it did not meet is resolved. Whether that changes anything.
-    pub(super) fn scanned(&mut self, began_ms: u64) -> bool {
+    /// A scan that began at `began_ms` came to its end: what it did not meet of virtual disks' extents that it could read is
+    /// resolved. Whether that changes anything.
+    pub(super) fn scanned(&mut self, began_ms: u64, read: impl Fn(u128, u32) -> bool) -> bool {
         let before = self.lost.len() + self.unverified.len();
         for all in [&mut self.lost, &mut self.unverified] {
-            all.retain(|_, lost| lost.unix_ms >= began_ms);
+            all.retain(|(vdisk, extent), lost| lost.unix_ms >= began_ms || !read(*vdisk, *extent));
         }
         self.lost.len() + self.unverified.len() != before
     }
@@ -369,8 +372,8 @@ pub fn note_start<T>(
     went
 }
 
-/// By an operator's word it is told no more that a disk failed before: a program that has the pool is asked to forget it, too.
-/// Whether it is forgotten by now.
+/// By an operator's word it is told no more that a disk failed before, or that blocks of it were healed: a program that has the
+/// pool is asked to forget it, too. Whether it is forgotten by now.
 ///
 /// # Errors
 /// When that cannot be written down.
@@ -392,13 +395,18 @@ pub fn clear_failures(
         }
         Ok(())
     };
+    let healed = Findings::of(registry, &pool.name).healed_of(id);
     match ask(registry, pool, Ask::Clear(disk)) {
         // It ended a moment ago, or there is none.
         Err(PoolError::NotInUse { .. }) => clear()?,
         asked => asked?,
     }
     let began = Instant::now();
-    let is_cleared = || Findings::of(registry, &pool.name).failures_of(id) == 0;
+    let is_cleared = || {
+        let now = Findings::of(registry, &pool.name);
+        // What was healed since counts anew.
+        now.failures_of(id) == 0 && (healed == 0 || now.healed_of(id) < healed)
+    };
     while !is_cleared() && began.elapsed() < CLEARED_WITHIN {
         std::thread::sleep(CLEARED_WITHIN / 100);
     }
@@ -457,11 +465,14 @@ mod tests {
         assert!(!found.note(&Event::Scanned, &config));
         let lost = |found: &Findings| [0, 1].map(|nth| found.lost_of(&config.vdisks[nth]));
         assert_eq!(lost(&found), [5, 3]);
-        assert!(!found.scanned(0), "a scan that met all of it");
+        assert!(!found.scanned(0, |_, _| true), "a scan that met all of it");
         // The next one meets what is in one of them.
         let began = now_ms() + 10;
         found.lost.get_mut(&(2, 1)).expect("noted").unix_ms = began;
-        assert!(found.scanned(began));
+        assert!(!found.clone().scanned(began, |_, _| false), "it read none of it");
+        let other = |vdisk, extent| (vdisk, extent) != (1, 7);
+        assert!(!found.clone().scanned(began, other), "nor of that one");
+        assert!(found.scanned(began, |_, _| true));
         assert_eq!(lost(&found), [0, 3]);
     }
 
@@ -475,11 +486,23 @@ mod tests {
         }
         assert!(!found.note(&Event::DiskFailing(2), &config), "there is no such disk");
         // It votes again, and works.
-        assert!(!found.note(&Event::DiskBack(1), &config) && !found.scanned(u64::MAX));
+        assert!(!found.note(&Event::DiskBack(1), &config) && !found.scanned(u64::MAX, |_, _| true));
         assert_eq!([7, 8].map(|id| found.failures_of(id)), [0, 2]);
         assert!(!found.note(&Event::DiskCleared(0), &config));
         assert!(found.note(&Event::DiskCleared(1), &config));
         assert_eq!(found, Findings::default());
+    }
+
+    #[test]
+    fn what_was_healed_is_told_until_it_is_cleared() {
+        let disk = |id| DiskConfig { id, ..DiskConfig::default() };
+        let config = Config { disks: vec![disk(7), disk(8)], ..config() };
+        let mut found = Findings::default();
+        found.note_healed(7, 11);
+        found.note_healed(8, 12);
+        assert!(found.note(&Event::DiskCleared(1), &config));
+        assert_eq!([7, 8].map(|id| found.healed_of(id)), [11, 0]);
+        assert!(!found.note(&Event::DiskCleared(1), &config), "nothing is left");
     }
 
     #[test]

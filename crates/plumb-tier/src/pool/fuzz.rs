@@ -58,7 +58,7 @@ mod tests {
                 .to_vec(),
             b"plumb-findings 1\nrefused\t5\t0,2\twhy\nlost\t01\t3\t4\t5\nfailed\t02\t1\t5\nhealed\t02\t7\t8\nnewest\t3\t12\t5\t01,02\n"
                 .to_vec(),
-            b"plumb-scan 2\t5\tended\t6\n1\t2\t3\t4\t5\t6\t7\t8\t9\t8\t7\n4096\t8192\tv\n".to_vec(),
+            b"plumb-scan 3\t5\tended\t6\n1\t2\t3\t4\t5\t6\t7\t8\t9\t8\t7\t6\n4096\t8192\tv\n".to_vec(),
             b"optimize 3 within 1 00000000000000ab run-limit=60 max-moved=8388608 priority=normal end\n"
                 .to_vec(),
             b"plumb-answers 1\n0000000000000007\trefused\twhy\n".to_vec(),

@@ -1,6 +1,8 @@
 //! Health (section 15): a pure function of recorded facts.
 
 use plumb_io::FlushQueue;
+use plumb_units::Bytes;
+use plumb_units::convert::index;
 
 use super::behind::{Behind, behind};
 use super::findings::Findings;
@@ -8,6 +10,8 @@ use super::look::{DiskStanding, Look};
 use super::registry::{RegisteredPool, Registry};
 use crate::engine::Engine;
 use crate::format::DiskState;
+use crate::unread::Unreadable;
+use crate::waits::{Wait, Waits};
 
 /// How well something is; the worse, the greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,6 +94,25 @@ pub struct DiskFacts {
     pub healed: u64,
     /// How often it failed and stayed because it holds the last copy of something, since an operator cleared that last.
     pub failures: u64,
+    /// What it waits for that is to leave, or was given up, if that does not go on by itself.
+    pub waits: Option<Wait>,
+}
+
+/// What brings the copies of a virtual disk back that are not here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Remedy {
+    /// None: its disks are here, and what they should hold is gone.
+    Backup,
+    /// Disks that were given up are rebuilt on others.
+    Wait,
+    /// Its disks are here, and the next start takes them back.
+    Start,
+    /// Disks were given up, and no other one has room for what they held.
+    AddDisk,
+    /// Its disks are here, and cannot be used as they are.
+    SeeDisks,
+    /// Its disks are not here.
+    Connect,
 }
 
 /// What is known of a virtual disk.
@@ -103,6 +126,10 @@ pub struct VirtualDiskFacts {
     pub live: u32,
     /// Copies on disks that are here or whose content is still current, of the place that has fewest.
     pub current: u32,
+    /// What has no copy here that is up to date, if that can be told; asked for only where there may be such.
+    pub unreadable: Option<Unreadable>,
+    /// What brings the copies back that are not here.
+    pub remedy: Remedy,
     /// Copies of its write-back cache's log that are not up to date, on disks that take part.
     pub log_behind: u32,
     /// Whether no copy of its write-back cache's log is here: it serves nothing.
@@ -143,6 +170,8 @@ pub struct Health {
     pub disks: Vec<Verdict>,
     /// In the configuration's order.
     pub vdisks: Vec<Verdict>,
+    /// What of each cannot be read for no copy of it that is up to date is here, where that can be told.
+    pub unreadable: Vec<Option<Unreadable>>,
 }
 
 impl Health {
@@ -163,19 +192,25 @@ impl Facts {
             behind.and_then(|behind| of(behind).get(nth)).copied().unwrap_or(0)
         };
         let both = look.config.disks.iter().zip(&look.disks);
+        let standing = |disk: u16| look.disks[usize::from(disk)].standing;
+        let waits = Waits::of(&look.config, &look.geometry, |disk| standing(disk).takes_part());
+        let waits_of = |nth: usize| waits.of_disk(u16::try_from(nth).unwrap_or(u16::MAX));
         let disk = |(nth, (config, found)): (usize, (&crate::DiskConfig, &super::DiskLook))| {
             let (name, standing) = (config.name.clone(), found.standing);
             let (stale, healed) =
                 (stale(|behind| &behind.disks, nth), findings.healed_of(config.id));
             let failures = findings.failures_of(config.id).into();
-            DiskFacts { name, standing, stale, healed, failures }
+            DiskFacts { name, standing, stale, healed, failures, waits: waits_of(nth) }
         };
         let disks = both.enumerate().map(disk).collect();
         let vdisk = |(nth, vdisk): (usize, &crate::VirtualDisk)| VirtualDiskFacts {
             unrecoverable: findings.lost_of(vdisk),
             unverified: findings.unverified_of(vdisk),
             stale: stale(|behind| &behind.vdisks, nth),
-            ..virtual_disk(vdisk, |disk| look.disks[usize::from(disk)].standing)
+            unreadable: behind
+                .and_then(|behind| behind.unreadable.as_ref())
+                .and_then(|all| all.get(nth).cloned()),
+            ..virtual_disk(vdisk, standing, waits.of_vdisk(nth))
         };
         let vdisks = look.config.vdisks.iter().enumerate().filter(|own| !own.1.is_removed());
         let told = findings.refused(&look.disks).map(|why| {
@@ -211,12 +246,14 @@ impl Facts {
             }
         };
         let stale = engine.stale_by_disk();
+        let waits = Waits::of(config, engine.geometry(), |disk| standing(disk).takes_part());
         let disk = |(nth, own): (u16, &crate::DiskConfig)| DiskFacts {
             name: own.name.clone(),
             standing: standing(nth),
             stale: stale[usize::from(nth)],
             healed: engine.disk_use(nth).healed,
             failures: engine.disk_use(nth).stayed,
+            waits: waits.of_disk(nth),
         };
         let takes_part = |voter: &&u16| standing(**voter).takes_part();
         let unverified = engine.unverified();
@@ -229,7 +266,8 @@ impl Facts {
                 .sum(),
             log_away: engine.is_detached(nth),
             stale: engine.stale_of(nth),
-            ..virtual_disk(own, standing)
+            unreadable: Some(engine.unreadable_of(nth)),
+            ..virtual_disk(own, standing, waits.of_vdisk(index(nth)))
         };
         let here = || (0_u16..).zip(&config.disks).filter(|own| standing(own.0).takes_part());
         Self {
@@ -254,6 +292,7 @@ impl Facts {
 fn virtual_disk(
     vdisk: &crate::VirtualDisk,
     standing_of: impl Fn(u16) -> DiskStanding,
+    waits: Option<Wait>,
 ) -> VirtualDiskFacts {
     let copies = usize::from(vdisk.copies);
     let (mut live, mut current) = (copies, copies);
@@ -268,6 +307,8 @@ fn virtual_disk(
             current = current.min(count(&keeps));
         }
     }
+    let slabs = vdisk.tiers.iter().flat_map(|tier| &tier.rows).flat_map(|row| &row.slabs);
+    let remedies = slabs.filter_map(|slab| remedy(standing_of(slab.0), waits));
     let small = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     let logs = vdisk.cache.iter().flat_map(|cache| &cache.copies);
     let has_log = |copy: &crate::CacheCopy| copy.current && standing_of(copy.disk).takes_part();
@@ -278,11 +319,28 @@ fn virtual_disk(
         copies: small(copies),
         live: small(live),
         current: small(current),
+        unreadable: None,
+        remedy: remedies.max().unwrap_or(Remedy::Backup),
         log_behind: small(behind.count()),
         log_away,
         unrecoverable: 0,
         unverified: 0,
         stale: 0,
+    }
+}
+
+/// What brings back what is on a disk that does not take part.
+fn remedy(standing: DiskStanding, waits: Option<Wait>) -> Option<Remedy> {
+    match standing {
+        DiskStanding::Present | DiskStanding::Leaving | DiskStanding::Removed => None,
+        DiskStanding::Away | DiskStanding::Missing => Some(Remedy::Connect),
+        DiskStanding::Returning | DiskStanding::Outdated => Some(Remedy::Start),
+        DiskStanding::TooSmall | DiskStanding::Split => Some(Remedy::SeeDisks),
+        DiskStanding::Retired => Some(match waits {
+            None => Remedy::Wait,
+            Some(Wait::Room) => Remedy::AddDisk,
+            Some(Wait::Disk) => Remedy::Connect,
+        }),
     }
 }
 
@@ -296,13 +354,16 @@ pub fn health(registry: &Registry, pool: &RegisteredPool, look: &Look) -> Health
 /// Blocks healed on a disk after which it is expected to fail (section 7).
 const HEALED_MAX: u64 = 10;
 
+/// What to do about older copies of disks without which no start goes well.
+const PUT_BACK: &str = "put the disk itself back; if what the pool took since is lost for good: plumb space repair --without-quorum";
+
 /// Judges everything.
 #[must_use]
 pub fn judge(facts: &Facts) -> Health {
     let (present, voters) = facts.voters;
     let quorum = 2 * present > voters;
-    let disks: Vec<Verdict> = facts.disks.iter().map(disk).collect();
     let starts = quorum && facts.refused.is_none();
+    let disks: Vec<Verdict> = facts.disks.iter().map(|one| disk(one, starts)).collect();
     let vdisks: Vec<Verdict> = facts.vdisks.iter().map(|one| vdisk(one, starts)).collect();
     let ill_vdisks = vdisks.iter().filter(|one| one.is_ill()).count();
     let warned = vdisks.iter().filter(|one| one.status != HealthStatus::Healthy).count();
@@ -311,7 +372,19 @@ pub fn judge(facts: &Facts) -> Health {
     let parts = || disks.iter().chain(vdisks.iter().filter(|one| one.is_ill()));
     let worst = parts().map(|part| part.status).max().unwrap_or(HealthStatus::Healthy);
     let worst = worst.min(HealthStatus::Unhealthy);
-    let pool = if !quorum {
+    let outdated =
+        facts.disks.iter().filter(|disk| disk.standing == DiskStanding::Outdated).count();
+    let pool = if !quorum && outdated > 0 {
+        Verdict::of(
+            HealthStatus::Unhealthy,
+            "Read-only (Incomplete)",
+            format!(
+                "{present} of {voters} voting disks are here as the pool left them, and {outdated} as older copies of \
+                 themselves; more than half are needed"
+            ),
+            PUT_BACK,
+        )
+    } else if !quorum {
         Verdict::of(
             HealthStatus::Unhealthy,
             "Read-only (Incomplete)",
@@ -365,10 +438,11 @@ pub fn judge(facts: &Facts) -> Health {
     } else {
         Verdict::ok()
     };
-    Health { pool, disks, vdisks }
+    let unreadable = facts.vdisks.iter().map(|one| one.unreadable.clone()).collect();
+    Health { pool, disks, vdisks, unreadable }
 }
 
-fn disk(facts: &DiskFacts) -> Verdict {
+fn disk(facts: &DiskFacts, starts: bool) -> Verdict {
     use HealthStatus::{Healthy, Unhealthy, Warning};
     match facts.standing {
         DiskStanding::Away | DiskStanding::Missing => Verdict::of(
@@ -383,6 +457,17 @@ fn disk(facts: &DiskFacts) -> Verdict {
             "it was lost and is here again",
             "start the pool: plumb space job --wait brings it up to date",
         ),
+        DiskStanding::Outdated => Verdict::of(
+            Unhealthy,
+            "Stale Metadata",
+            "it is an older copy of itself: the pool went on since",
+            match starts {
+                true => {
+                    "put the disk itself back, or start the pool, which makes all of it anew: plumb space job --wait"
+                }
+                false => PUT_BACK,
+            },
+        ),
         DiskStanding::TooSmall => Verdict::of(
             Unhealthy,
             "Not Usable",
@@ -395,18 +480,33 @@ fn disk(facts: &DiskFacts) -> Verdict {
             "it went on without the others",
             "start without it, or without the others",
         ),
-        DiskStanding::Retired => Verdict::of(
-            Warning,
-            "Removing From Pool",
-            "it was given up; what it held is rebuilt on other disks",
-            "wait: plumb space job --wait; then take it off the list: plumb pool remove-disk",
-        ),
-        DiskStanding::Leaving => Verdict::of(
-            Warning,
-            "Removing From Pool",
-            "what it holds moves to other disks",
-            "wait: plumb space job --wait",
-        ),
+        DiskStanding::Retired => {
+            let (cause, action) = match facts.waits {
+                None => (
+                    "it was given up; what it held is rebuilt on other disks",
+                    "wait: plumb space job --wait; then take it off the list: plumb pool remove-disk",
+                ),
+                Some(Wait::Room) => (
+                    "it was given up; what it held waits for room: no other disk of its kind has any that is free",
+                    "add a disk of its kind: plumb pool add-disk; then plumb space job --wait",
+                ),
+                Some(Wait::Disk) => (
+                    "it was given up; what it held waits for a disk that has it: none is here",
+                    "connect it, or another one that has a copy, then plumb space job --wait",
+                ),
+            };
+            Verdict::of(Warning, "Removing From Pool", cause, action)
+        }
+        DiskStanding::Leaving => {
+            let (cause, action) = match facts.waits {
+                Some(Wait::Room) => (
+                    "what it holds waits for room: no other disk of its kind has any that is free",
+                    "add a disk of its kind: plumb pool add-disk; then plumb space job --wait",
+                ),
+                _ => ("what it holds moves to other disks", "wait: plumb space job --wait"),
+            };
+            Verdict::of(Warning, "Removing From Pool", cause, action)
+        }
         DiskStanding::Removed => Verdict::ok(),
         // Whether it votes and works again or not: what only it holds has no other copy.
         DiskStanding::Present if facts.failures > 0 => Verdict::of(
@@ -430,7 +530,7 @@ fn disk(facts: &DiskFacts) -> Verdict {
             Warning,
             "Predictive Failure",
             format!("{} blocks of it had to be healed", facts.healed),
-            "replace it",
+            "replace it: plumb pool replace-disk; if it is well again: plumb space clear",
         ),
         DiskStanding::Present => Verdict::ok(),
     }
@@ -455,9 +555,26 @@ fn vdisk(facts: &VirtualDiskFacts, starts: bool) -> Verdict {
             "connect the missing disks; if they are lost for good: plumb space repair --without-cache",
         );
     }
-    if facts.current == 0 {
-        let cause = "a part of it has no copy that is up to date";
-        return Verdict::of(Unhealthy, "No Redundancy", cause, "connect the missing disks");
+    let unreadable = facts.unreadable.as_ref().map(|found| found.bytes);
+    if facts.live == 0 || unreadable > Some(0) {
+        let cause = match unreadable {
+            Some(0) => {
+                "a part of it that holds nothing has no copy here: it cannot be written".to_owned()
+            }
+            Some(bytes) => format!("{} of it have no copy here that is up to date", Bytes(bytes)),
+            None => "a part of it has no copy here that is up to date".to_owned(),
+        };
+        let action = match facts.remedy {
+            Remedy::Start => "start the pool, which takes its disks back: plumb space job --wait",
+            Remedy::SeeDisks => "see its disks",
+            Remedy::Backup => {
+                "no disk that is missing has that: make the virtual disk anew, from a backup"
+            }
+            Remedy::Connect | Remedy::Wait | Remedy::AddDisk => {
+                "connect the missing disks, then plumb space job --wait; without them only a backup has that"
+            }
+        };
+        return Verdict::of(Unhealthy, "No Redundancy", cause, action);
     }
     if facts.unrecoverable > 0 {
         return Verdict::of(
@@ -483,7 +600,7 @@ fn vdisk(facts: &VirtualDiskFacts, starts: bool) -> Verdict {
             Warning,
             "Incomplete",
             format!("{} of {copies} copies are here; the others are still current", facts.live),
-            "connect the missing disks",
+            to_whole(facts.remedy),
         );
     }
     if facts.live < copies {
@@ -491,7 +608,7 @@ fn vdisk(facts: &VirtualDiskFacts, starts: bool) -> Verdict {
             Warning,
             "Degraded",
             format!("{} of {copies} copies are up to date and here", facts.live),
-            "connect the missing disks, then plumb space job --wait",
+            to_whole(facts.remedy),
         );
     }
     if facts.log_behind > 0 {
@@ -513,162 +630,18 @@ fn vdisk(facts: &VirtualDiskFacts, starts: bool) -> Verdict {
     Verdict::ok()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const STANDINGS: [(DiskStanding, HealthStatus, &str); 9] = [
-        (DiskStanding::Present, HealthStatus::Healthy, "OK"),
-        (DiskStanding::Away, HealthStatus::Warning, "Lost Communication"),
-        (DiskStanding::Missing, HealthStatus::Warning, "Lost Communication"),
-        (DiskStanding::Returning, HealthStatus::Warning, "Lost Communication"),
-        (DiskStanding::TooSmall, HealthStatus::Unhealthy, "Not Usable"),
-        (DiskStanding::Split, HealthStatus::Unhealthy, "Split"),
-        (DiskStanding::Retired, HealthStatus::Warning, "Removing From Pool"),
-        (DiskStanding::Leaving, HealthStatus::Warning, "Removing From Pool"),
-        (DiskStanding::Removed, HealthStatus::Healthy, "OK"),
-    ];
-
-    #[test]
-    fn every_combination_has_its_verdict() {
-        for (standing, status, words) in STANDINGS {
-            for voters in [(3, 3), (2, 3), (1, 3), (1, 2), (0, 0)] {
-                for (copies, live, current) in
-                    [(1, 1, 1), (1, 0, 0), (2, 2, 2), (2, 1, 2), (2, 1, 1), (2, 0, 0), (3, 1, 2)]
-                {
-                    check(voters, (standing, status, words), (copies, live, current));
-                }
-            }
+/// What makes copies whole again where each place has one that is good.
+fn to_whole(remedy: Remedy) -> &'static str {
+    match remedy {
+        Remedy::Backup | Remedy::Wait => "wait: plumb space job --wait",
+        Remedy::Start => "start the pool, which takes its disks back: plumb space job --wait",
+        Remedy::AddDisk => {
+            "add a disk, for there is no room: plumb pool add-disk; then plumb space job --wait"
         }
-    }
-
-    fn check(
-        voters: (usize, usize),
-        (standing, status, words): (DiskStanding, HealthStatus, &str),
-        (copies, live, current): (u32, u32, u32),
-    ) {
-        let disk = DiskFacts { name: "d".to_owned(), standing, stale: 0, healed: 0, failures: 0 };
-        let name = "v".to_owned();
-        let vdisk = VirtualDiskFacts {
-            name,
-            copies,
-            live,
-            current,
-            log_behind: 0,
-            log_away: false,
-            unrecoverable: 0,
-            unverified: 0,
-            stale: 0,
-        };
-        let health = judge(&Facts {
-            voters,
-            metadata: (1, 1),
-            refused: None,
-            untold: false,
-            unflushed: false,
-            disks: vec![disk],
-            vdisks: vec![vdisk],
-        });
-        let text = format!("{voters:?} {standing:?} {copies} {live} {current}: {health:?}");
-        assert_eq!(
-            (health.disks[0].status, health.disks[0].operational),
-            (status, words),
-            "{text}"
-        );
-        let quorum = 2 * voters.0 > voters.1;
-        let expected = match (quorum, current, live == copies) {
-            (false, ..) => HealthStatus::Unknown,
-            (true, 0, _) => HealthStatus::Unhealthy,
-            (true, _, true) => HealthStatus::Healthy,
-            (true, _, false) => HealthStatus::Warning,
-        };
-        assert_eq!(health.vdisks[0].status, expected, "{text}");
-        let pool = match (quorum, status) {
-            (false, _) => HealthStatus::Unhealthy,
-            // The worst child wins upward (HLT-2).
-            (true, status) => status.max(expected),
-        };
-        assert_eq!(health.pool.status, pool, "{text}");
-        let worst = [status, expected, pool].into_iter().max().expect("three");
-        assert_eq!(health.worst(), worst, "{text}");
-        for verdict in [&health.pool, &health.disks[0], &health.vdisks[0]] {
-            let healthy = verdict.status == HealthStatus::Healthy;
-            assert_eq!(verdict.cause.is_none(), healthy, "a cause and an action: {text}");
-        }
-    }
-
-    #[test]
-    fn what_was_met_while_it_ran_counts() {
-        let facts = |stale, healed, unrecoverable| Facts {
-            voters: (1, 1),
-            metadata: (1, 1),
-            refused: None,
-            untold: false,
-            unflushed: false,
-            disks: vec![DiskFacts {
-                name: "d".to_owned(),
-                standing: DiskStanding::Present,
-                stale,
-                healed,
-                failures: 0,
-            }],
-            vdisks: vec![VirtualDiskFacts {
-                name: "v".to_owned(),
-                copies: 2,
-                live: 2,
-                current: 2,
-                log_behind: 0,
-                log_away: false,
-                unrecoverable,
-                unverified: 0,
-                stale,
-            }],
-        };
-        let repaired = judge(&facts(3, 0, 0));
-        assert_eq!(repaired.disks[0].operational, "In Service");
-        assert_eq!(repaired.vdisks[0].operational, "In Service");
-        assert_eq!(repaired.worst(), HealthStatus::Warning);
-        assert_eq!(repaired.pool.status, HealthStatus::Warning, "HLT-2");
-        let untold = judge(&Facts { untold: true, ..facts(0, 0, 0) });
-        assert_eq!(
-            (untold.pool.status, untold.worst()),
-            (HealthStatus::Warning, HealthStatus::Warning)
-        );
-        assert_eq!(judge(&facts(0, 10, 0)).disks[0].operational, "OK");
-        assert_eq!(judge(&facts(0, 11, 0)).disks[0].operational, "Predictive Failure");
-        for (stale, healed) in [(0, 0), (3, 0), (0, 11)] {
-            let mut failed = facts(stale, healed, 0);
-            failed.disks[0].failures = 1;
-            let failed = judge(&failed);
-            assert_eq!(failed.disks[0].operational, "IO Error");
-            assert_eq!(
-                (failed.pool.status, failed.worst()),
-                (HealthStatus::Warning, HealthStatus::Warning)
-            );
-        }
-        let unflushed = judge(&Facts { unflushed: true, ..facts(0, 0, 0) }).pool;
-        assert_eq!((unflushed.status, unflushed.operational), (HealthStatus::Warning, "Degraded"));
-        assert!(unflushed.cause.is_some_and(|cause| cause.0.contains("flushed")));
-        let lost = judge(&facts(0, 0, 1));
-        assert_eq!(lost.vdisks[0].operational, "No Redundancy");
-        let unhealthy = HealthStatus::Unhealthy;
-        assert_eq!((lost.pool.operational, lost.pool.status), ("Degraded", unhealthy));
-        let one = judge(&Facts { metadata: (1, 2), ..facts(0, 0, 0) });
-        assert_eq!((one.pool.operational, one.worst()), ("Degraded", HealthStatus::Warning));
-        assert_eq!(
-            judge(&Facts { metadata: (2, 3), ..facts(0, 0, 0) }).worst(),
-            HealthStatus::Healthy
-        );
-        let mut away = facts(0, 0, 0);
-        away.vdisks[0].log_away = true;
-        let away = judge(&away);
-        assert_eq!(away.vdisks[0].operational, "Detached (Incomplete)");
-        assert_eq!((away.pool.status, away.worst()), (unhealthy, HealthStatus::Unknown));
-        // Whatever its parts say, no start accepts it.
-        let refused = Some(("no copy of the checkpoint".to_owned(), "attach them"));
-        let refused = judge(&Facts { refused, ..facts(0, 0, 0) });
-        assert_eq!(refused.pool.operational, "Read-only (Starting)");
-        assert_eq!(refused.pool.status, HealthStatus::Unhealthy);
-        assert_eq!(refused.vdisks[0].status, HealthStatus::Unknown);
+        Remedy::SeeDisks => "see its disks",
+        Remedy::Connect => "connect the missing disks, then plumb space job --wait",
     }
 }
+
+#[cfg(test)]
+mod tests;

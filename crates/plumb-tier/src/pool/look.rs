@@ -32,6 +32,8 @@ pub enum DiskStanding {
     Missing,
     /// Expelled or lost, and here again: the next start takes it back.
     Returning,
+    /// An older copy of itself is here: it was put back as it had been before the pool was served last (LAY-8).
+    Outdated,
     /// Here, but shorter than recorded: never written to.
     TooSmall,
     /// It went on without the others.
@@ -229,7 +231,10 @@ pub fn look_within(
     };
     let mut io = Io::new(DeviceQueue::calls(&plan, good)?, plan);
     // Nothing is written here.
-    let mut found = discover(&mut io, plan, Terms::Any)?;
+    let mut found = discover(&mut io, plan, Terms::Any).map_err(|error| match error {
+        StartError::NoPool { .. } => StartError::NoPool { devices: paths.len() },
+        other => other,
+    })?;
     let config = newest_config(&mut io, &mut found, Terms::More)?;
     let served = served(&config, &found);
     let geometry = found.first().map(|one| one.block.geometry);
@@ -255,7 +260,7 @@ pub fn look_within(
             true if is_split(&config, disk, &one.block) => DiskStanding::Split,
             true => DiskStanding::Returning,
             false if is_fork(&config, disk, &one.block) => DiskStanding::Split,
-            false if is_outdated(&config, &one.block, served) => DiskStanding::Returning,
+            false if is_outdated(&config, &one.block, served) => DiskStanding::Outdated,
             false if is_apart(&config, disk, &one.block) => DiskStanding::Split,
             false if disk.leaving => DiskStanding::Leaving,
             false => DiskStanding::Present,

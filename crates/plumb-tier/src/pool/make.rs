@@ -321,8 +321,21 @@ fn take(wish: &DiskWish) -> Result<ExclusiveDisk, PoolError> {
             .filter(|finding| finding.kind != FindingKind::InUse)
             .map(|finding| format!("\n  - {finding}"))
             .collect();
-        if found.verdict == Verdict::Refused && !data.is_empty() && !is_hole(file) {
-            return Err(refused(format!("holds data:{}", data.concat()), override_with));
+        let held = if found.verdict == Verdict::Refused && !data.is_empty() {
+            held(file)
+        } else {
+            Held::Nothing
+        };
+        match held {
+            Held::Nothing => {}
+            Held::Begun => {
+                let reason = "holds what Plumb wrote for a pool: one that was removed, or that a command which was cut \
+                              short had begun";
+                return Err(refused(reason.to_owned(), override_with));
+            }
+            Held::Data => {
+                return Err(refused(format!("holds data:{}", data.concat()), override_with));
+            }
         }
     }
     let disk = exclusive::open(&wish.path, PATIENCE, &tree)?;
@@ -341,13 +354,54 @@ fn take(wish: &DiskWish) -> Result<ExclusiveDisk, PoolError> {
     Ok(disk)
 }
 
-/// Whether a file has no byte that was ever written.
-fn is_hole(mut file: File) -> bool {
-    let is_file = file.metadata().is_ok_and(|found| found.is_file());
-    // Where holes cannot be told the whole file is data.
-    is_file && plumb_io::exclusive::first_data(&file).is_ok_and(|first| first.is_none()) && {
-        file.seek(SeekFrom::Start(0)).is_ok()
+/// What a file holds that nobody vouches for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Held {
+    /// No byte that was ever written, or zeros: what a command that was cut short leaves of a file for a disk.
+    Nothing,
+    /// What a pool begins with, without a superblock.
+    Begun,
+    /// Anything else.
+    Data,
+}
+
+/// Bytes of a file that are read for that, at most: those that are written of a disk before it has a superblock.
+const HELD_MAX: u64 = 16 * MIB;
+
+fn held(mut file: File) -> Held {
+    if !file.metadata().is_ok_and(|found| found.is_file()) {
+        return Held::Data;
     }
+    // Where holes cannot be told the whole file is data.
+    let found = held_in(&file).unwrap_or(Held::Data);
+    if file.seek(SeekFrom::Start(0)).is_ok() { found } else { Held::Data }
+}
+
+fn held_in(file: &File) -> std::io::Result<Held> {
+    use rustix::fs::SeekFrom::{Data, Hole};
+    let Some(mut at) = exclusive::first_data(file)? else { return Ok(Held::Nothing) };
+    let (mut read, mut is_zero) = (0, true);
+    loop {
+        let begins = match rustix::fs::seek(file, Data(at)) {
+            Err(rustix::io::Errno::NXIO) => break,
+            other => other?,
+        };
+        at = rustix::fs::seek(file, Hole(begins))?;
+        let mut page = vec![0; 4096];
+        // A page that is cut off by the end of the file is no disk's.
+        for offset in (begins / 4096 * 4096..at).step_by(page.len()) {
+            read += 4096;
+            if read > HELD_MAX {
+                return Ok(Held::Data);
+            }
+            file.read_exact_at(&mut page, offset)?;
+            if crate::format::begins_a_pool(&page) {
+                return Ok(Held::Begun);
+            }
+            is_zero &= page.iter().all(|byte| *byte == 0);
+        }
+    }
+    Ok(if is_zero { Held::Nothing } else { Held::Data })
 }
 
 /// Takes a pool off a disk that has left it: a device loses its marks, and of a file all goes, so that it is as empty as one that

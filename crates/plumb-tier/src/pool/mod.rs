@@ -31,7 +31,7 @@ pub use emulation::Emulated;
 pub use findings::{Age, Findings, clear_failures, note_start};
 pub use fuzz::fuzz_files;
 pub use health::{
-    DiskFacts, Facts, Health, HealthStatus, Verdict, VirtualDiskFacts, health, judge,
+    DiskFacts, Facts, Health, HealthStatus, Remedy, Verdict, VirtualDiskFacts, health, judge,
 };
 pub use import::import;
 pub use limits::{LimitError, OptimizeLimits, RATE_LEAST};

@@ -15,7 +15,7 @@ use super::registry::{RegisteredPool, Registry};
 use crate::core::Counters;
 use crate::engine::{Engine, JobKind};
 
-const HEADING: &str = "plumb-scan 2";
+const HEADING: &str = "plumb-scan 3";
 /// The file's extension.
 pub(super) const EXTENSION: &str = "scan";
 /// The longest file that is read.
@@ -42,6 +42,8 @@ pub struct Scanned {
     pub healed: u64,
     /// Blocks without a good copy.
     pub unrecoverable: u64,
+    /// Blocks that could not be read: a disk that is away has what is good of them.
+    pub away: u64,
     /// Blocks whose checksums are lost (LAY-7).
     pub unverified: u64,
     /// Of these, blocks whose copies differ or cannot be read.
@@ -76,6 +78,7 @@ impl Scanned {
             mismatches: now.mismatches - before.mismatches,
             healed: now.healed - before.healed,
             unrecoverable: now.unrecoverable - before.unrecoverable,
+            away: now.away - before.away,
             unverified: now.unverified - before.unverified,
             unverified_differ: now.unverified_differ - before.unverified_differ,
             accepted: now.accepted - before.accepted,
@@ -120,6 +123,7 @@ impl Told {
             own.mismatches,
             own.healed,
             own.unrecoverable,
+            own.away,
             own.unverified,
             own.unverified_differ,
             own.accepted,
@@ -149,12 +153,13 @@ impl Told {
         };
         let counts: Option<Vec<u64>> =
             lines.next()?.split('\t').map(|count| count.parse().ok()).collect();
-        let counts: [u64; 11] = counts?.try_into().ok()?;
+        let counts: [u64; 12] = counts?.try_into().ok()?;
         let [
             verified,
             mismatches,
             healed,
             lost,
+            away,
             unverified,
             differ,
             accepted,
@@ -172,6 +177,7 @@ impl Told {
             mismatches,
             healed,
             unrecoverable: lost,
+            away,
             unverified,
             unverified_differ: differ,
             accepted,
@@ -354,6 +360,7 @@ mod tests {
             mismatches: 8,
             healed: 7,
             unrecoverable: 6,
+            away: 14,
             unverified: 5,
             unverified_differ: 4,
             accepted: 3,
@@ -367,7 +374,7 @@ mod tests {
             let told = Told { asked_ms: 11, state, bytes_left: 12, scanned: scanned.clone() };
             assert_eq!(Told::parse(&told.text()), Some(told));
         }
-        for text in ["", "plumb-scan 2\t1\tended\t2\n1\t2\n", "plumb-scan 1\t1\tended\t2\n"] {
+        for text in ["", "plumb-scan 3\t1\tended\t2\n1\t2\n", "plumb-scan 2\t1\tended\t2\n"] {
             assert_eq!(Told::parse(text), None);
         }
     }

@@ -24,7 +24,10 @@ pub(crate) fn command() -> Command {
         .disable_help_subcommand(true)
         .subcommand(new())
         .subcommand(
-            Command::new("list").about("List the pools of this machine").arg(report::json_option()),
+            Command::new("list")
+                .about("List the pools of this machine")
+                .arg(report::json_option())
+                .after_help("Exit status: 0, or 1 when nothing can be told of one of them."),
         )
         .subcommand(
             Command::new("show")
@@ -225,6 +228,7 @@ fn list() -> report::Outcome {
     let names = registry.names()?;
     let mut text = String::new();
     let mut pools = Vec::new();
+    let mut status = 0;
     for name in &names {
         let one = registry.find(name).map_err(report::Failure::from);
         match one.and_then(|found| report::pool(&registry, &found)) {
@@ -236,6 +240,7 @@ fn list() -> report::Outcome {
                 pools.push(reply.json);
             }
             Err(error) => {
+                status = 1;
                 text.push_str(&format!("{name}: {error}\n"));
                 pools.push(json!({ "name": name, "error": error.to_string() }));
             }
@@ -244,7 +249,7 @@ fn list() -> report::Outcome {
     if names.is_empty() {
         text.push_str("no pools; `plumb pool new` makes one\n");
     }
-    Ok(Reply { json: json!({ "pools": pools }), text, status: 0 })
+    Ok(Reply { json: json!({ "pools": pools }), text, status })
 }
 
 fn show(matches: &ArgMatches) -> report::Outcome {

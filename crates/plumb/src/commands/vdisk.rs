@@ -222,10 +222,11 @@ fn show(name: &str) -> report::Outcome {
     let (_, own) = report::find(&look.config, &pool, &vdisk)?;
     let health = pool::health(&report::registry(), &found, &look);
     let shown = look.config.vdisks.iter().filter(|vdisk| !vdisk.is_removed());
-    let verdict = shown.zip(&health.vdisks).find(|(one, _)| one.id == own.id);
-    let (_, verdict) =
-        verdict.ok_or_else(|| VdiskError::Unknown { pool: pool.clone(), name: vdisk.clone() })?;
-    Ok(report::describe_vdisk(&look, own, verdict))
+    let mut all = shown.zip(health.vdisks.iter().zip(&health.unreadable));
+    let found = all.find(|(one, _)| one.id == own.id);
+    let (_, health) =
+        found.ok_or_else(|| VdiskError::Unknown { pool: pool.clone(), name: vdisk.clone() })?;
+    Ok(report::describe_vdisk(&look, own, health))
 }
 
 fn list(matches: &ArgMatches) -> report::Outcome {
@@ -240,8 +241,8 @@ fn list(matches: &ArgMatches) -> report::Outcome {
         let look = pool::look(Some(found.id), &found.disks)?;
         let health = pool::health(&registry, &found, &look);
         let shown = look.config.vdisks.iter().filter(|vdisk| !vdisk.is_removed());
-        for (vdisk, verdict) in shown.zip(&health.vdisks) {
-            let reply = report::describe_vdisk(&look, vdisk, verdict);
+        for (vdisk, health) in shown.zip(health.vdisks.iter().zip(&health.unreadable)) {
+            let reply = report::describe_vdisk(&look, vdisk, health);
             text.push_str(&reply.text);
             vdisks.push(reply.json);
         }

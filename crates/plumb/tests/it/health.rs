@@ -17,11 +17,15 @@ fn mirrored() -> Place {
     place
 }
 
-/// Writes all of it, however long a busy machine takes for that.
 fn fill(place: &Place) {
-    let bytes = place.json("vdisk show tank/two")["bytes"].as_u64().expect("its size");
+    fill_whole(place, "tank/two");
+}
+
+/// Writes all of a virtual disk, however long a busy machine takes for that.
+pub(crate) fn fill_whole(place: &Place, vdisk: &str) {
+    let bytes = place.json(&format!("vdisk show {vdisk}"))["bytes"].as_u64().expect("its size");
     let written = |seconds: u32| {
-        let line = format!("run -b64K -s -w100 -o4 -t1 -d{seconds} -W0 --json space:tank/two");
+        let line = format!("run -b64K -s -w100 -o4 -t1 -d{seconds} -W0 --json space:{vdisk}");
         place.plumb(&line).ends_with(0).stdout
     };
     let is_whole = |seconds: &u32| {
@@ -136,6 +140,11 @@ fn a_disk_of_which_much_was_healed_is_expected_to_fail() {
     let said = place.plumb("space status tank").ends_with(1).stdout;
     assert!(said.contains("Predictive Failure") && said.contains("replace it"), "{said}");
     assert_eq!(said.matches("Predictive Failure").count(), 1, "{said}");
+    // Until an operator says that it is well.
+    let disk = disks[0].as_str().expect("a name");
+    let told = place.plumb(&format!("space clear tank {disk}")).ends_with(0).stdout;
+    assert!(told.contains("nothing is noted"), "{told}");
+    place.plumb("space status tank").ends_with(0);
 }
 
 /// HLT-1: a disk that failed and stayed for what only it holds is told until an operator clears it, also where a program has

@@ -3,6 +3,7 @@
 
 mod apart;
 mod as_diskspd;
+mod away;
 mod bad_input;
 mod baselines;
 mod browser;

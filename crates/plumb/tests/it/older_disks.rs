@@ -16,8 +16,9 @@ fn load(place: &Place, share: u32, seconds: u32) -> String {
 /// Puts the copy in the disk's place: status tells it, and all that was acknowledged is read.
 fn put_back(place: &Place) {
     std::fs::rename(place.file("a.old"), place.file("a.img")).expect("put back");
-    let status = place.plumb("space status tank").ends_with(1).stdout;
-    assert!(status.contains("a.img"), "{status}");
+    let status = place.plumb("space status tank").ends_with(2).stdout;
+    let line = status.lines().find(|line| line.contains("a.img")).unwrap_or_default();
+    assert!(line.contains("Stale Metadata") && line.contains("job --wait"), "{status}");
     // The first start makes copies equal, and reads everything that was acknowledged.
     let read = place.plumb(&load(place, 0, 2)).ends_with(0);
     assert!(!read.stderr.contains("verification found"), "{}", read.stderr);

@@ -100,8 +100,11 @@ fn a_pool_is_made_shown_extended_and_removed() {
     place.plumb("pool remove tank --destroy tank").succeeds_quietly();
     assert_eq!(place.json("pool list")["pools"], Value::Array(Vec::new()));
     // No pool is left on the disks, but what somebody wrote there is.
-    place.plumb("pool import a.img b.img").ends_with(1);
-    place.plumb("pool new other a.img b.img").ends_with(3);
+    let refused = place.plumb("pool import a.img b.img").ends_with(1).stderr;
+    assert!(refused.contains("none of the 2 devices"), "{refused}");
+    let refused = place.plumb("pool new other a.img b.img").ends_with(3).stderr;
+    assert!(refused.contains("what Plumb wrote for a pool"), "{refused}");
+    assert!(refused.contains("--destroy a.img") && !refused.contains("did not write"), "{refused}");
     place.plumb("pool new other a.img b.img --destroy a.img --destroy b.img").succeeds_quietly();
     std::fs::remove_dir_all(place.file("pools")).expect("forgotten");
     place.plumb("pool import a.img b.img").succeeds_quietly();
@@ -532,9 +535,11 @@ fn a_pool_goes_on_without_a_quorum_only_by_its_name() {
     assert_eq!(place.json("pool show tank")["voters"]["all"], 1);
     assert!(events(&place).iter().any(|event| event == "without-quorum"), "{:?}", events(&place));
     place.plumb("run -b4K -r -w50 -o4 -t1 -d1 -W0 --verify crc32c space:tank/three").ends_with(0);
-    // A disk that only waited is brought up to date.
+    // A disk that only waited is brought up to date; another one is still away.
     std::fs::copy(place.file("b.img.away"), place.file("b.img")).expect("room");
-    place.plumb("space job tank --wait").succeeds_quietly();
+    let job = place.json("space job tank --wait");
+    assert_eq!(job["jobs"].as_array().map(Vec::len), Some(1), "{job}");
+    assert_eq!(job["jobs"][0]["waits_for"], "disk", "{job}");
     let scan = place.json("space scan tank");
     assert_eq!((&scan["mismatches"], &scan["unrecoverable"]), (&0.into(), &0.into()), "{scan}");
     assert!(scan["blocks_verified"].as_u64().is_some_and(|blocks| blocks > 100), "{scan}");

@@ -11,7 +11,7 @@ use plumb_tier::pool::{
     self, DiskStanding, Health, Look, PoolError, RegisteredPool, Registry, RegistryError,
     ScanError, TieringError, Verdict,
 };
-use plumb_tier::{ChangeError, Config, MediaType, VirtualDisk};
+use plumb_tier::{ChangeError, Config, MediaType, Unreadable, VirtualDisk};
 use plumb_units::Bytes;
 use serde_json::{Value, json};
 
@@ -359,8 +359,8 @@ pub(crate) fn describe(look: &Look, health: &Health) -> Reply {
     }
     let shown = config.vdisks.iter().filter(|vdisk| !vdisk.is_removed());
     let mut vdisks = Vec::new();
-    for (vdisk, verdict) in shown.zip(&health.vdisks) {
-        let reply = describe_vdisk(look, vdisk, verdict);
+    for (vdisk, health) in shown.zip(health.vdisks.iter().zip(&health.unreadable)) {
+        let reply = describe_vdisk(look, vdisk, health);
         text.push_str(&format!("  {}", reply.text));
         vdisks.push(reply.json);
     }
@@ -390,8 +390,29 @@ pub(crate) fn describe(look: &Look, health: &Health) -> Reply {
     Reply { json, text, status: 0 }
 }
 
-/// A virtual disk.
-pub(crate) fn describe_vdisk(look: &Look, vdisk: &VirtualDisk, verdict: &Verdict) -> Reply {
+/// Ranges that cannot be read that a text lists.
+const RANGES_LISTED: usize = 8;
+
+/// Ranges of a virtual disk that cannot be read, a line each; the first ones.
+fn ranges_in_words(unreadable: &Unreadable) -> String {
+    let line = |(from, bytes): &(u64, u64)| {
+        let last = from.saturating_add(*bytes).saturating_sub(1);
+        format!("    bytes {from} to {last}: no copy is here that is up to date\n")
+    };
+    let mut text: String = unreadable.ranges.iter().take(RANGES_LISTED).map(line).collect();
+    let more = unreadable.ranges.len().saturating_sub(RANGES_LISTED);
+    if more > 0 {
+        text.push_str(&format!("    and {more} other ranges: --json has all\n"));
+    }
+    text
+}
+
+/// A virtual disk, and what is known of its health.
+pub(crate) fn describe_vdisk(
+    look: &Look,
+    vdisk: &VirtualDisk,
+    (verdict, unreadable): (&Verdict, &Option<Unreadable>),
+) -> Reply {
     let config = &look.config;
     let size = u64::from(vdisk.extents) * u64::from(config.extent_bytes);
     let tiers: Vec<Value> = vdisk
@@ -411,7 +432,7 @@ pub(crate) fn describe_vdisk(look: &Look, vdisk: &VirtualDisk, verdict: &Verdict
             json!({ "media": media(tier.media), "bytes": row.saturating_mul(rows), "disks": on })
         })
         .collect();
-    let text = format!(
+    let mut text = format!(
         "vdisk {}/{}: {}, {}, {} column(s), interleave {}: {}\n",
         config.name,
         vdisk.name,
@@ -421,6 +442,10 @@ pub(crate) fn describe_vdisk(look: &Look, vdisk: &VirtualDisk, verdict: &Verdict
         Bytes(vdisk.interleave.into()),
         in_words(verdict)
     );
+    text.extend(unreadable.as_ref().map(ranges_in_words));
+    let range = |(from, bytes): &(u64, u64)| json!({ "offset_bytes": from, "bytes": bytes });
+    let ranges =
+        unreadable.as_ref().map(|found| found.ranges.iter().map(range).collect::<Vec<_>>());
     let json = json!({
         "pool": config.name,
         "name": vdisk.name,
@@ -433,6 +458,8 @@ pub(crate) fn describe_vdisk(look: &Look, vdisk: &VirtualDisk, verdict: &Verdict
         "atomic_unit_bytes": look.atomic_unit,
         "write_cache_bytes": vdisk.cache.as_ref().map_or(0, |cache| cache.bytes),
         "tiers": tiers,
+        "unreadable_bytes": unreadable.as_ref().map(|found| found.bytes),
+        "unreadable_ranges": ranges,
         "health": verdict.status.name(),
         "operational_status": verdict.operational,
         "cause": verdict.cause.as_ref().map(|(cause, _)| cause),
@@ -464,6 +491,7 @@ fn standing(standing: DiskStanding) -> &'static str {
         DiskStanding::Away => "away",
         DiskStanding::Missing => "missing",
         DiskStanding::Returning => "returning",
+        DiskStanding::Outdated => "outdated",
         DiskStanding::TooSmall => "too-small",
         DiskStanding::Split => "split",
         DiskStanding::Retired => "retired",

@@ -7,7 +7,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use plumb_tier::pool::{
     self, Ask, DiskStanding, OpenPool, PoolError, RegisteredPool, ScanError, Scanned,
 };
-use plumb_tier::{ChangeError, Counters, Event, JobKind, JobState, StartError};
+use plumb_tier::{ChangeError, Counters, Event, JobKind, JobState, StartError, Wait};
 use plumb_units::Bytes;
 use serde_json::json;
 
@@ -57,8 +57,8 @@ pub(super) fn commands() -> [Command; 7] {
                  Damaged copies of metadata are written anew from what is known: map and checksums by a checkpoint, the \
                  configuration as a new generation, superblocks where they lie. The journal is not read: each checkpoint \
                  begins it anew.\n\n\
-                 Exit status: 0 when every block has a good copy; 2 when one has none or cannot be judged, when a copy of \
-                 metadata stays damaged, and of a wrong command line; 1 when the scan could not be made, or not to its end; 3 when another program has the pool \
+                 Exit status: 0 when every block has a good copy here; 2 when one has none, cannot be judged, or cannot be read \
+                 while disks are away, when a copy of metadata stays damaged, and of a wrong command line; 1 when the scan could not be made, or not to its end; 3 when another program has the pool \
                  that does not scan for others.",
             ),
         Command::new("job")
@@ -76,11 +76,11 @@ pub(super) fn commands() -> [Command; 7] {
                  the pool, or that program does not answer.",
             ),
         switch("online", "Have a pool that is in use take back a disk that was offline or lost"),
-        switch("clear", "Tell no more that a disk failed before")
+        switch("clear", "Tell no more that a disk failed before, or that blocks of it were healed")
             .after_help(
                 "A disk that fails and holds the last copy of something stays in its pool for that, and is told as one to be \
                  replaced from then on, also when it works again. Once you know why it failed, and that it is well, this \
-                 forgets what was noted of it; another failure is told anew.\n\n\
+                 forgets what was noted of it, the blocks that had to be healed included; another failure is told anew.\n\n\
                  Exit status: 0 when it is forgotten, 5 when the program that has the pool did not do so within seconds.",
             ),
         Command::new("repair")
@@ -257,7 +257,8 @@ pub(super) fn scan(matches: &ArgMatches) -> report::Outcome {
     let accept = matches.get_flag("accept-unverified");
     let mut tell = tell_progress();
     if pool::is_in_use(&found) {
-        let job = |bytes_left| JobState { kind: JobKind::Scan, disk: None, bytes_left, stuck: 0 };
+        let (kind, disk, stuck, waits) = (JobKind::Scan, None, 0, None);
+        let job = |bytes_left| JobState { kind, disk, bytes_left, stuck, waits };
         let mut tell = |left| tell(&[job(left)]);
         match pool::scan_in_use(&report::registry(), &found, accept, &mut tell) {
             // It ended a moment ago.
@@ -283,10 +284,19 @@ pub(super) fn scan(matches: &ArgMatches) -> report::Outcome {
 fn scan_told(pool: &str, scanned: &Scanned, beside: bool) -> Reply {
     let left = &scanned.ranges;
     let elapsed = std::time::Duration::from_millis(scanned.elapsed_ms).as_secs_f64();
+    let away = match scanned.away {
+        0 => String::new(),
+        blocks => format!(", {blocks} that cannot be read while disks are away"),
+    };
     let mut text = format!(
-        "pool {pool}: {} blocks verified, {} mismatches, {} healed, {} without a good copy, {elapsed:.1} s\n",
+        "pool {pool}: {} blocks verified, {} mismatches, {} healed, {} without a good copy{away}, {elapsed:.1} s\n",
         scanned.blocks_verified, scanned.mismatches, scanned.healed, scanned.unrecoverable,
     );
+    if scanned.away > 0 {
+        text.push_str(&format!(
+            "connect the disks that are missing, and scan again; plumb space status {pool} says which, and what they have\n"
+        ));
+    }
     let (damaged, left_over) = (scanned.metadata_damaged, scanned.metadata_unhealed);
     let mended = match (damaged, left_over) {
         (0, _) => String::new(),
@@ -320,6 +330,7 @@ fn scan_told(pool: &str, scanned: &Scanned, beside: bool) -> Reply {
         "mismatches": scanned.mismatches,
         "healed": scanned.healed,
         "unrecoverable": scanned.unrecoverable,
+        "unreadable": scanned.away,
         "unverified": scanned.unverified,
         "unverified_differ": scanned.unverified_differ,
         "accepted": scanned.accepted,
@@ -330,7 +341,7 @@ fn scan_told(pool: &str, scanned: &Scanned, beside: bool) -> Reply {
         "beside_another_program": beside,
         "elapsed_s": elapsed,
     });
-    let bad = scanned.unrecoverable + left_over > 0 || !left.is_empty();
+    let bad = scanned.unrecoverable + scanned.away + left_over > 0 || !left.is_empty();
     let status = if bad { 2 } else { 0 };
     Reply { json, text, status }
 }
@@ -469,7 +480,9 @@ fn do_work(
         Bytes(left)
     ));
     let rate = if seconds > 0.0 { done as f64 / seconds } else { 0.0 };
-    let expected = (rate > 0.0).then(|| left as f64 / rate);
+    // What waits for something has no end that could be expected.
+    let goes_on = jobs.iter().filter(|job| job.waits.is_none()).map(|job| job.bytes_left);
+    let expected = (rate > 0.0).then(|| goes_on.sum::<u64>() as f64 / rate);
     let json = json!({
         "pool": found.name,
         "jobs": jobs_as_json(&jobs),
@@ -514,7 +527,20 @@ fn jobs_in_words_of(jobs: &[JobState], names: &[String]) -> String {
             extents => format!(", {extents} extents wait for a disk that has a good copy"),
         };
         let disk = disk.unwrap_or_default();
-        format!("{}{disk}: {} to go{stuck}\n", job.kind.name(), Bytes(job.bytes_left))
+        let waits = match job.waits {
+            None => "",
+            Some(Wait::Disk) if job.stuck > 0 => ": connect the missing disks",
+            Some(Wait::Disk) if job.kind == JobKind::Resync => {
+                "; it waits for that disk: connect it"
+            }
+            Some(Wait::Disk) => {
+                "; it waits for a disk that has what is missing: connect the missing disks"
+            }
+            Some(Wait::Room) => {
+                "; it waits for room, which no other disk of its kind has: add one: plumb pool add-disk"
+            }
+        };
+        format!("{}{disk}: {} to go{stuck}{waits}\n", job.kind.name(), Bytes(job.bytes_left))
     };
     jobs.iter().map(line).collect()
 }
@@ -527,6 +553,7 @@ pub(crate) fn jobs_as_json(jobs: &[JobState]) -> serde_json::Value {
             "disk": job.disk,
             "bytes_left": job.bytes_left,
             "stuck_extents": job.stuck,
+            "waits_for": job.waits.map(Wait::name),
         })
     };
     jobs.iter().map(one).collect()

@@ -1,0 +1,218 @@
+//! Every combination of facts has its verdict (HLT-1).
+
+use super::*;
+
+const STANDINGS: [(DiskStanding, HealthStatus, &str); 10] = [
+    (DiskStanding::Present, HealthStatus::Healthy, "OK"),
+    (DiskStanding::Away, HealthStatus::Warning, "Lost Communication"),
+    (DiskStanding::Missing, HealthStatus::Warning, "Lost Communication"),
+    (DiskStanding::Returning, HealthStatus::Warning, "Lost Communication"),
+    (DiskStanding::Outdated, HealthStatus::Unhealthy, "Stale Metadata"),
+    (DiskStanding::TooSmall, HealthStatus::Unhealthy, "Not Usable"),
+    (DiskStanding::Split, HealthStatus::Unhealthy, "Split"),
+    (DiskStanding::Retired, HealthStatus::Warning, "Removing From Pool"),
+    (DiskStanding::Leaving, HealthStatus::Warning, "Removing From Pool"),
+    (DiskStanding::Removed, HealthStatus::Healthy, "OK"),
+];
+
+/// Copies that there should be, that are here, and that are here or still current.
+fn combinations() -> impl Iterator<Item = (u32, u32, u32)> {
+    let live = |copies: u32| (0..=copies).map(move |live| (copies, live));
+    let current = |(copies, live)| (live..=copies).map(move |current| (copies, live, current));
+    (1..=3).flat_map(live).flat_map(current)
+}
+
+#[test]
+fn every_combination_has_its_verdict() {
+    for (standing, status, words) in STANDINGS {
+        for voters in [(3, 3), (2, 3), (1, 3), (1, 2), (0, 0)] {
+            for (copies, live, current) in combinations() {
+                check(voters, (standing, status, words), (copies, live, current));
+            }
+        }
+    }
+}
+
+fn check(
+    voters: (usize, usize),
+    (standing, status, words): (DiskStanding, HealthStatus, &str),
+    (copies, live, current): (u32, u32, u32),
+) {
+    let disk =
+        DiskFacts { name: "d".to_owned(), standing, stale: 0, healed: 0, failures: 0, waits: None };
+    let name = "v".to_owned();
+    let vdisk = VirtualDiskFacts {
+        name,
+        copies,
+        live,
+        current,
+        unreadable: None,
+        remedy: Remedy::Connect,
+        log_behind: 0,
+        log_away: false,
+        unrecoverable: 0,
+        unverified: 0,
+        stale: 0,
+    };
+    let health = judge(&Facts {
+        voters,
+        metadata: (1, 1),
+        refused: None,
+        untold: false,
+        unflushed: false,
+        disks: vec![disk],
+        vdisks: vec![vdisk],
+    });
+    let text = format!("{voters:?} {standing:?} {copies} {live} {current}: {health:?}");
+    assert_eq!((health.disks[0].status, health.disks[0].operational), (status, words), "{text}");
+    let quorum = 2 * voters.0 > voters.1;
+    let expected = match (quorum, live, live == copies) {
+        (false, ..) => HealthStatus::Unknown,
+        (true, 0, _) => HealthStatus::Unhealthy,
+        (true, _, true) => HealthStatus::Healthy,
+        (true, _, false) => HealthStatus::Warning,
+    };
+    assert_eq!(health.vdisks[0].status, expected, "{text}");
+    let pool = match (quorum, status) {
+        (false, _) => HealthStatus::Unhealthy,
+        // The worst child wins upward (HLT-2).
+        (true, status) => status.max(expected),
+    };
+    assert_eq!(health.pool.status, pool, "{text}");
+    let worst = [status, expected, pool].into_iter().max().expect("three");
+    assert_eq!(health.worst(), worst, "{text}");
+    for verdict in [&health.pool, &health.disks[0], &health.vdisks[0]] {
+        let healthy = verdict.status == HealthStatus::Healthy;
+        assert_eq!(verdict.cause.is_none(), healthy, "a cause and an action: {text}");
+    }
+}
+
+/// Whatever the rows say, data without a copy here that is up to date is Unhealthy; and each cause has the action that helps.
+#[test]
+fn data_without_a_copy_here_is_unhealthy_and_its_disks_are_asked_for() {
+    for (copies, live, current) in combinations() {
+        for bytes in [None, Some(0), Some(3 << 20)] {
+            for remedy in [
+                Remedy::Backup,
+                Remedy::Wait,
+                Remedy::Start,
+                Remedy::AddDisk,
+                Remedy::SeeDisks,
+                Remedy::Connect,
+            ] {
+                for unrecoverable in [0, 9] {
+                    let facts = VirtualDiskFacts {
+                        name: "v".to_owned(),
+                        copies,
+                        live,
+                        current,
+                        unreadable: bytes.map(|bytes| Unreadable { bytes, ranges: Vec::new() }),
+                        remedy,
+                        log_behind: 0,
+                        log_away: false,
+                        unrecoverable,
+                        unverified: 0,
+                        stale: 0,
+                    };
+                    let found = vdisk(&facts, true);
+                    let away = live == 0 || bytes > Some(0);
+                    assert_eq!(found.is_ill(), away || unrecoverable > 0, "{facts:?}: {found:?}");
+                    let Some((cause, action)) = found.cause else { continue };
+                    assert_eq!(
+                        action.contains("backup"),
+                        found.status == HealthStatus::Unhealthy
+                            && !matches!((away, remedy), (true, Remedy::Start | Remedy::SeeDisks)),
+                        "{facts:?}: {action}"
+                    );
+                    if away {
+                        assert!(cause.contains("copy here"), "{cause}");
+                        assert!(!action.contains("write what they held anew"), "{action}");
+                    } else if unrecoverable == 0 {
+                        let adds = action.contains("add-disk");
+                        assert_eq!(adds, remedy == Remedy::AddDisk, "{action}");
+                        assert_eq!(
+                            action.starts_with("connect"),
+                            remedy == Remedy::Connect,
+                            "{action}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_met_while_it_ran_counts() {
+    let facts = |stale, healed, unrecoverable| Facts {
+        voters: (1, 1),
+        metadata: (1, 1),
+        refused: None,
+        untold: false,
+        unflushed: false,
+        disks: vec![DiskFacts {
+            name: "d".to_owned(),
+            standing: DiskStanding::Present,
+            stale,
+            healed,
+            failures: 0,
+            waits: None,
+        }],
+        vdisks: vec![VirtualDiskFacts {
+            name: "v".to_owned(),
+            copies: 2,
+            live: 2,
+            current: 2,
+            unreadable: None,
+            remedy: Remedy::Connect,
+            log_behind: 0,
+            log_away: false,
+            unrecoverable,
+            unverified: 0,
+            stale,
+        }],
+    };
+    let repaired = judge(&facts(3, 0, 0));
+    assert_eq!(repaired.disks[0].operational, "In Service");
+    assert_eq!(repaired.vdisks[0].operational, "In Service");
+    assert_eq!(repaired.worst(), HealthStatus::Warning);
+    assert_eq!(repaired.pool.status, HealthStatus::Warning, "HLT-2");
+    let untold = judge(&Facts { untold: true, ..facts(0, 0, 0) });
+    assert_eq!(
+        (untold.pool.status, untold.worst()),
+        (HealthStatus::Warning, HealthStatus::Warning)
+    );
+    assert_eq!(judge(&facts(0, 10, 0)).disks[0].operational, "OK");
+    assert_eq!(judge(&facts(0, 11, 0)).disks[0].operational, "Predictive Failure");
+    for (stale, healed) in [(0, 0), (3, 0), (0, 11)] {
+        let mut failed = facts(stale, healed, 0);
+        failed.disks[0].failures = 1;
+        let failed = judge(&failed);
+        assert_eq!(failed.disks[0].operational, "IO Error");
+        assert_eq!(
+            (failed.pool.status, failed.worst()),
+            (HealthStatus::Warning, HealthStatus::Warning)
+        );
+    }
+    let unflushed = judge(&Facts { unflushed: true, ..facts(0, 0, 0) }).pool;
+    assert_eq!((unflushed.status, unflushed.operational), (HealthStatus::Warning, "Degraded"));
+    assert!(unflushed.cause.is_some_and(|cause| cause.0.contains("flushed")));
+    let lost = judge(&facts(0, 0, 1));
+    assert_eq!(lost.vdisks[0].operational, "No Redundancy");
+    let unhealthy = HealthStatus::Unhealthy;
+    assert_eq!((lost.pool.operational, lost.pool.status), ("Degraded", unhealthy));
+    let one = judge(&Facts { metadata: (1, 2), ..facts(0, 0, 0) });
+    assert_eq!((one.pool.operational, one.worst()), ("Degraded", HealthStatus::Warning));
+    assert_eq!(judge(&Facts { metadata: (2, 3), ..facts(0, 0, 0) }).worst(), HealthStatus::Healthy);
+    let mut away = facts(0, 0, 0);
+    away.vdisks[0].log_away = true;
+    let away = judge(&away);
+    assert_eq!(away.vdisks[0].operational, "Detached (Incomplete)");
+    assert_eq!((away.pool.status, away.worst()), (unhealthy, HealthStatus::Unknown));
+    // Whatever its parts say, no start accepts it.
+    let refused = Some(("no copy of the checkpoint".to_owned(), "attach them"));
+    let refused = judge(&Facts { refused, ..facts(0, 0, 0) });
+    assert_eq!(refused.pool.operational, "Read-only (Starting)");
+    assert_eq!(refused.pool.status, HealthStatus::Unhealthy);
+    assert_eq!(refused.vdisks[0].status, HealthStatus::Unknown);
+}
