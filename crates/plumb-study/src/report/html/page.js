@@ -132,9 +132,15 @@
   const idle = window.requestIdleCallback ?? ((work) => setTimeout(work, 50));
   const far = [...document.querySelectorAll("main > section")];
   // Some sections at a time: each change of style costs as much as many sections, and none is to keep a reader waiting.
+  // What is read stays where it is.
   function lay() {
+    const read = document.elementFromPoint(innerWidth / 2, innerHeight / 3) ?? root;
+    const place = () => read.getBoundingClientRect().top;
+    const before = place();
     for (const section of far.splice(0, 24)) section.classList.add("laid");
-    if (far.length > 0) idle(lay); else root.classList.remove("opening");
+    if (far.length === 0) root.classList.remove("opening");
+    scrollBy(0, place() - before);
+    if (far.length > 0) idle(lay);
   }
   function ready() {
     if (root.dataset.ready) return;
