@@ -23,6 +23,7 @@ pub fn html(report: &Report) -> String {
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
+         <script>document.documentElement.classList.add(\"opening\");</script>\n\
          <style>\n{UPLOT_STYLE}\n{STYLE}</style>\n</head>\n<body>\n\
          <a class=\"skip\" href=\"#findings\">Skip to the findings</a>\n<header>\n<p class=\"brand\">Plumb</p>\n\
          <h1>{title}</h1>\n</header>\n<main>\n"

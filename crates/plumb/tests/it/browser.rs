@@ -50,7 +50,7 @@ const OPENING: &str =
 
 /// Goes to every eighth plot: how many were drawn when they were seen, how many were looked at, how many were drawn
 /// before, and how many there are. Then follows a link to the last section: how far from the top of the
-/// window that is.
+/// window that is. Last: how many sections are not laid out, and so unseen by screen readers, after a while.
 const SCROLLING: &str = r#"
 ready().then(async () => {
   const figures = [...document.querySelectorAll("figure")].filter((figure) => figure.querySelector(".live"));
@@ -64,7 +64,10 @@ ready().then(async () => {
   const last = [...document.querySelectorAll("main > section")].at(-1);
   location.hash = last.id;
   for (let wait = 0; wait < 20; wait += 1) await frame();
-  tell(drawn, seen.length, before, figures.length, Math.round(last.getBoundingClientRect().top));
+  const opening = () => document.documentElement.classList.contains("opening");
+  for (let wait = 0; wait < 1000 && opening(); wait += 1) await frame();
+  const left = document.querySelectorAll("main > section:not(.laid)").length;
+  tell(drawn, seen.length, before, figures.length, Math.round(last.getBoundingClientRect().top), left);
 });
 "#;
 
@@ -249,8 +252,8 @@ fn the_report_of_a_cross_product_is_small_and_made_in_time() {
         return;
     }
     opens_in_time(&page, WINDOW);
-    let [drawn, seen, before, all, top] = told_by(&page, WINDOW, SCROLLING)[..] else {
-        panic!("five numbers")
+    let [drawn, seen, before, all, top, left] = told_by(&page, WINDOW, SCROLLING)[..] else {
+        panic!("six numbers")
     };
     assert!(
         all > 100.0 && before < all / 4.0,
@@ -258,6 +261,7 @@ fn the_report_of_a_cross_product_is_small_and_made_in_time() {
     );
     assert!(drawn >= seen && seen > 10.0, "{drawn} of {seen} were drawn when they were seen");
     assert!((0.0..60.0).contains(&top), "a link leads {top} px from the top");
+    assert!(left < 0.5, "{left} sections are not laid out");
 
     // Each drawing is a figure of the document on paper, and its strokes take place.
     let paper = printed(&page);

@@ -128,7 +128,25 @@
     }
     ready();
   }, { rootMargin: "300px" });
-  const ready = () => { document.documentElement.dataset.ready ??= Math.round(performance.now()); };
+  const root = document.documentElement;
+  const idle = window.requestIdleCallback ?? ((work) => setTimeout(work, 50));
+  const far = [...document.querySelectorAll("main > section")];
+  // Some sections at a time: each change of style costs as much as many sections, and none is to keep a reader waiting.
+  // What is read stays where it is.
+  function lay() {
+    const read = document.elementFromPoint(innerWidth / 2, innerHeight / 3) ?? root;
+    const place = () => read.getBoundingClientRect().top;
+    const before = place();
+    for (const section of far.splice(0, 24)) section.classList.add("laid");
+    if (far.length === 0) root.classList.remove("opening");
+    scrollBy(0, place() - before);
+    if (far.length > 0) idle(lay);
+  }
+  function ready() {
+    if (root.dataset.ready) return;
+    root.dataset.ready = Math.round(performance.now());
+    idle(lay);
+  }
   for (const plot of plots) {
     const figure = document.getElementById(plot.id);
     const place = document.createElement("div");
