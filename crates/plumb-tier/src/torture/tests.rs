@@ -173,7 +173,7 @@ fn a_broken_promise_is_told_by_a_short_history() {
     let shares: Vec<f64> = found
         .take(3)
         .map(|long| {
-            let limit = Duration::from_secs(10);
+            let limit = Duration::from_secs(20);
             let short = usual_history(long.history_seed, limit, &mut Tally::default());
             let short = short.expect("the same history breaks the same rule");
             assert!(short.crash_at.is_some() && short.crash_at <= long.crash_at, "{short:#?}");
@@ -183,8 +183,8 @@ fn a_broken_promise_is_told_by_a_short_history() {
     crate::mutation::set(None);
     assert_eq!(shares.len(), 3, "they are noticed");
     // How many steps are left depends on how far this machine gets.
-    let some = shares.iter().filter(|share| **share <= 0.25).count();
-    assert!(some >= 1 && shares.iter().all(|share| *share < 1.0), "of all steps: {shares:?}");
+    let some = shares.iter().filter(|share| **share <= 0.3).count();
+    assert!(some >= 1 && shares.iter().all(|share| *share <= 0.6), "of all steps: {shares:?}");
 }
 
 /// How a broken rule was noticed.
