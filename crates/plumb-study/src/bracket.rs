@@ -1,5 +1,7 @@
 //! Which setting to measure next: the knee in fewer runs than settings (method, 4.4).
 
+use std::f64::consts::{FRAC_1_SQRT_2, SQRT_2};
+
 use crate::knee::{self, Knee, Options, Row, TAU};
 
 /// What to do after the runs so far.
@@ -19,6 +21,9 @@ pub enum Climb {
     Twice,
     /// When one brought less than half of τ as well: where runs are few, no second one has to say it again.
     Once,
+    /// The same, where some o far above the first was run before: what lies on a steep line to it is left out, and from
+    /// there the climb goes by fours as long as it is steep.
+    Leaping,
 }
 
 /// The largest gap beside the plateau that is left alone, relative to it.
@@ -52,6 +57,10 @@ pub fn next(rows: &[Row], first: u64, last: u64, options: &Options, until: Climb
     }
 }
 
+/// Elasticity from which on a curve still rises as straight as it can: what lies between tells little.
+const STEEP: f64 = 0.9;
+/// How far a climb goes where it is that steep and runs are few.
+const STRIDE: u64 = 4;
 /// Settings below which no curve says anything.
 const FEWEST: usize = 3;
 
@@ -62,8 +71,15 @@ fn climb(rows: &[Row], tested: &[u64], (first, last): (u64, u64), until: Climb) 
         let rates: Vec<f64> = rows.iter().filter(of).map(|row| row.iops.ln()).collect();
         (!rates.is_empty()).then(|| crate::stats::describe::median(&rates))
     };
+    let elasticity =
+        |low: u64, high: u64| Some((rate(high)? - rate(low)?) / (high as f64 / low as f64).ln());
+    let is_steep = |low: u64, high: u64| {
+        until == Climb::Leaping
+            && elasticity(low, high).is_some_and(|elasticity| elasticity >= STEEP)
+    };
     let mut o = first;
     let mut flat = 0;
+    let mut stride = 2;
     loop {
         if !tested.contains(&o) {
             return Some(o);
@@ -71,15 +87,18 @@ fn climb(rows: &[Row], tested: &[u64], (first, last): (u64, u64), until: Climb) 
         if o >= last || (flat >= 2 && tested.len() >= FEWEST) {
             return None;
         }
-        let next = (o * 2).min(last);
-        if let (Some(low), Some(high)) = (rate(o), rate(next)) {
-            let elasticity = (high - low) / (next as f64 / o as f64).ln();
+        let mut above = tested.iter().copied().filter(|high| *high >= 2 * o);
+        let near = above.clone().find(|high| until == Climb::Leaping && *high <= STRIDE * o);
+        let beyond = above.rfind(|high| is_steep(o, *high)).or(near);
+        let next = beyond.unwrap_or((o * stride).min(last));
+        if let Some(elasticity) = elasticity(o, next) {
             flat = match elasticity {
-                e if until == Climb::Once && e < TAU / 2.0 => 2,
+                e if until != Climb::Twice && e < TAU / 2.0 => 2,
                 e if e < TAU => flat + 1,
                 _ => 0,
             };
         }
+        stride = if is_steep(o, next) { STRIDE } else { 2 };
         o = next;
     }
 }
@@ -104,7 +123,11 @@ fn refine(tested: &[u64], plateau: u64) -> Option<u64> {
         .chain(above)
         .filter(|(low, high)| (high - low) as f64 > narrow)
         .filter_map(|(low, high)| {
-            let middle = (low as f64 * high as f64).sqrt().round();
+            // Where a climb left more than doublings, what lies far off tells less than what is near.
+            let middle = (low as f64 * high as f64).sqrt();
+            let near = plateau as f64 * if high == plateau { FRAC_1_SQRT_2 } else { SQRT_2 };
+            let is_near = (middle < near) == (high == plateau);
+            let middle = if is_near { near } else { middle }.round();
             let middle = plumb_units::convert::floor_u64(middle).clamp(low + 1, high - 1);
             (!tested.contains(&middle)).then_some((high - low, middle))
         })
@@ -141,7 +164,7 @@ mod tests {
     fn no_climb_ends_before_there_is_a_curve() {
         let row = |o: u64| Row { o, iops: 1000.0, latency_ms: None, latency_half_unit_ms: 0.0 };
         let options = Options::default();
-        for climb in [Climb::Twice, Climb::Once] {
+        for climb in [Climb::Twice, Climb::Once, Climb::Leaping] {
             let mut rows = Vec::new();
             let found = loop {
                 match next(&rows, 2, 64, &options, climb) {
