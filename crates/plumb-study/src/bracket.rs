@@ -80,6 +80,7 @@ fn climb(rows: &[Row], tested: &[u64], (first, last): (u64, u64), until: Climb) 
     let mut o = first;
     let mut flat = 0;
     let mut stride = 2;
+    let mut has_leapt = false;
     loop {
         if !tested.contains(&o) {
             return Some(o);
@@ -88,9 +89,11 @@ fn climb(rows: &[Row], tested: &[u64], (first, last): (u64, u64), until: Climb) 
             return None;
         }
         let mut above = tested.iter().copied().filter(|high| *high >= 2 * o);
-        let near = above.clone().find(|high| until == Climb::Leaping && *high <= STRIDE * o);
-        let beyond = above.rfind(|high| is_steep(o, *high)).or(near);
-        let next = beyond.unwrap_or((o * stride).min(last));
+        // Behind a leap there are no doublings: whatever was run in reach of one is a step.
+        let near = above.clone().find(|high| has_leapt && *high <= STRIDE * o);
+        let leap = above.rfind(|high| is_steep(o, *high));
+        has_leapt |= leap.is_some();
+        let next = leap.or(near).unwrap_or((o * stride).min(last));
         if let Some(elasticity) = elasticity(o, next) {
             flat = match elasticity {
                 e if until != Climb::Twice && e < TAU / 2.0 => 2,
