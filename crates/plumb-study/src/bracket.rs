@@ -91,7 +91,8 @@ fn climb(rows: &[Row], tested: &[u64], (first, last): (u64, u64), until: Climb) 
         let mut above = tested.iter().copied().filter(|high| *high >= 2 * o);
         // Behind a leap there are no doublings: whatever was run in reach of one is a step.
         let near = above.clone().find(|high| has_leapt && *high <= STRIDE * o);
-        let leap = above.rfind(|high| is_steep(o, *high));
+        let may_leap = o == first && !tested.contains(&(2 * o));
+        let leap = above.rfind(|high| may_leap && is_steep(o, *high));
         has_leapt |= leap.is_some();
         let next = leap.or(near).unwrap_or((o * stride).min(last));
         if let Some(elasticity) = elasticity(o, next) {
@@ -101,7 +102,7 @@ fn climb(rows: &[Row], tested: &[u64], (first, last): (u64, u64), until: Climb) 
                 _ => 0,
             };
         }
-        stride = if is_steep(o, next) { STRIDE } else { 2 };
+        stride = if has_leapt && is_steep(o, next) { STRIDE } else { 2 };
         o = next;
     }
 }
@@ -146,18 +147,25 @@ mod tests {
 
     /// Searches a table of all settings: what was run, in order, and the answer.
     fn search(all: &[Row]) -> (Vec<u64>, u64) {
+        search_with(all, &[], Climb::Twice)
+    }
+
+    /// The same, where some were run before.
+    fn search_with(all: &[Row], before: &[u64], climb: Climb) -> (Vec<u64>, u64) {
         let (first, last) = (all[0].o, all[all.len() - 1].o);
         let options = Options { policy: Policy::Throughput, ..Options::default() };
-        let mut rows: Vec<Row> = Vec::new();
+        let of = |o: u64| *all.iter().find(|row| row.o == o).expect("a setting of the range");
+        let mut rows: Vec<Row> = before.iter().map(|o| of(*o)).collect();
         loop {
-            match next(&rows, first, last, &options, Climb::Twice) {
+            match next(&rows, first, last, &options, climb) {
                 Step::Measure(o) => {
                     assert!(rows.iter().all(|row| row.o != o), "o{o} again");
-                    rows.push(*all.iter().find(|row| row.o == o).expect("a setting of the range"));
+                    rows.push(of(o));
                 }
                 Step::Done(knee) => {
                     let plateau = knee.marks.map_or(last, |marks| marks.plateau);
-                    return (rows.iter().map(|row| row.o).collect(), plateau);
+                    let run = rows[before.len()..].iter().map(|row| row.o).collect();
+                    return (run, plateau);
                 }
             }
         }
@@ -210,6 +218,26 @@ mod tests {
                 Row { o: o.into(), iops, latency_ms, latency_half_unit_ms: 0.0005 }
             })
             .collect()
+    }
+
+    #[test]
+    fn a_climb_leaps_to_what_was_run_before_where_the_line_is_steep() {
+        for servers in [30.0, 60.0, 90.0] {
+            let all = device(256, servers, 6.0, 0.0);
+            let (stepped, wanted) = search_with(&all, &[12], Climb::Once);
+            let (leapt, found) = search_with(&all, &[12], Climb::Leaping);
+            assert_eq!(leapt[..2], [1, 48], "{servers}: {leapt:?}");
+            assert!(leapt.len() < stepped.len(), "{servers}: {leapt:?} {stepped:?}");
+            let rate = |o: u64| all.iter().find(|row| row.o == o).expect("in the range").iops;
+            let off = rate(found) / rate(wanted) - 1.0;
+            assert!(off.abs() <= 0.03, "{servers}: {found} instead of {wanted}: {off}");
+        }
+        // Where it is full before, or nothing was run, it goes by doublings.
+        for (servers, before) in [(4.0, [12].as_slice()), (9.0, &[12]), (4.0, &[])] {
+            let all = device(256, servers, 6.0, 0.0);
+            let leapt = search_with(&all, before, Climb::Leaping);
+            assert_eq!(leapt, search_with(&all, before, Climb::Once), "{servers}");
+        }
     }
 
     #[test]

@@ -108,19 +108,31 @@ fn device(number: u64) -> (Over, SimulatedDevice) {
 /// A baseline up to its choice of small random I/O: nothing that follows changes it.
 struct RandomPart<'a>(&'a BaselinePlanner);
 
+impl RandomPart<'_> {
+    /// The exhaustive plan takes one o after the other up to the end of a range, and then one number of threads after the
+    /// other: it need not be asked for each, which takes long.
+    fn following(&self, last: &RunRecord, runs: &[RunRecord]) -> Option<Order> {
+        let plan = self.0.options();
+        let (o, threads) = (last.setting.outstanding, last.setting.threads);
+        let with = |threads, outstanding| Setting { threads, outstanding, ..last.setting.clone() };
+        let setting = match last.step.as_str() {
+            _ if !plan.exhaustive => None,
+            "random-1" => (![11, 24, 48, 96, 192].contains(&o)).then(|| with(threads, o + 1)),
+            "random-2" => (threads + 1..=plan.threads_most)
+                .filter(|more| (threads * o).is_multiple_of(*more))
+                .map(|more| with(more, threads * o / more))
+                .find(|setting| runs.iter().all(|run| run.setting != *setting)),
+            _ => None,
+        };
+        let purpose = last.purpose;
+        setting.map(|setting| Order { step: last.step.clone(), purpose, repetition: 1, setting })
+    }
+}
+
 impl Planner for RandomPart<'_> {
     fn next(&self, runs: &[RunRecord]) -> Next {
-        // Within a range the exhaustive plan takes one o after the other: it need not be asked for each.
-        if let Some(last) = runs.last().filter(|_| self.0.options().exhaustive) {
-            let o = last.setting.outstanding;
-            if last.step == "random-1" && ![11, 24, 48, 96, 192].contains(&o) {
-                return Next::Run(Box::new(Order {
-                    step: last.step.clone(),
-                    purpose: last.purpose,
-                    repetition: 1,
-                    setting: Setting { outstanding: o + 1, ..last.setting.clone() },
-                }));
-            }
+        if let Some(next) = runs.last().and_then(|last| self.following(last, runs)) {
+            return Next::Run(Box::new(next));
         }
         match self.0.next(runs) {
             Next::Run(order) if order.step.starts_with("sequential") => Next::Done,
