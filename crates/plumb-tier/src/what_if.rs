@@ -71,8 +71,9 @@ impl WhatIf {
         // Looked up together, what is far away arrives together.
         let known = |io: &&HostIo| self.extents.knows(io.offset / self.extent_bytes);
         std::hint::black_box(ios.iter().filter(known).count());
-        self.extents.record(ios, self.extent_bytes);
-        self.blocks.record(ios, BLOCK);
+        let bytes = ios.iter().fold(0_u64, |sum, io| sum.saturating_add(io.len));
+        self.extents.record(ios, self.extent_bytes, bytes);
+        self.blocks.record(ios, BLOCK, bytes);
     }
 
     /// What a cache of whole extents would serve, least recently used out first.
@@ -177,8 +178,17 @@ impl Sketch {
         (self.threshold as f64 / u64::MAX as f64).max(f64::MIN_POSITIVE)
     }
 
-    /// Follows these I/Os, in units of so many bytes.
-    fn record(&mut self, ios: &[HostIo], unit: u64) {
+    /// Follows these I/Os of so many bytes together, in units.
+    fn record(&mut self, ios: &[HostIo], unit: u64, bytes: u64) {
+        let most = (bytes / unit).saturating_add(2 * to_u64(ios.len()));
+        if !self.short.is_due(self.references.saturating_add(most)) {
+            for io in ios {
+                for key in io.offset / unit..=end(io) / unit {
+                    self.refer(key);
+                }
+            }
+            return;
+        }
         for io in ios {
             for key in io.offset / unit..=end(io) / unit {
                 self.refer(key);
