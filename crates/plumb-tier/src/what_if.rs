@@ -71,9 +71,8 @@ impl WhatIf {
         // Looked up together, what is far away arrives together.
         let known = |io: &&HostIo| self.extents.knows(io.offset / self.extent_bytes);
         std::hint::black_box(ios.iter().filter(known).count());
-        let bytes = ios.iter().fold(0_u64, |sum, io| sum.saturating_add(io.len));
-        self.extents.record(ios, self.extent_bytes, bytes);
-        self.blocks.record(ios, BLOCK, bytes);
+        self.extents.record(ios, self.extent_bytes);
+        self.blocks.record(ios, BLOCK);
     }
 
     /// What a cache of whole extents would serve, least recently used out first.
@@ -178,17 +177,24 @@ impl Sketch {
         (self.threshold as f64 / u64::MAX as f64).max(f64::MIN_POSITIVE)
     }
 
-    /// Follows these I/Os of so many bytes together, in units.
-    fn record(&mut self, ios: &[HostIo], unit: u64, bytes: u64) {
-        let most = (bytes / unit).saturating_add(2 * to_u64(ios.len()));
-        if !self.short.is_due(self.references.saturating_add(most)) {
-            for io in ios {
-                for key in io.offset / unit..=end(io) / unit {
-                    self.refer(key);
-                }
-            }
+    /// Follows these I/Os, in units of so many bytes. A burst that is due meanwhile begins with the next ones.
+    #[inline]
+    fn record(&mut self, ios: &[HostIo], unit: u64) {
+        if self.short.is_due(self.references) {
+            self.record_in_burst(ios, unit);
             return;
         }
+        for io in ios {
+            for key in io.offset / unit..=end(io) / unit {
+                self.refer(key);
+            }
+        }
+    }
+
+    /// The same, while a burst is under way or due.
+    #[cold]
+    #[inline(never)]
+    fn record_in_burst(&mut self, ios: &[HostIo], unit: u64) {
         for io in ios {
             for key in io.offset / unit..=end(io) / unit {
                 self.refer(key);
@@ -209,7 +215,6 @@ impl Sketch {
     }
 
     /// The last reference was to this key, and a burst is under way or due.
-    #[inline(never)]
     fn burst(&mut self, key: u64) {
         let edge = self.short.follow(hash(key), self.references);
         if edge != Edge::None {
