@@ -56,6 +56,8 @@ mod situations;
 mod starts;
 mod states;
 #[cfg(test)]
+mod subsets;
+#[cfg(test)]
 mod tests;
 mod unborne;
 #[cfg(test)]

@@ -125,7 +125,7 @@ pub(super) fn check(
     guarded(|| check_unguarded(shape, history, states, seed, tally))
 }
 
-fn guarded(work: impl FnOnce() -> Result<(), Broken>) -> Result<(), Broken> {
+pub(super) fn guarded(work: impl FnOnce() -> Result<(), Broken>) -> Result<(), Broken> {
     let work = std::panic::AssertUnwindSafe(work);
     std::panic::catch_unwind(work).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
@@ -193,18 +193,18 @@ pub(super) fn events(shape: &Shape, history: &[Step], seed: u64) -> Option<usize
 }
 
 /// What came of a history.
-struct Course {
-    trace: Trace,
-    log: Log,
+pub(super) struct Course {
+    pub(super) trace: Trace,
+    pub(super) log: Log,
     background: Background,
     /// Where the log of the cache lies.
     logs: LogCopies,
     /// As it was before.
-    oracle: Oracle,
+    pub(super) oracle: Oracle,
 }
 
 impl Course {
-    fn of(shape: &Shape, history: &[Step], seed: u64) -> Result<Self, Broken> {
+    pub(super) fn of(shape: &Shape, history: &[Step], seed: u64) -> Result<Self, Broken> {
         let oracle = Oracle::new(index(sectors()));
         let broken = |wrong| Broken { wrong, crash: None, state: 0 };
         let mut run = Run::start(shape, new_pool(shape), &[], oracle.clone(), seed)
@@ -222,7 +222,7 @@ impl Course {
 
 /// What was checked of a history.
 #[derive(Debug, Default)]
-struct Known {
+pub(super) struct Known {
     /// A state is checked once for where the crash came, what was drawn to be left, whether power was cut, and which disks
     /// were away.
     drawn: HashSet<(usize, u64, bool, Vec<u32>)>,
@@ -231,20 +231,20 @@ struct Known {
 }
 
 /// A state that counts.
-struct Counted {
+pub(super) struct Counted {
     passed: Passed,
     choice: Choice,
     absent: Vec<u32>,
 }
 
 /// A history at a point where it may crash.
-struct Here<'a> {
-    shape: &'a Shape,
-    witness: &'a Witness,
-    point: usize,
-    nth: u64,
+pub(super) struct Here<'a> {
+    pub(super) shape: &'a Shape,
+    pub(super) witness: &'a Witness,
+    pub(super) point: usize,
+    pub(super) nth: u64,
     /// Optimizations are in its history.
-    optimizes: bool,
+    pub(super) optimizes: bool,
 }
 
 impl Here<'_> {
@@ -255,9 +255,20 @@ impl Here<'_> {
         known: &mut Known,
         random: &mut Random,
     ) -> Result<Option<Counted>, Broken> {
-        let &Self { shape, witness, point, nth, optimizes } = self;
-        let drawn = Some((point, random.clone()));
+        let drawn = Some((self.point, random.clone()));
         let crash = Crash::random(random);
+        self.check_crash(replay, known, (crash, drawn), random)
+    }
+
+    /// Checks what a crash leaves, drawn from what is said, if it was drawn.
+    pub(super) fn check_crash(
+        &self,
+        replay: &mut Replay<'_>,
+        known: &mut Known,
+        (crash, drawn): (Crash, Option<(usize, Random)>),
+        random: &mut Random,
+    ) -> Result<Option<Counted>, Broken> {
+        let &Self { shape, witness, point, nth, optimizes } = self;
         let borne = shape.workload.is_borne();
         let absent = if borne { absent(shape, witness, random) } else { Vec::new() };
         let (images, choice) =

@@ -39,16 +39,34 @@ pub enum Survivors {
     Most,
     /// One write in eight.
     Few,
+    /// As whole writes those whose bit is set, of the writes that the crash may lose: in turn, the first disk's first.
+    Exactly(u64),
 }
 
 impl Survivors {
-    fn keeps(self, random: &mut Random) -> bool {
+    /// Whether the write survives that is the `nth` of its disk that may be lost.
+    fn keeps(self, nth: usize, random: &mut Random) -> bool {
         match self {
+            Self::Exactly(mask) => nth < 64 && mask >> nth & 1 == 1,
             Self::None => false,
             Self::All => true,
             Self::Some => random.one_in(2),
             Self::Most => !random.one_in(8),
             Self::Few => random.one_in(8),
+        }
+    }
+
+    /// Whether what survives may be torn.
+    fn tears(self) -> bool {
+        !matches!(self, Self::All | Self::Exactly(_))
+    }
+
+    /// For the disks behind one of which `open` writes may be lost.
+    pub(super) fn behind(self, open: usize) -> Self {
+        match self {
+            Self::Exactly(mask) if open < 64 => Self::Exactly(mask >> open),
+            Self::Exactly(_) => Self::Exactly(0),
+            other => other,
         }
     }
 }
@@ -62,6 +80,13 @@ struct Unflushed {
     completed: Option<u64>,
     /// The sectors that there are of it once it is completed: all, unless it failed.
     landed: u64,
+}
+
+impl Unflushed {
+    /// Whether a crash of this kind cannot lose it.
+    fn is_sure(&self, kind: CrashKind) -> bool {
+        kind == CrashKind::Engine && self.completed.is_some()
+    }
 }
 
 /// One disk's content, split by certainty.
@@ -139,6 +164,12 @@ impl Media {
         self.unflushed.len()
     }
 
+    /// How many writes a crash of this kind may lose here.
+    #[must_use]
+    pub fn open(&self, kind: CrashKind) -> usize {
+        self.unflushed.iter().filter(|write| !write.is_sure(kind)).count()
+    }
+
     /// What the disk may hold after a crash here, and what tells this choice from others.
     pub fn after_crash(
         &mut self,
@@ -154,10 +185,12 @@ impl Media {
             // What has completed is there; what was in flight may land at any later time.
             order.sort_by_key(|write| write.completed.unwrap_or(u64::MAX));
         }
+        let mut nth = 0;
         for write in order {
-            let surely = kind == CrashKind::Engine && write.completed.is_some();
-            let kept = surely || survivors.keeps(&mut random);
-            let torn = kept && !surely && survivors != Survivors::All && random.one_in(6);
+            let surely = write.is_sure(kind);
+            let kept = surely || survivors.keeps(nth, &mut random);
+            nth += usize::from(!surely);
+            let torn = kept && !surely && survivors.tears() && random.one_in(6);
             let mask = match (kept, torn) {
                 (false, _) => 0,
                 (true, false) => u64::MAX,

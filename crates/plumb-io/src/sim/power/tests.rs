@@ -18,9 +18,13 @@ fn queue(seed: u64) -> PowerQueue {
 }
 
 fn write(queue: &mut PowerQueue, slot: u32, offset: u64, value: u8) {
+    write_to(queue, slot, (0, offset), value);
+}
+
+fn write_to(queue: &mut PowerQueue, slot: u32, (file, offset): (u32, u64), value: u8) {
     queue.buffer_mut(Slot(slot), LaneIndex(0)).fill(value);
     let memory = Memory::Lane(LaneIndex(0));
-    let (kind, file) = (OpKind::Write, FileIndex(0));
+    let (kind, file) = (OpKind::Write, FileIndex(file));
     queue.push(Op { kind, file, slot: Slot(slot), len: 4096, offset, memory });
 }
 
@@ -197,4 +201,50 @@ fn a_rotten_bit_stays_until_it_is_written_over() {
     assert_eq!(left(before), [1, 1]);
     assert_eq!(left(rotten), [3, 3]);
     assert_eq!(left(trace.events.len()), [1, 1]);
+}
+
+/// A crash that is told what survives loses the other writes, over all disks, and nothing that it cannot lose.
+#[test]
+fn a_named_subset_survives_as_whole_writes() {
+    let spec = PowerSpec {
+        seed: 8,
+        depth: 4,
+        lanes: vec![LaneSpec { first_slot: 0, slots: 4, bytes: 4096 }],
+        sector: 512,
+        service: (Nanos(10), Nanos(1000)),
+        record: true,
+    };
+    let mut queue = PowerQueue::new(&spec, vec![Image::new(1 << 20), Image::new(1 << 20)]);
+    write_to(&mut queue, 0, (0, 0), 9);
+    write_to(&mut queue, 1, (1, 4096), 9);
+    assert_eq!(wait(&mut queue), [4096, 4096]);
+    write_to(&mut queue, 2, (0, 8192), 9);
+    write_to(&mut queue, 3, (1, 12288), 9);
+    queue.submit_and_wait(0, Nanos::ZERO).expect("never fails");
+    let trace = queue.take_trace();
+    let mut replay = Replay::new(&trace, 512);
+    replay.advance_to(trace.events.len());
+    // In turn: the first disk's, as they were handed in, then the second's.
+    let places = [(0, 0), (0, 8192), (1, 4096), (1, 12288)];
+    let mut left = |kind: CrashKind, unplugged: &[u32], mask: u64| {
+        let (images, choice) = replay.crash(kind, unplugged, Survivors::Exactly(mask), 1);
+        assert!(choice.torn.is_empty());
+        places.map(|(disk, offset)| sectors(&images[disk], offset)[0] == 9)
+    };
+    for mask in 0..16_u64 {
+        let kept = [0, 1, 2, 3].map(|nth| mask >> nth & 1 == 1);
+        assert_eq!(left(CrashKind::Power, &[], mask), kept, "{mask:b}");
+    }
+    for mask in 0..4_u64 {
+        let [first, second] = [0, 1].map(|nth| mask >> nth & 1 == 1);
+        assert_eq!(left(CrashKind::Engine, &[], mask), [true, first, true, second], "{mask:b}");
+    }
+    for mask in 0..8_u64 {
+        let [first, second, third] = [0, 1, 2].map(|nth| mask >> nth & 1 == 1);
+        let kept = [first, second, true, third];
+        assert_eq!(left(CrashKind::Engine, &[0], mask), kept, "{mask:b}: the first lost its power");
+    }
+    let open =
+        [(CrashKind::Power, vec![]), (CrashKind::Engine, vec![]), (CrashKind::Engine, vec![0])];
+    assert_eq!(open.map(|(kind, unplugged)| replay.open(kind, &unplugged)), [4, 2, 3]);
 }

@@ -123,22 +123,30 @@ impl<'a> Replay<'a> {
         self.media.iter().map(Media::uncertain).sum()
     }
 
+    /// How many writes a crash of this kind may lose here, over all disks; the disks `unplugged` lost their power whatever
+    /// died.
+    #[must_use]
+    pub fn open(&self, kind: CrashKind, unplugged: &[u32]) -> usize {
+        let media = self.media.iter().enumerate();
+        media.map(|(nth, media)| media.open(kind_at(nth, kind, unplugged))).sum()
+    }
+
     /// What the disks may hold after a crash here; the choice tells it from others. The disks
     /// `unplugged` lost their power whatever died.
     pub fn crash(
         &mut self,
         kind: CrashKind,
         unplugged: &[u32],
-        survivors: Survivors,
+        mut survivors: Survivors,
         seed: u64,
     ) -> (Vec<Image>, Choice) {
         let mut choice = Choice::default();
         let mut images = Vec::with_capacity(self.media.len());
         for (nth, media) in self.media.iter_mut().enumerate() {
             let seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(to_u64(nth) + 1));
-            let lost = unplugged.iter().any(|disk| index(*disk) == nth);
-            let kind = if lost { CrashKind::Power } else { kind };
+            let kind = kind_at(nth, kind, unplugged);
             let (image, part) = media.after_crash(kind, survivors, seed);
+            survivors = survivors.behind(media.open(kind));
             images.push(image);
             choice.drawn = joined(choice.drawn, part.drawn);
             choice.subset = joined(choice.subset, part.subset);
@@ -147,6 +155,11 @@ impl<'a> Replay<'a> {
         }
         (images, choice)
     }
+}
+
+/// What died for one disk.
+fn kind_at(nth: usize, kind: CrashKind, unplugged: &[u32]) -> CrashKind {
+    if unplugged.iter().any(|disk| index(*disk) == nth) { CrashKind::Power } else { kind }
 }
 
 /// The choice of several disks, one after the other.
