@@ -6,12 +6,13 @@ mod waiting;
 
 use std::collections::VecDeque;
 
-use plumb_io::{Errno, FileIndex, FlushQueue, LaneIndex, LaneSpec, Memory, Op, OpKind, Slot};
+use plumb_io::{Done, Errno, FileIndex, FlushQueue, LaneIndex, LaneSpec, Memory, Op, OpKind, Slot};
 use plumb_units::Nanos;
 use plumb_units::convert::{index, to_u32, to_u64};
 
 use crate::engine::DiskUse;
 use crate::events::Events;
+use crate::mutation::{Mutation, active};
 use busy::Class;
 pub(crate) use busy::{BusyTimes, measure_of};
 
@@ -125,6 +126,8 @@ pub(crate) struct Io<Q> {
     disks: Vec<u16>,
     /// Whether a slot's I/O writes.
     writes: Vec<bool>,
+    /// Bytes that a slot's I/O is to move.
+    lens: Vec<u32>,
     /// How many writes were given up and not answered, of all disks.
     owed: u32,
     /// How many I/Os were given up and not answered, of all disks.
@@ -172,6 +175,7 @@ impl<Q: FlushQueue> Io<Q> {
             tags: vec![Tag::Idle; index(plan.depth())],
             disks: vec![0; index(plan.depth())],
             writes: vec![false; index(plan.depth())],
+            lens: vec![0; index(plan.depth())],
             owed: 0,
             hung: 0,
             refused: VecDeque::new(),
@@ -363,6 +367,7 @@ impl<Q: FlushQueue> Io<Q> {
     fn hand_in(&mut self, disk: u16, op: Op) -> bool {
         let writes = op.kind == OpKind::Write;
         self.writes[index(op.slot.0)] = writes;
+        self.lens[index(op.slot.0)] = op.len;
         if self.owed > 0 && writes && self.owes_write(disk) {
             self.refused.push_back(op.slot.0);
             return false;
@@ -428,6 +433,7 @@ impl<Q: FlushQueue> Io<Q> {
     fn hand_in_flush(&mut self, disk: u16, file: FileIndex, slot: u32) {
         self.uses[usize::from(disk)].flushes += 1;
         self.writes[index(slot)] = false;
+        self.lens[index(slot)] = 0;
         self.note_busy(slot, disk, Class::Other);
         self.queue.push_flush(file, Slot(slot));
     }
@@ -512,12 +518,13 @@ impl<Q: FlushQueue> Io<Q> {
         self.pushed += 1;
     }
 
-    /// The next completion: what it was for, its slot, and what came of it.
+    /// The next completion: what it was for, its slot, and what came of it. One that moved fewer bytes than it was to is an
+    /// error: nobody goes on with the rest, and who wrote must not take it for written.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<(Tag, u32, Result<u32, Errno>)> {
         loop {
             let (slot, outcome) = match self.queue.pop() {
-                Some(done) => (done.slot.0, done.outcome()),
+                Some(done) => (done.slot.0, self.whole(done)),
                 None => (self.refused.pop_front()?, Err(EIO)),
             };
             let tag = std::mem::replace(&mut self.tags[index(slot)], Tag::Idle);
@@ -539,6 +546,18 @@ impl<Q: FlushQueue> Io<Q> {
                 self.count_failed(slot);
             }
             return Some((tag, slot, outcome));
+        }
+    }
+
+    #[inline]
+    fn whole(&self, done: Done) -> Result<u32, Errno> {
+        match done.outcome() {
+            Ok(moved)
+                if moved != self.lens[index(done.slot.0)] && !active(Mutation::ShortTaken) =>
+            {
+                Err(EIO)
+            }
+            outcome => outcome,
         }
     }
 

@@ -233,12 +233,16 @@ rules! {
     LostLogTakenAsEmpty,
     /// A disk that holds the last copy of something of one virtual disk stays, and FLUSH fails for all.
     LastCopyHoldsAll,
+    // Disks.
+    /// An I/O that moved fewer bytes than it was to is taken for done.
+    ShortTaken,
 }
 
 #[cfg(test)]
 impl Mutation {
     /// Rules whose absence the crash checker cannot be relied upon to see, and what does.
     pub(crate) const SEEN_ELSEWHERE: &[(Self, &str)] = &[
+        (Self::ShortTaken, "writes that end short on all copies: torture/short.rs"),
         (Self::LoneCopyKept, "superblocks that a scan mends: torture/tests.rs"),
         (Self::LoneCopyHasIt, "superblocks that starts write in part: torture/parts.rs"),
         (Self::IndexInPlace, "trees of two levels: torture/wide.rs"),

@@ -106,8 +106,12 @@ impl<Q: FlushQueue> Engine<Q> {
         Ok(())
     }
 
-    /// Whether every disk of the pool is here, and up to date.
+    /// Whether every disk of the pool is here, and up to date, and every log of a write-back cache that there is was read.
     fn is_all_here(&self) -> bool {
+        let vdisks = 0..self.core.members.config.vdisks.len();
+        if vdisks.into_iter().any(|vdisk| self.core.is_detached(vdisk)) {
+            return false;
+        }
         let members = &self.core.members;
         let mut disks = members.online.iter().zip(&members.gone).zip(&members.stale);
         disks.all(|((online, gone), stale)| *gone || *online && stale.len() == 0)

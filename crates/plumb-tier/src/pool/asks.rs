@@ -35,14 +35,14 @@ pub enum Ask {
     Offline(u16),
     /// The same, if it can be spared; it is answered by its number ([`ask_offline`]).
     OfflineIfSpared(u16, u64),
-    /// Take a disk back.
-    Online(u16),
+    /// Take a disk back; it is answered by its number ([`ask_online`]).
+    Online(u16, u64),
     /// Tell no more that a disk failed before.
     Clear(u16),
     /// Do not wait for a missing disk any longer: rebuild what it held on others.
     Retire(u16),
-    /// Empty a disk and do without it.
-    Leave(u16),
+    /// Empty a disk and do without it; it is answered by its number ([`ask_to_leave`]).
+    Leave(u16, u64),
     /// Verify every copy of every block.
     Scan,
     /// The same, and take what lies where checksums are lost for what should.
@@ -86,10 +86,8 @@ impl Ask {
     pub(super) fn line(self) -> String {
         let (word, disk) = match self {
             Self::Offline(disk) => ("offline", disk),
-            Self::Online(disk) => ("online", disk),
             Self::Clear(disk) => ("clear", disk),
             Self::Retire(disk) => ("retire", disk),
-            Self::Leave(disk) => ("leave", disk),
             Self::Scan => ("scan", 0),
             Self::ScanAccepting => ("scan-accepting", 0),
             Self::Optimize(vdisk) => ("optimize", vdisk),
@@ -99,6 +97,8 @@ impl Ask {
             Self::OfflineIfSpared(disk, number) => {
                 return format!("offline-if-spared {disk} {number}\n");
             }
+            Self::Online(disk, number) => return format!("take-back {disk} {number}\n"),
+            Self::Leave(disk, number) => return format!("empty {disk} {number}\n"),
             Self::Cancel(vdisk, number) => {
                 return format!("cancel-optimization {vdisk} {number}\n");
             }
@@ -154,7 +154,10 @@ impl Ask {
     pub(super) fn number(self) -> Option<u64> {
         match self {
             Self::Within(_, within) => Some(within.number),
-            Self::OfflineIfSpared(_, number) | Self::Cancel(_, number) => Some(number),
+            Self::OfflineIfSpared(_, number)
+            | Self::Online(_, number)
+            | Self::Leave(_, number)
+            | Self::Cancel(_, number) => Some(number),
             _ => None,
         }
     }
@@ -196,6 +199,8 @@ impl Ask {
             ("offline-if-spared", [own]) => {
                 return Some(Self::OfflineIfSpared(disk, number(own)?));
             }
+            ("take-back", [own]) => return Some(Self::Online(disk, number(own)?)),
+            ("empty", [own]) => return Some(Self::Leave(disk, number(own)?)),
             ("cancel-optimization", [own]) => return Some(Self::Cancel(disk, number(own)?)),
             ("unpin", [pin]) => return Some(Self::Unpin(disk, PinId(number(pin)?))),
             (_, []) => {}
@@ -203,10 +208,8 @@ impl Ask {
         }
         Some(match word {
             "offline" => Self::Offline(disk),
-            "online" => Self::Online(disk),
             "clear" => Self::Clear(disk),
             "retire" => Self::Retire(disk),
-            "leave" => Self::Leave(disk),
             "scan" => Self::Scan,
             "scan-accepting" => Self::ScanAccepting,
             "optimize" => Self::Optimize(disk),
@@ -226,11 +229,11 @@ impl Ask {
             Self::Offline(disk) | Self::OfflineIfSpared(disk, _) if known(disk) => {
                 engine.take_offline(disk);
             }
-            Self::Online(disk) if known(disk) => engine.attach(disk),
+            Self::Online(disk, _) if known(disk) => engine.attach(disk),
             Self::Clear(disk) if known(disk) => engine.clear_failures(disk),
             Self::Retire(disk) if known(disk) => engine.retire(disk),
             // A refusal leaves everything as it is; whoever asked reads of it in the events.
-            Self::Leave(disk) if known(disk) && engine.leave(disk).is_err() => {
+            Self::Leave(disk, _) if known(disk) && engine.leave(disk).is_err() => {
                 engine.tell(Event::DiskCannotLeave(disk));
             }
             Self::Scan => engine.scan(),
@@ -383,6 +386,28 @@ pub fn ask_within(
 pub fn ask_offline(registry: &Registry, pool: &RegisteredPool, disk: u16) -> Result<(), PoolError> {
     let number = fresh_seed();
     ask_answered(registry, pool, (Ask::OfflineIfSpared(disk, number), number))
+}
+
+/// Asks the program that has the pool to take a disk back, and waits until it says that it will try.
+///
+/// # Errors
+/// When none has it, or it does not answer ([`PoolError::NoAnswer`]), as a command that works does not: then nothing is done.
+pub fn ask_online(registry: &Registry, pool: &RegisteredPool, disk: u16) -> Result<(), PoolError> {
+    let number = fresh_seed();
+    ask_answered(registry, pool, (Ask::Online(disk, number), number))
+}
+
+/// Asks the program that has the pool to empty a disk and do without it, and waits until it says that it will try.
+///
+/// # Errors
+/// As of [`ask_online`].
+pub fn ask_to_leave(
+    registry: &Registry,
+    pool: &RegisteredPool,
+    disk: u16,
+) -> Result<(), PoolError> {
+    let number = fresh_seed();
+    ask_answered(registry, pool, (Ask::Leave(disk, number), number))
 }
 
 /// Asks the program that has the pool to end the optimization of a virtual disk, and waits for its answer. What has moved stays
@@ -603,10 +628,10 @@ mod tests {
         let all = [
             Ask::Offline(3),
             Ask::OfflineIfSpared(3, u64::MAX),
-            Ask::Online(4),
+            Ask::Online(4, 9),
             Ask::Clear(7),
             Ask::Retire(5),
-            Ask::Leave(6),
+            Ask::Leave(6, 0),
             Ask::Scan,
             Ask::ScanAccepting,
             Ask::Optimize(1),

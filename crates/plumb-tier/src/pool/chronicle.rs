@@ -202,6 +202,25 @@ impl Chronicle {
             self.scan_began.get_or_insert_with(now_ms);
         }
         self.scans.watch(engine, false);
+        self.note_events(engine);
+        if self.written.is_none_or(|at| at.elapsed() >= PERF_EVERY) {
+            self.written = Some(Instant::now());
+            self.note_healed(engine);
+            self.note_detached(engine);
+            self.write_findings();
+            self.write_counters(&engine.perf(), true);
+        }
+    }
+
+    /// Writes down what a start met that is followed by one change and the end: it is told as if the pool had been used.
+    pub(super) fn note_start<Q: FlushQueue>(&mut self, engine: &mut Engine<Q>) {
+        self.note_events(engine);
+        self.note_healed(engine);
+        self.note_detached(engine);
+        self.write_findings();
+    }
+
+    fn note_events<Q: FlushQueue>(&mut self, engine: &mut Engine<Q>) {
         while let Some(event) = engine.next_event() {
             self.note(&event, engine.config());
             if matches!(event, Event::DiskCleared(_)) {
@@ -224,12 +243,6 @@ impl Chronicle {
             // Before much is done by it: a program may end at any moment.
             self.write_findings();
         }
-        if self.written.is_none_or(|at| at.elapsed() >= PERF_EVERY) {
-            self.written = Some(Instant::now());
-            self.note_healed(engine);
-            self.write_findings();
-            self.write_counters(&engine.perf(), true);
-        }
     }
 
     /// Writes down the last of it: the engine is about to end.
@@ -237,6 +250,7 @@ impl Chronicle {
         self.watch(engine);
         self.scans.watch(engine, true);
         self.note_healed(engine);
+        self.note_detached(engine);
         self.write_findings();
         self.write_counters(&engine.perf(), false);
     }
@@ -251,6 +265,12 @@ impl Chronicle {
                 self.changed = true;
             }
         }
+    }
+
+    fn note_detached<Q: FlushQueue>(&mut self, engine: &Engine<Q>) {
+        let vdisks = (0_u32..).zip(&engine.config().vdisks);
+        let detached = vdisks.filter(|(nth, own)| !own.is_removed() && engine.is_detached(*nth));
+        self.changed |= self.findings.note_detached(detached.map(|(_, own)| own.id).collect());
     }
 
     fn write_findings(&mut self) {

@@ -3,7 +3,7 @@
 //! (HLT-1); it is lost with the folder that it is in, and then a scan finds it again. Beside it, how far the pool had come
 //! when this machine used it last: disks that are older are not started by an operator's word alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -61,6 +61,8 @@ pub struct Findings {
     healed: BTreeMap<(u128, u64), u64>,
     /// By disk: it failed, and stayed because it holds the last copy of something.
     failed: BTreeMap<u128, Failed>,
+    /// Virtual disks that serve nothing: no copy of their write-back cache's log could be read.
+    detached: BTreeSet<u128>,
     /// The newest configuration that was in force here.
     newest: Option<Newest>,
 }
@@ -125,6 +127,12 @@ impl Findings {
     pub fn healed_of(&self, disk: u128) -> u64 {
         let since = now_ms().saturating_sub(DAY_MS) / HOUR_MS;
         self.healed.range((disk, since)..=(disk, u64::MAX)).map(|(_, blocks)| blocks).sum()
+    }
+
+    /// Whether a virtual disk served nothing when the pool was used last: no copy of its write-back cache's log could be read.
+    #[must_use]
+    pub fn is_detached(&self, vdisk: &VirtualDisk) -> bool {
+        vdisk.cache.is_some() && self.detached.contains(&vdisk.id)
     }
 
     /// How often a disk failed and stayed because it holds the last copy of something, until an operator clears that.
@@ -229,6 +237,12 @@ impl Findings {
         self.lost.len() + self.unverified.len() != before
     }
 
+    /// These virtual disks serve nothing, and no others; whether that changes anything.
+    pub(super) fn note_detached(&mut self, detached: BTreeSet<u128>) -> bool {
+        let before = std::mem::replace(&mut self.detached, detached);
+        before != self.detached
+    }
+
     /// Blocks of a disk were healed.
     pub(super) fn note_healed(&mut self, disk: u128, blocks: u64) {
         let hour = now_ms() / HOUR_MS;
@@ -268,6 +282,9 @@ impl Findings {
             let holders: Vec<String> = holders.iter().map(|id| format!("{id:032x}")).collect();
             let holders = holders.join(",");
             text.push_str(&format!("newest\t{epoch}\t{number}\t{unix_ms}\t{holders}\n"));
+        }
+        for vdisk in &self.detached {
+            text.push_str(&format!("detached\t{vdisk:032x}\n"));
         }
         for (disk, Failed { times, unix_ms }) in &self.failed {
             text.push_str(&format!("failed\t{disk:032x}\t{times}\t{unix_ms}\n"));
@@ -332,6 +349,7 @@ fn parse(text: &str) -> Option<Findings> {
                     found.newest = Some(Newest { epoch, number, unix_ms, holders });
                 }
             }
+            ["detached", vdisk] => found.detached.extend(id(vdisk)),
             ["failed", disk, times, at] => {
                 if let (Some(disk), Ok(times), Ok(unix_ms)) = (id(disk), times.parse(), at.parse())
                 {

@@ -203,14 +203,19 @@ impl Facts {
             DiskFacts { name, standing, stale, healed, failures, waits: waits_of(nth) }
         };
         let disks = both.enumerate().map(disk).collect();
-        let vdisk = |(nth, vdisk): (usize, &crate::VirtualDisk)| VirtualDiskFacts {
-            unrecoverable: findings.lost_of(vdisk),
-            unverified: findings.unverified_of(vdisk),
-            stale: stale(|behind| &behind.vdisks, nth),
-            unreadable: behind
-                .and_then(|behind| behind.unreadable.as_ref())
-                .and_then(|all| all.get(nth).cloned()),
-            ..virtual_disk(vdisk, standing, waits.of_vdisk(nth))
+        let vdisk = |(nth, vdisk): (usize, &crate::VirtualDisk)| {
+            let placed = virtual_disk(vdisk, standing, waits.of_vdisk(nth));
+            VirtualDiskFacts {
+                unrecoverable: findings.lost_of(vdisk),
+                unverified: findings.unverified_of(vdisk),
+                stale: stale(|behind| &behind.vdisks, nth),
+                unreadable: behind
+                    .and_then(|behind| behind.unreadable.as_ref())
+                    .and_then(|all| all.get(nth).cloned()),
+                // Copies that are here may be of no use.
+                log_away: placed.log_away || findings.is_detached(vdisk),
+                ..placed
+            }
         };
         let vdisks = look.config.vdisks.iter().enumerate().filter(|own| !own.1.is_removed());
         let told = findings.refused(&look.disks).map(|why| {

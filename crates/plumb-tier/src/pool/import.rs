@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::look::{DiskStanding, look, superblocks};
-use super::make::is_same;
+use super::make::{is_listable, is_same};
 use super::open::{PoolError, of_the_disk};
 use super::registry::{RegisteredPool, Registry, RegistryError};
 use super::settings::PoolSettings;
@@ -16,9 +16,11 @@ use super::settings::PoolSettings;
 /// changed then. So it is when two of them say that they are the same disk, in whatever order they are named: nobody can
 /// tell which of them is the copy.
 pub fn import(registry: &Registry, disks: Vec<PathBuf>) -> Result<RegisteredPool, PoolError> {
+    disks.iter().try_for_each(|path| is_listable(path))?;
     one_each(&disks)?;
     let given = look(None, &disks)?;
     let name = given.config.name.clone();
+    let _claim = registry.claim(&name)?;
     let id = given.config.pool;
     if let Some((path, why)) = given.strays.into_iter().next() {
         return Err(PoolError::Stray { path, name, why });

@@ -66,6 +66,7 @@ const EXTENT_BYTES: u32 = 1 << 20;
 /// When a disk is not taken, has no room, or cannot be written; before anything is written if it can be known
 /// then.
 pub fn make(registry: &Registry, wish: &PoolWish) -> Result<RegisteredPool, PoolError> {
+    let _claim = registry.claim(&wish.name)?;
     if registry.has(&wish.name)? {
         return Err(RegistryError::Exists { name: wish.name.clone() }.into());
     }
@@ -128,6 +129,9 @@ pub fn add_disk(
     pool: &RegisteredPool,
     wish: &DiskWish,
 ) -> Result<(), PoolError> {
+    let _claim = registry.claim(&pool.name)?;
+    // Another one may have been added since it was found.
+    let pool = &registry.find(&pool.name)?;
     let count = pool.disks.len() + 1;
     make_room(count, FILES_BESIDE + to_u64(count))?;
     let found = look(Some(pool.id), &pool.disks)?;
@@ -150,6 +154,7 @@ pub fn add_disk(
     registry.put(&pool)?;
     let started = open(&before, vec![disk], (1, 4096));
     let added = started.and_then(|started| {
+        let started = started.with_start_noted(registry);
         let file = FileIndex(started.present - 1);
         let mut config = started.engine.config().clone();
         started.engine.add_disk(file, &new)?;
@@ -269,7 +274,7 @@ fn has_room(disk: &ExclusiveDisk, geometry: &Geometry) -> Result<(), PoolError> 
 }
 
 /// Refuses a path that the list of pools cannot hold: it is text, a disk to a line.
-fn is_listable(path: &Path) -> Result<(), PoolError> {
+pub(super) fn is_listable(path: &Path) -> Result<(), PoolError> {
     if path.to_str().is_some_and(|text| !text.chars().any(char::is_control)) {
         return Ok(());
     }

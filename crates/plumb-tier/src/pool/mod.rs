@@ -23,7 +23,10 @@ mod settings;
 mod tiering;
 mod way;
 
-pub use asks::{Ask, Within, ask, ask_cancel, ask_offline, ask_within, is_in_use, owner};
+pub use asks::{
+    Ask, Within, ask, ask_cancel, ask_offline, ask_online, ask_to_leave, ask_within, is_in_use,
+    owner,
+};
 pub use behind::{Behind, behind};
 pub use chronicle::{Chronicle, LoggedCounters, LoggedEvent, counters, events};
 pub use devices::DeviceQueue;
@@ -39,7 +42,7 @@ pub use live::{LiveError, LiveView, live};
 pub use look::{DiskLook, DiskStanding, Look, look, look_within};
 pub use make::{DiskWish, PoolWish, add_disk, destroy, make};
 pub use open::{OpenPool, PoolError, open, open_by_word, open_to_read, slot_plan};
-pub use registry::{RegisteredPool, Registry, RegistryError, is_name};
+pub use registry::{Claim, RegisteredPool, Registry, RegistryError, is_name};
 pub use replace::{Leaving, Removal, find_disk, forget_removed, remove_disk, work};
 pub use scans::{ScanError, Scanned, scan_in_use};
 pub use settings::{PoolSettings, RETIRE_AFTER_MAX, TIME_OUT_RANGE};

@@ -314,6 +314,14 @@ impl OpenPool {
         self.hand_out_to(TieringKeeper::new(store.clone()));
     }
 
+    /// What the start met is written down beside the list of pools; nothing that happens later is.
+    #[must_use]
+    pub fn with_start_noted(mut self, registry: &Registry) -> Self {
+        let name = self.engine.config().name.clone();
+        Chronicle::of(registry, &name).note_start(&mut self.engine);
+        self
+    }
+
     /// Ends cleanly, with the last word written down.
     ///
     /// # Errors

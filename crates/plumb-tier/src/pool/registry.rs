@@ -36,6 +36,12 @@ pub struct Registry {
     folder: PathBuf,
 }
 
+/// Nobody else changes what is known of a pool as long as this is kept. It goes with the program, too.
+#[derive(Debug)]
+pub struct Claim {
+    _file: File,
+}
+
 /// What the registry cannot do.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum RegistryError {
@@ -245,6 +251,22 @@ impl Registry {
         written.map_err(refused)
     }
 
+    /// Waits until no other program changes what is known of a pool, and keeps others from it until the answer is dropped: what
+    /// was found before may not be so any more, and is to be found again.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn claim(&self, name: &str) -> Result<Claim, RegistryError> {
+        self.path(name)?;
+        let path = self.folder.join(format!(".{name}.lock"));
+        let refused = |source| RegistryError::Io { path: self.folder.clone(), source };
+        std::fs::create_dir_all(&self.folder).map_err(refused)?;
+        let options = File::options().write(true).create(true).truncate(false).open(&path);
+        let file = options.map_err(refused)?;
+        file.lock().map_err(refused)?;
+        Ok(Claim { _file: file })
+    }
+
     /// Forgets a pool; its disks stay as they are.
     ///
     /// # Errors
@@ -261,6 +283,8 @@ impl Registry {
             // What was said about it goes with it, if it is there.
             let _ = std::fs::remove_file(self.folder.join(format!("{name}.{said}")));
         }
+        // Whoever waits for it finds no pool.
+        let _ = std::fs::remove_file(self.folder.join(format!(".{name}.lock")));
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 Err(RegistryError::Io { path, source: error })
@@ -292,6 +316,38 @@ pub(super) fn parse(name: &str, bytes: &[u8]) -> Option<RegisteredPool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Two that add to one pool wait for one another, and each finds what the other one put.
+    #[test]
+    fn whoever_claims_a_pool_has_it_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let registry = Registry::at(folder.path());
+        let pool = RegisteredPool {
+            name: "a".to_owned(),
+            id: 7,
+            disks: Vec::new(),
+            emulated: Vec::new(),
+            settings: PoolSettings::default(),
+        };
+        registry.put(&pool).expect("written");
+        std::thread::scope(|scope| {
+            for own in 0..4 {
+                let registry = &registry;
+                scope.spawn(move || {
+                    for nth in 0..8 {
+                        let _claim = registry.claim("a").expect("it waits");
+                        let mut found = registry.find("a").expect("it is there");
+                        found.disks.push(format!("/disk {own} {nth}").into());
+                        std::thread::sleep(std::time::Duration::from_millis(1));
+                        registry.put(&found).expect("written");
+                    }
+                });
+            }
+        });
+        assert_eq!(registry.find("a").expect("it is there").disks.len(), 32);
+        assert_eq!(registry.names().expect("one"), ["a"]);
+        assert!(matches!(registry.claim("../x"), Err(RegistryError::Name { .. })));
+    }
 
     #[test]
     fn what_is_put_is_found() {

@@ -173,9 +173,11 @@ fn forget(
         Some(place) => is_same(place, path),
         None => path.display().to_string() == name,
     };
-    let mut left = pool.clone();
+    let claim = registry.claim(&pool.name)?;
+    let mut left = registry.find(&pool.name)?;
     left.disks.retain(|path| !is_it(path));
     registry.put(&left)?;
+    drop(claim);
     let Some(place) = place else { return Ok(()) };
     let ours = superblocks(place).is_ok_and(|said| said.is_of(pool.id));
     if ours && let Ok(disk) = exclusive::open(place, PATIENCE, &SystemTree::default()) {

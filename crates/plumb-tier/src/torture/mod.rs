@@ -49,6 +49,8 @@ mod rotting;
 mod run;
 #[cfg(test)]
 mod scanned;
+#[cfg(test)]
+mod short;
 mod shrink;
 mod sick;
 mod situations;

@@ -517,8 +517,9 @@ impl Run {
         let online = self.engine.config().disks[index(disk)].state == DiskState::Online;
         let harmless = is_harmless(self.engine.queue_mut().faults_mut(disk));
         let ios = self.engine.queue_mut().ios(disk);
-        let passed =
-            self.engine.queue_mut().faults_mut(disk).write_errors.iter().all(|at| *at < ios);
+        let faults = self.engine.queue_mut().faults_mut(disk);
+        let mut of_writes = faults.write_errors.iter().chain(&faults.short_writes);
+        let passed = of_writes.all(|at| *at < ios);
         if online && harmless && passed && self.engine.stale_places() == 0 && self.engine.is_quiet()
         {
             // Nobody knows whether all that rotted was seen and mended.

@@ -56,7 +56,8 @@ fn show(matches: &ArgMatches) -> report::Outcome {
         return Ok(reply);
     }
     let started = pool::open(&found, Vec::new(), (1, 4096));
-    let started = pool::note_start(&report::registry(), &found, started)?;
+    let registry = report::registry();
+    let started = pool::note_start(&registry, &found, started)?.with_start_noted(&registry);
     let (nth, own) = report::find(started.engine.config(), &pool, &vdisk)?;
     let reply = told(&name, own, look.geometry.slab_bytes, started.engine.mapped_bytes(nth));
     started.engine.shut_down().map_err(|source| pool::PoolError::Halted { name: pool, source })?;

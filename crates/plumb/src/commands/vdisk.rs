@@ -111,7 +111,8 @@ fn make(matches: &ArgMatches) -> report::Outcome {
     let mut wanted = wanted(matches, vdisk, &look)?;
     let add = |wanted: &NewVirtualDisk| {
         let started = pool::open(&found, Vec::new(), (1, 4096));
-        let started = pool::note_start(&report::registry(), &found, started)?;
+        let registry = report::registry();
+        let started = pool::note_start(&registry, &found, started)?.with_start_noted(&registry);
         started.engine.add_virtual_disk(wanted).map(|_| ()).map_err(PoolError::from)
     };
     let asked = matches.get_one::<u64>("write-cache").is_some();
@@ -258,7 +259,8 @@ fn remove(matches: &ArgMatches) -> report::Outcome {
     let (pool, vdisk) = report::split(&name)?;
     let found = report::registry().find(&pool)?;
     let started = pool::open(&found, Vec::new(), (1, 4096));
-    let started = pool::note_start(&report::registry(), &found, started)?;
+    let registry = report::registry();
+    let started = pool::note_start(&registry, &found, started)?.with_start_noted(&registry);
     let (nth, _) = report::find(started.engine.config(), &pool, &vdisk)?;
     let bytes: u64 = started.engine.mapped_bytes(nth).iter().sum();
     let named = matches.get_many::<String>("destroy").into_iter().flatten();

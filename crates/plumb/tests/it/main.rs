@@ -52,5 +52,6 @@ mod submission;
 mod sweeps;
 mod system;
 mod traced;
+mod two_at_a_time;
 mod verifying;
 mod watching;

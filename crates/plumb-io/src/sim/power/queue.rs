@@ -47,6 +47,8 @@ pub struct DiskFaults {
     pub hangs_to: Option<u64>,
     /// These I/Os fail if they are writes.
     pub write_errors: Vec<u64>,
+    /// These I/Os, if they are writes, end without error before all is written: what their results say is there, and more may be.
+    pub short_writes: Vec<u64>,
     /// Writes that touch one of these byte ranges fail.
     pub unwritable: Vec<(u64, u64)>,
     /// Reads that begin at the first of each give what is at the second.
@@ -93,10 +95,18 @@ struct Serving {
     what: What,
 }
 
+/// How a write ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Landing {
+    Whole,
+    Short,
+    Failed,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
     Read { lane: u32, offset: u64, len: u32, ok: bool },
-    Write { offset: u64, payload: Payload, ok: bool },
+    Write { offset: u64, payload: Payload, how: Landing },
     Flush { started: u64, ok: bool },
 }
 
@@ -213,7 +223,7 @@ impl PowerQueue {
         self.disks[index(disk)].faults = DiskFaults::default();
         for serving in self.hung.extract_if(.., |one| one.disk == disk).collect::<Vec<_>>() {
             if let What::Write { offset, payload, .. } = &serving.what {
-                self.land(disk, WriteId(serving.nth), (*offset, payload), true);
+                self.land(disk, WriteId(serving.nth), (*offset, payload), Landing::Whole);
             }
             self.done.push_back(Done { slot: Slot(serving.slot), result: -EIO });
         }
@@ -328,7 +338,13 @@ impl PowerQueue {
                     self.disks[index(disk)].media.submit(id, offset, payload.clone());
                     self.note(Event::Write { disk, id, offset, payload: payload.clone() });
                 }
-                What::Write { offset: op.offset, payload, ok }
+                let short = self.disks[index(op.file.0)].faults.short_writes.contains(&count);
+                let how = match (ok, short) {
+                    (false, _) => Landing::Failed,
+                    (true, true) => Landing::Short,
+                    (true, false) => Landing::Whole,
+                };
+                What::Write { offset: op.offset, payload, how }
             }
         }
     }
@@ -360,7 +376,7 @@ impl PowerQueue {
                     -EIO
                 }
             }
-            What::Write { offset, payload, ok } => self.land(disk, id, (offset, &payload), ok),
+            What::Write { offset, payload, how } => self.land(disk, id, (offset, &payload), how),
             What::Flush { started, ok } => {
                 if ok {
                     self.disks[index(disk)].media.flush_done(started);
@@ -379,24 +395,31 @@ impl PowerQueue {
         disk: u32,
         id: WriteId,
         (offset, payload): (u64, &Payload),
-        ok: bool,
+        how: Landing,
     ) -> i32 {
         let sector = self.sector;
-        let mask = if ok { u64::MAX } else { self.random.next() & self.random.next() };
+        let len = to_u64(payload.bytes());
+        let (mask, moved) = match how {
+            Landing::Whole => (u64::MAX, Some(len)),
+            Landing::Failed => (self.random.next() & self.random.next(), None),
+            Landing::Short => {
+                let left = self.random.next() % (len / sector).clamp(1, 63);
+                ((1 << left) - 1, Some(left * sector))
+            }
+        };
         let own = &mut self.disks[index(disk)];
-        if offset + to_u64(payload.bytes()) > own.view.size() {
+        if offset + len > own.view.size() {
             return -EIO;
         }
-        if ok {
+        if how == Landing::Whole {
             own.view.put(offset, payload);
-            let end = offset + to_u64(payload.bytes());
-            own.faults.unreadable.retain(|&(from, to)| from < offset || to > end);
+            own.faults.unreadable.retain(|&(from, to)| from < offset || to > offset + len);
         } else {
             put_sectors(&mut own.view, offset, payload, (sector, mask));
         }
         own.media.complete(id, mask);
         self.note(Event::Written { disk, id, landed: mask });
-        if ok { i32::try_from(to_u32(payload.bytes())).expect("lengths fit") } else { -EIO }
+        moved.map_or(-EIO, |moved| i32::try_from(moved).expect("lengths fit"))
     }
 
     /// Lets the next I/O end, if that is not after `limit`.

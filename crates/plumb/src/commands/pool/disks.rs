@@ -1,7 +1,7 @@
 //! `plumb pool remove-disk|replace-disk`: disks leave a pool.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use plumb_tier::pool::{self, Ask, Leaving, RegisteredPool, Removal};
+use plumb_tier::pool::{self, Leaving, RegisteredPool, Removal};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -85,7 +85,7 @@ fn take_out(found: &RegisteredPool, disk: &Path, how: Leaving) -> report::Outcom
     if how == Leaving::Later && pool::is_in_use(found) {
         let look = pool::look(Some(found.id), &found.disks)?;
         let ordinal = pool::find_disk(&look, disk)?;
-        pool::ask(&report::registry(), found, Ask::Leave(ordinal))?;
+        pool::ask_to_leave(&report::registry(), found, ordinal)?;
         let name = &look.config.disks[usize::from(ordinal)].name;
         let pool = &found.name;
         let text = format!(

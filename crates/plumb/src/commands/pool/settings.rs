@@ -45,7 +45,9 @@ fn retirement(text: &str) -> Result<Option<u64>, String> {
 /// `set`.
 pub(super) fn run(matches: &ArgMatches) -> report::Outcome {
     let registry = report::registry();
-    let mut found = registry.find(&report::text(matches, "pool"))?;
+    let name = registry.find(&report::text(matches, "pool"))?.name;
+    let _claim = registry.claim(&name)?;
+    let mut found = registry.find(&name)?;
     let settings = &mut found.settings;
     if let Some(seconds) = matches.get_one("time-out") {
         settings.time_out_s = *seconds;

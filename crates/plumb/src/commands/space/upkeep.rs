@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use plumb_tier::pool::{
-    self, Ask, DiskStanding, OpenPool, PoolError, RegisteredPool, ScanError, Scanned,
+    self, DiskStanding, OpenPool, PoolError, RegisteredPool, ScanError, Scanned,
 };
 use plumb_tier::{ChangeError, Counters, Event, JobKind, JobState, StartError, Wait};
 use plumb_units::Bytes;
@@ -58,7 +58,7 @@ pub(super) fn commands() -> [Command; 7] {
                  configuration as a new generation, superblocks where they lie. The journal is not read: each checkpoint \
                  begins it anew.\n\n\
                  Exit status: 0 when every block has a good copy here; 2 when one has none, cannot be judged, or cannot be read \
-                 while disks are away, when a copy of metadata stays damaged, and of a wrong command line; 1 when the scan could not be made, or not to its end; 3 when another program has the pool \
+                 while disks are away, when a copy of metadata stays damaged, when a virtual disk serves nothing as its log cannot be read, and of a wrong command line; 1 when the scan could not be made, or not to its end; 3 when another program has the pool \
                  that does not scan for others.",
             ),
         Command::new("job")
@@ -263,7 +263,7 @@ pub(super) fn scan(matches: &ArgMatches) -> report::Outcome {
         match pool::scan_in_use(&report::registry(), &found, accept, &mut tell) {
             // It ended a moment ago.
             Err(ScanError::Pool(PoolError::NotInUse { .. })) => {}
-            scanned => return Ok(scan_told(&found.name, &scanned?, true)),
+            scanned => return Ok(scan_told(&found.name, &scanned?, None)),
         }
     }
     let mut open = open(&found)?;
@@ -276,12 +276,18 @@ pub(super) fn scan(matches: &ArgMatches) -> report::Outcome {
     pool::work(&mut open, &mut tell);
     // What the start met counts as well.
     let scanned = Scanned::since(&open.engine, &Counters::default(), began.elapsed());
+    let vdisks = (0_u32..).zip(&open.engine.config().vdisks);
+    let serves = |nth: u32| !open.engine.is_detached(nth);
+    let detached = vdisks.filter(|(nth, own)| !own.is_removed() && !serves(*nth));
+    let detached: Vec<String> = detached.map(|(_, own)| own.name.clone()).collect();
     open.end()?;
-    Ok(scan_told(&found.name, &scanned, false))
+    Ok(scan_told(&found.name, &scanned, Some(&detached)))
 }
 
-/// What a scan found; `beside` what another program does.
-fn scan_told(pool: &str, scanned: &Scanned, beside: bool) -> Reply {
+/// What a scan found, and which virtual disks serve nothing; `None` where another program scanned.
+fn scan_told(pool: &str, scanned: &Scanned, detached: Option<&[String]>) -> Reply {
+    let beside = detached.is_none();
+    let detached = detached.unwrap_or_default();
     let left = &scanned.ranges;
     let elapsed = std::time::Duration::from_millis(scanned.elapsed_ms).as_secs_f64();
     let away = match scanned.away {
@@ -295,6 +301,11 @@ fn scan_told(pool: &str, scanned: &Scanned, beside: bool) -> Reply {
     if scanned.away > 0 {
         text.push_str(&format!(
             "connect the disks that are missing, and scan again; plumb space status {pool} says which, and what they have\n"
+        ));
+    }
+    for name in detached {
+        text.push_str(&format!(
+            "{name} serves nothing: no copy of its write cache's log can be read; plumb space status {pool} says what to do\n"
         ));
     }
     let (damaged, left_over) = (scanned.metadata_damaged, scanned.metadata_unhealed);
@@ -337,11 +348,13 @@ fn scan_told(pool: &str, scanned: &Scanned, beside: bool) -> Reply {
         "metadata_verified": scanned.metadata_verified,
         "metadata_damaged": damaged,
         "metadata_unhealed": left_over,
+        "detached": detached,
         "unverified_ranges": left.iter().map(range).collect::<Vec<_>>(),
         "beside_another_program": beside,
         "elapsed_s": elapsed,
     });
-    let bad = scanned.unrecoverable + scanned.away + left_over > 0 || !left.is_empty();
+    let lost = scanned.unrecoverable + scanned.away + left_over;
+    let bad = lost > 0 || !left.is_empty() || !detached.is_empty();
     let status = if bad { 2 } else { 0 };
     Reply { json, text, status }
 }
@@ -355,7 +368,7 @@ pub(super) fn switch(matches: &ArgMatches, online: bool) -> report::Outcome {
     let (registry, pool) = (report::registry(), &found.name);
     let name = &look.config.disks[usize::from(disk)].name;
     let text = if online {
-        pool::ask(&registry, &found, Ask::Online(disk))?;
+        pool::ask_online(&registry, &found, disk)?;
         format!(
             "the program that has pool {pool} was asked to take back disk {name}; plumb space events {pool} says what came of it\n"
         )
