@@ -313,6 +313,9 @@ fn best_split(values: &[f64]) -> Option<(usize, usize)> {
     best.map(|(_, at, end)| (at, end))
 }
 
+/// A step of just the least size is one in whatever unit the values are.
+const ROUNDING: f64 = 1e-9;
+
 /// Removes the weakest bound until all hold.
 fn prune(values: &[f64], bounds: &mut Vec<usize>, p_most: f64, step_least: f64) {
     loop {
@@ -321,7 +324,10 @@ fn prune(values: &[f64], bounds: &mut Vec<usize>, p_most: f64, step_least: f64) 
             let (left, right) = (&values[start..bounds[place]], &values[bounds[place]..end]);
             let step = (mean(right) - mean(left)).exp_m1().abs();
             let p = p_value(left, right);
-            (if step < step_least { 1.0 + (step_least - step) } else { p }, place)
+            (
+                if step < step_least * (1.0 - ROUNDING) { 1.0 + (step_least - step) } else { p },
+                place,
+            )
         };
         let weakest = (0..bounds.len()).map(weakness).max_by(|a, b| a.0.total_cmp(&b.0));
         match weakest {

@@ -110,6 +110,8 @@ pub struct Table {
     pub rows: Vec<Row>,
     /// Bytes per I/O: as given, or as both rates say where both are there.
     pub block_bytes: Option<f64>,
+    /// Threads, where a column has them.
+    pub threads: Option<f64>,
 }
 
 /// Reads a table with the columns `o`, `iops` (or `mib_per_s` where the block size is known) and, if
@@ -197,7 +199,9 @@ pub fn read(text: &str, block_bytes: Option<f64>) -> Result<Table, TableError> {
         row.latency_half_unit_ms = half_unit;
     }
     let inferred = (!blocks.is_empty()).then(|| round_block(median(&blocks)));
-    Ok(Table { rows, block_bytes: block_bytes.or(inferred) })
+    let threads = threads.first().and_then(|text| text.parse().ok());
+    let threads = threads.filter(|threads: &f64| threads.is_finite() && *threads >= 1.0);
+    Ok(Table { rows, block_bytes: block_bytes.or(inferred), threads })
 }
 
 /// Rates are rounded in print: the nearest multiple of 512 bytes is meant where it is near.
@@ -364,5 +368,8 @@ mod tests {
         assert_eq!(read(splits), Err(TableError::Threads { found }));
         assert_eq!(read("t,o,iops\n2,1,100\n2,2,190\n"), Ok(2));
         assert_eq!(read("threads,o,iops\n2,1,100\n,2,190\n"), Ok(2));
+        let threads = |text: &str| super::read(text, None).expect("a table").threads;
+        assert_eq!(threads("threads,o,iops\n,1,100\n2,2,190\n"), Some(2.0));
+        assert_eq!([threads("t,o,iops\nall,1,100\n"), threads("o,iops\n1,100\n")], [None; 2]);
     }
 }

@@ -30,6 +30,9 @@ pub enum Verdict {
     Unclear,
 }
 
+/// How far an effect may be off for the arithmetic alone.
+const ROUNDING: f64 = 1e-9;
+
 impl Verdict {
     /// The word that documents use.
     #[must_use]
@@ -46,9 +49,11 @@ impl Verdict {
     /// that is relevant.
     #[must_use]
     pub fn of(effect: f64, low: f64, high: f64, delta: f64) -> Self {
-        if low > 0.0 && effect >= delta {
+        // An effect of just δ is one in whatever unit the values are.
+        let relevant = delta * (1.0 - ROUNDING);
+        if low > 0.0 && effect >= relevant {
             Self::Better
-        } else if high < 0.0 && effect <= -delta {
+        } else if high < 0.0 && effect <= -relevant {
             Self::Worse
         } else if -delta < low && high < delta {
             Self::Same

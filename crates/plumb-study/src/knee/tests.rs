@@ -89,6 +89,40 @@ fn ceiling(settings: &[u64], top: f64) -> Vec<Row> {
 
 const POWERS: [u64; 7] = [1, 2, 4, 8, 16, 32, 64];
 
+/// Where latency does not rise up to a ceiling, all of the throughput is recommended, in whatever unit rates are and whether or
+/// not latencies differ by a hair.
+#[test]
+fn a_corner_is_recommended_with_its_throughput() {
+    let grid = |step: f64| -> Vec<u64> {
+        let mut all = vec![1];
+        while all[all.len() - 1] < 64 {
+            let last = all[all.len() - 1];
+            all.push(((last as f64 * step).round() as u64).max(last + 1));
+        }
+        all
+    };
+    for step in [1.5, 2.0] {
+        for corner in [8, 16, 27] {
+            for unit in [1000.0, 2000.0, 5000.0, 1234.5] {
+                for off in [0.0, 0.002, 0.006] {
+                    let corner = *grid(step).iter().find(|o| **o >= corner).expect("inside");
+                    let top = corner as f64 * unit;
+                    let rate = |o: u64| match o {
+                        _ if o == corner => top * (1.0 - off),
+                        _ => (o as f64 * unit).min(top),
+                    };
+                    let one = |o: &u64| row(*o, rate(*o), *o as f64 / rate(*o) * 1e3);
+                    let rows: Vec<Row> = grid(step).iter().map(one).collect();
+                    let options = Options { threads: Some(1.0), ..Options::default() };
+                    let marks = find(&rows, &options).marks.expect("a knee has marks");
+                    let kept = rate(marks.recommended) / top;
+                    assert!(kept >= 0.96, "{step} {corner} {unit} {off}: {marks:?}, {kept}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn a_ceiling_is_flagged_and_named() {
     let caps = vec![

@@ -24,7 +24,8 @@ pub(crate) fn command() -> Command {
         .long_about(
             "Find where results over time change their level. A change point is the index, from 0, of the \
              first value of the new level; single values far off are listed as outliers and are no change. \
-             The verdict is that of the last change: `better` or `worse`, or `same` without one. With fewer \
+             The verdict is that of the last change: `better` or `worse`. Without one it is `same`, or `unclear` \
+             where the values vary too much to exclude one of the least size. With fewer \
              than eight values the last is compared with those before it.",
         )
         .args([samples, answers::fail_on_option(), answers::json_option()])

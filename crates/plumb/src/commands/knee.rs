@@ -54,7 +54,7 @@ pub(crate) fn command() -> Command {
         )
         .args([
             csv,
-            count("threads", "T", "Threads per file [default: what rate and latency say]"),
+            count("threads", "T", "Threads per file [default: the table's column t, else what rate and latency say]"),
             count("files", "F", "Target files [default: 1]"),
             count("block-bytes", "B", "Bytes per I/O [default: what both rates say, if both are there]"),
             count("ssds", "S", "Devices behind the target, for the load on each"),
@@ -116,7 +116,13 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
 
 fn judge(text: &str, options: &Options, layout: &Layout) -> Result<Map<String, Value>, KneeError> {
     let table = table::read(text, options.block_bytes)?;
-    let options = Options { block_bytes: table.block_bytes, ..options.clone() };
+    if let (Some(given), Some(found)) = (options.threads, table.threads)
+        && given != found
+    {
+        return Err(KneeError::Threads { given, found });
+    }
+    let threads = options.threads.or(table.threads);
+    let options = Options { block_bytes: table.block_bytes, threads, ..options.clone() };
     let in_mib = options.caps.iter().find(|cap| matches!(cap.limit, Limit::MibPerS(_)));
     if let Some(cap) = in_mib.filter(|_| options.block_bytes.is_none()) {
         return Err(KneeError::NoBlock { cap: cap.name.clone() });
@@ -137,6 +143,9 @@ enum KneeError {
         help("give --block-bytes B, or a column mib_per_s beside iops")
     )]
     NoBlock { cap: String },
+    #[error("--threads {given}, and the table's column of threads says {found}")]
+    #[diagnostic(code(plumb::knee::threads), help("leave --threads out, or correct the column"))]
+    Threads { given: f64, found: f64 },
 }
 
 fn positive(text: &str) -> Result<f64, String> {

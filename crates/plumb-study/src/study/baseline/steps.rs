@@ -87,19 +87,20 @@ impl Study<'_> {
     /// 2.5: each number of files against the one with most throughput, two by two.
     pub(super) fn files(&self) -> Option<Finding> {
         let settings: Vec<Setting> = [1, 2, 4].map(|files| self.options.random(files)).to_vec();
+        let level = |iops: &[f64]| mean(&iops.iter().map(|x| x.ln()).collect::<Vec<_>>());
         let measured: Vec<(&Setting, Vec<f64>, f64)> = settings
             .iter()
             .filter_map(|setting| {
                 let iops = rates(setting, self.runs).0;
-                let middle = median_of(&iops)?;
-                Some((setting, iops, middle))
+                // What is ranked is what is printed.
+                let level = level(&iops);
+                (!iops.is_empty()).then_some((setting, iops, level.exp()))
             })
             .collect();
         let chosen = self.choices.files;
         if measured.len() < 2 {
             return None;
         }
-        let level = |iops: &[f64]| mean(&iops.iter().map(|x| x.ln()).collect::<Vec<_>>());
         let (best, best_iops, _) =
             measured.iter().max_by(|a, b| level(&a.1).total_cmp(&level(&b.1)))?;
         let metric = Metric::named("iops", true);
