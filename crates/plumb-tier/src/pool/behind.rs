@@ -12,6 +12,7 @@ use super::chronicle::{counters, plain};
 use super::devices::DeviceQueue;
 use super::live::now_ms;
 use super::look::Look;
+use super::open::shortage;
 use super::registry::{RegisteredPool, Registry};
 use crate::assembly::{Terms, assemble};
 use crate::chain;
@@ -69,6 +70,10 @@ fn may_lack(look: &Look, found: &Behind) -> bool {
 
 /// What has no copy here that is up to date, by map and journal.
 fn lacking(look: &Look) -> Option<Vec<Unreadable>> {
+    // The numbers in a configuration are its word alone: what no start would take memory for is none to take here.
+    if shortage(look).is_some() {
+        return None;
+    }
     let (mut io, plan) = reader(look)?;
     let (members, _) = assemble(&mut io, plan, (0, Terms::More)).ok()?;
     let (checkpoint, ..) = read_checkpoint(&mut io, &members).ok()?;

@@ -17,7 +17,7 @@ use super::chronicle::Chronicle;
 use super::devices::DeviceQueue;
 use super::emulation;
 use super::limits::LimitError;
-use super::look::{look, stray, superblocks};
+use super::look::{Look, look, stray, superblocks};
 use super::registry::{RegisteredPool, Registry, RegistryError};
 use super::replace::forget_removed;
 use super::settings::PoolSettings;
@@ -498,12 +498,19 @@ pub(super) fn of_the_disk<T>(
 fn foretell(pool: &RegisteredPool, here: &[PathBuf]) -> Result<(), PoolError> {
     // Whatever is wrong with its disks is for the start to say.
     let Ok(found) = look(Some(pool.id), here) else { return Ok(()) };
-    let needed = crate::forecast::needed(&found.config, &found.geometry);
-    let Some(available) = memory::available(&SystemTree::default()) else { return Ok(()) };
-    if needed <= available {
-        return Ok(());
+    match shortage(&found) {
+        None => Ok(()),
+        Some((needed, available)) => {
+            Err(PoolError::Memory { name: pool.name.clone(), needed, available })
+        }
     }
-    Err(PoolError::Memory { name: pool.name.clone(), needed, available })
+}
+
+/// Bytes that a pool would need, were every extent of it mapped, and bytes that there are; `None` where they are enough.
+pub(super) fn shortage(found: &Look) -> Option<(u64, u64)> {
+    let needed = crate::forecast::needed(&found.config, &found.geometry);
+    let available = memory::available(&SystemTree::default())?;
+    (needed > available).then_some((needed, available))
 }
 
 /// A pool's disk for this program alone; else why it is not here, or not this pool's: the pool does without. What is in use, or

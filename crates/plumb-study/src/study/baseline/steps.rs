@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::findings::{Study, median_of, middle, numbers};
+use super::findings::{Study, middle, numbers};
 use super::options::Step;
 use super::planner::{apart, split_candidates};
 use crate::compare::{self, Metric, Verdict};
