@@ -60,6 +60,8 @@ pub struct Marks {
 const WINDOW: f64 = 1.4;
 /// How far below its maximum the difference may be at the balance.
 const BALANCE_WITHIN: f64 = 0.02;
+/// To what share of the lowest latency a range of latencies is normalised at least.
+const LATENCY_RANGE_LEAST: f64 = 0.1;
 /// Share of the throughput that the balanced recommendation keeps.
 const KEPT: f64 = 0.97;
 
@@ -124,8 +126,7 @@ fn aims(settings: &[Setting], concave: &Concave, plateau: usize) -> (u64, u64) {
     let ln_rate = |o: u64| concave.at((o as f64 / first as f64).ln());
     let rate: Vec<f64> = grid.iter().map(|o| ln_rate(*o).exp()).collect();
     let latency: Vec<f64> = grid.iter().zip(&rate).map(|(o, rate)| *o as f64 / rate).collect();
-    let within = grid.iter().take_while(|o| **o <= plateau).count();
-    let balance = balanced(&rate, &latency, within).map_or(plateau, |place| grid[place]);
+    let balance = balanced(&rate, &latency, concave.noise()).map_or(plateau, |place| grid[place]);
     let balance = balance.min(plateau);
     let wanted = ln_rate(balance) + KEPT.ln();
     let aim = grid.iter().copied().find(|o| ln_rate(*o) >= wanted).unwrap_or(balance);
@@ -133,7 +134,7 @@ fn aims(settings: &[Setting], concave: &Concave, plateau: usize) -> (u64, u64) {
 }
 
 /// K: the largest o whose difference of normalised throughput and latency is within 0.02 of its
-/// maximum, on the fit up to 1.4·P; and no less than the last one up to P by which throughput grows by more per cent than latency.
+/// maximum, on the fit up to 1.4·P.
 fn balance(settings: &[Setting], concave: &Concave, plateau: usize, per_o: f64) -> usize {
     let limit = WINDOW * settings[plateau].o as f64;
     let inside: Vec<usize> =
@@ -142,27 +143,25 @@ fn balance(settings: &[Setting], concave: &Concave, plateau: usize, per_o: f64) 
     let latency = |index: usize| per_o * settings[index].o as f64 / rate(index);
     let (rates, latencies): (Vec<f64>, Vec<f64>) =
         inside.iter().map(|index| (rate(*index), latency(*index))).unzip();
-    let within = inside.iter().take_while(|index| **index <= plateau).count();
-    balanced(&rates, &latencies, within).map_or(plateau, |place| inside[place])
+    balanced(&rates, &latencies, concave.noise()).map_or(plateau, |place| inside[place])
 }
 
-/// The last place at which normalised throughput less normalised latency is near its maximum. Where latency hardly rises, its
-/// normalised course is that of noise: of the first `within` places none is given up that brings more than it costs, which is
-/// up to where throughput over latency is most.
-fn balanced(rates: &[f64], latencies: &[f64], within: usize) -> Option<usize> {
-    let normalised = |values: &[f64]| -> Vec<f64> {
+/// The last place at which normalised throughput less normalised latency is near its maximum. Where latency hardly rises, a
+/// range of its own would make rounding and noise as much as all of the throughput: it is normalised to a tenth of the lowest
+/// at least, and to twice the noise.
+fn balanced(rates: &[f64], latencies: &[f64], noise: f64) -> Option<usize> {
+    let normalised = |values: &[f64], least: f64| -> Vec<f64> {
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);
         let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let range = if high > low { high - low } else { 1.0 };
+        let range = range.max(least * low);
         values.iter().map(|value| (value - low) / range).collect()
     };
+    let latency = normalised(latencies, LATENCY_RANGE_LEAST.max(2.0 * noise));
     let difference: Vec<f64> =
-        normalised(rates).iter().zip(normalised(latencies)).map(|(x, l)| x - l).collect();
+        normalised(rates, 0.0).iter().zip(latency).map(|(x, l)| x - l).collect();
     let best = difference.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let near = difference.iter().rposition(|value| *value >= best - BALANCE_WITHIN)?;
-    let power = |place: usize| rates[place] / latencies[place];
-    let lean = (0..within.min(rates.len())).max_by(|a, b| power(*a).total_cmp(&power(*b)));
-    Some(near.max(lean.unwrap_or(0)))
+    difference.iter().rposition(|value| *value >= best - BALANCE_WITHIN)
 }
 
 /// argmax X/L of what counts [Kleinrock 1979].
