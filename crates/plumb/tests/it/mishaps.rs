@@ -507,3 +507,30 @@ fn disks_that_the_pool_went_on_without_need_a_second_word() {
     place.plumb("space repair tank --without-quorum tank --accept-older").ends_with(5);
     place.plumb("run -b4K -r -w50 -o4 -t1 -d1 -W0 --verify crc32c space:tank/two").ends_with(0);
 }
+
+/// Section 18, "out of memory": a pool that could not be served when all of it is mapped is refused before a byte of it is, with the
+/// figures, and stays what it is.
+#[test]
+fn a_pool_that_needs_more_memory_than_there_is_is_not_started() {
+    let place = Place::new();
+    let test = "a_pool_that_needs_more_memory_than_there_is_is_not_started";
+    let memory = std::fs::read_to_string("/proc/meminfo").expect("it is there");
+    let total = memory.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok());
+    if total.is_none_or(|kib| kib >> 20 > 88) {
+        println!("skipped {test}: more than 88 GiB of memory");
+        return;
+    }
+    let made = place.plumb("pool new tank --file-size 12T a.img b.img c.img");
+    if made.status != 0 {
+        println!("skipped {test}: no sparse files of 12 TiB here");
+        return;
+    }
+    place.plumb("vdisk new tank/v --size 30T --resiliency simple").succeeds_quietly();
+    for line in ["run -b4K -r -w0 -o4 -t1 -d1 -W0 space:tank/v", "space scan tank"] {
+        let said = place.plumb(line).ends_with(1).stderr;
+        assert!(said.contains("TiB of memory") || said.contains("GiB of memory"), "{line}: {said}");
+        assert!(said.contains("are available") && said.contains("help: "), "{line}: {said}");
+    }
+    assert_eq!(place.json("pool show tank")["health"], "Healthy");
+    place.plumb("space status tank").ends_with(0);
+}
