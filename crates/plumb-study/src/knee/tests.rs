@@ -97,7 +97,8 @@ fn a_corner_is_recommended_with_its_throughput() {
         let mut all = vec![1];
         while all[all.len() - 1] < 64 {
             let last = all[all.len() - 1];
-            all.push(((last as f64 * step).round() as u64).max(last + 1));
+            let next = plumb_units::convert::floor_u64((last as f64 * step).round());
+            all.push(next.max(last + 1));
         }
         all
     };
