@@ -58,6 +58,10 @@ pub enum Verdict {
     Refused,
 }
 
+/// Of a file that Plumb made.
+const UNFINISHED: &str = "a run of Plumb that wrote to it did not end properly, so whether it was changed since cannot \
+    be told";
+
 /// Something that speaks against writing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
@@ -108,10 +112,17 @@ impl Contents {
         if self.verdict == Verdict::Refused { Err(ContentsError(self)) } else { Ok(self) }
     }
 
+    /// Whether nothing speaks against writing but that a run of Plumb which wrote to it was killed.
+    #[must_use]
+    pub fn is_unfinished(&self) -> bool {
+        !self.findings.is_empty() && self.findings.iter().all(|finding| finding.what == UNFINISHED)
+    }
+
     fn heading(&self) -> &'static str {
         match self.findings.iter().map(|finding| finding.kind).min() {
             Some(FindingKind::InUse) => "is in use",
             Some(FindingKind::Unknown) => "may hold something",
+            _ if self.is_unfinished() => "may have been changed",
             Some(FindingKind::Data) | None => "holds what Plumb did not make",
         }
     }
@@ -251,11 +262,7 @@ fn inspect_file(
             Ok(Standing::Changed(how)) => {
                 findings.push(data(format!("Plumb made it, but it was changed since: {how}")));
             }
-            Ok(Standing::Unfinished) => findings.push(data(
-                "a run of Plumb that wrote to it did not end properly, so whether it was changed \
-                 since cannot be told"
-                    .to_owned(),
-            )),
+            Ok(Standing::Unfinished) => findings.push(data(UNFINISHED.to_owned())),
             Ok(Standing::Unreadable) => findings
                 .push(data("its mark (user.plumb.made) is of another version of Plumb".to_owned())),
             Err(error) => {

@@ -108,7 +108,7 @@ fn ask(
         }
         if is_over {
             let verdict = match ratio {
-                Some(ratio) => ratio.verdict_by_medians(question.at_most()).to_owned(),
+                Some(ratio) => ratio.verdict(question.at_most()).to_owned(),
                 None => format!("undecided: {pairs} pairs, and {PAIRS_MIN} are the fewest"),
             };
             return Answer { ratio, pairs, verdict };
@@ -119,13 +119,10 @@ fn ask(
 /// `| nop | 32 | t/io_uring | ≤ 1.08 | 1.06 (1.05 to 1.07) | 12 pairs in 71 s | met |`
 fn line(question: Question, depth: u32, answer: &Answer, took: Duration) -> String {
     let Answer { ratio, pairs, verdict } = answer;
-    // Of rates the inverse was judged, and theirs is shown.
-    let shown = ratio.map_or_else(String::new, |ratio| {
-        let Ratio { value, low, high } = match question.measure {
-            Measure::Cpu => ratio,
-            Measure::Iops => ratio.inverse(),
-        };
-        format!("{value:.3} ({low:.3} to {high:.3})")
+    // Of rates the inverse was judged, and theirs is shown. What the spread hides is not.
+    let shown = ratio.map_or_else(String::new, |ratio| match question.measure {
+        Measure::Cpu => ratio.to_string(),
+        Measure::Iops => ratio.inverse().to_string(),
     });
     let seconds = took.as_secs();
     format!("{} | {shown} | {pairs} pairs in {seconds} s | {verdict} |", question.name(depth))
@@ -166,7 +163,7 @@ mod tests {
         let line = line(question, 32, &answer(question, 1.0, 0.0, 100), Duration::from_secs(71));
         assert_eq!(
             line,
-            "| nop | 32 | t/io_uring | ≤ 1.08 | 1.000 (1.000 to 1.000) | 9 pairs in 71 s | met |"
+            "| nop | 32 | t/io_uring | ≤ 1.08 | 1.00 (1.00 to 1.00) | 9 pairs in 71 s | met |"
         );
     }
 
@@ -174,7 +171,9 @@ mod tests {
     fn what_is_not_goes_on_to_the_limit_and_says_so() {
         let question = questions(Kind::Nop, 32)[0];
         let late = answer(question, 1.08, 0.2, 30);
-        assert_eq!((late.pairs, late.verdict.ends_with("the spread covers it")), (30, true));
+        assert_eq!((late.pairs, late.verdict.as_str()), (30, "undecided: the spread covers it"));
+        let line = line(question, 32, &late, Duration::from_secs(240));
+        assert!(line.contains("| hidden by the spread ("), "{line}");
         let few = answer(question, 1.0, 0.0, 4);
         assert_eq!((few.pairs, few.ratio), (4, None));
         assert!(few.verdict.starts_with("undecided"), "{}", few.verdict);
@@ -188,7 +187,7 @@ mod tests {
             ("plumb, no latencies", "| ext4 | 32 | IOPS without latencies | ≥ 0.97")
         );
         // Twice as dear is half the rate.
-        for (cost, verdict, shown) in [(1.0, "met", "1.000"), (1.25, "MISSED", "0.800")] {
+        for (cost, verdict, shown) in [(1.0, "met", "1.00"), (1.25, "MISSED", "0.80")] {
             let answer = answer(question, cost, 0.0, 30);
             assert_eq!(answer.verdict, verdict, "{cost}");
             let line = line(question, 32, &answer, Duration::ZERO);

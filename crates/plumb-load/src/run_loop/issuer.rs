@@ -206,6 +206,12 @@ impl<L: Level> Issuer<L> {
         self.outstanding
     }
 
+    /// I/Os that ended, failed ones included.
+    #[must_use]
+    pub fn completions(&self) -> u64 {
+        self.completions
+    }
+
     /// Requests that are idle.
     #[must_use]
     pub fn idle(&self) -> u32 {

@@ -103,7 +103,7 @@ impl Guard {
                 !is_device
                     && mark::verify(target, path, tree).is_ok_and(|standing| standing.is_own())
             }
-            Err(error) => return Err(failure(&error)),
+            Err(error) => return Err(refused(&error, options)),
         };
         let claim = is_device.then(|| Claim::take(target).ok()).flatten();
         self.cleared.push(Cleared {
@@ -161,6 +161,20 @@ impl Guard {
             }
         }
     }
+}
+
+/// Why it is not written to; where a state file knows what a killed run left in it, how to go on.
+fn refused(error: &ContentsError, options: &SessionOptions) -> Failure {
+    let mut refused = failure(error);
+    let has_state = options.verify.as_ref().is_some_and(|verify| verify.state.is_some());
+    if has_state && error.0.is_unfinished() {
+        refused.text.push_str(
+            "\nhelp: the state file (--verify-state) knows what was acknowledged: a run with -w0 reads all of it back. If \
+             nothing is missing, --destroy loses nothing here: it lets this run write, and what is acknowledged is still \
+             checked first",
+        );
+    }
+    refused
 }
 
 /// The user's word was taken: says what it cost.

@@ -8,6 +8,7 @@ mod files;
 mod guard;
 mod memory;
 pub mod observe;
+mod one_by_one;
 mod phases;
 mod span;
 mod steering;

@@ -456,9 +456,14 @@ fn collect(
             let error = result.stamp_error.get_or_insert_with(StampError::default);
             error.gaps.merge(&gaps);
             error.woken.merge(&woken);
-            if let Some(wait) = outcome.processor_wait {
-                error.wait = Some(error.wait.unwrap_or_default().with(wait));
-            }
+        }
+        if let Some(told) = outcome.one_by_one {
+            let error = result.stamp_error.get_or_insert_with(StampError::default);
+            error.in_call.merge(&told.in_call);
+            error.slept.merge(&told.slept);
+        }
+        if let Some((error, wait)) = result.stamp_error.as_mut().zip(outcome.processor_wait) {
+            error.wait = Some(error.wait.unwrap_or_default().with(wait));
         }
         if !outcome.facts.engine.is_empty() && !queues.contains(&outcome.facts) {
             queues.push(outcome.facts);

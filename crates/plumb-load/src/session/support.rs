@@ -42,11 +42,18 @@ pub fn check_poll(
     let remedy = "load the driver with polled queues (nvme.poll_queues=4 on the kernel's command line), or \
                   leave out --poll";
     if open.stack.devices.is_empty() {
+        let remedy = "only block devices and files on them can be polled: leave out --poll";
         return Err(refuse("it lies on no block device".to_owned(), remedy));
     }
     for device in &open.stack.devices {
         let switch = format!("/sys/dev/block/{}/queue/io_poll", device.disk);
         if tree.number(&switch) != Some(1) {
+            let has_driver = device.name.starts_with("nvme");
+            let remedy = if has_driver {
+                remedy
+            } else {
+                "leave out --poll: only drivers with polled queues can"
+            };
             return Err(refuse(format!("/dev/{} has no polled queues", device.name), remedy));
         }
     }
@@ -200,6 +207,16 @@ mod tests {
             let outcome = check_poll(target, &open(devices), &tree);
             outcome.map_err(|error| error.to_string()).err().unwrap_or_default()
         };
+        // Only where a driver could have such queues it is to be loaded with them.
+        let helps = |devices| {
+            let error = check_poll(&direct, &open(devices), &tree).expect_err("it is refused");
+            miette::Diagnostic::help(&error).expect("a remedy").to_string()
+        };
+        let loop_device =
+            plumb_io::block_stack::BlockDevice { name: "loop0".into(), ..device.clone() };
+        assert!(!helps(Vec::new()).contains("driver"));
+        assert!(!helps(vec![loop_device]).contains("load the driver"));
+        assert!(helps(vec![device.clone()]).contains("nvme.poll_queues"));
         assert!(says(&Target::default(), vec![device.clone()]).contains("page cache"));
         assert!(says(&direct, Vec::new()).contains("no block device"));
         assert!(says(&direct, vec![device.clone()]).contains("no polled queues"));

@@ -7,6 +7,7 @@ use plumb_io::clock::Clock;
 use plumb_io::{IoQueue, OpenQueueError, Opener, QueueFacts, QueueSpec, QueueUse, WriteSource};
 use rustix::thread::CpuSet;
 
+use super::one_by_one::OneByOne;
 use super::target::{OpenTarget, TargetError, open_handle, priority};
 use super::verify::SpanVerify;
 use crate::assemble::{self, Shared};
@@ -30,6 +31,8 @@ pub(super) struct ThreadOutcome {
     pub(super) facts: QueueFacts,
     /// Upper bounds of the stamps' errors, where I/Os are stamped: without a wake-up on top, and with one.
     pub(super) stamp_bounds: Option<(Histogram, Histogram)>,
+    /// In their place, where each I/O was waited for by itself.
+    pub(super) one_by_one: Option<OneByOne>,
     /// What the thread waited for a processor, where the kernel tells.
     pub(super) processor_wait: Option<ProcessorWait>,
     /// Every I/O, with `--truth`.
@@ -203,6 +206,7 @@ impl<C: Clock> ThreadWork<'_, C> {
                 targets,
                 facts,
                 stamp_bounds: None,
+                one_by_one: None,
                 processor_wait: None,
                 witness: None,
                 failure: None,
@@ -336,7 +340,9 @@ impl<C: Clock, L: Level> LevelUse<'_, C, L> {
             dispatch: plan.dispatch,
         };
         let meter = WaitMeter::start();
+        let slept_before = work.clock.sleeps();
         let outcome = run_loop(&mut queue, &mut issuer, &around);
+        let slept = work.clock.sleeps().zip(slept_before).map(|(now, before)| now - before);
         let processor_wait = meter.and_then(|meter| meter.stop());
         let failure = match (&outcome, issuer.failure()) {
             (_, Some(failed)) => {
@@ -360,24 +366,24 @@ impl<C: Clock, L: Level> LevelUse<'_, C, L> {
             (Ok(_), None) => None,
         };
         let looks = issuer.looks();
-        let mut stamp_bounds = L::STAMPS.then(|| (looks.gaps().clone(), looks.woken().clone()));
-        let witness = issuer.take_witness();
-        let targets = issuer.into_counts();
         // Whatever is around it, a verifying queue or one with mapped targets beside it.
         let is_plain = facts.engine.split('+').next() == Some("sync");
-        let by_itself = matches!(plan.dispatch, Dispatch::Synchronous) || is_plain;
-        if let Some((gaps, woken)) = stamp_bounds.as_mut().filter(|_| by_itself) {
-            // Each I/O was waited for by itself: all are exact to the wake-up time.
-            gaps.clear();
-            woken.clear();
-            let ios = targets.iter().map(|target| target.read.io_count + target.write.io_count);
-            woken.record_many(0, ios.sum());
-        }
+        let by_itself = L::STAMPS && (is_plain || plan.dispatch == Dispatch::Synchronous);
+        let stamp_bounds =
+            (L::STAMPS && !by_itself).then(|| (looks.gaps().clone(), looks.woken().clone()));
+        let ios = issuer.completions();
+        let witness = issuer.take_witness();
+        let targets = issuer.into_counts();
+        // Pauses of a meter are sleeps, too, and of no I/O.
+        let paused = outcome.as_ref().map_or(0, |counts| counts.waits.throttle_sleep);
+        let slept = slept.map(|slept| slept.saturating_sub(paused));
+        let one_by_one = by_itself.then(|| OneByOne::of(&targets, ios, slept));
         Ok(ThreadOutcome {
             counts: outcome.unwrap_or_default(),
             targets,
             facts,
             stamp_bounds,
+            one_by_one,
             processor_wait,
             witness,
             failure,

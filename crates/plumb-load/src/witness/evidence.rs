@@ -11,10 +11,6 @@ use crate::tally::Histogram;
 /// device's: the goal for 32 outstanding.
 const RATIO_MAX: f64 = 1.3;
 
-/// A smaller share of the I/Os says nothing of the others: which are found is no chance (the page cache, merged
-/// requests, lost events).
-const MATCHED_MIN: f64 = 0.5;
-
 /// The comparison in sentences.
 pub(crate) fn evidence(truth: &Truth) -> Vec<PlausibilityItem> {
     let at = |of: &Histogram, percent: u64| {
@@ -29,7 +25,7 @@ pub(crate) fn evidence(truth: &Truth) -> Vec<PlausibilityItem> {
         verdict,
         sentence,
     };
-    let matched = truth.matched as f64 / (truth.kept.max(1)) as f64;
+    let matched = truth.matched_share();
     let mut items = Vec::new();
     if truth.kept == 0 {
         let sentence = "Truth: no I/O to compare: none completed during the measurement, or all were writes that \
@@ -86,7 +82,7 @@ pub(crate) fn evidence(truth: &Truth) -> Vec<PlausibilityItem> {
     let half = truth.reported.value_at_rank(truth.reported.count().div_ceil(2).max(1));
     let needed = truth.beyond_bound_p99().unwrap_or(Nanos::ZERO);
     let is_empty = half.is_some_and(|median| needed.0 > median / 2);
-    let is_few = matched < MATCHED_MIN;
+    let is_few = !truth.has_enough();
     let verdict = match share {
         _ if is_few => Plausibility::Unknown,
         HELD.. if is_empty => Plausibility::Unknown,

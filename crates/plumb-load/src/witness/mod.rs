@@ -25,6 +25,9 @@ pub(crate) use evidence::evidence;
 const SECTOR: u64 = 512;
 /// What two stamps on different processors may be apart.
 const SLACK: Nanos = Nanos(1000);
+/// A smaller share of the I/Os says nothing of the others: which are found is no chance (the page cache, merged
+/// requests, lost events).
+const MATCHED_MIN: f64 = 0.5;
 
 /// Where a target's bytes are on a disk.
 #[derive(Debug, Clone)]
@@ -267,6 +270,19 @@ impl Requests {
 }
 
 impl Truth {
+    /// What two stamps on different processors may be apart.
+    pub(crate) const SLACK: Nanos = SLACK;
+
+    /// Of the I/Os that were kept, how many were found; 0 where none was kept.
+    fn matched_share(&self) -> f64 {
+        self.matched as f64 / self.kept.max(1) as f64
+    }
+
+    /// Whether so many of the I/Os were found that they say something of the others.
+    pub(crate) fn has_enough(&self) -> bool {
+        self.matched_share() >= MATCHED_MIN
+    }
+
     /// Compares the I/Os of one thread, `placements` by target of the thread, `wake_up` the time that the
     /// error bar leaves to a wake-up.
     pub fn compare(

@@ -132,6 +132,7 @@ impl Compared {
 struct ErrorBar {
     p50_ns: u64,
     p99_ns: u64,
+    p99_allowed_ns: u64,
     max_ns: u64,
     woken_share: f64,
     wake_up_ns: Option<u64>,
@@ -148,6 +149,7 @@ impl ErrorBar {
         Some(Self {
             p50_ns: error.percentile(50)?.0,
             p99_ns: error.percentile(99)?.0,
+            p99_allowed_ns: error.allowed_percentile(99)?.0,
             max_ns: error.max()?.0,
             woken_share: error.woken_share()?,
             wake_up_ns: error.wake_up.map(|time| time.median.0),

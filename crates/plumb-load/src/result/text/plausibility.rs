@@ -102,17 +102,25 @@ fn submission(span: &SpanResult, asked: &TimeSpan) -> String {
     if is_one_at_a_time(span) {
         return "one I/O at a time".to_owned();
     }
+    let profile = if asked.stamps_latency() { "latency" } else { "peak" };
     match span.submission.as_str() {
         "latency" => format!("{shared}; profile latency"),
         "peak" => format!("{shared}; profile peak"),
-        "routines" => format!("{shared}; each completion issues the next I/O of its request"),
+        "routines" => {
+            format!(
+                "{shared}; profile {profile}; each completion issues the next I/O of its request"
+            )
+        }
         "synchronous" => "one I/O at a time".to_owned(),
         "ring" => {
             let share = match asked.io_ring.unwrap_or_default().batch {
                 RingBatch::Ios(_) => String::new(),
                 RingBatch::Percent(percent) => format!(" ({percent}%)"),
             };
-            format!("ring, a batch of {}{share} is gathered before the next submission", span.batch)
+            let batch = span.batch;
+            format!(
+                "ring, a batch of {batch}{share} is gathered before the next submission; profile {profile}"
+            )
         }
         other => format!("{shared}; {other}"),
     }

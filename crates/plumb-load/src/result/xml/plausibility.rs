@@ -68,6 +68,10 @@ fn write_engines(span: &SpanResult, out: &mut Elements<'_>) -> io::Result<()> {
     {
         let mut attributes: Vec<(&str, &dyn Display)> =
             vec![("P50Nanoseconds", &median.0), ("P99Nanoseconds", &high.0)];
+        let allowed = error.allowed_percentile(99);
+        if let Some(allowed) = &allowed {
+            attributes.push(("P99AllowedNanoseconds", &allowed.0));
+        }
         if let Some(time) = &error.wake_up {
             attributes.push(("WakeUpNanoseconds", &time.median.0));
             attributes.push(("WakeUpHighNanoseconds", &time.high.0));
