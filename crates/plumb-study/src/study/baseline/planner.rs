@@ -45,9 +45,12 @@ pub struct Choices {
     pub noise: Option<Noise>,
 }
 
-/// Runs that later steps need at least: reads, writes, latency.
+/// Runs that later steps need at least: threads, reads, writes, latency. With three or fewer most peaks over threads are
+/// missed (docs/decisions/0213-far-corners-of-a-search.md).
 const KEPT_BACK: [(Step, usize); 4] =
-    [(Step::RandomTwo, 2), (Step::Reads, 7), (Step::Writes, 7), (Step::Latency, 4)];
+    [(Step::RandomTwo, 4), (Step::Reads, 7), (Step::Writes, 7), (Step::Latency, 4)];
+/// How many of those for threads a noisy curve may use.
+const LENT: usize = 2;
 /// A loss by another number of threads that counts.
 const DELTA: f64 = 0.02;
 /// Scatter about a curve above which what its answer rests on is run three times instead of twice.
@@ -221,11 +224,15 @@ impl BaselinePlanner {
         if used >= most || self.left(step, runs) == 0 {
             return Ask::Have(knee::find(&rows, &options));
         }
-        let from = if step == Step::RandomOne { 1 } else { SEQUENTIAL_FROM.min(limit) };
+        let (from, climb) = match step {
+            // Pre-test 2 has run one of its settings.
+            Step::RandomOne => (1, Climb::Leaping),
+            _ => (SEQUENTIAL_FROM.min(limit), Climb::Once),
+        };
         let begins_late = |found: &Knee| found.verdict == knee::Verdict::Flat && from > 1;
-        let next = match bracket::next(&rows, from, limit, &options, Climb::Once) {
+        let next = match bracket::next(&rows, from, limit, &options, climb) {
             bracket::Step::Done(found) if begins_late(&found) => {
-                bracket::next(&rows, 1, limit, &options, Climb::Once)
+                bracket::next(&rows, 1, limit, &options, climb)
             }
             next => next,
         };
@@ -251,6 +258,9 @@ impl BaselinePlanner {
     fn left(&self, step: Step, runs: &[RunRecord]) -> usize {
         let later = KEPT_BACK.iter().filter(|(other, _)| *other > step && self.options.has(*other));
         let kept: usize = later.map(|(_, count)| count).sum();
+        // A noisy curve needs its repetitions: a peak over threads is a peak of the load that it finds.
+        let lent = if step == Step::RandomOne && is_noisy(runs) { LENT } else { 0 };
+        let kept = kept.saturating_sub(lent);
         to_usize(self.options.runs_most()).saturating_sub(kept + runs.len())
     }
 
@@ -314,7 +324,8 @@ impl BaselinePlanner {
         };
         let splits: Vec<Pair> = pairs.iter().map(split).collect();
         let loss = choices.noise.map_or(0.0, |noise| noise.reach(1, 1)).clamp(DELTA, LOSS_MOST);
-        match split::next_pair(&splits, &measured, start, loss) {
+        let next = split::next_pair(&splits, &measured, start, loss);
+        match next.or_else(|| split::far_corner(&measured, loss)) {
             Some(next) => Ask::Run(pairs[next].clone()),
             None => Ask::Have(()),
         }
@@ -400,6 +411,23 @@ fn without_confirmation(runs: &[RunRecord]) -> Vec<RunRecord> {
 /// How often a setting was run, well or not.
 fn tries(setting: &Setting, runs: &[RunRecord]) -> usize {
     runs.iter().filter(|run| run.setting == *setting).count()
+}
+
+/// Whether the repetitions of pre-test 2 differ by as much as makes a curve noisy.
+fn is_noisy(runs: &[RunRecord]) -> bool {
+    let is_pretest = |run: &&RunRecord| {
+        [Step::PretestOne, Step::PretestTwo].iter().any(|step| run.step == step.keyword())
+    };
+    let mut groups: Vec<(&Setting, Vec<f64>)> = Vec::new();
+    for run in runs.iter().filter(is_pretest) {
+        let Some(summary) = run.usable() else { continue };
+        match groups.iter_mut().find(|(setting, _)| **setting == run.setting) {
+            Some((_, logs)) => logs.push(summary.iops.ln()),
+            None => groups.push((&run.setting, vec![summary.iops.ln()])),
+        }
+    }
+    let logs: Vec<Vec<f64>> = groups.into_iter().map(|(_, logs)| logs).collect();
+    Noise::pooled(&logs).is_some_and(|noise| noise.deviation > NOISY)
 }
 
 fn once(setting: &Setting, runs: &[RunRecord]) -> Ask<()> {
