@@ -175,21 +175,30 @@ fn chosen(device: &SimulatedDevice, seed: u64, exhaustive: bool) -> Setting {
 static WANTED: LazyLock<Vec<Setting>> =
     LazyLock::new(|| (0..DEVICES).map(|number| chosen(&device(number).1, number, true)).collect());
 
-/// The shares of baselines that choose what the exhaustive plan chooses without noise, or what gives the same within 3 %.
+/// Whether `PLUMB_PEAK_EXHAUSTIVE` asks for what the exhaustive plan itself chooses in noise, which takes long.
+fn with_exhaustive() -> bool {
+    std::env::var_os("PLUMB_PEAK_EXHAUSTIVE").is_some()
+}
+
+/// The shares of baselines that choose what the exhaustive plan chooses without noise, or what gives as much to 3 %.
 fn score(noise: impl Fn(u64) -> f64) -> Score {
     let mut score = Score::default();
     for (number, wanted) in (0..DEVICES).zip(&*WANTED) {
         let (over, quiet) = device(number);
         let device = SimulatedDevice { noise: noise(number), ..quiet.clone() };
-        let found = chosen(&device, number, false);
         let rate = |setting: &Setting| quiet.truth(setting).0;
-        let off = rate(&found) / rate(wanted) - 1.0;
-        score.add("within 3 %", off.abs() <= WITHIN);
-        score.add("not 3 % less", off >= -WITHIN);
-        score.add(&format!("{over:?}: not 3 % less"), off >= -WITHIN);
-        if off.abs() > WITHIN {
-            let (found, wanted) = (found.short(), wanted.short());
-            println!("{number}: {over:?}: {found} ({wanted}): {:+.1} %", off * 100.0);
+        let mut add = |whose: &str, found: &Setting| {
+            let off = rate(found) / rate(wanted) - 1.0;
+            score.add(&format!("{whose}: within 3 %"), off.abs() <= WITHIN);
+            score.add(&format!("{whose}: not 3 % less"), off >= -WITHIN);
+            if off.abs() > WITHIN {
+                let (found, wanted) = (found.short(), wanted.short());
+                println!("{number}: {over:?}, {whose}: {found} ({wanted}): {:+.1} %", off * 100.0);
+            }
+        };
+        add("search", &chosen(&device, number, false));
+        if with_exhaustive() {
+            add("exhaustive", &chosen(&device, number, true));
         }
     }
     score.print();
@@ -199,11 +208,15 @@ fn score(noise: impl Fn(u64) -> f64) -> Score {
 #[test]
 fn peaks_in_far_corners_are_found() {
     let score = score(|_| 0.0);
-    score.at_least("not 3 % less", 0.95);
+    score.at_least("search: not 3 % less", 0.95);
+    // Some of the others find more than the exhaustive plan.
+    score.at_least("search: within 3 %", 0.9);
 }
 
 #[test]
 fn peaks_in_far_corners_are_found_in_noise() {
     let score = score(|number| Random::seeded(number + 9000).between(0.003, 0.005));
-    score.at_least("not 3 % less", 0.9);
+    score.at_least("search: not 3 % less", 0.9);
+    // A load of one more or less, which noise decides, is up to 15 % of throughput either way.
+    score.at_least("search: within 3 %", 0.78);
 }

@@ -45,8 +45,8 @@ pub struct Choices {
     pub noise: Option<Noise>,
 }
 
-/// Runs that later steps need at least: threads, reads, writes, latency. With three or fewer most peaks over threads are
-/// missed (docs/decisions/0213-far-corners-of-a-search.md).
+/// Runs that later steps need at least: threads, reads, writes, latency. With two for threads most searches over them end
+/// too early, with four nearly none (docs/decisions/0213-far-corners-of-a-search.md).
 const KEPT_BACK: [(Step, usize); 4] =
     [(Step::RandomTwo, 4), (Step::Reads, 7), (Step::Writes, 7), (Step::Latency, 4)];
 /// How many of those for threads a noisy curve may use.
