@@ -94,7 +94,11 @@ fn climb(rows: &[Row], tested: &[u64], (first, last): (u64, u64), until: Climb) 
         let may_leap = o == first && !tested.contains(&(2 * o));
         let leap = above.rfind(|high| may_leap && is_steep(o, *high));
         has_leapt |= leap.is_some();
-        let next = leap.or(near).unwrap_or((o * stride).min(last));
+        // What was run a little below the next doubling tells what that would, where the doubling was not run.
+        let most = 2 * o;
+        let short = tested.iter().copied().find(|high| 2 * *high >= 3 * o && *high < most);
+        let short = short.filter(|_| until == Climb::Leaping && !tested.contains(&most));
+        let next = leap.or(near).or(short).unwrap_or((o * stride).min(last));
         if let Some(elasticity) = elasticity(o, next) {
             flat = match elasticity {
                 e if until != Climb::Twice && e < TAU / 2.0 => 2,
@@ -232,12 +236,21 @@ mod tests {
             let off = rate(found) / rate(wanted) - 1.0;
             assert!(off.abs() <= 0.03, "{servers}: {found} instead of {wanted}: {off}");
         }
-        // Where it is full before, or nothing was run, it goes by doublings.
-        for (servers, before) in [(4.0, [12].as_slice()), (9.0, &[12]), (4.0, &[])] {
+        // Where it is full before, it goes by doublings up to there.
+        for servers in [4.0, 9.0] {
             let all = device(256, servers, 6.0, 0.0);
-            let leapt = search_with(&all, before, Climb::Leaping);
-            assert_eq!(leapt, search_with(&all, before, Climb::Once), "{servers}");
+            let (stepped, wanted) = search_with(&all, &[12], Climb::Once);
+            let (short, found) = search_with(&all, &[12], Climb::Leaping);
+            assert_eq!(short[..4], [1, 2, 4, 8], "{servers}: {short:?}");
+            assert!(stepped.contains(&16) && !short.contains(&16), "{short:?} {stepped:?}");
+            assert!(short.len() <= stepped.len(), "{servers}: {short:?} {stepped:?}");
+            let rate = |o: u64| all.iter().find(|row| row.o == o).expect("in the range").iops;
+            let off = rate(found) / rate(wanted) - 1.0;
+            assert!(off.abs() <= 0.03, "{servers}: {found} instead of {wanted}: {off}");
         }
+        let all = device(256, 4.0, 6.0, 0.0);
+        let stepped = search_with(&all, &[], Climb::Once);
+        assert_eq!(search_with(&all, &[], Climb::Leaping), stepped);
     }
 
     #[test]
