@@ -1,5 +1,7 @@
 //! Which setting to measure next: the knee in fewer runs than settings (method, 4.4).
 
+use std::f64::consts::{FRAC_1_SQRT_2, SQRT_2};
+
 use crate::knee::{self, Knee, Options, Row, TAU};
 
 /// What to do after the runs so far.
@@ -19,6 +21,9 @@ pub enum Climb {
     Twice,
     /// When one brought less than half of τ as well: where runs are few, no second one has to say it again.
     Once,
+    /// The same, where some o far above the first was run before: what lies on a steep line to it is left out, and from
+    /// there the climb goes by fours as long as it is steep.
+    Leaping,
 }
 
 /// The largest gap beside the plateau that is left alone, relative to it.
@@ -52,6 +57,10 @@ pub fn next(rows: &[Row], first: u64, last: u64, options: &Options, until: Climb
     }
 }
 
+/// Elasticity from which on a curve still rises as straight as it can: what lies between tells little.
+const STEEP: f64 = 0.9;
+/// How far a climb goes where it is that steep and runs are few.
+const STRIDE: u64 = 4;
 /// Settings below which no curve says anything.
 const FEWEST: usize = 3;
 
@@ -62,8 +71,16 @@ fn climb(rows: &[Row], tested: &[u64], (first, last): (u64, u64), until: Climb) 
         let rates: Vec<f64> = rows.iter().filter(of).map(|row| row.iops.ln()).collect();
         (!rates.is_empty()).then(|| crate::stats::describe::median(&rates))
     };
+    let elasticity =
+        |low: u64, high: u64| Some((rate(high)? - rate(low)?) / (high as f64 / low as f64).ln());
+    let is_steep = |low: u64, high: u64| {
+        until == Climb::Leaping
+            && elasticity(low, high).is_some_and(|elasticity| elasticity >= STEEP)
+    };
     let mut o = first;
     let mut flat = 0;
+    let mut stride = 2;
+    let mut has_leapt = false;
     loop {
         if !tested.contains(&o) {
             return Some(o);
@@ -71,15 +88,25 @@ fn climb(rows: &[Row], tested: &[u64], (first, last): (u64, u64), until: Climb) 
         if o >= last || (flat >= 2 && tested.len() >= FEWEST) {
             return None;
         }
-        let next = (o * 2).min(last);
-        if let (Some(low), Some(high)) = (rate(o), rate(next)) {
-            let elasticity = (high - low) / (next as f64 / o as f64).ln();
+        let mut above = tested.iter().copied().filter(|high| *high >= 2 * o);
+        // Behind a leap there are no doublings: whatever was run in reach of one is a step.
+        let near = above.clone().find(|high| has_leapt && *high <= STRIDE * o);
+        let may_leap = o == first && !tested.contains(&(2 * o));
+        let leap = above.rfind(|high| may_leap && is_steep(o, *high));
+        has_leapt |= leap.is_some();
+        // What was run a little below the next doubling tells what that would, where the doubling was not run.
+        let most = 2 * o;
+        let short = tested.iter().copied().find(|high| 2 * *high >= 3 * o && *high < most);
+        let short = short.filter(|_| until == Climb::Leaping && !tested.contains(&most));
+        let next = leap.or(near).or(short).unwrap_or((o * stride).min(last));
+        if let Some(elasticity) = elasticity(o, next) {
             flat = match elasticity {
-                e if until == Climb::Once && e < TAU / 2.0 => 2,
+                e if until != Climb::Twice && e < TAU / 2.0 => 2,
                 e if e < TAU => flat + 1,
                 _ => 0,
             };
         }
+        stride = if has_leapt && is_steep(o, next) { STRIDE } else { 2 };
         o = next;
     }
 }
@@ -104,7 +131,11 @@ fn refine(tested: &[u64], plateau: u64) -> Option<u64> {
         .chain(above)
         .filter(|(low, high)| (high - low) as f64 > narrow)
         .filter_map(|(low, high)| {
-            let middle = (low as f64 * high as f64).sqrt().round();
+            // Where a climb left more than doublings, what lies far off tells less than what is near.
+            let middle = (low as f64 * high as f64).sqrt();
+            let near = plateau as f64 * if high == plateau { FRAC_1_SQRT_2 } else { SQRT_2 };
+            let is_near = (middle < near) == (high == plateau);
+            let middle = if is_near { near } else { middle }.round();
             let middle = plumb_units::convert::floor_u64(middle).clamp(low + 1, high - 1);
             (!tested.contains(&middle)).then_some((high - low, middle))
         })
@@ -120,18 +151,25 @@ mod tests {
 
     /// Searches a table of all settings: what was run, in order, and the answer.
     fn search(all: &[Row]) -> (Vec<u64>, u64) {
+        search_with(all, &[], Climb::Twice)
+    }
+
+    /// The same, where some were run before.
+    fn search_with(all: &[Row], before: &[u64], climb: Climb) -> (Vec<u64>, u64) {
         let (first, last) = (all[0].o, all[all.len() - 1].o);
         let options = Options { policy: Policy::Throughput, ..Options::default() };
-        let mut rows: Vec<Row> = Vec::new();
+        let of = |o: u64| *all.iter().find(|row| row.o == o).expect("a setting of the range");
+        let mut rows: Vec<Row> = before.iter().map(|o| of(*o)).collect();
         loop {
-            match next(&rows, first, last, &options, Climb::Twice) {
+            match next(&rows, first, last, &options, climb) {
                 Step::Measure(o) => {
                     assert!(rows.iter().all(|row| row.o != o), "o{o} again");
-                    rows.push(*all.iter().find(|row| row.o == o).expect("a setting of the range"));
+                    rows.push(of(o));
                 }
                 Step::Done(knee) => {
                     let plateau = knee.marks.map_or(last, |marks| marks.plateau);
-                    return (rows.iter().map(|row| row.o).collect(), plateau);
+                    let run = rows[before.len()..].iter().map(|row| row.o).collect();
+                    return (run, plateau);
                 }
             }
         }
@@ -141,7 +179,7 @@ mod tests {
     fn no_climb_ends_before_there_is_a_curve() {
         let row = |o: u64| Row { o, iops: 1000.0, latency_ms: None, latency_half_unit_ms: 0.0 };
         let options = Options::default();
-        for climb in [Climb::Twice, Climb::Once] {
+        for climb in [Climb::Twice, Climb::Once, Climb::Leaping] {
             let mut rows = Vec::new();
             let found = loop {
                 match next(&rows, 2, 64, &options, climb) {
@@ -184,6 +222,35 @@ mod tests {
                 Row { o: o.into(), iops, latency_ms, latency_half_unit_ms: 0.0005 }
             })
             .collect()
+    }
+
+    #[test]
+    fn a_climb_leaps_to_what_was_run_before_where_the_line_is_steep() {
+        for servers in [30.0, 60.0, 90.0] {
+            let all = device(256, servers, 6.0, 0.0);
+            let (stepped, wanted) = search_with(&all, &[12], Climb::Once);
+            let (leapt, found) = search_with(&all, &[12], Climb::Leaping);
+            assert_eq!(leapt[..2], [1, 48], "{servers}: {leapt:?}");
+            assert!(leapt.len() < stepped.len(), "{servers}: {leapt:?} {stepped:?}");
+            let rate = |o: u64| all.iter().find(|row| row.o == o).expect("in the range").iops;
+            let off = rate(found) / rate(wanted) - 1.0;
+            assert!(off.abs() <= 0.03, "{servers}: {found} instead of {wanted}: {off}");
+        }
+        // Where it is full before, it goes by doublings up to there.
+        for servers in [4.0, 9.0] {
+            let all = device(256, servers, 6.0, 0.0);
+            let (stepped, wanted) = search_with(&all, &[12], Climb::Once);
+            let (short, found) = search_with(&all, &[12], Climb::Leaping);
+            assert_eq!(short[..4], [1, 2, 4, 8], "{servers}: {short:?}");
+            assert!(stepped.contains(&16) && !short.contains(&16), "{short:?} {stepped:?}");
+            assert!(short.len() <= stepped.len(), "{servers}: {short:?} {stepped:?}");
+            let rate = |o: u64| all.iter().find(|row| row.o == o).expect("in the range").iops;
+            let off = rate(found) / rate(wanted) - 1.0;
+            assert!(off.abs() <= 0.03, "{servers}: {found} instead of {wanted}: {off}");
+        }
+        let all = device(256, 4.0, 6.0, 0.0);
+        let stepped = search_with(&all, &[], Climb::Once);
+        assert_eq!(search_with(&all, &[], Climb::Leaping), stepped);
     }
 
     #[test]

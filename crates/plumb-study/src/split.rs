@@ -93,17 +93,40 @@ pub fn next_pair(pairs: &[Pair], rates: &[Option<f64>], start: usize, loss: f64)
     }
 }
 
+/// The pair with most threads, where of those measured so far the one with most gives all there is: nothing says that more
+/// would not give more, however far, even where fewer do as well. Asked when [`next_pair`] has found what it looks for;
+/// what is measured there may open that search again.
+#[must_use]
+pub fn far_corner(rates: &[Option<f64>], loss: f64) -> Option<usize> {
+    let top = rates.iter().flatten().copied().fold(0.0, f64::max);
+    let most = rates.iter().rposition(Option::is_some)?;
+    let is_open = most + 1 < rates.len() && rates[most]? >= top * (1.0 - loss);
+    is_open.then(|| rates.len() - 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// Searches rates over threads: threads that were measured beside the 8 to begin with, in order, and those chosen.
     fn searched(outstanding: u64, rate: impl Fn(u64) -> f64) -> (Vec<u64>, u64) {
+        searched_with(outstanding, rate, |_, _| None)
+    }
+
+    /// The same, with what is looked at where that search ends.
+    fn searched_with(
+        outstanding: u64,
+        rate: impl Fn(u64) -> f64,
+        more: fn(&[Option<f64>], f64) -> Option<usize>,
+    ) -> (Vec<u64>, u64) {
         let pairs = pairs(outstanding, 1, 64, outstanding);
         let start = pairs.iter().position(|pair| pair.threads == 8).expect("a divisor");
         let mut rates: Vec<Option<f64>> = vec![None; pairs.len()];
         let mut order = Vec::new();
-        while let Some(index) = next_pair(&pairs, &rates, start, 0.02) {
+        let next = |rates: &[Option<f64>]| {
+            next_pair(&pairs, rates, start, 0.02).or_else(|| more(rates, 0.02))
+        };
+        while let Some(index) = next(&rates) {
             assert_eq!(rates[index], None, "measured again");
             rates[index] = Some(rate(pairs[index].threads));
             order.push(pairs[index].threads);
@@ -137,6 +160,21 @@ mod tests {
                 assert!(order.len() <= 6, "best {best}, loss {loss}: {order:?}");
             }
         }
+    }
+
+    #[test]
+    fn more_threads_are_looked_at_where_nothing_was_lost() {
+        // Each doubling beyond eight brings 4 %, which no number below tells.
+        let growing = |threads: u64| f64::powf(1.04, (threads.max(8) as f64 / 8.0).log2());
+        assert_eq!(searched(120, growing).1, 1);
+        let (order, found) = searched_with(120, growing, far_corner);
+        assert_eq!((order, found), (vec![4, 2, 1, 60, 20, 30, 40], 60));
+        // One run more where threads cost nothing, and none where as many as were run cost something.
+        assert_eq!(searched_with(120, |_| 1.0, far_corner), (vec![4, 2, 1, 60], 1));
+        let costly = |threads: u64| if threads > 4 { 0.9 } else { 1.0 };
+        assert_eq!(searched_with(120, costly, far_corner), searched(120, costly));
+        // All there are were run.
+        assert_eq!(searched_with(8, |_| 1.0, far_corner), (vec![4, 2, 1], 1));
     }
 
     #[test]

@@ -126,7 +126,8 @@ pub struct Best {
     pub standing: Vec<(f64, f64)>,
     /// What they were judged by.
     pub noise: Noise,
-    /// Whether some of the set may be worse by 2 % or more, for all that the runs tell.
+    /// Whether some of the set may be worse by 2 % or more, for all that the runs tell, its own and those of its neighbours
+    /// where one load is split between threads.
     pub is_unclear: bool,
     /// Whether some of the set were run once.
     pub is_single: bool,
@@ -202,6 +203,29 @@ impl Best {
         }
         let reach = self.against[0].reach.exp_m1() * 100.0;
         format!("{}, of which one more run would lie within ±{reach:.2} %", each.join(" and "))
+    }
+
+    /// Which of the set to run again, where that may tell what its runs could not: the one that may be worst or the best,
+    /// whichever was run less often, if less than `most` times. `None` where nothing is in doubt, or noise hides 2 % from two
+    /// runs of each, too.
+    pub(super) fn in_doubt(&self, candidates: &[Candidate], most: usize) -> Option<usize> {
+        if !self.is_unclear || self.noise.reach(2, 2) >= -(-DELTA).ln_1p() {
+            return None;
+        }
+        let lows = lows(candidates, &self.set, &self.standing);
+        let others = self.set.iter().copied().zip(&lows).filter(|(index, _)| *index != self.best);
+        // The end, where what lies between is bounded by it.
+        let own = |index: usize| self.standing[index].0 - self.standing[index].1;
+        let lower = |a: &(usize, &f64), b: &(usize, &f64)| {
+            a.1.total_cmp(b.1).then(own(b.0).total_cmp(&own(a.0)))
+        };
+        let (worst, _) = others.min_by(lower)?;
+        let several = lows.iter().filter(|low| low.exp_m1() <= -DELTA).count() > 1;
+        let runs = |index: usize| candidates[index].iops.len();
+        // Where several may be worse, it is rather the best that was lucky.
+        let (first, other) = if several { (self.best, worst) } else { (worst, self.best) };
+        let next = if runs(other) < runs(first) { other } else { first };
+        (runs(next) < most).then_some(next)
     }
 
     /// What the runs could not tell, and how many would; empty where they told.
@@ -287,11 +311,8 @@ pub fn choose_best(candidates: &[Candidate], noise: Option<Noise>) -> Option<Bes
             (set, Vec::new())
         }
     };
-    let is_same = |index: &usize| {
-        let (off, reach) = standing[*index];
-        (off - reach).exp_m1() > -DELTA
-    };
-    let is_unclear = !set.iter().all(is_same);
+    let lows = lows(candidates, &set, &standing);
+    let is_unclear = !lows.iter().all(|low| low.exp_m1() > -DELTA);
     let chosen = set
         .iter()
         .copied()
@@ -304,6 +325,29 @@ pub fn choose_best(candidates: &[Candidate], noise: Option<Noise>) -> Option<Bes
     let mut repeat: Vec<usize> = rival.into_iter().chain([chosen]).collect();
     repeat.sort_unstable();
     Some(Best { best, chosen, set, standing, noise, is_unclear, is_single, repeat, against })
+}
+
+/// The lowest that each of a set may be relative to the best, in ln X. Throughput of one load over threads is taken to rise, be
+/// flat and fall: what lies between two numbers of threads gives no less than the lesser of both.
+fn lows(candidates: &[Candidate], set: &[usize], standing: &[(f64, f64)]) -> Vec<f64> {
+    let own = |index: &usize| standing[*index].0 - standing[*index].1;
+    let threads = |index: &usize| candidates[*index].pair.threads;
+    let mut each: Vec<u64> = set.iter().map(threads).collect();
+    each.sort_unstable();
+    each.dedup();
+    // Settings that differ by more than threads bound each other in no way.
+    if !is_split(candidates) || each.len() < set.len() {
+        return set.iter().map(own).collect();
+    }
+    let highest = |is_there: &dyn Fn(&usize) -> bool| {
+        set.iter().filter(|index| is_there(index)).map(own).fold(f64::NEG_INFINITY, f64::max)
+    };
+    let low = |index: &usize| {
+        let fewer = highest(&|other| threads(other) < threads(index));
+        let more = highest(&|other| threads(other) > threads(index));
+        own(index).max(fewer.min(more))
+    };
+    set.iter().map(low).collect()
 }
 
 /// The file size that most of those that were run used.
@@ -472,6 +516,37 @@ mod tests {
         // Two tell nothing of how much runs differ.
         let few = choose_best(&splits(&high[..3], |_| None), None).expect("candidates");
         assert_eq!(few.noise.source, NoiseSource::Assumed);
+    }
+
+    #[test]
+    fn a_pair_between_two_others_is_no_worse_than_both_and_ends_are_run_again() {
+        let noise =
+            |deviation| Some(Noise { deviation, freedom: 8.0, source: NoiseSource::Repetitions });
+        let judged = |candidates: &[Candidate], deviation: f64| {
+            let found = choose_best(candidates, noise(deviation)).expect("candidates");
+            (found.verdict(), found.in_doubt(candidates, 3))
+        };
+        // By itself the second may be 2.06 % worse, by its neighbours 1 %.
+        let between = splits(&[(1, 99.99), (2, 98.9), (4, 100.0)], |_| None);
+        assert_eq!(judged(&between, 0.003), ("best", None));
+        let mut apart = between;
+        apart[1].pair.o *= 2;
+        assert_eq!(judged(&apart, 0.003), ("unclear", Some(1)), "not the same load");
+        // Nothing is beyond the first.
+        let mut end = splits(&[(1, 98.9), (2, 99.99), (4, 100.0)], |_| None);
+        assert_eq!(judged(&end, 0.003), ("unclear", Some(0)));
+        end[0].iops.push(98.7);
+        assert_eq!(judged(&end, 0.003), ("unclear", Some(2)), "the best was run less often");
+        end[0].iops[1] = 100.0;
+        assert_eq!(judged(&end, 0.003), ("best", None));
+        // Two runs of each would not tell either.
+        assert_eq!(judged(&end, 0.02), ("unclear", None));
+        // Both ends may be worse: that is as well the luck of the best.
+        let ends = splits(&[(1, 98.9), (2, 100.0), (4, 98.9)], |_| None);
+        assert_eq!(judged(&ends, 0.003), ("unclear", Some(1)));
+        let often = |of: &Candidate| Candidate { iops: vec![of.iops[0]; 3], ..of.clone() };
+        let often: Vec<Candidate> = ends.iter().map(often).collect();
+        assert_eq!(judged(&often, 0.005), ("unclear", None), "as often as it may be");
     }
 
     #[test]

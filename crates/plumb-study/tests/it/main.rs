@@ -12,6 +12,7 @@ mod history_cases;
 mod interval_cases;
 mod knee_cases;
 mod latency_cost_cases;
+mod peak_cases;
 mod queueing_cases;
 mod random;
 mod reading_cases;

@@ -45,9 +45,16 @@ pub struct Choices {
     pub noise: Option<Noise>,
 }
 
-/// Runs that later steps need at least: reads, writes, latency.
+/// Runs that later steps need at least: threads, reads, writes, latency. With two for threads most searches over them end
+/// too early, with four nearly none (docs/decisions/0213-far-corners-of-a-search.md).
 const KEPT_BACK: [(Step, usize); 4] =
-    [(Step::RandomTwo, 2), (Step::Reads, 7), (Step::Writes, 7), (Step::Latency, 4)];
+    [(Step::RandomTwo, 4), (Step::Reads, 7), (Step::Writes, 7), (Step::Latency, 4)];
+/// How many of those for threads a noisy curve may use.
+const LENT: usize = 2;
+/// Runs that a curve without much noise leaves for threads instead of repeating what it rests on: they say more there.
+const SPARED: usize = 2;
+/// How often a pair is run at most where it is in doubt: while threads are chosen, and in the end.
+const DOUBTED_MOST: (usize, usize) = (3, 4);
 /// A loss by another number of threads that counts.
 const DELTA: f64 = 0.02;
 /// Scatter about a curve above which what its answer rests on is run three times instead of twice.
@@ -124,20 +131,24 @@ impl BaselinePlanner {
             choices.random = self.options.random(choices.files);
         }
         if has(Step::RandomOne) {
-            let curve = have!(self.curve(Step::RandomOne, &choices.random, runs), Step::RandomOne);
+            let curve = self.curve(Step::RandomOne, &choices.random, runs, 0);
+            let curve = have!(curve, Step::RandomOne);
             choices.random.outstanding = chosen(&curve).unwrap_or(choices.random.outstanding);
             choices.random_curve = Some(curve);
         }
-        choices.noise = noise(choices, runs);
+        choices.noise = noise(choices.random_curve.as_ref(), runs);
         if has(Step::RandomTwo) {
-            self.split(choices, runs)?;
+            self.split(choices, runs, all)?;
         }
+        // Where a run more may tell, it is kept for the end.
+        let is_open = in_doubt(&choices.pairs, choices.noise, runs, DOUBTED_MOST.1).is_some();
+        let reserve = usize::from(is_open && has(Step::Confirm));
         for (step, percent) in [(Step::Reads, 0), (Step::Writes, 100)] {
             if !has(step) {
                 continue;
             }
             let mut setting = self.options.sequential(choices.files, percent);
-            let curve = have!(self.curve(step, &setting, all), step);
+            let curve = have!(self.curve(step, &setting, all, reserve), step);
             setting.outstanding = chosen(&curve).unwrap_or(setting.outstanding);
             let answer = Some((curve, setting));
             if step == Step::Reads {
@@ -184,10 +195,19 @@ impl BaselinePlanner {
         Ask::Have(kept)
     }
 
-    /// The knee over o of a step.
-    fn curve(&self, step: Step, setting: &Setting, runs: &[RunRecord]) -> Ask<Knee> {
-        let own: Vec<&RunRecord> =
-            runs.iter().filter(|run| same_but_o(&run.setting, setting)).collect();
+    /// The knee over o of a step, which leaves so many runs in reserve.
+    fn curve(
+        &self,
+        step: Step,
+        setting: &Setting,
+        runs: &[RunRecord],
+        reserve: usize,
+    ) -> Ask<Knee> {
+        // What is repeated for threads must not move the load that they share.
+        let is_own = |run: &&RunRecord| {
+            same_but_o(&run.setting, setting) && run.step != Step::RandomTwo.keyword()
+        };
+        let own: Vec<&RunRecord> = runs.iter().filter(is_own).collect();
         let rows = rows(own.iter().copied());
         let options = self.options.knee_options(setting);
         let limit = self.options.o_most(step, setting);
@@ -218,14 +238,18 @@ impl BaselinePlanner {
         }
         let used = runs.iter().filter(|run| run.step == step.keyword()).count();
         let most = if step == Step::RandomOne { CURVE_MOST.0 } else { CURVE_MOST.1 };
-        if used >= most || self.left(step, runs) == 0 {
+        if used >= most || self.left(step, runs) <= reserve {
             return Ask::Have(knee::find(&rows, &options));
         }
-        let from = if step == Step::RandomOne { 1 } else { SEQUENTIAL_FROM.min(limit) };
+        let (from, climb) = match step {
+            // Pre-test 2 has run one of its settings.
+            Step::RandomOne => (1, Climb::Leaping),
+            _ => (SEQUENTIAL_FROM.min(limit), Climb::Once),
+        };
         let begins_late = |found: &Knee| found.verdict == knee::Verdict::Flat && from > 1;
-        let next = match bracket::next(&rows, from, limit, &options, Climb::Once) {
+        let next = match bracket::next(&rows, from, limit, &options, climb) {
             bracket::Step::Done(found) if begins_late(&found) => {
-                bracket::next(&rows, 1, limit, &options, Climb::Once)
+                bracket::next(&rows, 1, limit, &options, climb)
             }
             next => next,
         };
@@ -236,6 +260,10 @@ impl BaselinePlanner {
             }
             bracket::Step::Measure(o) => Ask::Run(with(o)),
             bracket::Step::Done(found) => {
+                let spares = step == Step::RandomOne && !is_noisy(runs);
+                if spares && self.left(step, runs) <= SPARED {
+                    return Ask::Have(*found);
+                }
                 let (list, wanted) = to_repeat(&found);
                 let settings = list.into_iter().map(with);
                 let open = settings.filter(|setting| tries(setting, runs) < wanted);
@@ -251,11 +279,19 @@ impl BaselinePlanner {
     fn left(&self, step: Step, runs: &[RunRecord]) -> usize {
         let later = KEPT_BACK.iter().filter(|(other, _)| *other > step && self.options.has(*other));
         let kept: usize = later.map(|(_, count)| count).sum();
+        // A noisy curve needs its repetitions: a peak over threads is a peak of the load that it finds.
+        let lent = if step == Step::RandomOne && is_noisy(runs) { LENT } else { 0 };
+        let kept = kept.saturating_sub(lent);
         to_usize(self.options.runs_most()).saturating_sub(kept + runs.len())
     }
 
-    /// 2.7: the same N, split between threads.
-    fn split(&self, choices: &mut Choices, runs: &[RunRecord]) -> Result<(), Missing> {
+    /// 2.7: the same N, split between threads. The repetitions at the end move the verdict, but not the choice.
+    fn split(
+        &self,
+        choices: &mut Choices,
+        runs: &[RunRecord],
+        all: &[RunRecord],
+    ) -> Result<(), Missing> {
         let files = u64::from(choices.files);
         let threads_most = u64::from(self.options.threads_most);
         let o_most = self.options.outstanding_most.min(65_536);
@@ -282,10 +318,17 @@ impl BaselinePlanner {
         }
         let candidates = split_candidates(&pairs, runs);
         // Pairs that a search went back to are repetitions as well.
-        choices.noise = noise(choices, runs);
+        choices.noise = noise(choices.random_curve.as_ref(), runs);
         choices.pair = choose_best(&candidates, choices.noise);
         if let Some(best) = &choices.pair {
             choices.random = pairs[best.chosen].clone();
+        }
+        if let Some(best) = choices.pair.as_mut().filter(|_| all.len() > runs.len()) {
+            let noise = noise(choices.random_curve.as_ref(), all);
+            match choose_best(&split_candidates(&pairs, all), noise) {
+                Some(again) if again.chosen == best.chosen => *best = again,
+                _ => best.is_unclear = true,
+            }
         }
         choices.pairs = pairs;
         Ok(())
@@ -314,7 +357,9 @@ impl BaselinePlanner {
         };
         let splits: Vec<Pair> = pairs.iter().map(split).collect();
         let loss = choices.noise.map_or(0.0, |noise| noise.reach(1, 1)).clamp(DELTA, LOSS_MOST);
-        match split::next_pair(&splits, &measured, start, loss) {
+        let next = split::next_pair(&splits, &measured, start, loss);
+        let next = next.or_else(|| split::far_corner(&measured, loss));
+        match next.or_else(|| in_doubt(pairs, choices.noise, runs, DOUBTED_MOST.0)) {
             Some(next) => Ask::Run(pairs[next].clone()),
             None => Ask::Have(()),
         }
@@ -328,6 +373,10 @@ impl BaselinePlanner {
             || to_u64(runs.len()) >= self.options.runs_most()
         {
             return None;
+        }
+        let noise = noise(choices.random_curve.as_ref(), runs);
+        if let Some(index) = in_doubt(&choices.pairs, noise, runs, DOUBTED_MOST.1) {
+            return Some(choices.pairs[index].clone());
         }
         let mut list = Vec::new();
         if self.options.has(Step::RandomOne) || self.options.has(Step::RandomTwo) {
@@ -402,6 +451,23 @@ fn tries(setting: &Setting, runs: &[RunRecord]) -> usize {
     runs.iter().filter(|run| run.setting == *setting).count()
 }
 
+/// Whether the repetitions of pre-test 2 differ by as much as makes a curve noisy.
+fn is_noisy(runs: &[RunRecord]) -> bool {
+    let is_pretest = |run: &&RunRecord| {
+        [Step::PretestOne, Step::PretestTwo].iter().any(|step| run.step == step.keyword())
+    };
+    let mut groups: Vec<(&Setting, Vec<f64>)> = Vec::new();
+    for run in runs.iter().filter(is_pretest) {
+        let Some(summary) = run.usable() else { continue };
+        match groups.iter_mut().find(|(setting, _)| **setting == run.setting) {
+            Some((_, logs)) => logs.push(summary.iops.ln()),
+            None => groups.push((&run.setting, vec![summary.iops.ln()])),
+        }
+    }
+    let logs: Vec<Vec<f64>> = groups.into_iter().map(|(_, logs)| logs).collect();
+    Noise::pooled(&logs).is_some_and(|noise| noise.deviation > NOISY)
+}
+
 fn once(setting: &Setting, runs: &[RunRecord]) -> Ask<()> {
     if tries(setting, runs) > 0 { Ask::Have(()) } else { Ask::Run(setting.clone()) }
 }
@@ -424,9 +490,20 @@ fn to_repeat(curve: &Knee) -> (Vec<u64>, usize) {
     (list, if is_noisy { REPETITIONS } else { 2 })
 }
 
+/// The pair to run again, fewer than `most` times so far, where that may tell whether threads make a difference.
+fn in_doubt(
+    pairs: &[Setting],
+    noise: Option<Noise>,
+    runs: &[RunRecord],
+    most: usize,
+) -> Option<usize> {
+    let candidates = split_candidates(pairs, runs);
+    choose_best(&candidates, noise)?.in_doubt(&candidates, most)
+}
+
 /// What runs of small random I/O differ by: by all repetitions there are, whatever they repeat; where there are too few,
 /// by the scatter of the settings about their curve.
-fn noise(choices: &Choices, runs: &[RunRecord]) -> Option<Noise> {
+fn noise(curve: Option<&Knee>, runs: &[RunRecord]) -> Option<Noise> {
     let mut settings: Vec<&Setting> = Vec::new();
     for run in runs {
         let setting = &run.setting;
@@ -437,7 +514,7 @@ fn noise(choices: &Choices, runs: &[RunRecord]) -> Option<Noise> {
     let logs = |setting: &&Setting| rates(setting, runs).0.iter().map(|iops| iops.ln()).collect();
     let logs: Vec<Vec<f64>> = settings.iter().map(logs).collect();
     Noise::pooled(&logs).or_else(|| {
-        let curve = choices.random_curve.as_ref()?;
+        let curve = curve?;
         let fit = curve.fit.as_ref()?;
         let counted = curve.settings.iter().filter(|setting| setting.counts()).count();
         let freedom = counted.saturating_sub(fit.corners.len() + 2).max(1) as f64;
