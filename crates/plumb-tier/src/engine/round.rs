@@ -82,8 +82,11 @@ impl<Q: FlushQueue> Engine<Q> {
         self.core.unflushable.get(index(vdisk)) == Some(&true)
     }
 
-    pub(super) fn pump_round(&mut self) {
-        match self.round.phase {
+    /// Takes the round a step on, or begins the next one: at once when one has ended and somebody waits, so that its flushes and
+    /// its frame stand in the disks' lines before what the clients that were answered ask next. Whether it did.
+    pub(super) fn pump_round(&mut self) -> bool {
+        let before = self.round.phase;
+        match before {
             _ if self.frozen || self.halted.is_some() => {}
             Phase::Idle => {
                 let idle = self.core.pending.is_empty()
@@ -109,6 +112,7 @@ impl<Q: FlushQueue> Engine<Q> {
                 }
             }
         }
+        self.round.phase != before
     }
 
     fn begin_round(&mut self) {
