@@ -293,7 +293,7 @@ impl<Q: FlushQueue> Engine<Q> {
             slot_wait: room(),
             tentative_wait: room(),
             cutting: VecDeque::with_capacity(index(clients)),
-            round: Round::default(),
+            round: Round::new(),
             frozen: false,
             trouble: Vec::new(),
             jobs: VecDeque::new(),
