@@ -156,8 +156,6 @@ pub struct Engine<Q> {
     part_blocks: usize,
     locks: Locks,
     ready: VecDeque<u32>,
-    /// The same of parts that were cut while a round was under way: what the round needs next goes first.
-    fresh: VecDeque<u32>,
     /// Parts that wait for the standstill to end.
     held: VecDeque<u32>,
     durable_wait: VecDeque<u32>,
@@ -286,7 +284,6 @@ impl<Q: FlushQueue> Engine<Q> {
             part_blocks,
             locks: Locks::new(index(parts)),
             ready: room(),
-            fresh: room(),
             held: room(),
             durable_wait: room(),
             appended_wait: room(),
@@ -455,14 +452,8 @@ impl<Q: FlushQueue> Engine<Q> {
                 self.advance(part);
                 self.note_turn(&mut turns, &mut before);
             }
+            self.pump_round();
             self.pump_journal();
-            while self.pump_round() {
-                self.pump_journal();
-            }
-            if !self.fresh.is_empty() {
-                self.ready.append(&mut self.fresh);
-                continue;
-            }
             self.pump_logs();
             self.pump_moves();
             if self.stand_still() {
@@ -470,7 +461,7 @@ impl<Q: FlushQueue> Engine<Q> {
                 self.note_turn(&mut turns, &mut before);
                 continue;
             }
-            if self.ready.is_empty() && self.fresh.is_empty() {
+            if self.ready.is_empty() {
                 return stood;
             }
         }
@@ -555,8 +546,7 @@ impl<Q: FlushQueue> Engine<Q> {
         if kind.writes() {
             self.core.extents.get_mut(extent).writers += 1;
         }
-        let line = if self.round.is_idle() { &mut self.ready } else { &mut self.fresh };
-        line.push_back(part);
+        self.ready.push_back(part);
         true
     }
 

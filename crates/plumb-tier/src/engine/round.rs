@@ -110,11 +110,8 @@ impl<Q: FlushQueue> Engine<Q> {
         self.core.unflushable.get(index(vdisk)) == Some(&true)
     }
 
-    /// Takes the round a step on, or begins the next one: at once when one has ended and somebody waits, so that its flushes and
-    /// its frame stand in the disks' lines before what the clients that were answered ask next. Whether it did.
-    pub(super) fn pump_round(&mut self) -> bool {
-        let before = self.round.phase;
-        match before {
+    pub(super) fn pump_round(&mut self) {
+        match self.round.phase {
             _ if self.frozen || self.halted.is_some() => {}
             Phase::Idle => {
                 let idle = self.core.pending.is_empty()
@@ -140,7 +137,6 @@ impl<Q: FlushQueue> Engine<Q> {
                 }
             }
         }
-        self.round.phase != before
     }
 
     fn begin_round(&mut self) {
