@@ -290,7 +290,7 @@ impl<Q: FlushQueue> Engine<Q> {
             slot_wait: room(),
             tentative_wait: room(),
             cutting: VecDeque::with_capacity(index(clients)),
-            round: Round::new(),
+            round: Round::default(),
             frozen: false,
             trouble: Vec::new(),
             jobs: VecDeque::new(),

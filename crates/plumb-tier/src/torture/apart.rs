@@ -30,9 +30,7 @@ struct Pair {
 }
 
 fn start_on(shape: &Shape, made: PowerQueue, seed: u64) -> Result<Engine<PowerQueue>, StartError> {
-    let mut engine = Engine::start(made, shape.plan(), 2, EXTENT_BYTES, seed)?;
-    engine.set_close_after(Nanos::ZERO);
-    Ok(engine)
+    Engine::start(made, shape.plan(), 2, EXTENT_BYTES, seed)
 }
 
 impl Pair {
