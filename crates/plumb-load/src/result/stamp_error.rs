@@ -263,8 +263,8 @@ fn doubt(span: &SpanResult, error: &StampError) -> Option<&'static str> {
 fn remedy(span: &SpanResult, error: &StampError) -> &'static str {
     match (span.submission.as_str(), span.batch) {
         _ if error.mostly_in_call() => {
-            ": more than 10 % of that. Each was over within its own call, without a sleep, and when in it no program sees: the \
-             latency is that of the call"
+            ": most were over within their own call, without a sleep, and when in it no program sees. The latency is that of the \
+             call, which is what whoever calls waits for"
         }
         _ if error.is_of_wake_up() => ": more than 10 % of that, and most of it is the wake-up",
         ("latency", 2..) => {
@@ -339,7 +339,8 @@ pub(crate) fn evidence(span: &SpanResult) -> Option<PlausibilityItem> {
         key: "stamp_error_share",
         target: None,
         value: Some(share),
-        verdict: match is_felt || is_short || doubt.is_some() {
+        // Of a call that does not sleep nothing else could be told.
+        verdict: match is_felt && !error.mostly_in_call() || is_short || doubt.is_some() {
             true => Plausibility::Suspicious,
             false if error.mostly_woken() && error.wake_up.is_none() => Plausibility::Unknown,
             false => Plausibility::Ok,

@@ -131,9 +131,9 @@ fn a_usual_bound_that_the_truth_contradicts_is_not_ok() {
 #[test]
 fn no_bound_is_longer_than_the_io_that_was_waited_for_by_itself() {
     for (in_call, slept, bound, remedy) in [
-        (100, 0, 1400, "within its own call"),
+        (100, 0, 1400, "within their own call"),
         (0, 100, 1400, "most of it is the wake-up"),
-        (60, 40, 1400, "within its own call"),
+        (60, 40, 1400, "within their own call"),
     ] {
         let mut span = span(1400, &[]);
         let error = span.stamp_error.as_mut().expect("made so");
@@ -147,6 +147,8 @@ fn no_bound_is_longer_than_the_io_that_was_waited_for_by_itself() {
         let item = evidence(&span).expect("latencies");
         assert!(item.value.is_some_and(|share| share <= 1.01), "{}", item.sentence);
         assert!(item.sentence.contains(remedy), "{}", item.sentence);
+        let warns = item.verdict == Plausibility::Suspicious;
+        assert_eq!(warns, remedy.contains("wake-up"), "{}", item.sentence);
         assert_eq!(sleeping(&span), None);
     }
     let mut span = span(300_000, &[]);
