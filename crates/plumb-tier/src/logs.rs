@@ -11,7 +11,6 @@ use crate::format::frame::{Link, Record};
 use crate::format::log::{self, LogHeader};
 use crate::format::{BLOCK_BYTES, BLOCK_LEN, Config, Geometry};
 use crate::log::Log;
-use crate::log_ahead::LogAhead;
 use crate::members::Members;
 use crate::mutation::{Mutation, active};
 use crate::recover::StartError;
@@ -164,7 +163,6 @@ impl<Q: FlushQueue> Core<Q> {
         }
         let mut repaired = false;
         let mut failed = Vec::new();
-        let (mut ahead, mut span) = (LogAhead::new(), 0);
         let blocks =
             u64::from(self.members.config.vdisks[vdisk].extents) * u64::from(self.extents.blocks);
         while log.link.position - start.position < log.ring_bytes {
@@ -173,11 +171,7 @@ impl<Q: FlushQueue> Core<Q> {
                 break;
             }
             let least = if link.position >= log.head.0 { log.head.1 } else { 0 };
-            let places = self.log_places(vdisk, log, link.position);
-            let places = places.iter().filter(|(nth, disk, _)| copies.contains(&(*nth, *disk)));
-            let places: Vec<(u16, u64)> = places.map(|place| (place.1, place.2)).collect();
-            ahead.reach(&mut self.io, &places, (span, log.room(link.position)));
-            let found = self.read_record(&ahead, log, &places, least);
+            let found = self.read_record(vdisk, log, &copies, least);
             let Some((header, bytes, lacking)) = found? else { break };
             let inside = header.span <= log.ring_bytes - (link.position - start.position);
             let known = |range: &log::LogRange| range.block + u64::from(range.count) <= blocks;
@@ -188,12 +182,10 @@ impl<Q: FlushQueue> Core<Q> {
                 repaired = true;
                 for (_, disk, offset) in self.log_places(vdisk, log, link.position) {
                     if lacking.contains(&disk) {
-                        ahead.forget(disk, (offset, &bytes));
                         failed.extend(self.io.write(&[disk], offset, &bytes));
                     }
                 }
             }
-            span = header.span;
             let lsn = link.lsn + u64::from(!header.pad);
             let position = link.position + header.span;
             let next = Link { lsn, position, chain: header.crc, epoch: header.epoch };
@@ -235,18 +227,22 @@ impl<Q: FlushQueue> Core<Q> {
     /// none.
     fn read_record(
         &mut self,
-        ahead: &LogAhead,
+        vdisk: usize,
         log: &Log,
-        places: &[(u16, u64)],
+        copies: &[(u8, u16)],
         least: u32,
     ) -> Result<Option<Found>, StartError> {
         let link = log.link;
         let durable = link.lsn <= log.flushed;
+        let places = self.log_places(vdisk, log, link.position);
         let mut best: Option<(LogHeader, Vec<u8>)> = None;
         let mut lacking = Vec::new();
         let (mut was_read, mut failed) = (false, false);
-        for &(disk, offset) in places {
-            let whole = self.read_copy_of_record(ahead, (disk, offset), log, (least, durable));
+        for (nth, disk, offset) in places {
+            if !copies.contains(&(nth, disk)) {
+                continue;
+            }
+            let whole = self.read_copy_of_record((disk, offset), log, least, durable);
             was_read |= whole.is_some();
             failed |= whole.is_none();
             match (whole.flatten(), &best) {
@@ -264,13 +260,13 @@ impl<Q: FlushQueue> Core<Q> {
     /// `None` when it cannot be read; and within, when there is no such record.
     fn read_copy_of_record(
         &mut self,
-        ahead: &LogAhead,
         (disk, offset): (u16, u64),
         log: &Log,
-        (least, durable): (u32, bool),
+        least: u32,
+        durable: bool,
     ) -> Option<Option<(LogHeader, Vec<u8>)>> {
         let mut bytes = vec![0; BLOCK_LEN];
-        if !ahead.read(&mut self.io, (disk, offset), &mut bytes) {
+        if !self.io.read(disk, offset, &mut bytes) {
             return None;
         }
         let Some(header) = log::decode(&bytes, log.seed, &log.link, least) else {
@@ -281,8 +277,7 @@ impl<Q: FlushQueue> Core<Q> {
             return Some(Some((header, bytes)));
         }
         bytes.resize(BLOCK_LEN * (1 + blocks), 0);
-        let data = (disk, offset + BLOCK_BYTES);
-        if blocks > 0 && !ahead.read(&mut self.io, data, &mut bytes[BLOCK_LEN..]) {
+        if blocks > 0 && !self.io.read(disk, offset + BLOCK_BYTES, &mut bytes[BLOCK_LEN..]) {
             return None;
         }
         Some(data_verifies(log.seed, &header, &bytes).then_some((header, bytes)))
