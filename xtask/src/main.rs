@@ -26,6 +26,7 @@ usage: cargo xtask <chore>
   instructions     instructions per I/O of the run loop, counted by callgrind, against the committed ones
   instructions --bless   commits what is counted now
   bench            CPU time per I/O beside fio and t/io_uring; `cargo xtask bench --help` lists its options
+  p50              the median latency that Plumb and fio report, beside the device's own; as root
   reap-lag         how late completions are seen, beside a loop that waits for batches with DEFER_TASKRUN; as root
   bench-history    appends a line about this tree to bench-history; with --build-time also times a build
   machine          what this machine has and lacks, as the skip lists see it
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
         ["instructions"] => finish(instructions::run(&repository(), false)),
         ["instructions", "--bless"] => finish(instructions::run(&repository(), true)),
         ["bench", words @ ..] => finish(bench::run(&repository(), words)),
+        ["p50", words @ ..] => finish(bench::p50::run(&repository(), words)),
         ["reap-lag", words @ ..] => finish(bench::reap_lag::run(&repository(), words)),
         ["bench-history"] => finish(history::append(&repository(), false)),
         ["bench-history", "--build-time"] => finish(history::append(&repository(), true)),

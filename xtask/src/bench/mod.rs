@@ -6,6 +6,7 @@
 mod cpu;
 mod decide;
 mod options;
+pub(crate) mod p50;
 pub(crate) mod reap_lag;
 mod report;
 mod spread;

@@ -156,6 +156,10 @@ impl Tool {
         Sample::new(net, ios, f64::from(setting.seconds))
     }
 
+    pub(super) fn is_fio(&self) -> bool {
+        matches!(self.family, Family::Fio { .. })
+    }
+
     fn is_plumb(&self) -> bool {
         matches!(self.family, Family::Plumb { .. })
     }

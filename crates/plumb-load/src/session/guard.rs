@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use plumb_io::contents::{self, Claim, ContentsError};
-use plumb_io::mark;
+use plumb_io::mark::{self, Standing};
 use plumb_io::system_tree::SystemTree;
 use rustix::fs::{FileType, Stat};
 
@@ -99,9 +99,12 @@ impl Guard {
                 if !files {
                     observer.warning(&overridden(&error));
                 }
-                // Whatever else spoke against it: a mark that held before is to hold behind the run.
-                !is_device
-                    && mark::verify(target, path, tree).is_ok_and(|standing| standing.is_own())
+                // Whatever else spoke against it: a mark that held before is to hold behind the run, and so is that of a killed
+                // run, if somebody said that all of the file may be lost.
+                let stays = |standing: Standing| {
+                    standing.is_own() || !files && standing == Standing::Unfinished
+                };
+                !is_device && mark::verify(target, path, tree).is_ok_and(stays)
             }
             Err(error) => return Err(refused(&error, options)),
         };
