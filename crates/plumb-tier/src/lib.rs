@@ -23,6 +23,7 @@ mod io;
 mod journal;
 mod leave;
 mod log;
+mod log_ahead;
 mod log_buckets;
 mod logs;
 mod marks;

@@ -200,6 +200,11 @@ impl Log {
         (to_usize(at / self.slab_bytes), at % self.slab_bytes)
     }
 
+    /// Bytes that are contiguous on its disks from a position on.
+    pub(crate) fn room(&self, position: u64) -> u64 {
+        self.slab_bytes - self.place(position).1
+    }
+
     /// Where the copies of a position lie, whether current or not.
     pub(crate) fn locate(
         &self,

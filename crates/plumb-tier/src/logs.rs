@@ -11,6 +11,7 @@ use crate::format::frame::{Link, Record};
 use crate::format::log::{self, LogHeader};
 use crate::format::{BLOCK_BYTES, BLOCK_LEN, Config, Geometry};
 use crate::log::Log;
+use crate::log_ahead::LogAhead;
 use crate::members::Members;
 use crate::mutation::{Mutation, active};
 use crate::recover::StartError;
@@ -163,6 +164,7 @@ impl<Q: FlushQueue> Core<Q> {
         }
         let mut repaired = false;
         let mut failed = Vec::new();
+        let (mut ahead, mut span) = (LogAhead::new(), 0);
         let blocks =
             u64::from(self.members.config.vdisks[vdisk].extents) * u64::from(self.extents.blocks);
         while log.link.position - start.position < log.ring_bytes {
@@ -171,7 +173,11 @@ impl<Q: FlushQueue> Core<Q> {
                 break;
             }
             let least = if link.position >= log.head.0 { log.head.1 } else { 0 };
-            let found = self.read_record(vdisk, log, &copies, least);
+            let places = self.log_places(vdisk, log, link.position);
+            let places = places.iter().filter(|(nth, disk, _)| copies.contains(&(*nth, *disk)));
+            let places: Vec<(u16, u64)> = places.map(|place| (place.1, place.2)).collect();
+            ahead.reach(&mut self.io, &places, (span, log.room(link.position)));
+            let found = self.read_record(&ahead, log, &places, least);
             let Some((header, bytes, lacking)) = found? else { break };
             let inside = header.span <= log.ring_bytes - (link.position - start.position);
             let known = |range: &log::LogRange| range.block + u64::from(range.count) <= blocks;
@@ -182,10 +188,12 @@ impl<Q: FlushQueue> Core<Q> {
                 repaired = true;
                 for (_, disk, offset) in self.log_places(vdisk, log, link.position) {
                     if lacking.contains(&disk) {
+                        ahead.forget(disk, (offset, &bytes));
                         failed.extend(self.io.write(&[disk], offset, &bytes));
                     }
                 }
             }
+            span = header.span;
             let lsn = link.lsn + u64::from(!header.pad);
             let position = link.position + header.span;
             let next = Link { lsn, position, chain: header.crc, epoch: header.epoch };
@@ -227,22 +235,18 @@ impl<Q: FlushQueue> Core<Q> {
     /// none.
     fn read_record(
         &mut self,
-        vdisk: usize,
+        ahead: &LogAhead,
         log: &Log,
-        copies: &[(u8, u16)],
+        places: &[(u16, u64)],
         least: u32,
     ) -> Result<Option<Found>, StartError> {
         let link = log.link;
         let durable = link.lsn <= log.flushed;
-        let places = self.log_places(vdisk, log, link.position);
         let mut best: Option<(LogHeader, Vec<u8>)> = None;
         let mut lacking = Vec::new();
         let (mut was_read, mut failed) = (false, false);
-        for (nth, disk, offset) in places {
-            if !copies.contains(&(nth, disk)) {
-                continue;
-            }
-            let whole = self.read_copy_of_record((disk, offset), log, least, durable);
+        for &(disk, offset) in places {
+            let whole = self.read_copy_of_record(ahead, (disk, offset), log, (least, durable));
             was_read |= whole.is_some();
             failed |= whole.is_none();
             match (whole.flatten(), &best) {
@@ -260,13 +264,13 @@ impl<Q: FlushQueue> Core<Q> {
     /// `None` when it cannot be read; and within, when there is no such record.
     fn read_copy_of_record(
         &mut self,
+        ahead: &LogAhead,
         (disk, offset): (u16, u64),
         log: &Log,
-        least: u32,
-        durable: bool,
+        (least, durable): (u32, bool),
     ) -> Option<Option<(LogHeader, Vec<u8>)>> {
         let mut bytes = vec![0; BLOCK_LEN];
-        if !self.io.read(disk, offset, &mut bytes) {
+        if !ahead.read(&mut self.io, (disk, offset), &mut bytes) {
             return None;
         }
         let Some(header) = log::decode(&bytes, log.seed, &log.link, least) else {
@@ -277,7 +281,8 @@ impl<Q: FlushQueue> Core<Q> {
             return Some(Some((header, bytes)));
         }
         bytes.resize(BLOCK_LEN * (1 + blocks), 0);
-        if blocks > 0 && !self.io.read(disk, offset + BLOCK_BYTES, &mut bytes[BLOCK_LEN..]) {
+        let data = (disk, offset + BLOCK_BYTES);
+        if blocks > 0 && !ahead.read(&mut self.io, data, &mut bytes[BLOCK_LEN..]) {
             return None;
         }
         Some(data_verifies(log.seed, &header, &bytes).then_some((header, bytes)))

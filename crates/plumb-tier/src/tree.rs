@@ -62,6 +62,26 @@ pub(crate) struct Trees {
     pool_seed: u32,
 }
 
+/// Pages to write: those that lie behind each other are one run, up to so many bytes.
+struct Runs {
+    most: usize,
+    /// The first page of each, and its bytes.
+    list: Vec<(u32, Vec<u8>)>,
+}
+
+impl Runs {
+    fn add(&mut self, page: u32, bytes: &[u8; BLOCK_LEN]) {
+        if let Some((first, run)) = self.list.last_mut()
+            && *first + to_u32(run.len() / BLOCK_LEN) == page
+            && run.len() + BLOCK_LEN <= self.most
+        {
+            run.extend_from_slice(bytes);
+        } else {
+            self.list.push((page, bytes.to_vec()));
+        }
+    }
+}
+
 /// The area for tree pages is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TreeFull;
@@ -192,8 +212,8 @@ impl Trees {
         Ok(to_u32(page))
     }
 
-    /// Writes all that changed to free pages of `disks`; the disks that failed. Nothing is flushed, and
-    /// the trees on disk stay as they are until a checkpoint page names the new roots.
+    /// Writes all that changed to free pages of `disks`, pages that lie behind each other together; the disks that failed.
+    /// Nothing is flushed, and the trees on disk stay as they are until a checkpoint page names the new roots.
     pub(crate) fn write<Q: FlushQueue>(
         &mut self,
         io: &mut Io<Q>,
@@ -201,25 +221,16 @@ impl Trees {
         disks: &[u16],
         extents: &Extents,
     ) -> Result<Vec<u16>, TreeFull> {
-        let mut pages: Vec<(u32, Box<[u8; BLOCK_LEN]>)> = Vec::new();
+        let mut runs = Runs { most: to_usize(io.control_bytes()).max(BLOCK_LEN), list: Vec::new() };
         for tree in [MAP, SUMS] {
-            self.write_tree(tree, extents, &mut pages)?;
+            self.write_tree(tree, extents, &mut runs)?;
         }
         let at = |page: u32| geometry.tree() + u64::from(page) * BLOCK_BYTES;
-        let mut failed = Vec::new();
-        for some in pages.chunks(64) {
-            let write = |(page, bytes): &'_ (u32, Box<[u8; BLOCK_LEN]>)| (at(*page), **bytes);
-            let some: Vec<(u64, [u8; BLOCK_LEN])> = some.iter().map(write).collect();
-            let work = some
-                .iter()
-                .flat_map(|(offset, bytes)| {
-                    disks.iter().map(|&disk| Work::Write { disk, offset: *offset, bytes })
-                })
-                .collect();
-            failed.extend(io.wait_for(work));
-        }
+        let each = runs.list.iter().flat_map(|(page, bytes)| {
+            disks.iter().map(|&disk| Work::Write { disk, offset: at(*page), bytes })
+        });
+        let mut failed = io.wait_for(each.collect());
         failed.sort_unstable();
-        failed.dedup();
         Ok(failed)
     }
 
@@ -227,7 +238,7 @@ impl Trees {
         &mut self,
         tree: usize,
         extents: &Extents,
-        pages: &mut Vec<(u32, Box<[u8; BLOCK_LEN]>)>,
+        runs: &mut Runs,
     ) -> Result<(), TreeFull> {
         let mut changed: Vec<usize> = Vec::new();
         for leaf in 0..self.trees[tree].dirty.len() {
@@ -239,7 +250,7 @@ impl Trees {
             for nth in 0..LEAF_ENTRIES {
                 page::set_entry(&mut bytes, nth, value(extents, tree, leaf * LEAF_ENTRIES + nth));
             }
-            self.place(tree, 0, leaf, bytes, pages)?;
+            self.place(tree, 0, leaf, bytes, runs)?;
         }
         for level in 1..self.trees[tree].levels.len() {
             changed = changed.iter().map(|number| number / INDEX_ENTRIES).collect();
@@ -250,7 +261,7 @@ impl Trees {
                 for (nth, pointer) in below.unwrap_or_default().iter().enumerate() {
                     page::set_pointer(&mut bytes, nth, *pointer);
                 }
-                self.place(tree, level, number, bytes, pages)?;
+                self.place(tree, level, number, bytes, runs)?;
             }
         }
         Ok(())
@@ -262,7 +273,7 @@ impl Trees {
         level: usize,
         number: usize,
         mut bytes: Box<[u8; BLOCK_LEN]>,
-        pages: &mut Vec<(u32, Box<[u8; BLOCK_LEN]>)>,
+        runs: &mut Runs,
     ) -> Result<(), TreeFull> {
         let crc = page::seal(self.pool_seed, name(tree, level, number), &mut bytes);
         let page = self.allocate()?;
@@ -274,7 +285,7 @@ impl Trees {
         if level > 0 && active(Mutation::IndexInPlace) {
             self.release();
         }
-        pages.push((page, bytes));
+        runs.add(page, &bytes);
         Ok(())
     }
 

@@ -39,8 +39,8 @@ impl<Q: FlushQueue> Engine<Q> {
         self.jobs.iter().any(|job| matches!(job, Job::Scan(..)))
     }
 
-    /// Reads and verifies every copy of every written block and of all metadata but the journal, and heals what can be
-    /// healed (RES-8).
+    /// Reads and verifies every copy of every written block and of all metadata but the journal, heals what can be
+    /// healed (RES-8), and ends with a checkpoint, behind which the journal begins anew.
     pub fn scan(&mut self) {
         self.jobs.push_back(Job::Scan(Stage::Extent(0), Accept::Nothing));
     }
@@ -91,9 +91,10 @@ impl<Q: FlushQueue> Engine<Q> {
         Ok(())
     }
 
-    /// What is damaged of map and checksums is written anew.
+    /// What is damaged of map and checksums is written anew, and no frame of the journal from before is read by a start any
+    /// more: it is not read, but behind the checkpoint what has rotted of it costs nothing.
     fn end_scan(&mut self) -> Result<(), Halt> {
-        if self.core.to_mend > 0 && !self.core.flush_broken {
+        if !self.core.flush_broken {
             self.checkpoint_now()?;
         }
         self.core.counters.metadata_unhealed += self.core.to_mend;

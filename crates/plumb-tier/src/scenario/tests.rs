@@ -437,3 +437,21 @@ fn requests_take_as_long_as_the_host_sees() {
 fn tier_time(rig: &Rig<plumb_io::engine::SparseQueue>) -> u64 {
     [false, true].map(|second| rig.engine.use_of(0).time_ns(Account::TierRead(second))).iter().sum()
 }
+
+/// Pages of map and checksums that lie behind each other go to a disk together: no request is served while a checkpoint
+/// writes them.
+#[test]
+fn a_checkpoint_writes_pages_together() {
+    let scenario = Scenario::reference(1024);
+    let mut rig = Rig::sparse(&scenario.sizes()).expect("room");
+    rig.fill(scenario.files()[0], true).expect("it works");
+    rig.settle();
+    let before = rig.engine.disk_use(0);
+    rig.engine.checkpoint();
+    rig.settle();
+    let after = rig.engine.disk_use(0);
+    let writes = after.metadata_writes - before.metadata_writes;
+    let pages = (after.metadata_write_bytes - before.metadata_write_bytes) / 4096;
+    println!("{pages} pages in {writes} writes");
+    assert!(pages >= 25 && writes <= 8, "{pages} pages in {writes} writes");
+}

@@ -63,7 +63,7 @@ pub(super) enum Fault {
     Dies { after: u64 },
     /// Nothing is answered, after that many I/Os.
     Hangs { after: u64 },
-    /// A write fails, if the I/O after that many is one.
+    /// A write fails, or one in three ends short, if the I/O after that many is one.
     WriteError { after: u64 },
     /// The next flush fails.
     FlushError,

@@ -170,7 +170,7 @@ mod tests {
                 continue;
             }
             with_some += 1;
-            if with_some > 24 {
+            if with_some > 40 {
                 continue;
             }
             let oracle = Oracle::new(plumb_units::convert::index(sectors()));

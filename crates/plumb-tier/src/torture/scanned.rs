@@ -160,6 +160,32 @@ fn rot_in_a_copy_of_metadata_is_found_and_written_anew_by_a_scan() {
     }
 }
 
+/// Frames of the journal that rotted in one copy are not needed behind a scan: the other copies may rot as well.
+#[test]
+fn frames_of_the_journal_that_have_rotted_are_behind_a_scan() {
+    let mut run = at_rest(MIRROR);
+    let blocks: Vec<_> = (0..8).map(|nth| write(nth * 16 + 1)).chain([flush()]).collect();
+    done(&mut run, &blocks).expect("nothing is wrong yet");
+    let geometry = shape(MIRROR).geometry();
+    let ring = geometry.ring(0)..geometry.tree();
+    let frames = |run: &mut Run, disk: u32| -> Vec<(u64, Vec<u8>)> {
+        let image = run.engine.queue_mut().view(disk);
+        let there = image.written().into_iter().filter(|at| ring.contains(at));
+        there.map(|at| (at, content(&image, at))).collect()
+    };
+    let before: Vec<_> = (0..DISKS).map(|disk| frames(&mut run, disk)).collect();
+    assert!(before.iter().all(|frames| !frames.is_empty()));
+    before[0].iter().for_each(|(at, _)| run.engine.queue_mut().tamper(0, *at, &ROT));
+    scan(&mut run);
+    // What was written there since is as it is.
+    for (disk, old) in (0..).zip(&before) {
+        let now = frames(&mut run, disk);
+        let same = old.iter().filter(|frame| now.contains(frame));
+        same.for_each(|(at, _)| run.engine.queue_mut().tamper(disk, *at, &ROT));
+    }
+    reads_well(&mut restart(&mut run, MIRROR, &[]).expect("it starts"));
+}
+
 /// A disk comes back and gets map and checksums anew: those that the others have whole.
 #[test]
 fn rot_is_not_copied_to_a_disk_that_gets_the_map() {

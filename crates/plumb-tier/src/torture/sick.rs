@@ -71,6 +71,9 @@ impl Shape {
         match fault {
             Fault::Dies { after } => DiskFaults { dead_from: Some(ios + after), ..none },
             Fault::Hangs { after } => DiskFaults { hangs_from: Some(ios + after), ..none },
+            Fault::WriteError { after } if after % 3 == 2 => {
+                DiskFaults { short_writes: vec![ios + after], ..none }
+            }
             Fault::WriteError { after } => DiskFaults { write_errors: vec![ios + after], ..none },
             Fault::FlushError => DiskFaults { flush_errors: (0..4096).collect(), ..none },
             Fault::Flickers { after, count } => {
