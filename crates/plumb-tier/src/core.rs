@@ -19,7 +19,7 @@ use crate::members::Members;
 use crate::mutation::{Mutation, active};
 use crate::tree::Trees;
 
-/// Rounds without a write after which an extent is closed; a round is run every second at least.
+/// Rounds without a write after which an extent is closed, if it had none for as long as is set either.
 const CLOSE_AFTER: u64 = 5;
 
 /// Extents that may be open at a time (section 4): 256 GiB with extents of 1 MiB.
@@ -125,6 +125,8 @@ pub(crate) struct Core<Q> {
     pub(crate) unverified: ExtentSet,
     /// Rounds sealed so far.
     pub(crate) rounds: u64,
+    /// Extents that were written before that round have had no write for long enough to be closed.
+    pub(crate) close_before: u64,
     pub(crate) counters: Counters,
     /// Blocks without a good copy that were met, by virtual disk.
     pub(crate) lost_blocks: Vec<u64>,
@@ -458,7 +460,8 @@ impl<Q: FlushQueue> Core<Q> {
             let own = self.extents.get_mut(extent);
             let rests = own.writers == 0 && own.pending == 0 && !unsettled;
             let early = active(Mutation::CloseEarly) && own.open;
-            let old = self.rounds >= own.written_in + CLOSE_AFTER;
+            let old =
+                self.rounds >= own.written_in + CLOSE_AFTER && own.written_in < self.close_before;
             let crowded = crowded.is_some_and(|round| own.written_in <= round);
             let close = early || rests && (all || old || crowded);
             if own.open && close {

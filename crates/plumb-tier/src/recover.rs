@@ -238,6 +238,7 @@ pub(crate) fn load<Q: FlushQueue>(
         unsettled: Vec::new(),
         unverified,
         rounds: 0,
+        close_before: 0,
         counters: Counters::default(),
         lost_blocks: vec![0; vdisks],
         unread: ExtentSet::default(),

@@ -1,6 +1,7 @@
 //! What whoever drives an engine may see of it, and the buffers of its clients.
 
 use plumb_io::{Bell, FlushQueue, Op, SlotMemory};
+use plumb_units::Nanos;
 use plumb_units::convert::{index, to_u32};
 
 use super::{ClientMemory, Engine, Request};
@@ -35,6 +36,11 @@ impl<Q: FlushQueue> Engine<Q> {
     /// those that were written longest ago are closed.
     pub fn set_open_limit(&mut self, extents: u32) {
         self.core.open_limit = index(extents.max(2));
+    }
+
+    /// An extent is closed after so long without a write, and five rounds: 5 s unless set (section 4).
+    pub fn set_close_after(&mut self, time: Nanos) {
+        self.round.close_after = time;
     }
 
     /// Extents that are open: after an unclean stop they are examined.

@@ -156,6 +156,8 @@ pub struct Engine<Q> {
     part_blocks: usize,
     locks: Locks,
     ready: VecDeque<u32>,
+    /// The same of parts that were cut while a round was under way: what the round needs next goes first.
+    fresh: VecDeque<u32>,
     /// Parts that wait for the standstill to end.
     held: VecDeque<u32>,
     durable_wait: VecDeque<u32>,
@@ -284,13 +286,14 @@ impl<Q: FlushQueue> Engine<Q> {
             part_blocks,
             locks: Locks::new(index(parts)),
             ready: room(),
+            fresh: room(),
             held: room(),
             durable_wait: room(),
             appended_wait: room(),
             slot_wait: room(),
             tentative_wait: room(),
             cutting: VecDeque::with_capacity(index(clients)),
-            round: Round::default(),
+            round: Round::new(),
             frozen: false,
             trouble: Vec::new(),
             jobs: VecDeque::new(),
@@ -452,8 +455,14 @@ impl<Q: FlushQueue> Engine<Q> {
                 self.advance(part);
                 self.note_turn(&mut turns, &mut before);
             }
-            self.pump_round();
             self.pump_journal();
+            while self.pump_round() {
+                self.pump_journal();
+            }
+            if !self.fresh.is_empty() {
+                self.ready.append(&mut self.fresh);
+                continue;
+            }
             self.pump_logs();
             self.pump_moves();
             if self.stand_still() {
@@ -461,7 +470,7 @@ impl<Q: FlushQueue> Engine<Q> {
                 self.note_turn(&mut turns, &mut before);
                 continue;
             }
-            if self.ready.is_empty() {
+            if self.ready.is_empty() && self.fresh.is_empty() {
                 return stood;
             }
         }
@@ -546,7 +555,8 @@ impl<Q: FlushQueue> Engine<Q> {
         if kind.writes() {
             self.core.extents.get_mut(extent).writers += 1;
         }
-        self.ready.push_back(part);
+        let line = if self.round.is_idle() { &mut self.ready } else { &mut self.fresh };
+        line.push_back(part);
         true
     }
 

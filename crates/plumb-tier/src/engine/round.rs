@@ -1,5 +1,7 @@
 //! Rounds: flush the devices, commit the checksums of what they hold, flush the journal (6.3).
 
+use std::collections::VecDeque;
+
 use plumb_io::FlushQueue;
 use plumb_units::Nanos;
 use plumb_units::convert::{index, to_u64};
@@ -13,6 +15,9 @@ use crate::mutation::{Mutation, active};
 const PERIOD: Nanos = Nanos(1_000_000_000);
 /// So many uncommitted blocks start a round of their own, or fewer where the journal is small.
 const PENDING_MAX: usize = 1 << 18;
+/// An extent is closed after so long without a write, unless set (section 4). With FUA writes rounds follow each other within a
+/// millisecond: counted by rounds alone, the next write would find its extent closed, and wait until it is open again.
+pub(super) const CLOSE_AFTER: Nanos = Nanos(5_000_000_000);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Phase {
@@ -37,9 +42,32 @@ pub(super) struct Round {
     next: Vec<u32>,
     sealed: Vec<(u32, u32, u32)>,
     last: Nanos,
+    /// When some rounds began, a second apart, and which, oldest first.
+    began: VecDeque<(Nanos, u64)>,
+    /// How long an extent has no write before it is closed.
+    pub(super) close_after: Nanos,
 }
 
 impl Round {
+    pub(super) fn new() -> Self {
+        Self { began: VecDeque::with_capacity(8), close_after: CLOSE_AFTER, ..Self::default() }
+    }
+
+    /// Round `nth` begins: up to which round the last write must have come where an extent may be closed.
+    fn close_before(&mut self, now: Nanos, nth: u64) -> u64 {
+        if self.began.back().is_none_or(|last| now.since(last.0) >= PERIOD) {
+            self.began.push_back((now, nth));
+        }
+        let is_old = |one: &(Nanos, u64)| now.since(one.0) >= self.close_after;
+        while self.began.get(1).is_some_and(is_old) {
+            self.began.pop_front();
+        }
+        if self.close_after == Nanos::ZERO {
+            return u64::MAX;
+        }
+        self.began.front().filter(|one| is_old(one)).map_or(0, |one| one.1)
+    }
+
     pub(super) fn is_idle(&self) -> bool {
         self.phase == Phase::Idle && !self.wanted && self.next.is_empty()
     }
@@ -82,8 +110,11 @@ impl<Q: FlushQueue> Engine<Q> {
         self.core.unflushable.get(index(vdisk)) == Some(&true)
     }
 
-    pub(super) fn pump_round(&mut self) {
-        match self.round.phase {
+    /// Takes the round a step on, or begins the next one: at once when one has ended and somebody waits, so that its flushes and
+    /// its frame stand in the disks' lines before what the clients that were answered ask next. Whether it did.
+    pub(super) fn pump_round(&mut self) -> bool {
+        let before = self.round.phase;
+        match before {
             _ if self.frozen || self.halted.is_some() => {}
             Phase::Idle => {
                 let idle = self.core.pending.is_empty()
@@ -109,6 +140,7 @@ impl<Q: FlushQueue> Engine<Q> {
                 }
             }
         }
+        self.round.phase != before
     }
 
     fn begin_round(&mut self) {
@@ -119,6 +151,7 @@ impl<Q: FlushQueue> Engine<Q> {
         self.round.failed.clear();
         std::mem::swap(&mut self.round.waiters, &mut self.round.next);
         self.core.rounds += 1;
+        self.core.close_before = self.round.close_before(self.now, self.core.rounds);
         self.core.seal_logs();
         self.round.sealed.clear();
         for (extent, block) in self.core.pending.drain(..) {

@@ -307,7 +307,7 @@ impl<Q: FlushQueue> Engine<Q> {
         if self.core.io.in_flight() > 0 {
             return false;
         }
-        if !self.ready.is_empty() {
+        if !self.ready.is_empty() || !self.fresh.is_empty() {
             return true;
         }
         let (began, resynced) = (self.core.io.queue.time(), self.last_resync);

@@ -44,6 +44,34 @@ fn the_reference_scenario() {
     assert_eq!(kept, Vec::<&str>::new());
 }
 
+/// Section 4: extents that are written now and then stay open, however many rounds there are meanwhile. A round has one frame, and none
+/// for a record that opens an extent again.
+#[test]
+fn a_round_of_writes_through_has_one_frame() {
+    let scenario = Scenario { durable: true, ..Scenario::reference(256) };
+    let mut rig = Rig::sparse(&scenario.sizes()).expect("room");
+    let file = scenario.files()[0];
+    rig.fill(file, true).expect("it works");
+    rig.settle();
+    let uses = |rig: &Rig<_>| [0, 3].map(|disk| rig.engine.disk_use(disk));
+    let before = uses(&rig);
+    let rate = rig.run(&scenario.load(file)).expect("it works").iops();
+    let after = uses(&rig);
+    // The first SSD has the journal; the last one is flushed once a round.
+    let frames = after[0].metadata_writes - before[0].metadata_writes;
+    let rounds = after[1].flushes - before[1].flushes;
+    println!("{frames} frames in {rounds} rounds, {rate:.0} I/Os per second");
+    assert!(rate >= 0.9 * 4.0 * 30_107.0, "{rate}");
+    assert!(rounds > 500 && frames * 10 <= rounds * 11, "{frames} frames in {rounds} rounds");
+    // Extents that rest are closed all the same.
+    assert!(rig.engine.open_extents() > 300, "{}", rig.engine.open_extents());
+    let end = Nanos(rig.now().0 + Nanos::from_secs(9).0);
+    while rig.now() < end {
+        rig.step();
+    }
+    assert_eq!(rig.engine.open_extents(), 0);
+}
+
 /// Whatever blocks hold, the engine decides the same: tags in the place of payloads change nothing.
 #[test]
 fn tags_and_payloads_lead_to_the_same_decisions() {

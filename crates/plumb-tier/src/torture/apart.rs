@@ -30,7 +30,9 @@ struct Pair {
 }
 
 fn start_on(shape: &Shape, made: PowerQueue, seed: u64) -> Result<Engine<PowerQueue>, StartError> {
-    Engine::start(made, shape.plan(), 2, EXTENT_BYTES, seed)
+    let mut engine = Engine::start(made, shape.plan(), 2, EXTENT_BYTES, seed)?;
+    engine.set_close_after(Nanos::ZERO);
+    Ok(engine)
 }
 
 impl Pair {

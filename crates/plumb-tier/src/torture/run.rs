@@ -106,7 +106,10 @@ pub(super) fn start_engine<Q: FlushQueue>(
     made: Q,
     seed: u64,
 ) -> Result<Engine<Q>, StartError> {
-    Engine::start(made, shape.plan(), CLIENTS + 1, CLIENT_BYTES, seed ^ 0x1d)
+    let mut engine = Engine::start(made, shape.plan(), CLIENTS + 1, CLIENT_BYTES, seed ^ 0x1d)?;
+    // Extents close and open again all the time: a history is over within seconds.
+    engine.set_close_after(Nanos::ZERO);
+    Ok(engine)
 }
 
 impl Run {
