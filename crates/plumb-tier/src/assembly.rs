@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use plumb_io::{FileIndex, FlushQueue};
 use plumb_units::convert::{index, to_u64};
 
+use crate::chain::UnreadEnd;
 use crate::core::Halt;
 use crate::events::Event;
 use crate::format::superblock::Superblock;
@@ -24,6 +25,19 @@ pub(crate) enum Terms {
     Any,
     /// Any, and all goes on without the others: an operator says that they are lost for good.
     Word,
+    /// More than half; and an operator says that what no copy of a journal or log gives at its end was being written when the
+    /// power went.
+    MoreToUnreadEnd,
+}
+
+impl Terms {
+    /// How many voters are needed, and what is made of an end that cannot be read.
+    pub(crate) fn split(self) -> (Self, UnreadEnd) {
+        match self {
+            Self::MoreToUnreadEnd => (Self::More, UnreadEnd::Taken),
+            other => (other, UnreadEnd::Unknown),
+        }
+    }
 }
 
 /// A device as open found it.

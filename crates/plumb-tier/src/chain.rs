@@ -20,6 +20,9 @@ const MOST: u64 = 1 << 20;
 /// Longest frame that is believed to be one.
 const FRAME_MAX: u64 = 1 << 24;
 
+/// Frames with commits behind one that may still have been on its way: those of one round.
+const COMMITS_MOST: u32 = 2;
+
 /// What the journal holds.
 #[derive(Debug)]
 pub(crate) struct Chain {
@@ -49,8 +52,22 @@ impl Chain {
     }
 }
 
+/// What is made of a place where the chain seems to go on, and no copy of it can be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UnreadEnd {
+    /// Nobody can tell whether it was durable: nothing behind it is known.
+    Unknown,
+    /// An operator says that it was being written when the power went. It is believed where no more was written behind it than may have been
+    /// on its way as well.
+    Taken,
+}
+
 /// Follows the chain from `start` over all copies (JRN-1), writes each frame to the copies that lack it, and flushes.
-pub(crate) fn read<Q: FlushQueue>(io: &mut Io<Q>, members: &Members, start: Link) -> Chain {
+pub(crate) fn read<Q: FlushQueue>(
+    io: &mut Io<Q>,
+    members: &Members,
+    (start, unread_end): (Link, UnreadEnd),
+) -> Chain {
     let (geometry, ring) = (members.geometry, members.geometry.ring_bytes());
     let disks = members.metadata();
     let mut ahead = Ahead::new(geometry, &disks, start.position);
@@ -61,6 +78,10 @@ pub(crate) fn read<Q: FlushQueue>(io: &mut Io<Q>, members: &Members, start: Link
         let Next { best, have, was_read } = ahead.next(io, members.pool_seed, &link, true);
         let Some(Best { bytes, kind, span, crc, epoch, body }) = best else {
             chain.is_cut = !was_read && !active(Mutation::UnreadEndsJournal);
+            if chain.is_cut && unread_end == UnreadEnd::Taken {
+                chain.is_cut = !ahead.ends_at(io, members.pool_seed, &link, start.position + ring);
+                disks.iter().for_each(|disk| io.events.damaged(*disk, "end of the journal"));
+            }
             break;
         };
         let lacking = lacking(&disks, &have, crc);
@@ -253,6 +274,41 @@ impl Ahead {
                 *copy = Stretch { from: self.end, bytes: Vec::new() };
             }
         }
+    }
+
+    /// Whether the frame at `link`, which no copy gives, may have been on its way, with all that lies behind it up to `limit`: a round is durable
+    /// before the next one commits, so what has the commits of several rounds behind it was durable. A copy must give what lies
+    /// there but for what is as long as a frame can be, or it is the disk that fails.
+    fn ends_at<Q: FlushQueue>(&self, io: &mut Io<Q>, seed: u32, link: &Link, limit: u64) -> bool {
+        let mut gives = false;
+        for &disk in &self.disks {
+            let (mut unread, mut read, mut commits) = (0, false, 0);
+            for position in (link.position..limit).step_by(BLOCK_LEN) {
+                if io.owes(disk) {
+                    return false;
+                }
+                let behind = position - link.position;
+                let mut block = vec![0; BLOCK_LEN];
+                if !io.read(disk, self.geometry.ring(position), &mut block) {
+                    unread += BLOCK_BYTES;
+                    continue;
+                }
+                read = true;
+                let bytes = match frame::claimed(&block, self.left(position)) {
+                    Some(_) if behind > 0 => self.read_frame(io, disk, position).flatten(),
+                    _ => None,
+                };
+                let is_commit = |record| matches!(record, Record::CrcCommit { .. });
+                let later =
+                    bytes.as_deref().and_then(|bytes| frame::later(bytes, seed, link, behind));
+                commits += u32::from(later.is_some_and(|mut records| records.any(is_commit)));
+                if commits > COMMITS_MOST {
+                    return false;
+                }
+            }
+            gives |= read && unread <= FRAME_MAX;
+        }
+        gives
     }
 
     /// What a copy holds for the frame at `position`; `None` if it must be asked again.

@@ -4,6 +4,7 @@
 use plumb_io::FlushQueue;
 use plumb_units::convert::index;
 
+use crate::chain::UnreadEnd;
 use crate::core::{Core, Halt};
 use crate::events::Event;
 use crate::format::checksum;
@@ -119,10 +120,10 @@ impl<Q: FlushQueue> Core<Q> {
     }
 
     /// Reads the logs from their tails on, makes their copies equal and flushes them (WBC-1).
-    pub(crate) fn recover_logs(&mut self) -> Result<(), StartError> {
+    pub(crate) fn recover_logs(&mut self, unread_end: UnreadEnd) -> Result<(), StartError> {
         for vdisk in 0..self.logs.len() {
             let Some(mut log) = self.logs[vdisk].take() else { continue };
-            let outcome = self.recover_log(vdisk, &mut log);
+            let outcome = self.recover_log(vdisk, &mut log, unread_end);
             let unread = matches!(outcome, Err(StartError::Metadata { .. }));
             if unread {
                 self.detach(vdisk, &mut log);
@@ -138,7 +139,7 @@ impl<Q: FlushQueue> Core<Q> {
     /// Reads a log of which a copy is here again; whether that went well.
     pub(crate) fn read_returned_log(&mut self, vdisk: usize) -> Result<bool, Halt> {
         let Some(mut log) = self.logs[vdisk].take() else { return Ok(false) };
-        let outcome = self.recover_log(vdisk, &mut log);
+        let outcome = self.recover_log(vdisk, &mut log, UnreadEnd::Unknown);
         if outcome.is_err() {
             // What was read until now is not all there is; the next start tries again.
             log.forget();
@@ -153,7 +154,12 @@ impl<Q: FlushQueue> Core<Q> {
         Ok(!self.is_detached(vdisk))
     }
 
-    fn recover_log(&mut self, vdisk: usize, log: &mut Log) -> Result<(), StartError> {
+    fn recover_log(
+        &mut self,
+        vdisk: usize,
+        log: &mut Log,
+        unread_end: UnreadEnd,
+    ) -> Result<(), StartError> {
         let copies: Vec<(u8, u16)> = self.members.log_copies(vdisk).collect();
         let start = log.tail;
         log.link = start;
@@ -177,8 +183,17 @@ impl<Q: FlushQueue> Core<Q> {
             let places = places.iter().filter(|(nth, disk, _)| copies.contains(&(*nth, *disk)));
             let places: Vec<(u16, u64)> = places.map(|place| (place.1, place.2)).collect();
             ahead.reach(&mut self.io, &places, (span, log.room(link.position)));
-            let found = self.read_record(&ahead, log, &places, least);
-            let Some((header, bytes, lacking)) = found? else { break };
+            let found = match self.read_record(&ahead, log, &places, least) {
+                // What is known to be durable is not given up; the look behind the loop sees to it.
+                Err(StartError::Metadata { .. }) if unread_end == UnreadEnd::Taken => {
+                    places
+                        .iter()
+                        .for_each(|own| self.io.events.damaged(own.0, "end of a cache's log"));
+                    None
+                }
+                found => found?,
+            };
+            let Some((header, bytes, lacking)) = found else { break };
             let inside = header.span <= log.ring_bytes - (link.position - start.position);
             let known = |range: &log::LogRange| range.block + u64::from(range.count) <= blocks;
             if !inside || !header.ranges.iter().all(known) {

@@ -6,6 +6,7 @@ use plumb_units::convert::{index, to_u32};
 
 use crate::assembly::{Terms, assemble, raise};
 use crate::chain;
+use crate::chain::UnreadEnd;
 use crate::core::{Core, Counters, Halt};
 use crate::extents::{ExtentSet, Extents, TENTATIVE, UNMAPPED};
 use crate::format::checksum::UNVERIFIED;
@@ -115,6 +116,18 @@ pub enum StartError {
         /// What is gone.
         what: &'static str,
     },
+    /// No copy of the journal can be read where it seems to end.
+    #[error(
+        "no current copy of the journal can be read at its end: whether that was durable cannot be told"
+    )]
+    #[diagnostic(
+        code(plumb::tier::unread_end),
+        help(
+            "attach the disks that are missing; if all are here, and the power went while the pool was written to: \
+             plumb space repair POOL --unread-end POOL"
+        )
+    )]
+    UnreadEnd,
     /// A page of map or checksums is unreadable on all copies.
     #[error("no copy of page {number} of tree {tree} can be read")]
     #[diagnostic(code(plumb::tier::tree), help("attach the disks that are missing"))]
@@ -153,6 +166,7 @@ pub(crate) fn start<Q: FlushQueue>(
     (seed, terms): (u64, Terms),
 ) -> Result<(Core<Q>, Vec<u16>), StartError> {
     let mut io = Io::new(queue, plan);
+    let (terms, unread_end) = terms.split();
     let (mut members, returning) = assemble(&mut io, plan, (seed, terms))?;
     raise(&mut io, &mut members, terms)?;
     // What a cache shows must not decide what is durable.
@@ -162,13 +176,13 @@ pub(crate) fn start<Q: FlushQueue>(
         members.expel_all(&mut io, failed).map_err(|_| Halt::Voters)?;
     }
     let checkpoint = newest_checkpoint(&mut io, &members)?;
-    let (mut core, again) = load(io, members, &checkpoint, What::All)?;
+    let (mut core, again) = load(io, members, &checkpoint, What::All(unread_end))?;
     let open: Vec<u32> =
         (0..).zip(&core.extents.list).filter(|own| own.1.open).map(|own| own.0).collect();
     for &extent in &open {
         core.opened(extent);
     }
-    core.recover_logs()?;
+    core.recover_logs(unread_end)?;
     core.begin_epoch()?;
     if again {
         // A start that dies over and over must not fill the ring: what it replayed is put away first,
@@ -188,7 +202,7 @@ pub(crate) fn start<Q: FlushQueue>(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum What {
     /// All that a start needs.
-    All,
+    All(UnreadEnd),
     /// Where extents are, and which copies are up to date: no checksums.
     Places,
 }
@@ -207,8 +221,15 @@ pub(crate) fn load<Q: FlushQueue>(
     let mut trees = Trees::new(&extents, &members.geometry, members.pool_seed);
     let metadata = members.metadata();
     let unverified = trees.load(&mut io, &members.geometry, &metadata, roots, &mut extents)?;
-    let chain = chain::read(&mut io, &members, checkpoint.link);
-    if chain.is_cut || !chain.has_state() {
+    let unread_end = match what {
+        What::All(unread_end) => unread_end,
+        What::Places => UnreadEnd::Unknown,
+    };
+    let chain = chain::read(&mut io, &members, (checkpoint.link, unread_end));
+    if chain.is_cut {
+        return Err(StartError::UnreadEnd);
+    }
+    if !chain.has_state() {
         return Err(StartError::Metadata { what: "journal" });
     }
     let geometry = members.geometry;
@@ -295,20 +316,22 @@ pub(crate) fn read_checkpoint<Q: FlushQueue>(
     Ok((page, bytes, seen))
 }
 
-/// The same, and writes it to all copies: then none can lead to frames that are overwritten later.
+/// The same, and writes it to the copies that lack it: then none can lead to frames that are overwritten later. Where it is, it stays
+/// as it is: what is being written when the power goes may be lost, and it may be all there is.
 fn newest_checkpoint<Q: FlushQueue>(
     io: &mut Io<Q>,
     members: &Members,
 ) -> Result<Checkpoint, StartError> {
     let base = members.geometry.journal();
-    let disks = members.metadata();
     let (page, bytes, seen) = read_checkpoint(io, members)?;
-    for &disk in disks.iter().filter(|disk| !seen.contains(&(**disk, page.sequence))) {
+    let mut lacking = members.metadata();
+    lacking.retain(|disk| !seen.contains(&(*disk, page.sequence)));
+    for &disk in &lacking {
         io.events.damaged(disk, "checkpoint");
     }
     // A disk that fails here fails again, where it is expelled.
-    io.write(&disks, base + page.sequence % 2 * BLOCK_BYTES, &bytes);
-    io.flush(&disks);
+    io.write(&lacking, base + page.sequence % 2 * BLOCK_BYTES, &bytes);
+    io.flush(&lacking);
     Ok(page)
 }
 

@@ -42,6 +42,21 @@ impl<Q: FlushQueue> Engine<Q> {
         Self::start_on(queue, plan, (clients, client_bytes), (seed, Terms::Word))
     }
 
+    /// Starts the pool where no copy of its journal, or of a write-back cache's log, can be read at its end, because an operator
+    /// says that this was being written when the power went, and was not durable (section 17). Where rounds were written behind it, or
+    /// it is known to have been durable, it was, and no word helps.
+    ///
+    /// # Errors
+    /// As [`Engine::start`].
+    pub fn start_to_unread_end(
+        queue: Q,
+        plan: SlotPlan,
+        (clients, client_bytes): (u32, u32),
+        seed: u64,
+    ) -> Result<Self, StartError> {
+        Self::start_on(queue, plan, (clients, client_bytes), (seed, Terms::MoreToUnreadEnd))
+    }
+
     /// Whether it was started to be read only.
     #[must_use]
     pub fn is_unchanging(&self) -> bool {

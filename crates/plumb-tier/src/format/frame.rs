@@ -96,6 +96,26 @@ pub(crate) fn claimed(block: &[u8], limit: u64) -> Option<u64> {
     (bytes <= limit).then_some(bytes)
 }
 
+/// The records of a whole frame of this pool that lies `behind` bytes after the place of the next link and was written after that,
+/// whatever lies between.
+pub(crate) fn later<'a>(
+    bytes: &'a [u8],
+    pool_seed: u32,
+    link: &Link,
+    behind: u64,
+) -> Option<impl Iterator<Item = Record> + 'a> {
+    let mut from = Reader(bytes);
+    let (magic, crc, epoch, len) = (from.u32()?, from.u32()?, from.u32()?, from.u32()?);
+    let (lsn, position) = (from.u64()?, from.u64()?);
+    let whole = bytes.get(8..HEADER.checked_add(index(len))?)?;
+    let is_later = magic == MAGIC
+        && epoch >= link.epoch
+        && lsn > link.lsn
+        && position == link.position + behind
+        && checksum::crc(pool_seed, whole) == crc;
+    is_later.then(|| records(&bytes[HEADER..HEADER + index(len)]))
+}
+
 /// Reads the frame at the start of `bytes` if it is the next link of the chain (JRN-1).
 pub(crate) fn decode<'a>(
     bytes: &'a [u8],

@@ -16,6 +16,7 @@ use super::open::shortage;
 use super::registry::{RegisteredPool, Registry};
 use crate::assembly::{Terms, assemble};
 use crate::chain;
+use crate::chain::UnreadEnd;
 use crate::format::frame;
 use crate::io::{Io, SlotPlan, TIME_OUT};
 use crate::marks::Marks;
@@ -147,7 +148,7 @@ fn read(look: &Look) -> Option<Behind> {
     let (mut io, plan) = reader(look)?;
     let (members, _) = assemble(&mut io, plan, (0, Terms::More)).ok()?;
     let (checkpoint, ..) = read_checkpoint(&mut io, &members).ok()?;
-    let chain = chain::read(&mut io, &members, checkpoint.link);
+    let chain = chain::read(&mut io, &members, (checkpoint.link, UnreadEnd::Unknown));
     if chain.is_cut || !chain.has_state() {
         return None;
     }

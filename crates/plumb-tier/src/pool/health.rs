@@ -557,7 +557,8 @@ fn vdisk(facts: &VirtualDiskFacts, starts: bool) -> Verdict {
             Unknown,
             "Detached (Incomplete)",
             "no copy of its write cache's log is here, which holds newer data than its tiers",
-            "connect the missing disks; if they are lost for good: plumb space repair --without-cache",
+            "connect the missing disks; if all are here and the power went: plumb space repair --unread-end; if the log is lost for \
+             good: plumb space repair --without-cache",
         );
     }
     let unreadable = facts.unreadable.as_ref().map(|found| found.bytes);

@@ -41,7 +41,9 @@ pub use limits::{LimitError, OptimizeLimits, RATE_LEAST};
 pub use live::{LiveError, LiveView, live};
 pub use look::{DiskLook, DiskStanding, Look, look, look_within};
 pub use make::{DiskWish, PoolWish, add_disk, destroy, make};
-pub use open::{OpenPool, PoolError, open, open_by_word, open_to_read, slot_plan};
+pub use open::{
+    OpenPool, PoolError, open, open_by_word, open_to_read, open_to_unread_end, slot_plan,
+};
 pub use registry::{Claim, RegisteredPool, Registry, RegistryError, is_name};
 pub use replace::{Leaving, Removal, find_disk, forget_removed, remove_disk, work};
 pub use scans::{ScanError, Scanned, scan_in_use};

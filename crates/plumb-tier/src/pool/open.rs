@@ -390,6 +390,20 @@ pub fn open_by_word(pool: &RegisteredPool, clients: (u32, u32)) -> Result<OpenPo
     started(pool, engine, (plan, absent))
 }
 
+/// The same as [`open`], where what no copy of a journal or log gives at its end is not waited for: an operator says that it was
+/// being written when the power went ([`Engine::start_to_unread_end`]).
+///
+/// # Errors
+/// When a disk is in use, the pool does not start, or something was written behind that end.
+pub fn open_to_unread_end(
+    pool: &RegisteredPool,
+    clients: (u32, u32),
+) -> Result<OpenPool, PoolError> {
+    let (files, plan, absent) = claim_all(pool, Vec::new())?;
+    let engine = Engine::start_to_unread_end(files, plan, clients, fresh_seed())?;
+    started(pool, engine, (plan, absent))
+}
+
 fn started(
     pool: &RegisteredPool,
     mut engine: Engine<DeviceQueue>,

@@ -36,6 +36,7 @@ mod left_out;
 #[cfg(test)]
 mod live_rot;
 mod lives;
+mod lost_sectors;
 #[cfg(test)]
 mod matrix;
 mod older;
@@ -159,6 +160,8 @@ pub struct TortureReport {
     pub with_index_pages: u64,
     /// Of these, after bits of a disk had rotted while the pool served.
     pub with_live_rot: u64,
+    /// Of these, with sectors that were being written when the power went and cannot be read.
+    pub with_lost_sectors: u64,
     /// Of these, those of each combination that the specification's models left out.
     pub combined: Combined,
     /// Histories run.
@@ -212,6 +215,7 @@ pub fn torture(
             report.with_missed_generation += tally.voteless;
             report.with_index_pages += tally.indexed;
             report.with_live_rot += tally.rotten;
+            report.with_lost_sectors += tally.lost_sectors;
             report.combined.add(&tally.combined);
             let broken = found.is_some();
             report.violations.extend(found);

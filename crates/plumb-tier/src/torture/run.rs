@@ -7,6 +7,7 @@ use plumb_units::convert::{index, to_u32, to_usize};
 
 use super::background::Background;
 use super::history::{CLIENT_BYTES, CLIENTS, Fault, PATIENT, Shape, Step, sectors};
+use super::lost_sectors::LostSectors;
 use super::oracle::{Oracle, Promise, UNIT_BYTES, WriteId, content};
 use super::sick::Sick;
 use super::witness::{Log, Seen, Witness};
@@ -106,10 +107,23 @@ pub(super) fn start_engine<Q: FlushQueue>(
     made: Q,
     seed: u64,
 ) -> Result<Engine<Q>, StartError> {
-    let mut engine = Engine::start(made, shape.plan(), CLIENTS + 1, CLIENT_BYTES, seed ^ 0x1d)?;
-    // Extents close and open again all the time: a history is over within seconds.
+    Engine::start(made, shape.plan(), CLIENTS + 1, CLIENT_BYTES, seed ^ 0x1d).map(closing_at_once)
+}
+
+/// The same by an operator's word on what cannot be read at the end of its journal.
+fn start_to_unread_end(
+    shape: &Shape,
+    made: PowerQueue,
+    seed: u64,
+) -> Result<Engine<PowerQueue>, StartError> {
+    let clients = (CLIENTS + 1, CLIENT_BYTES);
+    Engine::start_to_unread_end(made, shape.plan(), clients, seed ^ 0x1d).map(closing_at_once)
+}
+
+/// Extents close and open again all the time: a history is over within seconds.
+fn closing_at_once<Q: FlushQueue>(mut engine: Engine<Q>) -> Engine<Q> {
     engine.set_close_after(Nanos::ZERO);
-    Ok(engine)
+    engine
 }
 
 impl Run {
@@ -121,11 +135,34 @@ impl Run {
         oracle: Oracle,
         seed: u64,
     ) -> Result<Self, StartError> {
+        Self::start_without(shape, images, (absent, None), oracle, seed)
+    }
+
+    /// The same where some sectors cannot be read either.
+    pub(super) fn start_without(
+        shape: &Shape,
+        images: Vec<Image>,
+        (absent, lost): (&[u32], Option<&LostSectors>),
+        oracle: Oracle,
+        seed: u64,
+    ) -> Result<Self, StartError> {
+        let everywhere = lost.filter(|lost| lost.is_everywhere());
+        let again = everywhere.map(|lost| (lost, images.clone(), oracle.clone()));
         let mut made = queue(shape, images, seed, true);
         for &disk in absent {
             made.faults_mut(disk).dead_from = Some(0);
         }
-        let mut run = Self::start_on(shape, made, oracle, seed)?;
+        if let Some(lost) = lost {
+            lost.lose(&mut made);
+        }
+        let mut run = match (Self::start_on(shape, made, oracle, seed), again) {
+            (Err(StartError::UnreadEnd), Some((lost, images, oracle))) => {
+                let mut made = queue(shape, images, seed, true);
+                lost.lose(&mut made);
+                Self::go_on_with(shape, start_to_unread_end(shape, made, seed)?, oracle)
+            }
+            (outcome, _) => outcome?,
+        };
         let returning = || run.engine.returning().first().map(|disk| u32::from(*disk));
         run.unwell = absent.first().copied().or_else(returning);
         if run.unwell.is_some() {
@@ -141,7 +178,11 @@ impl Run {
         oracle: Oracle,
         seed: u64,
     ) -> Result<Self, StartError> {
-        let mut engine = start_engine(shape, made, seed)?;
+        Ok(Self::go_on_with(shape, start_engine(shape, made, seed)?, oracle))
+    }
+
+    /// With an engine that was started.
+    fn go_on_with(shape: &Shape, mut engine: Engine<PowerQueue>, oracle: Oracle) -> Self {
         // Some moves hold writes at once, some wait for a moment without any.
         let patience = if shape.seed.is_multiple_of(3) { Nanos(300_000) } else { Nanos::ZERO };
         engine.set_move_patience(patience);
@@ -172,7 +213,7 @@ impl Run {
         };
         run.recovery = run.engine.queue_mut().events();
         run.damaged = run.engine.counters().metadata_damaged;
-        Ok(run)
+        run
     }
 
     pub(super) fn note(&mut self, seen: Seen) {

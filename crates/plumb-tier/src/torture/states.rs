@@ -11,6 +11,7 @@ use super::background::Background;
 use super::combined::{Combined, LogCopies, Situation};
 use super::history::{Shape, Step, is_demanding, sectors, steps};
 use super::lives;
+use super::lost_sectors::LostSectors;
 use super::older;
 use super::optimizing;
 use super::oracle::{Oracle, Promise};
@@ -59,17 +60,21 @@ pub(super) struct Tally {
     pub(super) indexed: u64,
     /// Of these, crashes after something had rotted while the pool served.
     pub(super) rotten: u64,
+    /// Of these, states in which sectors that were being written when the power went could not be read.
+    pub(super) lost_sectors: u64,
     /// Of these, those of each combination.
     pub(super) combined: Combined,
 }
 
 /// How a state was checked.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Passed {
     /// Crashes that it went through.
     pub(super) crashes: u32,
     /// A disk was put back as it had been before.
     pub(super) outdated: bool,
+    /// Sectors that were being written when the power went could not be read.
+    pub(super) lost_sectors: bool,
     /// What started after the crash met blocks that were not settled, and destaged.
     pub(super) destaged_unsettled: bool,
 }
@@ -288,7 +293,9 @@ impl Here<'_> {
             check_left_behind(shape, &images, &left, witness.oracle.clone()).map_err(broken)?;
         }
         let checked = match shape.workload.is_borne() {
-            true => check_state(shape, images, (&absent, optimizes), witness, crash, random),
+            true => {
+                check_state(shape, images, (&absent, optimizes), witness, (crash, &choice), random)
+            }
             false => lives::check(shape, images, witness, crash, random),
         };
         let passed = checked.map_err(|wrong| broken(format!("{wrong} ({context})")))?;
@@ -326,7 +333,7 @@ fn check_unguarded(
         if let Some(Counted { passed, choice, absent }) =
             here.check(&mut replay, &mut known, &mut random)?
         {
-            let Passed { crashes, outdated, destaged_unsettled } = passed;
+            let Passed { crashes, outdated, lost_sectors, destaged_unsettled } = passed;
             let after = |first: Option<usize>| u64::from(first.is_some_and(|first| first <= point));
             tally.states += 1;
             tally.background += u64::from(background.is_on(point));
@@ -344,6 +351,7 @@ fn check_unguarded(
             tally.voteless += after(background.voteless);
             tally.indexed += after(background.indexed);
             tally.rotten += u64::from(witness.rotten);
+            tally.lost_sectors += u64::from(lost_sectors);
             let (background, logs, witness) = (&background, &logs, &witness);
             let (choice, absent) = (&choice, &absent[..]);
             let situation = Situation {
@@ -419,7 +427,7 @@ fn check_state(
     mut images: Vec<Image>,
     (absent, optimizes): (&[u32], bool),
     witness: &Witness,
-    crash: Crash,
+    (crash, choice): (Crash, &Choice),
     random: &mut Random,
 ) -> Result<Option<Passed>, Wrong> {
     let mut oracle = witness.oracle.clone();
@@ -432,18 +440,25 @@ fn check_state(
         rot(shape, &mut images, &oracle, random);
     }
     rotten |= witness.rotten;
-    let mut run = match Run::start(shape, images, absent, oracle.clone(), random.next()) {
+    let may_be = all_well && !rotten && kept.is_none();
+    let lost = LostSectors::draw(shape, may_be, (crash, choice), None);
+    // One copy is damaged: no other is, or away.
+    rotten |= lost.is_some();
+    let lost_sectors = lost.is_some();
+    let start = (absent, lost.as_ref());
+    let told = LostSectors::told(lost.as_ref());
+    let mut run = match Run::start_without(shape, images, start, oracle.clone(), random.next()) {
         Ok(run) => run,
         Err(StartError::NoQuorum { .. }) if !absent.is_empty() && shape.disks <= 2 => {
             return Ok(None);
         }
         // Two that are away beside one that was given up for good leave too few to go on unattended.
         Err(StartError::NoQuorum { present, voters }) if voters - present > 1 => return Ok(None),
-        Err(error) => return Err(format!("does not start after the crash: {error:?}")),
+        Err(error) => return Err(format!("does not start after the crash{told}: {error:?}")),
     };
     run.sound = !rotten;
-    run.read_all(crash.promise(), 0).map_err(|wrong| format!("after the crash: {wrong}"))?;
-    run.read_all(Promise::Durable, 1).map_err(|wrong| format!("read again: {wrong}"))?;
+    run.read_all(crash.promise(), 0).map_err(|wrong| format!("after the crash{told}: {wrong}"))?;
+    run.read_all(Promise::Durable, 1).map_err(|wrong| format!("read again{told}: {wrong}"))?;
     if random.one_in(2) {
         run.attach_returning();
     }
@@ -458,7 +473,7 @@ fn check_state(
     }
     run.take(&more)
         .and_then(|()| run.settle())
-        .map_err(|wrong| format!("after recovery: {wrong}"))?;
+        .map_err(|wrong| format!("after recovery{told}: {wrong}"))?;
     let counters = run.engine.counters();
     let destaged_unsettled = counters.interrupted + counters.equalised > 0 && counters.destaged > 0;
     let trace = run.engine.queue_mut().take_trace();
@@ -478,8 +493,11 @@ fn check_state(
         .for_each(|(_, seen)| second.see(seen));
     let written = is_written_to(&run.log, point);
     let again = Crash::random(random);
-    let (mut images, _) =
+    let (mut images, choice) =
         replay.crash(again.kind, &absent[..absent.len().min(1)], again.survivors, again.seed);
+    let still = lost.and_then(|lost| lost.after(&trace, point));
+    let still =
+        still.and_then(|still| LostSectors::draw(shape, true, (again, &choice), Some(&still)));
     second.oracle.crash(again.promise());
     let kept = kept.filter(|_| !rotten && point >= run.recovery);
     let kept = kept.or(alive.filter(|old| older::is_told(shape, &images, old)));
@@ -494,8 +512,10 @@ fn check_state(
     let old = kept
         .as_ref()
         .map_or_else(String::new, |(disk, _)| format!(", with disk {disk} as it had been before"));
+    let old = old + &LostSectors::told(still.as_ref());
     let in_words = |wrong| format!("after the second crash, {point} events later{old}: {wrong}");
-    let mut run = Run::start(shape, images, &stays_away, second.oracle, random.next())
+    let start = (&stays_away[..], still.as_ref());
+    let mut run = Run::start_without(shape, images, start, second.oracle, random.next())
         .map_err(|error| format!("does not start after the second crash{old}: {error:?}"))?;
     run.sound = !rotten;
     run.read_all(again.promise(), 2).map_err(in_words)?;
@@ -510,7 +530,7 @@ fn check_state(
         check_written(shape, run, again).map_err(in_words)?;
         crashes += 1;
     }
-    Ok(Some(Passed { crashes, outdated, destaged_unsettled }))
+    Ok(Some(Passed { crashes, outdated, lost_sectors, destaged_unsettled }))
 }
 
 /// Whether a write was acknowledged before that many device events.

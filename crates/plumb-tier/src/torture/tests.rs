@@ -21,7 +21,7 @@ fn nothing_acknowledged_is_ever_lost() {
     };
     let report = torture(&options, &|_| true);
     println!(
-        "{} states of {} histories, {} with background work, {} with a cache, {} with moves, {} in an optimization, {} with a rebuild, {} demanding, {} after a failed disk, {} crashed thrice, {} with an older copy, {} beyond what is borne, {} with several disks, {} with a missed generation, {} with index pages, {} with rot while it served, {:?}",
+        "{} states of {} histories, {} with background work, {} with a cache, {} with moves, {} in an optimization, {} with a rebuild, {} demanding, {} after a failed disk, {} crashed thrice, {} with an older copy, {} beyond what is borne, {} with several disks, {} with a missed generation, {} with index pages, {} with rot while it served, {} with lost sectors, {:?}",
         report.crash_states,
         report.histories,
         report.with_background,
@@ -38,6 +38,7 @@ fn nothing_acknowledged_is_ever_lost() {
         report.with_missed_generation,
         report.with_index_pages,
         report.with_live_rot,
+        report.with_lost_sectors,
         report.elapsed
     );
     if let Some(violation) = report.violations.first() {
@@ -54,6 +55,7 @@ fn nothing_acknowledged_is_ever_lost() {
         ("several disks", report.with_several_failed),
         ("index pages", report.with_index_pages),
         ("rot while it serves", report.with_live_rot),
+        ("lost sectors", report.with_lost_sectors),
     ];
     for (name, share) in shares {
         assert!(share * 50 >= report.crash_states, "{name}: {report:?}");

@@ -7,8 +7,8 @@ use super::history::Step;
 use super::oracle::Promise;
 use super::run::{Run, queue, start_engine};
 use super::sick::set_faults;
-use crate::RequestKind;
 use crate::mutation::{Mutation, set};
+use crate::{Engine, RequestKind, StartError};
 
 /// One copy of everything, and a write-back cache.
 const CACHED: (u32, u32, u8, u64) = (3, 1, 1, 144 << 10);
@@ -130,5 +130,44 @@ fn starts_that_take_what_they_cannot_read_for_nothing_are_noticed() {
         let wrong = without(mutation, of);
         println!("{mutation:?}: {} wrong, {:?}", wrong.len(), wrong.first());
         assert!(!wrong.is_empty(), "{mutation:?} is not noticed");
+    }
+}
+
+/// An operator says that what cannot be read at the end was being written when the power went: that is believed of the end alone.
+/// What has rounds behind it was durable, and the pool is refused as before (0270).
+#[test]
+fn a_word_ends_a_journal_only_where_it_may_have_been_written_last() {
+    for of in [MIRROR, SIMPLE] {
+        let mut run = filled(of);
+        let shape = shape(of);
+        let files: Vec<u32> = (0..of.0).collect();
+        let images = images(&mut run, of.0);
+        let pages = shape.geometry().ring_bytes() / 4096;
+        let mut outcomes = (0..pages).map(|page| {
+            let made = || {
+                let mut made = queue(&shape, images.clone(), 7, true);
+                set_faults(&mut made, &files, &unread(of, page));
+                made
+            };
+            let plain = start_engine(&shape, made(), 8).err();
+            if plain.is_none() {
+                return None;
+            }
+            assert_eq!(plain, Some(StartError::UnreadEnd), "{of:?}, {page}");
+            let clients = (1, 4096);
+            match Engine::start_to_unread_end(made(), shape.plan(), clients, 8) {
+                Ok(_) => Some(true),
+                Err(error) => {
+                    assert_eq!(error, StartError::UnreadEnd, "{of:?}, {page}");
+                    Some(false)
+                }
+            }
+        });
+        let outcomes: Vec<bool> = outcomes.by_ref().flatten().collect();
+        let refused = outcomes.iter().take_while(|believed| !**believed).count();
+        println!("{of:?}: {} pages needed, {refused} of them whatever is said", outcomes.len());
+        // Those of the last rounds, and the place behind them.
+        assert!(refused > 8 && refused < outcomes.len(), "{of:?}: {outcomes:?}");
+        assert!(outcomes[refused..].iter().all(|believed| *believed), "{of:?}: {outcomes:?}");
     }
 }

@@ -24,6 +24,8 @@ pub struct Choice {
     pub subset: u64,
     /// Writes that survived in part: disk and offset in bytes.
     pub torn: Vec<(u32, u64)>,
+    /// Writes that the crash could lose: disk, offset and length in bytes.
+    pub unsure: Vec<(u32, u64, u64)>,
 }
 
 /// How much of what was not flushed survives a crash.
@@ -179,7 +181,7 @@ impl Media {
     ) -> (Image, Choice) {
         let mut random = Random::new(seed);
         let mut image = self.durable.fork();
-        let mut choice = Choice { drawn: 0xcbf2_9ce4_8422_2325, subset: 0, torn: Vec::new() };
+        let mut choice = Choice { drawn: 0xcbf2_9ce4_8422_2325, ..Choice::default() };
         let mut order: Vec<&Unflushed> = self.unflushed.iter().collect();
         if kind == CrashKind::Engine {
             // What has completed is there; what was in flight may land at any later time.
@@ -190,6 +192,9 @@ impl Media {
             let surely = write.is_sure(kind);
             let kept = surely || survivors.keeps(nth, &mut random);
             nth += usize::from(!surely);
+            if !surely {
+                choice.unsure.push((0, write.offset, to_u64(write.payload.bytes())));
+            }
             let torn = kept && !surely && survivors.tears() && random.one_in(6);
             let mask = match (kept, torn) {
                 (false, _) => 0,

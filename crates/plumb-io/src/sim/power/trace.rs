@@ -152,6 +152,7 @@ impl<'a> Replay<'a> {
             choice.subset = joined(choice.subset, part.subset);
             let disk = plumb_units::convert::to_u32(nth);
             choice.torn.extend(part.torn.iter().map(|(_, offset)| (disk, *offset)));
+            choice.unsure.extend(part.unsure.iter().map(|(_, offset, len)| (disk, *offset, *len)));
         }
         (images, choice)
     }

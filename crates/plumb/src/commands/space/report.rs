@@ -84,7 +84,9 @@ pub(crate) enum VdiskError {
     #[diagnostic(
         code(plumb::vdisk::detached),
         help(
-            "connect the missing disks; if they are lost for good: plumb space repair {pool} --without-cache {name}"
+            "connect the missing disks; if all are here and the power went while it was written to: \
+             plumb space repair {pool} --unread-end {pool}; if the log is lost for good: \
+             plumb space repair {pool} --without-cache {name}"
         )
     )]
     Detached { pool: String, name: String },

@@ -99,6 +99,10 @@ pub(super) fn commands() -> [Command; 7] {
                     "With --without-quorum: also where the disks that are here are older than the pool was, or nobody \
                      knows. Blocks that were written since are lost: they read as zeros, or as what they held before",
                 ),
+                Arg::new("unread-end").long("unread-end").value_name("POOL").conflicts_with("without-quorum").help(
+                    "The pool's name again: what no copy of its journal, or of a write cache's log, gives at its end was \
+                     being written when the power went, and was not durable",
+                ),
                 Arg::new("without-cache").long("without-cache").value_name("POOL/VDISK").help(
                     "A virtual disk that is detached because no copy of its write cache's log is here: give that cache \
                      up. What only the log held is lost, and what the tiers hold may be older in any block",
@@ -114,6 +118,10 @@ pub(super) fn commands() -> [Command; 7] {
                  second word is asked for: --accept-older. What is lost then is not only what the others took last: \
                  the map is as old as these disks, and what was written since reads as zeros, also where a disk that is \
                  here holds it.\n\n\
+                 --unread-end is for a power cut that left the sectors that were being written unreadable on all copies: \
+                 nothing that was durable lay there. Where later rounds were written behind them, something did, and the \
+                 pool is refused as before. A sector that went bad by itself within the last round looks the same, and \
+                 what it held is given up then: with all disks here and no power cut, find out first why it cannot be read.\n\n\
                  --without-cache is for a log that is lost for good. Nobody can tell which blocks had newer data in it: \
                  check what is on the virtual disk, or restore it. It has no write cache from then on, and a log that \
                  comes back is not read.\n\n\
@@ -126,12 +134,9 @@ pub(super) fn commands() -> [Command; 7] {
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub(crate) enum WrongWord {
     /// Another pool's name.
-    #[error("--without-quorum names {other}, and the pool is {name}")]
-    #[diagnostic(
-        code(plumb::without_quorum),
-        help("nothing was changed; say: --without-quorum {name}")
-    )]
-    Name { name: String, other: String },
+    #[error("{option} names {other}, and the pool is {name}")]
+    #[diagnostic(code(plumb::other_name), help("nothing was changed; say: {option} {name}"))]
+    Name { option: &'static str, name: String, other: String },
     /// It went on without the disks that are here, or nobody knows.
     #[error(
         "{why}: what was written since is lost, and blocks read as zeros, or as what they held before"
@@ -194,6 +199,13 @@ fn open_by_word(pool: &RegisteredPool, accept_older: bool) -> Result<OpenPool, r
         not_older(pool)?;
     }
     let opened = pool::open_by_word(pool, (1, 4096));
+    Ok(pool::note_start(&registry, pool, opened)?.chronicled(&registry))
+}
+
+/// Starts a pool by an operator's word on what cannot be read at the end of its journal or logs.
+fn open_to_unread_end(pool: &RegisteredPool) -> Result<OpenPool, report::Failure> {
+    let registry = report::registry();
+    let opened = pool::open_to_unread_end(pool, (1, 4096));
     Ok(pool::note_start(&registry, pool, opened)?.chronicled(&registry))
 }
 
@@ -412,15 +424,20 @@ pub(super) fn job(matches: &ArgMatches) -> report::Outcome {
 pub(super) fn repair(matches: &ArgMatches) -> report::Outcome {
     let found = find(matches)?;
     let give_up = matches.get_flag("give-up-missing");
-    let word = matches.get_one::<String>("without-quorum");
-    if let Some(other) = word.filter(|word| **word != found.name) {
-        let other = other.clone();
-        return Err(report::Failure::from(WrongWord::Name { name: found.name, other }));
-    }
+    let named = |id: &str, option: &'static str| match matches.get_one::<String>(id) {
+        Some(other) if *other != found.name => {
+            let (name, other) = (found.name.clone(), other.clone());
+            Err(report::Failure::from(WrongWord::Name { option, name, other }))
+        }
+        word => Ok(word.is_some()),
+    };
+    let without_quorum = named("without-quorum", "--without-quorum")?;
+    let unread_end = named("unread-end", "--unread-end")?;
     let older = matches.get_flag("accept-older");
-    let opened = |pool: &RegisteredPool| match word {
-        Some(_) => open_by_word(pool, older),
-        None => Ok(open(pool)?),
+    let opened = |pool: &RegisteredPool| match (without_quorum, unread_end) {
+        (true, _) => open_by_word(pool, older),
+        (false, true) => open_to_unread_end(pool),
+        (false, false) => Ok(open(pool)?),
     };
     let open = |pool: &RegisteredPool| Ok(open(pool)?);
     let Some(name) = matches.get_one::<String>("without-cache") else {
