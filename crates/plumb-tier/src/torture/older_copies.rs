@@ -68,8 +68,8 @@ fn again_with(
     Run::start(&shape(of), left, &[], oracle, 3)
 }
 
-/// Nothing of the disk was believed, and then it is up to date.
-fn is_brought_up_to_date(mut run: Run, disk: usize, case: &str) {
+/// Nothing of the disk was believed, and then it is up to date. Whether it had a place of anything.
+fn is_brought_up_to_date(mut run: Run, disk: usize, case: &str) -> bool {
     let told = heard(&mut run);
     assert!(told.contains(&"disk-outdated"), "{case}: {told:?}");
     assert_eq!(state(&run, disk), DiskState::Missing, "{case}");
@@ -79,24 +79,29 @@ fn is_brought_up_to_date(mut run: Run, disk: usize, case: &str) {
     reads_well(&mut run);
     rest(&mut run, 4);
     let told = heard(&mut run);
-    assert!(told.contains(&"disk-back") && told.contains(&"disk-up-to-date"), "{case}: {told:?}");
+    let had_places = run.engine.counters().resynced > 0;
+    assert!(told.contains(&"disk-back"), "{case}: {told:?}");
+    assert_eq!(told.contains(&"disk-up-to-date"), had_places, "{case}: {told:?}");
     assert_eq!((state(&run, disk), run.engine.stale_places()), (DiskState::Online, 0), "{case}");
     assert_eq!(run.engine.counters().mismatches, 0, "{case}: no block of it was read before");
     assert_eq!(health(&run), (HealthStatus::Healthy, "OK"), "{case}");
     reads_well(&mut run);
+    had_places
 }
 
 #[test]
 fn an_older_copy_of_a_mirrors_disk_is_brought_up_to_date_as_a_whole() {
+    let mut with_places = 0;
     for of in [MIRROR, MIRROR3, TIERED] {
         for end in [End::Clean, End::Killed] {
             for disk in 0..usize::try_from(of.0).expect("small") {
                 let case = format!("{of:?}, disk {disk}, {end:?}");
                 let run = put_back(of, disk, end).unwrap_or_else(|error| panic!("{case}: {error}"));
-                is_brought_up_to_date(run, disk, &case);
+                with_places += u32::from(is_brought_up_to_date(run, disk, &case));
             }
         }
     }
+    assert!(with_places >= 18, "{with_places} of 22");
 }
 
 #[test]
@@ -156,16 +161,18 @@ fn put_back_of_one_life(
 /// A copy that was made while the pool served, in the same epoch: told after a clean end, and after the second mark.
 #[test]
 fn an_older_copy_that_was_made_while_the_pool_served_is_brought_up_to_date_as_a_whole() {
+    let mut with_places = 0;
     for of in [MIRROR, MIRROR3, TIERED] {
         for end in [(0, End::Clean), (2, End::Killed), (3, End::Killed)] {
             for disk in 0..usize::try_from(of.0).expect("small") {
                 let case = format!("{of:?}, disk {disk}, {end:?}");
                 let run = put_back_of_one_life(of, disk, end)
                     .unwrap_or_else(|error| panic!("{case}: {error}"));
-                is_brought_up_to_date(run, disk, &case);
+                with_places += u32::from(is_brought_up_to_date(run, disk, &case));
             }
         }
     }
+    assert!(with_places >= 27, "{with_places} of 33");
 }
 
 /// The same of a disk that the pool went on without meanwhile: its marks tell of less than it lacks.
@@ -289,7 +296,7 @@ fn a_copy_from_before_all_that_is_remembered_is_brought_up_to_date_as_a_whole() 
         run = restart(&mut run, MIRROR, &[]).unwrap_or_else(|error| panic!("start {nth}: {error}"));
     }
     let run = again_with(run, MIRROR, (1, old), End::Killed).expect("two of three");
-    is_brought_up_to_date(run, 1, "seventy starts ago");
+    assert!(is_brought_up_to_date(run, 1, "seventy starts ago"));
 }
 
 /// All disks as they were at one time are the pool as it was then.
