@@ -62,7 +62,7 @@ pub(crate) fn assemble<Q: FlushQueue>(
     let mut blocks = vec![None; config.disks.len()];
     let mut alone = vec![None; config.disks.len()];
     let mut begin = vec![Half::default(); config.disks.len()];
-    let mut returning = Vec::new();
+    let (mut returning, mut left) = (Vec::new(), Vec::new());
     let served = served(&config, &found);
     let mut outdated = None;
     for one in found {
@@ -77,7 +77,11 @@ pub(crate) fn assemble<Q: FlushQueue>(
             return Err(StartError::Duplicate { ordinal: one.block.ordinal });
         }
         if config.is_gone(one.block.ordinal) {
-            // It was removed, and stays so.
+            // It was removed, and stays so; but no part of an older list goes on without what it knows.
+            if !active(Mutation::LeaverUnseen) {
+                alone[ordinal] = one.alone;
+                left.push(one.block.ordinal);
+            }
             continue;
         }
         if known.state != DiskState::Online {
@@ -121,7 +125,7 @@ pub(crate) fn assemble<Q: FlushQueue>(
         });
     }
     if terms == Terms::More
-        && let Some((present, voters)) = short_list(&config, (&blocks, &alone), &here)
+        && let Some((present, voters)) = short_list(&config, (&blocks, &left), &alone, &here)
         && !active(Mutation::HalfStarts)
     {
         return Err(StartError::NoQuorum { present, voters });
@@ -220,14 +224,16 @@ pub(crate) fn is_outdated(config: &Config, block: &Superblock, served: u32) -> b
 
 /// A list in force by which another part goes on, or could: how many of it are here, and how long it is. Another may have begun as
 /// more than half of it, gone down to half, and be seen by whoever sees more than half; and what does not go on with these must
-/// not be more than half.
+/// not be more than half. One that `left` with the newest generation, and is here, is in no such part.
 fn short_list(
     config: &Config,
-    (blocks, alone): (&[Option<Superblock>], &[Option<Generation>]),
+    (blocks, left): (&[Option<Superblock>], &[u16]),
+    alone: &[Option<Generation>],
     voters: &[u16],
 ) -> Option<(usize, usize)> {
     let lists = lists_in_force(config, alone);
-    let seen: Vec<u16> = blocks.iter().flatten().map(|block| block.ordinal).collect();
+    let here = blocks.iter().flatten().map(|block| block.ordinal);
+    let seen: Vec<u16> = here.chain(left.iter().copied()).collect();
     too_few(&lists, &seen, is_majority).or_else(|| too_few(&lists, voters, is_half))
 }
 

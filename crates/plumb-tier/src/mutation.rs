@@ -100,6 +100,8 @@ rules! {
     LeftoverIsFork,
     /// A start forgets the lists of voters that others may still go by.
     ListsForgotten,
+    /// A disk that left with a generation that the others may lack is not asked.
+    LeaverUnseen,
     /// First writes that a start could not confirm are written over in place.
     UnconfirmedOverwritten,
     /// A copy is healed in an extent that is closed.
@@ -243,7 +245,8 @@ impl Mutation {
     /// Rules whose absence the crash checker cannot be relied upon to see, and what does.
     pub(crate) const SEEN_ELSEWHERE: &[(Self, &str)] = &[
         (Self::ShortTaken, "writes that end short on all copies: torture/short.rs"),
-        (Self::LoneCopyKept, "superblocks that a scan mends: torture/tests.rs"),
+        (Self::LoneCopyKept, "copies of a superblock, all that there can be: members.rs"),
+        (Self::LeaverUnseen, "histories in which a disk leaves: torture/leaving.rs"),
         (Self::LoneCopyHasIt, "superblocks that starts write in part: torture/parts.rs"),
         (Self::IndexInPlace, "trees of two levels: torture/wide.rs"),
         (Self::RemainsAccepted, "tests of the frames' format"),

@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn broken_rules_of_leaving_are_noticed() {
-        for mutation in [Mutation::MoveUncopied, Mutation::MoveUnmarked] {
+        for mutation in [Mutation::MoveUncopied, Mutation::MoveUnmarked, Mutation::LeaverUnseen] {
             set(Some(mutation));
             let mut tally = Tally::default();
             let caught = (0..60).find(|nth| one(seed(*nth), 24, &mut tally).is_err());

@@ -157,7 +157,7 @@ fn known(mutation: Mutation) -> &'static [u64] {
         Mutation::DestageUnlocked => &[10_432_922_719_399_047_009],
         Mutation::RebuildMarksLate => &[16_224_840_290_966_929_488],
         Mutation::LogCopyKept | Mutation::LogReturnUncopied => &[16_726_576_251_989_828_978],
-        Mutation::LogEpochKept => &[16_726_576_251_989_828_978],
+        Mutation::LogEpochKept => &[3_590_086_910_064_342_789],
         Mutation::OldCopyTaken => &[11_690_006_874_431_863_027],
         Mutation::HalfStarts => &[14_336_469_805_942_138_168],
         Mutation::SlotReusedEarly => &[17_964_115_284_169_003_013],
@@ -292,13 +292,4 @@ fn histories_that_broke_a_promise_once_keep_it() {
         assert_eq!(usual_history(seed, Duration::ZERO, &mut tally), None, "{seed}");
         assert!(tally.states > 0, "{seed}");
     }
-}
-
-/// One of them is of this rule alone.
-#[test]
-fn superblocks_that_a_scan_mends_beside_a_lone_copy_are_noticed() {
-    crate::mutation::set(Some(Mutation::LoneCopyKept));
-    let found = usual_history(ONCE_BROKEN[1], Duration::ZERO, &mut Tally::default());
-    crate::mutation::set(None);
-    assert!(found.is_some_and(|violation| violation.what.contains("not in sync")));
 }
