@@ -161,7 +161,7 @@ fn known(mutation: Mutation) -> &'static [u64] {
         Mutation::OldCopyTaken => &[11_690_006_874_431_863_027],
         Mutation::HalfStarts => &[14_336_469_805_942_138_168],
         Mutation::SlotReusedEarly => &[17_964_115_284_169_003_013],
-        Mutation::ReadUnpinned => &[12_843_385_162_809_710_479],
+        Mutation::ReadUnpinned => &[15_613_909_958_337_926_846],
         _ => &[],
     }
 }

@@ -463,8 +463,12 @@ fn a_word_on_an_end_that_cannot_be_read_names_its_pool() {
     let place = Place::new();
     place.plumb("pool new tank --file-size 96M a.img b.img").succeeds_quietly();
     place.plumb("vdisk new tank/two --size 16M --resiliency mirror2").succeeds_quietly();
-    let load = "run --verify=crc32c --verify-state state -b64K -s -o4 -t1 -d1 -W0 space:tank/two";
-    place.plumb(&format!("{load} -w100")).ends_with(0);
+    let load = |writes: &str| {
+        format!(
+            "run --verify=crc32c --verify-state state -b64K -s -o4 -t1 -d1 -W0 {writes} space:tank/two"
+        )
+    };
+    place.plumb(&load("-w100")).ends_with(0);
     let before = head(&place.file("a.img"));
     let words = ["--unread-end names other, and the pool is tank", "--unread-end tank"];
     says(&place, "space repair tank --unread-end other", 3, &words);
@@ -472,7 +476,7 @@ fn a_word_on_an_end_that_cannot_be_read_names_its_pool() {
     says(&place, both, 2, &["--unread-end", "--without-quorum"]);
     assert!(head(&place.file("a.img")) == before, "it was written to");
     place.plumb("space repair tank --unread-end tank").ends_with(0);
-    place.plumb(&format!("{load} -w0")).ends_with(0);
+    place.plumb(&load("-w0")).ends_with(0);
 }
 
 /// 0195: disks that the pool went on without are older than it: the operator's name for the pool is not word enough.
