@@ -280,31 +280,40 @@ impl Ahead {
     /// before the next one commits, so what has the commits of several rounds behind it was durable. A copy must give what lies
     /// there but for what is as long as a frame can be, or it is the disk that fails.
     fn ends_at<Q: FlushQueue>(&self, io: &mut Io<Q>, seed: u32, link: &Link, limit: u64) -> bool {
+        let ring = self.geometry.ring_bytes();
+        let is_commit = |record| matches!(record, Record::CrcCommit { .. });
         let mut gives = false;
         for &disk in &self.disks {
             let (mut unread, mut read, mut commits) = (0, false, 0);
-            for position in (link.position..limit).step_by(BLOCK_LEN) {
-                if io.owes(disk) {
-                    return false;
+            let mut at = link.position;
+            while at < limit {
+                let len = MOST.min(limit - at).min(ring - at % ring);
+                let mut bytes = vec![0; to_usize(len)];
+                let good = !io.owes(disk) && io.read(disk, self.geometry.ring(at), &mut bytes);
+                for (position, block) in (at..).step_by(BLOCK_LEN).zip(bytes.chunks_mut(BLOCK_LEN))
+                {
+                    if io.owes(disk) {
+                        return false;
+                    }
+                    // One block of it may be all that cannot be read.
+                    if !good && !io.read(disk, self.geometry.ring(position), block) {
+                        unread += BLOCK_BYTES;
+                        continue;
+                    }
+                    read = true;
+                    let behind = position - link.position;
+                    let frame = match frame::claimed(block, self.left(position)) {
+                        Some(_) if behind > 0 => self.read_frame(io, disk, position).flatten(),
+                        _ => None,
+                    };
+                    let later =
+                        frame.as_deref().and_then(|bytes| frame::later(bytes, seed, link, behind));
+                    commits += u32::from(later.is_some_and(|mut records| records.any(is_commit)));
                 }
-                let behind = position - link.position;
-                let mut block = vec![0; BLOCK_LEN];
-                if !io.read(disk, self.geometry.ring(position), &mut block) {
-                    unread += BLOCK_BYTES;
-                    continue;
-                }
-                read = true;
-                let bytes = match frame::claimed(&block, self.left(position)) {
-                    Some(_) if behind > 0 => self.read_frame(io, disk, position).flatten(),
-                    _ => None,
-                };
-                let is_commit = |record| matches!(record, Record::CrcCommit { .. });
-                let later =
-                    bytes.as_deref().and_then(|bytes| frame::later(bytes, seed, link, behind));
-                commits += u32::from(later.is_some_and(|mut records| records.any(is_commit)));
                 if commits > COMMITS_MOST {
                     return false;
                 }
+                at += len;
             }
             gives |= read && unread <= FRAME_MAX;
         }
