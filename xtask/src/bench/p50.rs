@@ -224,9 +224,9 @@ mod tests {
              <idle>-0 [001] d.h2. 10.000110: block_rq_complete: 254,0 R () 808 + 8 none,0,0 [0]\n\
              <idle>-0 [001] d.h2. 10.000210: block_rq_complete: 254,0 RS () 800 + 8 none,0,0 [0]\n\
              <idle>-0 [001] d.h2. 10.000310: block_rq_complete: 254,0 RS () 800 + 8 none,0,0 [0]\n";
-        let times: Vec<i64> =
-            device_times(trace, "254,0").iter().map(|us| us.round() as i64).collect();
-        assert_eq!(times, [90, 200]);
+        let shown = |us: &f64| format!("{us:.0}");
+        let times: Vec<String> = device_times(trace, "254,0").iter().map(shown).collect();
+        assert_eq!(times, ["90", "200"]);
         assert!(device_times(trace, "8,0").is_empty());
     }
 

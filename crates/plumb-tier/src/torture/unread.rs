@@ -149,11 +149,8 @@ fn a_word_ends_a_journal_only_where_it_may_have_been_written_last() {
                 set_faults(&mut made, &files, &unread(of, page));
                 made
             };
-            let plain = start_engine(&shape, made(), 8).err();
-            if plain.is_none() {
-                return None;
-            }
-            assert_eq!(plain, Some(StartError::UnreadEnd), "{of:?}, {page}");
+            let plain = start_engine(&shape, made(), 8).err()?;
+            assert_eq!(plain, StartError::UnreadEnd, "{of:?}, {page}");
             let clients = (1, 4096);
             match Engine::start_to_unread_end(made(), shape.plan(), clients, 8) {
                 Ok(_) => Some(true),
