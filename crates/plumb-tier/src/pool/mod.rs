@@ -11,6 +11,7 @@ mod findings;
 mod fuzz;
 mod health;
 mod import;
+mod jobs;
 mod limits;
 mod live;
 mod look;
@@ -37,6 +38,7 @@ pub use health::{
     DiskFacts, Facts, Health, HealthStatus, Remedy, Verdict, VirtualDiskFacts, health, judge,
 };
 pub use import::import;
+pub use jobs::{JobsTold, jobs_in_use};
 pub use limits::{LimitError, OptimizeLimits, RATE_LEAST};
 pub use live::{LiveError, LiveView, live};
 pub use look::{DiskLook, DiskStanding, Look, look, look_within};
