@@ -1,7 +1,7 @@
 //! Making a pool: slabs are given out, every disk gets its configuration, journal and superblocks.
 
 use plumb_io::{FileIndex, FlushQueue};
-use plumb_units::convert::to_u32;
+use plumb_units::convert::{to_u32, to_u64};
 
 use crate::extents::{move_reserve, slots_of_tier};
 use crate::format::frame::Link;
@@ -63,7 +63,7 @@ pub struct NewPool {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
 pub enum CreateError {
     /// Nothing was asked for that can be made.
-    #[error("the pool cannot be made: {reason}")]
+    #[error("that cannot be made: {reason}")]
     #[diagnostic(code(plumb::tier::layout))]
     Layout {
         /// What does not fit.
@@ -74,12 +74,11 @@ pub enum CreateError {
     },
     /// Not enough disks or space for a virtual disk.
     #[error(
-        "virtual disk {name} needs {needed} {media:?} disks with a free slab each; {found} have one"
+        "virtual disk {name} needs {needed} {} disks with a free slab each, and {found} have one{}",
+        kind(*media),
+        if *room > 0 { format!(" once it has {}", to_ask(*room)) } else { String::new() }
     )]
-    #[diagnostic(
-        code(plumb::tier::space),
-        help("add disks, or ask for fewer copies, fewer columns or less space")
-    )]
+    #[diagnostic(code(plumb::tier::space))]
     Space {
         /// Which virtual disk.
         name: String,
@@ -89,6 +88,11 @@ pub enum CreateError {
         needed: usize,
         /// With free slabs.
         found: usize,
+        /// Bytes that it could have on these disks.
+        room: u64,
+        /// What to do.
+        #[help]
+        remedy: String,
     },
     /// Not enough solid-state disks for a write-back cache.
     #[error(
@@ -116,6 +120,37 @@ pub enum CreateError {
         /// Which disk.
         name: String,
     },
+}
+
+fn kind(media: MediaType) -> &'static str {
+    match media {
+        MediaType::Ssd => "solid-state",
+        MediaType::Hdd => "rotating",
+    }
+}
+
+/// A size to ask for: never rounded up.
+pub(crate) fn to_ask(bytes: u64) -> String {
+    match bytes.is_multiple_of(1 << 20) {
+        true => format!("{}M", bytes >> 20),
+        false => format!("{}K", bytes >> 10),
+    }
+}
+
+/// A virtual disk that does not fit, of which so many rows would.
+pub(crate) fn no_space(
+    wanted: &NewVirtualDisk,
+    (media, found): (MediaType, usize),
+    room: u64,
+) -> CreateError {
+    let remedy = match room {
+        0 => "nothing was changed; add disks, or ask for fewer copies or fewer columns".to_owned(),
+        room => {
+            format!("nothing was changed; ask for {} or less on them, or add disks", to_ask(room))
+        }
+    };
+    let needed = usize::from(wanted.copies) * usize::from(wanted.columns);
+    CreateError::Space { name: wanted.name.clone(), media, needed, found, room, remedy }
 }
 
 /// Bytes of a write-back cache, at least: a few records.
@@ -224,12 +259,7 @@ fn plan_tier(
             .filter(|&disk| pool.disks[disk].media == media && free[disk] > 0)
             .collect();
         if able.len() < width || width == 0 {
-            return Err(CreateError::Space {
-                name: wanted.name.clone(),
-                media,
-                needed: width,
-                found: able.len(),
-            });
+            return Err(no_space(wanted, (media, able.len()), row_bytes * to_u64(rows.len())));
         }
         able.sort_by_key(|&disk| (std::cmp::Reverse(free[disk]), disk));
         let mut slabs = Vec::with_capacity(width);

@@ -7,16 +7,17 @@
 //! and a crash finds it there.
 
 use plumb_io::FlushQueue;
-use plumb_units::convert::{index, to_u32};
+use plumb_units::convert::to_u32;
 
 use crate::core::{Core, Halt};
 use crate::engine::ChangeError;
 use crate::events::Event;
 use crate::extents::UNMAPPED;
 use crate::format::frame::Record;
-use crate::format::{DiskState, MediaType, Moving};
+use crate::format::{DiskState, Moving};
 use crate::mutation::{Mutation, active};
 use crate::rebuild::Place;
+use crate::room::has_room_for;
 
 impl<Q: FlushQueue> Core<Q> {
     /// Whether a disk may be removed: everything on it has room elsewhere, and a copy elsewhere if it is not here.
@@ -38,7 +39,7 @@ impl<Q: FlushQueue> Core<Q> {
                 return Err(ChangeError::OnlyCopy { name, extents: only });
             }
         }
-        self.has_room_for(disk, &others)
+        has_room_for(config, &self.members.geometry, (disk, &others))
     }
 
     /// Extents of which no other disk here has a copy that may be read.
@@ -59,47 +60,6 @@ impl<Q: FlushQueue> Core<Q> {
             })
         };
         to_u32((0..to_u32(self.extents.list.len())).filter(lost).count())
-    }
-
-    /// Gives each slab of a disk another one, one after the other, as emptying it will.
-    fn has_room_for(&self, disk: u16, others: &[u16]) -> Result<(), ChangeError> {
-        let config = &self.members.config;
-        let slabs = |other: u16| {
-            let all = self.members.geometry.slabs(config.disks[usize::from(other)].device_bytes);
-            index(all).saturating_sub(config.used_slabs(other).len())
-        };
-        let mut free: Vec<(u16, usize)> =
-            others.iter().map(|other| (*other, slabs(*other))).collect();
-        let mut take = |media: MediaType, taken: &[u16], count: usize| {
-            let fits = |one: &&mut (u16, usize)| {
-                config.disks[usize::from(one.0)].media == media
-                    && !taken.contains(&one.0)
-                    && one.1 >= count
-            };
-            let best = free.iter_mut().filter(fits).max_by_key(|one| one.1);
-            best.map(|one| one.1 -= count).is_some()
-        };
-        let (mut needed, mut missing) = (0, 0);
-        let mut want = |fits: bool, count: usize| {
-            needed += count;
-            missing += if fits { 0 } else { count };
-        };
-        for place in self.places_on(|other| other == disk) {
-            let media = config.vdisks[place.vdisk].tiers[place.tier].media;
-            want(take(media, &self.disks_of_row(place), 1), 1);
-        }
-        for cache in config.vdisks.iter().filter_map(|vdisk| vdisk.cache.as_ref()) {
-            let taken: Vec<u16> = cache.copies.iter().map(|copy| copy.disk).collect();
-            for copy in cache.copies.iter().filter(|copy| copy.disk == disk) {
-                want(take(MediaType::Ssd, &taken, copy.slabs.len()), copy.slabs.len());
-            }
-        }
-        if missing == 0 {
-            return Ok(());
-        }
-        let name = config.disks[usize::from(disk)].name.clone();
-        let slab_bytes = self.members.geometry.slab_bytes;
-        Err(ChangeError::NoRoom { name, needed, missing, slab_bytes })
     }
 
     /// A disk is to be removed, or is to stay after all.

@@ -40,6 +40,7 @@ mod random;
 mod rebuild;
 mod recover;
 pub mod replay;
+mod room;
 pub mod scenario;
 pub mod space;
 mod standstill;

@@ -102,10 +102,7 @@ impl<Q: FlushQueue> Core<Q> {
 
     /// Disks that a row's places lie on, or lay on until all of it has moved.
     pub(crate) fn disks_of_row(&self, place: Place) -> Vec<u16> {
-        let config = &self.members.config;
-        let row = &config.vdisks[place.vdisk].tiers[place.tier].rows[place.row];
-        let own = config.moving.filter(|moving| is_of_row(moving, place));
-        row.slabs.iter().map(|slab| slab.0).chain(own.map(|moving| moving.from.0)).collect()
+        self.members.config.disks_of_row((place.vdisk, place.tier, place.row))
     }
 
     /// A disk of that kind with `count` free slabs, the one with most: none of `taken`, and none that leaves.

@@ -8,8 +8,9 @@ use plumb_units::Nanos;
 use plumb_units::convert::{index, to_u32, to_u64, to_usize};
 
 use super::Engine;
+use super::ranges::number_extents;
 use crate::core::{Core, Halt};
-use crate::create::{CACHE_MIN, CreateError, NewDisk, NewVirtualDisk};
+use crate::create::{CACHE_MIN, CreateError, NewDisk, NewVirtualDisk, no_space, to_ask};
 use crate::extents::{UNMAPPED, move_reserve, slots_of_tier};
 use crate::format::config::DISKS_MAX;
 use crate::format::frame::Record;
@@ -59,7 +60,10 @@ pub enum ChangeError {
     },
     /// It is on it already.
     #[error("{name} is a disk of the pool already")]
-    #[diagnostic(code(plumb::tier::disk_exists), help("see `plumb pool show`"))]
+    #[diagnostic(
+        code(plumb::tier::disk_exists),
+        help("nothing was changed; see `plumb pool show`")
+    )]
     HasDisk {
         /// The disk's path.
         name: String,
@@ -98,7 +102,10 @@ pub enum ChangeError {
         "disk {name} holds {needed} slabs of {slab_bytes} bytes, and for {missing} of them no other disk has \
          room: a row's slabs lie on different disks of its kind"
     )]
-    #[diagnostic(code(plumb::tier::no_room), help("add a disk first: plumb pool add-disk"))]
+    #[diagnostic(
+        code(plumb::tier::no_room),
+        help("nothing was changed; add a disk first: plumb pool add-disk")
+    )]
     NoRoom {
         /// The disk's path.
         name: String,
@@ -439,53 +446,50 @@ fn place_virtual_disk(
     if wanted.cache_bytes > 0 {
         vdisk.cache = Some(cache(config, geometry, wanted, &mut free)?);
     }
-    number_extents(config, vdisk);
-    let pages = tree_pages(config);
-    if 2 * pages + 16 > u64::from(geometry.tree_pages()) {
-        return Err(CreateError::Layout {
-            reason: format!(
-                "the pool's area for map and checksums has {} pages, and {} would be needed",
-                geometry.tree_pages(),
-                2 * pages + 16
-            ),
-            remedy: "ask for less space: the area is fixed when a pool is made".to_owned(),
-        }
-        .into());
+    let before = config.clone();
+    let extents = vdisk.extents;
+    number_extents(config, vdisk.clone());
+    let needed = tree_pages(config);
+    if needed <= u64::from(geometry.tree_pages()) {
+        return Ok(());
     }
-    Ok(())
+    // What is there keeps its extents, so less may fit between than there are slabs.
+    let fits = |extents: u32| {
+        let mut config = before.clone();
+        number_extents(&mut config, VirtualDisk { extents, ..vdisk.clone() });
+        tree_pages(&config) <= u64::from(geometry.tree_pages())
+    };
+    let (mut most, mut too_many) = (0, extents);
+    while too_many - most > 1 {
+        let middle = most.midpoint(too_many);
+        *(if fits(middle) { &mut most } else { &mut too_many }) = middle;
+    }
+    // Space is given out in whole rows.
+    let row_bytes = geometry.slab_bytes * u64::from(vdisk.columns);
+    let most = u64::from(most) * u64::from(config.extent_bytes) / row_bytes * row_bytes;
+    Err(CreateError::Layout {
+        reason: format!(
+            "the pool's area for map and checksums has {} pages, and {needed} would be needed",
+            geometry.tree_pages()
+        ),
+        remedy: format!(
+            "{}: the area is fixed when a pool is made, and virtual disks that are there keep their parts of it",
+            match most {
+                0 => "remove another virtual disk first".to_owned(),
+                most => format!("ask for {} or less", to_ask(most)),
+            }
+        ),
+    }
+    .into())
 }
 
-/// Pages of both trees when everything is mapped.
+/// Pages for both trees when everything is mapped: a checkpoint writes anew what has changed, beside what was there.
 fn tree_pages(config: &Config) -> u64 {
     let extents = u64::from(config.extents());
     let leaf = to_u64(LEAF_ENTRIES);
     let leaves =
         extents.div_ceil(leaf) + (extents * u64::from(config.extent_blocks())).div_ceil(leaf);
-    leaves + leaves / 256 + 4
-}
-
-/// Takes the place of a removed virtual disk with as many extents, or of the last one, else goes behind all.
-/// Nobody else's number changes: the journal knows the logs of caches by it.
-fn number_extents(config: &mut Config, mut vdisk: VirtualDisk) {
-    let last = config.vdisks.len().saturating_sub(1);
-    let fits = |(nth, old): (usize, &VirtualDisk)| {
-        let same = old.extents == vdisk.extents;
-        let split = nth == last && old.extents > vdisk.extents;
-        (old.is_removed() && (same || split)).then_some(nth)
-    };
-    let Some(nth) = config.vdisks.iter().enumerate().find_map(fits) else {
-        vdisk.first_extent = config.extents();
-        config.vdisks.push(vdisk);
-        return;
-    };
-    let mut rest = config.vdisks[nth].clone();
-    vdisk.first_extent = rest.first_extent;
-    rest.first_extent += vdisk.extents;
-    rest.extents -= vdisk.extents;
-    config.vdisks[nth] = vdisk;
-    if rest.extents > 0 {
-        config.vdisks.push(rest);
-    }
+    2 * (leaves + leaves / 256 + 4) + 16
 }
 
 /// A log with a copy on each of as many solid-state disks as the virtual disk has copies (RES-7).
@@ -543,8 +547,7 @@ fn rows(
             .filter(|&disk| config.disks[disk].media == media && !free[disk].is_empty())
             .collect();
         if able.len() < width || width == 0 {
-            let (name, found) = (wanted.name.clone(), able.len());
-            return Err(CreateError::Space { name, media, needed: width, found });
+            return Err(no_space(wanted, (media, able.len()), row_bytes * to_u64(rows.len())));
         }
         able.sort_by_key(|&disk| (std::cmp::Reverse(free[disk].len()), disk));
         let slab = |&disk: &usize| {

@@ -50,13 +50,19 @@ pub struct JobState {
 }
 
 impl<Q: FlushQueue> Engine<Q> {
+    /// Whether such work is under way, or can be, whatever requests there are.
+    #[must_use]
+    pub fn works(&self) -> bool {
+        self.frozen || !self.jobs.is_empty() || self.rebuilding || self.stale_disk().is_some()
+    }
+
     /// All work that is left, in the order of disks.
     #[must_use]
     pub fn jobs(&self) -> Vec<JobState> {
         let members = &self.core.members;
         let config = &members.config;
         let mut jobs = Vec::new();
-        let goes_on = !self.is_quiet() || self.rebuilding || self.stale_disk().is_some();
+        let goes_on = self.works();
         let waits = Waits::of(config, &members.geometry, |disk| members.is_online(disk));
         for (disk, own) in (0_u16..).zip(&config.disks) {
             let nth = usize::from(disk);

@@ -21,6 +21,7 @@ mod optimize;
 mod part;
 mod perf;
 mod pump;
+mod ranges;
 mod read;
 mod round;
 mod scanning;

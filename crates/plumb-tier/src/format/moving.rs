@@ -62,6 +62,17 @@ impl Config {
         self.row_of(moving)?.slabs.get(usize::from(moving.nth)).copied()
     }
 
+    /// Disks that the places of a row lie on, or lay on until all of it has moved: of a virtual disk, a tier and a row.
+    pub(crate) fn disks_of_row(&self, (vdisk, tier, row): (usize, usize, usize)) -> Vec<u16> {
+        let slabs = &self.vdisks[vdisk].tiers[tier].rows[row].slabs;
+        let is_of_row = |moving: &Moving| {
+            let tier = tier == usize::from(moving.tier);
+            vdisk == usize::from(moving.vdisk) && tier && row == index(moving.row)
+        };
+        let own = self.moving.filter(is_of_row);
+        slabs.iter().map(|slab| slab.0).chain(own.map(|moving| moving.from.0)).collect()
+    }
+
     /// Slabs of a disk that hold something.
     pub(crate) fn used_slabs(&self, disk: u16) -> Vec<u32> {
         self.taken_slabs().filter(|slab| slab.0 == disk).map(|slab| slab.1).collect()

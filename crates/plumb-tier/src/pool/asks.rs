@@ -63,6 +63,8 @@ pub enum Ask {
     Unpin(u16, PinId),
     /// Hand out what reports are told from ([`super::live`]).
     Publish,
+    /// Write down what work is left ([`super::jobs`]).
+    Jobs,
 }
 
 /// An optimization within budgets and limits.
@@ -94,6 +96,7 @@ impl Ask {
             Self::EndOptimization(vdisk) => ("end-optimization", vdisk),
             Self::Trickle(vdisk) => ("trickle", vdisk),
             Self::Publish => ("publish", 0),
+            Self::Jobs => ("jobs", 0),
             Self::OfflineIfSpared(disk, number) => {
                 return format!("offline-if-spared {disk} {number}\n");
             }
@@ -215,6 +218,7 @@ impl Ask {
             "optimize" => Self::Optimize(disk),
             "trickle" => Self::Trickle(disk),
             "publish" => Self::Publish,
+            "jobs" => Self::Jobs,
             "end-optimization" => Self::EndOptimization(disk),
             _ => return None,
         })
@@ -642,6 +646,7 @@ mod tests {
             Ask::Pin(0, (0, 1), TierName::Performance),
             Ask::Unpin(2, PinId(7)),
             Ask::Publish,
+            Ask::Jobs,
             Ask::Within(3, within(false)),
             Ask::Within(u16::MAX, within(true)),
         ];

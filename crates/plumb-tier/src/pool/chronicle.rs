@@ -12,6 +12,7 @@ use plumb_io::FlushQueue;
 use super::answers::Answers;
 use super::asks;
 use super::findings::Findings;
+use super::jobs::JobTeller;
 use super::live::now_ms;
 use super::registry::Registry;
 use super::scans::ScanTeller;
@@ -76,6 +77,8 @@ pub struct Chronicle {
     scan_began: Option<u64>,
     /// How scans go.
     scans: ScanTeller,
+    /// What work is left.
+    jobs: JobTeller,
     /// What wishes were answered.
     answers: Answers,
     /// Blocks healed so far, by disk.
@@ -100,6 +103,7 @@ impl Chronicle {
             changed: false,
             scan_began: None,
             scans: ScanTeller::new(registry, pool),
+            jobs: JobTeller::new(registry, pool),
             answers: Answers::new(registry, pool),
             healed: Vec::new(),
         }
@@ -147,6 +151,9 @@ impl Chronicle {
             if matches!(ask, asks::Ask::Scan | asks::Ask::ScanAccepting) {
                 self.scans.asked();
             }
+            if ask == asks::Ask::Jobs {
+                self.jobs.tell(engine, self.began.elapsed());
+            }
             if let Some(number) = ask.number() {
                 self.answers.tell(number, Ok(()));
             }
@@ -179,17 +186,20 @@ impl Chronicle {
         }
     }
 
-    /// The same of a command's own work, ten times a second: it hands out what reports are told from, ends its optimization, and does
-    /// nothing else for others.
+    /// The same of a command's own work, ten times a second: it hands out what reports are told from, says what work is left, ends
+    /// its optimization, and does nothing else for others.
     pub(super) fn serve_if_asked<Q: FlushQueue>(&mut self, engine: &mut Engine<Q>) {
         if self.looked.is_none_or(|at| at.elapsed() >= ASKS_EVERY) {
             self.looked = Some(Instant::now());
-            let is = |ask: &asks::Ask| matches!(ask, asks::Ask::Publish | asks::Ask::Cancel(..));
+            let is = |ask: &asks::Ask| {
+                matches!(ask, asks::Ask::Publish | asks::Ask::Jobs | asks::Ask::Cancel(..))
+            };
             let mut wishes = asks::take_if_all(&self.asks, is);
             wishes.dedup();
             for ask in wishes {
                 match ask {
                     asks::Ask::Publish => engine.publish(),
+                    asks::Ask::Jobs => self.jobs.tell(engine, self.began.elapsed()),
                     other => self.cancel(engine, other),
                 }
             }

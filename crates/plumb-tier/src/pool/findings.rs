@@ -435,6 +435,7 @@ fn keep_start(registry: &Registry, pool: &RegisteredPool, went: Option<&PoolErro
     let mut findings = Findings::of(registry, &pool.name);
     let refused = match went {
         None => None,
+        Some(PoolError::FullBelow { .. }) => return,
         Some(PoolError::Start(StartError::NoQuorum { .. } | StartError::Outdated { .. })) => return,
         Some(PoolError::Start(error)) => {
             let Ok(Look { disks, .. }) = look(Some(pool.id), &pool.disks) else { return };

@@ -15,6 +15,7 @@ pub fn fuzz_files(bytes: &[u8]) {
     super::chronicle::fuzz(&text);
     super::findings::fuzz(&text);
     super::scans::fuzz(&text);
+    super::jobs::fuzz(&text);
     let asked = super::asks::parse(&text);
     assert!(asked.len() <= text.lines().count());
     for ask in asked.into_iter().flatten() {
@@ -61,6 +62,7 @@ mod tests {
             b"plumb-scan 3\t5\tended\t6\n1\t2\t3\t4\t5\t6\t7\t8\t9\t8\t7\t6\n4096\t8192\tv\n".to_vec(),
             b"optimize 3 within 1 00000000000000ab run-limit=60 max-moved=8388608 priority=normal end\n"
                 .to_vec(),
+            b"plumb-jobs 1\t5\t6\ttrue\t7\nrebuild\t2\t8\t9\troom\nscan\t-\t3\t0\t-\n".to_vec(),
             b"plumb-answers 1\n0000000000000007\trefused\twhy\n".to_vec(),
             b"scan 0\nscan-accepting 0\noffline 3\noptimize 65535\n".to_vec(),
         ];

@@ -244,9 +244,9 @@ impl Facts {
             match own.state {
                 DiskState::Online if own.leaving => DiskStanding::Leaving,
                 DiskState::Online => DiskStanding::Present,
-                DiskState::Missing if engine.returning().contains(&disk) => DiskStanding::Returning,
-                DiskState::Missing => DiskStanding::Missing,
                 DiskState::Retired if config.is_gone(disk) => DiskStanding::Removed,
+                _ if engine.returning().contains(&disk) => DiskStanding::Returning,
+                DiskState::Missing => DiskStanding::Missing,
                 DiskState::Retired => DiskStanding::Retired,
             }
         };

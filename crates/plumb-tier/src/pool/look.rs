@@ -30,7 +30,7 @@ pub enum DiskStanding {
     Away,
     /// Expelled or lost, and not here.
     Missing,
-    /// Expelled or lost, and here again: the next start takes it back.
+    /// Expelled, lost or given up, and here again: the next start takes it back.
     Returning,
     /// An older copy of itself is here: it was put back as it had been before the pool was served last (LAY-8).
     Outdated,
@@ -38,7 +38,7 @@ pub enum DiskStanding {
     TooSmall,
     /// It went on without the others.
     Split,
-    /// Given up: what it held is rebuilt on other disks.
+    /// Given up, and not here: what it held is rebuilt on other disks.
     Retired,
     /// Here, and takes part until what it holds is on other disks.
     Leaving,
@@ -241,19 +241,20 @@ pub fn look_within(
     let geometry = geometry.ok_or(StartError::Metadata { what: "superblock" })?;
     let disk = |(ordinal, disk): (u16, &crate::format::DiskConfig)| {
         let ours = |one: &&Found| one.block.ordinal == ordinal && one.block.device == disk.id;
-        let missing = disk.state == DiskState::Missing;
+        let missing = disk.state != DiskState::Online;
         if config.is_gone(ordinal) {
             return DiskLook { path: None, standing: DiskStanding::Removed };
-        }
-        if disk.state == DiskState::Retired {
-            return DiskLook { path: None, standing: DiskStanding::Retired };
         }
         let Some(one) = found.iter().find(ours) else {
             if let Some((path, _)) = too_small.iter().find(|(_, id)| *id == disk.id) {
                 let standing = DiskStanding::TooSmall;
                 return DiskLook { path: Some(path.clone()), standing };
             }
-            let standing = if missing { DiskStanding::Missing } else { DiskStanding::Away };
+            let standing = match disk.state {
+                DiskState::Online => DiskStanding::Away,
+                DiskState::Missing => DiskStanding::Missing,
+                DiskState::Retired => DiskStanding::Retired,
+            };
             return DiskLook { path: None, standing };
         };
         let standing = match missing {

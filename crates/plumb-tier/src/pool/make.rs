@@ -17,7 +17,7 @@ use rustix::fs::{FallocateFlags, fallocate};
 use super::chronicle::Chronicle;
 use super::devices::DeviceQueue;
 use super::emulation::Emulated;
-use super::look::{look, superblocks};
+use super::look::{Look, look, superblocks};
 use super::open::{
     FILES_BESIDE, PATIENCE, PoolError, descriptor_path, fresh_seed, make_room, of_the_disk, open,
     slot_plan,
@@ -25,8 +25,10 @@ use super::open::{
 use super::registry::{RegisteredPool, Registry, RegistryError};
 use super::settings::PoolSettings;
 use crate::create::{NewDisk, NewPool, create};
+use crate::engine::ChangeError;
 use crate::events::Event;
 use crate::format::{Config, Geometry, MediaType};
+use crate::recover::StartError;
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
@@ -129,6 +131,16 @@ pub fn add_disk(
     pool: &RegisteredPool,
     wish: &DiskWish,
 ) -> Result<(), PoolError> {
+    add_disk_if(registry, pool, wish, &|_, _| Ok(()))
+}
+
+/// The same, if `judge` has nothing against it, who knows the pool and the disk: before that nothing is written.
+pub(super) fn add_disk_if(
+    registry: &Registry,
+    pool: &RegisteredPool,
+    wish: &DiskWish,
+    judge: &dyn Fn(&Look, &NewDisk) -> Result<(), PoolError>,
+) -> Result<(), PoolError> {
     let _claim = registry.claim(&pool.name)?;
     // Another one may have been added since it was found.
     let pool = &registry.find(&pool.name)?;
@@ -138,7 +150,8 @@ pub fn add_disk(
     let mut before = pool.clone();
     if let Some(nth) = pool.disks.iter().position(|disk| is_same(disk, &wish.path)) {
         if belongs(&found.config, &pool.disks[nth]) {
-            return Err(PoolError::Twice { path: wish.path.clone() });
+            let name = wish.path.display().to_string();
+            return Err(ChangeError::HasDisk { name }.into());
         }
         // It was to be added before, and whoever did that was killed.
         before.disks.remove(nth);
@@ -147,6 +160,12 @@ pub fn add_disk(
     let path = absolute(&disk.path)?;
     let new = new_disk(wish, &disk, &path);
     has_room(&disk, &found.geometry)?;
+    let (present, voters) = found.voters();
+    if 2 * present <= voters {
+        // No start goes well, and the disk keeps what it holds.
+        return Err(StartError::NoQuorum { present, voters }.into());
+    }
+    judge(&found, &new)?;
     wipe_ends(&disk)?;
     // Known before it is one of the pool's, so that no start misses it.
     let mut pool = before.clone();
@@ -286,6 +305,16 @@ pub(super) fn is_listable(path: &Path) -> Result<(), PoolError> {
     })
 }
 
+/// A path as a shell reads it as one word.
+fn shell_word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_alphanumeric() || "/._-+:@%,=".contains(c);
+    match text.chars().all(plain) {
+        true => text,
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
 /// Opens a disk that may be taken.
 fn take(wish: &DiskWish) -> Result<ExclusiveDisk, PoolError> {
     let tree = SystemTree::default();
@@ -304,7 +333,7 @@ fn take(wish: &DiskWish) -> Result<ExclusiveDisk, PoolError> {
             "name a block device, or a file; --file-size makes files".to_owned(),
         ));
     }
-    let quoted = wish.path.display();
+    let quoted = shell_word(&wish.path);
     let override_with = format!(
         "nothing was written. Name another disk, or, if all of this may be lost for good, add: --destroy {quoted}"
     );

@@ -8,9 +8,11 @@ mod chronicle;
 mod devices;
 mod emulation;
 mod findings;
+mod full;
 mod fuzz;
 mod health;
 mod import;
+mod jobs;
 mod limits;
 mod live;
 mod look;
@@ -32,11 +34,13 @@ pub use chronicle::{Chronicle, LoggedCounters, LoggedEvent, counters, events};
 pub use devices::DeviceQueue;
 pub use emulation::Emulated;
 pub use findings::{Age, Findings, clear_failures, note_start};
+pub use full::full_below;
 pub use fuzz::fuzz_files;
 pub use health::{
     DiskFacts, Facts, Health, HealthStatus, Remedy, Verdict, VirtualDiskFacts, health, judge,
 };
 pub use import::import;
+pub use jobs::{JobsTold, jobs_in_use};
 pub use limits::{LimitError, OptimizeLimits, RATE_LEAST};
 pub use live::{LiveError, LiveView, live};
 pub use look::{DiskLook, DiskStanding, Look, look, look_within};
@@ -45,7 +49,7 @@ pub use open::{
     OpenPool, PoolError, open, open_by_word, open_to_read, open_to_unread_end, slot_plan,
 };
 pub use registry::{Claim, RegisteredPool, Registry, RegistryError, is_name};
-pub use replace::{Leaving, Removal, find_disk, forget_removed, remove_disk, work};
+pub use replace::{Leaving, Removal, find_disk, forget_removed, remove_disk, replace_disk, work};
 pub use scans::{ScanError, Scanned, scan_in_use};
 pub use settings::{PoolSettings, RETIRE_AFTER_MAX, TIME_OUT_RANGE};
 pub use tiering::{

@@ -16,6 +16,7 @@ use plumb_units::{Bytes, Nanos};
 use super::chronicle::Chronicle;
 use super::devices::DeviceQueue;
 use super::emulation;
+use super::full::full_below;
 use super::limits::LimitError;
 use super::look::{Look, look, stray, superblocks};
 use super::registry::{RegisteredPool, Registry, RegistryError};
@@ -50,6 +51,20 @@ pub enum PoolError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Start(#[from] StartError),
+    /// It cannot be started, for nothing can be written.
+    #[error("the file system below {} is full, and nothing can be written there", path.display())]
+    #[diagnostic(
+        code(plumb::tier::full_below),
+        help("make room there, then: plumb space job {name} --wait")
+    )]
+    FullBelow {
+        /// The pool.
+        name: String,
+        /// One of its disks.
+        path: PathBuf,
+        /// How it failed.
+        source: Box<StartError>,
+    },
     /// There is no queue for its disks.
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -62,6 +77,23 @@ pub enum PoolError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Change(#[from] ChangeError),
+    /// One disk was to take the place of another, and that one cannot leave.
+    #[error("disk {} was brought into the pool, and {}", new.display(), match is_out {
+        true => "is out of it again",
+        false => "is still in it",
+    })]
+    #[diagnostic(code(plumb::tier::not_replaced))]
+    NotReplaced {
+        /// The new one.
+        new: PathBuf,
+        /// Whether it could be taken out again.
+        is_out: bool,
+        /// Why the old one stays.
+        source: Box<ChangeError>,
+        /// What to do.
+        #[help]
+        remedy: String,
+    },
     /// A disk is not taken (HLT-3).
     #[error("not taking disk {}, which {reason}", path.display())]
     #[diagnostic(code(plumb::tier::cannot_pool))]
@@ -371,8 +403,19 @@ pub fn open(
     (clients, client_bytes): (u32, u32),
 ) -> Result<OpenPool, PoolError> {
     let (files, plan, absent) = claim_all(pool, more)?;
-    let engine = Engine::start(files, plan, clients, client_bytes, fresh_seed())?;
-    started(pool, engine, (plan, absent))
+    let engine = Engine::start(files, plan, clients, client_bytes, fresh_seed());
+    started(pool, engine.map_err(|error| or_full(pool, error))?, (plan, absent))
+}
+
+/// Why a start failed: where a file system is full it says so.
+fn or_full(pool: &RegisteredPool, source: StartError) -> PoolError {
+    let mut full = full_below(&pool.disks).into_iter();
+    match (&source, full.next()) {
+        (StartError::Halted { .. }, Some(path)) => {
+            PoolError::FullBelow { name: pool.name.clone(), path, source: Box::new(source) }
+        }
+        _ => source.into(),
+    }
 }
 
 /// The same, and if more than half of the voters are not here without them, for good: an operator says that they are

@@ -276,6 +276,7 @@ impl Registry {
         let others = [
             super::findings::EXTENSION,
             super::scans::EXTENSION,
+            super::jobs::EXTENSION,
             super::answers::EXTENSION,
             super::way::EXTENSION,
         ];

@@ -7,11 +7,14 @@ use plumb_io::exclusive;
 use plumb_io::system_tree::SystemTree;
 
 use super::findings::note_start;
-use super::look::{Look, look, superblocks};
-use super::make::{absolute, is_same, make_blank};
+use super::look::{DiskStanding, Look, look, superblocks};
+use super::make::{DiskWish, absolute, add_disk_if, is_same, make_blank};
 use super::open::{OpenPool, PATIENCE, PoolError, open};
 use super::registry::{RegisteredPool, Registry};
+use crate::create::NewDisk;
 use crate::engine::{Engine, JobState};
+use crate::format::DiskConfig;
+use crate::room::has_room_for;
 
 /// How often progress is told.
 const TOLD_EVERY: Duration = Duration::from_millis(500);
@@ -70,6 +73,63 @@ pub fn find_disk(found: &Look, path: &Path) -> Result<u16, PoolError> {
             .map(|(_, disk)| disk.name.clone())
             .collect(),
     })
+}
+
+/// Brings a disk into a pool and takes another one out. Where what that one holds would have no room then, nothing is done.
+///
+/// # Errors
+/// When a disk is none of the pool's, the new one is not taken, or the old one cannot leave: the new one is taken out again then
+/// ([`PoolError::NotReplaced`]).
+pub fn replace_disk(
+    registry: &Registry,
+    pool: &RegisteredPool,
+    (old, new): (&Path, &DiskWish),
+    progress: &mut dyn FnMut(&[JobState]),
+) -> Result<Removal, PoolError> {
+    // Known before anything is changed.
+    let found = look(Some(pool.id), &pool.disks)?;
+    let leaves = find_disk(&found, old)?;
+    let there = find_disk(&found, &new.path).ok().filter(|nth| *nth != leaves);
+    let leaving = found.config.disks[usize::from(leaves)].leaving;
+    // One that was cut short is ended: the new disk holds nothing, or what the old one held.
+    if !there.is_some_and(|nth| leaving || found.config.used_slabs(nth).is_empty()) {
+        add_disk_if(registry, pool, new, &|found, disk| takes_its_place(found, (old, disk)))?;
+    }
+    let pool = registry.find(&pool.name)?;
+    match remove_disk(registry, &pool, old, Leaving::Now, progress) {
+        Err(PoolError::Change(source)) if there.is_none() => {
+            // It holds nothing yet.
+            let out = remove_disk(registry, &pool, &new.path, Leaving::Now, &mut |_| {});
+            let is_out = out.is_ok_and(|removal| removal.is_gone);
+            let path = new.path.display();
+            let remedy = match is_out {
+                true => "the pool is as it was".to_owned(),
+                false => format!("take it out: plumb pool remove-disk {} {path}", pool.name),
+            };
+            let source = Box::new(source);
+            Err(PoolError::NotReplaced { new: new.path.clone(), is_out, source, remedy })
+        }
+        other => other,
+    }
+}
+
+/// Whether what a disk holds would have room with a new one beside the others that take more.
+fn takes_its_place(found: &Look, (old, new): (&Path, &NewDisk)) -> Result<(), PoolError> {
+    let old = find_disk(found, old)?;
+    let mut config = found.config.clone();
+    config.disks.push(DiskConfig {
+        media: new.media,
+        device_bytes: new.bytes,
+        name: new.name.clone(),
+        ..DiskConfig::default()
+    });
+    let takes = |nth: &u16| {
+        let own = found.disks.get(usize::from(*nth)).map(|disk| disk.standing);
+        let here = matches!(own, None | Some(DiskStanding::Present | DiskStanding::Returning));
+        *nth != old && here
+    };
+    let others: Vec<u16> = (0_u16..).take(config.disks.len()).filter(takes).collect();
+    Ok(has_room_for(&config, &found.geometry, (old, &others))?)
 }
 
 /// Takes a disk out of a pool: what it holds is moved to others first, or made anew there if it is not here.

@@ -78,6 +78,12 @@ fn read(engine: &mut Engine<pool::DeviceQueue>, vdisk: u32, block: u64) -> Resul
     Ok(bytes[0])
 }
 
+/// The number of a virtual disk.
+fn number(engine: &Engine<pool::DeviceQueue>, name: &str) -> u32 {
+    let vdisks = (0..).zip(&engine.config().vdisks);
+    vdisks.into_iter().find(|own| own.1.name == name).expect("it is there").0
+}
+
 fn start(place: &Place) -> Engine<pool::DeviceQueue> {
     pool::open(&place.pool(), Vec::new(), (1, 4096)).expect("it starts").engine
 }
@@ -125,31 +131,92 @@ fn virtual_disks_come_and_go() {
         place.add(&vdisk(name, 2, 16 * MIB));
     }
     let mut engine = start(&place);
-    for vdisk in 0..3 {
-        write(&mut engine, vdisk, 5, 10 + u8::try_from(vdisk).expect("few"));
+    let [a, b, c] = ["a", "b", "c"].map(|name| number(&engine, name));
+    for (vdisk, byte) in [(a, 10), (b, 11), (c, 12)] {
+        write(&mut engine, vdisk, 5, byte);
     }
     engine.shut_down().expect("a clean end");
     start(&place).remove_virtual_disk("b").expect("it goes");
     assert!(start(&place).remove_virtual_disk("b").is_err(), "it is gone");
     let mut engine = start(&place);
-    assert_eq!(read(&mut engine, 0, 5), Ok(10));
-    assert_eq!(read(&mut engine, 2, 5), Ok(12));
-    assert_eq!(read(&mut engine, 1, 5), Err(22), "nothing can be read of it");
+    assert_eq!(read(&mut engine, a, 5), Ok(10));
+    assert_eq!(read(&mut engine, c, 5), Ok(12));
+    assert_eq!(read(&mut engine, b, 5), Err(22), "nothing can be read of it");
     engine.shut_down().expect("a clean end");
     // Its slabs and extents are used again, and show nothing of it.
     place.add(&vdisk("d", 2, 16 * MIB));
     let mut engine = start(&place);
-    let nth = engine.config().vdisks.iter().position(|vdisk| vdisk.name == "d").expect("made");
-    assert_eq!(nth, 1, "in the place of the one that was removed");
-    assert_eq!(read(&mut engine, 1, 5), Ok(0));
-    write(&mut engine, 1, 5, 20);
-    assert_eq!(read(&mut engine, 1, 5), Ok(20));
-    assert_eq!(read(&mut engine, 2, 5), Ok(12));
+    let d = number(&engine, "d");
+    let first = |nth: u32| engine.config().vdisks[usize::try_from(nth).expect("few")].first_extent;
+    assert_eq!(
+        (first(a), first(d), first(c)),
+        (0, 16, 32),
+        "in the place of the one that was removed"
+    );
+    assert_eq!(read(&mut engine, d, 5), Ok(0));
+    write(&mut engine, d, 5, 20);
+    assert_eq!(read(&mut engine, d, 5), Ok(20));
+    assert_eq!(read(&mut engine, c, 5), Ok(12));
     engine.shut_down().expect("a clean end");
     let twice = start(&place).add_virtual_disk(&vdisk("a", 2, MIB)).expect_err("it exists");
     assert!(twice.to_string().contains("named a already"), "{twice}");
     let much = start(&place).add_virtual_disk(&vdisk("z", 2, 1 << 30)).expect_err("no room");
     assert!(much.to_string().contains("free slab"), "{much}");
+}
+
+/// A pool that holds nothing takes what a new one takes, however many virtual disks it has had and whoever died meanwhile.
+#[test]
+fn fifty_rounds_of_virtual_disks_leave_room_for_one_of_full_size() {
+    let place = Place::new();
+    for nth in 0..2 {
+        let file = std::fs::File::create(place.disk(nth)).expect("made");
+        file.set_len(1 << 30).expect("sparse");
+    }
+    place.make(2);
+    let full = vdisk("full", 1, 2 * 61 * 16 * MIB);
+    place.add(&full);
+    start(&place).remove_virtual_disk("full").expect("it goes");
+    let mut there: Vec<String> = Vec::new();
+    for round in 0..50_u64 {
+        // Of one copy and of two, of 16 to 272 MiB, and up to four at a time.
+        for nth in 0..1 + round % 3 {
+            let slabs = 1 + (round * 13 + nth * 7) % 17;
+            let copies = if nth == 1 { 2 } else { 1 };
+            let name = format!("v{round}-{nth}");
+            place.add(&vdisk(&name, copies, slabs * 16 * MIB));
+            there.push(name);
+        }
+        let mut engine = start(&place);
+        let mark = u8::try_from(round + 1).expect("few");
+        let config = engine.config().clone();
+        for (nth, own) in (0_u32..).zip(&config.vdisks).filter(|own| !own.1.is_removed()) {
+            let last = u64::from(own.extents) * 256 - 1;
+            let before = if own.name.starts_with(&format!("v{round}-")) { 0 } else { mark - 1 };
+            assert_eq!(read(&mut engine, nth, 0), Ok(before), "nothing of others");
+            write(&mut engine, nth, 0, mark);
+            write(&mut engine, nth, last, mark + 1);
+        }
+        if round % 7 == 3 {
+            drop(engine);
+            engine = start(&place);
+            assert_eq!(engine.config().vdisks, config.vdisks);
+        }
+        for (nth, own) in (0_u32..).zip(&config.vdisks).filter(|own| !own.1.is_removed()) {
+            assert_eq!(read(&mut engine, nth, 0), Ok(mark), "{}", own.name);
+            assert_eq!(read(&mut engine, nth, u64::from(own.extents) * 256 - 1), Ok(mark + 1));
+        }
+        engine.shut_down().expect("a clean end");
+        let first = usize::try_from(round).expect("few") % there.len();
+        there.rotate_left(first);
+        for name in there.split_off(1) {
+            start(&place).remove_virtual_disk(&name).expect("it goes");
+        }
+    }
+    start(&place).remove_virtual_disk(&there[0]).expect("it goes");
+    place.add(&full);
+    let engine = start(&place);
+    assert_eq!(engine.config().vdisks[0].extents, 2 * 61 * 16);
+    engine.shut_down().expect("a clean end");
 }
 
 #[test]
@@ -349,7 +416,8 @@ fn two_tiers_and_a_cache_come_and_go() {
         let mut engine = start(&place);
         let extents = u64::from(engine.config().vdisks[0].extents);
         // One block per extent: the last ones lie on rotating disks, and go through the log.
-        for vdisk in 0..2 {
+        let b = number(&engine, "b");
+        for vdisk in [0, b] {
             (0..extents).for_each(|nth| write(&mut engine, vdisk, nth * 256, 1 + round));
         }
         if round % 2 == 0 {
@@ -359,7 +427,7 @@ fn two_tiers_and_a_cache_come_and_go() {
         }
         let mut engine = start(&place);
         for nth in 0..extents {
-            assert_eq!(read(&mut engine, 1, nth * 256), Ok(1 + round));
+            assert_eq!(read(&mut engine, b, nth * 256), Ok(1 + round));
         }
         engine.remove_virtual_disk("a").expect("it goes");
         place.add(&both("a"));
@@ -367,7 +435,7 @@ fn two_tiers_and_a_cache_come_and_go() {
         assert_eq!(engine.config().vdisks[0].name, "a", "in its old place");
         for nth in 0..extents {
             assert_eq!(read(&mut engine, 0, nth * 256), Ok(0), "nothing of the old one");
-            assert_eq!(read(&mut engine, 1, nth * 256), Ok(1 + round));
+            assert_eq!(read(&mut engine, b, nth * 256), Ok(1 + round));
         }
         engine.shut_down().expect("a clean end");
     }

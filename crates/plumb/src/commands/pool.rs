@@ -27,12 +27,15 @@ pub(crate) fn command() -> Command {
             Command::new("list")
                 .about("List the pools of this machine")
                 .arg(report::json_option())
-                .after_help("Exit status: 0, or 1 when nothing can be told of one of them."),
+                .after_help("Exit status: 0, or 3 when nothing can be told of one of them."),
         )
         .subcommand(
             Command::new("show")
                 .about("Show pools, their disks and their health; starts and changes nothing")
-                .args([report::pool_argument().required(false), report::json_option()]),
+                .args([report::pool_argument().required(false), report::json_option()])
+                .after_help(
+                    "Exit status without POOL: 0, or 3 when nothing can be told of one of them.",
+                ),
         )
         .subcommand(
             Command::new("add-disk")
@@ -226,46 +229,33 @@ fn make_file(path: &Path, bytes: u64) -> std::io::Result<()> {
 fn list() -> report::Outcome {
     let registry = report::registry();
     let names = registry.names()?;
+    let (replies, status) =
+        report::of_all(&registry, &names, |found| report::pool(&registry, found));
     let mut text = String::new();
-    let mut pools = Vec::new();
-    let mut status = 0;
-    for name in &names {
-        let one = registry.find(name).map_err(report::Failure::from);
-        match one.and_then(|found| report::pool(&registry, &found)) {
-            Ok(reply) => {
-                text.push_str(&format!(
-                    "{name}: {}\n",
-                    reply.json["health"].as_str().unwrap_or("")
-                ));
-                pools.push(reply.json);
-            }
-            Err(error) => {
-                status = 1;
-                text.push_str(&format!("{name}: {error}\n"));
-                pools.push(json!({ "name": name, "error": error.to_string() }));
-            }
-        }
+    for (name, reply) in &replies {
+        let health = reply.json["health"].as_str().unwrap_or("");
+        let why = ["error", "cause"].iter().find_map(|key| reply.json[*key].as_str());
+        let why = why.map(|why| format!(": {why}"));
+        text.push_str(&format!("{name}: {health}{}\n", why.unwrap_or_default()));
     }
     if names.is_empty() {
         text.push_str("no pools; `plumb pool new` makes one\n");
     }
+    let pools: Vec<_> = replies.into_iter().map(|(_, reply)| reply.json).collect();
     Ok(Reply { json: json!({ "pools": pools }), text, status })
 }
 
 fn show(matches: &ArgMatches) -> report::Outcome {
     let registry = report::registry();
-    match matches.get_one::<String>("pool") {
-        Some(name) => report::pool(&registry, &registry.find(name)?),
-        None => {
-            let mut replies = Vec::new();
-            for name in registry.names()? {
-                replies.push(report::pool(&registry, &registry.find(&name)?)?);
-            }
-            let text: Vec<String> = replies.iter().map(|reply| reply.text.clone()).collect();
-            let pools: Vec<_> = replies.into_iter().map(|reply| reply.json).collect();
-            Ok(Reply { json: json!({ "pools": pools }), text: text.join("\n"), status: 0 })
-        }
+    if let Some(name) = matches.get_one::<String>("pool") {
+        return report::pool(&registry, &registry.find(name)?);
     }
+    let names = registry.names()?;
+    let (replies, status) =
+        report::of_all(&registry, &names, |found| report::pool(&registry, found));
+    let text: Vec<String> = replies.iter().map(|(_, reply)| reply.text.clone()).collect();
+    let pools: Vec<_> = replies.into_iter().map(|(_, reply)| reply.json).collect();
+    Ok(Reply { json: json!({ "pools": pools }), text: text.join("\n"), status })
 }
 
 fn add_disk(matches: &ArgMatches) -> report::Outcome {

@@ -2,6 +2,7 @@
 //! crash checker.
 
 mod demo;
+mod jobs;
 pub(crate) mod optimize;
 pub(crate) mod report;
 mod simulate;

@@ -20,7 +20,8 @@ pub(crate) fn command() -> Command {
         .subcommand(
             Command::new("list")
                 .about("List virtual disks")
-                .args([report::pool_argument().required(false), report::json_option()]),
+                .args([report::pool_argument().required(false), report::json_option()])
+                .after_help("Exit status without POOL: 0, or 3 when nothing can be told of one of the pools."),
         )
         .subcommand(
             Command::new("show")
@@ -232,26 +233,43 @@ fn show(name: &str) -> report::Outcome {
 
 fn list(matches: &ArgMatches) -> report::Outcome {
     let registry = report::registry();
-    let pools = match matches.get_one::<String>("pool") {
-        Some(name) => vec![name.clone()],
-        None => registry.names()?,
-    };
+    if let Some(name) = matches.get_one::<String>("pool") {
+        let reply = list_of(&registry, &registry.find(name)?)?;
+        return Ok(listed(vec![reply], 0));
+    }
+    let names = registry.names()?;
+    let (replies, status) = report::of_all(&registry, &names, |found| list_of(&registry, found));
+    Ok(listed(replies.into_iter().map(|(_, reply)| reply).collect(), status))
+}
+
+/// Virtual disks of a pool.
+fn list_of(registry: &pool::Registry, found: &pool::RegisteredPool) -> report::Outcome {
+    let look = pool::look(Some(found.id), &found.disks)?;
+    let health = pool::health(registry, found, &look);
+    let shown = look.config.vdisks.iter().filter(|vdisk| !vdisk.is_removed());
     let (mut text, mut vdisks) = (String::new(), Vec::new());
-    for name in pools {
-        let found = registry.find(&name)?;
-        let look = pool::look(Some(found.id), &found.disks)?;
-        let health = pool::health(&registry, &found, &look);
-        let shown = look.config.vdisks.iter().filter(|vdisk| !vdisk.is_removed());
-        for (vdisk, health) in shown.zip(health.vdisks.iter().zip(&health.unreadable)) {
-            let reply = report::describe_vdisk(&look, vdisk, health);
-            text.push_str(&reply.text);
-            vdisks.push(reply.json);
+    for (vdisk, health) in shown.zip(health.vdisks.iter().zip(&health.unreadable)) {
+        let reply = report::describe_vdisk(&look, vdisk, health);
+        text.push_str(&reply.text);
+        vdisks.push(reply.json);
+    }
+    Ok(Reply { json: vdisks.into(), text, status: 0 })
+}
+
+/// Those of all pools, and the pools of which nothing can be told.
+fn listed(replies: Vec<Reply>, status: u8) -> Reply {
+    let (mut text, mut vdisks, mut untold) = (String::new(), Vec::new(), Vec::new());
+    for reply in replies {
+        text.push_str(&reply.text);
+        match reply.json {
+            serde_json::Value::Array(own) => vdisks.extend(own),
+            pool => untold.push(pool),
         }
     }
-    if vdisks.is_empty() {
+    if text.is_empty() {
         text.push_str("no virtual disks; `plumb vdisk new POOL/NAME --size 4G` makes one\n");
     }
-    Ok(Reply { json: json!({ "vdisks": vdisks }), text, status: 0 })
+    Reply { json: json!({ "vdisks": vdisks, "untold_pools": untold }), text, status }
 }
 
 fn remove(matches: &ArgMatches) -> report::Outcome {

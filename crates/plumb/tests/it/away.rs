@@ -220,14 +220,60 @@ fn a_file_that_a_killed_command_had_wiped_is_taken_again() {
     assert!(refused.contains("none of the 3 devices"), "{refused}");
 }
 
-/// A list that lacks one of its pools is no success.
+/// A list that lacks one of its pools is no success, and says what can be said of the others.
 #[test]
-fn a_list_of_pools_that_cannot_tell_one_of_them_says_so_by_its_status() {
+fn lists_tell_of_a_pool_that_cannot_be_told_and_of_all_others() {
     let place = Place::new();
     place.plumb("pool new tank --file-size 96M a.img b.img").succeeds_quietly();
-    place.plumb("pool list").ends_with(0);
-    std::fs::write(place.file("pools/torn.pool"), "plumb-po").expect("written");
-    let said = place.plumb("pool list").ends_with(1).stdout;
-    assert!(said.contains("tank: Healthy") && said.contains("torn: "), "{said}");
-    assert_eq!(place.plumb("pool list --json").status, 1);
+    place.plumb("vdisk new tank/v --size 16M").succeeds_quietly();
+    let lines = ["pool list", "pool show", "vdisk list"];
+    lines.iter().for_each(|line| drop(place.plumb(line).ends_with(0)));
+    // One whose entry is damaged, and one whose disks are not there.
+    std::fs::write(place.file("pools/atorn.pool"), "plumb-po").expect("written");
+    place.plumb("pool new blank --file-size 96M c.img").succeeds_quietly();
+    std::fs::rename(place.file("c.img"), place.file("c.away")).expect("pulled");
+    for line in lines {
+        let said = place.plumb(line).ends_with(3).stdout;
+        assert!(said.contains("atorn: Unknown: ") && said.contains("blank: Unknown: "), "{said}");
+        assert!(said.contains("tank"), "{line}: {said}");
+        let all = place.plumb(&format!("{line} --json")).ends_with(3).stdout;
+        let all: Value = serde_json::from_str(&all).expect("JSON");
+        let key = if line == "vdisk list" { "untold_pools" } else { "pools" };
+        let why: Vec<&str> = all[key]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .filter(|pool| pool["health"] == "Unknown")
+            .filter_map(|pool| pool["error"].as_str())
+            .collect();
+        assert_eq!(why.len(), 2, "{all}");
+    }
+    let vdisks = place.plumb("vdisk list --json").stdout;
+    let vdisks: Value = serde_json::from_str(&vdisks).expect("JSON");
+    assert_eq!(vdisks["vdisks"][0]["name"], "v");
+    place.plumb("vdisk list tank").ends_with(0);
+    place.plumb("vdisk list atorn").ends_with(1);
+}
+
+/// A disk that was given up and is here again is taken back by the next start: what is said of it is that, and it helps.
+#[test]
+fn a_disk_that_was_given_up_and_is_back_is_told_as_such() {
+    let place = Place::new();
+    place.plumb("pool new tank --file-size 96M a.img b.img c.img").succeeds_quietly();
+    place.plumb("vdisk new tank/v --size 48M --resiliency mirror3 --columns 1").succeeds_quietly();
+    fill_whole(&place, "tank/v");
+    let disk = place.file("a.img");
+    pull(&disk);
+    place.plumb("space repair tank --give-up-missing").ends_with(5);
+    let said = place.plumb("space status tank").ends_with(1).stdout;
+    assert!(said.contains("it was given up") && said.contains("plumb pool add-disk"), "{said}");
+    put_back(&disk);
+    let said = place.plumb("space status tank").ends_with(1).stdout;
+    assert!(!said.contains("given up") && !said.contains("add-disk"), "{said}");
+    assert!(said.contains("is here again") && said.contains("space job --wait"), "{said}");
+    let pool = place.json("space status tank");
+    assert_eq!(pool["disks"][0]["standing"], "returning", "{pool}");
+    place.plumb("space job tank --wait").ends_with(0);
+    place.plumb("space status tank").ends_with(0);
+    place.plumb("space scan tank").ends_with(0);
 }

@@ -176,3 +176,120 @@ fn a_program_that_does_not_scan_for_others_is_told() {
     drop(disk);
     place.plumb("space scan tank").ends_with(0);
 }
+
+/// What cannot be replaced for lack of room is known before the new disk is one of the pool's, or loses anything.
+#[test]
+fn a_disk_that_is_too_small_to_replace_another_is_left_alone() {
+    let place = Place::new();
+    place.plumb("pool new tank --file-size 192M a.img b.img").succeeds_quietly();
+    place.plumb("vdisk new tank/two --size 96M --resiliency mirror2").succeeds_quietly();
+    place.plumb("run -b64K -s -w100 -o4 -t1 -d1 -W0 space:tank/two").ends_with(0);
+    std::fs::write(place.file("d.img"), vec![7; 96 << 20]).expect("somebody's");
+    let before = std::fs::read_to_string(place.file("pools/tank.pool")).expect("a list");
+    let line = "pool replace-disk tank a.img d.img --destroy d.img";
+    let refused = place.plumb(line).ends_with(3).stderr;
+    assert!(
+        refused.contains("holds 6 slabs") && refused.contains("nothing was changed"),
+        "{refused}"
+    );
+    assert_eq!(std::fs::read(place.file("d.img")).expect("it is there"), vec![7; 96 << 20]);
+    let after = std::fs::read_to_string(place.file("pools/tank.pool")).expect("a list");
+    assert_eq!(after, before);
+    assert_eq!(place.json("pool show tank")["disks"].as_array().map(Vec::len), Some(2));
+    std::fs::File::create(place.file("e.img")).expect("made").set_len(192 << 20).expect("sparse");
+    // As one that is killed between its two steps leaves it.
+    place.plumb("pool add-disk tank e.img").succeeds_quietly();
+    place.plumb("pool replace-disk tank a.img e.img").succeeds_quietly();
+    assert!(!is_marked(&place.file("a.img")));
+    place.plumb("space status tank").ends_with(0);
+    assert_eq!(place.json("space scan tank")["unrecoverable"], 0);
+}
+
+/// What only a start knows stands against it: the new disk is taken out again.
+#[test]
+fn a_disk_that_cannot_be_replaced_leaves_the_new_one_out() {
+    let place = Place::new();
+    place.plumb("pool new tank --file-size 96M a.img b.img c.img").succeeds_quietly();
+    place.plumb("vdisk new tank/one --size 48M --resiliency simple --columns 3").succeeds_quietly();
+    place.plumb("run -b64K -s -w100 -o4 -t1 -d1 -W0 space:tank/one").ends_with(0);
+    std::fs::rename(place.file("a.img"), place.file("a.away")).expect("pulled");
+    std::fs::File::create(place.file("d.img")).expect("made").set_len(96 << 20).expect("sparse");
+    let refused = place.plumb("pool replace-disk tank a.img d.img").ends_with(3).stderr;
+    assert!(refused.contains("out of it again") && refused.contains("no other copy"), "{refused}");
+    assert!(!is_marked(&place.file("d.img")));
+    let listed = std::fs::read_to_string(place.file("pools/tank.pool")).expect("a list");
+    assert!(!listed.contains("d.img"), "{listed}");
+    std::fs::rename(place.file("a.away"), place.file("a.img")).expect("back");
+    place.plumb("space job tank --wait").ends_with(0);
+    place.plumb("run -b64K -s -w0 -o4 -t1 -d1 -W0 space:tank/one").ends_with(0);
+    place.plumb("pool new other d.img").succeeds_quietly();
+}
+
+/// How far a rebuild is can be asked while a load has the pool, and waited for.
+#[test]
+fn work_under_load_is_told_and_waited_for() {
+    let place = Place::new();
+    place.plumb("pool new tank --file-size 192M a.img b.img c.img").succeeds_quietly();
+    place.plumb("vdisk new tank/two --size 96M --resiliency mirror2").succeeds_quietly();
+    place.plumb("run -b64K -s -w100 -o4 -t1 -d2 -W0 space:tank/two").ends_with(0);
+    let load = under_load(&place, "two");
+    let idle = place.json("space job tank");
+    assert_eq!((&idle["beside_another_program"], &idle["bytes_left"]), (&true.into(), &0.into()));
+    let said = place.plumb("space job tank").ends_with(0).stdout;
+    assert!(said.contains("pool tank: in use; "), "{said}");
+    place.plumb("pool remove-disk tank c.img --later").ends_with(0);
+    let began = Instant::now();
+    // It is told from the moment that it has begun.
+    let told = loop {
+        let told = place.json("space job tank");
+        let gone = events(&place).iter().any(|event| event == "disk-removed");
+        if gone || told["jobs"].as_array().is_some_and(|jobs| !jobs.is_empty()) {
+            break (!gone).then_some(told);
+        }
+        assert!(began.elapsed().as_secs() < 60, "{told}");
+    };
+    if let Some(told) = told {
+        assert_eq!(
+            (&told["jobs"][0]["kind"], &told["jobs"][0]["disk"]),
+            (&"empty".into(), &2.into())
+        );
+        assert!(told["bytes_left"].as_u64() > Some(0) && told["goes_on"] == true, "{told}");
+    }
+    let done = place.plumb("space job tank --wait").ends_with(0).stdout;
+    assert!(done.contains(" 0 to go"), "{done}");
+    // What waits for a disk is not waited for.
+    place.plumb("space offline tank a.img").ends_with(0);
+    until(&place, "disk-lost");
+    std::thread::sleep(Duration::from_millis(500));
+    let waits = place.plumb("space job tank --wait").ends_with(5).stdout;
+    assert!(waits.contains("waits for that disk"), "{waits}");
+    place.plumb("space online tank a.img").ends_with(0);
+    until(&place, "disk-back");
+    place.plumb("space job tank --wait").ends_with(0);
+    end(load);
+    let after = place.json("space job tank");
+    assert_eq!(after["beside_another_program"], false, "{after}");
+}
+
+/// A pool that no start accepts takes no disk, and what that held is still there.
+#[test]
+fn a_disk_for_a_pool_that_does_not_start_keeps_what_it_holds() {
+    let place = Place::new();
+    place.plumb("pool new tank --file-size 96M a.img b.img").succeeds_quietly();
+    std::fs::rename(place.file("a.img"), place.file("a.away")).expect("pulled");
+    std::fs::write(place.file("my d.img"), vec![7; 96 << 20]).expect("somebody's");
+    let add = |words: &[&str]| {
+        let mut command = place.command("pool add-disk tank");
+        crate::program::outcome(command.arg("my d.img").args(words))
+    };
+    let refused = add(&["--destroy", "my d.img"]).ends_with(1).stderr;
+    assert!(refused.contains("1 of 2 voting disks"), "{refused}");
+    assert_eq!(std::fs::read(place.file("my d.img")).expect("it is there"), vec![7; 96 << 20]);
+    let listed = std::fs::read_to_string(place.file("pools/tank.pool")).expect("a list");
+    assert!(!listed.contains("d.img"), "{listed}");
+    std::fs::rename(place.file("a.away"), place.file("a.img")).expect("back");
+    // What is to be typed is one word for a shell.
+    let refused = add(&[]).ends_with(3).stderr;
+    assert!(refused.contains("--destroy 'my d.img'"), "{refused}");
+    add(&["--destroy", "my d.img"]).succeeds_quietly();
+}

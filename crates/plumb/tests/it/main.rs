@@ -41,6 +41,7 @@ mod reporting;
 mod reports;
 mod results;
 mod rights;
+mod rounds;
 mod sealed;
 mod sharing;
 mod siblings;

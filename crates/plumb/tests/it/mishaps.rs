@@ -240,7 +240,10 @@ fn commands_that_are_killed_leave_a_pool_or_none() {
         assert!(is_added(&pool), "{after} us: {pool}");
         assert_eq!(pool["health"], "Healthy", "{after} us: {pool}");
         let twice = place.plumb(add);
-        assert!(twice.status != 0 && twice.stderr.contains("named twice"), "{twice:?}");
+        assert!(
+            twice.status != 0 && twice.stderr.contains("is a disk of the pool already"),
+            "{twice:?}"
+        );
         let scan = place.json("space scan tank");
         assert_eq!((&scan["mismatches"], &scan["unrecoverable"]), (&0.into(), &0.into()), "{scan}");
         assert!(scan["blocks_verified"].as_u64().is_some_and(|blocks| blocks > 100), "{scan}");
@@ -270,7 +273,10 @@ fn a_disk_that_was_only_listed_is_added_or_forgotten() {
     // One of its own is never taken for such.
     std::fs::hard_link(place.file("a.img"), place.file("other.img")).expect("a second name");
     let twice = place.plumb("pool add-disk tank other.img --destroy other.img");
-    assert!(twice.status != 0 && twice.stderr.contains("named twice"), "{twice:?}");
+    assert!(
+        twice.status != 0 && twice.stderr.contains("is a disk of the pool already"),
+        "{twice:?}"
+    );
     assert_eq!(place.json("pool show tank")["health"], "Healthy");
 }
 
@@ -383,6 +389,11 @@ fn a_full_file_system_below_a_pool_fails_requests_and_loses_nothing() {
         .ends_with(0);
     let full = place.plumb("run -b64K -s -w100 -o4 -t1 -d5 -W0 space:tank/two");
     assert!(full.status != 0 && full.stderr.contains("error"), "{full:?}");
+    let status = place.plumb("space status tank").stdout;
+    assert!(status.contains("is full: what is written there fails"), "{status}");
+    let made = place.plumb("vdisk new tank/more --size 16M");
+    assert!(made.status == 1 && made.stderr.contains("is full"), "{made:?}");
+    assert!(made.stderr.contains("make room there"), "{made:?}");
     // Room again, by whatever means.
     let remount = std::process::Command::new("mount")
         .args(["-o", "remount,size=300M"])

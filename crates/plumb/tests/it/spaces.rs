@@ -322,7 +322,7 @@ fn disks_are_replaced_while_they_work_and_when_they_are_gone() {
     assert_eq!(place.json("space scan tank")["unrecoverable"], 0);
     for (line, status, word) in [
         ("pool remove-disk tank x.img", 1, "has no disk x.img"),
-        ("pool replace-disk tank a.img b.img", 3, "named twice"),
+        ("pool replace-disk tank a.img b.img", 3, "is a disk of the pool already"),
         ("space offline tank a.img", 3, "not in use"),
     ] {
         let said = place.plumb(line).ends_with(status).stderr;

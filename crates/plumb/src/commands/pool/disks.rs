@@ -40,7 +40,7 @@ pub(super) fn replace_command() -> Command {
         .about("Bring a new disk into a pool in the place of another")
         .long_about(
             "Bring a blank disk into a pool, then take another one out: the same as add-disk and remove-disk. The old \
-             one may work, or be gone.",
+             one may work, or be gone. Where what it holds would have no room, nothing is done.",
         )
         .args([
             report::pool_argument(),
@@ -70,11 +70,9 @@ pub(super) fn remove(matches: &ArgMatches) -> report::Outcome {
 pub(super) fn replace(matches: &ArgMatches) -> report::Outcome {
     let registry = report::registry();
     let found = registry.find(&report::text(matches, "pool"))?;
-    let old = path(matches, "old");
-    // Known before anything is changed.
-    pool::find_disk(&pool::look(Some(found.id), &found.disks)?, old)?;
-    pool::add_disk(&registry, &found, &super::wish(matches, "new"))?;
-    take_out(&registry.find(&found.name)?, old, Leaving::Now)
+    let disks = (path(matches, "old"), &super::wish(matches, "new"));
+    let removal = pool::replace_disk(&registry, &found, disks, &mut upkeep::tell_progress())?;
+    Ok(told(&found, &removal, Leaving::Now))
 }
 
 fn path<'a>(matches: &'a ArgMatches, name: &str) -> &'a Path {

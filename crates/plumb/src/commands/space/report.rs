@@ -179,8 +179,10 @@ impl Failure {
             self,
             Self::Pool(
                 PoolError::CannotPool { .. }
+                    | PoolError::NotReplaced { .. }
                     | PoolError::Change(
                         ChangeError::LastDisk { .. }
+                            | ChangeError::HasDisk { .. }
                             | ChangeError::OnlyCopy { .. }
                             | ChangeError::NoRoom { .. }
                     )
@@ -315,6 +317,45 @@ pub(crate) fn pool(registry: &Registry, pool: &RegisteredPool) -> Outcome {
     Ok(reply)
 }
 
+/// What `each` has to say of every pool: its replies, and of those of which nothing can be told why. What others have to say
+/// is said all the same (HLT-5: of one that cannot be told the health is Unknown).
+pub(crate) fn of_all(
+    registry: &Registry,
+    names: &[String],
+    each: impl Fn(&RegisteredPool) -> Outcome,
+) -> (Vec<(String, Reply)>, u8) {
+    let mut status = 0;
+    let mut one = |name: &String| {
+        let found = registry.find(name).map_err(Failure::from);
+        let reply = found.and_then(|found| each(&found)).unwrap_or_else(|failure| {
+            status = super::UNKNOWN;
+            untold(name, &failure)
+        });
+        (name.clone(), reply)
+    };
+    let replies = names.iter().map(&mut one).collect();
+    (replies, status)
+}
+
+/// Of a pool of which nothing can be told, why.
+fn untold(name: &str, failure: &Failure) -> Reply {
+    let diagnostic = failure.diagnostic();
+    let mut why = diagnostic.to_string();
+    let mut source = std::error::Error::source(diagnostic);
+    while let Some(error) = source {
+        why.push_str(&format!(": {error}"));
+        source = error.source();
+    }
+    let health = pool::HealthStatus::Unknown.name();
+    let help = diagnostic.help().map(|help| help.to_string());
+    let mut text = format!("pool {name}: {health}: {why}\n");
+    if let Some(help) = &help {
+        text.push_str(&format!("  {help}\n"));
+    }
+    let json = json!({ "name": name, "health": health, "error": why, "action": help });
+    Reply { json, text, status: super::UNKNOWN }
+}
+
 /// Where a disk is, if that is not where it was when it joined.
 fn elsewhere(name: &str, path: Option<&Path>) -> String {
     let moved = path.filter(|path| path.to_str() != Some(name));
@@ -369,6 +410,13 @@ pub(crate) fn describe(look: &Look, health: &Health) -> Reply {
     for (path, why) in &look.strays {
         text.push_str(&format!("  not one of its disks: {}: {why}\n", path.display()));
     }
+    let full = pool::full_below(look.disks.iter().filter_map(|disk| disk.path.as_ref()));
+    for path in &full {
+        text.push_str(&format!(
+            "  the file system below {} is full: what is written there fails; make room\n",
+            path.display()
+        ));
+    }
     for path in &look.silent {
         text.push_str(&format!(
             "  {} does not answer: what is there is not known; see the kernel's log\n",
@@ -385,6 +433,7 @@ pub(crate) fn describe(look: &Look, health: &Health) -> Reply {
         "slab_bytes": look.geometry.slab_bytes,
         "extent_bytes": config.extent_bytes,
         "voters": { "here": look.voters().0, "all": look.voters().1 },
+        "full_below": full.iter().map(|path| path.display().to_string()).collect::<Vec<_>>(),
         "do_not_answer": look.silent.iter().map(|path| path.display().to_string()).collect::<Vec<_>>(),
         "disks": disks,
         "vdisks": vdisks,

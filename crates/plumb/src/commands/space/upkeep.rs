@@ -11,6 +11,7 @@ use plumb_tier::{ChangeError, Counters, Event, JobKind, JobState, StartError, Wa
 use plumb_units::Bytes;
 use serde_json::json;
 
+use super::jobs;
 use super::report::{self, Reply};
 use super::told;
 
@@ -65,8 +66,10 @@ pub(super) fn commands() -> [Command; 7] {
             .about("Show work that waits: disks to bring up to date, to rebuild, to empty")
             .args([report::pool_argument(), wait, report::json_option()])
             .after_help(
-                "Under load the same work goes on beside the requests.\n\n\
-                 Exit status with --wait: 0 when nothing is left, 5 when something waits for a disk or for room.",
+                "Of a pool that a load or another command has, that program is asked; under load the same work goes on beside the \
+                 requests, and --wait waits until nothing of it goes on any more.\n\n\
+                 Exit status with --wait: 0 when nothing is left, 5 when something waits for a disk or for room; 3 when a program \
+                 has the pool that does not answer.",
             ),
         switch("offline", "Have a pool that is in use do without a disk for now")
             .after_help(
@@ -417,6 +420,11 @@ pub(super) fn clear(matches: &ArgMatches) -> report::Outcome {
 pub(super) fn job(matches: &ArgMatches) -> report::Outcome {
     let found = find(matches)?;
     let wait = matches.get_flag("wait");
+    if pool::is_in_use(&found)
+        && let Some(reply) = jobs::told(&found, wait)?
+    {
+        return Ok(reply);
+    }
     do_work(&found, &|pool| Ok(open(pool)?), wait, |_| {})
 }
 
@@ -522,13 +530,14 @@ fn do_work(
         "bytes_per_s": rate,
         "expected_s": expected,
         "elapsed_s": seconds,
+        "beside_another_program": false,
     });
     let status = if wait && left > 0 { PARTIAL } else { 0 };
     Ok(Reply { json, text, status })
 }
 
 /// Exit status when a part of the work is left that cannot be done now.
-const PARTIAL: u8 = 5;
+pub(super) const PARTIAL: u8 = 5;
 
 /// Tells a terminal how far the work is.
 pub(crate) fn tell_progress() -> impl FnMut(&[JobState]) {
@@ -546,7 +555,7 @@ pub(crate) fn jobs_in_words(jobs: &[JobState]) -> String {
     jobs_in_words_of(jobs, &[])
 }
 
-fn jobs_in_words_of(jobs: &[JobState], names: &[String]) -> String {
+pub(super) fn jobs_in_words_of(jobs: &[JobState], names: &[String]) -> String {
     let line = |job: &JobState| {
         let disk = job.disk.map(|disk| match names.get(usize::from(disk)) {
             Some(name) => format!(" of {name}"),
