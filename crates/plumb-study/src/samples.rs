@@ -380,6 +380,15 @@ fn baseline_arm(
     Ok((if b < a { second } else { first }).to_string())
 }
 
+/// Where in a text an object stands, from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Spot {
+    /// On this line.
+    Line(usize),
+    /// In a list, as this one of its items.
+    Item(usize),
+}
+
 /// What the reader of JSON says, without the line that it counts from the wrong place.
 fn reader_says(error: &serde_json::Error) -> String {
     let text = error.to_string();
@@ -387,28 +396,28 @@ fn reader_says(error: &serde_json::Error) -> String {
     format!("{what}, column {}", error.column())
 }
 
-/// The objects of a text: one document, or one per line; each with its line, from 1.
-pub fn split(text: &str) -> Vec<(usize, Result<Value, SampleError>)> {
+/// The objects of a text: one document, a list of them, or one per line; each with its place.
+pub fn split(text: &str) -> Vec<(Spot, Result<Value, SampleError>)> {
     let text = text.trim_start_matches('\u{feff}');
     if text.trim().is_empty() {
         let error = SampleError::TooFew {
             what: "there is no object in it".to_owned(),
             remedy: "write one JSON object, or one on each line",
         };
-        return vec![(1, Err(error))];
+        return vec![(Spot::Line(1), Err(error))];
     }
     match serde_json::from_str::<Value>(text) {
-        // A list of objects is as clear as a line for each.
-        Ok(Value::Array(items)) if items.iter().all(Value::is_object) && !items.is_empty() => {
-            items.into_iter().map(|item| (1, Ok(item))).collect()
+        // A list of objects is as clear as a line for each; what in it is none is told in its place.
+        Ok(Value::Array(items)) if items.iter().any(Value::is_object) => {
+            (1..).map(Spot::Item).zip(items.into_iter().map(Ok)).collect()
         }
-        Ok(value) => vec![(1, Ok(value))],
+        Ok(value) => vec![(Spot::Line(1), Ok(value))],
         Err(whole) => {
             let is_line = |line: &str| serde_json::from_str::<Value>(line).is_ok();
             let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
             if lines.clone().count() < 2 || !lines.any(|(_, line)| is_line(line)) {
                 let error = SampleError::NoJson { what: reader_says(&whole) };
-                return vec![(whole.line(), Err(error))];
+                return vec![(Spot::Line(whole.line()), Err(error))];
             }
             (1..)
                 .zip(text.lines())
@@ -416,7 +425,7 @@ pub fn split(text: &str) -> Vec<(usize, Result<Value, SampleError>)> {
                 .map(|(number, line)| {
                     let value = serde_json::from_str(line)
                         .map_err(|source| SampleError::NoJson { what: reader_says(&source) });
-                    (number, value)
+                    (Spot::Line(number), value)
                 })
                 .collect()
         }

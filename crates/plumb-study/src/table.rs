@@ -33,7 +33,12 @@ pub enum TableError {
     },
     /// A cell that is no number.
     #[error("line {line}: `{column}` is `{value}`, which is no {wanted}")]
-    #[diagnostic(code(plumb::table::cell), help("correct the cell, or remove the line"))]
+    #[diagnostic(
+        code(plumb::table::cell),
+        help(
+            "correct the cell, or remove the line; what was not measured is an empty cell, NA or -"
+        )
+    )]
     Cell {
         /// From 1.
         line: usize,
@@ -116,8 +121,8 @@ pub struct Table {
 
 /// Reads a table with the columns `o`, `iops` (or `mib_per_s` where the block size is known) and, if
 /// there is one, `avg_lat_ms`; of `t`, or `threads`, there is one number, and other columns are of no concern. Cells are separated by commas, semicolons or
-/// tabs, and may be in quotes; empty lines and lines that begin with `#` are skipped. An empty cell of `iops`, or `NaN`,
-/// is a run without a rate: `NaN` in its row.
+/// tabs, and may be in quotes; empty lines and lines that begin with `#` are skipped. A cell of `iops` that is empty, or
+/// says that there is no value (`NA`, `-`, `NaN` and the like), is a run without a rate: `NaN` in its row.
 ///
 /// # Errors
 /// The table has not this shape.
@@ -235,9 +240,13 @@ fn cells(line: &str, separator: char) -> Vec<String> {
 /// No rate and no latency is larger; what is, is no measurement.
 const VALUE_MOST: f64 = 1e15;
 
-/// `None` for an empty cell.
+/// How people, spreadsheets and programs write that there is no value, in small letters.
+const NO_VALUE: [&str; 11] =
+    ["", "-", "–", "—", "na", "n/a", "#n/a", "<na>", "null", "none", "missing"];
+
+/// `None` for a cell without a value.
 fn number(cell: &str, line: usize, column: &'static str) -> Result<Option<f64>, TableError> {
-    if cell.is_empty() || cell == "-" {
+    if NO_VALUE.contains(&cell.to_lowercase().as_str()) {
         return Ok(None);
     }
     let wrong = || TableError::Cell {
@@ -344,6 +353,20 @@ mod tests {
         assert!(
             error(&format!("o,iops\n{long}")).contains("1001 different o, a curve at most 1000")
         );
+    }
+
+    #[test]
+    fn what_was_not_measured_may_be_written_in_many_ways() {
+        for cell in ["", "-", "–", "NA", "n/a", "N/A", "#N/A", "<NA>", "nan", "NaN", "NULL", "None"]
+        {
+            let table = read(&format!("o,iops,avg_lat_ms\n1,{cell},{cell}\n2,10,0.2\n"), None);
+            let rows = table.unwrap_or_else(|error| panic!("{cell}: {error}")).rows;
+            assert!(rows[0].iops.is_nan() && rows[0].latency_ms.is_none(), "{cell}");
+            assert_eq!((rows[1].iops, rows[1].latency_ms), (10.0, Some(0.2)), "{cell}");
+        }
+        // What is no number is none, and a row is of some o.
+        assert!(error("o,iops\n1,inf\n").contains("`iops` is `inf`"));
+        assert!(error("o,iops\n1,5\nNA,10\n").contains("line 3: `o` is `NA`"));
     }
 
     #[test]

@@ -74,11 +74,13 @@ impl Concave {
         let mut base = base;
         let lone = culprits(settings, &base, 1);
         let step = Fall::find(settings, &base);
-        // One setting or one step, whichever explains more; two settings where neither does.
+        // One setting or one step, whichever explains more; two settings where neither does. A setting behind a step is
+        // off because of it (docs/decisions/0265-settings-next-to-the-last.md).
+        let explains = |lone: &[usize], left: f64| {
+            step.is_none_or(|(fall, other)| left <= other && lone.iter().all(|i| *i < fall.at))
+        };
         let (off, fall) = match (lone, step) {
-            (Some((lone, left)), step) if step.is_none_or(|(_, other)| left <= other) => {
-                (lone, None)
-            }
+            (Some((lone, left)), _) if explains(&lone, left) => (lone, None),
             (_, Some((fall, _))) => (Vec::new(), Some(fall)),
             _ => (culprits(settings, &base, 2).map_or_else(Vec::new, |(pair, _)| pair), None),
         };
@@ -335,6 +337,9 @@ const BAD_FIT: f64 = 0.02;
 /// How many times better the fit is without the culprit.
 const CULPRIT: f64 = 4.0;
 
+/// No throughput rises by more than its load does, but for noise.
+const STEEPEST: f64 = 1.1;
+
 /// What a pair may leave: of noise alone two settings can be taken out so that the rest looks like a curve.
 const PAIR_LEFT: f64 = 0.025;
 
@@ -386,14 +391,32 @@ fn culprits(settings: &[Setting], base: &[f64], many: usize) -> Option<(Vec<usiz
             inner.iter().flat_map(|a| pairs(*a)).collect()
         }
     };
-    sets.into_iter()
-        .map(without)
-        .min_by(|a, b| a.1.total_cmp(&b.1))
-        .filter(|(_, left, nearest)| {
-            let is_good = left * CULPRIT < all && (many == 1 || *left < PAIR_LEFT);
-            is_good && *nearest > f64::max(CUT_OFF * left, OUTLIER_LEAST)
-        })
-        .map(|(left_out, left, _)| (left_out, left))
+    let is_culprit = |(_, left, nearest): &(Vec<usize>, f64, f64)| {
+        let is_good = left * CULPRIT < all && (many == 1 || *left < PAIR_LEFT);
+        is_good && *nearest > f64::max(CUT_OFF * left, OUTLIER_LEAST)
+    };
+    let best = sets.into_iter().map(without).min_by(|a, b| a.1.total_cmp(&b.1));
+    let (left_out, left, _) = best.filter(is_culprit)?;
+    // Beside an end a setting below the others makes the end stand above what then is a bend that curves hardly have: a
+    // fall to the last setting that is left, or a rise by more than the load from the first one.
+    let fit = || {
+        let mut rest = base.to_vec();
+        rest[left_out[0]] = 0.0;
+        Concave::weighted(settings, &rest)
+    };
+    let beside = match left_out[..] {
+        [index] if index == counted[0] => {
+            Some(inner[0]).filter(|i| fit().slope_after(settings[*i].u) > STEEPEST)
+        }
+        [index] if index == counted[counted.len() - 1] => inner.last().copied().filter(|i| {
+            let fit = fit();
+            let top = inner.iter().map(|i| fit.fitted[*i]).fold(f64::NEG_INFINITY, f64::max);
+            top - fit.fitted[*i] > OUTLIER_LEAST
+        }),
+        _ => None,
+    };
+    let other = beside.map(|index| without(vec![index])).filter(is_culprit);
+    Some(other.map_or((left_out, left), |(beside, left, _)| (beside, left)))
 }
 
 /// Of more places than [`KNOTS_MOST`] so many, as evenly as they can be in ln N.

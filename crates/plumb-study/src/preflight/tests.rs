@@ -462,6 +462,10 @@ fn processors_and_clocks() {
     fault("numa", Verdict::Warn, "vda is on node 1", &far);
     let clock = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     fault("clock", Verdict::Warn, "hpet", &[(clock, "hpet")]);
+    for source in ["kvm-clock", "hyperv_clocksource_tsc_page"] {
+        fault("clock", Verdict::Warn, "25 to 50 ns", &[(clock, source)]);
+    }
+    fault("clock", Verdict::Ok, "arch_sys_counter", &[(clock, "arch_sys_counter")]);
     fault(
         "thermal",
         Verdict::Warn,

@@ -176,7 +176,19 @@ fn texts_hold_one_object_or_one_per_line() {
     assert_eq!(count("[{\"a\":1},{}]"), (2, 0));
     assert_eq!(count("{\"a\":"), (1, 1));
     assert_eq!(count("  \n"), (1, 1));
-    assert_eq!(split("{}\n!")[1].0, 2);
+    assert_eq!(split("{}\n!")[1].0, Spot::Line(2));
+    // Something else among the objects of a list does not keep them away.
+    let mixed = split("[{\"a\":1},\n7,\n{\"a\":2}]");
+    let spots: Vec<Spot> = mixed.iter().map(|(spot, _)| *spot).collect();
+    assert_eq!(spots, [1, 2, 3].map(Spot::Item));
+    refused(mixed[1].1.as_ref().expect("a value"), "a number is no object");
+    for (text, says) in
+        [("[]", "a list is no object"), ("[1,2]", "a list is no object"), ("7", "a number")]
+    {
+        let parts = split(text);
+        assert_eq!(parts.len(), 1, "{text}");
+        refused(parts[0].1.as_ref().expect("a value"), says);
+    }
     let told = split("{}\nnot json")[1].1.as_ref().expect_err("it is none").to_string();
     assert_eq!(told, "this is no JSON: expected ident, column 2");
 }

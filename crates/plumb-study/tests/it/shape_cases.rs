@@ -163,3 +163,67 @@ fn one_run_far_above_at_an_end_is_an_outlier_and_no_rise() {
         score.at_least(&format!("{end}: named, and no other"), 0.9);
     }
 }
+
+/// What the last three settings of a curve that has long been level look like.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum End {
+    /// The middle one is low.
+    One,
+    /// The last two are.
+    Two,
+}
+
+#[test]
+fn next_to_the_last_one_setting_is_off_and_two_are_a_step() {
+    let mut score = Score::default();
+    for seed in 0..600 {
+        let mut random = Random::seeded(0x265_0000 + seed);
+        let corner = random.between(8.0, 30.0);
+        let sharpness: f64 = random.one_of(&[4.0, 6.0, 10.0, 50.0]);
+        let last = corner * random.between(2.2, 3.4);
+        let ratio = random.one_of(&[1.15, 1.3, 1.45]);
+        let mut os: Vec<f64> = vec![(corner / random.between(4.0, 8.0)).round().max(1.0)];
+        while os[os.len() - 1] < last {
+            let o = os[os.len() - 1];
+            os.push((o * ratio).round().max(o + 1.0));
+        }
+        let end = random.one_of(&[End::One, End::Two]);
+        let by = random.between(0.12, 0.3);
+        let sigma = random.one_of(&[0.002, 0.005, 0.01]);
+        let repetitions = random.one_of(&[1, 2, 3]);
+        let mut rows = Vec::new();
+        for (index, o) in os.iter().enumerate() {
+            let is_off = match end {
+                End::One => index + 2 == os.len(),
+                End::Two => index + 2 >= os.len(),
+            };
+            for _ in 0..repetitions {
+                let rise = -((corner / o).powf(sharpness) + 1.0).ln() / sharpness;
+                let off = if is_off { by } else { 0.0 };
+                let iops = 50_000.0 * (rise - off + sigma * random.normal()).exp();
+                rows.push(Row {
+                    o: format!("{o}").parse().expect("a whole number"),
+                    iops,
+                    latency_ms: Some(4.0 * o / iops * 1e3),
+                    latency_half_unit_ms: 0.0005,
+                });
+            }
+        }
+        let found = knee::find(&rows, &Options { threads: Some(4.0), ..Options::default() });
+        score.add("verdict", found.verdict == Verdict::Knee);
+        let is_drop = found.flags.contains(&Flag::Drop);
+        let beside: u64 = format!("{}", os[os.len() - 2]).parse().expect("a whole number");
+        let (name, is_right) = match end {
+            End::One => ("one is off", !is_drop && found.outliers() == [beside]),
+            End::Two => ("two are a step", is_drop && found.outliers().is_empty()),
+        };
+        score.add(name, is_right);
+        if !is_right {
+            let (count, outliers) = (os.len(), found.outliers());
+            println!("seed {seed}: {end:?} {by:.2} of {count}: {:?} {outliers:?}", found.flags);
+        }
+    }
+    score.at_least("verdict", 0.98);
+    score.at_least("one is off", 0.9);
+    score.at_least("two are a step", 0.9);
+}

@@ -9,6 +9,7 @@ use std::{fs, io};
 use clap::{Arg, ArgAction, ArgMatches};
 use miette::Diagnostic;
 use plumb_study::explain;
+use plumb_study::samples::Spot;
 use serde_json::{Map, Value, json};
 
 use crate::message::Printer;
@@ -99,8 +100,10 @@ impl Answers {
                 "error": { "message": message, "help": help },
                 "file": place.file,
             });
-            if let Some(line) = place.line {
-                object["line"] = line.into();
+            match place.spot {
+                Some(Spot::Line(line)) => object["line"] = line.into(),
+                Some(Spot::Item(item)) => object["item"] = item.into(),
+                None => {}
             }
             if let Some(id) = &place.id {
                 object["id"] = id.clone();
@@ -132,8 +135,8 @@ impl Answers {
 pub(super) struct Place {
     /// As named on the command line.
     pub(super) file: String,
-    /// From 1, where it matters.
-    pub(super) line: Option<usize>,
+    /// Where in it, where that matters.
+    pub(super) spot: Option<Spot>,
     /// The input's own.
     pub(super) id: Option<Value>,
 }
@@ -145,15 +148,16 @@ impl Place {
     }
 
     fn id_or(&self, rule: &str) -> Value {
-        self.id.clone().unwrap_or_else(|| match self.line {
-            Some(line) => format!("{rule}:{}:{line}", self.file).into(),
+        self.id.clone().unwrap_or_else(|| match self.spot {
+            Some(Spot::Line(at) | Spot::Item(at)) => format!("{rule}:{}:{at}", self.file).into(),
             None => format!("{rule}:{}", self.file).into(),
         })
     }
 
     fn shown(&self) -> String {
-        match self.line {
-            Some(line) => format!("{}, line {line}", self.file),
+        match self.spot {
+            Some(Spot::Line(line)) => format!("{}, line {line}", self.file),
+            Some(Spot::Item(item)) => format!("{}, item {item} of its list", self.file),
             None => self.file.clone(),
         }
     }

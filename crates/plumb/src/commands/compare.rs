@@ -265,9 +265,9 @@ pub(super) fn judge_samples<'a>(
         };
         let objects = samples::split(&text);
         let is_alone = objects.len() == 1;
-        for (line, object) in objects {
+        for (spot, object) in objects {
             let mut place = Place::file(path);
-            place.line = (!is_alone).then_some(line);
+            place.spot = (!is_alone).then_some(spot);
             let object = match object {
                 Ok(object) => object,
                 Err(error) => {

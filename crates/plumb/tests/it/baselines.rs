@@ -9,6 +9,7 @@ use plumb_study::study::{
 };
 use serde_json::{Value, json};
 
+use crate::instants::{MS_PER_RUN, kills_change_nothing};
 use crate::rights::Tmpfs;
 use crate::sweeps::{Bench, finding};
 
@@ -79,46 +80,12 @@ fn a_baseline_is_found_in_forty_runs_and_explained() {
 #[test]
 fn a_baseline_killed_at_fifty_instants_goes_on_with_the_same_findings() {
     // A noisy device that drifts: findings that depended on the interruption would differ.
-    let bench = Bench::with(&format!("{DEVICE}noise = 0.01\ndrift-per-hour = 0.1\n"));
-    let plan = "baseline f --simulate DEVICE --size 1G --quick";
-    let began = Instant::now();
-    bench.call(&format!("{plan} --id whole")).ends_with(0);
-    let mut takes = began.elapsed().as_secs_f64();
-    let read = |id: &str, name: &str| {
-        fs::read_to_string(bench.study(id).join(name)).expect("there").replace(id, "whole")
-    };
-    let whole = ["findings.json", "journal.ndjson"].map(|name| (name, read("whole", name)));
-    let (mut interrupted, mut twice) = (0, 0);
-    for instant in 0..50_u32 {
-        let id = format!("killed{instant}");
-        // Golden-ratio steps cover the whole of it evenly.
-        let share = (f64::from(instant) * 0.618_033_988_75).fract();
-        let kill = |line: &str, after: f64| {
-            let mut child = bench.start(line);
-            std::thread::sleep(Duration::from_secs_f64(after));
-            child.kill().expect("a child of ours");
-            child.wait().expect("it ends");
-        };
-        let line = || match bench.study(&id).join("plan.json").exists() {
-            true => format!("baseline --resume {id}"),
-            false => format!("{plan} --id {id}"),
-        };
-        let is_over = || bench.study(&id).join("findings.json").exists();
-        kill(&line(), takes * share);
-        interrupted += u32::from(!is_over());
-        // The machine may be faster than it was at first.
-        takes *= if is_over() { 0.95 } else { 1.0 };
-        // Some are killed once more on their way.
-        if instant % 5 == 0 && !is_over() {
-            kill(&line(), takes * (1.0 - share) / 2.0);
-            twice += 1;
-        }
-        bench.call(&line()).ends_with(0);
-        for (name, text) in &whole {
-            assert_eq!(&read(&id, name), text, "{id} after {share}");
-        }
-    }
-    assert!(interrupted >= 20 && twice >= 3, "only {interrupted} were interrupted, {twice} twice");
+    let device = format!("{DEVICE}noise = 0.01\ndrift-per-hour = 0.1\n");
+    let bench = Bench::with(&device.replace("per-run = 2", &format!("per-run = {MS_PER_RUN}")));
+    let told = kills_change_nothing(&bench, "baseline f --simulate DEVICE --size 1G --quick");
+    println!("{told:?}");
+    assert!(told.under_way == 50 && told.between >= 15 && told.twice >= 5, "{told:?}");
+    assert!(told.places * 10 >= told.runs.min(50) * 6, "{told:?}");
 }
 
 #[test]

@@ -130,6 +130,90 @@ fn samples_are_answered_in_their_order() {
 }
 
 #[test]
+fn ids_of_any_kind_come_back_as_they_are_and_lists_are_taken() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let ids =
+        [json!(7), json!(1.5), json!(true), json!(["a", 2]), json!({ "run": [1] }), json!("")];
+    let sample = |id: &Value| {
+        json!({ "id": id, "metric": "iops", "baseline_runs": [100, 101], "candidate_runs": [100, 101],
+                "values": [100, 101, 100] })
+    };
+    let lines: Vec<Value> = ids.iter().map(sample).collect();
+    let told = |line: &str, status: i32| -> Vec<Value> {
+        let answers = objects(&plumb(&format!("{line} --json")).ends_with(status));
+        answers.into_iter().map(|answer| answer["id"].clone()).collect()
+    };
+    let ndjson = samples(folder.path(), "ids.ndjson", &lines);
+    let list = samples(folder.path(), "ids.json", &[Value::Array(lines)]);
+    for file in [&ndjson, &list] {
+        for command in ["compare", "history"] {
+            assert_eq!(told(&format!("{command} --samples {}", file.display()), 0), ids);
+        }
+    }
+    // An object that cannot be judged has its id, too, and one that is none its place.
+    let broken = json!([{ "id": [1], "metric": "iops" }, 5, { "id": 2, "values": [9, "x"], "metric": "iops" }]);
+    let file = samples(folder.path(), "broken.json", &[broken]);
+    let line = format!("history --samples {}", file.display());
+    assert_eq!(told(&line, 1), [json!([1]), Value::Null, json!(2)]);
+    let answers = objects(&plumb(&format!("{line} --json")).ends_with(1));
+    let message = |index: usize| answers[index]["error"]["message"].as_str().expect("words");
+    assert_eq!((message(1), &answers[1]["item"]), ("a number is no object", &json!(2)));
+    assert_eq!(message(2), "`values[1]` is \"x\", not a positive number");
+    let said = plumb(&line).ends_with(1).stderr;
+    assert!(said.contains("broken.json, item 2 of its list: a number is no object"), "{said}");
+}
+
+#[test]
+fn a_row_that_was_not_measured_is_left_out_and_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("curve.csv");
+    let rows: String = (1..=16_u32)
+        .map(|o| match o {
+            5 => "5,NA,NA\n".to_owned(),
+            9 => "9,-,\n".to_owned(),
+            _ => format!("{o},{},{:.3}\n", 1000 * o.min(8), f64::from(o.max(8)) / 8.0),
+        })
+        .collect();
+    fs::write(&file, format!("o,iops,avg_lat_ms\n{rows}")).expect("a table");
+    let line = format!("knee --threads 1 --csv {}", file.display());
+    let answer = &objects(&plumb(&format!("{line} --json")).succeeds_quietly())[0];
+    assert_eq!((&answer["verdict"], &answer["plateau_o"]), (&json!("knee"), &json!(8)));
+    let left_out: Vec<&Value> =
+        answer["dropped"].as_array().expect("rows").iter().map(|row| &row["o"]).collect();
+    assert_eq!(left_out, [&json!(5), &json!(9)]);
+    let said = plumb(&line).succeeds_quietly().stdout;
+    assert!(said.contains("o5: there is no rate"), "{said}");
+    // What is no number and no such word is named, with its line, column and what to do.
+    fs::write(&file, format!("o,iops,avg_lat_ms\n{rows}17,fast,1\n")).expect("a table");
+    let answer = &objects(&plumb(&format!("{line} --json")).ends_with(1))[0];
+    let message = answer["error"]["message"].as_str().expect("words");
+    assert!(
+        message.starts_with("line 18: `iops` is `fast`, which is no positive number"),
+        "{message}"
+    );
+    assert!(answer["error"]["help"].as_str().is_some_and(|help| help.contains("NA or -")));
+}
+
+/// The summary table of the sequential tests (31 and 15 outstanding), by the command.
+#[test]
+fn the_summary_of_the_sequential_tests_is_rebuilt() {
+    for (name, share, depth, latency, own) in [
+        ("sequential-reads", 0, 31.0, 10.689, [181.245, 3.875]),
+        ("sequential-writes", 1, 15.0, 20.698, [90.583, 3.75]),
+    ] {
+        let line = format!(
+            "knee --policy throughput --threads 1 --ssds 8 --copies 2 --write-share {share} --json --csv {}",
+            table(name)
+        );
+        let found = objects(&plumb(&line).succeeds_quietly())[0]["finding"].clone();
+        let number = |key: &str| found[key].as_f64().unwrap_or_else(|| panic!("{key}: {found}"));
+        assert_eq!((number("outstanding"), number("latency_ms")), (depth, latency), "{found}");
+        assert!((number("mib_per_s_per_device") - own[0]).abs() < 0.001, "{found}");
+        assert!((number("depth_per_device") - own[1]).abs() < 1e-9, "{found}");
+    }
+}
+
+#[test]
 fn a_verdict_is_no_failure_unless_wanted() {
     let folder = tempfile::tempdir().expect("a folder");
     let worse = json!({ "metric": "iops", "baseline_runs": [100, 101, 99], "candidate_runs": [80, 81, 79] });

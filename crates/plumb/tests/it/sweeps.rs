@@ -4,10 +4,10 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::instants::{MS_PER_RUN, kills_change_nothing};
 use crate::program::{Outcome, outcome, path};
 
 /// A state folder and a device of its own.
@@ -26,7 +26,8 @@ impl Bench {
         self.folder.path().join(name)
     }
 
-    fn command(&self, line: &str) -> Command {
+    /// The program with that line; `DEVICE` in it is the description of the device.
+    pub(crate) fn command(&self, line: &str) -> Command {
         let mut command = Command::new(path());
         let device = OsString::from(self.path("device.toml"));
         let words = line.split_whitespace().map(|word| match word {
@@ -129,47 +130,16 @@ fn a_sweep_finds_best_and_knee() {
 
 #[test]
 fn killed_at_fifty_instants_the_findings_are_the_same() {
-    let bench = Bench::with(&format!("{DEVICE}drift-per-hour = 0.1\nreal-ms-per-run = 2\n"));
+    let bench =
+        Bench::with(&format!("{DEVICE}drift-per-hour = 0.1\nreal-ms-per-run = {MS_PER_RUN}\n"));
     let plan =
         "sweep f --simulate DEVICE --vary o=1,2,4,8,16 --vary w=0,50 --repetitions 2 --duration 40";
-    let began = Instant::now();
-    bench.call(&format!("{plan} --id whole")).ends_with(0);
-    let takes = began.elapsed();
-    let read = |id: &str, name: &str| {
-        let text = fs::read_to_string(bench.study(id).join(name)).expect("there");
-        text.replace(id, "whole")
-    };
-    let (findings, journal) = (read("whole", "findings.json"), read("whole", "journal.ndjson"));
-    let mut interrupted = 0;
-    let mut resumed = 0;
-    for instant in 0..50_u32 {
-        let id = format!("killed{instant}");
-        let mut child = bench.start(&format!("{plan} --id {id}"));
-        // Golden-ratio steps cover the whole run evenly.
-        let share = (f64::from(instant) * 0.618_033_988_75).fract();
-        std::thread::sleep(Duration::from_secs_f64(takes.as_secs_f64() * share));
-        child.kill().expect("a child of ours");
-        child.wait().expect("it ends");
-        let study = bench.study(&id);
-        if !study.join("findings.json").exists() {
-            interrupted += 1;
-        }
-        let line = match study.join("plan.json").exists() {
-            true => format!("sweep --resume {id}"),
-            false => format!("{plan} --id {id}"),
-        };
-        bench.call(&line).ends_with(0);
-        assert_eq!(read(&id, "findings.json"), findings, "{id} after {share}");
-        assert_eq!(read(&id, "journal.ndjson"), journal, "{id} after {share}");
-        // The reference was run before it went on, beside the journal.
-        if let Ok(text) = fs::read_to_string(study.join("resumptions.ndjson")) {
-            let line: Value =
-                serde_json::from_str(text.lines().next().unwrap_or("{}")).unwrap_or_default();
-            resumed += u32::from(line["reference"]["summary"]["iops"].is_number());
-        }
-    }
-    assert!(resumed >= 10, "only {resumed} ran the reference first");
-    assert!(interrupted >= 20, "only {interrupted} were interrupted");
+    let told = kills_change_nothing(&bench, plan);
+    println!("{told:?}");
+    assert!(told.under_way == 50 && told.between >= 15 && told.twice >= 5, "{told:?}");
+    // Nearly each run was one of them the last before it died.
+    assert!(told.runs >= 20 && told.places * 10 >= told.runs * 8, "{told:?}");
+    assert!(told.with_reference >= 30, "{told:?}");
 }
 
 #[test]
