@@ -69,6 +69,8 @@ fn writes_that_wait_for_their_checksums_are_slower() {
         json("space demo --scale 1024 --json"),
         json("space demo --scale 1024 --write-through --json"),
     );
-    assert!(rate(&other) < 0.9 * rate(&one), "{} {}", rate(&one), rate(&other));
+    // A frame of the journal for each round of them (0263), and no more than that.
+    let share = rate(&other) / rate(&one);
+    assert!((0.85..0.97).contains(&share), "{} {}", rate(&one), rate(&other));
     assert_eq!(other["write_through"], true);
 }
