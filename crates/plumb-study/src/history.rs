@@ -36,12 +36,20 @@ pub const SERIES_LEAST: usize = 8;
 const P_WEAK: f64 = 0.01;
 /// … and pruned strictly,
 const P_STRICT: f64 = 0.001;
+/// in series of up to so many values. A step is the best of all pairs of a split and a right end, whose number grows with the
+/// square of theirs: so does what is asked of it.
+const STRICT_TO: usize = 30;
 /// and below this step where no other is asked for.
 pub const STEP_LEAST: f64 = 0.02;
 /// Width of the running median that lone outliers are measured from.
 const MEDIAN_WIDTH: usize = 7;
 /// Robust standard deviations beyond which a value is an outlier.
 const OUTLIER_DEVIATIONS: f64 = 6.0;
+
+/// The part of those levels that counts in a series of so many values.
+fn strictness(count: usize) -> f64 {
+    (STRICT_TO as f64 / count.max(STRICT_TO) as f64).powi(2)
+}
 
 /// The change points of a series of positive values, ascending; `None` for fewer than eight values.
 #[must_use]
@@ -52,6 +60,15 @@ pub fn change_points(values: &[f64]) -> Option<Vec<ChangePoint>> {
 /// The same, where a step counts from this relative size on instead of 2 %.
 #[must_use]
 pub fn change_points_beyond(values: &[f64], step_least: f64) -> Option<Vec<ChangePoint>> {
+    changes(values, step_least, strictness(values.len()))
+}
+
+/// Where the level within a run changes: of intervals, which are many, as much is asked as of few.
+pub(crate) fn phases(values: &[f64]) -> Option<Vec<ChangePoint>> {
+    changes(values, STEP_LEAST, 1.0)
+}
+
+fn changes(values: &[f64], step_least: f64, part: f64) -> Option<Vec<ChangePoint>> {
     if values.len() < SERIES_LEAST {
         return None;
     }
@@ -60,11 +77,11 @@ pub fn change_points_beyond(values: &[f64], step_least: f64) -> Option<Vec<Chang
     // They belong to no level yet.
     clipped.truncate(values.len() - unsettled(&logarithms));
     let mut bounds = Vec::new();
-    split(&clipped, 0, clipped.len(), &mut bounds);
+    split(&clipped, (0, clipped.len()), P_WEAK * part, &mut bounds);
     bounds.sort_unstable();
-    prune(&clipped, &mut bounds, P_WEAK, 0.0);
+    prune(&clipped, &mut bounds, P_WEAK * part, 0.0);
     settle(&clipped, &mut bounds);
-    prune(&clipped, &mut bounds, P_STRICT, step_least);
+    prune(&clipped, &mut bounds, P_STRICT * part, step_least);
     settle(&clipped, &mut bounds);
     let point = |place: usize| {
         let (start, end) = neighbours(&bounds, place, clipped.len());
@@ -259,15 +276,15 @@ impl TheilSen {
 }
 
 /// Splits a segment where the energy statistic is largest, and its parts again.
-fn split(values: &[f64], start: usize, end: usize, bounds: &mut Vec<usize>) {
+fn split(values: &[f64], (start, end): (usize, usize), p_most: f64, bounds: &mut Vec<usize>) {
     let Some((at, right)) = best_split(&values[start..end]) else { return };
     let (left, right) = (&values[start..start + at], &values[start + at..start + right]);
-    if p_value(left, right) >= P_WEAK {
+    if p_value(left, right) >= p_most {
         return;
     }
     bounds.push(start + at);
-    split(values, start, start + at, bounds);
-    split(values, start + at, end, bounds);
+    split(values, (start, start + at), p_most, bounds);
+    split(values, (start + at, end), p_most, bounds);
 }
 
 /// Where `Q = mn/(m+n)·(2·mean|x−y| − mean|x−x'| − mean|y−y'|)` is largest, over every split and every

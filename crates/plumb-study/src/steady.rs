@@ -177,7 +177,7 @@ pub fn two_phases(series: &[f64], interval_s: f64) -> Option<TwoPhases> {
         return None;
     }
     let lifted: Vec<f64> = binned.iter().map(|value| value.max(floor)).collect();
-    let points = history::change_points(&lifted)?;
+    let points = history::phases(&lifted)?;
     let mut bounds = vec![0];
     bounds.extend(points.iter().map(|point| point.index * width));
     bounds.push(series.len());

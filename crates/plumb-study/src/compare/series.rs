@@ -69,9 +69,9 @@ pub fn of_series(baseline: &[SteadyRun], candidate: &[SteadyRun]) -> Option<Esti
     let runs = || baseline.iter().chain(candidate);
     let count = |is: fn(&SteadyRun) -> bool| runs().filter(|run| is(run)).count();
     for (number, what) in [
-        (count(|run| !run.settled), "did not settle before its half: not steady"),
-        (count(|run| run.two_phases), "changed its level; the later level was taken"),
-        (count(|run| !run.long_enough), "was too short for its autocorrelation: run longer"),
+        (count(|run| !run.settled), "did not settle before their half: not steady"),
+        (count(|run| run.two_phases), "changed their level; the later level was taken"),
+        (count(|run| !run.long_enough), "too short to tell their autocorrelation: run longer"),
     ] {
         if number > 0 {
             estimate.notes.push(format!("{number} of {} runs {what}", runs().count()));

@@ -81,8 +81,12 @@ fn of_points(
         ),
         None => format!("no change of level found, and no one level: {}", notes[notes.len() - 1]),
         Some(point) => format!(
-            "{} changes of level; the last at index {}: {:+.1} %, {}",
-            points.len(),
+            "{} of level; the last at index {}: {:+.1} %, {}",
+            if points.len() == 1 {
+                "1 change".to_owned()
+            } else {
+                format!("{} changes", points.len())
+            },
             point.index,
             point.step() * 100.0,
             direction(point).keyword()

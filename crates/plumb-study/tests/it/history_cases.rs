@@ -69,6 +69,23 @@ fn changes_of_level_are_found_and_none_invented() {
     score.at_least("quiet", 0.96);
 }
 
+/// The longer a series, the more places it has for a step that is none: what is asked of one grows with it (0271).
+#[test]
+fn a_long_series_without_a_change_has_none() {
+    for length in [30_usize, 60, 100, 200, 365] {
+        let mut score = Score::default();
+        for seed in 0..150 {
+            let mut random = Random::seeded(seed + 777_000 + length as u64);
+            let noise = random.autoregressive(0.0, length);
+            let values: Vec<f64> = noise.iter().map(|z| 1000.0 * (0.03 * z).exp()).collect();
+            let found = history::change_points(&values).expect("long enough");
+            score.add("invented", !found.is_empty());
+        }
+        println!("{length} values");
+        score.at_most("invented", 0.05);
+    }
+}
+
 /// The verdict on a history, and why.
 fn verdict(values: &[f64]) -> (String, String) {
     let metric = Metric::named("iops", true);
