@@ -63,7 +63,7 @@ pub enum Ask {
     Unpin(u16, PinId),
     /// Hand out what reports are told from ([`super::live`]).
     Publish,
-    /// Write down what work is left ([`super::jobs`]).
+    /// Write down what work is left (`pool/jobs.rs`).
     Jobs,
 }
 
