@@ -94,6 +94,15 @@ impl Half {
         one.filter(|_| one == other).map(|copy| copy.version)
     }
 
+    /// The half that the next update may spoil after one that began with this half and failed, in its second half or before:
+    /// the one that it failed in. The disk may take part all the same, for what only it holds, and nobody reads its copies again.
+    fn after_failure(self, in_second: bool) -> Self {
+        match in_second && !active(Mutation::SpoiltHalfKept) {
+            true => self.other(),
+            false => self,
+        }
+    }
+
     fn copies(self) -> [usize; 2] {
         self.0
     }
@@ -297,10 +306,15 @@ impl Members {
                 .filter(|write| !failed.contains(&write.0))
                 .map(|(disk, offset, bytes)| Work::Write { disk: *disk, offset: *offset, bytes })
                 .collect();
+            let before = failed.len();
             let bad = io.wait_for(work);
             failed.extend(bad);
             let rest: Vec<u16> = disks.iter().copied().filter(|d| !failed.contains(d)).collect();
             failed.extend(io.flush(&rest));
+            for disk in &failed[before..] {
+                let begin = &mut self.begin[usize::from(*disk)];
+                *begin = begin.after_failure(then);
+            }
         }
         for (disk, ..) in blocks.iter().filter(|block| !failed.contains(&block.0)) {
             // All four are alike.
@@ -604,6 +618,47 @@ mod tests {
         assert!(broken.is_some(), "that it is kept before two that are alike is not noticed");
         let lone = [0, 8, 10, 9];
         assert!(!Half::beside(&read(lone), &right).copies().contains(&2));
+    }
+
+    /// What an update may leave that fails, and the half that the next one begins with: the disk takes part all the same, and
+    /// its copies are not read again.
+    fn failures((disk, begin): (Disk, Half), version: u64) -> Vec<(Disk, Half)> {
+        let mut left = Vec::new();
+        let mut before = disk;
+        for (half, in_second) in [(begin, false), (begin.other(), true)] {
+            let [one, other] = half.copies();
+            for first in [before[one], 0, version] {
+                for second in [before[other], 0, version] {
+                    let mut after = before;
+                    (after[one], after[other]) = (first, second);
+                    left.push((after, begin.after_failure(in_second)));
+                }
+            }
+            (before[one], before[other]) = (version, version);
+        }
+        left
+    }
+
+    /// LAY-2 of a disk that takes part though its updates fail, and of one that a crash then meets.
+    #[test]
+    fn updates_that_fail_in_a_row_leave_two_copies_of_one_version() {
+        let without_a_pair = || {
+            let mut disks = BTreeSet::from([([9; 4], 0)]);
+            for version in 10..14 {
+                let each = |(disk, begin): ([u64; 4], usize)| failures((disk, HALVES[begin]), version);
+                let nth = |half: Half| HALVES.iter().position(|one| *one == half).unwrap_or(0);
+                disks = disks.into_iter().flat_map(each).map(|(disk, begin)| (disk, nth(begin))).collect();
+                if let Some((disk, _)) = disks.iter().find(|(disk, _)| !has_a_pair(disk)) {
+                    return Some(*disk);
+                }
+            }
+            None
+        };
+        assert_eq!(without_a_pair(), None);
+        crate::mutation::set(Some(Mutation::SpoiltHalfKept));
+        let broken = without_a_pair();
+        crate::mutation::set(None);
+        assert!(broken.is_some(), "that the next one begins with the other half is not noticed");
     }
 
     /// Two copies of one version.

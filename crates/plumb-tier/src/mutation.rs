@@ -29,6 +29,8 @@ rules! {
     CheckpointEarly,
     /// Superblocks are mended beside the one copy that is newest, and not beside two that are alike.
     LoneCopyKept,
+    /// An update of superblocks begins with the half that the last one, which failed in the other half, left whole (LAY-2).
+    SpoiltHalfKept,
     /// A disk that has a generation in one copy, which others confirm, counts as one that has it without them.
     LoneCopyHasIt,
     /// Pages that a checkpoint replaces are free as soon as an index page names others.
@@ -245,6 +247,7 @@ impl Mutation {
     /// Rules whose absence the crash checker cannot be relied upon to see, and what does.
     pub(crate) const SEEN_ELSEWHERE: &[(Self, &str)] = &[
         (Self::ShortTaken, "writes that end short on all copies: torture/short.rs"),
+        (Self::SpoiltHalfKept, "updates that fail in a row, all that there can be: members.rs"),
         (Self::LoneCopyKept, "copies of a superblock, all that there can be: members.rs"),
         (Self::LeaverUnseen, "histories in which a disk leaves: torture/leaving.rs"),
         (Self::LoneCopyHasIt, "superblocks that starts write in part: torture/parts.rs"),

@@ -262,7 +262,7 @@ fn other_broken_rules_are_noticed() {
 }
 
 /// Histories in which a promise was broken once, long into a run.
-const ONCE_BROKEN: [u64; 9] = [
+const ONCE_BROKEN: [u64; 10] = [
     // A crash left a generation on a disk in one copy, which the others confirmed: they went on without it by the list of that
     // generation, and by itself it was more than half of the one before, with two that were lost.
     9_638_547_635_702_054_481,
@@ -283,6 +283,9 @@ const ONCE_BROKEN: [u64; 9] = [
     15_968_111_084_384_199_711,
     // A scan waited for a disk that hung, again for each of its blocks, and a write that waited for room failed.
     10_241_539_199_918_268_179,
+    // Two updates of a disk's superblocks failed in a row, the second one in the half that the first one had left whole; it took
+    // part all the while, for what only it held, and no two of its copies were alike.
+    17_134_229_167_861_186_129,
 ];
 
 #[test]
