@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use plumb_io::{FileIndex, FlushQueue};
+use plumb_units::Nanos;
 use plumb_units::convert::{index, to_u64};
 
 use crate::chain::UnreadEnd;
@@ -39,6 +40,27 @@ impl Terms {
         }
     }
 }
+
+/// How a pool is started.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct How {
+    /// Of the identities that are drawn.
+    pub(crate) seed: u64,
+    pub(crate) terms: Terms,
+    /// Open extents are settled before the pool serves for so long; the others are while it serves.
+    pub(crate) settle_within: Nanos,
+}
+
+impl How {
+    pub(crate) fn new(seed: u64, terms: Terms) -> Self {
+        // Whoever changes nothing has nobody who settles later.
+        let settle_within = if terms == Terms::Any { Nanos::NEVER } else { SETTLE_WITHIN };
+        Self { seed, terms, settle_within }
+    }
+}
+
+/// Of the 5 s that a start may take (section 25).
+const SETTLE_WITHIN: Nanos = Nanos(2_000_000_000);
 
 /// A device as open found it.
 pub(crate) struct Found {

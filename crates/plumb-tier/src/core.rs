@@ -4,6 +4,7 @@
 use plumb_io::FlushQueue;
 use plumb_units::convert::to_u32;
 
+use crate::deferred::Deferred;
 use crate::events::Event;
 use crate::extents::{
     COMMITTING, Extent, ExtentSet, Extents, PENDING, SEALED, Sum, TENTATIVE, UNMAPPED, UNSETTLED,
@@ -121,6 +122,8 @@ pub(crate) struct Core<Q> {
     /// Blocks that could not be settled, or that a write that failed left unsettled: extent and block within it. Their extents
     /// stay open, until they are settled or written anew.
     pub(crate) unsettled: Vec<(u32, u32)>,
+    /// Open extents that the start left for later.
+    pub(crate) deferred: Deferred,
     /// Extents with blocks whose checksum is lost (LAY-7), and some that have none any more.
     pub(crate) unverified: ExtentSet,
     /// Rounds sealed so far.
@@ -456,7 +459,8 @@ impl<Q: FlushQueue> Core<Q> {
         let mut list = std::mem::take(&mut self.open_list);
         let crowded = self.oldest_to_close(&list);
         list.retain(|&extent| {
-            let unsettled = unsettled.has(extent) || self.is_unflushable(extent);
+            let deferred = self.deferred.has(extent) && !active(Mutation::DeferredClosed);
+            let unsettled = unsettled.has(extent) || deferred || self.is_unflushable(extent);
             let own = self.extents.get_mut(extent);
             let rests = own.writers == 0 && own.pending == 0 && !unsettled;
             let early = active(Mutation::CloseEarly) && own.open;
@@ -478,7 +482,7 @@ impl<Q: FlushQueue> Core<Q> {
     /// Whether no further extent is to be opened before others are closed. Those that cannot be closed do not count.
     pub(crate) fn opens_too_many(&self) -> bool {
         self.open_list.len() >= self.open_limit
-            && self.unsettled.len() < self.open_limit
+            && self.unsettled.len() + self.deferred.len() < self.open_limit
             && !self.unflushable.contains(&true)
             && !active(Mutation::OpenWithoutLimit)
     }

@@ -13,6 +13,7 @@ mod copy_log;
 mod copy_metadata;
 mod core;
 mod create;
+mod deferred;
 mod engine;
 mod events;
 mod extents;

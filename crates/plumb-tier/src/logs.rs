@@ -150,8 +150,27 @@ impl<Q: FlushQueue> Core<Q> {
             Err(StartError::Halted { source }) => return Err(source),
             Err(_) => return Ok(false),
         }
+        if self.is_detached(vdisk) {
+            return Ok(false);
+        }
+        self.go_on_without_copies(vdisk)?;
         self.begin_epoch_of_log(vdisk);
-        Ok(!self.is_detached(vdisk))
+        Ok(true)
+    }
+
+    /// Copies that are away miss what is appended from now on: durably said before anything is. Until this one was read they might
+    /// have been what its virtual disk waited for.
+    fn go_on_without_copies(&mut self, vdisk: usize) -> Result<(), Halt> {
+        let online = self.members.online.clone();
+        let cache = self.members.config.vdisks[vdisk].cache.as_mut();
+        let copies = cache.into_iter().flat_map(|cache| &mut cache.copies);
+        let mut missing: Vec<_> =
+            copies.filter(|copy| copy.current && !online[usize::from(copy.disk)]).collect();
+        if missing.is_empty() || active(Mutation::ReturnedLogShared) {
+            return Ok(());
+        }
+        missing.iter_mut().for_each(|copy| copy.current = false);
+        self.publish()
     }
 
     fn recover_log(

@@ -645,9 +645,14 @@ mod tests {
         let without_a_pair = || {
             let mut disks = BTreeSet::from([([9; 4], 0)]);
             for version in 10..14 {
-                let each = |(disk, begin): ([u64; 4], usize)| failures((disk, HALVES[begin]), version);
+                let each =
+                    |(disk, begin): ([u64; 4], usize)| failures((disk, HALVES[begin]), version);
                 let nth = |half: Half| HALVES.iter().position(|one| *one == half).unwrap_or(0);
-                disks = disks.into_iter().flat_map(each).map(|(disk, begin)| (disk, nth(begin))).collect();
+                disks = disks
+                    .into_iter()
+                    .flat_map(each)
+                    .map(|(disk, begin)| (disk, nth(begin)))
+                    .collect();
                 if let Some((disk, _)) = disks.iter().find(|(disk, _)| !has_a_pair(disk)) {
                     return Some(*disk);
                 }

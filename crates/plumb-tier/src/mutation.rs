@@ -128,6 +128,14 @@ rules! {
     LostLeftOut,
     /// What is decided late of a block is read before all copies have it durably.
     LateSettleUnflushed,
+    /// What a start left for later is read and written before it is settled (RES-3).
+    DeferredRead,
+    /// A round closes extents that a start left for later.
+    DeferredClosed,
+    /// A log that is read again once a disk with it is back goes on, and copies of it that are away are taken for whole (WBC-1).
+    ReturnedLogShared,
+    /// What a start left for later is read before all copies have it durably.
+    DeferredUnflushed,
     // Write-back cache.
     /// A block whose line is clean is written at its home, past the log.
     CleanWrittenDirectly,
@@ -247,6 +255,11 @@ impl Mutation {
     /// Rules whose absence the crash checker cannot be relied upon to see, and what does.
     pub(crate) const SEEN_ELSEWHERE: &[(Self, &str)] = &[
         (Self::ShortTaken, "writes that end short on all copies: torture/short.rs"),
+        (Self::DeferredUnflushed, "what was read after a start: torture/deferred.rs"),
+        (
+            Self::ReturnedLogShared,
+            "a log whose disks come back one after the other: torture/half_done.rs",
+        ),
         (Self::SpoiltHalfKept, "updates that fail in a row, all that there can be: members.rs"),
         (Self::LoneCopyKept, "copies of a superblock, all that there can be: members.rs"),
         (Self::LeaverUnseen, "histories in which a disk leaves: torture/leaving.rs"),

@@ -4,10 +4,11 @@
 use plumb_io::FlushQueue;
 use plumb_units::convert::{index, to_u32};
 
-use crate::assembly::{Terms, assemble, raise};
+use crate::assembly::{How, assemble, raise};
 use crate::chain;
 use crate::chain::UnreadEnd;
 use crate::core::{Core, Counters, Halt};
+use crate::deferred::Deferred;
 use crate::extents::{ExtentSet, Extents, TENTATIVE, UNMAPPED};
 use crate::format::checksum::UNVERIFIED;
 use crate::format::frame::{self, FrameKind, Record};
@@ -163,11 +164,11 @@ impl From<PageName> for StartError {
 pub(crate) fn start<Q: FlushQueue>(
     queue: Q,
     plan: SlotPlan,
-    (seed, terms): (u64, Terms),
+    how: How,
 ) -> Result<(Core<Q>, Vec<u16>), StartError> {
     let mut io = Io::new(queue, plan);
-    let (terms, unread_end) = terms.split();
-    let (mut members, returning) = assemble(&mut io, plan, (seed, terms))?;
+    let (terms, unread_end) = how.terms.split();
+    let (mut members, returning) = assemble(&mut io, plan, (how.seed, terms))?;
     raise(&mut io, &mut members, terms)?;
     // What a cache shows must not decide what is durable.
     let online = members.online();
@@ -190,7 +191,7 @@ pub(crate) fn start<Q: FlushQueue>(
         core.checkpoint(false)?;
     }
     if !active(Mutation::NoSettle) {
-        core.settle(&open)?;
+        core.settle_within(open, how.settle_within)?;
     }
     core.checkpoint(true)?;
     core.tell_unverified();
@@ -257,6 +258,7 @@ pub(crate) fn load<Q: FlushQueue>(
         open_list: Vec::new(),
         open_limit: crate::core::OPEN_LIMIT,
         unsettled: Vec::new(),
+        deferred: Deferred::default(),
         unverified,
         rounds: 0,
         close_before: 0,

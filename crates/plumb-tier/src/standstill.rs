@@ -5,6 +5,7 @@ use std::ops::Deref;
 use std::rc::Rc;
 
 use plumb_io::FlushQueue;
+use plumb_units::Nanos;
 use plumb_units::convert::{index, to_u32, to_u64};
 
 use crate::core::{Core, Halt};
@@ -200,8 +201,10 @@ impl<Q: FlushQueue> Core<Q> {
 
     /// Decides for every block of an open extent what it is after a crash, and makes its copies equal
     /// (CRC-3, CRC-4). The disks were flushed before: what they show stays.
-    pub(crate) fn settle(&mut self, extents: &[u32]) -> Result<(), Halt> {
-        self.settle_those(extents, |_| true)
+    ///
+    /// At `until` it leaves off; how many it came to.
+    pub(crate) fn settle(&mut self, extents: &[u32], until: Nanos) -> Result<usize, Halt> {
+        self.settle_those(extents, until, |_| true)
     }
 
     /// What a start could not settle, or a write that failed left, once its disks can be read: before it is read, written in
@@ -218,7 +221,7 @@ impl<Q: FlushQueue> Core<Q> {
         }
         if self.flush_some(&disks)? {
             let equalised = self.counters.equalised;
-            self.settle_those(&[extent], |sum| sum.flags & UNSETTLED != 0)?;
+            self.settle_those(&[extent], Nanos::NEVER, |sum| sum.flags & UNSETTLED != 0)?;
             if self.counters.equalised > equalised {
                 // What is read from now on is on all of its copies, whatever becomes of one of them.
                 disks.retain(|disk| self.members.is_online(*disk));
@@ -270,9 +273,19 @@ impl<Q: FlushQueue> Core<Q> {
         own.pending -= u32::from(old.flags & (PENDING | SEALED) != 0);
     }
 
-    fn settle_those(&mut self, extents: &[u32], which: fn(&Sum) -> bool) -> Result<(), Halt> {
+    fn settle_those(
+        &mut self,
+        extents: &[u32],
+        until: Nanos,
+        which: fn(&Sum) -> bool,
+    ) -> Result<usize, Halt> {
         let mut tentative: Vec<(u32, u32)> = Vec::new();
+        let mut count = 0;
         for some in extents.chunks(8) {
+            if until != Nanos::NEVER && self.io.queue.time() >= until {
+                break;
+            }
+            count += some.len();
             let mut writes: Vec<BlockWrite> = Vec::new();
             let mut places: Vec<(u16, u32)> = Vec::new();
             for &extent in some {
@@ -297,7 +310,8 @@ impl<Q: FlushQueue> Core<Q> {
                 self.mark_unequal(&places);
             }
         }
-        self.confirm(&tentative)
+        self.confirm(&tentative)?;
+        Ok(count)
     }
 
     /// Disks that are needed did not take what would have made copies equal there: what they have is neither. Where others have

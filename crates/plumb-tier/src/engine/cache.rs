@@ -154,6 +154,9 @@ impl<Q: FlushQueue> Engine<Q> {
             return;
         }
         if own.kind != PartKind::Zero && !own.has_old && self.needs_old(part) {
+            if self.waits_for_settling(part) {
+                return;
+            }
             if own.slots[0] == NONE {
                 let Some(slot) = self.core.io.take_data_slot() else {
                     self.wait_for_slots(part, 1);

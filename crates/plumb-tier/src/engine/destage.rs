@@ -233,6 +233,9 @@ impl<Q: FlushQueue> Engine<Q> {
             self.end_part(part, None);
             return;
         }
+        if self.waits_for_settling(part) {
+            return;
+        }
         if zeros {
             let lsn = self.zero_home(own.extent, first, end);
             let own = &mut self.parts[index(part)];

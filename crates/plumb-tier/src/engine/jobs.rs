@@ -19,6 +19,8 @@ pub enum JobKind {
     Empty,
     /// Every copy of every block and of metadata is verified.
     Scan,
+    /// What was being written when the pool was last in use is looked at, and its copies made equal.
+    Settle,
 }
 
 impl JobKind {
@@ -30,6 +32,7 @@ impl JobKind {
             Self::Rebuild => "rebuild",
             Self::Empty => "empty",
             Self::Scan => "scan",
+            Self::Settle => "settle",
         }
     }
 }
@@ -53,7 +56,11 @@ impl<Q: FlushQueue> Engine<Q> {
     /// Whether such work is under way, or can be, whatever requests there are.
     #[must_use]
     pub fn works(&self) -> bool {
-        self.frozen || !self.jobs.is_empty() || self.rebuilding || self.stale_disk().is_some()
+        self.frozen
+            || !self.jobs.is_empty()
+            || self.rebuilding
+            || self.stale_disk().is_some()
+            || self.core.deferred.len() > 0
     }
 
     /// All work that is left, in the order of disks.
@@ -95,6 +102,11 @@ impl<Q: FlushQueue> Engine<Q> {
                 let waits = waits.of_disk(disk).or((!goes_on).then_some(Wait::Disk));
                 jobs.push(JobState { kind, disk: Some(disk), bytes_left, stuck, waits });
             }
+        }
+        if self.core.deferred.len() > 0 {
+            let bytes_left = to_u64(self.core.deferred.len()) * u64::from(config.extent_bytes);
+            let kind = JobKind::Settle;
+            jobs.push(JobState { kind, disk: None, bytes_left, stuck: 0, waits: None });
         }
         let scans = self.jobs.iter().filter_map(|job| match job {
             Job::Scan(stage, _) => Some(*stage),

@@ -45,7 +45,7 @@ use plumb_sys::cache_lines::prefetch_value;
 use plumb_units::Nanos;
 use plumb_units::convert::{index, to_u32, to_usize};
 
-use crate::assembly::Terms;
+use crate::assembly::{How, Terms};
 use crate::core::{Core, Counters, Halt};
 use crate::extents::Copies;
 use crate::io::SlotPlan;
@@ -228,7 +228,18 @@ impl<Q: FlushQueue> Engine<Q> {
         client_bytes: u32,
         seed: u64,
     ) -> Result<Self, StartError> {
-        Self::start_on(queue, plan, (clients, client_bytes), (seed, Terms::More))
+        Self::start_on(queue, plan, (clients, client_bytes), How::new(seed, Terms::More))
+    }
+
+    /// The same, with so much time for open extents before it serves: those that it does not come to are settled while it does.
+    pub(crate) fn start_settling(
+        queue: Q,
+        plan: SlotPlan,
+        (clients, client_bytes): (u32, u32),
+        (seed, settle_within): (u64, Nanos),
+    ) -> Result<Self, StartError> {
+        let how = How { settle_within, ..How::new(seed, Terms::More) };
+        Self::start_on(queue, plan, (clients, client_bytes), how)
     }
 
     /// The same on those terms.
@@ -236,10 +247,10 @@ impl<Q: FlushQueue> Engine<Q> {
         queue: Q,
         plan: SlotPlan,
         (clients, client_bytes): (u32, u32),
-        (seed, terms): (u64, Terms),
+        how: How,
     ) -> Result<Self, StartError> {
-        let (core, returning) = recover::start(queue, plan, (seed, terms))?;
-        let unchanging = terms == Terms::Any;
+        let (core, returning) = recover::start(queue, plan, how)?;
+        let unchanging = how.terms == Terms::Any;
         let part_blocks = index((plan.data_bytes / 4096).max(1));
         let caches = Self::new_caches(&core);
         let uses = vec![VirtualDiskUse::default(); core.members.config.vdisks.len()];

@@ -132,6 +132,12 @@ impl<Q: FlushQueue> Engine<Q> {
         if is_second_tier(from) == second {
             return Err(Some(MoveOutcome::There));
         }
+        if self.core.deferred.has(extent) {
+            if !self.to_settle.contains(&extent) {
+                self.to_settle.push(extent);
+            }
+            return Err(None);
+        }
         // What a start could not read is left to the next one, where it is (MOV-3).
         if self.core.is_unsettled(extent) {
             return Err(Some(MoveOutcome::Unreadable));

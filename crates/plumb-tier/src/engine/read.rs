@@ -43,6 +43,9 @@ impl<Q: FlushQueue> Engine<Q> {
                 self.run_done(part);
                 continue;
             }
+            if source == Source::Home && self.waits_for_settling(part) {
+                return;
+            }
             if self.parts[index(part)].slots[0] == NONE {
                 let Some(slot) = self.core.io.take_data_slot() else {
                     self.wait_for_slots(part, 1);
@@ -204,6 +207,21 @@ impl<Q: FlushQueue> Engine<Q> {
         let (slot, len) = (own.slots[usize::from(own.reads_into)], (to - from) * 4096);
         let tag = Tag::Part { part, copy };
         self.core.io.push_part(OpKind::Read, disk, (slot, offset, len), tag);
+    }
+
+    /// What a start left for later is settled before anything of it is read, or written in place; the part begins anew then.
+    pub(super) fn waits_for_settling(&mut self, part: u32) -> bool {
+        let extent = self.parts[index(part)].extent;
+        if !self.core.deferred.has(extent) || active(Mutation::DeferredRead) {
+            return false;
+        }
+        self.parts[index(part)].step = Step::Begin;
+        self.forget_old(part);
+        if !self.to_settle.contains(&extent) {
+            self.to_settle.push(extent);
+        }
+        self.held.push_back(part);
+        true
     }
 
     /// What a start could not settle, or a write that failed left, is settled once for whoever meets it (RES-3), and the part

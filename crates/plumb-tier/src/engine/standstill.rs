@@ -49,6 +49,8 @@ const PROBATION: Nanos = Nanos(60_000_000_000);
 const IDLE: Nanos = Nanos(100_000_000);
 /// Turns in which nothing goes on, at most: far more than there are parts to look at.
 const TURNS_MAX: u32 = 1 << 16;
+/// Open extents that a start left, per step.
+const SETTLED_AT_ONCE: usize = 8;
 /// Extents per step.
 const RESYNC_EXTENTS: usize = 2;
 
@@ -140,7 +142,10 @@ impl<Q: FlushQueue> Engine<Q> {
     /// not up to date and can be brought there, disks that are to be emptied or rebuilt.
     #[must_use]
     pub fn has_work(&self) -> bool {
-        !self.is_quiet() || self.rebuilding || self.stale_disk().is_some()
+        !self.is_quiet()
+            || self.rebuilding
+            || self.stale_disk().is_some()
+            || self.core.deferred.len() > 0
     }
 
     /// Extents on disks that take part that no copy here can bring up to date.
@@ -250,6 +255,7 @@ impl<Q: FlushQueue> Engine<Q> {
             || self.wants_checkpoint()
             || self.mark_due()
             || self.resync_due()
+            || self.core.deferred.len() > 0 && self.has_paused()
             || self.rebuilding && self.has_paused()
             || active(Mutation::StandsForEver)
     }
@@ -421,6 +427,18 @@ impl<Q: FlushQueue> Engine<Q> {
         if self.crowded || self.wants_checkpoint() {
             return self.checkpoint_now();
         }
+        let deferred: Vec<u32> = self
+            .to_settle
+            .iter()
+            .copied()
+            .filter(|own| self.core.deferred.has(*own))
+            .take(SETTLED_AT_ONCE)
+            .collect();
+        if !deferred.is_empty() {
+            self.steps += 1;
+            self.to_settle.retain(|own| !deferred.contains(own));
+            return self.core.settle_deferred(&deferred);
+        }
         if let Some(extent) = self.to_settle.pop() {
             self.steps += 1;
             return self.settle_late(extent);
@@ -459,6 +477,11 @@ impl<Q: FlushQueue> Engine<Q> {
             };
         }
         self.last_resync = self.now;
+        if self.core.deferred.len() > 0 {
+            self.steps += 1;
+            let some = self.core.deferred.next(if self.is_busy() { 1 } else { SETTLED_AT_ONCE });
+            return self.core.settle_deferred(&some);
+        }
         match self.stale_disk() {
             Some(disk) => {
                 let extents = if self.is_busy() { 1 } else { RESYNC_EXTENTS };
@@ -478,6 +501,9 @@ impl<Q: FlushQueue> Engine<Q> {
 
     /// Not where a last copy could not be flushed: what its cache lost is not decided by what it shows (C10).
     pub(super) fn settle_late(&mut self, extent: u32) -> Result<(), Halt> {
+        if self.core.deferred.has(extent) {
+            self.core.settle_deferred(&[extent])?;
+        }
         if self.core.flush_broken || self.core.is_unflushable(extent) {
             return Ok(());
         }

@@ -4,7 +4,7 @@ use plumb_io::{Errno, FlushQueue};
 use plumb_units::convert::index;
 
 use super::Engine;
-use crate::assembly::Terms;
+use crate::assembly::{How, Terms};
 use crate::io::SlotPlan;
 use crate::recover::StartError;
 
@@ -23,7 +23,7 @@ impl<Q: FlushQueue> Engine<Q> {
         (clients, client_bytes): (u32, u32),
         seed: u64,
     ) -> Result<Self, StartError> {
-        Self::start_on(queue, plan, (clients, client_bytes), (seed, Terms::Any))
+        Self::start_on(queue, plan, (clients, client_bytes), How::new(seed, Terms::Any))
     }
 
     /// Starts the pool for good on whichever of its disks are here, because an operator says that the others are lost
@@ -39,7 +39,7 @@ impl<Q: FlushQueue> Engine<Q> {
         (clients, client_bytes): (u32, u32),
         seed: u64,
     ) -> Result<Self, StartError> {
-        Self::start_on(queue, plan, (clients, client_bytes), (seed, Terms::Word))
+        Self::start_on(queue, plan, (clients, client_bytes), How::new(seed, Terms::Word))
     }
 
     /// Starts the pool where no copy of its journal, or of a write-back cache's log, can be read at its end, because an operator
@@ -54,7 +54,7 @@ impl<Q: FlushQueue> Engine<Q> {
         (clients, client_bytes): (u32, u32),
         seed: u64,
     ) -> Result<Self, StartError> {
-        Self::start_on(queue, plan, (clients, client_bytes), (seed, Terms::MoreToUnreadEnd))
+        Self::start_on(queue, plan, (clients, client_bytes), How::new(seed, Terms::MoreToUnreadEnd))
     }
 
     /// Whether it was started to be read only.

@@ -35,7 +35,7 @@ impl<Q: FlushQueue> Engine<Q> {
     /// Writes a part home, when the extent is open and nothing else stands in the way.
     pub(super) fn begin_in_place(&mut self, part: u32) {
         let own = self.parts[index(part)];
-        if !self.is_open(part) || self.waits_for_commit(part) {
+        if self.waits_for_settling(part) || !self.is_open(part) || self.waits_for_commit(part) {
             return;
         }
         let (first, end) = own.blocks();

@@ -24,6 +24,9 @@ impl<Q: FlushQueue> Engine<Q> {
             self.end_part(part, None);
             return;
         }
+        if self.waits_for_settling(part) {
+            return;
+        }
         let lsn =
             if whole { self.unmap(own.extent) } else { self.zero_home(own.extent, first, end) };
         let own = &mut self.parts[index(part)];

@@ -81,7 +81,7 @@ impl JobsTold {
 fn job(line: &str) -> Option<JobState> {
     let fields: Vec<&str> = line.split('\t').collect();
     let [kind, disk, bytes_left, stuck, waits] = fields[..] else { return None };
-    let kinds = [JobKind::Resync, JobKind::Rebuild, JobKind::Empty, JobKind::Scan];
+    let kinds = [JobKind::Resync, JobKind::Rebuild, JobKind::Empty, JobKind::Scan, JobKind::Settle];
     Some(JobState {
         kind: kinds.into_iter().find(|known| known.name() == kind)?,
         disk: if disk == "-" { None } else { Some(disk.parse().ok()?) },
@@ -180,6 +180,7 @@ mod tests {
                 job(JobKind::Rebuild, Some(1), Some(Wait::Room)),
                 job(JobKind::Empty, Some(u16::MAX), None),
                 job(JobKind::Scan, None, None),
+                job(JobKind::Settle, None, None),
             ],
         };
         assert_eq!(JobsTold::parse(&told.text()), Some(told));

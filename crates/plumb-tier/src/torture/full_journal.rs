@@ -13,7 +13,7 @@ use super::history::Shape;
 use super::run::{new_pool, queue};
 use super::tests::thread_time;
 use super::unborne::Workload;
-use crate::assembly::Terms;
+use crate::assembly::{How, Terms};
 use crate::core::Halt;
 use crate::format::frame::{self, FrameKind, HEADER, Link, Record};
 use crate::format::{Geometry, MediaType, checksum};
@@ -184,9 +184,8 @@ fn start_after_the_ring_was_filled() -> Result<(), StartError> {
         seed: 1,
         workload: Workload::Usual,
     };
-    let more = Terms::More;
-    let started =
-        recover::start(queue(&shape, new_pool(&shape), 1, false), shape.plan(), (1, more));
+    let more = |seed| How::new(seed, Terms::More);
+    let started = recover::start(queue(&shape, new_pool(&shape), 1, false), shape.plan(), more(1));
     let (mut core, _) = started.expect("it is new");
     let mut filled = 0;
     let full = loop {
@@ -199,7 +198,7 @@ fn start_after_the_ring_was_filled() -> Result<(), StartError> {
     assert_eq!(full, Halt::MetadataFull);
     assert!(filled > 20, "{filled}");
     let images = (0..shape.disks).map(|disk| core.io.queue.view(disk)).collect();
-    recover::start(queue(&shape, images, 2, false), shape.plan(), (2, more)).map(|_| ())
+    recover::start(queue(&shape, images, 2, false), shape.plan(), more(2)).map(|_| ())
 }
 
 /// Whatever filled the ring, a start has room to put away what is in it.

@@ -348,3 +348,47 @@ fn few_extents_are_open_at_a_time() {
     set(None);
     assert!(most > 3, "{most}");
 }
+
+/// Both disks of a log are away; the one that comes back first takes more, and is away when the other one is back.
+fn read_from_the_log_that_came_back_last() -> Result<(), String> {
+    let mut run = start(TIERED);
+    fill(&mut run);
+    done(&mut run, &[write(112), write(96), flush()])?;
+    let cache = run.engine.config().vdisks[0].cache.clone().ok_or("no cache")?;
+    let disks: Vec<u32> = cache.copies.iter().map(|copy| copy.disk.into()).collect();
+    let mut oracle = run.witness.oracle.clone();
+    oracle.crash(Promise::Acknowledged);
+    let mut made = queue(&shape(TIERED), images(&mut run, TIERED.0), 3, true);
+    for &disk in &disks {
+        // The start has read what they say of themselves by then.
+        made.faults_mut(disk).dead_from = Some(6);
+    }
+    let run = Run::start_on(&shape(TIERED), made, oracle, 3);
+    let mut run = run.map_err(|error| error.to_string())?;
+    run.let_any_fail(disks.iter().copied().collect(), (0..TIERED.0).collect());
+    let back = |run: &mut Run, disk: u32| {
+        run.engine.queue_mut().repair(disk);
+        run.engine.attach(u16::try_from(disk).unwrap_or(u16::MAX));
+        (0..64).for_each(|_| run.poll());
+    };
+    back(&mut run, disks[0]);
+    let told: Vec<_> = std::iter::from_fn(|| run.engine.next_event()).collect();
+    assert!(told.iter().any(|event| event.name() == "cache-back"), "{told:?}");
+    done(&mut run, &[write(112), write(97), flush()])?;
+    back(&mut run, disks[1]);
+    let online = |disk: &u32| run.engine.config().disks[*disk as usize].state == DiskState::Online;
+    assert!(disks.iter().all(online));
+    run.sound = false;
+    let again = restart(&mut run, TIERED, &disks[..1]);
+    let mut again = again.map_err(|error| error.to_string())?;
+    again.read_all(Promise::Acknowledged, 0)
+}
+
+#[test]
+fn a_log_that_went_on_without_a_copy_does_not_take_it_for_whole() {
+    read_from_the_log_that_came_back_last().expect("all is there");
+    set(Some(Mutation::ReturnedLogShared));
+    let found = read_from_the_log_that_came_back_last();
+    set(None);
+    assert!(found.is_err(), "it is not noticed");
+}

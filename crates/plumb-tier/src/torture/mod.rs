@@ -17,6 +17,8 @@ mod combined;
 #[cfg(test)]
 mod damaged;
 #[cfg(test)]
+mod deferred;
+#[cfg(test)]
 mod double_faults;
 #[cfg(test)]
 mod faults;

@@ -262,7 +262,7 @@ fn other_broken_rules_are_noticed() {
 }
 
 /// Histories in which a promise was broken once, long into a run.
-const ONCE_BROKEN: [u64; 10] = [
+const ONCE_BROKEN: [u64; 11] = [
     // A crash left a generation on a disk in one copy, which the others confirmed: they went on without it by the list of that
     // generation, and by itself it was more than half of the one before, with two that were lost.
     9_638_547_635_702_054_481,
@@ -286,6 +286,8 @@ const ONCE_BROKEN: [u64; 10] = [
     // Two updates of a disk's superblocks failed in a row, the second one in the half that the first one had left whole; it took
     // part all the while, for what only it held, and no two of its copies were alike.
     17_134_229_167_861_186_129,
+    // Both disks of a log were away; it went on with the one that came back first, and the other copy was taken for whole.
+    8_953_946_116_293_770_833,
 ];
 
 #[test]
