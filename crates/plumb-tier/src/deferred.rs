@@ -39,9 +39,9 @@ impl Deferred {
 
 impl<Q: FlushQueue> Core<Q> {
     /// Settles open extents, and leaves those for later that it does not come to within that time.
-    pub(crate) fn settle_within(&mut self, open: Vec<u32>, within: Nanos) -> Result<(), Halt> {
+    pub(crate) fn settle_within(&mut self, open: &[u32], within: Nanos) -> Result<(), Halt> {
         let until = Nanos(self.io.queue.time().0.saturating_add(within.0));
-        let count = self.settle(&open, until)?;
+        let count = self.settle(open, until)?;
         let is_mapped = |extent: &u32| self.extents.get(*extent).place != UNMAPPED;
         let left: Vec<u32> = open[count..].iter().copied().filter(is_mapped).collect();
         left.iter().for_each(|extent| self.deferred.set.insert(*extent));

@@ -191,7 +191,7 @@ pub(crate) fn start<Q: FlushQueue>(
         core.checkpoint(false)?;
     }
     if !active(Mutation::NoSettle) {
-        core.settle_within(open, how.settle_within)?;
+        core.settle_within(&open, how.settle_within)?;
     }
     core.checkpoint(true)?;
     core.tell_unverified();
