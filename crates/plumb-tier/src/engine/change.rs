@@ -146,7 +146,8 @@ impl From<Halt> for ChangeError {
 }
 
 impl<Q: FlushQueue> Engine<Q> {
-    /// Ends cleanly: everything acknowledged is durable and the next start has nothing to examine.
+    /// Ends cleanly: everything acknowledged is durable, and the next start has nothing to examine but what this one left for later.
+    /// What lies in write-back caches stays there (WBC-7).
     ///
     /// # Errors
     /// When that could not be; nothing that was flushed is lost, the next start recovers.
@@ -266,10 +267,12 @@ impl<Q: FlushQueue> Engine<Q> {
         Ok(self.into_queue())
     }
 
-    /// Lets everything end and writes a checkpoint that leaves no extent open.
+    /// Lets everything end, begins nothing new, and writes a checkpoint that leaves no extent open but those that the start left
+    /// for later.
     fn come_to_rest(&mut self) -> Result<(), Halt> {
         assert!(self.clients.iter().all(|client| !client.busy), "a request is under way");
         self.cancel_moves();
+        self.ending = true;
         loop {
             if let Some(halt) = self.halted {
                 return Err(halt);

@@ -48,7 +48,8 @@ pub(super) fn parts(config: &Config, data_slots: u32) -> u32 {
 impl<Q: FlushQueue> Engine<Q> {
     /// Starts destages, as many as the log's filling asks for, and the rounds that let its tail move.
     pub(super) fn destage(&mut self, vdisk: usize) {
-        if self.core.flush_broken || self.core.unflushable[vdisk] || self.unchanging {
+        if self.core.flush_broken || self.core.unflushable[vdisk] || self.unchanging || self.ending
+        {
             return;
         }
         let limit = self.destage_limit(vdisk);

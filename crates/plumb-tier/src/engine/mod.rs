@@ -205,6 +205,8 @@ pub struct Engine<Q> {
     returning: Vec<u16>,
     /// The journal has no room for a frame.
     crowded: bool,
+    /// It comes to rest: nothing of its own begins any more.
+    ending: bool,
     /// Disks that failed were taken out since the last poll, which may have taken long.
     expelled: bool,
     /// Parts that ended, and pieces of background work that were taken.
@@ -319,6 +321,7 @@ impl<Q: FlushQueue> Engine<Q> {
             scan_pause: Nanos::ZERO,
             scanned: false,
             unchanging,
+            ending: false,
             rebuilding: !unchanging,
             retire_after: (!unchanging).then_some(RETIRE_AFTER),
             missing_since: Vec::new(),

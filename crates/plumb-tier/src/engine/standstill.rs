@@ -226,6 +226,10 @@ impl<Q: FlushQueue> Engine<Q> {
         self.has_paused() && self.stale_disk().is_some()
     }
 
+    fn settles_deferred(&self) -> bool {
+        self.core.deferred.len() > 0 && !self.ending
+    }
+
     fn is_busy(&self) -> bool {
         self.now.since(self.last_request) < IDLE
     }
@@ -255,7 +259,7 @@ impl<Q: FlushQueue> Engine<Q> {
             || self.wants_checkpoint()
             || self.mark_due()
             || self.resync_due()
-            || self.core.deferred.len() > 0 && self.has_paused()
+            || self.settles_deferred() && self.has_paused()
             || self.rebuilding && self.has_paused()
             || active(Mutation::StandsForEver)
     }
@@ -477,7 +481,7 @@ impl<Q: FlushQueue> Engine<Q> {
             };
         }
         self.last_resync = self.now;
-        if self.core.deferred.len() > 0 {
+        if self.settles_deferred() {
             self.steps += 1;
             let some = self.core.deferred.next(if self.is_busy() { 1 } else { SETTLED_AT_ONCE });
             return self.core.settle_deferred(&some);

@@ -119,6 +119,12 @@ fn destages_are_as_many_as_rotating_disks_sort_well() {
     .expect("it works");
     assert_eq!(most, [0, 0, 0, 0, 8, 8, 8, 8]);
     assert_eq!(all, 32);
+    // WBC-7: an end waits for what is under way, and drains nothing.
+    let (cached, before) = (rig.engine.cached_blocks(0), rig.now());
+    let clock = rig.clock.clone();
+    rig.engine.shut_down().expect("it comes to rest");
+    let took = clock.now().since(before);
+    assert!(cached > 200 && took < Nanos::from_millis(200), "{took:?} with {cached} blocks");
 }
 
 /// Five minutes at the rate of rotating disks are fewer I/Os per extent than a move costs: those that clear the bar
