@@ -60,7 +60,7 @@ impl How {
 }
 
 /// Of the 5 s that a start may take (section 25).
-const SETTLE_WITHIN: Nanos = Nanos(2_000_000_000);
+const SETTLE_WITHIN: Nanos = Nanos(500_000_000);
 
 /// A device as open found it.
 pub(crate) struct Found {

@@ -89,6 +89,8 @@ pub struct Counters {
     pub resynced: u64,
     /// Bytes of these places.
     pub resynced_bytes: u64,
+    /// Bytes of extents that a start left open for later and that were settled since.
+    pub settled_bytes: u64,
     /// Checkpoints.
     pub checkpoints: u64,
     /// Records written to logs of write-back caches.
@@ -97,6 +99,14 @@ pub struct Counters {
     pub cache_blocks: u64,
     /// Blocks copied home from them.
     pub destaged: u64,
+}
+
+impl Counters {
+    /// Bytes brought up to date, made anew, or settled in the background.
+    #[must_use]
+    pub fn background_bytes(&self) -> u64 {
+        self.resynced_bytes + self.settled_bytes
+    }
 }
 
 /// Everything but the requests.

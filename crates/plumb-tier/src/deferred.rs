@@ -80,6 +80,7 @@ impl<Q: FlushQueue> Core<Q> {
                 }
             }
             self.deferred.set.remove(extent);
+            self.counters.settled_bytes += u64::from(self.members.config.extent_bytes);
             let rounds = self.rounds;
             self.extents.get_mut(extent).written_in = rounds;
         }

@@ -367,7 +367,7 @@ impl Event {
                  again; the others go on",
                 vdisk(nth)
             ),
-            Self::Scanned => "a scan has read and verified everything".to_owned(),
+            Self::Scanned => "a scan has read every copy of everything".to_owned(),
             Self::ScannedInPart { extents: 0 } => {
                 "a scan has read and verified what is here and up to date: other copies were not read".to_owned()
             }

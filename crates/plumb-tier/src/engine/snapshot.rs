@@ -312,6 +312,7 @@ impl<Q: FlushQueue> Engine<Q> {
         write("Disks Lost", "n", counters.disks_lost);
         write("Extents Resynced", "n", counters.resynced);
         write("Resync Bytes", "B", counters.resynced_bytes);
+        write("Settled Bytes", "B", counters.settled_bytes);
         write("Extents Given Away", "n", counters.rebuilt + counters.moved);
         write("Repair Bytes", "B", counters.rebuilt_bytes);
         write("Cache Records", "n", counters.cache_records);

@@ -12,6 +12,8 @@ const MAGIC: u64 = u64::from_le_bytes(*b"PLUMMOVE");
 const RUNS: u8 = 3;
 /// Extents per page.
 const PAGE: u32 = 8192;
+/// Pages at most, of all that anybody reads: extents of 128 TiB at 1 MiB each.
+const PAGES: u32 = 16_384;
 /// Share of promoted extents that were demoted again at which the bar is raised.
 const TOO_MANY: f64 = 0.20;
 /// Below this share it is lowered again.
@@ -82,6 +84,17 @@ impl MoveHistory {
         *byte = *byte & !(0xf << shift) | value << shift;
     }
 
+    /// Some extents that moved, for tests of what is read of it.
+    #[cfg(test)]
+    pub(crate) fn sample() -> Self {
+        let mut history = Self::new();
+        history.runs[0] = Run { moved: 3, promoted: 2, demoted_again: 1 };
+        [(0, 5), (9, 2), (3 * PAGE, 3)]
+            .into_iter()
+            .for_each(|(extent, value)| history.set(extent, value));
+        history
+    }
+
     /// As bytes: magic, runs, whether the bar is raised, how many extents, extent and runs since its move of each, and
     /// a checksum.
     #[must_use]
@@ -123,12 +136,17 @@ impl MoveHistory {
         let mut history = Self::new();
         for run in &mut history.runs {
             *run = Run { moved: from.u64()?, promoted: from.u64()?, demoted_again: from.u64()? };
+            // No more extents move than there can be.
+            let most = run.moved.max(run.promoted).max(run.demoted_again);
+            if most > u64::from(u32::MAX) {
+                return None;
+            }
         }
         history.guarded = from.u8()? != 0;
         while let Some(extent) = from.u32() {
             let value = from.u8()?;
-            // The last number is no extent's.
-            if value > 7 || extent == u32::MAX {
+            // What did not move is left out, and where none can lie no page is made.
+            if value == 0 || value > 7 || extent / PAGE >= PAGES {
                 return None;
             }
             history.set(extent, value);

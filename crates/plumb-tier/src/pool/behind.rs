@@ -1,7 +1,6 @@
 //! Which copies of a pool are out of date, told without a start: by the program that has it, else by its journal, which is
 //! read and not changed.
 
-use std::fs::File;
 use std::io::{Seek, SeekFrom};
 use std::path::Path;
 
@@ -11,7 +10,7 @@ use plumb_units::convert::to_u32;
 use super::chronicle::{counters, plain};
 use super::devices::DeviceQueue;
 use super::live::now_ms;
-use super::look::Look;
+use super::look::{Look, open_to_read};
 use super::open::shortage;
 use super::registry::{RegisteredPool, Registry};
 use crate::assembly::{Terms, assemble};
@@ -176,7 +175,7 @@ fn read(look: &Look) -> Option<Behind> {
 }
 
 fn target(path: &Path) -> Option<TargetFile> {
-    let mut file = File::open(path).ok()?;
+    let mut file = open_to_read(path).ok()?;
     let size = file.seek(SeekFrom::End(0)).ok()?;
     let path = path.to_owned();
     Some(TargetFile { descriptor: file.into(), path, size, priority: None, mapping: None })

@@ -1,6 +1,7 @@
 //! Every parser of the files that are kept beside pools, for any bytes.
 
 use crate::format::checksum::crc;
+use crate::optimizer::MoveHistory;
 use crate::what_if::WhatIf;
 
 const EXTENT: u64 = 1 << 20;
@@ -31,6 +32,14 @@ pub fn fuzz_files(bytes: &[u8]) {
     sealed.extend_from_slice(&crc(0, bytes).to_le_bytes());
     for bytes in [bytes, &sealed] {
         super::live::fuzz(bytes);
+        if let Some(history) = MoveHistory::restore(bytes) {
+            assert!(history.thrash().promoted <= 3 * u64::from(u32::MAX));
+            let again = MoveHistory::restore(&history.save());
+            assert!(
+                again.is_some_and(|again| again.save() == history.save()),
+                "what was read is saved"
+            );
+        }
         let Some(curves) = WhatIf::restore(bytes, 7, EXTENT) else { continue };
         assert!(WhatIf::restore(&curves.save(7), 7, EXTENT).is_some(), "what was read is saved");
     }
@@ -50,9 +59,12 @@ mod tests {
         }
         let mut curves = curves.save(7);
         curves.truncate(curves.len() - 4);
+        let mut moves = MoveHistory::sample().save();
+        moves.truncate(moves.len() - 4);
         let corpus = [
             super::super::tiering::figures::sample(),
             curves,
+            moves,
             super::super::live::sample(),
             b"plumb pool 1\nid 7\ndisk /dev/sda\nemulate sas-ssd-200\n".to_vec(),
             b"plumb-perf 1\t5\t6\t7\ttrue\nPool\tp\tReads\tn\t7\n1\twarning\tdisk-lost\twords\n"

@@ -373,6 +373,7 @@ pub fn judge(facts: &Facts) -> Health {
     let ill_vdisks = vdisks.iter().filter(|one| one.is_ill()).count();
     let warned = vdisks.iter().filter(|one| one.status != HealthStatus::Healthy).count();
     let ill = disks.iter().filter(|disk| disk.status != HealthStatus::Healthy).count();
+    let removed = facts.disks.iter().filter(|disk| disk.standing == DiskStanding::Removed).count();
     // The worst child wins upward (HLT-2); the pool itself can be told.
     let parts = || disks.iter().chain(vdisks.iter().filter(|one| one.is_ill()));
     let worst = parts().map(|part| part.status).max().unwrap_or(HealthStatus::Healthy);
@@ -423,7 +424,7 @@ pub fn judge(facts: &Facts) -> Health {
         Verdict::of(
             worst,
             "Degraded",
-            format!("{ill} of {} disks need attention", disks.len()),
+            format!("{ill} of {} disks need attention", disks.len() - removed),
             "see the disks",
         )
     } else if facts.untold {

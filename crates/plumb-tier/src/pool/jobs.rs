@@ -122,7 +122,7 @@ impl JobTeller {
             unix_ms: now_ms(),
             uptime_ms: u64::try_from(uptime.as_millis()).unwrap_or(u64::MAX),
             works: engine.works(),
-            bytes_done: engine.counters().resynced_bytes,
+            bytes_done: engine.counters().background_bytes(),
             jobs: engine.jobs(),
         };
         let beside = self.path.with_extension("jobs-new");

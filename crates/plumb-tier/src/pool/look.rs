@@ -119,10 +119,20 @@ impl Said {
     }
 }
 
+/// Opens a disk to look at it. Nothing else than a file or a block device is opened: a FIFO would be waited for.
+pub(super) fn open_to_read(path: &Path) -> std::io::Result<File> {
+    use std::os::unix::fs::FileTypeExt;
+    let kind = std::fs::metadata(path)?.file_type();
+    if kind.is_fifo() || kind.is_socket() || kind.is_char_device() {
+        return Err(std::io::Error::other("it is neither a file nor a block device"));
+    }
+    File::open(path)
+}
+
 /// Reads what a disk says of itself.
 pub(super) fn superblocks(path: &Path) -> std::io::Result<Said> {
     use std::io::Seek;
-    let mut file = File::open(path)?;
+    let mut file = open_to_read(path)?;
     let size = file.seek(std::io::SeekFrom::End(0))?;
     let mut copies = Vec::new();
     let mut bytes = vec![0; BLOCK_LEN];
@@ -209,7 +219,7 @@ pub fn look_within(
             strays.push((path.clone(), why));
             continue;
         }
-        if let Ok(file) = of_the_disk(path, File::open(path))? {
+        if let Ok(file) = of_the_disk(path, open_to_read(path))? {
             atomic_unit = atomic_unit.min(plumb_io::exclusive::atomic_sector(&file));
             good.push(TargetFile {
                 descriptor: file.into(),

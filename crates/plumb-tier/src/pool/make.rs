@@ -17,7 +17,7 @@ use rustix::fs::{FallocateFlags, fallocate};
 use super::chronicle::Chronicle;
 use super::devices::DeviceQueue;
 use super::emulation::Emulated;
-use super::look::{Look, look, superblocks};
+use super::look::{Look, look, open_to_read, superblocks};
 use super::open::{
     FILES_BESIDE, PATIENCE, PoolError, descriptor_path, fresh_seed, make_room, of_the_disk, open,
     slot_plan,
@@ -338,7 +338,7 @@ fn take(wish: &DiskWish) -> Result<ExclusiveDisk, PoolError> {
         "nothing was written. Name another disk, or, if all of this may be lost for good, add: --destroy {quoted}"
     );
     // Looked at first: once it is claimed, the claim itself would be found.
-    if let Ok(file) = of_the_disk(&wish.path, File::open(&wish.path))?
+    if let Ok(file) = of_the_disk(&wish.path, open_to_read(&wish.path))?
         && !wish.destroy
     {
         if let Ok(said) = of_the_disk(&wish.path, superblocks(&wish.path))?

@@ -160,6 +160,7 @@ fn write_error_on_the_last_copy_fails_the_request_only() {
     run.engine.queue_mut().repair(disk);
     assert_eq!(run.engine.halted(), None);
     done(&mut run, &[write(16)]).expect("other blocks are written as before");
+    reads_well(&mut run);
     tells(&mut run, &["disk-failing"], (HealthStatus::Warning, "OK"));
 }
 
@@ -236,6 +237,9 @@ fn no_quorum_at_start_writes_nothing() {
     let refused = crate::Engine::start(&mut made, shape.plan(), 1, 4096, 1).err();
     assert_eq!(refused, Some(StartError::NoQuorum { present: 1, voters: 3 }));
     assert_eq!(made.take_trace().events.len(), 0, "nothing was written or flushed");
+    let mut again = restart(&mut run, MIRROR, &[]).expect("with all of them it starts");
+    reads_well(&mut again);
+    tells(&mut again, &[], (HealthStatus::Healthy, "OK"));
 }
 
 #[test]
@@ -250,6 +254,9 @@ fn disks_of_two_pools_and_two_of_one_disk_are_refused() {
     assert_eq!(refused(foreign), StartError::Foreign);
     let twice = vec![mine[0].clone(), mine[1].clone(), mine[1].clone()];
     assert_eq!(refused(twice), StartError::Duplicate { ordinal: 1 });
+    let mut again = restart(&mut run, MIRROR, &[]).expect("its own disks start");
+    reads_well(&mut again);
+    tells(&mut again, &[], (HealthStatus::Healthy, "OK"));
 }
 
 #[test]

@@ -515,7 +515,15 @@ fn a_disk_that_hangs_at_the_start_is_not_taken_for_another_one() {
             .map(|(disk, _)| disk)
             .collect();
         assert_eq!(missing, [u16::try_from((hung + 1) % 3).expect("small")], "file {hung}");
-        let _ = engine.next_event();
+        let told: Vec<_> = std::iter::from_fn(|| engine.next_event()).collect();
+        assert!(told.iter().any(|event| event.name() == "disk-lost"), "{told:?}");
+        let health = crate::pool::judge(&crate::pool::Facts::running(&engine));
+        assert_eq!(health.worst(), crate::pool::HealthStatus::Warning, "file {hung}");
+        let mut oracle = run.witness.oracle.clone();
+        oracle.crash(Promise::Acknowledged);
+        let mut run = Run::go_on_with(&shape, engine, oracle);
+        run.sound = false;
+        run.read_all(Promise::Acknowledged, 0).expect("two disks have all of it");
     }
 }
 

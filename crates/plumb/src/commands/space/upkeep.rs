@@ -509,7 +509,7 @@ fn do_work(
         open.engine.config().disks.iter().map(|disk| disk.name.clone()).collect();
     open.end()?;
     let (done, left) =
-        (counters.resynced_bytes, jobs.iter().map(|job| job.bytes_left).sum::<u64>());
+        (counters.background_bytes(), jobs.iter().map(|job| job.bytes_left).sum::<u64>());
     let mut text = jobs_in_words_of(&jobs, &names);
     text.push_str(&format!(
         "pool {}: {} done, {} to go, {seconds:.1} s\n",
