@@ -131,8 +131,16 @@ pub(super) fn open_to_read(path: &Path) -> std::io::Result<File> {
 
 /// Reads what a disk says of itself.
 pub(super) fn superblocks(path: &Path) -> std::io::Result<Said> {
+    said_by(open_to_read(path)?)
+}
+
+/// The same, whatever it is: for who waits for so long and no longer.
+fn superblocks_in_time(path: &Path) -> std::io::Result<Said> {
+    said_by(File::open(path)?)
+}
+
+fn said_by(mut file: File) -> std::io::Result<Said> {
     use std::io::Seek;
-    let mut file = open_to_read(path)?;
     let size = file.seek(std::io::SeekFrom::End(0))?;
     let mut copies = Vec::new();
     let mut bytes = vec![0; BLOCK_LEN];
@@ -198,7 +206,8 @@ pub fn look_within(
     let mut good: Vec<TargetFile> = Vec::new();
     let mut atomic_unit = 4096;
     make_room(paths.len(), LOOKS_BESIDE)?;
-    for (path, said) in paths.iter().zip(all_say(paths, patience, superblocks)) {
+    let say = if patience.is_some() { superblocks_in_time } else { superblocks };
+    for (path, said) in paths.iter().zip(all_say(paths, patience, say)) {
         let Some(said) = said else {
             silent.push(path.clone());
             continue;

@@ -366,6 +366,9 @@ fn the_status_does_not_wait_for_a_disk_that_hangs() {
     assert!(status.contains("Lost Communication") && status.contains("two: "), "{status}");
     let silent = &place.json("space status tank")["do_not_answer"];
     assert_eq!(silent.as_array().map(Vec::len), Some(1), "{silent}");
+    // Who waits for disks does not wait for what is none.
+    let shown = place.plumb("pool show tank");
+    assert!(shown.stdout.contains("c.img") && shown.stdout.contains("a.img"), "{shown:?}");
     std::fs::rename(place.file("away"), place.file("c.img")).expect("put back");
     place.plumb("space status tank").ends_with(0);
 }
