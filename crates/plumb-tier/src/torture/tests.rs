@@ -67,9 +67,14 @@ fn nothing_acknowledged_is_ever_lost() {
 fn every_cell_of_the_failure_matrix_has_its_test() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut sources = String::new();
-    for folder in
-        ["plumb-tier/src", "plumb-tier/tests", "plumb-io/tests", "plumb-io/src", "plumb/tests"]
-    {
+    for folder in [
+        "plumb-tier/src",
+        "plumb-tier/tests",
+        "plumb-io/tests",
+        "plumb-io/src",
+        "plumb/tests",
+        "plumb/src",
+    ] {
         let mut folders = vec![root.join("crates").join(folder)];
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(folder).expect("it can be listed").flatten() {

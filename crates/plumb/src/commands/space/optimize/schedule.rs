@@ -46,11 +46,13 @@ impl Waiting {
     }
 
     /// Whether a run is due: `local` are the seconds of the clock on the wall, `unix` those since 1970. A time that comes
-    /// twice in a day counts once, one that is left out counts as soon as it is over (14).
+    /// twice in a day counts once, one that is left out counts as soon as it is over (14). A clock that is set back by more than
+    /// that holds nothing up: what was remembered of the time ahead is forgotten (section 18).
     pub(super) fn is_due(&mut self, local: i64, unix: u64) -> bool {
         match self.schedule {
             Schedule::Every(seconds) => {
-                let due = self.last.is_none_or(|last| unix.saturating_sub(last) >= seconds);
+                let waited = |last: u64| unix.checked_sub(last).is_none_or(|gone| gone >= seconds);
+                let due = self.last.is_none_or(waited);
                 if due {
                     self.last = Some(unix);
                 }
@@ -64,6 +66,8 @@ impl Waiting {
                     self.day = Some(if passed { day } else { day - 1 });
                     return false;
                 };
+                let last = if day + 1 < last { day - i64::from(!passed) } else { last };
+                self.day = Some(last);
                 let due = passed && day > last;
                 if due {
                     self.day = Some(day);
@@ -150,6 +154,23 @@ mod tests {
         assert!(due(20, 15, 0) && !due(20, 15, 1));
         let mut early = Waiting::new(Schedule::Daily(at));
         assert!(!early.is_due(DAY, 0) && early.is_due(DAY + at, 0));
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_holds_up_no_schedule() {
+        let mut waiting = Waiting::new(Schedule::Daily(3600));
+        let mut due = |day: i64, hour: i64| waiting.is_due(day * DAY + hour * 3600, 0);
+        assert!(!due(20, 0) && due(20, 1));
+        // Over midnight: 01:00 of that day comes twice, and counts once.
+        assert!(!due(19, 23) && !due(20, 1));
+        assert!(due(21, 1));
+        // By nine days: today's has passed, or has not.
+        assert!(!due(12, 9) && !due(13, 0) && due(13, 1));
+        assert!(!due(4, 0) && due(4, 1));
+        let mut waiting = Waiting::new(Schedule::Every(900));
+        let found: Vec<bool> =
+            [5000, 5900, 100, 101, 999, 1000].map(|unix| waiting.is_due(0, unix)).into();
+        assert_eq!(found, [true, true, true, false, false, true]);
     }
 
     #[test]
