@@ -157,6 +157,8 @@ rules! {
     LinesUnmapped,
     /// Writes that wait for room in the log fail as soon as a disk hangs.
     RoomGivenUpEarly,
+    /// They get all their time anew whenever a disk fails, also one that stays for what only it holds (WBC-4).
+    RoomRenewed,
     /// Writes over live lines go home.
     LinesIgnored,
     /// A destage and a write of the same blocks are not kept apart.
@@ -269,6 +271,10 @@ impl Mutation {
         (Self::LogRemainsAccepted, "tests of the records' format"),
         (Self::ConfirmBeforeFlush, "crashes within starts: torture/starts.rs"),
         (Self::JournalCopiesDiffer, "what each copy leads to after a start: torture/starts.rs"),
+        (
+            Self::RoomRenewed,
+            "a full cache before the last disk of its home, which fails: torture/faults.rs",
+        ),
         (Self::RoomGivenUpEarly, "a full cache beside a disk that hangs: torture/faults.rs"),
         (Self::MovedReadersIgnored, "the model of moves"),
         (Self::MoveUnverified, "a test that spoils what is moved"),

@@ -321,8 +321,12 @@ impl<Q: FlushQueue> Engine<Q> {
             return true;
         }
         let (began, resynced) = (self.core.io.queue.time(), self.last_resync);
+        let (lost, failed) = (self.core.counters.disks_lost, !self.trouble.is_empty());
         self.scanned = false;
         let outcome = if self.trouble.is_empty() { self.work() } else { self.handle_trouble() };
+        // One that fails and stays keeps nobody waiting any longer than he would.
+        self.expelled |= self.core.counters.disks_lost > lost
+            || failed && active(Mutation::RoomRenewed);
         // It may have waited out a disk: what begins behind it begins now, not when this poll began.
         let took = self.core.io.queue.time().since(began);
         if !active(Mutation::StandsOutOfTime) {
@@ -358,7 +362,6 @@ impl<Q: FlushQueue> Engine<Q> {
     /// Expels the disks that failed, or if they hold the last copy of something says what failed with
     /// them. Everything said is durable before any part goes on (RES-2).
     fn handle_trouble(&mut self) -> Result<(), Halt> {
-        self.expelled = true;
         let mut failed = std::mem::take(&mut self.trouble);
         failed.sort_unstable();
         failed.dedup();

@@ -318,6 +318,36 @@ fn without_time_anew_a_full_cache_fails_writes() {
     assert!(wrong.iter().all(|wrong| wrong.contains("Write")), "{wrong:?}");
 }
 
+/// Writes over cached blocks until the log is full, before a rotating disk that holds the only copy of their homes and takes
+/// nothing any more.
+fn fill_the_log_before_a_failing_disk() -> (Run, String) {
+    let mut run = start(TIERED);
+    fill(&mut run);
+    done(&mut run, &[80, 84, 88].map(write)).expect("nothing is wrong yet");
+    let slabs = &run.engine.config().vdisks[0].tiers[1].rows[0].slabs;
+    let (lost, left) = (slabs[0].0, slabs[1].0);
+    die(&mut run, lost.into());
+    done(&mut run, &[write(80)]).expect("the other one has all of it");
+    let data = run.engine.geometry().slab(0);
+    run.engine.queue_mut().faults_mut(left.into()).unwritable = vec![(data, u64::MAX)];
+    let over = |nth: u32| Step::WriteOver { client: nth % 6, nth };
+    let wrong = done(&mut run, &(0..120).map(over).collect::<Vec<Step>>());
+    (run, wrong.expect_err("there is no room for all of them"))
+}
+
+/// Who waits for room is told that there is none (WBC-4), though the disk that cannot make it fails again with each attempt and
+/// stays, for what only it holds.
+#[test]
+fn a_full_cache_before_the_last_disk_of_its_home_which_fails_fails_writes() {
+    let (run, wrong) = fill_the_log_before_a_failing_disk();
+    assert!(wrong.contains("Write") && !wrong.contains("never"), "{wrong}");
+    assert_eq!(run.engine.halted(), None);
+    set(Some(Mutation::RoomRenewed));
+    let wrong = fill_the_log_before_a_failing_disk().1;
+    set(None);
+    assert!(wrong.contains("is never answered"), "{wrong}");
+}
+
 #[test]
 fn a_lost_rotating_disk_is_borne_and_brought_up_to_date() {
     let mut run = start(TIERED);
