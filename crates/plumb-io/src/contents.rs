@@ -281,7 +281,11 @@ fn inspect_device(
     tree: &SystemTree,
 ) -> Result<Verdict, Vec<Finding>> {
     let mut findings = match BlockDevice::find(tree, number) {
-        Some(device) => users::of_device(tree, &device),
+        Some(device) => {
+            let mut findings = users::of_device(tree, &device);
+            findings.extend(users::by_other_names(tree, &device));
+            findings
+        }
         None => vec![unknown(path, &format!("sysfs does not know device {number}"))],
     };
     // The kernel's own word, which knows mounts of other namespaces and users that sysfs hides.

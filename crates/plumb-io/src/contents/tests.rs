@@ -288,10 +288,47 @@ fn a_mounted_device_is_in_use_and_so_is_what_lies_in_it() {
     let report = file_report(&image);
     let used = format!("InUse image: it is behind the loop device {node}");
     assert!(report.contains(&used), "{report}");
+    // And so is what has another name.
+    let flags = ["--find", "--show", &image.display().to_string()];
+    let other = Command::new("losetup").args(flags).output().expect("it ran before");
+    let other = PathBuf::from(String::from_utf8_lossy(&other.stdout).trim());
+    let found = inspect(File::open(&other).expect("it").as_fd(), &other, &SystemTree::default());
+    run("losetup", &["--detach", &other.display().to_string()]);
+    let told = found.findings.iter().any(|finding| {
+        finding.kind == FindingKind::InUse
+            && finding.what.starts_with("it is the same storage as")
+            && finding.what.contains("it is mounted on")
+    });
+    assert!(told, "{:?}", found.findings);
     drop(mounted);
     let claim = claim().expect("free now");
     assert!(!run("mount", &[&node, &point_text]));
     drop(claim);
+}
+
+/// A file that another program has locked is in use by the name of a loop device over it, too.
+#[test]
+fn a_locked_file_is_in_use_by_the_loop_device_over_it() {
+    let test = "a_locked_file_is_in_use_by_the_loop_device_over_it";
+    let Some(device) = LoopDevice::attach(test, &vec![0; IMAGE]) else { return };
+    assert_eq!(device.report(), "Empty: ");
+    let image = device.folder.path().join("image");
+    let mut holder = Command::new("flock");
+    let holder = holder.arg(&image).args(["sh", "-c", "echo locked; read line"]);
+    let started = holder.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let Ok(mut holder) = started else {
+        println!("skipped {test}: there is no flock");
+        return;
+    };
+    let mut line = [0; 7];
+    let stdout = holder.stdout.as_mut().expect("its output");
+    std::io::Read::read_exact(stdout, &mut line).expect("it is locked");
+    let report = device.report();
+    drop(holder.stdin.take());
+    holder.wait().expect("it ends");
+    assert!(report.contains("InUse LOOP: the file behind it, "), "{report}");
+    assert!(report.contains("has locked it"), "{report}");
+    assert_eq!(device.report(), "Empty: ");
 }
 
 #[test]

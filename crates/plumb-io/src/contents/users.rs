@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Mode, OFlags, Stat};
+use rustix::fs::{FileType, Mode, OFlags, Stat};
 
 use crate::block_stack::{BlockDevice, DeviceNumber, Mounts, btrfs_file_systems, unescape};
 use crate::mark;
+use crate::siblings;
 use crate::system_tree::SystemTree;
 
 use super::{Finding, FindingKind};
@@ -21,6 +22,48 @@ pub(super) fn of_device(tree: &SystemTree, target: &BlockDevice) -> Vec<Finding>
     let uses = [mounts, file_systems, swaps, loops, openers];
     findings.extend(uses.iter().flat_map(|uses| uses(tree, &family)));
     findings
+}
+
+/// Uses of a block device's storage under its other names: the file behind a loop device, and other devices that show what it
+/// does.
+pub(super) fn by_other_names(tree: &SystemTree, target: &BlockDevice) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for other in siblings::of(tree, target) {
+        let name = other.title(tree);
+        let uses = of_device(tree, &other).into_iter();
+        findings.extend(uses.map(|used| {
+            let what = format!("it is the same storage as {name}: {}", used.what);
+            in_use(what, target.title(tree))
+        }));
+    }
+    if let Some((path, found)) = file_behind(tree, target) {
+        findings.extend(lasting_lock_holders(tree, &found).into_iter().map(|process| {
+            let path = path.display();
+            in_use(
+                format!("the file behind it, {path}: {process} has locked it"),
+                target.title(tree),
+            )
+        }));
+    }
+    findings
+}
+
+/// The file in which a device's bytes lie, through loop devices upon loop devices.
+fn file_behind(tree: &SystemTree, target: &BlockDevice) -> Option<(PathBuf, Stat)> {
+    if !tree.is_real() {
+        return None;
+    }
+    let mut device = target.clone();
+    loop {
+        let path = BlockDevice::find(tree, device.disk)?.backing_file(tree)?;
+        let found = rustix::fs::stat(&path).ok()?;
+        match FileType::from_raw_mode(found.st_mode) {
+            FileType::BlockDevice => {
+                device = BlockDevice::find(tree, DeviceNumber::from_raw(found.st_rdev))?;
+            }
+            _ => return Some((path, found)),
+        }
+    }
 }
 
 fn in_use(what: String, place: String) -> Finding {

@@ -325,8 +325,8 @@ impl<Q: FlushQueue> Engine<Q> {
         self.scanned = false;
         let outcome = if self.trouble.is_empty() { self.work() } else { self.handle_trouble() };
         // One that fails and stays keeps nobody waiting any longer than he would.
-        self.expelled |= self.core.counters.disks_lost > lost
-            || failed && active(Mutation::RoomRenewed);
+        self.expelled |=
+            self.core.counters.disks_lost > lost || failed && active(Mutation::RoomRenewed);
         // It may have waited out a disk: what begins behind it begins now, not when this poll began.
         let took = self.core.io.queue.time().since(began);
         if !active(Mutation::StandsOutOfTime) {

@@ -5,7 +5,7 @@ use plumb_units::Bytes;
 use plumb_units::convert::index;
 
 use super::behind::{Behind, behind};
-use super::findings::Findings;
+use super::findings::{Age, Findings};
 use super::look::{DiskStanding, Look};
 use super::registry::{RegisteredPool, Registry};
 use crate::engine::Engine;
@@ -153,6 +153,8 @@ pub struct Facts {
     pub refused: Option<(String, &'static str)>,
     /// Nobody can tell which copies are up to date.
     pub untold: bool,
+    /// The pool went on without the disks that are here when this machine used it last.
+    pub older: bool,
     /// What a last copy was given could not be flushed: every FLUSH fails, of some or all (6.3).
     pub unflushed: bool,
     /// By ordinal.
@@ -229,6 +231,7 @@ impl Facts {
             metadata: (here().filter(|one| one.0.metadata).count(), here().count()),
             refused: look.refusal.clone().or(told),
             untold: behind.is_none(),
+            older: matches!(findings.age_of(look.config.generation), Age::Older(_)),
             unflushed: behind.is_some_and(|behind| behind.flushes_fail),
             disks,
             vdisks: vdisks.map(vdisk).collect(),
@@ -283,6 +286,7 @@ impl Facts {
                 (why, "attach the disks that were lost and start it again")
             }),
             untold: false,
+            older: false,
             unflushed: engine.fails_flushes(),
             disks: (0_u16..).zip(&config.disks).map(disk).collect(),
             vdisks: (0_u32..)
@@ -368,7 +372,8 @@ pub fn judge(facts: &Facts) -> Health {
     let (present, voters) = facts.voters;
     let quorum = 2 * present > voters;
     let starts = quorum && facts.refused.is_none();
-    let disks: Vec<Verdict> = facts.disks.iter().map(|one| disk(one, starts)).collect();
+    let older = facts.older && !quorum;
+    let disks: Vec<Verdict> = facts.disks.iter().map(|one| disk(one, starts, older)).collect();
     let vdisks: Vec<Verdict> = facts.vdisks.iter().map(|one| vdisk(one, starts)).collect();
     let ill_vdisks = vdisks.iter().filter(|one| one.is_ill()).count();
     let warned = vdisks.iter().filter(|one| one.status != HealthStatus::Healthy).count();
@@ -391,10 +396,13 @@ pub fn judge(facts: &Facts) -> Health {
             PUT_BACK,
         )
     } else if !quorum {
+        let older = if older { ", and the pool went on without those that are here" } else { "" };
         Verdict::of(
             HealthStatus::Unhealthy,
             "Read-only (Incomplete)",
-            format!("{present} of {voters} voting disks are here; more than half are needed"),
+            format!(
+                "{present} of {voters} voting disks are here; more than half are needed{older}"
+            ),
             "connect the missing disks; if they are lost for good: plumb space repair --without-quorum",
         )
     } else if let Some((why, action)) = &facts.refused {
@@ -448,7 +456,7 @@ pub fn judge(facts: &Facts) -> Health {
     Health { pool, disks, vdisks, unreadable }
 }
 
-fn disk(facts: &DiskFacts, starts: bool) -> Verdict {
+fn disk(facts: &DiskFacts, starts: bool, older: bool) -> Verdict {
     use HealthStatus::{Healthy, Unhealthy, Warning};
     match facts.standing {
         DiskStanding::Away | DiskStanding::Missing => Verdict::of(
@@ -514,6 +522,12 @@ fn disk(facts: &DiskFacts, starts: bool) -> Verdict {
             Verdict::of(Warning, "Removing From Pool", cause, action)
         }
         DiskStanding::Removed => Verdict::ok(),
+        DiskStanding::Present if older => Verdict::of(
+            Warning,
+            "Stale Metadata",
+            "the pool went on without it, as this machine knows: what is read from it may be older",
+            "connect the disks that are not here",
+        ),
         // Whether it votes and works again or not: what only it holds has no other copy.
         DiskStanding::Present if facts.failures > 0 => Verdict::of(
             Warning,

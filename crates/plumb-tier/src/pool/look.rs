@@ -11,7 +11,7 @@ use plumb_io::{TargetFile, contents};
 use plumb_units::convert::{index, to_u32};
 
 use super::devices::DeviceQueue;
-use super::open::{PoolError, make_room, of_the_disk};
+use super::open::{PoolError, leads_to, make_room, of_the_disk};
 use crate::assembly::{
     Found, Terms, assemble, discover, is_apart, is_fork, is_outdated, is_split, newest_config,
     served,
@@ -219,6 +219,10 @@ pub fn look_within(
                 continue;
             }
         };
+        if let Some(why) = pool.and_then(|_| leads_to(&good, path)) {
+            strays.push((path.clone(), why));
+            continue;
+        }
         if let Some(why) = stray(pool, &found) {
             let ours = |copy: &&Superblock| pool.is_none_or(|pool| copy.pool == pool);
             let id = found.copies.iter().find(ours).map(|copy| copy.device);

@@ -1,15 +1,15 @@
 //! Starting a pool on this machine's disks.
 
 use std::hash::{BuildHasher, Hasher};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use plumb_io::OpenQueueError;
 use plumb_io::descriptors::{self, Shortage};
 use plumb_io::exclusive::{self, ExclusiveDisk, ExclusiveError, OtherNames};
 use plumb_io::memory;
 use plumb_io::system_tree::SystemTree;
+use plumb_io::{OpenQueueError, TargetFile, contents};
 use plumb_units::convert::{to_u32, to_u64};
 use plumb_units::{Bytes, Nanos};
 
@@ -496,6 +496,11 @@ fn claim_all(
     // Each is held, and looked at by others beside that.
     make_room(pool.disks.len(), FILES_BESIDE + to_u64(pool.disks.len()))?;
     for path in &pool.disks {
+        // A link to another one of them stands for nothing.
+        if let Some(why) = leads_to(&files, path) {
+            absent.push((path.clone(), why));
+            continue;
+        }
         match claim(pool.id, path, &tree)? {
             Ok(disk) => {
                 let (file, more) = disk.into_target();
@@ -522,6 +527,13 @@ fn claim_all(
         }
     };
     Ok((queue.holding(names), plan, absent))
+}
+
+/// Why a path stands for no disk of its own: it leads to one that is open already.
+pub(super) fn leads_to(open: &[TargetFile], path: &Path) -> Option<String> {
+    let same = |file: &&TargetFile| contents::is_same(file.descriptor.as_fd(), path);
+    let other = open.iter().find(same)?;
+    Some(format!("it leads to {}, another disk of the pool", other.path.display()))
 }
 
 /// Files that a start has open beside its disks, at most: rings, events, what is read under `/proc` and `/sys`, other names.

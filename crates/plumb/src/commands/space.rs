@@ -6,7 +6,7 @@ mod jobs;
 pub(crate) mod optimize;
 pub(crate) mod report;
 mod simulate;
-mod told;
+pub(crate) mod told;
 mod torture;
 pub(crate) mod upkeep;
 

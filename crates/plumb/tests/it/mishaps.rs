@@ -79,6 +79,25 @@ fn files_without_heads_are_known_by_their_ends() {
     assert!(head(&disks[2]) == made, "it was overwritten");
 }
 
+/// A link to another disk of the pool is a disk that is away: the pool goes on as without it, and takes it back when it is there.
+#[test]
+fn a_link_to_another_disk_is_a_disk_that_is_away() {
+    let place = with_disks();
+    let (one, other) = (place.file("b.img"), place.file("c.img"));
+    std::fs::rename(&other, place.file("c.away")).expect("away");
+    std::os::unix::fs::symlink(&one, &other).expect("a link");
+    let line = "run -b4K -r -w50 -o8 -t1 -d1 -W0 --verify crc32c space:tank/two";
+    place.plumb(line).ends_with(0);
+    // What lies on that disk alone is not here.
+    let status = place.plumb("space status tank").ends_with(2);
+    assert!(status.stdout.contains("it leads to"), "{status:?}");
+    assert!(status.stdout.contains("c.img: ssd, 64MiB usable: Warning, Lost Comm"), "{status:?}");
+    std::fs::remove_file(&other).expect("the link");
+    std::fs::rename(place.file("c.away"), &other).expect("back");
+    place.plumb("space job tank --wait").ends_with(0);
+    place.plumb("space status tank").ends_with(0);
+}
+
 #[test]
 fn devices_without_heads_are_known_by_their_ends() {
     let place = Place::new();
@@ -532,6 +551,14 @@ fn disks_that_the_pool_went_on_without_need_a_second_word() {
     says(&place, "space repair tank --accept-older", 2, &["--without-quorum"]);
     let words = ["went on without", "zeros", "a.img, which had the journal last", "--accept-older"];
     says(&place, "space repair tank --without-quorum tank", 3, &words);
+    // What is here is told to be older, and so is what a load reads of it.
+    let status = place.json("space status tank");
+    assert_eq!(status["disks"][1]["operational_status"], "Stale Metadata", "{status}");
+    let cause = status["cause"].as_str().unwrap_or_default();
+    assert!(cause.contains("went on without"), "{status}");
+    let line = "run -b4K -r -w0 -o4 -t1 -d1 -W0 space:tank/two";
+    let said = place.plumb(line).ends_with(0).stderr;
+    assert!(said.contains("is older than what it took since"), "{said}");
     assert!(head(&other) == before, "it was written to");
     // A machine that does not know it does not know how old it is.
     let noted = place.file("pools/tank.findings");

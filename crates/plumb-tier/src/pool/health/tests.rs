@@ -27,14 +27,23 @@ fn every_combination_has_its_verdict() {
     for (standing, status, words) in STANDINGS {
         for voters in [(3, 3), (2, 3), (1, 3), (1, 2), (0, 0)] {
             for (copies, live, current) in combinations() {
-                check(voters, (standing, status, words), (copies, live, current));
+                for older in [false, true] {
+                    // What this machine knows to be older is told where the others cannot make it up to date.
+                    let (status, words) = match older && 2 * voters.0 <= voters.1 {
+                        true if standing == DiskStanding::Present => {
+                            (HealthStatus::Warning, "Stale Metadata")
+                        }
+                        _ => (status, words),
+                    };
+                    check((voters, older), (standing, status, words), (copies, live, current));
+                }
             }
         }
     }
 }
 
 fn check(
-    voters: (usize, usize),
+    (voters, older): ((usize, usize), bool),
     (standing, status, words): (DiskStanding, HealthStatus, &str),
     (copies, live, current): (u32, u32, u32),
 ) {
@@ -59,11 +68,12 @@ fn check(
         metadata: (1, 1),
         refused: None,
         untold: false,
+        older,
         unflushed: false,
         disks: vec![disk],
         vdisks: vec![vdisk],
     });
-    let text = format!("{voters:?} {standing:?} {copies} {live} {current}: {health:?}");
+    let text = format!("{voters:?} {older} {standing:?} {copies} {live} {current}: {health:?}");
     assert_eq!((health.disks[0].status, health.disks[0].operational), (status, words), "{text}");
     let quorum = 2 * voters.0 > voters.1;
     let expected = match (quorum, live, live == copies) {
@@ -149,6 +159,7 @@ fn what_was_met_while_it_ran_counts() {
         metadata: (1, 1),
         refused: None,
         untold: false,
+        older: false,
         unflushed: false,
         disks: vec![DiskFacts {
             name: "d".to_owned(),

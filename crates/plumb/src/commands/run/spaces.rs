@@ -9,11 +9,13 @@ use plumb_load::profile::model::RawProfile;
 use plumb_load::result::model::SpaceUse;
 use plumb_tier::StartError;
 use plumb_tier::pool::{
-    self, Chronicle, DeviceQueue, PoolError, TieringError, TieringKeeper, TieringStore,
+    self, Age, Chronicle, DeviceQueue, Findings, PoolError, TieringError, TieringKeeper,
+    TieringStore,
 };
 use plumb_tier::space::{SpaceFile, SpaceServer, Watch};
 
 use crate::commands::space::report::{self, Failure};
+use crate::commands::space::told;
 use crate::message::Printer;
 
 const PREFIX: &str = "space:";
@@ -86,7 +88,14 @@ impl Spaces {
                         false => pool::open_to_read(&found, clients),
                     });
                     let mut open = pool::note_start(&registry, &found, open)?;
-                    *told.lock().unwrap_or_else(PoisonError::into_inner) = open.unchanging.take();
+                    // By what lies on the disks: the start has gone on from that, in memory.
+                    let age = || {
+                        let look = pool::look(Some(found.id), &found.disks).ok();
+                        let known = Findings::of(&registry, &found.name);
+                        look.map_or(Age::Unknown, |look| known.age_of(look.config.generation))
+                    };
+                    *told.lock().unwrap_or_else(PoisonError::into_inner) =
+                        open.unchanging.take().map(|why| (why, age()));
                     // Before anything is asked of it: disks that are back may have what it lacks.
                     *found_detached.lock().unwrap_or_else(PoisonError::into_inner) =
                         open.detached();
@@ -109,9 +118,15 @@ impl Spaces {
                 let server = SpaceServer::spawn_watched(start, Some(watch))?;
                 match unchanging.lock().unwrap_or_else(PoisonError::into_inner).take() {
                     None => {}
-                    Some(why @ StartError::FeatureToWrite { .. }) => {
+                    Some((why @ StartError::FeatureToWrite { .. }, _)) => {
                         printer.warning(&format!("pool {pool}: {why}"));
                     }
+                    Some((_, Age::Older(unix_ms))) => printer.warning(&format!(
+                        "half or fewer of the voting disks of pool {pool} are here, and it went on without them, on {} at \
+                         the latest: what is read is older than what it took since; connect the others to read that. \
+                         Nothing is written to it",
+                        told::when(unix_ms)
+                    )),
                     Some(_) => printer.warning(&format!(
                         "half or fewer of the voting disks of pool {pool} are here: it is read as they hold it, \
                          without what the others may have taken since, and nothing is written to it"

@@ -140,7 +140,7 @@ fn now_ms() -> u64 {
 }
 
 /// Date and time of day, UTC.
-pub(super) fn when(unix_ms: u64) -> String {
+pub(crate) fn when(unix_ms: u64) -> String {
     let (days, millis) = (unix_ms / 86_400_000, unix_ms % 86_400_000);
     let (year, month, day) = date(days);
     let (seconds, millis) = (millis / 1000, millis % 1000);
