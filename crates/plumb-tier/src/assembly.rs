@@ -70,6 +70,8 @@ pub(crate) struct Found {
     pub(crate) alone: Option<Generation>,
     /// Which of its copies the next update begins with.
     pub(crate) begin: Half,
+    /// Or which, if its newest copies cannot be flushed.
+    pub(crate) doubted: Option<Half>,
 }
 
 /// Reads the superblocks of all devices, finds the newest generation and judges who may take part.
@@ -79,6 +81,14 @@ pub(crate) fn assemble<Q: FlushQueue>(
     (seed, terms): (u64, Terms),
 ) -> Result<(Members, Vec<u16>), StartError> {
     let mut found = discover(io, plan, terms)?;
+    for one in found.iter_mut().filter(|_| terms != Terms::Any) {
+        // An engine that was killed may have seen a flush fail.
+        if let Some(older) = one.doubted
+            && !io.flush(&[to_disk(one.file)]).is_empty()
+        {
+            one.begin = older;
+        }
+    }
     let config = newest_config(io, &mut found, terms)?;
     let mut files = vec![None; config.disks.len()];
     let mut blocks = vec![None; config.disks.len()];
@@ -273,7 +283,7 @@ pub(crate) fn discover<Q: FlushQueue>(
     plan: SlotPlan,
     terms: Terms,
 ) -> Result<Vec<Found>, StartError> {
-    let mut candidates: Vec<(FileIndex, Vec<Superblock>, Half)> = Vec::new();
+    let mut candidates: Vec<(FileIndex, Vec<Superblock>, (Half, Option<Half>))> = Vec::new();
     for file in 0..plan.files {
         let disk = to_disk(FileIndex(file));
         let ends = io.bytes_of(disk);
@@ -293,6 +303,7 @@ pub(crate) fn discover<Q: FlushQueue>(
         let [first, second] = heads;
         let all = [first, second, third, fourth];
         let begin = Half::to_begin_with(&all);
+        let begin = (begin, begin.in_doubt(&all));
         candidates.push((FileIndex(file), all.into_iter().flatten().collect(), begin));
     }
     let pools: BTreeMap<u128, ()> =
@@ -303,7 +314,7 @@ pub(crate) fn discover<Q: FlushQueue>(
         _ => return Err(StartError::Foreign),
     }
     let mut found = Vec::new();
-    for (file, copies, begin) in &candidates {
+    for (file, copies, (begin, doubted)) in &candidates {
         let confirmed = |copy: &&Superblock| {
             let here = copies.iter().filter(|other| *other == *copy).count();
             let elsewhere = candidates
@@ -338,7 +349,7 @@ pub(crate) fn discover<Q: FlushQueue>(
         block.epoch_started = copies.iter().map(|copy| copy.epoch_started).max().unwrap_or(0);
         let own = copies.iter().filter(|copy| copy.device == best.device);
         block.epoch_served = own.map(|copy| copy.epoch_served).max().unwrap_or(0);
-        found.push(Found { file: *file, block, alone, begin: *begin });
+        found.push(Found { file: *file, block, alone, begin: *begin, doubted: *doubted });
     }
     Ok(found)
 }

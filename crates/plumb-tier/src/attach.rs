@@ -192,7 +192,17 @@ impl<Q: FlushQueue> Core<Q> {
             let read = self.io.read(disk, offset, &mut bytes);
             read.then(|| Superblock::decode(&bytes)).flatten()
         });
-        let begin = Half::to_begin_with(&all);
+        let mut begin = Half::to_begin_with(&all);
+        if let Some(older) = begin.in_doubt(&all) {
+            let newest = all.iter().flatten().map(|copy| copy.version).max();
+            let own = self.members.superblocks[usize::from(disk)].as_ref();
+            // What this engine left: it knows where its last update failed.
+            let ours = own.map(|block| block.version) == newest
+                && self.members.begin[usize::from(disk)] == older;
+            if ours || !self.io.flush(&[disk]).is_empty() {
+                begin = older;
+            }
+        }
         let copies: Vec<Superblock> = all.into_iter().flatten().collect();
         let ours = |copy: &&Superblock| copy.pool == pool && copy.device == id;
         let count = |copy: &Superblock| copies.iter().filter(|other| *other == copy).count();

@@ -88,6 +88,14 @@ impl Half {
         }
     }
 
+    /// The half that the next update begins with instead, where the two newer copies are not known to be on the medium: a flush
+    /// behind them may have failed, and what was read of them may lie in the disk's cache alone. The two older ones were flushed
+    /// before these were written. `None` where there are no two such pairs.
+    pub(crate) fn in_doubt(self, copies: &[Option<Superblock>; 4]) -> Option<Self> {
+        let (newer, older) = (self.kept(copies)?, self.other().kept(copies)?);
+        (older < newer && !active(Mutation::UnflushedPairKept)).then(|| self.other())
+    }
+
     /// The version of the two copies beside it, if they are alike.
     fn kept(self, copies: &[Option<Superblock>; 4]) -> Option<u64> {
         let [one, other] = self.other().0.map(|copy| copies[copy].as_ref());
@@ -618,6 +626,42 @@ mod tests {
         assert!(broken.is_some(), "that it is kept before two that are alike is not noticed");
         let lone = [0, 8, 10, 9];
         assert!(!Half::beside(&read(lone), &right).copies().contains(&2));
+    }
+
+    /// An update whose flush failed reads back from the disk's cache as two copies of a new version. Whatever of them reached the
+    /// medium, and whatever the next update leaves there, two copies are alike: the older ones are kept (LAY-2).
+    #[test]
+    fn what_could_not_be_flushed_is_not_kept_in_place_of_what_was() {
+        let without_a_pair = || {
+            let seen: Disk = [9, 8, 9, 8];
+            let newest = Half::to_begin_with(&read(seen));
+            let begin = newest.in_doubt(&read(seen)).unwrap_or(newest);
+            let [one, other] = begin.copies();
+            let states = || {
+                [8, 0, 9].into_iter().flat_map(|first| [8, 0, 9].map(|last| [first, 8, last, 8]))
+            };
+            let written = |before: u64| [before, 0, 10];
+            states().find_map(|on_disk: Disk| {
+                let firsts = written(on_disk[one]).map(|first| {
+                    written(on_disk[other]).map(|second| {
+                        let mut left = on_disk;
+                        (left[one], left[other]) = (first, second);
+                        left
+                    })
+                });
+                firsts.concat().into_iter().find(|left| !has_a_pair(left))
+            })
+        };
+        assert_eq!(without_a_pair(), None);
+        crate::mutation::set(Some(Mutation::UnflushedPairKept));
+        let broken = without_a_pair();
+        crate::mutation::set(None);
+        assert!(broken.is_some(), "that the newer pair is kept is not noticed");
+        // Where all are alike, or only one pair is, nothing is in doubt.
+        for sure in [[9, 9, 9, 9], [9, 8, 9, 0], [0, 8, 10, 9]] {
+            let copies = read(sure);
+            assert_eq!(Half::to_begin_with(&copies).in_doubt(&copies), None, "{sure:?}");
+        }
     }
 
     /// What an update may leave that fails, and the half that the next one begins with: the disk takes part all the same, and

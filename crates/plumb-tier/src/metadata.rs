@@ -158,7 +158,9 @@ impl<Q: FlushQueue> Core<Q> {
             self.counters.metadata_unhealed += to_u64(bad);
             return Ok(());
         };
-        self.members.begin[nth] = Half::beside(&copies, &known);
+        let begin = Half::beside(&copies, &known);
+        let ours = begin.in_doubt(&copies).filter(|older| *older == self.members.begin[nth]);
+        self.members.begin[nth] = ours.unwrap_or(begin);
         // Updates outnumber every copy seen, trusted or not (LAY-2).
         let versions = copies.iter().flatten().map(|copy| copy.version);
         known.version = versions.max().unwrap_or(0).max(known.version);

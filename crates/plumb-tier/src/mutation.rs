@@ -29,6 +29,8 @@ rules! {
     CheckpointEarly,
     /// Superblocks are mended beside the one copy that is newest, and not beside two that are alike.
     LoneCopyKept,
+    /// Two copies of a superblock that may lie in a disk's cache alone are kept, and those below them are written over (LAY-2).
+    UnflushedPairKept,
     /// An update of superblocks begins with the half that the last one, which failed in the other half, left whole (LAY-2).
     SpoiltHalfKept,
     /// A disk that has a generation in one copy, which others confirm, counts as one that has it without them.
@@ -261,6 +263,10 @@ impl Mutation {
         (
             Self::ReturnedLogShared,
             "a log whose disks come back one after the other: torture/half_done.rs",
+        ),
+        (
+            Self::UnflushedPairKept,
+            "superblocks whose flush failed, read back from the disk's cache: members.rs",
         ),
         (Self::SpoiltHalfKept, "updates that fail in a row, all that there can be: members.rs"),
         (Self::LoneCopyKept, "copies of a superblock, all that there can be: members.rs"),

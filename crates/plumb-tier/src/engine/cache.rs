@@ -268,21 +268,35 @@ impl<Q: FlushQueue> Engine<Q> {
             }
             log.link = flight.next;
         }
-        for part in cache.parts.drain(..) {
-            let step = if good { Step::Appended } else { Step::Begin };
-            let own = &mut self.parts[index(part)];
-            own.step = step;
-            if good && !own.is_background() {
-                let (client, len, overlaps) = (own.client, own.len, own.overlaps);
-                let time = self.seen.since(own.begun);
-                let served = &mut self.clients[index(client)].served;
-                served.add(Account::CacheWrite, len, time);
-                if overlaps {
-                    served.add_overlapping(len);
-                }
+        let mut parts = std::mem::take(&mut cache.parts);
+        for part in parts.drain(..) {
+            if good {
+                self.logged(part);
+            } else {
+                self.parts[index(part)].step = Step::Begin;
+                self.ready.push_back(part);
             }
-            self.ready.push_back(part);
         }
+        if let Some(cache) = &mut self.caches[vdisk] {
+            // The list is used again.
+            cache.parts = parts;
+        }
+    }
+
+    /// The log has what a part writes.
+    fn logged(&mut self, part: u32) {
+        let own = &mut self.parts[index(part)];
+        own.step = Step::Appended;
+        if !own.is_background() {
+            let (client, len, overlaps) = (own.client, own.len, own.overlaps);
+            let time = self.seen.since(own.begun);
+            let served = &mut self.clients[index(client)].served;
+            served.add(Account::CacheWrite, len, time);
+            if overlaps {
+                served.add_overlapping(len);
+            }
+        }
+        self.ready.push_back(part);
     }
 
     /// Puts together what waits, and writes it to all copies.
@@ -433,10 +447,7 @@ impl<Q: FlushQueue> Engine<Q> {
         let next = Link { lsn: link.lsn + 1, position, chain: crc, ..link };
         self.push_record(vdisk, cache, (next, false, len));
         if active(Mutation::AckBeforeLog) {
-            for part in cache.parts.drain(..) {
-                self.parts[index(part)].step = Step::Appended;
-                self.ready.push_back(part);
-            }
+            cache.parts.drain(..).for_each(|part| self.logged(part));
         }
     }
 

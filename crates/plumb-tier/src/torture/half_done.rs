@@ -1,13 +1,16 @@
 //! What writes leave that fail, where nobody else has what they were to write over, and what a disk lacks that failed and
 //! stayed: nothing that cannot be read, and no copy less than is told.
 
+use plumb_io::sim::power::{DiskFaults, Survivors};
+use plumb_units::Nanos;
+
 use super::faults::{
     MIRROR, SIMPLE, TIERED, done, fill, first_block, flush, health, images, rest, restart, shape,
     start, state, write,
 };
 use super::history::{CLIENTS, Shape, Step};
 use super::oracle::Promise;
-use super::run::{Run, queue};
+use super::run::{Run, queue, start_engine};
 use crate::RequestKind;
 use crate::format::DiskState;
 use crate::mutation::{Mutation, set};
@@ -391,4 +394,48 @@ fn a_log_that_went_on_without_a_copy_does_not_take_it_for_whole() {
     let found = read_from_the_log_that_came_back_last();
     set(None);
     assert!(found.is_err(), "it is not noticed");
+}
+
+/// Whether a disk is known again whose superblock an engine could not flush, and then, once that was killed, another engine, when
+/// the power went.
+fn is_known_when_two_engines_could_not_flush_it(nth: u64) -> bool {
+    let of = shape(MIRROR);
+    let mut run = start(MIRROR);
+    fill(&mut run);
+    let steps: Vec<Step> = (0..nth % 24).map(write).chain([flush()]).collect();
+    done(&mut run, &steps).expect("nothing is wrong yet");
+    for disk in 0..of.disks {
+        run.engine.queue_mut().faults_mut(disk).flush_errors = (0..100_000).collect();
+    }
+    // Superblocks are written, to mark the disks.
+    run.engine.set_marking(Nanos(1));
+    (0..40).for_each(|_| run.poll());
+    let mut queue = run.engine.into_queue();
+    let refused = start_engine(&of, &mut queue, nth);
+    assert!(refused.is_err(), "no disk can be flushed");
+    drop(refused);
+    // What is left of one is drawn anew each time.
+    (0..nth / 24).for_each(|_| queue.drop_cache(0, Survivors::All));
+    queue.drop_cache(1, Survivors::Some);
+    (0..of.disks).for_each(|disk| *queue.faults_mut(disk) = DiskFaults::default());
+    // The others go on without it, and confirm nothing of it any more (LAY-1).
+    *queue.faults_mut(1) = DiskFaults { dead_from: Some(0), ..DiskFaults::default() };
+    for _ in 0..2 {
+        drop(start_engine(&of, &mut queue, nth).expect("the others have all there is"));
+    }
+    *queue.faults_mut(1) = DiskFaults::default();
+    let engine = start_engine(&of, queue, nth).expect("all are here");
+    engine.config().disks[1].state == DiskState::Online || engine.returning().contains(&1)
+}
+
+/// What a killed engine could not flush reads back from the disk's cache; the next one leaves what lies below it alone (LAY-2).
+#[test]
+fn what_a_killed_engine_could_not_flush_is_not_relied_upon_by_the_next() {
+    let lost =
+        || (0..200).filter(|nth| !is_known_when_two_engines_could_not_flush_it(*nth)).count();
+    assert_eq!(lost(), 0);
+    set(Some(Mutation::UnflushedPairKept));
+    let broken = lost();
+    set(None);
+    assert!(broken > 0, "that the newer pair is kept is not noticed");
 }
