@@ -65,6 +65,9 @@ pub struct NamedCap {
 
 /// Noise of ln X that a level may have, however quiet the rest is.
 const LEVEL_NOISE: f64 = 0.01;
+/// Elasticity before a corner from which on a level may scatter by the noise that is taken where it is not known: curves
+/// that bend gradually do not rise as steeply (docs/decisions/0274-levels-of-few-settings.md).
+const CORNER: f64 = 0.8;
 /// How far a ceiling may lie from its declared height.
 const NAMED_WITHIN: f64 = 0.05;
 
@@ -127,8 +130,11 @@ fn look_from(settings: &[Setting], concave: &Concave, plateau: usize) -> CapEvid
     } else {
         f64::INFINITY
     };
+    let is_within = |noise: f64| deviation <= f64::max(LEVEL_NOISE, 2.0 * noise);
+    let is_corner = approach.is_some_and(|approach| approach >= CORNER);
     // The spread of two values is their slope once more.
-    let is_even = points.len() == 2 || deviation <= f64::max(LEVEL_NOISE, 2.0 * concave.sigma);
+    let is_even =
+        points.len() == 2 || is_within(concave.sigma) || is_corner && is_within(concave.noise());
     CapEvidence {
         level_iops: median(&values).exp(),
         slope: line.slope,

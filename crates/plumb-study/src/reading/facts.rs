@@ -17,6 +17,8 @@ pub struct Facts {
     pub closed_loop: bool,
     /// Measured seconds.
     pub measured_s: Option<f64>,
+    /// Seconds that were to be measured, where the run was ended as soon as it was steady and precise.
+    pub asked_s: Option<f64>,
     /// Seconds of warm-up.
     pub warm_up_s: Option<f64>,
     /// Latencies of reads, writes and both.

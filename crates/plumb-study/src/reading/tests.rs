@@ -284,6 +284,9 @@ fn what_was_asked_for() {
     says(&facts, 13, Warn, &["4 GiB and 64 GiB"]);
     says(&facts, 14, Warn, &["-Z1M", "25.0 %"]);
     says(&facts, 17, Warn, &["30 s measured", "3 s of warm-up"]);
+    let early = |asked| Facts { asked_s: Some(asked), warm_up_s: Some(10.0), ..facts.clone() };
+    silent(&early(60.0), 17);
+    says(&early(45.0), 17, Warn, &["45 s measured"]);
     says(&facts, 19, Warn, &["31.000 %"]);
     says(&facts, 20, Warn, &["-si"]);
     says(&facts, 22, Info, &["coordinator"]);

@@ -74,7 +74,7 @@ pub(super) fn compressible(facts: &Facts) -> Vec<Remark> {
 /// R17: too short.
 pub(super) fn too_short(facts: &Facts) -> Vec<Remark> {
     let mut short = Vec::new();
-    if let Some(seconds) = facts.measured_s.filter(|seconds| *seconds < 60.0) {
+    if let Some(seconds) = facts.asked_s.or(facts.measured_s).filter(|seconds| *seconds < 60.0) {
         short.push(format!("{seconds:.0} s measured, 60 s are the least"));
     }
     let writes = facts.write_share.or(facts.write_share_wanted).unwrap_or(0.0) > 0.0;

@@ -18,6 +18,9 @@ pub(super) fn of_run(result: &Value, setting: &Setting, summary: &Summary) -> Ve
     facts.iops = facts.iops.or(Some(summary.iops));
     facts.count = Some(summary.io_count);
     facts.measured_s = Some(summary.seconds);
+    let asked_s = f64::from(setting.measured_s);
+    // A run is shorter than it was to be where it was ended as soon as it said enough (5.2).
+    facts.asked_s = Some(asked_s).filter(|asked| summary.seconds < asked - 1.0);
     facts.write_share = summary.write_share;
     let span = &result["time_spans"][0];
     let plausibility = span["plausibility"].as_array().into_iter().flatten();

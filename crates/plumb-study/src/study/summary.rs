@@ -102,7 +102,9 @@ fn of_figures(figures: &Figures, span: &Value, setting: &Setting) -> Summary {
     if two_phase {
         flags.push("two-phase");
     }
-    if seconds < SHORT_S {
+    // One that was ended as soon as it said enough is as long as it had to be.
+    let asked = if ended_early { f64::from(setting.measured_s) } else { seconds };
+    if asked < SHORT_S {
         flags.push("too-short");
     }
     if let (Some(residual), Some(ms)) = (residual, figures.latency_ms) {

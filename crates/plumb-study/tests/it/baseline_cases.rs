@@ -204,7 +204,12 @@ fn what_limits_a_device_is_named() {
 
 #[test]
 fn the_rules_of_reading_see_the_runs_and_the_whole() {
-    let options = BaselineOptions { size: Some(64 << 30), ..BaselineOptions::default() };
+    // Shorter than 60 s, and not because it was ended early.
+    let options = BaselineOptions {
+        size: Some(64 << 30),
+        measured_s: Some(45),
+        ..BaselineOptions::default()
+    };
     let (runs, _) = run(&ceiling(), &options);
     let told = Told { study: "s", runs_exhaustive: 97, ..Told::default() };
     let findings = baseline_findings(&options, &runs, told);
@@ -237,6 +242,72 @@ fn the_rules_of_reading_see_the_runs_and_the_whole() {
     let flags = reading.decision["flags"].to_string();
     assert!(flags.contains("R8") && flags.contains("R17"), "{flags}");
     assert_eq!(reading.decision["verdict"], "warn");
+}
+
+#[test]
+fn a_run_that_was_ended_early_is_not_called_short() {
+    let options = BaselineOptions { size: Some(64 << 30), ..BaselineOptions::default() };
+    let (runs, _) = run(&ceiling(), &options);
+    let short = |run: &&RunRecord| run.summary.as_ref().is_some_and(|s| s.seconds < 59.0);
+    assert!(runs.iter().filter(short).count() > 10, "most end early");
+    let told = Told { study: "s", runs_exhaustive: 97, ..Told::default() };
+    let found = baseline_findings(&options, &runs, told);
+    assert!(
+        !found.notes.iter().any(|note| note.contains("shorter than 60 s")),
+        "{:?}",
+        found.notes
+    );
+    let reading = found.findings.iter().find(|f| f.id == "reading").expect("a finding");
+    assert!(!reading.decision["flags"].to_string().contains("R17"), "{}", reading.sentence);
+}
+
+/// What the first sentence says of an operation.
+fn part<'a>(sentence: &'a str, operation: &str) -> &'a str {
+    let begins = ["small random", "sequential reads", "sequential writes"];
+    let begin = begins.iter().find(|name| name.contains(operation)).expect("an operation");
+    let from = sentence.find(begin).expect("it is told");
+    let rest = &sentence[from..];
+    let ends = begins.iter().filter_map(|other| rest[1..].find(other)).min();
+    &rest[..ends.map_or(rest.len(), |end| end + 1)]
+}
+
+#[test]
+fn each_headline_says_what_it_rests_on() {
+    let options = BaselineOptions {
+        size: Some(1 << 30),
+        preset: Preset::Quick,
+        ..BaselineOptions::default()
+    };
+    let (mut single, mut uncertain, mut standing) = (0, 0, 0);
+    for (name, device) in devices() {
+        for noise in [0.0, 0.004, 0.15] {
+            let device = SimulatedDevice { noise, seed: 11, ..device.clone() };
+            let (runs, _) = run(&device, &options);
+            let told = Told { study: "s", runs_exhaustive: 97, ..Told::default() };
+            let found = baseline_findings(&options, &runs, told).findings;
+            let findings = found.iter().find(|f| f.id == "findings").expect("a finding");
+            let flags = findings.decision["flags"].to_string();
+            for line in &findings.table.as_ref().expect("a table").rows {
+                let operation = line[0].as_str().expect("a word");
+                let said = part(&findings.sentence, operation);
+                let context = format!("{name}, {noise}: {line:?}: {said}");
+                let is_single = line[12] == 1;
+                assert_eq!(said.contains("rests on one run (an SD of"), is_single, "{context}");
+                let flag = format!("single_run_{operation}");
+                assert_eq!(flags.contains(&flag), is_single, "{context}");
+                let is_open = ["unclear", "extend", "never-plateaued"]
+                    .contains(&line[13].as_str().expect("a word"));
+                let is_doubted = said.contains("not certain yet");
+                let has_moved = said.contains("the curve says o = ");
+                assert_eq!(is_doubted, is_open || has_moved, "{context}");
+                single += u32::from(is_single);
+                uncertain += u32::from(is_doubted);
+                standing += u32::from(!is_doubted && noise > 0.1);
+            }
+        }
+    }
+    println!("{single} of one run, {uncertain} not certain, {standing} stand in noise of 15 %");
+    assert!(single > 0 && uncertain > 0);
 }
 
 #[test]

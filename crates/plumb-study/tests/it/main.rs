@@ -4,6 +4,7 @@
 mod adaptive_cases;
 mod baseline_cases;
 mod budget_cases;
+mod ceiling_cases;
 mod choice_cases;
 mod compare_cases;
 mod damaged;

@@ -351,6 +351,31 @@ impl Study<'_> {
         middle(self.runs, setting, |summary| summary.half_width).map(|half| half * 100.0)
     }
 
+    /// That a figure is of one run, and where the spread between runs is taken from that it does not show itself.
+    fn of_one_run(&self, setting: &Setting, curve: Option<&knee::Knee>) -> String {
+        let random = self.choices.noise.filter(|_| setting.access == Access::Random);
+        let of_curve = curve.and_then(|curve| curve.fit.as_ref());
+        let spread = match (random, of_curve) {
+            (Some(noise), _) => {
+                format!("an SD of {:.1} % is that {}", noise.deviation * 100.0, noise.told())
+            }
+            (None, Some(fit)) if fit.is_noise_known => {
+                format!(
+                    "an SD of {:.1} % is that of the other settings of its curve",
+                    fit.noise * 100.0
+                )
+            }
+            (None, Some(fit)) => {
+                format!(
+                    "an SD of {:.1} % between runs is taken and was not measured",
+                    fit.noise * 100.0
+                )
+            }
+            (None, None) => "how far runs differ was not measured".to_owned(),
+        };
+        format!(", which rests on one run ({spread})")
+    }
+
     /// 2.9: a row per operation.
     fn table(&self) -> Option<Finding> {
         let mut subjects: Vec<(&str, &Setting)> = Vec::new();
@@ -362,6 +387,7 @@ impl Study<'_> {
         let mut lines = Vec::new();
         let mut said = Vec::new();
         let mut evidence = Vec::new();
+        let mut single = Vec::new();
         for (name, setting) in &subjects {
             let Some(iops) = middle(self.runs, setting, |s| Some(s.iops)) else { continue };
             let latency = middle(self.runs, setting, |s| s.latency_ms).unwrap_or(f64::NAN);
@@ -383,24 +409,29 @@ impl Study<'_> {
                 _ => String::new(),
             };
             // What is chosen is not always what gives most: another setting may, at longer latencies.
+            let each = rates(setting, self.runs).0;
+            let alone =
+                if each.len() == 1 { self.of_one_run(setting, curve) } else { String::new() };
+            if each.len() == 1 {
+                single.push(format!("single_run_{name}"));
+            }
             let highest = self.highest(setting).filter(|highest| highest.is_beyond);
             let most = highest.as_ref().map_or_else(String::new, |highest| {
                 format!(", the chosen setting; the highest I/Os per second are {}", highest.told())
             });
             said.push(match setting.access {
                 Access::Random => format!(
-                    "small random I/O: {iops:.0} I/Os per second at {latency:.3} ms with {}{most}{doubt}",
+                    "small random I/O: {iops:.0} I/Os per second at {latency:.3} ms with {}{alone}{most}{doubt}",
                     setting.short()
                 ),
                 _ => format!(
-                    "sequential {name}s: {:.1} MiB/s at {latency:.3} ms with {}{most}{doubt}",
+                    "sequential {name}s: {:.1} MiB/s at {latency:.3} ms with {}{alone}{most}{doubt}",
                     row.mib_per_s.unwrap_or_default(),
                     setting.short()
                 ),
             });
             let mut line = line(name, setting, &row, self.options.devices);
             let alike = curve.and_then(|curve| curve.marks).map(|marks| marks.indifferent);
-            let each = rates(setting, self.runs).0;
             let covers = match each.len() {
                 0 | 1 => "variation inside its one run only",
                 _ => "between its runs",
@@ -442,6 +473,7 @@ impl Study<'_> {
             }),
         );
         decision.insert("evidence".to_owned(), json!(evidence));
+        decision.insert("flags".to_owned(), json!(single));
         let settings: Vec<Setting> =
             subjects.iter().map(|(_, setting)| (*setting).clone()).collect();
         let columns = [
