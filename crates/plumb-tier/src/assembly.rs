@@ -74,6 +74,14 @@ pub(crate) struct Found {
     pub(crate) doubted: Option<Half>,
 }
 
+/// A device with copies of a superblock, whosever they are.
+struct Candidate {
+    file: FileIndex,
+    copies: Vec<Superblock>,
+    begin: Half,
+    doubted: Option<Half>,
+}
+
 /// Reads the superblocks of all devices, finds the newest generation and judges who may take part.
 pub(crate) fn assemble<Q: FlushQueue>(
     io: &mut Io<Q>,
@@ -283,7 +291,7 @@ pub(crate) fn discover<Q: FlushQueue>(
     plan: SlotPlan,
     terms: Terms,
 ) -> Result<Vec<Found>, StartError> {
-    let mut candidates: Vec<(FileIndex, Vec<Superblock>, (Half, Option<Half>))> = Vec::new();
+    let mut candidates: Vec<Candidate> = Vec::new();
     for file in 0..plan.files {
         let disk = to_disk(FileIndex(file));
         let ends = io.bytes_of(disk);
@@ -303,24 +311,25 @@ pub(crate) fn discover<Q: FlushQueue>(
         let [first, second] = heads;
         let all = [first, second, third, fourth];
         let begin = Half::to_begin_with(&all);
-        let begin = (begin, begin.in_doubt(&all));
-        candidates.push((FileIndex(file), all.into_iter().flatten().collect(), begin));
+        let doubted = begin.in_doubt(&all);
+        let copies = all.into_iter().flatten().collect();
+        candidates.push(Candidate { file: FileIndex(file), copies, begin, doubted });
     }
     let pools: BTreeMap<u128, ()> =
-        candidates.iter().flat_map(|(_, copies, _)| copies).map(|copy| (copy.pool, ())).collect();
+        candidates.iter().flat_map(|one| &one.copies).map(|copy| (copy.pool, ())).collect();
     match pools.len() {
         0 => return Err(StartError::NoPool { devices: index(plan.files) }),
         1 => {}
         _ => return Err(StartError::Foreign),
     }
     let mut found = Vec::new();
-    for (file, copies, (begin, doubted)) in &candidates {
+    for Candidate { file, copies, begin, doubted } in &candidates {
         let confirmed = |copy: &&Superblock| {
             let here = copies.iter().filter(|other| *other == *copy).count();
             let elsewhere = candidates
                 .iter()
-                .filter(|(other, ..)| other != file)
-                .flat_map(|(_, copies, _)| copies)
+                .filter(|other| other.file != *file)
+                .flat_map(|other| &other.copies)
                 .any(|other| other.generation == copy.generation);
             here >= 2 || elsewhere
         };
