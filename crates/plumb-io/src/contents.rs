@@ -170,6 +170,8 @@ pub fn inspect(descriptor: BorrowedFd<'_>, path: &Path, tree: &SystemTree) -> Co
     Contents { path: path.to_owned(), stable_path, verdict, findings }
 }
 
+pub(crate) use users::file_behind;
+
 /// What is found where a lock is held and no process says that it holds it.
 pub(crate) const UNKNOWN_LOCK: &str = "another program has locked it";
 

@@ -312,18 +312,8 @@ fn alive(found: Vec<Finding>, tree: &SystemTree) -> Option<String> {
 
 /// Who has locked the file behind a loop device: what is written to one appears in the other.
 fn users_behind(disk: &ExclusiveDisk, tree: &SystemTree) -> Option<String> {
-    let mut device = device_of(disk.descriptor.as_fd(), tree)?;
-    let path = loop {
-        let path = BlockDevice::find(tree, device.disk)?.backing_file(tree)?;
-        let found = rustix::fs::stat(&path).ok()?;
-        // A loop device upon a device.
-        match FileType::from_raw_mode(found.st_mode) {
-            FileType::BlockDevice => {
-                device = BlockDevice::find(tree, DeviceNumber::from_raw(found.st_rdev))?;
-            }
-            _ => break path,
-        }
-    };
+    let device = device_of(disk.descriptor.as_fd(), tree)?;
+    let (path, _) = contents::file_behind(tree, &device)?;
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = rustix::fs::open(&path, flags, Mode::empty()).ok()?;
     let status = rustix::fs::fstat(&file).ok()?;

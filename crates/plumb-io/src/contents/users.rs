@@ -49,7 +49,7 @@ pub(super) fn by_other_names(tree: &SystemTree, target: &BlockDevice) -> Vec<Fin
 }
 
 /// The file in which a device's bytes lie, through loop devices upon loop devices.
-fn file_behind(tree: &SystemTree, target: &BlockDevice) -> Option<(PathBuf, Stat)> {
+pub(crate) fn file_behind(tree: &SystemTree, target: &BlockDevice) -> Option<(PathBuf, Stat)> {
     if !tree.is_real() {
         return None;
     }
