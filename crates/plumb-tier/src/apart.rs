@@ -32,6 +32,9 @@ impl<Q: FlushQueue> Core<Q> {
             let vdisk = self.vdisk(extent);
             needs[vdisk] = needs[vdisk] || !self.extent_spares((extent, own), disk);
         }
+        for left in &self.vacated {
+            needs[left.vdisk] = needs[left.vdisk] || !left.spares(disk, &self.members);
+        }
         let vdisks = self.members.config.vdisks.iter();
         let spared = needs.iter().zip(vdisks).any(|(needs, own)| !needs && !own.is_removed());
         (needs, spared)

@@ -19,6 +19,7 @@ use crate::log::Log;
 use crate::members::Members;
 use crate::mutation::{Mutation, active};
 use crate::tree::Trees;
+use crate::vacated::Vacated;
 
 /// Rounds without a write after which an extent is closed, if it had none for as long as is set either.
 const CLOSE_AFTER: u64 = 5;
@@ -123,6 +124,8 @@ pub(crate) struct Core<Q> {
     pub(crate) vdisk_of: Vec<u16>,
     /// Slots that are free once that frame is durable.
     pub(crate) freeing: Vec<(u64, usize, u32)>,
+    /// Places that extents left before they were up to date, in the order of their records.
+    pub(crate) vacated: Vec<Vacated>,
     /// Blocks that the next round has to commit: extent and block within it.
     pub(crate) pending: Vec<(u32, u32)>,
     /// Extents that are open, and some that were.
@@ -339,6 +342,7 @@ impl<Q: FlushQueue> Core<Q> {
 
     /// Slots whose freeing is durable can be used again.
     pub(crate) fn release_slots(&mut self) {
+        self.settle_vacated();
         let durable = self.journal.durable;
         let early = active(Mutation::SlotReusedEarly);
         let extents = &mut self.extents;
@@ -356,6 +360,7 @@ impl<Q: FlushQueue> Core<Q> {
         let mut extents = (0_u32..).zip(&self.extents.list);
         (0..self.logs.len()).all(|vdisk| self.members.log_spares(vdisk, disk))
             && extents.all(|own| self.extent_spares(own, disk))
+            && self.vacated.iter().all(|left| left.spares(disk, &self.members))
     }
 
     /// Whether an extent keeps a copy in sync without that disk, if it is mapped.

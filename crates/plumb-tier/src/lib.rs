@@ -51,6 +51,7 @@ pub mod trace;
 mod tree;
 mod unread;
 mod unverified;
+mod vacated;
 mod waits;
 pub mod what_if;
 

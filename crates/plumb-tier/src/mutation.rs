@@ -39,6 +39,8 @@ rules! {
     IndexInPlace,
     /// The ring is written over although no checkpoint freed it.
     RingOverrun,
+    /// A place counts as up to date once its extent leaves it, and not when the record of that is durable.
+    VacatedUpToDate,
     /// A checkpoint leaves out the open extents.
     CheckpointForgetsOpen,
     /// A checkpoint leaves out which disks are away.

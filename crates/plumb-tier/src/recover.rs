@@ -254,6 +254,7 @@ pub(crate) fn load<Q: FlushQueue>(
         logs,
         vdisk_of,
         freeing: Vec::new(),
+        vacated: Vec::new(),
         pending: Vec::new(),
         open_list: Vec::new(),
         open_limit: crate::core::OPEN_LIMIT,

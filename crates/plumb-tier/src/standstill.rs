@@ -506,7 +506,7 @@ impl<Q: FlushQueue> Core<Q> {
             self.mark_no_longer_last(extent);
         }
         self.counters.resynced += to_u64(stale.len());
-        if self.members.stale[nth].len() == 0 {
+        if self.is_up_to_date(disk) {
             self.io.events.note(Event::DiskUpToDate(disk));
         }
         self.sync()?;

@@ -309,11 +309,10 @@ impl<Q: FlushQueue> Core<Q> {
             range.filter(|extent| self.extents.get(*extent).place != UNMAPPED).collect();
         for some in mapped.chunks(FREED_AT_ONCE) {
             for &extent in some {
+                self.vacate(extent, Record::MapFree { extent });
                 self.extents.unmap(extent);
-                self.members.forget(extent);
                 self.trees.touch_map(extent);
                 self.trees.touch_sums(extent, self.extents.blocks);
-                self.journal.append(Record::MapFree { extent });
             }
             if !self.checkpoint(true)? {
                 return Err(Halt::Unflushed);

@@ -58,7 +58,8 @@ impl<Q: FlushQueue> Engine<Q> {
     /// How many places on each disk are not up to date, by ordinal.
     #[must_use]
     pub fn stale_by_disk(&self) -> Vec<u32> {
-        self.core.members.stale.iter().map(crate::extents::ExtentSet::len).collect()
+        let disks = (0..).zip(&self.core.members.stale);
+        disks.map(|(disk, stale)| stale.len() + self.core.vacated_on(disk, None)).collect()
     }
 
     /// Places of a virtual disk's extents that are not up to date, on disks that take part.
@@ -72,7 +73,8 @@ impl<Q: FlushQueue> Engine<Q> {
         let members = &self.core.members;
         let of = |disk: u16| {
             let stale = &members.stale[usize::from(disk)];
-            to_u32(stale.iter().filter(|extent| range.contains(extent)).count())
+            let places = stale.iter().filter(|extent| range.contains(extent)).count();
+            to_u32(places) + self.core.vacated_on(disk, Some(index(vdisk)))
         };
         members.online().into_iter().map(of).sum()
     }

@@ -323,9 +323,8 @@ impl<Q: FlushQueue> Engine<Q> {
     /// From now on the extent lies at its new place; the record is on its way.
     fn commit_move(&mut self, own: &Moving) -> Phase {
         let (extent, place) = (own.wanted.extent, own.to);
-        let lsn = self.core.journal.append(Record::Moved { extent, place });
+        let lsn = self.core.vacate(extent, Record::Moved { extent, place });
         self.core.extents.get_mut(extent).place = place;
-        self.core.members.forget(extent);
         self.core.trees.touch_map(extent);
         self.core.journal.want(lsn);
         if active(Mutation::MovedSlotReusedEarly) {

@@ -43,12 +43,13 @@ impl<Q: FlushQueue> Engine<Q> {
         &self.returning
     }
 
-    /// How many places of extents on disks that take part are not up to date.
+    /// How many places of extents on disks that take part are not up to date, or would not be after a crash.
     #[must_use]
     pub fn stale_places(&self) -> u32 {
         let members = &self.core.members;
-        let stale = |disk: u16| members.stale[usize::from(disk)].len();
-        members.online().into_iter().map(stale).sum()
+        let stale =
+            |disk: u16| members.stale[usize::from(disk)].len() + self.core.vacated_on(disk, None);
+        members.each_online().map(stale).sum()
     }
 
     /// Bytes of a virtual disk.

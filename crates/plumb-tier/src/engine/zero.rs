@@ -58,11 +58,10 @@ impl<Q: FlushQueue> Engine<Q> {
     fn unmap(&mut self, extent: u32) -> u64 {
         let vdisk = self.core.vdisk(extent);
         let place = self.core.extents.get(extent).place;
+        let lsn = self.core.vacate(extent, Record::MapFree { extent });
         self.core.extents.unmap(extent);
-        self.core.members.forget(extent);
         self.core.trees.touch_map(extent);
         self.core.trees.touch_sums(extent, self.core.extents.blocks);
-        let lsn = self.core.journal.append(Record::MapFree { extent });
         self.core.freeing.push((lsn, vdisk, place));
         if active(Mutation::SlotReusedEarly) {
             self.core.release_slots();

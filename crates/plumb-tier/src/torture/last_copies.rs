@@ -179,7 +179,11 @@ fn a_last_copy_that_is_marked_is_lost() {
 }
 
 /// What is left when the engine dies, or the power goes with what was not flushed.
-fn cut(run: &mut Run, disks: u32, power: Option<Survivors>) -> (Vec<Image>, Oracle, Promise) {
+pub(super) fn cut(
+    run: &mut Run,
+    disks: u32,
+    power: Option<Survivors>,
+) -> (Vec<Image>, Oracle, Promise) {
     let promise = if power.is_some() { Promise::Durable } else { Promise::Acknowledged };
     for disk in (0..disks).filter(|_| power.is_some()) {
         run.engine.queue_mut().drop_cache(disk, power.unwrap_or(Survivors::None));

@@ -69,6 +69,8 @@ mod unborne;
 mod unread;
 #[cfg(test)]
 mod unverified;
+#[cfg(test)]
+mod vacated;
 mod wide;
 mod witness;
 

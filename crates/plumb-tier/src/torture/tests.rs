@@ -267,7 +267,7 @@ fn other_broken_rules_are_noticed() {
 }
 
 /// Histories in which a promise was broken once, long into a run.
-const ONCE_BROKEN: [u64; 13] = [
+const ONCE_BROKEN: [u64; 14] = [
     // A crash left a generation on a disk in one copy, which the others confirmed: they went on without it by the list of that
     // generation, and by itself it was more than half of the one before, with two that were lost.
     9_638_547_635_702_054_481,
@@ -298,6 +298,9 @@ const ONCE_BROKEN: [u64; 13] = [
     // A superblock's update could not be flushed; the disk came back, its cache gave two new copies, and the next update wrote over
     // the two that were on the medium, and could not be flushed either.
     9_297_256_548_298_112_593,
+    // The last extent that a disk lacked was discarded, and it counted as up to date; the discard was not durable when the power
+    // went and the other disk stayed away.
+    9_382_313_445_914_640_840,
 ];
 
 #[test]
