@@ -2,7 +2,7 @@
 //! for, the loss of disks, checkpoints.
 
 use plumb_io::FlushQueue;
-use plumb_units::convert::to_u32;
+use plumb_units::convert::{index, to_u32};
 
 use crate::deferred::Deferred;
 use crate::events::Event;
@@ -450,7 +450,7 @@ impl<Q: FlushQueue> Core<Q> {
             for within in 0..self.extents.blocks {
                 let block = self.extents.block(extent, within);
                 let own = self.extents.get_mut(extent);
-                let sum = &mut own.sums[plumb_units::convert::index(within)];
+                let sum = &mut own.sums[index(within)];
                 // What is not settled stays so; if it is tentative, it stays that as well.
                 let stays = sum.flags & (UNSETTLED | TENTATIVE) == UNSETTLED | TENTATIVE;
                 if sum.flags & (PENDING | SEALED | TENTATIVE) != 0 && !stays {
@@ -497,7 +497,7 @@ impl<Q: FlushQueue> Core<Q> {
     /// Whether no further extent is to be opened before others are closed. Those that cannot be closed do not count.
     pub(crate) fn opens_too_many(&self) -> bool {
         self.open_list.len() >= self.open_limit
-            && self.unsettled.len() + self.deferred.len() < self.open_limit
+            && self.unsettled.len() + index(self.deferred.len()) < self.open_limit
             && !self.unflushable.contains(&true)
             && !active(Mutation::OpenWithoutLimit)
     }

@@ -3,7 +3,6 @@
 
 use plumb_io::FlushQueue;
 use plumb_units::Nanos;
-use plumb_units::convert::index;
 
 use crate::core::{Core, Halt};
 use crate::extents::{ExtentSet, UNMAPPED};
@@ -23,8 +22,12 @@ impl Deferred {
         self.set.has(extent)
     }
 
-    pub(crate) fn len(&self) -> usize {
-        index(self.set.len())
+    pub(crate) fn len(&self) -> u32 {
+        self.set.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.set.len() == 0
     }
 
     /// The next ones, in the order of their places on the virtual disk.
@@ -67,17 +70,7 @@ impl<Q: FlushQueue> Core<Q> {
         }
         for &extent in &extents {
             if !flushed {
-                for within in 0..self.extents.blocks {
-                    if self
-                        .extents
-                        .get(extent)
-                        .sums
-                        .get(index(within))
-                        .is_some_and(|sum| sum.newest != 0)
-                    {
-                        self.note_unsettled(extent, within);
-                    }
-                }
+                self.leave_unsettled(extent);
             }
             self.deferred.set.remove(extent);
             self.counters.settled_bytes += u64::from(self.members.config.extent_bytes);
@@ -93,5 +86,13 @@ impl<Q: FlushQueue> Core<Q> {
         self.members.try_stuck();
         // A loss must be durable before anything else is acknowledged.
         if self.journal.has_batch() { self.sync() } else { Ok(()) }
+    }
+
+    /// Nothing is decided of what was written of an extent.
+    fn leave_unsettled(&mut self, extent: u32) {
+        let sums = self.extents.get(extent).sums.iter();
+        let written: Vec<u32> =
+            (0..).zip(sums).filter(|one| one.1.newest != 0).map(|one| one.0).collect();
+        written.into_iter().for_each(|within| self.note_unsettled(extent, within));
     }
 }

@@ -60,7 +60,7 @@ impl<Q: FlushQueue> Engine<Q> {
             || !self.jobs.is_empty()
             || self.rebuilding
             || self.stale_disk().is_some()
-            || self.core.deferred.len() > 0
+            || !self.core.deferred.is_empty()
     }
 
     /// All work that is left, in the order of disks.
@@ -103,8 +103,8 @@ impl<Q: FlushQueue> Engine<Q> {
                 jobs.push(JobState { kind, disk: Some(disk), bytes_left, stuck, waits });
             }
         }
-        if self.core.deferred.len() > 0 {
-            let bytes_left = to_u64(self.core.deferred.len()) * u64::from(config.extent_bytes);
+        if !self.core.deferred.is_empty() {
+            let bytes_left = u64::from(self.core.deferred.len()) * u64::from(config.extent_bytes);
             let kind = JobKind::Settle;
             jobs.push(JobState { kind, disk: None, bytes_left, stuck: 0, waits: None });
         }

@@ -145,7 +145,7 @@ impl<Q: FlushQueue> Engine<Q> {
         !self.is_quiet()
             || self.rebuilding
             || self.stale_disk().is_some()
-            || self.core.deferred.len() > 0
+            || !self.core.deferred.is_empty()
     }
 
     /// Extents on disks that take part that no copy here can bring up to date.
@@ -227,7 +227,7 @@ impl<Q: FlushQueue> Engine<Q> {
     }
 
     fn settles_deferred(&self) -> bool {
-        self.core.deferred.len() > 0 && !self.ending
+        !self.core.deferred.is_empty() && !self.ending
     }
 
     fn is_busy(&self) -> bool {
