@@ -460,6 +460,12 @@ impl Members {
         let told = |voter: &u16| disks.contains(voter) && !failed.contains(voter);
         if self.config.voters.iter().all(told) {
             self.agree();
+        } else if !active(Mutation::ToldListsKept) {
+            // Where half of an older list have this generation, no part that is more than half of that list lacks it.
+            let own = self.config.voters.clone();
+            let few =
+                |list: &Vec<u16>| 2 * list.iter().filter(|one| told(one)).count() < list.len();
+            self.lists.retain(|list| *list == own || few(list));
         }
         failed
     }

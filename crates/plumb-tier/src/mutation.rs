@@ -106,6 +106,8 @@ rules! {
     LeftoverIsFork,
     /// A start forgets the lists of voters that others may still go by.
     ListsForgotten,
+    /// Older lists of voters are in force until all new voters have the generation, though half of those on them have it.
+    ToldListsKept,
     /// A disk that left with a generation that the others may lack is not asked.
     LeaverUnseen,
     /// First writes that a start could not confirm are written over in place.
@@ -272,6 +274,8 @@ impl Mutation {
         ),
         (Self::SpoiltHalfKept, "updates that fail in a row, all that there can be: members.rs"),
         (Self::LoneCopyKept, "copies of a superblock, all that there can be: members.rs"),
+        (Self::ToldListsKept, "a disk that is lost while another one leaves: torture/leaving.rs"),
+        (Self::VacatedUpToDate, "a discard of what a disk lacks: torture/vacated.rs"),
         (Self::LeaverUnseen, "histories in which a disk leaves: torture/leaving.rs"),
         (Self::LoneCopyHasIt, "superblocks that starts write in part: torture/parts.rs"),
         (Self::IndexInPlace, "trees of two levels: torture/wide.rs"),

@@ -337,6 +337,11 @@ fn a_generation_in_one_copy_is_not_had_without_the_others() {
 }
 
 #[test]
+fn an_older_list_counts_until_half_of_it_have_the_new_one() {
+    voters_without(|rules| rules.half_told = false);
+}
+
+#[test]
 fn a_start_is_held_to_the_lists_that_others_may_go_by() {
     voters_without(|rules| rules.lists = false);
 }

@@ -23,6 +23,8 @@ pub(super) struct Rules {
     pub(super) lists: bool,
     /// A generation that a crash left on a disk in one copy, which others have to confirm, counts as one that it lacks.
     pub(super) alone: bool,
+    /// Who goes on without a disk that failed to take a generation goes by an older list until half of that have it.
+    pub(super) half_told: bool,
 }
 
 pub(super) const ALL: Rules = Rules {
@@ -33,6 +35,7 @@ pub(super) const ALL: Rules = Rules {
     all_have_it: true,
     lists: true,
     alone: true,
+    half_told: true,
 };
 
 /// A generation: order, voters, every one that it descends from, and other lists that disks may go by.
@@ -118,8 +121,8 @@ impl Voters {
         Generation { order, voters, line, lists: others.to_vec() }
     }
 
-    /// Writes a generation to every part of `on` that may come to have it. To all, and the engine goes on; else it dies, or
-    /// does without those that failed to take it.
+    /// Writes a generation to every part of `on`, its voters and those that it is told beside, that may come to have it. To all of
+    /// its voters, and the engine goes on; else it dies, or does without those that failed to take it.
     fn publish(
         &self,
         from: &State,
@@ -137,11 +140,19 @@ impl Voters {
             for failed in
                 subsets(on).filter(|failed| on & !failed != 0 && on & !failed & !part == 0)
             {
-                self.expel((&next, new), (on & !failed, lists), into);
+                let told = on & !failed;
+                let kept = |list: &&u8| {
+                    let few = 2 * (*list & told).count_ones() < list.count_ones();
+                    **list == new.voters || few && self.rules.half_told
+                };
+                let lists: Vec<u8> = lists.iter().filter(kept).copied().collect();
+                if told & new.voters != 0 {
+                    self.expel((&next, new), (told & new.voters, &lists), into);
+                }
             }
-            if part == on || !self.rules.all_have_it {
+            if part & new.voters == new.voters || !self.rules.all_have_it {
                 let mut goes_on = next.clone();
-                goes_on.running = Some(on);
+                goes_on.running = Some(new.voters);
                 goes_on.acknowledged = new.line.clone();
                 into.push(goes_on);
             }
@@ -200,6 +211,22 @@ impl Voters {
                 !self.rules.old_first || part & added == 0 || old
             };
             self.publish(&next, (&new, voters), (&lists, &ordered), into);
+        }
+    }
+
+    /// A disk leaves, and learns of that like the others.
+    fn leave(&self, state: &State, running: u8, into: &mut Vec<State>) {
+        let current = Self::newest(state, running);
+        for left in (0..self.disks).map(|nth| 1 << nth).filter(|left| current.voters & left != 0) {
+            let voters = current.voters & !left;
+            if voters == 0 {
+                continue;
+            }
+            let mut next = State { steps: state.steps + 1, ..state.clone() };
+            let order = (current.order.0, current.order.1 + 1);
+            let mut lists = vec![current.voters];
+            let new = Self::successor(&mut next, &current, order, (voters, &mut lists));
+            self.publish(&next, (&new, current.voters), (&lists, &|_| true), into);
         }
     }
 
@@ -317,6 +344,7 @@ impl Model for Voters {
             Some(running) => {
                 self.lose(state, running, into);
                 self.add(state, running, into);
+                self.leave(state, running, into);
                 into.push(State { running: None, ..state.clone() });
             }
             None => {

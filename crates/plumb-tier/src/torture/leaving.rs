@@ -35,7 +35,11 @@ fn one(seed: u64, states: u64, tally: &mut Tally) -> Result<(), (Shape, Broken)>
 
 #[cfg(test)]
 mod tests {
+    use super::super::faults::{MIRROR, done, fill, flush, rest, start, state, write};
+    use super::super::history::Fault;
+    use super::super::oracle::Promise;
     use super::*;
+    use crate::format::DiskState;
     use crate::mutation::{Mutation, set};
 
     fn seed(nth: u64) -> u64 {
@@ -67,5 +71,32 @@ mod tests {
             println!("{mutation:?}: history {caught:?}, {} states", tally.states);
             assert!(caught.is_some(), "{mutation:?} is not noticed");
         }
+    }
+
+    /// A disk of three leaves, and another one dies so many I/Os later. Whether it died before the first one was gone, and what
+    /// is wrong.
+    fn lost_while_another_one_leaves(after: u64) -> (bool, Result<(), String>) {
+        let mut run = start(MIRROR);
+        fill(&mut run);
+        run.let_any_fail((0..3).collect(), (0..3).collect());
+        let die = Step::Fault { disk: 2, fault: Fault::Dies { after } };
+        run.take(&[Step::Leave { disk: 0 }, die]).expect("nothing is wrong yet");
+        rest(&mut run, 1);
+        let died = state(&run, 2) != DiskState::Online;
+        let served = done(&mut run, &[write(0), write(17), flush()]);
+        (died, served.and_then(|()| run.read_all(Promise::Acknowledged, 0)))
+    }
+
+    /// Any one disk may be lost at any moment of that (LAY-3).
+    #[test]
+    fn a_disk_may_be_lost_while_another_one_leaves() {
+        let moments = || (0..).map(lost_while_another_one_leaves).take_while(|one| one.0);
+        let wrong: Vec<String> = moments().filter_map(|one| one.1.err()).collect();
+        assert!(wrong.is_empty(), "{wrong:?}");
+        assert!(moments().count() > 30, "{}", moments().count());
+        set(Some(Mutation::ToldListsKept));
+        let wrong = moments().filter(|one| one.1.is_err()).count();
+        set(None);
+        assert!(wrong > 0, "it is not noticed");
     }
 }
