@@ -104,6 +104,7 @@ pub(crate) fn assemble<Q: FlushQueue>(
     let mut begin = vec![Half::default(); config.disks.len()];
     let (mut returning, mut left) = (Vec::new(), Vec::new());
     let served = served(&config, &found);
+    let unserved = unserved(io, &config, &found, served);
     let mut outdated = None;
     for one in found {
         let ordinal = usize::from(one.block.ordinal);
@@ -125,7 +126,7 @@ pub(crate) fn assemble<Q: FlushQueue>(
             continue;
         }
         if known.state != DiskState::Online {
-            if is_split(&config, known, &one.block) {
+            if is_split(&config, known, &one.block) && !unserved.contains(&one.block.ordinal) {
                 return Err(StartError::Split { ordinal: one.block.ordinal });
             }
             returning.push(one.block.ordinal);
@@ -226,6 +227,57 @@ fn config_of<Q: FlushQueue>(
 pub(crate) fn is_split(config: &Config, known: &DiskConfig, block: &Superblock) -> bool {
     let own = block.generation;
     !config.descends_from(own) && own.epoch > known.known_epoch
+}
+
+/// Disks that were away and have a generation beside those that led to this one, of which it can be told that nobody served under
+/// it. A crash left it there: for longer than the epoch in which they were lost, where starts without the others came between.
+pub(crate) fn unserved<Q: FlushQueue>(
+    io: &mut Io<Q>,
+    config: &Config,
+    found: &[Found],
+    served: u32,
+) -> Vec<u16> {
+    // In the line of this generation, and no older copy.
+    let takes_part = |ordinal: u16, id: u128| {
+        let is_it = |one: &&Found| one.block.ordinal == ordinal && one.block.device == id;
+        let of_ours = |one: &Found| {
+            config.descends_from(one.block.generation) && !is_outdated(config, &one.block, served)
+        };
+        config.voters.contains(&ordinal) && found.iter().find(is_it).is_some_and(of_ours)
+    };
+    let mut none = Vec::new();
+    for one in found {
+        let known = config.disks.get(usize::from(one.block.ordinal));
+        let Some(known) = known.filter(|disk| disk.id == one.block.device) else { continue };
+        if known.state == DiskState::Online || !is_split(config, known, &one.block) {
+            continue;
+        }
+        let record = Members::read_config(io, (to_disk(one.file), one.block.area), &one.block);
+        if record.is_some_and(|record| is_unserved((config, &record), &one.block, takes_part)) {
+            none.push(one.block.ordinal);
+        }
+    }
+    none
+}
+
+/// Whether nobody served under the generation that a disk has, given its record: it comes right behind one that led to this one,
+/// and another one of its voters is one of those that take part here, and never had it. Whoever serves under a generation
+/// has all its voters have it first (LAY-3), and who had it goes on from it, or waits.
+pub(crate) fn is_unserved(
+    (config, record): (&Config, &Config),
+    block: &Superblock,
+    takes_part: impl Fn(u16, u128) -> bool,
+) -> bool {
+    let before = record.ancestors.first();
+    let branches =
+        before.is_some_and(|id| config.generation.id == *id || config.ancestors.contains(id));
+    let others = record.voters.iter().filter(|voter| **voter != block.ordinal);
+    let known =
+        others.filter_map(|voter| Some((*voter, record.disks.get(usize::from(*voter))?.id)));
+    record.generation == block.generation
+        && branches
+        && known.into_iter().any(|(voter, id)| takes_part(voter, id))
+        && !active(Mutation::UnservedIsSplit)
 }
 
 /// Whether a disk that takes part has a generation beside those that led to this one: it is not older than the oldest

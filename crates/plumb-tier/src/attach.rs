@@ -3,6 +3,7 @@
 use plumb_io::FlushQueue;
 use plumb_units::convert::to_u32;
 
+use crate::assembly::is_unserved;
 use crate::core::{Core, Halt};
 use crate::create::VOTERS;
 use crate::events::Event;
@@ -10,7 +11,7 @@ use crate::extents::UNMAPPED;
 use crate::format::frame::Record;
 use crate::format::superblock::Superblock;
 use crate::format::{BLOCK_LEN, DiskState, Geometry};
-use crate::members::{Half, METADATA_COPIES};
+use crate::members::{Half, METADATA_COPIES, Members};
 use crate::mutation::{Mutation, active};
 
 impl<Q: FlushQueue> Core<Q> {
@@ -52,7 +53,9 @@ impl<Q: FlushQueue> Core<Q> {
             return Ok(());
         }
         let descends = self.members.config.descends_from(block.generation);
-        if !descends && block.generation.epoch > self.members.config.disks[nth].known_epoch {
+        let apart =
+            !descends && block.generation.epoch > self.members.config.disks[nth].known_epoch;
+        if apart && !self.is_unserved(disk, &block) {
             // It went on without the others: nothing of it is taken before somebody says so (LAY-3).
             return Ok(());
         }
@@ -79,10 +82,14 @@ impl<Q: FlushQueue> Core<Q> {
             && !self.members.config.disks[nth].leaving
             && self.copy_metadata(disk)?;
         let logs = self.copy_logs(disk);
-        let old = self.members.config.voters.clone();
+        let (old, epoch) = (self.members.config.voters.clone(), self.members.epoch);
         self.members.make_current(disk, &logs);
         let config = &mut self.members.config;
         config.disks[nth].state = DiskState::Online;
+        if apart {
+            // Until it has this generation, a start meets the other one again.
+            config.disks[nth].known_epoch = epoch;
+        }
         config.disks[nth].metadata = metadata;
         if votes {
             config.voters.push(disk);
@@ -110,6 +117,19 @@ impl<Q: FlushQueue> Core<Q> {
         }
         self.read_returned_logs()?;
         self.sync()
+    }
+
+    /// Whether nobody served under the generation of a disk that comes back, which those that take part never had.
+    fn is_unserved(&mut self, disk: u16, block: &Superblock) -> bool {
+        let record = Members::read_config(&mut self.io, (disk, block.area), block);
+        let members = &self.members;
+        let takes_part = |ordinal: u16, id: u128| {
+            let known = members.config.disks.get(usize::from(ordinal));
+            known.is_some_and(|disk| disk.id == id)
+                && members.config.voters.contains(&ordinal)
+                && members.is_online(ordinal)
+        };
+        record.is_some_and(|record| is_unserved((&members.config, &record), block, takes_part))
     }
 
     /// A disk that takes part and lost its vote gets it back, in the next life of the pool or once it is on probation no more,

@@ -104,6 +104,8 @@ rules! {
     SettledOnce,
     /// What a crash left on one disk before it was away is taken for a part that went on.
     LeftoverIsFork,
+    /// What a crash left on a disk that was away already, under which nobody served, is taken for a part that went on.
+    UnservedIsSplit,
     /// A start forgets the lists of voters that others may still go by.
     ListsForgotten,
     /// Older lists of voters are in force until all new voters have the generation, though half of those on them have it.
@@ -274,6 +276,7 @@ impl Mutation {
         ),
         (Self::SpoiltHalfKept, "updates that fail in a row, all that there can be: members.rs"),
         (Self::LoneCopyKept, "copies of a superblock, all that there can be: members.rs"),
+        (Self::UnservedIsSplit, "what starts left that nobody served: torture/cells.rs"),
         (Self::ToldListsKept, "a disk that is lost while another one leaves: torture/leaving.rs"),
         (Self::VacatedUpToDate, "a discard of what a disk lacks: torture/vacated.rs"),
         (Self::LeaverUnseen, "histories in which a disk leaves: torture/leaving.rs"),

@@ -14,7 +14,7 @@ use super::devices::DeviceQueue;
 use super::open::{PoolError, leads_to, make_room, of_the_disk};
 use crate::assembly::{
     Found, Terms, assemble, discover, is_apart, is_fork, is_outdated, is_split, newest_config,
-    served,
+    served, unserved,
 };
 use crate::format::superblock::Superblock;
 use crate::format::{BLOCK_LEN, Config, DiskState, Geometry};
@@ -260,6 +260,7 @@ pub fn look_within(
     })?;
     let config = newest_config(&mut io, &mut found, Terms::More)?;
     let served = served(&config, &found);
+    let unserved = unserved(&mut io, &config, &found, served);
     let geometry = found.first().map(|one| one.block.geometry);
     let geometry = geometry.ok_or(StartError::Metadata { what: "superblock" })?;
     let disk = |(ordinal, disk): (u16, &crate::format::DiskConfig)| {
@@ -281,7 +282,9 @@ pub fn look_within(
             return DiskLook { path: None, standing };
         };
         let standing = match missing {
-            true if is_split(&config, disk, &one.block) => DiskStanding::Split,
+            true if is_split(&config, disk, &one.block) && !unserved.contains(&ordinal) => {
+                DiskStanding::Split
+            }
             true => DiskStanding::Returning,
             false if is_fork(&config, disk, &one.block) => DiskStanding::Split,
             false if is_outdated(&config, &one.block, served) => DiskStanding::Outdated,

@@ -7,7 +7,7 @@ use super::faults::{
     MIRROR, SIMPLE, die, done, fill, first_block, flush, health, heard, images, reads_well, rest,
     restart, shape, start, write,
 };
-use super::oracle::Promise;
+use super::oracle::{Oracle, Promise};
 use super::run::Run;
 use crate::StartError;
 use crate::format::superblock::Superblock;
@@ -242,6 +242,54 @@ fn parts_that_went_on_alone_are_never_merged() {
     let both = vec![one[0].clone(), other[1].clone()];
     let refused = Run::start(&shape(two), both, &[], oracle, 9).err().expect("it is refused");
     assert!(matches!(refused, StartError::Split { .. }), "{refused:?}");
+}
+
+/// One of three disks was lost; of the others only one was told of it when they died. The other one and the one that was lost
+/// start, and die when the lost one alone was told of that. The first two go on, and then all are here.
+fn start_with_what_nobody_served() -> Result<(), String> {
+    let mut run = start(MIRROR);
+    fill(&mut run);
+    let before = images(&mut run, 3);
+    run.engine.take_offline(2);
+    rest(&mut run, 1);
+    let told = images(&mut run, 3);
+    let mut oracle = run.witness.oracle.clone();
+    oracle.crash(Promise::Acknowledged);
+    let begin = |left: Vec<Image>, absent: &[u32], oracle: &Oracle, seed: u64| {
+        let run = Run::start(&shape(MIRROR), left, absent, oracle.clone(), seed);
+        run.map_err(|error| error.to_string())
+    };
+    let mut others = begin(before.clone(), &[0], &oracle, 3)?;
+    let left = images(&mut others, 3);
+    let went_on = vec![told[0].clone(), before[1].clone(), before[2].clone()];
+    let mut run = begin(went_on, &[2], &oracle, 4)?;
+    done(&mut run, &[write(0), write(16), flush()])?;
+    let both = images(&mut run, 3);
+    let all = vec![both[0].clone(), both[1].clone(), left[2].clone()];
+    let mut oracle = run.witness.oracle.clone();
+    oracle.crash(Promise::Acknowledged);
+    let mut run = begin(all, &[], &oracle, 5)?;
+    run.sound = false;
+    run.read_all(Promise::Acknowledged, 0)?;
+    run.attach_returning();
+    rest(&mut run, 3);
+    let back = (state(&run, 2), run.engine.stale_places());
+    if back != (DiskState::Online, 0) {
+        return Err(format!("it does not come back: {back:?}"));
+    }
+    // It has all of it.
+    run.engine.take_offline(0);
+    rest(&mut run, 1);
+    run.read_all(Promise::Acknowledged, 1)
+}
+
+#[test]
+fn what_nobody_served_is_no_part_that_went_on() {
+    start_with_what_nobody_served().expect("all disks are here");
+    set(Some(Mutation::UnservedIsSplit));
+    let wrong = start_with_what_nobody_served();
+    set(None);
+    assert!(wrong.is_err(), "it is not noticed");
 }
 
 #[test]

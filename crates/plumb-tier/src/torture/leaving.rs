@@ -38,6 +38,7 @@ mod tests {
     use super::super::faults::{MIRROR, done, fill, flush, rest, start, state, write};
     use super::super::history::Fault;
     use super::super::oracle::Promise;
+    use super::super::run::Run;
     use super::*;
     use crate::format::DiskState;
     use crate::mutation::{Mutation, set};
@@ -81,9 +82,18 @@ mod tests {
         run.let_any_fail((0..3).collect(), (0..3).collect());
         let die = Step::Fault { disk: 2, fault: Fault::Dies { after } };
         run.take(&[Step::Leave { disk: 0 }, die]).expect("nothing is wrong yet");
+        let leaves = |run: &Run| !run.engine.config().is_gone(0) && run.engine.halted().is_none();
+        for _ in 0..60 {
+            if leaves(&run) && state(&run, 2) == DiskState::Online {
+                rest(&mut run, 1);
+            }
+        }
         rest(&mut run, 1);
-        let died = state(&run, 2) != DiskState::Online;
-        let served = done(&mut run, &[write(0), write(17), flush()]);
+        let died = state(&run, 2) != DiskState::Online || run.engine.halted().is_some();
+        let served = done(&mut run, &[write(0), write(17), flush()]).and_then(|()| {
+            let halted = run.engine.halted().map(|halt| format!("it serves nothing: {halt:?}"));
+            halted.map_or(Ok(()), Err)
+        });
         (died, served.and_then(|()| run.read_all(Promise::Acknowledged, 0)))
     }
 
