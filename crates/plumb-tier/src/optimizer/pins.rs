@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use plumb_units::convert::to_u64;
+
 use super::{Placement, Room, TierName};
 
 /// A pin's number; never used again.
@@ -259,6 +261,7 @@ impl PinTable {
     ) -> Vec<PinStatus> {
         let zones = self.zones();
         let admitted = Admitted::of(self, &zones, placement, room.performance_slots);
+        let down = Admitted::down(self, &zones, placement, (room.capacity_free, &admitted));
         let status = |pin: &Pin| {
             let (first, last) = pin.extents(self.extent_bytes).unwrap_or((0, 0));
             let (mut off_tier, mut short, mut waits) = (0, false, false);
@@ -276,7 +279,7 @@ impl PinTable {
                     let own = zone_at(&zones, extent)
                         .is_some_and(|zone| self.pins[zone.pin].tier == pin.tier);
                     let fits = match pin.tier {
-                        TierName::Capacity => room.capacity_free > 0,
+                        TierName::Capacity => down.has(extent),
                         TierName::Performance => admitted.has(extent),
                     };
                     short |= own && !fits;
@@ -354,6 +357,48 @@ impl Admitted {
             }
             if let Some(last) = last_in {
                 admitted.ranges.push((zone.first, last));
+            }
+        }
+        admitted.ranges.sort_unstable();
+        admitted
+    }
+
+    /// Which extents pinned to the Capacity tier and not there have room: free slots, and those of extents that may leave it.
+    fn down<P: Placement>(
+        table: &PinTable,
+        zones: &[Zone],
+        placement: &P,
+        (free, up): (u64, &Self),
+    ) -> Self {
+        let extents = placement.extents();
+        let is_down = |zone: &&Zone| table.pins[zone.pin].tier == TierName::Capacity;
+        let waits = |extent: &u32| placement.tier(*extent) == Some(TierName::Performance);
+        let of = |zone: &Zone| (zone.first..=zone.last).take_while(move |own| *own < extents);
+        let wanted = zones.iter().filter(is_down).flat_map(of).filter(waits).count();
+        let mut usable = free;
+        if to_u64(wanted) > free {
+            let stays = |extent: u32| match zone_at(zones, extent) {
+                Some(zone) if table.pins[zone.pin].tier == TierName::Capacity => true,
+                Some(_) => up.has(extent),
+                None => false,
+            };
+            let leaves = |extent: &u32| {
+                placement.tier(*extent) == Some(TierName::Capacity) && !stays(*extent)
+            };
+            usable += to_u64((0..extents).filter(leaves).count());
+        }
+        let mut order: Vec<&Zone> = zones.iter().filter(is_down).collect();
+        order.sort_by_key(|zone| (zone.pin, zone.first));
+        let mut admitted = Self::default();
+        for extent in order.into_iter().flat_map(of).filter(waits) {
+            if admitted.count == usable {
+                admitted.refused += 1;
+                continue;
+            }
+            admitted.count += 1;
+            match admitted.ranges.last_mut().filter(|last| last.1.checked_add(1) == Some(extent)) {
+                Some(last) => last.1 = extent,
+                None => admitted.ranges.push((extent, extent)),
             }
         }
         admitted.ranges.sort_unstable();

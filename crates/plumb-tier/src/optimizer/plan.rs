@@ -160,9 +160,21 @@ pub fn plan<P: Placement>(request: &PlanRequest<'_, P>) -> Plan {
     survey.pinned_up.sort_unstable();
     let hottest = std::mem::replace(&mut survey.hot, Least::new(0)).sorted();
     let coldest = coldest.sorted();
+    // A full Capacity tier takes a pinned extent for one that may leave it, however cold that is.
+    let down = to_u64(survey.pinned_down.len());
+    let mut movable = Least::new(if down > request.room.capacity_free { down } else { 0 });
+    if down > request.room.capacity_free {
+        for_each_mapped(request, (&forecast, &zones), |found| {
+            if found.tier == TierName::Capacity && !found.is_pinned(request, &admitted) {
+                movable.push(Key::hottest(found.score(), found.extent));
+            }
+        });
+    }
+    let movable = movable.sorted();
     let within = |limits: PlanLimits, hottest: Vec<Key>, coldest: Vec<Key>| {
         let mut course = Course::new((request, &forecast), &survey, admitted.refused, limits);
         (course.hottest, course.coldest) = (hottest.into(), coldest.into());
+        course.movable = movable.iter().copied().collect();
         course.pins(&survey.pinned_up, &survey.pinned_down);
         course.make_reserve();
         course.fill();
@@ -290,6 +302,8 @@ struct Course<'a> {
     used: u64,
     hottest: VecDeque<Key>,
     coldest: VecDeque<Key>,
+    /// Those that may leave the Capacity tier for pinned ones, hottest first.
+    movable: VecDeque<Key>,
     /// Should leave and has nowhere to go.
     stuck: VecDeque<u32>,
     plan: Plan,
@@ -322,6 +336,7 @@ impl<'a> Course<'a> {
             used: survey.used,
             hottest: [].into(),
             coldest: [].into(),
+            movable: [].into(),
             stuck: [].into(),
             plan,
         }
@@ -387,10 +402,21 @@ impl<'a> Course<'a> {
             self.swap_pair((victim, *extent), (MoveReason::Pin, MoveReason::Pin));
         }
         for extent in down {
-            if self.room.capacity_free == 0 {
+            if self.room.capacity_free > 0 {
+                if self.affords(1, 0) {
+                    self.demote(extent, MoveReason::Pin);
+                }
+                continue;
+            }
+            let Some(other) = self.movable.front().map(|key| key.extent()) else {
                 self.stuck.push_back(extent);
-            } else if self.affords(1, 0) {
-                self.demote(extent, MoveReason::Pin);
+                continue;
+            };
+            if self.affords(2, 1) {
+                self.movable.pop_front();
+                // It is the first of those worth a move, too, if there are any.
+                self.hottest.pop_front_if(|key| key.extent() == other);
+                self.swap_pair((extent, other), (MoveReason::Pin, MoveReason::Pin));
             }
         }
         self.plan.stuck = to_u64(self.stuck.len());

@@ -325,6 +325,17 @@ fn pins_come_first_and_stay() {
     case.pins.clear(PinId(1));
     case.pins.set(0, EXTENT, TierName::Capacity).expect("a range");
     case.check("0v 4^");
+    // A full tier below: for one that may leave it, the hottest of them, however cold.
+    let mut case = Case::new("P9 P8 C0 C1 C0", 2);
+    case.room.capacity_free = 0;
+    case.pins.set(0, EXTENT, TierName::Capacity).expect("a range");
+    assert_eq!(case.statuses()[0].state, PinState::Pending);
+    case.check("0v 3^");
+    // Who is pinned there does not leave it.
+    case.pins.set(2 * EXTENT, 3 * EXTENT, TierName::Capacity).expect("a range");
+    assert_eq!(case.statuses()[0].state, PinState::InsufficientCapacity);
+    let stuck = case.plan();
+    assert_eq!((shown(&stuck.moves).as_str(), stuck.stuck), ("", 1));
     // No pinned extent is a victim.
     let mut case = Case::new("P0 P1 C200", 2);
     case.pins.set(0, 2 * EXTENT, TierName::Performance).expect("a range");
