@@ -146,6 +146,8 @@ pub(crate) struct Core<Q> {
     pub(crate) counters: Counters,
     /// Blocks without a good copy that were met, by virtual disk.
     pub(crate) lost_blocks: Vec<u64>,
+    /// Extents that they are in.
+    pub(crate) lost_extents: ExtentSet,
     /// Extents of which the scan that is under way, or was last, could not read all blocks: disks are away that have them.
     pub(crate) unread: ExtentSet,
     /// Disks of which the journal says that they are away, by ordinal.
@@ -186,6 +188,9 @@ impl<Q: FlushQueue> Core<Q> {
         let vdisk = self.vdisk(extent);
         self.counters.unrecoverable += u64::from(blocks);
         self.lost_blocks[vdisk] += u64::from(blocks);
+        if blocks > 0 {
+            self.lost_extents.insert(extent);
+        }
         self.io.events.note(Event::Unrecoverable { extent, blocks });
     }
 

@@ -265,6 +265,7 @@ pub(crate) fn load<Q: FlushQueue>(
         close_before: 0,
         counters: Counters::default(),
         lost_blocks: vec![0; vdisks],
+        lost_extents: ExtentSet::default(),
         unread: ExtentSet::default(),
         lost,
         unflushable: vec![false; vdisks],

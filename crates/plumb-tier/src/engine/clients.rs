@@ -79,6 +79,28 @@ impl<Q: FlushQueue> Engine<Q> {
         members.online().into_iter().map(of).sum()
     }
 
+    /// First byte and length of the extents of a virtual disk in which blocks without a good copy were met since the start, those
+    /// behind each other as one.
+    ///
+    /// # Panics
+    /// When there is no such virtual disk.
+    #[must_use]
+    pub fn lost_of(&self, vdisk: u32) -> Vec<(u64, u64)> {
+        let config = self.config();
+        let own = &config.vdisks[index(vdisk)];
+        let range = own.first_extent..own.first_extent + own.extents;
+        let len = u64::from(config.extent_bytes);
+        let mut found: Vec<(u64, u64)> = Vec::new();
+        for extent in self.core.lost_extents.iter().filter(|extent| range.contains(extent)) {
+            let from = u64::from(extent - own.first_extent) * len;
+            match found.last_mut().filter(|last| last.0 + last.1 == from) {
+                Some(last) => last.1 += len,
+                None => found.push((from, len)),
+            }
+        }
+        found
+    }
+
     /// What of a virtual disk cannot be read now, for no copy of it that is up to date is here.
     ///
     /// # Panics

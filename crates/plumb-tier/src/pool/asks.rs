@@ -43,6 +43,8 @@ pub enum Ask {
     Retire(u16),
     /// Empty a disk and do without it; it is answered by its number ([`ask_to_leave`]).
     Leave(u16, u64),
+    /// Let a disk stay that was to be emptied; it is answered by its number ([`ask_to_stay`]).
+    Stay(u16, u64),
     /// Verify every copy of every block.
     Scan,
     /// The same, and take what lies where checksums are lost for what should.
@@ -102,6 +104,7 @@ impl Ask {
             }
             Self::Online(disk, number) => return format!("take-back {disk} {number}\n"),
             Self::Leave(disk, number) => return format!("empty {disk} {number}\n"),
+            Self::Stay(disk, number) => return format!("stay {disk} {number}\n"),
             Self::Cancel(vdisk, number) => {
                 return format!("cancel-optimization {vdisk} {number}\n");
             }
@@ -160,6 +163,7 @@ impl Ask {
             Self::OfflineIfSpared(_, number)
             | Self::Online(_, number)
             | Self::Leave(_, number)
+            | Self::Stay(_, number)
             | Self::Cancel(_, number) => Some(number),
             _ => None,
         }
@@ -176,6 +180,9 @@ impl Ask {
             }
             Self::Cancel(vdisk, _) if !engine.optimizing(vdisk.into()) => {
                 Err("no optimization of the virtual disk is under way".to_owned())
+            }
+            Self::Stay(disk, _) if engine.config().is_gone(disk) => {
+                Err("that disk is out of the pool by now".to_owned())
             }
             Self::OfflineIfSpared(disk, _) => {
                 let Some(own) = engine.config().disks.get(usize::from(disk)) else {
@@ -204,6 +211,7 @@ impl Ask {
             }
             ("take-back", [own]) => return Some(Self::Online(disk, number(own)?)),
             ("empty", [own]) => return Some(Self::Leave(disk, number(own)?)),
+            ("stay", [own]) => return Some(Self::Stay(disk, number(own)?)),
             ("cancel-optimization", [own]) => return Some(Self::Cancel(disk, number(own)?)),
             ("unpin", [pin]) => return Some(Self::Unpin(disk, PinId(number(pin)?))),
             (_, []) => {}
@@ -240,6 +248,7 @@ impl Ask {
             Self::Leave(disk, _) if known(disk) && engine.leave(disk).is_err() => {
                 engine.tell(Event::DiskCannotLeave(disk));
             }
+            Self::Stay(disk, _) if known(disk) => engine.stay(disk),
             Self::Scan => engine.scan(),
             Self::ScanAccepting => engine.scan_accepting_unverified(),
             Self::Publish => engine.publish(),
@@ -412,6 +421,16 @@ pub fn ask_to_leave(
 ) -> Result<(), PoolError> {
     let number = fresh_seed();
     ask_answered(registry, pool, (Ask::Leave(disk, number), number))
+}
+
+/// Asks the program that has the pool to let a disk stay that it is to empty, and waits for its answer. What has moved stays where
+/// it is.
+///
+/// # Errors
+/// As of [`ask_online`], and when the disk is out of the pool by then.
+pub fn ask_to_stay(registry: &Registry, pool: &RegisteredPool, disk: u16) -> Result<(), PoolError> {
+    let number = fresh_seed();
+    ask_answered(registry, pool, (Ask::Stay(disk, number), number))
 }
 
 /// Asks the program that has the pool to end the optimization of a virtual disk, and waits for its answer. What has moved stays
@@ -636,6 +655,7 @@ mod tests {
             Ask::Clear(7),
             Ask::Retire(5),
             Ask::Leave(6, 0),
+            Ask::Stay(6, 1),
             Ask::Scan,
             Ask::ScanAccepting,
             Ask::Optimize(1),

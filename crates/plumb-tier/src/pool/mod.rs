@@ -26,8 +26,8 @@ mod tiering;
 mod way;
 
 pub use asks::{
-    Ask, Within, ask, ask_cancel, ask_offline, ask_online, ask_to_leave, ask_within, is_in_use,
-    owner,
+    Ask, Within, ask, ask_cancel, ask_offline, ask_online, ask_to_leave, ask_to_stay, ask_within,
+    is_in_use, owner,
 };
 pub use behind::{Behind, behind};
 pub use chronicle::{Chronicle, LoggedCounters, LoggedEvent, counters, events};

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use plumb_io::FlushQueue;
+use plumb_units::convert::to_u32;
 
 use super::asks::{self, Ask, ask, is_in_use};
 use super::chronicle::{plain, read};
@@ -15,7 +16,9 @@ use super::registry::{RegisteredPool, Registry};
 use crate::core::Counters;
 use crate::engine::{Engine, JobKind};
 
-const HEADING: &str = "plumb-scan 3";
+const HEADING: &str = "plumb-scan 4";
+/// How a line of an extent with lost blocks begins.
+const LOST: &str = "lost\t";
 /// The file's extension.
 pub(super) const EXTENSION: &str = "scan";
 /// The longest file that is read.
@@ -60,6 +63,8 @@ pub struct Scanned {
     pub elapsed_ms: u64,
     /// What is left whose checksums are lost: virtual disk, first byte, bytes.
     pub ranges: Vec<(String, u64, u64)>,
+    /// Extents in which blocks without a good copy were met since the space was started: virtual disk, first byte, bytes.
+    pub lost: Vec<(String, u64, u64)>,
 }
 
 impl Scanned {
@@ -87,6 +92,10 @@ impl Scanned {
             metadata_unhealed: now.metadata_unhealed - before.metadata_unhealed,
             elapsed_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
             ranges: runs.map(|run| (name(run.vdisk), run.offset, run.len)).collect(),
+            lost: (0..to_u32(vdisks.len()))
+                .flat_map(|nth| engine.lost_of(nth).into_iter().map(move |own| (nth, own)))
+                .map(|(nth, (from, len))| (name(nth), from, len))
+                .collect(),
         }
     }
 }
@@ -138,6 +147,9 @@ impl Told {
         for (vdisk, from, len) in own.ranges.iter().take(RANGES_MAX) {
             text.push_str(&format!("{from}\t{len}\t{}\n", plain(vdisk)));
         }
+        for (vdisk, from, len) in own.lost.iter().take(RANGES_MAX) {
+            text.push_str(&format!("{LOST}{from}\t{len}\t{}\n", plain(vdisk)));
+        }
         text
     }
 
@@ -172,6 +184,12 @@ impl Told {
             let (from, len) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
             Some((plain(fields.next()?), from, len))
         };
+        let (lost_lines, lines): (Vec<&str>, Vec<&str>) =
+            lines.take(2 * RANGES_MAX).partition(|line| line.starts_with(LOST));
+        let ranges = |lines: Vec<&str>| {
+            lines.into_iter().take(RANGES_MAX).map(range).collect::<Option<Vec<_>>>()
+        };
+        let lost_lines = lost_lines.into_iter().map(|line| &line[LOST.len()..]).collect();
         let scanned = Scanned {
             blocks_verified: verified,
             mismatches,
@@ -185,7 +203,8 @@ impl Told {
             metadata_damaged,
             metadata_unhealed,
             elapsed_ms: elapsed,
-            ranges: lines.take(RANGES_MAX).map(range).collect::<Option<_>>()?,
+            ranges: ranges(lines)?,
+            lost: ranges(lost_lines)?,
         };
         let (asked_ms, bytes_left) = (asked_ms.parse().ok()?, bytes_left.parse().ok()?);
         Some(Self { asked_ms, state, bytes_left, scanned })
@@ -244,6 +263,7 @@ impl ScanTeller {
         let mut scanned = Scanned::since(engine, before, began.elapsed());
         if state == State::Running {
             scanned.ranges.clear();
+            scanned.lost.clear();
         }
         let text = Told { asked_ms: self.asked_ms, state, bytes_left, scanned }.text();
         let beside = self.path.with_extension("scan-new");
@@ -369,12 +389,13 @@ mod tests {
             metadata_unhealed: 1,
             elapsed_ms: 2,
             ranges: vec![("v".to_owned(), 4096, 8192), (String::new(), 0, u64::MAX)],
+            lost: vec![("w".to_owned(), 65_536, 65_536)],
         };
         for state in [State::Running, State::Ended, State::Cut] {
             let told = Told { asked_ms: 11, state, bytes_left: 12, scanned: scanned.clone() };
             assert_eq!(Told::parse(&told.text()), Some(told));
         }
-        for text in ["", "plumb-scan 3\t1\tended\t2\n1\t2\n", "plumb-scan 2\t1\tended\t2\n"] {
+        for text in ["", "plumb-scan 4\t1\tended\t2\n1\t2\n", "plumb-scan 3\t1\tended\t2\n"] {
             assert_eq!(Told::parse(text), None);
         }
     }

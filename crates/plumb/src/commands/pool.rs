@@ -307,7 +307,7 @@ fn remove(matches: &ArgMatches) -> report::Outcome {
     let mut text = format!("pool {} is gone\n", found.name);
     for disk in &away {
         text.push_str(&format!(
-            "disk {} was not reached: it still says that it belongs to it\n",
+            "disk {} was not reached, or holds nothing of that pool: if it does, it still says that it belongs to it\n",
             disk.display()
         ));
     }

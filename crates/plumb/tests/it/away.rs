@@ -63,6 +63,13 @@ fn cannot_read(place: &Place, bytes: u64) {
         );
         let scan = place.plumb("space scan tank").ends_with(2).stdout;
         assert!(scan.contains("cannot be read while disks are away"), "{scan}");
+        for command in ["space job tank --wait", "space repair tank"] {
+            let said = place.plumb(command).ends_with(5).stdout;
+            assert!(said.contains("cannot be read, for disks are away: connect them"), "{said}");
+            let told = place.plumb(&format!("{command} --json")).ends_with(5).stdout;
+            let told: Value = serde_json::from_str(&told).expect("a document");
+            assert_eq!(told["unreadable"][0]["bytes"], bytes, "{told}");
+        }
     }
     let told = events(place);
     assert_eq!(told.iter().filter(|event| *event == "scanned-in-part").count(), 4, "{told:?}");

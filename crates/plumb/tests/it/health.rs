@@ -71,7 +71,15 @@ fn blocks_that_were_lost_are_told_until_a_scan_finds_them_well() {
     let place = mirrored();
     place.plumb("space status tank").ends_with(0);
     rot_both(&place);
-    place.plumb("space scan tank").ends_with(2);
+    let said = place.plumb("space scan tank").ends_with(2).stdout;
+    assert!(said.contains("two: of bytes ") && said.contains(" have no good copy"), "{said}");
+    let scan: serde_json::Value =
+        serde_json::from_str(&place.plumb("space scan tank --json").ends_with(2).stdout)
+            .expect("a document");
+    let ranges = scan["lost_ranges"].as_array().expect("a list");
+    let listed: u64 = ranges.iter().filter_map(|range| range["bytes"].as_u64()).sum();
+    let lost = scan["unrecoverable"].as_u64().expect("a number") * 4096;
+    assert!(lost > 0 && listed >= lost && ranges[0]["vdisk"] == "two", "{scan}");
     for _ in 0..2 {
         let said = place.plumb("space status tank").ends_with(2).stdout;
         assert!(said.contains("No Redundancy") && said.contains("no good copy"), "{said}");

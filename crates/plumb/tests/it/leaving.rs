@@ -115,6 +115,22 @@ fn a_file_that_left_is_taken_again_without_a_word() {
     assert_eq!(std::fs::read(&c).expect("it is there"), vec![7; 1 << 20]);
 }
 
+/// A disk that is to leave can stay after all, also of a pool in use.
+#[test]
+fn a_disk_may_stay_after_all_under_load() {
+    let place = of_two_copies();
+    let load = under_load(&place, "two");
+    let said = place.plumb("pool remove-disk tank c.img --cancel").ends_with(0).stdout;
+    assert!(said.contains("asked to let disk ") && said.contains("c.img stay"), "{said}");
+    until(&place, "disk-stays");
+    // One that is out by now cannot.
+    place.plumb("pool remove-disk tank c.img --later").ends_with(0);
+    until(&place, "disk-removed");
+    let refused = place.plumb("pool remove-disk tank c.img --cancel").ends_with(3).stderr;
+    assert!(refused.contains("c.img"), "{refused}");
+    end(load);
+}
+
 /// What cannot be is told, and nothing changes.
 #[test]
 fn a_disk_that_cannot_leave_under_load_is_told() {

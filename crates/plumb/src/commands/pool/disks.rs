@@ -80,6 +80,16 @@ fn path<'a>(matches: &'a ArgMatches, name: &str) -> &'a Path {
 }
 
 fn take_out(found: &RegisteredPool, disk: &Path, how: Leaving) -> report::Outcome {
+    if how == Leaving::Never && pool::is_in_use(found) {
+        let look = pool::look(Some(found.id), &found.disks)?;
+        let ordinal = pool::find_disk(&look, disk)?;
+        pool::ask_to_stay(&report::registry(), found, ordinal)?;
+        let name = &look.config.disks[usize::from(ordinal)].name;
+        let pool = &found.name;
+        let text = format!("the program that has pool {pool} was asked to let disk {name} stay\n");
+        let json = json!({ "pool": pool, "disk": name, "asked": "stay" });
+        return Ok(Reply { json, text, status: 0 });
+    }
     if how == Leaving::Later && pool::is_in_use(found) {
         let look = pool::look(Some(found.id), &found.disks)?;
         let ordinal = pool::find_disk(&look, disk)?;

@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use plumb_io::FlushQueue;
 use plumb_tier::pool::{self, JobsTold, PoolError, RegisteredPool};
-use plumb_tier::{JobKind, JobState};
+use plumb_tier::{Engine, JobKind, JobState};
 use plumb_units::Bytes;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::report::{self, Reply};
 use super::upkeep::{self, PARTIAL};
@@ -90,6 +91,44 @@ fn in_words(
     // A scan that somebody began meanwhile is no work of the pool's own.
     let own = last.jobs.iter().any(|job| job.kind != JobKind::Scan && job.bytes_left > 0);
     Reply { json, text, status: if wait && own { PARTIAL } else { 0 } }
+}
+
+/// Virtual disks of which something cannot be read now, for disks are away, with the bytes.
+pub(super) fn unreadable<Q: FlushQueue>(engine: &Engine<Q>) -> Vec<(String, u64)> {
+    let vdisks = (0_u32..).zip(&engine.config().vdisks);
+    let there = vdisks.filter(|(_, own)| !own.is_removed());
+    let bytes = there.map(|(nth, own)| (own.name.clone(), engine.unreadable_of(nth).bytes));
+    bytes.filter(|own| own.1 > 0).collect()
+}
+
+pub(super) fn unreadable_in_words(pool: &str, unreadable: &[(String, u64)]) -> String {
+    let line = |(name, bytes): &(String, u64)| {
+        let bytes = Bytes(*bytes);
+        format!(
+            "{bytes} of {name} cannot be read, for disks are away: connect them; plumb space status {pool} says which, and what they have\n"
+        )
+    };
+    unreadable.iter().map(line).collect()
+}
+
+pub(super) fn unreadable_as_json(unreadable: &[(String, u64)]) -> Value {
+    unreadable.iter().map(|(name, bytes)| json!({ "vdisk": name, "bytes": bytes })).collect()
+}
+
+/// Ranges that are listed in words, at most.
+pub(super) const LISTED: usize = 20;
+
+/// Extents in which a scan met blocks without a good copy.
+pub(super) fn lost_in_words(lost: &[(String, u64, u64)]) -> String {
+    let line = |(name, from, bytes): &(String, u64, u64)| {
+        let last = from.saturating_add(*bytes).saturating_sub(1);
+        format!("  {name}: of bytes {from} to {last} some blocks have no good copy\n")
+    };
+    let mut text: String = lost.iter().take(LISTED).map(line).collect();
+    if lost.len() > LISTED {
+        text.push_str(&format!("  and {} other ranges: --json has all\n", lost.len() - LISTED));
+    }
+    text
 }
 
 #[cfg(test)]

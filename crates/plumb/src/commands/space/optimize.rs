@@ -123,7 +123,7 @@ pub(super) fn commands() -> [Command; 2] {
                  mode stay in the foreground and hold the pool only while extents move; budgets and limits are those of each \
                  optimization. Continuous mode moves what clears twice the bar, at a rate that takes at most 5 % of \
                  the time of the disks, for at most 900 s unless told otherwise.\n\n\
-                 Exit status: 0 when it ended by itself, 5 when a signal or a load ended it.\n\nFor example:\n  \
+                 Exit status: 0 when it ended by itself, 5 when a signal or a load ended it. Scheduled and continuous mode end by a signal, with 0.\n\nFor example:\n  \
                  plumb space optimize tank/data --run-limit 3600\n  \
                  plumb space optimize tank/data --mode scheduled --at 01:00 --print-unit",
             ),

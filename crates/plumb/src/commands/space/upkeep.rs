@@ -11,12 +11,9 @@ use plumb_tier::{ChangeError, Counters, Event, JobKind, JobState, StartError, Wa
 use plumb_units::Bytes;
 use serde_json::json;
 
-use super::jobs;
+use super::jobs::{self, LISTED};
 use super::report::{self, Reply};
 use super::told;
-
-/// Ranges of blocks that cannot be judged that a text lists.
-const LISTED: usize = 20;
 
 /// For clap.
 pub(super) fn commands() -> [Command; 7] {
@@ -349,6 +346,7 @@ fn scan_told(pool: &str, scanned: &Scanned, detached: Option<&[String]>) -> Repl
     if left.len() > LISTED {
         text.push_str(&format!("  and {} other ranges: --json has all\n", left.len() - LISTED));
     }
+    text.push_str(&jobs::lost_in_words(&scanned.lost));
     let range = |(name, from, bytes): &(String, u64, u64)| json!({ "vdisk": name, "offset_bytes": from, "bytes": bytes });
     let json = json!({
         "pool": pool,
@@ -365,6 +363,7 @@ fn scan_told(pool: &str, scanned: &Scanned, detached: Option<&[String]>) -> Repl
         "metadata_unhealed": left_over,
         "detached": detached,
         "unverified_ranges": left.iter().map(range).collect::<Vec<_>>(),
+        "lost_ranges": scanned.lost.iter().map(range).collect::<Vec<_>>(),
         "beside_another_program": beside,
         "elapsed_s": elapsed,
     });
@@ -505,12 +504,14 @@ fn do_work(
     let counters = open.engine.counters();
     let jobs = open.engine.jobs();
     let seconds = began.elapsed().as_secs_f64();
+    let unreadable = jobs::unreadable(&open.engine);
     let names: Vec<String> =
         open.engine.config().disks.iter().map(|disk| disk.name.clone()).collect();
     open.end()?;
     let (done, left) =
         (counters.background_bytes(), jobs.iter().map(|job| job.bytes_left).sum::<u64>());
     let mut text = jobs_in_words_of(&jobs, &names);
+    text.push_str(&jobs::unreadable_in_words(&found.name, &unreadable));
     text.push_str(&format!(
         "pool {}: {} done, {} to go, {seconds:.1} s\n",
         found.name,
@@ -530,9 +531,10 @@ fn do_work(
         "bytes_per_s": rate,
         "expected_s": expected,
         "elapsed_s": seconds,
+        "unreadable": jobs::unreadable_as_json(&unreadable),
         "beside_another_program": false,
     });
-    let status = if wait && left > 0 { PARTIAL } else { 0 };
+    let status = if wait && (left > 0 || !unreadable.is_empty()) { PARTIAL } else { 0 };
     Ok(Reply { json, text, status })
 }
 
