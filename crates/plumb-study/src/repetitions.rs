@@ -28,7 +28,13 @@ pub fn needed(between: f64, delta: f64) -> u64 {
 /// The difference that so many repetitions per side find in nine of ten cases.
 #[must_use]
 pub fn detectable(between: f64, repetitions: u64) -> f64 {
-    Z_SUM * between * (2.0 / repetitions as f64).sqrt()
+    detectable_by(between * (2.0 / repetitions as f64).sqrt())
+}
+
+/// The difference that is found in nine of ten cases with this standard error.
+#[must_use]
+pub fn detectable_by(error: f64) -> f64 {
+    Z_SUM * error
 }
 
 #[cfg(test)]

@@ -72,12 +72,16 @@ pub fn of_comparison(found: &Comparison, metric: &Metric, subject: &Subject) -> 
     }))
 }
 
-/// (5.3) The difference that these runs find in nine of ten cases; `None` of single runs.
+/// (5.3) The difference that these runs find in nine of ten cases, by no smaller an error than the one that is taken for them;
+/// `None` of single runs.
 fn detectable(found: &Comparison) -> Option<f64> {
     let estimate = &found.estimate;
     let each = estimate.runs.0.min(estimate.runs.1);
     let is_known = estimate.design != Design::Single && each > 1;
-    is_known.then(|| repetitions::detectable(estimate.run_deviation, to_u64(each)))
+    is_known.then(|| {
+        let least = repetitions::detectable_by(found.floor.error);
+        repetitions::detectable(estimate.run_deviation, to_u64(each)).max(least)
+    })
 }
 
 fn reason(found: &Comparison) -> String {

@@ -12,8 +12,8 @@ pub use cap::{CapEvidence, DeclaredCap, Limit, NamedCap, name_cap};
 pub use fit::ConcaveFit;
 pub use judge::{Flag, Verdict};
 pub use marks::{Marks, Policy};
-pub(crate) use settings::IRREPRODUCIBLE_RUNS;
 pub use settings::{Dropped, Row, Setting};
+pub(crate) use settings::{IRREPRODUCIBLE_RUNS, contradicting, range};
 
 use fit::Concave;
 

@@ -71,12 +71,6 @@ impl Setting {
         self.runs.len() > 1 && deviation(&self.runs) > SCATTER
     }
 
-    /// ln of its fastest run over its slowest.
-    fn range(&self) -> f64 {
-        let low = self.runs.iter().copied().fold(f64::INFINITY, f64::min);
-        self.runs.iter().copied().fold(f64::NEG_INFINITY, f64::max) - low
-    }
-
     /// I/Os per second.
     #[must_use]
     pub fn iops(&self) -> f64 {
@@ -222,25 +216,46 @@ fn drop_inconsistent(
     });
 }
 
-/// (3.3) Settings whose runs differ by more than max(3 %, 3·σ·√2), σ being what the other settings' runs say or, where
-/// those are few, `curve_sigma`. Three of σ are for one pair and a σ that is known: many pairs and a σ from few runs need
-/// more (docs/decisions/0171-noise-from-few-runs.md). Those whose SD of ln X is above 3 % are excluded.
+/// (3.3) Settings whose runs contradict each other. Those whose SD of ln X is above 3 % are excluded.
 pub(super) fn mark_irreproducible(
     settings: &mut [Setting],
     curve_sigma: f64,
     notes: &mut Vec<String>,
 ) {
-    let pairs: usize = settings.iter().map(|s| s.runs.len() * (s.runs.len() - 1) / 2).sum();
+    let runs: Vec<&[f64]> = settings.iter().map(|setting| &*setting.runs).collect();
+    for index in contradicting(&runs, curve_sigma) {
+        let setting = &mut settings[index];
+        setting.irreproducible = true;
+        setting.excluded = setting.scatters();
+        let then = match (setting.runs.len() < IRREPRODUCIBLE_RUNS, setting.excluded) {
+            (true, _) => "run it up to 5 times",
+            (false, true) => "it has no part in the choice",
+            (false, false) => "its median counts",
+        };
+        notes.push(format!(
+            "o{} is irreproducible: its {} runs differ by {:.1} %; {then}",
+            setting.o,
+            setting.runs.len(),
+            range(&setting.runs).exp_m1() * 100.0
+        ));
+    }
+}
+
+/// (3.3) Which settings have runs (a list of ln X for each) that differ by more than max(3 %, 3·σ·√2), σ being what the other
+/// settings' runs say or, where those are few, `few_sigma`; ascending. Three of σ are for one pair and a σ that is known: many
+/// pairs and a σ from few runs need more (docs/decisions/0171-noise-from-few-runs.md).
+pub(crate) fn contradicting(settings: &[&[f64]], few_sigma: f64) -> Vec<usize> {
+    let pairs: usize = settings.iter().map(|s| s.len() * s.len().saturating_sub(1) / 2).sum();
     let share = 0.01 / (pairs as f64).max(1.0);
     let mut widest: Vec<usize> =
-        (0..settings.len()).filter(|index| settings[*index].runs.len() > 1).collect();
-    widest.sort_by(|a, b| settings[*b].range().total_cmp(&settings[*a].range()));
+        (0..settings.len()).filter(|index| settings[*index].len() > 1).collect();
+    widest.sort_by(|a, b| range(settings[*b]).total_cmp(&range(settings[*a])));
     let stands_off = |count: &usize| {
-        let range = settings[widest[count - 1]].range();
+        let range = range(settings[widest[count - 1]]);
         let (sigma, freedom) = if widest.len() > TYPICAL_FROM {
             pooled_run_deviation(settings, &widest[*count..])
         } else {
-            (curve_sigma, f64::INFINITY)
+            (few_sigma, f64::INFINITY)
         };
         let off = range / (sigma.max(f64::MIN_POSITIVE) * std::f64::consts::SQRT_2);
         range > SCATTER && off > 3.0 && tail(off, freedom) < share
@@ -253,27 +268,15 @@ pub(super) fn mark_irreproducible(
         all => (1..=all / 2).rev().find(stands_off).unwrap_or(0),
     };
     let mut found = widest[..found].to_vec();
+    found.retain(|index| range(settings[*index]) > SCATTER);
     found.sort_unstable();
-    for index in found {
-        let setting = &mut settings[index];
-        let range = setting.range();
-        if range <= SCATTER {
-            continue;
-        }
-        setting.irreproducible = true;
-        setting.excluded = setting.scatters();
-        let then = match (setting.runs.len() < IRREPRODUCIBLE_RUNS, setting.excluded) {
-            (true, _) => "run it up to 5 times",
-            (false, true) => "it has no part in the choice",
-            (false, false) => "its median counts",
-        };
-        notes.push(format!(
-            "o{} is irreproducible: its {} runs differ by {:.1} %; {then}",
-            setting.o,
-            setting.runs.len(),
-            range.exp_m1() * 100.0
-        ));
-    }
+    found
+}
+
+/// ln of the fastest of a setting's runs over the slowest.
+pub(crate) fn range(runs: &[f64]) -> f64 {
+    let low = runs.iter().copied().fold(f64::INFINITY, f64::min);
+    runs.iter().copied().fold(f64::NEG_INFINITY, f64::max) - low
 }
 
 /// Chance of a distance of so many σ either way, σ being known with this freedom.
@@ -289,8 +292,8 @@ pub(crate) const IRREPRODUCIBLE_RUNS: usize = 5;
 const TYPICAL_FROM: usize = 3;
 
 /// The pooled SD of ln X between runs of these settings, and its degrees of freedom.
-fn pooled_run_deviation(settings: &[Setting], these: &[usize]) -> (f64, f64) {
-    let runs = || these.iter().map(|index| &settings[*index].runs);
+fn pooled_run_deviation(settings: &[&[f64]], these: &[usize]) -> (f64, f64) {
+    let runs = || these.iter().map(|index| settings[*index]);
     let freedom: usize = runs().map(|runs| runs.len() - 1).sum();
     let within: f64 = runs().map(|runs| squares(runs)).sum();
     let freedom = freedom as f64;

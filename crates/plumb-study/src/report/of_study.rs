@@ -165,10 +165,18 @@ fn tone(finding: &Finding) -> Tone {
         "worse" => Tone::Worse,
         "unclear" | "extend" | "flat" | "unknown" | "never-plateaued" | "unconfirmed"
         | "not-determined" => Tone::Open,
+        "measured" if is_doubted(finding) => Tone::Open,
         "warn" | "block" | "disturbed" | "drift" | "differs" | "costly" | "not-steady"
         | "two-phase" | "saturated" => Tone::Warn,
         _ => Tone::Plain,
     }
+}
+
+/// Whether some figure of it is not certain yet.
+fn is_doubted(finding: &Finding) -> bool {
+    let flags = finding.decision.get("flags").and_then(Value::as_array);
+    let is_so = |flag: &Value| flag.as_str().is_some_and(|flag| flag.starts_with("not_certain_"));
+    flags.is_some_and(|flags| flags.iter().any(is_so))
 }
 
 /// What holds throughput down, where the decision says it (method, 2.12).

@@ -192,3 +192,14 @@ fn texts_hold_one_object_or_one_per_line() {
     let told = split("{}\nnot json")[1].1.as_ref().expect_err("it is none").to_string();
     assert_eq!(told, "this is no JSON: expected ident, column 2");
 }
+
+/// Runs that agree to the last digit find no smaller a difference than their error allows that is taken.
+#[test]
+fn what_equal_runs_find_is_no_less_than_what_is_taken_for_them() {
+    let runs = [1000.0; 3];
+    let equal = json!({ "metric": "iops", "baseline_runs": runs, "candidate_runs": runs });
+    let decision = Value::Object(compare(&equal).expect("a decision"));
+    let notes = decision["notes"].to_string();
+    assert!(notes.contains("a standard error of 0.16 % is taken"), "{notes}");
+    assert!(notes.contains("a difference of 0.53 % is found in nine of ten cases"), "{notes}");
+}

@@ -1,8 +1,8 @@
 //! Whole baselines on simulated devices in virtual time, scored against what the devices really do.
 
 use plumb_study::study::{
-    BaselineOptions, BaselinePlanner, Choices, Conditioning, Part, Preset, RunRecord, Setting,
-    SimulatedDevice, Simulation, Step, Told, baseline_findings, rehearse,
+    BaselineOptions, BaselinePlanner, Choices, Conditioning, Finding, Part, Preset, RunRecord,
+    Setting, SimulatedDevice, Simulation, Step, Told, baseline_findings, rehearse,
 };
 
 /// Devices of many kinds.
@@ -299,7 +299,12 @@ fn each_headline_says_what_it_rests_on() {
                     .contains(&line[13].as_str().expect("a word"));
                 let is_doubted = said.contains("not certain yet");
                 let has_moved = said.contains("the curve says o = ");
-                assert_eq!(is_doubted, is_open || has_moved, "{context}");
+                let differs = said.contains("its runs differ by");
+                assert_eq!(is_doubted, is_open || has_moved || differs, "{context}");
+                let flag = format!("not_certain_{operation}");
+                assert_eq!(flags.contains(&flag), is_doubted, "{context}");
+                // No noise of so little is a contradiction.
+                assert!(noise > 0.1 || !differs || name == "noisy", "{context}");
                 single += u32::from(is_single);
                 uncertain += u32::from(is_doubted);
                 standing += u32::from(!is_doubted && noise > 0.1);
@@ -308,6 +313,125 @@ fn each_headline_says_what_it_rests_on() {
     }
     println!("{single} of one run, {uncertain} not certain, {standing} stand in noise of 15 %");
     assert!(single > 0 && uncertain > 0);
+}
+
+/// A device of which every so many runs are slower by a share, out of nothing.
+fn with_slow_runs(slow_run_every: u32, slow_run: f64, seed: u64) -> SimulatedDevice {
+    let usual = SimulatedDevice::default();
+    SimulatedDevice { max_iops: 60_000.0, noise: 0.003, slow_run_every, slow_run, seed, ..usual }
+}
+
+/// The rates of the runs that each headline rests on, by the operation and the setting.
+fn of_headlines(findings: &Finding) -> Vec<(String, String, Vec<f64>)> {
+    let evidence = findings.decision["evidence"].as_array().expect("a list");
+    let each = evidence.iter().map(|item| {
+        let name = item["name"].as_str().expect("a name");
+        let name = name.strip_prefix("iops of ").expect("it is of rates");
+        let (operation, setting) = name.split_once(", ").expect("of a setting");
+        let rates = item["value"].as_array().expect("a list").iter();
+        let rates = rates.map(|rate| rate.as_f64().expect("a rate")).collect();
+        (operation.to_owned(), setting.to_owned(), rates)
+    });
+    each.collect()
+}
+
+#[test]
+fn headlines_whose_runs_contradict_each_other_are_not_certain() {
+    let (mut torn, mut again, mut agree) = (0, 0, 0);
+    let most_runs = usize::try_from(scored().runs_most()).expect("it fits");
+    for skip in [vec![], vec!["pretest-2".to_owned()]] {
+        for case in 0..8_u32 {
+            let every = [20, 12, 10, 8][case as usize / 2];
+            let seed = if case == 0 { 1 } else { 100 + u64::from(case) };
+            let device = with_slow_runs(every, [0.8, 0.3][case as usize % 2], seed);
+            let options = BaselineOptions {
+                size: Some(64 << 30),
+                skip: skip.clone(),
+                seed: u64::from(case) + 1,
+                ..BaselineOptions::default()
+            };
+            let (runs, _) = run(&device, &options);
+            let told = Told { study: "s", runs_exhaustive: 97, ..Told::default() };
+            let found = baseline_findings(&options, &runs, told).findings;
+            let findings = found.iter().find(|f| f.id == "findings").expect("a finding");
+            let flags = findings.decision["flags"].to_string();
+            let named = findings.decision["irreproducible"].as_array().expect("a list");
+            for (operation, setting, mut rates) in of_headlines(findings) {
+                rates.sort_by(f64::total_cmp);
+                let said = part(&findings.sentence, &operation);
+                let context = format!("{case}, {skip:?}: {operation}: {rates:?}: {said}");
+                let differs = rates[rates.len() - 1] / rates[0] > 1.2;
+                let flag = format!("runs_differ_{operation}");
+                assert_eq!(flags.contains(&flag), differs, "{context}");
+                assert_eq!(
+                    said.contains("not certain yet: its runs differ by"),
+                    differs,
+                    "{context}"
+                );
+                assert_eq!(
+                    named.iter().any(|item| item["setting"] == *setting),
+                    differs,
+                    "{context}"
+                );
+                if !differs {
+                    agree += 1;
+                    continue;
+                }
+                torn += 1;
+                for rate in [rates[0], rates[rates.len() - 1]] {
+                    assert!(said.contains(&format!("{rate:.0}")), "{context}");
+                }
+                // It is run again where the plan has runs left.
+                again += u32::from(rates.len() > 2);
+                assert!(rates.len() >= 5 || runs.len() == most_runs, "{context}");
+                if operation == "random" {
+                    let pair = found.iter().find(|f| f.id == "random-2").expect("a finding");
+                    assert_eq!(pair.decision["verdict"], "unclear", "{}", pair.sentence);
+                    assert!(pair.sentence.contains("its runs differ by"), "{}", pair.sentence);
+                    assert!(pair.decision["irreproducible"][0]["iops"].is_array());
+                }
+            }
+        }
+    }
+    println!("{torn} contradict themselves, {again} of them run again, {agree} agree");
+    assert!(torn > 1 && again > 0 && agree > 10);
+}
+
+#[test]
+fn latency_without_load_is_doubted_where_more_outstanding_take_less() {
+    let alone = |device: &SimulatedDevice| {
+        let (runs, _) = run(device, &scored());
+        let told = Told { study: "s", runs_exhaustive: 97, ..Told::default() };
+        let mut found = baseline_findings(&scored(), &runs, told).findings;
+        let at = runs
+            .iter()
+            .find(|run| run.step == "latency" && run.setting.total_outstanding() == 1)
+            .map(|run| run.run);
+        found.retain(|finding| finding.id == "latency-alone");
+        (found.pop().expect("a finding"), at)
+    };
+    let mut doubted = 0;
+    for (name, device) in devices() {
+        let (found, at) = alone(&device);
+        // Where one at a time is what was chosen, it is run before, and again.
+        let Some(at) = at else { continue };
+        doubted += 1;
+        let context = format!("{name}: {}", found.sentence);
+        assert_eq!(found.decision["verdict"], "measured", "{context}");
+        assert_eq!(found.decision["flags"], serde_json::json!(["single_run"]), "{context}");
+        assert!(found.sentence.ends_with("any queue; it rests on one run."), "{context}");
+        // The same with that run slow.
+        let slow = SimulatedDevice { slow_run_every: at, slow_run: 0.72, ..device };
+        let (found, now) = alone(&slow);
+        assert_eq!(now, Some(at), "{name}");
+        let context = format!("{name}: {}", found.sentence);
+        assert_eq!(found.decision["verdict"], "unclear", "{context}");
+        assert!(found.decision["flags"].to_string().contains("faster_with_more"), "{context}");
+        assert!(found.sentence.contains("on average"), "{context}");
+        assert!(found.sentence.contains("not certain yet: "), "{context}");
+        assert!(!found.sentence.contains("what the device needs"), "{context}");
+    }
+    assert!(doubted > 8, "{doubted}");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use plumb_units::convert::to_u64;
 use plumb_units::words::number_of;
 use serde_json::{Value, json};
 
+use super::doubt::{self, Contradiction};
 use super::options::{BaselineOptions, Step};
 use super::planner::{BaselinePlanner, Choices, apart, chosen};
 use crate::decision::{self, Rule};
@@ -36,7 +37,8 @@ pub fn baseline_findings(options: &BaselineOptions, all: &[RunRecord], told: Tol
         let own = runs.iter().filter(|run| same_but_o(&run.setting, &template));
         knee::find(&rows(own), &options.knee_options(&template))
     });
-    let study = Study { options, choices: &choices, random_curve, runs };
+    let irreproducible = doubt::irreproducible(runs, random_curve.as_ref());
+    let study = Study { options, choices: &choices, random_curve, irreproducible, runs };
     let has = |step| options.has(step);
     let mut findings = Vec::new();
     let mut limits = Vec::new();
@@ -111,6 +113,8 @@ pub(super) struct Study<'a> {
     pub(super) choices: &'a Choices,
     /// The curve of random test 1 with what was repeated after it was chosen from.
     pub(super) random_curve: Option<knee::Knee>,
+    /// Settings whose runs contradict each other (3.3).
+    pub(super) irreproducible: Vec<Setting>,
     pub(super) runs: &'a [RunRecord],
 }
 
@@ -376,6 +380,29 @@ impl Study<'_> {
         format!(", which rests on one run ({spread})")
     }
 
+    /// What a headline has against it, in words that follow its figure. A figure of a setting that the curve does not vouch
+    /// for is no answer yet, nor is one that its own runs contradict.
+    fn doubt(
+        &self,
+        setting: &Setting,
+        curve: Option<&knee::Knee>,
+        contradiction: Option<&Contradiction>,
+    ) -> String {
+        let moved = self.moved().filter(|_| setting.access == Access::Random);
+        let moved = moved.map(|o| format!("with what was repeated since, the curve says o = {o}"));
+        let is_open = matches!(
+            curve.map(|curve| curve.verdict),
+            Some(knee::Verdict::Unclear | knee::Verdict::Extend)
+        );
+        let why: Vec<String> =
+            contradiction.map(Contradiction::told).into_iter().chain(moved).collect();
+        match (is_open, why.is_empty()) {
+            (false, true) => String::new(),
+            (true, true) => ", not certain yet".to_owned(),
+            (_, false) => format!(", not certain yet: {}", why.join("; and ")),
+        }
+    }
+
     /// 2.9: a row per operation.
     fn table(&self) -> Option<Finding> {
         let mut subjects: Vec<(&str, &Setting)> = Vec::new();
@@ -387,33 +414,31 @@ impl Study<'_> {
         let mut lines = Vec::new();
         let mut said = Vec::new();
         let mut evidence = Vec::new();
-        let mut single = Vec::new();
+        let (mut flags, mut irreproducible) = (Vec::new(), Vec::new());
         for (name, setting) in &subjects {
             let Some(iops) = middle(self.runs, setting, |s| Some(s.iops)) else { continue };
             let latency = middle(self.runs, setting, |s| s.latency_ms).unwrap_or(f64::NAN);
             let block = Some(setting.block_bytes as f64);
             let outstanding = setting.total_outstanding() as f64;
             let row = self.options.layout(setting).finding(outstanding, iops, latency, block);
-            // A figure of a setting that the curve does not vouch for is no answer yet.
             let curve = self.of_operation(name);
-            let moved = self.moved().filter(|_| setting.access == Access::Random);
-            let doubt = match (curve.map(|curve| curve.verdict), moved) {
-                (_, Some(o)) => {
-                    format!(
-                        ", not certain yet: with what was repeated since, the curve says o = {o}"
-                    )
+            let contradiction = self.contradiction(setting);
+            let doubt = self.doubt(setting, curve, contradiction.as_ref());
+            if !doubt.is_empty() {
+                flags.push(format!("not_certain_{name}"));
+            }
+            if let Some(found) = &contradiction {
+                flags.push(format!("runs_differ_{name}"));
+                if found.is_irreproducible {
+                    irreproducible.push(json!({ "setting": setting.short(), "iops": found.iops }));
                 }
-                (Some(knee::Verdict::Unclear | knee::Verdict::Extend), None) => {
-                    ", not certain yet".to_owned()
-                }
-                _ => String::new(),
-            };
+            }
             // What is chosen is not always what gives most: another setting may, at longer latencies.
             let each = rates(setting, self.runs).0;
             let alone =
                 if each.len() == 1 { self.of_one_run(setting, curve) } else { String::new() };
             if each.len() == 1 {
-                single.push(format!("single_run_{name}"));
+                flags.push(format!("single_run_{name}"));
             }
             let highest = self.highest(setting).filter(|highest| highest.is_beyond);
             let most = highest.as_ref().map_or_else(String::new, |highest| {
@@ -473,7 +498,8 @@ impl Study<'_> {
             }),
         );
         decision.insert("evidence".to_owned(), json!(evidence));
-        decision.insert("flags".to_owned(), json!(single));
+        decision.insert("flags".to_owned(), json!(flags));
+        decision.insert("irreproducible".to_owned(), json!(irreproducible));
         let settings: Vec<Setting> =
             subjects.iter().map(|(_, setting)| (*setting).clone()).collect();
         let columns = [

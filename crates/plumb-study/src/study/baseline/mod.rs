@@ -2,6 +2,7 @@
 //! apart, in at most forty runs.
 
 mod cost;
+mod doubt;
 mod findings;
 mod options;
 mod planner;

@@ -2,6 +2,7 @@
 
 use plumb_units::convert::{to_u64, to_usize};
 
+use super::doubt;
 use super::options::{
     BaselineOptions, CURVE_MOST, EXTENSIONS, FILE_COUNTS, PAIRS_MOST, Preset, REPETITIONS, Step,
 };
@@ -374,21 +375,30 @@ impl BaselinePlanner {
         {
             return None;
         }
-        let noise = noise(choices.random_curve.as_ref(), runs);
-        if let Some(index) = in_doubt(&choices.pairs, noise, runs, DOUBTED_MOST.1) {
-            return Some(choices.pairs[index].clone());
-        }
         let mut list = Vec::new();
         if self.options.has(Step::RandomOne) || self.options.has(Step::RandomTwo) {
             list.push(choices.random.clone());
         }
         list.extend([&choices.reads, &choices.writes].into_iter().flatten().map(|c| c.1.clone()));
+        // What contradicts itself is run up to five times (3.3), and before all else where a third run may tell which of two is off.
+        let irreproducible = doubt::irreproducible(runs, choices.random_curve.as_ref());
+        let is_torn = |setting: &&Setting| irreproducible.contains(setting);
+        if let Some(torn) = list.iter().filter(is_torn).find(|s| tries(s, runs) == 2) {
+            return Some(torn.clone());
+        }
+        let noise = noise(choices.random_curve.as_ref(), runs);
+        if let Some(index) = in_doubt(&choices.pairs, noise, runs, DOUBTED_MOST.1) {
+            return Some(choices.pairs[index].clone());
+        }
         if self.options.has(Step::Latency) {
             list.push(Setting { latency: false, ..choices.random.clone() });
         }
-        let wanted = self.options.confirmations();
+        let wanted = |setting: &Setting| match irreproducible.contains(setting) {
+            true => knee::IRREPRODUCIBLE_RUNS.max(self.options.confirmations()),
+            false => self.options.confirmations(),
+        };
         list.into_iter()
-            .filter(|setting| tries(setting, runs) < wanted)
+            .filter(|setting| tries(setting, runs) < wanted(setting))
             .min_by_key(|setting| tries(setting, runs))
     }
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::doubt::{ASSUMED, Contradiction};
 use super::findings::{Study, middle, numbers};
 use super::options::Step;
 use super::planner::{apart, split_candidates};
@@ -44,17 +45,32 @@ impl Study<'_> {
         if is_single {
             reason.push_str(&format!("; {}", best.reservations(&candidates, &[])));
         }
-        let decision = decision::of_choice(&ChoiceMade {
+        let contradictions: Vec<(usize, Contradiction)> = tested
+            .iter()
+            .filter_map(|index| Some((*index, self.contradiction(&pairs[*index])?)))
+            .collect();
+        // A choice that rests on runs which contradict each other is none.
+        let is_unclear = best.is_unclear || contradictions.iter().any(|(at, _)| *at == best.chosen);
+        for (index, found) in &contradictions {
+            reason.push_str(&format!("; of {} {}", label(*index), found.told()));
+        }
+        let flags = [("single_runs", is_single), ("runs_differ", !contradictions.is_empty())];
+        let mut decision = decision::of_choice(&ChoiceMade {
             id: "random-2".to_owned(),
-            verdict: best.verdict(),
+            verdict: if is_unclear { "unclear" } else { best.verdict() },
             value: label(best.chosen),
             best: label(best.best),
             set,
             how: HOLM,
             reason: reason.clone(),
-            flags: if is_single { vec!["single_runs"] } else { Vec::new() },
+            flags: flags.into_iter().filter(|(_, is_so)| *is_so).map(|(flag, _)| flag).collect(),
             deviation: (best.noise.deviation, best.noise.freedom, best.noise.told()),
         });
+        let irreproducible = contradictions.iter().filter(|(_, found)| found.is_irreproducible);
+        let irreproducible: Vec<Value> = irreproducible
+            .map(|(index, found)| json!({ "setting": label(*index), "iops": found.iops }))
+            .collect();
+        decision.insert("irreproducible".to_owned(), json!(irreproducible));
         let rows = tested
             .iter()
             .map(|index| {
@@ -73,7 +89,7 @@ impl Study<'_> {
         Some(Finding {
             id: "random-2".to_owned(),
             title: "Threads for small random I/O".to_owned(),
-            sentence: match best.is_unclear {
+            sentence: match is_unclear {
                 true => format!("Use {}, not certain yet: {reason}.", label(best.chosen)),
                 false => format!("Use {}: {reason}.", label(best.chosen)),
             },
@@ -228,11 +244,31 @@ impl Study<'_> {
                 })
             })
             .collect();
-        let sentence = format!(
-            "One I/O at a time takes {mean:.3} ms on average{}: what the device needs without any queue.",
-            p99.unwrap_or_default()
-        );
-        let mut decision = decision::plain(Rule::Figure, "latency-alone", "measured", &sentence);
+        let count = rates(&settings[0], self.runs).0.len();
+        let faster = self.faster_with_more(&settings[0], mean);
+        let mut sentence =
+            format!("One I/O at a time takes {mean:.3} ms on average{}", p99.unwrap_or_default());
+        match &faster {
+            Some(faster) => sentence.push_str(&format!(
+                ", not certain yet: {} takes {:.3} ms with more of them outstanding, which a queue does not explain",
+                faster.setting.short(),
+                faster.ms
+            )),
+            None => sentence.push_str(": what the device needs without any queue"),
+        }
+        sentence.push_str(if count == 1 { "; it rests on one run." } else { "." });
+        let verdict = if faster.is_some() { "unclear" } else { "measured" };
+        let mut decision = decision::plain(Rule::Figure, "latency-alone", verdict, &sentence);
+        let flags = [("single_run", count == 1), ("faster_with_more", faster.is_some())];
+        let flags: Vec<&str> =
+            flags.into_iter().filter(|(_, is_so)| *is_so).map(|(flag, _)| flag).collect();
+        decision.insert("flags".to_owned(), json!(flags));
+        let mut evidence = evidence;
+        evidence.extend(faster.as_ref().map(|faster| {
+            json!({ "name": format!("avg_lat_ms of {}", faster.setting.short()), "value": faster.ms,
+                    "arithmetic": format!("lowest of more outstanding I/Os; {:.1} % or less below {mean:.3} would be noise",
+                                          faster.noise * 100.0) })
+        }));
         decision.insert("value".to_owned(), json!(mean));
         decision.insert("evidence".to_owned(), json!(evidence));
         let columns = [
@@ -255,6 +291,23 @@ impl Study<'_> {
             runs: numbers(self.runs, settings),
             table: Some(Table { columns: columns.map(str::to_owned).to_vec(), rows: lines }),
         })
+    }
+
+    /// The setting of the same kind of I/O with more outstanding that has the lowest mean latency, where that lies below what
+    /// one alone takes by more than noise: by max(3 %, 3·σ·√(1/n + 1/m)), ln L differing by as much as ln X at the same N.
+    fn faster_with_more(&self, alone: &Setting, ms: f64) -> Option<Faster<'_>> {
+        let kind = |s: &Setting| (s.access, s.block_bytes, s.write_percent, s.rate);
+        let has_more = |s: &&Setting| {
+            kind(s) == kind(alone) && s.total_outstanding() > alone.total_outstanding()
+        };
+        let all = self.runs.iter().map(|run| &run.setting).filter(has_more);
+        let of = |setting| Some((setting, middle(self.runs, setting, |s| s.latency_ms)?));
+        let (setting, lowest) = all.filter_map(of).min_by(|a, b| a.1.total_cmp(&b.1))?;
+        let sigma = self.choices.noise.map_or(ASSUMED, |noise| noise.deviation);
+        let count = |setting| rates(setting, self.runs).0.len().max(1) as f64;
+        let error = sigma * (1.0 / count(alone) + 1.0 / count(setting)).sqrt();
+        let noise = f64::max(0.03, 3.0 * error);
+        ((ms / lowest).ln() > noise).then_some(Faster { setting, ms: lowest, noise })
     }
 
     /// 2.4: the first run, explained.
@@ -305,6 +358,15 @@ impl Study<'_> {
             table: None,
         })
     }
+}
+
+/// A setting with more outstanding I/Os whose mean latency is lower than that of one alone.
+struct Faster<'a> {
+    setting: &'a Setting,
+    /// Mean latency in milliseconds; the median over its runs.
+    ms: f64,
+    /// By how much less, as a share, it might be by chance.
+    noise: f64,
 }
 
 /// A percentile with its mark, which is never left out: in brackets where fewer than ten I/Os lie above it (5.4).
