@@ -7,6 +7,7 @@ pub mod iops_series;
 pub mod latency;
 pub mod open_loop;
 pub mod processor_wait;
+mod scratch;
 
 pub use histogram::Histogram;
 pub use iops_series::{IntervalCell, IopsSeries};
