@@ -96,7 +96,7 @@ pub fn issuer<L: Level>(
         Pick::Bound
     };
     let go_on = shared.continue_on_error;
-    let issuer = Issuer::new(rng, pick, targets, span, slot_target, intervals, go_on);
+    let issuer = Issuer::new(rng, pick, targets, slot_target, intervals, go_on);
     Ok(match (shared.open_loop, shared.witnessed) {
         (Some(open), _) => issuer.with_schedule(schedule(open, span, plan)),
         (None, Some(room)) => issuer.with_witness(Witness::new(plan.requests, room)),

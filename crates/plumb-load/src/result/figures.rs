@@ -6,7 +6,7 @@ use plumb_io::Errno;
 use plumb_units::Nanos;
 
 use super::model::{DirectionResult, Plausibility, RunResult, SpanResult, TargetResult};
-use crate::tally::LatencySet;
+use crate::tally::{IopsSeries, LatencySet};
 
 /// Below this a measurement counts as none (spec 7.4: 0.1 µs).
 const SHORTEST_MEASUREMENT: Nanos = Nanos(100);
@@ -75,6 +75,18 @@ impl SpanResult {
     pub fn figures(&self) -> Figures {
         Figures::of(self.threads.iter().flat_map(|thread| &thread.targets))
     }
+
+    /// Reads and writes of all targets by interval; `None` without intervals (`-D`).
+    #[must_use]
+    pub fn intervals(&self) -> Option<(IopsSeries, IopsSeries)> {
+        let (first, rest) = self.series.split_first()?;
+        let (mut read, mut write) = (first.read.clone(), first.write.clone());
+        for target in rest {
+            read.merge(&target.read);
+            write.merge(&target.write);
+        }
+        Some((read, write))
+    }
 }
 
 impl RunResult {
@@ -90,7 +102,6 @@ impl DirectionResult {
         self.bytes += other.bytes;
         self.io_count += other.io_count;
         merge_option(&mut self.latency, other.latency.as_ref(), LatencySet::merge);
-        merge_option(&mut self.series, other.series.as_ref(), crate::tally::IopsSeries::merge);
         self.failed.merge(&other.failed);
     }
 
@@ -169,10 +180,10 @@ impl Figures {
         figures
     }
 
-    /// Adds what another time span counted; intervals of different spans have nothing in common.
+    /// Adds what another time span counted.
     pub fn merge_counts(&mut self, other: &Self) {
         for (mine, theirs) in [(&mut self.read, &other.read), (&mut self.write, &other.write)] {
-            mine.merge(&DirectionResult { series: None, ..theirs.clone() });
+            mine.merge(theirs);
         }
         for (errno, count) in &other.errors {
             *self.errors.entry(*errno).or_default() += count;

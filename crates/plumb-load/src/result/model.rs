@@ -14,7 +14,8 @@ use crate::profile::model::RawProfile;
 use crate::result::stamp_error::StampError;
 use crate::result::verify::VerifyResult;
 use crate::tally::interval_log::IntervalLog;
-use crate::tally::{Histogram, IopsSeries, LatencySet, OpenTally};
+use crate::tally::span_series::{TargetSeries, ThreadSeries};
+use crate::tally::{Histogram, LatencySet, OpenTally};
 use crate::witness::Truth;
 
 /// Everything about one run of a profile.
@@ -130,6 +131,8 @@ pub struct SpanResult {
     pub process_cpu: Nanos,
     /// The part of it spent in io-wq workers.
     pub io_wq_cpu: Nanos,
+    /// What happened in each interval, by target over all threads, ascending; present with `-D`.
+    pub series: Vec<TargetSeries>,
     /// Latencies by interval over all threads and targets; present with `-D`.
     pub interval_latencies: IntervalLog,
     /// Kernel events counted over the measurement (`-e`).
@@ -252,6 +255,8 @@ pub struct TargetResult {
     pub short_transfers: u64,
     /// In an open loop; latencies are response times then.
     pub open: Option<OpenTally>,
+    /// What happened in each interval (`-D`).
+    pub series: Option<ThreadSeries>,
 }
 
 /// Reads or writes of one thread and target.
@@ -263,8 +268,6 @@ pub struct DirectionResult {
     pub io_count: u64,
     /// With `-L` or `-D` (spec 6.13); printed as tables with `-L` only.
     pub latency: Option<LatencySet>,
-    /// With `-D`.
-    pub series: Option<IopsSeries>,
     /// What failed meanwhile; in none of the above.
     pub failed: FailedIos,
 }

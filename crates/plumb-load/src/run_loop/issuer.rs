@@ -16,7 +16,6 @@ use crate::pace::Pace;
 use crate::pattern::Cursor;
 use crate::pattern::modulus::Modulus;
 use crate::payload::Payload;
-use crate::profile::model::TimeSpan;
 use crate::rng::Rng;
 pub use open::Schedule;
 pub use witness::{Witness, WitnessedIo};
@@ -155,21 +154,20 @@ pub struct IoFailure {
 }
 
 impl<L: Level> Issuer<L> {
-    /// Everything idle; counters as `span` asks. `slot_target` names each slot's target (0 in a
+    /// Everything idle. `slot_target` names each slot's target (0 in a
     /// weighted pool).
     #[must_use]
     pub fn new(
         rng: Rng,
         pick: Pick,
         targets: Vec<IssuerTarget>,
-        span: &TimeSpan,
         slot_target: Vec<u32>,
         intervals: Option<IntervalRecorder>,
         continue_on_error: bool,
     ) -> Self {
         let slots = convert::to_u32(slot_target.len());
         let idle = |target| SlotState { start: Nanos::ZERO, target, is_write: false };
-        let counted = |target| Counted { target, tally: TargetTally::new(span) };
+        let counted = |target| Counted { target, tally: TargetTally::new() };
         let paced = targets.iter().any(|target| target.pace.holds_back());
         Self {
             rng,

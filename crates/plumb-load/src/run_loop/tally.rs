@@ -6,9 +6,8 @@ use std::marker::PhantomData;
 use plumb_io::Errno;
 use plumb_units::Nanos;
 
-use crate::profile::model::TimeSpan;
 use crate::result::model::{DirectionResult, FailedIos};
-use crate::tally::{Histogram, IopsSeries, LatencySet, OpenTally};
+use crate::tally::{Histogram, LatencySet, OpenTally};
 
 /// How much is measured per I/O; the loop is compiled once per level.
 pub trait Level {
@@ -78,37 +77,30 @@ pub(super) struct DirectionTally<L> {
     io_count: u64,
     /// Holds nothing where latencies are not measured.
     latency: Histogram,
-    series: Option<IopsSeries>,
     failed: FailedIos,
     level: PhantomData<L>,
 }
 
 impl<L: Level> DirectionTally<L> {
-    fn new(span: &TimeSpan) -> Self {
+    fn new() -> Self {
         Self {
             bytes: 0,
             io_count: 0,
             latency: if L::STAMPS { Histogram::new() } else { Histogram::without_buckets() },
-            series: L::INTERVALS.then(|| IopsSeries::new(span.io_bucket_duration, span.duration)),
             failed: FailedIos::default(),
             level: PhantomData,
         }
     }
 
-    /// Counts a completion `at` after the measurement's start.
+    /// Counts a completion.
     #[inline(always)]
-    pub(super) fn record(&mut self, bytes: u32, latency: Nanos, at: Nanos) {
+    pub(super) fn record(&mut self, bytes: u32, latency: Nanos) {
         self.bytes += u64::from(bytes);
         // The histogram counts as well, and once is enough.
         if L::STAMPS {
             self.latency.record(latency.0);
         } else {
             self.io_count += 1;
-        }
-        if L::INTERVALS
-            && let Some(series) = &mut self.series
-        {
-            series.record(at, bytes.into(), latency);
         }
     }
 
@@ -134,7 +126,6 @@ impl<L: Level> DirectionTally<L> {
             bytes: self.bytes,
             io_count: if L::STAMPS { self.latency.count() } else { self.io_count },
             latency: L::STAMPS.then_some(LatencySet::Binned(self.latency)),
-            series: self.series,
             failed: self.failed,
         }
     }
@@ -150,10 +141,10 @@ pub(super) struct TargetTally<L> {
 }
 
 impl<L: Level> TargetTally<L> {
-    pub(super) fn new(span: &TimeSpan) -> Self {
+    pub(super) fn new() -> Self {
         Self {
-            read: DirectionTally::new(span),
-            write: DirectionTally::new(span),
+            read: DirectionTally::new(),
+            write: DirectionTally::new(),
             short_transfers: 0,
             errors: [(Errno(0), 0); ERRNOS_MAX],
         }

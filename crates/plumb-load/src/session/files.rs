@@ -23,6 +23,7 @@ use super::target::{self, NO_TARGET_SIZE, OpenTarget};
 use crate::plan::{Access, PlanOptions, plan};
 use crate::profile::model::{Target, TimeSpan};
 use crate::result::model::Failure;
+use crate::tally::interval_log::IntervalLogWriter;
 use crate::trace;
 
 /// Where a file is or will be, however it is spelled.
@@ -103,7 +104,7 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             support::check(target, &open).map_err(failed)?;
         }
         if profile.time_spans.iter().any(|span| span.calculate_iops_std_dev) {
-            super::span::scratch()?;
+            super::span::scratch(IntervalLogWriter::new())?;
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use plumb_io::system_tree::SystemTree;
 use plumb_units::{Bytes, convert};
 
 use crate::plan::{ThreadPlan, takes_from_source};
-use crate::profile::model::{Target, TimeSpan, WriteContent};
+use crate::profile::model::{TimeSpan, WriteContent};
 use crate::tally::IopsSeries;
 
 /// More buffers than memory.
@@ -33,15 +33,13 @@ pub(super) struct TooMuch {
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 #[error(
     "the intervals of -D take {}, and {} of memory are available: the largest time span has {intervals} \
-     intervals of {interval_ms} ms in {seconds} s, kept for each thread and target",
+     intervals of {interval_ms} ms in {seconds} s, kept for each target",
     Bytes(*wanted).in_words(),
     Bytes(*available).in_words()
 )]
 #[diagnostic(
     code(plumb::load::intervals),
-    help(
-        "choose a larger -D (IoBucketDuration), a shorter -d (Duration), or fewer threads (-t, -F)"
-    )
+    help("choose a larger -D (IoBucketDuration), a shorter -d (Duration), or fewer targets")
 )]
 pub(super) struct TooManyIntervals {
     wanted: u64,
@@ -84,9 +82,9 @@ pub(super) fn check_threads(threads: u64, tree: &SystemTree) -> Result<(), TooMa
     if needed > allowed { Err(TooManyThreads { threads, needed, allowed }) } else { Ok(()) }
 }
 
-/// Series that reports make of all threads' series of a time span: reads, writes and both, for a sum and
-/// for what is written of it.
-const SERIES_OF_REPORTS: u64 = 6;
+/// Series that reports make of all targets' series of a time span: reads, writes and both, beside the reads and the
+/// writes of one thread.
+const SERIES_OF_REPORTS: u64 = 5;
 
 /// Compares the counters of all intervals, which results keep to the end, with what is to be had.
 ///
@@ -110,18 +108,12 @@ pub(super) fn check_intervals(
     })
 }
 
-/// Bytes of the intervals of a time span: two directions of each thread's targets, and the reports'.
+/// Bytes of the intervals of a time span: two directions of each target, and the reports'.
 fn of_intervals(span: &TimeSpan) -> u64 {
     if !span.calculate_iops_std_dev {
         return 0;
     }
-    let threads_of = |target: &Target| match (span.thread_count, target.thread_targets.len()) {
-        (0, _) => target.threads_per_file.into(),
-        (threads, 0) => threads.into(),
-        (_, named) => convert::to_u64(named),
-    };
-    let pairs = span.targets.iter().map(threads_of).fold(0, u64::saturating_add);
-    let series = pairs.saturating_mul(2).saturating_add(SERIES_OF_REPORTS);
+    let series = convert::to_u64(span.targets.len()) * 2 + SERIES_OF_REPORTS;
     IopsSeries::bytes(span.io_bucket_duration, span.duration).saturating_mul(series)
 }
 
@@ -172,7 +164,7 @@ fn available(meminfo: &str) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::plan::{PlanOptions, SpanPlan, plan};
-    use crate::profile::model::ThreadTarget;
+    use crate::profile::model::Target;
 
     fn check_sum(target: Target, separation: u64, want: u64) {
         let span = TimeSpan { targets: vec![target], ..TimeSpan::default() };
@@ -200,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_are_counted_by_thread_target_and_direction() {
+    fn intervals_are_counted_by_target_and_direction() {
         let target = |threads| Target { threads_per_file: threads, ..Target::default() };
         let mut span = TimeSpan {
             duration: 3,
@@ -212,15 +204,17 @@ mod tests {
         span.calculate_iops_std_dev = true;
         let series = 6 * convert::to_u64(size_of::<crate::tally::IntervalCell>());
         assert_eq!(IopsSeries::bytes(500, 3), series);
-        assert_eq!(of_intervals(&span), (5 * 2 + SERIES_OF_REPORTS) * series);
-        span.thread_count = 8;
-        assert_eq!(of_intervals(&span), (16 * 2 + SERIES_OF_REPORTS) * series);
-        span.targets[1].thread_targets =
-            [0, 7].map(|thread| ThreadTarget { thread, weight: 0 }).to_vec();
-        assert_eq!(of_intervals(&span), (10 * 2 + SERIES_OF_REPORTS) * series);
+        assert_eq!(of_intervals(&span), (2 * 2 + SERIES_OF_REPORTS) * series);
+        span.thread_count = 800;
+        assert_eq!(
+            of_intervals(&span),
+            (2 * 2 + SERIES_OF_REPORTS) * series,
+            "whatever the threads"
+        );
         span =
-            TimeSpan { duration: u32::MAX, io_bucket_duration: 1, thread_count: u32::MAX, ..span };
-        assert_eq!(of_intervals(&span), u64::MAX, "no sum wraps");
+            TimeSpan { duration: u32::MAX, io_bucket_duration: 1, targets: span.targets, ..span };
+        let intervals = u64::from(u32::MAX) * 1000;
+        assert_eq!(of_intervals(&span) / intervals, (2 * 2 + SERIES_OF_REPORTS) * (series / 6));
     }
 
     #[test]

@@ -6,9 +6,10 @@ use plumb_io::clock::Clock;
 use plumb_units::Nanos;
 
 use super::observe::{Observer, Phase, Snapshot};
-use crate::run_loop::intervals::IntervalCollector;
+use crate::run_loop::intervals::{IntervalCollector, IntervalPair};
 use crate::run_loop::{Controls, Live, LiveReading};
 use crate::tally::interval_log::IntervalLogWriter;
+use crate::tally::span_series::SpanSeries;
 
 /// How often the steering thread looks around, short intervals apart.
 const TICK: Duration = Duration::from_millis(20);
@@ -34,7 +35,9 @@ pub(super) struct Watch<'a, C> {
     pub(super) observer: &'a mut dyn Observer,
     pub(super) controls: &'a Controls,
     pub(super) lives: &'a [Live],
-    pub(super) collectors: &'a [IntervalCollector],
+    pub(super) collectors: &'a mut [IntervalCollector],
+    /// What happened in each interval.
+    pub(super) series: Option<SpanSeries>,
     pub(super) intervals: Option<IntervalLogWriter>,
     /// How often intervals are to be collected.
     pub(super) collect_every: Duration,
@@ -91,14 +94,20 @@ impl<C: Clock> Watch<'_, C> {
     /// Collects intervals, dots and short transfers.
     pub(super) fn look_around(&mut self, now: Nanos) {
         let (intervals, trouble) = (&mut self.intervals, &mut self.interval_trouble);
-        for collector in self.collectors {
-            collector.drain(|pair| {
-                self.strays += pair.strays;
+        let (series, strays) = (&mut self.series, &mut self.strays);
+        for (thread, collector) in self.collectors.iter_mut().enumerate() {
+            let take_pair = |pair: &IntervalPair| {
+                *strays += pair.strays;
                 if let Some(log) = intervals
                     && trouble.is_none()
                     && let Err(error) = log.add(pair)
                 {
                     *trouble = Some(error);
+                }
+            };
+            collector.drain(take_pair, |ended| {
+                if let Some(series) = series {
+                    series.add(thread, ended);
                 }
             });
         }

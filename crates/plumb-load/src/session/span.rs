@@ -37,6 +37,7 @@ use crate::run_loop::intervals::{IntervalCollector, collect_every_ms, exchange};
 use crate::run_loop::{Controls, Dispatch, Live};
 use crate::tally::ProcessorWait;
 use crate::tally::interval_log::IntervalLogWriter;
+use crate::tally::span_series::{SpanSeries, TargetSeries, ThreadSeries};
 use crate::trace::TraceSession;
 use crate::witness::{self, Requests};
 
@@ -70,6 +71,17 @@ pub(super) enum SpanFailure {
     Interrupted,
     /// Anything else.
     Failed(Failure),
+}
+
+/// Intervals by target, and by thread and its targets.
+type Series = (Vec<TargetSeries>, Vec<Vec<ThreadSeries>>);
+
+/// What came of a time span's threads.
+struct Ran {
+    outcomes: Vec<Ended>,
+    observed: Option<Observed>,
+    /// With `-D`.
+    series: Option<Series>,
 }
 
 /// How a thread ended.
@@ -134,7 +146,7 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
                 return Ok(SpanResult { verify: Some(verify.result()), ..result });
             }
         }
-        let (outcomes, observed) = self.run_threads(
+        let Ran { outcomes, observed, series } = self.run_threads(
             &shared,
             (&plans, verify.as_ref()),
             &targets,
@@ -162,7 +174,7 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
                 wake_up.unwrap_or_default(),
             )
         });
-        collect(&mut result, &shared, &plans, outcomes);
+        collect(&mut result, &shared, &plans, (outcomes, series));
         if let Some(error) = &mut result.stamp_error {
             error.wake_up = wake_up;
         }
@@ -262,7 +274,7 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         sources: &[Option<Arc<WriteSource>>],
         (place, (trace, block_trace)): ((usize, usize), (Option<TraceSession>, Option<BlockTrace>)),
         result: &mut SpanResult,
-    ) -> Result<(Vec<Ended>, Option<Observed>), SpanFailure> {
+    ) -> Result<Ran, SpanFailure> {
         let span = shared.span;
         let controls = Controls::default();
         let gate = StartGate::default();
@@ -270,15 +282,19 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         let mut collectors: Vec<IntervalCollector> = Vec::new();
         let mut recorders: Vec<_> = plans
             .iter()
-            .map(|_| {
+            .map(|plan| {
                 span.calculate_iops_std_dev.then(|| {
-                    let (recorder, collector) = exchange(span.io_bucket_duration, plans.len());
+                    let (recorder, collector) =
+                        exchange(span.io_bucket_duration, plans.len(), plan.targets.len());
                     collectors.push(collector);
                     recorder
                 })
             })
             .collect();
-        let intervals = span.calculate_iops_std_dev.then(scratch).transpose()?;
+        let intervals =
+            span.calculate_iops_std_dev.then(|| scratch(IntervalLogWriter::new())).transpose()?;
+        let series = span.calculate_iops_std_dev.then(|| scratch(span_series(span, plans)));
+        let series = series.transpose()?;
         let (opener, clock) = (self.opener, self.clock);
         let left_behind = self.time_after(place.0);
         let mut watch = Watch {
@@ -286,7 +302,8 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
             observer: &mut *self.observer,
             controls: &controls,
             lives: &lives,
-            collectors: &collectors,
+            collectors: &mut collectors,
+            series,
             intervals,
             interval_trouble: None,
             collect_every: match span.calculate_iops_std_dev {
@@ -353,6 +370,7 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         let now = clock.now();
         watch.look_around(now);
         watch.count_shorts();
+        let series = watch.series.take().map(SpanSeries::finish);
         result.plausibility.extend(evidence::strays(watch.strays, span.io_bucket_duration));
         let mut trouble = watch.interval_trouble.take();
         if let Some(log) = watch.intervals.take() {
@@ -374,7 +392,7 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         result.trace = steered.trace;
         self.requests = steered.requests;
         watch.observer.verbose("finished test...");
-        Ok((outcomes, steered.observed))
+        Ok(Ran { outcomes, observed: steered.observed, series })
     }
 
     /// What is still to come behind time span `number` (from 1), its own phases included.
@@ -437,10 +455,14 @@ fn collect(
     result: &mut SpanResult,
     shared: &Shared<'_>,
     plans: &[ThreadPlan],
-    outcomes: Vec<Ended>,
+    (outcomes, series): (Vec<Ended>, Option<Series>),
 ) {
     let mut queues = Vec::new();
+    let (targets, threads) = series.unwrap_or_default();
+    // None where there is no -D.
+    let mut of_threads = threads.into_iter();
     for (plan, outcome) in plans.iter().zip(outcomes) {
+        let mut series = of_threads.next().into_iter().flatten();
         let outcome = match outcome {
             Ok(outcome) => outcome,
             Err(error) => {
@@ -483,6 +505,7 @@ fn collect(
                 errors: counts.errors,
                 short_transfers: counts.short_transfers,
                 open: counts.open,
+                series: series.next(),
             }
         });
         let is_ring = matches!(plan.dispatch, Dispatch::Ring { .. });
@@ -493,14 +516,27 @@ fn collect(
             targets: targets.collect(),
         });
     }
+    let is_told = |index| {
+        result.threads.iter().flat_map(|thread| &thread.targets).any(|told| told.index == index)
+    };
+    result.series = targets.into_iter().filter(|target| is_told(target.index)).collect();
     let separations = queues.iter().map(|facts| facts.buffer_separation);
     result.effective_buffer_separation = separations.min().unwrap_or(0);
     result.queues = queues;
 }
 
-/// The file that takes the latencies of intervals that have ended (`-D`).
-pub(super) fn scratch() -> Result<IntervalLogWriter, SpanFailure> {
-    IntervalLogWriter::new().map_err(|error| {
+/// What collects the intervals of all threads.
+fn span_series(span: &TimeSpan, plans: &[ThreadPlan]) -> std::io::Result<SpanSeries> {
+    let indices = |plan: &ThreadPlan| {
+        plan.targets.iter().map(|planned| convert::to_u32(planned.index)).collect()
+    };
+    let threads: Vec<Vec<u32>> = plans.iter().map(indices).collect();
+    SpanSeries::new(span.io_bucket_duration, span.duration, &threads)
+}
+
+/// The file that takes what happened in intervals that have ended (`-D`).
+pub(super) fn scratch<T>(made: std::io::Result<T>) -> Result<T, SpanFailure> {
+    made.map_err(|error| {
         let text = format!(
             "no scratch file for -D in {}: {error}\nhelp: set TMPDIR to a folder that you may write to",
             std::env::temp_dir().display()

@@ -1,6 +1,7 @@
 //! Latency histograms of intervals that have ended: in a scratch file, not in memory.
 //!
-//! A record, all numbers little endian: number u64, then for reads and for writes: sum u128, sum of
+//! A record, all numbers little endian: number u64, the place of the record of the same interval before it u64
+//! (all ones: there is none), then for reads and for writes: sum u128, sum of
 //! squares u128, min u64, max u64, buckets u64, and (lowest value u64, count u64) per bucket.
 
 use std::collections::BTreeMap;
@@ -8,9 +9,7 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::sync::Arc;
 
-use rustix::fs::{Mode, OFlags};
-
-use super::Histogram;
+use super::{Histogram, scratch};
 use crate::result::model::IntervalLatency;
 use crate::run_loop::intervals::IntervalPair;
 
@@ -18,9 +17,12 @@ use crate::run_loop::intervals::IntervalPair;
 #[derive(Debug, Clone, Default)]
 pub struct IntervalLog {
     file: Option<Arc<File>>,
-    /// Places of the records of each interval: a thread that stalled hands in late.
-    places: Arc<BTreeMap<u64, Vec<u64>>>,
+    /// Place of the last record of each interval: a thread that stalled hands in late.
+    places: Arc<BTreeMap<u64, u64>>,
 }
+
+/// Where there is no record before.
+const NONE: u64 = u64::MAX;
 
 impl IntervalLog {
     /// Whether there is none.
@@ -37,17 +39,23 @@ impl IntervalLog {
 
     /// Reads the intervals back, ascending.
     pub fn iter(&self) -> impl Iterator<Item = io::Result<IntervalLatency>> + '_ {
-        self.places.iter().map(|(number, places)| {
+        self.places.iter().map(|(number, last)| {
             let mut merged = IntervalLatency {
                 number: *number,
                 read: Histogram::new(),
                 write: Histogram::new(),
             };
             let Some(file) = &self.file else { return Ok(merged) };
-            for place in places {
+            let mut place = *last;
+            while place != NONE {
                 let mut reader = BufReader::new(&**file);
-                reader.seek(SeekFrom::Start(*place))?;
-                let _number = read_u64(&mut reader)?;
+                reader.seek(SeekFrom::Start(place))?;
+                let before = (read_u64(&mut reader)?, read_u64(&mut reader)?);
+                place = match before {
+                    // Each lies before the one that names it: no chain has an end in itself.
+                    (own, next) if own == *number && (next == NONE || next < place) => next,
+                    _ => return Err(changed()),
+                };
                 merged.read.merge(&read_histogram(&mut reader)?);
                 merged.write.merge(&read_histogram(&mut reader)?);
             }
@@ -61,7 +69,7 @@ impl IntervalLog {
 pub struct IntervalLogWriter {
     file: BufWriter<File>,
     at: u64,
-    places: BTreeMap<u64, Vec<u64>>,
+    places: BTreeMap<u64, u64>,
 }
 
 impl IntervalLogWriter {
@@ -70,19 +78,7 @@ impl IntervalLogWriter {
     /// # Errors
     /// When no such file can be made.
     pub fn new() -> io::Result<Self> {
-        let folder = std::env::temp_dir();
-        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-        let file = match rustix::fs::open(&folder, flags, Mode::RUSR | Mode::WUSR) {
-            Ok(descriptor) => File::from(descriptor),
-            // File systems without O_TMPFILE: a name for the blink of an eye.
-            Err(_) => {
-                let name = folder.join(format!("plumb-intervals-{}", std::process::id()));
-                let file = File::options().read(true).write(true).create_new(true).open(&name)?;
-                std::fs::remove_file(&name)?;
-                file
-            }
-        };
-        Ok(Self { file: BufWriter::new(file), at: 0, places: BTreeMap::new() })
+        Ok(Self { file: BufWriter::new(scratch::file()?), at: 0, places: BTreeMap::new() })
     }
 
     /// Adds one thread's latencies of one interval.
@@ -91,11 +87,13 @@ impl IntervalLogWriter {
     /// When the file cannot be written.
     pub fn add(&mut self, pair: &IntervalPair) -> io::Result<()> {
         let mut record = Vec::with_capacity(4096);
+        let before = self.places.get(&pair.number).copied().unwrap_or(NONE);
         record.extend_from_slice(&pair.number.to_le_bytes());
+        record.extend_from_slice(&before.to_le_bytes());
         write_histogram(&mut record, &pair.read);
         write_histogram(&mut record, &pair.write);
         self.file.write_all(&record)?;
-        self.places.entry(pair.number).or_default().push(self.at);
+        self.places.insert(pair.number, self.at);
         self.at += plumb_units::convert::to_u64(record.len());
         Ok(())
     }
@@ -131,8 +129,11 @@ fn read_histogram(reader: &mut impl Read) -> io::Result<Histogram> {
     for _ in 0..read_u64(reader)? {
         buckets.push((read_u64(reader)?, read_u64(reader)?));
     }
-    Histogram::from_parts(buckets, (sum, sum_of_squares), (min, max))
-        .ok_or_else(|| io::Error::other("the interval log was changed by someone else"))
+    Histogram::from_parts(buckets, (sum, sum_of_squares), (min, max)).ok_or_else(changed)
+}
+
+fn changed() -> io::Error {
+    io::Error::other("the interval log was changed by someone else")
 }
 
 fn read_u64(reader: &mut impl Read) -> io::Result<u64> {

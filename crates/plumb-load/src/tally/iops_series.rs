@@ -1,9 +1,10 @@
-//! What happened in each interval (`-D`): fixed counters, allocated before the start (spec 9).
+//! What happened in each interval (`-D`): counters of intervals, and the little of them that deviations need
+//! (spec 9).
 
 use plumb_units::{Nanos, convert};
 
 /// One direction of one interval.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IntervalCell {
     /// Completions.
     pub count: u64,
@@ -11,8 +12,8 @@ pub struct IntervalCell {
     pub bytes: u64,
     /// Sum of their latencies in nanoseconds.
     pub sum: u64,
-    /// Sum of the squares of their latencies in nanoseconds².
-    pub sum_of_squares: f64,
+    /// Sum of the squares of their latencies in nanoseconds², exact.
+    pub sum_of_squares: u128,
     /// Smallest latency in nanoseconds; `u64::MAX` when empty.
     pub min: u64,
     /// Largest latency in nanoseconds.
@@ -22,11 +23,11 @@ pub struct IntervalCell {
 impl IntervalCell {
     /// Nothing completed.
     pub const EMPTY: Self =
-        Self { count: 0, bytes: 0, sum: 0, sum_of_squares: 0.0, min: u64::MAX, max: 0 };
+        Self { count: 0, bytes: 0, sum: 0, sum_of_squares: 0, min: u64::MAX, max: 0 };
 }
 
-/// Completions by interval for one thread, target and direction.
-#[derive(Debug, Clone)]
+/// Completions by interval of one direction.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IopsSeries {
     interval: Nanos,
     cells: Box<[IntervalCell]>,
@@ -78,23 +79,39 @@ impl IopsSeries {
     }
 
     /// Counts a completion `at` after the measurement's start.
-    #[inline(always)]
     pub fn record(&mut self, at: Nanos, bytes: u64, latency: Nanos) {
         let number = at.0 / self.interval.0;
         self.last = self.last.max(Some(number));
         if let Some(cell) = self.cells.get_mut(convert::to_usize(number)) {
-            cell.count += 1;
-            cell.bytes += bytes;
-            cell.sum += latency.0;
-            cell.sum_of_squares += latency.0 as f64 * latency.0 as f64;
-            cell.min = cell.min.min(latency.0);
-            cell.max = cell.max.max(latency.0);
+            cell.record(bytes, latency);
+        }
+    }
+
+    /// Adds what was counted in interval `number`; of one without room, that it was.
+    pub fn add(&mut self, number: u64, counted: &IntervalCell) {
+        if counted.count == 0 {
+            return;
+        }
+        self.last = self.last.max(Some(number));
+        if let Some(cell) = self.cells.get_mut(convert::to_usize(number)) {
+            cell.merge(counted);
         }
     }
 }
 
 /// Statistics (spec 9).
 impl IntervalCell {
+    /// Counts a completion of `bytes` bytes.
+    #[inline(always)]
+    pub fn record(&mut self, bytes: u64, latency: Nanos) {
+        self.count += 1;
+        self.bytes += bytes;
+        self.sum += latency.0;
+        self.sum_of_squares += u128::from(latency.0) * u128::from(latency.0);
+        self.min = self.min.min(latency.0);
+        self.max = self.max.max(latency.0);
+    }
+
     /// Adds what `other` counted; the minimum of an empty cell says nothing (D-12).
     pub fn merge(&mut self, other: &Self) {
         self.count += other.count;
@@ -131,7 +148,7 @@ impl IntervalCell {
         }
         let (count, sum) = (self.count as f64, self.sum as f64);
         // Rounding may leave a little less than nothing of equal values.
-        ((self.sum_of_squares - sum * sum / count) / count).max(0.0).sqrt() / 1e6
+        ((self.sum_of_squares as f64 - sum * sum / count) / count).max(0.0).sqrt() / 1e6
     }
 }
 
@@ -172,14 +189,77 @@ impl IopsSeries {
     /// Deviation of the I/Os per second over the valid intervals; 0 without any.
     #[must_use]
     pub fn iops_stddev(&self) -> f64 {
-        let cells = self.valid_cells();
-        if cells.is_empty() {
+        self.moments().iops_stddev()
+    }
+
+    /// What deviations need of it.
+    #[must_use]
+    pub fn moments(&self) -> IopsMoments {
+        let capacity = convert::to_u64(self.cells.len());
+        let mut moments =
+            IopsMoments { last: self.last, ..IopsMoments::new(self.interval, capacity) };
+        self.cells.iter().for_each(|cell| moments.count(cell.count));
+        moments
+    }
+}
+
+/// How many I/Os completed per interval, as far as deviations need it: whole sums, so that the order in which
+/// intervals come makes no difference, and no memory that grows with them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IopsMoments {
+    interval: Nanos,
+    /// Intervals of the measurement.
+    capacity: u64,
+    /// As of [`IopsSeries::last`].
+    last: Option<u64>,
+    /// I/Os of all intervals.
+    sum: u64,
+    /// Sum of the squares of the I/Os of each interval.
+    squares: u128,
+}
+
+impl IopsMoments {
+    /// Of no completion, in a measurement of `capacity` intervals.
+    #[must_use]
+    pub fn new(interval: Nanos, capacity: u64) -> Self {
+        Self { interval, capacity, last: None, sum: 0, squares: 0 }
+    }
+
+    /// Adds all of interval `number`, which is told once: `count` I/Os.
+    pub fn add(&mut self, number: u64, count: u64) {
+        if count == 0 {
+            return;
+        }
+        self.last = self.last.max(Some(number));
+        if number < self.capacity {
+            self.count(count);
+        }
+    }
+
+    fn count(&mut self, count: u64) {
+        self.sum += count;
+        self.squares += u128::from(count) * u128::from(count);
+    }
+
+    /// As [`IopsSeries::valid_intervals`].
+    #[must_use]
+    pub fn valid_intervals(&self) -> u64 {
+        self.last.map_or(0, |last| last.saturating_add(1)).min(self.capacity)
+    }
+
+    /// Deviation of the I/Os per second over the valid intervals: sqrt(n·Σc² − (Σc)²) ÷ n of the n intervals' I/Os c,
+    /// divided by their length; 0 without any.
+    #[must_use]
+    pub fn iops_stddev(&self) -> f64 {
+        let intervals = self.valid_intervals();
+        if intervals == 0 {
             return 0.0;
         }
-        let intervals = convert::to_u64(cells.len()) as f64;
-        let mean = cells.iter().map(|cell| cell.count as f64).sum::<f64>() / intervals;
-        let squares = cells.iter().map(|cell| (cell.count as f64 - mean).powi(2)).sum::<f64>();
-        (squares / intervals).sqrt() / self.interval.as_secs_f64()
+        // Exact, and of no negative sum: Cauchy and Schwarz.
+        let sum = u128::from(self.sum);
+        let spread = (u128::from(intervals) * self.squares).saturating_sub(sum * sum);
+        let intervals = intervals as f64;
+        (spread as f64 / (intervals * intervals)).sqrt() / self.interval.as_secs_f64()
     }
 }
 

@@ -9,7 +9,8 @@ use plumb_load::result::model::{
     WaitStatistics,
 };
 use plumb_load::result::text::{cpu, distribution, io_table, latency, totals, waits};
-use plumb_load::tally::{ExactLatencies, IopsSeries, LatencySet};
+use plumb_load::tally::span_series::{EndedInterval, SpanSeries};
+use plumb_load::tally::{ExactLatencies, IntervalCell, IopsSeries, LatencySet};
 use plumb_units::{Bytes, Nanos, convert};
 use serde_json::Value;
 
@@ -181,21 +182,42 @@ fn iops_stddev_merge(input: &Value, expect: &Value) -> Result<(), String> {
 }
 
 /// Pairs of completion in ms and latency in µs.
-fn direction(input: &Value, block: u64, completions: &Value) -> DirectionResult {
+fn direction(block: u64, completions: &Value) -> DirectionResult {
     let pairs = list(completions);
     let io_count = convert::to_u64(pairs.len());
-    let mut series = IopsSeries::new(small(&input["bucket_ms"]), small(&input["duration_s"]));
-    for pair in pairs {
-        let nanos = convert::floor_u64(float(&pair[1]) * 1e3);
-        series.record(at(&pair[0]), block, Nanos(nanos));
-    }
     DirectionResult {
         bytes: io_count * block,
         io_count,
         latency: Some(latencies(pairs.iter().map(|pair| &pair[1]))),
-        series: Some(series),
         ..DirectionResult::default()
     }
+}
+
+/// What each thread counted by interval, for one target.
+fn span_series(input: &Value) -> SpanSeries {
+    let (bucket_ms, duration_s) = (small(&input["bucket_ms"]), small(&input["duration_s"]));
+    let threads = list(&input["threads"]);
+    let mut series = SpanSeries::new(bucket_ms, duration_s, &vec![vec![0]; threads.len()])
+        .expect("a scratch file");
+    for (number, thread) in threads.iter().enumerate() {
+        let mut ended = std::collections::BTreeMap::new();
+        for (key, is_write) in
+            [("read_completions_ms_us", false), ("write_completions_ms_us", true)]
+        {
+            for pair in list(&thread[key]) {
+                let interval = at(&pair[0]).0 / (u64::from(bucket_ms) * 1_000_000);
+                let [read, write] =
+                    ended.entry(interval).or_insert([IntervalCell::EMPTY, IntervalCell::EMPTY]);
+                let nanos = convert::floor_u64(float(&pair[1]) * 1e3);
+                let cell = if is_write { write } else { read };
+                cell.record(self::number(&thread["block"]), Nanos(nanos));
+            }
+        }
+        for (interval, [read, write]) in ended {
+            series.add(number, &EndedInterval { number: interval, place: 0, read, write });
+        }
+    }
+    series
 }
 
 fn section(input: &Value, expect: &Value) -> Result<(), String> {
@@ -204,19 +226,22 @@ fn section(input: &Value, expect: &Value) -> Result<(), String> {
         TargetResult {
             path: text(&thread["path"]).to_owned(),
             file_size: number(&thread["file_size"]),
-            read: direction(input, block, &thread["read_completions_ms_us"]),
-            write: direction(input, block, &thread["write_completions_ms_us"]),
+            read: direction(block, &thread["read_completions_ms_us"]),
+            write: direction(block, &thread["write_completions_ms_us"]),
             ..TargetResult::default()
         }
     };
-    let threads = (0..).zip(list(&input["threads"])).map(|(id, thread)| ThreadResult {
+    let (series, of_threads) = span_series(input).finish();
+    let threads = (0..).zip(list(&input["threads"])).zip(of_threads);
+    let threads = threads.map(|((id, thread), mut series)| ThreadResult {
         id,
-        targets: vec![target(thread)],
+        targets: vec![TargetResult { series: series.pop(), ..target(thread) }],
         ..ThreadResult::default()
     });
     let span = SpanResult {
         elapsed: Nanos(convert::floor_u64(float(&input["seconds"]) * 1e9)),
         threads: threads.collect(),
+        series,
         ..SpanResult::default()
     };
     let columns = io_table::Columns {

@@ -17,7 +17,8 @@ use plumb_load::result::model::{
 use plumb_load::result::verify::{VerifiedTarget, VerifyResult};
 use plumb_load::run_loop::intervals::IntervalPair;
 use plumb_load::tally::interval_log::IntervalLogWriter;
-use plumb_load::tally::{Histogram, IopsSeries, LatencySet};
+use plumb_load::tally::span_series::{EndedInterval, SpanSeries};
+use plumb_load::tally::{Histogram, IntervalCell, LatencySet};
 use plumb_units::Nanos;
 
 /// A path that needs every kind of escape.
@@ -141,20 +142,17 @@ fn direction(
     mut seen: impl FnMut(Nanos, u64),
 ) -> DirectionResult {
     let mut histogram = Histogram::new();
-    let mut series = IopsSeries::new(500, 2);
     for number in 0..count {
         let at = Nanos(elapsed.0 / count * number + sequence.below(1000));
         let slow = if sequence.below(100) == 0 { 4_000_000 } else { 0 };
         let latency = 200_000 + sequence.below(200_000) + slow;
         histogram.record(latency);
-        series.record(at, block, Nanos(latency));
         seen(at, latency);
     }
     DirectionResult {
         bytes: count * block,
         io_count: count,
         latency: Some(LatencySet::Binned(histogram)),
-        series: Some(series),
         ..DirectionResult::default()
     }
 }
@@ -190,8 +188,21 @@ pub(crate) fn two_targets() -> RunResult {
     let elapsed = Nanos(1_999_900_000);
     let mut sequence = Sequence(1);
     let mut pairs: Vec<IntervalPair> = Vec::new();
-    let mut note = |at: Nanos, latency: u64, is_write: bool| {
+    let nothing = |place| {
+        move |number| EndedInterval {
+            number,
+            place,
+            read: IntervalCell::EMPTY,
+            write: IntervalCell::EMPTY,
+        }
+    };
+    let mut cells: [Vec<EndedInterval>; 2] =
+        [(0..4).map(nothing(0)).collect(), (0..4).map(nothing(0)).collect()];
+    let mut note = |thread: usize, (at, latency): (Nanos, u64), block, is_write: bool| {
         let number = at.0 / 500_000_000;
+        let ended = &mut cells[thread][plumb_units::convert::to_usize(number)];
+        let cell = if is_write { &mut ended.write } else { &mut ended.read };
+        cell.record(block, Nanos(latency));
         if pairs.iter().all(|pair| pair.number != number) {
             pairs.push(IntervalPair { number, ..IntervalPair::default() });
         }
@@ -201,23 +212,35 @@ pub(crate) fn two_targets() -> RunResult {
     let size = 1 << 30;
     let bounds = Bounds::new(&asked.targets[0], size).expect("room");
     let distribution = asked.targets[0].distribution.as_ref().expect("one");
-    let first = TargetResult {
+    let mut first = TargetResult {
         path: NASTY_PATH.to_owned(),
         file_size: size,
         index: 0,
-        read: direction(&mut sequence, (9_000, 4096), elapsed, |at, ns| note(at, ns, false)),
-        write: direction(&mut sequence, (3_900, 4096), elapsed, |at, ns| note(at, ns, true)),
+        read: direction(&mut sequence, (9_000, 4096), elapsed, |at, ns| {
+            note(0, (at, ns), 4096, false);
+        }),
+        write: direction(&mut sequence, (3_900, 4096), elapsed, |at, ns| {
+            note(0, (at, ns), 4096, true);
+        }),
         effective: Some(effective(distribution, &bounds)),
         ..TargetResult::default()
     };
-    let second = TargetResult {
+    let mut second = TargetResult {
         path: "b.dat".to_owned(),
         file_size: 123_456_789,
         index: 1,
-        read: direction(&mut sequence, (13_000, 65536), elapsed, |at, ns| note(at, ns, false)),
+        read: direction(&mut sequence, (13_000, 65536), elapsed, |at, ns| {
+            note(1, (at, ns), 65536, false);
+        }),
         write: direction(&mut sequence, (0, 65536), elapsed, |_, _| ()),
         ..TargetResult::default()
     };
+    let mut series = SpanSeries::new(500, 2, &[vec![0], vec![1]]).expect("a scratch file");
+    for (thread, cells) in cells.iter().enumerate() {
+        cells.iter().for_each(|ended| series.add(thread, ended));
+    }
+    let (series, mut of_threads) = series.finish();
+    (second.series, first.series) = (of_threads[1].pop(), of_threads[0].pop());
     let waits = |wait| WaitStatistics {
         wait,
         lookaside: 540,
@@ -247,6 +270,7 @@ pub(crate) fn two_targets() -> RunResult {
         submission: "latency".to_owned(),
         process_cpu: Nanos(1_234_000_000),
         io_wq_cpu: Nanos(12_000_000),
+        series,
         interval_latencies: log.finish().expect("flushed"),
         plausibility: vec![
             PlausibilityItem {

@@ -1,6 +1,7 @@
 //! Properties of the two latency stores and of intervals, on seeded random data.
 
-use plumb_load::tally::{ExactLatencies, Histogram, IopsSeries, LatencySet};
+use plumb_load::tally::span_series::{EndedInterval, SpanSeries};
+use plumb_load::tally::{ExactLatencies, Histogram, IntervalCell, IopsSeries, LatencySet};
 use plumb_units::{Nanos, convert};
 
 use crate::made_up::Sequence;
@@ -123,11 +124,81 @@ fn merged_series_equal_one() {
         assert_eq!(merged.iops_stddev(), together.iops_stddev(), "seed {seed}");
         for (merged, together) in merged.valid_cells().iter().zip(together.valid_cells()) {
             let exact = |cell: &plumb_load::tally::IntervalCell| {
-                (cell.count, cell.bytes, cell.sum, cell.min, cell.max)
+                (cell.count, cell.bytes, cell.sum, cell.sum_of_squares, cell.min, cell.max)
             };
             assert_eq!(exact(merged), exact(together), "seed {seed}");
-            let apart = (merged.stddev_ms() - together.stddev_ms()).abs();
-            assert!(apart < 1e-9, "seed {seed}");
+            assert_eq!(merged.stddev_ms(), together.stddev_ms(), "seed {seed}");
+        }
+    }
+}
+
+/// Deviation of the I/Os per second as it is defined: of the intervals one by one, from their mean.
+fn deviation(series: &IopsSeries) -> f64 {
+    let counts: Vec<f64> = series.valid_cells().iter().map(|cell| cell.count as f64).collect();
+    let intervals = convert::to_u64(counts.len()).max(1) as f64;
+    let mean = counts.iter().sum::<f64>() / intervals;
+    let squares = counts.iter().map(|count| (count - mean).powi(2)).sum::<f64>();
+    (squares / intervals).sqrt() / series.interval().as_secs_f64()
+}
+
+#[test]
+fn one_series_for_all_threads_is_theirs_merged() {
+    const INTERVAL_MS: u32 = 10;
+    let empty = || [IopsSeries::new(INTERVAL_MS, 1), IopsSeries::new(INTERVAL_MS, 1)];
+    for seed in 0..20 {
+        let mut sequence = Sequence(7000 + seed);
+        // Threads work on one target, the other or both.
+        let threads = [vec![0], vec![4, 2], vec![2], vec![0, 2, 4], vec![4]];
+        let mut collected = SpanSeries::new(INTERVAL_MS, 1, &threads).expect("a scratch file");
+        let mut apart: Vec<Vec<[IopsSeries; 2]>> =
+            threads.iter().map(|targets| targets.iter().map(|_| empty()).collect()).collect();
+        // Some intervals are behind the last one that has room, some have nothing.
+        for number in 0..sequence.below(110) {
+            for (thread, series) in apart.iter_mut().enumerate() {
+                for (place, series) in (0..).zip(series) {
+                    let mut cells = [IntervalCell::EMPTY; 2];
+                    for _ in 0..sequence.below(4) {
+                        let latency = Nanos(1 + sequence.below(3_000_000_000));
+                        let side = convert::to_usize(sequence.below(2));
+                        let at = number * 10_000_000 + sequence.below(10_000_000);
+                        cells[side].record(4096, latency);
+                        series[side].record(Nanos(at), 4096, latency);
+                    }
+                    let [read, write] = cells;
+                    collected.add(thread, &EndedInterval { number, place, read, write });
+                }
+            }
+        }
+        let (targets, of_threads) = collected.finish();
+        let both = |[read, write]: &[IopsSeries; 2]| {
+            let mut both = read.clone();
+            both.merge(write);
+            both
+        };
+        for (series, apart) in of_threads.iter().flatten().zip(apart.iter().flatten()) {
+            let [read, write] = apart;
+            let told = series.read_back().expect("readable");
+            assert_eq!((&told.0, &told.1), (read, write), "seed {seed}");
+            let moments = [read, write, &both(apart)].map(IopsSeries::moments);
+            assert_eq!([series.read, series.write, series.total], moments, "seed {seed}");
+            for (moments, series) in moments.iter().zip([read, write, &both(apart)]) {
+                assert_eq!(moments.valid_intervals(), series.valid_intervals());
+                let (told, want) = (moments.iops_stddev(), deviation(series));
+                assert!((told - want).abs() <= 1e-9 * want, "seed {seed}: {told} for {want}");
+            }
+        }
+        assert_eq!(targets.iter().map(|target| target.index).collect::<Vec<_>>(), [0, 2, 4]);
+        for target in targets {
+            let [mut read, mut write] = empty();
+            for (indices, apart) in threads.iter().zip(&apart) {
+                for (_, apart) in
+                    indices.iter().zip(apart).filter(|(index, _)| **index == target.index)
+                {
+                    read.merge(&apart[0]);
+                    write.merge(&apart[1]);
+                }
+            }
+            assert_eq!((target.read, target.write), (read, write), "seed {seed}");
         }
     }
 }

@@ -5,9 +5,9 @@ use serde::ser::{Error, SerializeSeq};
 use serde::{Serialize, Serializer};
 
 use super::figures::{Buckets, Latency};
-use crate::result::figures::Figures;
-use crate::result::model::{DirectionResult, IntervalLatency, SpanResult};
-use crate::tally::{Histogram, IntervalCell, IopsSeries, LatencySet};
+use crate::result::model::{IntervalLatency, SpanResult};
+use crate::tally::span_series::{TargetSeries, ThreadSeries};
+use crate::tally::{Histogram, IntervalCell, IopsMoments, IopsSeries, LatencySet};
 
 /// Deviations of I/Os per second over the valid intervals.
 #[derive(Debug, Serialize)]
@@ -18,18 +18,26 @@ pub(super) struct Deviations {
 }
 
 impl Deviations {
-    /// `None` where no series was kept.
-    pub(super) fn of(
-        total: &DirectionResult,
-        read: &DirectionResult,
-        write: &DirectionResult,
-    ) -> Option<Self> {
-        let of = |side: &DirectionResult| {
-            let series = side.series.as_ref().filter(|series| series.valid_intervals() > 0);
-            series.map(IopsSeries::iops_stddev)
-        };
-        total.series.as_ref()?;
-        Some(Self { total: of(total), read: of(read), write: of(write) })
+    fn new([total, read, write]: [IopsMoments; 3]) -> Self {
+        let of =
+            |moments: IopsMoments| (moments.valid_intervals() > 0).then(|| moments.iops_stddev());
+        Self { total: of(total), read: of(read), write: of(write) }
+    }
+
+    fn of_series(read: &IopsSeries, write: &IopsSeries) -> Self {
+        let mut total = read.clone();
+        total.merge(write);
+        Self::new([&total, read, write].map(IopsSeries::moments))
+    }
+
+    /// Of all threads.
+    pub(super) fn of_target(target: &TargetSeries) -> Self {
+        Self::of_series(&target.read, &target.write)
+    }
+
+    /// Of one thread and target.
+    pub(super) fn of_thread(series: &ThreadSeries) -> Self {
+        Self::new([series.total, series.read, series.write])
     }
 }
 
@@ -43,18 +51,18 @@ pub(super) struct Intervals<'a> {
 
 impl<'a> Intervals<'a> {
     /// `None` where no series was kept.
-    pub(super) fn of(span: &'a SpanResult, figures: &Figures) -> Option<Self> {
-        let total = figures.total();
-        let series = total.series.clone()?;
+    pub(super) fn of(span: &'a SpanResult) -> Option<Self> {
+        let (read, write) = span.intervals()?;
+        let interval = read.interval();
         Some(Self {
-            interval_ns: series.interval().0,
-            iops_stddev_per_s: Deviations::of(&total, &figures.read, &figures.write),
+            interval_ns: interval.0,
+            iops_stddev_per_s: Some(Deviations::of_series(&read, &write)),
             series: Series {
                 span,
-                interval: series.interval(),
-                count: series.valid_intervals(),
-                read: figures.read.series.clone(),
-                write: figures.write.series.clone(),
+                interval,
+                count: read.valid_intervals().max(write.valid_intervals()),
+                read,
+                write,
             },
         })
     }
@@ -64,8 +72,8 @@ struct Series<'a> {
     span: &'a SpanResult,
     interval: Nanos,
     count: u64,
-    read: Option<IopsSeries>,
-    write: Option<IopsSeries>,
+    read: IopsSeries,
+    write: IopsSeries,
 }
 
 #[derive(Serialize)]
@@ -103,9 +111,8 @@ impl Cell {
 
 impl Series<'_> {
     fn interval(&self, number: u64, latencies: Option<IntervalLatency>) -> Interval {
-        let cell = |series: &Option<IopsSeries>| {
-            let cells = series.as_ref().map_or(&[][..], IopsSeries::cells);
-            cells.get(convert::to_usize(number)).copied().unwrap_or(IntervalCell::EMPTY)
+        let cell = |series: &IopsSeries| {
+            series.cells().get(convert::to_usize(number)).copied().unwrap_or(IntervalCell::EMPTY)
         };
         let (read, write) = (cell(&self.read), cell(&self.write));
         let mut total = read;

@@ -73,7 +73,7 @@ impl<'a> Span<'a> {
             littles_law: Law::of(span, asked),
             targets: OfTarget::all(span, asked),
             threads: span.threads.iter().map(|thread| Thread::of(thread, span, asked)).collect(),
-            intervals: Intervals::of(span, &figures),
+            intervals: Intervals::of(span),
             trace: span.trace.as_ref().map(Trace::of),
             plausibility: span.plausibility.iter().map(Item::of).collect(),
             failures: span.failures.iter().map(|failure| failure.text.as_str()).collect(),
@@ -410,22 +410,19 @@ impl<'a> OfTarget<'a> {
                 let results = of_target.iter().map(|(target, _)| *target);
                 let open_loop = Open::of(span.open_loop, results, Buckets::Without);
                 let errors = errors_by_direction(of_target);
+                let series = span.series.iter().find(|series| series.index == first.index);
                 Self {
                     index: first.index,
                     path: &first.path,
                     size_bytes: first.file_size,
                     errors_by_name: by_name(&figures.errors),
-                    iops_stddev_per_s: deviations(&figures),
+                    iops_stddev_per_s: series.map(Deviations::of_target),
                     sides: Sides::new(&figures, span.elapsed, errors, Buckets::Without),
                     open_loop,
                 }
             })
             .collect()
     }
-}
-
-fn deviations(figures: &Figures) -> Option<Deviations> {
-    Deviations::of(&figures.total(), &figures.read, &figures.write)
 }
 
 fn by_name(errors: &BTreeMap<Errno, u64>) -> BTreeMap<String, u64> {
@@ -510,7 +507,7 @@ impl<'a> ThreadTarget<'a> {
                 path: &target.path,
                 size_bytes: target.file_size,
                 errors_by_name: by_name(&figures.errors),
-                iops_stddev_per_s: deviations(&figures),
+                iops_stddev_per_s: target.series.as_ref().map(Deviations::of_thread),
                 sides: Sides::new(&figures, span.elapsed, errors, Buckets::Without),
                 open_loop: Open::of(span.open_loop, [target], Buckets::Without),
             },

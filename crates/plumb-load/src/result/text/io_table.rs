@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use plumb_units::{Bytes, Nanos};
 
 use crate::result::model::{DirectionResult, SpanResult, TargetResult};
-use crate::tally::{IopsSeries, LatencySet};
+use crate::tally::LatencySet;
+use crate::tally::span_series::ThreadSeries;
 
 /// Columns that depend on what was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +45,27 @@ impl Side {
             Self::Read => target.read.clone(),
             Self::Write => target.write.clone(),
         }
+    }
+
+    /// Deviation of the I/Os per second of one row; 0 without intervals.
+    fn deviation_of_row(self, series: Option<&ThreadSeries>) -> f64 {
+        series.map_or(0.0, |series| match self {
+            Self::Total => series.total.iops_stddev(),
+            Self::Read => series.read.iops_stddev(),
+            Self::Write => series.write.iops_stddev(),
+        })
+    }
+
+    /// Deviation of the I/Os per second of all rows; 0 without intervals.
+    fn deviation(self, span: &SpanResult) -> f64 {
+        span.intervals().map_or(0.0, |(mut read, write)| match self {
+            Self::Total => {
+                read.merge(&write);
+                read.iops_stddev()
+            }
+            Self::Read => read.iops_stddev(),
+            Self::Write => write.iops_stddev(),
+        })
     }
 }
 
@@ -88,34 +110,35 @@ pub fn write_table(
         for target in &thread.targets {
             let row = side.of(target);
             write!(out, "{:>6} | ", thread.id)?;
-            write_figures(&row, span.elapsed, columns, out)?;
+            let deviation = columns.iops.then(|| side.deviation_of_row(target.series.as_ref()));
+            write_figures(&row, span.elapsed, (columns.latency, deviation), out)?;
             writeln!(out, " | {} ({})", target.path, Bytes(target.file_size))?;
             sum.merge(&row);
         }
     }
     write!(out, "{line}\ntotal:   ")?;
-    write_figures(&sum, span.elapsed, columns, out)?;
+    let deviation = columns.iops.then(|| side.deviation(span));
+    write_figures(&sum, span.elapsed, (columns.latency, deviation), out)?;
     writeln!(out)
 }
 
 fn write_figures(
     row: &DirectionResult,
     elapsed: Nanos,
-    columns: Columns,
+    (with_latency, deviation): (bool, Option<f64>),
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let (mib, iops) = (row.mib_per_s(elapsed), row.iops(elapsed));
     write!(out, "{:>15} | {:>12} | {mib:>10.2} | {iops:>10.2}", row.bytes, row.io_count)?;
     let latency = row.latency.as_ref();
-    if columns.latency {
+    if with_latency {
         let mean = latency.and_then(LatencySet::mean_ms).unwrap_or(0.0);
         write!(out, " | {mean:>8.3}")?;
     }
-    if columns.iops {
-        let deviation = row.series.as_ref().map_or(0.0, IopsSeries::iops_stddev);
+    if let Some(deviation) = deviation {
         write!(out, " | {deviation:>10.2}")?;
     }
-    if columns.latency {
+    if with_latency {
         match latency.and_then(LatencySet::stddev_ms) {
             Some(deviation) => write!(out, " |  {deviation:>8.3}")?,
             None => write!(out, " |       N/A")?,

@@ -8,8 +8,7 @@ use super::element::Elements;
 use super::fixed;
 use super::span::write_moments;
 use crate::result::figures::Figures;
-use crate::result::model::DirectionResult;
-use crate::tally::{IntervalCell, IopsSeries, LatencySet};
+use crate::tally::{IntervalCell, IopsMoments, IopsSeries, LatencySet};
 
 /// What follows percentile 99: readers index buckets by position.
 const TAIL: [f64; 8] = [99.9, 99.99, 99.999, 99.9999, 99.99999, 99.999999, 99.9999999, 100.0];
@@ -54,40 +53,35 @@ pub(super) fn write_latency(figures: &Figures, out: &mut Elements<'_>) -> io::Re
     out.close("Latency")
 }
 
+/// Nothing but the element without intervals. `moments` are those of `series`: reads, writes and both.
 pub(super) fn write_iops(
-    read: &DirectionResult,
-    write: &DirectionResult,
+    series: Option<(IopsSeries, IopsSeries)>,
+    moments: [Option<IopsMoments>; 3],
     out: &mut Elements<'_>,
 ) -> io::Result<()> {
-    let mut total = read.clone();
-    total.merge(write);
     out.open("Iops", &[])?;
-    for (name, side) in
-        [("ReadIopsStdDev", read), ("WriteIopsStdDev", write), ("IopsStdDev", &total)]
-    {
-        if let Some(series) = side.series.as_ref().filter(|series| series.valid_intervals() > 0) {
-            out.text(name, fixed(series.iops_stddev()))?;
+    for (name, moments) in ["ReadIopsStdDev", "WriteIopsStdDev", "IopsStdDev"].iter().zip(moments) {
+        if let Some(moments) = moments.filter(|moments| moments.valid_intervals() > 0) {
+            out.text(name, fixed(moments.iops_stddev()))?;
         }
     }
-    if let Some(total) = &total.series {
-        write_intervals(read.series.as_ref(), write.series.as_ref(), total, out)?;
+    if let Some((read, write)) = series {
+        write_intervals(&read, &write, out)?;
     }
     out.close("Iops")
 }
 
 fn write_intervals(
-    read: Option<&IopsSeries>,
-    write: Option<&IopsSeries>,
-    total: &IopsSeries,
+    read: &IopsSeries,
+    write: &IopsSeries,
     out: &mut Elements<'_>,
 ) -> io::Result<()> {
-    let cell = |series: Option<&IopsSeries>, number: u64| {
-        let cells = series.map_or(&[][..], IopsSeries::cells);
-        cells.get(convert::to_usize(number)).copied().unwrap_or(IntervalCell::EMPTY)
+    let cell = |series: &IopsSeries, number: u64| {
+        series.cells().get(convert::to_usize(number)).copied().unwrap_or(IntervalCell::EMPTY)
     };
-    let interval = total.interval();
+    let interval = read.interval();
     let rate = |count: u64| format!("{:.0}", count as f64 / interval.as_secs_f64());
-    for number in 0..total.valid_intervals() {
+    for number in 0..read.valid_intervals().max(write.valid_intervals()) {
         let (read, write) = (cell(read, number), cell(write, number));
         out.empty(
             "Bucket",

@@ -9,6 +9,7 @@ use crate::profile::model::TimeSpan;
 use crate::result::model::{SpanResult, TargetResult, ThreadResult, TraceCounts, WaitStatistics};
 use crate::result::text::{INTERRUPTED, cpu};
 use crate::tally::LatencySet;
+use crate::tally::span_series::ThreadSeries;
 
 pub(super) fn write(
     span: &SpanResult,
@@ -50,7 +51,13 @@ fn write_measured(
         latency::write_latency(&figures, out)?;
     }
     if asked.calculate_iops_std_dev {
-        latency::write_iops(&figures.read, &figures.write, out)?;
+        let series = span.intervals();
+        let moments = series.as_ref().map(|(read, write)| {
+            let mut total = read.clone();
+            total.merge(write);
+            [read, write, &total].map(|series| Some(series.moments()))
+        });
+        latency::write_iops(series, moments.unwrap_or_default(), out)?;
     }
     if let Some(trace) = &span.trace {
         write_trace(trace, out)?;
@@ -198,7 +205,10 @@ fn write_target(target: &TargetResult, asked: &TimeSpan, out: &mut Elements<'_>)
         }
     }
     if asked.calculate_iops_std_dev {
-        latency::write_iops(&target.read, &target.write, out)?;
+        let series = target.series.as_ref();
+        let moments = series.map(|series| [series.read, series.write, series.total].map(Some));
+        let series = series.map(ThreadSeries::read_back).transpose()?;
+        latency::write_iops(series, moments.unwrap_or_default(), out)?;
     }
     out.close("Target")
 }

@@ -111,14 +111,14 @@ impl<L: Level> Issuer<L> {
             around.1.short_transfer(bytes, counted.target.block);
         }
         if let Some(since) = since {
-            let at = if L::INTERVALS { seen.since(since) } else { Nanos::ZERO };
             let tally = &mut counted.tally;
             let direction = if slot.is_write { &mut tally.write } else { &mut tally.read };
-            direction.record(bytes, latency, at);
+            direction.record(bytes, latency);
             if L::INTERVALS
                 && let Some(intervals) = &mut self.intervals
             {
-                intervals.record(at, latency, slot.is_write);
+                let at = seen.since(since);
+                intervals.record(at, (slot.target, bytes), latency, slot.is_write);
             }
             if L::WITNESSED
                 && let Some(witness) = &mut self.witness
