@@ -295,7 +295,7 @@ const TYPICAL_FROM: usize = 3;
 fn pooled_run_deviation(settings: &[&[f64]], these: &[usize]) -> (f64, f64) {
     let runs = || these.iter().map(|index| settings[*index]);
     let freedom: usize = runs().map(|runs| runs.len() - 1).sum();
-    let within: f64 = runs().map(|runs| squares(runs)).sum();
+    let within: f64 = runs().map(squares).sum();
     let freedom = freedom as f64;
     ((within / freedom.max(1.0)).sqrt(), freedom)
 }
