@@ -1,4 +1,4 @@
-//! What a run takes of memory: but for the intervals of `-D` nothing grows with its length.
+//! What a run takes of memory: but for two cells per target and interval of `-D` nothing grows with its length.
 
 use std::time::Duration;
 
@@ -32,14 +32,14 @@ fn a_longer_run_takes_no_more_memory() {
         peak_kib(&format!("{load} --progress-style=none none"))
     };
     let (short, long) = (run(1), run(6));
-    // 50 more intervals cost 4 cells of 56 bytes each per thread, and histograms a page here and there.
+    // 50 more intervals cost 2 cells of 64 bytes each, and histograms a page here and there.
     assert!(long < short + 768, "{short} KiB after 1 s, {long} KiB after 6 s");
 }
 
-/// With `-D` for up to 10 intervals: each has 4 cells of 56 bytes in every thread, so that 64 threads take 14 KiB more for each.
+/// With `-D10`, too: an interval has 2 cells of 64 bytes per target, however many threads there are.
 #[test]
 fn many_threads_with_deep_queues_stay_below_100_mib() {
-    for more in ["", "-w30", "-D100", "-w30 -D100"] {
+    for more in ["", "-w30", "-D100", "-w30 -D100", "-w30 -D10"] {
         let load = format!("run --engine=null -W0 -d1 -L {more} -r -b4K -o128 -t64");
         let peak = peak_kib(&format!("{} --progress-style=none none", load.replace("  ", " ")));
         assert!(
