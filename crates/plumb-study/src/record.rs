@@ -153,6 +153,7 @@ fn of_import(result: &ImportedResult) -> Record {
     });
     let own = result.tool.as_ref().and_then(|tool| tool.epoch).map(plumb_epoch);
     let overview = Overview::of_import(result);
+    let measured = || result.time_spans.iter().filter(|span| !span.is_interrupted());
     Record {
         epoch: own.or(foreign),
         profile: result.profile.as_ref().map(normalised),
@@ -160,8 +161,8 @@ fn of_import(result: &ImportedResult) -> Record {
         environment: Value::Null,
         fitness: Fitness { interrupted: overview.interrupted, ..Fitness::default() },
         overview,
-        modes: Vec::new(),
-        spans: result.time_spans.iter().filter(|s| !s.is_interrupted()).map(imported).collect(),
+        modes: measured().map(Mode::of_import).collect(),
+        spans: measured().map(imported).collect(),
     }
 }
 

@@ -22,8 +22,8 @@ pub use error::{ConvertError, ImportError};
 pub use folder::{ConvertReport, Skipped, process_folder};
 pub use model::{
     ByDirection, CpuPercents, Figures, ForeignEpoch, ImportedCpu, ImportedResult, ImportedSize,
-    ImportedSpan, ImportedTarget, ImportedThread, Interval, IntervalLatency, IoCount,
-    LatencyBucket, PathLatency, PowerScheme,
+    ImportedSpan, ImportedSubmission, ImportedTarget, ImportedThread, Interval, IntervalLatency,
+    IoCount, LatencyBucket, PathLatency, PowerScheme,
 };
 pub use read_text::{read_text, read_texts};
 pub use read_xml::read_xml;

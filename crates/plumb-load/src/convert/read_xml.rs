@@ -7,7 +7,8 @@ use roxmltree::Node;
 use super::error::ImportError;
 use super::model::{
     ByDirection, CpuPercents, Figures, ImportedCpu, ImportedResult, ImportedSize, ImportedSpan,
-    ImportedTarget, ImportedThread, Interval, IntervalLatency, IoCount, LatencyBucket, PowerScheme,
+    ImportedSubmission, ImportedTarget, ImportedThread, Interval, IntervalLatency, IoCount,
+    LatencyBucket, PowerScheme,
 };
 use super::repair::escape_stray;
 use crate::profile::xml;
@@ -167,6 +168,32 @@ fn system(system: Place<'_>, result: &mut ImportedResult) -> Result<(), ImportEr
     Ok(())
 }
 
+/// Plumb's own elements of how I/Os were handed in.
+fn submission(place: Place<'_>) -> Result<Option<ImportedSubmission>, ImportError> {
+    let Some(told) = place.child("Plausibility") else { return Ok(None) };
+    let Some(own) = told.child("Submission") else { return Ok(None) };
+    let word = |place: Place<'_>, name| place.node.attribute(name).unwrap_or("").to_owned();
+    let count = |name| {
+        let text = own.node.attribute(name);
+        text.map_or(Ok(0), |text| own.parsed(text, name))
+    };
+    let queue = |engine: Place<'_>| {
+        let flags = engine.children("Flag").map(|flag| flag.text().to_owned()).collect();
+        (word(engine, "Name"), flags)
+    };
+    let open_loop = match place.child("OpenLoop") {
+        Some(open) => open.attribute("Rate")?.map(|rate| (rate, word(open, "Arrival"))),
+        None => None,
+    };
+    Ok(Some(ImportedSubmission {
+        profile: word(own, "Profile"),
+        batch: count("Batch")?,
+        burst: count("Burst")?,
+        queues: told.children("Engine").map(queue).collect(),
+        open_loop,
+    }))
+}
+
 fn time_span(place: Place<'_>) -> Result<ImportedSpan, ImportError> {
     let mut span = ImportedSpan::default();
     if place.child("Error").is_some() {
@@ -179,6 +206,7 @@ fn time_span(place: Place<'_>) -> Result<ImportedSpan, ImportError> {
     span.thread_count = place.integer("ThreadCount")?.unwrap_or(0);
     span.request_count = place.integer("RequestCount")?.unwrap_or(0);
     span.effective_buffer_separation = place.integer("EffectiveBufferSeparation")?;
+    span.submission = submission(place)?;
     if let Some(cpus) = place.child("CpuUtilization") {
         for cpu in cpus.children("CPU") {
             span.cpus.push(processor(cpu)?);

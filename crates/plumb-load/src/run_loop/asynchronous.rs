@@ -90,7 +90,7 @@ pub(super) fn run<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
         match pause {
             Pause::Full => {
                 probe(queue, issuer, around, queued, Looks::probes)?;
-                let wanted = wanted::<L>(issuer.outstanding(), batch);
+                let wanted = wanted::<L>(issuer.outstanding(), batch, completions);
                 queue.submit_and_wait(wanted, Nanos::NEVER)?;
                 queued = 0;
                 let found = reap(queue, issuer, around, completions, wanted);
@@ -159,11 +159,12 @@ fn submit_found<Q: IoQueue, C: Clock, L: Level, const PACED: bool>(
 }
 
 /// Completions to wait for with the queue full (D-32): one where latencies are measured, at most a
-/// sixteenth of what is in flight; else a batch, at most a quarter of it. Never more than `batch`.
+/// sixteenth of what is in flight; else a batch, at most a quarter of it. Never more than `batch`, nor than `completions`, which
+/// are taken at a visit (`-oc`): others would lie finished in the ring, and the device have as many less.
 #[inline(always)]
-fn wanted<L: Level>(outstanding: u32, batch: u32) -> u32 {
+fn wanted<L: Level>(outstanding: u32, batch: u32, completions: u32) -> u32 {
     let share = if L::STAMPS { outstanding / 16 } else { outstanding / 4 };
-    share.clamp(1, batch.max(1))
+    share.clamp(1, batch.min(completions).max(1))
 }
 
 #[cfg(test)]
@@ -184,9 +185,15 @@ mod tests {
             (256, 32, 16, 32),
             (256, 1, 1, 1),
         ] {
-            let waits =
-                (wanted::<Latencies>(outstanding, batch), wanted::<Counts>(outstanding, batch));
-            assert_eq!(waits, (latency, peak), "{outstanding} in flight, batches of {batch}");
+            let waits = |most| {
+                let latency = wanted::<Latencies>(outstanding, batch, most);
+                (latency, wanted::<Counts>(outstanding, batch, most))
+            };
+            let told = format!("{outstanding} in flight, batches of {batch}");
+            assert_eq!(waits(u32::MAX), (latency, peak), "{told}");
+            // No more than are taken.
+            assert_eq!(waits(2), (latency.min(2), peak.min(2)), "{told}");
+            assert_eq!(waits(1), (1, 1), "{told}");
         }
     }
 }

@@ -204,7 +204,7 @@ pub(super) fn comparable(
         circumstances = Circumstances::Different;
     }
     let is_told = |record: &Record| record.modes.iter().any(|mode| !mode.is_unknown());
-    if is_told(a) != is_told(b) {
+    if !is_told(a) || !is_told(b) {
         let remark = "a result does not say in which mode it was measured (batch, looks, arrivals)";
         add_once(remarks, remark.to_owned());
     }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use plumb_load::convert::ImportedSpan;
 use serde_json::{Value, json};
 
 /// Names of what is compared, and their values as the result has them.
@@ -37,6 +38,8 @@ const RING_FLAGS: [&str; 8] = [
     "fixed_files",
     "registered_ring",
 ];
+
+const TRACED: &str = "traced (--truth)";
 
 /// In how many of the queues a flag is in force.
 fn in_force(flag: &str, queues: &[Value]) -> Value {
@@ -79,10 +82,25 @@ impl Mode {
             }
         }
         if mode.is_object() {
-            all.insert("traced (--truth)".to_owned(), span.get("truth").is_some().into());
+            all.insert(TRACED.to_owned(), span.get("truth").is_some().into());
             all.insert("arrivals".to_owned(), arrivals(&span["open_loop"]));
         }
         Self(all)
+    }
+
+    /// Of a time span of an XML result: what of it that says. Nothing is known of one that is not Plumb's, nor of text.
+    pub(super) fn of_import(span: &ImportedSpan) -> Self {
+        let Some(own) = &span.submission else { return Self::default() };
+        let queue =
+            |(engine, flags): &(String, Vec<String>)| json!({ "engine": engine, "flags": flags });
+        let open = own.open_loop.as_ref();
+        let mut mode = Self::of_json(&json!({
+            "mode": { "submission": own.profile, "batch": own.batch, "burst": own.burst },
+            "queues": own.queues.iter().map(queue).collect::<Vec<_>>(),
+            "open_loop": open.map(|(rate, kind)| json!({ "rate_per_s": rate, "arrival": kind })),
+        }));
+        mode.0.remove(TRACED);
+        mode
     }
 
     /// Whether nothing is known of it.
@@ -130,6 +148,8 @@ fn plain(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use plumb_load::convert::ImportedSubmission;
+
     use super::*;
 
     fn span() -> Value {
@@ -140,6 +160,46 @@ mod tests {
             },
             "queues": [{"engine": "uring+verify", "flags": ["defer_taskrun", "fixed_buffers", "no_sqarray"]}]
         })
+    }
+
+    /// XML results of Plumb's own say how I/Os were handed in, and are held against JSON results by that.
+    #[test]
+    fn what_an_xml_result_says_of_its_mode_is_compared() {
+        let own = |profile: &str, batch, open: Option<f64>, flags: &[&str]| ImportedSpan {
+            submission: Some(ImportedSubmission {
+                profile: profile.to_owned(),
+                batch,
+                burst: 24,
+                queues: vec![(
+                    "uring".to_owned(),
+                    flags.iter().map(|flag| (*flag).to_owned()).collect(),
+                )],
+                open_loop: open.map(|rate| (rate, "uniform".to_owned())),
+            }),
+            ..ImportedSpan::default()
+        };
+        let mode = |span: &ImportedSpan| Mode::of_import(span);
+        let base = mode(&own("latency", 8, None, &[]));
+        assert_eq!(base.differences(&base), [""; 0]);
+        for (other, expected) in [
+            (own("peak", 8, None, &[]), "submission is latency and peak"),
+            (own("latency", 1, None, &[]), "batch is 8 and 1"),
+            (own("latency", 8, None, &["sqpoll"]), "sqpoll is false and true"),
+            (
+                own("latency", 8, Some(500.0), &[]),
+                "arrivals is a closed loop and uniform, 500 per second",
+            ),
+        ] {
+            assert_eq!(base.differences(&mode(&other)), [expected]);
+        }
+        let json = json!({
+            "mode": { "submission": "latency", "batch": 8, "burst": 24 },
+            "open_loop": { "rate_per_s": 500.0, "arrival": "uniform" },
+            "truth": {},
+        });
+        let open = mode(&own("latency", 8, Some(500.0), &[]));
+        assert_eq!(open.differences(&Mode::of_json(&json)), [""; 0]);
+        assert!(mode(&ImportedSpan::default()).is_unknown());
     }
 
     #[test]
