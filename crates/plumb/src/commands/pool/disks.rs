@@ -80,31 +80,27 @@ fn path<'a>(matches: &'a ArgMatches, name: &str) -> &'a Path {
 }
 
 fn take_out(found: &RegisteredPool, disk: &Path, how: Leaving) -> report::Outcome {
-    if how == Leaving::Never && pool::is_in_use(found) {
+    if how != Leaving::Now && pool::is_in_use(found) {
         let look = pool::look(Some(found.id), &found.disks)?;
         let ordinal = pool::find_disk(&look, disk)?;
-        pool::ask_to_stay(&report::registry(), found, ordinal)?;
+        let (registry, pool) = (report::registry(), &found.name);
         let name = &look.config.disks[usize::from(ordinal)].name;
-        let pool = &found.name;
-        let text = format!("the program that has pool {pool} was asked to let disk {name} stay\n");
-        let json = json!({ "pool": pool, "disk": name, "asked": "stay" });
+        let (asked, text) = if how == Leaving::Never {
+            pool::ask_to_stay(&registry, found, ordinal)?;
+            (
+                "stay",
+                format!("the program that has pool {pool} was asked to let disk {name} stay\n"),
+            )
+        } else {
+            pool::ask_to_leave(&registry, found, ordinal)?;
+            let text = format!(
+                "the program that has pool {pool} was asked to empty disk {name}; plumb space events {pool} says what \
+                 came of it\n"
+            );
+            ("leave", text)
+        };
+        let json = json!({ "pool": pool, "disk": name, "asked": asked });
         return Ok(Reply { json, text, status: 0 });
-    }
-    if how == Leaving::Later && pool::is_in_use(found) {
-        let look = pool::look(Some(found.id), &found.disks)?;
-        let ordinal = pool::find_disk(&look, disk)?;
-        pool::ask_to_leave(&report::registry(), found, ordinal)?;
-        let name = &look.config.disks[usize::from(ordinal)].name;
-        let pool = &found.name;
-        let text = format!(
-            "the program that has pool {pool} was asked to empty disk {name}; plumb space events {pool} says what \
-             came of it\n"
-        );
-        return Ok(Reply {
-            json: json!({ "pool": pool, "disk": name, "asked": "leave" }),
-            text,
-            status: 0,
-        });
     }
     let removal =
         pool::remove_disk(&report::registry(), found, disk, how, &mut upkeep::tell_progress())?;
