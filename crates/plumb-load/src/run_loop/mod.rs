@@ -1,7 +1,7 @@
 //! The hot loop: keeps a thread's targets at their queue depth until it is told to stop.
 //!
-//! Allocates nothing, takes no lock, and enters the kernel once per batch: this loop is the instrument,
-//! so its own cost is part of every latency we report.
+//! Allocates nothing, waits for no lock, and enters the kernel once per batch: this loop is the instrument,
+//! so its own cost is part of every latency we report. What `-D` does at an interval's end: [`intervals`].
 
 mod asynchronous;
 pub mod controls;
