@@ -272,11 +272,11 @@ pub(crate) fn is_unserved(
     let branches =
         before.is_some_and(|id| config.generation.id == *id || config.ancestors.contains(id));
     let others = record.voters.iter().filter(|voter| **voter != block.ordinal);
-    let known =
+    let mut known =
         others.filter_map(|voter| Some((*voter, record.disks.get(usize::from(*voter))?.id)));
     record.generation == block.generation
         && branches
-        && known.into_iter().any(|(voter, id)| takes_part(voter, id))
+        && known.any(|(voter, id)| takes_part(voter, id))
         && !active(Mutation::UnservedIsSplit)
 }
 

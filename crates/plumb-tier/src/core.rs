@@ -146,7 +146,7 @@ pub(crate) struct Core<Q> {
     pub(crate) counters: Counters,
     /// Blocks without a good copy that were met, by virtual disk.
     pub(crate) lost_blocks: Vec<u64>,
-    /// Extents that they are in.
+    /// Extents that those are in that were met since the start, or since the last scan began.
     pub(crate) lost_extents: ExtentSet,
     /// Extents of which the scan that is under way, or was last, could not read all blocks: disks are away that have them.
     pub(crate) unread: ExtentSet,

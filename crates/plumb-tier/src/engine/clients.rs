@@ -79,8 +79,8 @@ impl<Q: FlushQueue> Engine<Q> {
         members.online().into_iter().map(of).sum()
     }
 
-    /// First byte and length of the extents of a virtual disk in which blocks without a good copy were met since the start, those
-    /// behind each other as one.
+    /// First byte and length of the extents of a virtual disk in which blocks without a good copy were met since the start, or since
+    /// the last scan began, those behind each other as one.
     ///
     /// # Panics
     /// When there is no such virtual disk.
@@ -108,6 +108,15 @@ impl<Q: FlushQueue> Engine<Q> {
     #[must_use]
     pub fn unreadable_of(&self, vdisk: u32) -> Unreadable {
         self.core.unreadable_of(index(vdisk))
+    }
+
+    /// Virtual disks of which something cannot be read now, for disks are away, with the bytes.
+    #[must_use]
+    pub fn unreadable(&self) -> Vec<(String, u64)> {
+        let vdisks = self.config().vdisks.iter().enumerate();
+        let there = vdisks.filter(|(_, own)| !own.is_removed());
+        let bytes = there.map(|(nth, own)| (own.name.clone(), self.core.unreadable_of(nth).bytes));
+        bytes.filter(|own| own.1 > 0).collect()
     }
 
     /// The next event that nobody has taken yet. More than some hundred that wait are counted, not kept.

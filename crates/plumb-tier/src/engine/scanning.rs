@@ -62,6 +62,7 @@ impl<Q: FlushQueue> Engine<Q> {
         self.scanned = true;
         if stage == Stage::Extent(0) && !self.is_scanning() {
             self.core.unread.clear();
+            self.core.lost_extents.clear();
         }
         let is_disk = |disk: u16| usize::from(disk) < self.core.members.online.len();
         let next = match stage {

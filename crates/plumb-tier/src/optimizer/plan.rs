@@ -161,9 +161,9 @@ pub fn plan<P: Placement>(request: &PlanRequest<'_, P>) -> Plan {
     let hottest = std::mem::replace(&mut survey.hot, Least::new(0)).sorted();
     let coldest = coldest.sorted();
     // A full Capacity tier takes a pinned extent for one that may leave it, however cold that is.
-    let down = to_u64(survey.pinned_down.len());
-    let mut movable = Least::new(if down > request.room.capacity_free { down } else { 0 });
-    if down > request.room.capacity_free {
+    let short = to_u64(survey.pinned_down.len()).saturating_sub(request.room.capacity_free);
+    let mut movable = Least::new(short);
+    if short > 0 {
         for_each_mapped(request, (&forecast, &zones), |found| {
             if found.tier == TierName::Capacity && !found.is_pinned(request, &admitted) {
                 movable.push(Key::hottest(found.score(), found.extent));

@@ -2,7 +2,8 @@
 //! of pools when it is asked. The pool's disks are not opened.
 //!
 //! ```text
-//! plumb-jobs 1 <milliseconds since 1970> <milliseconds of use> <true: work goes on> <bytes done>
+//! plumb-jobs 2 <milliseconds since 1970> <milliseconds of use> <true: work goes on> <bytes done>
+//! unreadable <bytes> <virtual disk>     for each of which something cannot be read, for disks are away
 //! <kind> <disk, or -> <bytes left> <extents that are stuck> <what it waits for, or ->     for each
 //! ```
 //!
@@ -16,14 +17,16 @@ use std::time::{Duration, Instant};
 use plumb_io::FlushQueue;
 
 use super::asks::{self, Ask, ask, is_in_use};
-use super::chronicle::read;
+use super::chronicle::{plain, read};
 use super::live::now_ms;
 use super::open::PoolError;
 use super::registry::{RegisteredPool, Registry};
 use crate::engine::{Engine, JobKind, JobState};
 use crate::waits::Wait;
 
-const HEADING: &str = "plumb-jobs 1";
+const HEADING: &str = "plumb-jobs 2";
+/// How a line of a virtual disk begins of which something cannot be read.
+const UNREADABLE: &str = "unreadable\t";
 /// The file's extension.
 pub(super) const EXTENSION: &str = "jobs";
 /// The longest file that is read.
@@ -47,6 +50,8 @@ pub struct JobsTold {
     pub bytes_done: u64,
     /// In the order of disks.
     pub jobs: Vec<JobState>,
+    /// Virtual disks of which something cannot be read, for disks are away, with the bytes.
+    pub unreadable: Vec<(String, u64)>,
 }
 
 impl JobsTold {
@@ -55,6 +60,9 @@ impl JobsTold {
             "{HEADING}\t{}\t{}\t{}\t{}\n",
             self.unix_ms, self.uptime_ms, self.works, self.bytes_done
         );
+        for (vdisk, bytes) in self.unreadable.iter().take(JOBS_MAX) {
+            text.push_str(&format!("{UNREADABLE}{bytes}\t{}\n", plain(vdisk)));
+        }
         for job in self.jobs.iter().take(JOBS_MAX) {
             let disk = job.disk.map_or("-".to_owned(), |disk| disk.to_string());
             let waits = job.waits.map_or("-", Wait::name);
@@ -68,12 +76,19 @@ impl JobsTold {
         let mut lines = text.lines();
         let head: Vec<&str> = lines.next()?.split('\t').collect();
         let [HEADING, unix_ms, uptime_ms, works, bytes_done] = head[..] else { return None };
+        let (unreadable, jobs): (Vec<&str>, Vec<&str>) =
+            lines.take(2 * JOBS_MAX).partition(|line| line.starts_with(UNREADABLE));
+        let vdisk = |line: &str| {
+            let (bytes, name) = line[UNREADABLE.len()..].split_once('\t')?;
+            Some((plain(name), bytes.parse().ok()?))
+        };
         Some(Self {
             unix_ms: unix_ms.parse().ok()?,
             uptime_ms: uptime_ms.parse().ok()?,
             works: works.parse().ok()?,
             bytes_done: bytes_done.parse().ok()?,
-            jobs: lines.take(JOBS_MAX).map(job).collect::<Option<_>>()?,
+            jobs: jobs.into_iter().take(JOBS_MAX).map(job).collect::<Option<_>>()?,
+            unreadable: unreadable.into_iter().take(JOBS_MAX).map(vdisk).collect::<Option<_>>()?,
         })
     }
 }
@@ -124,6 +139,7 @@ impl JobTeller {
             works: engine.works(),
             bytes_done: engine.counters().background_bytes(),
             jobs: engine.jobs(),
+            unreadable: engine.unreadable(),
         };
         let beside = self.path.with_extension("jobs-new");
         // Best effort: whoever asked is told that nothing was heard.
@@ -182,13 +198,15 @@ mod tests {
                 job(JobKind::Scan, None, None),
                 job(JobKind::Settle, None, None),
             ],
+            unreadable: vec![("v".to_owned(), 4096), (String::new(), u64::MAX)],
         };
         assert_eq!(JobsTold::parse(&told.text()), Some(told));
         for text in [
             "",
-            "plumb-jobs 2\t1\t2\ttrue\t3\n",
-            "plumb-jobs 1\t1\t2\ttrue\t3\nfly\t-\t1\t2\t-\n",
-            "plumb-jobs 1\t1\t2\ttrue\t3\nscan\t-\t1\t2\n",
+            "plumb-jobs 1\t1\t2\ttrue\t3\n",
+            "plumb-jobs 2\t1\t2\ttrue\t3\nfly\t-\t1\t2\t-\n",
+            "plumb-jobs 2\t1\t2\ttrue\t3\nscan\t-\t1\t2\n",
+            "plumb-jobs 2\t1\t2\ttrue\t3\nunreadable\tmany\tv\n",
         ] {
             assert_eq!(JobsTold::parse(text), None, "{text:?}");
         }

@@ -63,7 +63,7 @@ pub struct Scanned {
     pub elapsed_ms: u64,
     /// What is left whose checksums are lost: virtual disk, first byte, bytes.
     pub ranges: Vec<(String, u64, u64)>,
-    /// Extents in which blocks without a good copy were met since the space was started: virtual disk, first byte, bytes.
+    /// Extents in which blocks without a good copy were met by the scan, or since it: virtual disk, first byte, bytes.
     pub lost: Vec<(String, u64, u64)>,
 }
 

@@ -442,6 +442,13 @@ fn rot_in_data_is_healed_and_without_a_copy_an_error() {
                 tells(&mut run, &["bad-copy", "unrecoverable"], ill);
             }
         }
+        let lost = if heals { vec![] } else { vec![(0, 65_536)] };
+        assert_eq!(run.engine.lost_of(0), lost);
+        // Written anew, and a scan has seen it.
+        done(&mut run, &[write(0), flush()]).expect("it takes it");
+        run.engine.scan();
+        rest(&mut run, 4);
+        assert_eq!(run.engine.lost_of(0), []);
     }
 }
 

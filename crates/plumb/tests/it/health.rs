@@ -90,6 +90,8 @@ fn blocks_that_were_lost_are_told_until_a_scan_finds_them_well() {
     }
     fill(&place);
     place.plumb("space status tank").ends_with(2);
+    let scan = place.json("space scan tank");
+    assert_eq!((&scan["unrecoverable"], &scan["lost_ranges"]), (&0.into(), &serde_json::json!([])));
     place.plumb("space scan tank").ends_with(0);
     place.plumb("space status tank").ends_with(0);
     // A virtual disk that is gone has nothing that could be lost.

@@ -98,6 +98,30 @@ fn a_run_is_kept_shown_exported_repeated_and_removed() {
     assert!(gone.stderr.contains("no stored run") && gone.stderr.contains("plumb runs list"));
 }
 
+/// 15.14: XML results of Plumb's own say how I/Os were handed in; text does not.
+#[test]
+fn xml_results_of_different_modes_are_not_compared() {
+    let user = User::new();
+    let ran = |more: &str, format: &str, name: &str| {
+        let line = format!("run -b4K -r -o8 -d1 -W0 -L {more} -R{format} data");
+        fs::write(user.path(name), user.plumb(&line).ends_with(0).stdout).expect("a file");
+    };
+    for (more, name) in [("", "closed"), ("--rate 500", "open"), ("--batch 1", "single")] {
+        ran(more, "xml", name);
+    }
+    ran("", "text", "text");
+    for (other, why) in [("open", "arrivals is a closed loop and uniform"), ("single", "batch is")]
+    {
+        let refused = user.plumb(&format!("compare closed {other}")).ends_with(1).stderr;
+        assert!(refused.contains("different modes") && refused.contains(why), "{refused}");
+        user.plumb(&format!("compare closed {other} --allow parameters")).ends_with(0);
+    }
+    user.plumb("compare closed closed").ends_with(0);
+    let told = user.plumb("compare closed text").ends_with(0);
+    let told = told.stdout + &told.stderr;
+    assert!(told.contains("does not say in which mode"), "{told}");
+}
+
 #[test]
 fn stored_runs_are_compared_unless_they_must_not_be() {
     let user = User::new();

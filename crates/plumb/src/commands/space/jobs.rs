@@ -2,9 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use plumb_io::FlushQueue;
 use plumb_tier::pool::{self, JobsTold, PoolError, RegisteredPool};
-use plumb_tier::{Engine, JobKind, JobState};
+use plumb_tier::{JobKind, JobState};
 use plumb_units::Bytes;
 use serde_json::{Value, json};
 
@@ -70,6 +69,7 @@ fn in_words(
         }
         _ => String::new(),
     };
+    text.push_str(&unreadable_in_words(pool, &last.unreadable));
     text.push_str(&format!(
         "pool {pool}: in use; {} done by the program that has it, {} to go{ends}\n",
         Bytes(last.bytes_done),
@@ -84,23 +84,18 @@ fn in_words(
         "bytes_per_s": rate as f64,
         "expected_s": expected,
         "elapsed_s": elapsed.as_secs_f64(),
+        "unreadable": unreadable_as_json(&last.unreadable),
         "beside_another_program": true,
         "uptime_s": Duration::from_millis(last.uptime_ms).as_secs_f64(),
         "goes_on": last.works,
     });
     // A scan that somebody began meanwhile is no work of the pool's own.
     let own = last.jobs.iter().any(|job| job.kind != JobKind::Scan && job.bytes_left > 0);
-    Reply { json, text, status: if wait && own { PARTIAL } else { 0 } }
+    let waits = own || !last.unreadable.is_empty();
+    Reply { json, text, status: if wait && waits { PARTIAL } else { 0 } }
 }
 
-/// Virtual disks of which something cannot be read now, for disks are away, with the bytes.
-pub(super) fn unreadable<Q: FlushQueue>(engine: &Engine<Q>) -> Vec<(String, u64)> {
-    let vdisks = (0_u32..).zip(&engine.config().vdisks);
-    let there = vdisks.filter(|(_, own)| !own.is_removed());
-    let bytes = there.map(|(nth, own)| (own.name.clone(), engine.unreadable_of(nth).bytes));
-    bytes.filter(|own| own.1 > 0).collect()
-}
-
+/// Virtual disks of which something cannot be read now, with the bytes.
 pub(super) fn unreadable_in_words(pool: &str, unreadable: &[(String, u64)]) -> String {
     let line = |(name, bytes): &(String, u64)| {
         let bytes = Bytes(*bytes);
@@ -142,7 +137,27 @@ mod tests {
             job(JobKind::Rebuild, Some(1), left, None),
             job(JobKind::Resync, Some(0), 1 << 30, waits),
         ];
-        JobsTold { unix_ms, uptime_ms: 9000, works: true, bytes_done: 64 << 20, jobs }
+        JobsTold {
+            unix_ms,
+            uptime_ms: 9000,
+            works: true,
+            bytes_done: 64 << 20,
+            jobs,
+            unreadable: vec![],
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_waited_for_in_vain() {
+        let nothing = JobsTold { jobs: vec![], works: false, ..at(1000, 0, None) };
+        let some = JobsTold { unreadable: vec![("v".to_owned(), 4096)], ..nothing.clone() };
+        for (told, wait, status) in [(&nothing, true, 0), (&some, false, 0), (&some, true, PARTIAL)]
+        {
+            let reply = in_words("tank", (told, told), &[], (wait, Duration::ZERO));
+            assert_eq!(reply.status, status);
+            let is_said = reply.text.contains("4KiB of v cannot be read, for disks are away");
+            assert_eq!(is_said, !told.unreadable.is_empty(), "{}", reply.text);
+        }
     }
 
     #[test]

@@ -504,7 +504,7 @@ fn do_work(
     let counters = open.engine.counters();
     let jobs = open.engine.jobs();
     let seconds = began.elapsed().as_secs_f64();
-    let unreadable = jobs::unreadable(&open.engine);
+    let unreadable = open.engine.unreadable();
     let names: Vec<String> =
         open.engine.config().disks.iter().map(|disk| disk.name.clone()).collect();
     open.end()?;
