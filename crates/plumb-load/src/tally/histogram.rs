@@ -105,7 +105,9 @@ impl Histogram {
             return;
         }
         let touched = other.touched();
-        for (mine, theirs) in self.counts[touched.clone()].iter_mut().zip(&other.counts[touched]) {
+        let both = self.counts[touched.clone()].iter_mut().zip(&other.counts[touched]);
+        // A page that nothing is written to does not become resident.
+        for (mine, theirs) in both.filter(|(_, theirs)| **theirs > 0) {
             *mine += theirs;
         }
         self.count += other.count;
@@ -115,11 +117,11 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// Forgets everything, keeps the memory. What no value fell into is not touched: those pages never
-    /// become resident.
+    /// Forgets everything, keeps the memory. What no value fell into is not written to, be it between others: those pages
+    /// never become resident.
     pub fn clear(&mut self) {
         let touched = self.touched();
-        self.counts[touched].fill(0);
+        self.counts[touched].iter_mut().filter(|count| **count > 0).for_each(|count| *count = 0);
         self.count = 0;
         self.sum = 0;
         self.sum_of_squares = 0;
