@@ -9,6 +9,7 @@ mod decode;
 mod error;
 mod folder;
 mod model;
+mod read_own;
 mod read_profile;
 mod read_text;
 mod read_xml;

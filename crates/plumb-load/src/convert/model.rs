@@ -93,19 +93,22 @@ pub struct ImportedSpan {
     pub threads: Vec<ImportedThread>,
     /// Bytes between the buffers of threads (2.3).
     pub effective_buffer_separation: Option<u64>,
-    /// How I/Os were handed in; XML results of Plumb's own only.
+    /// How I/Os were handed in; results of Plumb's own only.
     pub submission: Option<ImportedSubmission>,
 }
 
 /// How I/Os were handed in (15.14).
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ImportedSubmission {
-    /// The profile: `latency`, `peak` or another way.
+    /// The loop's profile, `latency` or `peak`; empty where the result does not say.
     pub profile: String,
+    /// How submissions are gathered: `latency`, `peak`, `ring`, `routines` or `synchronous`; empty where the result does
+    /// not say.
+    pub gathering: String,
     /// I/Os per call at most.
-    pub batch: u64,
+    pub batch: Option<u64>,
     /// The same while a burst of completions has left more requests idle.
-    pub burst: u64,
+    pub burst: Option<u64>,
     /// Engine and flags in force, of each thread's queue.
     pub queues: Vec<(String, Vec<String>)>,
     /// I/Os per second and kind of arrivals of an open loop.

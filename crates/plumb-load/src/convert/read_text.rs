@@ -2,7 +2,7 @@
 
 use super::error::ImportError;
 use super::model::{ImportedResult, ImportedSpan, PowerScheme};
-use super::{read_profile, tables};
+use super::{read_own, read_profile, tables};
 
 /// A line of a report and its number in the file.
 #[derive(Debug, Clone, Copy)]
@@ -77,6 +77,7 @@ fn report(lines: &[Line<'_>]) -> Result<ImportedResult, ImportError> {
     for span in spans.split_inclusive_before(is_span) {
         result.time_spans.push(time_span(span, drops_zeros)?);
     }
+    read_own::read(lines, &mut result.time_spans)?;
     Ok(result)
 }
 

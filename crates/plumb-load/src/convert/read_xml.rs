@@ -175,7 +175,7 @@ fn submission(place: Place<'_>) -> Result<Option<ImportedSubmission>, ImportErro
     let word = |place: Place<'_>, name| place.node.attribute(name).unwrap_or("").to_owned();
     let count = |name| {
         let text = own.node.attribute(name);
-        text.map_or(Ok(0), |text| own.parsed(text, name))
+        text.map(|text| own.parsed(text, name)).transpose()
     };
     let queue = |engine: Place<'_>| {
         let flags = engine.children("Flag").map(|flag| flag.text().to_owned()).collect();
@@ -185,8 +185,14 @@ fn submission(place: Place<'_>) -> Result<Option<ImportedSubmission>, ImportErro
         Some(open) => open.attribute("Rate")?.map(|rate| (rate, word(open, "Arrival"))),
         None => None,
     };
+    // Until it had both, `Profile` was the gathering.
+    let (profile, gathering) = match own.node.attribute("Gathering") {
+        Some(gathering) => (word(own, "Profile"), gathering.to_owned()),
+        None => (String::new(), word(own, "Profile")),
+    };
     Ok(Some(ImportedSubmission {
-        profile: word(own, "Profile"),
+        profile,
+        gathering,
         batch: count("Batch")?,
         burst: count("Burst")?,
         queues: told.children("Engine").map(queue).collect(),

@@ -208,6 +208,12 @@ impl TimeSpan {
         self.measure_latency || self.calculate_iops_std_dev
     }
 
+    /// The loop's profile (D-32): `latency` where each I/O is stamped, else `peak`.
+    #[must_use]
+    pub fn loop_profile(&self) -> &'static str {
+        if self.stamps_latency() { "latency" } else { "peak" }
+    }
+
     /// Threads of the whole span.
     #[must_use]
     pub fn total_threads(&self) -> u64 {

@@ -264,9 +264,13 @@ fn remedy(span: &SpanResult, error: &StampError) -> &'static str {
     match (span.submission.as_str(), span.batch) {
         _ if error.mostly_in_call() => {
             ": most were over within their own call, without a sleep, and when in it no program sees. The latency is that of the \
-             call, which is what whoever calls waits for"
+             call, which is what whoever calls waits for; no --batch, -o or -t changes that. Past the page cache (-Su) a call that waits \
+             for the device sleeps, and when a sleep ends is known"
         }
-        _ if error.is_of_wake_up() => ": more than 10 % of that, and most of it is the wake-up",
+        _ if error.is_of_wake_up() => {
+            ": more than 10 % of that, and most of it is the wake-up: less other load, a limit on the sleep of processors \
+             (C-states), or --poll where the device has it make that shorter"
+        }
         ("latency", 2..) => {
             ": more than 10 % of that. A smaller --batch, fewer outstanding I/Os \
              (-o), a larger -oc where one is given, or more threads look more often"

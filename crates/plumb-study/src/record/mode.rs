@@ -88,14 +88,25 @@ impl Mode {
         Self(all)
     }
 
-    /// Of a time span of an XML result: what of it that says. Nothing is known of one that is not Plumb's, nor of text.
+    /// Of a time span of an XML or text result: what of it that says. Nothing is known of one that is not Plumb's.
     pub(super) fn of_import(span: &ImportedSpan) -> Self {
         let Some(own) = &span.submission else { return Self::default() };
         let queue =
             |(engine, flags): &(String, Vec<String>)| json!({ "engine": engine, "flags": flags });
         let open = own.open_loop.as_ref();
+        let mut told = serde_json::Map::new();
+        if !own.gathering.is_empty() {
+            told.insert("submission".to_owned(), own.gathering.as_str().into());
+        }
+        for (key, count) in [("batch", own.batch), ("burst", own.burst)] {
+            told.extend(count.map(|count| (key.to_owned(), count.into())));
+        }
+        // Where submissions are gathered by the profile, that is told once.
+        if !own.profile.is_empty() && own.profile != own.gathering {
+            told.insert("stamps_latency".to_owned(), (own.profile == "latency").into());
+        }
         let mut mode = Self::of_json(&json!({
-            "mode": { "submission": own.profile, "batch": own.batch, "burst": own.burst },
+            "mode": told,
             "queues": own.queues.iter().map(queue).collect::<Vec<_>>(),
             "open_loop": open.map(|(rate, kind)| json!({ "rate_per_s": rate, "arrival": kind })),
         }));
@@ -168,8 +179,9 @@ mod tests {
         let own = |profile: &str, batch, open: Option<f64>, flags: &[&str]| ImportedSpan {
             submission: Some(ImportedSubmission {
                 profile: profile.to_owned(),
-                batch,
-                burst: 24,
+                gathering: profile.to_owned(),
+                batch: Some(batch),
+                burst: Some(24),
                 queues: vec![(
                     "uring".to_owned(),
                     flags.iter().map(|flag| (*flag).to_owned()).collect(),

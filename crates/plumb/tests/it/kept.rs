@@ -98,9 +98,9 @@ fn a_run_is_kept_shown_exported_repeated_and_removed() {
     assert!(gone.stderr.contains("no stored run") && gone.stderr.contains("plumb runs list"));
 }
 
-/// 15.14: XML results of Plumb's own say how I/Os were handed in; text does not.
+/// 15.14: XML and text results of Plumb's own say how I/Os were handed in, those of DISKSPD do not.
 #[test]
-fn xml_results_of_different_modes_are_not_compared() {
+fn xml_and_text_results_of_different_modes_are_not_compared() {
     let user = User::new();
     let ran = |more: &str, format: &str, name: &str| {
         let line = format!("run -b4K -r -o8 -d1 -W0 -L {more} -R{format} data");
@@ -108,16 +108,30 @@ fn xml_results_of_different_modes_are_not_compared() {
     };
     for (more, name) in [("", "closed"), ("--rate 500", "open"), ("--batch 1", "single")] {
         ran(more, "xml", name);
+        ran(more, "text", &format!("{name}-text"));
     }
-    ran("", "text", "text");
     for (other, why) in [("open", "arrivals is a closed loop and uniform"), ("single", "batch is")]
     {
-        let refused = user.plumb(&format!("compare closed {other}")).ends_with(1).stderr;
-        assert!(refused.contains("different modes") && refused.contains(why), "{refused}");
-        user.plumb(&format!("compare closed {other} --allow parameters")).ends_with(0);
+        for (a, b) in [
+            ("closed".to_owned(), other.to_owned()),
+            ("closed-text".to_owned(), format!("{other}-text")),
+            ("closed".to_owned(), format!("{other}-text")),
+        ] {
+            let refused = user.plumb(&format!("compare {a} {b}")).ends_with(1).stderr;
+            assert!(refused.contains("different modes") && refused.contains(why), "{refused}");
+            user.plumb(&format!("compare {a} {b} --allow parameters")).ends_with(0);
+        }
     }
-    user.plumb("compare closed closed").ends_with(0);
-    let told = user.plumb("compare closed text").ends_with(0);
+    for other in ["closed", "closed-text"] {
+        let same = user.plumb(&format!("compare closed {other}")).ends_with(0);
+        let said = same.stdout + &same.stderr;
+        assert!(!said.contains("does not say in which mode"), "{said}");
+    }
+    // As DISKSPD ends.
+    let text = fs::read_to_string(user.path("closed-text")).expect("a file");
+    let (foreign, _) = text.split_once("\nPlausibility\n").expect("Plumb's own block");
+    fs::write(user.path("foreign"), foreign).expect("a file");
+    let told = user.plumb("compare closed foreign").ends_with(0);
     let told = told.stdout + &told.stderr;
     assert!(told.contains("does not say in which mode"), "{told}");
 }

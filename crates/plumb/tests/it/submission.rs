@@ -177,8 +177,12 @@ fn every_engine_does_the_same_work() {
 fn a_batch_is_said_first_and_not_passed_over_in_silence() {
     let place = place();
     for (line, warns, says) in [
-        ("--engine=sync --batch=8 -o8 -L", true, "\tsubmission: one I/O at a time\n"),
-        ("--engine=sync -o8 -L", false, "\tsubmission: one I/O at a time\n"),
+        (
+            "--engine=sync --batch=8 -o8 -L",
+            true,
+            "\tsubmission: one I/O at a time; profile latency\n",
+        ),
+        ("--engine=sync -o8 -L", false, "\tsubmission: one I/O at a time; profile latency\n"),
         (
             "--engine=null --batch=8 -o8 -L",
             false,

@@ -187,6 +187,7 @@ impl Phases {
 /// The effective mode: only results that agree in it may be compared (spec 15.14).
 #[derive(Serialize)]
 struct Mode<'a> {
+    profile: &'static str,
     submission: Option<&'a str>,
     batch: u32,
     burst: u32,
@@ -226,6 +227,7 @@ impl<'a> Mode<'a> {
             registered_buffers: ring.registered_buffers,
         };
         Self {
+            profile: asked.loop_profile(),
             submission: Some(span.submission.as_str()).filter(|words| !words.is_empty()),
             batch: span.batch,
             burst: span.burst,

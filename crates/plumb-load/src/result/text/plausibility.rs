@@ -99,19 +99,18 @@ fn submission(span: &SpanResult, asked: &TimeSpan) -> String {
         }
         (batch, _) => format!("batches of up to {batch}"),
     };
+    let profile = asked.loop_profile();
     if is_one_at_a_time(span) {
-        return "one I/O at a time".to_owned();
+        return format!("one I/O at a time; profile {profile}");
     }
-    let profile = if asked.stamps_latency() { "latency" } else { "peak" };
     match span.submission.as_str() {
-        "latency" => format!("{shared}; profile latency"),
-        "peak" => format!("{shared}; profile peak"),
+        "latency" | "peak" => format!("{shared}; profile {profile}"),
         "routines" => {
             format!(
                 "{shared}; profile {profile}; each completion issues the next I/O of its request"
             )
         }
-        "synchronous" => "one I/O at a time".to_owned(),
+        "synchronous" => format!("one I/O at a time; profile {profile}"),
         "ring" => {
             let share = match asked.io_ring.unwrap_or_default().batch {
                 RingBatch::Ios(_) => String::new(),

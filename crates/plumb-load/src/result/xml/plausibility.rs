@@ -4,16 +4,17 @@ use std::fmt::Display;
 use std::io;
 
 use super::element::Elements;
+use crate::profile::model::TimeSpan;
 use crate::result::errno_name;
 use crate::result::model::{PlausibilityItem, SpanResult};
 use crate::result::text::plausibility::by_target;
 
-pub(super) fn write(span: &SpanResult, out: &mut Elements<'_>) -> io::Result<()> {
+pub(super) fn write(span: &SpanResult, asked: &TimeSpan, out: &mut Elements<'_>) -> io::Result<()> {
     out.open("Plausibility", &[("State", &span.state().keyword())])?;
     for failure in &span.failures {
         out.text("Failure", failure)?;
     }
-    write_engines(span, out)?;
+    write_engines(span, asked, out)?;
     for (path, figures) in by_target(span) {
         for (errno, count) in &figures.errors {
             let name = errno_name::of(*errno);
@@ -30,7 +31,7 @@ pub(super) fn write(span: &SpanResult, out: &mut Elements<'_>) -> io::Result<()>
     out.close("Plausibility")
 }
 
-fn write_engines(span: &SpanResult, out: &mut Elements<'_>) -> io::Result<()> {
+fn write_engines(span: &SpanResult, asked: &TimeSpan, out: &mut Elements<'_>) -> io::Result<()> {
     for queue in &span.queues {
         out.open(
             "Engine",
@@ -51,7 +52,12 @@ fn write_engines(span: &SpanResult, out: &mut Elements<'_>) -> io::Result<()> {
     if !span.submission.is_empty() {
         out.empty(
             "Submission",
-            &[("Profile", &span.submission), ("Batch", &span.batch), ("Burst", &span.burst)],
+            &[
+                ("Profile", &asked.loop_profile()),
+                ("Gathering", &span.submission),
+                ("Batch", &span.batch),
+                ("Burst", &span.burst),
+            ],
         )?;
     }
     for path in &span.bypass_io_missing {

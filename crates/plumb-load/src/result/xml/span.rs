@@ -29,7 +29,7 @@ pub(super) fn write(
     }
     if with_own {
         verify::write(span, out)?;
-        plausibility::write(span, out)?;
+        plausibility::write(span, asked, out)?;
     }
     out.close("TimeSpan")
 }
