@@ -237,7 +237,8 @@ fn seal(path: &Path) {
 }
 
 /// Whether a file of that size is to be made: nothing is there, or a file of another size.
-pub(super) fn must_be_made(path: &Path, bytes: u64) -> bool {
+#[must_use]
+pub fn must_be_made(path: &Path, bytes: u64) -> bool {
     match fs::metadata(path) {
         Ok(found) if found.file_type().is_block_device() => false,
         Ok(found) => found.len() != bytes,

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 
 use super::{FORMAT, Findings, Journal, Resumptions, RunRecord, Study};
@@ -282,6 +282,17 @@ impl StudyFolder {
     /// It cannot be read or is damaged.
     pub fn result(&self, record: &RunRecord) -> Result<Option<Value>, StudyError> {
         record.result.as_ref().map(|name| read(&self.path.join(name))).transpose()
+    }
+
+    /// Results of finished runs that are gone or damaged, by the number of the run. What a study found rests on its journal, and
+    /// does not need them.
+    #[must_use]
+    pub fn damaged_results(&self, runs: &[RunRecord]) -> Vec<(u32, StudyError)> {
+        let damage = |run: &RunRecord| {
+            let path = self.path.join(run.result.as_ref()?);
+            read::<IgnoredAny>(&path).err().map(|error| (run.run, error))
+        };
+        runs.iter().filter_map(damage).collect()
     }
 
     /// Writes the whole result of a run and returns its name in the folder.

@@ -64,7 +64,9 @@ pub use baseline::{
 pub(crate) use behind::Behind;
 pub use beside::Beside;
 pub use best::{Best, Candidate, Noise, NoiseSource, Standing, choose_best};
-pub use child::{ChildRuns, PARENT, bytes_beside, bytes_to_find, bytes_to_make, targets};
+pub use child::{
+    ChildRuns, PARENT, bytes_beside, bytes_to_find, bytes_to_make, must_be_made, targets,
+};
 pub use conditioning::{Conditioning, PUBLISHED_WARM_UP_S};
 pub use document::{Device, FORMAT, Kind, Study};
 pub use drift::Drift;

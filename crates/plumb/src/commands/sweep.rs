@@ -240,6 +240,7 @@ impl SweepError {
     fn status(&self) -> u8 {
         match self {
             Self::Target(TargetError::Room { .. }) => 1,
+            Self::Target(TargetError::Foreign(_)) => 3,
             Self::Plan(_)
             | Self::Caps(_)
             | Self::Read { .. }
@@ -349,6 +350,8 @@ fn sweep(matches: &ArgMatches) -> Result<ExitCode, SweepError> {
     study::refuse_unusable(Path::new(&target), &device)?;
     if opened.is_none() {
         refuse_impossible(&plan, Some(&target), &device)?;
+        let (path, settings) = (Path::new(&target), plan.settings.iter());
+        study::refuse_foreign(path, &device, settings, &around_it.destroy)?;
         study::refuse_taken(&around_it)?;
     }
     let (most, exhaustive) = planner.counts();

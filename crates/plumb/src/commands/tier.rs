@@ -21,7 +21,8 @@ pub(crate) fn command() -> Command {
         .subcommand(
             Command::new("show")
                 .about("Show what each tier has and what is used of it")
-                .args([report::vdisk_argument(), report::json_option()]),
+                .args([report::vdisk_argument(), report::json_option()])
+                .after_help(report::STARTS),
         )
         .subcommands(pins::commands())
 }

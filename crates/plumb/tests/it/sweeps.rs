@@ -540,3 +540,58 @@ fn a_real_file_is_made_measured_and_its_runs_can_be_repeated() {
     assert_eq!(outcome(command.args(&words)).status, 0);
     assert!(Path::new(words[words.len() - 1]).is_absolute());
 }
+
+/// What Plumb did not make is not written to: that is said once and before the first run, and by a dry run too.
+#[test]
+fn a_sweep_that_writes_to_a_foreign_file_does_not_begin() {
+    let bench = Bench::with(DEVICE);
+    let content = vec![3; 1 << 20];
+    fs::write(bench.path("own.dat"), &content).expect("written");
+    let line =
+        "sweep own.dat --set t=1 --set b=4K --set cache=b --repetitions 1 --warmup 0 --duration 1";
+    for (more, refused) in [
+        ("--vary w=0,100 --set o=1 --id a", true),
+        ("--vary w=0,100 --set o=1 --id a --dry-run", true),
+        ("--set size=2M --set w=0 --vary o=1,2 --id a", true),
+        ("--vary w=0,100 --set o=1 --id b --dry-run --destroy own.dat", false),
+        ("--set w=0 --vary o=1 --id c", false),
+    ] {
+        let outcome = bench.call(&format!("{line} {more}")).ends_with(if refused { 3 } else { 0 });
+        let told = outcome.stderr.contains("holds what Plumb did not make")
+            && outcome.stderr.contains("--destroy");
+        assert_eq!(told, refused, "{more}: {}", outcome.stderr);
+    }
+    assert_eq!(fs::read(bench.path("own.dat")).expect("a file"), content);
+    assert!(!bench.study("a").exists(), "nothing was begun");
+    bench.call(&format!("{line} --set w=100 --vary o=1 --id d --destroy own.dat")).ends_with(0);
+    assert_ne!(fs::read(bench.path("own.dat")).expect("a file"), content);
+}
+
+/// Results that are gone or damaged are told by number wherever the study is shown; what it found rests on its journal.
+#[test]
+fn damaged_results_of_a_study_are_told() {
+    let bench = Bench::with(DEVICE);
+    let line = "sweep f.dat --set size=1M --set t=1 --set cache=b --vary o=1,2,3 --repetitions 1 --warmup 0 \
+                --duration 1 --id s";
+    bench.call(line).ends_with(0);
+    let before = bench.findings("s");
+    let whole = bench.call("report s -o whole.html").ends_with(0);
+    assert!(!whole.stderr.contains("cannot be shown in detail"), "{}", whole.stderr);
+    let result = |run: usize| {
+        let name = bench.journal("s")[run - 1]["result"].as_str().expect("a name").to_owned();
+        bench.study("s").join(name)
+    };
+    fs::write(result(1), "{\"format\"").expect("written");
+    fs::remove_file(result(3)).expect("removed");
+    for line in
+        ["report s -o again.html", "sweep --resume s", "runs show s", "runs export s --dir out"]
+    {
+        let told = bench.call(line).ends_with(0).stderr;
+        for run in [1, 3] {
+            let words = format!("the result of run {run} cannot be shown in detail");
+            assert_eq!(told.matches(&words).count(), 1, "{line}: {told}");
+        }
+        assert!(!told.contains("run 2 cannot"), "{told}");
+    }
+    assert_eq!(bench.findings("s"), before);
+}

@@ -1,23 +1,43 @@
 //! Studies as a report sees them.
 
+use std::error::Error;
 use std::io;
+use std::iter::successors;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use plumb_study::knee::DeclaredCap;
 use plumb_study::report::{self, Detail, RunView, Sources, StudyView};
-use plumb_study::study::{StudyError, StudyFolder, studies_folder};
+use plumb_study::study::{RunRecord, StudyError, StudyFolder, studies_folder};
 
 use crate::commands::version::VERSION;
+use crate::message::Printer;
 
 /// Who makes a report, and when.
 pub(in crate::commands) fn made() -> String {
     format!("plumb {VERSION}, {}", Timestamp::now().strftime("%Y-%m-%d %H:%M UTC"))
 }
 
-/// A study with its findings, its runs, and those that are worth a look in detail.
+/// Says which results of a study cannot be read.
+pub(in crate::commands) fn tell_damage(folder: &StudyFolder, runs: &[RunRecord]) {
+    for (run, error) in folder.damaged_results(runs) {
+        Printer::on_stderr().warning(&format!(
+            "the result of run {run} cannot be shown in detail: {}. The findings rest on the study's journal and are not changed by that",
+            with_causes(&error)
+        ));
+    }
+}
+
+fn with_causes(error: &StudyError) -> String {
+    let first: &dyn Error = error;
+    let causes = successors(Some(first), |error| (*error).source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+/// A study with its findings, its runs, and those that are worth a look in detail; results that cannot be read are told.
 pub(in crate::commands) fn view(folder: &StudyFolder) -> Result<StudyView, StudyError> {
     let (plan, findings, runs) = (folder.plan()?, folder.findings()?, folder.runs()?);
+    tell_damage(folder, &runs);
     // The one key of a baseline's request, the other of a sweep's.
     let declared = ["caps", "cap"].map(|key| plan.request[key].as_array().cloned());
     let declared: Vec<DeclaredCap> = declared
@@ -28,7 +48,7 @@ pub(in crate::commands) fn view(folder: &StudyFolder) -> Result<StudyView, Study
         .collect();
     let detail = |(run, finding, why): (&_, String, String)| {
         // A result that cannot be read keeps nothing else away.
-        let run: &plumb_study::study::RunRecord = run;
+        let run: &RunRecord = run;
         let result = folder.result(run).ok().flatten()?;
         let name = format!("Run {}: {}", run.run, run.setting.short());
         let view = RunView::of_object(&name, &result).ok()?.pop()?;

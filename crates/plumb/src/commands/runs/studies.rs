@@ -14,6 +14,7 @@ use plumb_study::study::{
 use plumb_units::words::number_of;
 use serde_json::{Value, json};
 
+use super::super::report;
 use super::{RunsError, export};
 
 /// Files of a study whose change makes its entry anew.
@@ -140,6 +141,7 @@ pub(super) fn shown(id: &str, as_json: bool) -> Result<String, RunsError> {
     let folder = open(id)?;
     let documents = || Ok((folder.plan()?, folder.findings()?, folder.runs()?));
     let (plan, findings, runs) = documents().map_err(RunsError::Study)?;
+    report::study::tell_damage(&folder, &runs);
     if as_json {
         let object = json!({ "plan": plan, "findings": findings, "runs": runs });
         return Ok(format!("{object}\n"));
@@ -182,6 +184,7 @@ pub(super) struct Tables {
 pub(super) fn export(id: &str, into: &Path, tables: Tables) -> Result<Vec<PathBuf>, RunsError> {
     let folder = open(id)?;
     let runs = folder.runs().map_err(RunsError::Study)?;
+    report::study::tell_damage(&folder, &runs);
     let target = into.join(id);
     if target.exists() {
         return Err(RunsError::Exists { path: target });

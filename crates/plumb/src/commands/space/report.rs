@@ -216,6 +216,10 @@ pub(crate) fn json_option() -> Arg {
         .help("Print the result as one JSON object")
 }
 
+/// What a command says of itself that only looks, but starts the pool for that.
+pub(crate) const STARTS: &str = "This starts the pool where no other program has it, and goes on without disks that are away: they are brought up to date \
+     when they are back. plumb space status starts nothing.";
+
 /// A pool that there is.
 pub(crate) fn pool_argument() -> Arg {
     Arg::new("pool").value_name("POOL").required(true).help("Name of the pool")

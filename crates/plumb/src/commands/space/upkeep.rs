@@ -62,12 +62,13 @@ pub(super) fn commands() -> [Command; 7] {
         Command::new("job")
             .about("Show work that waits: disks to bring up to date, to rebuild, to empty")
             .args([report::pool_argument(), wait, report::json_option()])
-            .after_help(
-                "Of a pool that a load or another command has, that program is asked; under load the same work goes on beside the \
+            .after_help(format!(
+                "{}\n\nOf a pool that a load or another command has, that program is asked; under load the same work goes on beside the \
                  requests, and --wait waits until nothing of it goes on any more.\n\n\
                  Exit status with --wait: 0 when nothing is left, 5 when something waits for a disk or for room; 3 when a program \
                  has the pool that does not answer.",
-            ),
+                report::STARTS
+            )),
         switch("offline", "Have a pool that is in use do without a disk for now")
             .after_help(
                 "What was written meanwhile is copied when it is back: plumb space online. A disk that holds the last copy of \

@@ -1,13 +1,16 @@
 //! What is measured: a simulated device from a file, and facts of a real one that must not change.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs;
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use plumb_study::study::{Device, SimulatedDevice};
+use plumb_io::contents::{self, ContentsError};
+use plumb_io::system_tree::SystemTree;
+use plumb_study::study::{Device, Setting, SimulatedDevice, must_be_made, targets};
 use plumb_units::Bytes;
 
 /// A simulated device that cannot be read.
@@ -62,6 +65,39 @@ pub(in crate::commands) enum TargetError {
         help("name a file, a device, or a file to be made in a folder that exists")
     )]
     Look { path: PathBuf, source: io::Error },
+    /// Runs would write over what Plumb did not make.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Foreign(#[from] Box<ContentsError>),
+}
+
+/// Refuses to begin runs that would each be refused: what some of them write to, or would make anew in another size, holds what
+/// Plumb did not put there, and is not named in `destroy`. What cannot be opened is left to the runs.
+pub(in crate::commands) fn refuse_foreign<'a>(
+    target: &Path,
+    device: &Device,
+    settings: impl Iterator<Item = &'a Setting>,
+    destroy: &[PathBuf],
+) -> Result<(), TargetError> {
+    if *device != Device::Real {
+        return Ok(());
+    }
+    let mut seen: BTreeSet<PathBuf> = BTreeSet::new();
+    for setting in settings {
+        for path in targets(target, setting) {
+            let Ok(file) = fs::File::open(&path) else { continue };
+            let made_anew = setting.file_bytes.is_some_and(|bytes| must_be_made(&path, bytes));
+            let writes = setting.write_percent > 0 || made_anew;
+            if !writes || !seen.insert(path.clone()) {
+                continue;
+            }
+            if !destroy.iter().any(|named| contents::is_same(file.as_fd(), named)) {
+                let found = contents::inspect(file.as_fd(), &path, &SystemTree::default());
+                found.check().map_err(Box::new)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Refuses what is there and is neither a file nor a block device, and a file that is not there and has no folder to be made in;

@@ -23,7 +23,9 @@ use serde_json::Value;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
-pub(super) use device::{DeviceError, Lack, TargetError, critical, refuse_unusable, simulated};
+pub(super) use device::{
+    DeviceError, Lack, TargetError, critical, refuse_foreign, refuse_unusable, simulated,
+};
 use told::Teller;
 pub(super) use told::{duration, expected, from_to, text};
 

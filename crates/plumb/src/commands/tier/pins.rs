@@ -52,7 +52,8 @@ pub(super) fn commands() -> [Command; 3] {
         ]),
         Command::new("pins")
             .about("Show the pins of a virtual disk, and how far each is where it belongs")
-            .args([report::vdisk_argument(), report::json_option()]),
+            .args([report::vdisk_argument(), report::json_option()])
+            .after_help(report::STARTS),
     ]
 }
 

@@ -41,10 +41,11 @@ pub(super) fn command() -> Command {
                 .help("Print CSV: the table, with --diff or --list theirs; or =figures, all the others, a line for each"),
             report::json_option(),
         ])
-        .after_help(
-            "While another program has the pool, that program is asked for what it has counted; the report says how \
-             many seconds ago it told it.",
-        )
+        .after_help(format!(
+            "{} --last, --list and --diff read what is kept, and start nothing.\n\nWhile another program has the pool, that \
+             program is asked for what it has counted; the report says how many seconds ago it told it.",
+            report::STARTS
+        ))
 }
 
 /// `report`.

@@ -1,0 +1,100 @@
+//! Tables of 7 to 12 settings that were each run once: few residuals to tell noise by.
+
+use plumb_study::knee::{self, Flag, Options, Row, Verdict};
+
+use crate::random::Random;
+use crate::score::Score;
+
+/// What is the matter with a table.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Matter {
+    Nothing,
+    /// One setting lies off by this, in ln X.
+    Off(f64),
+    /// Throughput falls by this over the last two settings, in ln X.
+    Falls(f64),
+}
+
+struct Table {
+    rows: Vec<Row>,
+    off: Option<u64>,
+}
+
+fn table(random: &mut Random, count: usize, sigma: f64, matter: Matter) -> Table {
+    let ratio = random.one_of(&[1.4, 2.0, 2.0]);
+    let mut os: Vec<u64> = vec![1];
+    while os.len() < count {
+        let last = os[os.len() - 1];
+        let next = format!("{:.0}", last as f64 * ratio).parse().expect("a whole number");
+        os.push(u64::max(last + 1, next));
+    }
+    let end = os[count - 1] as f64;
+    let corner = end / random.between(2.5, 8.0);
+    let shape = random.one_of(&[0, 1, 2]);
+    let (sharpness, before) = (random.between(2.0, 8.0), random.between(0.4, 0.9));
+    let truth = |n: f64| {
+        let v = (n / corner).ln();
+        match shape {
+            0 => -((-sharpness * v).exp() + 1.0).ln() / sharpness,
+            1 => (1.0 - (-3.0 * n / corner).exp()).ln(),
+            _ => before * v.min(0.0),
+        }
+    };
+    let inner = os[2..count - 2].to_vec();
+    let off = matches!(matter, Matter::Off(_)).then(|| random.one_of(&inner));
+    let top = random.between(2000.0, 200_000.0).ln();
+    let rows = os.iter().enumerate().map(|(index, o)| {
+        let beside = match matter {
+            Matter::Off(size) if off == Some(*o) => size,
+            Matter::Falls(size) if index == count - 1 => -size,
+            Matter::Falls(size) if index == count - 2 => -size / 2.0,
+            _ => 0.0,
+        };
+        let iops = (top + truth(*o as f64) + beside + sigma * random.normal()).exp();
+        let latency_ms = Some(4.0 * *o as f64 / iops * 1e3);
+        Row { o: *o, iops, latency_ms, latency_half_unit_ms: 0.0005 }
+    });
+    Table { rows: rows.collect(), off }
+}
+
+#[test]
+fn flags_of_few_settings_that_were_run_once() {
+    let mut score = Score::default();
+    for seed in 0..6000 {
+        let mut random = Random::seeded(seed + 900_000);
+        let count = random.one_of(&[7, 8, 9, 10, 10, 11, 12]);
+        let sigma = random.one_of(&[0.005, 0.01, 0.015, 0.02]);
+        let matter = match random.one_of(&[0, 0, 1, 2]) {
+            0 => Matter::Nothing,
+            1 => Matter::Off(random.one_of(&[-0.25, -0.15, 0.15, 0.25])),
+            _ => Matter::Falls(random.between(0.1, 0.3)),
+        };
+        let Table { rows, off } = table(&mut random, count, sigma, matter);
+        let found = knee::find(&rows, &Options { threads: Some(4.0), ..Options::default() });
+        if found.verdict != Verdict::Knee {
+            score.add("a knee", false);
+            continue;
+        }
+        score.add("a knee", true);
+        let has = |flag| found.flags.contains(&flag);
+        match matter {
+            Matter::Nothing => {
+                score.add(&format!("no outlier, noise {sigma}"), !has(Flag::Outlier));
+                score.add(&format!("no drop, noise {sigma}"), !has(Flag::Drop));
+            }
+            Matter::Off(size) => {
+                let is_it = found.outliers().iter().any(|o| Some(*o) == off);
+                score.add(&format!("the outlier {size:.2}, noise {sigma}"), is_it);
+                score.add("the outlier and no other", is_it && found.outliers().len() == 1);
+                score.add(&format!("no drop beside an outlier, noise {sigma}"), !has(Flag::Drop));
+            }
+            Matter::Falls(_) => {
+                score.add(&format!("the drop, noise {sigma}"), has(Flag::Drop));
+                score.add(&format!("no outlier beside a drop, noise {sigma}"), !has(Flag::Outlier));
+            }
+        }
+    }
+    score.print();
+    score.at_least("a knee", 0.0);
+    score.at_least("the outlier and no other", 0.99);
+}
