@@ -114,6 +114,8 @@ rules! {
     LeaverUnseen,
     /// First writes that a start could not confirm are written over in place.
     UnconfirmedOverwritten,
+    /// What a start confirmed is not durable when it cannot make a checkpoint.
+    ConfirmedInMemory,
     /// A copy is healed in an extent that is closed.
     HealUnopened,
     /// A copy whose write failed is out of date in memory only.
@@ -331,6 +333,7 @@ impl Mutation {
         (Self::LogCopyForgotten, "a log whose disk lost its vote: torture/half_done.rs"),
         (Self::FailedOverwriteClosed, "an overwrite that fails: torture/half_done.rs"),
         (Self::UnconfirmedOverwritten, "starts that cannot flush: torture/last_copies.rs"),
+        (Self::ConfirmedInMemory, "a history of its own: torture/tests.rs"),
         (Self::OpenWithoutLimit, "writes to many extents: torture/half_done.rs"),
         (Self::TriedEachTime, "reads of a bad sector after a crash: torture/half_done.rs"),
         (Self::LostLogTakenAsEmpty, "virtual disks without their logs: torture/apart.rs"),

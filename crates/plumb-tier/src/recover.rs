@@ -193,7 +193,10 @@ pub(crate) fn start<Q: FlushQueue>(
     if !active(Mutation::NoSettle) {
         core.settle_within(&open, how.settle_within)?;
     }
-    core.checkpoint(true)?;
+    if !core.checkpoint(true)? && !active(Mutation::ConfirmedInMemory) {
+        // A last copy cannot be flushed: there is no checkpoint, and what was confirmed is written over from here on.
+        core.sync()?;
+    }
     core.tell_unverified();
     core.journal.to_the_last = false;
     Ok((core, returning))

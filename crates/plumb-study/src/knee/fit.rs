@@ -3,7 +3,7 @@
 use super::Setting;
 use super::fall::Fall;
 use crate::stats::describe::{MAD_TO_SD, absolute_deviation, median};
-use crate::stats::distribution::t_95;
+use crate::stats::distribution::{t_95, t_quantile};
 use crate::stats::line::Line;
 use crate::stats::nonnegative::{self, dot};
 
@@ -46,8 +46,8 @@ pub(super) struct Concave {
 const ROUNDS: usize = 8;
 /// Residuals beyond this many scales get no weight.
 const CUT_OFF: f64 = 5.0;
-/// Residuals within this many SD of the others are no outliers.
-const STAND_OFF: f64 = 4.0;
+/// A setting is no outlier where chance alone, from as few residuals as there are, puts one so far off this often or more.
+const BY_CHANCE: f64 = 0.001;
 /// No setting this near the fit is an outlier, in ln X.
 const OUTLIER_LEAST: f64 = 0.03;
 /// Settings that are taken for outliers at most.
@@ -117,9 +117,9 @@ impl Concave {
         }
         // A scale from few residuals may be narrow by chance: what the rest scatters by has the last word
         // (docs/decisions/0171-noise-from-few-runs.md).
-        while let Some((place, sigma)) = fit.nearest(settings, &base, &taken) {
+        while let Some((place, reach)) = fit.nearest(settings, &base, &taken) {
             let (index, weight) = taken[place];
-            if (settings[index].ln_x - fit.fitted[index]).abs() > STAND_OFF * sigma {
+            if (settings[index].ln_x - fit.fitted[index]).abs() > reach {
                 break;
             }
             taken.remove(place);
@@ -154,7 +154,8 @@ impl Concave {
         if self.is_noise_known() { 1.0 } else { t_95(self.freedom.max(1.0)) / NORMAL_95 }
     }
 
-    /// Which of these settings, left out of the fit, lies nearest to it, and the SD of those that are in it.
+    /// Which of these settings, left out of the fit, lies nearest to it, and how far off chance puts one of those that are in it
+    /// ([`BY_CHANCE`]).
     fn nearest(
         &self,
         settings: &[Setting],
@@ -166,7 +167,8 @@ impl Concave {
         let place = (0..taken.len()).min_by(|a, b| off(a).total_cmp(&off(b)))?;
         let inside: Vec<f64> = counted(base).into_iter().map(|index| residuals[index]).collect();
         let freedom = (inside.len() as f64 - self.corners.len() as f64 - 2.0).max(1.0);
-        Some((place, (dot(&inside, &inside) / freedom).sqrt()))
+        let reach = t_quantile(1.0 - BY_CHANCE / 2.0, freedom);
+        Some((place, reach * (dot(&inside, &inside) / freedom).sqrt()))
     }
 
     /// The scale of a first look at the settings whose runs agree with each other.

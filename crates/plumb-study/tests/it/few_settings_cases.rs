@@ -94,7 +94,17 @@ fn flags_of_few_settings_that_were_run_once() {
             }
         }
     }
-    score.print();
-    score.at_least("a knee", 0.0);
-    score.at_least("the outlier and no other", 0.99);
+    score.at_least("a knee", 0.98);
+    for (noise, outlier, drop) in
+        [("0.005", 0.99, 0.99), ("0.01", 0.98, 0.98), ("0.015", 0.96, 0.93), ("0.02", 0.93, 0.91)]
+    {
+        score.at_least(&format!("no outlier, noise {noise}"), outlier);
+        score.at_least(&format!("no drop, noise {noise}"), drop);
+        score.at_least(&format!("no outlier beside a drop, noise {noise}"), outlier - 0.02);
+        score.at_least(&format!("the drop, noise {noise}"), 0.92);
+        for size in ["-0.25", "0.25"] {
+            score.at_least(&format!("the outlier {size}, noise {noise}"), 0.85);
+        }
+    }
+    score.at_least("the outlier and no other", 0.75);
 }
