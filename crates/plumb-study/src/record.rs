@@ -154,16 +154,44 @@ fn of_import(result: &ImportedResult) -> Record {
     let own = result.tool.as_ref().and_then(|tool| tool.epoch).map(plumb_epoch);
     let overview = Overview::of_import(result);
     let measured = || result.time_spans.iter().filter(|span| !span.is_interrupted());
+    let asked = |nth: usize| result.profile.as_ref().and_then(|all| all.time_spans.get(nth));
+    let modes = result.time_spans.iter().enumerate().filter(|(_, span)| !span.is_interrupted());
     Record {
         epoch: own.or(foreign),
         profile: result.profile.as_ref().map(normalised),
-        engine: None,
+        engine: engines(result),
         environment: Value::Null,
         fitness: Fitness { interrupted: overview.interrupted, ..Fitness::default() },
         overview,
-        modes: measured().map(Mode::of_import).collect(),
+        modes: modes.map(|(nth, span)| Mode::of_import(span, asked(nth))).collect(),
         spans: measured().map(imported).collect(),
     }
+}
+
+/// Bytes of the one target that all measured time spans have; `None` where there are several, whose order a stored environment
+/// need not share.
+fn only_target(value: &Value) -> Option<u64> {
+    let spans = value["time_spans"].as_array()?.iter();
+    let sizes = spans.filter(|span| span["state"] == "measured").map(|span| {
+        let [target] = span["targets"].as_array()?.as_slice() else { return None };
+        target["size_bytes"].as_u64().filter(|bytes| *bytes > 0)
+    });
+    let sizes: Vec<u64> = sizes.collect::<Option<_>>()?;
+    let first = *sizes.first()?;
+    sizes.iter().all(|bytes| *bytes == first).then_some(first)
+}
+
+/// Every engine that was at work, in order of first appearance, as JSON results have them; `None` where nothing says so.
+fn engines(result: &ImportedResult) -> Option<String> {
+    let mut engines: Vec<&str> = Vec::new();
+    for own in result.time_spans.iter().filter_map(|span| span.submission.as_ref()) {
+        for (engine, _) in &own.queues {
+            if !engines.contains(&engine.as_str()) {
+                engines.push(engine);
+            }
+        }
+    }
+    (!engines.is_empty()).then(|| engines.join(", "))
 }
 
 fn plumb_epoch(epoch: impl std::fmt::Display) -> String {
@@ -240,7 +268,10 @@ fn of_json(value: &Value) -> Result<Record, RecordError> {
     let profile = value.get("profile").filter(|profile| profile.is_object()).cloned();
     let engine = value["engine"].as_str().map(str::to_owned);
     let overview = Overview::of_json(value);
-    let environment = environment::of_host(&value["host"]);
+    let mut environment = environment::of_host(&value["host"]);
+    if let Some(bytes) = only_target(value).filter(|_| environment.is_object()) {
+        environment["groups"]["target"] = serde_json::json!([{ "size_bytes": bytes }]);
+    }
     let fitness = Fitness::of_json(value);
     Ok(Record { epoch, profile, engine, environment, fitness, overview, modes, spans })
 }

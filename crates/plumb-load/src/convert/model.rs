@@ -113,6 +113,8 @@ pub struct ImportedSubmission {
     pub queues: Vec<(String, Vec<String>)>,
     /// I/Os per second and kind of arrivals of an open loop.
     pub open_loop: Option<(f64, String)>,
+    /// Whether the kernel traced it (`--truth`), where the result says so or would.
+    pub traced: Option<bool>,
 }
 
 /// A value for reads, writes, and both together.

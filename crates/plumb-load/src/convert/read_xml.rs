@@ -197,6 +197,7 @@ fn submission(place: Place<'_>) -> Result<Option<ImportedSubmission>, ImportErro
         burst: count("Burst")?,
         queues: told.children("Engine").map(queue).collect(),
         open_loop,
+        traced: Some(place.child("Truth").is_some()),
     }))
 }
 

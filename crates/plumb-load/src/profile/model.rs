@@ -184,6 +184,14 @@ impl TimeSpan {
         self.completion_depth.unwrap_or(16)
     }
 
+    /// Completions that a visit takes at most (`-oc`), where something binds them: its default binds where I/Os are stamped only.
+    #[must_use]
+    pub fn binding_completion_depth(&self) -> Option<u32> {
+        let visits = self.io_ring.is_none() && !self.completion_routines;
+        let binds = self.completion_depth.is_some() || self.stamps_latency();
+        (visits && binds).then(|| self.effective_completion_depth())
+    }
+
     /// The order of processors in force (spec 15.5).
     #[must_use]
     pub fn effective_traversal(&self) -> AffinityTraversal {

@@ -178,15 +178,16 @@ impl<O: Opener, C: Clock> Session<'_, O, C> {
         if let Some(error) = &mut result.stamp_error {
             error.wake_up = wake_up;
         }
+        let one_at_a_time = is_one_at_a_time(&result);
         if self.options.batch.is_some()
             && plans.iter().any(|plan| plan.dispatch.gathers())
-            && is_one_at_a_time(&result)
+            && one_at_a_time
         {
             self.observer.warning(
                 "--batch has no effect here: the engine sync performs each I/O in a system call of its own",
             );
         }
-        let (submission, dispatch) = thread::submission(span, &plans);
+        let (submission, dispatch) = thread::submission(span, &plans, one_at_a_time);
         result.submission = submission;
         (result.batch, result.burst) = (dispatch.batch(), dispatch.burst());
         if let Some(observed) = observed {

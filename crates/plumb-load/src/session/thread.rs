@@ -331,13 +331,15 @@ impl<C: Clock, L: Level> LevelUse<'_, C, L> {
         if work.has_mixed_priorities() && !facts.no_target && !facts.engine.starts_with("uring") {
             return Err(ThreadError::MixedPriorities { thread: plan.id, engine: facts.engine });
         }
+        // Whatever is around it, a verifying queue or one with mapped targets beside it: each I/O is over when it is pushed.
+        let is_plain = facts.engine.split('+').next() == Some("sync");
         let mut issuer = assemble::issuer::<L>(work.shared, plan, work.intervals)?;
         work.gate.arrive();
         let around = Surroundings {
             clock: work.clock,
             controls: work.controls,
             live: work.live,
-            dispatch: plan.dispatch,
+            dispatch: if is_plain { Dispatch::Synchronous } else { plan.dispatch },
         };
         let meter = WaitMeter::start();
         let slept_before = work.clock.sleeps();
@@ -366,8 +368,6 @@ impl<C: Clock, L: Level> LevelUse<'_, C, L> {
             (Ok(_), None) => None,
         };
         let looks = issuer.looks();
-        // Whatever is around it, a verifying queue or one with mapped targets beside it.
-        let is_plain = facts.engine.split('+').next() == Some("sync");
         let by_itself = L::STAMPS && (is_plain || plan.dispatch == Dispatch::Synchronous);
         let stamp_bounds =
             (L::STAMPS && !by_itself).then(|| (looks.gaps().clone(), looks.woken().clone()));
@@ -420,10 +420,15 @@ pub(super) fn verbose_lines(span: &TimeSpan, plan: &ThreadPlan) -> Vec<String> {
     lines
 }
 
-/// The word for how a span hands in its I/O, and how; the thread that gathers most speaks for all.
-pub(super) fn submission(span: &TimeSpan, plans: &[ThreadPlan]) -> (String, Dispatch) {
+/// The word for how a span hands in its I/O, and how; the thread that gathers most speaks for all. An engine that performs one I/O
+/// at a time decides that for all of them.
+pub(super) fn submission(
+    span: &TimeSpan,
+    plans: &[ThreadPlan],
+    one_at_a_time: bool,
+) -> (String, Dispatch) {
     let dispatch = plans.iter().map(|plan| plan.dispatch).max_by_key(|dispatch| dispatch.burst());
-    let dispatch = dispatch.unwrap_or(Dispatch::Synchronous);
+    let dispatch = dispatch.filter(|_| !one_at_a_time).unwrap_or(Dispatch::Synchronous);
     (dispatch.name(span.stamps_latency()).to_owned(), dispatch)
 }
 

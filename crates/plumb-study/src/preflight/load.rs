@@ -45,7 +45,10 @@ pub(super) fn pressure(scene: &Scene) -> Check {
 /// `some avg10=0.05 avg60=…`
 fn average(text: &str, line: &str, which: &str) -> Option<f64> {
     let line = text.lines().find(|found| found.starts_with(line))?;
-    line.split_whitespace().find_map(|word| word.strip_prefix(which))?.parse().ok()
+    let share: f64 =
+        line.split_whitespace().find_map(|word| word.strip_prefix(which))?.parse().ok()?;
+    // What is no share of the time is not one that is small.
+    (0.0..=100.0).contains(&share).then_some(share)
 }
 
 /// Processors that are busy already.

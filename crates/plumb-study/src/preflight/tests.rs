@@ -256,6 +256,11 @@ fn other_work() {
     fault("load-psi", Verdict::Warn, "full 0.10", &[(memory, "full avg10=0.10 avg60=0\n")]);
     // Load that comes and goes shows in the longer average; what cannot be read hides no block.
     fault("load-psi", Verdict::Warn, "40.00 % over", &[(io, "some avg10=0.00 avg60=40.00\n")]);
+    for damaged in
+        ["some avg10=-3 avg60=0\n", "some avg10=nan avg60=0\n", "some avg10=101 avg60=0\n"]
+    {
+        fault("load-psi", Verdict::Unknown, "pressure/io cannot be read", &[(io, damaged)]);
+    }
     let blind = [(io, "some avg10=60.00 avg60=60.00\n"), (memory, "")];
     fault("load-psi", Verdict::Block, "memory cannot be read", &blind);
     fault("load-psi", Verdict::Unknown, "memory cannot be read", &[(memory, "")]);

@@ -155,7 +155,10 @@ pub(super) fn comparable(
             return Err(Incomparable::Epoch { a: a.clone(), b: b.clone() });
         }
         (Some(_), Some(_)) => {}
-        _ => add_once(remarks, "a result does not say how it was measured".to_owned()),
+        _ => add_once(
+            remarks,
+            "a result does not say by which measurement epoch it was made".to_owned(),
+        ),
     }
     let may = |allowance| allowed.contains(&allowance);
     if let (Some(x), Some(y)) = (&a.engine, &b.engine)

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use plumb_load::convert::ImportedSpan;
+use plumb_load::profile::model::TimeSpan;
 use serde_json::{Value, json};
 
 /// Names of what is compared, and their values as the result has them.
@@ -89,7 +90,7 @@ impl Mode {
     }
 
     /// Of a time span of an XML or text result: what of it that says. Nothing is known of one that is not Plumb's.
-    pub(super) fn of_import(span: &ImportedSpan) -> Self {
+    pub(super) fn of_import(span: &ImportedSpan, asked: Option<&TimeSpan>) -> Self {
         let Some(own) = &span.submission else { return Self::default() };
         let queue =
             |(engine, flags): &(String, Vec<String>)| json!({ "engine": engine, "flags": flags });
@@ -101,6 +102,9 @@ impl Mode {
         for (key, count) in [("batch", own.batch), ("burst", own.burst)] {
             told.extend(count.map(|count| (key.to_owned(), count.into())));
         }
+        if let Some(asked) = asked {
+            told.insert("completion_depth".to_owned(), asked.binding_completion_depth().into());
+        }
         // Where submissions are gathered by the profile, that is told once.
         if !own.profile.is_empty() && own.profile != own.gathering {
             told.insert("stamps_latency".to_owned(), (own.profile == "latency").into());
@@ -110,7 +114,10 @@ impl Mode {
             "queues": own.queues.iter().map(queue).collect::<Vec<_>>(),
             "open_loop": open.map(|(rate, kind)| json!({ "rate_per_s": rate, "arrival": kind })),
         }));
-        mode.0.remove(TRACED);
+        match own.traced {
+            Some(traced) => mode.0.insert(TRACED.to_owned(), traced.into()),
+            None => mode.0.remove(TRACED),
+        };
         mode
     }
 
@@ -187,10 +194,11 @@ mod tests {
                     flags.iter().map(|flag| (*flag).to_owned()).collect(),
                 )],
                 open_loop: open.map(|rate| (rate, "uniform".to_owned())),
+                traced: None,
             }),
             ..ImportedSpan::default()
         };
-        let mode = |span: &ImportedSpan| Mode::of_import(span);
+        let mode = |span: &ImportedSpan| Mode::of_import(span, None);
         let base = mode(&own("latency", 8, None, &[]));
         assert_eq!(base.differences(&base), [""; 0]);
         for (other, expected) in [
@@ -204,6 +212,18 @@ mod tests {
         ] {
             assert_eq!(base.differences(&mode(&other)), [expected]);
         }
+        let traced = |traced| {
+            let mut span = own("latency", 8, None, &[]);
+            span.submission.as_mut().expect("it is told").traced = traced;
+            mode(&span)
+        };
+        assert_eq!(base.differences(&traced(Some(true))), [""; 0], "one does not say");
+        let found = traced(Some(false)).differences(&traced(Some(true)));
+        assert_eq!(found, ["traced (--truth) is false and true"]);
+        let asked = |depth| TimeSpan { completion_depth: depth, ..TimeSpan::default() };
+        let visits = |depth| Mode::of_import(&own("peak", 8, None, &[]), Some(&asked(depth)));
+        let found = visits(None).differences(&visits(Some(16)));
+        assert_eq!(found, ["completion depth is not set and 16"]);
         let json = json!({
             "mode": { "submission": "latency", "batch": 8, "burst": 24 },
             "open_loop": { "rate_per_s": 500.0, "arrival": "uniform" },

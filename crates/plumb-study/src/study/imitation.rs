@@ -74,7 +74,7 @@ impl Imitation {
         let mut points: Vec<(Class, Vec<(f64, f64)>)> = Vec::new();
         let mut alike: Vec<(&Setting, Vec<f64>)> = Vec::new();
         for run in runs {
-            let Some(summary) = run.usable().filter(|summary| summary.iops > 0.0) else { continue };
+            let Some(summary) = run.usable() else { continue };
             let (setting, ln_x) = (&run.setting, summary.iops.ln());
             let point = (setting.total_outstanding() as f64, ln_x);
             match points.iter_mut().find(|(of, _)| *of == class(setting)) {

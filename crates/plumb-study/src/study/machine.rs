@@ -9,6 +9,9 @@ use super::reference;
 use super::resumption::Resumption;
 use crate::decision::{self, Rule};
 
+/// What the drift of all runs leads to is told where it is that far, in shares, from what there was.
+const TOLD_APART: f64 = 0.01;
+
 /// The verdicts of the preflight, as `environment.preflight` of the study's plan has them (2.1); `None` where the
 /// plan says nothing of it.
 pub(super) fn preflight(environment: Option<&Value>) -> Option<Finding> {
@@ -134,11 +137,18 @@ pub(super) fn resumptions(resumptions: &[Resumption], runs: &[RunRecord]) -> Vec
             0 | 1 => String::new(),
             count => format!(", the middle of {count} runs"),
         };
+        // Runs that drifted lead elsewhere than to what there was.
+        let drifted = match (found.change - found.plain).abs() > TOLD_APART {
+            true => {
+                format!(", where the drift of all runs leads to {:.0}", now / (1.0 + found.change))
+            }
+            false => String::new(),
+        };
         notes.push(format!(
             "when it went on after run {after} the reference setting ({}) gave {now:.0} I/Os per second{of_several}, {:+.1} % \
-             of what it had{word}",
+             against what it had{drifted}{word}",
             reference.setting.short(),
-            found.change * 100.0
+            found.plain * 100.0
         ));
     }
     notes

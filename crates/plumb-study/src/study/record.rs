@@ -158,11 +158,14 @@ impl RunRecord {
         format!("run {}", self.run)
     }
 
-    /// The figures of a run that may enter a finding: it was measured, and is not contradictory (1.3).
+    /// The figures of a run that may enter a finding: it was measured, something completed in it, and it is not contradictory
+    /// (1.3).
     #[must_use]
     pub fn usable(&self) -> Option<&Summary> {
         let is_sound = |summary: &&Summary| {
-            summary.errors == 0 && !summary.flags.iter().any(|flag| flag == "inconsistent")
+            summary.errors == 0
+                && summary.iops > 0.0
+                && !summary.flags.iter().any(|flag| flag == "inconsistent")
         };
         match self.outcome {
             Outcome::Measured => self.summary.as_ref().filter(is_sound),

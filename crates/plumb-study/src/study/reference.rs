@@ -77,7 +77,7 @@ impl Spread {
 fn repetitions(runs: &[RunRecord], after: u32) -> (Vec<Repetition>, usize) {
     let mut settings: Vec<(&Setting, Vec<Repetition>)> = Vec::new();
     for run in runs {
-        let Some(summary) = run.usable().filter(|summary| summary.iops > 0.0) else { continue };
+        let Some(summary) = run.usable() else { continue };
         let point = Repetition {
             time: run.started_s,
             after: f64::from(u8::from(run.run > after)),
@@ -105,8 +105,10 @@ fn repetitions(runs: &[RunRecord], after: u32) -> (Vec<Repetition>, usize) {
 /// How a run of the reference setting stands to those before.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Standing {
-    /// Relative to what was expected of it.
+    /// Relative to what was expected of it, by how all runs drifted.
     pub(super) change: f64,
+    /// Relative to the runs of its setting before, as they were.
+    pub(super) plain: f64,
     /// Whether it differs by more than runs of one setting do.
     pub(super) differs: bool,
     /// Whether what was measured before and after is not one measurement.
@@ -148,6 +150,7 @@ pub(super) fn standing(reference: &RunRecord, after: u32, runs: &[RunRecord]) ->
         false => off.abs() > 2.0 * ASSUMED * std::f64::consts::SQRT_2,
     };
     let change = off.exp_m1();
+    let plain = (now - median(&own.iter().map(|one| one.1).collect::<Vec<_>>())).exp_m1();
     // The reference, and what was measured of its setting later: each may be a slow run, and not most of them.
     let later = runs.iter().filter(|run| {
         run.run > after && run.setting == reference.setting && run.started_s > reference.started_s
@@ -160,5 +163,5 @@ pub(super) fn standing(reference: &RunRecord, after: u32, runs: &[RunRecord]) ->
     let stays = (median(&since) - median(&expected)) * off.signum() > SPOILS.ln_1p();
     // One run before may itself have been a slow one.
     let spoils = differs && stays && spread.known && own.len() > 1 && change.abs() > SPOILS;
-    Some(Standing { change, differs, spoils, before: own.len() })
+    Some(Standing { change, plain, differs, spoils, before: own.len() })
 }

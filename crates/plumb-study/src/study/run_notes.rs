@@ -141,6 +141,9 @@ pub(super) fn notes(runs: &[RunRecord]) -> Vec<String> {
             (_, Some(summary)) if summary.errors > 0 => {
                 format!("{} I/Os failed: its figures are in no finding", summary.errors)
             }
+            (Outcome::Measured, Some(summary)) if summary.iops <= 0.0 => {
+                "no I/O completed while it was measured: its figures are in no finding".to_owned()
+            }
             (_, Some(summary)) => {
                 let told = ["not-steady", "two-phase", "inconsistent", "generator-limited"];
                 let flags: Vec<&str> =
@@ -211,6 +214,18 @@ mod tests {
             serde_json::from_value(record).expect("a record")
         };
         (0..12).map(of).collect()
+    }
+
+    /// A device that stood still for a whole run gave no figure, and none that is nothing (5.5).
+    #[test]
+    fn a_run_in_which_nothing_completed_is_in_no_finding() {
+        let mut runs = runs(0.001, 0.001);
+        let summary = runs[4].summary.as_mut().expect("it was measured");
+        (summary.iops, summary.io_count) = (0.0, 0);
+        assert_eq!(runs[4].usable(), None);
+        assert!(runs[3].usable().is_some());
+        let told = notes(&runs);
+        assert!(told.iter().any(|note| note.contains("no I/O completed")), "{told:?}");
     }
 
     /// Three repetitions of each of 180 settings in blocks, 1 % between runs (SD); those of the first block are slower by so

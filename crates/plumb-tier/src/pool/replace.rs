@@ -165,7 +165,7 @@ pub fn remove_disk(
         }
     }
     match how {
-        Leaving::Now => work(&mut open, progress),
+        Leaving::Now => work(&mut open, progress, &|| false),
         Leaving::Later | Leaving::Never => open.work_until(Engine::is_quiet),
     }
     let counters = open.engine.counters();
@@ -184,15 +184,15 @@ pub fn remove_disk(
     Ok(Removal { name, is_gone, is_blank, jobs, extents, elapsed: began.elapsed() })
 }
 
-/// Lets a pool do all that waits, and tells how far it is.
-pub fn work(open: &mut OpenPool, progress: &mut dyn FnMut(&[JobState])) {
+/// Lets a pool do all that waits, and tells how far it is; what it has not come to when `stops` says so is left.
+pub fn work(open: &mut OpenPool, progress: &mut dyn FnMut(&[JobState]), stops: &dyn Fn() -> bool) {
     let mut told = Instant::now();
     open.work_until(|engine| {
         if told.elapsed() >= TOLD_EVERY {
             told = Instant::now();
             progress(&engine.jobs());
         }
-        !engine.has_work()
+        stops() || !engine.has_work()
     });
 }
 

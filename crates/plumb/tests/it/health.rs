@@ -5,6 +5,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::spaces::{Place, events, rot, with_disks};
 
 /// A pool of three disks and one mirror with something in it.
@@ -322,6 +324,35 @@ fn copies_that_are_out_of_date_are_told_without_a_start() {
     assert!(!says_behind(&place));
     place.plumb("space status tank").ends_with(0);
     assert_eq!(place.json("vdisk show tank/two")["health"], "Healthy");
+}
+
+/// Ctrl-C ends a scan, which says what it has read, and how much it has not.
+#[test]
+fn a_scan_that_is_interrupted_says_how_far_it_came() {
+    let place = Place::new();
+    let disks = "--hdd a.img --hdd b.img --emulate sas-10k-300";
+    place.plumb(&format!("pool new tank --file-size 256M {disks}")).succeeds_quietly();
+    place.plumb("vdisk new tank/two --size 128M --resiliency mirror2").succeeds_quietly();
+    place.plumb("run -b1M -s -w100 -o8 -t1 -d4 -W0 space:tank/two").ends_with(0);
+    let interrupted = |after: u64| {
+        let mut scan = place.command("space scan tank --json");
+        scan.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
+        let scan = scan.spawn().expect("it starts");
+        std::thread::sleep(std::time::Duration::from_millis(after));
+        // It may have ended by then.
+        let _ = kill_process(Pid::from_child(&scan), Signal::INT);
+        let ended = scan.wait_with_output().expect("it ends");
+        let told = serde_json::from_slice::<serde_json::Value>(&ended.stdout).ok();
+        (ended.status.code(), told)
+    };
+    // Too early it is the start that ends, too late nothing is left.
+    let found = (1..60).map(|nth| interrupted(nth * 50)).find(|found| found.0 == Some(5));
+    let told = found.and_then(|found| found.1).expect("one of them is in time");
+    assert_eq!(told["interrupted"], true, "{told}");
+    assert!(told["bytes_unread"].as_u64() > Some(0), "{told}");
+    let whole = place.json("space scan tank");
+    assert_eq!((&whole["interrupted"], &whole["bytes_unread"]), (&false.into(), &0.into()));
+    assert!(whole["blocks_verified"].as_u64() > told["blocks_verified"].as_u64(), "{whole} {told}");
 }
 
 /// The same while a program has the pool, and after that was killed.

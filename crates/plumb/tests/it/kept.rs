@@ -122,6 +122,12 @@ fn xml_and_text_results_of_different_modes_are_not_compared() {
             user.plumb(&format!("compare {a} {b} --allow parameters")).ends_with(0);
         }
     }
+    // Another engine, tracing aside: whatever format says so.
+    for format in ["xml", "text", "json"] {
+        ran("--engine=threads", format, &format!("threads-{format}"));
+        let refused = user.plumb(&format!("compare closed threads-{format}")).ends_with(1).stderr;
+        assert!(refused.contains("different engines"), "{format}: {refused}");
+    }
     for other in ["closed", "closed-text"] {
         let same = user.plumb(&format!("compare closed {other}")).ends_with(0);
         let said = same.stdout + &same.stderr;

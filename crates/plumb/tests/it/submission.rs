@@ -213,3 +213,18 @@ fn the_ring_is_not_for_other_engines() {
         assert!(outcome.stderr.contains("leave out -u"), "{}", outcome.stderr);
     }
 }
+
+/// An engine that performs one I/O at a time does so whatever is outstanding, and every format says so.
+#[test]
+fn one_io_at_a_time_is_said_in_every_format() {
+    let place = place();
+    let line = "--engine=sync -o8 -b4K -r -d1 -W0 -L f.dat";
+    let json = place.run(&format!("--json {line}")).ends_with(0).stdout;
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let mode = &json["time_spans"][0]["mode"];
+    let told = (&mode["profile"], &mode["submission"], &mode["batch"], &mode["burst"]);
+    assert_eq!(told, (&"latency".into(), &"synchronous".into(), &1.into(), &1.into()));
+    let xml = place.run(&format!("-Rxml {line}")).ends_with(0).stdout;
+    let own = "<Submission Profile=\"latency\" Gathering=\"synchronous\" Batch=\"1\" Burst=\"1\"/>";
+    assert!(xml.contains(own), "{xml}");
+}

@@ -232,7 +232,7 @@ impl<'a> Mode<'a> {
             batch: span.batch,
             burst: span.burst,
             ring: asked.io_ring.map(ring),
-            completion_depth: completion_depth(asked),
+            completion_depth: asked.binding_completion_depth(),
             buffer_separation_bytes: span.effective_buffer_separation,
             processor_order: match order.order {
                 ProcessorOrder::Cpu => "cpu",
@@ -578,12 +578,4 @@ impl<'a> Item<'a> {
             sentence: &item.sentence,
         }
     }
-}
-
-/// Completions taken per visit at most, where the loop has such a limit: the default binds only where
-/// latencies are measured.
-fn completion_depth(asked: &TimeSpan) -> Option<u32> {
-    let visits = asked.io_ring.is_none() && !asked.completion_routines;
-    let binds = asked.completion_depth.is_some() || asked.stamps_latency();
-    (visits && binds).then(|| asked.effective_completion_depth())
 }

@@ -251,7 +251,7 @@ fn limits(matches: &ArgMatches) -> OptimizeLimits {
 }
 
 /// Set by the first signal that asks for an end; the second one ends the process at once.
-fn signalled() -> Arc<AtomicBool> {
+pub(super) fn signalled() -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         // Without it a signal ends the process, which is safe as well.

@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
 use plumb_tier::pool::{
@@ -12,6 +13,7 @@ use plumb_units::Bytes;
 use serde_json::json;
 
 use super::jobs::{self, LISTED};
+use super::optimize::signalled;
 use super::report::{self, Reply};
 use super::told;
 
@@ -56,7 +58,7 @@ pub(super) fn commands() -> [Command; 7] {
                  configuration as a new generation, superblocks where they lie. The journal is not read: each checkpoint \
                  begins it anew.\n\n\
                  Exit status: 0 when every block has a good copy here; 2 when one has none, cannot be judged, or cannot be read \
-                 while disks are away, when a copy of metadata stays damaged, when a virtual disk serves nothing as its log cannot be read, and of a wrong command line; 1 when the scan could not be made, or not to its end; 3 when another program has the pool \
+                 while disks are away, when a copy of metadata stays damaged, when a virtual disk serves nothing as its log cannot be read, and of a wrong command line; 1 when the scan could not be made, or not to its end; 5 when a signal ended it, and what it had read is well; 3 when another program has the pool \
                  that does not scan for others.",
             ),
         Command::new("job")
@@ -65,7 +67,7 @@ pub(super) fn commands() -> [Command; 7] {
             .after_help(format!(
                 "{}\n\nOf a pool that a load or another command has, that program is asked; under load the same work goes on beside the \
                  requests, and --wait waits until nothing of it goes on any more.\n\n\
-                 Exit status with --wait: 0 when nothing is left, 5 when something waits for a disk or for room; 3 when a program \
+                 Exit status with --wait: 0 when nothing is left, 5 when something waits for a disk or for room, or a signal ended it; 3 when a program \
                  has the pool that does not answer.",
                 report::STARTS
             )),
@@ -126,7 +128,7 @@ pub(super) fn commands() -> [Command; 7] {
                  --without-cache is for a log that is lost for good. Nobody can tell which blocks had newer data in it: \
                  check what is on the virtual disk, or restore it. It has no write cache from then on, and a log that \
                  comes back is not read.\n\n\
-                 Exit status: 0 when nothing is left, 5 when something waits for a disk or for room.",
+                 Exit status: 0 when nothing is left, 5 when something waits for a disk or for room, or a signal ended it.",
             ),
     ]
 }
@@ -280,13 +282,16 @@ pub(super) fn scan(matches: &ArgMatches) -> report::Outcome {
         }
     }
     let mut open = open(&found)?;
+    let stop = signalled();
     let began = std::time::Instant::now();
     if accept {
         open.engine.scan_accepting_unverified();
     } else {
         open.engine.scan();
     }
-    pool::work(&mut open, &mut tell);
+    pool::work(&mut open, &mut tell, &|| stop.load(Ordering::Relaxed));
+    let is_scan = |job: &&JobState| job.kind == JobKind::Scan;
+    let unread = open.engine.jobs().iter().find(is_scan).map_or(0, |job| job.bytes_left);
     // What the start met counts as well.
     let scanned = Scanned::since(&open.engine, &Counters::default(), began.elapsed());
     let vdisks = (0_u32..).zip(&open.engine.config().vdisks);
@@ -294,7 +299,20 @@ pub(super) fn scan(matches: &ArgMatches) -> report::Outcome {
     let detached = vdisks.filter(|(nth, own)| !own.is_removed() && !serves(*nth));
     let detached: Vec<String> = detached.map(|(_, own)| own.name.clone()).collect();
     open.end()?;
-    Ok(scan_told(&found.name, &scanned, Some(&detached)))
+    let told = scan_told(&found.name, &scanned, Some(&detached));
+    Ok(if stop.load(Ordering::Relaxed) { ended_early(told, unread) } else { told })
+}
+
+/// A scan that a signal ended: what it read is as good as ever, and what it did not read is not known.
+fn ended_early(mut told: Reply, unread: u64) -> Reply {
+    told.text.push_str(&format!(
+        "ended early, by a signal: {} were not read; the next scan begins anew\n",
+        Bytes(unread)
+    ));
+    told.json["interrupted"] = true.into();
+    told.json["bytes_unread"] = unread.into();
+    told.status = if told.status == 0 { PARTIAL } else { told.status };
+    told
 }
 
 /// What a scan found, and which virtual disks serve nothing; `None` where another program scanned.
@@ -366,6 +384,8 @@ fn scan_told(pool: &str, scanned: &Scanned, detached: Option<&[String]>) -> Repl
         "unverified_ranges": left.iter().map(range).collect::<Vec<_>>(),
         "lost_ranges": scanned.lost.iter().map(range).collect::<Vec<_>>(),
         "beside_another_program": beside,
+        "interrupted": false,
+        "bytes_unread": 0,
         "elapsed_s": elapsed,
     });
     let lost = scanned.unrecoverable + scanned.away + left_over;
@@ -499,8 +519,10 @@ fn do_work(
     open.work_until(|engine| engine.returning().is_empty() && engine.is_quiet());
     ask(&mut open);
     let began = std::time::Instant::now();
+    let stop = signalled();
+    let stops = || stop.load(Ordering::Relaxed);
     if wait {
-        pool::work(&mut open, &mut tell_progress());
+        pool::work(&mut open, &mut tell_progress(), &stops);
     }
     let counters = open.engine.counters();
     let jobs = open.engine.jobs();
@@ -519,6 +541,9 @@ fn do_work(
         Bytes(done),
         Bytes(left)
     ));
+    if stops() {
+        text.push_str("ended early, by a signal: the rest is done when the pool is next in use, or by the same command\n");
+    }
     let rate = if seconds > 0.0 { done as f64 / seconds } else { 0.0 };
     // What waits for something has no end that could be expected.
     let goes_on = jobs.iter().filter(|job| job.waits.is_none()).map(|job| job.bytes_left);
@@ -534,6 +559,7 @@ fn do_work(
         "elapsed_s": seconds,
         "unreadable": jobs::unreadable_as_json(&unreadable),
         "beside_another_program": false,
+        "interrupted": stops(),
     });
     let status = if wait && (left > 0 || !unreadable.is_empty()) { PARTIAL } else { 0 };
     Ok(Reply { json, text, status })
