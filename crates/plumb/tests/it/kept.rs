@@ -103,7 +103,8 @@ fn a_run_is_kept_shown_exported_repeated_and_removed() {
 fn xml_and_text_results_of_different_modes_are_not_compared() {
     let user = User::new();
     let ran = |more: &str, format: &str, name: &str| {
-        let line = format!("run -b4K -r -o8 -d1 -W0 -L {more} -R{format} data");
+        let format = if format == "json" { "--json".to_owned() } else { format!("-R{format}") };
+        let line = format!("run -b4K -r -o8 -d1 -W0 -L {more} {format} data");
         fs::write(user.path(name), user.plumb(&line).ends_with(0).stdout).expect("a file");
     };
     for (more, name) in [("", "closed"), ("--rate 500", "open"), ("--batch 1", "single")] {
