@@ -141,7 +141,7 @@ fn json_of(error: &dyn Diagnostic) -> serde_json::Value {
 }
 
 /// What lies under an error, outermost first.
-fn causes(error: &dyn Diagnostic) -> impl Iterator<Item = String> {
+pub(crate) fn causes(error: &dyn Diagnostic) -> impl Iterator<Item = String> {
     std::iter::successors(error.source(), |cause| cause.source()).map(ToString::to_string)
 }
 

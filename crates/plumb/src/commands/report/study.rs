@@ -1,8 +1,7 @@
 //! Studies as a report sees them.
 
-use std::error::Error;
 use std::io;
-use std::iter::successors;
+use std::iter::once;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -11,7 +10,7 @@ use plumb_study::report::{self, Detail, RunView, Sources, StudyView};
 use plumb_study::study::{RunRecord, StudyError, StudyFolder, studies_folder};
 
 use crate::commands::version::VERSION;
-use crate::message::Printer;
+use crate::message::{Printer, causes};
 
 /// Who makes a report, and when.
 pub(in crate::commands) fn made() -> String {
@@ -21,17 +20,12 @@ pub(in crate::commands) fn made() -> String {
 /// Says which results of a study cannot be read.
 pub(in crate::commands) fn tell_damage(folder: &StudyFolder, runs: &[RunRecord]) {
     for (run, error) in folder.damaged_results(runs) {
+        let why: Vec<String> = once(error.to_string()).chain(causes(&error)).collect();
         Printer::on_stderr().warning(&format!(
             "the result of run {run} cannot be shown in detail: {}. The findings rest on the study's journal and are not changed by that",
-            with_causes(&error)
+            why.join(": ")
         ));
     }
-}
-
-fn with_causes(error: &StudyError) -> String {
-    let first: &dyn Error = error;
-    let causes = successors(Some(first), |error| (*error).source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// A study with its findings, its runs, and those that are worth a look in detail; results that cannot be read are told.

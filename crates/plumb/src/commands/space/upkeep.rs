@@ -291,7 +291,8 @@ pub(super) fn scan(matches: &ArgMatches) -> report::Outcome {
     }
     pool::work(&mut open, &mut tell, &|| stop.load(Ordering::Relaxed));
     let is_scan = |job: &&JobState| job.kind == JobKind::Scan;
-    let unread = open.engine.jobs().iter().find(is_scan).map_or(0, |job| job.bytes_left);
+    // Unless it had just ended by itself.
+    let unread = open.engine.jobs().iter().find(is_scan).map(|job| job.bytes_left);
     // What the start met counts as well.
     let scanned = Scanned::since(&open.engine, &Counters::default(), began.elapsed());
     let vdisks = (0_u32..).zip(&open.engine.config().vdisks);
@@ -300,7 +301,10 @@ pub(super) fn scan(matches: &ArgMatches) -> report::Outcome {
     let detached: Vec<String> = detached.map(|(_, own)| own.name.clone()).collect();
     open.end()?;
     let told = scan_told(&found.name, &scanned, Some(&detached));
-    Ok(if stop.load(Ordering::Relaxed) { ended_early(told, unread) } else { told })
+    Ok(match unread {
+        Some(unread) if stop.load(Ordering::Relaxed) => ended_early(told, unread),
+        _ => told,
+    })
 }
 
 /// A scan that a signal ended: what it read is as good as ever, and what it did not read is not known.
@@ -541,7 +545,8 @@ fn do_work(
         Bytes(done),
         Bytes(left)
     ));
-    if stops() {
+    let interrupted = stops() && left > 0;
+    if interrupted {
         text.push_str("ended early, by a signal: the rest is done when the pool is next in use, or by the same command\n");
     }
     let rate = if seconds > 0.0 { done as f64 / seconds } else { 0.0 };
@@ -559,7 +564,7 @@ fn do_work(
         "elapsed_s": seconds,
         "unreadable": jobs::unreadable_as_json(&unreadable),
         "beside_another_program": false,
-        "interrupted": stops(),
+        "interrupted": interrupted,
     });
     let status = if wait && (left > 0 || !unreadable.is_empty()) { PARTIAL } else { 0 };
     Ok(Reply { json, text, status })
