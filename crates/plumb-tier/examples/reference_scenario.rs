@@ -1,6 +1,7 @@
-//! The reference scenario and what it must show, in virtual time: at full scale, or at one in so many.
+//! The reference scenario and what it must show, in virtual time: at full scale, or at one in so many; `through` writes with the
+//! load's own `-h`, each write durable when it is answered.
 //!
-//!     cargo run --release -p plumb-tier --example reference_scenario [SCALE]
+//!     cargo run --release -p plumb-tier --example reference_scenario [SCALE [through]]
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -10,7 +11,14 @@ use plumb_tier::scenario::{LoadOutcome, Progress, Rig, Scenario, acceptance};
 fn main() -> Result<(), Box<dyn Error>> {
     let scale = std::env::args().nth(1).map_or(Ok(1), |text| text.parse())?;
     // Files that only fill the tiers take memory for each block that is written.
-    let scenario = Scenario { whole: scale >= 32, ..Scenario::reference(scale) };
+    let durable = match std::env::args().nth(2).as_deref() {
+        None => false,
+        Some("through") => true,
+        Some(other) => {
+            return Err(format!("{other}: what is written is `through` or nothing").into());
+        }
+    };
+    let scenario = Scenario { whole: scale >= 32, durable, ..Scenario::reference(scale) };
     let bare = Scenario { cache: false, ..scenario };
     let disks = {
         let mut rig = Rig::sparse(&bare.sizes())?;

@@ -2,6 +2,7 @@
 
 mod busy;
 mod late;
+mod pace;
 mod waiting;
 
 use std::collections::VecDeque;
@@ -15,6 +16,7 @@ use crate::events::Events;
 use crate::mutation::{Mutation, active};
 use busy::Class;
 pub(crate) use busy::{BusyTimes, measure_of};
+use pace::Lines;
 
 /// Buffers and slots of an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +56,7 @@ impl SlotPlan {
     }
 
     fn first_log_slot(&self) -> u32 {
-        self.data_slots + CONTROL_SLOTS + self.files
+        self.data_slots + CONTROL_SLOTS + 2 * self.files
     }
 
     /// Bytes of a record of a write-back cache, at most.
@@ -98,6 +100,8 @@ pub(crate) enum Tag {
     FrameFlush { disk: u16 },
     /// A data flush of a round.
     RoundFlush { disk: u16 },
+    /// A flush of a log's copies.
+    LogFlush { disk: u16 },
     /// A read or write of a move.
     Move { nth: u32, disk: u16 },
     /// A flush of one.
@@ -140,7 +144,7 @@ pub(crate) struct Io<Q> {
     /// File of each disk, by ordinal.
     files: Vec<Option<FileIndex>>,
     in_flight: u32,
-    /// I/Os that each disk has to answer, those given up among them, by ordinal.
+    /// I/Os that each disk has to answer, those given up and those in line for it among them, by ordinal.
     queued: Vec<u32>,
     /// I/Os that were begun.
     pushed: u64,
@@ -164,6 +168,8 @@ pub(crate) struct Io<Q> {
     silent: Vec<u16>,
     /// Disks are numbered as in the configuration: before that, as files.
     named: bool,
+    /// Requests that wait until their disk has answered others.
+    lines: Lines,
 }
 
 impl<Q: FlushQueue> Io<Q> {
@@ -198,6 +204,7 @@ impl<Q: FlushQueue> Io<Q> {
             events: Events::default(),
             silent: Vec::new(),
             named: false,
+            lines: Lines::new(index(plan.files)),
         }
     }
 
@@ -242,6 +249,7 @@ impl<Q: FlushQueue> Io<Q> {
         self.write_ends.resize(disks, u64::MAX);
         self.busy.resize(disks, BusyTimes::default());
         self.queued.resize(disks, 0);
+        self.lines.make_room(disks);
     }
 
     /// A slot's I/O is asked of its disk, or was answered.
@@ -402,7 +410,11 @@ impl<Q: FlushQueue> Io<Q> {
             _ => Class::of(op.len, goes_on),
         };
         self.note_busy(op.slot.0, disk, class);
-        self.queue.push(op);
+        let request = matches!(tag, Tag::Part { .. });
+        let queued = self.queued[usize::from(disk)];
+        if !request || !self.lines.takes(disk, &op, queued, self.time) {
+            self.queue.push(op);
+        }
         true
     }
 
@@ -499,12 +511,22 @@ impl<Q: FlushQueue> Io<Q> {
 
     /// Begins to flush the disk for a round; `false` when its last one is still under way.
     pub(crate) fn push_round_flush(&mut self, disk: u16) -> bool {
+        self.push_own_flush(disk, 0, Tag::RoundFlush { disk })
+    }
+
+    /// The same for logs.
+    pub(crate) fn push_log_flush(&mut self, disk: u16) -> bool {
+        self.push_own_flush(disk, self.plan.files, Tag::LogFlush { disk })
+    }
+
+    /// By the disk's own slot, of those that begin there.
+    fn push_own_flush(&mut self, disk: u16, first: u32, tag: Tag) -> bool {
         let Some(file) = self.file(disk) else { return false };
-        let slot = self.plan.data_slots + CONTROL_SLOTS + file.0;
+        let slot = self.plan.data_slots + CONTROL_SLOTS + first + file.0;
         if self.tags[index(slot)] != Tag::Idle {
             return false;
         }
-        self.mark(slot, disk, Tag::RoundFlush { disk });
+        self.mark(slot, disk, tag);
         self.hand_in_flush(disk, file, slot);
         true
     }
@@ -529,6 +551,9 @@ impl<Q: FlushQueue> Io<Q> {
             };
             let tag = std::mem::replace(&mut self.tags[index(slot)], Tag::Idle);
             self.count_queued(slot, -1);
+            if !self.lines.is_empty() {
+                self.answered(slot);
+            }
             self.end_busy(slot, outcome.ok());
             if tag == Tag::Abandoned {
                 self.owed = self.owed.saturating_sub(self.writes[index(slot)].into());

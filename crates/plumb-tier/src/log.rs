@@ -101,6 +101,10 @@ pub(crate) struct Log {
     /// Written to their homes since the last round began, or before: block and LSN.
     home: Vec<(u64, u64)>,
     sealed: Option<Sealed>,
+    /// Up to which record its copies alone are being flushed.
+    through: Option<u64>,
+    /// Up to which record the journal was told that it is durable.
+    told: u64,
     spare: Vec<Vec<LogRange>>,
     /// Lines that are not clean.
     pub(crate) dirty: u64,
@@ -132,6 +136,8 @@ impl Log {
             lines: HashMap::with_capacity_and_hasher(lines, BuildHasherDefault::default()),
             home: Vec::new(),
             sealed: None,
+            through: None,
+            told: 0,
             spare: Vec::new(),
             dirty: 0,
             evicted: [0; 2],
@@ -318,9 +324,11 @@ impl Log {
     }
 
     /// The devices were flushed: what has to be in the journal.
-    pub(crate) fn records_of_round(&self, vdisk: u16) -> impl Iterator<Item = Record> + use<> {
+    pub(crate) fn records_of_round(&mut self, vdisk: u16) -> impl Iterator<Item = Record> + use<> {
         let sealed = self.sealed;
-        let flushed = sealed.map(|sealed| sealed.flushed).filter(|lsn| *lsn > self.flushed);
+        let known = self.flushed.max(self.told);
+        let flushed = sealed.map(|sealed| sealed.flushed).filter(|lsn| *lsn > known);
+        self.told = flushed.unwrap_or(self.told);
         let tail = sealed.map(|sealed| sealed.tail).filter(|link| link.lsn > self.tail.lsn);
         let flushed = flushed.map(|lsn| Record::LogFlushed { vdisk, lsn });
         let tail = tail.map(|link| Record::LogTail { vdisk, link });
@@ -429,6 +437,28 @@ impl Log {
     /// What is flushed now is not taken for durable.
     pub(crate) fn unseal(&mut self) {
         self.sealed = None;
+        self.through = None;
+    }
+
+    /// Its copies will be flushed, beside rounds; `false` if it has nothing that is not durable.
+    pub(crate) fn seal_through(&mut self) -> bool {
+        let last = self.link.lsn - 1;
+        self.through = (last > self.flushed).then_some(last);
+        self.through.is_some()
+    }
+
+    /// They were flushed: what has to be in the journal.
+    pub(crate) fn record_through(&mut self, vdisk: u16) -> Option<Record> {
+        let lsn = self.through.filter(|lsn| *lsn > self.told.max(self.flushed))?;
+        self.told = lsn;
+        Some(Record::LogFlushed { vdisk, lsn })
+    }
+
+    /// The journal is durable.
+    pub(crate) fn end_through(&mut self) {
+        let Some(lsn) = self.through.take() else { return };
+        self.checkpoints += u64::from(lsn > self.flushed);
+        self.flushed = self.flushed.max(lsn);
     }
 
     /// Whatever a start found of it is not known any more.
@@ -437,6 +467,7 @@ impl Log {
         self.lines.clear();
         (self.dirty, self.link) = (0, self.tail);
         (self.is_away, self.closed) = (true, true);
+        (self.through, self.told) = (None, 0);
     }
 
     /// The state that a checkpoint carries.

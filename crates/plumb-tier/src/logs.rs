@@ -96,7 +96,7 @@ impl<Q: FlushQueue> Core<Q> {
 
     /// Devices were flushed: what the journal has to say.
     pub(crate) fn commit_logs(&mut self) {
-        for (vdisk, log) in (0_u16..).zip(&self.logs) {
+        for (vdisk, log) in (0_u16..).zip(&mut self.logs) {
             let Some(log) = log else { continue };
             for record in log.records_of_round(vdisk) {
                 self.journal.append(record);
@@ -107,6 +107,28 @@ impl<Q: FlushQueue> Core<Q> {
     /// The journal is durable.
     pub(crate) fn end_logs(&mut self) {
         self.logs.iter_mut().flatten().for_each(Log::end_round);
+    }
+
+    /// The copies of a log are about to be flushed beside rounds; `false` if that is of no use.
+    pub(crate) fn seal_log_flush(&mut self, vdisk: usize) -> bool {
+        let unflushable = self.unflushable.get(vdisk) == Some(&true);
+        let log = self.logs[vdisk].as_mut().filter(|log| !unflushable && !log.is_away);
+        log.is_some_and(Log::seal_through)
+    }
+
+    /// They were: what the journal has to say.
+    pub(crate) fn commit_log_flush(&mut self) {
+        for (vdisk, log) in (0_u16..).zip(&mut self.logs) {
+            let record = log.as_mut().and_then(|log| log.record_through(vdisk));
+            if let Some(record) = record {
+                self.journal.append(record);
+            }
+        }
+    }
+
+    /// The journal is durable.
+    pub(crate) fn end_log_flush(&mut self) {
+        self.logs.iter_mut().flatten().for_each(Log::end_through);
     }
 
     /// Whether a round would let the tail of a log move, or clean lines.

@@ -72,6 +72,8 @@ rules! {
     OverwriteTentative,
     /// Checksums are committed without flushing the data first.
     CommitBeforeFlush,
+    /// The copies of a log are not flushed before the journal says that it is durable.
+    LogUnflushed,
     /// FUA is acknowledged like any write.
     FuaIgnored,
     /// A freed slot is handed out before the record that freed it is durable.

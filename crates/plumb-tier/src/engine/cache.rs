@@ -49,6 +49,8 @@ pub(super) struct Cache {
     line: VecDeque<u32>,
     /// Parts that must go to the log and find no room.
     pub(super) room_wait: VecDeque<u32>,
+    /// Clients whose writes are in the log and must be durable, by the record that has to be.
+    pub(super) through: VecDeque<(u64, u32)>,
     pub(super) flight: Option<Flight>,
     /// Of the record in flight.
     parts: Vec<u32>,

@@ -32,6 +32,7 @@ mod standstill;
 mod state;
 pub(crate) mod streams;
 mod throttle;
+mod through;
 mod times;
 mod unchanging;
 mod view;
@@ -67,6 +68,7 @@ use part::{NONE, Part, Step};
 pub use perf::{Account, DiskUse, RequestUse, VirtualDiskUse};
 use round::Round;
 pub use snapshot::{Counter, identities};
+use through::LogFlush;
 pub use view::{Placed, Published, TierView};
 
 const EIO: Errno = Errno(5);
@@ -117,6 +119,8 @@ struct Client {
     /// It writes, and is part of a sequential stream.
     sequential: bool,
     error: Option<Errno>,
+    /// Something of it was written home, and not to a log.
+    home: bool,
     begun: Nanos,
     served: perf::Served,
 }
@@ -136,6 +140,8 @@ pub struct Engine<Q> {
     finished: VecDeque<(u32, Result<(), Errno>)>,
     parts: Vec<Part>,
     free_parts: Vec<u32>,
+    /// How many parts there are for clients.
+    parts_of_clients: u32,
     /// Parts for destage: clients cannot take them.
     free_background: Vec<u32>,
     /// Destages under way at a time, at most, and the parts of those that are with where they write.
@@ -168,6 +174,7 @@ pub struct Engine<Q> {
     /// Clients whose request is not wholly cut.
     cutting: VecDeque<u32>,
     round: Round,
+    log_flush: LogFlush,
     frozen: bool,
     /// Disks that failed since the last standstill.
     trouble: Vec<u16>,
@@ -267,6 +274,7 @@ impl<Q: FlushQueue> Engine<Q> {
             parts: 0,
             sequential: false,
             error: None,
+            home: false,
             begun: Nanos::ZERO,
             served: perf::Served::default(),
         };
@@ -286,6 +294,7 @@ impl<Q: FlushQueue> Engine<Q> {
             finished: VecDeque::with_capacity(index(clients)),
             parts: vec![Part::default(); index(parts)],
             free_parts: (0..for_clients).rev().collect(),
+            parts_of_clients: for_clients,
             free_background: (for_clients..for_clients + background).rev().collect(),
             destages_most: background,
             destages: Vec::with_capacity(index(background)),
@@ -308,6 +317,7 @@ impl<Q: FlushQueue> Engine<Q> {
             tentative_wait: room(),
             cutting: VecDeque::with_capacity(index(clients)),
             round: Round::new(),
+            log_flush: LogFlush::default(),
             frozen: false,
             trouble: Vec::new(),
             jobs: VecDeque::new(),
@@ -373,6 +383,7 @@ impl<Q: FlushQueue> Engine<Q> {
         own.cut = 0;
         own.parts = 0;
         own.error = None;
+        own.home = false;
         own.begun = self.seen;
         self.began_since.note_client(client);
         own.served = perf::Served::default();
@@ -423,6 +434,7 @@ impl<Q: FlushQueue> Engine<Q> {
             (self.started, self.last_mark) = (Some(self.now), self.now);
         }
         self.begin_times();
+        self.pace_requests();
         self.polling = true;
         self.tend_heat(false);
         self.hand_out(false);
@@ -456,6 +468,7 @@ impl<Q: FlushQueue> Engine<Q> {
             && !self.frozen
             && self.jobs.is_empty()
             && self.round.is_idle()
+            && self.log_flush.is_idle()
             && self.moves.is_idle()
     }
 
@@ -470,6 +483,7 @@ impl<Q: FlushQueue> Engine<Q> {
                 self.advance(part);
                 self.note_turn(&mut turns, &mut before);
             }
+            self.pump_log_flush();
             self.pump_journal();
             while self.pump_round() {
                 self.pump_journal();
@@ -609,7 +623,10 @@ impl<Q: FlushQueue> Engine<Q> {
     fn end_client(&mut self, client: u32) {
         let own = &self.clients[index(client)];
         let fua = own.request.kind == RequestKind::Write { fua: true };
-        if fua && own.error.is_none() && !active(Mutation::FuaIgnored) {
+        let durable = fua && own.error.is_none() && !active(Mutation::FuaIgnored);
+        if durable && !own.home {
+            self.wait_for_log(client);
+        } else if durable {
             self.join_round(client);
         } else {
             self.answer(client);

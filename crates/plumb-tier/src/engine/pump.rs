@@ -43,6 +43,13 @@ impl<Q: FlushQueue> Engine<Q> {
                 }
                 self.round.flushed();
             }
+            Tag::LogFlush { disk } => {
+                if outcome.is_err() {
+                    self.core.unflushed.push(disk);
+                    self.trouble.push(disk);
+                }
+                self.log_flush.flushed();
+            }
             Tag::Move { nth, disk } => self.move_io_done(nth, (disk, false), slot, outcome),
             Tag::MoveFlush { nth, disk } => self.move_io_done(nth, (disk, true), slot, outcome),
             Tag::Idle | Tag::Abandoned | Tag::Waited { .. } => {}

@@ -6,8 +6,9 @@ use plumb_io::FlushQueue;
 use plumb_units::Nanos;
 use plumb_units::convert::{index, to_u64};
 
-use super::{EIO, Engine};
+use super::{EIO, Engine, RequestKind};
 use crate::extents::{COMMITTING, PENDING, SEALED, TENTATIVE};
+use crate::format::config::MediaType;
 use crate::format::frame::Record;
 use crate::mutation::{Mutation, active};
 
@@ -18,6 +19,9 @@ const PENDING_MAX: usize = 1 << 18;
 /// An extent is closed after so long without a write, unless set (section 4). With FUA writes rounds follow each other within a
 /// millisecond: counted by rounds alone, the next write would find its extent closed, and wait until it is open again.
 pub(super) const CLOSE_AFTER: Nanos = Nanos(5_000_000_000);
+
+/// Writes through wait for others for at most so many times what the last round took.
+const WAIT_ROUNDS: u64 = 4;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Phase {
@@ -40,6 +44,12 @@ pub(super) struct Round {
     pub(super) wanted: bool,
     waiters: Vec<u32>,
     next: Vec<u32>,
+    /// Since when the first of these waits; whether one of them flushes. And how long the last round took.
+    next_since: Nanos,
+    next_flushes: bool,
+    took: Nanos,
+    /// When the round was begun, as the devices were seen last.
+    since: Nanos,
     sealed: Vec<(u32, u32, u32)>,
     last: Nanos,
     /// When some rounds began, a second apart, and which, oldest first.
@@ -96,8 +106,38 @@ impl<Q: FlushQueue> Engine<Q> {
             self.clients[index(client)].error = Some(EIO);
             self.answer(client);
         } else {
+            if self.round.next.is_empty() {
+                (self.round.next_since, self.round.next_flushes) = (self.seen, false);
+            }
+            self.round.next_flushes |=
+                self.clients[index(client)].request.kind == RequestKind::Flush;
             self.round.next.push(client);
         }
+    }
+
+    /// While somebody waits for a frame, or extents move, a frame does not stand behind more requests than keep its disks busy.
+    pub(super) fn pace_requests(&mut self) {
+        let on = !self.round.waiters.is_empty()
+            || !self.round.next.is_empty()
+            || !self.log_flush.is_idle()
+            || !self.moves.is_idle();
+        let disks = &self.core.members.config.disks;
+        let short = |disk: u16| {
+            disks
+                .get(usize::from(disk))
+                .is_some_and(|own| own.metadata || own.media == MediaType::Ssd)
+        };
+        self.core.io.pace(on, short);
+    }
+
+    /// Whether a round had better wait for more writes: disks have requests in line, so the time that a frame takes of them is lost. Not
+    /// if it has as many as are still under way, nor for longer than some rounds, and nobody who flushes waits for others.
+    fn waits_for_more(&self) -> bool {
+        let busy = index(self.parts_of_clients) - self.free_parts.len();
+        self.core.io.has_lines()
+            && !self.round.next_flushes
+            && self.round.next.len() < busy
+            && self.seen.since(self.round.next_since).0 < WAIT_ROUNDS * self.round.took.0
     }
 
     /// Whether a last copy of something of a virtual disk could not be flushed: no FLUSH of it succeeds any more (6.3).
@@ -123,7 +163,8 @@ impl<Q: FlushQueue> Engine<Q> {
                 let due = !idle && self.now.since(self.round.last) >= PERIOD;
                 let most = PENDING_MAX.min(self.core.journal.commits_max());
                 let full = self.core.pending.len() >= most;
-                let wanted = self.round.wanted || !self.round.next.is_empty() || full;
+                let waited = !self.round.next.is_empty() && !self.waits_for_more();
+                let wanted = self.round.wanted || waited || full;
                 if (wanted || due) && !self.core.flush_broken {
                     self.begin_round();
                 }
@@ -145,6 +186,7 @@ impl<Q: FlushQueue> Engine<Q> {
 
     fn begin_round(&mut self) {
         self.round.last = self.now;
+        self.round.since = self.seen;
         self.round.wanted = false;
         self.round.phase = Phase::Devices;
         self.round.left = 0;
@@ -213,6 +255,7 @@ impl<Q: FlushQueue> Engine<Q> {
             return;
         }
         self.round.phase = Phase::Idle;
+        self.round.took = self.seen.since(self.round.since);
         for (extent, block, _) in self.round.sealed.drain(..) {
             let sums = &mut self.core.extents.list[index(extent)].sums;
             if let Some(sum) = sums.get_mut(index(block)).filter(|sum| sum.flags & COMMITTING != 0)
@@ -244,6 +287,7 @@ impl<Q: FlushQueue> Engine<Q> {
             self.answer(client);
         }
         self.round.wanted = false;
+        self.fail_log_flush();
         self.ready.extend(self.tentative_wait.drain(..));
     }
 }

@@ -275,7 +275,9 @@ impl<Q: FlushQueue> Engine<Q> {
             let time = self.seen.since(own.begun);
             let vdisk = self.core.vdisk(own.extent);
             note_tier_time(&mut self.tier_times[vdisk], account, time);
-            self.clients[index(own.client)].served.add(account, own.len, time);
+            let client = &mut self.clients[index(own.client)];
+            client.served.add(account, own.len, time);
+            client.home = true;
         }
         self.parts[index(part)].step = Step::Appended;
         if active(Mutation::AckBeforeCrcFirst) {

@@ -112,6 +112,7 @@ impl<Q: FlushQueue> Io<Q> {
                 }
             }
         }
+        self.lines_stood();
         failed
     }
 

@@ -11,8 +11,8 @@ use super::explore::Model;
 /// Rules that can be left out.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rules {
-    /// FUA of a record is a round, not a write-through (WBC-1).
-    pub(super) fua_by_round: bool,
+    /// FUA of a record is a flush of all that the copies of the log have, not a write-through (WBC-1).
+    pub(super) fua_flushes_log: bool,
     /// A write is acknowledged when all live copies have its record.
     pub(super) all_copies: bool,
     /// The tail passes records only after the log was flushed (WBC-2).
@@ -40,7 +40,7 @@ pub(super) struct Rules {
 }
 
 pub(super) const ALL: Rules = Rules {
-    fua_by_round: true,
+    fua_flushes_log: true,
     all_copies: true,
     flush_before_tail: true,
     tail_waits: true,
@@ -275,7 +275,8 @@ impl Cache {
         if live && !room {
             return;
         }
-        if live || small && room {
+        let logged = live || small && room;
+        if logged {
             next.write_log(block, value, self.rules.all_copies);
         } else {
             next.homes[block].1.push(value);
@@ -284,8 +285,11 @@ impl Cache {
             }
         }
         next.acknowledge(block, value);
-        if fua && self.rules.fua_by_round {
+        if fua && !logged {
             next.round(self.rules.cleans_own);
+        } else if fua && self.rules.fua_flushes_log {
+            next.flush_logs();
+            next.durable[block] = next.acked[block];
         } else if fua {
             // Only this record goes through the caches.
             for disk in &mut next.logs {

@@ -61,7 +61,7 @@ fn cache_without(change: impl Fn(&mut cache::Rules)) {
 
 #[test]
 fn fua_needs_a_flush_of_the_log() {
-    cache_without(|rules| rules.fua_by_round = false);
+    cache_without(|rules| rules.fua_flushes_log = false);
 }
 
 #[test]

@@ -8,7 +8,16 @@ use crate::tier_report::MoveStop;
 /// The scenario of section 19.2 at 1:64, within its acceptance bounds.
 #[test]
 fn the_reference_scenario() {
-    let scenario = Scenario { whole: false, ..Scenario::reference(64) };
+    is_within_its_bounds(Scenario { whole: false, ..Scenario::reference(64) });
+}
+
+/// The same with the load's own `-h`: each write waits until its checksum is durable, too.
+#[test]
+fn the_reference_scenario_with_writes_through() {
+    is_within_its_bounds(Scenario { whole: false, durable: true, ..Scenario::reference(64) });
+}
+
+fn is_within_its_bounds(scenario: Scenario) {
     let mut rig = Rig::sparse(&scenario.sizes()).expect("room");
     let found = scenario.run(&mut rig, |_| {}).expect("it works");
     let bare = Scenario { cache: false, ..scenario };
@@ -23,7 +32,9 @@ fn the_reference_scenario() {
     let rates = found.cases.each_ref().map(LoadOutcome::iops);
     assert!(rates[2] <= 1.05 * rates[0], "no faster than its disks: {rates:?}");
     let used = &found.cases[1].used;
-    assert!(used.share(used.capacity) > 0.9, "{used:?}");
+    // A cache answers writes through at once, and more of them go to it.
+    let least = if scenario.durable { 0.7 } else { 0.9 };
+    assert!(used.share(used.capacity) > least, "{used:?}");
     let moves = found.optimization.report.facts.moves;
     assert_eq!((moves.stop, moves.up_requested), (MoveStop::Done, moves.up));
     assert!(found.verified > 10_000, "{}", found.verified);
@@ -61,7 +72,7 @@ fn a_round_of_writes_through_has_one_frame() {
     let frames = after[0].metadata_writes - before[0].metadata_writes;
     let rounds = after[1].flushes - before[1].flushes;
     println!("{frames} frames in {rounds} rounds, {rate:.0} I/Os per second");
-    assert!(rate >= 0.9 * 4.0 * 30_107.0, "{rate}");
+    assert!(rate >= 0.95 * 4.0 * 30_107.0, "{rate}");
     assert!(rounds > 500 && frames * 10 <= rounds * 11, "{frames} frames in {rounds} rounds");
     // Extents that rest are closed all the same.
     assert!(rig.engine.open_extents() > 300, "{}", rig.engine.open_extents());
@@ -422,8 +433,8 @@ fn writes_to_rotating_disks_go_on_while_other_extents_move() {
     .check_by(&SEEDS[..1]);
 }
 
-/// 320 requests stand in line at the SSDs, and a move's record with them: behind a frame, and then for its own. No hold waits for a
-/// checkpoint, or for the records of the moves behind it.
+/// 320 requests stand in line at the SSDs, and a move's record passes them by: disks are given what keeps them busy. No hold waits
+/// for a checkpoint, or for the records of the moves behind it.
 #[test]
 fn holds_are_short_also_behind_many_requests() {
     let (nth_file, outstanding, before_s) = (0, 320, 2);
@@ -432,10 +443,9 @@ fn holds_are_short_also_behind_many_requests() {
     {
         let load = Foreground { what, nth_file, writes_percent, outstanding, before_s };
         let found = load.suffers(&OptimizeSettings::default(), seed);
-        let is_short = found.held_longest.iter().all(|longest| *longest <= 2.5);
+        let is_short = found.held_longest.iter().all(|longest| *longest <= 1.0);
         println!("{found:?}");
-        assert!(is_short && found.rate >= 0.9 && found.p99 <= 1.5, "{found:?}");
-        assert!(found.held[0] >= 0.99 - 1e-9, "{found:?}");
+        assert!(is_short && found.is_little(), "{found:?}");
     }
 }
 
