@@ -118,6 +118,8 @@ rules! {
     UnconfirmedOverwritten,
     /// What a start confirmed is not durable when it cannot make a checkpoint.
     ConfirmedInMemory,
+    /// A healed copy is not durable before its block may be written over.
+    HealUnflushed,
     /// A copy is healed in an extent that is closed.
     HealUnopened,
     /// A copy whose write failed is out of date in memory only.
@@ -335,12 +337,13 @@ impl Mutation {
         (Self::LogCopyForgotten, "a log whose disk lost its vote: torture/half_done.rs"),
         (Self::FailedOverwriteClosed, "an overwrite that fails: torture/half_done.rs"),
         (Self::UnconfirmedOverwritten, "starts that cannot flush: torture/last_copies.rs"),
-        (Self::ConfirmedInMemory, "a history of its own: torture/tests.rs"),
+        (Self::ConfirmedInMemory, "torture/confirmed.rs"),
         (Self::OpenWithoutLimit, "writes to many extents: torture/half_done.rs"),
         (Self::TriedEachTime, "reads of a bad sector after a crash: torture/half_done.rs"),
         (Self::LostLogTakenAsEmpty, "virtual disks without their logs: torture/apart.rs"),
         (Self::LastCopyHoldsAll, "the same"),
         (Self::FailedCopyTrusted, "a disk that is needed and does not take what it lacks"),
+        (Self::HealUnflushed, "rot while a pool serves: torture/live_rot.rs"),
         (Self::HealUnopened, "torture/left_out.rs, as the next ones"),
         (Self::FailedCopyUnrecorded, "the same"),
         (Self::LateSettleUnflushed, "the same"),

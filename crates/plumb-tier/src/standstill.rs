@@ -563,6 +563,18 @@ impl<Q: FlushQueue> Core<Q> {
         found.or_else(|| contents.most_common())
     }
 
+    /// What was healed is durable before anybody writes over it: rot that comes back when the power goes, under a write that is torn on all
+    /// copies, would be no worse than the others' content (CRC-3).
+    fn flush_healed(&mut self, writes: &[BlockWrite]) -> Result<(), Halt> {
+        if active(Mutation::HealUnflushed) {
+            return Ok(());
+        }
+        let mut disks: Vec<u16> = writes.iter().map(|write| write.0).collect();
+        disks.sort_unstable();
+        disks.dedup();
+        self.flush_some(&disks).map(|_| ())
+    }
+
     /// What is written in place needs an intent first: disks that are away miss it (RES-4).
     pub(crate) fn open_durably(&mut self, extent: u32) -> Result<(), Halt> {
         if self.extents.get(extent).open {
@@ -634,6 +646,7 @@ impl<Q: FlushQueue> Core<Q> {
         }
         if !writes.is_empty() {
             self.io.events.note(Event::Healed { extent, blocks: to_u32(writes.len()) });
+            self.flush_healed(&writes)?;
         }
         let rounds = self.rounds;
         let own = self.extents.get_mut(extent);

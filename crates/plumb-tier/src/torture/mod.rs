@@ -15,6 +15,8 @@ mod beside;
 mod cells;
 mod combined;
 #[cfg(test)]
+mod confirmed;
+#[cfg(test)]
 mod damaged;
 #[cfg(test)]
 mod deferred;
