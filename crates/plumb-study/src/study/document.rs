@@ -42,7 +42,8 @@ pub enum Device {
     Simulated(Value),
 }
 
-/// A study as it was planned; never changed after the first run.
+/// A study as it was planned; never changed after the first run. It is written before anything that takes time, and once more
+/// when what is found out before the first run is known.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Study {
     /// [`FORMAT`] of the program that wrote it.
@@ -75,9 +76,9 @@ pub struct Study {
     pub runs_most: u64,
     /// Runs that an exhaustive plan of the same question takes.
     pub runs_exhaustive: u64,
-    /// Seconds that the plan is estimated to take, file creation included.
+    /// Seconds that the plan is estimated to take, file creation included; without a range what its runs take at most.
     pub estimate_s: f64,
-    /// The same, from and to.
+    /// The same, from and to; `None` until it was found out, before the first run.
     #[serde(default)]
     pub estimate_range_s: Option<(f64, f64)>,
     /// Facts that must not change between parts of a study (target, tool epoch, kernel, device model):

@@ -179,6 +179,14 @@ impl StudyFolder {
         Ok(folder)
     }
 
+    /// Writes the plan anew, before the first run.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn rewrite_plan(&self, study: &Study) -> Result<(), StudyError> {
+        self.write("plan.json", study)
+    }
+
     /// An existing study, to work on it.
     ///
     /// # Errors

@@ -4,7 +4,7 @@
 //!
 //! | file | content | written |
 //! |---|---|---|
-//! | `plan.json` | [`Study`]: what is asked, of what, with which seed | once, before the first run |
+//! | `plan.json` | [`Study`]: what is asked, of what, with which seed | before the first run |
 //! | `journal.ndjson` | a [`RunRecord`] per line, one for each finished run | a line per run, synced |
 //! | `runs/<n>.json` | the whole result of `plumb run --json` | before the run's line |
 //! | `resumptions.ndjson` | a [`Resumption`] for each time that it went on after an interruption | before the first run then |

@@ -10,8 +10,9 @@ use miette::Diagnostic;
 use plumb_io::system_tree::SystemTree;
 use plumb_study::preflight::{self, Plan, Verdict};
 use plumb_study::study::{
-    BaselineOptions, BaselinePlanner, Conditioning, Device, Forecast, Kind, Next, Part, Planner,
-    Preset, RunRecord, Setting, Step, Told, baseline_findings, bytes_beside, bytes_to_make,
+    BaselineOptions, BaselinePlanner, Conditioning, Device, Forecast, GAP_S, Kind, Next, Part,
+    Planner, Preset, RunRecord, Setting, Step, StudyFolder, Told, baseline_findings, bytes_beside,
+    bytes_to_make, studies_folder,
 };
 use serde_json::{Value, json};
 
@@ -30,7 +31,7 @@ const PREFLIGHT: &str = "preflight";
 /// For clap.
 pub(crate) fn command() -> Command {
     let target = arguments::target("File or device to measure; a file is made if it is not there")
-        .required_unless_present("resume");
+        .required_unless_present_any(["resume", "simulate"]);
     let steps: Vec<&str> = std::iter::once(PREFLIGHT).chain(Step::ALL.map(Step::keyword)).collect();
     let skip = many("skip", "STEP", "Leave this step out; several may be given")
         .value_parser(clap::builder::PossibleValuesParser::new(steps));
@@ -135,7 +136,7 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
 fn baseline(matches: &ArgMatches) -> Result<ExitCode, BaselineError> {
     if let Some(id) = matches.get_one::<String>("resume") {
         let named = matches.get_one::<PathBuf>("target");
-        let opened = study::resume(
+        let mut opened = study::resume(
             matches,
             &Around::of(matches),
             id,
@@ -167,10 +168,14 @@ fn baseline(matches: &ArgMatches) -> Result<ExitCode, BaselineError> {
             let done = opened.journal.records().len() as u64;
             return dry_run(matches, &kept, &target, device, done, looked);
         }
-        looked.refuse_blocked()?;
+        let preflight = looked.refuse_blocked()?;
+        if opened.is_unsettled() {
+            let (forecast, _) = estimate(&kept, &target, device, machine::writing);
+            opened.settle(forecast, preflight).map_err(OpenError::from)?;
+        }
         return Ok(work(matches, opened, kept));
     }
-    let path = matches.get_one::<PathBuf>("target").expect("clap requires it");
+    let path = &arguments::target_or_device(matches);
     let device = match matches.get_one::<PathBuf>("simulate") {
         Some(file) => study::simulated(file)?,
         None => Device::Real,
@@ -184,35 +189,70 @@ fn baseline(matches: &ArgMatches) -> Result<ExitCode, BaselineError> {
         return Err(BaselineError::NoFile);
     }
     study::refuse_taken(&Around::of(matches))?;
-    let looked = look(matches, path, &options, &device)?;
-    looked.tell();
     if matches.get_flag("dry-run") {
+        let looked = look(matches, path, &options, &device)?;
+        looked.tell();
         return dry_run(matches, &options, path, &device, 0, looked);
     }
+    // The preflight and a rehearsal take seconds, in which it may be killed: the study is safe before.
+    let mut opened = create(matches, path, &options, device)?;
+    match look_and_settle(matches, path, &options, &mut opened) {
+        Ok(()) => Ok(work(matches, opened, options)),
+        Err(error) => {
+            // What may not begin leaves nothing.
+            let id = opened.study.id.clone();
+            drop(opened);
+            if let Err(left) = StudyFolder::remove(&studies_folder(), &id) {
+                Printer::on_stderr().warning(&format!("the study `{id}` is left: {left}"));
+            }
+            Err(error)
+        }
+    }
+}
+
+/// Begins one.
+fn create(
+    matches: &ArgMatches,
+    path: &Path,
+    options: &BaselineOptions,
+    device: Device,
+) -> Result<study::Opened, BaselineError> {
+    let runs_most = options.runs_most();
+    let bytes_to_make = match device {
+        Device::Real => bytes_to_make(path, settings(options).iter()),
+        Device::Simulated(_) => 0,
+    };
+    let each_s = options.random(1).seconds() + GAP_S + f64::from(options.gap_s);
+    let planned = Planned {
+        kind: Kind::Baseline,
+        title: format!("what {} can do", path.display()),
+        target: path.display().to_string(),
+        device,
+        devices: options.devices,
+        copies: options.copies,
+        seed: options.seed,
+        request: serde_json::to_value(options)
+            .map_err(|error| BaselineError::Request { what: error.to_string() })?,
+        runs_most,
+        runs_exhaustive: options.published_runs(),
+        seconds_most: runs_most as f64 * each_s,
+        bytes_to_make,
+    };
+    Ok(study::create(&Around::of(matches), planned)?)
+}
+
+/// The preflight of a study that was begun, and what is to be expected of it.
+fn look_and_settle(
+    matches: &ArgMatches,
+    path: &Path,
+    options: &BaselineOptions,
+    opened: &mut study::Opened,
+) -> Result<(), BaselineError> {
+    let looked = look(matches, path, options, &opened.study.device)?;
+    looked.tell();
     let preflight = looked.refuse_blocked()?;
-    let most = options.runs_most();
-    let exhaustive = options.published_runs();
-    let (forecast, (bytes_to_make, _)) = estimate(&options, path, &device, machine::writing);
-    let opened = study::create(
-        &Around::of(matches),
-        Planned {
-            kind: Kind::Baseline,
-            title: format!("what {} can do", path.display()),
-            target: path.display().to_string(),
-            device,
-            devices: options.devices,
-            copies: options.copies,
-            seed: options.seed,
-            request: serde_json::to_value(&options)
-                .map_err(|error| BaselineError::Request { what: error.to_string() })?,
-            runs_most: most,
-            runs_exhaustive: exhaustive,
-            forecast,
-            bytes_to_make,
-            preflight,
-        },
-    )?;
-    Ok(work(matches, opened, options))
+    let (forecast, _) = estimate(options, path, &opened.study.device, machine::writing);
+    Ok(opened.settle(forecast, preflight).map_err(OpenError::from)?)
 }
 
 /// Says how many runs there would be, `done` of which are there already, and refuses what the preflight would.

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use clap::{Arg, ArgMatches, Command, value_parser};
 use miette::Diagnostic;
 use plumb_study::study::{
-    Device, Forecast, Kind, QUICK_BYTES, RunRecord, SweepPlan, SweepPlanner, Told, bytes_to_find,
-    bytes_to_make, quick_findings, quick_plan,
+    Device, Forecast, GAP_S, Kind, QUICK_BYTES, RunRecord, SweepPlan, SweepPlanner, Told,
+    bytes_to_find, bytes_to_make, quick_findings, quick_plan,
 };
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ use crate::message::Printer;
 pub(crate) fn command() -> Command {
     let target = arguments::target("Test file; it is made if it is not there")
         .value_name("FILE")
-        .required_unless_present("resume");
+        .required_unless_present_any(["resume", "simulate"]);
     Command::new("quick")
         .about("The eight figures that desktop tools show, honestly labelled")
         .long_about(
@@ -75,7 +75,7 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
 fn quick(matches: &ArgMatches) -> Result<ExitCode, QuickError> {
     if let Some(id) = matches.get_one::<String>("resume") {
         let named = matches.get_one::<PathBuf>("target");
-        let opened = study::resume(
+        let mut opened = study::resume(
             matches,
             &Around::of(matches),
             id,
@@ -93,9 +93,10 @@ fn quick(matches: &ArgMatches) -> Result<ExitCode, QuickError> {
             let done = opened.journal.records().len() as u64;
             return Ok(dry_run(matches, &forecast, bytes, done));
         }
+        settle(&mut opened, &request)?;
         return Ok(work(matches, opened, &request));
     }
-    let path = matches.get_one::<PathBuf>("target").expect("clap requires it");
+    let path = &arguments::target_or_device(matches);
     let device = match matches.get_one::<PathBuf>("simulate") {
         Some(file) => study::simulated(file)?,
         None => Device::Real,
@@ -104,19 +105,22 @@ fn quick(matches: &ArgMatches) -> Result<ExitCode, QuickError> {
     study::refuse_taken(&Around::of(matches))?;
     let request = request(matches, path);
     let bytes_to_make = quick_bytes(&request, path, &device);
-    let forecast = forecast(&request, path, bytes_to_make);
     let lack = quick_lack(&request, path, &device);
     if matches.get_flag("dry-run") {
         if let Some(lack) = lack {
             Printer::on_stderr().warning(&format!("{}: {lack}", path.display()));
         }
+        let forecast = forecast(&request, path, bytes_to_make);
         return Ok(dry_run(matches, &forecast, bytes_to_make, 0));
     }
     if let Some(lack) = lack {
         return Err(TargetError::Room { path: path.clone(), lack }.into());
     }
-    let (_, runs) = forecast.runs;
-    let opened = study::create(
+    let planner = SweepPlanner::new(plan(&request));
+    let (runs, _) = planner.counts();
+    let of_one = planner.plan().settings.iter().map(|setting| setting.seconds() + GAP_S);
+    let longest_s = of_one.fold(0.0, f64::max);
+    let mut opened = study::create(
         &Around::of(matches),
         Planned {
             kind: Kind::Quick,
@@ -129,12 +133,24 @@ fn quick(matches: &ArgMatches) -> Result<ExitCode, QuickError> {
             request: request.clone(),
             runs_most: runs,
             runs_exhaustive: runs,
-            forecast,
+            seconds_most: runs as f64 * longest_s,
             bytes_to_make,
-            preflight: machine::not_looked("plumb quick looks at no machine; plumb check does"),
         },
     )?;
+    settle(&mut opened, &request)?;
     Ok(work(matches, opened, &request))
+}
+
+/// What is found out before the first run, when the study is safe.
+fn settle(opened: &mut study::Opened, request: &Value) -> Result<(), QuickError> {
+    if opened.is_unsettled() {
+        let target = Path::new(&opened.study.target);
+        let bytes = quick_bytes(request, target, &opened.study.device);
+        let found = forecast(request, target, bytes);
+        let why = "plumb quick looks at no machine; plumb check does";
+        opened.settle(found, machine::not_looked(why)).map_err(OpenError::from)?;
+    }
+    Ok(())
 }
 
 /// What is asked for, as the plan of the study keeps it.

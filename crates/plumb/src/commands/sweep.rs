@@ -33,7 +33,7 @@ pub(crate) fn command() -> Command {
              sweep that is interrupted at any point goes on with --resume. With --adaptive the queue depth is \
              searched in less than half of the runs.",
         )
-        .arg(target().required_unless_present_any(["plan", "resume"]))
+        .arg(target().required_unless_present_any(["plan", "resume", "simulate"]))
         .args(plan_options())
         .args(arguments::of_every_study())
         .after_help(
@@ -204,7 +204,10 @@ enum SweepError {
     #[diagnostic(code(plumb::plan::read), help("name a TOML file that exists"))]
     Read { path: PathBuf, source: std::io::Error },
     #[error("no target is named")]
-    #[diagnostic(code(plumb::plan::target), help("name one, or say `target` in the plan file"))]
+    #[diagnostic(
+        code(plumb::plan::target),
+        help("name one, or say `target` or `simulate` in the plan file")
+    )]
     NoTarget,
     #[error("nothing is varied, and {path} is named as the target, not as the plan")]
     #[diagnostic(code(plumb::plan::place), help("write --plan {path}"))]
@@ -335,6 +338,9 @@ fn sweep(matches: &ArgMatches) -> Result<ExitCode, SweepError> {
             if options.cap.is_empty() {
                 options.cap = caps::words(matches)?;
             }
+            // A simulated device needs no target: it goes by the name of its file.
+            let device = || around_it.simulate.as_ref().map(|path| path.display().to_string());
+            options.target = options.target.or_else(device);
             options
         }
     };
@@ -354,43 +360,59 @@ fn sweep(matches: &ArgMatches) -> Result<ExitCode, SweepError> {
         study::refuse_foreign(path, &device, settings, &around_it.destroy)?;
         study::refuse_taken(&around_it)?;
     }
-    let (most, exhaustive) = planner.counts();
-    let estimate = Estimate::of(&planner, Path::new(&target), &device);
     if matches.get_flag("dry-run") {
+        let estimate = Estimate::of(&planner, Path::new(&target), &device);
         let text = match matches.get_flag("json") {
             true => format!("{}\n", estimate.object()),
             false => estimate.text(),
         };
         return Ok(super::print(&text));
     }
-    // Of one that goes on, files may be there already.
-    if let Some(lack) = estimate.lack.clone().filter(|_| opened.is_none()) {
-        return Err(TargetError::Room { path: target.into(), lack }.into());
-    }
-    let opened = match opened {
+    let mut opened = match opened {
         Some(opened) => opened,
-        None => study::create(
-            &around_it,
-            Planned {
-                kind: Kind::Sweep,
-                title: format!("{} over {}", target, options.vary.join(", ")),
-                target,
-                device,
-                devices: plan.devices,
-                copies: plan.copies,
-                seed: plan.seed,
-                request: serde_json::to_value(&options)
-                    .map_err(|error| SweepError::Request { what: error.to_string() })?,
-                runs_most: most,
-                runs_exhaustive: exhaustive,
-                forecast: estimate.forecast,
-                bytes_to_make: estimate.bytes,
-                preflight: machine::not_looked("plumb sweep looks at no machine; plumb check does"),
-            },
-        )?,
+        None => create(&around_it, &options, &planner, target, device)?,
     };
+    // What it takes is rehearsed when the study is safe: that takes seconds, in which it may be killed.
+    if opened.is_unsettled() {
+        let study = &opened.study;
+        let estimate = Estimate::of(&planner, Path::new(&study.target), &study.device);
+        let preflight = machine::not_looked("plumb sweep looks at no machine; plumb check does");
+        opened.settle(estimate.forecast, preflight).map_err(OpenError::from)?;
+    }
     let conclude = |runs: &[RunRecord], told: Told| sweep_findings(&plan, runs, told);
     Ok(study::work(matches, &around_it, opened, &planner, &conclude))
+}
+
+/// Begins one.
+fn create(
+    around: &Around,
+    options: &SweepOptions,
+    planner: &SweepPlanner,
+    target: String,
+    device: Device,
+) -> Result<study::Opened, SweepError> {
+    let plan = planner.plan();
+    let files = Files::of(plan, Path::new(&target), &device);
+    if let Some(lack) = files.lack {
+        return Err(TargetError::Room { path: target.into(), lack }.into());
+    }
+    let (most, exhaustive) = planner.counts();
+    let planned = Planned {
+        kind: Kind::Sweep,
+        title: format!("{} over {}", target, options.vary.join(", ")),
+        target,
+        device,
+        devices: plan.devices,
+        copies: plan.copies,
+        seed: plan.seed,
+        request: serde_json::to_value(options)
+            .map_err(|error| SweepError::Request { what: error.to_string() })?,
+        runs_most: most,
+        runs_exhaustive: exhaustive,
+        seconds_most: runs_s(planner),
+        bytes_to_make: files.bytes,
+    };
+    Ok(study::create(around, planned)?)
 }
 
 /// Refuses what the command line or a plan file says otherwise than the study that goes on. Its target was looked at,
@@ -470,6 +492,39 @@ pub(crate) fn show(matches: &ArgMatches) -> ExitCode {
     }
 }
 
+/// Files that are made for a sweep.
+struct Files {
+    /// Their bytes.
+    bytes: u64,
+    /// Room that is missing for them.
+    lack: Option<Lack>,
+}
+
+impl Files {
+    fn of(plan: &SweepPlan, target: &Path, device: &Device) -> Self {
+        let settings = || plan.settings.iter();
+        match device {
+            Device::Real => Self {
+                bytes: bytes_to_make(target, settings()),
+                lack: Lack::of(target, bytes_to_find(target, settings())),
+            },
+            Device::Simulated(_) => Self { bytes: 0, lack: None },
+        }
+    }
+}
+
+/// Seconds of all runs of a sweep, each as long as it may be.
+fn runs_s(planner: &SweepPlanner) -> f64 {
+    let plan = planner.plan();
+    let each = sweep_time::RunTime {
+        warm_up_s: plan.base.warm_up_s.into(),
+        measured_s: plan.base.measured_s.into(),
+        cool_down_s: plan.base.cool_down_s.into(),
+        gap_s: GAP_S + f64::from(plan.gap_s),
+    };
+    sweep_time::sweep_s(planner.counts().0, each, 0.0)
+}
+
 /// How many runs, and how long (4.1).
 struct Estimate {
     runs: u64,
@@ -495,29 +550,15 @@ impl Estimate {
     fn of(planner: &SweepPlanner, target: &Path, device: &Device) -> Self {
         let plan = planner.plan();
         let (runs, exhaustive) = planner.counts();
-        let each = sweep_time::RunTime {
-            warm_up_s: plan.base.warm_up_s.into(),
-            measured_s: plan.base.measured_s.into(),
-            cool_down_s: plan.base.cool_down_s.into(),
-            gap_s: GAP_S + f64::from(plan.gap_s),
-        };
-        let settings = || plan.settings.iter();
-        let (bytes, lack) = match device {
-            Device::Real => (
-                bytes_to_make(target, settings()),
-                Lack::of(target, bytes_to_find(target, settings())),
-            ),
-            Device::Simulated(_) => (0, None),
-        };
+        let Files { bytes, lack } = Files::of(plan, target, device);
         let writing = machine::writing(target, bytes);
         let creation_s = writing.seconds(bytes);
-        let runs_s = sweep_time::sweep_s(runs, each, 0.0);
         let forecast = Forecast::of_sweep(planner, writing.bytes_per_s);
         Self {
             runs,
             exhaustive,
             settings: plan.settings.len(),
-            runs_s,
+            runs_s: runs_s(planner),
             bytes,
             creation_s,
             forecast: forecast.after((creation_s, creation_s, creation_s)),

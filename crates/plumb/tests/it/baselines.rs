@@ -9,7 +9,7 @@ use plumb_study::study::{
 };
 use serde_json::{Value, json};
 
-use crate::instants::{MS_PER_RUN, kills_change_nothing};
+use crate::instants::{MS_PER_RUN, kill_in_the_first_moments_loses_nothing, kills_change_nothing};
 use crate::rights::Tmpfs;
 use crate::sweeps::{Bench, finding};
 
@@ -86,6 +86,12 @@ fn a_baseline_killed_at_fifty_instants_goes_on_with_the_same_findings() {
     println!("{told:?}");
     assert!(told.under_way == 50 && told.between >= 15 && told.twice >= 5, "{told:?}");
     assert!(told.places * 10 >= told.runs.min(50) * 6, "{told:?}");
+}
+
+#[test]
+fn one_that_is_killed_in_its_first_moments_goes_on() {
+    let bench = Bench::with(DEVICE);
+    kill_in_the_first_moments_loses_nothing(&bench, "baseline --simulate DEVICE --quick");
 }
 
 #[test]

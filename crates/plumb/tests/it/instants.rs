@@ -179,5 +179,40 @@ fn kill_at(bench: &Bench, line: &str, id: &str, moment: Moment) -> Progress {
     Progress::of(&study)
 }
 
+/// Kills the study that `plan` begins as soon as it is there, in its first moments, and lets it go on: it is one that was
+/// not even rehearsed yet, and its findings are those of a study that nobody killed.
+pub(crate) fn kill_in_the_first_moments_loses_nothing(bench: &Bench, plan: &str) {
+    let command = plan.split(' ').next().expect("a command");
+    bench.call(&format!("{plan} --id whole")).ends_with(0);
+    let expected = |id: &str| -> serde_json::Value {
+        let plan = fs::read(bench.study(id).join("plan.json")).expect("a plan");
+        serde_json::from_slice(&plan).expect("JSON")
+    };
+    let is_rehearsed = |id: &str| !expected(id)["estimate_range_s"].is_null();
+    let id = (0..TRIES)
+        .find_map(|again| {
+            let id = format!("killed{again}");
+            let mut child = bench.start(&format!("{plan} --id {id}"));
+            let begun = Instant::now();
+            while !bench.study(&id).join("plan.json").exists() {
+                assert!(begun.elapsed() < PATIENCE, "no study begins");
+            }
+            child.kill().expect("a child of ours");
+            child.wait().expect("it ends");
+            (!is_rehearsed(&id)).then_some(id)
+        })
+        .expect("a plan is there before what it takes is known");
+    bench.call(&format!("{command} --resume {id}")).ends_with(0);
+    // What was found out later is as if nobody had killed it.
+    for key in ["estimate_s", "estimate_range_s", "environment"] {
+        assert_eq!(expected(&id)[key], expected("whole")[key], "{key}");
+    }
+    assert!(is_rehearsed(&id));
+    for name in ["findings.json", "journal.ndjson"] {
+        let read = |id: &str| fs::read_to_string(bench.study(id).join(name)).expect("there");
+        assert_eq!(read(&id).replace(&id, "whole"), read("whole"), "{name}");
+    }
+}
+
 /// Real time that a run of these studies takes: `real-ms-per-run` of their devices.
 pub(crate) const MS_PER_RUN: u64 = 4;

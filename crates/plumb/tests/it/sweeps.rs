@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::instants::{MS_PER_RUN, kills_change_nothing};
+use crate::instants::{MS_PER_RUN, kill_in_the_first_moments_loses_nothing, kills_change_nothing};
 use crate::program::{Outcome, outcome, path};
 
 /// A state folder and a device of its own.
@@ -140,6 +140,40 @@ fn killed_at_fifty_instants_the_findings_are_the_same() {
     // Nearly each run was one of them the last before it died.
     assert!(told.runs >= 20 && told.places * 10 >= told.runs * 8, "{told:?}");
     assert!(told.with_reference >= 30, "{told:?}");
+}
+
+#[test]
+fn a_search_that_is_killed_in_its_first_moments_goes_on() {
+    let bench = Bench::with(DEVICE);
+    let plan = "sweep --simulate DEVICE --vary o=1..64 --adaptive --duration 40";
+    kill_in_the_first_moments_loses_nothing(&bench, plan);
+}
+
+#[test]
+fn a_simulated_device_needs_no_target() {
+    let bench = Bench::with(DEVICE);
+    let vary = "--simulate DEVICE --vary o=1,2 --repetitions 1 --id";
+    bench.call(&format!("sweep {vary} alone")).ends_with(0);
+    bench.call(&format!("sweep f {vary} named")).ends_with(0);
+    let told = |id: &str| bench.findings(id)["findings"].to_string();
+    assert_eq!(told("alone"), told("named"));
+    let target = |id: &str| -> Value {
+        let plan = fs::read(bench.study(id).join("plan.json")).expect("a plan");
+        serde_json::from_slice::<Value>(&plan).expect("JSON")["target"].clone()
+    };
+    assert_eq!(target("alone"), bench.path("device.toml").display().to_string());
+    assert_eq!(target("named"), "f");
+    bench.call("sweep --resume alone").ends_with(0);
+    let plan = "simulate = \"device.toml\"\nvary = [\"o=1,2\"]\nrepetitions = 1\n";
+    fs::write(bench.path("night.toml"), plan).expect("written");
+    bench.call("sweep --plan night.toml --id night").ends_with(0);
+    assert_eq!((told("night"), target("night")), (told("alone"), json!("device.toml")));
+    bench.call("quick --simulate DEVICE --size 1G --dry-run").ends_with(0);
+    bench.call("baseline --simulate DEVICE --dry-run").ends_with(0);
+    // Without either there is nothing to measure.
+    for line in ["sweep --vary o=1,2", "quick", "baseline"] {
+        bench.call(line).ends_with(2);
+    }
 }
 
 #[test]

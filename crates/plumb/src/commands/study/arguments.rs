@@ -61,6 +61,12 @@ pub(in crate::commands) fn target(help: &'static str) -> Arg {
         .help(help)
 }
 
+/// What a study is of: the target that is named or, of a simulated device without one, the file that describes it.
+pub(in crate::commands) fn target_or_device(matches: &ArgMatches) -> PathBuf {
+    let named = matches.get_one::<PathBuf>("target").or_else(|| matches.get_one("simulate"));
+    named.expect("clap requires one of them").clone()
+}
+
 /// `--size`.
 pub(in crate::commands) fn size(help: &'static str) -> Arg {
     word("size", "SIZE", help).value_parser(bytes)
@@ -89,7 +95,7 @@ pub(in crate::commands) fn behind() -> Vec<Arg> {
 
 /// `--cap`.
 pub(in crate::commands) fn cap() -> Arg {
-    many("cap", "LIMIT", "A limit that is known, with a name or without: 1920iops, 48MiB/s, \"VM limit=1920iops\"; several may be given")
+    many("cap", "LIMIT", "A limit that is known, with a name or without: 1920iops, 48MiB/s, \"VM limit=1920iops\"; a number alone is in iops; several may be given")
         .value_parser(|text: &str| DeclaredCap::parse(text).map(|_| text.to_owned()))
 }
 
@@ -148,7 +154,7 @@ pub(in crate::commands) fn of_every_study() -> Vec<Arg> {
             word(
                 "simulate",
                 "FILE",
-                "Measure a simulated device in virtual time, described by this TOML file, instead of the target",
+                "Measure a simulated device in virtual time, described by this TOML file, instead of a target: one that is named is a name only",
             ),
             ValueHint::FilePath,
         ),

@@ -112,6 +112,26 @@ impl OpenError {
 }
 
 impl Opened {
+    /// Whether it was begun, and died before [`Self::settle`]: nothing was run.
+    pub(super) fn is_unsettled(&self) -> bool {
+        self.study.estimate_range_s.is_none() && self.journal.records().is_empty()
+    }
+
+    /// Writes down what was found out before the first run, and takes seconds: how long the study takes, and what the
+    /// preflight said, or why there was none.
+    pub(super) fn settle(
+        &mut self,
+        forecast: Forecast,
+        preflight: Value,
+    ) -> Result<(), StudyError> {
+        self.study.estimate_s = forecast.likely_s;
+        self.study.estimate_range_s = Some(forecast.seconds);
+        if let Some(environment) = &mut self.study.environment {
+            environment["preflight"] = preflight;
+        }
+        self.folder.rewrite_plan(&self.study)
+    }
+
     /// Refuses options on the command line that say something else than the plan of the study: its runs would not
     /// belong together. `options` are names of arguments, each with the key that it has in `given` and in the plan.
     pub(super) fn refuse_contradictions<'a>(
@@ -200,12 +220,10 @@ pub(super) struct Planned {
     pub(super) request: Value,
     pub(super) runs_most: u64,
     pub(super) runs_exhaustive: u64,
-    /// How long it takes, its files included.
-    pub(super) forecast: Forecast,
+    /// Seconds that its runs take at most: what is to be expected is found out when it is safe, [`Opened::settle`].
+    pub(super) seconds_most: f64,
     /// Bytes of files that are made first; 0 where what is there is measured as it is.
     pub(super) bytes_to_make: u64,
-    /// The verdicts of the preflight, or why there are none.
-    pub(super) preflight: Value,
 }
 
 /// Refuses a name that a study has already, as beginning one of that name would; nothing is made.
@@ -230,8 +248,7 @@ pub(super) fn create(around: &Around, planned: Planned) -> Result<Opened, OpenEr
         warn_of_unwritten(&target);
     }
     let now = Timestamp::now();
-    let mut environment = machine::environment(&target, &planned.device);
-    environment["preflight"] = planned.preflight;
+    let environment = machine::environment(&target, &planned.device);
     let given = around.id.clone();
     let base = format!("{}-{}", planned.kind.keyword(), now.strftime("%Y%m%d-%H%M%S"));
     let mut id = given.clone().unwrap_or_else(|| base.clone());
@@ -252,8 +269,8 @@ pub(super) fn create(around: &Around, planned: Planned) -> Result<Opened, OpenEr
         request: planned.request,
         runs_most: planned.runs_most,
         runs_exhaustive: planned.runs_exhaustive,
-        estimate_s: planned.forecast.likely_s,
-        estimate_range_s: Some(planned.forecast.seconds),
+        estimate_s: planned.seconds_most,
+        estimate_range_s: None,
         environment: Some(environment),
     };
     for number in 2.. {
