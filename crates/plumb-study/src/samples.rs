@@ -1,13 +1,17 @@
 //! What users bring: objects with runs, series or histories, each judged to a decision.
 
+mod strict;
+
 use serde_json::{Map, Value};
 
 use crate::compare::{self, Metric, SteadyRun};
 use crate::decision::{self, Subject};
 use crate::history::STEP_LEAST;
+use strict::Strict;
+pub use strict::Twice;
 
 /// Why an object cannot be judged.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error, miette::Diagnostic)]
 pub enum SampleError {
     /// Not even an object.
     #[error("{found} is no object")]
@@ -53,6 +57,31 @@ pub enum SampleError {
         /// What it should be.
         wanted: &'static str,
     },
+    /// A key that an object has twice.
+    #[error("`{}` is there twice, as {} and as {}", twice.key, shortened(&twice.values.0), shortened(&twice.values.1))]
+    #[diagnostic(code(plumb::samples::twice), help("leave one of the two out"))]
+    Twice {
+        /// Which.
+        twice: Box<Twice>,
+        /// The `id` of the object, as far as it has one.
+        id: Option<Value>,
+    },
+    /// Two runs at one place in time.
+    #[error("`runs_in_order[{first}]` and `runs_in_order[{second}]` both have the order {order}")]
+    #[diagnostic(
+        code(plumb::samples::order),
+        help(
+            "no two runs ran at once: number them 1, 2, 3, … in the order in which they ran, or leave `order` out of all of them where the list is in that order"
+        )
+    )]
+    SameOrder {
+        /// Index of the first.
+        first: usize,
+        /// Index of the second.
+        second: usize,
+        /// What both have.
+        order: f64,
+    },
     /// Too little to say anything.
     #[error("{what}")]
     #[diagnostic(code(plumb::samples::few))]
@@ -63,6 +92,17 @@ pub enum SampleError {
         #[help]
         remedy: &'static str,
     },
+}
+
+impl SampleError {
+    /// The `id` of the object, where it is known of one that could not be read.
+    #[must_use]
+    pub fn id(&self) -> Option<&Value> {
+        match self {
+            Self::Twice { id, .. } => id.as_ref(),
+            _ => None,
+        }
+    }
 }
 
 /// Too few for a comparison.
@@ -76,12 +116,17 @@ fn missing(key: &str, remedy: &str) -> SampleError {
 }
 
 fn wrong(key: String, found: &Value, wanted: &'static str) -> SampleError {
+    SampleError::Wrong { key, found: shortened(found), wanted }
+}
+
+/// A value that fits into a line.
+fn shortened(found: &Value) -> String {
     let mut found = found.to_string();
     if let Some((end, _)) = found.char_indices().nth(40) {
         found.truncate(end);
         found.push('…');
     }
-    SampleError::Wrong { key, found, wanted }
+    found
 }
 
 /// Judges a comparison: an object with `baseline_runs` and `candidate_runs`, `baseline_series` and
@@ -298,6 +343,8 @@ fn in_order(runs: &Value, sample: &Map<String, Value>) -> Result<Estimated, Samp
     let list =
         runs.as_array().ok_or_else(|| wrong("runs_in_order".to_owned(), runs, "a list of runs"))?;
     let mut read: Vec<(f64, String, f64)> = Vec::new();
+    let has_order = |run: &Value| run.get("order").is_some_and(|order| !order.is_null());
+    let are_numbered = list.iter().any(has_order);
     for (index, run) in list.iter().enumerate() {
         let place = |key: &str| format!("runs_in_order[{index}].{key}");
         let run = run
@@ -308,6 +355,10 @@ fn in_order(runs: &Value, sample: &Map<String, Value>) -> Result<Estimated, Samp
                 .ok_or_else(|| missing(&place(key), "each run has an order, an arm and a value"))
         };
         let order = match present(run, "order") {
+            None if are_numbered => {
+                let remedy = "give an order to each run, or to none where the list is in order";
+                return Err(missing(&place("order"), remedy));
+            }
             None => index as f64,
             Some(order) => {
                 order.as_f64().ok_or_else(|| wrong(place("order"), order, "a number"))?
@@ -319,6 +370,7 @@ fn in_order(runs: &Value, sample: &Map<String, Value>) -> Result<Estimated, Samp
         };
         read.push((order, arm, number(needed("value")?, &|| place("value"))?));
     }
+    refuse_same_order(&read)?;
     read.sort_by(|a, b| a.0.total_cmp(&b.0));
     let baseline = baseline_arm(&read, sample)?;
     let runs: Vec<(f64, bool, f64)> =
@@ -336,6 +388,20 @@ fn in_order(runs: &Value, sample: &Map<String, Value>) -> Result<Estimated, Samp
         .or_else(|| compare::of_runs(&subject.baseline, &subject.candidate))
         .ok_or_else(|| few_runs(format!("`runs_in_order` has {} runs", runs.len())))?;
     Ok((estimate, subject))
+}
+
+/// Two runs with one order would be in that of the list, which nobody said.
+fn refuse_same_order(runs: &[(f64, String, f64)]) -> Result<(), SampleError> {
+    let mut places: Vec<(f64, usize)> = runs.iter().map(|run| run.0).zip(0..).collect();
+    places.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    for pair in places.windows(2) {
+        if let [(order, first), (other, second)] = *pair
+            && order == other
+        {
+            return Err(SampleError::SameOrder { first, second, order });
+        }
+    }
+    Ok(())
 }
 
 /// Names that a baseline goes by, the first that occurs.
@@ -396,6 +462,17 @@ fn reader_says(error: &serde_json::Error) -> String {
     format!("{what}, column {}", error.column())
 }
 
+/// An object of which no key has two values.
+fn unambiguous(Strict { value, twice }: Strict) -> Result<Value, SampleError> {
+    match twice {
+        None => Ok(value),
+        Some(twice) => {
+            let id = value.get("id").filter(|id| !id.is_null() && twice.key != "id").cloned();
+            Err(SampleError::Twice { twice: Box::new(twice), id })
+        }
+    }
+}
+
 /// The objects of a text: one document, a list of them, or one per line; each with its place.
 pub fn split(text: &str) -> Vec<(Spot, Result<Value, SampleError>)> {
     let text = text.trim_start_matches('\u{feff}');
@@ -406,12 +483,14 @@ pub fn split(text: &str) -> Vec<(Spot, Result<Value, SampleError>)> {
         };
         return vec![(Spot::Line(1), Err(error))];
     }
-    match serde_json::from_str::<Value>(text) {
-        // A list of objects is as clear as a line for each; what in it is none is told in its place.
-        Ok(Value::Array(items)) if items.iter().any(Value::is_object) => {
-            (1..).map(Spot::Item).zip(items.into_iter().map(Ok)).collect()
-        }
-        Ok(value) => vec![(Spot::Line(1), Ok(value))],
+    // A list of objects is as clear as a line for each; what in it is none is told in its place.
+    if let Ok(items) = serde_json::from_str::<Vec<Strict>>(text)
+        && items.iter().any(|item| item.value.is_object())
+    {
+        return (1..).map(Spot::Item).zip(items.into_iter().map(unambiguous)).collect();
+    }
+    match serde_json::from_str::<Strict>(text) {
+        Ok(object) => vec![(Spot::Line(1), unambiguous(object))],
         Err(whole) => {
             let is_line = |line: &str| serde_json::from_str::<Value>(line).is_ok();
             let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
@@ -425,7 +504,7 @@ pub fn split(text: &str) -> Vec<(Spot, Result<Value, SampleError>)> {
                 .map(|(number, line)| {
                     let value = serde_json::from_str(line)
                         .map_err(|source| SampleError::NoJson { what: reader_says(&source) });
-                    (Spot::Line(number), value)
+                    (Spot::Line(number), value.and_then(unambiguous))
                 })
                 .collect()
         }

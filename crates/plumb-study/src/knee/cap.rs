@@ -16,8 +16,8 @@ pub struct DeclaredCap {
 }
 
 impl DeclaredCap {
-    /// Reads `1920`, `1920iops`, `48MiB/s`, `50MB/s`, and any of them after a name: `VM limit=1920iops`. Without one its name
-    /// is what was written.
+    /// Reads `1920iops`, `48MiB/s`, `50MB/s`, `1920`, which is I/Os per second, and any of them after a name: `VM limit=1920iops`.
+    /// Without one its name is what was written, with the unit that was taken.
     ///
     /// # Errors
     /// It is no positive number, or has another unit; which.
@@ -33,13 +33,17 @@ impl DeclaredCap {
         let number = number.ok_or_else(|| {
             "it must be a positive number, such as 1920iops or 48MiB/s".to_owned()
         })?;
-        let limit = match unit.trim().to_lowercase().as_str() {
+        let unit = unit.trim();
+        let limit = match unit.to_lowercase().as_str() {
             "" | "iops" | "io/s" => Limit::Iops(number),
             "mib/s" | "mibps" => Limit::MibPerS(number),
             "mb/s" | "mbps" => Limit::MibPerS(number * 1e6 / MIB),
             other => return Err(format!("`{other}` is no unit: iops or MiB/s")),
         };
-        Ok(Self { name: name.to_owned(), limit })
+        // A number alone does not say of what it is one.
+        let is_bare = unit.is_empty() && name == text;
+        let name = if is_bare { format!("{}iops", name.trim()) } else { name.to_owned() };
+        Ok(Self { name, limit })
     }
 }
 

@@ -203,3 +203,38 @@ fn what_equal_runs_find_is_no_less_than_what_is_taken_for_them() {
     assert!(notes.contains("a standard error of 0.16 % is taken"), "{notes}");
     assert!(notes.contains("a difference of 0.53 % is found in nine of ten cases"), "{notes}");
 }
+
+#[test]
+fn what_has_two_meanings_is_refused() {
+    let run = |order: Value, arm: &str| json!({ "order": order, "arm": arm, "value": 100.0 });
+    let of = |runs: Vec<Value>| json!({ "metric": "iops", "runs_in_order": runs });
+    let runs = |order: Value| {
+        of(vec![run(json!(1), "a"), run(json!(2), "b"), run(json!(3), "a"), run(order, "b")])
+    };
+    assert!(compare(&runs(json!(4))).is_ok() && compare(&runs(json!(2.5))).is_ok());
+    let says = "`runs_in_order[1]` and `runs_in_order[3]` both have the order 2";
+    refused(&runs(json!(2)), says);
+    refused(&runs(json!(2.0)), says);
+    refused(&runs(Value::Null), "there is no `runs_in_order[3].order`");
+    let unnumbered = || ["a", "b", "a", "b"].map(|arm| run(Value::Null, arm)).to_vec();
+    assert!(compare(&of(unnumbered())).is_ok());
+
+    let twice = "{\"id\": \"x\", \"metric\": \"iops\", \"values\": [1, 2], \"values\": [3]}";
+    let sound = "{\"id\": \"y\", \"metric\": \"iops\", \"values\": [1, 2]}";
+    let forms = [
+        (twice.to_owned(), Spot::Line(1)),
+        (format!("{sound}\n{twice}\n"), Spot::Line(2)),
+        (format!("[{sound},\n {twice}]"), Spot::Item(2)),
+    ];
+    for (text, place) in forms {
+        let found = split(&text);
+        let refused: Vec<_> = found.iter().filter(|(_, object)| object.is_err()).collect();
+        let [(spot, Err(error))] = refused.as_slice() else { panic!("{text}: {found:?}") };
+        assert_eq!(*spot, place, "{text}");
+        assert_eq!(error.to_string(), "`values` is there twice, as [1,2] and as [3]");
+        assert_eq!(error.id(), Some(&json!("x")));
+    }
+    // Which of two names is its own nobody knows.
+    let (_, object) = split("{\"id\": 1, \"id\": 2}").remove(0);
+    assert_eq!(object.expect_err("two names").id(), None);
+}

@@ -271,6 +271,7 @@ pub(super) fn judge_samples<'a>(
             let object = match object {
                 Ok(object) => object,
                 Err(error) => {
+                    place.id = error.id().cloned();
                     answers.refused(&place, &error);
                     continue;
                 }

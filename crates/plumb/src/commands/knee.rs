@@ -43,7 +43,7 @@ pub(crate) fn command() -> Command {
         .value_name("N[iops|MiB/s]")
         .action(ArgAction::Append)
         .value_parser(DeclaredCap::parse)
-        .help("A limit that somebody declared, with a name or without: \"VM limit=1920iops\"; several may be given");
+        .help("A limit that somebody declared, with a name or without: \"VM limit=1920iops\"; a number alone is in iops; several may be given");
     Command::new("knee")
         .about("Find the queue depth beyond which more outstanding I/Os do not pay")
         .long_about(
@@ -178,7 +178,9 @@ mod tests {
             ("1.048576MB/s", Limit::MibPerS(1.0)),
         ] {
             let found = DeclaredCap::parse(text).expect("a limit");
-            assert_eq!((found.name.as_str(), found.limit), (text, limit));
+            // What was taken is told.
+            let name = if text == "1920" { "1920iops" } else { text };
+            assert_eq!((found.name.as_str(), found.limit), (name, limit));
             let named = DeclaredCap::parse(&format!("VM limit={text}")).expect("a limit");
             assert_eq!((named.name.as_str(), named.limit), ("VM limit", limit));
         }
