@@ -177,7 +177,13 @@ mod tests {
 
     #[test]
     fn no_climb_ends_before_there_is_a_curve() {
-        let row = |o: u64| Row { o, iops: 1000.0, latency_ms: None, latency_half_unit_ms: 0.0 };
+        let row = |o: u64| Row {
+            o,
+            iops: 1000.0,
+            latency_ms: None,
+            latency_half_unit_ms: 0.0,
+            law: None,
+        };
         let options = Options::default();
         for climb in [Climb::Twice, Climb::Once, Climb::Leaping] {
             let mut rows = Vec::new();
@@ -219,7 +225,7 @@ mod tests {
                 let wobble = f64::from((o * 7919) % 101) / 50.0 - 1.0;
                 let iops = 1e3 * servers * (ln + noise * wobble).exp();
                 let latency_ms = Some(f64::from(o) / iops * 1e3);
-                Row { o: o.into(), iops, latency_ms, latency_half_unit_ms: 0.0005 }
+                Row { o: o.into(), iops, latency_ms, latency_half_unit_ms: 0.0005, law: None }
             })
             .collect()
     }

@@ -98,6 +98,8 @@ pub enum Consistency {
     Turnaround,
     /// r < −5 %: the generator is the limit.
     GeneratorLimited,
+    /// r < −5 %, and no more than what was in flight while nothing completed at the end of the window: it is in no latency.
+    StoodStill,
     /// r > 0.2 % + ε: the figures contradict each other and must not be used.
     AccountingError,
 }
@@ -108,11 +110,71 @@ pub fn residual(iops: f64, latency_ms: f64, outstanding: f64) -> f64 {
     in_flight(iops, latency_ms) / outstanding - 1.0
 }
 
-/// (1.3 a) What the ends of a window of `seconds` may add to r; `slowest_ms` is the mean latency of the N slowest I/Os, N
-/// being the outstanding ones. As the run itself takes it.
-#[must_use]
-pub fn window_ends(mean_ms: f64, slowest_ms: Option<f64>, seconds: f64) -> f64 {
-    littles_law::window_ends(mean_ms, slowest_ms, seconds.max(1e-3) * 1e3)
+/// What is known of the window of a run, beside its means (1.3).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Window {
+    /// Its seconds.
+    pub seconds: f64,
+    /// Mean latency of the N slowest I/Os in milliseconds, N being the outstanding ones; `None` where latencies were not kept.
+    pub slowest_ms: Option<f64>,
+    /// Most seconds at its end in which nothing completed; 0 where something did in the last interval.
+    pub still_s: f64,
+}
+
+impl Window {
+    /// Where nothing but means is known: the shortest measurement that the method accepts, with nothing special at its ends.
+    pub const UNKNOWN: Self = Self { seconds: 30.0, slowest_ms: None, still_s: 0.0 };
+
+    /// Of a run with a rate for each of its intervals.
+    #[must_use]
+    pub fn of(seconds: f64, series: &[f64], slowest_ms: Option<f64>) -> Self {
+        let still = series.iter().rev().take_while(|iops| **iops <= 0.0).count();
+        // The last I/O may have completed at the beginning of the interval before.
+        let intervals = if still == 0 { 0 } else { (still + 1).min(series.len()) };
+        let still_s = seconds * intervals as f64 / series.len().max(1) as f64;
+        Self { seconds, slowest_ms, still_s }
+    }
+
+    /// (1.3 a) What its ends may add to r, as the run itself takes it.
+    fn ends(&self, mean_ms: f64) -> f64 {
+        littles_law::window_ends(mean_ms, self.slowest_ms, self.seconds.max(1e-3) * 1e3)
+    }
+}
+
+/// (1.3) What rate, latency and outstanding I/Os of a closed loop say of each other.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Law {
+    /// `r = X·L/N − 1`.
+    pub residual: f64,
+    /// What it says.
+    pub verdict: Consistency,
+}
+
+impl Law {
+    /// Asks it, of runs and of rows of tables alike: X·L is `in_flight`, `half_unit_ms` half of the last printed place of a
+    /// latency.
+    #[must_use]
+    pub fn of(
+        in_flight: f64,
+        outstanding: f64,
+        latency_ms: f64,
+        half_unit_ms: f64,
+        window: Window,
+    ) -> Self {
+        let residual = in_flight / outstanding - 1.0;
+        let epsilon = half_unit_ms / latency_ms + window.ends(latency_ms);
+        let still = window.still_s / window.seconds.max(1e-3);
+        let verdict = match consistency(residual, epsilon) {
+            // All that was outstanding then was in flight, and none of it is in X or L.
+            Consistency::GeneratorLimited
+                if consistency(residual + still, epsilon) != Consistency::GeneratorLimited =>
+            {
+                Consistency::StoodStill
+            }
+            verdict => verdict,
+        };
+        Self { residual, verdict }
+    }
 }
 
 /// (1.3) The verdict on r; `epsilon` is what rounding and the ends of the window may add.
@@ -179,6 +241,25 @@ mod tests {
         ] {
             assert_eq!(consistency(residual, 0.001), verdict, "{residual}");
         }
+    }
+
+    #[test]
+    fn a_device_that_stood_still_is_no_slow_generator() {
+        // Eight outstanding for 10 s, 1 ms each, of which nothing completed in the last `still` seconds.
+        let law = |in_flight: f64, still: usize| {
+            let series: Vec<f64> =
+                (0..10).map(|second| if second < 10 - still { 8000.0 } else { 0.0 }).collect();
+            Law::of(in_flight, 8.0, 1.0, 0.0, Window::of(10.0, &series, None)).verdict
+        };
+        assert_eq!(law(5.6, 3), Consistency::StoodStill);
+        // It stood still since somewhere in the second before.
+        assert_eq!(law(5.0, 3), Consistency::StoodStill);
+        assert_eq!(law(4.2, 3), Consistency::GeneratorLimited);
+        assert_eq!(law(5.6, 0), Consistency::GeneratorLimited);
+        assert_eq!(law(7.99, 0), Consistency::Consistent);
+        assert_eq!(law(8.8, 3), Consistency::AccountingError);
+        assert_eq!(Window::of(10.0, &[], None).still_s, 0.0);
+        assert_eq!(Window::of(10.0, &[0.0, 0.0], None).still_s, 10.0);
     }
 
     #[test]

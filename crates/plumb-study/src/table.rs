@@ -185,7 +185,13 @@ pub fn read(text: &str, block_bytes: Option<f64>) -> Result<Table, TableError> {
             }
             None => None,
         };
-        rows.push(Row { o, iops: iops.unwrap_or(f64::NAN), latency_ms, latency_half_unit_ms: 0.0 });
+        rows.push(Row {
+            o,
+            iops: iops.unwrap_or(f64::NAN),
+            latency_ms,
+            latency_half_unit_ms: 0.0,
+            law: None,
+        });
     }
     if rows.is_empty() {
         return Err(TableError::NoRows);

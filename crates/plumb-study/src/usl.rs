@@ -116,6 +116,7 @@ mod tests {
                     iops: *iops,
                     latency_ms: None,
                     latency_half_unit_ms: 0.0,
+                    law: None,
                 })
                 .collect();
             let options = Options::default();

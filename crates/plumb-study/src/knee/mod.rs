@@ -12,7 +12,7 @@ pub use cap::{CapEvidence, DeclaredCap, Limit, NamedCap, name_cap};
 pub use fit::ConcaveFit;
 pub use judge::{Flag, Verdict};
 pub use marks::{Marks, Policy};
-pub use settings::{Dropped, Row, Setting};
+pub use settings::{Dropped, Row, RunLaw, Setting};
 pub(crate) use settings::{IRREPRODUCIBLE_RUNS, contradicting, range};
 
 use fit::Concave;

@@ -1,7 +1,7 @@
 //! Rows to settings: what is left out, and one value per o.
 
 use super::Options;
-use crate::identities::{self, Consistency};
+use crate::identities::{self, Consistency, Law, Window};
 use crate::stats::describe::{deviation, median, squares};
 use crate::stats::distribution::t_two_sided;
 
@@ -16,6 +16,17 @@ pub struct Row {
     pub latency_ms: Option<f64>,
     /// Half a unit of the latency's last printed place, in milliseconds.
     pub latency_half_unit_ms: f64,
+    /// What its run says of rate, latency and outstanding I/Os, where more is known of it than these means.
+    pub law: Option<RunLaw>,
+}
+
+/// What a run says of its rate, latency and outstanding I/Os (1.3).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum RunLaw {
+    /// N is a limit and not kept up, or nobody measured latencies: they need not agree.
+    NotAsked,
+    /// This.
+    Asked(Law),
 }
 
 /// A row that was left out.
@@ -84,9 +95,6 @@ pub(super) struct Prepared {
     pub(super) notes: Vec<String>,
     pub(super) outstanding_per_o: f64,
 }
-
-/// Shortest measurement that the method accepts, in seconds: what is in flight at its ends is L/T.
-const SHORTEST_S: f64 = 30.0;
 
 /// Leaves out what must not be used and gathers the runs of each o.
 pub(super) fn prepare(rows: &[Row], options: &Options) -> Prepared {
@@ -168,24 +176,21 @@ fn drop_inconsistent(
     dropped: &mut Vec<Dropped>,
     notes: &mut Vec<String>,
 ) {
-    let check = |row: &Row| {
-        let latency = row.latency_ms?;
-        let residual = identities::residual(row.iops, latency, outstanding_per_o * row.o as f64);
-        let epsilon = row.latency_half_unit_ms / latency + latency / 1e3 / SHORTEST_S;
-        Some((residual, identities::consistency(residual, epsilon)))
+    let check = |row: &Row| match row.law {
+        Some(RunLaw::NotAsked) => None,
+        Some(RunLaw::Asked(law)) => Some(law),
+        None => {
+            let latency = row.latency_ms?;
+            let in_flight = identities::in_flight(row.iops, latency);
+            let outstanding = outstanding_per_o * row.o as f64;
+            let half_unit = row.latency_half_unit_ms;
+            Some(Law::of(in_flight, outstanding, latency, half_unit, Window::UNKNOWN))
+        }
     };
-    let found: Vec<Option<(f64, Consistency)>> = rows.iter().map(check).collect();
-    let is = |verdict| {
-        move |found: &Option<(f64, Consistency)>| found.is_some_and(|(_, other)| other == verdict)
-    };
-    let contradicting = found.iter().filter(|f| is(Consistency::AccountingError)(f)).count();
-    let limited = found.iter().filter(|f| is(Consistency::GeneratorLimited)(f)).count();
-    if limited > 0 {
-        notes.push(format!(
-            "{limited} rows have X·L more than 5 % below N: the generator was the limit there (CPU, \
-             too few threads), or N is not F·t·o"
-        ));
-    }
+    let found: Vec<Option<Law>> = rows.iter().map(check).collect();
+    let count = |verdict| found.iter().flatten().filter(|law| law.verdict == verdict).count();
+    let contradicting = count(Consistency::AccountingError);
+    notes.extend(low_notes(rows, &found));
     if contradicting == 0 {
         return;
     }
@@ -206,7 +211,9 @@ fn drop_inconsistent(
     rows.retain(|row| {
         let verdict = found[index];
         index += 1;
-        let Some((residual, Consistency::AccountingError)) = verdict else { return true };
+        let Some(Law { residual, verdict: Consistency::AccountingError, .. }) = verdict else {
+            return true;
+        };
         let reason = format!(
             "X·L is {:+.2} % off N: rate and latency contradict each other",
             residual * 100.0
@@ -214,6 +221,37 @@ fn drop_inconsistent(
         dropped.push(Dropped { o: row.o, reason });
         false
     });
+}
+
+/// What is said of rows with less in flight than N: of a run whose intervals are known why, of a row of means what it may be.
+fn low_notes(rows: &[Row], found: &[Option<Law>]) -> Vec<String> {
+    let count = |verdict: Consistency, is_run: bool| {
+        let all = rows.iter().zip(found);
+        let is = |law: &Option<Law>| law.is_some_and(|law| law.verdict == verdict);
+        all.filter(|(row, law)| is(law) && row.law.is_some() == is_run).count()
+    };
+    let notes = [
+        (
+            count(Consistency::GeneratorLimited, false),
+            "the generator was the limit there (CPU, too few threads), or N is not F·t·o, or the device stood still \
+             at the end of the run",
+        ),
+        (
+            count(Consistency::GeneratorLimited, true),
+            "the generator was the limit there (CPU, too few threads)",
+        ),
+        (
+            count(Consistency::StoodStill, true),
+            "nothing completed at the end of the run: the device stood still, and what was in flight then is in no \
+             latency",
+        ),
+    ];
+    let told = notes.iter().filter(|(count, _)| *count > 0);
+    told.map(|(count, why)| {
+        let rows = if *count == 1 { "row has" } else { "rows have" };
+        format!("{count} {rows} X·L more than 5 % below N: {why}")
+    })
+    .collect()
 }
 
 /// (3.3) Settings whose runs contradict each other. Those whose SD of ln X is above 3 % are excluded.

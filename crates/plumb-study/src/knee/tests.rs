@@ -13,6 +13,7 @@ fn rows(csv: &str) -> Vec<Row> {
                 iops: number(cells[1]),
                 latency_ms: Some(number(latency)),
                 latency_half_unit_ms: 0.0005,
+                law: None,
             }
         })
         .collect()
@@ -78,7 +79,7 @@ fn threads_that_were_not_given_are_inferred() {
 }
 
 fn row(o: u64, iops: f64, latency_ms: f64) -> Row {
-    Row { o, iops, latency_ms: Some(latency_ms), latency_half_unit_ms: 0.0005 }
+    Row { o, iops, latency_ms: Some(latency_ms), latency_half_unit_ms: 0.0005, law: None }
 }
 
 /// N/L₀ up to a ceiling, one thread, 1 ms.
@@ -156,6 +157,38 @@ fn a_limit_is_named_within_five_per_cent() {
         let level = 1000.0 * f64::exp(off);
         assert_eq!(name_cap(level, None, &caps).is_some(), is_named, "{level}");
     }
+}
+
+/// What a run says of itself is not asked of its means again: a stall at the edge of its window explains r.
+#[test]
+fn a_run_that_is_sound_has_its_place_in_a_curve() {
+    use crate::identities::{Consistency, Law};
+    let mut rows = ceiling(&[1, 2, 3, 4, 6, 8, 12, 16, 24], 8000.0);
+    let options = Options { threads: Some(1.0), ..Options::default() };
+    let of = |rows: &[Row]| {
+        let knee = find(rows, &options);
+        (knee.dropped.iter().map(|row| row.o).collect::<Vec<_>>(), knee.notes.join("; "))
+    };
+    rows[4].latency_ms = rows[4].latency_ms.map(|ms| ms * 1.06);
+    assert_eq!(of(&rows).0, [6]);
+    let law = |residual, verdict| Some(RunLaw::Asked(Law { residual, verdict }));
+    rows[4].law = law(0.06, Consistency::Consistent);
+    assert_eq!(of(&rows), (vec![], String::new()));
+    rows[4].law = law(0.06, Consistency::AccountingError);
+    assert_eq!(of(&rows).0, [6]);
+    // Less in flight than N: of a run is known why, of means is not.
+    rows[4].latency_ms = rows[4].latency_ms.map(|ms| ms * 0.8);
+    rows[4].law = law(-0.15, Consistency::StoodStill);
+    let told = of(&rows).1;
+    assert!(told.contains("the device stood still") && !told.contains("generator"), "{told}");
+    rows[4].law = law(-0.15, Consistency::GeneratorLimited);
+    let told = of(&rows).1;
+    assert!(told.contains("the generator was the limit") && !told.contains("stood"), "{told}");
+    rows[4].law = None;
+    let told = of(&rows).1;
+    assert!(told.contains("the generator was the limit") && told.contains("stood still"), "{told}");
+    rows[4].law = Some(RunLaw::NotAsked);
+    assert_eq!(of(&rows), (vec![], String::new()));
 }
 
 #[test]
@@ -318,6 +351,7 @@ fn noise_is_no_curve_and_never_a_number_that_is_none() {
                 iops: *iops,
                 latency_ms: None,
                 latency_half_unit_ms: 0.0,
+                law: None,
             })
             .collect();
         let found = find(&rows, &Options::default());
@@ -336,6 +370,7 @@ fn what_no_setting_keeps_is_recommended_for_none() {
             iops: 1000.0 * (o as f64).min(10.0),
             latency_ms: Some(o as f64 / (o as f64).min(10.0)),
             latency_half_unit_ms: 0.0,
+            law: None,
         })
         .collect();
     let decided = |budget_ms: f64| {

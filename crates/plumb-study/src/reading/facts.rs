@@ -1,5 +1,7 @@
 //! What the rules look at.
 
+use crate::identities::{Law, Window, in_flight};
+
 /// A result as the rules see it. Nothing is taken for granted: what is not known is `None` or empty.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Facts {
@@ -61,6 +63,19 @@ pub struct Facts {
     pub sync: Option<Sync>,
     /// What a completed write means.
     pub completion: Option<Completion>,
+}
+
+impl Facts {
+    /// (1.3) What rate, latency and outstanding I/Os say of each other; `None` where one of them is not known.
+    #[must_use]
+    pub fn law(&self) -> Option<Law> {
+        let (iops, latency, outstanding) = (self.iops?, self.latencies.mean_ms?, self.outstanding?);
+        let in_flight = self.in_flight.unwrap_or_else(|| in_flight(iops, latency));
+        let window = self.measured_s.map_or(Window::UNKNOWN, |seconds| {
+            Window::of(seconds, &self.series, self.latencies.slowest_ms)
+        });
+        Some(Law::of(in_flight, outstanding, latency, self.latencies.half_unit_ms, window))
+    }
 }
 
 /// Latencies of a result.

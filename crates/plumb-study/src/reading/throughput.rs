@@ -1,7 +1,7 @@
 //! Rules about rates: R1, R3, R7, R8, R15, R18, R21.
 
 use super::{Facts, Remark, Spread, info, warn};
-use crate::identities::{self, Consistency};
+use crate::identities::{self, Consistency, Law};
 use crate::stats::describe::mean;
 
 /// R1: what is total and what is per thread.
@@ -44,19 +44,12 @@ pub(super) fn uneven_threads(facts: &Facts) -> Vec<Remark> {
 
 /// R7: Little's law.
 pub(super) fn littles_law(facts: &Facts) -> Vec<Remark> {
+    let Some(Law { residual, verdict }) = facts.law() else { return Vec::new() };
     let known = facts.iops.zip(facts.latencies.mean_ms).zip(facts.outstanding);
     let Some(((iops, latency), outstanding)) = known else { return Vec::new() };
-    let slowest = facts.latencies.slowest_ms;
-    let ends = |seconds| identities::window_ends(latency, slowest, seconds);
-    let ends = facts.measured_s.map_or(0.0, ends);
-    let epsilon = facts.latencies.half_unit_ms / latency + ends;
-    let residual = match facts.in_flight {
-        Some(in_flight) => in_flight / outstanding - 1.0,
-        None => identities::residual(iops, latency, outstanding),
-    };
     let percent = residual * 100.0;
     if !facts.closed_loop {
-        return match residual > 0.002 + epsilon {
+        return match verdict == Consistency::AccountingError {
             true => warn(
                 7,
                 format!(
@@ -67,7 +60,7 @@ pub(super) fn littles_law(facts: &Facts) -> Vec<Remark> {
             false => Vec::new(),
         };
     }
-    match identities::consistency(residual, epsilon) {
+    match verdict {
         Consistency::Consistent => {
             info(7, format!("Rate, latency and outstanding I/Os agree (r = {percent:+.2} %)."))
         }
@@ -84,6 +77,13 @@ pub(super) fn littles_law(facts: &Facts) -> Vec<Remark> {
             format!(
                 "X·L is {percent:+.2} % off {outstanding:.0}: requests were often idle, so the generator is \
              the limit. Use more threads or larger blocks."
+            ),
+        ),
+        Consistency::StoodStill => warn(
+            7,
+            format!(
+                "X·L is {percent:+.2} % off {outstanding:.0}: nothing completed at the end of the run, so the device \
+             stood still, and what was in flight then is in no latency. Look at its counters and the kernel's log."
             ),
         ),
         Consistency::AccountingError => warn(

@@ -1,11 +1,13 @@
 //! What was seen beside a run, per second.
 
 use super::chart::{Axis, Chart, Layer, Side};
+use super::of_run;
 use super::page::{Data, Plot, cell};
 use super::run_view::SpanView;
 use serde_json::Value;
 
 use crate::attribution::{self, Attribution};
+use crate::identities::Consistency;
 
 /// A series of counters: name, unit, a value per second.
 struct Series {
@@ -32,7 +34,11 @@ pub(super) fn attribution(span: &SpanView, cap: Option<String>) -> Option<Attrib
     let seen = attribution::Seen {
         disturbances,
         cap,
-        residual: span.law.1.filter(|_| !span.workload.limited),
+        // Where the device stood still it says nothing of the generator.
+        residual: span.law.1.filter(|_| {
+            let law = of_run::facts(span).law();
+            !span.workload.limited && law.is_none_or(|law| law.verdict != Consistency::StoodStill)
+        }),
         cores: span.cores.iter().map(|core| (core.user + core.kernel) / 100.0).collect(),
         device_busy: mean_of("busy_percent").map(|percent| percent / 100.0),
         device_in_flight: mean_of("in_flight"),

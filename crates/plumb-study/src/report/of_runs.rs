@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::of_curve;
+use super::of_run;
 use super::page::{Block, Data, Headline, Section, Table, Tone, latency, rate};
 use super::plot::{forest, history};
-use super::run_view::RunView;
+use super::run_view::{RunView, SpanView};
 use crate::explain;
 use crate::findings::Layout;
-use crate::knee::{self, Options, Row};
+use crate::knee::{self, Options, Row, RunLaw};
 use crate::record::{self, Record};
 
 /// Metrics that are told as findings; the others stand in the plot.
@@ -110,6 +111,7 @@ fn curve(views: &[RunView]) -> Option<(Vec<Headline>, Section)> {
             iops: span.total.iops,
             latency_ms: span.total.mean_ms,
             latency_half_unit_ms: 0.0,
+            law: Some(law(span)),
         });
     }
     if settings.len() < 4 {
@@ -124,6 +126,12 @@ fn curve(views: &[RunView]) -> Option<(Vec<Headline>, Section)> {
     let layout = Layout { write_share: first.write_share, ..Layout::default() };
     let knee = knee::find(&rows, &options);
     Some(of_curve::found(&knee, &options, &layout, "curve", "Queue depth"))
+}
+
+/// What a run says of its rate, latency and outstanding I/Os, as it is told of it alone.
+fn law(span: &SpanView) -> RunLaw {
+    let facts = of_run::facts(span);
+    facts.law().filter(|_| facts.closed_loop).map_or(RunLaw::NotAsked, RunLaw::Asked)
 }
 
 /// What each workload that was run more than once, or on both sides, says.

@@ -46,7 +46,7 @@ pub(super) fn curves(
     }
     let mut blocks = Vec::new();
     for (number, (rest, group)) in (1..).zip(&by_rest) {
-        let rows: Vec<Row> = group.iter().filter_map(|run| row(run)).collect();
+        let rows: Vec<Row> = group.iter().filter_map(|run| run.row()).collect();
         let distinct: BTreeSet<u64> = rows.iter().map(|row| row.o).collect();
         if distinct.len() < 4 {
             continue;
@@ -78,16 +78,6 @@ pub(super) fn curves(
         blocks.extend(plots.into_iter().map(|plot| Block::Plot(Box::new(plot))));
     }
     blocks
-}
-
-fn row(run: &RunRecord) -> Option<Row> {
-    let summary = run.usable()?;
-    Some(Row {
-        o: run.setting.outstanding.into(),
-        iops: summary.iops,
-        latency_ms: summary.latency_ms,
-        latency_half_unit_ms: 0.0,
-    })
 }
 
 /// What the runs of a queue depth say beside throughput.

@@ -204,6 +204,7 @@ fn runs_are_compared_or_make_a_curve() {
         let iops = (f64::from(o) * 2000.0).min(9000.0 + f64::from(o));
         let mut result = result(iops, f64::from(o) * 2.0 / iops * 1e3, 10);
         result["profile"]["TimeSpans"][0]["Targets"][0]["RequestCount"] = o.into();
+        result["time_spans"][0]["littles_law"]["configured_outstanding"] = (2 * o).into();
         run(&format!("o{o}"), &result)
     });
     check(

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::beside::SECONDS_LEAST;
 use super::findings::Finding;
 use super::record::{RunRecord, Summary};
+use super::summary::STOOD_STILL;
 use crate::attribution::{Attribution, Bottleneck, Seen, attribute};
 use crate::decision::{self, Rule};
 use crate::knee::{Flag, Knee, Verdict};
@@ -134,7 +135,8 @@ fn seen(plateau: &Plateau, at: &[(&RunRecord, &Summary)]) -> Seen {
         disturbances: at.iter().filter_map(throttled).collect(),
         cap,
         busiest_worker: of(&|beside| beside.workers),
-        residual: middle(at, |summary| summary.residual),
+        // Where the device stood still it says nothing of the generator.
+        residual: middle(at, |summary| summary.residual.filter(|_| !summary.has(STOOD_STILL))),
         gain_by_threads: plateau.gain_by_threads,
         cores,
         device_busy: of(&|beside| beside.device_busy),

@@ -3,7 +3,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::summary::{GENERATOR_LIMITED, INCONSISTENT, STOOD_STILL};
 use super::{Beside, Setting};
+use crate::identities::{Consistency, Law};
+use crate::knee::{Row, RunLaw};
 use crate::percentile;
 use crate::reading::Remark;
 
@@ -106,6 +109,27 @@ impl Summary {
     }
 }
 
+impl Summary {
+    /// Whether it has a flag.
+    #[must_use]
+    pub fn has(&self, flag: &str) -> bool {
+        self.flags.iter().any(|found| found == flag)
+    }
+
+    /// What the run said of its rate, latency and outstanding I/Os (1.3).
+    fn law(&self) -> RunLaw {
+        let Some(residual) = self.residual else { return RunLaw::NotAsked };
+        let verdict = [
+            (INCONSISTENT, Consistency::AccountingError),
+            (GENERATOR_LIMITED, Consistency::GeneratorLimited),
+            (STOOD_STILL, Consistency::StoodStill),
+        ];
+        let found = verdict.into_iter().find(|(flag, _)| self.has(flag));
+        let verdict = found.map_or(Consistency::Consistent, |(_, verdict)| verdict);
+        RunLaw::Asked(Law { residual, verdict })
+    }
+}
+
 /// What the runs of a setting say of how far a percentile can be relied on: the fewest I/Os, and the spread that says
 /// least.
 pub(super) fn weakest<'a>(
@@ -158,14 +182,25 @@ impl RunRecord {
         format!("run {}", self.run)
     }
 
+    /// Its row of a curve, where its figures may enter one. What the run says of itself is not asked of its means again.
+    #[must_use]
+    pub fn row(&self) -> Option<Row> {
+        let summary = self.usable()?;
+        Some(Row {
+            o: self.setting.outstanding.into(),
+            iops: summary.iops,
+            latency_ms: summary.latency_ms,
+            latency_half_unit_ms: 0.0,
+            law: Some(summary.law()),
+        })
+    }
+
     /// The figures of a run that may enter a finding: it was measured, something completed in it, and it is not contradictory
     /// (1.3).
     #[must_use]
     pub fn usable(&self) -> Option<&Summary> {
         let is_sound = |summary: &&Summary| {
-            summary.errors == 0
-                && summary.iops > 0.0
-                && !summary.flags.iter().any(|flag| flag == "inconsistent")
+            summary.errors == 0 && summary.iops > 0.0 && !summary.has(INCONSISTENT)
         };
         match self.outcome {
             Outcome::Measured => self.summary.as_ref().filter(is_sound),

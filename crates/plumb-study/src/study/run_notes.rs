@@ -5,6 +5,7 @@ use plumb_units::words::number_of;
 
 use super::best::Noise;
 use super::record::{Outcome, RunRecord};
+use super::summary::{GENERATOR_LIMITED, INCONSISTENT, STOOD_STILL};
 use super::sweep_findings::{rates, tested};
 use crate::outliers;
 use crate::repetitions;
@@ -131,6 +132,17 @@ fn better_length(runs: &[RunRecord]) -> Option<String> {
     ))
 }
 
+/// What is said of a flag; `None` where it is told elsewhere.
+fn of_flag(flag: &str) -> Option<&str> {
+    match flag {
+        "not-steady" | "two-phase" | INCONSISTENT | GENERATOR_LIMITED => Some(flag),
+        STOOD_STILL => Some(
+            "nothing completed at its end: the device stood still, and what was in flight then is in no latency",
+        ),
+        _ => None,
+    }
+}
+
 /// What went wrong with single runs.
 pub(super) fn notes(runs: &[RunRecord]) -> Vec<String> {
     // What is said of several runs is said once.
@@ -145,9 +157,8 @@ pub(super) fn notes(runs: &[RunRecord]) -> Vec<String> {
                 "no I/O completed while it was measured: its figures are in no finding".to_owned()
             }
             (_, Some(summary)) => {
-                let told = ["not-steady", "two-phase", "inconsistent", "generator-limited"];
                 let flags: Vec<&str> =
-                    summary.flags.iter().map(String::as_str).filter(|f| told.contains(f)).collect();
+                    summary.flags.iter().filter_map(|flag| of_flag(flag)).collect();
                 if flags.is_empty() {
                     continue;
                 }

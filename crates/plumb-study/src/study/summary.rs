@@ -4,9 +4,16 @@ use serde_json::Value;
 
 use super::record::{Percentile, Summary};
 use super::{Beside, Setting, remarks};
-use crate::identities::{self, Consistency};
+use crate::identities::{self, Consistency, Law, Window};
 use crate::record::{self, Figures};
 use crate::{precision, report, steady};
+
+/// The flag of a run whose rate, latency and outstanding I/Os contradict each other (1.3).
+pub(super) const INCONSISTENT: &str = "inconsistent";
+/// That of one in which the generator was the limit.
+pub(super) const GENERATOR_LIMITED: &str = "generator-limited";
+/// That of one at whose end nothing completed.
+pub(super) const STOOD_STILL: &str = "stood-still";
 
 /// Seconds of measurement below which the flag `too-short` is set (R17).
 const SHORT_S: f64 = 60.0;
@@ -91,10 +98,12 @@ fn of_figures(figures: &Figures, span: &Value, setting: &Setting) -> Summary {
     let SteadyPart { cut, settled, two_phase, .. } = part;
     let iops = if cut > 0 { part.mean } else { figures.iops };
     let outstanding = setting.total_outstanding() as f64;
-    let residual = figures
+    let slowest = report::slowest_ms(span, setting.total_outstanding());
+    let window = Window::of(seconds, &figures.series, slowest);
+    let law = figures
         .latency_ms
         .filter(|_| setting.rate.is_none())
-        .map(|ms| identities::residual(figures.iops, ms, outstanding));
+        .map(|ms| Law::of(identities::in_flight(figures.iops, ms), outstanding, ms, 0.0, window));
     let steady = settled && !figures.series.is_empty();
     if !settled {
         flags.push("not-steady");
@@ -107,14 +116,11 @@ fn of_figures(figures: &Figures, span: &Value, setting: &Setting) -> Summary {
     if asked < SHORT_S {
         flags.push("too-short");
     }
-    if let (Some(residual), Some(ms)) = (residual, figures.latency_ms) {
-        let slowest = report::slowest_ms(span, setting.total_outstanding());
-        let epsilon = identities::window_ends(ms, slowest, seconds);
-        match identities::consistency(residual, epsilon) {
-            Consistency::AccountingError => flags.push("inconsistent"),
-            Consistency::GeneratorLimited => flags.push("generator-limited"),
-            _ => {}
-        }
+    match law.map(|law| law.verdict) {
+        Some(Consistency::AccountingError) => flags.push(INCONSISTENT),
+        Some(Consistency::GeneratorLimited) => flags.push(GENERATOR_LIMITED),
+        Some(Consistency::StoodStill) => flags.push(STOOD_STILL),
+        _ => {}
     }
     let count = |side: &str| span[side]["io_count"].as_f64();
     let write_share = count("write").zip(count("total")).map(|(w, all)| w / all.max(1.0));
@@ -139,7 +145,7 @@ fn of_figures(figures: &Figures, span: &Value, setting: &Setting) -> Summary {
         steady,
         two_phase,
         effective: part.interval.map(|interval| interval.effective),
-        residual,
+        residual: law.map(|law| law.residual),
         write_share,
         cpu_percent: span["cpu"]["mean"]["usage_percent"].as_f64(),
         cpu_us_per_io: figures.cpu_us_per_io,
@@ -180,6 +186,37 @@ mod tests {
         });
         let setting = Setting { threads: 1, outstanding: 2, measured_s: 2, ..Setting::default() };
         summarise(&result, &setting).expect("figures").flags
+    }
+
+    /// Flags of a run of ten seconds at N = 8, a millisecond each, in whose last `still` seconds nothing completed.
+    fn flags_of_still(still: u64, share: f64) -> Vec<String> {
+        let rate = |second: u64| if second < 10 - still { 8000.0 * share } else { 0.0 };
+        let cells = (0..10).map(|second| json!({ "total": { "iops_per_s": rate(second) } }));
+        let iops = (0..10).map(rate).sum::<f64>() / 10.0;
+        let part = json!({
+            "io_count": plumb_units::convert::floor_u64(iops * 10.0), "bytes": 4096, "iops_per_s": iops,
+            "bytes_per_s": iops * 4096.0, "latency_ns": { "mean": 1e6, "buckets": [] },
+        });
+        let result = json!({
+            "schema_version": 1, "engine": "uring", "epoch": 1,
+            "time_spans": [{
+                "number": 1, "state": "measured", "elapsed_ns": 10_000_000_000_u64,
+                "mode": { "measures_latency": true }, "total": part, "read": part,
+                "intervals": { "interval_ns": 1_000_000_000, "series": cells.collect::<Vec<_>>() },
+            }],
+        });
+        let setting = Setting { threads: 1, outstanding: 8, measured_s: 10, ..Setting::default() };
+        let flags = summarise(&result, &setting).expect("figures").flags;
+        let of_law = [INCONSISTENT, GENERATOR_LIMITED, STOOD_STILL];
+        flags.into_iter().filter(|flag| of_law.contains(&flag.as_str())).collect()
+    }
+
+    #[test]
+    fn a_device_that_stood_still_is_not_taken_for_a_slow_generator() {
+        assert_eq!(flags_of_still(0, 0.99), [""; 0]);
+        assert_eq!(flags_of_still(3, 1.0), [STOOD_STILL]);
+        assert_eq!(flags_of_still(0, 0.7), [GENERATOR_LIMITED]);
+        assert_eq!(flags_of_still(1, 0.7), [GENERATOR_LIMITED]);
     }
 
     #[test]

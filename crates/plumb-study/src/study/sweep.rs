@@ -420,16 +420,7 @@ pub(super) fn same_but_o(a: &Setting, b: &Setting) -> bool {
 
 /// Rows of a curve.
 pub(super) fn rows<'a>(runs: impl Iterator<Item = &'a RunRecord>) -> Vec<Row> {
-    runs.filter_map(|run| {
-        let summary = run.usable()?;
-        Some(Row {
-            o: run.setting.outstanding.into(),
-            iops: summary.iops,
-            latency_ms: summary.latency_ms,
-            latency_half_unit_ms: 0.0,
-        })
-    })
-    .collect()
+    runs.filter_map(RunRecord::row).collect()
 }
 
 /// Of each setting how fine a look at its curve it belongs to: 0 for doublings of o and the last, 1 for what lies in the

@@ -101,7 +101,13 @@ fn corners_between_two_settings() {
             for _ in 0..repetitions {
                 let ln = top + curve.ln_rate((*o as f64 / corner).ln()) + sigma * random.normal();
                 let latency_ms = Some(4.0 * *o as f64 / ln.exp() * 1e3);
-                rows.push(Row { o: *o, iops: ln.exp(), latency_ms, latency_half_unit_ms: 0.0005 });
+                rows.push(Row {
+                    o: *o,
+                    iops: ln.exp(),
+                    latency_ms,
+                    latency_half_unit_ms: 0.0005,
+                    law: None,
+                });
             }
         }
         let height = top.exp() * random.between(0.98, 1.02);
@@ -139,7 +145,7 @@ fn the_first_setting_of_a_level_may_lie_below_the_next() {
         let row = |(place, iops): (u32, f64)| {
             let o = 1 << place;
             let latency_ms = Some(4.0 * o as f64 / iops * 1e3);
-            Row { o, iops, latency_ms, latency_half_unit_ms: 0.0005 }
+            Row { o, iops, latency_ms, latency_half_unit_ms: 0.0005, law: None }
         };
         let rows: Vec<Row> = (0..).zip(rates).map(row).collect();
         let found = knee::find(&rows, &Options { threads: Some(4.0), ..Options::default() });

@@ -52,7 +52,7 @@ fn table(random: &mut Random, count: usize, sigma: f64, matter: Matter) -> Table
         };
         let iops = (top + truth(*o as f64) + beside + sigma * random.normal()).exp();
         let latency_ms = Some(4.0 * *o as f64 / iops * 1e3);
-        Row { o: *o, iops, latency_ms, latency_half_unit_ms: 0.0005 }
+        Row { o: *o, iops, latency_ms, latency_half_unit_ms: 0.0005, law: None }
     });
     Table { rows: rows.collect(), off }
 }

@@ -153,6 +153,7 @@ fn case(seed: u64) -> Case {
                 iops: (iops * 100.0).round() / 100.0,
                 latency_ms: Some((latency * 1000.0).round() / 1000.0),
                 latency_half_unit_ms: 0.0005,
+                law: None,
             });
         }
     }
@@ -250,7 +251,13 @@ fn ceilings_on_settings_that_double() {
             for _ in 0..reps {
                 let ln = top + shape.ln_rate(o as f64, corner) + sigma * random.normal();
                 let latency_ms = Some(4.0 * o as f64 / ln.exp() * 1e3);
-                rows.push(Row { o, iops: ln.exp(), latency_ms, latency_half_unit_ms: 0.0005 });
+                rows.push(Row {
+                    o,
+                    iops: ln.exp(),
+                    latency_ms,
+                    latency_half_unit_ms: 0.0005,
+                    law: None,
+                });
             }
             if o as f64 >= reach {
                 break;
@@ -337,7 +344,7 @@ fn balanced_recommendations_are_those_of_the_rule() {
             let row = |(o, ln): (&u64, &f64)| {
                 let iops = (10.0 + ln + sigma * random.normal()).exp();
                 let latency_ms = Some(4.0 * *o as f64 / iops * 1e3);
-                Row { o: *o, iops, latency_ms, latency_half_unit_ms: 0.0005 }
+                Row { o: *o, iops, latency_ms, latency_half_unit_ms: 0.0005, law: None }
             };
             let rows: Vec<Row> = os.iter().zip(&truth).map(row).collect();
             let options = Options { threads: Some(4.0), ..Options::default() };

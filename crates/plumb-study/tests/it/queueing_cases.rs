@@ -90,7 +90,7 @@ fn curves_without_a_corner() {
             for _ in 0..repetitions {
                 let iops = top * system.rate(o * threads) * (sigma * random.normal()).exp();
                 let latency_ms = Some((o * threads) as f64 / iops * 1e3);
-                rows.push(Row { o: *o, iops, latency_ms, latency_half_unit_ms: 0.0005 });
+                rows.push(Row { o: *o, iops, latency_ms, latency_half_unit_ms: 0.0005, law: None });
             }
         }
         let options = Options {

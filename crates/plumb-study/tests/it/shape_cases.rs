@@ -77,6 +77,7 @@ fn curves_with_steps_and_pairs_off() {
                     iops,
                     latency_ms: Some(4.0 * o / iops * 1e3),
                     latency_half_unit_ms: 0.0005,
+                    law: None,
                 });
             }
         }
@@ -145,6 +146,7 @@ fn one_run_far_above_at_an_end_is_an_outlier_and_no_rise() {
                     iops,
                     latency_ms: Some(4.0 * o / iops * 1e3),
                     latency_half_unit_ms: 0.0005,
+                    law: None,
                 });
             }
         }
@@ -206,6 +208,7 @@ fn next_to_the_last_one_setting_is_off_and_two_are_a_step() {
                     iops,
                     latency_ms: Some(4.0 * o / iops * 1e3),
                     latency_half_unit_ms: 0.0005,
+                    law: None,
                 });
             }
         }
