@@ -63,7 +63,8 @@ pub fn explain(decision: &Value) -> Result<String, ExplainError> {
     for row in decision["dropped"].as_array().into_iter().flatten() {
         add(&format!("  o{} left out: {}", plain(&row["o"]), plain(&row["reason"])));
     }
-    for item in decision["evidence"].as_array().into_iter().flatten() {
+    let told = |item: &&Value| !item["value"].is_null();
+    for item in decision["evidence"].as_array().into_iter().flatten().filter(told) {
         let sum = item["arithmetic"].as_str().map(|sum| format!("  [{sum}]")).unwrap_or_default();
         add(&format!("  {} = {}{sum}", plain(&item["name"]), plain(&item["value"])));
     }
@@ -148,16 +149,22 @@ fn title(decision: &Value) -> String {
 fn setting_line(setting: &Value) -> String {
     let is = |key: &str| setting[key].as_bool();
     let state = match (is("irreproducible"), is("excluded"), is("off_curve")) {
+        (Some(true), Some(false), Some(true)) => {
+            "  runs contradict each other, off the curve: excluded, to be repeated"
+        }
         (Some(true), Some(false), _) => "  runs contradict each other: to be repeated",
         (Some(true), ..) => "  runs contradict each other: excluded",
         (.., Some(true)) => "  off the curve: excluded",
         _ => "",
     };
+    let fitted = match &setting["fitted_iops"] {
+        Value::Null => String::new(),
+        fitted => format!(", fitted {:>12}", plain(fitted)),
+    };
     format!(
-        "  o{:<4} {:>12} I/Os per second, fitted {:>12}, {} ms{state}",
+        "  o{:<4} {:>12} I/Os per second{fitted}, {} ms{state}",
         plain(&setting["o"]),
         plain(&setting["iops"]),
-        plain(&setting["fitted_iops"]),
         plain(&setting["latency_ms"]),
     )
 }

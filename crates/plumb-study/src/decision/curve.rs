@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Rule, evidence, number, object};
 use crate::findings::Layout;
-use crate::knee::{Flag, Knee, Limit, Options, TAU, Verdict};
+use crate::knee::{self, Flag, Knee, Limit, Options, TAU, Verdict};
 use crate::usl::{self, Usl};
 
 /// The decision on a curve; `layout` says what is behind the target.
@@ -93,6 +93,7 @@ pub(crate) fn over_budget(knee: &Knee, options: &Options) -> Option<String> {
 
 /// The scalability law through the settings that count, where its peak may be told (3.4).
 fn scalability(knee: &Knee) -> Option<Usl> {
+    knee.told_fit()?;
     let counted = knee.settings.iter().filter(|setting| setting.counts());
     let points: Vec<(f64, f64)> = counted
         .map(|setting| (knee.outstanding_per_o * setting.o as f64, setting.iops()))
@@ -134,7 +135,7 @@ fn notes(knee: &Knee, has_choice: bool) -> Vec<String> {
 }
 
 fn settings(knee: &Knee) -> Vec<Value> {
-    let fitted = |index: usize| knee.fit.as_ref().map(|fit| fit.ln_x[index].exp());
+    let fitted = |index: usize| knee.told_fit().map(|fit| fit.ln_x[index].exp());
     knee.settings
         .iter()
         .enumerate()
@@ -180,27 +181,36 @@ fn parameters(knee: &Knee, options: &Options, layout: &Layout) -> Value {
 }
 
 fn all_evidence(knee: &Knee) -> Vec<Value> {
+    let Some(fit) = &knee.fit else { return Vec::new() };
+    let is_told = knee.told_fit().is_some();
+    let told = |value: f64| if is_told { number(value) } else { Value::Null };
     let mut list = Vec::new();
-    if let Some(fit) = &knee.fit {
-        let low = fit.ln_x.first().copied().unwrap_or_default();
-        let high = fit.ln_x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        list.push(evidence(
-            "sigma",
-            fit.noise,
-            match fit.is_noise_known {
-                true => "SD of ln X about the fit, or of repetitions if larger",
-                false => {
-                    "noise is not known: too few settings and repetitions; at least 1.5 % is taken"
-                }
-            },
-        ));
-        let sum = format!("exp({high:.4} − {low:.4}) − 1: highest fitted value over the first");
-        list.push(evidence("gain", (high - low).exp_m1(), sum));
-        let corners: Vec<String> =
-            fit.corners.iter().map(|(o, change)| format!("o{o} −{change:.3}")).collect();
-        let sum = format!("elasticity changes at {}", corners.join(", "));
-        list.push(evidence("end_slope_of_fit", fit.end_slope, sum));
-    }
+    let low = fit.ln_x.first().copied().unwrap_or_default();
+    let high = fit.ln_x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    // What is too noisy for a gain is unclear by its noise alone, what has too few settings by neither.
+    let has_settings = knee.settings.iter().filter(|s| s.counts()).count() >= knee::FEWEST;
+    let is_decided_by_gain = has_settings && fit.sigma <= knee::NOISE_MOST;
+    let sigma = if has_settings { number(fit.noise) } else { Value::Null };
+    list.push(evidence(
+        "sigma",
+        sigma,
+        match fit.is_noise_known {
+            true => "SD of ln X about the fit, or of repetitions if larger",
+            false => {
+                "noise is not known: too few settings and repetitions; at least 1.5 % is taken"
+            }
+        },
+    ));
+    let sum = format!("exp({high:.4} − {low:.4}) − 1: highest fitted value over the first");
+    list.push(match is_told || is_decided_by_gain {
+        true => evidence("gain", (high - low).exp_m1(), sum),
+        false => evidence("gain", Value::Null, UNTOLD),
+    });
+    let corners: Vec<String> =
+        fit.corners.iter().map(|(o, change)| format!("o{o} −{change:.3}")).collect();
+    let sum = format!("elasticity changes at {}", corners.join(", "));
+    let sum = if is_told { sum } else { UNTOLD.to_owned() };
+    list.push(evidence("end_slope_of_fit", told(fit.end_slope), sum));
     if let Some((elasticity, error)) = knee.end_elasticity {
         let sum = format!(
             "median of slopes of the last settings; rises when > {TAU} and {elasticity:.3} − \
@@ -208,33 +218,23 @@ fn all_evidence(knee: &Knee) -> Vec<Value> {
             elasticity - error,
             0.8 * TAU
         );
-        list.push(evidence("end_elasticity", number(elasticity), sum));
-        list.push(evidence("end_elasticity_error", number(error), ""));
+        let sum = if is_told { sum } else { UNTOLD.to_owned() };
+        list.push(evidence("end_elasticity", told(elasticity), sum));
+        list.push(evidence("end_elasticity_error", told(error), ""));
     }
-    if knee.fit.is_some() {
-        let cap = knee.cap;
-        list.push(evidence("plateau_iops", number(cap.level_iops), "median from the plateau on"));
-        list.push(evidence(
-            "plateau_slope",
-            number(cap.slope),
-            "a ceiling has 0 ± 0.03, or 2 of its errors",
-        ));
-        list.push(evidence(
-            "plateau_deviation",
-            number(cap.deviation),
-            "SD of ln X from the plateau on",
-        ));
-        list.push(evidence(
-            "plateau_range",
-            number(cap.range),
-            "a ceiling is seen over 1.5 or more",
-        ));
-        let approach = cap.approach.map_or(Value::Null, number);
-        list.push(evidence(
-            "approach_elasticity",
-            approach,
-            "over the octave below; a ceiling's is 0.6 or more",
-        ));
+    let cap = knee.cap;
+    let approach = cap.approach.map_or(Value::Null, told);
+    for (name, value, sum) in [
+        ("plateau_iops", told(cap.level_iops), "median from the plateau on"),
+        ("plateau_slope", told(cap.slope), "a ceiling has 0 ± 0.03, or 2 of its errors"),
+        ("plateau_deviation", told(cap.deviation), "SD of ln X from the plateau on"),
+        ("plateau_range", told(cap.range), "a ceiling is seen over 1.5 or more"),
+        ("approach_elasticity", approach, "over the octave below; a ceiling's is 0.6 or more"),
+    ] {
+        list.push(evidence(name, value, if is_told { sum } else { UNTOLD }));
     }
     list
 }
+
+/// Said of a figure that would be one of a fit that does not hold.
+const UNTOLD: &str = "not told: the verdict is unclear, and no fit holds";

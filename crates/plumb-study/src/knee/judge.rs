@@ -55,6 +55,9 @@ impl Flag {
     }
 }
 
+/// Noise above which no figure of it says more: what lies so far apart is no curve with noise about it.
+const NOISE_TOLD: f64 = 0.5;
+
 pub(super) fn judge(knee: &mut Knee, concave: &Concave, options: &Options) {
     let settings = &knee.settings;
     let sigma = concave.sigma;
@@ -75,8 +78,12 @@ pub(super) fn judge(knee: &mut Knee, concave: &Concave, options: &Options) {
             settings.len()
         );
         (Verdict::Unclear, reason)
-    } else if sigma > 0.08 {
-        (Verdict::Unclear, format!("noise of {:.1} % about the fit, above 8 %", sigma * 100.0))
+    } else if sigma > super::NOISE_MOST {
+        let noise = match sigma > NOISE_TOLD {
+            true => format!("more than {:.0} %", NOISE_TOLD * 100.0),
+            false => format!("{:.1} %", sigma * 100.0),
+        };
+        (Verdict::Unclear, format!("noise of {noise} about the fit, above 8 %"))
     } else if sigma > 0.03 && sigma > gain / 4.0 {
         let reason = format!(
             "noise of {:.1} % hides a gain of {:.1} %",

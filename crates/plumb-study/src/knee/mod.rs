@@ -74,6 +74,12 @@ pub struct Knee {
 }
 
 impl Knee {
+    /// The fit where it holds: through what is unclear none does, and no figure of it is told.
+    #[must_use]
+    pub fn told_fit(&self) -> Option<&ConcaveFit> {
+        self.fit.as_ref().filter(|_| self.verdict != Verdict::Unclear)
+    }
+
     /// The settings that lie off the curve or do not reproduce.
     #[must_use]
     pub fn outliers(&self) -> Vec<u64> {
@@ -123,7 +129,9 @@ pub fn find(rows: &[Row], options: &Options) -> Knee {
 }
 
 /// Settings below which nothing is said.
-const FEWEST: usize = 3;
+pub(crate) const FEWEST: usize = 3;
+/// Noise about the fit, SD of ln X, above which nothing is said.
+pub(crate) const NOISE_MOST: f64 = 0.08;
 
 #[cfg(test)]
 mod tests;

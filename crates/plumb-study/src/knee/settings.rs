@@ -53,7 +53,7 @@ pub struct Setting {
     pub latency_ms: f64,
     /// Its runs differ by more than runs of this curve do: to be run up to five times.
     pub irreproducible: bool,
-    /// It is irreproducible, and its runs scatter by more than 3 %: kept in sight, excluded from the choice.
+    /// It is irreproducible, and its runs, five or more, scatter by more than 3 %: kept in sight, excluded from the choice.
     pub excluded: bool,
     /// It lies off the fitted curve: excluded, to be repeated.
     pub off_curve: bool,
@@ -254,7 +254,8 @@ fn low_notes(rows: &[Row], found: &[Option<Law>]) -> Vec<String> {
     .collect()
 }
 
-/// (3.3) Settings whose runs contradict each other. Those whose SD of ln X is above 3 % are excluded.
+/// (3.3) Settings whose runs contradict each other. Those that were run five times and whose SD of ln X is above 3 % are
+/// excluded.
 pub(super) fn mark_irreproducible(
     settings: &mut [Setting],
     curve_sigma: f64,
@@ -264,9 +265,11 @@ pub(super) fn mark_irreproducible(
     for index in contradicting(&runs, curve_sigma) {
         let setting = &mut settings[index];
         setting.irreproducible = true;
-        setting.excluded = setting.scatters();
-        let then = match (setting.runs.len() < IRREPRODUCIBLE_RUNS, setting.excluded) {
-            (true, _) => "run it up to 5 times",
+        // Before that its runs say little of which of them is wrong (docs/decisions/0279-pairs-that-contradict-each-other.md).
+        let is_final = setting.runs.len() >= IRREPRODUCIBLE_RUNS;
+        setting.excluded = is_final && setting.scatters();
+        let then = match (!is_final, setting.excluded) {
+            (true, _) => "run it up to 5 times; until then their middle counts",
             (false, true) => "it has no part in the choice",
             (false, false) => "its median counts",
         };
@@ -340,7 +343,10 @@ fn pooled_run_deviation(settings: &[&[f64]], these: &[usize]) -> (f64, f64) {
 
 /// σ_rep (3.2, 1): pooled SD within o over the root of the mean number of runs.
 pub(super) fn repetition_error(settings: &[Setting]) -> f64 {
-    let counted: Vec<&Setting> = settings.iter().filter(|setting| setting.counts()).collect();
+    // What contradicts itself says nothing of the noise.
+    let says =
+        |setting: &&Setting| setting.counts() && !(setting.irreproducible && setting.scatters());
+    let counted: Vec<&Setting> = settings.iter().filter(says).collect();
     let runs: usize = counted.iter().map(|setting| setting.runs.len()).sum();
     let freedom = runs - counted.len();
     if freedom == 0 {

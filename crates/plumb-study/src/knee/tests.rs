@@ -219,27 +219,37 @@ fn runs_that_contradict_each_other_are_named() {
 }
 
 #[test]
-fn a_pair_that_differs_by_more_than_3_percent_is_irreproducible_and_excluded_only_if_it_scatters() {
-    for (off, irreproducible, excluded) in
-        [(1.025, false, false), (1.035, true, false), (1.042, true, false), (1.06, true, true)]
-    {
+fn runs_that_differ_by_more_than_3_percent_are_irreproducible_and_excluded_only_if_five_scatter() {
+    for (off, runs, irreproducible, excluded) in [
+        (1.025, 2, false, false),
+        (1.035, 2, true, false),
+        (1.06, 2, true, false),
+        (1.035, 5, true, false),
+        (1.06, 4, true, false),
+        (1.06, 5, true, true),
+    ] {
         // Pairs that agree beside it: what runs of this curve differ by is known.
         let mut rows = ceiling(&POWERS, 8000.0);
         for o in POWERS.into_iter().filter(|o| *o != 16) {
             let iops = 1000.0 * (o as f64).min(8.0) * 1.001;
             rows.push(row(o, iops, o as f64 / iops * 1e3));
         }
-        rows.push(row(16, 8000.0 * off, 16.0 / (8.0 * off)));
+        for run in 1..runs {
+            let off = if run % 2 == 1 { off } else { 1.0 };
+            rows.push(row(16, 8000.0 * off, 16.0 / (8.0 * off)));
+        }
         let knee = find(&rows, &Options::default());
         let setting = knee.settings.iter().find(|setting| setting.o == 16).expect("o16");
         assert_eq!(
             (setting.irreproducible, setting.excluded, setting.counts()),
             (irreproducible, excluded, !excluded),
-            "{off}: {:?}",
+            "{off}, {runs}: {:?}",
             knee.notes
         );
         assert_eq!(knee.outliers() == [16], irreproducible, "{off}");
         assert!(knee.repeat.contains(&16) || !irreproducible, "{off}");
+        // What contradicts itself says nothing of the noise of the others.
+        assert!(knee.fit.is_some_and(|fit| fit.noise < 0.01), "{off}, {runs}");
     }
 }
 
@@ -391,7 +401,7 @@ fn nothing_is_said_of_what_too_few_settings_carry() {
         points.iter().map(|(o, iops)| row(*o, *iops, *o as f64 / iops * 1e3)).collect()
     };
     for (points, says) in [
-        (&[(2, 800.0), (4, 757.0), (8, 1428.0), (8, 2852.0)][..], "2 of 3 settings"),
+        (&[(2, 800.0), (4, 757.0), (8, 1428.0), (8, 2852.0)][..], "noise of"),
         (&[(2, 502.0), (2, 227.0), (4, 493.0), (8, 1671.0), (8, 1802.0)], "noise of"),
         (
             &[(1, 1000.0), (2, 1010.0), (4, 1500.0), (4, 1900.0), (8, 2600.0), (8, 3100.0)],
@@ -444,4 +454,59 @@ fn few_settings_run_once_do_not_tell_their_noise() {
         let fit = knee.fit.as_ref().expect("a fit");
         assert!(!says(&knee) && fit.is_noise_known && fit.noise == fit.sigma, "{knee:#?}");
     }
+}
+
+/// What no fit holds through has no figure of one, and says no percentages that mean nothing.
+#[test]
+fn what_is_unclear_has_no_figures_of_a_fit() {
+    let decide = |rates: &[f64]| {
+        let rows: Vec<Row> = POWERS
+            .iter()
+            .zip(rates)
+            .map(|(o, iops)| row(*o, *iops, *o as f64 / iops * 1e3))
+            .collect();
+        let options = Options { threads: Some(1.0), ..Options::default() };
+        let knee = find(&rows, &options);
+        let decision =
+            crate::decision::of_knee(&knee, &options, &crate::findings::Layout::default());
+        (knee.verdict, serde_json::Value::Object(decision))
+    };
+    let evidence = |decision: &serde_json::Value, name: &str| {
+        let list = decision["evidence"].as_array().expect("a list");
+        list.iter().find(|item| item["name"] == name).expect("it is there")["value"].clone()
+    };
+    let of_fit = [
+        "end_slope_of_fit",
+        "end_elasticity",
+        "end_elasticity_error",
+        "plateau_iops",
+        "plateau_slope",
+        "plateau_deviation",
+        "plateau_range",
+    ];
+    let (verdict, decision) = decide(&[1000.0, 9.0, 70_000.0, 2.0, 5e6, 40.0, 300.0]);
+    assert_eq!(verdict, Verdict::Unclear);
+    assert!(of_fit.iter().all(|name| evidence(&decision, name).is_null()), "{decision}");
+    assert!(evidence(&decision, "gain").is_null() && evidence(&decision, "sigma").is_number());
+    for key in ["plateau_o", "recommended_o", "lean_o", "budget_o", "usl", "named_cap"] {
+        assert!(decision[key].is_null(), "{key}: {decision}");
+    }
+    let settings = decision["settings"].as_array().expect("a list");
+    assert!(settings.iter().all(|setting| setting["fitted_iops"].is_null()));
+    assert_eq!(decision["reason"], "noise of more than 50 % about the fit, above 8 %");
+    let told = crate::explain::explain(&decision).expect("a decision");
+    let (_, told) = told.split_once("arithmetic").expect("its sums");
+    for word in ["plateau_", "fitted", "end_", "unknown"] {
+        assert!(!told.contains(word), "{told}");
+    }
+    // What decides is told: noise that hides a gain.
+    let (verdict, decision) = decide(&[1000.0, 1100.0, 990.0, 1120.0, 1010.0, 1090.0, 1000.0]);
+    assert_eq!(verdict, Verdict::Unclear, "{decision}");
+    assert!(
+        evidence(&decision, "gain").is_number() && evidence(&decision, "plateau_iops").is_null()
+    );
+    // Where there is a knee nothing is missing.
+    let (verdict, decision) = decide(&[1000.0, 2000.0, 4000.0, 8000.0, 8001.0, 8000.0, 8002.0]);
+    assert_eq!(verdict, Verdict::Knee);
+    assert!(of_fit.iter().all(|name| evidence(&decision, name).is_number()), "{decision}");
 }

@@ -28,11 +28,15 @@ pub(super) fn found(
             ("decision".to_owned(), format!("{id}-decision")),
         ],
     }];
-    let outliers = knee.outliers();
-    if !outliers.is_empty() {
-        let told: Vec<String> = outliers.iter().map(|o| format!("o{o}")).collect();
-        let text = format!("{title}: left out, to be repeated: {}.", told.join(", "));
-        findings.push(Headline::new(Tone::Warn, text, "curve", &place));
+    for (words, counts) in
+        [("left out, to be repeated", false), ("runs contradict each other, to be repeated", true)]
+    {
+        let those = knee.settings.iter().filter(|s| s.is_outlier() && s.counts() == counts);
+        let told: Vec<String> = those.map(|setting| format!("o{}", setting.o)).collect();
+        if !told.is_empty() {
+            let text = format!("{title}: {words}: {}.", told.join(", "));
+            findings.push(Headline::new(Tone::Warn, text, "curve", &place));
+        }
     }
     if knee.flags.contains(&Flag::Drop) {
         let text = format!("{title}: throughput falls again beyond its best.");

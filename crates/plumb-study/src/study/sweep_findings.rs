@@ -513,9 +513,9 @@ fn curve_table(found: &Knee) -> Table {
                 json!(found.outstanding_per_o * setting.o as f64),
                 json!(setting.runs.len()),
                 json!(setting.iops()),
-                json!(found.fit.as_ref().map(|fit| fit.ln_x[index].exp())),
+                json!(found.told_fit().map(|fit| fit.ln_x[index].exp())),
                 json!(setting.latency_ms),
-                json!(setting.is_outlier()),
+                json!(!setting.counts()),
             ]
         })
         .collect();

@@ -163,7 +163,7 @@ fn depth(knee: &Knee, beside: &Beside) -> Chart {
         layers
             .push(Layer::Range { name: "same throughput".into(), x: (first as f64, last as f64) });
     }
-    if let Some(fit) = &knee.fit {
+    if let Some(fit) = knee.told_fit() {
         let points =
             knee.settings.iter().zip(&fit.ln_x).map(|(setting, ln)| (o(setting), ln.exp()));
         layers.push(Layer::Line {
@@ -345,12 +345,12 @@ fn data(knee: &Knee, beside: &Beside) -> Data {
             cell(Some(setting.iops())),
             cell(interval.map(|bar| bar.0)),
             cell(interval.map(|bar| bar.1)),
-            cell(knee.fit.as_ref().map(|fit| fit.ln_x[index].exp())),
+            cell(knee.told_fit().map(|fit| fit.ln_x[index].exp())),
             cell(Some(setting.latency_ms)),
             cell(beside.p99(setting.o).map(|(over, _)| over.median)),
             beside.p99_mark(setting.o),
             cell(beside.cpu_us(setting.o)),
-            if setting.is_outlier() { "yes" } else { "" }.to_owned(),
+            if setting.counts() { "" } else { "yes" }.to_owned(),
             cell(before(setting.o).map(|(_, iops, _)| *iops)),
             cell(before(setting.o).map(|(.., ms)| *ms)),
         ]);
