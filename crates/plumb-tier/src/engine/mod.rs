@@ -466,6 +466,7 @@ impl<Q: FlushQueue> Engine<Q> {
         let quiet = self.core.io.in_flight() == 0 && free == self.parts.len();
         quiet
             && !self.frozen
+            && self.trouble.is_empty()
             && self.jobs.is_empty()
             && self.round.is_idle()
             && self.log_flush.is_idle()

@@ -525,3 +525,17 @@ fn a_disk_that_hangs_within_a_checkpoint_takes_no_other_one_with_it() {
     tells(&mut run, &["disk-timeout", "disk-lost"], (HealthStatus::Warning, "Degraded"));
     reads_well(&mut run);
 }
+
+/// Whoever asks whether anything is left to do hears of a disk that is about to go.
+#[test]
+fn a_disk_that_is_to_be_done_without_is_work_until_it_is() {
+    let mut run = start(MIRROR);
+    fill(&mut run);
+    rest(&mut run, 2);
+    assert!(run.engine.is_quiet() && !run.engine.has_work());
+    run.engine.take_offline(2);
+    assert!(!run.engine.is_quiet() && run.engine.has_work());
+    rest(&mut run, 1);
+    assert_eq!(state(&run, 2), DiskState::Missing);
+    assert!(run.engine.is_quiet());
+}
