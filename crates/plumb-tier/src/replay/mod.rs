@@ -224,7 +224,7 @@ impl Layout {
         if let Some(bytes) = sizes.iter().find(cannot) {
             return refuse(
                 format!("a Performance tier of {}", Bytes(*bytes)),
-                "name sizes from 1M to 1P",
+                "name sizes from 1M to 1024T",
             );
         }
         Ok(())
