@@ -140,8 +140,6 @@ pub struct Engine<Q> {
     finished: VecDeque<(u32, Result<(), Errno>)>,
     parts: Vec<Part>,
     free_parts: Vec<u32>,
-    /// How many parts there are for clients.
-    parts_of_clients: u32,
     /// Parts for destage: clients cannot take them.
     free_background: Vec<u32>,
     /// Destages under way at a time, at most, and the parts of those that are with where they write.
@@ -294,7 +292,6 @@ impl<Q: FlushQueue> Engine<Q> {
             finished: VecDeque::with_capacity(index(clients)),
             parts: vec![Part::default(); index(parts)],
             free_parts: (0..for_clients).rev().collect(),
-            parts_of_clients: for_clients,
             free_background: (for_clients..for_clients + background).rev().collect(),
             destages_most: background,
             destages: Vec::with_capacity(index(background)),
@@ -391,6 +388,8 @@ impl<Q: FlushQueue> Engine<Q> {
             self.join_round(client);
             return;
         }
+        let through = u32::from(request.kind == RequestKind::Write { fua: true });
+        self.round.through += through;
         let fits = self.memory.fits(client, request.len)
             || matches!(request.kind, RequestKind::Discard | RequestKind::WriteZeroes);
         let inside = index(request.vdisk) < self.core.members.config.vdisks.len()
@@ -405,6 +404,7 @@ impl<Q: FlushQueue> Engine<Q> {
             return;
         }
         if self.is_detached(request.vdisk) {
+            self.round.through -= through;
             self.clients[index(client)].error = Some(EIO);
             self.answer(client);
             return;
@@ -624,6 +624,7 @@ impl<Q: FlushQueue> Engine<Q> {
     fn end_client(&mut self, client: u32) {
         let own = &self.clients[index(client)];
         let fua = own.request.kind == RequestKind::Write { fua: true };
+        self.round.through -= u32::from(fua);
         let durable = fua && own.error.is_none() && !active(Mutation::FuaIgnored);
         if durable && !own.home {
             self.wait_for_log(client);

@@ -47,6 +47,8 @@ pub(super) struct Round {
     /// Since when the first of these waits; whether one of them flushes. And how long the last round took.
     next_since: Nanos,
     next_flushes: bool,
+    /// Writes through that are under way, and do not wait for a round yet.
+    pub(super) through: u32,
     took: Nanos,
     /// When the round was begun, as the devices were seen last.
     since: Nanos,
@@ -130,13 +132,18 @@ impl<Q: FlushQueue> Engine<Q> {
         self.core.io.pace(on, short);
     }
 
-    /// Whether a round had better wait for more writes: disks have requests in line, so the time that a frame takes of them is lost. Not
-    /// if it has as many as are still under way, nor for longer than some rounds, and nobody who flushes waits for others.
+    /// While frames are due, a disk is given no more than so many requests at a time, whatever it takes to keep it busy: lines are where few
+    /// requests are then, too. `u32::MAX`, as after the start: as many as keep it busy.
+    pub fn give_disks_at_most(&mut self, most: u32) {
+        self.core.io.give_at_most(most);
+    }
+
+    /// Whether a round had better wait for more writes through: disks have requests in line, so the time that a frame takes of them is lost.
+    /// Not if it has as many as are still under way, nor for longer than some rounds, and nobody who flushes waits for others.
     fn waits_for_more(&self) -> bool {
-        let busy = index(self.parts_of_clients) - self.free_parts.len();
         self.core.io.has_lines()
             && !self.round.next_flushes
-            && self.round.next.len() < busy
+            && self.round.next.len() < index(self.round.through)
             && self.seen.since(self.round.next_since).0 < WAIT_ROUNDS * self.round.took.0
     }
 

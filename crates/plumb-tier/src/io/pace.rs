@@ -125,13 +125,15 @@ struct Line {
 pub(super) struct Lines {
     all: Vec<Line>,
     on: bool,
+    /// A disk is given no more than so many, whatever keeps it busy.
+    most: u32,
     /// I/Os that stand in lines.
     waiting: u32,
 }
 
 impl Lines {
     pub(super) fn new(disks: usize) -> Self {
-        let mut lines = Self { all: Vec::new(), on: false, waiting: 0 };
+        let mut lines = Self { all: Vec::new(), on: false, most: u32::MAX, waiting: 0 };
         lines.make_room(disks);
         lines
     }
@@ -153,7 +155,8 @@ impl Lines {
         }
         let line = &mut self.all[usize::from(disk)];
         let given = queued.saturating_sub(to_u32(line.waiting.len()));
-        if !line.paced || line.waiting.is_empty() && given <= line.depth.most() {
+        let most = line.depth.most().min(self.most);
+        if !line.paced || line.waiting.is_empty() && given <= most {
             return false;
         }
         if line.waiting.is_empty() {
@@ -175,9 +178,14 @@ impl<Q: FlushQueue> Io<Q> {
         for disk in 0..self.lines.all.len() {
             let line = &mut self.lines.all[disk];
             line.paced = on && u16::try_from(disk).is_ok_and(&short);
-            (line.depth.done, line.depth.time) = (0, Nanos::ZERO);
+            line.depth.last = Nanos::NEVER;
             self.let_go(disk);
         }
+    }
+
+    /// While frames are due a disk is given no more than so many requests: small numbers make lines where there are few of them.
+    pub(crate) fn give_at_most(&mut self, most: u32) {
+        self.lines.most = most.max(1);
     }
 
     /// Whether requests wait until their disks have answered others.
@@ -208,7 +216,7 @@ impl<Q: FlushQueue> Io<Q> {
     /// Gives a disk of its line what it may have.
     fn let_go(&mut self, disk: usize) {
         let line = &mut self.lines.all[disk];
-        let most = if line.paced { line.depth.most() } else { u32::MAX };
+        let most = if line.paced { line.depth.most().min(self.lines.most) } else { u32::MAX };
         let queued = self.queued.get(disk).copied().unwrap_or(0);
         while queued.saturating_sub(to_u32(line.waiting.len())) < most {
             let Some(op) = line.waiting.pop_front() else { break };
