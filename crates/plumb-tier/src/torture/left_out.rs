@@ -99,7 +99,8 @@ fn a_heal_that_was_cut_short_is_done_again() {
         done(&mut run, &[write(16), flush()])?;
         let (disk, at) = first_block(MIRROR, &run)[0];
         let good = content(&run.engine.queue_mut().view(disk), at);
-        run.engine.queue_mut().tamper(disk, at, &[0x5a; 4096]);
+        assert!(run.engine.queue_mut().rot(disk, at + 700, 3));
+        let from = run.engine.queue_mut().events();
         for client in 0..CLIENTS {
             let request = Request { kind: RequestKind::Read, vdisk: 0, offset: 0, len: 4096 };
             assert_eq!(run.ask(client, request), Ok(true));
@@ -108,7 +109,13 @@ fn a_heal_that_was_cut_short_is_done_again() {
         assert_eq!(run.engine.counters().healed, 1);
         let mut oracle = run.witness.oracle.clone();
         oracle.crash(Promise::Durable);
-        let left = without_power(&mut run, MIRROR.0);
+        // When it was written, and before it was flushed.
+        let trace = run.engine.queue_mut().take_trace();
+        let heals = |event: &Event| matches!(event, Event::Write { disk: own, offset, .. } if (*own, *offset) == (disk, at));
+        let nth = trace.events[from..].iter().position(heals).expect("it is healed");
+        let mut replay = Replay::new(&trace, 512);
+        replay.advance_to(from + nth + 1);
+        let (left, _) = replay.crash(CrashKind::Power, &[], Survivors::None, 7);
         assert!(content(&left[disk as usize], at) != good, "it was not durable yet");
         let again = Run::start(&shape(MIRROR), left, &[], oracle, 7);
         let mut again = again.map_err(|error| error.to_string())?;

@@ -205,7 +205,7 @@ impl Run {
         // Some moves hold writes at once, some wait for a moment without any.
         let patience = if shape.seed.is_multiple_of(3) { Nanos(300_000) } else { Nanos::ZERO };
         engine.set_move_patience(patience);
-        if shape.seed / 3 % 4 == 1 {
+        if shape.seed / 3 % 4 == 2 {
             // Requests stand in line in front of their disks while frames are due.
             engine.give_disks_at_most(1 + u32::from(shape.seed / 12 % 2 == 1));
         }
