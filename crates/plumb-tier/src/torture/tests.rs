@@ -165,7 +165,7 @@ fn known(mutation: Mutation) -> &'static [u64] {
         Mutation::LogEpochKept => &[4_725_562_491_593_889_128],
         Mutation::OldCopyTaken => &[11_690_006_874_431_863_027],
         Mutation::HalfStarts => &[14_336_469_805_942_138_168],
-        Mutation::SlotReusedEarly => &[17_964_115_284_169_003_013],
+        Mutation::SlotReusedEarly => &[7_257_134_294_976_893_393],
         Mutation::ReadUnpinned => &[15_613_909_958_337_926_846],
         _ => &[],
     }
