@@ -162,7 +162,7 @@ fn known(mutation: Mutation) -> &'static [u64] {
         Mutation::DestageUnlocked => &[10_432_922_719_399_047_009],
         Mutation::RebuildMarksLate => &[16_224_840_290_966_929_488],
         Mutation::LogCopyKept | Mutation::LogReturnUncopied => &[16_726_576_251_989_828_978],
-        Mutation::LogEpochKept => &[4_725_562_491_593_889_128],
+        Mutation::LogEpochKept => &[5_103_236_588_598_847_392],
         Mutation::OldCopyTaken => &[11_690_006_874_431_863_027],
         Mutation::HalfStarts => &[14_336_469_805_942_138_168],
         Mutation::SlotReusedEarly => &[7_257_134_294_976_893_393],
