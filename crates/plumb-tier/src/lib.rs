@@ -26,6 +26,7 @@ mod leave;
 mod log;
 mod log_ahead;
 mod log_buckets;
+mod log_scan;
 mod logs;
 mod marks;
 mod members;

@@ -417,6 +417,21 @@ impl Log {
         self.link = next;
     }
 
+    /// The first record from that one on that the tail has not passed: what it follows, and those of its blocks with data whose newest
+    /// record it is.
+    pub(crate) fn record_from(&self, lsn: u64) -> Option<(Link, Vec<(u64, Line)>)> {
+        let known = |own: &&LogRecord| !own.passed && own.link.is_some_and(|link| link.lsn >= lsn);
+        let record = self.records.iter().find(known)?;
+        let link = record.link?;
+        let blocks = record.ranges.iter().filter(|range| !range.zeros);
+        let blocks = blocks.flat_map(|range| range.block..range.block + u64::from(range.count));
+        let newest = |block: u64| {
+            let line = self.lines.get(&block).filter(|line| line.lsn == link.lsn)?;
+            (line.crc != 0).then_some((block, *line))
+        };
+        Some((link, blocks.filter_map(newest).collect()))
+    }
+
     /// One of the blocks with data in the log, the oldest first: which one `nth` says.
     pub(crate) fn block_with_data(&self, nth: usize) -> Option<u64> {
         let newest = |block: &u64, lsn: u64| {
@@ -470,13 +485,15 @@ impl Log {
         (self.through, self.told) = (None, 0);
     }
 
-    /// The state that a checkpoint carries.
+    /// The state that a checkpoint carries. It stands for all records of the journal so far, and what one of these says is so already,
+    /// whether it is durable or not: copies are flushed before.
     pub(crate) fn snapshot(&self, vdisk: u16) -> [Record; 3] {
         let (position, epoch) = self.head;
+        let lsn = self.flushed.max(self.told);
         [
             Record::LogTail { vdisk, link: self.tail },
             Record::LogHead { vdisk, position, epoch },
-            Record::LogFlushed { vdisk, lsn: self.flushed },
+            Record::LogFlushed { vdisk, lsn },
         ]
     }
 

@@ -4,6 +4,8 @@ use plumb_units::convert::{to_u64, to_usize};
 
 /// A power of two: 64 buckets of a doubling, each within 1.6 % of what it holds.
 pub(crate) const COARSE: u32 = 6;
+/// How far from the middle of its bucket a value is at most, as a part of it, with so many.
+pub(crate) const HALF: f64 = 0.5 / (1 << COARSE) as f64;
 /// 1,024 of them, within 0.1 %: three digits.
 pub(crate) const FINE: u32 = 10;
 /// A power of two: values from it on share the last bucket.

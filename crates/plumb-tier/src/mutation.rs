@@ -118,6 +118,16 @@ rules! {
     UnconfirmedOverwritten,
     /// What a start confirmed is not durable when it cannot make a checkpoint.
     ConfirmedInMemory,
+    /// Who waits for a slot is woken by a slot that becomes free, and by nothing else.
+    SlotWakesLost,
+    /// What no copy of a log has is lost, whatever its home holds.
+    HomeUnasked,
+    /// What nobody has of a log holds its tail.
+    LineHeldByRot,
+    /// Copies of a log that rot stay as they are.
+    LogUnhealed,
+    /// A run of blocks that no copy gives as a whole is lost, whichever copies have its blocks.
+    RunsUndivided,
     /// A healed copy is not durable before its block may be written over.
     HealUnflushed,
     /// A copy is healed in an extent that is closed.
@@ -315,6 +325,11 @@ impl Mutation {
         (Self::UnequalTrusted, "starts that cannot make copies equal: torture/half_done.rs"),
         (Self::SettledOnce, "several extents to settle at a time: torture/half_done.rs"),
         (Self::LastEqualMarked, "double faults at a start: torture/double_faults.rs"),
+        (Self::SlotWakesLost, "writes that all fail at a time: torture/log_rot.rs"),
+        (Self::HomeUnasked, "rot in logs: torture/log_rot.rs"),
+        (Self::LineHeldByRot, "the same"),
+        (Self::LogUnhealed, "the same"),
+        (Self::RunsUndivided, "blocks that rot on one disk each: torture/double_faults.rs"),
         (
             Self::MoveForgetsSettled,
             "a failed write while its extent moves: torture/double_faults.rs",

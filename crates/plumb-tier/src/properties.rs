@@ -294,6 +294,79 @@ fn a_set_of_extents_is_a_set() {
     }
 }
 
+/// Rounds, flushes of the log beside them and checkpoints, in any order: how far the journal says that a log is durable never goes back,
+/// for a start believes the last one, and is never more than was flushed.
+#[test]
+fn how_far_a_log_is_durable_never_goes_back() {
+    let cache = CacheConfig {
+        bytes: 256 << 10,
+        copies: vec![CacheCopy { disk: 0, current: true, slabs: vec![0] }],
+    };
+    let mut random = Random::new(16);
+    let mut log = Log::new(&cache, &geometry(), 7);
+    // What was in the log when devices began to be flushed for a round and beside it, and how much of it is durable.
+    let (mut round, mut through) = ((0_u64, 0_u8), (0_u64, 0_u8));
+    let (mut durable, mut said, mut told) = (0, 0, 0);
+    for _ in 0..20 * CASES {
+        let mut records: Vec<Record> = Vec::new();
+        let last = log.link.lsn - 1;
+        match random.below(16) {
+            0..6 if log.has_room(8192, false) => {
+                let block = random.below(40);
+                log.link.position += log.pad(8192);
+                let link = log.link;
+                log.admit(link, &[LogRange { block, count: 1, zeros: false }], &[9]);
+                log.link = Link { lsn: link.lsn + 1, position: link.position + 8192, ..link };
+                log.set_home(block);
+            }
+            0..10 => match round.1 {
+                0 => {
+                    log.seal();
+                    round = (last, 1);
+                }
+                1 => {
+                    durable = durable.max(round.0);
+                    records.extend(log.records_of_round(0));
+                    round.1 = 2;
+                }
+                _ => {
+                    log.end_round();
+                    round.1 = 0;
+                }
+            },
+            10..14 => match through.1 {
+                0 if !log.seal_through() => assert_eq!(log.flushed, last),
+                0 => through = (last, 1),
+                1 => {
+                    durable = durable.max(through.0);
+                    records.extend(log.record_through(0));
+                    through.1 = 2;
+                }
+                _ => {
+                    log.end_through();
+                    through.1 = 0;
+                }
+            },
+            14 => records.extend(log.snapshot(0)),
+            _ if random.one_in(8) => {
+                // A flush failed: nothing is made of it.
+                log.unseal();
+                (round.1, through.1) = (0, 0);
+            }
+            _ => {}
+        }
+        for record in records {
+            let Record::LogFlushed { lsn, .. } = record else { continue };
+            assert!(lsn >= said, "{lsn} behind {said}");
+            assert!(lsn <= durable, "{lsn}, and {durable} is durable");
+            told += usize::from(lsn > said);
+            said = lsn;
+        }
+        assert!(log.flushed <= said, "more is taken for durable than a start would know of");
+    }
+    assert!(told > CASES / 8, "{told}");
+}
+
 /// The index of a write-back cache against a list of all that was ever written: the newest record of a block is its
 /// line until the tail has passed it, and the tail passes nothing whose home is not durable.
 #[test]

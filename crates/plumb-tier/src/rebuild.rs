@@ -82,7 +82,9 @@ impl<Q: FlushQueue> Core<Q> {
                         let others = &slabs.slabs[column..column + copies];
                         let live = others.iter().filter(|s| self.members.is_online(s.0)).count();
                         let place = Place { vdisk, tier, row, nth };
-                        if config.is_retired(slab.0) && live > 0 && !self.is_needed(place) {
+                        // Where nothing lies there is nothing to copy.
+                        let able = || live > 0 || self.extents_of_row(place).is_empty();
+                        if config.is_retired(slab.0) && able() && !self.is_needed(place) {
                             found.push((live, place));
                         }
                     }

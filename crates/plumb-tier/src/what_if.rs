@@ -45,7 +45,7 @@ pub struct WhatIfPoint {
     pub bytes: u64,
     /// Share of references that it would serve, 0 to 1.
     pub share: f64,
-    /// Standard error of the share.
+    /// Standard error of the share; where the curve has a step, how far it is from what smaller and larger caches serve.
     pub error: f64,
 }
 
@@ -277,10 +277,31 @@ impl Sketch {
             return None;
         }
         let size = bytes / unit;
+        let (share, error) = self.share_at(size);
+        let error = error.max(self.between(size));
+        Some(WhatIfPoint { bytes, share: share.clamp(0.0, 1.0), error })
+    }
+
+    /// How far the shares of caches are from its own that are smaller and larger by as much as a distance is not known. Where a step of the
+    /// curve is, as that of a loop as large as the cache, groups agree and are wrong together.
+    fn between(&self, size: u64) -> f64 {
+        if self.threshold == u64::MAX || size < SHORT {
+            return 0.0;
+        }
+        // A distance is a count of those among its keys that are followed.
+        let counted = size as f64 / self.weight;
+        let unknown = ((1.0 - self.rate()) / counted).sqrt() + log_buckets::HALF;
+        let at = |factor: f64| self.share_at(floor_u64(size as f64 * factor)).0.clamp(0.0, 1.0);
+        let own = at(1.0);
+        (at(1.0 + unknown) - own).abs().max((own - at((1.0 - unknown).max(0.0))).abs())
+    }
+
+    /// Share of references that a cache of so many keys serves, and its standard error where the curve is smooth.
+    fn share_at(&self, size: u64) -> (f64, f64) {
         let is_fine = self.weight * FOLLOWED_WITHIN <= SHORT as f64;
         let depths = self.sampled();
         let sample = Sample { references: self.references, weight: self.weight, depths: &depths };
-        let (share, error) = match self.short.share(size, sample) {
+        match self.short.share(size, sample) {
             _ if size == 0 => (0.0, 0.0),
             Some(short) if size < SHORT => short,
             Some(short) if is_fine => self.beyond(size, short),
@@ -289,8 +310,7 @@ impl Sketch {
                 (share.max(least), error)
             }
             None => self.by_sample(size),
-        };
-        Some(WhatIfPoint { bytes, share: share.clamp(0.0, 1.0), error })
+        }
     }
 
     /// Share and standard error by the followed keys alone. Each group stands for an equal part of all references. What it has
@@ -414,5 +434,32 @@ mod tests {
             assert!(point.error > 0.0 && point.error < 0.02, "{point:?}");
             assert!(off < 5.0 * point.error + 0.005, "{point:?}, not {exact}");
         }
+    }
+
+    /// Data that are read in a circle are served all or not at all: where a cache is about as large, the curve says that it cannot tell.
+    #[test]
+    fn an_error_is_shown_where_a_cache_is_as_large_as_a_loop() {
+        let (mut checked, mut far) = (0, 0);
+        for extents in (12_000..60_000_u64).step_by(2_400) {
+            let mut what_if = WhatIf::new(1 << 20);
+            let references = extents * 5;
+            for nth in 0..references {
+                what_if.record(io(nth % extents << 20, 4096));
+            }
+            for per_mille in [900, 980, 990, 995, 1000, 1005, 1010, 1020, 1100] {
+                let size = extents * per_mille / 1000;
+                let point = what_if.by_extents(size << 20).expect("references");
+                let exact = if size < extents { 0.0 } else { 0.8 };
+                let off = (point.share - exact).abs();
+                if [900, 1100].contains(&per_mille) {
+                    assert!(off < 0.02 && point.error < 0.02, "{extents}, {per_mille}: {point:?}");
+                }
+                println!("{extents} {per_mille}: {point:?}");
+                checked += 1;
+                far += u32::from(off > 2.0 * point.error + 0.01);
+            }
+        }
+        println!("{far} of {checked} far");
+        assert!(far * 20 <= checked, "{far} of {checked}");
     }
 }

@@ -107,6 +107,15 @@ impl<Q: FlushQueue> Engine<Q> {
         };
         let found = run.source.iter().find(able).filter(|_| run.slots[0] != NONE);
         let Some((copy, disk, offset)) = found else {
+            if run.tried != 0 && run.end - run.first > 1 && !active(Mutation::RunsUndivided) {
+                // What is bad of one copy may be another block than what is bad of another one: the first alone, and then the rest.
+                own.todo[index(run.first)..index(run.end)].fill(true);
+                own.todo[index(run.first)] = false;
+                own.cursor = run.first + 1;
+                (run.end, run.tried) = (run.first + 1, 0);
+                self.read_again(nth, own, run);
+                return;
+            }
             self.drop_run(run);
             own.spoiled = Some(MoveOutcome::Unreadable);
             return;

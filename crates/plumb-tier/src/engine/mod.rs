@@ -178,6 +178,8 @@ pub struct Engine<Q> {
     trouble: Vec<u16>,
     jobs: VecDeque<standstill::Job>,
     heal: Vec<u32>,
+    /// Records of logs with a copy that does not verify, by virtual disk and LSN.
+    heal_logs: Vec<(usize, u64)>,
     /// Extents with blocks that a start could not settle and that somebody waits for.
     to_settle: Vec<u32>,
     /// Of these, those that could not be settled when that was tried last, and when.
@@ -319,6 +321,7 @@ impl<Q: FlushQueue> Engine<Q> {
             trouble: Vec::new(),
             jobs: VecDeque::new(),
             heal: Vec::new(),
+            heal_logs: Vec::new(),
             to_settle: Vec::new(),
             in_vain: BTreeMap::new(),
             halted: None,
@@ -603,6 +606,9 @@ impl<Q: FlushQueue> Engine<Q> {
             self.core.extents.get_mut(own.extent).writers -= 1;
         }
         self.locks.leave(part, &mut self.parts, &mut self.ready);
+        if !active(Mutation::SlotWakesLost) {
+            self.pass_on_slots();
+        }
         self.parts[index(part)].step = Step::Free;
         if own.is_background() {
             self.free_background.push(part);

@@ -127,6 +127,10 @@ pub(super) struct Part {
     pub(super) copies: Copies,
     /// Blocks of it were settled for it, or could not be.
     pub(super) settled: bool,
+    /// No copy gave a run as a whole: its blocks are read one by one, each from whichever copy has it.
+    pub(super) one_by_one: bool,
+    /// That block of its extent is read from home, for no copy of the log has it; or [`NONE`].
+    pub(super) at_home: u32,
     /// Waits for its lock and is in line to try.
     pub(super) queued: bool,
     /// Neighbours in the line for locks.
@@ -161,6 +165,8 @@ impl Default for Part {
             slots: [NONE; 3],
             copies: Copies { at: [(0, 0); 3], count: 0 },
             settled: false,
+            one_by_one: false,
+            at_home: NONE,
             queued: false,
             before: NONE,
             after: NONE,
@@ -344,5 +350,12 @@ impl<Q: FlushQueue> Engine<Q> {
 
     pub(super) fn slot_freed(&mut self) {
         self.ready.extend(self.slot_wait.pop_front());
+    }
+
+    /// Who was woken for a slot may have ended without one: the next may have it.
+    pub(super) fn pass_on_slots(&mut self) {
+        if !self.slot_wait.is_empty() && self.core.io.data_slots_free() > 0 {
+            self.slot_freed();
+        }
     }
 }

@@ -3,7 +3,7 @@
 use plumb_io::{FlushQueue, OpKind};
 use plumb_units::convert::index;
 
-use super::part::{NONE, PartKind, Step};
+use super::part::{NONE, Part, PartKind, Step};
 use super::perf::note_tier_time;
 use super::{Account, EIO, Engine};
 use crate::events::Event;
@@ -36,7 +36,7 @@ impl<Q: FlushQueue> Engine<Q> {
                 self.end_part(part, None);
                 return;
             }
-            let (to, source) = self.run_at(own.extent, from, end);
+            let (to, source) = self.run_of(&own, from, end);
             if source == Source::Zeros {
                 self.hand_over(part, (from, to), None);
                 self.parts[index(part)].run_end = to;
@@ -56,6 +56,15 @@ impl<Q: FlushQueue> Engine<Q> {
             self.aim(part, from, end);
             self.read_copy(part, Step::Reading);
             return;
+        }
+    }
+
+    /// The run that a part reads next: where no copy gave one as a whole a single block, and from home what no copy of the log has.
+    fn run_of(&self, own: &Part, from: u32, end: u32) -> (u32, Source) {
+        match own.one_by_one {
+            _ if own.at_home == from => (from + 1, Source::Home),
+            true => self.run_at(own.extent, from, from + 1),
+            false => self.run_at(own.extent, from, end),
         }
     }
 
@@ -97,7 +106,7 @@ impl<Q: FlushQueue> Engine<Q> {
     /// its record, and what it must be is kept: the tail may pass it while it is read.
     pub(super) fn aim(&mut self, part: u32, from: u32, end: u32) {
         let own = self.parts[index(part)];
-        let (to, source) = self.run_at(own.extent, from, end);
+        let (to, source) = self.run_of(&own, from, end);
         let lsn = if let Source::Log { lsn, .. } = source { lsn } else { 0 };
         if own.source != lsn {
             self.release_source(part);
@@ -155,7 +164,7 @@ impl<Q: FlushQueue> Engine<Q> {
         self.drop_slots(part);
         self.release_source(part);
         let own = &mut self.parts[index(part)];
-        (own.has_old, own.cursor, own.tried) = (false, 0, 0);
+        (own.has_old, own.cursor, own.tried, own.at_home) = (false, 0, 0, NONE);
     }
 
     /// Finds where the part's blocks from `first` on have their home.
@@ -189,11 +198,22 @@ impl<Q: FlushQueue> Engine<Q> {
             if own.source == 0 && (from..to).any(unsettled) && self.waits_to_settle(part) {
                 return;
             }
-            if !self.is_doubted(part) {
-                match own.source {
-                    0 => self.core.note_unread(own.extent, from, to - from),
-                    _ => self.core.note_lost(own.extent, to - from),
-                }
+            let asked = own.tried != 0 || own.source != 0;
+            if asked && to - from > 1 && !active(Mutation::RunsUndivided) {
+                // What is bad of one copy may be another block than what is bad of another one.
+                let own = &mut self.parts[index(part)];
+                (own.one_by_one, own.tried) = (true, 0);
+                self.begin_again(part);
+                return;
+            }
+            if own.source != 0 && self.reads_from_home(part) {
+                return;
+            }
+            match own.source {
+                0 if self.is_doubted(part) => {}
+                0 => self.core.note_unread(own.extent, from, to - from),
+                // Whoever looks at the record says what is lost.
+                lsn => self.look_at(vdisk, lsn),
             }
             self.drop_slots(part);
             self.end_part(part, Some(EIO));
@@ -207,6 +227,26 @@ impl<Q: FlushQueue> Engine<Q> {
         let (slot, len) = (own.slots[usize::from(own.reads_into)], (to - from) * 4096);
         let tag = Tag::Part { part, copy };
         self.core.io.push_part(OpKind::Read, disk, (slot, offset, len), tag);
+    }
+
+    /// No copy of the log has the block that a part reads: whether its home should have the same, which is read then.
+    fn reads_from_home(&mut self, part: u32) -> bool {
+        let own = self.parts[index(part)];
+        let (first, _) = own.blocks();
+        let crc = self.sums[index(part) * self.part_blocks + index(own.cursor - first)];
+        if !self.core.home_has(own.extent, own.cursor, crc) || active(Mutation::HomeUnasked) {
+            return false;
+        }
+        self.parts[index(part)].at_home = own.cursor;
+        self.begin_again(part);
+        true
+    }
+
+    /// A record of a log has a copy that does not verify: all of its copies are looked at.
+    fn look_at(&mut self, vdisk: usize, lsn: u64) {
+        if !self.heal_logs.contains(&(vdisk, lsn)) && self.heal_logs.len() < 64 {
+            self.heal_logs.push((vdisk, lsn));
+        }
     }
 
     /// What a start left for later is settled before anything of it is read, or written in place; the part begins anew then.
@@ -283,6 +323,10 @@ impl<Q: FlushQueue> Engine<Q> {
             let heals = own.source == 0 && own.copies.count > 1;
             if heals && !self.heal.contains(&own.extent) && self.heal.len() < 64 {
                 self.heal.push(own.extent);
+            }
+            if own.source != 0 {
+                let vdisk = self.core.vdisk(own.extent);
+                self.look_at(vdisk, own.source);
             }
         }
         good

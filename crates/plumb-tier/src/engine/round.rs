@@ -22,6 +22,8 @@ pub(super) const CLOSE_AFTER: Nanos = Nanos(5_000_000_000);
 
 /// Writes through wait for others for at most so many times what the last round took.
 const WAIT_ROUNDS: u64 = 4;
+/// And as if none had taken longer: one may have waited for a disk that hangs.
+const TOOK_MOST: Nanos = Nanos(250_000_000);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Phase {
@@ -138,13 +140,19 @@ impl<Q: FlushQueue> Engine<Q> {
         self.core.io.give_at_most(most);
     }
 
+    /// Whether requests stand in line in front of their disks.
+    #[cfg(test)]
+    pub(crate) fn has_lines(&self) -> bool {
+        self.core.io.has_lines()
+    }
+
     /// Whether a round had better wait for more writes through: disks have requests in line, so the time that a frame takes of them is lost.
     /// Not if it has as many as are still under way, nor for longer than some rounds, and nobody who flushes waits for others.
     fn waits_for_more(&self) -> bool {
         self.core.io.has_lines()
             && !self.round.next_flushes
             && self.round.next.len() < index(self.round.through)
-            && self.seen.since(self.round.next_since).0 < WAIT_ROUNDS * self.round.took.0
+            && self.seen.since(self.round.next_since).0 < WAIT_ROUNDS * self.round.took.min(TOOK_MOST).0
     }
 
     /// Whether a last copy of something of a virtual disk could not be flushed: no FLUSH of it succeeds any more (6.3).

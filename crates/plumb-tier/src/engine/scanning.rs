@@ -23,6 +23,8 @@ pub(super) enum Accept {
 pub(super) enum Stage {
     /// An extent, and those behind it.
     Extent(u32),
+    /// The log of a virtual disk's write-back cache from that record on, and those behind it.
+    Log(u16, u64),
     /// Pages of map and checksums, from that place in their order on.
     Pages(u64),
     /// Superblock and checkpoint page of a disk, and of those behind it: all of them before any configuration, for who gets a
@@ -39,7 +41,7 @@ impl<Q: FlushQueue> Engine<Q> {
         self.jobs.iter().any(|job| matches!(job, Job::Scan(..)))
     }
 
-    /// Reads and verifies every copy of every written block and of all metadata but the journal, heals what can be
+    /// Reads and verifies every copy of every written block, of what lies in write-back caches, and of all metadata but the journal, heals what can be
     /// healed (RES-8), and ends with a checkpoint, behind which the journal begins anew.
     pub fn scan(&mut self) {
         self.jobs.push_back(Job::Scan(Stage::Extent(0), Accept::Nothing));
@@ -72,7 +74,14 @@ impl<Q: FlushQueue> Engine<Q> {
                 self.core.compare_unverified(extent, accept == Accept::Unverified)?;
                 Stage::Extent(extent + 1)
             }
-            Stage::Extent(_) => Stage::Pages(0),
+            Stage::Extent(_) => Stage::Log(0, 0),
+            Stage::Log(vdisk, from) if usize::from(vdisk) < self.core.logs.len() => {
+                match self.core.scan_log(vdisk.into(), from)? {
+                    Some(next) => Stage::Log(vdisk, next),
+                    None => Stage::Log(vdisk + 1, 0),
+                }
+            }
+            Stage::Log(..) => Stage::Pages(0),
             Stage::Pages(from) => match self.core.scan_pages(from)? {
                 Some(next) => Stage::Pages(next),
                 None => Stage::Superblock(0),
@@ -131,8 +140,10 @@ impl<Q: FlushQueue> Engine<Q> {
         match stage {
             Stage::Extent(next) => {
                 let extents = to_u64(self.core.extents.list.len().saturating_sub(index(next)));
-                extents * u64::from(self.core.members.config.extent_bytes) + pages(0)
+                let extents = extents * u64::from(self.core.members.config.extent_bytes);
+                extents + self.core.log_bytes_left(0) + pages(0)
             }
+            Stage::Log(vdisk, _) => self.core.log_bytes_left(vdisk.into()) + pages(0),
             Stage::Pages(from) => pages(from),
             Stage::Superblock(_) | Stage::Record(_) => 0,
         }

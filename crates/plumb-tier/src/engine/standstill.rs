@@ -254,6 +254,7 @@ impl<Q: FlushQueue> Engine<Q> {
         !self.trouble.is_empty()
             || self.jobs.iter().any(|job| self.is_due(*job))
             || !self.heal.is_empty()
+            || !self.heal_logs.is_empty()
             || !self.to_settle.is_empty()
             || self.crowded
             || self.wants_checkpoint()
@@ -454,6 +455,10 @@ impl<Q: FlushQueue> Engine<Q> {
             self.steps += 1;
             return self.core.scan(extent);
         }
+        if let Some((vdisk, lsn)) = self.heal_logs.pop() {
+            self.steps += 1;
+            return self.core.heal_record(vdisk, lsn);
+        }
         if self.mark_due() {
             self.steps += 1;
             (self.last_mark, self.marked) = (self.now, self.core.journal.link.lsn);
@@ -567,6 +572,7 @@ impl<Q: FlushQueue> Engine<Q> {
         self.trouble.clear();
         self.jobs.clear();
         self.heal.clear();
+        self.heal_logs.clear();
         self.to_settle.clear();
         self.frozen = false;
         self.fail_rounds();

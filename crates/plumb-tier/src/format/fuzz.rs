@@ -54,6 +54,10 @@ fn parse(bytes: &[u8]) {
     if let Some(frame) = frame::decode(bytes, SEED, &link, RING) {
         assert!(frame.span <= RING, "a frame never leaves the ring");
     }
+    for behind in [0, 4096, RING] {
+        let later = frame::later(bytes, SEED, &link, behind).map_or(0, Iterator::count);
+        assert!(later <= bytes.len());
+    }
     assert!(frame::records(bytes).count() <= bytes.len());
     let name = PageName { tree: 0, level: 0, number: 0 };
     let _ = log::decode(bytes, SEED, &link, 0);

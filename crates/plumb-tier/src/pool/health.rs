@@ -132,6 +132,8 @@ pub struct VirtualDiskFacts {
     pub remedy: Remedy,
     /// Copies of its write-back cache's log that are not up to date, on disks that take part.
     pub log_behind: u32,
+    /// Those on disks that do not.
+    pub log_missing: u32,
     /// Whether no copy of its write-back cache's log is here: it serves nothing.
     pub log_away: bool,
     /// Blocks without a good copy that were met.
@@ -317,12 +319,16 @@ fn virtual_disk(
         }
     }
     let slabs = vdisk.tiers.iter().flat_map(|tier| &tier.rows).flat_map(|row| &row.slabs);
-    let remedies = slabs.filter_map(|slab| remedy(standing_of(slab.0), waits));
+    let log_disks = vdisk.cache.iter().flat_map(|cache| &cache.copies).map(|copy| copy.disk);
+    let remedies = slabs.map(|slab| slab.0).chain(log_disks);
+    let remedies = remedies.filter_map(|disk| remedy(standing_of(disk), waits));
     let small = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     let logs = vdisk.cache.iter().flat_map(|cache| &cache.copies);
     let has_log = |copy: &crate::CacheCopy| copy.current && standing_of(copy.disk).takes_part();
     let log_away = vdisk.cache.as_ref().is_some_and(|cache| !cache.copies.iter().any(has_log));
     let behind = logs.filter(|copy| !copy.current && standing_of(copy.disk).takes_part());
+    let copies_of_log = vdisk.cache.iter().flat_map(|cache| &cache.copies);
+    let missing = copies_of_log.filter(|copy| !standing_of(copy.disk).takes_part());
     VirtualDiskFacts {
         name: vdisk.name.clone(),
         copies: small(copies),
@@ -331,6 +337,7 @@ fn virtual_disk(
         unreadable: None,
         remedy: remedies.max().unwrap_or(Remedy::Backup),
         log_behind: small(behind.count()),
+        log_missing: small(missing.count()),
         log_away,
         unrecoverable: 0,
         unverified: 0,
@@ -362,6 +369,10 @@ pub fn health(registry: &Registry, pool: &RegisteredPool, look: &Look) -> Health
 
 /// Blocks healed on a disk after which it is expected to fail (section 7).
 const HEALED_MAX: u64 = 10;
+
+/// What to do about disks that are here and do not take part.
+const BRING_BACK: &str =
+    "plumb space job --wait starts the pool, which takes its disks back; where a program has the pool, plumb space online does";
 
 /// What to do about older copies of disks without which no start goes well.
 const PUT_BACK: &str = "put the disk itself back; if what the pool took since is lost for good: plumb space repair --without-quorum";
@@ -469,7 +480,7 @@ fn disk(facts: &DiskFacts, starts: bool, older: bool) -> Verdict {
             Warning,
             "Lost Communication",
             "it was lost and is here again",
-            "start the pool: plumb space job --wait brings it up to date",
+            BRING_BACK,
         ),
         DiskStanding::Outdated => Verdict::of(
             Unhealthy,
@@ -586,7 +597,7 @@ fn vdisk(facts: &VirtualDiskFacts, starts: bool) -> Verdict {
             None => "a part of it has no copy here that is up to date".to_owned(),
         };
         let action = match facts.remedy {
-            Remedy::Start => "start the pool, which takes its disks back: plumb space job --wait",
+            Remedy::Start => BRING_BACK,
             Remedy::SeeDisks => "see its disks",
             Remedy::Backup => {
                 "no disk that is missing has that: make the virtual disk anew, from a backup"
@@ -601,7 +612,7 @@ fn vdisk(facts: &VirtualDiskFacts, starts: bool) -> Verdict {
         return Verdict::of(
             Unhealthy,
             "No Redundancy",
-            format!("{} blocks of it have no good copy", facts.unrecoverable),
+            format!("blocks of it have no good copy: {} were met so far", facts.unrecoverable),
             "write what they held anew, from a backup, and then: plumb space scan",
         );
     }
@@ -632,6 +643,14 @@ fn vdisk(facts: &VirtualDiskFacts, starts: bool) -> Verdict {
             to_whole(facts.remedy),
         );
     }
+    if facts.log_missing > 0 {
+        return Verdict::of(
+            Warning,
+            "Degraded",
+            "a copy of its write cache's log is on a disk that does not take part",
+            to_whole(facts.remedy),
+        );
+    }
     if facts.log_behind > 0 {
         return Verdict::of(
             Warning,
@@ -655,7 +674,7 @@ fn vdisk(facts: &VirtualDiskFacts, starts: bool) -> Verdict {
 fn to_whole(remedy: Remedy) -> &'static str {
     match remedy {
         Remedy::Backup | Remedy::Wait => "wait: plumb space job --wait",
-        Remedy::Start => "start the pool, which takes its disks back: plumb space job --wait",
+        Remedy::Start => BRING_BACK,
         Remedy::AddDisk => {
             "add a disk, for there is no room: plumb pool add-disk; then plumb space job --wait"
         }

@@ -21,6 +21,8 @@ pub struct Filling {
     pub per_hour: Option<f64>,
     /// Whether that is the mean of the last day, for it fills more slowly at present, or not at all.
     pub by_day: bool,
+    /// Seconds of which that is the mean: of a pool that is younger than a day, as long as there are samples.
+    pub over_s: Option<u64>,
     /// When that was counted, in seconds since 1970.
     pub at_s: u64,
 }
@@ -34,14 +36,17 @@ impl Filling {
         let first = samples.iter().find(|(at, _)| span(*at) <= PRESENT_S);
         let last = samples.iter().rev().find(|(at, _)| span(*at) >= SPAN_S);
         let rate = |of: Option<&(u64, u64)>| {
-            of.filter(|(at, _)| span(*at) >= SPAN_S)
-                .map(|(at, before)| (used as f64 - *before as f64) / (span(*at) as f64 / 3600.0))
+            of.filter(|(at, _)| span(*at) >= SPAN_S).map(|(at, before)| {
+                let gained = used as f64 - *before as f64;
+                (gained / (span(*at) as f64 / 3600.0), span(*at))
+            })
         };
         // After a quiet night the day's mean says nothing of what fills it now.
-        let (day, now_rate) = (rate(first), rate(last.filter(|(at, _)| span(*at) <= PRESENT_S)));
-        let per_hour = day.zip(now_rate).map(|(day, now)| day.max(now)).or(day);
-        let by_day = day.zip(now_rate).is_some_and(|(day, now)| day > now);
-        Some(Self { used, slots, per_hour, by_day, at_s: now })
+        let (day, present) = (rate(first), rate(last.filter(|(at, _)| span(*at) <= PRESENT_S)));
+        let by_day = day.zip(present).is_some_and(|(day, present)| day.0 > present.0);
+        let found = if by_day { day } else { present.or(day) };
+        let (per_hour, over_s) = (found.map(|rate| rate.0), found.map(|rate| rate.1));
+        Some(Self { used, slots, per_hour, by_day, over_s, at_s: now })
     }
 
     /// Whether no extent is left.
@@ -92,6 +97,7 @@ mod tests {
         // It filled all day, and does not this hour: the day counts.
         let found = of(&[(0, 40), (20, 80), (21, 80)]);
         assert_eq!((found.per_hour, found.by_day), (Some(40.0 / 21.0), true));
+        assert_eq!(found.over_s, Some(21 * 3600), "it is not older");
         assert_eq!(of(&[(0, 70), (5, 60)]).hours_left(), None, "it empties");
         assert_eq!(of(&[(0, 60), (5, 60)]).hours_left(), None, "it stands still");
         let full = of(&[(0, 90), (5, 100)]);

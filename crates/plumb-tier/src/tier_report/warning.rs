@@ -35,6 +35,9 @@ impl Warning {
     }
 }
 
+/// Less than that is called by its hours, and not a day.
+const SOME_OF_A_DAY_S: u64 = 23 * 3600;
+
 fn told(
     name: &str,
     found: &Filling,
@@ -46,9 +49,13 @@ fn told(
         (true, ..) => "full".to_owned(),
         (_, None, _) => "its present rate is not known yet".to_owned(),
         (_, _, Some(hours)) => {
-            let rate = match found.by_day {
-                true => "last day's rate, which is more than the present one",
-                false => "present rate",
+            let rate = match (found.by_day, found.over_s) {
+                (false, _) => "present rate".to_owned(),
+                (true, Some(over @ ..SOME_OF_A_DAY_S)) => format!(
+                    "rate of the last {:.1} hours, which is more than the present one",
+                    over as f64 / 3600.0
+                ),
+                (true, _) => "last day's rate, which is more than the present one".to_owned(),
             };
             format!("full in {hours:.1} hours at the {rate}")
         }
@@ -74,6 +81,7 @@ fn told(
         "performance_bytes": bytes(found.slots).0,
         "gain_bytes_per_hour": found.per_hour.map(|rate| rate * extent_bytes as f64),
         "gain_is_of": if found.by_day { "the last day" } else { "the present" },
+        "gain_over_hours": found.over_s.map(|over| over as f64 / 3600.0),
         "hours_until_full": hours,
         "expected_iops_when_full": iops,
         "expected_iops_basis": if is_measured { "measured disks" } else { "reference disks" },
@@ -88,9 +96,11 @@ mod tests {
     #[test]
     fn every_state_has_its_words() {
         let text = |used, per_hour| {
+            let by_day = [Some(10.0), Some(20.0)].contains(&per_hour);
+            let over_s = Some(if per_hour == Some(20.0) { 9000 } else { 86_400 });
             let Warning { text, json } = told(
                 "data",
-                &Filling { used, slots: 100, per_hour, by_day: per_hour == Some(10.0), at_s: 0 },
+                &Filling { used, slots: 100, per_hour, by_day, over_s, at_s: 0 },
                 (1 << 20, (824, false)),
             );
             assert_eq!(json["performance_bytes"], 100 << 20);
@@ -99,6 +109,10 @@ mod tests {
         for (text, words) in [
             (text(40, Some(5.0)), "holds 40MiB of 100MiB: full in 12.0 hours at the present rate;"),
             (text(40, Some(10.0)), "full in 6.0 hours at the last day's rate, which is more than"),
+            (
+                text(40, Some(20.0)),
+                "full in 3.0 hours at the rate of the last 2.5 hours, which is more",
+            ),
             (text(40, None), "random writes per second, of 4 KiB if its disks are like"),
             (text(40, Some(-5.0)), "it does not fill at present"),
             (text(40, None), "is not known yet; new data goes to the Capacity tier then: about"),
@@ -109,7 +123,8 @@ mod tests {
         ] {
             assert!(text.contains(words), "{text}");
         }
-        let full = Filling { used: 100, slots: 100, per_hour: None, by_day: false, at_s: 0 };
+        let full =
+            Filling { used: 100, slots: 100, per_hour: None, by_day: false, over_s: None, at_s: 0 };
         let now = told("data", &full, (1 << 20, (500, true)));
         let old = now.clone().dated(125);
         assert!(old.text.ends_with(", as counted 2 min ago\n"), "{old:?}");

@@ -1,15 +1,18 @@
 //! Two things that go wrong at a time: what both copies still have between them stays readable.
 
 use super::faults::{
-    MIRROR, done, fill, first_block, flush, images, rest, shape, start, state, write,
+    MIRROR, TIERED, done, fill, first_block, flush, images, moved, reads_well, rest, shape, start,
+    state, write,
 };
 use super::history::Step;
+use super::left_out::needs;
+use super::live_rot::{flip, newest_record};
 use super::oracle::{Oracle, Promise};
 use super::run::{Run, queue};
 use crate::format::DiskState;
 use crate::mutation::{Mutation, set};
 use crate::optimizer::TierName;
-use crate::{Request, RequestKind};
+use crate::{MoveOutcome, Request, RequestKind};
 use plumb_io::sim::power::Image;
 
 /// Blocks of the extent.
@@ -159,4 +162,83 @@ fn what_is_decided_of_a_block_while_its_extent_moves_moves_with_it() {
     let (between, behind) = settled_while_it_moves();
     set(None);
     assert!(between != behind);
+}
+
+/// Of two neighbours one has rotted on each disk: whoever reads both gets each from where it is good.
+#[test]
+fn neighbours_that_rot_on_one_disk_each_are_read_together() {
+    needs(Mutation::RunsUndivided, || {
+        let mut run = start(MIRROR);
+        fill(&mut run);
+        done(&mut run, &[write(1), flush()])?;
+        let both = Request { kind: RequestKind::Read, vdisk: 0, offset: 0, len: 8192 };
+        let read = |run: &mut Run| {
+            let read = run.ask(0, both).expect("it answers");
+            read.then(|| run.engine.buffer_mut(0)[..8192].to_vec())
+        };
+        let good = read(&mut run).expect("nothing is wrong yet");
+        let places = first_block(MIRROR, &run);
+        flip(&mut run, places[0].0, places[0].1 + 700);
+        flip(&mut run, places[1].0, places[1].1 + 4096 + 700);
+        let found = read(&mut run).ok_or("it is taken for lost")?;
+        assert!(found == good, "another content");
+        assert_eq!(run.engine.counters().unrecoverable, 0);
+        rest(&mut run, 2);
+        assert!(run.engine.counters().healed >= 2);
+        reads_well(&mut run);
+        Ok(())
+    });
+}
+
+/// The same in a record of a write-back cache's log, which goes home afterwards.
+#[test]
+fn neighbours_that_rot_in_one_copy_of_a_log_each_go_home() {
+    needs(Mutation::RunsUndivided, || {
+        let mut run = start(TIERED);
+        fill(&mut run);
+        rest(&mut run, 12);
+        let both = |kind| Step::Request { client: 0, kind, offset: 112 * 4096, len: 8192 };
+        done(&mut run, &[both(RequestKind::Write { fua: true })])?;
+        let cache = run.engine.config().vdisks[0].cache.clone().expect("it has one");
+        for (copy, block) in cache.copies.iter().zip([1, 2]) {
+            let at = newest_record(&mut run, copy.disk, copy.slabs[0]);
+            flip(&mut run, copy.disk.into(), at + block * 4096 + 17);
+        }
+        let both = Request { kind: RequestKind::Read, vdisk: 0, offset: 112 * 4096, len: 8192 };
+        if !run.ask(0, both).expect("it answers") {
+            return Err("it is taken for lost".to_owned());
+        }
+        rest(&mut run, 12);
+        assert_eq!(run.engine.counters().unrecoverable, 0);
+        reads_well(&mut run);
+        Ok(())
+    });
+}
+
+/// The same in an extent that moves: where reads fail, and rotten, which is copied again in any case.
+#[test]
+fn neighbours_that_are_bad_on_one_disk_each_move() {
+    assert_eq!(moved_with_bad_neighbours(false), Ok(()));
+    needs(Mutation::RunsUndivided, || moved_with_bad_neighbours(true));
+}
+
+fn moved_with_bad_neighbours(fails: bool) -> Result<(), String> {
+    let mut run = start(TIERED);
+    fill(&mut run);
+    let all: Vec<Step> = (0..BLOCKS).map(write).chain([flush()]).collect();
+    done(&mut run, &all)?;
+    rest(&mut run, 2);
+    for ((disk, at), block) in first_block(TIERED, &run).into_iter().zip([4, 5]) {
+        let at = at + block * 4096;
+        match fails {
+            true => run.engine.queue_mut().faults_mut(disk).unreadable = vec![(at, at + 4096)],
+            false => flip(&mut run, disk, at + 700),
+        }
+    }
+    match moved(&mut run, 0, TierName::Capacity) {
+        MoveOutcome::Moved => reads_well(&mut run),
+        other => return Err(format!("{other:?}")),
+    }
+    assert_eq!(run.engine.counters().unrecoverable, 0);
+    Ok(())
 }

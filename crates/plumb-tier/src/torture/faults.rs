@@ -453,7 +453,7 @@ fn rot_in_data_is_healed_and_without_a_copy_an_error() {
 }
 
 /// Moves an extent; what became of it.
-fn moved(run: &mut Run, extent: u32, to: TierName) -> MoveOutcome {
+pub(super) fn moved(run: &mut Run, extent: u32, to: TierName) -> MoveOutcome {
     run.engine.move_extent(0, extent, to);
     for _ in 0..20_000 {
         run.poll();

@@ -23,7 +23,7 @@ fn number(page: &[u8], at: usize, len: usize) -> u64 {
 }
 
 /// Flips a bit of what a disk holds.
-fn flip(run: &mut Run, disk: u32, at: u64) {
+pub(super) fn flip(run: &mut Run, disk: u32, at: u64) {
     let image = run.engine.queue_mut().view(disk);
     let mut bytes = vec![0; 1];
     image.read(at, &mut bytes);
@@ -137,7 +137,7 @@ fn a_rotten_frame_does_not_come_with_a_vote() {
 }
 
 /// Where a disk's copy of the log has the header of its newest record.
-fn newest_record(run: &mut Run, disk: u16, slab: u32) -> u64 {
+pub(super) fn newest_record(run: &mut Run, disk: u16, slab: u32) -> u64 {
     let image = run.engine.queue_mut().view(disk.into());
     let from = shape(TIERED).geometry().slab(slab);
     let pages = (0..16).map(|nth| (content(&image, from + nth * 4096), from + nth * 4096));

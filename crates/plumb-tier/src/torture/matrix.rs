@@ -35,6 +35,7 @@ enum Met {
     Read,
     Write,
     WriteThrough,
+    WriteThroughCache,
     PartOfABlock,
     Discard,
     DiscardWhole,
@@ -46,10 +47,11 @@ enum Met {
     Move,
 }
 
-const MET: [Met; 12] = [
+const MET: [Met; 13] = [
     Met::Read,
     Met::Write,
     Met::WriteThrough,
+    Met::WriteThroughCache,
     Met::PartOfABlock,
     Met::Discard,
     Met::DiscardWhole,
@@ -80,13 +82,24 @@ fn request(kind: RequestKind, offset: u64, len: u32) -> Step {
     Step::Request { client: 2, kind, offset, len }
 }
 
-/// An I/O of that kind; it must succeed, whatever one disk does.
-fn meet(run: &mut Run, met: Met) -> Result<(), String> {
+/// Writes by other clients, some of them through, so that frames are due and more requests than a disk is given.
+fn crowd() -> impl Iterator<Item = Step> {
+    [1, 3, 5, 0, 4].into_iter().map(|client| {
+        let kind = RequestKind::Write { fua: client % 2 == 1 };
+        Step::Request { client, kind, offset: (u64::from(client) * 16 + 2) * 4096, len: 4096 }
+    })
+}
+
+/// An I/O of that kind; it must succeed, whatever one disk does. `in_line`: disks are given one request at a time while frames are due,
+/// and it comes behind others; whether any stood in line.
+fn meet(run: &mut Run, met: Met, in_line: bool) -> Result<bool, String> {
     const EXTENT: u64 = 64 << 10;
     let step = match met {
         Met::Read => request(RequestKind::Read, 0, 8192),
         Met::Write => request(RequestKind::Write { fua: false }, 0, 8192),
         Met::WriteThrough => request(RequestKind::Write { fua: true }, 4096, 4096),
+        // To the rotating tier: it is durable when the log is.
+        Met::WriteThroughCache => request(RequestKind::Write { fua: true }, 112 * 4096, 8192),
         Met::PartOfABlock => request(RequestKind::Write { fua: false }, 512, 1024),
         Met::Discard => request(RequestKind::Discard, 16 * 4096, 4096),
         Met::DiscardWhole => request(RequestKind::Discard, EXTENT, 64 << 10),
@@ -98,16 +111,30 @@ fn meet(run: &mut Run, met: Met) -> Result<(), String> {
         Met::Destage => write(112),
         Met::Move => Step::Move { which: 0b1_0001, fast: 0b1_0000 },
     };
-    done(run, &[step])?;
+    let mut stood = false;
+    if in_line {
+        run.engine.give_disks_at_most(1);
+        for step in crowd() {
+            run.take(&[step])?;
+            stood |= run.engine.has_lines();
+        }
+    }
+    run.take(&[step])?;
+    for _ in 0..if in_line { 64 } else { 0 } {
+        stood |= run.engine.has_lines();
+        run.poll();
+    }
+    run.settle()?;
     if met == Met::Destage {
         rest(run, 4);
     }
-    Ok(())
+    Ok(stood)
 }
 
-/// A disk with that fault, met by that kind first and by all writes after it, and then well again.
-fn check(of: Kind, disks: &[u32], fault: Fault, met: Met) {
-    let what = format!("{of:?} {disks:?} {fault:?} {met:?}");
+/// A disk with that fault, met by that kind first and by all writes after it, and then well again; whether requests stood in line
+/// when it was met.
+fn check(of: Kind, disks: &[u32], fault: Fault, met: Met, in_line: bool) -> bool {
+    let what = format!("{of:?} {disks:?} {fault:?} {met:?} {in_line}");
     let shape = shape(of);
     let mut run = Run::start(&shape, new_pool(&shape), &[], oracle(), 1).expect("it starts");
     run.sound = false;
@@ -115,7 +142,7 @@ fn check(of: Kind, disks: &[u32], fault: Fault, met: Met) {
     rest(&mut run, 2);
     heard(&mut run);
     disks.iter().for_each(|disk| ail(&mut run, of, *disk, fault));
-    meet(&mut run, met).unwrap_or_else(|wrong| panic!("{what}: {wrong}"));
+    let stood = meet(&mut run, met, in_line).unwrap_or_else(|wrong| panic!("{what}: {wrong}"));
     done(&mut run, &(0..8).map(|nth| write(nth * 16)).chain([flush()]).collect::<Vec<_>>())
         .unwrap_or_else(|wrong| panic!("{what}: {wrong}"));
     rest(&mut run, 2);
@@ -157,7 +184,7 @@ fn check(of: Kind, disks: &[u32], fault: Fault, met: Met) {
         }
     }
     if fault == Fault::ReadError {
-        return;
+        return stood;
     }
     rest(&mut run, 4);
     assert_eq!(run.engine.stale_places(), 0, "{what}");
@@ -166,6 +193,7 @@ fn check(of: Kind, disks: &[u32], fault: Fault, met: Met) {
     let told = heard(&mut run);
     assert!(told.contains(&"disk-back") && told.contains(&"disk-up-to-date"), "{what}: {told:?}");
     assert_eq!(health(&run), (HealthStatus::Healthy, "OK"), "{what}");
+    stood
 }
 
 /// T4: a solid-state disk of a two-way mirror with two tiers and a cache.
@@ -173,7 +201,30 @@ fn check(of: Kind, disks: &[u32], fault: Fault, met: Met) {
 fn every_fault_of_one_disk_is_borne_by_every_kind_of_io() {
     for fault in FAULTS {
         for met in MET {
-            check(TIERED, &[0], fault, met);
+            check(TIERED, &[0], fault, met, false);
+        }
+    }
+}
+
+/// T4: the same while requests stand in line in front of their disks.
+#[test]
+fn every_fault_is_borne_by_requests_that_stand_in_line() {
+    let mut stood = 0;
+    for fault in FAULTS {
+        for (disk, met) in MET.into_iter().flat_map(|met| [(0, met), (4, met)]) {
+            stood += u32::from(check(TIERED, &[disk], fault, met, true));
+        }
+    }
+    assert!(stood > 65, "requests stood in line in {stood} of 130 cases");
+}
+
+/// T4: the other copy of the log.
+#[test]
+fn every_fault_is_borne_by_writes_through_to_a_cache() {
+    let cache = super::faults::start(TIERED).engine.config().vdisks[0].cache.clone();
+    for copy in cache.expect("it has one").copies {
+        for fault in FAULTS {
+            check(TIERED, &[copy.disk.into()], fault, Met::WriteThroughCache, false);
         }
     }
 }
@@ -183,7 +234,7 @@ fn every_fault_of_one_disk_is_borne_by_every_kind_of_io() {
 fn every_fault_of_a_rotating_disk_is_borne_by_every_kind_of_io() {
     for fault in FAULTS {
         for met in [Met::Read, Met::Write, Met::Flush, Met::Scan, Met::Destage, Met::Move] {
-            check(TIERED, &[4], fault, met);
+            check(TIERED, &[4], fault, met, false);
         }
     }
 }
@@ -192,8 +243,9 @@ fn every_fault_of_a_rotating_disk_is_borne_by_every_kind_of_io() {
 #[test]
 fn two_faults_at_once_are_borne_by_three_copies() {
     for fault in FAULTS {
-        for met in MET.into_iter().filter(|met| !matches!(met, Met::Destage | Met::Move)) {
-            check((5, 0, 3, 0), &[0, 1], fault, met);
+        let tiered = |met: &Met| matches!(met, Met::Destage | Met::Move | Met::WriteThroughCache);
+        for met in MET.into_iter().filter(|met| !tiered(met)) {
+            check((5, 0, 3, 0), &[0, 1], fault, met, false);
         }
     }
 }

@@ -143,7 +143,7 @@ pub(super) fn as_json(source: &Source, found: &ReplayOutcome) -> Value {
         .what_if
         .iter()
         .map(|(extents, blocks)| {
-            json!({ "bytes": extents.bytes, "extents": curve(extents), "blocks_4k": curve(blocks) })
+            json!({ "bytes": extents.bytes, "by_extents": curve(extents), "by_blocks": curve(blocks) })
         })
         .collect();
     json!({
