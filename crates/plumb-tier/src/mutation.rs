@@ -118,8 +118,6 @@ rules! {
     UnconfirmedOverwritten,
     /// What a start confirmed is not durable when it cannot make a checkpoint.
     ConfirmedInMemory,
-    /// Who waits for a slot is woken by a slot that becomes free, and by nothing else.
-    SlotWakesLost,
     /// What no copy of a log has is lost, whatever its home holds.
     HomeUnasked,
     /// What nobody has of a log holds its tail.
@@ -325,7 +323,6 @@ impl Mutation {
         (Self::UnequalTrusted, "starts that cannot make copies equal: torture/half_done.rs"),
         (Self::SettledOnce, "several extents to settle at a time: torture/half_done.rs"),
         (Self::LastEqualMarked, "double faults at a start: torture/double_faults.rs"),
-        (Self::SlotWakesLost, "writes that all fail at a time: torture/log_rot.rs"),
         (Self::HomeUnasked, "rot in logs: torture/log_rot.rs"),
         (Self::LineHeldByRot, "the same"),
         (Self::LogUnhealed, "the same"),

@@ -606,9 +606,7 @@ impl<Q: FlushQueue> Engine<Q> {
             self.core.extents.get_mut(own.extent).writers -= 1;
         }
         self.locks.leave(part, &mut self.parts, &mut self.ready);
-        if !active(Mutation::SlotWakesLost) {
-            self.pass_on_slots();
-        }
+        self.pass_on_slots();
         self.parts[index(part)].step = Step::Free;
         if own.is_background() {
             self.free_background.push(part);

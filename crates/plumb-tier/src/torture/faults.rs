@@ -452,6 +452,30 @@ fn rot_in_data_is_healed_and_without_a_copy_an_error() {
     }
 }
 
+/// Section 8: what lay on a disk that was given up lies elsewhere, and so does what holds nothing, of which nobody has a copy.
+#[test]
+fn places_that_hold_nothing_move_from_a_disk_that_is_given_up() {
+    let of = (4, 0, 1, 0);
+    let mut run = start(of);
+    let rows = |run: &Run| {
+        let tiers = run.engine.config().vdisks[0].tiers.clone();
+        let slabs = tiers.into_iter().flat_map(|tier| tier.rows).flat_map(|row| row.slabs);
+        slabs.map(|slab| slab.0).collect::<Vec<u16>>()
+    };
+    let disk = rows(&run)[0];
+    die(&mut run, disk.into());
+    rest(&mut run, 2);
+    done(&mut run, &[flush()]).expect("nobody needs it");
+    rest(&mut run, 2);
+    assert_eq!(state(&run, disk.into()), DiskState::Missing);
+    run.engine.retire_missing();
+    rest(&mut run, 20);
+    assert!(!rows(&run).contains(&disk), "{:?}", rows(&run));
+    assert_eq!(health(&run).1, "OK");
+    fill(&mut run);
+    reads_well(&mut run);
+}
+
 /// Moves an extent; what became of it.
 pub(super) fn moved(run: &mut Run, extent: u32, to: TierName) -> MoveOutcome {
     run.engine.move_extent(0, extent, to);

@@ -83,8 +83,11 @@ fn what_is_lost_in_a_log_does_not_hold_it() {
         assert!(told.contains(&"bad-copy") && told.contains(&"unrecoverable"), "{told:?}");
         assert_eq!(read(&mut run, BLOCK), None, "an older content is not it");
         assert!(health(&run).0 >= HealthStatus::Unhealthy);
+        if run.engine.unverified().is_empty() {
+            return Err("its line is what it was".to_owned());
+        }
         // As often as the log is large.
-        let over = (0..40_u64).map(|nth| write(80 + nth % 3 * 4));
+        let over = (0..120_u64).map(|nth| write(80 + nth % 3 * 4));
         done(&mut run, &over.collect::<Vec<Step>>())?;
         let mut again = restart(&mut run, ALONE, &[]).map_err(|error| error.to_string())?;
         again.let_any_fail((0..2).collect(), (0..2).collect());

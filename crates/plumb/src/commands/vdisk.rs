@@ -30,6 +30,7 @@ pub(crate) fn command() -> Command {
         )
         .subcommand(
             Command::new("rm")
+                .alias("remove")
                 .about("Remove a virtual disk and all that it holds")
                 .args([
                     report::vdisk_argument(),
