@@ -132,8 +132,6 @@ pub struct VirtualDiskFacts {
     pub remedy: Remedy,
     /// Copies of its write-back cache's log that are not up to date, on disks that take part.
     pub log_behind: u32,
-    /// Those on disks that do not.
-    pub log_missing: u32,
     /// Whether no copy of its write-back cache's log is here: it serves nothing.
     pub log_away: bool,
     /// Blocks without a good copy that were met.
@@ -319,16 +317,12 @@ fn virtual_disk(
         }
     }
     let slabs = vdisk.tiers.iter().flat_map(|tier| &tier.rows).flat_map(|row| &row.slabs);
-    let log_disks = vdisk.cache.iter().flat_map(|cache| &cache.copies).map(|copy| copy.disk);
-    let remedies = slabs.map(|slab| slab.0).chain(log_disks);
-    let remedies = remedies.filter_map(|disk| remedy(standing_of(disk), waits));
+    let remedies = slabs.filter_map(|slab| remedy(standing_of(slab.0), waits));
     let small = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     let logs = vdisk.cache.iter().flat_map(|cache| &cache.copies);
     let has_log = |copy: &crate::CacheCopy| copy.current && standing_of(copy.disk).takes_part();
     let log_away = vdisk.cache.as_ref().is_some_and(|cache| !cache.copies.iter().any(has_log));
     let behind = logs.filter(|copy| !copy.current && standing_of(copy.disk).takes_part());
-    let copies_of_log = vdisk.cache.iter().flat_map(|cache| &cache.copies);
-    let missing = copies_of_log.filter(|copy| !standing_of(copy.disk).takes_part());
     VirtualDiskFacts {
         name: vdisk.name.clone(),
         copies: small(copies),
@@ -337,7 +331,6 @@ fn virtual_disk(
         unreadable: None,
         remedy: remedies.max().unwrap_or(Remedy::Backup),
         log_behind: small(behind.count()),
-        log_missing: small(missing.count()),
         log_away,
         unrecoverable: 0,
         unverified: 0,
@@ -640,14 +633,6 @@ fn vdisk(facts: &VirtualDiskFacts, starts: bool) -> Verdict {
             Warning,
             "Degraded",
             format!("{} of {copies} copies are up to date and here", facts.live),
-            to_whole(facts.remedy),
-        );
-    }
-    if facts.log_missing > 0 {
-        return Verdict::of(
-            Warning,
-            "Degraded",
-            "a copy of its write cache's log is on a disk that does not take part",
             to_whole(facts.remedy),
         );
     }
