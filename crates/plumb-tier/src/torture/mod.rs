@@ -39,6 +39,7 @@ mod leaving;
 mod left_out;
 #[cfg(test)]
 mod live_rot;
+#[cfg(test)]
 mod log_rot;
 mod lives;
 mod lost_sectors;
