@@ -314,11 +314,22 @@ const ONCE_BROKEN: [u64; 18] = [
     10_192_015_754_617_634_929,
 ];
 
+/// The same of those in which more fails than a space bears.
+const ONCE_BROKEN_BEYOND: [u64; 1] = [
+    // A write waited for room in a log for as long as a disk hung, stayed for what only it had, and hung at a flush, and failed.
+    3_283_341_848_966_250_065,
+];
+
 #[test]
 fn histories_that_broke_a_promise_once_keep_it() {
     for seed in ONCE_BROKEN {
         let mut tally = Tally::default();
         assert_eq!(usual_history(seed, Duration::ZERO, &mut tally), None, "{seed}");
         assert!(tally.states > 0, "{seed}");
+    }
+    for seed in ONCE_BROKEN_BEYOND {
+        let mut tally = Tally::default();
+        assert_eq!(one_history(seed, Duration::ZERO, &mut tally), None, "{seed}");
+        assert!(tally.unborne > 0, "{seed}");
     }
 }
