@@ -152,7 +152,8 @@ impl<Q: FlushQueue> Engine<Q> {
         self.core.io.has_lines()
             && !self.round.next_flushes
             && self.round.next.len() < index(self.round.through)
-            && self.seen.since(self.round.next_since).0 < WAIT_ROUNDS * self.round.took.min(TOOK_MOST).0
+            && self.seen.since(self.round.next_since).0
+                < WAIT_ROUNDS * self.round.took.min(TOOK_MOST).0
     }
 
     /// Whether a last copy of something of a virtual disk could not be flushed: no FLUSH of it succeeds any more (6.3).

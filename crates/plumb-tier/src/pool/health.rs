@@ -364,8 +364,7 @@ pub fn health(registry: &Registry, pool: &RegisteredPool, look: &Look) -> Health
 const HEALED_MAX: u64 = 10;
 
 /// What to do about disks that are here and do not take part.
-const BRING_BACK: &str =
-    "plumb space job --wait starts the pool, which takes its disks back; where a program has the pool, plumb space online does";
+const BRING_BACK: &str = "plumb space job --wait starts the pool, which takes its disks back; where a program has the pool, plumb space online does";
 
 /// What to do about older copies of disks without which no start goes well.
 const PUT_BACK: &str = "put the disk itself back; if what the pool took since is lost for good: plumb space repair --without-quorum";
@@ -469,12 +468,9 @@ fn disk(facts: &DiskFacts, starts: bool, older: bool) -> Verdict {
             "it is not here, or did not answer",
             "connect it, or add another disk",
         ),
-        DiskStanding::Returning => Verdict::of(
-            Warning,
-            "Lost Communication",
-            "it was lost and is here again",
-            BRING_BACK,
-        ),
+        DiskStanding::Returning => {
+            Verdict::of(Warning, "Lost Communication", "it was lost and is here again", BRING_BACK)
+        }
         DiskStanding::Outdated => Verdict::of(
             Unhealthy,
             "Stale Metadata",

@@ -39,9 +39,9 @@ mod leaving;
 mod left_out;
 #[cfg(test)]
 mod live_rot;
+mod lives;
 #[cfg(test)]
 mod log_rot;
-mod lives;
 mod lost_sectors;
 #[cfg(test)]
 mod matrix;
