@@ -24,8 +24,18 @@ struct Found {
     heals: Vec<(u16, u64, Option<u32>, Vec<u8>)>,
     /// Disks that did not answer: they are not asked again.
     silent: Vec<u16>,
-    /// Blocks that no copy here has.
-    nowhere: Vec<(u64, Line)>,
+    /// Blocks that no copy here has, and whether all copies could be read.
+    nowhere: Vec<(u64, Line, bool)>,
+}
+
+/// Whether a copy has what it should.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Copies {
+    Good,
+    /// All were read, and none has it.
+    Bad,
+    /// None of those that were read has it.
+    Unread,
 }
 
 impl<Q: FlushQueue> Core<Q> {
@@ -63,52 +73,55 @@ impl<Q: FlushQueue> Core<Q> {
         let mut found = Found::default();
         let (seed, data_seed) = (log.seed, self.members.data_seeds[vdisk]);
         let is_header = |bytes: &[u8]| log::decode(bytes, seed, &link, 0).is_some();
-        self.look_at_copies(vdisk, (link.position, None), is_header, &mut found);
+        let _ = self.look_at_copies(vdisk, (link.position, None), is_header, &mut found);
         for (block, line) in lines {
             let (extent, _) = self.home_of(vdisk, block);
             let verifies = |bytes: &[u8]| checksum::block(data_seed, block, bytes) == line.crc;
-            if !self.look_at_copies(vdisk, (line.position, Some(extent)), verifies, &mut found) {
-                found.nowhere.push((block, line));
+            match self.look_at_copies(vdisk, (line.position, Some(extent)), verifies, &mut found) {
+                Copies::Good => {}
+                seen => found.nowhere.push((block, line, seen == Copies::Bad)),
             }
         }
         if !found.silent.is_empty() {
             self.lose_spare(std::mem::take(&mut found.silent))?;
         }
         self.heal_log(std::mem::take(&mut found.heals))?;
-        for (block, line) in found.nowhere {
-            self.find_elsewhere(vdisk, block, line)?;
+        for (block, line, all_read) in found.nowhere {
+            self.find_elsewhere(vdisk, (block, line), all_read)?;
         }
         if self.journal.has_batch() { self.sync() } else { Ok(()) }
     }
 
-    /// Reads the copies of a block of the log; whether one has it. Those that do not are to be healed.
+    /// Reads the copies of a block of the log. Current ones that do not have it are to be healed; one that is not may have it all the same.
     fn look_at_copies(
         &mut self,
         vdisk: usize,
         (position, extent): (u64, Option<u32>),
         verifies: impl Fn(&[u8]) -> bool,
         found: &mut Found,
-    ) -> bool {
-        let Some(log) = &self.logs[vdisk] else { return false };
+    ) -> Copies {
+        let Some(log) = &self.logs[vdisk] else { return Copies::Unread };
         let places = self.log_places(vdisk, log, position);
         let current: Vec<(u8, u16)> = self.members.log_copies(vdisk).collect();
         let mut good: Option<Vec<u8>> = None;
-        let mut bad = Vec::new();
-        for (_, disk, offset) in places.into_iter().filter(|one| current.contains(&(one.0, one.1)))
-        {
-            if found.silent.contains(&disk) {
+        let (mut bad, mut unread) = (Vec::new(), false);
+        for (copy, disk, offset) in places {
+            if !self.members.is_online(disk) || found.silent.contains(&disk) {
+                unread |= !self.members.gone[usize::from(disk)];
                 continue;
             }
             let mut bytes = vec![0; BLOCK_LEN];
             let read = self.io.read(disk, offset, &mut bytes);
             if self.io.was_silent(disk) {
                 found.silent.push(disk);
+                unread = true;
                 continue;
             }
+            unread |= !read;
             self.counters.blocks_verified += u64::from(extent.is_some());
             if read && verifies(&bytes) {
                 good.get_or_insert(bytes);
-            } else {
+            } else if current.contains(&(copy, disk)) {
                 bad.push((disk, offset));
             }
         }
@@ -119,10 +132,12 @@ impl<Q: FlushQueue> Core<Q> {
                 None => Event::MetadataDamaged { disk, what: "write cache" },
             });
         }
-        let Some(good) = good else { return false };
+        let Some(good) = good else {
+            return if unread { Copies::Unread } else { Copies::Bad };
+        };
         let heals = bad.into_iter().map(|(disk, offset)| (disk, offset, extent, good.clone()));
         found.heals.extend(heals);
-        true
+        Copies::Good
     }
 
     /// Writes to copies what they should hold, durably.
@@ -156,7 +171,12 @@ impl<Q: FlushQueue> Core<Q> {
     }
 
     /// No copy of the log that is here has a block.
-    fn find_elsewhere(&mut self, vdisk: usize, block: u64, line: Line) -> Result<(), Halt> {
+    fn find_elsewhere(
+        &mut self,
+        vdisk: usize,
+        (block, line): (u64, Line),
+        all_read: bool,
+    ) -> Result<(), Halt> {
         let (extent, within) = self.home_of(vdisk, block);
         if self.home_has(extent, within, line.crc) {
             let contents = self.read_extent(extent)?;
@@ -179,7 +199,10 @@ impl<Q: FlushQueue> Core<Q> {
             return Ok(());
         }
         self.note_lost(extent, 1);
-        self.give_up_line(vdisk, block, line);
+        // What cannot be read now may be readable later.
+        if all_read || active(Mutation::UnreadGivenUp) {
+            self.give_up_line(vdisk, block, line);
+        }
         Ok(())
     }
 

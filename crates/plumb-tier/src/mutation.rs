@@ -122,6 +122,8 @@ rules! {
     HomeUnasked,
     /// What nobody has of a log holds its tail.
     LineHeldByRot,
+    /// What of a log cannot be read counts as what nobody has.
+    UnreadGivenUp,
     /// Copies of a log that rot stay as they are.
     LogUnhealed,
     /// A run of blocks that no copy gives as a whole is lost, whichever copies have its blocks.
@@ -326,6 +328,7 @@ impl Mutation {
         (Self::HomeUnasked, "rot in logs: torture/log_rot.rs"),
         (Self::LineHeldByRot, "the same"),
         (Self::LogUnhealed, "the same"),
+        (Self::UnreadGivenUp, "the same"),
         (Self::RunsUndivided, "blocks that rot on one disk each: torture/double_faults.rs"),
         (
             Self::MoveForgetsSettled,

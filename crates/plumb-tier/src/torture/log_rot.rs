@@ -179,3 +179,28 @@ fn what_a_log_has_on_a_disk_that_is_away_is_not_lost() {
     assert!(read(&mut run, BLOCK) == Some(good), "it is back");
     assert_eq!(health(&run), (HealthStatus::Healthy, "OK"));
 }
+
+/// A sector of the log that cannot be read may be readable later: it is not given up. Nor is what a copy has that counts as out of date.
+#[test]
+fn what_cannot_be_read_of_a_log_is_not_given_up() {
+    needs(Mutation::UnreadGivenUp, || {
+        let mut run = start(ALONE);
+        fill(&mut run);
+        rest(&mut run, 12);
+        run.let_any_fail((0..2).collect(), (0..2).collect());
+        done(&mut run, &[write(BLOCK)])?;
+        let good = read(&mut run, BLOCK).expect("nothing is wrong yet");
+        let cache = run.engine.config().vdisks[0].cache.clone().expect("it has one");
+        let (disk, slab) = (cache.copies[0].disk, cache.copies[0].slabs[0]);
+        let at = newest_record(&mut run, disk, slab) + 4096;
+        run.engine.queue_mut().faults_mut(disk.into()).unreadable = vec![(at, at + 4096)];
+        heard(&mut run);
+        assert_eq!(read(&mut run, BLOCK), None);
+        rest(&mut run, 4);
+        assert!(heard(&mut run).contains(&"unrecoverable"));
+        run.engine.queue_mut().faults_mut(disk.into()).unreadable.clear();
+        rest(&mut run, 12);
+        let found = read(&mut run, BLOCK);
+        if found.as_ref() == Some(&good) { Ok(()) } else { Err("it is lost".to_owned()) }
+    });
+}
