@@ -171,6 +171,13 @@ pub enum Event {
         /// Pages of 256 extents.
         pages: Option<u64>,
     },
+    /// A program that counted host I/O ended without a word: what it counted of a virtual disk since it kept that last is lost.
+    HeatNotCounted {
+        /// Whose.
+        vdisk: u16,
+        /// Seconds, at most.
+        seconds: u64,
+    },
     /// The pool stopped.
     Halted(Halt),
 }
@@ -215,6 +222,7 @@ impl Event {
             Self::ScannedInPart { .. } => "scanned-in-part",
             Self::WithoutQuorum { .. } => "without-quorum",
             Self::HeatLost { .. } => "heat-lost",
+            Self::HeatNotCounted { .. } => "heat-not-counted",
             Self::Halted(_) => "halted",
         }
     }
@@ -245,6 +253,7 @@ impl Event {
             | Self::WithoutQuorum { .. }
             | Self::CacheGivenUp(_)
             | Self::HeatLost { .. }
+            | Self::HeatNotCounted { .. }
             | Self::MetadataDamaged { .. }
             | Self::MetadataHealed { .. }
             | Self::ScannedInPart { .. }
@@ -385,8 +394,21 @@ impl Event {
             Self::HeatLost { vdisk: of, pages: Some(pages) } => {
                 format!("{}: {pages} pages of its heat map are damaged: their heat is lost", vdisk(of))
             }
+            Self::HeatNotCounted { vdisk: of, seconds } => format!(
+                "{}: a program ended without a word: host I/O of up to {} is not in its heat map and reports",
+                vdisk(of),
+                minutes(seconds)
+            ),
             Self::Halted(why) => format!("the pool stopped: {why}"),
         }
+    }
+}
+
+/// Seconds in whole minutes, rounded up.
+pub(crate) fn minutes(seconds: u64) -> String {
+    match seconds.div_ceil(60) {
+        0 | 1 => "1 minute".to_owned(),
+        more => format!("{more} minutes"),
     }
 }
 
@@ -456,6 +478,11 @@ mod tests {
             (Event::MetadataLost { what: "map 3" }, "metadata-lost", Severity::Error),
             (Event::HeatLost { vdisk: 3, pages: None }, "heat-lost", Severity::Warning),
             (Event::HeatLost { vdisk: 3, pages: Some(2) }, "heat-lost", Severity::Warning),
+            (
+                Event::HeatNotCounted { vdisk: 3, seconds: 61 },
+                "heat-not-counted",
+                Severity::Warning,
+            ),
             (Event::Halted(Halt::Voters), "halted", Severity::Error),
         ] {
             assert_eq!((event.name(), event.severity()), (name, severity));

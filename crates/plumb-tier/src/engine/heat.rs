@@ -219,7 +219,7 @@ impl<Q: FlushQueue> Engine<Q> {
         own.heat_gap = Some(gap);
         let pages = match gap {
             HeatGap::All => {
-                own.window_start_s = now_s;
+                (own.window_start_s, own.uncounted_s) = (now_s, 0);
                 None
             }
             HeatGap::Pages(pages) => Some(pages),

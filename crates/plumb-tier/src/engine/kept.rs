@@ -30,6 +30,8 @@ pub struct Kept {
     pub tiering: Tiering,
     /// Where everything is, when somebody has asked for it.
     pub published: Option<Published>,
+    /// Whether the engine counts no more host I/O after it.
+    pub is_last: bool,
 }
 
 /// Whom an engine hands it to, and a thread that has to come to its end after that.
@@ -83,6 +85,7 @@ impl<Q: FlushQueue> Engine<Q> {
             performance: (slots - free, slots),
             tiering: Tiering { measured: self.measured(vdisk), ..self.tiering(vdisk).clone() },
             published: None,
+            is_last: true,
         }
     }
 
@@ -111,7 +114,8 @@ impl<Q: FlushQueue> Engine<Q> {
         let all: Vec<u32> = (0..count).filter(live).collect();
         let own = |vdisk: u32| {
             let kept = self.kept(vdisk);
-            Kept { published: publishes.then(|| self.published(vdisk)), ..kept }
+            let published = publishes.then(|| self.published(vdisk));
+            Kept { published, is_last: waits, ..kept }
         };
         let kept: Vec<Kept> = all.into_iter().map(own).collect();
         let Some(sender) = self.keeper.as_ref().and_then(|keeper| keeper.sender.as_ref()) else {

@@ -126,6 +126,8 @@ pub struct Tiering {
     pub working_sets: Vec<u64>,
     /// Heat of this window that was lost.
     pub heat_gap: Option<HeatGap>,
+    /// Seconds of this window whose host I/O was not counted, at most: programs that counted it ended without a word.
+    pub uncounted_s: u64,
     /// What its disks were measured to take, up to this start of its pool.
     pub measured: Measured,
 }
@@ -204,6 +206,7 @@ impl Optimizer {
             window_start_s: 0.0,
             working_sets: Vec::new(),
             heat_gap: None,
+            uncounted_s: 0,
             measured: Measured::default(),
         };
         Self { own: config.vdisks.iter().map(|_| (tiering(), None, None)).collect() }
@@ -429,7 +432,7 @@ impl<Q: FlushQueue> Engine<Q> {
         let (own, current, _) = &mut self.optimizer.own[index(vdisk)];
         if !goes_on {
             own.window_start_s = now_s;
-            own.heat_gap = None;
+            (own.heat_gap, own.uncounted_s) = (None, 0);
             own.working_sets.push(working_set);
             let old = own.working_sets.len().saturating_sub(WORKING_SETS);
             own.working_sets.drain(..old);

@@ -117,6 +117,7 @@ impl<P: Placement> TierView<'_, P> {
             working_sets: self.tiering.working_sets.clone(),
             bytes: Some(self.served.bytes),
             heat_gap: self.tiering.heat_gap,
+            uncounted_s: self.tiering.uncounted_s,
             what_if: ReportFacts::curve(self.what_if, performance_bytes),
         };
         let is_mapped = |extent| self.placement.tier(extent).is_some();

@@ -297,17 +297,7 @@ impl Chronicle {
     }
 
     fn note_line(&self, line: &str) {
-        let write = || -> io::Result<()> {
-            let mut file = OpenOptions::new().create(true).append(true).open(&self.events)?;
-            if file.metadata()?.len() > EVENTS_MAX {
-                std::fs::rename(&self.events, self.events.with_extension("events-before"))?;
-                file = OpenOptions::new().create(true).append(true).open(&self.events)?;
-            }
-            // One write: lines of two programs never mix.
-            file.write_all(line.as_bytes())
-        };
-        // Best effort: data does not wait for what is said about it.
-        let _ = write();
+        append(&self.events, line);
     }
 
     fn write_counters(&self, counters: &[Counter], running: bool) {
@@ -329,6 +319,26 @@ impl Chronicle {
             .and_then(|mut file| file.write_all(text.as_bytes()))
             .and_then(|()| std::fs::rename(&beside, &self.perf));
     }
+}
+
+/// Writes down one event of a pool whose engine has no chronicle.
+pub(super) fn note_event(registry: &Registry, pool: &str, event: &Event, config: &Config) {
+    let [events, ..] = paths(registry, pool);
+    append(&events, &event_line(now_ms(), event, config));
+}
+
+fn append(events: &PathBuf, line: &str) {
+    let write = || -> io::Result<()> {
+        let mut file = OpenOptions::new().create(true).append(true).open(events)?;
+        if file.metadata()?.len() > EVENTS_MAX {
+            std::fs::rename(events, events.with_extension("events-before"))?;
+            file = OpenOptions::new().create(true).append(true).open(events)?;
+        }
+        // One write: lines of two programs never mix.
+        file.write_all(line.as_bytes())
+    };
+    // Best effort: data does not wait for what is said about it.
+    let _ = write();
 }
 
 fn paths(registry: &Registry, pool: &str) -> [PathBuf; 3] {

@@ -185,6 +185,7 @@ impl TieringStore {
                 window_start_s: state.window_start_s,
                 working_sets: state.working_sets,
                 heat_gap: state.heat_gap,
+                uncounted_s: state.uncounted_s,
                 measured: state.measured,
             },
             published,

@@ -335,7 +335,7 @@ impl OpenPool {
     pub fn chronicled(mut self, registry: &Registry) -> Self {
         let name = self.engine.config().name.clone();
         self.chronicle = Some(Chronicle::begin(registry, &name));
-        self.keep_tiering(TieringKeeper::new(TieringStore::named(registry, &name)));
+        self.go_on_with(TieringKeeper::new(TieringStore::named(registry, &name)));
         self
     }
 

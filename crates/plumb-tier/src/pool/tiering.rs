@@ -5,24 +5,25 @@
 //! somebody typed, are kept twice, and what cannot be read is said and never taken for empty.
 
 pub(super) mod figures;
+mod keeper;
+mod unfinished;
 mod warning;
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use plumb_io::FlushQueue;
 use plumb_units::convert::{index, to_u32};
 use serde_json::Value;
 
+pub use self::keeper::{TieringKeeper, restore_tiering};
+
 use self::figures::{measured_of, note_sample, parse, render, restored, samples};
 use super::live;
-use super::open::OpenPool;
 use super::registry::{RegisteredPool, Registry};
-use crate::engine::{Engine, KeepWith, Kept, Optimization, Served};
+use crate::engine::{Engine, Kept, Optimization, Served};
 use crate::heat::HeatFileError;
 use crate::optimizer::{Measured, MoveHistory, PinTable};
 use crate::tier_report::{Filling, HeatGap, Warning};
@@ -103,6 +104,7 @@ pub(super) struct Restored {
     pub(super) window_start_s: f64,
     pub(super) working_sets: Vec<u64>,
     pub(super) heat_gap: Option<HeatGap>,
+    pub(super) uncounted_s: u64,
     pub(super) measured: Measured,
     pub(super) served: Served,
 }
@@ -129,11 +131,16 @@ impl TieringStore {
         ["json", "before"].iter().any(|suffix| self.path(vdisk, suffix).exists())
     }
 
-    /// Keeps what an engine hands out.
+    /// Keeps what an engine hands out that counts no more host I/O.
     ///
     /// # Errors
     /// When the system refuses.
     pub fn keep(&self, kept: &Kept) -> Result<(), TieringError> {
+        self.write(kept)?;
+        self.all_is_kept(kept.vdisk)
+    }
+
+    fn write(&self, kept: &Kept) -> Result<(), TieringError> {
         let io = |path: &Path| {
             let path = path.to_owned();
             move |source| TieringError::Io { path, source }
@@ -438,116 +445,6 @@ fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     fs::read(path).map(Some)
 }
 
-/// Keeps what a running engine hands out, on a thread of its own: files may be slow, requests must not.
-#[derive(Debug)]
-pub struct TieringKeeper {
-    store: TieringStore,
-    failed: Arc<Mutex<Option<TieringError>>>,
-}
-
-impl TieringKeeper {
-    /// One that keeps it there.
-    #[must_use]
-    pub fn new(store: TieringStore) -> Self {
-        Self { store, failed: Arc::default() }
-    }
-
-    /// Where to look, once the engine has ended, whether something could not be kept.
-    #[must_use]
-    pub fn failure(&self) -> Arc<Mutex<Option<TieringError>>> {
-        Arc::clone(&self.failed)
-    }
-
-    /// Begins to keep; ends when the last one who can hand something in is gone.
-    fn begin(self) -> KeepWith {
-        let (sender, inbox) = sync_channel::<Vec<Kept>>(2);
-        let store = self.store;
-        let failed = Arc::clone(&self.failed);
-        let work = move || {
-            for kept in inbox {
-                for own in kept {
-                    if let Err(error) = store.keep(&own) {
-                        *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                    }
-                }
-            }
-        };
-        let thread = std::thread::Builder::new().name("plumb-tiering".to_owned()).spawn(work).ok();
-        KeepWith::new(sender, thread)
-    }
-}
-
-impl OpenPool {
-    /// Goes on with what was kept of the pool's virtual disks, and keeps it from now on: every 15 minutes, and when the
-    /// engine ends. What was kept and cannot be read is left as it is: then nothing is kept, and [`TieringKeeper::failure`]
-    /// says why. The pool works all the same.
-    pub fn keep_tiering(&mut self, keeper: TieringKeeper) {
-        match restore_tiering(&mut self.engine, &keeper.store) {
-            Ok(()) => self.hand_out_to(keeper),
-            Err(error) => {
-                *keeper.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-            }
-        }
-    }
-}
-
-impl OpenPool {
-    /// What is kept is kept by it from now on.
-    pub(super) fn hand_out_to(&mut self, keeper: TieringKeeper) {
-        keeper.store.forget_views();
-        self.engine.keep_with(keeper.begin());
-    }
-}
-
-/// Gives an engine what was kept of its virtual disks.
-///
-/// # Errors
-/// When that cannot be read.
-pub fn restore_tiering<Q: FlushQueue>(
-    engine: &mut Engine<Q>,
-    store: &TieringStore,
-) -> Result<(), TieringError> {
-    let extent_bytes = engine.config().extent_bytes.into();
-    let vdisks: Vec<(u32, u128)> = (0..)
-        .zip(&engine.config().vdisks)
-        .filter(|(_, vdisk)| !vdisk.is_removed())
-        .map(|(nth, vdisk)| (nth, vdisk.id))
-        .collect();
-    let seconds = unix_seconds();
-    for (nth, id) in vdisks {
-        // A report that cannot be kept is lost, and no reason not to start.
-        let _ = store.keep_interrupted(id);
-        let Some(state) = store.restore(id, extent_bytes)? else {
-            engine.tiering_mut(nth).window_start_s = seconds as f64;
-            continue;
-        };
-        let own = engine.tiering_mut(nth);
-        own.pins = state.pins;
-        own.history = state.history;
-        own.window_start_s = state.window_start_s;
-        own.working_sets = state.working_sets;
-        own.heat_gap = state.heat_gap;
-        own.measured = state.measured;
-        if let Some(heat) = state.heat {
-            // Whatever is wrong with it costs heat and no start (C13): it is said, and counted anew.
-            let gap = match engine.restore_heat(nth, &heat, state.served) {
-                Err(_) => Some(HeatGap::All),
-                Ok(0) => None,
-                Ok(pages) => Some(HeatGap::Pages(pages)),
-            };
-            if let Some(gap) = gap {
-                engine.note_lost_heat(nth, gap, seconds as f64);
-            }
-        }
-        if let Some(what_if) = state.what_if {
-            // A curve that cannot be read is drawn anew.
-            engine.restore_what_if(nth, &what_if);
-        }
-    }
-    engine.set_hour(seconds / 3600);
-    Ok(())
-}
-
 /// Seconds since 1970.
 #[must_use]
 pub fn unix_seconds() -> u64 {
@@ -570,13 +467,16 @@ mod tests {
             window_start_s: 1.5,
             working_sets: vec![3, 4],
             heat_gap: Some(HeatGap::All),
+            uncounted_s: 61,
             measured: figures::sample_measured(),
         };
         let bytes = WindowBytes::of_fields([5, 6, 7, 8, 9, 10]);
         let served = Served { performance: 1, cache: 2, capacity: 3, unmapped: 4, bytes };
         let performance = (30, 40);
-        let (heat, what_if, published) = (vec![1, 2], vec![3], None);
-        (store, Kept { vdisk: 7, heat, what_if, served, performance, tiering, published })
+        let (heat, what_if, published, is_last) = (vec![1, 2], vec![3], None, true);
+        let kept =
+            Kept { vdisk: 7, heat, what_if, served, performance, tiering, published, is_last };
+        (store, kept)
     }
 
     /// Who reads it later is warned as whoever saw it made.
@@ -714,6 +614,7 @@ mod tests {
         assert_eq!((&found.pins, found.served, found.window_start_s), (&pins, own.served, 1.5));
         assert_eq!((found.heat, found.working_sets), (Some(vec![1, 2]), vec![3, 4]));
         assert_eq!((found.what_if, found.heat_gap), (Some(vec![3]), Some(HeatGap::All)));
+        assert_eq!(found.uncounted_s, 61);
         let filling = store.filling(7).expect("it is whole").expect("it is there");
         assert_eq!((filling.used, filling.slots, filling.per_hour), (30, 40, None));
         assert_eq!(store.measured(7).expect("it is whole"), figures::sample_measured());

@@ -156,6 +156,7 @@ impl Tierer {
             working_sets: self.working_sets.clone(),
             bytes: Some(bytes),
             heat_gap: None,
+            uncounted_s: 0,
             what_if: Vec::new(),
         };
         TierReport::new(&facts, &self.heat, &self.pins, |_| true)

@@ -3,7 +3,7 @@
 use plumb_units::Bytes;
 use plumb_units::convert::to_u64;
 
-use super::{MoveFigures, ReportFacts, needed, share_of};
+use super::{ReportFacts, needed, share_of};
 use crate::optimizer::{Basis, PinId, PinTable, TierName};
 
 /// Shares for which the smallest tier is named.
@@ -119,7 +119,7 @@ impl Advice {
         (is_pinned, held_down): (bool, &[(PinId, f64)]),
     ) {
         if sorted.is_empty() {
-            self.suggestions.push(without_io(&facts.moves));
+            self.suggestions.push(without_io(facts));
             self.suggestions.extend(pins_refused(facts));
             return;
         }
@@ -170,13 +170,19 @@ impl Advice {
     }
 }
 
+/// How a window is called that has no I/O, or none that is known of.
+pub(super) fn empty(facts: &ReportFacts) -> &'static str {
+    if facts.uncounted_s == 0 { "no I/O in window" } else { "no I/O counted in window" }
+}
+
 /// What is to be said of a window without I/O (DD-1).
-pub(super) fn without_io(moves: &MoveFigures) -> String {
+pub(super) fn without_io(facts: &ReportFacts) -> String {
+    let (empty, moves) = (empty(facts), &facts.moves);
     match moves.up + moves.down {
-        0 if moves.up_requested + moves.down_requested > 0 => "no I/O in window".to_owned(),
-        0 => "no I/O in window; no moves".to_owned(),
+        0 if moves.up_requested + moves.down_requested > 0 => empty.to_owned(),
+        0 => format!("{empty}; no moves"),
         moved => format!(
-            "no I/O in window; {moved} extents moved for pins, room to be kept free or heat of the time before"
+            "{empty}; {moved} extents moved for pins, room to be kept free or heat of the time before"
         ),
     }
 }

@@ -81,6 +81,7 @@ pub(super) fn render(report: &TierReport) -> Value {
                 Some(HeatGap::Pages(pages)) => pages,
                 _ => 0,
             },
+            "heat_uncounted_s": facts.uncounted_s,
         },
     })
 }

@@ -204,6 +204,8 @@ pub struct ReportFacts {
     pub bytes: Option<WindowBytes>,
     /// What heat was lost in the window.
     pub heat_gap: Option<HeatGap>,
+    /// Seconds of the window whose host I/O was not counted, at most: programs that counted it ended without a word.
+    pub uncounted_s: u64,
     /// What caches of some sizes would have served of the window, by extents and by blocks of 4 KiB (BEY-1); empty where
     /// nobody followed it.
     pub what_if: Vec<(WhatIfPoint, WhatIfPoint)>,
@@ -327,21 +329,22 @@ impl TierReport {
         (self.facts.moves, self.facts.expected_share) = (moves, expected_share);
         if self.rows.is_empty() {
             // What was said before they moved; what else there is to say stays.
-            self.advice.suggestions[0] = advice::without_io(&moves);
+            self.advice.suggestions[0] = advice::without_io(&self.facts);
         }
         self.note_moves_left();
     }
 
     /// By how many points the share that was served may differ by chance from what such a load has served of it: the half of an
     /// interval that holds it in 95 of a hundred, with I/Os that come in bunches counted as fewer. `None` without I/O, and where heat
-    /// of the window was lost as a whole.
+    /// of the window was lost as a whole, or a part of the window was not counted: that is no sample of it.
     #[must_use]
     pub fn confidence_percent(&self) -> Option<f64> {
         /// Deviations of a normal law that hold 95 of a hundred.
         const DEVIATIONS: f64 = 1.96;
         let share = self.serviced_percent()? / 100.0;
         let ios = self.facts.answered_by_devices() as f64 / f64::from(self.dispersion);
-        let of_a_whole = self.facts.heat_gap != Some(HeatGap::All);
+        let facts = &self.facts;
+        let of_a_whole = facts.heat_gap != Some(HeatGap::All) && facts.uncounted_s == 0;
         of_a_whole.then(|| 100.0 * DEVIATIONS * (share * (1.0 - share) / ios).sqrt())
     }
 

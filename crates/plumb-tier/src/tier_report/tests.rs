@@ -41,6 +41,7 @@ fn facts() -> ReportFacts {
             times_full: 2,
         }),
         heat_gap: None,
+        uncounted_s: 0,
         what_if: [(5, 0.4), (20, 0.75), (80, 1.0)]
             .map(|(mib, share)| {
                 let point = |share| WhatIfPoint { bytes: mib * MIB, share, error: 0.0123 };
@@ -332,6 +333,39 @@ fn lost_heat_is_told() {
     assert!(text.contains("counted anew") && json["heat_counted_anew"] == true, "{text}");
     let (text, json) = told(Some(HeatGap::Pages(3)));
     assert!(text.contains("3 pages of 256") && json["heat_pages_lost"] == 3, "{text}");
+}
+
+/// A window of which a part is not known is no sample of itself, and an empty one is not called idle.
+#[test]
+fn time_that_was_not_counted_is_told() {
+    let told = |uncounted_s, answered| {
+        let facts = ReportFacts {
+            uncounted_s,
+            answered,
+            answered_performance: answered / 2,
+            answered_cache: 0,
+            moves: MoveFigures::default(),
+            ..facts()
+        };
+        let report = report_of(&facts, &heat(&[answered]), &PinTable::new(MIB));
+        (report.to_text(), report.to_json())
+    };
+    for (seconds, words) in [(1, "up to 1 minute of"), (61, "up to 2 minutes of")] {
+        let (text, json) = told(seconds, 100);
+        assert!(text.contains(words), "{text}");
+        assert_eq!(json["quality"]["heat_uncounted_s"], seconds);
+        assert!(json["quality"]["confidence_percent"].is_null(), "{json}");
+        let csv = figures_csv(&json);
+        assert!(csv.contains(&format!("quality.heat_uncounted_s,{seconds}\n")), "{csv}");
+    }
+    let (text, json) = told(61, 0);
+    assert!(!text.contains("no I/O in window"), "{text}");
+    assert!(text.contains("no I/O counted in window; no moves"), "{text}");
+    assert_eq!(json["advice"]["suggestions"][0], "no I/O counted in window; no moves");
+    let (text, json) = told(0, 100);
+    assert!(!text.contains("not counted:"), "{text}");
+    assert_eq!(json["quality"]["heat_uncounted_s"], 0);
+    assert!(json["quality"]["confidence_percent"].as_f64().is_some(), "{json}");
 }
 
 #[test]

@@ -26,7 +26,7 @@ pub(super) fn render(report: &TierReport) -> String {
     }
     out.push('\n');
     if report.rows.is_empty() {
-        out.push_str("no I/O in window\n\n");
+        out.push_str(&format!("{}\n\n", super::advice::empty(facts)));
     } else {
         out.push_str("% I/Os Serviced from Perf Tier  Perf Tier Size Required\n");
         for row in &report.rows {
@@ -101,6 +101,11 @@ pub(super) fn render(report: &TierReport) -> String {
             let lost = format!("{pages} pages of 256 extents lost: what was kept was damaged");
             line(&mut out, "Heat", &lost);
         }
+    }
+    if facts.uncounted_s > 0 {
+        let time = crate::events::minutes(facts.uncounted_s);
+        let told = format!("up to {time} of the window not counted: a program ended without a word");
+        line(&mut out, "Heat", &told);
     }
     for suggestion in &report.advice.suggestions {
         line(&mut out, "Advice", suggestion);

@@ -459,3 +459,58 @@ fn modes_run_when_they_are_due_and_a_pool_in_use_is_asked() {
     let last = place.json("space report tank/data --last");
     assert!(["done", "cancelled"].iter().any(|stop| last["moves"]["stop"] == **stop), "{last}");
 }
+
+/// What a program counted and had not kept when it was killed is missed, and that is said wherever the window is told (section 11).
+#[test]
+fn a_load_that_was_killed_leaves_a_window_that_says_so() {
+    let place = Place::new();
+    place.plumb("run -b1M -s -w100 -o4 -t1 -d1 -W0 -f36M space:tank/data").ends_with(0);
+    place.plumb("space optimize tank/data").succeeds_quietly();
+    let whole = place.json("space report tank/data");
+    assert_eq!(whole["quality"]["heat_uncounted_s"], 0, "{whole}");
+    let mut load = Command::new(path());
+    load.args("run -b4K -r -w30 -o4 -t1 -d120 -W0 -f20M space:tank/data".split(' '));
+    load.current_dir(place.0.path()).env("PLUMB_POOLS", place.0.path().join("pools"));
+    let mut load = load.stdout(std::process::Stdio::null()).spawn().expect("it starts");
+    let began = std::time::Instant::now();
+    let counts = || {
+        let files = std::fs::read_dir(place.0.path().join("pools/tank.tiering"));
+        let mut files = files.expect("it is kept").filter_map(Result::ok);
+        files.any(|file| file.path().extension().is_some_and(|is| is == "counting"))
+    };
+    while !counts() && began.elapsed().as_secs() < 60 {
+        std::thread::sleep(std::time::Duration::from_millis(200));
+    }
+    std::thread::sleep(std::time::Duration::from_secs(5));
+    load.kill().expect("it is ours");
+    load.wait().expect("it ends");
+    let lived_s = began.elapsed().as_secs() + 2;
+
+    for _ in 0..2 {
+        let text = place.plumb("space report tank/data").succeeds_quietly().stdout;
+        assert!(
+            text.contains("of the window not counted: a program ended without a word"),
+            "{text}"
+        );
+        assert!(text.contains("no I/O counted in window; no moves"), "{text}");
+        let report = place.json("space report tank/data");
+        let missed_s = report["quality"]["heat_uncounted_s"].as_u64().unwrap_or(0);
+        assert!((2..=lived_s).contains(&missed_s), "{missed_s} s of {lived_s}: {report}");
+        assert!(report["quality"]["confidence_percent"].is_null(), "{report}");
+    }
+    let events = place.plumb("space events tank").succeeds_quietly().stdout;
+    assert_eq!(events.matches("a program ended without a word").count(), 1, "{events}");
+    // A load that ends by itself leaves it as it was, an optimization begins a window that is whole.
+    place.plumb("run -b4K -r -w0 -o8 -t1 -d1 -W0 -f36M space:tank/data").ends_with(0);
+    let report = place.json("space report tank/data");
+    assert!(report["host_ios"].as_u64().is_some_and(|ios| ios > 0), "{report}");
+    assert!(report["quality"]["heat_uncounted_s"].as_u64().is_some_and(|s| s >= 2), "{report}");
+    let csv = place.plumb("space report tank/data --csv=figures").succeeds_quietly().stdout;
+    assert!(csv.contains("\nquality.heat_uncounted_s,"), "{csv}");
+    let done = place.json("space optimize tank/data");
+    assert!(done["quality"]["heat_uncounted_s"].as_u64().is_some_and(|s| s >= 2), "{done}");
+    let report = place.json("space report tank/data");
+    assert_eq!(report["quality"]["heat_uncounted_s"], 0, "{report}");
+    let events = place.plumb("space events tank").succeeds_quietly().stdout;
+    assert_eq!(events.matches("a program ended without a word").count(), 1, "{events}");
+}

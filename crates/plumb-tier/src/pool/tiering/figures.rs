@@ -45,6 +45,7 @@ pub(super) fn render(kept: &Kept, samples: &[(u64, u64)]) -> Vec<u8> {
             Some(HeatGap::All) => json!("all"),
             Some(HeatGap::Pages(pages)) => json!(pages),
         },
+        "heat_uncounted_s": own.uncounted_s,
         "measured": { "performance": measured(&own.measured.performance), "capacity": measured(&own.measured.capacity) },
         "performance_slots": kept.performance.1,
         "performance_used": samples,
@@ -127,6 +128,8 @@ pub(super) fn restored(value: &Value, extent_bytes: u64) -> Option<Restored> {
             Value::String(_) => Some(HeatGap::All),
             other => other.as_u64().map(HeatGap::Pages),
         },
+        // Older versions did not say.
+        uncounted_s: value["heat_uncounted_s"].as_u64().unwrap_or(0),
         measured: measured_of(value),
         served: Served {
             performance: served("performance")?,
@@ -148,15 +151,21 @@ pub(crate) fn sample() -> Vec<u8> {
     let (window_start_s, working_sets) = (1.5, vec![3, 4]);
     let heat_gap = Some(HeatGap::Pages(2));
     let measured = sample_measured();
-    let tiering =
-        crate::engine::Tiering { pins, history, window_start_s, working_sets, heat_gap, measured };
+    let tiering = crate::engine::Tiering {
+        pins,
+        history,
+        window_start_s,
+        working_sets,
+        heat_gap,
+        uncounted_s: 61,
+        measured,
+    };
     let bytes = WindowBytes::of_fields([5, 6, 7, 8, 9, 10]);
     let served = Served { performance: 1, cache: 2, capacity: 3, unmapped: 4, bytes };
     let (heat, what_if, performance) = (Vec::new(), Vec::new(), (30, 40));
-    render(
-        &Kept { vdisk: 7, heat, what_if, served, performance, tiering, published: None },
-        &[(600, 30)],
-    )
+    let (published, is_last) = (None, true);
+    let kept = Kept { vdisk: 7, heat, what_if, served, performance, tiering, published, is_last };
+    render(&kept, &[(600, 30)])
 }
 
 #[cfg(test)]
