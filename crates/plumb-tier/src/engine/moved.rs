@@ -15,6 +15,8 @@ pub enum MoveOutcome {
     OneTier,
     /// The tier has no free slot.
     NoRoom,
+    /// It should leave the Performance tier, and the Capacity tier has no free slot for it.
+    NoRoomBelow,
     /// A disk of the slot that it would get is missing or not up to date.
     Degraded,
     /// A block of it has no copy that verifies: it stays where it is.
@@ -39,6 +41,7 @@ impl MoveOutcome {
             Self::Unmapped => "not mapped",
             Self::OneTier => "one tier only",
             Self::NoRoom => "no free slot",
+            Self::NoRoomBelow => "the Capacity tier has no free slot",
             Self::Degraded => "a disk of the tier is missing or not up to date",
             Self::Unreadable => "a block has no copy that verifies",
             Self::Busy => "writes would have been held too long",

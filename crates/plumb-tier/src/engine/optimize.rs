@@ -163,11 +163,13 @@ struct Run {
     /// Bytes that its moves wrote to new places, copies counted once; also of moves that were given up.
     bytes: u64,
     stop: MoveStop,
+    /// Writes of the pool before it began.
+    writes: u64,
 }
 
 impl Run {
-    /// What it has come to, if it ends now for that reason.
-    fn result(&self, now: Nanos, stop: MoveStop) -> Optimization {
+    /// What it has come to, if it ends now for that reason; `writes` are those of the pool up to now.
+    fn result(&self, (now, writes): (Nanos, u64), stop: MoveStop) -> Optimization {
         let up = self.made.iter().filter(|made| made.to == TierName::Performance).count();
         let mut told = self.told.clone();
         let moves = MoveFigures {
@@ -179,7 +181,7 @@ impl Run {
             ..told.report.facts.moves
         };
         told.report.moves_ended(moves, self.expected.share());
-        told.report.note_refused(&told.refused);
+        told.report.note_refused(&told.refused, writes > self.writes);
         told
     }
 }
@@ -397,10 +399,12 @@ impl<Q: FlushQueue> Engine<Q> {
         let view = self.view(vdisk);
         let mut report = view.report_on(now_s, &planned, true);
         report.facts.moves.up_requested = planned.count(TierName::Performance);
-        report.facts.moves.down_requested = planned.count(TierName::Capacity);
+        // Those that have nowhere to go are wanted there, too.
+        report.facts.moves.down_requested = planned.count(TierName::Capacity) + planned.stuck;
         let copies = self.core.members.config.vdisks[index(vdisk)].copies;
         let told = settings.told(self.core.members.config.extent_bytes.into(), copies);
         report.facts.moves.limits = Some(told);
+        report.note_reserve_pinned(planned.reserve_pinned);
         let expected = Expected::new(&planned, self.heat_as_it_is(vdisk));
         let working_set = report.working_set;
         let goes_on =
@@ -417,7 +421,10 @@ impl<Q: FlushQueue> Engine<Q> {
                 planning_s,
                 share_before,
                 share_planned: planned.expected_share(),
-                refused: Vec::new(),
+                refused: (planned.stuck > 0)
+                    .then_some((MoveOutcome::NoRoomBelow, planned.stuck))
+                    .into_iter()
+                    .collect(),
             },
             made: Vec::new(),
             expected,
@@ -428,6 +435,7 @@ impl<Q: FlushQueue> Engine<Q> {
             goes_on,
             bytes: 0,
             stop,
+            writes: self.writes(),
         };
         let (own, current, _) = &mut self.optimizer.own[index(vdisk)];
         if !goes_on {
@@ -472,7 +480,7 @@ impl<Q: FlushQueue> Engine<Q> {
     #[must_use]
     pub fn optimization_so_far(&self, vdisk: u32) -> Option<Optimization> {
         let run = self.optimizer.own.get(index(vdisk))?.1.as_ref()?;
-        Some(run.result(self.now, MoveStop::Interrupted))
+        Some(run.result((self.now, self.writes()), MoveStop::Interrupted))
     }
 
     /// Ends the optimization: what is moved stays where it is now, and the next one goes on.
@@ -505,9 +513,21 @@ impl<Q: FlushQueue> Engine<Q> {
         let run = self.optimizer.own.get_mut(index(vdisk)).and_then(|own| own.1.as_mut());
         if let Some(run) = run {
             run.stop = stop;
-            self.cancel_moves_of(Some(vdisk));
+            self.call_off(vdisk);
         }
         self.end_runs();
+    }
+
+    /// Calls off the moves of a virtual disk. Those that wait in line never began: none of them counts as given up.
+    fn call_off(&mut self, vdisk: u32) {
+        let aborted = self.moves.counters.aborted;
+        self.cancel_moves_of(Some(vdisk));
+        self.moves.counters.aborted = aborted;
+    }
+
+    /// Writes of all virtual disks that were asked for since the start.
+    fn writes(&self) -> u64 {
+        self.uses.iter().map(|own| own.writes.count + own.zeroes.count).sum()
     }
 
     /// A move of an optimization has ended.
@@ -553,6 +573,7 @@ impl<Q: FlushQueue> Engine<Q> {
 
     /// Ends the runs whose moves have ended, or whose time is over.
     pub(super) fn end_runs(&mut self) {
+        let writes = self.writes();
         for vdisk in 0..self.optimizer.own.len() {
             let Some(run) = &mut self.optimizer.own[vdisk].1 else { continue };
             let time = run.settings.time;
@@ -565,7 +586,7 @@ impl<Q: FlushQueue> Engine<Q> {
             {
                 run.stop = MoveStop::Time;
                 let vdisk = u32::try_from(vdisk).unwrap_or(u32::MAX);
-                self.cancel_moves_of(Some(vdisk));
+                self.call_off(vdisk);
             }
             let (own, run, last) = &mut self.optimizer.own[vdisk];
             let ended = |run: &mut Run| run.left == 0 || self.halted.is_some();
@@ -575,7 +596,7 @@ impl<Q: FlushQueue> Engine<Q> {
                 true => own.history.run_went_on(&run.made),
                 false => own.history.run_ended(&run.made),
             }
-            *last = Some(run.result(self.now, run.stop));
+            *last = Some(run.result((self.now, writes), run.stop));
             // What is left of the others' moves keeps to theirs alone.
             if self.optimizer.limits().is_some_and(|left| left.both(limits) != left) {
                 self.keep_to_limits();

@@ -6,8 +6,8 @@ use plumb_units::convert::index;
 use super::{OptimizeSettings, Served, Tiering};
 use crate::heat::HeatMap;
 use crate::optimizer::{
-    Bar, Measured, MoveHistory, PinStatus, PinTable, Placement, Plan, PlanRequest, Room, TierName,
-    Worth, plan,
+    Bar, Measured, MoveHistory, PinId, PinState, PinStatus, PinTable, Placement, Plan, PlanRequest,
+    Room, TierName, Worth, plan,
 };
 use crate::tier_report::{MoveFigures, Reach, ReportFacts, TierReport};
 use crate::what_if::WhatIf;
@@ -110,6 +110,7 @@ impl<P: Placement> TierView<'_, P> {
             expected_share: planned.expected_share().filter(|_| optimizes),
             optimizes,
             pins_refused: planned.pins_refused,
+            pins_pending: self.pins_pending(),
             reach: self.reach(planned),
             moves: MoveFigures::default(),
             worth: self.worth(),
@@ -122,6 +123,15 @@ impl<P: Placement> TierView<'_, P> {
         };
         let is_mapped = |extent| self.placement.tier(extent).is_some();
         TierReport::new(&facts, self.heat, &self.tiering.pins, is_mapped)
+    }
+
+    fn pins_pending(&self) -> Vec<PinId> {
+        if self.tiering.pins.pins().is_empty() {
+            return Vec::new();
+        }
+        let waits = |state| matches!(state, PinState::Pending | PinState::InProcess);
+        let all = self.pin_statuses().into_iter();
+        all.filter(|status| waits(status.state)).map(|status| status.pin).collect()
     }
 
     /// How the pins stand.

@@ -105,6 +105,8 @@ pub struct Plan {
     pub pins_refused: u64,
     /// Extents that should leave the Performance tier while the Capacity tier has no room for them.
     pub stuck: u64,
+    /// Slots that should be free of the Performance tier, and are kept by what is pinned to it.
+    pub reserve_pinned: u64,
 }
 
 impl Plan {
@@ -326,6 +328,7 @@ impl<'a> Course<'a> {
             least: None,
             pins_refused,
             stuck: 0,
+            reserve_pinned: 0,
         };
         Self {
             heat,
@@ -425,9 +428,11 @@ impl<'a> Course<'a> {
     /// The coldest leave until as many slots are free as should be.
     fn make_reserve(&mut self) {
         while self.used + self.room.reserve > self.room.performance_slots {
-            if self.room.capacity_free == 0 {
-                let over = self.used + self.room.reserve - self.room.performance_slots;
-                self.plan.stuck += over.min(to_u64(self.coldest.len()));
+            let over = self.used + self.room.reserve - self.room.performance_slots;
+            let movable = to_u64(self.coldest.len());
+            if self.room.capacity_free == 0 || movable == 0 {
+                self.plan.stuck += over.min(movable);
+                self.plan.reserve_pinned = over.saturating_sub(movable);
                 return;
             }
             let Some(victim) = self.coldest.front().copied() else { return };

@@ -312,6 +312,16 @@ fn reserved_slots_are_freed_by_the_coldest() {
     case.room.capacity_free = 0;
     let stuck = case.plan();
     assert_eq!((shown(&stuck.moves).as_str(), stuck.stuck), ("2v 3^", 1));
+    assert_eq!(stuck.reserve_pinned, 0);
+    // What is pinned there stays, whatever is to be free.
+    case.pins.set(0, 2 * EXTENT, TierName::Performance).expect("a range");
+    case.room = Room { capacity_free: 9, reserve: 3, ..case.room };
+    let pinned = case.plan();
+    assert_eq!((shown(&pinned.moves).as_str(), pinned.stuck), ("2v", 0));
+    assert_eq!(pinned.reserve_pinned, 2);
+    case.room.capacity_free = 0;
+    let both = case.plan();
+    assert_eq!((both.stuck, both.reserve_pinned), (1, 2));
 }
 
 #[test]

@@ -157,6 +157,7 @@ impl Tierer {
             bytes: Some(bytes),
             heat_gap: None,
             uncounted_s: 0,
+            pins_pending: Vec::new(),
             what_if: Vec::new(),
         };
         TierReport::new(&facts, &self.heat, &self.pins, |_| true)

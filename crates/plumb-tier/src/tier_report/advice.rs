@@ -84,6 +84,8 @@ impl Advice {
             let gib = pin.len as f64 / (1_u64 << 30) as f64;
             let percent_per_gib = 100.0 * *ios as f64 / total as f64 / gib;
             let is_weak = pin.tier == TierName::Performance && percent_per_gib < WORTH;
+            // Of one that has moved nothing yet nothing is known.
+            let is_weak = is_weak && !facts.pins_pending.contains(&pin.id);
             is_weak.then_some(WeakPin { pin: pin.id, percent_per_gib })
         };
         let weak_pins = match total {
@@ -91,7 +93,8 @@ impl Advice {
             _ => pins.pins().iter().zip(by_pin).filter_map(weak).collect(),
         };
         let keeps_down = |(pin, ios): &(&crate::optimizer::Pin, &u64)| {
-            pin.tier == TierName::Capacity && **ios as f64 > HELD_DOWN * total as f64
+            let is_there = !facts.pins_pending.contains(&pin.id);
+            pin.tier == TierName::Capacity && is_there && **ios as f64 > HELD_DOWN * total as f64
         };
         let held_down: Vec<(PinId, f64)> = pins
             .pins()

@@ -21,7 +21,7 @@ pub use warning::Warning;
 
 use crate::engine::MoveOutcome;
 use crate::heat::HeatMap;
-use crate::optimizer::{PinTable, Thrash, TierName, Worth};
+use crate::optimizer::{PinId, PinTable, Thrash, TierName, Worth};
 use crate::what_if::{WhatIf, WhatIfPoint};
 
 /// What was requested of an optimization and done.
@@ -190,6 +190,8 @@ pub struct ReportFacts {
     pub optimizes: bool,
     /// Extents pinned to the Performance tier for which it has no room.
     pub pins_refused: u64,
+    /// Pins whose extents are to be moved yet: they have had no effect so far.
+    pub pins_pending: Vec<PinId>,
     /// What an optimization at the end of the window makes of it; `None` without I/O.
     pub reach: Option<Reach>,
     /// What makes a move worth it.
@@ -390,8 +392,21 @@ impl TierReport {
         }
     }
 
+    /// Says that room which was to be kept free is not, because pins keep it.
+    pub(crate) fn note_reserve_pinned(&mut self, slots: u64) {
+        if slots > 0 {
+            let suggestions = &mut self.advice.suggestions;
+            suggestions.retain(|suggestion| suggestion != advice::NOTHING);
+            let bytes = Bytes(slots.saturating_mul(self.facts.extent_bytes));
+            suggestions.push(format!(
+                "unpin {bytes} or keep less free: what is pinned to the Performance tier takes room that was to be kept free"
+            ));
+        }
+    }
+
     /// Says which extents an optimization that ended by itself could not move, and what helps.
-    pub(crate) fn note_refused(&mut self, refused: &[(MoveOutcome, u64)]) {
+    /// `wrote`: somebody wrote to the pool meanwhile.
+    pub(crate) fn note_refused(&mut self, refused: &[(MoveOutcome, u64)], wrote: bool) {
         let suggestions = &mut self.advice.suggestions;
         let is_trouble = |why| {
             !matches!(why, MoveOutcome::Needless | MoveOutcome::There | MoveOutcome::Unmapped)
@@ -400,8 +415,14 @@ impl TierReport {
         for (why, count) in told {
             suggestions.retain(|suggestion| suggestion != advice::NOTHING);
             let remedy = match why {
+                MoveOutcome::Busy if !wrote => {
+                    "nobody wrote meanwhile: the disks took too long to copy the rest and to flush; the next optimization tries again"
+                }
                 MoveOutcome::Busy => {
                     "optimize while fewer requests are under way; the next optimization tries again"
+                }
+                MoveOutcome::NoRoomBelow => {
+                    "make room there, or grow the Capacity tier; until then their places stay in use"
                 }
                 _ => "the next optimization tries again",
             };

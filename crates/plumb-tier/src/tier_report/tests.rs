@@ -42,6 +42,7 @@ fn facts() -> ReportFacts {
         }),
         heat_gap: None,
         uncounted_s: 0,
+        pins_pending: Vec::new(),
         what_if: [(5, 0.4), (20, 0.75), (80, 1.0)]
             .map(|(mib, share)| {
                 let point = |share| WhatIfPoint { bytes: mib * MIB, share, error: 0.0123 };
@@ -143,7 +144,7 @@ fn limits_are_told_of_those_who_had_some() {
     };
     assert_eq!(line(None), None);
     assert_eq!(line(Some(limits)).as_deref(), Some("13500 s, 8 movers, 1GiB/s, low priority"));
-    let wanted = "13500 s, 1 mover, 70 I/Os per second, normal priority, 8MiB moved, 4MiB written to the Performance tier, 1MiB kept free";
+    let wanted = "13500 s, 1 mover, 70 I/Os per second, normal priority, 8MiB moved, 4MiB written to the Performance tier, 1MiB to be kept free";
     assert_eq!(line(Some(strict)).as_deref(), Some(wanted));
     assert!(report(None).to_json()["moves"]["limits"].is_null());
     let json = &report(Some(strict)).to_json()["moves"]["limits"];
@@ -368,6 +369,21 @@ fn time_that_was_not_counted_is_told() {
     assert!(json["quality"]["confidence_percent"].as_f64().is_some(), "{json}");
 }
 
+/// Who reads why an extent stayed is told to wait for fewer requests only where there were any.
+#[test]
+fn what_held_a_move_is_told() {
+    for (wrote, words) in [
+        (true, "optimize while fewer requests are under way"),
+        (false, "nobody wrote meanwhile: the disks took too long"),
+    ] {
+        let mut report = report_of(&facts(), &heat(&[1, 2]), &PinTable::new(MIB));
+        report.note_refused(&[(MoveOutcome::Busy, 2), (MoveOutcome::Needless, 3)], wrote);
+        let told: Vec<&String> =
+            report.advice.suggestions.iter().filter(|one| one.contains("not moved (w")).collect();
+        assert!(told.len() == 1 && told[0].contains(words), "{told:?}");
+    }
+}
+
 #[test]
 fn without_io_there_is_no_table() {
     let idle = ReportFacts {
@@ -475,6 +491,18 @@ fn advice_follows_the_figures() {
         let report = report_of(&good, &heat(&[10; 10]), &pins);
         assert_eq!(report.advice.suggestions, [words]);
     }
+    // Of pins that have moved nothing yet nobody knows what they are worth.
+    let mut pins = PinTable::new(MIB);
+    let pending = [
+        pins.set(1 << 30, 4 << 30, TierName::Performance).expect("a range"),
+        pins.set(0, MIB, TierName::Capacity).expect("a range"),
+    ];
+    let waiting = ReportFacts { pins_pending: pending.to_vec(), ..good.clone() };
+    let report = report_of(&waiting, &heat(&[10; 10]), &pins);
+    assert_eq!(report.advice.suggestions, ["nothing to do"]);
+    assert_eq!(report.advice.weak_pins, []);
+    let report = report_of(&good, &heat(&[10; 10]), &pins);
+    assert_eq!(report.advice.suggestions.len(), 2, "{:?}", report.advice.suggestions);
 }
 
 #[test]

@@ -104,7 +104,8 @@ pub(super) fn render(report: &TierReport) -> String {
     }
     if facts.uncounted_s > 0 {
         let time = crate::events::minutes(facts.uncounted_s);
-        let told = format!("up to {time} of the window not counted: a program ended without a word");
+        let told =
+            format!("up to {time} of the window not counted: a program ended without a word");
         line(&mut out, "Heat", &told);
     }
     for suggestion in &report.advice.suggestions {
@@ -131,7 +132,7 @@ fn limits(of: &MoveLimits) -> String {
         out.push_str(&format!(", {} written to the Performance tier", Bytes(promoted)));
     }
     if of.reserve_bytes > 0 {
-        out.push_str(&format!(", {} kept free", Bytes(of.reserve_bytes)));
+        out.push_str(&format!(", {} to be kept free", Bytes(of.reserve_bytes)));
     }
     out
 }

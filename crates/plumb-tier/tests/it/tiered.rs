@@ -402,6 +402,45 @@ fn an_optimization_moves_what_is_hot_and_says_what_it_did() {
     assert_eq!(space.engine.tiering(0).working_sets, [u64::from(extents), 4]);
 }
 
+/// ALC-1, 10.7: room that cannot be made is not told as made, and what keeps it is named.
+#[test]
+fn room_that_cannot_be_kept_free_is_told() {
+    let (mut space, extents) = Space::with_hot_ones();
+    let reserve = 8;
+    let settings = OptimizeSettings { reserve, raised: 1e9, ..unthrottled() };
+    let fast = space.fast_extents();
+    let done = space.optimized(&settings);
+    let free = fast - space.fast_extents();
+    let moves = done.report.facts.moves;
+    assert_eq!((moves.stop, moves.down), (MoveStop::Done, free));
+    let stuck = reserve - free;
+    assert!(stuck > 0, "the Capacity tier had room: {done:?}");
+    assert_eq!(done.refused, [(MoveOutcome::NoRoomBelow, stuck)]);
+    assert_eq!(moves.down_requested, reserve);
+    let text = done.report.to_text();
+    let told = format!(
+        "{stuck} extents were not moved (the Capacity tier has no free slot): make room there"
+    );
+    assert!(text.contains(&told) && text.contains("to be kept free"), "{text}");
+    assert!(!text.contains("nothing to do"), "{text}");
+    let json = done.to_json();
+    let refused =
+        serde_json::json!([{ "why": "the Capacity tier has no free slot", "extents": stuck }]);
+    assert_eq!(json["optimization"]["refused"], refused);
+    // Without a wish for room there is nothing to be told.
+    let done = space.optimized(&OptimizeSettings { raised: 1e9, ..unthrottled() });
+    assert_eq!((done.refused.len(), done.report.facts.moves.down_requested), (0, 0));
+    // What is pinned up is not in anybody's way, and is not told to be.
+    for extent in 0..u64::from(extents) {
+        space.kept_fast(extent);
+    }
+    let done = space.optimized(&settings);
+    assert_eq!(done.refused, []);
+    let words = "what is pinned to the Performance tier takes room that was to be kept free";
+    let advice = &done.report.advice.suggestions;
+    assert!(advice.iter().any(|one| one.ends_with(words)), "{advice:?}");
+}
+
 /// 10.3: runs note what they moved; where much of what was promoted is demoted again, the plan's bar is doubled and the report
 /// says so.
 #[test]
@@ -467,6 +506,8 @@ fn an_optimization_that_was_ended_goes_on_with_the_next_one() {
     }
     let done = space.engine.take_optimization(0).expect("it has ended");
     assert_eq!(done.report.facts.moves.stop, MoveStop::Cancelled);
+    // What had not begun was not given up.
+    assert_eq!(space.engine.move_counters().aborted, 0);
     let rest = space.optimized(&unthrottled()).report.facts.moves.up;
     assert_eq!(1 + done.report.facts.moves.up + rest, 4);
     // Its time is over before it has begun.

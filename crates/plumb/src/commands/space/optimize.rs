@@ -565,6 +565,18 @@ fn advice(own: &Seen, planned: &Plan) -> Reply {
             bytes(wanted[1])
         ));
     }
+    if planned.stuck > 0 {
+        text.push_str(&format!(
+            "{} more should move down, and the Capacity tier has no free place for them\n",
+            bytes(planned.stuck)
+        ));
+    }
+    if planned.reserve_pinned > 0 {
+        text.push_str(&format!(
+            "{} that should be free are kept by pins\n",
+            bytes(planned.reserve_pinned)
+        ));
+    }
     let json: Value = json!({
         "vdisk": own.name(),
         "up": up,
@@ -579,6 +591,8 @@ fn advice(own: &Seen, planned: &Plan) -> Reply {
         "break_even_ios": worth.break_even(),
         "break_even_basis": worth.basis.name(),
         "pins_refused": planned.pins_refused,
+        "without_room_below": planned.stuck,
+        "reserve_pinned": planned.reserve_pinned,
     });
     Reply { json, text, status: 0 }
 }
