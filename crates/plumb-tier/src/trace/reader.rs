@@ -12,6 +12,8 @@ use super::{Capacities, TraceFormat, TraceIo};
 
 /// A longer line is no line.
 const LINE_LONGEST: u64 = 16 << 10;
+/// What may come before the first line of a text.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// A whole second in nanoseconds.
 const SECOND: u64 = 1_000_000_000;
 /// So many I/Os of a whole second are spread over it; those beyond come at its end.
@@ -334,6 +336,9 @@ impl<R: BufRead> TraceReader<R> {
 
     fn look_at(&mut self, line: &[u8]) -> Result<Option<TraceIo>, TraceError> {
         self.summary.lines += 1;
+        // Spreadsheets begin a text with it.
+        let is_first = self.summary.lines == 1;
+        let line = line.strip_prefix(BYTE_ORDER_MARK).filter(|_| is_first).unwrap_or(line);
         if plumb_units::convert::to_u64(line.len()) == LINE_LONGEST && !line.ends_with(b"\n") {
             self.strictness = Strictness::Strict;
             return self

@@ -298,6 +298,20 @@ fn records_that_cannot_be_are_refused() {
     }
 }
 
+/// What a spreadsheet puts before a text is no part of its first line, and of no other.
+#[test]
+fn a_byte_order_mark_begins_a_text() {
+    let line = "1.5,usr,0,Read,0,4096,1\n".replace("1.5", "128166372003061629");
+    let marked = format!("\u{feff}{line}{line}");
+    let (found, summary) =
+        read(TraceFormat::Msr, Strictness::Strict, marked.as_bytes()).expect("a good trace");
+    assert_eq!((found.len(), summary.bad, summary.lines), (2, 0, 2));
+    let within = format!("{line}\u{feff}{line}");
+    let (found, summary) =
+        read(TraceFormat::Msr, Strictness::Lenient, within.as_bytes()).expect("one is good");
+    assert_eq!((found.len(), summary.bad), (1, 1));
+}
+
 #[test]
 fn own_traces_round_trip_and_stay_synthetic() {
     let spec =

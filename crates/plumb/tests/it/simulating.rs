@@ -82,6 +82,18 @@ fn a_trace_is_replayed_against_sizes_and_policies() {
     assert_eq!(json(&one.stdout)["ios"], 11);
 }
 
+/// What only a trace has is not taken silently beside a workload that is made (and the other way round).
+#[test]
+fn options_of_another_input_are_refused() {
+    let made = "space simulate --generate uniform:hours=0.01 --tier-size 64M --policy never";
+    plumb(made).succeeds_quietly();
+    for option in ["--lenient", "--format msr", "--volume a", "--capacities f", "--hours 3"] {
+        let refused = plumb(&format!("{made} {option}")).ends_with(2).stderr;
+        let name = option.split(' ').next().unwrap_or_default();
+        assert!(refused.contains(name) && refused.contains("--generate"), "{option}: {refused}");
+    }
+}
+
 #[test]
 fn a_bad_line_ends_the_replay_or_is_left_out() {
     let (_folder, path) =

@@ -59,23 +59,24 @@ fn input_arguments() -> [Arg; 9] {
             .long("format")
             .value_name("FORMAT")
             .value_parser(PossibleValuesParser::new(names))
+            .conflicts_with_all(["generate", "like"])
             .help("How it is written down; Plumb's own traces are known by themselves"),
         Arg::new("volume")
             .long("volume")
             .value_name("NAME")
-            .requires("trace")
+            .conflicts_with_all(["generate", "like"])
             .help("Only the I/Os of this volume [default: all, side by side]"),
         Arg::new("capacities")
             .long("capacities")
             .value_name("FILE")
             .value_parser(value_parser!(PathBuf))
             .value_hint(ValueHint::FilePath)
-            .requires("trace")
+            .conflicts_with_all(["generate", "like"])
             .help("A companion file of lines device_id,capacity: I/Os beyond a device's end are bad lines"),
         Arg::new("lenient")
             .long("lenient")
             .action(ArgAction::SetTrue)
-            .requires("trace")
+            .conflicts_with_all(["generate", "like"])
             .help("Leave bad lines out and count them, instead of ending at the first"),
         Arg::new("generate")
             .long("generate")
@@ -90,7 +91,7 @@ fn input_arguments() -> [Arg; 9] {
         Arg::new("hours")
             .long("hours")
             .value_name("HOURS")
-            .requires("like")
+            .conflicts_with_all(["generate", "trace"])
             .default_value("48")
             .value_parser(hours)
             .help("How long the workload of --like goes on"),
