@@ -1,6 +1,7 @@
 //! One simulated space on its disks, in virtual time: host I/O, write-back cache, destage, moves.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use plumb_io::stack::{Access, AccessKind};
 use plumb_units::Nanos;
@@ -20,11 +21,13 @@ use crate::tier_report::{MoveStop, TierReport, WindowBytes};
 
 /// Longer writes do not go to the cache (6.1 rule 5).
 const CACHED_LONGEST: u64 = 256 << 10;
+/// The longest piece that the engine cuts requests into.
+pub(super) const PIECE: u64 = 128 << 10;
 /// Destages under way on each disk of the Capacity tier (WBC-3).
 const DESTAGES: f64 = 8.0;
 /// A cache that was full is full no more when less of it is used: 14 sixteenths, as in the engine.
 const FULL_UNTIL: f64 = 0.875;
-/// So long the disks are idle before the cache is emptied below a quarter (WBC-3).
+/// So long nobody asks for anything before the cache is emptied below a quarter (WBC-3), as in the engine.
 const IDLE: Nanos = Nanos(1_000_000_000);
 /// Host I/Os under way; beyond it the trace waits, and its latencies count from when they were due.
 const OUTSTANDING: u32 = 1024;
@@ -49,6 +52,12 @@ struct Request {
     due: Nanos,
     left: u32,
     kind: HostIoKind,
+}
+
+/// What is cut off a write next: whole blocks that lie on one disk, or a part of a block.
+pub(super) fn piece(at: u64, left: u64, step: u64) -> u64 {
+    let (left, skew) = (left.min(step - at % step), at % LINE);
+    if skew == 0 && left >= LINE { left / LINE * LINE } else { left.min(LINE - skew) }
 }
 
 /// Things with numbers that are used again.
@@ -107,7 +116,7 @@ pub(super) struct Tally {
     pub(super) bypassed: u64,
     pub(super) delayed: u64,
     /// Of host I/O, as the engine counts it.
-    bytes: WindowBytes,
+    pub(super) bytes: WindowBytes,
 }
 
 /// One space.
@@ -119,13 +128,14 @@ pub(super) struct Course {
     slow: Stripes,
     pub(super) tierer: Tierer,
     pub(super) devices: Devices,
-    cache: CacheModel,
+    pub(super) cache: CacheModel,
     accesses: Numbered<Owner>,
     requests: Numbered<Request>,
     outstanding: u32,
     destages: Numbered<(Destage, u32)>,
     destaging: u32,
     idle_mode: bool,
+    last_request: Nanos,
     ring_at: u64,
     moves: Numbered<Moving>,
     run: Option<Run>,
@@ -158,6 +168,7 @@ impl Course {
             destages: Numbered::new(),
             destaging: 0,
             idle_mode: false,
+            last_request: Nanos::ZERO,
             ring_at: 0,
             moves: Numbered::new(),
             run: None,
@@ -203,11 +214,14 @@ impl Course {
         self.tally.delayed += u64::from(waited || self.now > at);
         self.tierer.heat.advance(at.0 / 3_600_000_000_000);
         let Some(first) = parts.first() else { return Ok(()) };
-        let request = self.requests.put(Request { due: at, left: 0, kind: first.kind });
+        (self.last_request, self.idle_mode) = (self.now, false);
+        // One more than its accesses: while a part waits, those before it may end.
+        let request = self.requests.put(Request { due: at, left: 1, kind: first.kind });
         self.outstanding += 1;
         for part in parts {
             self.part(request, part)?;
         }
+        self.part_ended(request);
         self.pump_destages();
         Ok(())
     }
@@ -220,20 +234,12 @@ impl Course {
         let owner = Owner::Host(request);
         let start = u64::from(part.extent) * self.layout.extent_bytes + part.offset;
         let blocks = start / LINE..(start + part.len).div_ceil(LINE);
-        let is_write = part.kind == HostIoKind::Write;
-        match is_write {
-            true => self.tally.bytes.written += part.len,
-            false => self.tally.bytes.read += part.len,
-        }
-        if is_write && self.is_cached(place, part, blocks.clone()) {
-            self.tally.served.cache += 1;
-            self.tally.bytes.cache_written += part.len;
-            let bytes = (blocks.end - blocks.start + 1) * LINE;
-            self.cache.admit(blocks);
-            self.append(owner, bytes);
+        if part.kind == HostIoKind::Write {
+            self.write(owner, place, part);
             return Ok(());
         }
-        if !is_write && self.cache.has_all(blocks) {
+        self.tally.bytes.read += part.len;
+        if self.cache.has_all(blocks) {
             self.tally.served.cache += 1;
             self.tally.bytes.cache_read += part.len;
             let column = self.ring_column();
@@ -241,29 +247,87 @@ impl Course {
             self.access(disk, owner, AccessKind::Read, part.offset, part.len);
             return Ok(());
         }
-        match place.tier {
-            TierName::Performance => self.tally.served.performance += 1,
-            TierName::Capacity => {
-                self.tally.served.capacity += 1;
-                self.idle_mode = false;
-                let bypassed = if is_write { part.len } else { 0 };
-                self.tally.bypassed += bypassed;
-                self.tally.bytes.bypassed += bypassed;
-            }
-        }
-        let kind = if is_write { AccessKind::Write } else { AccessKind::Read };
-        self.transfer(owner, place, kind, part.offset, part.len);
+        self.serve(place);
+        self.transfer(owner, place, AccessKind::Read, part.offset, part.len);
         Ok(())
     }
 
-    /// Whether a write goes to the write-back cache (6.1).
-    fn is_cached(&mut self, place: Place, part: &HostPart, blocks: std::ops::Range<u64>) -> bool {
-        let count = blocks.end - blocks.start;
-        if self.cache.has_any(blocks) {
-            return self.cache.has_room(count, true);
+    /// A tier answers.
+    fn serve(&mut self, place: Place) {
+        match place.tier {
+            TierName::Performance => self.tally.served.performance += 1,
+            TierName::Capacity => self.tally.served.capacity += 1,
         }
-        let wanted = place.tier == TierName::Capacity
-            && part.len <= CACHED_LONGEST
+    }
+
+    /// Writes, cut as the engine cuts: each piece goes to the cache or home by itself, and those that follow each other together.
+    fn write(&mut self, owner: Owner, place: Place, part: &HostPart) {
+        self.tally.bytes.written += part.len;
+        let step = PIECE.min(self.layout.interleave);
+        let base = u64::from(part.extent) * self.layout.extent_bytes;
+        let (mut at, end) = (part.offset, part.offset + part.len);
+        let mut run: Option<(bool, u64)> = None;
+        while at < end {
+            let len = piece(at, end - at, step);
+            let blocks = (base + at) / LINE..(base + at + len).div_ceil(LINE);
+            let cached = self.is_cached(place, part, blocks.clone());
+            // The first one says who answers.
+            match cached {
+                _ if at > part.offset => {}
+                true => self.tally.served.cache += 1,
+                false => self.serve(self.place_now(part, place)),
+            }
+            if let Some((before, from)) = run.take_if(|run| run.0 != cached) {
+                self.write_out(owner, (place, part), before, from..at);
+            }
+            if cached {
+                self.cache.admit(blocks, run.is_none());
+            }
+            run.get_or_insert((cached, at));
+            at += len;
+        }
+        if let Some((cached, from)) = run {
+            self.write_out(owner, (place, part), cached, from..end);
+        }
+    }
+
+    /// Writes a range of an extent to the log, in one record, or home.
+    fn write_out(
+        &mut self,
+        owner: Owner,
+        (place, part): (Place, &HostPart),
+        cached: bool,
+        range: Range<u64>,
+    ) {
+        let len = range.end - range.start;
+        if cached {
+            self.tally.bytes.cache_written += len;
+            let blocks = range.end.div_ceil(LINE) - range.start / LINE;
+            return self.append(owner, (blocks + 1) * LINE);
+        }
+        let place = self.place_now(part, place);
+        if place.tier == TierName::Capacity {
+            self.tally.bypassed += len;
+            self.tally.bytes.bypassed += len;
+        }
+        self.transfer(owner, place, AccessKind::Write, range.start, len);
+    }
+
+    /// Whether a piece of a write goes to the write-back cache (6.1).
+    fn is_cached(&mut self, place: Place, part: &HostPart, blocks: Range<u64>) -> bool {
+        let count = blocks.end - blocks.start;
+        // Past a live line nobody may write: who finds no room waits for some, or until the line is gone (6.1 rule 2). So does the
+        // trace, which is rare.
+        while self.cache.has_any(blocks.clone()) {
+            if self.cache.has_room(count, true) {
+                return true;
+            }
+            if !self.makes_room() {
+                return false;
+            }
+        }
+        let wanted = self.place_now(part, place).tier == TierName::Capacity
+            && part.request_len <= CACHED_LONGEST
             && !part.sequential
             && self.cache.has_any_room();
         if !wanted {
@@ -273,6 +337,17 @@ impl Course {
         self.tally.bytes.times_full += u64::from(!fits && !self.full);
         self.full = !fits || self.full && self.cache.used() >= FULL_UNTIL;
         fits
+    }
+
+    /// Where an extent is that may have moved while a write to it waited.
+    fn place_now(&self, part: &HostPart, before: Place) -> Place {
+        self.tierer.space.place(part.extent).unwrap_or(before)
+    }
+
+    /// Waits for the next event while the cache is on its way to being emptied; `false` when it is not.
+    fn makes_room(&mut self) -> bool {
+        self.pump_destages();
+        self.destaging > 0 && self.step(Nanos::NEVER)
     }
 
     fn ring_column(&self) -> usize {
@@ -321,7 +396,7 @@ impl Course {
     }
 
     /// All that happens until `end`.
-    fn run_until(&mut self, end: Nanos) {
+    pub(super) fn run_until(&mut self, end: Nanos) {
         while self.step(end) {}
         self.now = self.now.max(end);
     }
@@ -355,7 +430,7 @@ impl Course {
     fn timer(&self) -> Option<Nanos> {
         let moves = self.run.as_ref().and_then(Run::timer);
         let idle = match self.cache.is_dirty() && self.destaging == 0 {
-            true => self.devices.idle_since(self.layout.slow_disks()).map(|since| since + IDLE),
+            true => Some(self.last_request + IDLE),
             false => None,
         };
         [self.next_run, moves, idle].into_iter().flatten().min()
@@ -365,8 +440,7 @@ impl Course {
         if self.next_run.is_some_and(|at| at <= self.now) {
             self.start_run();
         }
-        let idle = self.devices.idle_since(self.layout.slow_disks());
-        if idle.is_some_and(|since| since + IDLE <= self.now) && self.cache.is_dirty() {
+        if self.last_request + IDLE <= self.now && self.cache.is_dirty() {
             self.idle_mode = true;
             self.pump_destages();
         }
@@ -375,15 +449,7 @@ impl Course {
 
     fn ended(&mut self, slot: u32) {
         match self.accesses.take(slot) {
-            Owner::Host(number) => {
-                let request = self.requests.get(number);
-                request.left -= 1;
-                if request.left == 0 {
-                    let request = self.requests.take(number);
-                    self.outstanding -= 1;
-                    self.answered(&request);
-                }
-            }
+            Owner::Host(number) => self.part_ended(number),
             Owner::Destage(number) => {
                 let left = &mut self.destages.get(number).1;
                 *left -= 1;
@@ -395,6 +461,16 @@ impl Course {
                 }
             }
             Owner::Move(number) => self.move_ended(number),
+        }
+    }
+
+    fn part_ended(&mut self, number: u32) {
+        let request = self.requests.get(number);
+        request.left -= 1;
+        if request.left == 0 {
+            let request = self.requests.take(number);
+            self.outstanding -= 1;
+            self.answered(&request);
         }
     }
 

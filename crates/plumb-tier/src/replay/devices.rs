@@ -71,13 +71,6 @@ impl Devices {
         disks.min_by_key(|disk| self.0[*disk].in_flight).unwrap_or(0)
     }
 
-    /// Since when a range of disks has had nothing to do; `None` while one has.
-    pub(super) fn idle_since(&self, disks: std::ops::Range<usize>) -> Option<Nanos> {
-        let disks = &self.0[disks];
-        let is_idle = disks.iter().all(|device| device.in_flight == 0);
-        is_idle.then(|| disks.iter().map(|device| device.busy_since).max().unwrap_or(Nanos::ZERO))
-    }
-
     /// Time in which each of a range of disks was busy until now, in sum.
     pub(super) fn busy(&self, disks: std::ops::Range<usize>, now: Nanos) -> Nanos {
         let busy = |device: &Device| match device.in_flight {

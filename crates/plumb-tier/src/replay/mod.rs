@@ -5,6 +5,8 @@
 //! Every extent is mapped at its first touch: to the Performance tier while that has room (ALC-1).
 
 mod bounds;
+#[cfg(test)]
+mod cache_tests;
 mod course;
 #[cfg(test)]
 mod curve_tests;
@@ -262,6 +264,8 @@ struct HostPart {
     extent: u32,
     offset: u64,
     len: u64,
+    /// Bytes of the whole host I/O.
+    request_len: u64,
     kind: HostIoKind,
     weight: Weight,
     /// Of a sequential stream of writes, by the engine's rule.
@@ -447,11 +451,19 @@ impl Replay {
         while at < end {
             let nth = at / self.layout.extent_bytes;
             let within = at % self.layout.extent_bytes;
-            let len = (end - at).min(self.layout.extent_bytes - within);
+            let part = (end - at).min(self.layout.extent_bytes - within);
             let next = u32::try_from(self.extents.len()).unwrap_or(u32::MAX);
             let extent = *self.extents.entry((volume, nth)).or_insert(next);
-            self.parts.push(HostPart { extent, offset: within, len, kind, weight, sequential });
-            at += len;
+            self.parts.push(HostPart {
+                extent,
+                offset: within,
+                len: part,
+                request_len: len,
+                kind,
+                weight,
+                sequential,
+            });
+            at += part;
         }
     }
 

@@ -7,6 +7,8 @@ use plumb_units::convert::{to_u64, to_usize};
 
 /// Bytes of a line.
 pub(super) const LINE: u64 = 4096;
+/// What the line of a record's header is called instead of a block.
+const HEADER: u64 = u64::MAX;
 /// Beyond it a destage is not merged further (WBC-3).
 const MERGED: u64 = 1 << 20;
 
@@ -19,6 +21,7 @@ enum State {
     Superseded,
 }
 
+/// A block of the ring: a line, or the header of a record.
 #[derive(Debug, Clone, Copy)]
 struct LineEntry {
     block: u64,
@@ -37,7 +40,7 @@ pub(super) struct Destage {
 /// The log of a virtual disk.
 #[derive(Debug)]
 pub(super) struct CacheModel {
-    /// Lines that there is room for.
+    /// Blocks of the ring.
     limit: u64,
     lines: VecDeque<LineEntry>,
     /// Number of the first line.
@@ -72,13 +75,18 @@ impl CacheModel {
         !self.newest.is_empty() && { blocks }.any(|block| self.newest.contains_key(&block))
     }
 
-    /// Whether so many lines have room; those over live ones may use 6.25 % more (6.1 rule 2).
+    /// Whether a record of so many lines has room, with its header; 6.25 % of the ring are kept for those over live lines (6.1 rule 2).
     pub(super) fn has_room(&self, count: u64, overlap: bool) -> bool {
-        let limit = if overlap { self.limit + self.limit / 16 } else { self.limit };
-        to_u64(self.lines.len()) + count <= limit
+        let kept = if overlap { 0 } else { (self.limit / 16).max(2) };
+        to_u64(self.lines.len()) + 1 + count + kept <= self.limit
     }
 
-    pub(super) fn admit(&mut self, blocks: std::ops::Range<u64>) {
+    /// To a record that begins with them, or to the one before.
+    pub(super) fn admit(&mut self, blocks: std::ops::Range<u64>, begins: bool) {
+        if begins {
+            // The tail passes it as it passes lines that were written again.
+            self.lines.push_back(LineEntry { block: HEADER, state: State::Superseded });
+        }
         for block in blocks {
             let number = self.tail + to_u64(self.lines.len());
             self.lines.push_back(LineEntry { block, state: State::Dirty });
@@ -104,7 +112,7 @@ impl CacheModel {
         self.limit > 0
     }
 
-    /// Lines as a share of the room.
+    /// Blocks in use as a share of the ring.
     pub(super) fn used(&self) -> f64 {
         match self.limit {
             0 => 0.0,
@@ -150,6 +158,8 @@ impl CacheModel {
     }
 
     fn gather(&mut self) {
+        // What was written again lies in nobody's way.
+        self.advance();
         let count = (self.limit / 8).max(1);
         let numbers = self.tail..self.tail + count.min(to_u64(self.lines.len()));
         let mut dirty: Vec<(u64, u64)> = numbers
@@ -168,6 +178,11 @@ impl CacheModel {
             let is_newest = self.newest.get(&block) == Some(number);
             self.line(*number).state = if is_newest { State::Clean } else { State::Superseded };
         }
+        self.advance();
+    }
+
+    /// The tail moves over what it may.
+    fn advance(&mut self) {
         while let Some(line) = self.lines.front().copied() {
             if matches!(line.state, State::Dirty | State::Destaging) {
                 return;
@@ -188,27 +203,29 @@ mod tests {
 
     #[test]
     fn lines_are_admitted_merged_destaged_and_given_back_in_order() {
-        let mut cache = CacheModel::new(64 * LINE, 1 << 20);
+        let mut cache = CacheModel::new(96 * LINE, 1 << 20);
+        // A header, and a sixteenth that is kept.
         assert!(
-            cache.has_room(64, false) && !cache.has_room(65, false) && cache.has_room(68, true)
+            cache.has_room(89, false) && !cache.has_room(90, false) && cache.has_room(95, true)
         );
-        cache.admit(10..12);
-        cache.admit(500..501);
-        cache.admit(12..13);
-        cache.admit(254..258);
+        assert!(!cache.has_room(96, true));
+        cache.admit(10..12, true);
+        cache.admit(500..501, true);
+        cache.admit(12..13, true);
+        cache.admit(254..258, true);
         assert!(cache.has_all(10..13) && !cache.has_all(10..14) && cache.has_any(13..255));
-        // The oldest eighth, 8 lines: by address, adjacent ones together, no extent's end crossed.
+        // The oldest eighth, 4 headers and 8 lines: by address, adjacent ones together, no extent's end crossed.
         let first = cache.next_destage().expect("dirty");
-        assert_eq!((first.block, first.lines.clone()), (10, vec![0, 1, 3]));
+        assert_eq!((first.block, first.lines.clone()), (10, vec![1, 2, 6]));
         let second = cache.next_destage().expect("dirty");
         assert_eq!((second.block, second.lines.len()), (254, 2));
         let third = cache.next_destage().expect("dirty");
         assert_eq!((third.block, third.lines.len()), (256, 2));
-        cache.admit(10..11);
+        cache.admit(10..11, true);
         // The line of block 500 is in the way of the tail.
         cache.destaged(&first);
         assert!(
-            (cache.used() - 7.0 / 64.0).abs() < 1e-9 && cache.has_all(12..13),
+            (cache.used() - 10.0 / 96.0).abs() < 1e-9 && cache.has_all(12..13),
             "{}",
             cache.used()
         );
@@ -216,7 +233,7 @@ mod tests {
         assert_eq!(last.block, 500);
         [third, second, last].iter().for_each(|destage| cache.destaged(destage));
         assert!(
-            (cache.used() - 1.0 / 64.0).abs() < 1e-9 && cache.has_all(10..11) && cache.is_dirty()
+            (cache.used() - 1.0 / 96.0).abs() < 1e-9 && cache.has_all(10..11) && cache.is_dirty()
         );
         assert!(!cache.has_any(11..600));
     }
@@ -230,10 +247,10 @@ mod tests {
             let block = random.below(1000);
             let overlap = cache.has_any(block..block + 1);
             if cache.has_room(1, overlap) {
-                cache.admit(block..block + 1);
+                cache.admit(block..block + 1, true);
                 assert!(cache.has_all(block..block + 1));
             }
-            assert!(cache.lines.len() <= 272);
+            assert!(cache.lines.len() <= 256);
             if cache.used() > 0.25 || random.one_in(9) {
                 under_way.extend(cache.next_destage());
             }
