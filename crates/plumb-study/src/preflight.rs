@@ -9,6 +9,7 @@ mod health;
 mod kernel_log;
 mod load;
 mod machine;
+mod md;
 mod network;
 mod programs;
 mod queue;
@@ -112,7 +113,7 @@ const CHECKS: &[(&str, Look)] = &[
     ("sched-window", tasks::window),
     ("health-smart", health::smart),
     ("health-nvme", health::nvme),
-    ("health-md", health::md),
+    ("health-md", md::md),
     ("health-lvm", volumes::lvm),
     ("health-zfs", volumes::zfs),
     ("health-btrfs", volumes::btrfs),

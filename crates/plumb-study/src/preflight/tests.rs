@@ -97,13 +97,73 @@ fn layers_that_were_not_found_are_not_fine() {
 
 #[test]
 fn arrays() {
-    let state = vda("md/array_state");
-    let clean = (state.as_str(), "clean");
-    fault("health-md", Verdict::Ok, "1 md arrays", &[clean]);
-    fault("health-md", Verdict::Block, "vda is inactive", &[(&state, "inactive")]);
-    fault("health-md", Verdict::Block, "lacks 1", &[clean, (&vda("md/degraded"), "1")]);
-    fault("health-md", Verdict::Block, "resync", &[clean, (&vda("md/sync_action"), "resync")]);
-    fault("health-md", Verdict::Warn, "8 mismatches", &[clean, (&vda("md/mismatch_cnt"), "8")]);
+    let [state, degraded, action, mismatches, level] =
+        ["array_state", "degraded", "sync_action", "mismatch_cnt", "level"]
+            .map(|name| vda(&format!("md/{name}")));
+    let well = [
+        (state.as_str(), "clean"),
+        (degraded.as_str(), "0"),
+        (action.as_str(), "idle"),
+        (mismatches.as_str(), "0"),
+    ];
+    let with = |path: &str, text: &str, verdict: Verdict, part: &str| {
+        let mut files = well.to_vec();
+        files.push((path, text));
+        fault("health-md", verdict, part, &files);
+    };
+    fault("health-md", Verdict::Ok, "1 md arrays", &well);
+    with(&state, "inactive", Verdict::Block, "vda is inactive");
+    with(&degraded, "1", Verdict::Block, "lacks 1");
+    with(&action, "resync", Verdict::Block, "resync");
+    with(&mismatches, "8", Verdict::Warn, "8 mismatches");
+    // What is not there is not fine.
+    for (index, what) in
+        [(1, "whether it lacks devices"), (2, "whether it is busy"), (3, "how many mismatches")]
+    {
+        let mut files = well.to_vec();
+        files.remove(index);
+        fault("health-md", Verdict::Unknown, what, &files);
+    }
+    fault("health-md", Verdict::Unknown, "whether it lacks devices", &well[..1]);
+    // Nothing of an array without copies can be missing and it go on.
+    for name in ["raid0", "linear"] {
+        fault("health-md", Verdict::Ok, "1 md arrays", &[well[0], (&level, name)]);
+    }
+}
+
+#[test]
+fn arrays_that_only_mdstat_tells_of() {
+    let says = |mdstat: &str, verdict: Verdict, part: &str| {
+        let mut machine = Machine::sound();
+        machine.disk("9:0", "md0");
+        machine.path = "/dev/md0";
+        machine.file("/proc/mdstat", mdstat);
+        machine.says("health-md", verdict, part);
+    };
+    let of = |first: &str, second: &str, third: &str| {
+        format!(
+            "Personalities : [raid1] [raid0]\nmd1 : active raid1 sdd1[1] sdc1[0]\n      100 blocks [2/1] [U_]\n\n\
+             md0 : {first}\n      100 blocks {second}\n{third}\nunused devices: <none>\n"
+        )
+    };
+    let mirror = "active raid1 sdb1[1] sda1[0]";
+    let recovery =
+        "      [==>....]  recovery = 12.6% (246/1953) finish=127.5min speed=33440K/sec\n";
+    let degraded = of(mirror, "super 1.2 [2/1] [U_]", recovery);
+    says(&degraded, Verdict::Block, "md0 lacks 1 devices; md0 is doing a recovery");
+    for (third, what) in [
+        ("      [>....]  check =  0.4% (8/1953) finish=9min speed=200K/sec\n", "doing a check"),
+        ("        resync=DELAYED\n", "doing a resync"),
+        ("        resync=PENDING\n", "doing a resync"),
+        ("      [>....]  reshape = 1.0% (8/1953)\n", "doing a reshape"),
+    ] {
+        says(&of(mirror, "[2/2] [UU]", third), Verdict::Block, what);
+    }
+    says(&of("inactive sdb1[1](S)", "", ""), Verdict::Block, "md0 is inactive");
+    // The number of mismatches is in no line of it, and none of md0 tells nothing.
+    says(&of(mirror, "[2/2] [UU]", ""), Verdict::Unknown, "how many mismatches md0 had");
+    says(&of("active raid0 sdb1[1] sda1[0]", "512k chunks", ""), Verdict::Ok, "1 md arrays");
+    says("Personalities : [raid1]\n", Verdict::Unknown, "the state of md0 was not read");
 }
 
 #[test]
