@@ -160,23 +160,33 @@ pub struct StudyFolder {
 }
 
 impl StudyFolder {
-    /// Makes the folder and writes the plan; the study is locked.
+    /// Makes the folder with its plan in it; the study is locked. Until the plan is durable the folder has a name that is no
+    /// study's: whoever is killed before that leaves no study, and after it one that can go on.
     ///
     /// # Errors
     /// A study of that name exists, the name is none, or the folder cannot be written.
     pub fn create(studies: &Path, study: &Study) -> Result<Self, StudyError> {
         check_name(&study.id)?;
         let path = studies.join(&study.id);
+        // One that an older program left without a plan is taken as it is.
+        let beside = match path.exists() {
+            true => path.clone(),
+            false => studies.join(format!(".new-{}", study.id)),
+        };
         let failed = |source| StudyError::io("make", &path, source);
-        fs::create_dir_all(path.join("runs")).map_err(failed)?;
-        let mut folder = Self { path: path.clone(), lock: None };
+        fs::create_dir_all(beside.join("runs")).map_err(failed)?;
+        let mut folder = Self { path: beside.clone(), lock: None };
         folder.lock(&study.id)?;
-        if folder.plan_path().exists() {
+        // Another process may have made it since.
+        if path.join("plan.json").exists() {
             return Err(StudyError::Exists { id: study.id.clone() });
         }
         folder.write("plan.json", study)?;
+        if beside != path {
+            fs::rename(&beside, &path).map_err(failed)?;
+        }
         sync_folder(studies).map_err(failed)?;
-        Ok(folder)
+        Ok(Self { path, ..folder })
     }
 
     /// Writes the plan anew, before the first run.
@@ -471,6 +481,36 @@ mod tests {
         assert!(told.contains("--id a") && told.contains(place.path().to_str().expect("UTF-8")));
         assert!(StudyFolder::create(place.path(), &study("a")).is_ok());
         assert!(StudyFolder::open(place.path(), "a").is_ok());
+    }
+
+    #[test]
+    fn whoever_is_killed_while_a_study_is_made_leaves_none() {
+        // What lies there at each moment of a kill: the folder, the lock, half a plan, a plan.
+        for files in [&[][..], &["lock"], &["lock", "plan.json.new"], &["lock", "plan.json"]] {
+            let place = tempfile::tempdir().expect("a folder");
+            let beside = place.path().join(".new-a");
+            fs::create_dir_all(beside.join("runs")).expect("made");
+            for name in files {
+                fs::write(beside.join(name), "{").expect("written");
+            }
+            let unknown = StudyFolder::open(place.path(), "a").expect_err("there is none");
+            assert!(matches!(unknown, StudyError::Unknown { .. }), "{unknown}");
+            assert!(studies(place.path()).expect("a list").is_empty());
+            let folder = StudyFolder::create(place.path(), &study("a")).expect("made");
+            let locked = StudyFolder::open(place.path(), "a").expect_err("locked");
+            assert!(matches!(locked, StudyError::Locked { .. }), "{locked}");
+            drop(folder);
+            let plan = StudyFolder::open(place.path(), "a").expect("opened").plan();
+            assert_eq!(plan.expect("a plan"), study("a"));
+            assert!(!beside.exists());
+        }
+        // While another process makes it.
+        let place = tempfile::tempdir().expect("a folder");
+        fs::create_dir_all(place.path().join(".new-a")).expect("made");
+        let lock = File::create(place.path().join(".new-a/lock")).expect("made");
+        lock.lock().expect("locked");
+        let locked = StudyFolder::create(place.path(), &study("a")).expect_err("locked");
+        assert!(matches!(locked, StudyError::Locked { .. }), "{locked}");
     }
 
     #[test]
