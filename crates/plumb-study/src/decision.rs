@@ -126,9 +126,11 @@ impl Rule {
                  otherwise.",
             ],
             Self::Drift => &[
-                "A reference setting is run at the start, after every ten runs and at the end.",
-                "ln X of these runs is put on a straight line over time. Drift is told above 2 % and outside its \
-                 95 % interval, and taken out of every figure; above 10 % the sweep is disturbed.",
+                "A reference setting is run at the start, after every ten runs and at the end; by a baseline that searches \
+                 at the end only. Baselines, and sweeps with fewer than three such runs, go by all that was run again.",
+                "ln X of these runs is put on a straight line over time, where there are several settings each with a level of \
+                 its own. Drift is told above 2 % and outside its 95 % interval, and taken out of every figure; above 10 % the \
+                 study is disturbed.",
             ],
             Self::Figure => &[
                 "The figure is that of whole runs: their median. Its interval comes from repetitions where there \

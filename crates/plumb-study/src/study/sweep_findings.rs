@@ -1,23 +1,23 @@
 //! What a sweep says.
 
 use plumb_units::words::number_of;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::behind::Behind;
 use super::best::{Candidate, FILE_SIZE, choose_best};
 use super::bottleneck::Plateau;
 use super::conditioning::counted;
 use super::document::FORMAT;
-use super::drift::Drift;
+use super::drift::{Drift, without_drift};
 use super::findings::{Finding, Findings, State, Table};
 use super::options::{RunOrder, SweepPlan};
-use super::record::{Purpose, RunRecord, Summary, weakest};
+use super::record::{RunRecord, Summary, weakest};
 use super::remarks::{Chosen, Whole};
 use super::run_notes::notes;
 use super::sweep::{SWEEP, SweepPlanner, rows, same_but_o};
 use super::workloads::{Workload, workloads};
 use super::{Conditioning, Resumption, Setting, bottleneck, machine, remarks};
-use crate::decision::{self, Rule};
+use crate::decision;
 use crate::findings::Layout;
 use crate::knee::{self, Flag, Knee, Options, Row, Verdict};
 use crate::percentile::{self, Mark};
@@ -55,7 +55,7 @@ impl Told<'_> {
 #[must_use]
 pub fn sweep_findings(plan: &SweepPlan, all: &[RunRecord], told: Told) -> Findings {
     let runs = &*counted(all);
-    let drift = Drift::of(runs);
+    let drift = Drift::of(runs).or_else(|| Drift::of_repetitions(runs));
     let corrected: Vec<RunRecord> =
         runs.iter().map(|run| without_drift(run, drift.as_ref())).collect();
     let mut findings = Vec::new();
@@ -90,7 +90,7 @@ pub fn sweep_findings(plan: &SweepPlan, all: &[RunRecord], told: Told) -> Findin
         findings.push(curve.finding);
         findings.extend(curve.limit);
     }
-    findings.extend(drift.as_ref().map(|drift| of_drift(drift, runs)));
+    findings.extend(drift.as_ref().map(|drift| drift.finding(runs, "sweep")));
     findings.extend(reading);
     findings.extend(machine::preflight(told.environment));
     let mut notes = notes(runs);
@@ -127,17 +127,6 @@ pub fn sweep_findings(plan: &SweepPlan, all: &[RunRecord], told: Told) -> Findin
         findings,
         notes,
     }
-}
-
-fn without_drift(run: &RunRecord, drift: Option<&Drift>) -> RunRecord {
-    let mut run = run.clone();
-    if let (Some(drift), Some(summary)) = (drift, run.summary.as_mut()) {
-        let iops = drift.corrected(summary.iops, run.started_s);
-        summary.latency_ms = summary.latency_ms.map(|ms| ms * summary.iops / iops);
-        summary.mib_per_s *= iops / summary.iops;
-        summary.iops = iops;
-    }
-    run
 }
 
 /// Settings in the order of their numbers, each once.
@@ -520,62 +509,4 @@ fn curve_table(found: &Knee) -> Table {
         })
         .collect();
     Table { columns: columns.map(str::to_owned).to_vec(), rows }
-}
-
-fn of_drift(drift: &Drift, runs: &[RunRecord]) -> Finding {
-    let verdict = match (drift.is_disturbed(), drift.is_real()) {
-        (true, _) => "disturbed",
-        (_, true) => "drift",
-        _ if drift.is_open() => "unclear",
-        _ => "stable",
-    };
-    let percent = drift.total.exp_m1() * 100.0;
-    let sentence = match verdict {
-        "stable" => format!(
-            "The reference setting stayed the same: {percent:+.1} % from first to last, ±{:.1} %.",
-            drift.half_width * 100.0
-        ),
-        "unclear" => format!(
-            "Whether the device changed cannot be told: the reference setting moved by {percent:+.1} % from first to \
-             last, ±{:.1} %, over {} runs of it. Nothing is taken out of the figures; repeat the sweep with more runs.",
-            drift.half_width * 100.0,
-            drift.count
-        ),
-        "drift" => format!(
-            "The device changed by {percent:+.1} % while it was measured; that is taken out of the figures."
-        ),
-        _ => format!(
-            "The device changed by {percent:+.1} % while it was measured: the sweep is disturbed. Find the cause \
-             (temperature, wear, other load) and run it again."
-        ),
-    };
-    let mut decision: Map<String, Value> =
-        decision::plain(Rule::Drift, "drift", verdict, &sentence);
-    decision.insert("value".to_owned(), json!(drift.total.exp_m1()));
-    let (low, high) = (drift.total - drift.half_width, drift.total + drift.half_width);
-    decision.insert("interval".to_owned(), json!([low.exp_m1(), high.exp_m1()]));
-    let anchors: Vec<&RunRecord> =
-        runs.iter().filter(|run| run.purpose == Purpose::Anchor).collect();
-    decision.insert(
-        "evidence".to_owned(),
-        json!([{ "name": "anchors", "value": drift.count, "arithmetic": "ln X ~ time, least squares" }]),
-    );
-    let table = Table {
-        columns: vec!["run".to_owned(), "started [s]".to_owned(), "iops [1/s]".to_owned()],
-        rows: anchors
-            .iter()
-            .map(|run| {
-                vec![json!(run.run), json!(run.started_s), json!(run.usable().map(|s| s.iops))]
-            })
-            .collect(),
-    };
-    Finding {
-        id: "drift".to_owned(),
-        title: "Drift".to_owned(),
-        sentence,
-        step: SWEEP.to_owned(),
-        decision,
-        runs: anchors.iter().map(|run| run.run).collect(),
-        table: Some(table),
-    }
 }

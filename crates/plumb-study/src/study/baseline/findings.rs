@@ -18,6 +18,7 @@ use crate::study::behind::Behind;
 use crate::study::bottleneck::{self, Plateau};
 use crate::study::conditioning::counted;
 use crate::study::document::FORMAT;
+use crate::study::drift::{Drift, without_drift};
 use crate::study::findings::{Finding, Findings, State, Table};
 use crate::study::record::{RunRecord, Summary};
 use crate::study::remarks::{self, Chosen, Whole};
@@ -29,16 +30,32 @@ use crate::study::{Access, Setting, machine};
 /// Findings of a baseline: a pure function of its options and its runs.
 #[must_use]
 pub fn baseline_findings(options: &BaselineOptions, all: &[RunRecord], told: Told) -> Findings {
-    let runs = &*counted(all);
+    let counted = &*counted(all);
     let planner = BaselinePlanner::new(options.clone());
-    let choices = planner.choices(runs);
+    let mut choices = planner.choices(counted);
+    let drift = Drift::of_repetitions(counted);
+    let without = |run: &RunRecord| without_drift(run, drift.as_ref());
+    let runs: &[RunRecord] = &counted.iter().map(without).collect::<Vec<_>>();
+    let is_drifting = drift.as_ref().is_some_and(Drift::is_real);
+    if is_drifting {
+        planner.judge_again(&mut choices, runs);
+    }
     let random_curve = choices.random_curve.as_ref().map(|_| {
         let template = options.random(choices.files);
         let own = runs.iter().filter(|run| same_but_o(&run.setting, &template));
         knee::find(&rows(own), &options.knee_options(&template))
     });
     let irreproducible = doubt::irreproducible(runs, random_curve.as_ref());
-    let study = Study { options, choices: &choices, random_curve, irreproducible, runs };
+    let disturbed = drift.as_ref().filter(|drift| drift.is_disturbed()).map(Drift::percent);
+    let study = Study {
+        options,
+        choices: &choices,
+        random_curve,
+        irreproducible,
+        runs,
+        is_drifting,
+        disturbed,
+    };
     let has = |step| options.has(step);
     let mut findings = Vec::new();
     let mut limits = Vec::new();
@@ -65,6 +82,10 @@ pub fn baseline_findings(options: &BaselineOptions, all: &[RunRecord], told: Tol
         }
     }
     findings.extend(limits);
+    // What cannot be told yet may be told at the end.
+    let is_told = |drift: &&Drift| told.state == State::Complete || drift.is_real();
+    let drift = drift.as_ref().filter(is_told);
+    findings.extend(drift.map(|drift| drift.finding(counted, "baseline")));
     if has(Step::PretestTwo) {
         findings.extend(study.files());
     }
@@ -78,8 +99,8 @@ pub fn baseline_findings(options: &BaselineOptions, all: &[RunRecord], told: Tol
     findings.extend(study.reading(told.environment));
     findings.extend(study.amplification());
     findings.extend(machine::preflight(told.environment));
-    let mut remarks = notes(runs);
-    remarks.extend(told.notes(runs));
+    let mut remarks = notes(counted);
+    remarks.extend(told.notes(counted));
     remarks.push(options.conditioning.note(&options.random(1), all));
     for name in &options.skip {
         remarks.push(format!("the step {name} was left out"));
@@ -88,14 +109,14 @@ pub fn baseline_findings(options: &BaselineOptions, all: &[RunRecord], told: Tol
         remarks.push("the baseline is not finished: later steps are missing".to_owned());
     }
     if !options.is_exhaustive() {
-        let count = number_of(to_u64(runs.len()), "run");
+        let count = number_of(to_u64(counted.len()), "run");
         remarks.push(format!("{count} instead of {} exhaustive", told.runs_exhaustive));
     }
     Findings {
         format: FORMAT,
         study: told.study.to_owned(),
         state: told.state,
-        runs: runs.len() as u64,
+        runs: counted.len() as u64,
         runs_exhaustive: told.runs_exhaustive,
         findings,
         notes: remarks,
@@ -115,7 +136,12 @@ pub(super) struct Study<'a> {
     pub(super) random_curve: Option<knee::Knee>,
     /// Settings whose runs contradict each other (3.3).
     pub(super) irreproducible: Vec<Setting>,
+    /// Without the drift that the reference and what was run again show.
     pub(super) runs: &'a [RunRecord],
+    /// Whether there is such a drift.
+    is_drifting: bool,
+    /// Percent of it where it is so much that nothing is to be relied on.
+    disturbed: Option<f64>,
 }
 
 /// The numbers of runs that measured any of these settings.
@@ -389,7 +415,11 @@ impl Study<'_> {
         contradiction: Option<&Contradiction>,
     ) -> String {
         let moved = self.moved().filter(|_| setting.access == Access::Random);
-        let moved = moved.map(|o| format!("with what was repeated since, the curve says o = {o}"));
+        let since = match self.is_drifting {
+            true => "without the drift",
+            false => "with what was repeated since",
+        };
+        let moved = moved.map(|o| format!("{since}, the curve says o = {o}"));
         let is_open = matches!(
             curve.map(|curve| curve.verdict),
             Some(knee::Verdict::Unclear | knee::Verdict::Extend)
@@ -489,7 +519,16 @@ impl Study<'_> {
         if lines.is_empty() {
             return None;
         }
-        let sentence = format!("{}.", said.join("; "));
+        let sentence = match self.disturbed {
+            Some(percent) => format!(
+                "{}. The baseline is disturbed: the device changed by {percent:+.1} % while it was measured.",
+                said.join("; ")
+            ),
+            None => format!("{}.", said.join("; ")),
+        };
+        if self.disturbed.is_some() {
+            flags.push("disturbed".to_owned());
+        }
         let mut decision = decision::plain(Rule::Figure, "findings", "measured", &sentence);
         decision.insert(
             "parameters".to_owned(),

@@ -1,6 +1,8 @@
 //! Which run of a baseline comes next.
 
-use plumb_units::convert::{to_u64, to_usize};
+use std::borrow::Cow;
+
+use plumb_units::convert::{to_u32, to_u64, to_usize};
 
 use super::doubt;
 use super::options::{
@@ -12,10 +14,12 @@ use crate::knee::{self, Knee};
 use crate::split::{self, Pair};
 use crate::study::best::{Best, Candidate, LOSS_MOST, Noise, NoiseSource, choose_best};
 use crate::study::conditioning::{CONDITIONING, counted, settle_s};
+use crate::study::drift::{ANCHOR, Drift, without_drift};
 use crate::study::engine::{Next, Planner};
 use crate::study::perform::Order;
+use crate::study::random::Random;
 use crate::study::record::{Purpose, RunRecord};
-use crate::study::sweep::{rows, same_but_o};
+use crate::study::sweep::{ANCHOR_EVERY, rows, same_but_o};
 use crate::study::sweep_findings::rates;
 use crate::study::{Access, Setting};
 
@@ -58,10 +62,15 @@ const SPARED: usize = 2;
 const DOUBTED_MOST: (usize, usize) = (3, 4);
 /// A loss by another number of threads that counts.
 const DELTA: f64 = 0.02;
+/// Most outstanding I/Os of one thread whose latency is measured.
+const LATENCY_LAST: u32 = 4;
 /// Scatter about a curve above which what its answer rests on is run three times instead of twice.
 const NOISY: f64 = 0.006;
 /// Where the search for sequential I/O begins: a plateau at one outstanding I/O is rare.
 const SEQUENTIAL_FROM: u64 = 2;
+
+/// Where the streams of random numbers begin that put ranges in order: those before are of runs.
+const ORDERS_FROM: u64 = 1 << 32;
 
 /// A run that is missing, with its step.
 type Missing = Box<(Step, Setting)>;
@@ -104,6 +113,23 @@ impl BaselinePlanner {
         choices
     }
 
+    /// The same judged again by `runs` of which a drift was taken out. What small random I/O chose stays, as the steps after it
+    /// were run with that: where its runs now say otherwise it is not certain.
+    pub(super) fn judge_again(&self, choices: &mut Choices, runs: &[RunRecord]) {
+        choices.noise = noise(choices.random_curve.as_ref(), runs);
+        if let Some(best) = choices.pair.as_mut() {
+            match choose_best(&split_candidates(&choices.pairs, runs), choices.noise) {
+                Some(again) if again.chosen == best.chosen => *best = again,
+                _ => best.is_unclear = true,
+            }
+        }
+        for (curve, setting) in [&mut choices.reads, &mut choices.writes].into_iter().flatten() {
+            let own = runs.iter().filter(|run| same_but_o(&run.setting, setting));
+            *curve = knee::find(&rows(own), &self.options.knee_options(setting));
+            setting.outstanding = chosen(curve).unwrap_or(setting.outstanding);
+        }
+    }
+
     fn begin(&self) -> Choices {
         Choices {
             files: 1,
@@ -121,8 +147,9 @@ impl BaselinePlanner {
     ///
     /// What small random I/O chose must not change while it is confirmed: the steps after it would begin anew. Nothing
     /// follows from the choices of sequential I/O, which therefore count every run.
-    fn decide(&self, choices: &mut Choices, all: &[RunRecord]) -> Result<(), Missing> {
+    fn decide(&self, choices: &mut Choices, whole: &[RunRecord]) -> Result<(), Missing> {
         let has = |step| self.options.has(step);
+        let all = &*without_anchors(whole);
         let runs = &*without_confirmation(all);
         if has(Step::PretestOne) {
             have!(once(&choices.random, runs), Step::PretestOne);
@@ -132,14 +159,15 @@ impl BaselinePlanner {
             choices.random = self.options.random(choices.files);
         }
         if has(Step::RandomOne) {
-            let curve = self.curve(Step::RandomOne, &choices.random, runs, 0);
+            let seen = &*self.seen_by(Step::RandomOne, whole, runs);
+            let curve = self.curve(Step::RandomOne, &choices.random, seen, 0);
             let curve = have!(curve, Step::RandomOne);
             choices.random.outstanding = chosen(&curve).unwrap_or(choices.random.outstanding);
             choices.random_curve = Some(curve);
         }
         choices.noise = noise(choices.random_curve.as_ref(), runs);
         if has(Step::RandomTwo) {
-            self.split(choices, runs, all)?;
+            self.split(choices, &self.seen_by(Step::RandomTwo, whole, runs), all)?;
         }
         // Where a run more may tell, it is kept for the end.
         let is_open = in_doubt(&choices.pairs, choices.noise, runs, DOUBTED_MOST.1).is_some();
@@ -149,7 +177,8 @@ impl BaselinePlanner {
                 continue;
             }
             let mut setting = self.options.sequential(choices.files, percent);
-            let curve = have!(self.curve(step, &setting, all, reserve), step);
+            let seen = &*self.seen_by(step, whole, all);
+            let curve = have!(self.curve(step, &setting, seen, reserve), step);
             setting.outstanding = chosen(&curve).unwrap_or(setting.outstanding);
             let answer = Some((curve, setting));
             if step == Step::Reads {
@@ -160,10 +189,32 @@ impl BaselinePlanner {
         }
         if has(Step::Latency) {
             for setting in apart(&choices.random, &self.options) {
+                // The last run is the reference's, which says more than four I/Os of one thread.
+                let is_over = !self.options.is_exhaustive() && runs.len() >= self.runs_most();
+                if is_over && setting.threads == 1 && setting.outstanding == LATENCY_LAST {
+                    continue;
+                }
                 have!(once(&setting, runs), Step::Latency);
             }
         }
         Ok(())
+    }
+
+    /// What a step goes by: `runs`, in an exhaustive plan without the drift that was to be seen when the step ended. What comes
+    /// later must not change what it chose.
+    fn seen_by<'a>(
+        &self,
+        step: Step,
+        whole: &[RunRecord],
+        runs: &'a [RunRecord],
+    ) -> Cow<'a, [RunRecord]> {
+        let last = whole.iter().rposition(|run| run.step == step.keyword());
+        let drift = last.filter(|_| self.options.is_exhaustive());
+        let drift = drift.and_then(|last| Drift::of_repetitions(&whole[..=last]));
+        match drift.filter(Drift::is_real) {
+            Some(drift) => runs.iter().map(|run| without_drift(run, Some(&drift))).collect(),
+            None => Cow::Borrowed(runs),
+        }
     }
 
     /// 2.5: the fewest files that nothing is better than.
@@ -217,7 +268,13 @@ impl BaselinePlanner {
             Setting { outstanding, ..setting.clone() }
         };
         let missing = |range: std::ops::RangeInclusive<u64>| {
-            range.map(with).find(|setting| tries(setting, runs) == 0)
+            // In a random order as published; beyond that upwards, as each run may be the last that is needed.
+            let (mut range, beyond): (Vec<u64>, Vec<u64>) =
+                range.partition(|o| *o <= step.published_range().1);
+            let place = Step::ALL.iter().position(|other| *other == step).map_or(0, to_u64);
+            Random::new(self.options.seed, ORDERS_FROM * (place + 1)).shuffle(&mut range);
+            let mut range = range.into_iter().chain(beyond).map(with);
+            range.find(|setting| tries(setting, runs) == 0)
         };
         if self.options.is_exhaustive() {
             let (first, mut last) = step.published_range();
@@ -276,6 +333,32 @@ impl BaselinePlanner {
         }
     }
 
+    /// Runs at most beside the reference at the end.
+    fn runs_most(&self) -> usize {
+        let most = to_usize(self.options.runs_most());
+        if most > ANCHOR_EVERY { most - 1 } else { most }
+    }
+
+    /// The reference setting, where it is due: once at the end, and every ten runs of an exhaustive plan, which takes a day.
+    fn anchor(&self, runs: &[RunRecord], is_done: bool) -> Option<Order> {
+        let is_anchor = |run: &RunRecord| run.purpose == Purpose::Anchor;
+        let anchors = runs.iter().filter(|run| is_anchor(run)).count();
+        let since = runs.iter().rev().take_while(|run| !is_anchor(run)).count();
+        let has_room =
+            self.options.is_exhaustive() || runs.len() < to_usize(self.options.runs_most());
+        let is_due = match is_done {
+            true => since > 0 && runs.len() >= ANCHOR_EVERY && has_room,
+            false => since >= ANCHOR_EVERY && self.options.is_exhaustive(),
+        };
+        let setting = self.reference(runs).filter(|_| is_due)?;
+        Some(Order {
+            step: ANCHOR.to_owned(),
+            purpose: Purpose::Anchor,
+            repetition: to_u32(anchors) + 1,
+            setting,
+        })
+    }
+
     /// Runs that a step may still add, so that later ones have enough.
     fn left(&self, step: Step, runs: &[RunRecord]) -> usize {
         let later = KEPT_BACK.iter().filter(|(other, _)| *other > step && self.options.has(*other));
@@ -311,7 +394,9 @@ impl BaselinePlanner {
             return Ok(());
         }
         if self.options.is_exhaustive() {
-            if let Some(missing) = pairs.iter().find(|pair| tries(pair, runs) == 0) {
+            let mut order: Vec<&Setting> = pairs.iter().collect();
+            Random::new(self.options.seed, ORDERS_FROM).shuffle(&mut order);
+            if let Some(missing) = order.into_iter().find(|pair| tries(pair, runs) == 0) {
                 return Err(Box::new((Step::RandomTwo, missing.clone())));
             }
         } else {
@@ -371,7 +456,7 @@ impl BaselinePlanner {
     fn confirm(&self, choices: &Choices, runs: &[RunRecord]) -> Option<Setting> {
         if !self.options.has(Step::Confirm)
             || self.options.is_exhaustive()
-            || to_u64(runs.len()) >= self.options.runs_most()
+            || runs.len() >= self.runs_most()
         {
             return None;
         }
@@ -410,14 +495,18 @@ impl Planner for BaselinePlanner {
         }
         let runs = &*counted(all);
         let mut choices = self.begin();
-        let due = self.decide(&mut choices, runs);
-        let (step, setting) = match due {
-            Err(due) => *due,
-            Ok(()) => match self.confirm(&choices, runs) {
-                Some(setting) => (Step::Confirm, setting),
-                None => return Next::Done,
-            },
+        let due = match self.decide(&mut choices, runs) {
+            Err(due) => Some(*due),
+            Ok(()) => {
+                let again = self.confirm(&choices, &without_anchors(runs));
+                again.map(|setting| (Step::Confirm, setting))
+            }
         };
+        if let Some(order) = self.anchor(runs, due.is_none()) {
+            return Next::Run(Box::new(order));
+        }
+        let Some((step, setting)) = due else { return Next::Done };
+        let runs = &*without_anchors(runs);
         let repetition = u32::try_from(tries(&setting, runs)).unwrap_or(u32::MAX) + 1;
         Next::Run(Box::new(Order {
             step: step.keyword().to_owned(),
@@ -435,6 +524,8 @@ impl Planner for BaselinePlanner {
         self.options.preset == Preset::Standard
             && !self.options.full_length
             && order.step != CONDITIONING
+            // One run against several before it.
+            && order.step != ANCHOR
     }
 
     fn rest_s(&self, last: &Setting, next: &Order) -> f64 {
@@ -454,6 +545,11 @@ impl Planner for BaselinePlanner {
 /// What there is without the repetitions at the end.
 fn without_confirmation(runs: &[RunRecord]) -> Vec<RunRecord> {
     runs.iter().filter(|run| run.step != Step::Confirm.keyword()).cloned().collect()
+}
+
+/// What there is without the runs that show drift: a reference must not move what was chosen before it.
+fn without_anchors(runs: &[RunRecord]) -> Vec<RunRecord> {
+    runs.iter().filter(|run| run.purpose != Purpose::Anchor).cloned().collect()
 }
 
 /// How often a setting was run, well or not.
@@ -560,6 +656,6 @@ pub(super) fn apart(random: &Setting, options: &BaselineOptions) -> Vec<Setting>
     let alone = |outstanding| Setting { threads: 1, outstanding, ..random.clone() };
     let is_wanted = |setting: &Setting| setting.total_outstanding() <= options.outstanding_most;
     let mut list = vec![Setting { latency: false, ..random.clone() }, random.clone(), alone(1)];
-    list.extend([alone(2), alone(4)].into_iter().filter(is_wanted));
+    list.extend([alone(2), alone(LATENCY_LAST)].into_iter().filter(is_wanted));
     list
 }
