@@ -21,6 +21,8 @@ struct Write {
     /// Answered, whatever the answer.
     ended: Option<Time>,
     acknowledged: bool,
+    /// Some of it may be gone with a disk that was lost before all of it was done: it counts as acknowledged only when it is durable.
+    forgotten: bool,
 }
 
 /// What died, for what must still be there.
@@ -78,8 +80,15 @@ pub(super) struct Oracle {
 
 impl Oracle {
     pub(super) fn new(units: usize) -> Self {
-        let before =
-            Write { first: 0, end: 0, zeros: true, issued: 0, ended: Some(0), acknowledged: true };
+        let before = Write {
+            first: 0,
+            end: 0,
+            zeros: true,
+            issued: 0,
+            ended: Some(0),
+            acknowledged: true,
+            forgotten: false,
+        };
         Self {
             now: 1,
             writes: vec![before],
@@ -97,7 +106,15 @@ impl Oracle {
     pub(super) fn issue(&mut self, first: u32, end: u32, zeros: bool) -> WriteId {
         let issued = self.tick();
         let id = u32::try_from(self.writes.len()).unwrap_or(u32::MAX);
-        self.writes.push(Write { first, end, zeros, issued, ended: None, acknowledged: false });
+        self.writes.push(Write {
+            first,
+            end,
+            zeros,
+            issued,
+            ended: None,
+            acknowledged: false,
+            forgotten: false,
+        });
         for unit in first..end {
             self.units[at(unit)].push(id);
         }
@@ -109,7 +126,7 @@ impl Oracle {
         let now = self.tick();
         let write = &mut self.writes[at(id)];
         write.ended = Some(now);
-        write.acknowledged = good;
+        write.acknowledged = good && (durable || !write.forgotten);
         if good && durable {
             self.make_durable(id);
         } else if good {
@@ -139,6 +156,7 @@ impl Oracle {
     pub(super) fn forget(&mut self, of: std::ops::Range<u32>) {
         for write in self.writes.iter_mut().filter(|write| of.contains(&write.first)) {
             write.acknowledged = false;
+            write.forgotten |= write.ended.is_none();
         }
     }
 
