@@ -109,15 +109,17 @@ fn device(number: u64) -> (Over, SimulatedDevice) {
 struct RandomPart<'a>(&'a BaselinePlanner);
 
 impl RandomPart<'_> {
-    /// The exhaustive plan takes one o after the other up to the end of a range, and then one number of threads after the
-    /// other: it need not be asked for each, which takes long.
+    /// The exhaustive plan takes every o up to the end of a range, and then every number of threads: it need not be asked for
+    /// each, which takes long, and in which order does not matter without noise.
     fn following(&self, last: &RunRecord, runs: &[RunRecord]) -> Option<Order> {
         let plan = self.0.options();
         let (o, threads) = (last.setting.outstanding, last.setting.threads);
         let with = |threads, outstanding| Setting { threads, outstanding, ..last.setting.clone() };
         let setting = match last.step.as_str() {
             _ if !plan.exhaustive => None,
-            "random-1" => (![11, 24, 48, 96, 192].contains(&o)).then(|| with(threads, o + 1)),
+            "random-1" => (![11, 24, 48, 96, 192].contains(&o))
+                .then(|| with(threads, o + 1))
+                .filter(|setting| runs.iter().all(|run| run.setting != *setting)),
             "random-2" => (threads + 1..=plan.threads_most)
                 .filter(|more| (threads * o).is_multiple_of(*more))
                 .map(|more| with(more, threads * o / more))
