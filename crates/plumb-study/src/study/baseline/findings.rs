@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::doubt::{self, Contradiction};
 use super::options::{BaselineOptions, Step};
-use super::planner::{BaselinePlanner, Choices, apart, chosen};
+use super::planner::{BaselinePlanner, Choices, apart, chosen, without_anchors};
 use crate::decision::{self, Rule};
 use crate::findings::Finding as Row;
 use crate::identities;
@@ -100,7 +100,8 @@ pub fn baseline_findings(options: &BaselineOptions, all: &[RunRecord], told: Tol
     findings.extend(study.amplification());
     findings.extend(machine::preflight(told.environment));
     let mut remarks = notes(counted);
-    remarks.extend(told.notes(counted));
+    // One run at the end of everything must not move what an interruption is judged by.
+    remarks.extend(told.notes(&without_anchors(counted)));
     remarks.push(options.conditioning.note(&options.random(1), all));
     for name in &options.skip {
         remarks.push(format!("the step {name} was left out"));

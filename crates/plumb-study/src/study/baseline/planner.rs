@@ -548,7 +548,7 @@ fn without_confirmation(runs: &[RunRecord]) -> Vec<RunRecord> {
 }
 
 /// What there is without the runs that show drift: a reference must not move what was chosen before it.
-fn without_anchors(runs: &[RunRecord]) -> Vec<RunRecord> {
+pub(super) fn without_anchors(runs: &[RunRecord]) -> Vec<RunRecord> {
     runs.iter().filter(|run| run.purpose != Purpose::Anchor).cloned().collect()
 }
 
