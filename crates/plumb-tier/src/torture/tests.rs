@@ -315,9 +315,13 @@ const ONCE_BROKEN: [u64; 18] = [
 ];
 
 /// The same of those in which more fails than a space bears.
-const ONCE_BROKEN_BEYOND: [u64; 1] = [
+const ONCE_BROKEN_BEYOND: [u64; 3] = [
     // A write waited for room in a log for as long as a disk hung, stayed for what only it had, and hung at a flush, and failed.
     3_283_341_848_966_250_065,
+    // A sector of a log could not be read on one disk, the other copy did not count as up to date, and what both had was given up.
+    11_130_240_339_660_226_129,
+    // A write was under way when the disk of its only copy was lost, and the checker asked for all of it.
+    5_580_695_390_864_850_513,
 ];
 
 #[test]
