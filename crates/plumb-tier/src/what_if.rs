@@ -444,7 +444,7 @@ mod tests {
             let mut what_if = WhatIf::new(1 << 20);
             let references = extents * 5;
             for nth in 0..references {
-                what_if.record(io(nth % extents << 20, 4096));
+                what_if.record(io((nth % extents) << 20, 4096));
             }
             for per_mille in [900, 980, 990, 995, 1000, 1005, 1010, 1020, 1100] {
                 let size = extents * per_mille / 1000;
