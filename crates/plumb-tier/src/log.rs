@@ -420,8 +420,10 @@ impl Log {
     /// The first record from that one on that the tail has not passed: what it follows, and those of its blocks with data whose newest
     /// record it is.
     pub(crate) fn record_from(&self, lsn: u64) -> Option<(Link, Vec<(u64, Line)>)> {
-        let known = |own: &&LogRecord| !own.passed && own.link.is_some_and(|link| link.lsn >= lsn);
-        let record = self.records.iter().find(known)?;
+        // They have the numbers one after the other.
+        let first = self.records.front()?.link?.lsn;
+        let from = to_usize(lsn.saturating_sub(first)).min(self.records.len());
+        let record = self.records.range(from..).find(|own| !own.passed)?;
         let link = record.link?;
         let blocks = record.ranges.iter().filter(|range| !range.zeros);
         let blocks = blocks.flat_map(|range| range.block..range.block + u64::from(range.count));

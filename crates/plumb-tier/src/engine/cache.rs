@@ -26,8 +26,8 @@ const REQUEST_MAX: u32 = 256 << 10;
 const ZERO_RANGES: usize = 64;
 /// A cache that was full is full no more when less of it is used, in sixteenths.
 const FULL_UNTIL: u32 = 14;
-/// Writes over live lines that find no room for so long fail (WBC-4). A disk that hangs is waited for first, and once more with a flush where it holds a last copy, and
-/// then the log goes on without it.
+/// Writes over live lines that find no room for so long fail (WBC-4). A disk that hangs is waited for first, and once more at a flush
+/// where it holds the last copy of something; then the log goes on without it.
 const ROOM_TIME_OUTS: u64 = 3;
 
 /// A record on its way.
