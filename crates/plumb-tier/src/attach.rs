@@ -11,7 +11,7 @@ use crate::extents::UNMAPPED;
 use crate::format::frame::Record;
 use crate::format::superblock::Superblock;
 use crate::format::{BLOCK_LEN, DiskState, Geometry};
-use crate::members::{Half, METADATA_COPIES, Members};
+use crate::members::{Half, Members};
 use crate::mutation::{Mutation, active};
 
 impl<Q: FlushQueue> Core<Q> {
@@ -78,7 +78,7 @@ impl<Q: FlushQueue> Core<Q> {
         // Sixteen disks vote at most, and journal and tree lie on those (LAY-3).
         let votes = self.members.config.voters.len() < VOTERS;
         let metadata = votes
-            && self.members.metadata().len() < METADATA_COPIES
+            && self.lacks_metadata(disk)
             && !self.members.config.disks[nth].leaving
             && self.copy_metadata(disk)?;
         let logs = self.copy_logs(disk);
@@ -156,8 +156,8 @@ impl<Q: FlushQueue> Core<Q> {
             return Ok(true);
         }
         // A vote without journal and map would count for a start that then has neither.
-        let lacks = self.members.metadata().len() < METADATA_COPIES
-            && !self.members.config.disks[usize::from(disk)].metadata;
+        let lacks =
+            self.lacks_metadata(disk) && !self.members.config.disks[usize::from(disk)].metadata;
         if lacks && !active(Mutation::VoteFirst) {
             if !self.copy_metadata(disk)? {
                 self.members.declined.push(disk);

@@ -9,7 +9,6 @@ use crate::events::Event;
 use crate::format::page::Checkpoint;
 use crate::format::{BLOCK_BYTES, BLOCK_LEN};
 use crate::io::Work;
-use crate::members::METADATA_COPIES;
 use crate::mutation::{Mutation, active};
 use crate::tree::Copied;
 
@@ -130,10 +129,19 @@ impl<Q: FlushQueue> Core<Q> {
             && self.io.write(&[disk], other, &before).is_empty()
     }
 
+    /// Whether journal and tree lack a copy that a disk which comes back, or gets its vote back, could have.
+    pub(crate) fn lacks_metadata(&self, disk: u16) -> bool {
+        self.members.metadata().len() < self.members.metadata_wanted(Some(disk))
+    }
+
     /// Whether a disk that comes back is to get a copy of a journal that is long: a checkpoint shortens it.
     pub(crate) fn copies_much_to(&self, disk: u16) -> bool {
         let leaves = self.members.config.disks.get(usize::from(disk)).is_none_or(|own| own.leaving);
-        let live = self.journal.link.position - self.journal.tail.position;
-        !leaves && self.members.metadata().len() < METADATA_COPIES && live > LONG
+        !leaves && self.lacks_metadata(disk) && self.has_long_journal()
+    }
+
+    /// Whether a checkpoint is to come before the journal is copied.
+    pub(crate) fn has_long_journal(&self) -> bool {
+        self.journal.link.position - self.journal.tail.position > LONG
     }
 }

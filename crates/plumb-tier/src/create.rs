@@ -12,7 +12,7 @@ use crate::format::{
     MediaType, Row, Tier, VirtualDisk,
 };
 use crate::io::{Io, SlotPlan};
-use crate::members::{METADATA_COPIES, Members};
+use crate::members::{Members, metadata_copies};
 use crate::random::Random;
 
 /// A disk to be.
@@ -214,7 +214,11 @@ fn plan(pool: &NewPool, random: &mut Random) -> Result<Config, CreateError> {
     // Journal and tree go to solid-state disks first.
     let mut order: Vec<usize> = (0..pool.disks.len()).collect();
     order.sort_by_key(|&disk| (pool.disks[disk].media == MediaType::Hdd, disk));
-    let metadata = &order[..order.len().min(METADATA_COPIES)];
+    let copies = metadata_copies(
+        pool.disks.iter().map(|disk| disk.media),
+        pool.vdisks.iter().map(|vdisk| vdisk.copies),
+    );
+    let metadata = &order[..order.len().min(copies)];
     let disk = |(nth, disk): (usize, &NewDisk)| DiskConfig {
         id: random.id(),
         media: disk.media,

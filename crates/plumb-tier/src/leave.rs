@@ -188,7 +188,9 @@ impl<Q: FlushQueue> Core<Q> {
                 && !members.config.disks[usize::from(*other)].metadata
                 && members.config.voters.contains(other)
         };
-        if let Some(other) = members.for_metadata(lacks) {
+        let lost = usize::from(members.is_online(disk));
+        let few = members.metadata().len() < members.metadata_wanted(None) + lost;
+        if few && let Some(other) = members.for_metadata(lacks) {
             if !self.copy_metadata(other)? {
                 return Ok(false);
             }

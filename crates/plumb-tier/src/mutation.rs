@@ -306,6 +306,7 @@ impl Mutation {
             Self::RoomRenewed,
             "a full cache before the last disk of its home, which fails: torture/faults.rs",
         ),
+        (Self::StandsOutOfTime, "requests beside a resync of slow disks: torture/hanging.rs"),
         (Self::RoomGivenUpEarly, "a full cache beside a disk that hangs: torture/faults.rs"),
         (Self::MovedReadersIgnored, "the model of moves"),
         (Self::MoveUnverified, "a test that spoils what is moved"),

@@ -12,7 +12,6 @@ use crate::events::Event;
 use crate::extents::{UNMAPPED, row_of};
 use crate::format::frame::Record;
 use crate::format::{CacheCopy, DiskState, MediaType, Moving};
-use crate::members::METADATA_COPIES;
 use crate::mutation::{Mutation, active};
 
 /// A slab of a row.
@@ -282,22 +281,23 @@ impl<Q: FlushQueue> Core<Q> {
         Ok(false)
     }
 
-    /// Journal and tree get back the copies that they lost, on disks that take part.
-    fn spread_metadata(&mut self) -> Result<bool, Halt> {
-        if self.members.metadata().len() >= METADATA_COPIES {
+    /// Journal and tree get back a copy that they lost, on a disk that takes part; or one goes from a rotating disk to a solid-state
+    /// one, or is taken off a rotating one that is one too many. `false` when all is as it is to be, or cannot be now.
+    pub(crate) fn spread_metadata(&mut self) -> Result<bool, Halt> {
+        let Some((gets, gives)) = self.members.metadata_step() else { return Ok(false) };
+        if let Some(disk) = gets
+            && !self.copy_metadata(disk)?
+        {
             return Ok(false);
         }
-        let config = &self.members.config;
-        let lacks = |disk: &u16| {
-            self.members.takes_more(*disk)
-                && !config.disks[usize::from(*disk)].metadata
-                && config.voters.contains(disk)
+        // In one generation: there are never more than three.
+        let mut name = |disk: Option<u16>, metadata: bool| {
+            if let Some(disk) = disk {
+                self.members.config.disks[usize::from(disk)].metadata = metadata;
+            }
         };
-        let Some(disk) = self.members.for_metadata(lacks) else { return Ok(false) };
-        if !self.copy_metadata(disk)? {
-            return Ok(false);
-        }
-        self.members.config.disks[usize::from(disk)].metadata = true;
+        name(gets, true);
+        name(gives, false);
         self.publish()?;
         Ok(true)
     }

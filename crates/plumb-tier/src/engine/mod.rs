@@ -49,6 +49,7 @@ use plumb_units::convert::{index, to_u32, to_usize};
 use crate::assembly::{How, Terms};
 use crate::core::{Core, Counters, Halt};
 use crate::extents::Copies;
+use crate::format::config::Generation;
 use crate::io::SlotPlan;
 use crate::mutation::{Mutation, active};
 use crate::recover::{self, StartError};
@@ -197,6 +198,8 @@ pub struct Engine<Q> {
     unchanging: bool,
     /// Something may be left to rebuild.
     rebuilding: bool,
+    /// The generation whose copies of journal and tree were looked at last.
+    spread: Option<Generation>,
     retire_after: Option<Nanos>,
     missing_since: Vec<Option<Nanos>>,
     /// Since when no other disk lost its vote, and how many have.
@@ -333,6 +336,7 @@ impl<Q: FlushQueue> Engine<Q> {
             unchanging,
             ending: false,
             rebuilding: !unchanging,
+            spread: None,
             retire_after: (!unchanging).then_some(RETIRE_AFTER),
             missing_since: Vec::new(),
             probation: None,

@@ -25,6 +25,8 @@ pub(super) enum Job {
     Retire(u16),
     /// Empty a disk that works, then remove it; or, with `false`, leave it what it has.
     Leave(u16, bool),
+    /// Give journal and tree the next copy that they lack.
+    Spread,
     /// Write a checkpoint.
     Checkpoint,
     /// Verify everything, from there on.
@@ -164,6 +166,7 @@ impl<Q: FlushQueue> Engine<Q> {
     /// Notes since when disks are missing, and gives up those that were for too long.
     pub(super) fn note_missing(&mut self) {
         self.end_probation();
+        self.look_at_metadata();
         // What a late write kept from being settled, and so from being copied, can be now.
         let owed = self.core.io.owes_writes();
         if std::mem::replace(&mut self.owed, owed) && !owed {
@@ -182,6 +185,19 @@ impl<Q: FlushQueue> Engine<Q> {
             && !self.jobs.contains(&Job::Retire(disk))
         {
             self.retire(disk);
+        }
+    }
+
+    /// Journal and tree get a copy that they lack at once: a disk more that fails before a lost one is given up, or comes back, must
+    /// not take the last one. Tried once in each generation, and with all else that is rebuilt.
+    fn look_at_metadata(&mut self) {
+        let generation = self.core.members.config.generation;
+        if self.unchanging || self.ending || self.spread == Some(generation) {
+            return;
+        }
+        self.spread = Some(generation);
+        if self.core.members.metadata_step().is_some() && !self.jobs.contains(&Job::Spread) {
+            self.jobs.push_back(Job::Spread);
         }
     }
 
@@ -483,6 +499,13 @@ impl<Q: FlushQueue> Engine<Q> {
                 Job::Leave(disk, leaves) => {
                     self.rebuilding = true;
                     self.core.leave(disk, leaves)
+                }
+                Job::Spread if self.core.flush_broken => Ok(()),
+                Job::Spread => {
+                    if self.core.has_long_journal() {
+                        self.checkpoint_now()?;
+                    }
+                    self.core.spread_metadata().map(|_| ())
                 }
                 Job::Checkpoint => self.checkpoint_now(),
                 Job::Scan(stage, accept) => self.scan_step(stage, accept),

@@ -25,7 +25,7 @@ use crate::engine::{Optimization, OptimizeSettings};
 use crate::format::Geometry;
 use crate::optimizer::{PinStatus, TierName};
 use crate::recover::StartError;
-use rig::EXTENT;
+use rig::{DISKS, EXTENT};
 
 const GIB: u64 = 1 << 30;
 /// Bytes of an SSD and of a rotating disk. SSDs of 200 GiB have room for a tier of 740 GiB and what belongs to it.
@@ -100,9 +100,11 @@ fn listed(events: &[String]) -> String {
 /// Sizes of a pool on emulated devices, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
-    /// Of each of four SSDs.
+    /// SSDs, rotating disks, and columns of the virtual disk: four of each in the reference.
+    pub disks: u8,
+    /// Of each SSD.
     pub ssd: u64,
-    /// Of each of four rotating disks.
+    /// Of each rotating disk.
     pub hdd: u64,
     /// Of the Performance tier.
     pub tier: u64,
@@ -209,6 +211,7 @@ impl Scenario {
         let room = if self.scale > 64 { 32 << 20 } else { 0 };
         let (ssd, hdd) = (scaled(SSD) + room, scaled(HDD) + room);
         Sizes {
+            disks: DISKS,
             ssd,
             hdd,
             tier: scaled(TIER),

@@ -11,7 +11,7 @@ use super::{ScenarioError, Sizes};
 use crate::format::{BLOCK_BYTES, Geometry, MediaType};
 use crate::{Engine, NewDisk, NewPool, NewVirtualDisk, SlotPlan, TIME_OUT, create};
 
-/// Disks of each kind, and columns of the virtual disk.
+/// Disks of each kind, and columns of the virtual disk, at most.
 pub(super) const DISKS: u8 = 4;
 /// Bytes of an extent, at every scale.
 pub(super) const EXTENT: u64 = 1 << 20;
@@ -62,8 +62,8 @@ pub(super) fn tag(block: u64, version: u32) -> u64 {
     (block + 1) << 26 | u64::from(version & ((1 << 26) - 1))
 }
 
-fn plan() -> SlotPlan {
-    let files = u32::from(2 * DISKS);
+fn plan(disks: u8) -> SlotPlan {
+    let files = u32::from(2 * disks);
     SlotPlan {
         data_slots: 384,
         data_bytes: 128 << 10,
@@ -76,7 +76,10 @@ fn plan() -> SlotPlan {
 /// Slots and buffers that the queue beneath needs.
 #[must_use]
 pub fn queue_spec() -> QueueSpec {
-    let plan = plan();
+    spec(&plan(DISKS))
+}
+
+fn spec(plan: &SlotPlan) -> QueueSpec {
     let regions = vec![RegionSpec { lanes: plan.lanes() }];
     QueueSpec { depth: plan.depth(), regions, ..QueueSpec::default() }
 }
@@ -115,12 +118,17 @@ impl<Q: FlushQueue> Rig<Q> {
         files: impl FnOnce(&QueueSpec, &[u64]) -> Result<Q, OpenQueueError>,
         model: impl Fn(&NewDisk) -> DeviceModel,
     ) -> Result<Self, ScenarioError> {
-        let (plan, spec) = (plan(), queue_spec());
+        let plan = plan(sizes.disks);
+        let spec = spec(&plan);
         let kinds = [(MediaType::Ssd, sizes.ssd), (MediaType::Hdd, sizes.hdd)];
         let disks: Vec<NewDisk> = kinds
             .into_iter()
             .flat_map(|(media, bytes)| {
-                (0..DISKS).map(move |nth| NewDisk { media, bytes, name: format!("{media:?}{nth}") })
+                (0..sizes.disks).map(move |nth| NewDisk {
+                    media,
+                    bytes,
+                    name: format!("{media:?}{nth}"),
+                })
             })
             .collect();
         let models = disks.iter().map(model).collect();
@@ -131,7 +139,7 @@ impl<Q: FlushQueue> Rig<Q> {
         let vdisk = NewVirtualDisk {
             name: "demo".to_owned(),
             copies: 1,
-            columns: DISKS,
+            columns: sizes.disks,
             interleave: 256 << 10,
             tier_bytes: [sizes.tier, sizes.capacity],
             cache_bytes: sizes.cache,

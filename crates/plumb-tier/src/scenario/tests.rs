@@ -169,8 +169,16 @@ fn what_was_not_written_so_is_noticed() {
 
 /// A used space at 1:1024 after a day with a hot file, and that file and the first one.
 fn after_a_day() -> (Rig<plumb_io::engine::SparseQueue>, Scenario) {
+    after_a_day_on(rig::DISKS)
+}
+
+/// The same on fewer disks of each kind, as large together.
+fn after_a_day_on(disks: u8) -> (Rig<plumb_io::engine::SparseQueue>, Scenario) {
     let scenario = Scenario { seed: 3, ..Scenario::reference(1024) };
-    let mut rig = Rig::sparse(&scenario.sizes()).expect("room");
+    let sizes = scenario.sizes();
+    let larger = u64::from(rig::DISKS / disks);
+    let sizes = Sizes { disks, ssd: larger * sizes.ssd, hdd: larger * sizes.hdd, ..sizes };
+    let mut rig = Rig::sparse(&sizes).expect("room");
     scenario.make(&mut rig, scenario.files()[0], true, &mut |_| {}).expect("it works");
     scenario.used(&mut rig, &mut |_| {}).expect("it works");
     let load = scenario.load(scenario.files()[3]);
@@ -220,7 +228,15 @@ const SEEDS: [u64; 3] = [9, 10, 11];
 impl Foreground {
     /// Optimizes while it goes on; nothing is lost.
     fn suffers(&self, settings: &OptimizeSettings, seed: u64) -> Suffered {
-        let (mut rig, scenario) = after_a_day();
+        self.suffers_on(after_a_day(), settings, seed)
+    }
+
+    fn suffers_on(
+        &self,
+        (mut rig, scenario): (Rig<plumb_io::engine::SparseQueue>, Scenario),
+        settings: &OptimizeSettings,
+        seed: u64,
+    ) -> Suffered {
         if self.nth_file == 2 {
             let (start, bytes) = scenario.files()[2];
             let pins = &mut rig.engine.tiering_mut(0).pins;
@@ -446,6 +462,19 @@ fn holds_are_short_also_behind_many_requests() {
         let is_short = found.held_longest.iter().all(|longest| *longest <= 1.0);
         println!("{found:?}");
         assert!(is_short && found.is_little(), "{found:?}");
+    }
+}
+
+/// The journal lies on the two SSDs, and no record of a move waits for a rotating disk (section 4).
+#[test]
+fn holds_are_short_on_two_ssds_and_rotating_disks() {
+    for (what, nth_file, writes_percent) in
+        [("two SSDs", 0, 30), ("two HDDs", 3, 30), ("two HDDs, writes", 3, 100)]
+    {
+        let load = Foreground { what, nth_file, writes_percent, outstanding: 4, before_s: 2 };
+        let found = load.suffers_on(after_a_day_on(2), &OptimizeSettings::default(), SEEDS[0]);
+        println!("{found:?}");
+        assert!(found.held.iter().all(|share| *share >= 0.99 - 1e-9), "{what}: {found:?}");
     }
 }
 

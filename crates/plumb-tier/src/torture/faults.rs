@@ -17,6 +17,7 @@ use crate::{Halt, MoveOutcome, RequestKind, StartError};
 pub(super) const MIRROR: (u32, u32, u8, u64) = (3, 0, 2, 0);
 pub(super) const SIMPLE: (u32, u32, u8, u64) = (2, 0, 1, 0);
 pub(super) const TIERED: (u32, u32, u8, u64) = (5, 2, 2, 64 << 10);
+pub(super) const FOUR: (u32, u32, u8, u64) = (4, 2, 2, 0);
 
 pub(super) fn shape((disks, rotating, copies, cache): (u32, u32, u8, u64)) -> Shape {
     Shape { disks, rotating, copies, columns: 1, cache, seed: 5, workload: Workload::Usual }

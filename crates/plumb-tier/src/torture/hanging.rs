@@ -2,16 +2,19 @@
 
 use plumb_io::sim::power::Survivors;
 use plumb_units::Nanos;
+use plumb_units::convert::index;
 
 use super::faults::shape;
 use super::faults::{
-    MIRROR, SIMPLE, done, fill, first_block, flush, health, heard, reads_well, rest, start, state,
-    write,
+    MIRROR, SIMPLE, die, done, fill, first_block, flush, health, heard, reads_well, rest, start,
+    state, write,
 };
 use super::history::{CLIENT_BYTES, CLIENTS, Step};
+use super::left_out::needs;
 use super::run::{Run, new_pool, queue};
 use crate::format::DiskState;
 use crate::io::TIME_OUT;
+use crate::mutation::Mutation;
 use crate::pool::HealthStatus;
 use crate::{Engine, Request, RequestKind, SlotPlan};
 
@@ -58,6 +61,34 @@ fn a_scan_waits_once_for_a_disk_that_hangs_and_does_without_it() {
     assert!(!told.contains(&"bad-copy") && !told.contains(&"unrecoverable"), "{told:?}");
     assert_eq!(health(&run), (HealthStatus::Warning, "Degraded"));
     reads_well(&mut run);
+}
+
+/// Requests have as much time between two steps of a resync as a step takes, also where disks take theirs (RES-5).
+#[test]
+fn requests_have_their_turn_between_steps_that_take_long() {
+    needs(Mutation::StandsOutOfTime, || {
+        let mut run = start(MIRROR);
+        fill_more(&mut run);
+        let disk = first_block(MIRROR, &run)[0].0;
+        die(&mut run, disk);
+        let steps: Vec<Step> = (0..8).map(|nth| write(nth * 16 + 3)).chain([flush()]).collect();
+        done(&mut run, &steps)?;
+        for disk in 0..MIRROR.0 {
+            run.engine.queue_mut().faults_mut(disk).slow_reads = Nanos::from_millis(5);
+        }
+        run.take(&[Step::Back { disk }])?;
+        let mut served = 0;
+        while state(&run, index(disk)) != DiskState::Online || run.engine.stale_places() > 0 {
+            run.take(&[write(served % 8 * 16 + 5)])?;
+            served += 1;
+        }
+        println!("{served} writes while an extent was brought up to date after the other");
+        // A step takes 5 ms at least, as long as eighty writes.
+        match served >= 300 {
+            true => Ok(()),
+            false => Err(format!("{served} writes")),
+        }
+    });
 }
 
 /// A read of many blocks that fails is tried block by block; whichever of these the disk then hangs at, it is waited for

@@ -62,6 +62,8 @@ mod shrink;
 mod sick;
 mod situations;
 #[cfg(test)]
+mod spread;
+#[cfg(test)]
 mod starts;
 mod states;
 #[cfg(test)]

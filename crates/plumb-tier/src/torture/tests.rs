@@ -149,7 +149,6 @@ fn a_violation_is_met_again_by_the_seed_of_its_history() {
 /// more, others are, one after the other.
 fn known(mutation: Mutation) -> &'static [u64] {
     match mutation {
-        Mutation::StandsOutOfTime => &[6_088_969_896_877_691_383],
         Mutation::MovedSlotReusedEarly => &[2_749_890_410_330_805_917],
         Mutation::CommitFirstCopy => &[11_878_843_922_934_342_159],
         Mutation::RingOverrun => &[737_458_061_288_073_371],
@@ -158,14 +157,14 @@ fn known(mutation: Mutation) -> &'static [u64] {
         Mutation::AckBeforeCrcFirst => &[11_501_169_825_929_383_895],
         Mutation::ReadUnverified => &[9_866_411_573_891_609_613],
         Mutation::AckBeforeLog => &[16_160_065_106_482_391_582],
-        Mutation::CleanWrittenDirectly => &[12_692_073_403_340_577_575],
+        Mutation::CleanWrittenDirectly => &[1_497_328_247_344_957_574],
         Mutation::DestageUnlocked => &[10_432_922_719_399_047_009],
         Mutation::RebuildMarksLate => &[16_224_840_290_966_929_488],
         Mutation::LogCopyKept | Mutation::LogReturnUncopied => &[16_726_576_251_989_828_978],
-        Mutation::LogEpochKept => &[5_103_236_588_598_847_392],
+        Mutation::LogEpochKept => &[15_862_033_686_373_809_298],
         Mutation::OldCopyTaken => &[11_690_006_874_431_863_027],
         Mutation::HalfStarts => &[14_336_469_805_942_138_168],
-        Mutation::SlotReusedEarly => &[7_257_134_294_976_893_393],
+        Mutation::SlotReusedEarly => &[8_831_324_119_704_488_370],
         Mutation::ReadUnpinned => &[15_613_909_958_337_926_846],
         _ => &[],
     }

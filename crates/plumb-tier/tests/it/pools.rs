@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use plumb_tier::format::MediaType;
 use plumb_tier::pool::{
     self, Behind, DiskStanding, DiskWish, Facts, Findings, HealthStatus, PoolError, PoolWish,
     RegisteredPool, Registry, judge, look,
@@ -217,6 +218,26 @@ fn fifty_rounds_of_virtual_disks_leave_room_for_one_of_full_size() {
     let engine = start(&place);
     assert_eq!(engine.config().vdisks[0].extents, 2 * 61 * 16);
     engine.shut_down().expect("a clean end");
+}
+
+/// RES-7: there is a third copy of journal and tree before anything is written to a virtual disk of three copies, and only then.
+#[test]
+fn journal_and_tree_have_as_many_copies_as_a_new_virtual_disk() {
+    let place = Place::new();
+    let media = |nth| Some(if nth < 2 { MediaType::Ssd } else { MediaType::Hdd });
+    let disks =
+        (0..5).map(|nth| DiskWish { media: media(nth), ..wish(&place.disk(nth)) }).collect();
+    let wish = PoolWish { name: "p".to_owned(), disks, slab_bytes: None, emulated: Vec::new() };
+    pool::make(&place.registry, &wish).expect("files of nothing but holes are taken");
+    let holders = || -> Vec<bool> {
+        let found = look(None, &place.pool().disks).expect("it can be looked at");
+        found.config.disks.iter().map(|disk| disk.metadata).collect()
+    };
+    assert_eq!(holders(), [true, true, false, false, false]);
+    for (name, copies) in [("two", 2), ("three", 3)] {
+        place.add(&NewVirtualDisk { tier_bytes: [0, 8 * MIB], ..vdisk(name, copies, 8 * MIB) });
+        assert_eq!(holders(), [true, true, copies > 2, false, false], "{name}");
+    }
 }
 
 #[test]
