@@ -80,6 +80,28 @@ impl Knee {
         self.fit.as_ref().filter(|_| self.verdict != Verdict::Unclear)
     }
 
+    /// Settings next to the plateau whose runs contradict each other may be it themselves: which of their runs is right decides.
+    fn note_what_may_move_it(&mut self) {
+        let Some(marks) = &self.marks else { return };
+        let before = self.settings.iter().rfind(|setting| setting.o < marks.plateau);
+        let near = |setting: &Setting| {
+            [Some(marks.plateau), Some(marks.recommended), before.map(|setting| setting.o)]
+                .contains(&Some(setting.o))
+        };
+        let open = self.settings.iter().filter(|one| one.irreproducible && !one.excluded);
+        let open: Vec<String> =
+            open.filter(|one| near(one)).map(|one| format!("o{}", one.o)).collect();
+        if !open.is_empty() {
+            self.notes.push(format!(
+                "the plateau at o{} and the recommendation o{} rest on which of the runs of {} is right: they may be others when \
+                 that is run again",
+                marks.plateau,
+                marks.recommended,
+                open.join(" and ")
+            ));
+        }
+    }
+
     /// The settings that lie off the curve or do not reproduce.
     #[must_use]
     pub fn outliers(&self) -> Vec<u64> {
@@ -125,6 +147,7 @@ pub fn find(rows: &[Row], options: &Options) -> Knee {
     knee.settings = prepared.settings;
     judge::judge(&mut knee, &concave, options);
     knee.fit = Some(concave.into_fit());
+    knee.note_what_may_move_it();
     knee
 }
 

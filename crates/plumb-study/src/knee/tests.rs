@@ -253,6 +253,24 @@ fn runs_that_differ_by_more_than_3_percent_are_irreproducible_and_excluded_only_
     }
 }
 
+/// One of two runs at the setting where the plateau begins is a fifth too slow: what is chosen is said to rest on it.
+#[test]
+fn a_plateau_beside_runs_that_contradict_each_other_is_said_to_rest_on_them() {
+    for (bad, is_told) in [(8, true), (2, false)] {
+        let mut rows = ceiling(&POWERS, 8000.0);
+        for o in POWERS {
+            let off = if o == bad { 0.8 } else { 1.001 };
+            let iops = 1000.0 * (o as f64).min(8.0) * off;
+            rows.push(row(o, iops, o as f64 / iops * 1e3));
+        }
+        let knee = find(&rows, &Options::default());
+        assert!(knee.outliers().contains(&bad), "{:?}", knee.notes);
+        let words = format!("rest on which of the runs of o{bad} is right");
+        let told = knee.notes.iter().any(|note| note.contains(&words));
+        assert_eq!(told, is_told, "o{bad}: {:?}", knee.notes);
+    }
+}
+
 #[test]
 fn few_runs_that_agree_by_chance_make_no_other_irreproducible() {
     // Differences of pairs as noise of 1.5 % makes them: four are small, three are not.

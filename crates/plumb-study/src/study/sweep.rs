@@ -108,9 +108,8 @@ impl SweepPlanner {
     #[must_use]
     pub fn counts(&self) -> (u64, u64) {
         let each = self.plan.settings.len() as u64;
-        let all = each * u64::from(self.plan.repetitions);
         if !self.plan.adaptive {
-            return (self.sequence.len() as u64, all);
+            return (self.sequence.len() as u64, self.runs_exhaustive());
         }
         // A climb by doublings; the gaps on both sides of plateau and recommendation, each a doubling that is split until
         // 8 % are left, and the aims of the fit; repetitions of what the answer rests on.

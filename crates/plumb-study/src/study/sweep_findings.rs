@@ -93,7 +93,8 @@ pub fn sweep_findings(plan: &SweepPlan, all: &[RunRecord], told: Told) -> Findin
     findings.extend(drift.as_ref().map(|drift| drift.finding(runs, "sweep")));
     findings.extend(reading);
     findings.extend(machine::preflight(told.environment));
-    let mut notes = notes(runs);
+    // A drift is no warm-up, and nothing by which runs of a setting differ.
+    let mut notes = notes(&corrected);
     notes.extend(told.notes(runs));
     if plan.conditioning != Conditioning::None {
         notes.extend(SweepPlanner::new(plan.clone()).conditioning_note(all));

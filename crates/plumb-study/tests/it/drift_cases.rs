@@ -157,3 +157,21 @@ fn a_sweep_of_a_few_runs_tells_drift_by_what_it_repeats() {
     }
     assert!(told <= 1, "{told} of 20 that stayed the same");
 }
+
+/// A device that becomes faster makes the first of each setting's repetitions the slowest one: that is no warm-up, and not what
+/// its runs differ by.
+#[test]
+fn a_drift_is_no_warm_up_and_no_noise_between_runs() {
+    let plan = "vary = [\"o=1..16\"]\nrepetitions = 3\nfull-length = true";
+    for seed in 1..=3 {
+        let moving = SimulatedDevice { drift_per_hour: 0.05, ..device(0.01, seed) };
+        let found = sweep(&moving, plan);
+        let (verdict, value) = drift(&found).expect("a finding");
+        assert!(verdict != "stable" && value > 0.03, "{verdict}: {value}");
+        let notes = found.notes.join("\n");
+        assert!(!notes.contains("warm-up may be needed"), "{notes}");
+        let said = notes.split("runs of one setting differ by ").nth(1);
+        let noise = said.and_then(|rest| rest.split(' ').next()?.parse::<f64>().ok());
+        assert!(noise.is_none_or(|percent| percent < 1.5), "{notes}");
+    }
+}

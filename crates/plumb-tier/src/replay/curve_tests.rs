@@ -93,6 +93,35 @@ fn curves_are_near(shift: u32) {
     assert!(mean <= 0.01, "{mean}");
 }
 
+/// Streams refer to one extent many times in a row, and a few very hot extents are much of any minute: a sample has all of these
+/// references or none, and what it says of a minute is chance.
+#[test]
+fn what_if_curves_of_streams_and_of_very_hot_data_are_near_exact_simulations() {
+    let mut loads: Vec<String> = (1..=8)
+        .map(|seed| format!("vms:extents=60000,rate=10,hours=12,disks=3,seed={seed}"))
+        .collect();
+    loads.extend(
+        (1..=4).map(|seed| {
+            format!("hotcold:extents=60000,rate=10,hours=6,space=0.01,io=90,seed={seed}")
+        }),
+    );
+    let mut means = Vec::new();
+    for text in &loads {
+        let mut numbers = HashMap::new();
+        let mut number = |of: &TraceIo| {
+            let next = u32::try_from(numbers.len()).expect("few");
+            *numbers.entry((of.volume, of.io.offset >> 20)).or_insert(next)
+        };
+        let spec = WorkloadSpec::parse(text).expect("a workload");
+        let keys: Vec<u32> = spec.generate().map(|io| number(&io)).collect();
+        let (mean, worst) = off(text, &keys, 20);
+        assert!(worst <= 0.05, "{text}: {worst}");
+        means.push(mean);
+    }
+    let mean = means.iter().sum::<f64>() / means.len() as f64;
+    assert!(mean <= 0.01, "{mean}");
+}
+
 /// Two loads take turns, one of few keys that are hot, one of many: what bursts of all keys see of them is chance.
 #[test]
 fn what_if_curves_follow_loads_that_take_turns() {

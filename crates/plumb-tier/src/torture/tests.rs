@@ -323,8 +323,15 @@ const ONCE_BROKEN_BEYOND: [u64; 3] = [
     5_580_695_390_864_850_513,
 ];
 
+/// One copy of three had rotted, which the checker did not read before a write to the same block was torn on all of them: nobody can tell
+/// which is right then, and it asked for that.
+const ONCE_ASKED_TOO_MUCH: u64 = 1_975_563_554_084_148_547;
+
 #[test]
 fn histories_that_broke_a_promise_once_keep_it() {
+    let mut tally = Tally::default();
+    assert_eq!(one_history(ONCE_ASKED_TOO_MUCH, Duration::ZERO, &mut tally), None);
+    assert!(tally.states > 30, "{tally:?}");
     for seed in ONCE_BROKEN {
         let mut tally = Tally::default();
         assert_eq!(usual_history(seed, Duration::ZERO, &mut tally), None, "{seed}");

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!    0  magic "PLUMWHIF"   8
-//!    8  version, 3         4
+//!    8  version, 4         4
 //!   12  virtual disk      16
 //!   28  bytes of an extent 8
 //! then for extents and for blocks of 4 KiB:
@@ -10,7 +10,7 @@
 //!   for each of 8 groups: all 8 · depths that are not 0, 4 · bucket 4 and weight 8 of each
 //!   not in version 1: bursts end at reference 8 · the next begins at 8, all ones: there are none yet · which one 4
 //!   for each of 8 groups: the same
-//!   what the sample says of bursts: references 8 · depths as above · their variances
+//!   what the sample says of bursts: references 8 · depths as above · their variances; the same by group, as above
 //!   of the burst under way, or 0: references before it 8 · what the sample said then, as depths
 //!   of the burst under way, or 0: references 4 · counted 4 · depths as above · keys 4 · hashes of these, by their last moment, 8 each
 //! at the end: CRC-32C of all before 4
@@ -24,7 +24,7 @@ use crate::format::bytes::{Reader, Writer};
 use crate::format::checksum::crc;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"PLUMWHIF");
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 /// Without bursts.
 const VERSION_1: u32 = 1;
 
@@ -139,6 +139,10 @@ impl Short {
         bytes.u64(sampled.all.to_bits());
         save_weights(bytes, sampled.depths.as_slice());
         save_weights(bytes, sampled.variance.as_slice());
+        for group in &sampled.groups {
+            bytes.u64(group.all.to_bits());
+            save_weights(bytes, group.depths.as_slice());
+        }
         bytes.u64(sampled.since);
         save_weights(bytes, sampled.before.as_slice());
         bytes.u32(self.references);
@@ -167,6 +171,10 @@ impl Short {
         sampled.all = weight(fields)?;
         restore_weights(fields, sampled.depths.as_mut_slice())?;
         restore_weights(fields, sampled.variance.as_mut_slice())?;
+        for group in &mut sampled.groups {
+            group.all = weight(fields)?;
+            restore_weights(fields, group.depths.as_mut_slice())?;
+        }
         sampled.since = fields.u64()?;
         restore_weights(fields, sampled.before.as_mut_slice())?;
         (self.references, self.counted) = (fields.u32()?, fields.u32()?);

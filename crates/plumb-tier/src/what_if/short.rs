@@ -31,8 +31,8 @@ const PAUSE_PART: u64 = 8;
 /// So it is never longer.
 pub(super) const PAUSE_MAX: u64 = PAUSE * END as u64;
 
-/// A sample's word against that of bursts counts from so many standard errors on.
-const CHANCE: f64 = 2.0;
+/// A sample's word against that of bursts counts from so many standard errors on: what it says of all the time is chance, too.
+const CHANCE: f64 = 3.0 * std::f64::consts::SQRT_2;
 
 /// References that are accounted for, and what is known of those before the first burst.
 #[derive(Debug)]
@@ -60,8 +60,10 @@ pub(super) struct Sampled {
     pub(super) all: f64,
     /// Of these, those that the sample takes for served, by distance.
     pub(super) depths: Box<[f64; BUCKETS]>,
-    /// And their variance.
+    /// And their variance, if one reference told nothing of the next.
     pub(super) variance: Box<[f64; BUCKETS]>,
+    /// The same references as those of bursts, by group: one key may be most of a burst, and is followed or not.
+    pub(super) groups: [ShortGroup; GROUPS],
     /// When the burst under way began to count: references, and those that were served by the sample.
     pub(super) since: u64,
     pub(super) before: Box<[f64; BUCKETS]>,
@@ -80,13 +82,17 @@ pub(super) struct Sample<'a> {
 impl Sampled {
     fn new() -> Self {
         let none = || Box::new([0.0; BUCKETS]);
-        Self { all: 0.0, depths: none(), variance: none(), since: 0, before: none() }
+        let groups = std::array::from_fn(|_| ShortGroup::new());
+        Self { all: 0.0, depths: none(), variance: none(), groups, since: 0, before: none() }
     }
 
     fn clear(&mut self) {
         (self.all, self.since) = (0.0, 0);
         for weights in [&mut self.depths, &mut self.variance, &mut self.before] {
             weights.fill(0.0);
+        }
+        for group in &mut self.groups {
+            group.clear();
         }
     }
 
@@ -96,17 +102,20 @@ impl Sampled {
         self.before.copy_from_slice(sample.depths);
     }
 
-    /// And ends; it stands for so many references.
-    fn end(&mut self, sample: Sample<'_>, stands_for: f64) {
+    /// And ends; it is of that group, and stands for so many references.
+    fn end(&mut self, sample: Sample<'_>, (nth, stands_for): (usize, f64)) {
         let references = sample.references.saturating_sub(self.since) as f64;
         if references == 0.0 {
             return;
         }
         let each = stands_for / references;
         self.all += stands_for;
+        let group = &mut self.groups[nth % GROUPS];
+        group.all += stands_for;
         for bucket in 0..BUCKETS {
             let served = (sample.depths[bucket] - self.before[bucket]).max(0.0);
             self.depths[bucket] += each * served;
+            group.depths[bucket] += each * served;
             // A count of references that stand for `weight` each.
             self.variance[bucket] += each * each * sample.weight * served;
         }
@@ -123,6 +132,11 @@ pub(super) struct ShortGroup {
 impl ShortGroup {
     fn new() -> Self {
         Self { all: 0.0, depths: Box::new([0.0; BUCKETS]) }
+    }
+
+    fn clear(&mut self) {
+        self.all = 0.0;
+        self.depths.fill(0.0);
     }
 
     fn served(&self, size: u64) -> f64 {
@@ -150,15 +164,14 @@ impl Short {
         self.end();
         (self.next, self.told, self.nth) = (None, 0, 0);
         for group in &mut self.groups {
-            group.all = 0.0;
-            group.depths.fill(0.0);
+            group.clear();
         }
         self.sampled.clear();
     }
 
     pub(super) fn bytes() -> usize {
         Order::bytes(KEYS + 1)
-            + BUCKETS * (size_of::<u32>() + (GROUPS + 3) * size_of::<f64>())
+            + BUCKETS * (size_of::<u32>() + (2 * GROUPS + 3) * size_of::<f64>())
             + size_of::<Self>()
     }
 
@@ -167,7 +180,7 @@ impl Short {
         self.sampled.all = references as f64;
         self.sampled.depths.iter_mut().zip(depths).for_each(|(own, depth)| *own = *depth);
         let part = 1.0 / GROUPS as f64;
-        for group in &mut self.groups {
+        for group in self.groups.iter_mut().chain(&mut self.sampled.groups) {
             group.all = part * references as f64;
             let both = group.depths.iter_mut().zip(depths);
             both.for_each(|(own, depth)| *own = part * depth);
@@ -218,7 +231,8 @@ impl Short {
         match edge {
             Edge::None => {}
             Edge::Counts => self.sampled.begin(sample),
-            Edge::Ended(stands_for) => self.sampled.end(sample, stands_for),
+            // The next one is of the next group.
+            Edge::Ended(stands_for) => self.sampled.end(sample, (self.nth - 1, stands_for)),
         }
     }
 
@@ -268,6 +282,19 @@ impl Short {
         self.groups.iter().map(|group| group.served(size)).sum::<f64>() / all
     }
 
+    /// The squared standard error of how far the sample is off in bursts, `off` in the mean, by how that differs from one group to the
+    /// next (docs/decisions/0291-one-key-may-be-most-of-a-burst.md).
+    fn scatter(&self, size: u64, off: f64) -> f64 {
+        let both = self.groups.iter().zip(&self.sampled.groups);
+        let each = both
+            .filter(|(group, _)| group.all > 0.0)
+            .map(|(group, sampled)| sampled.served(size) - group.served(size) - off * group.all);
+        let (known, squares) =
+            each.fold((0_u32, 0.0), |(known, squares), each| (known + 1, squares + each * each));
+        let of = f64::from(known) / f64::from(known.saturating_sub(1).max(1));
+        of * squares / self.sampled.all.powi(2)
+    }
+
     /// The share by bursts, and what the sample has beyond that of the times between them; and the variance of the latter.
     fn corrected(&self, size: u64, all: f64, sample: Sample<'_>) -> (f64, f64) {
         let (share, sampled) = (self.by_bursts(size, all), &self.sampled);
@@ -276,7 +303,8 @@ impl Short {
         }
         let in_bursts = log_buckets::sum_to(sampled.depths.as_slice(), size) / sampled.all;
         let at_all = log_buckets::sum_to(sample.depths, size) / sample.references as f64;
-        let variance = log_buckets::sum_to(sampled.variance.as_slice(), size) / sampled.all.powi(2);
+        let counted = log_buckets::sum_to(sampled.variance.as_slice(), size) / sampled.all.powi(2);
+        let variance = counted.max(self.scatter(size, in_bursts - share));
         let differs = at_all - in_bursts;
         let chance = CHANCE.powi(2) * variance;
         let part = match differs.powi(2) {

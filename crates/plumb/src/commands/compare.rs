@@ -65,8 +65,8 @@ pub(crate) fn command() -> Command {
         .args([baseline, candidate, samples, allow])
         .args([answers::fail_on_option(), answers::json_option()])
         .after_help(
-            "Exit status: 0 whatever the verdict is, 1 if something cannot be compared, 2 for a wrong \
-             command line, 4 with --fail-on worse if a verdict is that; of two studies, if one that holds over all \
+            "Exit status: 0 whatever the verdict is, 1 if something cannot be compared, whatever the \
+             other verdicts are, 2 for a wrong command line, 4 with --fail-on worse if a verdict is that; of two studies, if one that holds over all \
              of their figures together is.\n\nFor example:\n  \
              plumb compare monday.xml tuesday.xml\n  plumb compare before/ after/ --fail-on worse\n  \
              plumb compare commissioning today\n  plumb compare --samples runs.ndjson --json",

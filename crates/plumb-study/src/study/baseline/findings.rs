@@ -99,7 +99,8 @@ pub fn baseline_findings(options: &BaselineOptions, all: &[RunRecord], told: Tol
     findings.extend(study.reading(told.environment));
     findings.extend(study.amplification());
     findings.extend(machine::preflight(told.environment));
-    let mut remarks = notes(counted);
+    // A drift is no warm-up, and nothing by which runs of a setting differ.
+    let mut remarks = notes(runs);
     // One run at the end of everything must not move what an interruption is judged by.
     remarks.extend(told.notes(&without_anchors(counted)));
     remarks.push(options.conditioning.note(&options.random(1), all));

@@ -184,11 +184,11 @@ pub(in crate::commands) fn text(findings: &Findings, study: &Study) -> String {
         State::Complete => "complete",
         State::Partial => "not finished",
     };
-    text.push_str(&format!(
-        "{state}; {} (an exhaustive plan: {})\n",
-        number_of(findings.runs, "run"),
-        findings.runs_exhaustive
-    ));
+    let runs = number_of(findings.runs, "run");
+    text.push_str(&match findings.runs == findings.runs_exhaustive {
+        true => format!("{state}; {runs}\n"),
+        false => format!("{state}; {runs} (an exhaustive plan: {})\n", findings.runs_exhaustive),
+    });
     for finding in &findings.findings {
         text.push_str(&format!("\n{}\n  {}\n", finding.title, finding.sentence));
         text.push_str(&remarks(finding));

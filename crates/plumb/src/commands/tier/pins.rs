@@ -58,7 +58,12 @@ pub(super) fn commands() -> [Command; 3] {
 }
 
 fn offset(text: &str) -> Result<u64, String> {
-    if text == "0" { Ok(0) } else { report::size(text) }
+    let is_zero = text.trim_end_matches(|unit: char| unit.is_ascii_alphabetic()) == "0";
+    match is_zero {
+        // With a unit that there is.
+        true => report::size(&text.replacen('0', "1", 1)).map(|_| 0),
+        false => report::size(text),
+    }
 }
 
 /// `pin`.
