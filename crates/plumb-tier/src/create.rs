@@ -12,7 +12,8 @@ use crate::format::{
     MediaType, Row, Tier, VirtualDisk,
 };
 use crate::io::{Io, SlotPlan};
-use crate::members::{Members, metadata_copies};
+use crate::members::Members;
+use crate::metadata_disks::metadata_copies;
 use crate::random::Random;
 
 /// A disk to be.

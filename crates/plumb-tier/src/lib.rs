@@ -31,6 +31,7 @@ mod logs;
 mod marks;
 mod members;
 mod metadata;
+mod metadata_disks;
 #[cfg(test)]
 mod model;
 pub mod mutation;

@@ -5,7 +5,7 @@ use super::history::Step;
 use super::left_out::needs;
 use super::run::Run;
 use crate::format::{DiskState, MediaType};
-use crate::members::metadata_copies;
+use crate::metadata_disks::metadata_copies;
 use crate::mutation::Mutation;
 
 /// Which disks have a copy.

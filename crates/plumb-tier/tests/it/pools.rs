@@ -2,12 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use plumb_tier::format::MediaType;
 use plumb_tier::pool::{
     self, Behind, DiskStanding, DiskWish, Facts, Findings, HealthStatus, PoolError, PoolWish,
     RegisteredPool, Registry, judge, look,
 };
-use plumb_tier::{Engine, NewVirtualDisk, Request, RequestKind, StartError};
+use plumb_tier::{Engine, MediaType, NewVirtualDisk, Request, RequestKind, StartError};
 use plumb_units::Nanos;
 
 use crate::disks::{MIB, vdisk};
