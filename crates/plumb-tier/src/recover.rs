@@ -272,6 +272,7 @@ pub(crate) fn load<Q: FlushQueue>(
         unread: ExtentSet::default(),
         lost,
         unflushable: vec![false; vdisks],
+        unflushed: Vec::new(),
         flush_broken: false,
         to_mend: 0,
     };
