@@ -189,7 +189,8 @@ impl<Q: FlushQueue> Engine<Q> {
         self.come_to_rest()?;
         self.core.members.config.vdisks = config.vdisks;
         self.core.announce()?;
-        // Journal and tree have as many copies as its data before anything is written to it (RES-7).
+        // Journal and tree get as many copies as its data before anything is written to it (RES-7). What a disk does not take now is
+        // tried again when the pool is next in use.
         while self.core.spread_metadata()? {}
         Ok(self.into_queue())
     }

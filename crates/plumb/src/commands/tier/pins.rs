@@ -256,3 +256,14 @@ fn shown(name: &str, found: &[(PinStatus, (u64, TierName))]) -> Reply {
     }
     Reply { json: json!({ "vdisk": name, "pins": pins }), text, status: 0 }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_offset_may_be_0_in_any_unit() {
+        assert_eq!(["0", "0M", "0K", "1M"].map(offset), [Ok(0), Ok(0), Ok(0), Ok(1 << 20)]);
+        assert!(offset("0Q").is_err() && offset("M").is_err() && offset("-1").is_err());
+    }
+}
