@@ -151,7 +151,7 @@ fn known(mutation: Mutation) -> &'static [u64] {
     match mutation {
         Mutation::MovedSlotReusedEarly => &[2_749_890_410_330_805_917],
         Mutation::CommitFirstCopy => &[11_878_843_922_934_342_159],
-        Mutation::RingOverrun => &[737_458_061_288_073_371],
+        Mutation::RingOverrun => &[5_207_516_293_338_601_926],
         Mutation::LossUnrecorded => &[2_561_053_361_828_326_785],
         Mutation::CheckpointEarly => &[5_018_679_244_836_122_794],
         Mutation::AckBeforeCrcFirst => &[11_501_169_825_929_383_895],
