@@ -21,10 +21,15 @@ impl<Q: FlushQueue> Core<Q> {
     pub(crate) fn copy_metadata(&mut self, disk: u16) -> Result<bool, Halt> {
         let copied = self.copy_what_verifies(disk);
         // Once a last copy could not be flushed nothing may be committed (C10).
-        if copied != Copied::Damaged || self.flush_broken || !self.unflushed.is_empty() {
+        if copied != Copied::Damaged || self.flush_broken || self.has_unflushed() {
             return Ok(copied == Copied::Whole);
         }
         Ok(self.checkpoint(false)? && self.copy_what_verifies(disk) == Copied::Whole)
+    }
+
+    /// Whether a disk that takes part failed a flush and was not judged for it yet.
+    fn has_unflushed(&self) -> bool {
+        self.io.unflushed.iter().any(|disk| self.members.is_online(*disk))
     }
 
     fn copy_what_verifies(&mut self, disk: u16) -> Copied {

@@ -157,8 +157,6 @@ pub(crate) struct Core<Q> {
     pub(crate) unflushable: Vec<bool>,
     /// The last copy of something could not be flushed: there are no checkpoints any more, and every FLUSH fails (C10).
     pub(crate) flush_broken: bool,
-    /// Disks that failed a flush and were not judged for it yet: what they hold may not be durable (C10).
-    pub(crate) unflushed: Vec<u16>,
     /// Copies of pages that scans found damaged: the next checkpoint writes these pages anew.
     pub(crate) to_mend: u64,
 }
@@ -396,22 +394,19 @@ impl<Q: FlushQueue> Core<Q> {
         let failed = self.io.flush(disks);
         let kept = self.lose_spare(failed)?;
         let kept = self.lose_for_others(kept)?;
-        self.unflushed.extend(&kept);
         Ok(kept.is_empty())
     }
 
     /// Flushes the disks that keep metadata; those that failed.
     fn flush_metadata(&mut self) -> Vec<u16> {
-        let failed = self.io.flush(&self.members.metadata());
-        self.unflushed.extend(&failed);
-        failed
+        self.io.flush(&self.members.metadata())
     }
 
     /// Disks did not take metadata: those that hold the last copy of something keep that, and lose the metadata and
     /// their vote; the others are expelled.
     pub(crate) fn do_without(&mut self, failed: Vec<u16>) -> Result<(), Halt> {
         for disk in self.lose_spare(failed)? {
-            if self.unflushed.contains(&disk) && self.lose_for_others(vec![disk])?.is_empty() {
+            if self.io.unflushed.contains(&disk) && self.lose_for_others(vec![disk])?.is_empty() {
                 continue;
             }
             if self.members.is_online(disk) && self.members.is_named(disk) {

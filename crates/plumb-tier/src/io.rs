@@ -149,6 +149,8 @@ pub(crate) struct Io<Q> {
     /// I/Os that were begun.
     pushed: u64,
     scratch: Vec<u8>,
+    /// Disks that failed a flush, whatever it was for, and were not judged for it yet: what they hold may not be durable (C10).
+    pub(crate) unflushed: Vec<u16>,
     /// What each disk was asked, by ordinal.
     pub(crate) uses: Vec<DiskUse>,
     /// Where each disk's last read of data ended, and its last write of any kind, by ordinal.
@@ -194,6 +196,7 @@ impl<Q: FlushQueue> Io<Q> {
             queued: vec![0; index(plan.files)],
             pushed: 0,
             scratch: vec![0; index(plan.data_bytes)],
+            unflushed: Vec::new(),
             uses: vec![DiskUse::default(); index(plan.files)],
             read_ends: vec![u64::MAX; index(plan.files)],
             write_ends: vec![u64::MAX; index(plan.files)],

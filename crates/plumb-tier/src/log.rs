@@ -92,7 +92,7 @@ pub(crate) struct Log {
     pub(crate) flushed: u64,
     /// Records from that position on have that epoch at least.
     pub(crate) head: (u64, u32),
-    /// An append failed on every copy: nothing is added until the next start.
+    /// It was not read yet, or an append failed on every copy: nothing is added until the next start.
     pub(crate) closed: bool,
     /// No current copy of it is here: what it holds is not known.
     pub(crate) is_away: bool,
@@ -130,7 +130,7 @@ impl Log {
             tail: start,
             flushed: 0,
             head: (0, 0),
-            closed: false,
+            closed: true,
             is_away: false,
             records: VecDeque::new(),
             lines: HashMap::with_capacity_and_hasher(lines, BuildHasherDefault::default()),

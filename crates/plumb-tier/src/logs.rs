@@ -267,6 +267,11 @@ impl<Q: FlushQueue> Core<Q> {
             let disks: Vec<u16> = copies.iter().map(|copy| copy.1).collect();
             failed.extend(self.io.flush(&disks));
             self.do_without(failed)?;
+            if self.members.log_copies(vdisk).next().is_none() {
+                // The last of them went for the sake of others (C10).
+                self.detach(vdisk, log);
+                return Ok(());
+            }
         }
         log.flushed = log.link.lsn - 1;
         Ok(())

@@ -36,12 +36,16 @@ impl Members {
         )
     }
 
-    /// What brings journal and tree closer to where they are to be: which disk gets a copy, and which one gives up its own.
-    pub(crate) fn metadata_step(&self) -> Option<(Option<u16>, Option<u16>)> {
+    /// What brings journal and tree closer to where they are to be: which disk gets a copy, and which one gives up its own. Not one
+    /// that `failed` to take one.
+    pub(crate) fn metadata_step(&self, failed: &[u16]) -> Option<(Option<u16>, Option<u16>)> {
         let own = |disk: u16| &self.config.disks[usize::from(disk)];
         let rotates = |disk: &u16| own(*disk).media == MediaType::Hdd;
         let lacks = |disk: &u16| {
-            self.takes_more(*disk) && !own(*disk).metadata && self.config.voters.contains(disk)
+            self.takes_more(*disk)
+                && !own(*disk).metadata
+                && !failed.contains(disk)
+                && self.config.voters.contains(disk)
         };
         let (have, wanted) = (self.each_metadata().count(), self.metadata_wanted(None));
         let next = self.for_metadata(lacks);

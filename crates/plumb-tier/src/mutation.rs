@@ -53,6 +53,10 @@ rules! {
     StandsForEver,
     /// What begins behind a standstill counts from before it.
     StandsOutOfTime,
+    /// A flush that fails while metadata is written is not remembered of a disk that has data, too.
+    FlushForgotten,
+    /// A disk is named as one that has journal and tree without a copy of them.
+    CopyNamedFirst,
     // Mirror and checksums.
     /// A write is acknowledged when the first copy has it.
     AckFirstCopy,
@@ -306,6 +310,8 @@ impl Mutation {
             Self::RoomRenewed,
             "a full cache before the last disk of its home, which fails: torture/faults.rs",
         ),
+        (Self::FlushForgotten, "flushes that fail behind a generation: torture/hanging.rs"),
+        (Self::CopyNamedFirst, "a start from a copy that was made anew: torture/spread.rs"),
         (Self::StandsOutOfTime, "requests beside a resync of slow disks: torture/hanging.rs"),
         (Self::RoomGivenUpEarly, "a full cache beside a disk that hangs: torture/faults.rs"),
         (Self::MovedReadersIgnored, "the model of moves"),

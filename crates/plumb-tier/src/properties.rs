@@ -304,6 +304,7 @@ fn how_far_a_log_is_durable_never_goes_back() {
     };
     let mut random = Random::new(16);
     let mut log = Log::new(&cache, &geometry(), 7);
+    log.closed = false;
     // What was in the log when devices began to be flushed for a round and beside it, and how much of it is durable.
     let (mut round, mut through) = ((0_u64, 0_u8), (0_u64, 0_u8));
     let (mut durable, mut said, mut told) = (0, 0, 0);
@@ -377,6 +378,7 @@ fn a_cache_holds_the_newest_of_each_block_until_it_is_at_home() {
     };
     let mut random = Random::new(6);
     let mut log = Log::new(&cache, &geometry(), 7);
+    log.closed = false;
     // By block: LSN and checksum of the newest record; which of them are durable at home.
     let mut newest: BTreeMap<u64, (u64, u32)> = BTreeMap::new();
     let mut at_home: BTreeMap<u64, u64> = BTreeMap::new();

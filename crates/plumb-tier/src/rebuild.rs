@@ -284,12 +284,20 @@ impl<Q: FlushQueue> Core<Q> {
     /// Journal and tree get back a copy that they lost, on a disk that takes part; or one goes from a rotating disk to a solid-state
     /// one, or is taken off a rotating one that is one too many. `false` when all is as it is to be, or cannot be now.
     pub(crate) fn spread_metadata(&mut self) -> Result<bool, Halt> {
-        let Some((gets, gives)) = self.members.metadata_step() else { return Ok(false) };
-        if let Some(disk) = gets
-            && !self.copy_metadata(disk)?
-        {
-            return Ok(false);
-        }
+        let mut failed = Vec::new();
+        let (gets, gives) = loop {
+            let Some((gets, gives)) = self.members.metadata_step(&failed) else { return Ok(false) };
+            let Some(disk) = gets else { break (gets, gives) };
+            if active(Mutation::CopyNamedFirst) || self.copy_metadata(disk)? {
+                break (gets, gives);
+            }
+            if self.io.unflushed.contains(&disk) {
+                // It has data, too (C10).
+                self.do_without(vec![disk])?;
+                self.sync()?;
+            }
+            failed.push(disk);
+        };
         // In one generation: there are never more than three.
         let mut name = |disk: Option<u16>, metadata: bool| {
             if let Some(disk) = disk {

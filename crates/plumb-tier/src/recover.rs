@@ -176,7 +176,7 @@ pub(crate) fn start<Q: FlushQueue>(
     if !failed.is_empty() {
         members.expel_all(&mut io, failed).map_err(|_| Halt::Voters)?;
     }
-    let checkpoint = newest_checkpoint(&mut io, &members)?;
+    let checkpoint = newest_checkpoint(&mut io, &mut members)?;
     let (mut core, again) = load(io, members, &checkpoint, What::All(unread_end))?;
     let open: Vec<u32> =
         (0..).zip(&core.extents.list).filter(|own| own.1.open).map(|own| own.0).collect();
@@ -272,7 +272,6 @@ pub(crate) fn load<Q: FlushQueue>(
         unread: ExtentSet::default(),
         lost,
         unflushable: vec![false; vdisks],
-        unflushed: Vec::new(),
         flush_broken: false,
         to_mend: 0,
     };
@@ -327,7 +326,7 @@ pub(crate) fn read_checkpoint<Q: FlushQueue>(
 /// as it is: what is being written when the power goes may be lost, and it may be all there is.
 fn newest_checkpoint<Q: FlushQueue>(
     io: &mut Io<Q>,
-    members: &Members,
+    members: &mut Members,
 ) -> Result<Checkpoint, StartError> {
     let base = members.geometry.journal();
     let (page, bytes, seen) = read_checkpoint(io, members)?;
@@ -336,9 +335,10 @@ fn newest_checkpoint<Q: FlushQueue>(
     for &disk in &lacking {
         io.events.damaged(disk, "checkpoint");
     }
-    // A disk that fails here fails again, where it is expelled.
+    // A disk that cannot be written fails again, where it is expelled; one that cannot be flushed need not.
     io.write(&lacking, base + page.sequence % 2 * BLOCK_BYTES, &bytes);
-    io.flush(&lacking);
+    let failed = io.flush(&lacking);
+    members.expel_all(io, failed).map_err(|_| Halt::Voters)?;
     Ok(page)
 }
 

@@ -198,8 +198,8 @@ pub struct Engine<Q> {
     unchanging: bool,
     /// Something may be left to rebuild.
     rebuilding: bool,
-    /// The generation whose copies of journal and tree were looked at last.
-    spread: Option<Generation>,
+    /// The generation whose copies of journal and tree were looked at last, and when.
+    spread: Option<(Generation, Nanos)>,
     retire_after: Option<Nanos>,
     missing_since: Vec<Option<Nanos>>,
     /// Since when no other disk lost its vote, and how many have.

@@ -28,7 +28,7 @@ impl<Q: FlushQueue> Engine<Q> {
             }
             Tag::FrameFlush { disk } => {
                 if outcome.is_err() {
-                    self.core.unflushed.push(disk);
+                    self.core.io.unflushed.push(disk);
                     self.trouble.push(disk);
                 }
                 if let Some(flush) = &mut self.core.journal.flush {
@@ -45,7 +45,7 @@ impl<Q: FlushQueue> Engine<Q> {
             }
             Tag::LogFlush { disk } => {
                 if outcome.is_err() {
-                    self.core.unflushed.push(disk);
+                    self.core.io.unflushed.push(disk);
                     self.trouble.push(disk);
                 }
                 self.log_flush.flushed();

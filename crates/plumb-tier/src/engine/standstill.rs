@@ -11,6 +11,7 @@ use super::{ChangeError, Engine, Halt};
 use crate::events::Event;
 use crate::extents::ExtentSet;
 use crate::format::DiskState;
+use crate::format::config::Generation;
 use crate::format::frame::Record;
 use crate::journal::Room;
 use crate::mutation::{Mutation, active};
@@ -35,6 +36,8 @@ pub(super) enum Job {
 
 /// Disks that vote are marked anew that often, if anything was written meanwhile.
 pub(super) const MARK_EVERY: Nanos = Nanos(600_000_000_000);
+/// What could not get a copy of journal and tree is tried again after that.
+const SPREAD_AGAIN: Nanos = Nanos(60_000_000_000);
 /// Between two steps of a resync, at least.
 const RESYNC_PAUSE: Nanos = Nanos(1_000_000);
 /// At most: what hung must not make the next step wait as long.
@@ -189,14 +192,16 @@ impl<Q: FlushQueue> Engine<Q> {
     }
 
     /// Journal and tree get a copy that they lack at once: a disk more that fails before a lost one is given up, or comes back, must
-    /// not take the last one. Tried once in each generation, and with all else that is rebuilt.
+    /// not take the last one. Tried once a minute in each generation, and with all else that is rebuilt.
     fn look_at_metadata(&mut self) {
         let generation = self.core.members.config.generation;
-        if self.unchanging || self.ending || self.spread == Some(generation) {
+        let tried =
+            |(of, at): (Generation, Nanos)| of == generation && self.now.since(at) < SPREAD_AGAIN;
+        if self.unchanging || self.ending || self.spread.is_some_and(tried) {
             return;
         }
-        self.spread = Some(generation);
-        if self.core.members.metadata_step().is_some() && !self.jobs.contains(&Job::Spread) {
+        self.spread = Some((generation, self.now));
+        if self.core.members.metadata_step(&[]).is_some() && !self.jobs.contains(&Job::Spread) {
             self.jobs.push_back(Job::Spread);
         }
     }
@@ -387,7 +392,7 @@ impl<Q: FlushQueue> Engine<Q> {
                 continue;
             }
             // Whoever had it flush: a round, a move, or the journal.
-            let asked = [&self.round.failed, &self.moves.flush_failed, &self.core.unflushed];
+            let asked = [&self.round.failed, &self.moves.flush_failed, &self.core.io.unflushed];
             let unflushed = asked.iter().any(|failed| failed.contains(&disk));
             if self.core.can_spare(disk) {
                 self.core.lose(vec![disk])?;
@@ -422,8 +427,8 @@ impl<Q: FlushQueue> Engine<Q> {
                 }
             }
         }
-        self.core.unflushed.append(&mut self.moves.flush_failed);
-        self.core.unflushed.append(&mut self.round.failed);
+        self.core.io.unflushed.append(&mut self.moves.flush_failed);
+        self.core.io.unflushed.append(&mut self.round.failed);
         self.core.sync()
     }
 
@@ -431,8 +436,8 @@ impl<Q: FlushQueue> Engine<Q> {
     /// (C10).
     pub(super) fn judge_unflushed(&mut self) {
         let still = |disk: u16| self.core.members.is_online(disk);
-        let needed = self.core.unflushed.iter().any(|disk| still(*disk));
-        self.core.unflushed.clear();
+        let needed = self.core.io.unflushed.iter().any(|disk| still(*disk));
+        self.core.io.unflushed.clear();
         for vdisk in 0..to_u32(self.core.unflushable.len()) {
             if self.core.unflushable[index(vdisk)] && !self.moves.is_idle() {
                 self.stop_run(vdisk, MoveStop::Error);

@@ -105,7 +105,7 @@ impl<Q: FlushQueue> Engine<Q> {
                 self.log_flush.left += 1;
             } else {
                 // Its last flush hangs.
-                self.core.unflushed.push(disk);
+                self.core.io.unflushed.push(disk);
                 self.trouble.push(disk);
             }
         }

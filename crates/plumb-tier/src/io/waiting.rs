@@ -166,7 +166,11 @@ impl<Q: FlushQueue> Io<Q> {
 
     /// Flushes all `disks` and waits; those that failed.
     pub(crate) fn flush(&mut self, disks: &[u16]) -> Vec<u16> {
-        self.wait_for(disks.iter().map(|&disk| Work::Flush { disk }).collect())
+        let failed = self.wait_for(disks.iter().map(|&disk| Work::Flush { disk }).collect());
+        if !active(Mutation::FlushForgotten) {
+            self.unflushed.extend(&failed);
+        }
+        failed
     }
 }
 

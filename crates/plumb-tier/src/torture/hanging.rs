@@ -186,6 +186,35 @@ fn a_failed_flush_on_a_last_copy_fails_every_later_one_whatever_it_was_for() {
     }
 }
 
+/// The same of a flush behind a generation or a superblock: the disk forgets what it was given, and does not fail again.
+#[test]
+fn a_flush_that_fails_while_a_generation_is_written_is_remembered() {
+    needs(Mutation::FlushForgotten, || {
+        for more in 0..3 {
+            let mut run = start(SIMPLE);
+            fill(&mut run);
+            let disk = first_block(SIMPLE, &run)[0].0;
+            done(&mut run, &[write(1), write(2)])?;
+            let flushes = run.engine.queue_mut().flushes(disk);
+            run.engine.queue_mut().faults_mut(disk).flush_errors = vec![flushes + more];
+            // It stays, which is news to nobody: a generation all the same.
+            run.engine.stay(u16::try_from(disk).expect("small"));
+            (0..4).for_each(|_| run.poll());
+            if run.engine.queue_mut().flushes(disk) <= flushes + more {
+                return Err(format!("flush {more} never came"));
+            }
+            if done(&mut run, &[flush()]).is_ok() {
+                return Err(format!("flush {more} is forgotten"));
+            }
+            let told = heard(&mut run);
+            if !told.contains(&"flush-failed") {
+                return Err(format!("{more}: {told:?}"));
+            }
+        }
+        Ok(())
+    });
+}
+
 /// How long a disk that hangs is waited for is what the plan says: a write to a mirror, from its submission to the disk's loss.
 #[test]
 fn a_disk_that_hangs_is_missing_after_the_time_out_that_was_set() {

@@ -65,8 +65,8 @@ pub(super) enum Fault {
     Hangs { after: u64 },
     /// A write fails, or one in three ends short, if the I/O after that many is one.
     WriteError { after: u64 },
-    /// The next flush fails.
-    FlushError,
+    /// So many flushes fail, after so many.
+    FlushError { after: u64, count: u64 },
     /// Everything fails, after that many I/Os and for so many.
     Flickers { after: u64, count: u64 },
     /// Nothing is answered, after that many I/Os and for so many.
@@ -281,7 +281,7 @@ fn fault(random: &mut Random, shape: &Shape) -> Step {
     let fault = match random.below(5) {
         0 | 1 => Fault::Dies { after },
         2 => Fault::WriteError { after },
-        3 => Fault::FlushError,
+        3 => Fault::FlushError { after: after / 3, count: if after % 3 == 0 { 4096 } else { 1 } },
         _ => Fault::Hangs { after },
     };
     Step::Fault { disk: u32::try_from(random.below(u64::from(shape.disks))).unwrap_or(0), fault }

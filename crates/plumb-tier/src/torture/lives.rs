@@ -120,8 +120,10 @@ fn troubles(shape: &Shape, random: &mut Random) -> Vec<(u32, DiskFaults)> {
     let away = DiskFaults { dead_from: Some(0), ..DiskFaults::default() };
     let wrong = |random: &mut Random| match random.below(2) {
         0 => away.clone(),
-        _ if shape.has_two() => shape.faults(super::beside::wrong(shape, random), random.below(60)),
-        _ => shape.faults(fault(random), random.below(60)),
+        _ if shape.has_two() => {
+            shape.faults(super::beside::wrong(shape, random), (random.below(60), 0))
+        }
+        _ => shape.faults(fault(random), (random.below(60), 0)),
     };
     disks.into_iter().take(count).map(|disk| (disk, wrong(random))).collect()
 }

@@ -245,6 +245,16 @@ impl Run {
         self.log.push((position, seen));
     }
 
+    /// A disk forgot what a flush was for that failed: of what nobody has made durable it is as if its power had failed then.
+    fn note_forgotten(&mut self) {
+        for position in self.engine.queue_mut().take_forgotten() {
+            let seen = Seen::Forgotten { first: 0, end: sectors() };
+            self.witness.see(&seen);
+            let at = self.log.partition_point(|(other, _)| *other <= position);
+            self.log.insert(at, (position, seen));
+        }
+    }
+
     /// Takes the steps; what is wrong with what was read, if anything.
     pub(super) fn take(&mut self, steps: &[Step]) -> Result<(), Wrong> {
         for step in steps {
@@ -352,6 +362,7 @@ impl Run {
         let optimized = self.optimizes();
         let writing = self.waiting.iter().any(|one| matches!(one, Waiting::Write { .. }));
         self.engine.poll(now, Nanos(60_000));
+        self.note_forgotten();
         let (on, after) = (on || self.engine.works_in_background(), self.engine.counters());
         let to = self.engine.queue_mut().events();
         self.background.note((from, to), on, (&before, &after));
@@ -517,7 +528,7 @@ impl Run {
         self.suspects.push(disk);
         self.note(Seen::Unwell { disk: Some(disk) });
         let queue = self.engine.queue_mut();
-        let faults = self.shape.faults(fault, queue.ios(disk));
+        let faults = self.shape.faults(fault, (queue.ios(disk), queue.flushes(disk)));
         *queue.faults_mut(disk) = faults;
     }
 
@@ -648,6 +659,7 @@ impl Run {
         for turn in 0..turns {
             let now = self.engine.queue_mut().now();
             self.engine.poll(now, Nanos(60_000));
+            self.note_forgotten();
             while let Some((ended, outcome)) = self.engine.pop() {
                 if ended == client {
                     return Some(outcome.is_ok());

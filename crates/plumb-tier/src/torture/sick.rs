@@ -65,8 +65,8 @@ impl Shape {
         (geometry.config(0), geometry.config(0) + 2 * geometry.config_bytes)
     }
 
-    /// What a fault is to a disk that has begun so many I/Os.
-    pub(super) fn faults(&self, fault: Fault, ios: u64) -> DiskFaults {
+    /// What a fault is to a disk that has begun so many I/Os, and so many of them flushes.
+    pub(super) fn faults(&self, fault: Fault, (ios, flushes): (u64, u64)) -> DiskFaults {
         let none = DiskFaults::default();
         match fault {
             Fault::Dies { after } => DiskFaults { dead_from: Some(ios + after), ..none },
@@ -75,7 +75,10 @@ impl Shape {
                 DiskFaults { short_writes: vec![ios + after], ..none }
             }
             Fault::WriteError { after } => DiskFaults { write_errors: vec![ios + after], ..none },
-            Fault::FlushError => DiskFaults { flush_errors: (0..4096).collect(), ..none },
+            Fault::FlushError { after, count } => {
+                let from = flushes + after;
+                DiskFaults { flush_errors: (from..from + count).collect(), ..none }
+            }
             Fault::Flickers { after, count } => {
                 let from = ios + after;
                 DiskFaults { dead_from: Some(from), dead_to: Some(from + count), ..none }
@@ -134,7 +137,7 @@ impl Run {
         let file = self.file(disk);
         let queue = self.engine.queue_mut();
         // What it has not answered stays so.
-        let faults = self.shape.faults(fault, queue.ios(file));
+        let faults = self.shape.faults(fault, (queue.ios(file), queue.flushes(file)));
         *queue.faults_mut(file) = faults;
     }
 

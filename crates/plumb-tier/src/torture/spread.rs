@@ -2,9 +2,11 @@
 
 use super::faults::{FOUR, die, done, fill, flush, reads_well, rest, restart, start, state, write};
 use super::history::Step;
+use super::left_out::needs;
 use super::run::Run;
 use crate::format::{DiskState, MediaType};
 use crate::metadata_disks::metadata_copies;
+use crate::mutation::Mutation;
 
 /// Which disks have a copy.
 fn holders(run: &Run) -> Vec<usize> {
@@ -48,6 +50,43 @@ fn journal_and_tree_are_not_left_on_one_disk() {
     done(&mut run, &[write(4), flush()]).expect("all are here");
     let mut again = restart(&mut run, FOUR, &[0]).expect("three of four");
     reads_well(&mut again);
+}
+
+/// A disk is named when it has all that a start needs.
+#[test]
+fn a_copy_that_was_made_anew_leads_on_alone() {
+    needs(Mutation::CopyNamedFirst, || {
+        let mut run = start(FOUR);
+        fill(&mut run);
+        die(&mut run, 1);
+        done(&mut run, &[write(3), flush()])?;
+        rest(&mut run, 1);
+        match holders(&run) {
+            of if of == [0, 2] => {}
+            of => return Err(format!("on {of:?}")),
+        }
+        let again = restart(&mut run, FOUR, &[0, 1]);
+        again.map(|_| ()).map_err(|error| error.to_string())
+    });
+}
+
+/// A disk that does not take a copy keeps nobody else from taking it.
+#[test]
+fn another_disk_takes_the_copy_that_one_does_not_take() {
+    for flush_fails in [false, true] {
+        let mut run = start(FOUR);
+        fill(&mut run);
+        let geometry = super::faults::shape(FOUR).geometry();
+        let faults = run.engine.queue_mut().faults_mut(2);
+        match flush_fails {
+            true => faults.flush_errors = (0..4096).collect(),
+            false => faults.unwritable = vec![(geometry.journal(), geometry.slab(0))],
+        }
+        die(&mut run, 1);
+        done(&mut run, &[write(3)]).expect("one of two");
+        rest(&mut run, 1);
+        assert_eq!(holders(&run), [0, 3], "flush fails: {flush_fails}");
+    }
 }
 
 /// Both SSDs may be lost, one after the other: whatever has all its copies on them is lost with them, and the rest is not.

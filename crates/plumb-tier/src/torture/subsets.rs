@@ -73,7 +73,13 @@ fn is_last_with_these(kind: CrashKind, next: Option<&Event>) -> bool {
         Some(Event::Written { .. }) => kind == CrashKind::Engine,
         Some(Event::Flush { .. }) => false,
         Some(Event::Flushed { .. }) => kind == CrashKind::Power,
-        Some(Event::Write { .. } | Event::Replaced { .. } | Event::Rotten { .. }) | None => true,
+        Some(
+            Event::Write { .. }
+            | Event::FlushFailed { .. }
+            | Event::Replaced { .. }
+            | Event::Rotten { .. },
+        )
+        | None => true,
     }
 }
 

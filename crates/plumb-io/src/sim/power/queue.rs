@@ -53,7 +53,7 @@ pub struct DiskFaults {
     pub unwritable: Vec<(u64, u64)>,
     /// Reads that begin at the first of each give what is at the second.
     pub misread: Vec<(u64, u64)>,
-    /// These flushes fail.
+    /// These flushes fail: the disk forgets some of what each was for, whatever it shows, and does not say so again.
     pub flush_errors: Vec<u64>,
     /// Reads that touch one of these byte ranges fail until the range is written.
     pub unreadable: Vec<(u64, u64)>,
@@ -131,6 +131,8 @@ pub struct PowerQueue {
     /// Writes that went beyond the end of their disk.
     beyond: u64,
     trace: Option<Trace>,
+    /// After how many events a disk forgot what a flush was for that failed.
+    forgotten: Vec<usize>,
 }
 
 impl PowerQueue {
@@ -165,6 +167,7 @@ impl PowerQueue {
             issued: 0,
             beyond: 0,
             trace: spec.record.then(|| Trace { start, events: Vec::new() }),
+            forgotten: Vec::new(),
         }
     }
 
@@ -211,6 +214,11 @@ impl PowerQueue {
     #[must_use]
     pub fn events(&self) -> usize {
         self.trace.as_ref().map_or(0, |trace| trace.events.len())
+    }
+
+    /// After how many events disks have forgotten writes since this was asked last: each time what a flush was for that failed.
+    pub fn take_forgotten(&mut self) -> Vec<usize> {
+        std::mem::take(&mut self.forgotten)
     }
 
     /// The record so far, and no more of it.
@@ -383,6 +391,11 @@ impl PowerQueue {
                     self.note(Event::Flushed { disk, id });
                     0
                 } else {
+                    let seed = self.random.next();
+                    self.note(Event::FlushFailed { disk, id, seed });
+                    if self.disks[index(disk)].media.flush_failed(started, seed) {
+                        self.forgotten.push(self.events());
+                    }
                     -EIO
                 }
             }

@@ -92,6 +92,38 @@ fn a_flush_covers_only_what_had_completed_before_it() {
     assert_eq!(sectors(&images[0], 0), [0; 8]);
 }
 
+/// What a failed flush was for may be lost although a later one succeeds; what is written after it is not.
+#[test]
+fn a_later_flush_does_not_bring_back_what_a_failed_one_was_for() {
+    let mut seen = std::collections::BTreeSet::new();
+    for seed in 0..32 {
+        let mut queue = queue(seed);
+        write(&mut queue, 0, 0, 1);
+        write(&mut queue, 1, 8192, 1);
+        assert_eq!(wait(&mut queue), [4096; 2]);
+        queue.faults_mut(0).flush_errors = vec![0];
+        queue.push_flush(FileIndex(0), Slot(0));
+        assert_eq!(wait(&mut queue), [-5]);
+        write(&mut queue, 0, 16384, 2);
+        assert_eq!(wait(&mut queue), [4096]);
+        queue.push_flush(FileIndex(0), Slot(0));
+        assert_eq!(wait(&mut queue), [0]);
+        let shown = queue.view(0);
+        assert_eq!([0, 8192, 16384].map(|at| sectors(&shown, at)[0]), [1, 1, 2]);
+        let trace = queue.take_trace();
+        let mut replay = Replay::new(&trace, 512);
+        replay.advance_to(trace.events.len());
+        assert_eq!(replay.uncertain(), 0);
+        for kind in [CrashKind::Power, CrashKind::Engine] {
+            let (images, _) = replay.crash(kind, &[], Survivors::All, seed);
+            let left = [0, 8192, 16384].map(|at| sectors(&images[0], at)[0]);
+            assert_eq!(left[2], 2, "{left:?}");
+            seen.insert((left[0], left[1]));
+        }
+    }
+    assert_eq!(seen.len(), 4, "{seen:?}");
+}
+
 #[test]
 fn disks_fail_hang_and_forget_as_told() {
     let mut queue = queue(3);

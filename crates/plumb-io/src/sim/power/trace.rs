@@ -48,6 +48,15 @@ pub enum Event {
         /// Which flush.
         id: WriteId,
     },
+    /// A flush ended with an error.
+    FlushFailed {
+        /// Which disk.
+        disk: u32,
+        /// Which flush.
+        id: WriteId,
+        /// Decides what of it the disk forgets.
+        seed: u64,
+    },
     /// A disk was taken away and came back with this content, all of it durable.
     Replaced {
         /// Which disk.
@@ -110,6 +119,10 @@ impl<'a> Replay<'a> {
                 Event::Flushed { disk, id } => {
                     let started = self.flushes.get(id).copied().unwrap_or(0);
                     self.media[index(*disk)].flush_done(started);
+                }
+                Event::FlushFailed { disk, id, seed } => {
+                    let started = self.flushes.get(id).copied().unwrap_or(0);
+                    self.media[index(*disk)].flush_failed(started, *seed);
                 }
                 Event::Replaced { disk, image } => self.media[index(*disk)].replace(image.clone()),
                 Event::Rotten { disk, offset, bit } => self.media[index(*disk)].rot(*offset, *bit),
