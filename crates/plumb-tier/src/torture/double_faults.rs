@@ -170,11 +170,11 @@ fn slow_moves_that_end_early_keep_what_they_moved() {
     let mut run = start((5, 2, 1, 0));
     let all: Vec<Step> = (0..8 * BLOCKS).map(write).chain([flush()]).collect();
     done(&mut run, &all).expect("it works");
-    // An extent per second.
+    // An extent per second; half of them are there already.
     run.engine.set_move_rate(Some(65_536));
     (0..8).for_each(|extent| run.engine.move_extent(0, extent, TierName::Capacity));
     let began = run.engine.queue_mut().now();
-    while run.engine.queue_mut().now().since(began) < plumb_units::Nanos::from_secs(4) {
+    while run.engine.queue_mut().now().since(began) < plumb_units::Nanos::from_secs(3) {
         run.poll();
         run.engine.queue_mut().advance(plumb_units::Nanos::from_millis(20));
     }
@@ -183,7 +183,7 @@ fn slow_moves_that_end_early_keep_what_they_moved() {
     (0..40).for_each(|_| run.poll());
     let ended = std::iter::from_fn(|| run.engine.pop_move());
     let outcomes: Vec<MoveOutcome> = ended.map(|one| one.outcome).collect();
-    assert!(left > 2, "{outcomes:?}");
+    assert!(left > 0, "{outcomes:?}");
     let moved = outcomes.iter().filter(|outcome| **outcome == MoveOutcome::Moved).count();
     assert!(moved >= 2, "{outcomes:?}");
     assert_eq!((outcomes.len(), run.engine.moves_left()), (8, 0));

@@ -76,6 +76,8 @@ pub(super) struct Oracle {
     units: Vec<Values>,
     /// Acknowledged and not known to be durable.
     cached: Vec<WriteId>,
+    /// A disk forgot what a flush was for: what is acknowledged of these units from that time on counts when it is durable.
+    forgetful: Vec<(std::ops::Range<u32>, Time)>,
 }
 
 impl Oracle {
@@ -94,6 +96,7 @@ impl Oracle {
             writes: vec![before],
             units: vec![Values::One(0); units],
             cached: Vec::new(),
+            forgetful: Vec::new(),
         }
     }
 
@@ -126,6 +129,7 @@ impl Oracle {
         let now = self.tick();
         let write = &mut self.writes[at(id)];
         write.ended = Some(now);
+        write.forgotten |= self.forgetful.iter().any(|(of, _)| of.contains(&write.first));
         write.acknowledged = good && (durable || !write.forgotten);
         if good && durable {
             self.make_durable(id);
@@ -145,6 +149,9 @@ impl Oracle {
             let write = &self.writes[at(*id)];
             of.contains(&write.first) && write.ended.is_some_and(|ended| ended < issued)
         };
+        self.forgetful.retain(|(own, since)| {
+            !(of.start <= own.start && own.end <= of.end && *since < issued)
+        });
         let (covered, rest): (Vec<_>, Vec<_>) = self.cached.iter().copied().partition(before);
         self.cached = rest;
         for id in covered {
@@ -158,6 +165,13 @@ impl Oracle {
             write.acknowledged = false;
             write.forgotten |= write.ended.is_none();
         }
+    }
+
+    /// The same, and of what is acknowledged from now on until a flush is, for it may rest on what was forgotten.
+    pub(super) fn forget_until_flushed(&mut self, of: std::ops::Range<u32>) {
+        self.forget(of.clone());
+        let now = self.tick();
+        self.forgetful.push((of, now));
     }
 
     /// What ended before this write began is gone from its units for good.
@@ -264,6 +278,7 @@ impl Oracle {
             write.acknowledged &= promise == Promise::Acknowledged;
         }
         self.cached.clear();
+        self.forgetful.clear();
     }
 
     /// Whether the unit can hold one value only, and that is data.

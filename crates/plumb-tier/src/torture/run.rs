@@ -248,10 +248,15 @@ impl Run {
     /// A disk forgot what a flush was for that failed: of what nobody has made durable it is as if its power had failed then.
     fn note_forgotten(&mut self) {
         for position in self.engine.queue_mut().take_forgotten() {
-            let seen = Seen::Forgotten { first: 0, end: sectors() };
-            self.witness.see(&seen);
-            let at = self.log.partition_point(|(other, _)| *other <= position);
-            self.log.insert(at, (position, seen));
+            let alone = self.shape.alone();
+            // Each virtual disk is flushed by itself.
+            let shared = 0..if alone.is_empty() { sectors() } else { alone.start };
+            for of in [shared, alone].into_iter().filter(|of| !of.is_empty()) {
+                let seen = Seen::Forgetful { first: of.start, end: of.end };
+                self.witness.see(&seen);
+                let at = self.log.partition_point(|(other, _)| *other <= position);
+                self.log.insert(at, (position, seen));
+            }
         }
     }
 

@@ -20,6 +20,8 @@ pub(super) enum Seen {
     FlushDone { client: u32, first: u32, end: u32 },
     /// What of these units is not durable may be gone.
     Forgotten { first: u32, end: u32 },
+    /// A disk forgot what a flush was for: the same of these, until they are flushed.
+    Forgetful { first: u32, end: u32 },
     /// Every unit was read.
     Observe { values: Vec<WriteId> },
     /// A disk is not well from here on, or all are again.
@@ -87,6 +89,7 @@ impl Witness {
                 self.oracle.flush_acknowledged(self.flushes[index(*client)], *first..*end);
             }
             Seen::Forgotten { first, end } => self.oracle.forget(*first..*end),
+            Seen::Forgetful { first, end } => self.oracle.forget_until_flushed(*first..*end),
             Seen::Observe { values } => {
                 for (unit, id) in (0..).zip(values) {
                     self.oracle.observe(unit, *id);

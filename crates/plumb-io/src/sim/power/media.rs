@@ -141,13 +141,19 @@ impl Media {
     }
 
     /// A flush that was handed in at `started` failed: of what had completed by then each write is kept with one chance in two, to be
-    /// flushed again, and of the others nobody hears any more. The disk goes on showing them until a crash. Whether there are any.
+    /// flushed again, and the others are gone. Whether there are any.
     pub fn flush_failed(&mut self, started: u64, seed: u64) -> bool {
         let mut random = Random::new(seed);
         let covered = |write: &Unflushed| write.completed.is_some_and(|at| at <= started);
         let before = self.unflushed.len();
         self.unflushed.retain(|write| !covered(write) || random.one_in(2));
         self.unflushed.len() < before
+    }
+
+    /// What the disk shows: all that completed.
+    #[must_use]
+    pub fn shown(&mut self) -> Image {
+        self.after_crash(CrashKind::Engine, Survivors::None, 0).0
     }
 
     /// Replaces all content: the disk was taken away and came back with this.

@@ -53,7 +53,7 @@ pub struct DiskFaults {
     pub unwritable: Vec<(u64, u64)>,
     /// Reads that begin at the first of each give what is at the second.
     pub misread: Vec<(u64, u64)>,
-    /// These flushes fail: the disk forgets some of what each was for, whatever it shows, and does not say so again.
+    /// These flushes fail: the disk forgets some of what each was for, and does not say so again.
     pub flush_errors: Vec<u64>,
     /// Reads that touch one of these byte ranges fail until the range is written.
     pub unreadable: Vec<(u64, u64)>,
@@ -393,7 +393,9 @@ impl PowerQueue {
                 } else {
                     let seed = self.random.next();
                     self.note(Event::FlushFailed { disk, id, seed });
-                    if self.disks[index(disk)].media.flush_failed(started, seed) {
+                    let own = &mut self.disks[index(disk)];
+                    if own.media.flush_failed(started, seed) {
+                        own.view = own.media.shown();
                         self.forgotten.push(self.events());
                     }
                     -EIO
