@@ -130,7 +130,7 @@ impl Log {
             tail: start,
             flushed: 0,
             head: (0, 0),
-            closed: true,
+            closed: !active(Mutation::LogClosedUnread),
             is_away: false,
             records: VecDeque::new(),
             lines: HashMap::with_capacity_and_hasher(lines, BuildHasherDefault::default()),

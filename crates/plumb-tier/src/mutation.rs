@@ -226,6 +226,8 @@ rules! {
     LogRemainsAccepted,
     /// A log copy that missed records is still read.
     LogCopyKept,
+    /// A log that a start has not read is closed where the last copy of it is lost.
+    LogClosedUnread,
     /// Copies of the log are not made equal.
     LogCopiesDiffer,
     /// Data of the log's records is not verified at a start.
@@ -311,6 +313,7 @@ impl Mutation {
             "a full cache before the last disk of its home, which fails: torture/faults.rs",
         ),
         (Self::FlushForgotten, "flushes that fail behind a generation: torture/hanging.rs"),
+        (Self::LogClosedUnread, "a history that broke once: torture/tests.rs"),
         (Self::CopyNamedFirst, "a start from a copy that was made anew: torture/spread.rs"),
         (Self::StandsOutOfTime, "requests beside a resync of slow disks: torture/hanging.rs"),
         (Self::RoomGivenUpEarly, "a full cache beside a disk that hangs: torture/faults.rs"),

@@ -314,18 +314,31 @@ const ONCE_BROKEN: [u64; 18] = [
 ];
 
 /// The same of those in which more fails than a space bears.
-const ONCE_BROKEN_BEYOND: [u64; 3] = [
+const ONCE_BROKEN_BEYOND: [u64; 5] = [
     // A write waited for room in a log for as long as a disk hung, stayed for what only it had, and hung at a flush, and failed.
     3_283_341_848_966_250_065,
     // A sector of a log could not be read on one disk, the other copy did not count as up to date, and what both had was given up.
     11_130_240_339_660_226_129,
     // A write was under way when the disk of its only copy was lost, and the checker asked for all of it.
     5_580_695_390_864_850_513,
+    // The disk with the only copy of a log failed a flush before a start had read it, and the log was closed where reading was to begin.
+    18_140_771_955_240_975_953,
+    // A disk forgot what a failed flush was for, and the checker asked for what rested on that.
+    8_558_486_611_341_995_093,
 ];
 
 /// One copy of three had rotted, which the checker did not read before a write to the same block was torn on all of them: nobody can tell
 /// which is right then, and it asked for that.
 const ONCE_ASKED_TOO_MUCH: u64 = 1_975_563_554_084_148_547;
+
+/// Its log is away where the last copy of it goes before a start has read it, and whole when the disk is back.
+#[test]
+fn a_log_that_a_start_has_not_read_is_not_closed() {
+    super::left_out::needs(Mutation::LogClosedUnread, || {
+        let found = one_history(ONCE_BROKEN_BEYOND[3], Duration::ZERO, &mut Tally::default());
+        found.map_or(Ok(()), |violation| Err(violation.what))
+    });
+}
 
 #[test]
 fn histories_that_broke_a_promise_once_keep_it() {
