@@ -313,7 +313,7 @@ impl Mutation {
             "a full cache before the last disk of its home, which fails: torture/faults.rs",
         ),
         (Self::FlushForgotten, "flushes that fail behind a generation: torture/hanging.rs"),
-        (Self::LogClosedUnread, "a history that broke once: torture/tests.rs"),
+        (Self::LogClosedUnread, "a start that loses a log before it has read it: torture/apart.rs"),
         (Self::CopyNamedFirst, "a start from a copy that was made anew: torture/spread.rs"),
         (Self::StandsOutOfTime, "requests beside a resync of slow disks: torture/hanging.rs"),
         (Self::RoomGivenUpEarly, "a full cache beside a disk that hangs: torture/faults.rs"),

@@ -183,6 +183,9 @@ pub(crate) fn start<Q: FlushQueue>(
     for &extent in &open {
         core.opened(extent);
     }
+    // Not whoever has a disk flush does without one that fails it.
+    let failed = core.io.unflushed.clone();
+    core.do_without(failed)?;
     core.recover_logs(unread_end)?;
     core.begin_epoch()?;
     if again {

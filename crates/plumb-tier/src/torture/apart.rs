@@ -278,6 +278,49 @@ fn a_lost_log_is_never_made_anew_as_an_empty_one() {
     assert_eq!(pair.read_all(SCRATCH), (0, 0));
 }
 
+/// A start makes the copies of the mirror's log equal, and one of their disks, which has the only copy of the other log as well, does
+/// not flush that: the mirror goes on without it. The other log was not read yet; it is away, and whole when its disk is back.
+#[test]
+fn a_log_that_a_start_has_not_read_is_not_closed() {
+    let failing_flush = |nth: u64| {
+        let (mut pair, log) = with_a_log_in_use();
+        let cache = pair.engine.config().vdisks[index(MIRROR)].cache.clone().expect("it has one");
+        let disks: Vec<u16> = cache.copies.iter().map(|copy| copy.disk).collect();
+        let other = *disks.iter().find(|disk| **disk != log).expect("there are two");
+        assert!(disks.contains(&log), "{disks:?} {log}");
+        let before = pair.engine.queue_mut().view(other.into());
+        let older = pair.written[index(MIRROR)][5];
+        pair.write(PLAIN, MIRROR, 5, 77).expect("to both copies of its log");
+        let mut images: Vec<Image> =
+            (0..5).map(|disk| pair.engine.queue_mut().view(disk)).collect();
+        images[usize::from(other)] = before;
+        let mut made = queue(&pair.shape, images, 9, false);
+        made.faults_mut(log.into()).flush_errors = vec![nth];
+        let engine = start_on(&pair.shape, made, 9).map_err(|error| error.to_string())?;
+        let mut pair = Pair { engine, ..pair };
+        // It was not durable, and may have been forgotten.
+        let held = pair.value(MIRROR, 5).expect("it can be read");
+        assert!([older, 77].contains(&held), "{held}");
+        pair.written[index(MIRROR)][5] = held;
+        if pair.state(log) != DiskState::Missing {
+            return Ok(false);
+        }
+        pair.mirror_serves();
+        let mut pair = pair.restart(&[]).map_err(|error| error.to_string())?;
+        pair.engine.attach(log);
+        pair.let_work(4);
+        match pair.read_all(SCRATCH) {
+            (0, 0) => Ok(true),
+            found => Err(format!("flush {nth}: {found:?}")),
+        }
+    };
+    needs(Mutation::LogClosedUnread, || {
+        let lost: Result<Vec<bool>, String> = (0..10).map(failing_flush).collect();
+        assert!(lost?.contains(&true), "no flush was one that matters");
+        Ok(())
+    });
+}
+
 /// What an older copy of the disk has of the log is of its past: it is not read (LAY-8).
 #[test]
 fn an_older_copy_of_a_disk_with_the_only_log_is_not_read() {

@@ -405,7 +405,7 @@ fn is_known_when_two_engines_could_not_flush_it(nth: u64) -> bool {
     let steps: Vec<Step> = (0..nth % 24).map(write).chain([flush()]).collect();
     done(&mut run, &steps).expect("nothing is wrong yet");
     for disk in 0..of.disks {
-        run.engine.queue_mut().faults_mut(disk).flush_errors = (0..100_000).collect();
+        run.engine.queue_mut().faults_mut(disk).refused_flushes = (0..100_000).collect();
     }
     // Superblocks are written, to mark the disks.
     run.engine.set_marking(Nanos(1));

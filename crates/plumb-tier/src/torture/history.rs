@@ -65,7 +65,7 @@ pub(super) enum Fault {
     Hangs { after: u64 },
     /// A write fails, or one in three ends short, if the I/O after that many is one.
     WriteError { after: u64 },
-    /// So many flushes fail, after so many.
+    /// So many flushes fail, after so many; after an even number the disk forgets some of what they were for.
     FlushError { after: u64, count: u64 },
     /// Everything fails, after that many I/Os and for so many.
     Flickers { after: u64, count: u64 },

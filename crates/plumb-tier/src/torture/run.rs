@@ -680,7 +680,10 @@ impl Run {
 
 /// Whether a disk works, but for writes that it may have failed.
 fn is_harmless(faults: &DiskFaults) -> bool {
-    faults.dead_from.is_none() && faults.hangs_from.is_none() && faults.flush_errors.is_empty()
+    faults.dead_from.is_none()
+        && faults.hangs_from.is_none()
+        && faults.flush_errors.is_empty()
+        && faults.refused_flushes.is_empty()
 }
 
 /// The units that a request touches: of a discard only whole blocks.

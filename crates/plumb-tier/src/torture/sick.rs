@@ -76,8 +76,11 @@ impl Shape {
             }
             Fault::WriteError { after } => DiskFaults { write_errors: vec![ios + after], ..none },
             Fault::FlushError { after, count } => {
-                let from = flushes + after;
-                DiskFaults { flush_errors: (from..from + count).collect(), ..none }
+                let failing: Vec<u64> = (flushes + after..flushes + after + count).collect();
+                match after % 2 {
+                    0 => DiskFaults { flush_errors: failing, ..none },
+                    _ => DiskFaults { refused_flushes: failing, ..none },
+                }
             }
             Fault::Flickers { after, count } => {
                 let from = ios + after;
@@ -298,6 +301,7 @@ fn is_well(faults: &DiskFaults) -> bool {
     faults.dead_from.is_none()
         && faults.hangs_from.is_none()
         && faults.flush_errors.is_empty()
+        && faults.refused_flushes.is_empty()
         && faults.write_errors.is_empty()
         && faults.short_writes.is_empty()
         && faults.unwritable.is_empty()

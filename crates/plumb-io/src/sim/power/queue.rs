@@ -55,6 +55,8 @@ pub struct DiskFaults {
     pub misread: Vec<(u64, u64)>,
     /// These flushes fail: the disk forgets some of what each was for, and does not say so again.
     pub flush_errors: Vec<u64>,
+    /// So do these, and the disk keeps in its cache what they were for.
+    pub refused_flushes: Vec<u64>,
     /// Reads that touch one of these byte ranges fail until the range is written.
     pub unreadable: Vec<(u64, u64)>,
     /// Reads that begin take so much longer: they give what is there at their end.
@@ -103,11 +105,21 @@ enum Landing {
     Failed,
 }
 
+/// How a flush ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Flushing {
+    Done,
+    /// It fails, and the cache keeps what it was for.
+    Refused,
+    /// It fails, and the cache forgets some of that.
+    Forgets,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
     Read { lane: u32, offset: u64, len: u32, ok: bool },
     Write { offset: u64, payload: Payload, how: Landing },
-    Flush { started: u64, ok: bool },
+    Flush { started: u64, how: Flushing },
 }
 
 /// A queue to simulated disks: file n is disk n. Time passes only while an issuer waits.
@@ -362,11 +374,18 @@ impl PowerQueue {
         let count = own.ios;
         own.ios += 1;
         let dead = own.faults.is_dead(count);
-        let ok = !dead && !own.faults.flush_errors.contains(&own.flushes);
+        let forgets = own.faults.flush_errors.contains(&own.flushes);
+        let refused = own.faults.refused_flushes.contains(&own.flushes);
         own.flushes += 1;
         let started = own.media.flush_started();
+        let how = match (dead, forgets, refused) {
+            (true, ..) if self.random.one_in(2) => Flushing::Forgets,
+            (false, true, _) => Flushing::Forgets,
+            (true, ..) | (false, _, true) => Flushing::Refused,
+            (false, false, false) => Flushing::Done,
+        };
         self.note(Event::Flush { disk, id: WriteId(nth) });
-        What::Flush { started, ok }
+        What::Flush { started, how }
     }
 
     fn finish(&mut self, serving: Serving) {
@@ -385,21 +404,21 @@ impl PowerQueue {
                 }
             }
             What::Write { offset, payload, how } => self.land(disk, id, (offset, &payload), how),
-            What::Flush { started, ok } => {
-                if ok {
-                    self.disks[index(disk)].media.flush_done(started);
-                    self.note(Event::Flushed { disk, id });
-                    0
-                } else {
-                    let seed = self.random.next();
-                    self.note(Event::FlushFailed { disk, id, seed });
-                    let own = &mut self.disks[index(disk)];
-                    if own.media.flush_failed(started, seed) {
-                        own.view = own.media.shown();
-                        self.forgotten.push(self.events());
-                    }
-                    -EIO
+            What::Flush { started, how: Flushing::Done } => {
+                self.disks[index(disk)].media.flush_done(started);
+                self.note(Event::Flushed { disk, id });
+                0
+            }
+            What::Flush { how: Flushing::Refused, .. } => -EIO,
+            What::Flush { started, how: Flushing::Forgets } => {
+                let seed = self.random.next();
+                self.note(Event::FlushFailed { disk, id, seed });
+                let own = &mut self.disks[index(disk)];
+                if own.media.flush_failed(started, seed) {
+                    own.view = own.media.shown();
+                    self.forgotten.push(self.events());
                 }
+                -EIO
             }
         };
         self.done.push_back(Done { slot: Slot(slot), result });

@@ -124,6 +124,27 @@ fn a_later_flush_does_not_bring_back_what_a_failed_one_was_for() {
     assert_eq!(seen.len(), 4, "{seen:?}");
 }
 
+/// A flush that is refused costs nothing: the next one makes the same durable.
+#[test]
+fn a_refused_flush_leaves_all_to_the_next_one() {
+    for seed in 0..8 {
+        let mut queue = queue(seed);
+        write(&mut queue, 0, 0, 1);
+        assert_eq!(wait(&mut queue), [4096]);
+        queue.faults_mut(0).refused_flushes = vec![0];
+        for result in [-5, 0] {
+            queue.push_flush(FileIndex(0), Slot(0));
+            assert_eq!(wait(&mut queue), [result]);
+        }
+        assert_eq!(queue.take_forgotten(), []);
+        let trace = queue.take_trace();
+        let mut replay = Replay::new(&trace, 512);
+        replay.advance_to(trace.events.len());
+        let (images, _) = replay.crash(CrashKind::Power, &[], Survivors::None, seed);
+        assert_eq!(sectors(&images[0], 0), [1; 8]);
+    }
+}
+
 #[test]
 fn disks_fail_hang_and_forget_as_told() {
     let mut queue = queue(3);
