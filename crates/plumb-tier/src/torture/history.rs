@@ -281,7 +281,10 @@ fn fault(random: &mut Random, shape: &Shape) -> Step {
     let fault = match random.below(5) {
         0 | 1 => Fault::Dies { after },
         2 => Fault::WriteError { after },
-        3 => Fault::FlushError { after: after / 3, count: if after % 3 == 0 { 4096 } else { 1 } },
+        3 => Fault::FlushError {
+            after: after / 3,
+            count: if after.is_multiple_of(3) { 4096 } else { 1 },
+        },
         _ => Fault::Hangs { after },
     };
     Step::Fault { disk: u32::try_from(random.below(u64::from(shape.disks))).unwrap_or(0), fault }

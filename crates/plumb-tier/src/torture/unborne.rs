@@ -137,9 +137,10 @@ pub(super) fn fault(random: &mut Random) -> Fault {
         0..=2 => Fault::Dies { after },
         3 => Fault::Hangs { after },
         4 => Fault::WriteError { after },
-        5 => {
-            Fault::FlushError { after: after / 4, count: if after % 4 == 0 { 4096 } else { count } }
-        }
+        5 => Fault::FlushError {
+            after: after / 4,
+            count: if after.is_multiple_of(4) { 4096 } else { count },
+        },
         6 => Fault::Flickers { after, count: 4 * count },
         7 => Fault::Stuck { after, count },
         8 => Fault::NoGeneration,
