@@ -148,7 +148,7 @@ impl<Q: FlushQueue> Engine<Q> {
         self.moves.waiting() + index(self.moves.count)
     }
 
-    /// How many extents may be under way at a time: 1 to 8, and 8 unless set; fewer where their rate is low.
+    /// How many extents may be under way at a time: 1 to 8, and 8 unless set.
     pub fn set_movers(&mut self, movers: u32) {
         self.moves.movers = movers.clamp(1, MOVERS);
     }
@@ -262,17 +262,8 @@ impl<Q: FlushQueue> Engine<Q> {
         self.end_runs();
     }
 
-    /// How many extents may be under way now: no more than end within two seconds at the rate that moves have, for what is copied of one
-    /// that does not end is for nothing.
-    fn movers(&self) -> u32 {
-        let Some(rate) = self.moves.throttle.rate() else { return self.moves.movers };
-        let ended = rate.saturating_mul(2) / u64::from(self.core.members.config.extent_bytes);
-        self.moves.movers.min(u32::try_from(ended).unwrap_or(MOVERS)).max(1)
-    }
-
     fn begin_moves(&mut self) {
-        let most = self.movers();
-        while self.moves.count < most && self.moves.place_wait.is_empty() {
+        while self.moves.count < self.moves.movers && self.moves.place_wait.is_empty() {
             let Some(wanted) = self.moves.line.front().copied() else { return };
             let vdisk = self.core.vdisk(wanted.extent);
             let begun = match self.core.is_detached(vdisk) || self.core.unflushable[vdisk] {

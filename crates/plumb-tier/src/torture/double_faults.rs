@@ -164,31 +164,6 @@ fn what_is_decided_of_a_block_while_its_extent_moves_moves_with_it() {
     assert!(between != behind);
 }
 
-/// Moves at a low rate end one after the other: of many that go on at once none would have ended when they are called off.
-#[test]
-fn slow_moves_that_end_early_keep_what_they_moved() {
-    let mut run = start((5, 2, 1, 0));
-    let all: Vec<Step> = (0..8 * BLOCKS).map(write).chain([flush()]).collect();
-    done(&mut run, &all).expect("it works");
-    // An extent per second; half of them are there already.
-    run.engine.set_move_rate(Some(65_536));
-    (0..8).for_each(|extent| run.engine.move_extent(0, extent, TierName::Capacity));
-    let began = run.engine.queue_mut().now();
-    while run.engine.queue_mut().now().since(began) < plumb_units::Nanos::from_secs(3) {
-        run.poll();
-        run.engine.queue_mut().advance(plumb_units::Nanos::from_millis(20));
-    }
-    let left = run.engine.moves_left();
-    run.engine.cancel_moves();
-    (0..40).for_each(|_| run.poll());
-    let ended = std::iter::from_fn(|| run.engine.pop_move());
-    let outcomes: Vec<MoveOutcome> = ended.map(|one| one.outcome).collect();
-    assert!(left > 0, "{outcomes:?}");
-    let moved = outcomes.iter().filter(|outcome| **outcome == MoveOutcome::Moved).count();
-    assert!(moved >= 2, "{outcomes:?}");
-    assert_eq!((outcomes.len(), run.engine.moves_left()), (8, 0));
-}
-
 /// Of two neighbours one has rotted on each disk: whoever reads both gets each from where it is good.
 #[test]
 fn neighbours_that_rot_on_one_disk_each_are_read_together() {

@@ -48,7 +48,7 @@ pub enum Event {
         /// Which flush.
         id: WriteId,
     },
-    /// A flush ended with an error.
+    /// A flush ended with an error, and the disk forgot some of what it was for.
     FlushFailed {
         /// Which disk.
         disk: u32,
