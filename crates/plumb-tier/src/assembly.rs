@@ -12,8 +12,9 @@ use crate::core::Halt;
 use crate::events::Event;
 use crate::format::superblock::Superblock;
 use crate::format::{BLOCK_LEN, Config, DiskConfig, DiskState, Generation, Geometry};
+use crate::half::Half;
 use crate::io::{Io, SlotPlan};
-use crate::members::{Half, Members, is_half, is_majority, lists_in_force, too_few};
+use crate::members::{Members, is_half, is_majority, lists_in_force, too_few};
 use crate::mutation::{Mutation, active};
 use crate::recover::StartError;
 

@@ -11,7 +11,8 @@ use crate::extents::UNMAPPED;
 use crate::format::frame::Record;
 use crate::format::superblock::Superblock;
 use crate::format::{BLOCK_LEN, DiskState, Geometry};
-use crate::members::{Half, Members};
+use crate::half::Half;
+use crate::members::Members;
 use crate::mutation::{Mutation, active};
 
 impl<Q: FlushQueue> Core<Q> {

@@ -19,6 +19,7 @@ mod events;
 mod extents;
 mod forecast;
 mod format;
+mod half;
 pub mod heat;
 mod io;
 mod journal;

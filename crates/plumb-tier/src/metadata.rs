@@ -12,8 +12,9 @@ use crate::events::Event;
 use crate::format::page::{Checkpoint, PageName, Pointer};
 use crate::format::superblock::Superblock;
 use crate::format::{BLOCK_BYTES, BLOCK_LEN, Geometry};
+use crate::half::Half;
 use crate::io::{Io, Work};
-use crate::members::{Half, Members};
+use crate::members::Members;
 use crate::tree::{TREES, Trees};
 
 /// Pages that are read at a time: requests wait meanwhile.

@@ -31,6 +31,8 @@ rules! {
     LoneCopyKept,
     /// Two copies of a superblock that may lie in a disk's cache alone are kept, and those below them are written over (LAY-2).
     UnflushedPairKept,
+    /// Copies of a superblock that are all alike are taken for durable, whichever the update before wrote last (LAY-2).
+    AlikeAreSure,
     /// An update of superblocks begins with the half that the last one, which failed in the other half, left whole (LAY-2).
     SpoiltHalfKept,
     /// A disk that has a generation in one copy, which others confirm, counts as one that has it without them.
@@ -294,10 +296,11 @@ impl Mutation {
         ),
         (
             Self::UnflushedPairKept,
-            "superblocks whose flush failed, read back from the disk's cache: members.rs",
+            "superblocks whose flush failed, read back from the disk's cache: half.rs",
         ),
-        (Self::SpoiltHalfKept, "updates that fail in a row, all that there can be: members.rs"),
-        (Self::LoneCopyKept, "copies of a superblock, all that there can be: members.rs"),
+        (Self::AlikeAreSure, "updates of which any flush fails, all that there can be: half.rs"),
+        (Self::SpoiltHalfKept, "updates that fail in a row, all that there can be: half.rs"),
+        (Self::LoneCopyKept, "copies of a superblock, all that there can be: half.rs"),
         (Self::UnservedIsSplit, "what starts left that nobody served: torture/cells.rs"),
         (Self::ToldListsKept, "a disk that is lost while another one leaves: torture/leaving.rs"),
         (Self::VacatedUpToDate, "a discard of what a disk lacks: torture/vacated.rs"),

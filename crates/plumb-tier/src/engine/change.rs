@@ -20,7 +20,7 @@ use crate::format::{
     BLOCK_BYTES, CacheConfig, CacheCopy, Config, DiskConfig, DiskState, Geometry, MediaType, Row,
     Tier, VirtualDisk,
 };
-use crate::members::Half;
+use crate::half::Half;
 
 /// Time that passes per look while everything under way comes to its end.
 const STEP: Nanos = Nanos(10_000_000);
