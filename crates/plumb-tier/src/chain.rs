@@ -34,6 +34,8 @@ pub(crate) struct Chain {
     pub(crate) again: bool,
     /// No copy could be read where it seems to end: what follows there is not known.
     pub(crate) is_cut: bool,
+    /// What should follow there was durable, as a frame behind it says, and is damaged on all copies.
+    pub(crate) is_rotten: bool,
 }
 
 impl Chain {
@@ -71,7 +73,14 @@ pub(crate) fn read<Q: FlushQueue>(
     let (geometry, ring) = (members.geometry, members.geometry.ring_bytes());
     let disks = members.metadata();
     let mut ahead = Ahead::new(geometry, &disks, start.position);
-    let mut chain = Chain { frames: Vec::new(), start, link: start, again: false, is_cut: false };
+    let mut chain = Chain {
+        frames: Vec::new(),
+        start,
+        link: start,
+        again: false,
+        is_cut: false,
+        is_rotten: false,
+    };
     let mut repaired = Vec::new();
     while chain.link.position - start.position < ring {
         let link = chain.link;
@@ -81,6 +90,10 @@ pub(crate) fn read<Q: FlushQueue>(
             if chain.is_cut && unread_end == UnreadEnd::Taken {
                 chain.is_cut = !ahead.ends_at(io, members.pool_seed, &link, start.position + ring);
                 disks.iter().for_each(|disk| io.events.damaged(*disk, "end of the journal"));
+            }
+            if was_read && ahead.was_durable(io, members.pool_seed, &link) {
+                disks.iter().for_each(|disk| io.events.damaged(*disk, "journal"));
+                chain.is_rotten = unread_end == UnreadEnd::Unknown;
             }
             break;
         };
@@ -276,6 +289,35 @@ impl Ahead {
         }
     }
 
+    /// Whether the frame at `link`, which no copy has whole, was durable: a later one on some copy says so. It is looked for as far as most
+    /// frames are long.
+    fn was_durable<Q: FlushQueue>(&self, io: &mut Io<Q>, seed: u32, link: &Link) -> bool {
+        let ring = self.geometry.ring_bytes();
+        let first = link.position + BLOCK_BYTES;
+        let end = (first + MOST).min(self.limit);
+        for &disk in &self.disks {
+            let mut at = first;
+            while at < end && !io.owes(disk) {
+                let len = (end - at).min(ring - at % ring);
+                let mut bytes = vec![0; to_usize(len)];
+                if io.read(disk, self.geometry.ring(at), &mut bytes) {
+                    for from in (0..bytes.len()).step_by(BLOCK_LEN) {
+                        let behind = at + to_u64(from) - link.position;
+                        let later = frame::later(&bytes[from..], seed, link, behind);
+                        let proven = later.and_then(|later| later.proven);
+                        if proven.is_some_and(|proven| proven >= link.lsn)
+                            && !active(Mutation::RottenEnd)
+                        {
+                            return true;
+                        }
+                    }
+                }
+                at += len;
+            }
+        }
+        false
+    }
+
     /// Whether the frame at `link`, which no copy gives, may have been on its way, with all that lies behind it up to `limit`: a round is durable
     /// before the next one commits, so what has the commits of several rounds behind it was durable. A copy must give what lies
     /// there but for what is as long as a frame can be, or it is the disk that fails.
@@ -308,7 +350,7 @@ impl Ahead {
                     };
                     let later =
                         frame.as_deref().and_then(|bytes| frame::later(bytes, seed, link, behind));
-                    commits += u32::from(later.is_some_and(|mut records| records.any(is_commit)));
+                    commits += u32::from(later.is_some_and(|later| later.records().any(is_commit)));
                 }
                 if commits > COMMITS_MOST {
                     return false;

@@ -51,6 +51,8 @@ pub(crate) struct Journal {
     pub(crate) appended: u64,
     /// Frames up to this one are durable there.
     pub(crate) durable: u64,
+    /// The same without those that were flushed to a disk of which any flush failed: what frames say of those before them.
+    pub(crate) proven: u64,
     /// Somebody waits for this one to be durable.
     pub(crate) wanted: u64,
     pub(crate) frame: Option<InFlight>,
@@ -92,6 +94,7 @@ impl Journal {
             body_max,
             appended: before,
             durable: before,
+            proven: before,
             wanted: before,
             frame: None,
             flush: None,
@@ -181,7 +184,14 @@ impl Journal {
         let left = self.ring_bytes - at;
         let mut link = self.link;
         if frame::span(batch_len) > left {
-            let crc = frame::encode(&mut self.scratch, pool_seed, FrameKind::Pad, &link, &[], left);
+            let crc = frame::encode(
+                &mut self.scratch,
+                pool_seed,
+                FrameKind::Pad,
+                (&link, self.proven),
+                &[],
+                left,
+            );
             let next = Link { position: link.position + left, chain: crc, ..link };
             let in_flight = InFlight { lsn: link.lsn - 1, left: 0, done: 0, next };
             return (&self.scratch[..4096], link.position, in_flight);
@@ -193,7 +203,8 @@ impl Journal {
         }
         link.epoch = epoch;
         let span = frame::span(batch.len());
-        let crc = frame::encode(&mut self.scratch, pool_seed, kind, &link, &batch, span);
+        let crc =
+            frame::encode(&mut self.scratch, pool_seed, kind, (&link, self.proven), &batch, span);
         batch.clear();
         self.spare.push(batch);
         let next = Link { lsn: link.lsn + 1, position: link.position + span, chain: crc, epoch };

@@ -260,6 +260,8 @@ rules! {
     TimeOutShared,
     /// A journal or log that cannot be read is taken to end there.
     UnreadEndsJournal,
+    /// A frame that is damaged ends the journal, whatever those behind it say of it (JRN-1).
+    RottenEnd,
     /// Open extents are not examined.
     NoSettle,
     /// Journal copies are not made equal.
@@ -333,6 +335,7 @@ impl Mutation {
             "two disks that are away one after the other: torture/last_copies.rs",
         ),
         (Self::TimeOutShared, "starts whose disks hang: torture/unread.rs"),
+        (Self::RottenEnd, "rot in all copies of a frame: torture/rotten_end.rs"),
         (Self::UnreadEndsJournal, "journals that cannot be read: torture/unread.rs"),
         (Self::FailedFirstKept, "a first write that fails: torture/last_copies.rs"),
         (Self::UnequalTrusted, "starts that cannot make copies equal: torture/half_done.rs"),

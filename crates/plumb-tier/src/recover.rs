@@ -129,6 +129,18 @@ pub enum StartError {
         )
     )]
     UnreadEnd,
+    /// JRN-1: a frame that was durable is damaged on all copies.
+    #[error(
+        "a part of the journal that was durable is damaged on all copies that are here: what was promised since would be lost"
+    )]
+    #[diagnostic(
+        code(plumb::tier::journal_damaged),
+        help(
+            "attach the disks that are missing; if all are here, to go on without what was promised since: \
+             plumb space repair POOL --unread-end POOL"
+        )
+    )]
+    RottenJournal,
     /// A page of map or checksums is unreadable on all copies.
     #[error("no copy of page {number} of tree {tree} can be read")]
     #[diagnostic(code(plumb::tier::tree), help("attach the disks that are missing"))]
@@ -235,6 +247,9 @@ pub(crate) fn load<Q: FlushQueue>(
     let chain = chain::read(&mut io, &members, (checkpoint.link, unread_end));
     if chain.is_cut {
         return Err(StartError::UnreadEnd);
+    }
+    if chain.is_rotten {
+        return Err(StartError::RottenJournal);
     }
     if !chain.has_state() {
         return Err(StartError::Metadata { what: "journal" });

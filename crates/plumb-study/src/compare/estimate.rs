@@ -106,8 +106,10 @@ impl Estimate {
 /// Between-run SD of ln x that is assumed when nothing is known, and what it is worth.
 const BETWEEN_ASSUMED: f64 = 0.015;
 const BETWEEN_FREEDOM: f64 = 9.0;
-/// Runs of a side from which on its own spread is used for a single run of the other.
-const SPREAD_FROM: usize = 3;
+/// Runs of a side from which on its own spread is used for a single run of the other; of fewer than so many it may be small by chance,
+/// and counts as what is assumed at least (docs/decisions/0294-two-runs-beside-one.md).
+const SPREAD_FROM: usize = 2;
+const SPREAD_ALONE_FROM: usize = 3;
 /// Runs of a side below which both sides share one standard deviation
 /// (docs/decisions/0032-few-runs-share-a-deviation.md).
 pub(super) const WELCH_FROM: usize = 5;
@@ -202,13 +204,16 @@ pub fn single(
     let (m, n) = (a.len() as f64, b.len() as f64);
     let known = [&a, &b].into_iter().find(|side| side.len() >= SPREAD_FROM);
     let (between, freedom) = match known {
-        Some(side) => (deviation(side), side.len() as f64 - 1.0),
+        Some(side) => {
+            let least = if side.len() < SPREAD_ALONE_FROM { BETWEEN_ASSUMED } else { 0.0 };
+            (deviation(side).max(least), side.len() as f64 - 1.0)
+        }
         None => (BETWEEN_ASSUMED, BETWEEN_FREEDOM),
     };
     // A side with repetitions has its variation inside runs in them already.
     let inside = [(within_baseline, m), (within_candidate, n)]
         .into_iter()
-        .filter(|(_, runs)| *runs < SPREAD_FROM as f64)
+        .filter(|(_, runs)| *runs < SPREAD_ALONE_FROM as f64)
         .map(|(within, runs)| within.powi(2) / runs)
         .sum::<f64>();
     let error = (between.powi(2) * (1.0 / m + 1.0 / n) + inside).sqrt();

@@ -137,8 +137,8 @@ pub(super) fn one_stall(facts: &Facts) -> Vec<Remark> {
             .count();
         if alike >= 3 {
             remarks.extend(info(10, format!(
-                "The {alike} highest {what} percentiles are the same within 2 %, {highest:.1} ms: one stall \
-                 that hit everything in flight, not a distribution."
+                "The {alike} highest {what} percentiles are the same within 2 %: one stall that hit everything in \
+                 flight, not a distribution."
             )));
         }
     }

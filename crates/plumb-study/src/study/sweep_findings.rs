@@ -194,8 +194,8 @@ fn best(workload: &Workload, all: &[Setting], runs: &[RunRecord]) -> Option<(Fin
     let set: Vec<String> = found.set.iter().map(|index| label(*index)).collect();
     let level = |index: usize| median(&candidates[index].iops);
     let mut reason = format!(
-        "{} has most, {:.0} I/Os per second; {} of {} settings are not worse, and {} is the one with fewest \
-         outstanding I/Os",
+        "{} has most, {:.0} I/Os per second; {} of {} settings are not worse, and of those that were not seen to give 5 % less \
+         {} is the one with fewest outstanding I/Os",
         label(found.best),
         level(found.best),
         found.set.len(),

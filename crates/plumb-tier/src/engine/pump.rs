@@ -99,6 +99,7 @@ impl<Q: FlushQueue> Engine<Q> {
             if flush.left == 0 && self.trouble.is_empty() {
                 journal.flush = None;
                 journal.durable = journal.durable.max(flush.covers);
+                self.core.prove();
                 self.core.release_slots();
             } else if first_is_enough && flush.done > 0 {
                 journal.durable = journal.durable.max(flush.covers);

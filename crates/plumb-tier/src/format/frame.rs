@@ -61,17 +61,24 @@ pub(crate) fn span(len: usize) -> u64 {
     to_u64(len + HEADER).next_multiple_of(BLOCK_BYTES)
 }
 
+/// Bits of a frame's word of kind that are the kind. The others are one more than how many of the frames right before it were not known
+/// to be durable when it was made; 0 where nothing is said of that.
+const KIND_BITS: u32 = 8;
+
 /// Writes a frame to the start of `out`, padding included; its checksum. `span` is at least what the
-/// body takes; what is more is skipped when it is read, and not written here.
+/// body takes; what is more is skipped when it is read, and not written here. Frames up to `proven` are durable on all copies.
 pub(crate) fn encode(
     out: &mut [u8],
     pool_seed: u32,
     kind: FrameKind,
-    link: &Link,
+    (link, proven): (&Link, u64),
     body: &[u8],
     span: u64,
 ) -> u32 {
-    let (len, code) = (u32::try_from(body.len()).unwrap_or(u32::MAX), kind.code());
+    let len = u32::try_from(body.len()).unwrap_or(u32::MAX);
+    let unproven = u32::try_from(link.lsn.saturating_sub(1).saturating_sub(proven));
+    let said = unproven.ok().map(|count| count.saturating_add(1)).filter(|said| *said < 1 << 24);
+    let code = kind.code() | said.unwrap_or(0) << KIND_BITS;
     let mut head = Fields::new(&mut out[8..HEADER]);
     head.u32(link.epoch).u32(len).u64(link.lsn).u64(link.position);
     head.u32(link.chain).u32(code).u64(span);
@@ -96,24 +103,38 @@ pub(crate) fn claimed(block: &[u8], limit: u64) -> Option<u64> {
     (bytes <= limit).then_some(bytes)
 }
 
-/// The records of a whole frame of this pool that lies `behind` bytes after the place of the next link and was written after that,
-/// whatever lies between.
+/// A whole frame of this pool that was written after the next link of a chain.
+pub(crate) struct Later<'a> {
+    body: &'a [u8],
+    /// The last frame that was known to be durable when it was made, if it says so.
+    pub(crate) proven: Option<u64>,
+}
+
+impl<'a> Later<'a> {
+    pub(crate) fn records(&self) -> impl Iterator<Item = Record> + 'a {
+        records(self.body)
+    }
+}
+
+/// The frame that lies `behind` bytes after the place of the next link and was written after that, whatever lies between.
 pub(crate) fn later<'a>(
     bytes: &'a [u8],
     pool_seed: u32,
     link: &Link,
     behind: u64,
-) -> Option<impl Iterator<Item = Record> + 'a> {
+) -> Option<Later<'a>> {
     let mut from = Reader(bytes);
     let (magic, crc, epoch, len) = (from.u32()?, from.u32()?, from.u32()?, from.u32()?);
-    let (lsn, position) = (from.u64()?, from.u64()?);
+    let (lsn, position, _chain, word) = (from.u64()?, from.u64()?, from.u32()?, from.u32()?);
     let whole = bytes.get(8..HEADER.checked_add(index(len))?)?;
     let is_later = magic == MAGIC
         && epoch >= link.epoch
         && lsn > link.lsn
         && position == link.position + behind
         && checksum::crc(pool_seed, whole) == crc;
-    is_later.then(|| records(&bytes[HEADER..HEADER + index(len)]))
+    let said = word >> KIND_BITS;
+    let proven = (said > 0).then(|| lsn.saturating_sub(u64::from(said)));
+    is_later.then(|| Later { body: &bytes[HEADER..HEADER + index(len)], proven })
 }
 
 /// Reads the frame at the start of `bytes` if it is the next link of the chain (JRN-1).
@@ -130,7 +151,7 @@ pub(crate) fn decode<'a>(
     let crc = from.u32()?;
     let (epoch, len) = (from.u32()?, from.u32()?);
     let (lsn, position, chain) = (from.u64()?, from.u64()?, from.u32()?);
-    let kind = match from.u32()? {
+    let kind = match from.u32()? & ((1 << KIND_BITS) - 1) {
         0 => FrameKind::Records,
         1 => FrameKind::Pad,
         2 => FrameKind::EpochStart,

@@ -78,7 +78,7 @@ fn sample_frame(link: &Link, kind: FrameKind, records: &[Record]) -> (Vec<u8>, u
     records.iter().for_each(|record| record.encode(&mut body));
     let span = frame::span(body.len());
     let mut bytes = vec![0; usize::try_from(span).expect("small")];
-    let crc = frame::encode(&mut bytes, SEED, kind, link, &body, span);
+    let crc = frame::encode(&mut bytes, SEED, kind, (link, 0), &body, span);
     (bytes, crc)
 }
 
@@ -140,7 +140,7 @@ fn no_frame_leaves_the_ring() {
     let link = Link { lsn: 5, position: 8192, chain: 9, epoch: 2 };
     let reads = |span: u64| {
         let mut bytes = vec![0; BLOCK_LEN];
-        frame::encode(&mut bytes, SEED, FrameKind::Pad, &link, &[], span);
+        frame::encode(&mut bytes, SEED, FrameKind::Pad, (&link, 0), &[], span);
         frame::decode(&bytes, SEED, &link, 1 << 20).is_some()
     };
     assert!(reads((1 << 20) - 8192));

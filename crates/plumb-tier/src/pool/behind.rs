@@ -148,7 +148,7 @@ fn read(look: &Look) -> Option<Behind> {
     let (members, _) = assemble(&mut io, plan, (0, Terms::More)).ok()?;
     let (checkpoint, ..) = read_checkpoint(&mut io, &members).ok()?;
     let chain = chain::read(&mut io, &members, (checkpoint.link, UnreadEnd::Unknown));
-    if chain.is_cut || !chain.has_state() {
+    if chain.is_cut || chain.is_rotten || !chain.has_state() {
         return None;
     }
     let config = &members.config;

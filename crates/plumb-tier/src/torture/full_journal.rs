@@ -135,7 +135,7 @@ fn fill(
             records += 1;
         }
         let span = frame::span(body.len());
-        let chain = frame::encode(&mut out, seed, kind, &link, &body, span);
+        let chain = frame::encode(&mut out, seed, kind, (&link, 0), &body, span);
         write(geometry.ring(link.position), &out[..to_usize(span)]);
         link = Link { lsn: link.lsn + 1, position: link.position + span, chain, epoch: 1 };
     }

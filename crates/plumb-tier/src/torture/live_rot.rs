@@ -15,7 +15,7 @@ use crate::format::{DiskState, Geometry};
 use crate::mutation::Mutation;
 
 /// Two disks, each with a copy of all.
-const TWO: (u32, u32, u8, u64) = (2, 0, 2, 0);
+pub(super) const TWO: (u32, u32, u8, u64) = (2, 0, 2, 0);
 
 /// Numbers of an encoded page.
 fn number(page: &[u8], at: usize, len: usize) -> u64 {
@@ -31,7 +31,7 @@ pub(super) fn flip(run: &mut Run, disk: u32, at: u64) {
 }
 
 /// Frames of the journal as a disk has them, by LSN: the oldest first.
-fn frames(run: &mut Run, disk: u32, geometry: &Geometry) -> Vec<u64> {
+pub(super) fn frames(run: &mut Run, disk: u32, geometry: &Geometry) -> Vec<u64> {
     let image = run.engine.queue_mut().view(disk);
     let ring = geometry.ring(0)..geometry.ring(0) + geometry.ring_bytes();
     let frames = ring.step_by(4096).map(|at| (content(&image, at), at));
@@ -58,7 +58,10 @@ fn spoil_the_map(run: &mut Run, disk: u32, geometry: &Geometry) {
 }
 
 /// First writes of blocks, each durable before the next.
-fn write_each(run: &mut Run, mut blocks: impl Iterator<Item = u64>) -> Result<(), String> {
+pub(super) fn write_each(
+    run: &mut Run,
+    mut blocks: impl Iterator<Item = u64>,
+) -> Result<(), String> {
     blocks.try_for_each(|block| done(run, &[write(block), flush()]))
 }
 

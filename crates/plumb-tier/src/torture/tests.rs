@@ -314,7 +314,7 @@ const ONCE_BROKEN: [u64; 18] = [
 ];
 
 /// The same of those in which more fails than a space bears.
-const ONCE_BROKEN_BEYOND: [u64; 6] = [
+const ONCE_BROKEN_BEYOND: [u64; 7] = [
     // A write waited for room in a log for as long as a disk hung, stayed for what only it had, and hung at a flush, and failed.
     3_283_341_848_966_250_065,
     // A sector of a log could not be read on one disk, the other copy did not count as up to date, and what both had was given up.
@@ -327,6 +327,8 @@ const ONCE_BROKEN_BEYOND: [u64; 6] = [
     8_558_486_611_341_995_093,
     // A flush failed before a start knew which disk the file was, and another one was done without.
     6_907_830_976_038_354_513,
+    // The flush behind the second half of an update of superblocks failed, the next one began with the first half, and a power cut tore all.
+    16_200_666_073_307_332_177,
 ];
 
 /// One copy of three had rotted, which the checker did not read before a write to the same block was torn on all of them: nobody can tell

@@ -218,6 +218,15 @@ pub(in crate::commands) fn critical(target: &Path, device: &Device) -> BTreeMap<
     facts
 }
 
+/// What [`critical`] calls the size of a target that is measured as it is.
+pub(in crate::commands) const SIZE: &str = "bytes of the target";
+
+/// The size of a target that is a file; `None` of anything else, and where there is none.
+pub(in crate::commands) fn file_bytes(target: &Path) -> Option<String> {
+    let found = fs::metadata(target).ok().filter(fs::Metadata::is_file)?;
+    Some(found.len().to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

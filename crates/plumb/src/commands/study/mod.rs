@@ -247,6 +247,10 @@ pub(super) fn create(around: &Around, planned: Planned) -> Result<Opened, OpenEr
     if planned.device == Device::Real && planned.bytes_to_make == 0 {
         warn_of_unwritten(&target);
     }
+    let mut critical = critical(&target, &planned.device);
+    if planned.device == Device::Real && planned.bytes_to_make == 0 {
+        critical.extend(file_bytes(&target).map(|bytes| (SIZE.to_owned(), bytes)));
+    }
     let now = Timestamp::now();
     let environment = machine::environment(&target, &planned.device);
     let given = around.id.clone();
@@ -260,7 +264,7 @@ pub(super) fn create(around: &Around, planned: Planned) -> Result<Opened, OpenEr
         created: now.to_string(),
         tool: format!("plumb {}", version::VERSION),
         epoch: version::EPOCH,
-        critical: critical(&target, &planned.device),
+        critical,
         target: target.display().to_string(),
         device: planned.device,
         devices: planned.devices,
@@ -322,7 +326,8 @@ pub(super) fn resume(
         return Err(OpenError::Epoch { id, was: study.epoch, is: version::EPOCH });
     }
     let target = Path::new(&study.target);
-    let now = critical(target, &study.device);
+    let mut now = critical(target, &study.device);
+    now.extend(file_bytes(target).map(|bytes| (SIZE.to_owned(), bytes)));
     let mut forbids: Vec<String> = study
         .critical
         .iter()
