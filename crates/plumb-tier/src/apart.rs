@@ -62,6 +62,28 @@ impl<Q: FlushQueue> Core<Q> {
         Ok(kept)
     }
 
+    /// Disks of which a flush failed that was made for something else, and that take part still: those that others can spare go, as after a
+    /// flush of theirs. Of the rest nothing is taken for durable by whoever asks next.
+    pub(crate) fn leave_unflushed(&mut self) -> Result<(), Halt> {
+        let mut kept: Vec<u16> = Vec::new();
+        loop {
+            let left = |disk: &u16| self.members.is_online(*disk) && !kept.contains(disk);
+            let mut failed: Vec<u16> = self.io.unflushed.iter().copied().filter(left).collect();
+            failed.sort_unstable();
+            failed.dedup();
+            if failed.is_empty() || active(Mutation::UnflushedStays) {
+                return Ok(());
+            }
+            let asked = failed.len();
+            let needed = self.lose_spare(failed)?;
+            let needed = self.lose_for_others(needed)?;
+            if needed.len() < asked {
+                self.sync()?;
+            }
+            kept.extend(needed);
+        }
+    }
+
     /// Nothing of a virtual disk is durable from now on; its log ends where the last copy of it is lost.
     fn give_up_flushing(&mut self, vdisk: usize, disk: u16) {
         let number = u16::try_from(vdisk).unwrap_or(u16::MAX);

@@ -260,6 +260,8 @@ rules! {
     TimeOutShared,
     /// A journal or log that cannot be read is taken to end there.
     UnreadEndsJournal,
+    /// A disk that failed a flush of what nobody needs at once stays, and nothing is taken for durable for its sake (C10).
+    UnflushedStays,
     /// A frame that is damaged ends the journal, whatever those behind it say of it (JRN-1).
     RottenEnd,
     /// Open extents are not examined.
@@ -335,6 +337,7 @@ impl Mutation {
             "two disks that are away one after the other: torture/last_copies.rs",
         ),
         (Self::TimeOutShared, "starts whose disks hang: torture/unread.rs"),
+        (Self::UnflushedStays, "a history that broke a promise once: torture/tests.rs"),
         (Self::RottenEnd, "rot in all copies of a frame: torture/rotten_end.rs"),
         (Self::UnreadEndsJournal, "journals that cannot be read: torture/unread.rs"),
         (Self::FailedFirstKept, "a first write that fails: torture/last_copies.rs"),

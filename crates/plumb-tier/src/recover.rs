@@ -212,6 +212,7 @@ pub(crate) fn start<Q: FlushQueue>(
         // A last copy cannot be flushed: there is no checkpoint, and what was confirmed is written over from here on.
         core.sync()?;
     }
+    core.leave_unflushed()?;
     core.tell_unverified();
     core.journal.to_the_last = false;
     Ok((core, returning))
@@ -248,11 +249,11 @@ pub(crate) fn load<Q: FlushQueue>(
     if chain.is_cut {
         return Err(StartError::UnreadEnd);
     }
-    if chain.is_rotten {
-        return Err(StartError::RottenJournal);
-    }
     if !chain.has_state() {
         return Err(StartError::Metadata { what: "journal" });
+    }
+    if chain.is_rotten {
+        return Err(StartError::RottenJournal);
     }
     let geometry = members.geometry;
     let journal = Journal::new(

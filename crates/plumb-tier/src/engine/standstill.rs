@@ -346,6 +346,7 @@ impl<Q: FlushQueue> Engine<Q> {
         let (lost, failed) = (self.core.counters.disks_lost, !self.trouble.is_empty());
         self.scanned = false;
         let outcome = if self.trouble.is_empty() { self.work() } else { self.handle_trouble() };
+        let outcome = outcome.and_then(|()| self.core.leave_unflushed());
         // One that fails and stays keeps nobody waiting any longer than he would.
         self.expelled |=
             self.core.counters.disks_lost > lost || failed && active(Mutation::RoomRenewed);

@@ -136,7 +136,9 @@ fn meet(run: &mut Run, met: Met, in_line: bool) -> Result<bool, String> {
 fn check(of: Kind, disks: &[u32], fault: Fault, met: Met, in_line: bool) -> bool {
     let what = format!("{of:?} {disks:?} {fault:?} {met:?} {in_line}");
     let shape = shape(of);
-    let mut run = Run::start(&shape, new_pool(&shape), &[], oracle(), 1).expect("it starts");
+    // Of seeds 1 to 6 this has requests in line most often: in 101 cases, and the others in 49 to 86.
+    let seed = if in_line { 2 } else { 1 };
+    let mut run = Run::start(&shape, new_pool(&shape), &[], oracle(), seed).expect("it starts");
     run.sound = false;
     fill(&mut run);
     rest(&mut run, 2);

@@ -314,7 +314,7 @@ const ONCE_BROKEN: [u64; 18] = [
 ];
 
 /// The same of those in which more fails than a space bears.
-const ONCE_BROKEN_BEYOND: [u64; 7] = [
+const ONCE_BROKEN_BEYOND: [u64; 8] = [
     // A write waited for room in a log for as long as a disk hung, stayed for what only it had, and hung at a flush, and failed.
     3_283_341_848_966_250_065,
     // A sector of a log could not be read on one disk, the other copy did not count as up to date, and what both had was given up.
@@ -329,7 +329,20 @@ const ONCE_BROKEN_BEYOND: [u64; 7] = [
     6_907_830_976_038_354_513,
     // The flush behind the second half of an update of superblocks failed, the next one began with the first half, and a power cut tore all.
     16_200_666_073_307_332_177,
+    UNFLUSHED_FOR_A_VOTE,
 ];
+
+/// A disk with the only copy of a virtual disk failed a flush when it was to get its vote back, and nothing of the mirror beside it was taken for
+/// durable any more, which has another copy of all.
+const UNFLUSHED_FOR_A_VOTE: u64 = 12_633_001_207_131_192_913;
+
+#[test]
+fn a_flush_that_fails_where_nobody_waits_for_it_costs_a_mirror_nothing() {
+    crate::mutation::set(Some(Mutation::UnflushedStays));
+    let without = one_history(UNFLUSHED_FOR_A_VOTE, Duration::ZERO, &mut Tally::default());
+    crate::mutation::set(None);
+    assert!(without.is_some(), "that the disk stays is not noticed");
+}
 
 /// One copy of three had rotted, which the checker did not read before a write to the same block was torn on all of them: nobody can tell
 /// which is right then, and it asked for that.
