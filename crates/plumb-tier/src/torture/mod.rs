@@ -52,6 +52,7 @@ mod optimizing;
 mod oracle;
 #[cfg(test)]
 mod parts;
+#[cfg(test)]
 mod rotten_end;
 mod rotting;
 mod run;

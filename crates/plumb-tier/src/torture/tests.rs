@@ -164,7 +164,7 @@ fn known(mutation: Mutation) -> &'static [u64] {
         Mutation::LogEpochKept => &[9_503_604_969_298_489_423],
         Mutation::OldCopyTaken => &[11_690_006_874_431_863_027],
         Mutation::HalfStarts => &[14_336_469_805_942_138_168],
-        Mutation::SlotReusedEarly => &[8_831_324_119_704_488_370],
+        Mutation::SlotReusedEarly => &[11_219_321_044_550_315_147],
         Mutation::ReadUnpinned => &[15_613_909_958_337_926_846],
         _ => &[],
     }
