@@ -107,7 +107,7 @@ impl Estimate {
 const BETWEEN_ASSUMED: f64 = 0.015;
 const BETWEEN_FREEDOM: f64 = 9.0;
 /// Runs of a side from which on its own spread is used for a single run of the other; of fewer than so many it may be small by chance,
-/// and counts as what is assumed at least (docs/decisions/0294-two-runs-beside-one.md).
+/// and counts as what is assumed at least (docs/decisions/0296-two-runs-beside-one.md).
 const SPREAD_FROM: usize = 2;
 const SPREAD_ALONE_FROM: usize = 3;
 /// Runs of a side below which both sides share one standard deviation
