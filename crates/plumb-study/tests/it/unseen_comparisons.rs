@@ -351,3 +351,46 @@ fn the_side_with_fewer_runs_may_be_the_noisier() {
     score.at_least("found, runs, three and more", 0.95);
     score.at_most("wrong sign", 0.0);
 }
+
+/// Two runs beside one, in every form that has both, and histories of three values: no change, whatever runs differ by.
+#[test]
+fn two_runs_beside_one_differ_by_what_the_two_say() {
+    let mut score = Score::default();
+    for seed in 0..4000 {
+        let mut random = Random::seeded(0x0201_0000 + seed);
+        let sigma = random.one_of(&[0.01_f64, 0.03, 0.06, 0.1]);
+        let mut runs =
+            || -> Vec<f64> { (0..3).map(|_| 1000.0 * (sigma * random.normal()).exp()).collect() };
+        let runs = runs();
+        let split = 1 + usize::try_from(seed % 2).expect("small");
+        let mut object = json!({ "metric": "iops", "higher_is_better": true });
+        let who = format!("{} %", sigma * 100.0);
+        let mut calls = |object: &Value| {
+            let found = samples::compare(object).expect("an object of this shape");
+            let ends = [0, 1].map(|end| found["ci"][end].as_f64().expect("an end"));
+            score.add(&format!("covered, {who}"), ends[0] <= 0.0 && 0.0 <= ends[1]);
+            let verdict = found["verdict"].as_str().expect("a word");
+            score.add(&format!("false alarm, {who}"), matches!(verdict, "better" | "worse"));
+        };
+        object["baseline_runs"] = json!(runs[..split]);
+        object["candidate_runs"] = json!(runs[split..]);
+        calls(&object);
+        let in_order = (0..).zip(&runs).map(|(order, value)| {
+            let arm = if order < split { "baseline" } else { "candidate" };
+            json!({ "order": order, "arm": arm, "value": value })
+        });
+        calls(&json!({
+            "metric": "iops", "higher_is_better": true, "runs_in_order": in_order.collect::<Vec<_>>(),
+        }));
+        let found = samples::history(&json!({ "values": runs, "higher_is_better": true }));
+        let found = found.expect("a history of three");
+        let verdict = found["verdict"].as_str().expect("a word");
+        score.add(&format!("history, {who}"), matches!(verdict, "better" | "worse"));
+    }
+    score.print();
+    for sigma in ["1 %", "3 %", "6 %", "10 %"] {
+        score.at_most(&format!("false alarm, {sigma}"), 0.05);
+        score.at_most(&format!("history, {sigma}"), 0.05);
+        score.at_least(&format!("covered, {sigma}"), 0.93);
+    }
+}
