@@ -28,6 +28,10 @@ const PERF_EVERY: Duration = Duration::from_secs(1);
 const ASKS_EVERY: Duration = Duration::from_millis(100);
 /// What the event of a refused wish is called.
 const WISH_REFUSED: &str = "wish-refused";
+/// What the event of a start that is refused is called.
+const START_REFUSED: &str = "start-refused";
+/// What the event of a start without a quorum, to read, is called.
+const READ_ONLY: &str = "read-only";
 /// The longest file of counters that is read.
 const PERF_MAX: u64 = 16 << 20;
 
@@ -327,6 +331,28 @@ pub(super) fn note_event(registry: &Registry, pool: &str, event: &Event, config:
     append(&events, &event_line(now_ms(), event, config));
 }
 
+/// Writes down that a pool was refused.
+pub(super) fn note_refused(registry: &Registry, pool: &str, why: &str) {
+    note_once(registry, pool, START_REFUSED, &format!("the pool was not started: {why}"));
+}
+
+/// Writes down that a pool was started to be read only.
+pub(super) fn note_read_only(registry: &Registry, pool: &str, why: &str) {
+    note_once(registry, pool, READ_ONLY, &format!("the pool was started to be read only: {why}"));
+}
+
+/// Once for as long as nothing else is told of the pool.
+fn note_once(registry: &Registry, pool: &str, name: &str, text: &str) {
+    let text = plain(text);
+    let last = events(registry, pool).pop();
+    if last.is_some_and(|last| last.name == name && last.text == text) {
+        return;
+    }
+    let [events, ..] = paths(registry, pool);
+    let severity = Severity::Error.name();
+    append(&events, &format!("{}\t{severity}\t{name}\t{text}\n", now_ms()));
+}
+
 fn append(events: &PathBuf, line: &str) {
     let write = || -> io::Result<()> {
         let mut file = OpenOptions::new().create(true).append(true).open(events)?;
@@ -419,6 +445,27 @@ fn parse_counters(text: &str) -> Option<LoggedCounters> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A pool that is refused says so once, and again when something else was told meanwhile or it is refused for something else.
+    #[test]
+    fn a_refused_start_is_told_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let registry = Registry::at(folder.path());
+        let names = || -> Vec<(String, String)> {
+            events(&registry, "p").into_iter().map(|event| (event.name, event.text)).collect()
+        };
+        note_refused(&registry, "p", "two\tparts");
+        note_refused(&registry, "p", "two\tparts");
+        let refused =
+            ("start-refused".to_owned(), "the pool was not started: two parts".to_owned());
+        assert_eq!(names(), [refused.clone()]);
+        note_read_only(&registry, "p", "1 of 3");
+        note_refused(&registry, "p", "two\tparts");
+        let read_only =
+            ("read-only".to_owned(), "the pool was started to be read only: 1 of 3".to_owned());
+        assert_eq!(names(), [refused.clone(), read_only, refused]);
+        assert!(events(&registry, "p").iter().all(|event| event.severity == "error"));
+    }
 
     #[test]
     fn what_is_written_down_is_read_back() {

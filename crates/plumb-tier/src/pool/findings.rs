@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::asks::{Ask, ask};
-use super::chronicle::Chronicle;
+use super::chronicle::{self, Chronicle};
 use super::live::now_ms;
 use super::look::{DiskLook, Look, look};
 use super::open::PoolError;
@@ -390,6 +390,11 @@ pub fn note_start<T>(
     went
 }
 
+/// Writes down that a pool was started to be read only, and why.
+pub fn note_read_only(registry: &Registry, pool: &RegisteredPool, why: &StartError) {
+    chronicle::note_read_only(registry, &pool.name, &why.to_string());
+}
+
 /// By an operator's word it is told no more that a disk failed before, or that blocks of it were healed: a program that has the
 /// pool is asked to forget it, too. Whether it is forgotten by now.
 ///
@@ -432,6 +437,13 @@ pub fn clear_failures(
 }
 
 fn keep_start(registry: &Registry, pool: &RegisteredPool, went: Option<&PoolError>) {
+    let is_told = |error: &&PoolError| {
+        use PoolError::{Files, FullBelow, Limit, Memory, Start};
+        matches!(error, Start(_) | FullBelow { .. } | Memory { .. } | Limit(_) | Files { .. })
+    };
+    if let Some(error) = went.filter(is_told) {
+        chronicle::note_refused(registry, &pool.name, &error.to_string());
+    }
     let mut findings = Findings::of(registry, &pool.name);
     let refused = match went {
         None => None,
@@ -581,7 +593,7 @@ mod tests {
         found.write(registry.folder(), "p").expect("written");
         let read = Findings::of(&registry, "p");
         assert_eq!(read, found);
-        let disk = |standing| DiskLook { path: None, standing };
+        let disk = |standing| DiskLook { path: None, standing, foreign: false };
         let (present, away) = (DiskStanding::Present, DiskStanding::Away);
         assert_eq!(read.refused(&[present, away, present].map(disk)), Some("no copy of page 7"));
         assert_eq!(read.refused(&[present; 3].map(disk)), None, "it may go well with that one");

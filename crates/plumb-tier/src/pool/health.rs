@@ -88,6 +88,8 @@ pub struct DiskFacts {
     pub name: String,
     /// How it stands to its pool.
     pub standing: DiskStanding,
+    /// A disk of another pool is where it was added.
+    pub foreign: bool,
     /// Extents whose place on it is not up to date.
     pub stale: u32,
     /// Blocks of it that had to be healed, if the pool was started.
@@ -202,7 +204,8 @@ impl Facts {
             let (stale, healed) =
                 (stale(|behind| &behind.disks, nth), findings.healed_of(config.id));
             let failures = findings.failures_of(config.id).into();
-            DiskFacts { name, standing, stale, healed, failures, waits: waits_of(nth) }
+            let foreign = found.foreign;
+            DiskFacts { name, standing, foreign, stale, healed, failures, waits: waits_of(nth) }
         };
         let disks = both.enumerate().map(disk).collect();
         let vdisk = |(nth, vdisk): (usize, &crate::VirtualDisk)| {
@@ -258,6 +261,7 @@ impl Facts {
         let disk = |(nth, own): (u16, &crate::DiskConfig)| DiskFacts {
             name: own.name.clone(),
             standing: standing(nth),
+            foreign: false,
             stale: stale[usize::from(nth)],
             healed: engine.disk_use(nth).healed,
             failures: engine.disk_use(nth).stayed,
@@ -462,6 +466,12 @@ pub fn judge(facts: &Facts) -> Health {
 fn disk(facts: &DiskFacts, starts: bool, older: bool) -> Verdict {
     use HealthStatus::{Healthy, Unhealthy, Warning};
     match facts.standing {
+        DiskStanding::Away | DiskStanding::Missing if facts.foreign => Verdict::of(
+            Unhealthy,
+            "Unrecognized Metadata",
+            "a disk of another pool is in its place; nothing is written to that",
+            "put the disk itself back, or replace it",
+        ),
         DiskStanding::Away | DiskStanding::Missing => Verdict::of(
             Warning,
             "Lost Communication",

@@ -61,6 +61,8 @@ pub struct DiskLook {
     pub path: Option<PathBuf>,
     /// How it stands.
     pub standing: DiskStanding,
+    /// A disk of another pool is where it was added.
+    pub foreign: bool,
 }
 
 /// What a pool's disks say.
@@ -203,6 +205,7 @@ pub fn look_within(
 ) -> Result<Look, PoolError> {
     let (mut strays, mut silent) = (Vec::new(), Vec::new());
     let mut too_small: Vec<(PathBuf, u128)> = Vec::new();
+    let mut foreign: Vec<PathBuf> = Vec::new();
     let mut good: Vec<TargetFile> = Vec::new();
     let mut atomic_unit = 4096;
     make_room(paths.len(), LOOKS_BESIDE)?;
@@ -228,6 +231,7 @@ pub fn look_within(
             let id = found.copies.iter().find(ours).map(|copy| copy.device);
             if found.instead.is_none() {
                 too_small.extend(id.map(|id| (path.clone(), id)));
+                foreign.extend((id.is_none() && !found.copies.is_empty()).then(|| path.clone()));
             }
             strays.push((path.clone(), why));
             continue;
@@ -267,19 +271,20 @@ pub fn look_within(
         let ours = |one: &&Found| one.block.ordinal == ordinal && one.block.device == disk.id;
         let missing = disk.state != DiskState::Online;
         if config.is_gone(ordinal) {
-            return DiskLook { path: None, standing: DiskStanding::Removed };
+            return DiskLook { path: None, standing: DiskStanding::Removed, foreign: false };
         }
         let Some(one) = found.iter().find(ours) else {
             if let Some((path, _)) = too_small.iter().find(|(_, id)| *id == disk.id) {
                 let standing = DiskStanding::TooSmall;
-                return DiskLook { path: Some(path.clone()), standing };
+                return DiskLook { path: Some(path.clone()), standing, foreign: false };
             }
             let standing = match disk.state {
                 DiskState::Online => DiskStanding::Away,
                 DiskState::Missing => DiskStanding::Missing,
                 DiskState::Retired => DiskStanding::Retired,
             };
-            return DiskLook { path: None, standing };
+            let foreign = foreign.iter().any(|path| *path == Path::new(&disk.name));
+            return DiskLook { path: None, standing, foreign };
         };
         let standing = match missing {
             true if is_split(&config, disk, &one.block) && !unserved.contains(&ordinal) => {
@@ -292,7 +297,8 @@ pub fn look_within(
             false if disk.leaving => DiskStanding::Leaving,
             false => DiskStanding::Present,
         };
-        DiskLook { path: Some(places[index(one.file.0)].clone()), standing }
+        let path = Some(places[index(one.file.0)].clone());
+        DiskLook { path, standing, foreign: false }
     };
     let disks = (0_u16..).zip(&config.disks).map(disk).collect();
     let twins = |ordinal: u16| {

@@ -33,7 +33,7 @@ pub use behind::{Behind, behind};
 pub use chronicle::{Chronicle, LoggedCounters, LoggedEvent, counters, events};
 pub use devices::DeviceQueue;
 pub use emulation::Emulated;
-pub use findings::{Age, Findings, clear_failures, note_start};
+pub use findings::{Age, Findings, clear_failures, note_read_only, note_start};
 pub use full::full_below;
 pub use fuzz::fuzz_files;
 pub use health::{

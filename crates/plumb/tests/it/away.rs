@@ -191,6 +191,8 @@ fn older_copies_of_disks_are_told_as_such_and_a_word_goes_on_without_them() {
         .for_each(|(disk, bytes)| std::fs::write(disk, bytes).expect("put back"));
     let refused = place.plumb("space job tank").ends_with(1).stderr;
     assert!(refused.contains("older copy"), "{refused}");
+    let told = place.json("space events tank --last 1");
+    assert_eq!(told["events"][0]["event"], "start-refused", "{told}");
     let said = place.plumb("space status tank").ends_with(3).stdout;
     assert_eq!(said.matches("Stale Metadata").count(), 2, "{said}");
     assert!(!said.contains("Lost Communication"), "{said}");

@@ -250,6 +250,9 @@ fn a_pool_that_no_start_accepts_is_not_healthy() {
         said.contains("Read-only (Starting)") && said.contains("b.img say that they are disk 0"),
         "{said}"
     );
+    place.plumb("space job tank").ends_with(1);
+    let told = place.json("space events tank --last 1");
+    assert_eq!(told["events"][0]["event"], "start-refused", "{told}");
     put_back();
     // What only a start reads: it is remembered how that went, until one goes well.
     let at = |disk: &Path| {

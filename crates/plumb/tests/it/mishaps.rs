@@ -190,6 +190,9 @@ fn two_pulled_disks_stop_a_pool_until_one_is_back() {
     let foreign = std::fs::read(place.file("b.img")).expect("it is there");
     says(&place, load, 1, &["1 of 3 voting disks"]);
     assert!(std::fs::read(place.file("b.img")).expect("it is there") == foreign, "written to");
+    let said = place.plumb("space status tank").ends_with(3).stdout;
+    assert_eq!(said.matches("Unrecognized Metadata").count(), 1, "{said}");
+    assert_eq!(said.matches("Lost Communication").count(), 1, "{said}");
     place.plumb("pool remove other").succeeds_quietly();
     std::fs::rename(place.file("b.img.away"), place.file("b.img")).expect("put back");
     place.plumb(load).ends_with(0);

@@ -531,6 +531,12 @@ fn a_pool_goes_on_without_a_quorum_only_by_its_name() {
     }
     let same = std::fs::read(place.file("a.img")).expect("it is there") == before;
     assert!(same, "a pool that was refused is as it was");
+    let said = place.plumb("space status tank").ends_with(3).stdout;
+    assert!(said.contains("Incomplete"), "{said}");
+    place.plumb("run -b4K -o1 -t1 -d1 -W0 space:tank/three").ends_with(0);
+    let told = events(&place);
+    assert!(told.contains(&"start-refused".to_owned()), "{told:?}");
+    assert!(told.contains(&"read-only".to_owned()), "{told:?}");
     place.plumb("space repair tank --without-quorum tank").ends_with(0);
     assert_eq!(place.json("pool show tank")["voters"]["all"], 1);
     assert!(events(&place).iter().any(|event| event == "without-quorum"), "{:?}", events(&place));
@@ -553,4 +559,10 @@ fn a_pool_goes_on_without_a_quorum_only_by_its_name() {
         let refused = place.plumb(line);
         assert!(refused.status == 1 && refused.stderr.contains("descend"), "{line}: {refused:?}");
     }
+    let said = place.plumb("space status tank").ends_with(3).stdout;
+    assert!(said.contains("Split"), "{said}");
+    let told = place.json("space events tank --last 1");
+    assert_eq!(told["events"][0]["event"], "start-refused", "{told}");
+    let what = told["events"][0]["text"].as_str().expect("words");
+    assert!(what.contains("descend"), "{what}");
 }

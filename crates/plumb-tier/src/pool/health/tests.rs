@@ -35,7 +35,14 @@ fn every_combination_has_its_verdict() {
                         }
                         _ => (status, words),
                     };
-                    check((voters, older), (standing, status, words), (copies, live, current));
+                    let is = (copies, live, current);
+                    check((voters, older), (standing, false, status, words), is);
+                    let away = matches!(standing, DiskStanding::Away | DiskStanding::Missing);
+                    let (status, words) = match away {
+                        true => (HealthStatus::Unhealthy, "Unrecognized Metadata"),
+                        false => (status, words),
+                    };
+                    check((voters, older), (standing, true, status, words), is);
                 }
             }
         }
@@ -44,11 +51,11 @@ fn every_combination_has_its_verdict() {
 
 fn check(
     (voters, older): ((usize, usize), bool),
-    (standing, status, words): (DiskStanding, HealthStatus, &str),
+    (standing, foreign, status, words): (DiskStanding, bool, HealthStatus, &str),
     (copies, live, current): (u32, u32, u32),
 ) {
-    let disk =
-        DiskFacts { name: "d".to_owned(), standing, stale: 0, healed: 0, failures: 0, waits: None };
+    let name = "d".to_owned();
+    let disk = DiskFacts { name, standing, foreign, stale: 0, healed: 0, failures: 0, waits: None };
     let name = "v".to_owned();
     let vdisk = VirtualDiskFacts {
         name,
@@ -164,6 +171,7 @@ fn what_was_met_while_it_ran_counts() {
         disks: vec![DiskFacts {
             name: "d".to_owned(),
             standing: DiskStanding::Present,
+            foreign: false,
             stale,
             healed,
             failures: 0,

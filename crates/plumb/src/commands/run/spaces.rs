@@ -88,6 +88,9 @@ impl Spaces {
                         false => pool::open_to_read(&found, clients),
                     });
                     let mut open = pool::note_start(&registry, &found, open)?;
+                    if let Some(why) = &open.unchanging {
+                        pool::note_read_only(&registry, &found, why);
+                    }
                     // By what lies on the disks: the start has gone on from that, in memory.
                     let age = || {
                         let look = pool::look(Some(found.id), &found.disks).ok();
