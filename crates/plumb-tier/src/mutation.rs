@@ -262,6 +262,8 @@ rules! {
     UnreadEndsJournal,
     /// A disk that failed a flush of what nobody needs at once stays, and nothing is taken for durable for its sake (C10).
     UnflushedStays,
+    /// Blocks whose commit was on its way when a last copy could not be flushed are written over (CRC-2).
+    FailedRoundCommits,
     /// A frame that is damaged ends the journal, whatever those behind it say of it (JRN-1).
     RottenEnd,
     /// Open extents are not examined.
@@ -337,6 +339,7 @@ impl Mutation {
             "two disks that are away one after the other: torture/last_copies.rs",
         ),
         (Self::TimeOutShared, "starts whose disks hang: torture/unread.rs"),
+        (Self::FailedRoundCommits, "a history that broke a promise once: torture/tests.rs"),
         (Self::UnflushedStays, "a history that broke a promise once: torture/tests.rs"),
         (Self::RottenEnd, "rot in all copies of a frame: torture/rotten_end.rs"),
         (Self::UnreadEndsJournal, "journals that cannot be read: torture/unread.rs"),

@@ -265,18 +265,22 @@ impl<Q: FlushQueue> Engine<Q> {
         self.round.phase = Phase::Journal(lsn);
     }
 
-    /// Everything that the round covers is durable, unless a last copy could not be flushed.
+    /// Everything that the round covers is durable, unless a last copy could not be flushed: what its frame has not committed
+    /// durably then stays tentative (CRC-2).
     pub(super) fn end_round(&mut self) {
-        if self.round.phase == Phase::Idle {
-            return;
-        }
+        let durable = self.core.journal.durable;
+        let is_committed = match self.round.phase {
+            Phase::Idle => return,
+            Phase::Devices => false,
+            Phase::Journal(lsn) => lsn <= durable || active(Mutation::FailedRoundCommits),
+        };
         self.round.phase = Phase::Idle;
         self.round.took = self.seen.since(self.round.since);
         for (extent, block, _) in self.round.sealed.drain(..) {
             let sums = &mut self.core.extents.list[index(extent)].sums;
             if let Some(sum) = sums.get_mut(index(block)).filter(|sum| sum.flags & COMMITTING != 0)
             {
-                sum.flags &= !(COMMITTING | TENTATIVE);
+                sum.flags &= if is_committed { !(COMMITTING | TENTATIVE) } else { !COMMITTING };
             }
         }
         if !self.core.flush_broken {

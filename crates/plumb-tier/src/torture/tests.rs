@@ -314,7 +314,7 @@ const ONCE_BROKEN: [u64; 18] = [
 ];
 
 /// The same of those in which more fails than a space bears.
-const ONCE_BROKEN_BEYOND: [u64; 8] = [
+const ONCE_BROKEN_BEYOND: [u64; 9] = [
     // A write waited for room in a log for as long as a disk hung, stayed for what only it had, and hung at a flush, and failed.
     3_283_341_848_966_250_065,
     // A sector of a log could not be read on one disk, the other copy did not count as up to date, and what both had was given up.
@@ -330,18 +330,35 @@ const ONCE_BROKEN_BEYOND: [u64; 8] = [
     // The flush behind the second half of an update of superblocks failed, the next one began with the first half, and a power cut tore all.
     16_200_666_073_307_332_177,
     UNFLUSHED_FOR_A_VOTE,
+    OVERWRITTEN_IN_A_FAILED_ROUND,
 ];
+
+/// The flush of a disk with the only copy hung while a round committed first writes, and these were written over before anybody knew their commit
+/// to be durable.
+const OVERWRITTEN_IN_A_FAILED_ROUND: u64 = 6_119_785_059_347_555_568;
 
 /// A disk with the only copy of a virtual disk failed a flush when it was to get its vote back, and nothing of the mirror beside it was taken for
 /// durable any more, which has another copy of all.
 const UNFLUSHED_FOR_A_VOTE: u64 = 12_633_001_207_131_192_913;
 
+/// A history that holds fails without a rule.
+fn fails_without(rule: Mutation, history: u64) {
+    let went = || one_history(history, Duration::ZERO, &mut Tally::default());
+    assert_eq!(went(), None);
+    crate::mutation::set(Some(rule));
+    let without = went();
+    crate::mutation::set(None);
+    assert!(without.is_some(), "{rule:?} is not noticed");
+}
+
 #[test]
 fn a_flush_that_fails_where_nobody_waits_for_it_costs_a_mirror_nothing() {
-    crate::mutation::set(Some(Mutation::UnflushedStays));
-    let without = one_history(UNFLUSHED_FOR_A_VOTE, Duration::ZERO, &mut Tally::default());
-    crate::mutation::set(None);
-    assert!(without.is_some(), "that the disk stays is not noticed");
+    fails_without(Mutation::UnflushedStays, UNFLUSHED_FOR_A_VOTE);
+}
+
+#[test]
+fn what_a_round_that_failed_had_not_committed_is_not_written_over() {
+    fails_without(Mutation::FailedRoundCommits, OVERWRITTEN_IN_A_FAILED_ROUND);
 }
 
 /// One copy of three had rotted, which the checker did not read before a write to the same block was torn on all of them: nobody can tell
