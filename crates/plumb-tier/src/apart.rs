@@ -35,8 +35,12 @@ impl<Q: FlushQueue> Core<Q> {
         for left in &self.vacated {
             needs[left.vdisk] = needs[left.vdisk] || !left.spares(disk, &self.members);
         }
-        let vdisks = self.members.config.vdisks.iter();
-        let spared = needs.iter().zip(vdisks).any(|(needs, own)| !needs && !own.is_removed());
+        // Nobody who gains nothing by it: of whom nothing can be made durable anyway, or whose log is away.
+        let gains = |(vdisk, own): (usize, &crate::VirtualDisk)| {
+            let lost = self.unflushable[vdisk] || self.is_detached(vdisk) || self.flush_broken;
+            !needs[vdisk] && !own.is_removed() && !lost
+        };
+        let spared = self.members.config.vdisks.iter().enumerate().any(gains);
         (needs, spared)
     }
 

@@ -99,7 +99,9 @@ pub(crate) fn read<Q: FlushQueue>(
         };
         let lacking = lacking(&disks, &have, crc);
         if !lacking.is_empty() && !active(Mutation::JournalCopiesDiffer) {
-            io.write(&lacking, geometry.ring(link.position), &bytes);
+            let failed = io.write(&lacking, geometry.ring(link.position), &bytes);
+            // Those lack it still, and are done without as after a flush that failed.
+            io.unflushed.extend(failed);
             for &disk in &lacking {
                 io.events.note(Event::MetadataDamaged { disk, what: "journal" });
             }

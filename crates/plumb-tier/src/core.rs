@@ -400,12 +400,20 @@ impl<Q: FlushQueue> Core<Q> {
         self.flush_some(&disks)
     }
 
-    /// Flushes these. What one that stays had not kept may be gone, whatever it says later (C10).
+    /// Flushes these; `false` when one that stays failed, now or before in the same step. What it had not kept may be gone, whatever it
+    /// says later, and frames of the journal with that (C10).
     pub(crate) fn flush_some(&mut self, disks: &[u16]) -> Result<bool, Halt> {
         let failed = self.io.flush(disks);
         let kept = self.lose_spare(failed)?;
         let kept = self.lose_for_others(kept)?;
-        Ok(kept.is_empty())
+        for &disk in &kept {
+            let holes = self.journal.durable < self.journal.link.lsn - 1;
+            if holes && self.members.is_online(disk) && self.members.is_named(disk) {
+                self.drop_metadata(disk)?;
+            }
+        }
+        let forgot = |disk: &u16| self.members.is_online(*disk) && self.io.unflushed.contains(disk);
+        Ok(kept.is_empty() && !disks.iter().any(forgot))
     }
 
     /// Flushes the disks that keep metadata; those that failed.

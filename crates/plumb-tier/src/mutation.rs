@@ -264,6 +264,8 @@ rules! {
     UnflushedStays,
     /// Blocks whose commit was on its way when a last copy could not be flushed are written over (CRC-2).
     FailedRoundCommits,
+    /// Moves go on whose copy a failed flush was for (C10).
+    MovesOutliveFlush,
     /// A frame that is damaged ends the journal, whatever those behind it say of it (JRN-1).
     RottenEnd,
     /// Open extents are not examined.
@@ -339,6 +341,7 @@ impl Mutation {
             "two disks that are away one after the other: torture/last_copies.rs",
         ),
         (Self::TimeOutShared, "starts whose disks hang: torture/unread.rs"),
+        (Self::MovesOutliveFlush, "moves beside a flush that fails: torture/moved_unflushed.rs"),
         (Self::FailedRoundCommits, "a history that broke a promise once: torture/tests.rs"),
         (Self::UnflushedStays, "a history that broke a promise once: torture/tests.rs"),
         (Self::RottenEnd, "rot in all copies of a frame: torture/rotten_end.rs"),

@@ -266,7 +266,8 @@ impl<Q: FlushQueue> Engine<Q> {
         while self.moves.count < self.moves.movers && self.moves.place_wait.is_empty() {
             let Some(wanted) = self.moves.line.front().copied() else { return };
             let vdisk = self.core.vdisk(wanted.extent);
-            let begun = match self.core.is_detached(vdisk) || self.core.unflushable[vdisk] {
+            let unflushable = self.core.flush_broken || self.core.unflushable[vdisk];
+            let begun = match self.core.is_detached(vdisk) || unflushable {
                 true => Err(Some(MoveOutcome::Degraded)),
                 false if self.is_needless(vdisk, &wanted) => Err(Some(MoveOutcome::Needless)),
                 false => self.begin_move(wanted),

@@ -445,6 +445,13 @@ impl<Q: FlushQueue> Engine<Q> {
                 self.cancel_moves_of(Some(vdisk));
             }
         }
+        if needed && !active(Mutation::MovesOutliveFlush) {
+            // What a move had copied to that disk may be gone, whatever its own flush says later.
+            (0..to_u32(self.core.unflushable.len())).for_each(|vdisk| {
+                self.stop_run(vdisk, MoveStop::Error);
+            });
+            self.cancel_moves_of(None);
+        }
         if needed && !self.core.flush_broken {
             self.core.flush_broken = true;
             self.core.io.events.note(Event::FlushFailed);

@@ -45,6 +45,8 @@ mod log_rot;
 mod lost_sectors;
 #[cfg(test)]
 mod matrix;
+#[cfg(test)]
+mod moved_unflushed;
 mod older;
 #[cfg(test)]
 mod older_copies;

@@ -38,9 +38,9 @@ fn cut_short(of: (u32, u32, u8, u64), nth: u64) -> Result<bool, String> {
         let read = again.ask(0, request(RequestKind::Read))?;
         // The other copy of the log did not take its share either: the only one is away, and who reads is told so.
         let absent: Vec<u16> = absent.iter().filter_map(|disk| u16::try_from(*disk).ok()).collect();
-        let log = run.engine.config().vdisks[0].cache.as_ref();
-        let mut current = log.iter().flat_map(|log| &log.copies).filter(|copy| copy.current);
-        if !read && !absent.is_empty() && current.all(|copy| absent.contains(&copy.disk)) {
+        let log = run.engine.config().vdisks[0].cache.iter().flat_map(|log| &log.copies);
+        let current: Vec<u16> = log.filter(|copy| copy.current).map(|copy| copy.disk).collect();
+        if !read && current.len() == 1 && absent == current && again.engine.is_detached(0) {
             continue;
         }
         if !read || again.engine.buffer_mut(0)[..LEN as usize].iter().any(|byte| *byte != NEW) {

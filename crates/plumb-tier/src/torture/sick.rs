@@ -271,7 +271,10 @@ impl Run {
                 }
             }
         }
-        self.note(Seen::Found { values: found });
+        // What a start could not flush is not settled for good: the next one may decide otherwise (C10).
+        if !self.engine.fails_flushes() {
+            self.note(Seen::Found { values: found });
+        }
         Ok(lost)
     }
 

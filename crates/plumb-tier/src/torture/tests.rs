@@ -314,7 +314,7 @@ const ONCE_BROKEN: [u64; 18] = [
 ];
 
 /// The same of those in which more fails than a space bears.
-const ONCE_BROKEN_BEYOND: [u64; 9] = [
+const ONCE_BROKEN_BEYOND: [u64; 10] = [
     // A write waited for room in a log for as long as a disk hung, stayed for what only it had, and hung at a flush, and failed.
     3_283_341_848_966_250_065,
     // A sector of a log could not be read on one disk, the other copy did not count as up to date, and what both had was given up.
@@ -331,6 +331,9 @@ const ONCE_BROKEN_BEYOND: [u64; 9] = [
     16_200_666_073_307_332_177,
     UNFLUSHED_FOR_A_VOTE,
     OVERWRITTEN_IN_A_FAILED_ROUND,
+    // A first write was read from the one copy that had it, a start could not flush it to the other one, and the checker asked for it when the first
+    // one was gone.
+    9_327_740_318_636_934_609,
 ];
 
 /// The flush of a disk with the only copy hung while a round committed first writes, and these were written over before anybody knew their commit
