@@ -43,8 +43,9 @@ impl<Q: FlushQueue> Engine<Q> {
     }
 
     /// Starts the pool where no copy of its journal, or of a write-back cache's log, can be read at its end, because an operator
-    /// says that this was being written when the power went, and was not durable (section 17). Where rounds were written behind it, or
-    /// it is known to have been durable, it was, and no word helps.
+    /// says that this was being written when the power went, and was not durable (section 17). Where rounds were written behind what cannot
+    /// be read, or it is known to have been durable, it was, and no word helps. A frame of the journal that can be read, was durable and is
+    /// damaged on all copies is given up with all behind it.
     ///
     /// # Errors
     /// As [`Engine::start`].

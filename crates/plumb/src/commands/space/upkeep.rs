@@ -124,7 +124,8 @@ pub(super) fn commands() -> [Command; 7] {
                  --unread-end is for a power cut that left the sectors that were being written unreadable on all copies: \
                  nothing that was durable lay there. Where later rounds were written behind them, something did, and the \
                  pool is refused as before. A sector that went bad by itself within the last round looks the same, and \
-                 what it held is given up then: with all disks here and no power cut, find out first why it cannot be read.\n\n\
+                 what it held is given up then: with all disks here and no power cut, find out first why it cannot be read. A part of the journal that can be \
+                 read, was durable and is damaged on all copies is given up with all that was promised since.\n\n\
                  --without-cache is for a log that is lost for good. Nobody can tell which blocks had newer data in it: \
                  check what is on the virtual disk, or restore it. It has no write cache from then on, and a log that \
                  comes back is not read.\n\n\
