@@ -458,7 +458,7 @@ mod tests {
         note_refused(&registry, "p", "two\tparts");
         let refused =
             ("start-refused".to_owned(), "the pool was not started: two parts".to_owned());
-        assert_eq!(names(), [refused.clone()]);
+        assert_eq!(names(), std::slice::from_ref(&refused));
         note_read_only(&registry, "p", "1 of 3");
         note_refused(&registry, "p", "two\tparts");
         let read_only =
