@@ -262,8 +262,6 @@ rules! {
     UnreadEndsJournal,
     /// A disk that failed a flush of what nobody needs at once stays, and nothing is taken for durable for its sake (C10).
     UnflushedStays,
-    /// Blocks whose commit was on its way when a last copy could not be flushed are written over (CRC-2).
-    FailedRoundCommits,
     /// Moves go on whose copy a failed flush was for (C10).
     MovesOutliveFlush,
     /// A frame that is damaged ends the journal, whatever those behind it say of it (JRN-1).
@@ -342,7 +340,6 @@ impl Mutation {
         ),
         (Self::TimeOutShared, "starts whose disks hang: torture/unread.rs"),
         (Self::MovesOutliveFlush, "moves beside a flush that fails: torture/moved_unflushed.rs"),
-        (Self::FailedRoundCommits, "a history that broke a promise once: torture/tests.rs"),
         (Self::UnflushedStays, "a history that broke a promise once: torture/tests.rs"),
         (Self::RottenEnd, "rot in all copies of a frame: torture/rotten_end.rs"),
         (Self::UnreadEndsJournal, "journals that cannot be read: torture/unread.rs"),

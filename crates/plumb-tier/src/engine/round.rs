@@ -272,7 +272,7 @@ impl<Q: FlushQueue> Engine<Q> {
         let is_committed = match self.round.phase {
             Phase::Idle => return,
             Phase::Devices => false,
-            Phase::Journal(lsn) => lsn <= durable || active(Mutation::FailedRoundCommits),
+            Phase::Journal(lsn) => lsn <= durable,
         };
         self.round.phase = Phase::Idle;
         self.round.took = self.seen.since(self.round.since);
