@@ -418,6 +418,30 @@ fn what_no_run_could_do_is_refused_before_and_when_it_is_shown() {
     bench.call("plan show f --plan p.toml").succeeds_quietly();
 }
 
+/// What is measured as it is must be what it was: a target that is larger or smaller is another one (method, 4.3).
+#[test]
+fn a_study_does_not_go_on_with_a_target_of_another_size() {
+    let bench = Bench::with(DEVICE);
+    let target = bench.path("t.dat");
+    fs::write(&target, vec![1; 8 << 20]).expect("written");
+    let line = "--vary o=1,2 --set t=1 --set w=0 --repetitions 1 --warmup 0 --duration 1 --id size";
+    bench.call(&format!("sweep t.dat {line}")).ends_with(0);
+    bench.call("sweep --resume size").ends_with(0);
+    fs::File::options()
+        .write(true)
+        .open(&target)
+        .expect("there")
+        .set_len(4 << 20)
+        .expect("shorter");
+    let changed = bench.call("sweep --resume size").ends_with(1);
+    assert!(
+        changed.stderr.contains("bytes of the target: `8388608` and `4194304`"),
+        "{}",
+        changed.stderr
+    );
+    bench.call("sweep --resume size --accept-changes").ends_with(0);
+}
+
 #[test]
 fn a_study_goes_on_only_with_what_it_began_with() {
     let bench = Bench::with(DEVICE);
