@@ -67,7 +67,7 @@ mod tests {
         for mutation in [Mutation::MoveUncopied, Mutation::MoveUnmarked, Mutation::LeaverUnseen] {
             set(Some(mutation));
             let mut tally = Tally::default();
-            let caught = (0..240).find(|nth| one(seed(*nth), 24, &mut tally).is_err());
+            let caught = (60..120).find(|nth| one(seed(*nth), 24, &mut tally).is_err());
             set(None);
             println!("{mutation:?}: history {caught:?}, {} states", tally.states);
             assert!(caught.is_some(), "{mutation:?} is not noticed");
