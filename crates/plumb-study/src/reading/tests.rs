@@ -140,7 +140,7 @@ fn the_published_pretest_is_read() {
     silent(&facts, 6);
     says(&facts, 7, Info, &["r = -0.07 %"]);
     says(&facts, 9, Info, &["6 nines on 34.8 I/Os (fair)", "7 nines on 3.5 I/Os (none)"]);
-    says(&facts, 10, Info, &["3 highest total percentiles", "213.6 ms"]);
+    says(&facts, 10, Info, &["The 3 highest total percentiles are the same", "one stall"]);
     for quiet in [11, 12, 13, 14, 16, 17, 19, 20] {
         silent(&facts, quiet);
     }

@@ -27,11 +27,16 @@ const RULES: &[Rule] = &[
     ("-Zr -u -o4", |blocks| words(blocks).len() == blocks.len() * BLOCK / 8),
     // One place to take from, and many.
     ("-Z4K -o4", |blocks| blocks.iter().all(|block| *block == blocks[0] && !is_counting(block))),
-    ("-Z1M -o4", |blocks| blocks.iter().collect::<HashSet<_>>().len() == blocks.len()),
-    ("-Z1M -u -o4", |blocks| blocks.iter().collect::<HashSet<_>>().len() == blocks.len()),
+    ("-Z1M -o4", |blocks| many_places(blocks)),
+    ("-Z1M -u -o4", |blocks| many_places(blocks)),
     // The shared source wins over fresh content (spec 6.8).
     ("-Z4K -Zr -o4", |blocks| blocks.iter().all(|block| *block == blocks[0])),
 ];
+
+/// 64 blocks of about a million places: two of one place are seen in one of 500 runs, four pairs in none.
+fn many_places(blocks: &[Vec<u8>]) -> bool {
+    blocks.iter().collect::<HashSet<_>>().len() >= blocks.len() - 3
+}
 
 /// Bytes 0, 1, … 255 repeating.
 fn is_counting(block: &[u8]) -> bool {
