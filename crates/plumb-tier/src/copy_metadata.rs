@@ -33,6 +33,10 @@ impl<Q: FlushQueue> Core<Q> {
     }
 
     fn copy_what_verifies(&mut self, disk: u16) -> Copied {
+        if self.trees.have_grown && !active(Mutation::GrownTreesCopied) {
+            // The page in force names index pages that memory does not have, and memory has none to name instead.
+            return Copied::Damaged;
+        }
         let sources = self.members.metadata();
         let journal = self.copy_journal(&sources, disk);
         if journal == Copied::Failed {

@@ -586,6 +586,7 @@ impl<Q: FlushQueue> Core<Q> {
         self.journal.sequence += 1;
         self.journal.tail = link;
         self.trees.release();
+        self.trees.have_grown = false;
         self.note_mended();
         self.counters.checkpoints += 1;
         Ok(true)

@@ -7,6 +7,7 @@ use plumb_units::convert::to_u32;
 use crate::extents::ExtentSet;
 use crate::format::frame::Record;
 use crate::format::{Config, VirtualDisk};
+use crate::mutation::{Mutation, active};
 
 /// What records say of stale places, so far.
 #[derive(Debug)]
@@ -32,6 +33,10 @@ impl Marks {
         let known = |extent: u32| extent < config.extents();
         match record {
             Record::MapSet { extent, .. } | Record::Open { extent } if known(extent) => {
+                let is_mapped = matches!(record, Record::MapSet { .. });
+                if is_mapped && !active(Mutation::UnmappedStayStale) {
+                    self.forget(extent);
+                }
                 self.open.insert(extent);
                 self.mark_missing(config, extent);
             }

@@ -254,8 +254,14 @@ rules! {
     NoEqualise,
     /// A first write found on one copy is committed before the others hold it.
     ConfirmBeforeFlush,
+    /// A first write found on one copy is committed though another one that is up to date does not hold it.
+    ConfirmedUnheld,
     /// An unverified first write is taken for an interrupted overwrite.
     TentativeTrusted,
+    /// What is mapped is out of date where all was once, though it lay nowhere then.
+    UnmappedStayStale,
+    /// A copy of trees that have grown, of which no checkpoint wrote the index pages, is taken for whole.
+    GrownTreesCopied,
     /// What is asked of a disk while another one hangs shares the time of that one.
     TimeOutShared,
     /// A journal or log that cannot be read is taken to end there.
@@ -316,6 +322,9 @@ impl Mutation {
         (Self::RemainsAccepted, "tests of the frames' format"),
         (Self::LogRemainsAccepted, "tests of the records' format"),
         (Self::ConfirmBeforeFlush, "crashes within starts: torture/starts.rs"),
+        (Self::ConfirmedUnheld, "a history that was broken once: torture/tests.rs"),
+        (Self::UnmappedStayStale, "what is mapped behind an older copy: torture/older_copies.rs"),
+        (Self::GrownTreesCopied, "virtual disks that are added: torture/grown.rs"),
         (Self::JournalCopiesDiffer, "what each copy leads to after a start: torture/starts.rs"),
         (
             Self::RoomRenewed,

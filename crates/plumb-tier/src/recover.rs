@@ -370,6 +370,7 @@ impl<Q: FlushQueue> Core<Q> {
             Record::MapSet { extent, place } => {
                 if known(extent) && self.extents.exists(self.vdisk(extent), place) {
                     self.extents.map(extent, place);
+                    self.begins_up_to_date(extent);
                     self.replay_open(extent);
                     self.trees.touch_map(extent);
                     self.trees.touch_sums(extent, self.extents.blocks);
@@ -441,6 +442,13 @@ impl<Q: FlushQueue> Core<Q> {
         self.extents.get_mut(extent).place = place;
         self.members.forget(extent);
         self.trees.touch_map(extent);
+    }
+
+    /// What lay nowhere is out of date nowhere, whatever was said of all that a disk has (RES-4).
+    pub(crate) fn begins_up_to_date(&mut self, extent: u32) {
+        if !active(Mutation::UnmappedStayStale) {
+            self.members.forget(extent);
+        }
     }
 
     fn replay_open(&mut self, extent: u32) {

@@ -280,6 +280,7 @@ impl<Q: FlushQueue> Core<Q> {
         which: fn(&Sum) -> bool,
     ) -> Result<usize, Halt> {
         let mut tentative: Vec<(u32, u32)> = Vec::new();
+        let mut unequal: Vec<(u16, u32)> = Vec::new();
         let mut count = 0;
         for some in extents.chunks(8) {
             if until != Nanos::NEVER && self.io.queue.time() >= until {
@@ -308,9 +309,10 @@ impl<Q: FlushQueue> Core<Q> {
                 let kept = self.write_all(&writes)?;
                 places.retain(|place| kept.contains(&place.0));
                 self.mark_unequal(&places);
+                unequal.extend(places);
             }
         }
-        self.confirm(&tentative)?;
+        self.confirm(&tentative, &unequal)?;
         Ok(count)
     }
 
@@ -347,8 +349,9 @@ impl<Q: FlushQueue> Core<Q> {
 
     /// Commits blocks that were tentative and matched on a copy: only now, for only now do all live copies
     /// hold them durably. Committed earlier, the loss of the copy that matched would turn what a former
-    /// owner left on another one into an interrupted write.
-    fn confirm(&mut self, tentative: &[(u32, u32)]) -> Result<(), Halt> {
+    /// owner left on another one into an interrupted write. So those stay tentative of which a disk has a place that is up to date and
+    /// is away by now, or did not take them: it may have the last copy, and then it is all that is left to decide by.
+    fn confirm(&mut self, tentative: &[(u32, u32)], unequal: &[(u16, u32)]) -> Result<(), Halt> {
         if tentative.is_empty() {
             return Ok(());
         }
@@ -363,6 +366,15 @@ impl<Q: FlushQueue> Core<Q> {
             return Ok(());
         }
         for &(extent, within) in tentative {
+            let lacks = |disk: u16| {
+                !self.members.stale[usize::from(disk)].has(extent)
+                    && (!self.members.is_online(disk) || unequal.contains(&(disk, extent)))
+            };
+            let copies = self.copies_at(extent, within * 4096);
+            if copies.iter().any(|copy| lacks(copy.1)) && !active(Mutation::ConfirmedUnheld) {
+                self.note_unsettled(extent, within);
+                continue;
+            }
             let block = self.extents.block(extent, within);
             let crc = self.extents.get(extent).sums[index(within)].newest;
             self.set_sum(extent, within, Sum { newest: crc, committed: crc, flags: 0 });

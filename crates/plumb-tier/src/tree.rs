@@ -59,6 +59,8 @@ pub(crate) struct Trees {
     hint: usize,
     /// Pages that the next checkpoint will free.
     replaced: Vec<u32>,
+    /// They are larger than those on the disks, whose index pages are none of theirs.
+    pub(crate) have_grown: bool,
     pool_seed: u32,
 }
 
@@ -132,6 +134,7 @@ impl Trees {
             used,
             hint: 1,
             replaced: Vec::new(),
+            have_grown: false,
             pool_seed,
         }
     }
@@ -423,6 +426,7 @@ impl Trees {
             own.levels.clone_from(&old.levels);
         } else {
             // It has grown: all index pages are made anew.
+            self.have_grown = true;
             own.levels[0][..old.levels[0].len()].copy_from_slice(&old.levels[0]);
             for pointer in old.levels[1..].iter().flatten().filter(|pointer| pointer.page != 0) {
                 self.replaced.push(pointer.page);

@@ -102,6 +102,7 @@ impl<Q: FlushQueue> Engine<Q> {
         };
         self.core.extents.map(extent, place);
         let lsn = self.core.journal.append(Record::MapSet { extent, place });
+        self.core.begins_up_to_date(extent);
         self.core.opened(extent);
         self.core.extents.get_mut(extent).open_lsn = 0;
         self.core.trees.touch_map(extent);

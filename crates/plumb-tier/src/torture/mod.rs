@@ -27,6 +27,8 @@ mod faults;
 #[cfg(test)]
 mod full_journal;
 #[cfg(test)]
+mod grown;
+#[cfg(test)]
 mod half_done;
 #[cfg(test)]
 mod hanging;

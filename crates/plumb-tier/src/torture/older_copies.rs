@@ -9,6 +9,7 @@ use super::faults::{
     rest, restart, shape, start, state, write,
 };
 use super::history::Step;
+use super::left_out::needs;
 use super::oracle::Promise;
 use super::run::{Run, queue};
 use crate::format::DiskState;
@@ -338,4 +339,46 @@ fn starts_that_are_cut_short_make_no_disk_an_older_copy() {
     let mut run = Run::start(&shape(MIRROR), left, &[], expected, 30).expect("all disks are here");
     assert_eq!(run.engine.returning(), &[] as &[u16]);
     reads_well(&mut run);
+}
+
+/// An older copy is brought up to date as a whole. What lay nowhere then, and is mapped when another disk is away, has its only
+/// current copy on that disk; a start after it reads that one.
+fn mapped_behind(disk: usize, away: u32) -> Result<(), String> {
+    let first = |nth: u64| (0..4).map(move |extent| write(extent * 16 + nth)).chain([flush()]);
+    let mut run = start(MIRROR);
+    done(&mut run, &first(0).collect::<Vec<_>>())?;
+    let old = images(&mut run, MIRROR.0)[disk].clone();
+    let mut run = restart(&mut run, MIRROR, &[]).expect("all disks are here");
+    done(&mut run, &first(1).collect::<Vec<_>>())?;
+    let mut expected = run.witness.oracle.clone();
+    expected.crash(Promise::Acknowledged);
+    let mut left = images(&mut run, MIRROR.0);
+    left[disk] = old;
+    let mut run = Run::start(&shape(MIRROR), left, &[], expected, 3).expect("two of three");
+    run.sound = false;
+    run.attach_returning();
+    rest(&mut run, 4);
+    assert_eq!((state(&run, disk), run.engine.stale_places()), (DiskState::Online, 0));
+    die(&mut run, away);
+    let later: Vec<Step> = (4..8).map(|extent| write(extent * 16)).chain([flush()]).collect();
+    done(&mut run, &later)?;
+    assert_eq!(state(&run, usize::try_from(away).expect("small")), DiskState::Missing);
+    for absent in [vec![away], vec![]] {
+        let mut again = restart(&mut run, MIRROR, &absent).map_err(|error| error.to_string())?;
+        again.read_all(Promise::Acknowledged, 0)?;
+        again.attach_returning();
+        rest(&mut again, 4);
+        again.read_all(Promise::Acknowledged, 1)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn what_is_mapped_behind_the_return_of_an_older_copy_is_up_to_date_there() {
+    needs(Mutation::UnmappedStayStale, || {
+        let pairs = [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)];
+        pairs.into_iter().try_for_each(|(disk, away)| {
+            mapped_behind(disk, away).map_err(|wrong| format!("{disk}, {away} away: {wrong}"))
+        })
+    });
 }

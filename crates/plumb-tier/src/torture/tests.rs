@@ -314,7 +314,7 @@ const ONCE_BROKEN: [u64; 18] = [
 ];
 
 /// The same of those in which more fails than a space bears.
-const ONCE_BROKEN_BEYOND: [u64; 10] = [
+const ONCE_BROKEN_BEYOND: [u64; 11] = [
     // A write waited for room in a log for as long as a disk hung, stayed for what only it had, and hung at a flush, and failed.
     3_283_341_848_966_250_065,
     // A sector of a log could not be read on one disk, the other copy did not count as up to date, and what both had was given up.
@@ -336,7 +336,11 @@ const ONCE_BROKEN_BEYOND: [u64; 10] = [
     // A first write was read from the one copy that had it, a start could not flush it to the other one, and the checker asked for it when the first
     // one was gone.
     9_327_740_318_636_934_609,
+    CONFIRMED_UNHELD,
 ];
+
+/// A start found a first write on one of two disks, lost that one, and could not give it to the other, and confirmed it all the same.
+const CONFIRMED_UNHELD: u64 = 18_288_015_465_912_385_105;
 
 /// A disk with the only copy of a virtual disk failed a flush when it was to get its vote back, and nothing of the mirror beside it was taken for
 /// durable any more, which has another copy of all.
@@ -350,6 +354,11 @@ fn fails_without(rule: Mutation, history: u64) {
     let without = went();
     crate::mutation::set(None);
     assert!(without.is_some(), "{rule:?} is not noticed");
+}
+
+#[test]
+fn a_first_write_is_confirmed_where_every_copy_holds_it() {
+    fails_without(Mutation::ConfirmedUnheld, CONFIRMED_UNHELD);
 }
 
 #[test]
