@@ -368,18 +368,32 @@ impl<Q: FlushQueue> Core<Q> {
         members.stuck.push(crate::extents::ExtentSet::default());
         self.io.add_file(file);
         self.announce()?;
-        // What another pool left there must not be read as this one's journal.
-        let journal = self.members.geometry.journal();
-        let zeros = [0; 4096];
-        let mut failed = Vec::new();
-        for offset in [journal, journal + BLOCK_BYTES, journal + 2 * BLOCK_BYTES] {
-            failed.extend(self.io.write(&[ordinal], offset, &zeros));
-        }
-        failed.extend(self.members.publish(&mut self.io, &[ordinal]));
-        match failed.is_empty() {
+        let cleared = self.clear_journal(ordinal);
+        let failed = self.members.publish(&mut self.io, &[ordinal]);
+        match cleared && failed.is_empty() {
             true => Ok(ordinal),
             false => Err(ChangeError::DiskFailed { name: new.name.clone() }),
         }
+    }
+
+    /// What another pool left on a disk, or a part of this one that went on alone, must not be read as its journal: checkpoint pages and
+    /// frames, those that lie behind its end included (JRN-1). What is zero already stays unwritten. `false` when the disk failed.
+    fn clear_journal(&mut self, disk: u16) -> bool {
+        let geometry = self.members.geometry;
+        let (from, to) = (geometry.journal(), geometry.tree());
+        let most = self.io.control_bytes();
+        let mut bytes = vec![0; to_usize(most)];
+        let mut offset = from;
+        while offset < to {
+            let some = &mut bytes[..to_usize(most.min(to - offset))];
+            let is_clear = self.io.read(disk, offset, some) && some.iter().all(|byte| *byte == 0);
+            some.fill(0);
+            if !is_clear && !self.io.write(&[disk], offset, some).is_empty() {
+                return false;
+            }
+            offset += to_u64(some.len());
+        }
+        true
     }
 }
 

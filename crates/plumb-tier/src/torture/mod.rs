@@ -8,6 +8,8 @@
 //! and commit give the same histories and states.
 
 #[cfg(test)]
+mod added;
+#[cfg(test)]
 mod apart;
 mod background;
 mod beside;
