@@ -126,6 +126,8 @@ pub(crate) struct Core<Q> {
     pub(crate) freeing: Vec<(u64, usize, u32)>,
     /// Places that extents left before they were up to date, in the order of their records.
     pub(crate) vacated: Vec<Vacated>,
+    /// The newest record by which an extent left a place that is being emptied: until it is durable that place is not given up.
+    pub(crate) kept_until: u64,
     /// Blocks that the next round has to commit: extent and block within it.
     pub(crate) pending: Vec<(u32, u32)>,
     /// Extents that are open, and some that were.

@@ -100,6 +100,11 @@ impl<Q: FlushQueue> Core<Q> {
             if self.members.kept[usize::from(to)].len() > 0 {
                 return Ok(false);
             }
+            // Until the record by which an extent left is durable, a crash brings it back there.
+            let on_its_way = self.kept_until > self.journal.durable;
+            if on_its_way && !active(Mutation::PlaceGivenUpEarly) {
+                self.sync()?;
+            }
             self.members.config.moving = None;
             self.publish()?;
             return Ok(true);

@@ -268,6 +268,8 @@ rules! {
     UnreadEndsJournal,
     /// A disk that failed a flush of what nobody needs at once stays, and nothing is taken for durable for its sake (C10).
     UnflushedStays,
+    /// A place is given up while what left it last could be back there after a crash.
+    PlaceGivenUpEarly,
     /// Moves go on whose copy a failed flush was for (C10).
     MovesOutliveFlush,
     /// A frame that is damaged ends the journal, whatever those behind it say of it (JRN-1).
@@ -349,6 +351,7 @@ impl Mutation {
         ),
         (Self::TimeOutShared, "starts whose disks hang: torture/unread.rs"),
         (Self::MovesOutliveFlush, "moves beside a flush that fails: torture/moved_unflushed.rs"),
+        (Self::PlaceGivenUpEarly, "a move out of a disk that leaves: torture/leaving.rs"),
         (Self::UnflushedStays, "a history that broke a promise once: torture/tests.rs"),
         (Self::RottenEnd, "rot in all copies of a frame: torture/rotten_end.rs"),
         (Self::UnreadEndsJournal, "journals that cannot be read: torture/unread.rs"),

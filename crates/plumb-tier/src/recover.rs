@@ -277,6 +277,7 @@ pub(crate) fn load<Q: FlushQueue>(
         vdisk_of,
         freeing: Vec::new(),
         vacated: Vec::new(),
+        kept_until: 0,
         pending: Vec::new(),
         open_list: Vec::new(),
         open_limit: crate::core::OPEN_LIMIT,

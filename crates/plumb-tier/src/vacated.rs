@@ -51,6 +51,9 @@ impl<Q: FlushQueue> Core<Q> {
             self.vacated.push(Vacated { lsn, vdisk, stale, current });
             self.journal.want(lsn);
         }
+        if self.members.kept.iter().any(|kept| kept.has(extent)) {
+            self.kept_until = lsn;
+        }
         self.members.forget(extent);
         lsn
     }

@@ -35,13 +35,21 @@ fn one(seed: u64, states: u64, tally: &mut Tally) -> Result<(), (Shape, Broken)>
 
 #[cfg(test)]
 mod tests {
-    use super::super::faults::{MIRROR, done, fill, flush, rest, start, state, write};
+    use plumb_io::sim::power::{CrashKind, Replay, Survivors};
+    use plumb_units::Nanos;
+
+    use super::super::faults::{MIRROR, done, fill, flush, rest, shape, start, state, write};
     use super::super::history::Fault;
+    use super::super::left_out::needs;
     use super::super::oracle::Promise;
     use super::super::run::Run;
     use super::*;
     use crate::format::DiskState;
     use crate::mutation::{Mutation, set};
+    use crate::optimizer::TierName;
+
+    /// Three solid-state disks and two rotating ones, and one copy of all.
+    const ONE_COPY: (u32, u32, u8, u64) = (5, 2, 1, 0);
 
     fn seed(nth: u64) -> u64 {
         super::super::history_seed(0x1ea7e, nth)
@@ -108,5 +116,63 @@ mod tests {
         let wrong = moments().filter(|one| one.1.is_err()).count();
         set(None);
         assert!(wrong > 0, "it is not noticed");
+    }
+
+    /// A disk leaves, and the one extent on it moves to the other tier meanwhile, and is written. After so many polls of that the pause
+    /// between two steps of emptying is over, and the power goes at each event of the poll in which that is noticed. Whether the place
+    /// was given up in it.
+    fn given_up_beside_a_move(polls: u32) -> Result<bool, String> {
+        let mut run = start(ONE_COPY);
+        done(&mut run, &[write(0), flush()])?;
+        rest(&mut run, 8);
+        run.let_any_fail((0..5).collect(), (0..5).collect());
+        let leaver = run.engine.config().vdisks[0].tiers[0].rows[0].slabs[0].0;
+        run.engine.leave(leaver).expect("there is room");
+        while run.engine.config().moving.is_none() {
+            run.poll();
+        }
+        run.engine.move_extent(0, 0, TierName::Capacity);
+        let began = run.engine.queue_mut().now();
+        for nth in 0..polls {
+            if nth == 4 {
+                // So that something is copied last, and flushed, while writes are held.
+                run.take(&[write(0)])?;
+            }
+            run.engine.queue_mut().advance(Nanos(20_000));
+            run.engine.poll(began, Nanos::ZERO);
+        }
+        let from = run.engine.queue_mut().events();
+        run.engine.queue_mut().advance(Nanos(20_000));
+        let later = Nanos::from_millis(50).0;
+        run.engine.poll(Nanos(began.0 + later), Nanos::ZERO);
+        if run.engine.config().moving.is_some() {
+            return Ok(false);
+        }
+        let to = run.engine.queue_mut().events();
+        let mut oracle = run.witness.oracle.clone();
+        oracle.crash(Promise::Durable);
+        let trace = run.engine.queue_mut().take_trace();
+        let mut replay = Replay::new(&trace, 512);
+        for point in from..=to {
+            replay.advance_to(point);
+            let (left, _) = replay.crash(CrashKind::Power, &[], Survivors::None, 7);
+            let again = Run::start(&shape(ONE_COPY), left, &[], oracle.clone(), 2);
+            let read = again.map_err(|error| error.to_string()).and_then(|mut again| {
+                again.sound = false;
+                again.read_all(Promise::Durable, 0)
+            });
+            read.map_err(|wrong| format!("{polls} polls, {point} of {from} to {to}: {wrong}"))?;
+        }
+        Ok(true)
+    }
+
+    /// What left an emptied place last did so durably before the place is given up (C1): a crash would bring it back there.
+    #[test]
+    fn a_place_is_given_up_when_what_left_it_did_so_durably() {
+        needs(Mutation::PlaceGivenUpEarly, || {
+            let given_up: Result<Vec<bool>, String> = (0..36).map(given_up_beside_a_move).collect();
+            assert!(given_up?.contains(&true), "it is never given up");
+            Ok(())
+        });
     }
 }
