@@ -270,6 +270,8 @@ rules! {
     UnflushedStays,
     /// A place is given up while what left it last could be back there after a crash.
     PlaceGivenUpEarly,
+    /// The slot that a move gives back goes to the next move, whoever waits for it.
+    WaitersPassedOver,
     /// Moves go on whose copy a failed flush was for (C10).
     MovesOutliveFlush,
     /// A frame that is damaged ends the journal, whatever those behind it say of it (JRN-1).
@@ -352,6 +354,7 @@ impl Mutation {
         (Self::TimeOutShared, "starts whose disks hang: torture/unread.rs"),
         (Self::MovesOutliveFlush, "moves beside a flush that fails: torture/moved_unflushed.rs"),
         (Self::PlaceGivenUpEarly, "a move out of a disk that leaves: torture/leaving.rs"),
+        (Self::WaitersPassedOver, "a first write beside moves: torture/waiting.rs"),
         (Self::UnflushedStays, "a history that broke a promise once: torture/tests.rs"),
         (Self::RottenEnd, "rot in all copies of a frame: torture/rotten_end.rs"),
         (Self::UnreadEndsJournal, "journals that cannot be read: torture/unread.rs"),

@@ -15,6 +15,7 @@ use super::moving::Moving;
 use super::share::Shares;
 use super::throttle::Throttle;
 use super::times::FineTimes;
+use crate::mutation::{Mutation, active};
 use crate::optimizer::{Move, MoveReason, TierName};
 
 /// Moves under way at a time, at most.
@@ -246,6 +247,7 @@ impl<Q: FlushQueue> Engine<Q> {
             return;
         }
         self.end_runs();
+        let waited = !self.moves.place_wait.is_empty();
         for nth in 0..MOVERS {
             let Some(mut own) = self.moves.under_way[index(nth)].take() else { continue };
             match self.advance_move(nth, &mut own) {
@@ -258,7 +260,11 @@ impl<Q: FlushQueue> Engine<Q> {
             self.end_runs();
             return;
         }
-        self.begin_moves();
+        // Whoever waited for a slot looks for one before a move takes it.
+        let woken = waited && self.moves.place_wait.is_empty();
+        if !woken || active(Mutation::WaitersPassedOver) {
+            self.begin_moves();
+        }
         self.end_runs();
     }
 

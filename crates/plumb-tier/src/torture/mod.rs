@@ -85,6 +85,8 @@ mod unread;
 mod unverified;
 #[cfg(test)]
 mod vacated;
+#[cfg(test)]
+mod waiting;
 mod wide;
 mod witness;
 
