@@ -35,8 +35,12 @@ impl<Q: FlushQueue> Core<Q> {
         for left in &self.vacated {
             needs[left.vdisk] = needs[left.vdisk] || !left.spares(disk, &self.members);
         }
-        // Nobody who gains nothing by it: of whom nothing can be made durable anyway, or whose log is away.
+        // Nobody who gains nothing by it: of whom nothing can be made durable anyway, whose log is away, or who is only being made, and
+        // has no slots here.
         let gains = |(vdisk, own): (usize, &crate::VirtualDisk)| {
+            if self.extents.room(vdisk, 0).0 == 0 {
+                return active(Mutation::UnmadeGains) && !own.is_removed();
+            }
             let lost = self.unflushable[vdisk] || self.is_detached(vdisk) || self.flush_broken;
             !needs[vdisk] && !own.is_removed() && !lost
         };

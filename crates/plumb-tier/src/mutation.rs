@@ -272,6 +272,8 @@ rules! {
     PlaceGivenUpEarly,
     /// The slot that a move gives back goes to the next move, whoever waits for it.
     WaitersPassedOver,
+    /// Disks that fail are done without for the sake of a virtual disk that is only made now.
+    UnmadeGains,
     /// Moves go on whose copy a failed flush was for (C10).
     MovesOutliveFlush,
     /// A frame that is damaged ends the journal, whatever those behind it say of it (JRN-1).
@@ -355,6 +357,10 @@ impl Mutation {
         (Self::MovesOutliveFlush, "moves beside a flush that fails: torture/moved_unflushed.rs"),
         (Self::PlaceGivenUpEarly, "a move out of a disk that leaves: torture/leaving.rs"),
         (Self::WaitersPassedOver, "a first write beside moves: torture/waiting.rs"),
+        (
+            Self::UnmadeGains,
+            "a virtual disk that is made beside flushes that fail: torture/apart.rs",
+        ),
         (Self::UnflushedStays, "a history that broke a promise once: torture/tests.rs"),
         (Self::RottenEnd, "rot in all copies of a frame: torture/rotten_end.rs"),
         (Self::UnreadEndsJournal, "journals that cannot be read: torture/unread.rs"),

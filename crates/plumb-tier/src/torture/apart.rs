@@ -5,10 +5,11 @@ use plumb_io::sim::power::{Image, PowerQueue, Survivors};
 use plumb_units::Nanos;
 use plumb_units::convert::{index, to_usize};
 
-use super::faults::shape;
+use super::faults::{fill, oracle, shape};
 use super::history::{EXTENT_BYTES, Shape};
 use super::left_out::needs;
-use super::run::queue;
+use super::oracle::Promise;
+use super::run::{Run, queue};
 use crate::format::DiskState;
 use crate::mutation::{Mutation, set};
 use crate::pool::{Facts, HealthStatus, judge};
@@ -536,4 +537,67 @@ fn a_block_that_a_disk_forgot_is_copied_as_it_was_before() {
             other => Err(format!("{other:?} where 7 was durable")),
         }
     });
+}
+
+/// A pool with one virtual disk, which was made with it or, if it is `later`, in it: then entries without extents follow it.
+fn with_one(shape: &Shape, later: bool) -> Run {
+    let mut pool = shape.pool();
+    // The next one has pages of its own.
+    pool.geometry.tree_bytes *= 2;
+    let wanted = pool.vdisks[0].clone();
+    pool.vdisks.truncate(usize::from(!later));
+    let mut made = queue(shape, vec![Image::new(shape.disk_bytes()); 3], 1, false);
+    create(&mut made, shape.plan(), &pool, 1).expect("it fits");
+    if later {
+        let engine = start_on(shape, made, 1).expect("it starts");
+        made = engine.add_virtual_disk(&wanted).expect("it fits");
+    }
+    let images = (0..3).map(|disk| made.view(disk)).collect();
+    let mut run = Run::start(shape, images, &[], oracle(), 1).expect("a new pool starts");
+    run.sound = false;
+    run
+}
+
+/// A second virtual disk is made, and a disk that the first one needs fails a flush of that. It stays: what is being made has
+/// nothing to read or write yet. Whether the disk has no vote any more.
+fn made_beside_a_flush_that_fails(later: bool, nth: u64) -> Result<bool, String> {
+    let shape = shape((3, 0, 1, 0));
+    let mut run = with_one(&shape, later);
+    fill(&mut run);
+    let disk = run.engine.config().vdisks[0].tiers[0].rows[0].slabs[0].0;
+    let flushes = run.engine.queue_mut().flushes(disk.into());
+    run.engine.queue_mut().faults_mut(disk.into()).flush_errors = vec![flushes + nth];
+    let mut oracle = run.witness.oracle.clone();
+    oracle.crash(Promise::Acknowledged);
+    let made = run.engine.add_virtual_disk(&NewVirtualDisk {
+        name: "made".into(),
+        copies: 1,
+        columns: 1,
+        interleave: 16 << 10,
+        tier_bytes: [256 << 10, 0],
+        cache_bytes: 0,
+    });
+    // Where it fails before anything is changed, nothing is made.
+    let Ok(mut queue) = made else { return Ok(false) };
+    let images = (0..3).map(|disk| queue.view(disk)).collect();
+    let again = Run::start(&shape, images, &[], oracle, 2);
+    let mut again = again.map_err(|error| error.to_string())?;
+    again.sound = false;
+    let config = again.engine.config();
+    assert!(config.vdisks.iter().any(|own| own.name == "made"));
+    let votes = config.voters.contains(&disk);
+    again.read_all(Promise::Acknowledged, 0).map_err(|wrong| format!("flush {nth}: {wrong}"))?;
+    Ok(!votes)
+}
+
+#[test]
+fn a_disk_that_all_need_is_not_given_up_for_a_virtual_disk_that_is_being_made() {
+    for later in [false, true] {
+        needs(Mutation::UnmadeGains, || {
+            let made = |nth| made_beside_a_flush_that_fails(later, nth);
+            let voteless: Result<Vec<bool>, String> = (0..12).map(made).collect();
+            assert!(voteless?.contains(&true), "no flush was one that matters");
+            Ok(())
+        });
+    }
 }
