@@ -8,7 +8,7 @@ use crate::deferred::Deferred;
 use crate::events::Event;
 use crate::extents::{
     COMMITTING, Extent, ExtentSet, Extents, PENDING, SEALED, Sum, TENTATIVE, UNMAPPED, UNSETTLED,
-    disks_of, share_of,
+    disks_of, of_word, share_of,
 };
 use crate::format::BLOCK_BYTES;
 use crate::format::frame::{FrameKind, Record};
@@ -600,10 +600,19 @@ impl<Q: FlushQueue> Core<Q> {
         self.journal.append(Record::CheckpointBegin);
         for disk in 0..self.members.stale.len() {
             let ordinal = u16::try_from(disk).unwrap_or(u16::MAX);
-            for extent in self.members.stale[disk].iter() {
-                self.journal.append(match self.members.kept[disk].has(extent) {
-                    true => Record::PlaceKept { disk: ordinal, extent },
-                    false => Record::StaleSet { disk: ordinal, extent },
+            // A disk that is away for long may miss millions: the ring has room for their words, and not for each by itself.
+            let kept = &self.members.kept[disk];
+            for (word, bits) in self.members.stale[disk].words() {
+                let plain = bits & !kept.word(word);
+                if plain.count_ones() > 1 && !active(Mutation::MarksOneByOne) {
+                    self.journal.append(Record::StaleWord { disk: ordinal, word, bits: plain });
+                } else {
+                    of_word(word, plain).for_each(|extent| {
+                        self.journal.append(Record::StaleSet { disk: ordinal, extent });
+                    });
+                }
+                of_word(word, bits & !plain).for_each(|extent| {
+                    self.journal.append(Record::PlaceKept { disk: ordinal, extent });
                 });
             }
             if !self.members.online[disk] && !active(Mutation::CheckpointForgetsLost) {

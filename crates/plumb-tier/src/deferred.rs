@@ -22,6 +22,11 @@ impl Deferred {
         self.set.has(extent)
     }
 
+    /// They are to be settled next, and stay open until then.
+    pub(crate) fn hold(&mut self, open: &[u32]) {
+        open.iter().for_each(|extent| self.set.insert(*extent));
+    }
+
     pub(crate) fn len(&self) -> u32 {
         self.set.len()
     }
@@ -43,6 +48,7 @@ impl Deferred {
 impl<Q: FlushQueue> Core<Q> {
     /// Settles open extents, and leaves those for later that it does not come to within that time.
     pub(crate) fn settle_within(&mut self, open: &[u32], within: Nanos) -> Result<(), Halt> {
+        self.deferred = Deferred::default();
         let until = Nanos(self.io.queue.time().0.saturating_add(within.0));
         let count = self.settle(open, until)?;
         let is_mapped = |extent: &u32| self.extents.get(*extent).place != UNMAPPED;

@@ -405,10 +405,22 @@ impl ExtentSet {
 
     /// Ascending.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        let word = |(nth, bits): (usize, &u64)| {
-            let (nth, bits) = (to_u32(nth), *bits);
-            (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| nth * 64 + bit)
-        };
-        self.bits.iter().enumerate().flat_map(word)
+        self.words().flat_map(|(word, bits)| of_word(word, bits))
     }
+
+    /// Numbers of the words of 64 that are not empty, and their bits; ascending.
+    pub(crate) fn words(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        (0..).zip(&self.bits).filter(|(_, bits)| **bits != 0).map(|(word, bits)| (word, *bits))
+    }
+
+    pub(crate) fn word(&self, word: u32) -> u64 {
+        self.bits.get(index(word)).copied().unwrap_or(0)
+    }
+}
+
+/// The extents of a word's bits, ascending; none beyond the last that there can be.
+pub(crate) fn of_word(word: u32, bits: u64) -> impl Iterator<Item = u32> {
+    let first = word.checked_mul(64).filter(|first| *first <= u32::MAX - 63);
+    let bit = move |bit: u32| first.filter(|_| bits >> bit & 1 == 1).map(|first| first + bit);
+    (0..64).filter_map(bit)
 }

@@ -4,7 +4,7 @@
 
 use plumb_units::convert::to_u32;
 
-use crate::extents::ExtentSet;
+use crate::extents::{ExtentSet, of_word};
 use crate::format::frame::Record;
 use crate::format::{Config, VirtualDisk};
 use crate::mutation::{Mutation, active};
@@ -68,6 +68,11 @@ impl Marks {
             {
                 if let Some(stale) = self.stale.get_mut(usize::from(disk)) {
                     stale.insert(extent);
+                }
+            }
+            Record::StaleWord { disk, word, bits } => {
+                if let Some(stale) = self.stale.get_mut(usize::from(disk)) {
+                    of_word(word, bits).filter(|one| known(*one)).for_each(|one| stale.insert(one));
                 }
             }
             Record::StaleClear { disk, extent } => {

@@ -290,6 +290,12 @@ rules! {
     OldCopyTaken,
     /// Extents are opened however many are open.
     OpenWithoutLimit,
+    /// Two extents may be open: no rule is broken.
+    FewAreOpen,
+    /// The same, and a start closes what is open and not settled.
+    UndecidedClosed,
+    /// A checkpoint names each place that is out of date by itself.
+    MarksOneByOne,
     /// What could not be settled is tried again at each read.
     TriedEachTime,
     // Virtual disks beside each other.
@@ -330,6 +336,9 @@ impl Mutation {
         (Self::ConfirmBeforeFlush, "crashes within starts: torture/starts.rs"),
         (Self::ConfirmedUnheld, "a history that was broken once: torture/tests.rs"),
         (Self::UnmappedStayStale, "what is mapped behind an older copy: torture/older_copies.rs"),
+        (Self::FewAreOpen, "no rule: torture/undecided.rs"),
+        (Self::UndecidedClosed, "starts behind starts: torture/undecided.rs"),
+        (Self::MarksOneByOne, "a small ring and many extents: torture/full_journal.rs"),
         (Self::GrownTreesCopied, "virtual disks that are added: torture/grown.rs"),
         (Self::JournalCopiesDiffer, "what each copy leads to after a start: torture/starts.rs"),
         (

@@ -138,7 +138,7 @@ fn records_are_read_back_as_they_were_written() {
             let disk = u16::try_from(random.below(1 << 16)).expect("small");
             let link =
                 Link { lsn: random.next(), position: random.next(), chain: crc, epoch: place };
-            match random.below(18) {
+            match random.below(19) {
                 0 => Record::MapSet { extent, place },
                 1 => Record::MapFree { extent },
                 2 => Record::Open { extent },
@@ -156,6 +156,7 @@ fn records_are_read_back_as_they_were_written() {
                 14 => Record::LogTail { vdisk: disk, link },
                 15 => Record::LogHead { vdisk: disk, position: block, epoch: place },
                 16 => Record::LogFlushed { vdisk: disk, lsn: block },
+                17 => Record::StaleWord { disk, word: place, bits: random.next() },
                 _ => Record::PlaceKept { disk, extent },
             }
         };

@@ -9,7 +9,7 @@ use crate::chain;
 use crate::chain::UnreadEnd;
 use crate::core::{Core, Counters, Halt};
 use crate::deferred::Deferred;
-use crate::extents::{ExtentSet, Extents, TENTATIVE, UNMAPPED};
+use crate::extents::{ExtentSet, Extents, TENTATIVE, UNMAPPED, of_word};
 use crate::format::checksum::UNVERIFIED;
 use crate::format::frame::{self, FrameKind, Record};
 use crate::format::page::{Checkpoint, PageName};
@@ -203,6 +203,9 @@ pub(crate) fn start<Q: FlushQueue>(
     if again {
         // A start that dies over and over must not fill the ring: what it replayed is put away first,
         // undecided as it is.
+        if !active(Mutation::UndecidedClosed) {
+            core.deferred.hold(&open);
+        }
         core.checkpoint(false)?;
     }
     if !active(Mutation::NoSettle) {
@@ -280,7 +283,7 @@ pub(crate) fn load<Q: FlushQueue>(
         kept_until: 0,
         pending: Vec::new(),
         open_list: Vec::new(),
-        open_limit: crate::core::OPEN_LIMIT,
+        open_limit: open_limit(),
         unsettled: Vec::new(),
         deferred: Deferred::default(),
         unverified,
@@ -305,6 +308,12 @@ pub(crate) fn load<Q: FlushQueue>(
     core.drop_kept();
     core.claim_slots();
     Ok((core, chain.again))
+}
+
+/// How many extents may be open.
+fn open_limit() -> usize {
+    let few = active(Mutation::UndecidedClosed) || active(Mutation::FewAreOpen);
+    if few { 2 } else { crate::core::OPEN_LIMIT }
 }
 
 /// Virtual disk of each extent.
@@ -421,6 +430,13 @@ impl<Q: FlushQueue> Core<Q> {
                     self.members.stale.get_mut(usize::from(disk)).filter(|_| known(extent))
                 {
                     stale.insert(extent);
+                }
+            }
+            Record::StaleWord { disk, word, bits } => {
+                let marked: Vec<u32> =
+                    of_word(word, bits).filter(|extent| known(*extent)).collect();
+                if let Some(stale) = self.members.stale.get_mut(usize::from(disk)) {
+                    marked.into_iter().for_each(|extent| stale.insert(extent));
                 }
             }
             Record::StaleClear { disk, extent } => self.members.settle_place(disk, extent),

@@ -201,6 +201,8 @@ pub(crate) enum Record {
     AllStale { disk: u16 },
     /// The place of the extent on that disk is stale.
     StaleSet { disk: u16, extent: u32 },
+    /// The places of these of 64 extents on that disk are stale: bit n of `bits` is the extent 64 · `word` + n.
+    StaleWord { disk: u16, word: u32, bits: u64 },
     /// It is in sync.
     StaleClear { disk: u16, extent: u32 },
     /// The extent's place on that disk is not up to date, and what it should hold still lies where it lay before
@@ -248,6 +250,12 @@ impl Record {
             Self::DiskBack { disk } => (9, put_u32(&mut raw, disk.into())),
             Self::AllStale { disk } => (10, put_u32(&mut raw, disk.into())),
             Self::StaleSet { disk, extent } => (11, put_block(&mut raw, disk.into(), extent)),
+            Self::StaleWord { disk, word, bits } => {
+                raw[1..3].copy_from_slice(&disk.to_le_bytes());
+                raw[3..7].copy_from_slice(&word.to_le_bytes());
+                raw[7..15].copy_from_slice(&bits.to_le_bytes());
+                (19, 15)
+            }
             Self::StaleClear { disk, extent } => (12, put_block(&mut raw, disk.into(), extent)),
             Self::PlaceKept { disk, extent } => (18, put_block(&mut raw, disk.into(), extent)),
             Self::CheckpointBegin => (13, 1),
@@ -298,6 +306,7 @@ impl Record {
             }
             16 => Self::LogHead { vdisk: from.u16()?, position: from.u64()?, epoch: from.u32()? },
             17 => Self::LogFlushed { vdisk: from.u16()?, lsn: from.u64()? },
+            19 => Self::StaleWord { disk: from.u16()?, word: from.u32()?, bits: from.u64()? },
             18 => Self::PlaceKept { disk: disk(from.u64()?)?, extent: from.u32()? },
             _ => return None,
         })

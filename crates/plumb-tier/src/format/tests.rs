@@ -176,6 +176,7 @@ fn what_is_written_is_read_back() {
         Record::DiskBack { disk: 12 },
         Record::AllStale { disk: 13 },
         Record::StaleSet { disk: 14, extent: 15 },
+        Record::StaleWord { disk: 26, word: 27, bits: 0x8000_0000_0000_0001 },
         Record::StaleClear { disk: 16, extent: 17 },
         Record::CheckpointBegin,
         Record::CheckpointEnd,

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use plumb_io::clock::{Clock, ManualClock};
 use plumb_io::engine::MemoryQueue;
+use plumb_io::sim::power::Image;
 use plumb_io::stack::{DeviceModel, EmulatedQueue, SsdModel};
 use plumb_io::{FileIndex, QueueSpec, RegionSpec};
 use plumb_units::Nanos;
 use plumb_units::convert::{to_u64, to_usize};
 
-use super::history::Shape;
+use super::history::{EXTENT_BYTES, Shape};
 use super::run::{new_pool, queue};
 use super::tests::thread_time;
 use super::unborne::Workload;
@@ -209,4 +210,63 @@ fn a_full_ring_leaves_room_for_the_next_start() {
     let refused = start_after_the_ring_was_filled();
     set(None);
     assert_eq!(refused, Err(StartError::Halted { source: Halt::MetadataFull }));
+}
+
+/// Extents that a disk which is away lacks: by themselves their marks are longer than the ring.
+const LACKING: u32 = 25_000;
+
+/// Writes a checkpoint with all these marks, and starts again; how many the next start finds.
+fn marks_behind_a_checkpoint() -> Result<u32, Halt> {
+    let shape = Shape {
+        disks: 3,
+        rotating: 0,
+        copies: 2,
+        columns: 1,
+        cache: 0,
+        seed: 1,
+        workload: Workload::Usual,
+    };
+    let geometry = Geometry { tree_bytes: 8 * MIB, slab_bytes: 64 * MIB, ..shape.geometry() };
+    let bytes = geometry.slab(20) + MIB;
+    let disk = |nth| NewDisk { media: MediaType::Ssd, bytes, name: format!("disk {nth}") };
+    let pool = NewPool {
+        name: "lacking".into(),
+        extent_bytes: EXTENT_BYTES,
+        geometry,
+        disks: (0..shape.disks).map(disk).collect(),
+        vdisks: vec![NewVirtualDisk {
+            name: "space".into(),
+            copies: 2,
+            columns: 1,
+            interleave: 16 << 10,
+            tier_bytes: [u64::from(LACKING) * u64::from(EXTENT_BYTES), 0],
+            cache_bytes: 0,
+        }],
+    };
+    let images = (0..shape.disks).map(|_| Image::new(bytes)).collect();
+    let mut made = queue(&shape, images, 1, false);
+    create(&mut made, shape.plan(), &pool, 3).expect("it fits");
+    let started = recover::start(made, shape.plan(), How::new(1, Terms::More));
+    let (mut core, _) = started.expect("it is new");
+    // One of each word is not lacking.
+    for extent in (0..LACKING).filter(|extent| extent % 64 != 5) {
+        core.members.stale[2].insert(extent);
+    }
+    let marked = core.members.stale[2].clone();
+    assert!(core.checkpoint(true)?);
+    let images = (0..shape.disks).map(|disk| core.io.queue.view(disk)).collect();
+    let again = queue(&shape, images, 2, false);
+    let (core, _) = recover::start(again, shape.plan(), How::new(2, Terms::More)).expect("a start");
+    assert!(core.members.stale[2].iter().eq(marked.iter()));
+    Ok(core.members.stale[2].len())
+}
+
+/// A disk that is away for long may lack most of a large pool.
+#[test]
+fn what_a_disk_lacks_does_not_fill_the_ring() {
+    assert_eq!(marks_behind_a_checkpoint(), Ok(LACKING - LACKING.div_ceil(64)));
+    set(Some(Mutation::MarksOneByOne));
+    let halted = marks_behind_a_checkpoint();
+    set(None);
+    assert_eq!(halted, Err(Halt::MetadataFull));
 }

@@ -80,6 +80,8 @@ mod subsets;
 mod tests;
 mod unborne;
 #[cfg(test)]
+mod undecided;
+#[cfg(test)]
 mod unread;
 #[cfg(test)]
 mod unverified;
