@@ -57,10 +57,18 @@ impl<Q: FlushQueue> Core<Q> {
     /// Takes the next step of giving what retired and leaving disks hold new places; `false` when there is nothing
     /// left that could have one.
     pub(crate) fn rebuild(&mut self) -> Result<bool, Halt> {
+        // Rows of the same disks find the same, and a disk that was given up may leave ten thousand of them.
+        let mut in_vain: Vec<(MediaType, Vec<u16>)> = Vec::new();
         for place in self.endangered() {
             let taken = self.disks_of_row(place);
             let media = self.members.config.vdisks[place.vdisk].tiers[place.tier].media;
-            let Some((disk, slabs)) = self.spare(media, &taken, 1) else { continue };
+            if in_vain.iter().any(|(of, disks)| *of == media && *disks == taken) {
+                continue;
+            }
+            let Some((disk, slabs)) = self.spare(media, &taken, 1) else {
+                in_vain.push((media, taken));
+                continue;
+            };
             self.move_place(place, disk, slabs[0])?;
             return Ok(true);
         }
@@ -68,22 +76,29 @@ impl<Q: FlushQueue> Core<Q> {
         Ok(votes || self.spread_metadata()? || self.spread_logs()? || self.release()?)
     }
 
-    /// Places on retired disks that another copy could fill, those with fewest live copies first.
+    /// Places on retired disks that another copy could fill, those with fewest live copies first. Where such a disk has what no other
+    /// disk here has, it keeps the place until it is back. One pass over the extents, however many places there are.
     fn endangered(&self) -> Vec<Place> {
         let config = &self.members.config;
         let mut found = Vec::new();
         for (vdisk, own) in config.vdisks.iter().enumerate() {
+            let retired = |slab: &(u16, u32)| config.is_retired(slab.0);
+            let mut rows = own.tiers.iter().flat_map(|tier| &tier.rows);
+            if !rows.any(|row| row.slabs.iter().any(retired)) {
+                continue;
+            }
             let copies = usize::from(own.copies);
+            let uses = self.uses_of(vdisk);
             for (tier, rows) in own.tiers.iter().enumerate() {
                 for (row, slabs) in rows.rows.iter().enumerate() {
+                    let (used, needed) = &uses[tier][row];
                     for (nth, slab) in slabs.slabs.iter().enumerate() {
                         let column = nth / copies * copies;
                         let others = &slabs.slabs[column..column + copies];
                         let live = others.iter().filter(|s| self.members.is_online(s.0)).count();
                         let place = Place { vdisk, tier, row, nth };
                         // Where nothing lies there is nothing to copy.
-                        let able = || live > 0 || self.extents_of_row(place).is_empty();
-                        if config.is_retired(slab.0) && able() && !self.is_needed(place) {
+                        if retired(slab) && (live > 0 || !used) && !needed.contains(&slab.0) {
                             found.push((live, place));
                         }
                     }
@@ -94,11 +109,34 @@ impl<Q: FlushQueue> Core<Q> {
         found.into_iter().map(|(_, place)| place).collect()
     }
 
-    /// Whether the disk of a place has what no other disk here has: it keeps the place until it is back.
-    fn is_needed(&self, place: Place) -> bool {
-        let tier = &self.members.config.vdisks[place.vdisk].tiers[place.tier];
-        let disk = tier.rows[place.row].slabs[place.nth].0;
-        self.extents_of_row(place).into_iter().any(|extent| self.is_last(disk, extent))
+    /// By tier and row of a virtual disk: whether an extent lies there, and which retired disks have what no other disk here has.
+    fn uses_of(&self, vdisk: usize) -> Vec<Vec<(bool, Vec<u16>)>> {
+        let config = &self.members.config;
+        let own = &config.vdisks[vdisk];
+        let mut uses: Vec<Vec<(bool, Vec<u16>)>> =
+            own.tiers.iter().map(|tier| vec![(false, Vec::new()); tier.rows.len()]).collect();
+        for extent in own.first_extent..own.first_extent + own.extents {
+            let lies = self.extents.get(extent).place;
+            if lies == UNMAPPED {
+                continue;
+            }
+            let (tier, row) = row_of(own, &self.members.geometry, config.extent_bytes, lies);
+            let Some((used, needed)) = uses.get_mut(tier).and_then(|rows| rows.get_mut(row)) else {
+                continue;
+            };
+            *used = true;
+            let disks = || own.tiers[tier].rows[row].slabs.iter().map(|slab| slab.0);
+            for disk in disks().filter(|disk| config.is_retired(*disk)) {
+                // Mostly all others have it.
+                let mut others = disks().filter(|other| *other != disk);
+                let elsewhere =
+                    own.copies > 1 && others.all(|one| self.members.in_sync(one, extent));
+                if !elsewhere && !needed.contains(&disk) && self.is_last(disk, extent) {
+                    needed.push(disk);
+                }
+            }
+        }
+        uses
     }
 
     /// Disks that a row's places lie on, or lay on until all of it has moved.
@@ -116,9 +154,14 @@ impl<Q: FlushQueue> Core<Q> {
         let config = &self.members.config;
         let geometry = &self.members.geometry;
         let free = |disk: u16| {
-            let used = config.used_slabs(disk);
             let slabs = geometry.slabs(config.disks[usize::from(disk)].device_bytes);
-            (0..slabs).filter(|slab| !used.contains(slab)).collect::<Vec<u32>>()
+            let mut free = vec![true; index(slabs)];
+            for slab in config.used_slabs(disk) {
+                if let Some(slab) = free.get_mut(index(slab)) {
+                    *slab = false;
+                }
+            }
+            (0..slabs).filter(|slab| free[index(*slab)]).collect::<Vec<u32>>()
         };
         let fits = |disk: &u16| {
             self.members.takes_more(*disk)

@@ -59,6 +59,8 @@ mod oracle;
 #[cfg(test)]
 mod parts;
 #[cfg(test)]
+mod rebuilt;
+#[cfg(test)]
 mod rotten_end;
 mod rotting;
 mod run;
