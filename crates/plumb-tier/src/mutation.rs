@@ -70,6 +70,8 @@ rules! {
     LossUnrecorded,
     /// Reads take stale copies.
     ReadStale,
+    /// A write counts slots that it holds and will not use.
+    SlotsMiscounted,
     /// FLUSH leaves out the second disk.
     FlushOneDisk,
     /// Overlapping writes are not kept apart.
@@ -312,6 +314,7 @@ rules! {
 impl Mutation {
     /// Rules whose absence the crash checker cannot be relied upon to see, and what does.
     pub(crate) const SEEN_ELSEWHERE: &[(Self, &str)] = &[
+        (Self::SlotsMiscounted, "more writes than slots: torture/few_slots.rs"),
         (Self::ShortTaken, "writes that end short on all copies: torture/short.rs"),
         (Self::DeferredUnflushed, "what was read after a start: torture/deferred.rs"),
         (

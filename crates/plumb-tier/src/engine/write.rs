@@ -51,7 +51,9 @@ impl<Q: FlushQueue> Engine<Q> {
         }
         // A destage of several runs puts them together in a slot beside the one that it reads into.
         let needed = if own.kind == PartKind::Destage { live.max(2) } else { live };
-        let held = own.slots.iter().filter(|slot| **slot != NONE).count();
+        // It may hold one beyond these, and none where it lost one to a disk that hangs.
+        let counted = if active(Mutation::SlotsMiscounted) { 3 } else { needed };
+        let held = own.slots[..counted].iter().filter(|slot| **slot != NONE).count();
         if held + self.core.io.data_slots_free() < needed {
             // All or none: whoever waits holds nothing that another one waits for.
             self.forget_old(part);

@@ -27,6 +27,8 @@ mod double_faults;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod few_slots;
+#[cfg(test)]
 mod full_journal;
 #[cfg(test)]
 mod grown;
