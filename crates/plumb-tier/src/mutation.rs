@@ -280,6 +280,8 @@ rules! {
     MovesOutliveFlush,
     /// A frame that is damaged ends the journal, whatever those behind it say of it (JRN-1).
     RottenEnd,
+    /// The pad at the ring's end is taken for the frame behind it, which then does not say that a start is one.
+    PadIsFrame,
     /// Open extents are not examined.
     NoSettle,
     /// Journal copies are not made equal.
@@ -314,6 +316,7 @@ rules! {
 impl Mutation {
     /// Rules whose absence the crash checker cannot be relied upon to see, and what does.
     pub(crate) const SEEN_ELSEWHERE: &[(Self, &str)] = &[
+        (Self::PadIsFrame, "a start at the end of the ring: torture/ring_end.rs"),
         (Self::SlotsMiscounted, "more writes than slots: torture/few_slots.rs"),
         (Self::ShortTaken, "writes that end short on all copies: torture/short.rs"),
         (Self::DeferredUnflushed, "what was read after a start: torture/deferred.rs"),

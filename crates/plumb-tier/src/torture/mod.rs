@@ -63,6 +63,8 @@ mod parts;
 #[cfg(test)]
 mod rebuilt;
 #[cfg(test)]
+mod ring_end;
+#[cfg(test)]
 mod rotten_end;
 mod rotting;
 mod run;
