@@ -37,8 +37,10 @@ pub struct SlotPlan {
 const CONTROL_SLOTS: u32 = 24;
 /// Of these, as many as one disk may have of a set that is waited for: a disk that hangs keeps them.
 const CONTROL_PER_DISK: usize = 3;
-/// Slots for records of write-back caches: three copies, and room for those that hang.
-const LOG_SLOTS: u32 = 6;
+/// Slots for records of write-back caches, of all virtual disks: three copies, and room for those that hang.
+const LOG_SLOTS: u32 = 12;
+/// Of these, as many as one disk may have: a disk that hangs keeps them.
+const LOG_PER_DISK: usize = 3;
 const DATA: LaneIndex = LaneIndex(0);
 const CONTROL: LaneIndex = LaneIndex(1);
 const LOG: LaneIndex = LaneIndex(2);
@@ -487,7 +489,7 @@ impl<Q: FlushQueue> Io<Q> {
         true
     }
 
-    /// Begins to write a record of a log; `false` when no slot is free.
+    /// Begins to write a record of a log; `false` without that disk, or when no slot is free.
     pub(crate) fn push_log(&mut self, tag: (u16, u8, u16), offset: u64, record: &[u8]) -> bool {
         let (vdisk, copy, disk) = tag;
         let (Some(file), Some(slot)) = (self.file(disk), self.log_free.pop()) else {

@@ -43,7 +43,7 @@ impl Config {
 
 impl Members {
     /// Copies of a log that take part: number and disk.
-    pub(crate) fn log_copies(&self, vdisk: usize) -> impl Iterator<Item = (u8, u16)> + '_ {
+    pub(crate) fn log_copies(&self, vdisk: usize) -> impl Iterator<Item = (u8, u16)> + Clone + '_ {
         let copies = self.config.vdisks[vdisk].cache.as_ref().map_or(&[][..], |c| &c.copies);
         (0..).zip(copies).filter_map(|(nth, copy)| {
             (copy.current && self.is_online(copy.disk)).then_some((nth, copy.disk))

@@ -173,6 +173,8 @@ rules! {
     CleanWrittenDirectly,
     /// Records are written over that are still needed.
     LogOverrun,
+    /// A record begins whether or not there are slots for all its copies.
+    LogSlotsUnasked,
     /// The tail passes a record with one line that is not at home.
     TailPassesDirty,
     /// Finishing an old destage cleans a newer line.
@@ -316,6 +318,7 @@ rules! {
 impl Mutation {
     /// Rules whose absence the crash checker cannot be relied upon to see, and what does.
     pub(crate) const SEEN_ELSEWHERE: &[(Self, &str)] = &[
+        (Self::LogSlotsUnasked, "many caches in one pool: torture/many_caches.rs"),
         (Self::PadIsFrame, "a start at the end of the ring: torture/ring_end.rs"),
         (Self::SlotsMiscounted, "more writes than slots: torture/few_slots.rs"),
         (Self::ShortTaken, "writes that end short on all copies: torture/short.rs"),

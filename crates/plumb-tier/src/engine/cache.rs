@@ -46,7 +46,7 @@ pub(super) struct Flight {
 #[derive(Debug, Default)]
 pub(super) struct Cache {
     /// Parts for the next records, in order.
-    line: VecDeque<u32>,
+    pub(super) line: VecDeque<u32>,
     /// Parts that must go to the log and find no room.
     pub(super) room_wait: VecDeque<u32>,
     /// Clients whose writes are in the log and must be durable, by the record that has to be.
@@ -73,6 +73,13 @@ pub(super) struct Cache {
     is_full: bool,
     /// How often it became so.
     pub(super) times_full: u64,
+}
+
+impl Cache {
+    /// Whether a record can begin: parts are in line, and none is in flight.
+    pub(super) fn has_work(&self) -> bool {
+        self.flight.is_none() && !self.line.is_empty()
+    }
 }
 
 impl<Q: FlushQueue> Engine<Q> {
@@ -237,6 +244,7 @@ impl<Q: FlushQueue> Engine<Q> {
 
     /// Moves all logs on.
     pub(super) fn pump_logs(&mut self) {
+        self.begin_waiting_records();
         for vdisk in 0..self.caches.len() {
             if self.caches[vdisk].is_none() {
                 continue;
@@ -246,7 +254,9 @@ impl<Q: FlushQueue> Engine<Q> {
                 continue;
             }
             self.wake_for_room(vdisk);
-            self.start_record(vdisk);
+            if self.may_begin_record(vdisk) {
+                self.start_record(vdisk);
+            }
             self.destage(vdisk);
         }
     }
@@ -302,9 +312,8 @@ impl<Q: FlushQueue> Engine<Q> {
     }
 
     /// Puts together what waits, and writes it to all copies.
-    fn start_record(&mut self, vdisk: usize) {
-        let idle = |cache: &Cache| cache.flight.is_none() && !cache.line.is_empty();
-        let Some(mut cache) = self.caches[vdisk].take_if(|cache| idle(cache)) else { return };
+    pub(super) fn start_record(&mut self, vdisk: usize) {
+        let Some(mut cache) = self.caches[vdisk].take_if(|cache| cache.has_work()) else { return };
         cache.ranges.clear();
         cache.sums.clear();
         if self.write_pad(vdisk, &mut cache) {

@@ -13,6 +13,7 @@ mod heat;
 mod jobs;
 mod kept;
 mod locks;
+mod log_line;
 mod memory;
 mod moved;
 mod moves;
@@ -60,6 +61,7 @@ pub use heat::Served;
 pub use jobs::{JobKind, JobState};
 pub use kept::{KeepWith, Kept};
 use locks::Locks;
+use log_line::LogLine;
 pub(crate) use memory::ClientMemory;
 pub use moved::{MoveCounters, MoveDone, MoveOutcome};
 use moves::Moves;
@@ -148,6 +150,7 @@ pub struct Engine<Q> {
     destages: Vec<(u32, Copies)>,
     /// By virtual disk.
     caches: Vec<Option<Cache>>,
+    log_line: LogLine,
     /// What each did, by virtual disk.
     uses: Vec<VirtualDiskUse>,
     tier_times: Vec<[perf::TierTimes; 2]>,
@@ -302,6 +305,7 @@ impl<Q: FlushQueue> Engine<Q> {
             destages: Vec::with_capacity(index(background)),
             moves: Moves::new(for_clients + background),
             caches,
+            log_line: LogLine::default(),
             request_times: uses.iter().map(|_| perf::RequestTimes::new()).collect(),
             tier_times: uses.iter().map(|_| perf::TierTimes::both()).collect(),
             started: None,

@@ -4,7 +4,7 @@ use plumb_io::FlushQueue;
 use plumb_units::Nanos;
 use plumb_units::convert::index;
 
-use super::{Io, Tag};
+use super::{Io, LOG_PER_DISK, LOG_SLOTS, Tag};
 
 impl<Q: FlushQueue> Io<Q> {
     /// Whether the disk has yet to answer an I/O that was given up (RES-10).
@@ -41,6 +41,26 @@ impl<Q: FlushQueue> Io<Q> {
     /// Whether so many slots for data can be had at all, now or when others are done.
     pub(crate) fn may_have(&self, count: usize) -> bool {
         self.hung == 0 || self.hung_slots(|_| true) + count <= index(self.plan.data_slots)
+    }
+
+    /// Whether a record of a log can be begun on all of these disks now, and so many slots are left for others; `None`: disks that
+    /// hang keep so many that it cannot before they answer.
+    pub(crate) fn may_log(
+        &self,
+        disks: impl Iterator<Item = u16> + Clone,
+        others: usize,
+    ) -> Option<bool> {
+        let slots = index(self.plan.first_log_slot())..index(self.plan.depth());
+        let tags = &self.tags[slots];
+        let count = disks.clone().count();
+        let hung = tags.iter().filter(|tag| **tag == Tag::Abandoned).count();
+        if hung + count > index(LOG_SLOTS) {
+            return None;
+        }
+        let has = |tag: &&Tag, on: u16| matches!(**tag, Tag::Log { disk, .. } if disk == on);
+        let under_way = |disk| tags.iter().filter(|tag| has(tag, disk)).count();
+        let free = self.log_free.len() >= count + others;
+        Some(free && disks.into_iter().all(|disk| under_way(disk) < LOG_PER_DISK))
     }
 
     /// Nobody waits for a slot's I/O any more; the slot stays taken until the device answers.

@@ -50,6 +50,8 @@ mod lives;
 mod log_rot;
 mod lost_sectors;
 #[cfg(test)]
+mod many_caches;
+#[cfg(test)]
 mod matrix;
 #[cfg(test)]
 mod moved_unflushed;
