@@ -58,7 +58,13 @@ impl SlotPlan {
     }
 
     fn first_log_slot(&self) -> u32 {
-        self.data_slots + CONTROL_SLOTS + 2 * self.files
+        self.all_data_slots() + CONTROL_SLOTS + 2 * self.files
+    }
+
+    /// Those for data, and half as many that take the place of those a device does not answer: without them one that hangs would
+    /// keep all, in the time before it counts as missing.
+    fn all_data_slots(&self) -> u32 {
+        self.data_slots + self.data_slots / 2
     }
 
     /// Bytes of a record of a write-back cache, at most.
@@ -70,9 +76,9 @@ impl SlotPlan {
     #[must_use]
     pub fn lanes(&self) -> Vec<LaneSpec> {
         vec![
-            LaneSpec { first_slot: 0, slots: self.data_slots, bytes: self.data_bytes },
+            LaneSpec { first_slot: 0, slots: self.all_data_slots(), bytes: self.data_bytes },
             LaneSpec {
-                first_slot: self.data_slots,
+                first_slot: self.all_data_slots(),
                 slots: CONTROL_SLOTS,
                 bytes: self.control_bytes,
             },
@@ -141,6 +147,8 @@ pub(crate) struct Io<Q> {
     /// What was not begun: it failed.
     refused: VecDeque<u32>,
     data_free: Vec<u32>,
+    /// Such as take the place of those that are given up.
+    data_spare: Vec<u32>,
     control_free: Vec<u32>,
     log_free: Vec<u32>,
     /// File of each disk, by ordinal.
@@ -178,7 +186,7 @@ pub(crate) struct Io<Q> {
 
 impl<Q: FlushQueue> Io<Q> {
     pub(crate) fn new(queue: Q, plan: SlotPlan) -> Self {
-        let first = plan.data_slots;
+        let first = plan.all_data_slots();
         Self {
             queue,
             plan,
@@ -191,6 +199,7 @@ impl<Q: FlushQueue> Io<Q> {
             refused: VecDeque::new(),
             begun: vec![Nanos::NEVER; index(plan.depth())],
             data_free: (0..plan.data_slots).rev().collect(),
+            data_spare: (plan.data_slots..first).collect(),
             control_free: (first..first + CONTROL_SLOTS).rev().collect(),
             log_free: (plan.first_log_slot()..plan.depth()).rev().collect(),
             files: (0..plan.files).map(|file| Some(FileIndex(file))).collect(),
@@ -529,7 +538,7 @@ impl<Q: FlushQueue> Io<Q> {
     /// By the disk's own slot, of those that begin there.
     fn push_own_flush(&mut self, disk: u16, first: u32, tag: Tag) -> bool {
         let Some(file) = self.file(disk) else { return false };
-        let slot = self.plan.data_slots + CONTROL_SLOTS + first + file.0;
+        let slot = self.plan.all_data_slots() + CONTROL_SLOTS + first + file.0;
         if self.tags[index(slot)] != Tag::Idle {
             return false;
         }
@@ -565,8 +574,8 @@ impl<Q: FlushQueue> Io<Q> {
             if tag == Tag::Abandoned {
                 self.owed = self.owed.saturating_sub(self.writes[index(slot)].into());
                 self.hung = self.hung.saturating_sub(1);
-                if slot < self.plan.data_slots {
-                    self.data_free.push(slot);
+                if slot < self.plan.all_data_slots() {
+                    self.take_back(slot);
                 } else {
                     self.free_control(slot);
                 }
@@ -594,7 +603,8 @@ impl<Q: FlushQueue> Io<Q> {
     }
 
     fn free_control(&mut self, slot: u32) {
-        if (self.plan.data_slots..self.plan.data_slots + CONTROL_SLOTS).contains(&slot) {
+        let first = self.plan.all_data_slots();
+        if (first..first + CONTROL_SLOTS).contains(&slot) {
             self.control_free.push(slot);
         } else if slot >= self.plan.first_log_slot() {
             self.log_free.push(slot);

@@ -268,6 +268,8 @@ rules! {
     GrownTreesCopied,
     /// What is asked of a disk while another one hangs shares the time of that one.
     TimeOutShared,
+    /// Slots that a disk does not answer have no others in their place.
+    HungNotReplaced,
     /// A journal or log that cannot be read is taken to end there.
     UnreadEndsJournal,
     /// A disk that failed a flush of what nobody needs at once stays, and nothing is taken for durable for its sake (C10).
@@ -345,6 +347,7 @@ impl Mutation {
         (Self::ConfirmBeforeFlush, "crashes within starts: torture/starts.rs"),
         (Self::ConfirmedUnheld, "a history that was broken once: torture/tests.rs"),
         (Self::UnmappedStayStale, "what is mapped behind an older copy: torture/older_copies.rs"),
+        (Self::HungNotReplaced, "a disk that hangs with all slots: torture/hung_slots.rs"),
         (Self::FewAreOpen, "no rule: torture/undecided.rs"),
         (Self::UndecidedClosed, "starts behind starts: torture/undecided.rs"),
         (Self::MarksOneByOne, "a small ring and many extents: torture/full_journal.rs"),

@@ -168,6 +168,8 @@ impl<Q: FlushQueue> Engine<Q> {
             }
             if own.slots[0] == NONE {
                 let Some(slot) = self.core.io.take_data_slot() else {
+                    // All or none: it may hold another one.
+                    self.drop_slots(part);
                     self.wait_for_slots(part, 1);
                     return;
                 };

@@ -339,10 +339,12 @@ impl<Q: FlushQueue> Engine<Q> {
         }
     }
 
-    /// Waits for so many slots; if disks that hang keep all of them, it fails.
+    /// Waits for so many slots; if disks that hang keep all of them, it fails, once these are done without: it may need fewer then.
     pub(super) fn wait_for_slots(&mut self, part: u32, count: usize) {
         if self.core.io.may_have(count) {
             self.slot_wait.push_back(part);
+        } else if !self.trouble.is_empty() && !active(Mutation::HungNotReplaced) {
+            self.held.push_back(part);
         } else {
             self.end_part(part, Some(EIO));
         }

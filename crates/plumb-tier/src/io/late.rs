@@ -5,6 +5,7 @@ use plumb_units::Nanos;
 use plumb_units::convert::index;
 
 use super::{Io, LOG_PER_DISK, LOG_SLOTS, Tag};
+use crate::mutation::{Mutation, active};
 
 impl<Q: FlushQueue> Io<Q> {
     /// Whether the disk has yet to answer an I/O that was given up (RES-10).
@@ -28,7 +29,7 @@ impl<Q: FlushQueue> Io<Q> {
 
     /// Slots for data whose I/O was given up and not answered, of some disks.
     fn hung_slots(&self, of: impl Fn(u16) -> bool) -> usize {
-        let data = 0..index(self.plan.data_slots);
+        let data = 0..index(self.plan.all_data_slots());
         data.filter(|slot| self.tags[*slot] == Tag::Abandoned && of(self.disks[*slot])).count()
     }
 
@@ -40,7 +41,8 @@ impl<Q: FlushQueue> Io<Q> {
 
     /// Whether so many slots for data can be had at all, now or when others are done.
     pub(crate) fn may_have(&self, count: usize) -> bool {
-        self.hung == 0 || self.hung_slots(|_| true) + count <= index(self.plan.data_slots)
+        let all = index(self.plan.all_data_slots()) - self.data_spare.len();
+        self.hung == 0 || self.hung_slots(|_| true) + count <= all
     }
 
     /// Whether a record of a log can be begun on all of these disks now, and so many slots are left for others; `None`: disks that
@@ -69,8 +71,21 @@ impl<Q: FlushQueue> Io<Q> {
         self.in_flight -= 1;
         self.owed += u32::from(self.writes[index(slot)]);
         self.hung += 1;
+        if slot < self.plan.all_data_slots() && !active(Mutation::HungNotReplaced) {
+            self.data_free.extend(self.data_spare.pop());
+        }
         self.count_failed(slot);
         self.end_busy(slot, None);
+    }
+
+    /// A slot for data that was given up is answered.
+    pub(super) fn take_back(&mut self, slot: u32) {
+        let spare = self.plan.all_data_slots() - self.plan.data_slots;
+        if self.data_spare.len() < index(spare) {
+            self.data_spare.push(slot);
+        } else {
+            self.data_free.push(slot);
+        }
     }
 
     /// I/Os that were first seen here more than the time-out ago: they are given up, and what they were

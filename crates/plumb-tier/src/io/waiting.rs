@@ -123,7 +123,7 @@ impl<Q: FlushQueue> Io<Q> {
 
     /// I/Os for metadata that were given up and that a disk has not answered.
     fn control_owed(&self, disk: u16) -> usize {
-        let first = index(self.plan.data_slots);
+        let first = index(self.plan.all_data_slots());
         let slots = first..first + index(CONTROL_SLOTS);
         let owed = |slot: &usize| self.tags[*slot] == Tag::Abandoned && self.disks[*slot] == disk;
         slots.filter(owed).count()

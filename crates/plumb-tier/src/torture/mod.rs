@@ -37,6 +37,8 @@ mod half_done;
 #[cfg(test)]
 mod hanging;
 mod history;
+#[cfg(test)]
+mod hung_slots;
 mod kinds;
 #[cfg(test)]
 mod last_copies;
