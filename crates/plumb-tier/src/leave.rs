@@ -7,7 +7,7 @@
 //! and a crash finds it there.
 
 use plumb_io::FlushQueue;
-use plumb_units::convert::to_u32;
+use plumb_units::convert::{index, to_u32};
 
 use crate::core::{Core, Halt};
 use crate::engine::ChangeError;
@@ -96,13 +96,27 @@ impl<Q: FlushQueue> Core<Q> {
     /// The next step of emptying a disk: what has arrived is named as such, then the next place begins to move.
     /// `false` when nothing can be done.
     pub(crate) fn empty(&mut self) -> Result<bool, Halt> {
-        if let Some((to, _)) = self.members.config.moving_to() {
+        let config = &self.members.config;
+        if let (Some(moving), Some((to, _))) = (config.moving, config.moving_to()) {
             if self.members.kept[usize::from(to)].len() > 0 {
                 return Ok(false);
             }
+            // A replay goes by that generation: for it all of the row lay in the new slab when disks were lost and extents opened.
+            let place = Place {
+                vdisk: moving.vdisk.into(),
+                tier: moving.tier.into(),
+                row: index(moving.row),
+                nth: moving.nth.into(),
+            };
+            let implied = config.vdisks[place.vdisk].copies > 1;
+            let told = match implied && !active(Mutation::PlaceGivenUpUntold) {
+                true => self.extents_of_row(place),
+                false => Vec::new(),
+            };
+            self.tell_marks(place, &told);
             // Until the record by which an extent left is durable, a crash brings it back there.
             let on_its_way = self.kept_until > self.journal.durable;
-            if on_its_way && !active(Mutation::PlaceGivenUpEarly) {
+            if !told.is_empty() || on_its_way && !active(Mutation::PlaceGivenUpEarly) {
                 self.sync()?;
             }
             self.members.config.moving = None;

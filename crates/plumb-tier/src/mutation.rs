@@ -276,6 +276,8 @@ rules! {
     UnflushedStays,
     /// A place is given up while what left it last could be back there after a crash.
     PlaceGivenUpEarly,
+    /// A place that was emptied is given up, and the journal says nothing of the copies of its row.
+    PlaceGivenUpUntold,
     /// The slot that a move gives back goes to the next move, whoever waits for it.
     WaitersPassedOver,
     /// Disks that fail are done without for the sake of a virtual disk that is only made now.
@@ -377,6 +379,10 @@ impl Mutation {
         (Self::TimeOutShared, "starts whose disks hang: torture/unread.rs"),
         (Self::MovesOutliveFlush, "moves beside a flush that fails: torture/moved_unflushed.rs"),
         (Self::PlaceGivenUpEarly, "a move out of a disk that leaves: torture/leaving.rs"),
+        (
+            Self::PlaceGivenUpUntold,
+            "a disk that is away while another one is emptied: torture/leaving.rs",
+        ),
         (Self::WaitersPassedOver, "a first write beside moves: torture/waiting.rs"),
         (
             Self::UnmadeGains,

@@ -38,7 +38,9 @@ mod tests {
     use plumb_io::sim::power::{CrashKind, Replay, Survivors};
     use plumb_units::Nanos;
 
-    use super::super::faults::{MIRROR, done, fill, flush, rest, shape, start, state, write};
+    use super::super::faults::{
+        MIRROR, done, fill, flush, rest, restart, shape, start, state, write,
+    };
     use super::super::history::Fault;
     use super::super::left_out::needs;
     use super::super::oracle::Promise;
@@ -174,5 +176,47 @@ mod tests {
             assert!(given_up?.contains(&true), "it is never given up");
             Ok(())
         });
+    }
+
+    /// A disk of three leaves; another one goes away, and what is on its way to the third is written. All of the row arrives, and
+    /// the engine dies. Then the one that was away is back, and the third one goes.
+    fn read_after_a_place_was_given_up() -> Result<(), String> {
+        let mut run = start(MIRROR);
+        fill(&mut run);
+        rest(&mut run, 8);
+        run.let_any_fail((0..3).collect(), (0..3).collect());
+        let row = |run: &Run| {
+            [0, 1].map(|nth| run.engine.config().vdisks[0].tiers[0].rows[0].slabs[nth].0)
+        };
+        let [leaver, away] = row(&run);
+        let third = (0..3).find(|disk| ![leaver, away].contains(disk)).expect("three disks");
+        run.engine.leave(leaver).expect("there is room");
+        while run.engine.config().moving.is_none() {
+            run.poll();
+        }
+        assert_eq!(row(&run), [third, away]);
+        run.engine.take_offline(away);
+        while state(&run, away.into()) == DiskState::Online {
+            run.poll();
+        }
+        assert_eq!(run.engine.counters().moved, 0, "nothing has arrived");
+        done(&mut run, &[write(0), flush()])?;
+        rest(&mut run, 16);
+        assert!(run.engine.config().moving.is_none(), "all has arrived");
+        let mut again = restart(&mut run, MIRROR, &[]).map_err(|error| error.to_string())?;
+        again.let_any_fail((0..3).collect(), (0..3).collect());
+        again.attach_returning();
+        rest(&mut again, 2);
+        assert_eq!(state(&again, away.into()), DiskState::Online);
+        again.engine.take_offline(third);
+        rest(&mut again, 1);
+        assert_eq!(state(&again, third.into()), DiskState::Missing, "it is not needed");
+        again.read_all(Promise::Acknowledged, 0)
+    }
+
+    /// What a disk that is away misses is known after a start, though the row that it was missed in has changed.
+    #[test]
+    fn a_place_is_given_up_when_the_journal_says_what_its_row_lacks() {
+        needs(Mutation::PlaceGivenUpUntold, read_after_a_place_was_given_up);
     }
 }
