@@ -309,6 +309,8 @@ rules! {
     /// What could not be settled is tried again at each read.
     TriedEachTime,
     // Virtual disks beside each other.
+    /// What is left of a cut range at the end of a long list is nobody's, not even a removed one's.
+    RestOfCutDropped,
     /// A log of which no copy is here is taken for an empty one.
     LostLogTakenAsEmpty,
     /// A disk that holds the last copy of something of one virtual disk stays, and FLUSH fails for all.
@@ -425,6 +427,7 @@ impl Mutation {
         (Self::ConfirmedInMemory, "torture/confirmed.rs"),
         (Self::OpenWithoutLimit, "writes to many extents: torture/half_done.rs"),
         (Self::TriedEachTime, "reads of a bad sector after a crash: torture/half_done.rs"),
+        (Self::RestOfCutDropped, "long lists of virtual disks: engine/ranges.rs"),
         (Self::LostLogTakenAsEmpty, "virtual disks without their logs: torture/apart.rs"),
         (Self::LastCopyHoldsAll, "the same"),
         (Self::FailedCopyTrusted, "a disk that is needed and does not take what it lacks"),

@@ -8,6 +8,7 @@
 use std::ops::Range;
 
 use crate::format::config::{Config, MediaType, Tier, VirtualDisk};
+use crate::mutation::{Mutation, active};
 
 /// In lists of as many entries nothing is left between virtual disks any more: the record has one area.
 const SPARE_BELOW: usize = 4096;
@@ -29,9 +30,10 @@ pub(super) fn number_extents(config: &mut Config, vdisk: VirtualDisk) {
     let first = vdisks.get(found.start).map(|own| own.first_extent);
     let first =
         first.unwrap_or_else(|| vdisks.last().map_or(0, |last| last.first_extent + last.extents));
+    let rest_is_kept = all > wanted && !active(Mutation::RestOfCutDropped);
     let entries = match found.end == len && len < SPARE_BELOW {
         true => found.len().max(3),
-        false => found.len().max(1),
+        false => found.len().max(1 + usize::from(rest_is_kept)),
     };
     // The one before keeps an entry behind it, where there is one, and so does this one.
     let lead = usize::from(found.start > 0 && entries > 2);
@@ -85,6 +87,7 @@ fn free_range(first_extent: u32, extents: u32) -> VirtualDisk {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mutation::set;
     use crate::random::Random;
 
     fn wanted(nth: u32, extents: u32) -> VirtualDisk {
@@ -174,5 +177,41 @@ mod tests {
             assert_eq!(config.vdisks[0].extents, 1000, "seed {seed}");
             assert_eq!(config.extents(), most.max(1000), "seed {seed}");
         }
+    }
+
+    /// A list that leaves nothing between virtual disks any more, and changes at its end: extents in all after each change.
+    fn changes_behind_many(seed: u64) -> Vec<u32> {
+        let mut random = Random::new(seed);
+        let mut config = Config::default();
+        let small = |nth| VirtualDisk { first_extent: nth, ..wanted(nth, 1) };
+        let many = u32::try_from(SPARE_BELOW).expect("small");
+        config.vdisks.extend((0..many).map(small));
+        let mut found = Vec::new();
+        for nth in many..many + 12 {
+            let extents = u32::try_from(1 + random.below(400)).expect("small");
+            number_extents(&mut config, wanted(nth, extents));
+            let mut next = 0;
+            for own in &config.vdisks {
+                assert_eq!(own.first_extent, next, "seed {seed}");
+                next += own.extents;
+            }
+            assert_eq!(next, config.extents());
+            found.push(next);
+            let last = config.vdisks.iter_mut().rfind(|own| !own.is_removed());
+            last.expect("it is there").remove();
+        }
+        // Cuts leave entries, as long as somebody needs them.
+        assert!(config.vdisks.len() <= SPARE_BELOW + 3, "seed {seed}: {}", config.vdisks.len());
+        found
+    }
+
+    #[test]
+    fn a_long_list_keeps_the_extents_behind_what_is_cut() {
+        let is_kept = |seed| changes_behind_many(seed).is_sorted();
+        assert!((0..20).all(is_kept), "a start would not find the leaves of its trees");
+        set(Some(Mutation::RestOfCutDropped));
+        let kept = (0..20).all(is_kept);
+        set(None);
+        assert!(!kept, "it is not noticed");
     }
 }
