@@ -402,6 +402,11 @@ fn try_open(path: &Path) -> Result<Option<ExclusiveDisk>, ExclusiveError> {
         Err(Errno::BUSY) if is_device => return Ok(None),
         other => other.map_err(refused)?,
     };
+    if is_device {
+        // Only the opening was not to wait: Linux 5.12 to 6.4 refuse each I/O that would on devices which cannot tell, as those of dm-crypt.
+        let flags = rustix::fs::fcntl_getfl(&descriptor).map_err(refused)?;
+        rustix::fs::fcntl_setfl(&descriptor, flags - OFlags::NONBLOCK).map_err(refused)?;
+    }
     if !is_device {
         match rustix::fs::flock(&descriptor, FlockOperation::NonBlockingLockExclusive) {
             Err(Errno::WOULDBLOCK) => return Ok(None),

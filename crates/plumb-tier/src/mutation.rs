@@ -268,6 +268,10 @@ rules! {
     GrownTreesCopied,
     /// What is asked of a disk while another one hangs shares the time of that one.
     TimeOutShared,
+    /// Disks are given up by what the engine was told before it stood still.
+    BlamedUnheard,
+    /// A move of an extent that nobody writes to goes on copying what does not verify.
+    QuietMovesOn,
     /// Slots that a disk does not answer have no others in their place.
     HungNotReplaced,
     /// A journal or log that cannot be read is taken to end there.
@@ -351,6 +355,8 @@ impl Mutation {
         (Self::ConfirmBeforeFlush, "crashes within starts: torture/starts.rs"),
         (Self::ConfirmedUnheld, "a history that was broken once: torture/tests.rs"),
         (Self::UnmappedStayStale, "what is mapped behind an older copy: torture/older_copies.rs"),
+        (Self::BlamedUnheard, "an engine that stood still: torture/stalled.rs"),
+        (Self::QuietMovesOn, "what is spoilt and moves: torture/faults.rs"),
         (Self::HungNotReplaced, "a disk that hangs with all slots: torture/hung_slots.rs"),
         (Self::FewAreOpen, "no rule: torture/undecided.rs"),
         (Self::UndecidedClosed, "starts behind starts: torture/undecided.rs"),

@@ -311,11 +311,14 @@ impl<Q: FlushQueue> Engine<Q> {
         match own.has_rest() {
             _ if own.impatient => Chance::Now,
             false if quiet => Chance::Now,
-            true if quiet => Chance::CopyFirst,
-            rest if self.now.since(own.waits_since) >= self.moves.patience => {
+            // Before the next: what does not verify is left to copy however often it is tried, until the last time.
+            rest if self.now.since(own.waits_since) >= self.moves.patience
+                && !(quiet && active(Mutation::QuietMovesOn)) =>
+            {
                 own.impatient = true;
                 if rest { Chance::CopyFirst } else { Chance::Now }
             }
+            true if quiet => Chance::CopyFirst,
             _ => Chance::Later,
         }
     }

@@ -1,6 +1,7 @@
 //! What came of device I/Os goes to whom they were for; the journal's frames and flushes.
 
 use plumb_io::{Errno, FlushQueue};
+use plumb_units::Nanos;
 
 use super::{Engine, OVERDUE_CHECK};
 use crate::events::Event;
@@ -56,6 +57,17 @@ impl<Q: FlushQueue> Engine<Q> {
         }
     }
 
+    /// Takes all that devices have answered: the kernel hands on some at a time, and only to who asks.
+    fn hear_all(&mut self) {
+        let mut in_vain = 0;
+        while in_vain < 2 {
+            let before = self.core.io.in_flight();
+            self.submit_and_wait(1, Nanos::ZERO);
+            self.reap();
+            in_vain = if self.core.io.in_flight() < before { 0 } else { in_vain + 1 };
+        }
+    }
+
     /// I/Os whose time is over count as failed; their slots stay taken.
     pub(super) fn give_up_overdue(&mut self) {
         if self.now.since(self.last_missing) >= OVERDUE_CHECK {
@@ -66,6 +78,9 @@ impl<Q: FlushQueue> Engine<Q> {
             return;
         }
         self.last_overdue = self.now;
+        if self.core.io.may_be_overdue(self.now) {
+            self.hear_all();
+        }
         let overdue = self.core.io.overdue(self.now);
         if !overdue.is_empty() {
             // Whoever waits for slots that hang looks anew.

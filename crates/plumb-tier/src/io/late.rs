@@ -78,14 +78,29 @@ impl<Q: FlushQueue> Io<Q> {
         self.end_busy(slot, None);
     }
 
-    /// A slot for data that was given up is answered.
+    /// A slot for data that was given up is answered: it can be used again, and is kept aside if enough can.
     pub(super) fn take_back(&mut self, slot: u32) {
-        let spare = self.plan.all_data_slots() - self.plan.data_slots;
-        if self.data_spare.len() < index(spare) {
+        let others = index(self.plan.all_data_slots()) - 1 - self.data_spare.len();
+        let usable = others - self.hung_slots(|_| true);
+        if usable >= index(self.plan.data_slots) {
             self.data_spare.push(slot);
         } else {
             self.data_free.push(slot);
         }
+    }
+
+    /// Whether an I/O has taken longer than it may.
+    fn is_overdue(&self, now: Nanos) -> bool {
+        let runs = |tag: &Tag| *tag != Tag::Idle && *tag != Tag::Abandoned;
+        let late =
+            |begun: &Nanos| *begun != Nanos::NEVER && now.since(*begun) >= self.plan.time_out;
+        self.tags.iter().zip(&self.begun).any(|(tag, begun)| runs(tag) && late(begun))
+    }
+
+    /// Whether that is so though all that the kernel has of answers was asked for: whoever stood still, stopped by a signal, was
+    /// not told of any.
+    pub(crate) fn may_be_overdue(&self, now: Nanos) -> bool {
+        self.is_overdue(now) && !active(Mutation::BlamedUnheard)
     }
 
     /// I/Os that were first seen here more than the time-out ago: they are given up, and what they were

@@ -37,6 +37,7 @@ impl<Q: FlushQueue> Io<Q> {
         let mut under_way = Vec::new();
         // When something was heard last.
         let mut heard = self.queue.time();
+        let mut asked_again = false;
         while next < pieces.len() || !under_way.is_empty() {
             while next < pieces.len() {
                 let piece = pieces[next];
@@ -93,6 +94,13 @@ impl<Q: FlushQueue> Io<Q> {
             }
             if any {
                 heard = self.queue.time();
+                asked_again = false;
+            }
+            // Whoever stood still himself was told of nothing.
+            let is_over = self.queue.time().since(heard) >= time_out && submitted.is_ok();
+            if is_over && !asked_again && !active(Mutation::BlamedUnheard) {
+                asked_again = true;
+                continue;
             }
             // A signal, a bell or the late answer to an I/O that was given up ends a wait as well.
             if self.queue.time().since(heard) >= time_out || submitted.is_err() {

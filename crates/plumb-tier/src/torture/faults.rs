@@ -521,12 +521,22 @@ fn what_does_not_verify_is_healed_before_it_moves_or_stays_where_it_is() {
     assert_eq!(copied, MoveOutcome::Moved, "corruption was copied");
 
     let of = (5, 2, 2, 0);
-    let mut run = start(of);
-    fill(&mut run);
-    assert_eq!(moved(&mut run, 0, TierName::Capacity), MoveOutcome::Moved);
-    spoil(&mut run, of, 1);
-    assert_eq!(moved(&mut run, 4, TierName::Performance), MoveOutcome::Moved);
-    reads_well(&mut run);
+    let case = |patience: Nanos| {
+        let mut run = start(of);
+        run.engine.set_move_patience(patience);
+        fill(&mut run);
+        assert_eq!(moved(&mut run, 0, TierName::Capacity), MoveOutcome::Moved);
+        spoil(&mut run, of, 1);
+        assert_eq!(moved(&mut run, 4, TierName::Performance), MoveOutcome::Moved, "{patience:?}");
+        reads_well(&mut run);
+    };
+    case(Nanos::ZERO);
+    // Nobody writes to it: a move that would rather wait for a moment without writes ends all the same.
+    case(Nanos::from_millis(100));
+    crate::mutation::set(Some(crate::mutation::Mutation::QuietMovesOn));
+    let went = std::panic::catch_unwind(|| case(Nanos::from_millis(100)));
+    crate::mutation::set(None);
+    assert!(went.is_err(), "it ends without the rule");
 }
 
 /// A checkpoint waits out a disk that hangs; the requests behind it begin when it is over, and no other disk is late.

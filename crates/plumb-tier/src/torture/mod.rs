@@ -82,6 +82,8 @@ mod situations;
 #[cfg(test)]
 mod spread;
 #[cfg(test)]
+mod stalled;
+#[cfg(test)]
 mod starts;
 mod states;
 #[cfg(test)]

@@ -145,6 +145,10 @@ pub struct PowerQueue {
     trace: Option<Trace>,
     /// After how many events a disk forgot what a flush was for that failed.
     forgotten: Vec<usize>,
+    /// In how many waits from now on who waits stands still, and for how long.
+    stall: Option<(u32, Nanos)>,
+    /// Who waits has not asked since.
+    stood: bool,
 }
 
 impl PowerQueue {
@@ -180,7 +184,15 @@ impl PowerQueue {
             beyond: 0,
             trace: spec.record.then(|| Trace { start, events: Vec::new() }),
             forgotten: Vec::new(),
+            stall: None,
+            stood: false,
         }
+    }
+
+    /// Whoever waits stands still for that long, as a process that is stopped and goes on, in the wait behind so many others: disks answer
+    /// meanwhile, and the wait ends without a word of it.
+    pub fn stall(&mut self, after: u32, time: Nanos) {
+        self.stall = Some((after, time));
     }
 
     /// Writes so far that went beyond the end of their disk: they fail, and should not be asked for.
@@ -486,13 +498,26 @@ impl IoQueue for PowerQueue {
 
     fn submit_and_wait(&mut self, wanted: u32, timeout: Nanos) -> Result<(), Errno> {
         self.submit();
+        // Who wants nothing is told nothing.
+        self.stood &= wanted == 0;
+        if self.stood {
+            return Ok(());
+        }
+        if let Some((left, time)) = self.stall.take() {
+            if left == 0 {
+                self.now += time.0;
+                self.stood = true;
+                return Ok(());
+            }
+            self.stall = Some((left - 1, time));
+        }
         let limit = self.now.saturating_add(timeout.0);
         while self.done.len() < index(wanted) && self.step(limit) {}
         Ok(())
     }
 
     fn look(&mut self) -> u32 {
-        while self.serving.peek().is_some_and(|next| next.0.end <= self.now) {
+        while !self.stood && self.serving.peek().is_some_and(|next| next.0.end <= self.now) {
             let now = self.now;
             self.step(now);
         }
