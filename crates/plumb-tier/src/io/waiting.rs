@@ -117,6 +117,7 @@ impl<Q: FlushQueue> Io<Q> {
                 // What comes next has its own time.
                 if !active(Mutation::TimeOutShared) {
                     heard = self.queue.time();
+                    asked_again = false;
                 }
             }
         }

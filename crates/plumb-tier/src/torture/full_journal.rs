@@ -10,7 +10,9 @@ use plumb_io::{FileIndex, QueueSpec, RegionSpec};
 use plumb_units::Nanos;
 use plumb_units::convert::{to_u64, to_usize};
 
-use super::history::{EXTENT_BYTES, Shape};
+use super::faults;
+use super::history::Shape;
+use super::rebuilt::mirror;
 use super::run::{new_pool, queue};
 use super::tests::thread_time;
 use super::unborne::Workload;
@@ -217,32 +219,10 @@ const LACKING: u32 = 25_000;
 
 /// Writes a checkpoint with all these marks, and starts again; how many the next start finds.
 fn marks_behind_a_checkpoint() -> Result<u32, Halt> {
-    let shape = Shape {
-        disks: 3,
-        rotating: 0,
-        copies: 2,
-        columns: 1,
-        cache: 0,
-        seed: 1,
-        workload: Workload::Usual,
-    };
+    let shape = faults::shape(faults::MIRROR);
     let geometry = Geometry { tree_bytes: 8 * MIB, slab_bytes: 64 * MIB, ..shape.geometry() };
     let bytes = geometry.slab(20) + MIB;
-    let disk = |nth| NewDisk { media: MediaType::Ssd, bytes, name: format!("disk {nth}") };
-    let pool = NewPool {
-        name: "lacking".into(),
-        extent_bytes: EXTENT_BYTES,
-        geometry,
-        disks: (0..shape.disks).map(disk).collect(),
-        vdisks: vec![NewVirtualDisk {
-            name: "space".into(),
-            copies: 2,
-            columns: 1,
-            interleave: 16 << 10,
-            tier_bytes: [u64::from(LACKING) * u64::from(EXTENT_BYTES), 0],
-            cache_bytes: 0,
-        }],
-    };
+    let pool = mirror(shape.disks, (geometry, bytes), LACKING);
     let images = (0..shape.disks).map(|_| Image::new(bytes)).collect();
     let mut made = queue(&shape, images, 1, false);
     create(&mut made, shape.plan(), &pool, 3).expect("it fits");

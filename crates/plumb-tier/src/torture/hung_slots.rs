@@ -1,12 +1,13 @@
 //! A disk that hangs takes slots for data until it is given up, and for longer: others have theirs all the same (section 18, C5).
 
-use plumb_io::sim::power::{Image, PowerQueue, PowerSpec};
+use plumb_io::sim::power::{Image, PowerQueue};
 use plumb_units::Nanos;
 use plumb_units::convert::index;
 
 use super::faults::{MIRROR, shape};
 use super::history::{EXTENT_BYTES, Shape};
 use super::left_out::needs;
+use super::run::queue_of;
 use crate::format::DiskState;
 use crate::mutation::Mutation;
 use crate::{Engine, NewVirtualDisk, Request, RequestKind, SlotPlan, create};
@@ -22,16 +23,7 @@ fn plan(shape: &Shape) -> SlotPlan {
 }
 
 fn queue(shape: &Shape, images: Vec<Image>, seed: u64) -> PowerQueue {
-    let plan = plan(shape);
-    let spec = PowerSpec {
-        seed,
-        depth: plan.depth(),
-        lanes: plan.lanes(),
-        sector: 512,
-        service: (Nanos(2_000), Nanos(90_000)),
-        record: false,
-    };
-    PowerQueue::new(&spec, images)
+    queue_of(plan(shape), images, seed, false)
 }
 
 /// A mirror and a virtual disk without copies, all of it written.

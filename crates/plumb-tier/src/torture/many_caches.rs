@@ -1,10 +1,11 @@
 //! Many write-back caches in one pool: they share the slots for records, and no disk is blamed where there are none.
 
-use plumb_io::sim::power::{Image, PowerQueue, PowerSpec, Survivors};
+use plumb_io::sim::power::{Image, PowerQueue, Survivors};
 use plumb_units::Nanos;
 use plumb_units::convert::index;
 
 use super::left_out::needs;
+use super::run::queue_of;
 use crate::format::{DiskState, Geometry, MediaType};
 use crate::io::TIME_OUT;
 use crate::mutation::Mutation;
@@ -66,15 +67,7 @@ impl Load {
             disks: (0..files).map(disk).collect(),
             vdisks: (0..of.caches).map(vdisk).collect(),
         };
-        let spec = PowerSpec {
-            seed: 1,
-            depth: plan.depth(),
-            lanes: plan.lanes(),
-            sector: 512,
-            service: (Nanos(2_000), Nanos(90_000)),
-            record: false,
-        };
-        let mut made = PowerQueue::new(&spec, vec![Image::new(bytes); index(files)]);
+        let mut made = queue_of(plan, vec![Image::new(bytes); index(files)], 1, false);
         create(&mut made, plan, &pool, 1).expect("it fits");
         let clients = CLIENTS * of.caches;
         let engine = Engine::start(made, plan, clients, 4096, 2).expect("it starts");

@@ -16,20 +16,14 @@ const MIB: u64 = 1 << 20;
 /// Extents of a slab.
 const SLAB: u32 = 16;
 
-/// Processor time of the quickest of some steps, with a disk given up that has a share of so many extents.
-fn step(extents: u32) -> Duration {
-    let shape = super::history::Shape { disks: 4, ..shape(MIRROR) };
-    let slab_bytes = u64::from(SLAB * EXTENT_BYTES);
-    let tree_bytes = 32 * MIB;
-    let geometry =
-        Geometry { config_bytes: 4 * MIB, journal_bytes: 32 * MIB, tree_bytes, slab_bytes };
-    let bytes = geometry.slab(extents / SLAB) + MIB;
+/// A pool with a mirror of so many extents on disks of that size.
+pub(super) fn mirror(disks: u32, (geometry, bytes): (Geometry, u64), extents: u32) -> NewPool {
     let disk = |nth| NewDisk { media: MediaType::Ssd, bytes, name: format!("disk {nth}") };
-    let pool = NewPool {
+    NewPool {
         name: "large".into(),
         extent_bytes: EXTENT_BYTES,
         geometry,
-        disks: (0..shape.disks).map(disk).collect(),
+        disks: (0..disks).map(disk).collect(),
         vdisks: vec![NewVirtualDisk {
             name: "space".into(),
             copies: 2,
@@ -38,7 +32,18 @@ fn step(extents: u32) -> Duration {
             tier_bytes: [u64::from(extents) * u64::from(EXTENT_BYTES), 0],
             cache_bytes: 0,
         }],
-    };
+    }
+}
+
+/// Processor time of the quickest of some steps, with a disk given up that has a share of so many extents.
+fn step(extents: u32) -> Duration {
+    let shape = super::history::Shape { disks: 4, ..shape(MIRROR) };
+    let slab_bytes = u64::from(SLAB * EXTENT_BYTES);
+    let tree_bytes = 32 * MIB;
+    let geometry =
+        Geometry { config_bytes: 4 * MIB, journal_bytes: 32 * MIB, tree_bytes, slab_bytes };
+    let bytes = geometry.slab(extents / SLAB) + MIB;
+    let pool = mirror(shape.disks, (geometry, bytes), extents);
     let images = (0..shape.disks).map(|_| Image::new(bytes)).collect();
     let mut made = queue(&shape, images, 1, false);
     create(&mut made, shape.plan(), &pool, 3).expect("it fits");

@@ -1,9 +1,9 @@
 //! A start whose first frame does not fit before the end of the journal's ring: the pad before it is no frame (JRN-1).
 
-use plumb_io::sim::power::{CrashKind, Image, PowerQueue, PowerSpec, Replay, Survivors};
-use plumb_units::Nanos;
+use plumb_io::sim::power::{CrashKind, Image, PowerQueue, Replay, Survivors};
 
 use super::left_out::needs;
+use super::run::queue_of;
 use crate::assembly::{How, Terms};
 use crate::format::frame::Record;
 use crate::format::{Geometry, MediaType};
@@ -28,15 +28,7 @@ const GEOMETRY: Geometry = Geometry {
 const CACHES: u32 = 90;
 
 fn queue(images: Vec<Image>) -> PowerQueue {
-    let spec = PowerSpec {
-        seed: 1,
-        depth: PLAN.depth(),
-        lanes: PLAN.lanes(),
-        sector: 512,
-        service: (Nanos(2_000), Nanos(90_000)),
-        record: true,
-    };
-    PowerQueue::new(&spec, images)
+    queue_of(PLAN, images, 1, true)
 }
 
 /// A solid-state disk and a rotating one, and many virtual disks with a cache each.

@@ -14,7 +14,7 @@ use super::witness::{Log, Seen, Witness};
 use crate::events::Event;
 use crate::format::DiskState;
 use crate::optimizer::TierName;
-use crate::{Engine, Request, RequestKind, StartError, create};
+use crate::{Engine, Request, RequestKind, SlotPlan, StartError, create};
 
 /// What a client waits for.
 #[derive(Debug, Clone)]
@@ -64,7 +64,11 @@ pub(super) struct Run {
 
 /// A queue to disks that hold `images`.
 pub(super) fn queue(shape: &Shape, images: Vec<Image>, seed: u64, record: bool) -> PowerQueue {
-    let plan = shape.plan();
+    queue_of(shape.plan(), images, seed, record)
+}
+
+/// The same for an engine with such slots.
+pub(super) fn queue_of(plan: SlotPlan, images: Vec<Image>, seed: u64, record: bool) -> PowerQueue {
     let spec = PowerSpec {
         seed,
         depth: plan.depth(),
