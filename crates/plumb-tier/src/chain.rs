@@ -68,7 +68,25 @@ pub(crate) enum UnreadEnd {
 pub(crate) fn read<Q: FlushQueue>(
     io: &mut Io<Q>,
     members: &Members,
+    from: (Link, UnreadEnd),
+) -> Chain {
+    follow(io, members, from, !active(Mutation::JournalCopiesDiffer))
+}
+
+/// The same, and writes nothing.
+pub(crate) fn look<Q: FlushQueue>(
+    io: &mut Io<Q>,
+    members: &Members,
+    from: (Link, UnreadEnd),
+) -> Chain {
+    follow(io, members, from, false)
+}
+
+fn follow<Q: FlushQueue>(
+    io: &mut Io<Q>,
+    members: &Members,
     (start, unread_end): (Link, UnreadEnd),
+    repairs: bool,
 ) -> Chain {
     let (geometry, ring) = (members.geometry, members.geometry.ring_bytes());
     let disks = members.metadata();
@@ -98,7 +116,7 @@ pub(crate) fn read<Q: FlushQueue>(
             break;
         };
         let lacking = lacking(&disks, &have, crc);
-        if !lacking.is_empty() && !active(Mutation::JournalCopiesDiffer) {
+        if !lacking.is_empty() && repairs {
             let failed = io.write(&lacking, geometry.ring(link.position), &bytes);
             // Those lack it still, and are done without as after a flush that failed.
             io.unflushed.extend(failed);

@@ -47,6 +47,7 @@ pub mod replay;
 mod room;
 pub mod scenario;
 pub mod space;
+mod spared;
 mod standstill;
 pub mod tier_report;
 pub mod torture;

@@ -92,6 +92,9 @@ impl<Q: FlushQueue> Core<Q> {
             if bad.len() == asked.len() {
                 self.io.events.note(Event::MetadataLost { what });
             }
+            if self.trees.is_lost(name) {
+                continue;
+            }
             self.trees.rewrite(*name);
             self.to_mend += to_u64(bad.len());
         }

@@ -154,6 +154,12 @@ rules! {
     VoteFirst,
     /// What a disk lacks of metadata and logs is copied from the first that has it, whatever it holds.
     RotCopied,
+    /// A start leaves out who has journal and map before it knows whether it can read them without.
+    LeftOutUnasked,
+    /// Who has no journal and map is not asked for a page that nobody else has.
+    OthersUnasked,
+    /// What is left of checksums that nobody has is written anew, and not asked for again.
+    LostSumsDropped,
     /// Who had the last copy of an open extent gets no mark when another disk has it in sync.
     LastHolderUnmarked,
     /// A block that verifies nowhere is left out where a disk is brought up to date.
@@ -422,6 +428,9 @@ impl Mutation {
             "disks of a mirror that are away one after the other: torture/apart.rs",
         ),
         (Self::LostLeftOut, "the same"),
+        (Self::LeftOutUnasked, "rot and a disk that is away: torture/spared.rs"),
+        (Self::OthersUnasked, "rot and a disk that is back: torture/spared.rs"),
+        (Self::LostSumsDropped, "checksums that a disk that is away has: torture/spared.rs"),
         (Self::RotCopied, "rot while a pool serves: torture/live_rot.rs"),
         (Self::LeftoverIsFork, "a disk that comes back with what a crash left: torture/parts.rs"),
         (Self::ListsForgotten, "disks lost while others learn of it: torture/parts.rs"),

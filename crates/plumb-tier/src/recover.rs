@@ -6,7 +6,7 @@ use plumb_units::convert::{index, to_u32};
 
 use crate::assembly::{How, assemble, raise};
 use crate::chain;
-use crate::chain::UnreadEnd;
+use crate::chain::{Chain, UnreadEnd};
 use crate::core::{Core, Counters, Halt};
 use crate::deferred::Deferred;
 use crate::extents::{ExtentSet, Extents, TENTATIVE, UNMAPPED, of_word};
@@ -19,7 +19,8 @@ use crate::journal::{Journal, Room};
 use crate::logs;
 use crate::members::Members;
 use crate::mutation::{Mutation, active};
-use crate::tree::Trees;
+use crate::spared::ask_before;
+use crate::tree::{Sources, Trees};
 
 /// Why a pool could not be started.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
@@ -181,6 +182,7 @@ pub(crate) fn start<Q: FlushQueue>(
     let mut io = Io::new(queue, plan);
     let (terms, unread_end) = how.terms.split();
     let (mut members, returning) = assemble(&mut io, plan, (how.seed, terms))?;
+    ask_before(&mut io, &members, unread_end)?;
     raise(&mut io, &mut members, terms)?;
     // What a cache shows must not decide what is durable.
     let online = members.online();
@@ -242,22 +244,14 @@ pub(crate) fn load<Q: FlushQueue>(
     extents.places_only = what == What::Places;
     let roots = &checkpoint.roots[..if extents.places_only { 1 } else { 2 }];
     let mut trees = Trees::new(&extents, &members.geometry, members.pool_seed);
-    let metadata = members.metadata();
-    let unverified = trees.load(&mut io, &members.geometry, &metadata, roots, &mut extents)?;
+    let sources = Sources::of(&io, &members);
+    let unverified = trees.load(&mut io, &members.geometry, &sources, roots, &mut extents)?;
     let unread_end = match what {
         What::All(unread_end) => unread_end,
         What::Places => UnreadEnd::Unknown,
     };
     let chain = chain::read(&mut io, &members, (checkpoint.link, unread_end));
-    if chain.is_cut {
-        return Err(StartError::UnreadEnd);
-    }
-    if !chain.has_state() {
-        return Err(StartError::Metadata { what: "journal" });
-    }
-    if chain.is_rotten {
-        return Err(StartError::RottenJournal);
-    }
+    is_whole(&chain)?;
     let geometry = members.geometry;
     let journal = Journal::new(
         chain.link,
@@ -308,6 +302,20 @@ pub(crate) fn load<Q: FlushQueue>(
     core.drop_kept();
     core.claim_slots();
     Ok((core, chain.again))
+}
+
+/// Whether a start can go by that journal.
+pub(crate) fn is_whole(chain: &Chain) -> Result<(), StartError> {
+    if chain.is_cut {
+        return Err(StartError::UnreadEnd);
+    }
+    if !chain.has_state() {
+        return Err(StartError::Metadata { what: "journal" });
+    }
+    if chain.is_rotten {
+        return Err(StartError::RottenJournal);
+    }
+    Ok(())
 }
 
 /// How many extents may be open.

@@ -3,6 +3,7 @@
 //! A checkpoint writes changed leaves to free pages, then the index pages above them, flushes, and only
 //! then writes the page that names the new roots. Pages of the trees before are free after that.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use plumb_io::FlushQueue;
@@ -13,6 +14,7 @@ use crate::format::checksum::UNVERIFIED;
 use crate::format::page::{self, INDEX_ENTRIES, LEAF_ENTRIES, PageName, Pointer, Root};
 use crate::format::{BLOCK_BYTES, BLOCK_LEN, Geometry};
 use crate::io::{Io, Work};
+use crate::members::Members;
 use crate::mutation::{Mutation, active};
 
 /// The map's tree and the checksums' tree.
@@ -61,7 +63,28 @@ pub(crate) struct Trees {
     replaced: Vec<u32>,
     /// They are larger than those on the disks, whose index pages are none of theirs.
     pub(crate) have_grown: bool,
+    /// Leaves of checksums whose pages nobody here has. They are named on until a block of theirs changes.
+    lost_sums: BTreeSet<u32>,
     pool_seed: u32,
+}
+
+/// Who is asked for pages.
+#[derive(Debug)]
+pub(crate) struct Sources {
+    /// Disks that have the trees.
+    members: Vec<u16>,
+    /// Others that are here and may have had them. A page that a pointer names is that page wherever it is found.
+    others: Vec<u16>,
+}
+
+impl Sources {
+    pub(crate) fn of<Q: FlushQueue>(io: &Io<Q>, members: &Members) -> Self {
+        let has = members.metadata();
+        let all = 0..u16::try_from(members.online.len()).unwrap_or(u16::MAX);
+        let others = all.filter(|disk| !has.contains(disk) && io.file(*disk).is_some());
+        let others = if active(Mutation::OthersUnasked) { Vec::new() } else { others.collect() };
+        Self { members: has, others }
+    }
 }
 
 /// Pages to write: those that lie behind each other are one run, up to so many bytes.
@@ -135,6 +158,7 @@ impl Trees {
             hint: 1,
             replaced: Vec::new(),
             have_grown: false,
+            lost_sums: BTreeSet::new(),
             pool_seed,
         }
     }
@@ -249,6 +273,9 @@ impl Trees {
                 continue;
             }
             changed.push(leaf);
+            if tree == SUMS {
+                self.lost_sums.remove(&to_u32(leaf));
+            }
             let mut bytes = Box::new([0; BLOCK_LEN]);
             for nth in 0..LEAF_ENTRIES {
                 page::set_entry(&mut bytes, nth, value(extents, tree, leaf * LEAF_ENTRIES + nth));
@@ -303,8 +330,9 @@ impl Trees {
         }
     }
 
-    /// Reads the trees that `roots` name into `extents`, from any of `disks`. Of a page of checksums that no disk holds
-    /// the blocks are *unverified* from now on (LAY-7): the extents with such blocks are returned.
+    /// Reads the trees that `roots` name into `extents`. Of a page of checksums that no disk holds the blocks are *unverified*
+    /// from now on (LAY-7): the extents with such blocks are returned. Where it is a leaf, its page is named on, until a block
+    /// of it changes: a disk that is away may have it.
     ///
     /// # Errors
     ///
@@ -314,7 +342,7 @@ impl Trees {
         &mut self,
         io: &mut Io<Q>,
         geometry: &Geometry,
-        disks: &[u16],
+        sources: &Sources,
         roots: &[Root],
         extents: &mut Extents,
     ) -> Result<ExtentSet, PageName> {
@@ -323,12 +351,12 @@ impl Trees {
             let mut old = Tree::new(index(root.leaves).clamp(1, self.trees[tree].levels[0].len()));
             let top = old.levels.len() - 1;
             old.levels[top][0] = root.pointer;
-            let mut lost: Vec<Range<usize>> = Vec::new();
+            let mut lost: Vec<PageName> = Vec::new();
             for level in (0..=top).rev() {
                 let pointers = old.levels[level].clone();
                 let missing = self.read_level(
                     io,
-                    (geometry, disks),
+                    (geometry, sources),
                     (tree, level),
                     &pointers,
                     |number, bytes| {
@@ -346,12 +374,17 @@ impl Trees {
                 if let Some(page) = missing.iter().find(refuses) {
                     return Err(page.name);
                 }
-                lost.extend(missing.iter().map(|page| old.leaves_below(&page.name)));
+                lost.extend(missing.iter().map(|page| page.name));
             }
             self.adopt(tree, &old);
-            for leaves in lost {
-                // They are written anew by the next checkpoint, whatever their pages hold.
-                self.trees[tree].dirty[leaves.clone()].fill(true);
+            for page in lost {
+                let leaves = old.leaves_below(&page);
+                if page.level == 0 && !active(Mutation::LostSumsDropped) {
+                    self.lost_sums.insert(page.number);
+                } else {
+                    // They are written anew by the next checkpoint, whatever their pages hold.
+                    self.trees[tree].dirty[leaves.clone()].fill(true);
+                }
                 forget_sums(extents, leaves, &mut unverified);
             }
         }
@@ -363,7 +396,7 @@ impl Trees {
     fn read_level<Q: FlushQueue>(
         &self,
         io: &mut Io<Q>,
-        (geometry, disks): (&Geometry, &[u16]),
+        (geometry, sources): (&Geometry, &Sources),
         (tree, level): (usize, usize),
         pointers: &[Pointer],
         mut take: impl FnMut(usize, &[u8]),
@@ -384,7 +417,7 @@ impl Trees {
                 some.iter().map(|run| vec![0; run.len() * BLOCK_LEN]).collect();
             let work = some.iter().zip(&mut contents).flat_map(|(run, into)| {
                 let offset = geometry.tree() + u64::from(run[0].0) * BLOCK_BYTES;
-                disks.first().map(|&disk| Work::Read { disk, offset, into })
+                sources.members.first().map(|&disk| Work::Read { disk, offset, into })
             });
             if !io.wait_for(work.collect()).is_empty() {
                 continue;
@@ -404,9 +437,14 @@ impl Trees {
         let mut missing = Vec::new();
         for number in (0..pointers.len()).filter(left) {
             let name = name(tree, level, number);
-            match self.read_page(io, geometry, disks, name, pointers[number]) {
+            match self.read_page(io, geometry, &sources.members, name, pointers[number]) {
                 Ok(bytes) => take(number, &bytes),
-                Err(page) => missing.push(page),
+                Err(page) => {
+                    match self.page_of_other(io, geometry, sources, (name, pointers[number])) {
+                        Some(bytes) => take(number, &bytes),
+                        None => missing.push(page),
+                    }
+                }
             }
         }
         missing
@@ -538,8 +576,31 @@ impl Trees {
                 return Copied::Failed;
             }
         }
+        missing.retain(|page| !self.is_lost(page));
         missing.iter().for_each(|page| self.rewrite(*page));
         if missing.is_empty() { Copied::Whole } else { Copied::Damaged }
+    }
+
+    /// A page that no disk has of those that are to, from another one; they get it.
+    fn page_of_other<Q: FlushQueue>(
+        &self,
+        io: &mut Io<Q>,
+        geometry: &Geometry,
+        sources: &Sources,
+        (name, pointer): (PageName, Pointer),
+    ) -> Option<[u8; BLOCK_LEN]> {
+        let bytes = self.read_page(io, geometry, &sources.others, name, pointer).ok()?;
+        for &disk in &sources.members {
+            io.events.damaged(disk, TREES[index(name.tree.into())]);
+        }
+        io.write(&sources.members, geometry.tree() + u64::from(pointer.page) * BLOCK_BYTES, &bytes);
+        Some(bytes)
+    }
+
+    /// Whether a page is of checksums that nobody here has: memory has nothing to write anew, and a disk that is away may
+    /// have it.
+    pub(crate) fn is_lost(&self, page: &PageName) -> bool {
+        usize::from(page.tree) == SUMS && page.level == 0 && self.lost_sums.contains(&page.number)
     }
 
     /// A page from whichever copy has it, that of the disk which lacks metadata last; it is written to those that do not.

@@ -1,7 +1,7 @@
 //! Rot in one copy of metadata or of a log while the space serves, and then a disk that gets a copy: what any copy has, or
 //! memory, is not lost for it.
 
-use plumb_io::sim::power::Survivors;
+use plumb_io::sim::power::{Image, Survivors};
 
 use super::faults::{
     MIRROR, SIMPLE, TIERED, done, fill, first_block, flush, heard, rest, restart, shape, start,
@@ -32,9 +32,12 @@ pub(super) fn flip(run: &mut Run, disk: u32, at: u64) {
 
 /// Frames of the journal as a disk has them, by LSN: the oldest first.
 pub(super) fn frames(run: &mut Run, disk: u32, geometry: &Geometry) -> Vec<u64> {
-    let image = run.engine.queue_mut().view(disk);
+    frames_of(&run.engine.queue_mut().view(disk), geometry)
+}
+
+pub(super) fn frames_of(image: &Image, geometry: &Geometry) -> Vec<u64> {
     let ring = geometry.ring(0)..geometry.ring(0) + geometry.ring_bytes();
-    let frames = ring.step_by(4096).map(|at| (content(&image, at), at));
+    let frames = ring.step_by(4096).map(|at| (content(image, at), at));
     let frames = frames.filter(|(page, _)| page.starts_with(b"PLJF"));
     let mut frames: Vec<(u64, u64)> = frames.map(|(page, at)| (number(&page, 16, 8), at)).collect();
     frames.sort_unstable();
@@ -47,14 +50,18 @@ fn spoil_a_frame(run: &mut Run, disk: u32, geometry: &Geometry) {
     flip(run, disk, frames[frames.len() - 5] + 49);
 }
 
-/// Spoils the root of the map's tree on a disk: it is its only page there.
-fn spoil_the_map(run: &mut Run, disk: u32, geometry: &Geometry) {
-    let image = run.engine.queue_mut().view(disk);
-    let pages = [0, 4096].map(|slot| content(&image, geometry.journal() + slot));
+/// Where a disk has the root of the map's tree: it is its only page there.
+pub(super) fn map_page(image: &Image, geometry: &Geometry) -> u64 {
+    let pages = [0, 4096].map(|slot| content(image, geometry.journal() + slot));
     let newest = pages.iter().max_by_key(|page| number(page, 24, 8)).expect("two");
     let page = number(newest, 60, 4);
     assert!(page > 0, "a checkpoint was made");
-    flip(run, disk, geometry.tree() + page * 4096 + 100);
+    geometry.tree() + page * 4096
+}
+
+fn spoil_the_map(run: &mut Run, disk: u32, geometry: &Geometry) {
+    let at = map_page(&run.engine.queue_mut().view(disk), geometry);
+    flip(run, disk, at + 100);
 }
 
 /// First writes of blocks, each durable before the next.

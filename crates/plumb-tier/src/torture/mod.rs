@@ -80,6 +80,8 @@ mod shrink;
 mod sick;
 mod situations;
 #[cfg(test)]
+mod spared;
+#[cfg(test)]
 mod spread;
 #[cfg(test)]
 mod stalled;

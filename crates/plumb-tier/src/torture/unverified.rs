@@ -19,7 +19,7 @@ use crate::pool::HealthStatus;
 use crate::{Request, RequestKind, UnverifiedRun};
 
 /// Spoils all pages of checksums of a level on one disk; how many.
-fn spoil_sums(image: &mut Image, shape: &Shape, level: Option<u8>) -> usize {
+pub(super) fn spoil_sums(image: &mut Image, shape: &Shape, level: Option<u8>) -> usize {
     let geometry = shape.geometry();
     let (from, to) = (geometry.tree(), geometry.slab(0));
     let pages: Vec<u64> =
@@ -34,11 +34,11 @@ fn spoil_sums(image: &mut Image, shape: &Shape, level: Option<u8>) -> usize {
     pages.len()
 }
 
-fn block(kind: RequestKind, nth: u64) -> Request {
+pub(super) fn block(kind: RequestKind, nth: u64) -> Request {
     Request { kind, vdisk: 0, offset: nth * 4096, len: 4096 }
 }
 
-fn reads(run: &mut Run, nth: u64) -> bool {
+pub(super) fn reads(run: &mut Run, nth: u64) -> bool {
     run.ask(0, block(RequestKind::Read, nth)).expect("it is answered")
 }
 
