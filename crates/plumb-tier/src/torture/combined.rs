@@ -22,15 +22,18 @@ pub enum Combination {
     TornCheckpointPage,
     /// A tier had more than one column.
     Columns,
+    /// What the crash left was started with a bit of metadata rotten on a disk and another disk away as well.
+    RotAndAway,
 }
 
 /// All of them.
-pub const COMBINATIONS: [Combination; 5] = [
+pub const COMBINATIONS: [Combination; 6] = [
     Combination::DestageOverUnsettled,
     Combination::RebuildWithWrites,
     Combination::TornOrExpelledLogCopy,
     Combination::TornCheckpointPage,
     Combination::Columns,
+    Combination::RotAndAway,
 ];
 
 impl Combination {
@@ -43,6 +46,7 @@ impl Combination {
             Self::TornOrExpelledLogCopy => "torn_or_expelled_log_copy",
             Self::TornCheckpointPage => "torn_checkpoint_page",
             Self::Columns => "columns",
+            Self::RotAndAway => "rot_and_away",
         }
     }
 }
@@ -116,6 +120,8 @@ pub(super) struct Situation<'a> {
     pub(super) absent: &'a [u32],
     /// That start took blocks for unsettled, and destaged then.
     pub(super) destaged_unsettled: bool,
+    /// It was started with rot and another disk away, too.
+    pub(super) rot_and_away: bool,
 }
 
 impl Situation<'_> {
@@ -132,6 +138,7 @@ impl Situation<'_> {
                 self.choice.torn.iter().any(|(_, at)| pages.contains(at) || trees.contains(at))
             }
             Combination::Columns => self.shape.columns > 1,
+            Combination::RotAndAway => self.rot_and_away,
         }
     }
 

@@ -68,6 +68,7 @@ mod parts;
 mod rebuilt;
 #[cfg(test)]
 mod ring_end;
+mod rot_and_away;
 #[cfg(test)]
 mod rotten_end;
 mod rotting;

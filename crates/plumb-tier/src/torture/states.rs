@@ -15,6 +15,7 @@ use super::lost_sectors::LostSectors;
 use super::older;
 use super::optimizing;
 use super::oracle::{Oracle, Promise};
+use super::rot_and_away;
 use super::rotting;
 use super::run::{Run, Wrong, new_pool};
 use super::witness::{Log, Seen, Witness};
@@ -77,6 +78,8 @@ pub(super) struct Passed {
     pub(super) lost_sectors: bool,
     /// What started after the crash met blocks that were not settled, and destaged.
     pub(super) destaged_unsettled: bool,
+    /// It was started with rot in metadata and another disk away, too.
+    pub(super) rot_and_away: bool,
 }
 
 /// How a history went wrong.
@@ -333,7 +336,8 @@ fn check_unguarded(
         if let Some(Counted { passed, choice, absent }) =
             here.check(&mut replay, &mut known, &mut random)?
         {
-            let Passed { crashes, outdated, lost_sectors, destaged_unsettled } = passed;
+            let Passed { crashes, outdated, lost_sectors, destaged_unsettled, rot_and_away } =
+                passed;
             let after = |first: Option<usize>| u64::from(first.is_some_and(|first| first <= point));
             tally.states += 1;
             tally.background += u64::from(background.is_on(point));
@@ -363,6 +367,7 @@ fn check_unguarded(
                 choice,
                 absent,
                 destaged_unsettled,
+                rot_and_away,
             };
             tally.combined.count(|combination| situation.has(combination));
         }
@@ -434,6 +439,9 @@ fn check_state(
     oracle.crash(crash.promise());
     let all_well = absent.is_empty() && witness.unwell.is_none() && witness.leaving.is_none();
     let healthy = all_well && shape.tolerates_loss();
+    let drawn = (crash.promise(), crash.seed);
+    let rot_and_away =
+        healthy && !witness.rotten && rot_and_away::check(shape, &images, &witness.oracle, drawn)?;
     let kept = older::keeps_an_image(shape, healthy, crash, &images);
     let mut rotten = healthy && random.one_in(4);
     if rotten {
@@ -534,7 +542,7 @@ fn check_state(
         check_written(shape, run, again).map_err(in_words)?;
         crashes += 1;
     }
-    Ok(Some(Passed { crashes, outdated, lost_sectors, destaged_unsettled }))
+    Ok(Some(Passed { crashes, outdated, lost_sectors, destaged_unsettled, rot_and_away }))
 }
 
 /// Whether a write was acknowledged before that many device events.
