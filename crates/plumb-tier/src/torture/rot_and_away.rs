@@ -34,7 +34,8 @@ pub(super) fn check(
     let (data, end) = (shape.geometry().slab(0), shape.disk_bytes() - (1 << 20));
     let of_metadata = |random: &mut Random| {
         let bit = rotting::draw(shape, &images[index(away)], oracle, random)?;
-        (!(data..end).contains(&bit.offset)).then_some(bit)
+        let is_data = (data..end).contains(&bit.offset);
+        (!is_data && is_told(shape, &images[index(away)], bit.offset)).then_some(bit)
     };
     let Some(bit) = (0..TRIES).find_map(|_| of_metadata(&mut random)) else {
         return Ok(false);
@@ -90,6 +91,32 @@ pub(super) fn check(
         run.read_all(promise, 0).map_err(|wrong| format!("{told}, and back: {wrong}"))?;
     }
     Ok(true)
+}
+
+/// Whether a place is no part of the journal, or of a frame that a later one says was durable: of others nobody can tell rot from what
+/// the power cut short.
+fn is_told(shape: &Shape, image: &Image, at: u64) -> bool {
+    let geometry = shape.geometry();
+    let ring = geometry.ring(0)..geometry.ring(0) + geometry.ring_bytes();
+    if !ring.contains(&at) {
+        return true;
+    }
+    let number = |page: &[u8], from: usize, len: usize| {
+        page[from..from + len].iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte))
+    };
+    let mut page = vec![0; to_usize(PAGE_BYTES)];
+    // LSN, bytes in the ring, and up to which frame it says that all were durable.
+    let mut frames: Vec<(u64, std::ops::Range<u64>, Option<u64>)> = Vec::new();
+    for from in ring.step_by(to_usize(PAGE_BYTES)) {
+        image.read(from, &mut page);
+        if page.starts_with(b"PLJF") {
+            let (lsn, said) = (number(&page, 16, 8), number(&page, 37, 3));
+            let proven = (said > 0).then(|| lsn.saturating_sub(said));
+            frames.push((lsn, from..from + number(&page, 40, 8), proven));
+        }
+    }
+    let own = frames.iter().filter(|frame| frame.1.contains(&at)).map(|frame| frame.0).max();
+    own.is_none_or(|own| frames.iter().any(|frame| frame.2 >= Some(own)))
 }
 
 /// A disk that has journal and map.
