@@ -472,7 +472,7 @@ impl<Q: FlushQueue> Core<Q> {
             for within in 0..self.extents.blocks {
                 let block = self.extents.block(extent, within);
                 let own = self.extents.get_mut(extent);
-                let sum = &mut own.sums[index(within)];
+                let sum = own.sums.at_mut(index(within));
                 // What is not settled stays so; if it is tentative, it stays that as well.
                 let stays = sum.flags & (UNSETTLED | TENTATIVE) == UNSETTLED | TENTATIVE;
                 if sum.flags & (PENDING | SEALED | TENTATIVE) != 0 && !stays {
@@ -508,6 +508,7 @@ impl<Q: FlushQueue> Core<Q> {
             if own.open && close {
                 // The bit first: a write that comes now opens the extent anew.
                 own.open = false;
+                own.sums.close();
                 self.journal.append(Record::Close { extent });
             }
             own.listed = own.open;
@@ -633,11 +634,11 @@ impl<Q: FlushQueue> Core<Q> {
                 self.journal.append(Record::Open { extent });
             }
             // Only those that are not settled: a checkpoint commits all other blocks first.
-            let tentative = |sum: &Sum| {
+            let tentative = |sum: Sum| {
                 sum.flags & (TENTATIVE | COMMITTING) == TENTATIVE
                     && !active(Mutation::CheckpointForgetsFirst)
             };
-            for (within, sum) in (0..).zip(&own.sums).filter(|(_, sum)| tentative(sum)) {
+            for (within, sum) in (0..).zip(own.sums.iter()).filter(|(_, sum)| tentative(*sum)) {
                 let block = self.extents.block(extent, within);
                 self.journal.append(Record::CrcFirst { block, crc: sum.newest });
             }

@@ -2,50 +2,13 @@
 
 use plumb_units::convert::{index, to_u32, to_u64, to_usize};
 
-use crate::format::checksum::UNVERIFIED;
 use crate::format::{Config, Geometry, VirtualDisk};
+pub(crate) use crate::sums::{COMMITTING, PENDING, SEALED, Sum, Sums, TENTATIVE, UNSETTLED};
 
 /// The place of an extent that is not mapped.
 pub(crate) const UNMAPPED: u32 = u32::MAX;
 /// The bit of a place that says: second tier.
 pub(crate) const SECOND_TIER: u32 = 1 << 31;
-
-/// Checksums of a block.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Sum {
-    /// Of the newest completed write; 0 unwritten.
-    pub(crate) newest: u32,
-    /// Committed: its data is durable. What the tree holds.
-    pub(crate) committed: u32,
-    /// [`PENDING`], [`SEALED`], [`TENTATIVE`], [`COMMITTING`], [`UNSETTLED`].
-    pub(crate) flags: u8,
-}
-
-impl Sum {
-    /// Whether a write to the block is its first, as far as anybody knows: what lay there before is never taken for it.
-    #[inline]
-    pub(crate) fn is_first(self) -> bool {
-        self.newest == 0 || self.is_unverified()
-    }
-
-    /// Whether its checksum is lost (LAY-7).
-    #[inline]
-    pub(crate) fn is_unverified(self) -> bool {
-        self.newest == UNVERIFIED
-    }
-}
-
-/// Newest differs from committed, or may: a round has yet to commit it.
-pub(crate) const PENDING: u8 = 1;
-/// The running round commits it.
-pub(crate) const SEALED: u8 = 2;
-/// Its first write is not known to be durable (CRC-2).
-pub(crate) const TENTATIVE: u8 = 4;
-/// The record that commits it is written, and not yet known to be durable.
-pub(crate) const COMMITTING: u8 = 8;
-/// A start could not decide what it is, or not make that durable (CRC-3, CRC-4), or a write over it failed everywhere: it is
-/// what the journal says, until it is decided or written anew. Its extent stays open.
-pub(crate) const UNSETTLED: u8 = 16;
 
 /// What is known of an extent.
 #[derive(Debug, Clone)]
@@ -64,8 +27,8 @@ pub(crate) struct Extent {
     pub(crate) pending: u32,
     /// The round that was sealed last when the last write ended.
     pub(crate) written_in: u64,
-    /// One per block while mapped, else none.
-    pub(crate) sums: Box<[Sum]>,
+    /// While it is mapped.
+    pub(crate) sums: Sums,
 }
 
 impl Default for Extent {
@@ -78,7 +41,7 @@ impl Default for Extent {
             writers: 0,
             pending: 0,
             written_in: 0,
-            sums: Box::default(),
+            sums: Sums::None,
         }
     }
 }
@@ -240,7 +203,7 @@ impl Extents {
         let own = self.get_mut(extent);
         own.place = place;
         own.pending = 0;
-        own.sums = vec![Sum::default(); blocks].into();
+        own.sums = Sums::unwritten(blocks);
     }
 
     /// Takes its place away.
@@ -249,7 +212,7 @@ impl Extents {
         own.place = UNMAPPED;
         own.open = false;
         own.pending = 0;
-        own.sums = Box::default();
+        own.sums = Sums::None;
     }
 
     /// Extent and block in it of a block of the pool.

@@ -2,6 +2,7 @@
 
 use plumb_units::convert::to_u64;
 
+use crate::core::OPEN_LIMIT;
 use crate::extents::{Extent, Sum, slots_of_tier};
 use crate::format::{BLOCK_BYTES, Config, Geometry};
 
@@ -22,6 +23,8 @@ pub(crate) fn needed(config: &Config, geometry: &Geometry) -> u64 {
     let blocks_of_extent = u64::from(config.extent_bytes) / BLOCK_BYTES;
     let extents: u64 = config.vdisks.iter().map(|vdisk| u64::from(vdisk.extents)).sum();
     let blocks = extents.saturating_mul(blocks_of_extent);
+    // Of extents that are open the newest checksums stand beside those that are committed.
+    let open = extents.min(to_u64(OPEN_LIMIT));
     let slots: u64 = config
         .vdisks
         .iter()
@@ -43,7 +46,8 @@ pub(crate) fn needed(config: &Config, geometry: &Geometry) -> u64 {
     let marks = 3 * extents.div_ceil(8) * to_u64(config.disks.len());
     let parts = [
         extents.saturating_mul(to_u64(size_of::<Extent>())),
-        blocks.saturating_mul(to_u64(size_of::<Sum>())),
+        blocks.saturating_mul(to_u64(size_of::<u32>())),
+        open.saturating_mul(blocks_of_extent).saturating_mul(to_u64(size_of::<Sum>())),
         slots,
         pages.saturating_mul(PER_PAGE),
         lines.saturating_mul(PER_LINE),
@@ -74,9 +78,9 @@ mod tests {
             tiers: Vec::new(),
             cache: None,
         });
-        // 1 TiB: 2^28 blocks of 12 bytes each.
+        // 1 TiB: 2^28 blocks of 4 bytes each, and of those in 262,144 extents 12 more.
         let more = needed(&config, &geometry) - nothing;
-        let sums = (1_u64 << 28) * 12;
+        let sums = (1_u64 << 28) * 4 + (1_u64 << 26) * 12;
         assert!((sums..sums + sums / 8).contains(&more), "{more} for {sums}");
         config.vdisks[0].extents = u32::MAX;
         assert!(needed(&config, &geometry) > more, "no figure wraps");

@@ -49,6 +49,7 @@ pub mod scenario;
 pub mod space;
 mod spared;
 mod standstill;
+mod sums;
 pub mod tier_report;
 pub mod torture;
 pub mod trace;

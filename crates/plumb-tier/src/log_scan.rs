@@ -220,8 +220,7 @@ impl<Q: FlushQueue> Core<Q> {
             return;
         }
         let number = self.extents.block(extent, within);
-        let sum = &mut self.extents.get_mut(extent).sums[index(within)];
-        (sum.newest, sum.committed) = (UNVERIFIED, UNVERIFIED);
+        self.extents.get_mut(extent).sums.set(index(within), UNVERIFIED);
         self.journal.append(Record::CrcCommit { block: number, crc: UNVERIFIED });
         self.trees.touch_sum(number);
         self.unverified.insert(extent);
@@ -250,7 +249,7 @@ impl<Q: FlushQueue> Core<Q> {
     /// Whether the home of a block holds, as far as is known, what has that checksum.
     pub(crate) fn home_has(&self, extent: u32, within: u32, crc: u32) -> bool {
         let own = self.extents.get(extent);
-        let is = |sum: &Sum| sum.newest == crc && !sum.is_first() && sum.flags & UNSETTLED == 0;
+        let is = |sum: Sum| sum.newest == crc && !sum.is_first() && sum.flags & UNSETTLED == 0;
         own.place != UNMAPPED
             && !self.deferred.has(extent)
             && own.sums.get(index(within)).is_some_and(is)

@@ -9,7 +9,7 @@ use crate::chain;
 use crate::chain::{Chain, UnreadEnd};
 use crate::core::{Core, Counters, Halt};
 use crate::deferred::Deferred;
-use crate::extents::{ExtentSet, Extents, TENTATIVE, UNMAPPED, of_word};
+use crate::extents::{ExtentSet, Extents, Sum, TENTATIVE, UNMAPPED, of_word};
 use crate::format::checksum::UNVERIFIED;
 use crate::format::frame::{self, FrameKind, Record};
 use crate::format::page::{Checkpoint, PageName};
@@ -414,7 +414,9 @@ impl<Q: FlushQueue> Core<Q> {
             }
             Record::Close { extent } => {
                 if known(extent) {
-                    self.extents.get_mut(extent).open = false;
+                    let own = self.extents.get_mut(extent);
+                    own.open = false;
+                    own.sums.close();
                 }
             }
             Record::CrcFirst { block, crc } => self.replay_sum(block, crc, TENTATIVE),
@@ -485,12 +487,16 @@ impl<Q: FlushQueue> Core<Q> {
 
     fn replay_sum(&mut self, block: u64, crc: u32, flags: u8) {
         let Some((extent, within)) = self.extents.split(block) else { return };
-        if let Some(sum) = self.extents.get_mut(extent).sums.get_mut(within) {
+        let sums = &mut self.extents.get_mut(extent).sums;
+        if let Some(before) = sums.get(within) {
             // Until its first write is known to be durable, what lay there before is all that is known (CRC-2).
-            let doubted = flags == TENTATIVE && sum.committed == UNVERIFIED;
-            sum.newest = crc;
-            sum.committed = if doubted { UNVERIFIED } else { crc };
-            sum.flags = flags;
+            let doubted = flags == TENTATIVE && before.committed == UNVERIFIED;
+            if flags == 0 {
+                sums.set(within, crc);
+            } else {
+                let committed = if doubted { UNVERIFIED } else { crc };
+                *sums.at_mut(within) = Sum { newest: crc, committed, flags };
+            }
             self.trees.touch_sum(block);
             if doubted || crc == UNVERIFIED {
                 self.unverified.insert(extent);

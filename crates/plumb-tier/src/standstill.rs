@@ -123,7 +123,7 @@ impl<Q: FlushQueue> Core<Q> {
             let len = self.run(extent, within);
             let first = index(within / 4096);
             let written: Vec<usize> = (first..first + index(len / 4096))
-                .filter(|block| self.extents.get(extent).sums.get(*block).is_some_and(is_written))
+                .filter(|block| self.extents.get(extent).sums.get(*block).is_some_and(|sum| is_written(&sum)))
                 .collect();
             if let (Some(&from), Some(&to)) = (written.first(), written.last()) {
                 self.read_run(extent, (from, to), &written, &mut found, &mut silent);
@@ -184,7 +184,7 @@ impl<Q: FlushQueue> Core<Q> {
 
     /// CRC-3 for one block.
     fn choose(&mut self, extent: u32, within: u32, contents: &Contents) -> Choice {
-        let sum = self.extents.get(extent).sums[index(within)];
+        let sum = self.extents.get(extent).sums.at(index(within));
         let mut readable = contents.readable();
         let verified = readable.find(|(_, bytes)| self.sum_of(extent, within, bytes) == sum.newest);
         if let Some((nth, _)) = verified {
@@ -239,7 +239,7 @@ impl<Q: FlushQueue> Core<Q> {
 
     /// Whether blocks of an extent are not settled.
     pub(crate) fn is_unsettled(&self, extent: u32) -> bool {
-        let unsettled = |sum: &Sum| sum.flags & UNSETTLED != 0;
+        let unsettled = |sum: Sum| sum.flags & UNSETTLED != 0;
         self.unsettled.iter().any(|one| one.0 == extent)
             && self.extents.get(extent).sums.iter().any(unsettled)
     }
@@ -259,7 +259,7 @@ impl<Q: FlushQueue> Core<Q> {
 
     /// What a block is has to be decided: until it is, its extent stays open.
     pub(crate) fn note_unsettled(&mut self, extent: u32, within: u32) {
-        let sum = &mut self.extents.get_mut(extent).sums[index(within)];
+        let sum = self.extents.get_mut(extent).sums.at_mut(index(within));
         if sum.flags & UNSETTLED == 0 {
             sum.flags |= UNSETTLED;
             self.unsettled.push((extent, within));
@@ -269,7 +269,7 @@ impl<Q: FlushQueue> Core<Q> {
     /// A block is what that says, durably: no round has to commit it.
     fn set_sum(&mut self, extent: u32, within: u32, sum: Sum) {
         let own = self.extents.get_mut(extent);
-        let old = std::mem::replace(&mut own.sums[index(within)], sum);
+        let old = std::mem::replace(own.sums.at_mut(index(within)), sum);
         own.pending -= u32::from(old.flags & (PENDING | SEALED) != 0);
     }
 
@@ -291,7 +291,7 @@ impl<Q: FlushQueue> Core<Q> {
             let mut places: Vec<(u16, u32)> = Vec::new();
             for &extent in some {
                 for (within, contents) in self.read_extent(extent)? {
-                    if !which(&self.extents.get(extent).sums[index(within)]) {
+                    if !which(&self.extents.get(extent).sums.at(index(within))) {
                         continue;
                     }
                     let before = writes.len();
@@ -360,7 +360,7 @@ impl<Q: FlushQueue> Core<Q> {
             for &(extent, within) in tentative {
                 self.note_unsettled(extent, within);
                 if active(Mutation::UnconfirmedOverwritten) {
-                    self.extents.get_mut(extent).sums[index(within)].flags = 0;
+                    self.extents.get_mut(extent).sums.at_mut(index(within)).flags = 0;
                 }
             }
             return Ok(());
@@ -376,8 +376,8 @@ impl<Q: FlushQueue> Core<Q> {
                 continue;
             }
             let block = self.extents.block(extent, within);
-            let crc = self.extents.get(extent).sums[index(within)].newest;
-            self.set_sum(extent, within, Sum { newest: crc, committed: crc, flags: 0 });
+            let crc = self.extents.get(extent).sums.at(index(within)).newest;
+            self.set_sum(extent, within, Sum::settled(crc));
             self.journal.append(Record::CrcCommit { block, crc });
             self.trees.touch_sum(block);
         }
@@ -393,7 +393,7 @@ impl<Q: FlushQueue> Core<Q> {
         contents: Contents,
         writes: &mut Vec<BlockWrite>,
     ) -> bool {
-        let sum = self.extents.get(extent).sums[index(within)];
+        let sum = self.extents.get(extent).sums.at(index(within));
         if sum.is_unverified() {
             return false;
         }
@@ -425,7 +425,7 @@ impl<Q: FlushQueue> Core<Q> {
                 self.journal.append(Record::CrcCommit { block, crc });
                 self.trees.touch_sum(block);
             }
-            self.set_sum(extent, within, Sum { newest: crc, committed: crc, flags: 0 });
+            self.set_sum(extent, within, Sum::settled(crc));
         }
         for (disk, offset, content) in contents.copies {
             if content.is_none_or(|content| *content != *chosen) {
@@ -531,7 +531,7 @@ impl<Q: FlushQueue> Core<Q> {
         let arrives = self.members.kept[usize::from(disk)].has(extent);
         let mut writes = Vec::new();
         for (within, contents) in self.read_extent(extent)? {
-            let sum = self.extents.get(extent).sums[index(within)];
+            let sum = self.extents.get(extent).sums.at(index(within));
             let by_row = self.copies_by_row(extent, within * 4096);
             let lies = self.copies_at(extent, within * 4096);
             let on_it = |copies: Copies| copies.iter().find(|copy| copy.1 == disk);
@@ -568,7 +568,7 @@ impl<Q: FlushQueue> Core<Q> {
     /// there, which the next start took for an interrupted write if nobody else is there (CRC-3). What a device forgot
     /// with its cache is what was committed last.
     fn left_of(&self, extent: u32, within: u32, contents: &Contents) -> Option<usize> {
-        let committed = self.extents.get(extent).sums[index(within)].committed;
+        let committed = self.extents.get(extent).sums.at(index(within)).committed;
         let mut readable = contents.readable();
         let is_committed = |bytes: &Block| self.sum_of(extent, within, bytes) == committed;
         let found = readable.find(|(_, bytes)| is_committed(bytes)).map(|(nth, _)| nth);
@@ -609,7 +609,7 @@ impl<Q: FlushQueue> Core<Q> {
         let (mut lost, mut away) = (0, 0_u64);
         let disks_lost = self.counters.disks_lost;
         for (within, contents) in self.read_extent(extent)? {
-            let sum = self.extents.get(extent).sums[index(within)];
+            let sum = self.extents.get(extent).sums.at(index(within));
             if sum.is_unverified() {
                 continue;
             }
@@ -664,7 +664,7 @@ impl<Q: FlushQueue> Core<Q> {
         let own = self.extents.get_mut(extent);
         own.written_in = rounds;
         // Healed copies are durable after the next round, which a pending block brings about.
-        let mut written = (0_u32..).zip(own.sums.iter_mut()).filter(|(_, sum)| !sum.is_first());
+        let mut written = (0_u32..).zip(own.sums.open()).filter(|(_, sum)| !sum.is_first());
         let idle = |sum: &Sum| sum.flags & (PENDING | UNSETTLED) == 0;
         if let Some((within, sum)) = written.next().filter(|(_, sum)| idle(sum)) {
             // One that a round has sealed is counted already.

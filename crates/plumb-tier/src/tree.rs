@@ -9,7 +9,7 @@ use std::ops::Range;
 use plumb_io::FlushQueue;
 use plumb_units::convert::{index, to_u32, to_u64, to_usize};
 
-use crate::extents::{ExtentSet, Extents, Sum, UNMAPPED};
+use crate::extents::{ExtentSet, Extents, UNMAPPED};
 use crate::format::checksum::UNVERIFIED;
 use crate::format::page::{self, INDEX_ENTRIES, LEAF_ENTRIES, PageName, Pointer, Root};
 use crate::format::{BLOCK_BYTES, BLOCK_LEN, Geometry};
@@ -645,8 +645,8 @@ fn forget_sums(extents: &mut Extents, leaves: Range<usize>, unverified: &mut Ext
     let per = index(extents.blocks);
     for key in leaves.start * LEAF_ENTRIES..leaves.end * LEAF_ENTRIES {
         let extent = extents.list.get_mut(key / per);
-        if let Some(sum) = extent.and_then(|extent| extent.sums.get_mut(key % per)) {
-            *sum = Sum { newest: UNVERIFIED, committed: UNVERIFIED, flags: 0 };
+        if let Some(extent) = extent.filter(|extent| extent.sums.get(key % per).is_some()) {
+            extent.sums.set(key % per, UNVERIFIED);
             unverified.insert(to_u32(key / per));
         }
     }
@@ -667,11 +667,10 @@ fn take_leaf(
             if key < extents.list.len() && value != UNMAPPED {
                 extents.map(to_u32(key), value);
             }
-        } else if let Some(sum) =
-            extents.list.get_mut(key / per).and_then(|extent| extent.sums.get_mut(key % per))
+        } else if let Some(own) =
+            extents.list.get_mut(key / per).filter(|own| own.sums.get(key % per).is_some())
         {
-            sum.newest = value;
-            sum.committed = value;
+            own.sums.set(key % per, value);
             if value == UNVERIFIED {
                 unverified.insert(to_u32(key / per));
             }

@@ -35,7 +35,7 @@ pub struct UnverifiedRun {
 impl<Q: FlushQueue> Core<Q> {
     /// Blocks of an extent whose checksums are lost, ascending.
     fn unverified_in(&self, extent: u32) -> Vec<u32> {
-        let sums = (0_u32..).zip(&self.extents.get(extent).sums);
+        let sums = (0_u32..).zip(self.extents.get(extent).sums.iter());
         sums.filter(|(_, sum)| sum.is_unverified()).map(|one| one.0).collect()
     }
 
@@ -53,7 +53,7 @@ impl<Q: FlushQueue> Core<Q> {
 
     /// Whether the first write over such a block has yet to be known as durable: it may be one again.
     fn may_become_unverified(&self, extent: u32) -> bool {
-        let may = |sum: &Sum| sum.flags & TENTATIVE != 0 && sum.committed == UNVERIFIED;
+        let may = |sum: Sum| sum.flags & TENTATIVE != 0 && sum.committed == UNVERIFIED;
         self.extents.get(extent).sums.iter().any(may)
     }
 
@@ -88,7 +88,7 @@ impl<Q: FlushQueue> Core<Q> {
         let mut writes: Vec<BlockWrite> = Vec::new();
         let mut taken: Vec<(u32, u32)> = Vec::new();
         for (within, contents) in self.read_extent(extent)? {
-            if !self.extents.get(extent).sums[index(within)].is_unverified() {
+            if !self.extents.get(extent).sums.at(index(within)).is_unverified() {
                 continue;
             }
             self.counters.unverified += 1;
@@ -141,7 +141,7 @@ impl<Q: FlushQueue> Core<Q> {
         }
         for &(within, crc) in taken {
             let block = self.extents.block(extent, within);
-            let sum = &mut self.extents.get_mut(extent).sums[index(within)];
+            let sum = self.extents.get_mut(extent).sums.at_mut(index(within));
             (sum.newest, sum.committed) = (crc, crc);
             self.journal.append(Record::CrcCommit { block, crc });
             self.trees.touch_sum(block);

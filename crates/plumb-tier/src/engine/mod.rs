@@ -43,7 +43,6 @@ mod zero;
 use std::collections::{BTreeMap, VecDeque};
 
 use plumb_io::{Errno, FlushQueue};
-use plumb_sys::cache_lines::prefetch_value;
 use plumb_units::Nanos;
 use plumb_units::convert::{index, to_u32, to_usize};
 
@@ -571,9 +570,7 @@ impl<Q: FlushQueue> Engine<Q> {
         };
         let Some(part) = self.free_parts.pop() else { return false };
         // By the time that the part begins its checksums are here.
-        if let Some(sum) = self.core.extents.get(extent).sums.get(index(start / 4096)) {
-            prefetch_value(sum);
-        }
+        self.core.extents.get(extent).sums.prefetch(index(start / 4096));
         self.parts[index(part)] = Part {
             client,
             kind,

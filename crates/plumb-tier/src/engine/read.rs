@@ -194,7 +194,7 @@ impl<Q: FlushQueue> Engine<Q> {
         };
         let Some((copy, disk, offset)) = own.copies.iter().filter(able).min_by_key(by_turn) else {
             let sums = &self.core.extents.get(own.extent).sums;
-            let unsettled = |block: u32| sums[index(block)].flags & UNSETTLED != 0;
+            let unsettled = |block: u32| sums.at(index(block)).flags & UNSETTLED != 0;
             if own.source == 0 && (from..to).any(unsettled) && self.waits_to_settle(part) {
                 return;
             }
@@ -302,7 +302,7 @@ impl<Q: FlushQueue> Engine<Q> {
         let slot = own.slots[usize::from(own.reads_into)];
         for block in own.cursor..own.run_end {
             let wanted = match own.source {
-                0 => self.core.extents.get(own.extent).sums[index(block)].newest,
+                0 => self.core.extents.get(own.extent).sums.at(index(block)).newest,
                 _ => self.sums[index(part) * self.part_blocks + index(block - first)],
             };
             let doubted = wanted == UNVERIFIED && active(Mutation::UnverifiedRead);

@@ -5,7 +5,7 @@ use plumb_units::convert::index;
 
 use super::Engine;
 use super::part::Step;
-use crate::extents::{PENDING, SEALED, Sum, UNMAPPED};
+use crate::extents::{PENDING, SEALED, UNMAPPED};
 use crate::format::frame::Record;
 use crate::mutation::{Mutation, active};
 
@@ -41,9 +41,10 @@ impl<Q: FlushQueue> Engine<Q> {
         if own.place == UNMAPPED {
             return 0;
         }
-        for sum in &mut own.sums[index(first)..index(end)] {
-            own.pending -= u32::from(sum.flags & (PENDING | SEALED) != 0);
-            *sum = Sum::default();
+        for block in first..end {
+            let flags = own.sums.at(index(block)).flags;
+            own.pending -= u32::from(flags & (PENDING | SEALED) != 0);
+            own.sums.set(index(block), 0);
         }
         self.moves.changed(extent, (first, end));
         let block = self.core.extents.block(extent, first);
