@@ -17,6 +17,7 @@ use crate::io::{Io, SlotPlan};
 use crate::members::{Members, is_half, is_majority, lists_in_force, too_few};
 use crate::mutation::{Mutation, active};
 use crate::recover::StartError;
+use crate::sums_cache::SUMS_BYTES;
 
 /// How many voters a start needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,13 +51,15 @@ pub(crate) struct How {
     pub(crate) terms: Terms,
     /// Open extents are settled before the pool serves for so long; the others are while it serves.
     pub(crate) settle_within: Nanos,
+    /// Blocks whose checksums are to be in memory, at most.
+    pub(crate) sums_most: u64,
 }
 
 impl How {
     pub(crate) fn new(seed: u64, terms: Terms) -> Self {
         // Whoever changes nothing has nobody who settles later.
         let settle_within = if terms == Terms::Any { Nanos::NEVER } else { SETTLE_WITHIN };
-        Self { seed, terms, settle_within }
+        Self { seed, terms, settle_within, sums_most: SUMS_BYTES / 4 }
     }
 }
 

@@ -6,7 +6,7 @@ use plumb_io::FlushQueue;
 use crate::chain::{self, Gathered};
 use crate::core::{Core, Halt};
 use crate::events::Event;
-use crate::format::page::Checkpoint;
+use crate::format::page::{Checkpoint, PageName};
 use crate::format::{BLOCK_BYTES, BLOCK_LEN};
 use crate::io::Work;
 use crate::mutation::{Mutation, active};
@@ -44,7 +44,9 @@ impl<Q: FlushQueue> Core<Q> {
         }
         // All that must be written anew is met at once.
         let geometry = self.members.geometry;
-        let trees = self.trees.copy_to(&mut self.io, &geometry, &sources, disk);
+        let (extents, between) = (&self.extents, (&sources[..], disk));
+        let in_memory = |page: &PageName| extents.has_page(page);
+        let trees = self.trees.copy_to(&mut self.io, &geometry, between, in_memory);
         if trees != Copied::Whole || journal != Copied::Whole {
             return if trees == Copied::Failed { trees } else { Copied::Damaged };
         }

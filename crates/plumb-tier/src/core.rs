@@ -638,7 +638,8 @@ impl<Q: FlushQueue> Core<Q> {
                 sum.flags & (TENTATIVE | COMMITTING) == TENTATIVE
                     && !active(Mutation::CheckpointForgetsFirst)
             };
-            for (within, sum) in (0..).zip(own.sums.iter()).filter(|(_, sum)| tentative(*sum)) {
+            for (within, sum) in (0..).zip(own.sums.under_way()).filter(|(_, sum)| tentative(**sum))
+            {
                 let block = self.extents.block(extent, within);
                 self.journal.append(Record::CrcFirst { block, crc: sum.newest });
             }

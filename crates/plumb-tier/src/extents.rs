@@ -1,9 +1,12 @@
 //! The extent map and the checksums in memory; which slots are free; where a slot lies.
 
+use std::collections::VecDeque;
+
 use plumb_units::convert::{index, to_u32, to_u64, to_usize};
 
 use crate::format::{Config, Geometry, VirtualDisk};
 pub(crate) use crate::sums::{COMMITTING, PENDING, SEALED, Sum, Sums, TENTATIVE, UNSETTLED};
+use crate::sums_cache::Coming;
 
 /// The place of an extent that is not mapped.
 pub(crate) const UNMAPPED: u32 = u32::MAX;
@@ -19,6 +22,10 @@ pub(crate) struct Extent {
     pub(crate) open: bool,
     /// Whether the list of open extents names it.
     pub(crate) listed: bool,
+    /// A request came to it since it was looked at whether its checksums stay in memory.
+    pub(crate) used: bool,
+    /// It stands in line for that.
+    pub(crate) queued: bool,
     /// The frame that opened it must be durable before the first in-place write.
     pub(crate) open_lsn: u64,
     /// Writes that are under way or wait for their turn.
@@ -37,6 +44,8 @@ impl Default for Extent {
             place: UNMAPPED,
             open: false,
             listed: false,
+            used: false,
+            queued: false,
             open_lsn: 0,
             writers: 0,
             pending: 0,
@@ -54,6 +63,18 @@ pub(crate) struct Extents {
     pub(crate) blocks: u32,
     /// Whether checksums are left out: for whoever only asks where extents are.
     pub(crate) places_only: bool,
+    /// Whether what the map says is being read, and checksums come later.
+    pub(crate) loading: bool,
+    /// Blocks whose checksums are to be in memory, at most.
+    pub(crate) most: u64,
+    /// Extents whose checksums are.
+    pub(crate) resident: u64,
+    /// Some are not: whose checksums come next for being dropped. Empty while all have room.
+    pub(crate) line: VecDeque<u32>,
+    /// There is such a line.
+    pub(crate) is_short: bool,
+    /// Those that are being read, leaf by leaf.
+    pub(crate) coming: Vec<Coming>,
     /// By virtual disk, then tier.
     slots: Vec<Vec<Slots>>,
 }
@@ -136,6 +157,12 @@ impl Extents {
             list: vec![Extent::default(); index(config.extents())],
             blocks: config.extent_blocks(),
             places_only: false,
+            loading: false,
+            most: u64::MAX,
+            resident: 0,
+            line: VecDeque::new(),
+            is_short: false,
+            coming: Vec::new(),
             slots: config.vdisks.iter().map(slots).collect(),
         }
     }
@@ -200,10 +227,15 @@ impl Extents {
     /// Gives an extent a place, all its blocks unwritten.
     pub(crate) fn map(&mut self, extent: u32, place: u32) {
         let blocks = if self.places_only { 0 } else { index(self.blocks) };
+        let loading = self.loading && !self.places_only;
         let own = self.get_mut(extent);
         own.place = place;
         own.pending = 0;
-        own.sums = Sums::unwritten(blocks);
+        if loading {
+            own.sums = Sums::Away;
+        } else {
+            self.arrive(extent, Sums::unwritten(blocks));
+        }
     }
 
     /// Takes its place away.
@@ -212,7 +244,9 @@ impl Extents {
         own.place = UNMAPPED;
         own.open = false;
         own.pending = 0;
-        own.sums = Sums::None;
+        let before = std::mem::take(&mut own.sums);
+        self.coming.retain(|own| own.extent != extent);
+        self.resident -= u64::from(!matches!(before, Sums::None | Sums::Away));
     }
 
     /// Extent and block in it of a block of the pool.

@@ -18,8 +18,8 @@ const PER_LINE: u64 = 64;
 const HEAT_MOST: u64 = 128 << 20;
 const HEAT_PER_EXTENT: u64 = 8;
 
-/// Bytes, were every extent mapped and every block written.
-pub(crate) fn needed(config: &Config, geometry: &Geometry) -> u64 {
+/// Bytes, were every extent mapped and every block written, with so many bytes of checksums in memory at most.
+pub(crate) fn needed(config: &Config, geometry: &Geometry, sums: u64) -> u64 {
     let blocks_of_extent = u64::from(config.extent_bytes) / BLOCK_BYTES;
     let extents: u64 = config.vdisks.iter().map(|vdisk| u64::from(vdisk.extents)).sum();
     let blocks = extents.saturating_mul(blocks_of_extent);
@@ -46,7 +46,7 @@ pub(crate) fn needed(config: &Config, geometry: &Geometry) -> u64 {
     let marks = 3 * extents.div_ceil(8) * to_u64(config.disks.len());
     let parts = [
         extents.saturating_mul(to_u64(size_of::<Extent>())),
-        blocks.saturating_mul(to_u64(size_of::<u32>())),
+        blocks.saturating_mul(to_u64(size_of::<u32>())).min(sums),
         open.saturating_mul(blocks_of_extent).saturating_mul(to_u64(size_of::<Sum>())),
         slots,
         pages.saturating_mul(PER_PAGE),
@@ -65,7 +65,7 @@ mod tests {
     fn checksums_of_all_blocks_are_most_of_it() {
         let mut config = Config { extent_bytes: 1 << 20, ..Config::default() };
         let geometry = Geometry::standard(256 << 20, 1 << 40);
-        let nothing = needed(&config, &geometry);
+        let nothing = needed(&config, &geometry, u64::MAX);
         assert_eq!(nothing, AT_LEAST);
         config.vdisks.push(crate::VirtualDisk {
             extents: 1 << 20,
@@ -79,10 +79,12 @@ mod tests {
             cache: None,
         });
         // 1 TiB: 2^28 blocks of 4 bytes each, and of those in 262,144 extents 12 more.
-        let more = needed(&config, &geometry) - nothing;
+        let more = needed(&config, &geometry, u64::MAX) - nothing;
         let sums = (1_u64 << 28) * 4 + (1_u64 << 26) * 12;
         assert!((sums..sums + sums / 8).contains(&more), "{more} for {sums}");
+        let short = needed(&config, &geometry, 1 << 28) - nothing;
+        assert_eq!(more - short, (1 << 30) - (1 << 28), "the others are on the disks");
         config.vdisks[0].extents = u32::MAX;
-        assert!(needed(&config, &geometry) > more, "no figure wraps");
+        assert!(needed(&config, &geometry, u64::MAX) > more, "no figure wraps");
     }
 }

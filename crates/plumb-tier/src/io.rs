@@ -385,6 +385,19 @@ impl<Q: FlushQueue> Io<Q> {
         }
     }
 
+    /// Reads a page of metadata into a slot for data.
+    pub(crate) fn push_page(&mut self, disk: u16, place: (u32, u64, u32), tag: Tag) {
+        let (slot, offset, len) = place;
+        let Some(file) = self.file(disk) else { return };
+        self.mark(slot, disk, tag);
+        let (kind, memory) = (OpKind::Read, Memory::Lane(DATA));
+        if self.hand_in(disk, Op { kind, file, slot: Slot(slot), len, offset, memory }) {
+            let own = &mut self.uses[usize::from(disk)];
+            own.metadata_reads += 1;
+            own.metadata_read_bytes += u64::from(len);
+        }
+    }
+
     /// Hands an I/O to the queue; what is counted here is all that a disk is asked. `false` for a write that must wait
     /// until the disk has answered earlier ones, or for data where too many of its I/Os hang: it fails (RES-10).
     #[inline]

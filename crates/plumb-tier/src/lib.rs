@@ -50,6 +50,7 @@ pub mod space;
 mod spared;
 mod standstill;
 mod sums;
+mod sums_cache;
 pub mod tier_report;
 pub mod torture;
 pub mod trace;

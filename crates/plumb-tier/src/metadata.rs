@@ -92,7 +92,8 @@ impl<Q: FlushQueue> Core<Q> {
             if bad.len() == asked.len() {
                 self.io.events.note(Event::MetadataLost { what });
             }
-            if self.trees.is_lost(name) {
+            let nowhere = bad.len() == asked.len() && !self.extents.has_page(name);
+            if self.trees.is_lost(name) || nowhere {
                 continue;
             }
             self.trees.rewrite(*name);

@@ -154,6 +154,10 @@ rules! {
     VoteFirst,
     /// What a disk lacks of metadata and logs is copied from the first that has it, whatever it holds.
     RotCopied,
+    /// Checksums that no checkpoint has written yet are dropped from memory.
+    UnwrittenSumsDropped,
+    /// A leaf of checksums that changes is written without those that are not in memory.
+    RestOfLeafForgotten,
     /// A start leaves out who has journal and map before it knows whether it can read them without.
     LeftOutUnasked,
     /// Who has no journal and map is not asked for a page that nobody else has.
@@ -428,6 +432,8 @@ impl Mutation {
             "disks of a mirror that are away one after the other: torture/apart.rs",
         ),
         (Self::LostLeftOut, "the same"),
+        (Self::UnwrittenSumsDropped, "no room for checksums: torture/short_of_memory.rs"),
+        (Self::RestOfLeafForgotten, "the same"),
         (Self::LeftOutUnasked, "rot and a disk that is away: torture/spared.rs"),
         (Self::OthersUnasked, "rot and a disk that is back: torture/spared.rs"),
         (Self::LostSumsDropped, "checksums that a disk that is away has: torture/spared.rs"),

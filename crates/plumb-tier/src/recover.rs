@@ -191,7 +191,7 @@ pub(crate) fn start<Q: FlushQueue>(
         members.expel_all(&mut io, failed).map_err(|_| Halt::Voters)?;
     }
     let checkpoint = newest_checkpoint(&mut io, &mut members)?;
-    let (mut core, again) = load(io, members, &checkpoint, What::All(unread_end))?;
+    let (mut core, again) = load(io, members, &checkpoint, What::All(unread_end, how.sums_most))?;
     let open: Vec<u32> =
         (0..).zip(&core.extents.list).filter(|own| own.1.open).map(|own| own.0).collect();
     for &extent in &open {
@@ -226,8 +226,8 @@ pub(crate) fn start<Q: FlushQueue>(
 /// What is read of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum What {
-    /// All that a start needs.
-    All(UnreadEnd),
+    /// All that a start needs, with checksums of so many blocks in memory at most.
+    All(UnreadEnd, u64),
     /// Where extents are, and which copies are up to date: no checksums.
     Places,
 }
@@ -242,12 +242,15 @@ pub(crate) fn load<Q: FlushQueue>(
 ) -> Result<(Core<Q>, bool), StartError> {
     let mut extents = Extents::new(&members.config, &members.geometry);
     extents.places_only = what == What::Places;
+    if let What::All(_, most) = what {
+        extents.most = most;
+    }
     let roots = &checkpoint.roots[..if extents.places_only { 1 } else { 2 }];
     let mut trees = Trees::new(&extents, &members.geometry, members.pool_seed);
     let sources = Sources::of(&io, &members);
     let unverified = trees.load(&mut io, &members.geometry, &sources, roots, &mut extents)?;
     let unread_end = match what {
-        What::All(unread_end) => unread_end,
+        What::All(unread_end, _) => unread_end,
         What::Places => UnreadEnd::Unknown,
     };
     let chain = chain::read(&mut io, &members, (checkpoint.link, unread_end));
@@ -294,6 +297,7 @@ pub(crate) fn load<Q: FlushQueue>(
     };
     for body in chain.bodies() {
         for record in frame::records(body) {
+            core.fetch_for(&record)?;
             core.replay(record);
         }
     }
@@ -460,6 +464,26 @@ impl<Q: FlushQueue> Core<Q> {
             }
             Record::CheckpointBegin | Record::CheckpointEnd => {}
         }
+    }
+
+    /// Checksums that a record goes on from are in memory.
+    fn fetch_for(&mut self, record: &Record) -> Result<(), StartError> {
+        let blocks = match *record {
+            Record::Open { extent } => {
+                let first = self.extents.block(extent, 0);
+                first..first + 1
+            }
+            Record::CrcFirst { block, .. } | Record::CrcCommit { block, .. } => block..block + 1,
+            Record::Zero { block, count } => block..block.saturating_add(count.into()),
+            _ => return Ok(()),
+        };
+        let last = blocks.end.saturating_sub(1).max(blocks.start);
+        let ends = [blocks.start, last].map(|block| self.extents.split(block));
+        let [Some((first, _)), Some((last, _))] = ends else { return Ok(()) };
+        for extent in first..=last.min(first + 1) {
+            self.fetch_sums(extent)?;
+        }
+        Ok(())
     }
 
     fn replay_moved(&mut self, extent: u32, place: u32) {

@@ -116,6 +116,7 @@ impl<Q: FlushQueue> Core<Q> {
     /// Reads all in-sync copies of all written blocks of an extent. A disk that does not answer is waited for once;
     /// if it can be spared it is expelled then, and its copies are none of those that are returned.
     pub(crate) fn read_extent(&mut self, extent: u32) -> Result<Vec<(u32, Contents)>, Halt> {
+        self.need_sums(extent)?;
         let mut found = Vec::new();
         let mut silent = Vec::new();
         let mut within = 0;
@@ -123,7 +124,9 @@ impl<Q: FlushQueue> Core<Q> {
             let len = self.run(extent, within);
             let first = index(within / 4096);
             let written: Vec<usize> = (first..first + index(len / 4096))
-                .filter(|block| self.extents.get(extent).sums.get(*block).is_some_and(|sum| is_written(&sum)))
+                .filter(|block| {
+                    self.extents.get(extent).sums.get(*block).is_some_and(|sum| is_written(&sum))
+                })
                 .collect();
             if let (Some(&from), Some(&to)) = (written.first(), written.last()) {
                 self.read_run(extent, (from, to), &written, &mut found, &mut silent);

@@ -62,6 +62,8 @@ pub(crate) enum Sums {
     Settled(Box<[u32]>),
     /// It may be.
     Open(Box<[Sum]>),
+    /// They are on the disks alone, for want of memory ([`crate::sums_cache`]): whoever needs them has them fetched first.
+    Away,
 }
 
 impl Sums {
@@ -75,6 +77,7 @@ impl Sums {
     pub(crate) fn get(&self, nth: usize) -> Option<Sum> {
         match self {
             Self::None => None,
+            Self::Away => away(),
             Self::Settled(all) => all.get(nth).copied().map(Sum::settled),
             Self::Open(all) => all.get(nth).copied(),
         }
@@ -88,6 +91,7 @@ impl Sums {
     pub(crate) fn at(&self, nth: usize) -> Sum {
         match self {
             Self::None => panic!("the extent has no place"),
+            Self::Away => away(),
             Self::Settled(all) => Sum::settled(all[nth]),
             Self::Open(all) => all[nth],
         }
@@ -121,6 +125,7 @@ impl Sums {
         }
         match self {
             Self::Open(all) => all,
+            Self::Away => away(),
             _ => &mut [],
         }
     }
@@ -137,7 +142,16 @@ impl Sums {
         match self {
             Self::Settled(all) if nth < all.len() => all[nth] = crc,
             Self::Open(all) if nth < all.len() => all[nth] = Sum::settled(crc),
+            Self::Away => away(),
             _ => {}
+        }
+    }
+
+    /// Of each block in order, if something may be under way of any.
+    pub(crate) fn under_way(&self) -> &[Sum] {
+        match self {
+            Self::Open(all) => all,
+            _ => &[],
         }
     }
 
@@ -154,11 +168,17 @@ impl Sums {
     #[inline]
     pub(crate) fn prefetch(&self, nth: usize) {
         match self {
-            Self::None => {}
+            Self::None | Self::Away => {}
             Self::Settled(all) => all.get(nth).into_iter().for_each(prefetch_value),
             Self::Open(all) => all.get(nth).into_iter().for_each(prefetch_value),
         }
     }
+}
+
+/// Nobody may take what is not here for unwritten.
+#[cold]
+fn away() -> ! {
+    panic!("checksums are needed that were not fetched")
 }
 
 #[cfg(test)]

@@ -3,13 +3,13 @@
 //! A checkpoint writes changed leaves to free pages, then the index pages above them, flushes, and only
 //! then writes the page that names the new roots. Pages of the trees before are free after that.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use plumb_io::FlushQueue;
 use plumb_units::convert::{index, to_u32, to_u64, to_usize};
 
-use crate::extents::{ExtentSet, Extents, UNMAPPED};
+use crate::extents::{Extent, ExtentSet, Extents, Sums, UNMAPPED};
 use crate::format::checksum::UNVERIFIED;
 use crate::format::page::{self, INDEX_ENTRIES, LEAF_ENTRIES, PageName, Pointer, Root};
 use crate::format::{BLOCK_BYTES, BLOCK_LEN, Geometry};
@@ -117,23 +117,31 @@ fn leaves(extents: &Extents) -> [usize; 2] {
     [count.div_ceil(LEAF_ENTRIES).max(1), blocks.div_ceil(LEAF_ENTRIES).max(1)]
 }
 
-/// What a tree holds at a key.
-fn value(extents: &Extents, tree: usize, key: usize) -> u32 {
+/// What a tree holds at a key; `old` is its leaf as it was, where some of it is not in memory.
+fn value(extents: &Extents, tree: usize, key: usize, old: Option<&[u8]>) -> u32 {
     let per = index(extents.blocks);
     let at = if tree == MAP { key } else { key / per };
     let Some(extent) = extents.list.get(at) else { return if tree == MAP { UNMAPPED } else { 0 } };
-    match tree {
-        MAP => extent.place,
-        _ => extent.sums.get(key % per).map_or(0, |sum| sum.committed),
+    match (tree, &extent.sums) {
+        (MAP, _) => extent.place,
+        (_, Sums::Away) => old.map_or(0, |old| page::entry(old, key % LEAF_ENTRIES)),
+        (_, sums) => sums.get(key % per).map_or(0, |sum| sum.committed),
     }
+}
+
+/// A leaf of checksums of which nobody knows any.
+pub(crate) fn unknown_leaf() -> [u8; BLOCK_LEN] {
+    let mut bytes = [0; BLOCK_LEN];
+    (0..LEAF_ENTRIES).for_each(|nth| page::set_entry(&mut bytes, nth, UNVERIFIED));
+    bytes
 }
 
 /// A page that no disk gives.
 #[derive(Debug, Clone, Copy)]
-struct Missing {
-    name: PageName,
+pub(crate) struct Missing {
+    pub(crate) name: PageName,
     /// A disk that holds a copy cannot be read at all now.
-    may_be_there: bool,
+    pub(crate) may_be_there: bool,
 }
 
 /// How often each disk is asked for a page that does not verify.
@@ -248,9 +256,13 @@ impl Trees {
         disks: &[u16],
         extents: &Extents,
     ) -> Result<Vec<u16>, TreeFull> {
+        let Ok(old) = self.leaves_in_part(io, geometry, disks, extents) else {
+            // Nobody gives what is there still: no disk is one to go on with.
+            return Ok(disks.to_vec());
+        };
         let mut runs = Runs { most: to_usize(io.control_bytes()).max(BLOCK_LEN), list: Vec::new() };
         for tree in [MAP, SUMS] {
-            self.write_tree(tree, extents, &mut runs)?;
+            self.write_tree(tree, (extents, &old), &mut runs)?;
         }
         let at = |page: u32| geometry.tree() + u64::from(page) * BLOCK_BYTES;
         let each = runs.list.iter().flat_map(|(page, bytes)| {
@@ -261,10 +273,75 @@ impl Trees {
         Ok(failed)
     }
 
+    /// Leaves of checksums that are to be written and are not in memory as a whole, as they are on the disks.
+    fn leaves_in_part<Q: FlushQueue>(
+        &self,
+        io: &mut Io<Q>,
+        geometry: &Geometry,
+        disks: &[u16],
+        extents: &Extents,
+    ) -> Result<BTreeMap<usize, [u8; BLOCK_LEN]>, Missing> {
+        let mut old = BTreeMap::new();
+        if !extents.is_short || active(Mutation::RestOfLeafForgotten) {
+            return Ok(old);
+        }
+        let dirty = self.trees[SUMS].dirty.iter().enumerate().filter(|leaf| *leaf.1);
+        for leaf in dirty.map(|leaf| leaf.0).filter(|leaf| !extents.has_leaf(*leaf)) {
+            let Some((name, pointer)) = self.sums_page(to_u32(leaf)) else {
+                if self.is_unknown(to_u32(leaf)) {
+                    old.insert(leaf, unknown_leaf());
+                }
+                continue;
+            };
+            let bytes = match self.read_page(io, geometry, disks, name, pointer) {
+                Ok(bytes) => bytes,
+                Err(missing) if missing.may_be_there => return Err(missing),
+                Err(_) => unknown_leaf(),
+            };
+            old.insert(leaf, bytes);
+        }
+        Ok(old)
+    }
+
+    /// The page of a leaf of checksums; `None` when none of its blocks was ever written.
+    pub(crate) fn sums_page(&self, leaf: u32) -> Option<(PageName, Pointer)> {
+        let pointer = *self.trees[SUMS].levels[0].get(index(leaf))?;
+        (pointer.page != 0).then(|| (name(SUMS, 0, index(leaf)), pointer))
+    }
+
+    /// Whether nobody knows where a leaf of checksums lies, as an index page is lost.
+    pub(crate) fn is_unknown(&self, leaf: u32) -> bool {
+        self.lost_sums.contains(&leaf) && self.sums_page(leaf).is_none()
+    }
+
+    /// Whether the next checkpoint writes a leaf of checksums.
+    pub(crate) fn is_dirty_sums(&self, leaf: u32) -> bool {
+        self.trees[SUMS].dirty.get(index(leaf)).is_some_and(|dirty| *dirty)
+    }
+
+    /// Nobody here has the page of a leaf of checksums.
+    pub(crate) fn note_lost(&mut self, leaf: u32) {
+        self.lost_sums.insert(leaf);
+    }
+
+    /// A page from whoever is here and has it.
+    pub(crate) fn find_page<Q: FlushQueue>(
+        &self,
+        io: &mut Io<Q>,
+        geometry: &Geometry,
+        sources: &Sources,
+        (name, pointer): (PageName, Pointer),
+    ) -> Result<[u8; BLOCK_LEN], Missing> {
+        let found = self.read_page(io, geometry, &sources.members, name, pointer);
+        found.or_else(|missing| {
+            self.page_of_other(io, geometry, sources, (name, pointer)).ok_or(missing)
+        })
+    }
+
     fn write_tree(
         &mut self,
         tree: usize,
-        extents: &Extents,
+        (extents, old): (&Extents, &BTreeMap<usize, [u8; BLOCK_LEN]>),
         runs: &mut Runs,
     ) -> Result<(), TreeFull> {
         let mut changed: Vec<usize> = Vec::new();
@@ -277,10 +354,15 @@ impl Trees {
                 self.lost_sums.remove(&to_u32(leaf));
             }
             let mut bytes = Box::new([0; BLOCK_LEN]);
+            let old = old.get(&leaf).map(|old| &old[..]);
             for nth in 0..LEAF_ENTRIES {
-                page::set_entry(&mut bytes, nth, value(extents, tree, leaf * LEAF_ENTRIES + nth));
+                let key = leaf * LEAF_ENTRIES + nth;
+                page::set_entry(&mut bytes, nth, value(extents, tree, key, old));
             }
             self.place(tree, 0, leaf, bytes, runs)?;
+        }
+        if self.have_grown {
+            changed = (0..self.trees[tree].levels[0].len()).collect();
         }
         for level in 1..self.trees[tree].levels.len() {
             changed = changed.iter().map(|number| number / INDEX_ENTRIES).collect();
@@ -347,12 +429,15 @@ impl Trees {
         extents: &mut Extents,
     ) -> Result<ExtentSet, PageName> {
         let mut unverified = ExtentSet::default();
+        extents.loading = true;
         for (tree, root) in roots.iter().enumerate() {
+            // Checksums that have no room are read when they are needed.
+            let leaves = tree == MAP || extents.has_room_for_all();
             let mut old = Tree::new(index(root.leaves).clamp(1, self.trees[tree].levels[0].len()));
             let top = old.levels.len() - 1;
             old.levels[top][0] = root.pointer;
             let mut lost: Vec<PageName> = Vec::new();
-            for level in (0..=top).rev() {
+            for level in (usize::from(!leaves)..=top).rev() {
                 let pointers = old.levels[level].clone();
                 let missing = self.read_level(
                     io,
@@ -384,6 +469,9 @@ impl Trees {
                 } else {
                     // They are written anew by the next checkpoint, whatever their pages hold.
                     self.trees[tree].dirty[leaves.clone()].fill(true);
+                }
+                if extents.is_short {
+                    self.lost_sums.extend(leaves.clone().map(to_u32));
                 }
                 forget_sums(extents, leaves, &mut unverified);
             }
@@ -437,14 +525,9 @@ impl Trees {
         let mut missing = Vec::new();
         for number in (0..pointers.len()).filter(left) {
             let name = name(tree, level, number);
-            match self.read_page(io, geometry, &sources.members, name, pointers[number]) {
+            match self.find_page(io, geometry, sources, (name, pointers[number])) {
                 Ok(bytes) => take(number, &bytes),
-                Err(page) => {
-                    match self.page_of_other(io, geometry, sources, (name, pointers[number])) {
-                        Some(bytes) => take(number, &bytes),
-                        None => missing.push(page),
-                    }
-                }
+                Err(page) => missing.push(page),
             }
         }
         missing
@@ -469,7 +552,6 @@ impl Trees {
             for pointer in old.levels[1..].iter().flatten().filter(|pointer| pointer.page != 0) {
                 self.replaced.push(pointer.page);
             }
-            own.dirty.fill(true);
         }
     }
 
@@ -524,8 +606,8 @@ impl Trees {
         &mut self,
         io: &mut Io<Q>,
         geometry: &Geometry,
-        sources: &[u16],
-        disk: u16,
+        (sources, disk): (&[u16], u16),
+        in_memory: impl Fn(&PageName) -> bool,
     ) -> Copied {
         let (mut wanted, _) = self.pages_from(0, usize::MAX);
         wanted.retain(|(_, at)| (1..geometry.tree_pages()).contains(&at.page));
@@ -576,7 +658,7 @@ impl Trees {
                 return Copied::Failed;
             }
         }
-        missing.retain(|page| !self.is_lost(page));
+        missing.retain(|page| !self.is_lost(page) && in_memory(page));
         missing.iter().for_each(|page| self.rewrite(*page));
         if missing.is_empty() { Copied::Whole } else { Copied::Damaged }
     }
@@ -645,7 +727,10 @@ fn forget_sums(extents: &mut Extents, leaves: Range<usize>, unverified: &mut Ext
     let per = index(extents.blocks);
     for key in leaves.start * LEAF_ENTRIES..leaves.end * LEAF_ENTRIES {
         let extent = extents.list.get_mut(key / per);
-        if let Some(extent) = extent.filter(|extent| extent.sums.get(key % per).is_some()) {
+        let is_here = |extent: &&mut Extent| {
+            !matches!(extent.sums, Sums::Away) && extent.sums.get(key % per).is_some()
+        };
+        if let Some(extent) = extent.filter(is_here) {
             extent.sums.set(key % per, UNVERIFIED);
             unverified.insert(to_u32(key / per));
         }

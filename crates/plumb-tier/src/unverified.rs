@@ -82,6 +82,7 @@ impl<Q: FlushQueue> Core<Q> {
     /// differ or cannot be read. With `accept` each is what most of its copies hold from now on, durably, and its copies
     /// are made equal; one that no copy gives stays as it is.
     pub(crate) fn compare_unverified(&mut self, extent: u32, accept: bool) -> Result<(), Halt> {
+        self.need_sums(extent)?;
         if !self.unverified.has(extent) {
             return Ok(());
         }

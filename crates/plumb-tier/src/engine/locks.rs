@@ -37,6 +37,11 @@ impl Locks {
         }
     }
 
+    /// Whether anybody is in an extent's line, or in that of one which shares it.
+    pub(super) fn is_taken(&self, extent: u32) -> bool {
+        self.heads[self.line(extent)] != NONE
+    }
+
     /// Whether somebody before it in the line touches the same blocks.
     pub(super) fn conflicts(&self, part: u32, parts: &[Part]) -> bool {
         if active(Mutation::NoRangeLock) {

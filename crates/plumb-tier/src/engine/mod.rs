@@ -9,6 +9,7 @@ mod change;
 mod clients;
 mod copying;
 mod destage;
+mod fetch;
 mod heat;
 mod jobs;
 mod kept;
@@ -185,6 +186,8 @@ pub struct Engine<Q> {
     heal_logs: Vec<(usize, u64)>,
     /// Extents with blocks that a start could not settle and that somebody waits for.
     to_settle: Vec<u32>,
+    /// Extents whose checksums are to be read while the engine stands.
+    to_fetch: Vec<u32>,
     /// Of these, those that could not be settled when that was tried last, and when.
     in_vain: BTreeMap<u32, Nanos>,
     halted: Option<Halt>,
@@ -245,14 +248,28 @@ impl<Q: FlushQueue> Engine<Q> {
         Self::start_on(queue, plan, (clients, client_bytes), How::new(seed, Terms::More))
     }
 
+    /// The same, with so many bytes of checksums in memory, at most and about: 4 for each block of 4 KiB. Those of other blocks are read
+    /// when a request needs them.
+    ///
+    /// # Errors
+    /// As [`Engine::start`].
+    pub fn start_with(
+        queue: Q,
+        plan: SlotPlan,
+        (clients, client_bytes): (u32, u32),
+        (seed, sums_bytes): (u64, u64),
+    ) -> Result<Self, StartError> {
+        let how = How { sums_most: sums_bytes / 4, ..How::new(seed, Terms::More) };
+        Self::start_on(queue, plan, (clients, client_bytes), how)
+    }
+
     /// The same, with so much time for open extents before it serves: those that it does not come to are settled while it does.
     pub(crate) fn start_settling(
         queue: Q,
         plan: SlotPlan,
         (clients, client_bytes): (u32, u32),
-        (seed, settle_within): (u64, Nanos),
+        how: How,
     ) -> Result<Self, StartError> {
-        let how = How { settle_within, ..How::new(seed, Terms::More) };
         Self::start_on(queue, plan, (clients, client_bytes), how)
     }
 
@@ -329,6 +346,7 @@ impl<Q: FlushQueue> Engine<Q> {
             heal: Vec::new(),
             heal_logs: Vec::new(),
             to_settle: Vec::new(),
+            to_fetch: Vec::new(),
             in_vain: BTreeMap::new(),
             halted: None,
             last_resync: Nanos::ZERO,
@@ -570,7 +588,9 @@ impl<Q: FlushQueue> Engine<Q> {
         };
         let Some(part) = self.free_parts.pop() else { return false };
         // By the time that the part begins its checksums are here.
-        self.core.extents.get(extent).sums.prefetch(index(start / 4096));
+        let own = self.core.extents.get_mut(extent);
+        own.used = true;
+        own.sums.prefetch(index(start / 4096));
         self.parts[index(part)] = Part {
             client,
             kind,

@@ -132,6 +132,10 @@ impl<Q: FlushQueue> Engine<Q> {
         if is_second_tier(from) == second {
             return Err(Some(MoveOutcome::There));
         }
+        if self.core.extents.is_away(extent) {
+            self.want_sums(extent);
+            return Err(None);
+        }
         if self.core.deferred.has(extent) {
             if !self.to_settle.contains(&extent) {
                 self.to_settle.push(extent);

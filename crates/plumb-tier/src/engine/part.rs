@@ -72,6 +72,8 @@ pub(super) enum Step {
     Lock,
     /// May begin, or begin again.
     Begin,
+    /// Reads checksums of its extent.
+    Sums,
     /// Reads the old content around what it writes.
     OldRead,
     /// Reads for the client.
@@ -127,6 +129,8 @@ pub(super) struct Part {
     pub(super) copies: Copies,
     /// Blocks of it were settled for it, or could not be.
     pub(super) settled: bool,
+    /// The checksums of its extent cannot be read now.
+    pub(super) no_sums: bool,
     /// No copy gave a run as a whole: its blocks are read one by one, each from whichever copy has it.
     pub(super) one_by_one: bool,
     /// That block of its extent is read from home, for no copy of the log has it; or [`NONE`].
@@ -165,6 +169,7 @@ impl Default for Part {
             slots: [NONE; 3],
             copies: Copies { at: [(0, 0); 3], count: 0 },
             settled: false,
+            no_sums: false,
             one_by_one: false,
             at_home: NONE,
             queued: false,
@@ -249,9 +254,12 @@ impl<Q: FlushQueue> Engine<Q> {
             Step::Begin => self.begin(part),
             // What devices said can be judged while all stands still, but not before disks that failed
             // are out.
-            Step::OldRead | Step::Reading | Step::Writing if !self.trouble.is_empty() => {
+            Step::Sums | Step::OldRead | Step::Reading | Step::Writing
+                if !self.trouble.is_empty() =>
+            {
                 self.held.push_back(part);
             }
+            Step::Sums => self.sums_read(part),
             Step::OldRead => self.old_read_done(part),
             Step::Reading => self.read_done(part),
             Step::Writing => self.write_done(part),
@@ -269,7 +277,7 @@ impl<Q: FlushQueue> Engine<Q> {
         }
     }
 
-    fn begin(&mut self, part: u32) {
+    pub(super) fn begin(&mut self, part: u32) {
         if self.parts[index(part)].kind.moves() {
             self.parts[index(part)].step = Step::Held;
             return;
@@ -281,6 +289,9 @@ impl<Q: FlushQueue> Engine<Q> {
         }
         if self.frozen {
             self.held.push_back(part);
+            return;
+        }
+        if self.waits_for_sums(part) {
             return;
         }
         match self.parts[index(part)].kind {

@@ -7,7 +7,7 @@ use super::part::{NONE, Part, PartKind, Step};
 use super::perf::note_tier_time;
 use super::{Account, EIO, Engine};
 use crate::events::Event;
-use crate::extents::{UNSETTLED, is_second_tier};
+use crate::extents::{Sum, UNSETTLED, is_second_tier};
 use crate::format::checksum::UNVERIFIED;
 use crate::format::{BLOCK_BYTES, MediaType};
 use crate::io::Tag;
@@ -337,7 +337,7 @@ impl<Q: FlushQueue> Engine<Q> {
     fn is_doubted(&self, part: u32) -> bool {
         let own = self.parts[index(part)];
         let sums = &self.core.extents.get(own.extent).sums;
-        let doubted = |block: u32| sums.get(index(block)).is_some_and(|sum| sum.is_unverified());
+        let doubted = |block: u32| sums.get(index(block)).is_some_and(Sum::is_unverified);
         own.source == 0 && (own.cursor..own.run_end).any(doubted)
     }
 

@@ -277,6 +277,7 @@ impl<Q: FlushQueue> Engine<Q> {
             || !self.heal.is_empty()
             || !self.heal_logs.is_empty()
             || !self.to_settle.is_empty()
+            || !self.to_fetch.is_empty()
             || self.crowded
             || self.wants_checkpoint()
             || self.mark_due()
@@ -371,6 +372,7 @@ impl<Q: FlushQueue> Engine<Q> {
             }
         }
         self.frozen = false;
+        self.drop_sums();
         self.judge_unflushed();
         if let Err(halt) = outcome {
             self.core.io.events.note(Event::Halted(halt));
@@ -463,6 +465,9 @@ impl<Q: FlushQueue> Engine<Q> {
     fn work(&mut self) -> Result<(), Halt> {
         if self.crowded || self.wants_checkpoint() {
             return self.checkpoint_now();
+        }
+        if !self.to_fetch.is_empty() {
+            return self.fetch_wanted();
         }
         let deferred: Vec<u32> = self
             .to_settle
@@ -610,6 +615,7 @@ impl<Q: FlushQueue> Engine<Q> {
         self.heal.clear();
         self.heal_logs.clear();
         self.to_settle.clear();
+        self.to_fetch.clear();
         self.frozen = false;
         self.fail_rounds();
         for line in [

@@ -150,7 +150,8 @@ impl<Q: FlushQueue> Engine<Q> {
         let own = self.parts[index(part)];
         let (first, end) = own.blocks();
         let sums = &self.core.extents.get(own.extent).sums;
-        let has = |flags: u8| (first..end).any(|block| sums.at(index(block)).flags & flags == flags);
+        let has =
+            |flags: u8| (first..end).any(|block| sums.at(index(block)).flags & flags == flags);
         let (waits, unsettled) = (has(TENTATIVE), has(TENTATIVE | UNSETTLED));
         if !waits || active(Mutation::OverwriteTentative) {
             return false;

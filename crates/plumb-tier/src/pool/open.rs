@@ -28,6 +28,7 @@ use crate::create::CreateError;
 use crate::engine::{ChangeError, Engine};
 use crate::io::SlotPlan;
 use crate::recover::StartError;
+use crate::sums_cache::sums_bytes;
 
 /// How long to wait for the last I/O of an engine that has ended.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
@@ -403,7 +404,9 @@ pub fn open(
     (clients, client_bytes): (u32, u32),
 ) -> Result<OpenPool, PoolError> {
     let (files, plan, absent) = claim_all(pool, more)?;
-    let engine = Engine::start(files, plan, clients, client_bytes, fresh_seed());
+    // A quarter of what is free is for checksums: those of other blocks are read when they are needed.
+    let sums = sums_bytes(memory::available(&SystemTree::default()).unwrap_or(0));
+    let engine = Engine::start_with(files, plan, (clients, client_bytes), (fresh_seed(), sums));
     started(pool, engine.map_err(|error| or_full(pool, error))?, (plan, absent))
 }
 
@@ -577,8 +580,9 @@ fn foretell(pool: &RegisteredPool, here: &[PathBuf]) -> Result<(), PoolError> {
 
 /// Bytes that a pool would need, were every extent of it mapped, and bytes that there are; `None` where they are enough.
 pub(super) fn shortage(found: &Look) -> Option<(u64, u64)> {
-    let needed = crate::forecast::needed(&found.config, &found.geometry);
     let available = memory::available(&SystemTree::default())?;
+    let sums = sums_bytes(available);
+    let needed = crate::forecast::needed(&found.config, &found.geometry, sums);
     (needed > available).then_some((needed, available))
 }
 

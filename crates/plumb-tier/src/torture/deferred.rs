@@ -8,6 +8,7 @@ use super::faults::{MIRROR, done, fill, first_block, flush, images, oracle, rest
 use super::history::{CLIENT_BYTES, CLIENTS, Shape};
 use super::oracle::Promise;
 use super::run::{Run, queue};
+use crate::assembly::{How, Terms};
 use crate::engine::JobKind;
 use crate::mutation::{Mutation, set};
 use crate::{Engine, Request, RequestKind};
@@ -35,7 +36,8 @@ fn start_within(run: &Run, left: Vec<Image>, within: Nanos) -> Run {
     let made = queue(&shape, left, 3, true);
     let of = (3 ^ 0x1d, within);
     let clients = (CLIENTS + 1, CLIENT_BYTES);
-    let engine = Engine::start_settling(made, shape.plan(), clients, of).expect("it starts");
+    let how = How { settle_within: of.1, ..How::new(of.0, Terms::More) };
+    let engine = Engine::start_settling(made, shape.plan(), clients, how).expect("it starts");
     let mut oracle = run.witness.oracle.clone();
     oracle.crash(Promise::Acknowledged);
     let mut again = Run::go_on_with(&shape, engine, oracle);

@@ -10,13 +10,19 @@ pub(super) enum Kind {
     Wide,
     /// Bits of one disk rot while the pool serves.
     Rotting,
+    /// Checksums of a few extents are in memory.
+    Short,
 }
 
 /// The low bits of a seed that say so.
 const LOW: u64 = 0xffff;
 /// Of 16 histories in a row these are of a kind; their seeds end so.
-const KINDS: [(Kind, u64, &[u64]); 3] =
-    [(Kind::Beside, 0xbe51, &[5, 13]), (Kind::Wide, 0x31de, &[1]), (Kind::Rotting, 0x4071, &[9])];
+const KINDS: [(Kind, u64, &[u64]); 4] = [
+    (Kind::Beside, 0xbe51, &[5, 13]),
+    (Kind::Wide, 0x31de, &[1]),
+    (Kind::Rotting, 0x4071, &[9]),
+    (Kind::Short, 0x5407, &[3]),
+];
 
 impl Kind {
     /// A seed of that kind.
@@ -51,6 +57,7 @@ mod tests {
                 5 | 13 => Some(Kind::Beside),
                 1 => Some(Kind::Wide),
                 9 => Some(Kind::Rotting),
+                3 => Some(Kind::Short),
                 _ => None,
             };
             assert_eq!(of(own), expected);

@@ -77,6 +77,7 @@ mod run;
 mod scanned;
 #[cfg(test)]
 mod short;
+mod short_of_memory;
 mod shrink;
 mod sick;
 mod situations;
@@ -320,6 +321,7 @@ fn usual(seed: u64, steps: usize) -> (Shape, Vec<Step>, u64) {
     let (shape, history, states) = match kinds::of(seed) {
         None => plain(Shape::new(seed)),
         Some(Kind::Wide) => plain(wide::shape(seed)),
+        Some(Kind::Short) => plain(short_of_memory::shape(seed)),
         Some(Kind::Rotting) => {
             let (shape, history, states) = plain(rotting::shape(seed));
             let history = rotting::with(&shape, history, seed);

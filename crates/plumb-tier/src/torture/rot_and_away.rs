@@ -3,6 +3,8 @@
 //!
 //! All is drawn apart, so that states are what they are without.
 
+use std::ops::Range;
+
 use plumb_io::sim::power::{Image, PAGE_BYTES};
 use plumb_units::Nanos;
 use plumb_units::convert::{index, to_u64, to_usize};
@@ -35,7 +37,9 @@ pub(super) fn check(
     let of_metadata = |random: &mut Random| {
         let bit = rotting::draw(shape, &images[index(away)], oracle, random)?;
         let is_data = (data..end).contains(&bit.offset);
-        (!is_data && is_told(shape, &images[index(away)], bit.offset)).then_some(bit)
+        let mut here = images.to_vec();
+        let own = here.swap_remove(index(away));
+        (!is_data && is_told(shape, (&own, &here), bit.offset)).then_some(bit)
     };
     let Some(bit) = (0..TRIES).find_map(|_| of_metadata(&mut random)) else {
         return Ok(false);
@@ -93,30 +97,34 @@ pub(super) fn check(
     Ok(true)
 }
 
-/// Whether a place is no part of the journal, or of a frame that a later one says was durable: of others nobody can tell rot from what
-/// the power cut short.
-fn is_told(shape: &Shape, image: &Image, at: u64) -> bool {
+/// Whether a place is no part of the journal, or of a frame of which a later one on a disk that is here says that it was durable: of
+/// others nobody can tell rot from what the power cut short.
+fn is_told(shape: &Shape, (own, here): (&Image, &[Image]), at: u64) -> bool {
     let geometry = shape.geometry();
     let ring = geometry.ring(0)..geometry.ring(0) + geometry.ring_bytes();
     if !ring.contains(&at) {
         return true;
     }
+    let lsn = frames(own, &ring).filter(|frame| frame.1.contains(&at)).map(|frame| frame.0).max();
+    let proven = here.iter().flat_map(|image| frames(image, &ring)).filter_map(|frame| frame.2);
+    lsn.is_none_or(|lsn| proven.max() >= Some(lsn))
+}
+
+/// Frames in a ring: LSN, bytes on the disk, and up to which frame they say that all were durable.
+fn frames(
+    image: &Image,
+    ring: &Range<u64>,
+) -> impl Iterator<Item = (u64, Range<u64>, Option<u64>)> {
     let number = |page: &[u8], from: usize, len: usize| {
         page[from..from + len].iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte))
     };
-    let mut page = vec![0; to_usize(PAGE_BYTES)];
-    // LSN, bytes in the ring, and up to which frame it says that all were durable.
-    let mut frames: Vec<(u64, std::ops::Range<u64>, Option<u64>)> = Vec::new();
-    for from in ring.step_by(to_usize(PAGE_BYTES)) {
+    ring.clone().step_by(to_usize(PAGE_BYTES)).filter_map(move |from| {
+        let mut page = vec![0; to_usize(PAGE_BYTES)];
         image.read(from, &mut page);
-        if page.starts_with(b"PLJF") {
-            let (lsn, said) = (number(&page, 16, 8), number(&page, 37, 3));
-            let proven = (said > 0).then(|| lsn.saturating_sub(said));
-            frames.push((lsn, from..from + number(&page, 40, 8), proven));
-        }
-    }
-    let own = frames.iter().filter(|frame| frame.1.contains(&at)).map(|frame| frame.0).max();
-    own.is_none_or(|own| frames.iter().any(|frame| frame.2 >= Some(own)))
+        let (lsn, said) = (number(&page, 16, 8), number(&page, 37, 3));
+        let proven = (said > 0).then(|| lsn.saturating_sub(said));
+        page.starts_with(b"PLJF").then(|| (lsn, from..from + number(&page, 40, 8), proven))
+    })
 }
 
 /// A disk that has journal and map.

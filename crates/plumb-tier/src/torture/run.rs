@@ -9,8 +9,10 @@ use super::background::Background;
 use super::history::{CLIENT_BYTES, CLIENTS, Fault, PATIENT, Shape, Step, sectors};
 use super::lost_sectors::LostSectors;
 use super::oracle::{Oracle, Promise, UNIT_BYTES, WriteId, content};
+use super::short_of_memory;
 use super::sick::Sick;
 use super::witness::{Log, Seen, Witness};
+use crate::assembly::{How, Terms};
 use crate::events::Event;
 use crate::format::DiskState;
 use crate::optimizer::TierName;
@@ -107,6 +109,11 @@ fn dirt() -> Vec<u8> {
 
 impl Shape {
     /// Some starts leave all open extents for later, some those that they do not come to in a few I/Os; most settle all of them.
+    /// How many blocks have their checksums in memory, at most.
+    fn sums_most(&self) -> u64 {
+        short_of_memory::sums_most(self)
+    }
+
     fn settle_within(&self) -> Nanos {
         match self.seed % 16 {
             // Cases that are made by hand.
@@ -125,7 +132,8 @@ pub(super) fn start_engine<Q: FlushQueue>(
     seed: u64,
 ) -> Result<Engine<Q>, StartError> {
     let clients = (CLIENTS + 1, CLIENT_BYTES);
-    let how = (seed ^ 0x1d, shape.settle_within());
+    let (settle_within, sums_most) = (shape.settle_within(), shape.sums_most());
+    let how = How { settle_within, sums_most, ..How::new(seed ^ 0x1d, Terms::More) };
     Engine::start_settling(made, shape.plan(), clients, how).map(closing_at_once)
 }
 

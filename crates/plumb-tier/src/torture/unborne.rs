@@ -22,17 +22,20 @@ pub(super) enum Workload {
     Beside,
     /// The usual on a virtual disk whose trees have index pages.
     Wide,
+    /// The usual, with checksums of a few extents in memory.
+    Short,
 }
 
 impl Workload {
     pub(super) fn is_borne(self) -> bool {
-        matches!(self, Self::Usual | Self::Wide)
+        matches!(self, Self::Usual | Self::Wide | Self::Short)
     }
 
     pub(super) fn in_words(self) -> &'static str {
         match self {
             Self::Usual => "one disk fails at a time",
             Self::Wide => "one disk fails at a time, trees with index pages",
+            Self::Short => "one disk fails at a time, few checksums in memory",
             Self::Together => "several disks fail at once",
             Self::Beside => "another virtual disk without copies",
             Self::OutOfOrder => "disks fail and come back in any order",
@@ -94,7 +97,7 @@ fn history(shape: &Shape, count: usize, seed: u64) -> Vec<Step> {
     let mut out = steps(&Shape { copies: 1, ..shape.clone() }, count, seed);
     for _ in 0..1 + random.below(3) {
         let some = match shape.workload {
-            Workload::Usual | Workload::Wide | Workload::Beside => Vec::new(),
+            Workload::Usual | Workload::Wide | Workload::Short | Workload::Beside => Vec::new(),
             Workload::Together => together(shape, &mut random),
             Workload::OutOfOrder => out_of_order(shape, &mut random),
             Workload::Generations => generations(shape, &mut random),

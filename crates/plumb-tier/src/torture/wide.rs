@@ -43,7 +43,7 @@ pub(super) fn shape(seed: u64) -> Shape {
 impl Shape {
     /// Whether what the history knows lies far apart.
     pub(super) fn is_wide(&self) -> bool {
-        self.workload == Workload::Wide
+        matches!(self.workload, Workload::Wide | Workload::Short)
     }
 }
 
