@@ -329,6 +329,8 @@ rules! {
     LostLogTakenAsEmpty,
     /// A disk that holds the last copy of something of one virtual disk stays, and FLUSH fails for all.
     LastCopyHoldsAll,
+    /// A copy of a log that is on a disk that was lost is no copy that is missed.
+    LostLogUntold,
     // Disks.
     /// An I/O that moved fewer bytes than it was to is taken for done.
     ShortTaken,
@@ -451,6 +453,7 @@ impl Mutation {
         (Self::RestOfCutDropped, "long lists of virtual disks: engine/ranges.rs"),
         (Self::LostLogTakenAsEmpty, "virtual disks without their logs: torture/apart.rs"),
         (Self::LastCopyHoldsAll, "the same"),
+        (Self::LostLogUntold, "health, solid-state disks that are lost: torture/faults.rs"),
         (Self::FailedCopyTrusted, "a disk that is needed and does not take what it lacks"),
         (Self::HealUnflushed, "rot while a pool serves: torture/live_rot.rs"),
         (Self::HealUnopened, "torture/left_out.rs, as the next ones"),

@@ -10,6 +10,7 @@ use super::look::{DiskStanding, Look};
 use super::registry::{RegisteredPool, Registry};
 use crate::engine::Engine;
 use crate::format::DiskState;
+use crate::mutation::{Mutation, active};
 use crate::unread::Unreadable;
 use crate::waits::{Wait, Waits};
 
@@ -320,10 +321,22 @@ fn virtual_disk(
             current = current.min(count(&keeps));
         }
     }
-    let slabs = vdisk.tiers.iter().flat_map(|tier| &tier.rows).flat_map(|row| &row.slabs);
-    let remedies = slabs.filter_map(|slab| remedy(standing_of(slab.0), waits));
-    let small = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     let logs = vdisk.cache.iter().flat_map(|cache| &cache.copies);
+    // A log has as many copies as all else, and what is written goes there first (RES-7). What a disk that is here did not take of
+    // its copy is told apart.
+    if let Some(cache) = &vdisk.cache
+        && !active(Mutation::LostLogUntold)
+    {
+        let takes_part = |copy: &&crate::CacheCopy| standing_of(copy.disk).takes_part();
+        let keeps = |c: &&crate::CacheCopy| c.current && standing_of(c.disk) == DiskStanding::Away;
+        let never = copies.saturating_sub(cache.copies.len());
+        live = live.min(never + logs.clone().filter(takes_part).count());
+        current = current.min(never + logs.clone().filter(|c| takes_part(c) || keeps(c)).count());
+    }
+    let slabs = vdisk.tiers.iter().flat_map(|tier| &tier.rows).flat_map(|row| &row.slabs);
+    let disks = slabs.map(|slab| slab.0).chain(logs.clone().map(|copy| copy.disk));
+    let remedies = disks.filter_map(|disk| remedy(standing_of(disk), waits));
+    let small = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     let has_log = |copy: &crate::CacheCopy| copy.current && standing_of(copy.disk).takes_part();
     let log_away = vdisk.cache.as_ref().is_some_and(|cache| !cache.copies.iter().any(has_log));
     let behind = logs.filter(|copy| !copy.current && standing_of(copy.disk).takes_part());
