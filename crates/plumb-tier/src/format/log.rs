@@ -63,7 +63,8 @@ pub(crate) fn encode_pad(out: &mut [u8], seed: u32, link: &Link, span: u64) -> u
     encode_kind(out, seed, (link, true, span), &[], &[])
 }
 
-fn encode_kind(
+/// Writes the header block of any record.
+pub(super) fn encode_kind(
     out: &mut [u8],
     seed: u32,
     (link, pad, span): (&Link, bool, u64),
