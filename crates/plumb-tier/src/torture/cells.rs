@@ -7,13 +7,14 @@ use super::faults::{
     MIRROR, SIMPLE, die, done, fill, first_block, flush, health, heard, images, reads_well, rest,
     restart, shape, start, write,
 };
+use super::history::Step;
 use super::oracle::{Oracle, Promise};
 use super::run::Run;
-use crate::StartError;
 use crate::format::superblock::Superblock;
 use crate::format::{DiskState, Geometry};
 use crate::mutation::{Mutation, set};
-use crate::pool::HealthStatus;
+use crate::pool::{Facts, HealthStatus, judge};
+use crate::{Event, StartError};
 
 const WELL: (HealthStatus, &str) = (HealthStatus::Healthy, "OK");
 
@@ -378,32 +379,65 @@ fn a_torn_data_write_is_settled_and_its_copies_are_equal() {
     assert_eq!(health(&again), WELL);
 }
 
-#[test]
-fn a_lost_disk_of_a_simple_space_takes_what_lay_on_it_and_no_more() {
+/// A disk of a simple space is lost: each extent that lay on it is told and fails, each other one is read and written, and the disk is
+/// told as well once it failed a write.
+fn without_a_disk_of_a_simple_space(lost: usize) {
     let mut run = start(SIMPLE);
     fill(&mut run);
     rest(&mut run, 8);
+    // Histories use eight extents; rows hold four each, and lie on both disks in turn.
     let rows = run.engine.config().vdisks[0].tiers[0].rows.clone();
-    let first = rows[0].slabs[0].0;
-    let other = rows.iter().position(|row| row.slabs[0].0 != first).expect("on both disks");
+    let disk_of =
+        |extent: u32| usize::from(rows[plumb_units::convert::index(extent / 4)].slabs[0].0);
+    let (gone, kept): (Vec<u32>, Vec<u32>) = (0..8).partition(|extent| disk_of(*extent) == lost);
+    assert_eq!((gone.len(), kept.len()), (4, 4), "on both disks");
     assert_eq!(health(&run), WELL);
     heard(&mut run);
-    die(&mut run, first.into());
-    let refused = run.read_all(Promise::Acknowledged, 0).expect_err("its extents are gone");
-    assert!(refused.contains("failed"), "{refused}");
-    // Rows hold four extents each.
-    let elsewhere = u64::try_from(other).expect("small") * 4 * 16;
-    let read = super::history::Step::Request {
-        client: 2,
-        kind: crate::RequestKind::Read,
-        offset: elsewhere * 4096,
-        len: 4096,
+    die(&mut run, u32::try_from(lost).expect("small"));
+    let read = |extent: u32| {
+        let kind = crate::RequestKind::Read;
+        Step::Request { client: 2, kind, offset: u64::from(extent) * 65_536, len: 4096 }
     };
-    if elsewhere < 128 {
-        done(&mut run, &[read]).expect("the other disk serves what it has");
+    for extent in &kept {
+        done(&mut run, &[read(*extent)]).expect("the other disk serves what it has");
     }
+    assert!(!heard(&mut run).contains(&"unrecoverable"), "nothing is missed yet");
+    for extent in &gone {
+        let refused = done(&mut run, &[read(*extent)]).expect_err("it is gone");
+        assert!(refused.contains("failed"), "{refused}");
+    }
+    let told: Vec<Event> = std::iter::from_fn(|| run.engine.next_event()).collect();
+    let listed = told.iter().filter_map(|event| match event {
+        Event::Unrecoverable { extent, .. } | Event::Unreadable { extent, .. } => Some(*extent),
+        _ => None,
+    });
+    let listed: std::collections::BTreeSet<u32> = listed.collect();
+    assert!(listed.iter().eq(&gone), "{listed:?}: {told:?}");
+    let ill = (HealthStatus::Unhealthy, "No Redundancy");
+    assert_eq!(health(&run), ill, "{told:?}");
+    for extent in &kept {
+        let both = [write(u64::from(*extent) * 16), read(*extent)];
+        done(&mut run, &both).expect("and takes what is new");
+    }
+    for extent in &gone {
+        done(&mut run, &[write(u64::from(*extent) * 16)]).expect_err("there is no other copy");
+    }
+    done(&mut run, &[flush()]).expect_err("nobody can say that all is durable (6.3)");
+    for extent in &kept {
+        done(&mut run, &[read(*extent)]).expect("the rest stays online");
+    }
+    assert_eq!((run.engine.halted(), health(&run)), (None, ill));
     let told = heard(&mut run);
-    assert!(told.contains(&"unrecoverable"), "{told:?}");
-    assert_eq!(health(&run), (HealthStatus::Unhealthy, "No Redundancy"));
-    run.engine.queue_mut().drop_cache(first.into(), Survivors::All);
+    assert!(told.contains(&"disk-failing") && told.contains(&"flush-failed"), "{told:?}");
+    let judged = judge(&Facts::running(&run.engine));
+    let states =
+        [&judged.disks[lost], &judged.disks[1 - lost], &judged.pool].map(|one| one.operational);
+    assert_eq!(states, ["IO Error", "OK", "Degraded"]);
+    assert_eq!(judged.pool.status, HealthStatus::Unhealthy);
+    run.engine.queue_mut().drop_cache(u32::try_from(lost).expect("small"), Survivors::All);
+}
+
+#[test]
+fn a_lost_disk_of_a_simple_space_takes_what_lay_on_it_and_no_more() {
+    (0..2).for_each(without_a_disk_of_a_simple_space);
 }
