@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use crate::core::Halt;
 use crate::format::Config;
+use crate::waits::Wait;
 
 /// Events that wait until somebody takes them, at most; more are counted.
 const WAITING_MAX: usize = 256;
@@ -52,8 +53,13 @@ pub enum Event {
     DiskBack(u16),
     /// All places on a disk are up to date.
     DiskUpToDate(u16),
-    /// A disk was given up; what it held is rebuilt on others.
-    DiskRetired(u16),
+    /// A disk was given up.
+    DiskRetired {
+        /// Which.
+        disk: u16,
+        /// What some of what it held waits for; `None` if others can take all of it, which is rebuilt there.
+        waits: Option<Wait>,
+    },
     /// A disk is to be removed: it is being emptied.
     DiskLeaving(u16),
     /// A disk stays after all.
@@ -195,7 +201,7 @@ impl Event {
             Self::DiskOutdated(_) => "disk-outdated",
             Self::DiskBack(_) => "disk-back",
             Self::DiskUpToDate(_) => "disk-up-to-date",
-            Self::DiskRetired(_) => "disk-retired",
+            Self::DiskRetired { .. } => "disk-retired",
             Self::DiskLeaving(_) => "disk-leaving",
             Self::DiskStays(_) => "disk-stays",
             Self::DiskCannotLeave(_) => "disk-cannot-leave",
@@ -246,7 +252,7 @@ impl Event {
             | Self::DiskCannotLeave(_)
             | Self::DiskTimeout(_)
             | Self::DiskOutdated(_)
-            | Self::DiskRetired(_)
+            | Self::DiskRetired { .. }
             | Self::BadCopy { .. }
             | Self::Healed { .. }
             | Self::Interrupted { .. }
@@ -310,9 +316,19 @@ impl Event {
             }
             Self::DiskBack(nth) => format!("{} takes part again", disk(nth)),
             Self::DiskUpToDate(nth) => format!("{} is up to date", disk(nth)),
-            Self::DiskRetired(nth) => {
+            Self::DiskRetired { disk: nth, waits: None } => {
                 format!("{} was given up: what it held is rebuilt on others", disk(nth))
             }
+            Self::DiskRetired { disk: nth, waits: Some(Wait::Room) } => format!(
+                "{} was given up, and the others have no room for all that it held, of which there is a copy less until they do: add a \
+                 disk of its kind (plumb pool add-disk), or connect it again",
+                disk(nth)
+            ),
+            Self::DiskRetired { disk: nth, waits: Some(Wait::Disk) } => format!(
+                "{} was given up, and nobody here has all that it held to rebuild it from: connect it again, or another one that \
+                 has a copy",
+                disk(nth)
+            ),
             Self::DiskLeaving(nth) => format!("{} is to be removed: it is emptied", disk(nth)),
             Self::DiskStays(nth) => format!("{} stays", disk(nth)),
             Self::DiskCannotLeave(nth) => format!(
@@ -469,6 +485,17 @@ mod tests {
         for (event, name, severity) in [
             (Event::DiskLost(3), "disk-lost", Severity::Warning),
             (Event::DiskBack(3), "disk-back", Severity::Information),
+            (Event::DiskRetired { disk: 3, waits: None }, "disk-retired", Severity::Warning),
+            (
+                Event::DiskRetired { disk: 3, waits: Some(Wait::Room) },
+                "disk-retired",
+                Severity::Warning,
+            ),
+            (
+                Event::DiskRetired { disk: 3, waits: Some(Wait::Disk) },
+                "disk-retired",
+                Severity::Warning,
+            ),
             (Event::Unrecoverable { extent: 3, blocks: 1 }, "unrecoverable", Severity::Error),
             (Event::Unreadable { extent: 3, blocks: 1 }, "unreadable", Severity::Error),
             (Event::ScannedInPart { extents: 3 }, "scanned-in-part", Severity::Warning),

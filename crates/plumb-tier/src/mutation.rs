@@ -331,6 +331,8 @@ rules! {
     LastCopyHoldsAll,
     /// A copy of a log that is on a disk that was lost is no copy that is missed.
     LostLogUntold,
+    /// Whoever is given up is told as rebuilt on others, whether they have room or not.
+    NoRoomUntold,
     // Disks.
     /// An I/O that moved fewer bytes than it was to is taken for done.
     ShortTaken,
@@ -453,6 +455,7 @@ impl Mutation {
         (Self::RestOfCutDropped, "long lists of virtual disks: engine/ranges.rs"),
         (Self::LostLogTakenAsEmpty, "virtual disks without their logs: torture/apart.rs"),
         (Self::LastCopyHoldsAll, "the same"),
+        (Self::NoRoomUntold, "disks that are given up without room: torture/faults.rs"),
         (Self::LostLogUntold, "health, solid-state disks that are lost: torture/faults.rs"),
         (Self::FailedCopyTrusted, "a disk that is needed and does not take what it lacks"),
         (Self::HealUnflushed, "rot while a pool serves: torture/live_rot.rs"),

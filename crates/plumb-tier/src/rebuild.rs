@@ -13,6 +13,7 @@ use crate::extents::{UNMAPPED, row_of};
 use crate::format::frame::Record;
 use crate::format::{CacheCopy, DiskState, MediaType, Moving};
 use crate::mutation::{Mutation, active};
+use crate::waits::Waits;
 
 /// A slab of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +41,10 @@ impl<Q: FlushQueue> Core<Q> {
             return Ok(());
         }
         own.state = DiskState::Retired;
-        self.io.events.note(Event::DiskRetired(disk));
+        let (members, is_told) = (&self.members, !active(Mutation::NoRoomUntold));
+        let found = Waits::of(&members.config, &members.geometry, |disk| members.is_online(disk));
+        let waits = found.of_any(disk).filter(|_| is_told);
+        self.io.events.note(Event::DiskRetired { disk, waits });
         self.publish()
     }
 

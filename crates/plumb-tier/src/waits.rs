@@ -34,6 +34,9 @@ enum Fate {
 pub(crate) struct Waits {
     disks: Vec<Vec<Fate>>,
     vdisks: Vec<Vec<Fate>>,
+    /// Slabs that are to go elsewhere, and free ones that could take them.
+    wanted: Vec<MediaType>,
+    free: Vec<(MediaType, usize)>,
 }
 
 impl Waits {
@@ -48,6 +51,7 @@ impl Waits {
         let mut found = Self {
             disks: vec![Vec::new(); config.disks.len()],
             vdisks: vec![Vec::new(); config.vdisks.len()],
+            ..Self::default()
         };
         if !disks.clone().any(goes) {
             return found;
@@ -60,6 +64,7 @@ impl Waits {
             (takes_part(disk) && !goes(disk)).then_some((disk, own.media, free))
         };
         let rooms: Vec<(u16, MediaType, usize)> = disks.filter_map(room).collect();
+        found.free = rooms.iter().map(|(_, media, free)| (*media, *free)).collect();
         let has_room = |wanted: MediaType, taken: &[u16], slabs: usize| {
             let fits = |(disk, media, free): &(u16, MediaType, usize)| {
                 *media == wanted && *free >= slabs.max(1) && !taken.contains(disk)
@@ -73,9 +78,10 @@ impl Waits {
         };
         for (nth, vdisk) in config.vdisks.iter().enumerate() {
             let copies = usize::from(vdisk.copies).max(1);
-            let mut note = |disk: u16, fate: Fate| {
+            let mut note = |disk: u16, fate: Fate, (media, slabs): (MediaType, usize)| {
                 found.disks[usize::from(disk)].push(fate);
                 found.vdisks[nth].push(fate);
+                found.wanted.extend(std::iter::repeat_n(media, slabs));
             };
             for (tier, row) in
                 vdisk.tiers.iter().flat_map(|tier| tier.rows.iter().map(move |row| (tier, row)))
@@ -84,7 +90,8 @@ impl Waits {
                 for column in taken.chunks(copies) {
                     for disk in column.iter().copied().filter(|disk| goes(*disk)) {
                         let has_it = column.iter().any(|other| takes_part(*other));
-                        note(disk, fate(has_it, has_room(tier.media, &taken, 1)));
+                        let fate = fate(has_it, has_room(tier.media, &taken, 1));
+                        note(disk, fate, (tier.media, 1));
                     }
                 }
             }
@@ -93,7 +100,7 @@ impl Waits {
             for copy in logs.filter(|copy| goes(copy.disk)) {
                 let has_it = taken.iter().any(|other| takes_part(*other));
                 let has_room = has_room(MediaType::Ssd, &taken, copy.slabs.len());
-                note(copy.disk, fate(has_it, has_room));
+                note(copy.disk, fate(has_it, has_room), (MediaType::Ssd, copy.slabs.len()));
             }
         }
         found
@@ -102,6 +109,21 @@ impl Waits {
     /// What a disk waits for; `None` when something of it can go on, or it holds nothing.
     pub(crate) fn of_disk(&self, disk: u16) -> Option<Wait> {
         waits(self.disks.get(usize::from(disk))?)
+    }
+
+    /// What anything of a disk waits for, or will once the rest has gone elsewhere; `None` when all of it can.
+    pub(crate) fn of_any(&self, disk: u16) -> Option<Wait> {
+        let fates = self.disks.get(usize::from(disk))?;
+        let is = |wait: Wait| fates.contains(&Fate::Waits(wait));
+        let lacks_room = |media: MediaType| {
+            let wanted = self.wanted.iter().filter(|own| **own == media).count();
+            wanted > self.free.iter().filter(|own| own.0 == media).map(|own| own.1).sum()
+        };
+        let fills = || self.wanted.iter().any(|media| lacks_room(*media));
+        if is(Wait::Room) || !fates.is_empty() && !is(Wait::Disk) && fills() {
+            return Some(Wait::Room);
+        }
+        is(Wait::Disk).then_some(Wait::Disk)
     }
 
     /// What a virtual disk waits for, in the configuration's order.

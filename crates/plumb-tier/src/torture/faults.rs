@@ -434,6 +434,49 @@ fn a_disk_that_stays_away_is_given_up_and_another_may_then_be_lost() {
     reads_well(&mut again);
 }
 
+/// A disk is given up: whether all that it held is rebuilt on others is told as it then is.
+fn gives_up(of: (u32, u32, u8, u64), disk: u32) -> Result<bool, String> {
+    let mut run = start(of);
+    fill(&mut run);
+    rest(&mut run, 4);
+    heard(&mut run);
+    die(&mut run, disk);
+    done(&mut run, &(0..8).map(|nth| write(nth * 16)).chain([flush()]).collect::<Vec<Step>>())?;
+    rest(&mut run, 2);
+    let nth = u16::try_from(disk).expect("a few");
+    assert_eq!(state(&run, nth.into()), DiskState::Missing, "{of:?} {disk}");
+    run.engine.retire(nth);
+    rest(&mut run, 30);
+    assert_eq!(state(&run, nth.into()), DiskState::Retired);
+    let events: Vec<crate::Event> = std::iter::from_fn(|| run.engine.next_event()).collect();
+    let is_retired = |event: &&crate::Event| event.name() == "disk-retired";
+    let event = events.iter().find(is_retired).expect("it is told");
+    let told = event.tell(run.engine.config());
+    let rebuilt = !run.engine.config().holds_retired();
+    let words = if rebuilt { "is rebuilt on others" } else { "plumb pool add-disk" };
+    reads_well(&mut run);
+    match told.contains(words) && told.contains("rebuilt") == rebuilt {
+        true => Ok(rebuilt),
+        false => Err(format!("{of:?}, {disk}, rebuilt {rebuilt}: {told}")),
+    }
+}
+
+#[test]
+fn a_disk_is_told_as_rebuilt_on_others_where_they_have_room_for_it() {
+    super::left_out::needs(Mutation::NoRoomUntold, || {
+        let two = (2, 0, 2, 0);
+        let five = (5, 0, 2, 0);
+        let three = (3, 0, 3, 0);
+        let all = [two, MIRROR, three, five, FOUR, TIERED];
+        let each = all.iter().flat_map(|of| (0..of.0).map(move |disk| (*of, disk)));
+        let found: Vec<bool> =
+            each.map(|(of, disk)| gives_up(of, disk)).collect::<Result<_, _>>()?;
+        println!("{found:?}");
+        assert!(found.contains(&true) && found.contains(&false), "{found:?}");
+        Ok(())
+    });
+}
+
 #[test]
 fn a_durable_record_that_no_log_copy_has_detaches_its_virtual_disk() {
     let mut run = start(TIERED);
