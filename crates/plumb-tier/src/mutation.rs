@@ -333,6 +333,8 @@ rules! {
     LostLogUntold,
     /// Whoever is given up is told as rebuilt on others, whether they have room or not.
     NoRoomUntold,
+    /// Heat ages by a clock that is behind what was kept.
+    HourSetBack,
     // Disks.
     /// An I/O that moved fewer bytes than it was to is taken for done.
     ShortTaken,
@@ -455,6 +457,7 @@ impl Mutation {
         (Self::RestOfCutDropped, "long lists of virtual disks: engine/ranges.rs"),
         (Self::LostLogTakenAsEmpty, "virtual disks without their logs: torture/apart.rs"),
         (Self::LastCopyHoldsAll, "the same"),
+        (Self::HourSetBack, "a clock that is set right: torture/clock.rs"),
         (Self::NoRoomUntold, "disks that are given up without room: torture/faults.rs"),
         (Self::LostLogUntold, "health, solid-state disks that are lost: torture/faults.rs"),
         (Self::FailedCopyTrusted, "a disk that is needed and does not take what it lacks"),

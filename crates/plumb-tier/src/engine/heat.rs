@@ -15,6 +15,7 @@ use crate::events::Event;
 use crate::extents::{UNMAPPED, is_second_tier};
 use crate::format::Config;
 use crate::heat::{HeatDelta, HeatFileError, HeatMap, HeatSettings, HostIo, HostIoKind};
+use crate::mutation::{Mutation, active};
 use crate::tier_report::{HeatGap, WindowBytes};
 use crate::what_if::WhatIf;
 
@@ -106,10 +107,12 @@ impl Heats {
 }
 
 impl<Q: FlushQueue> Engine<Q> {
-    /// Says which hour it is, counted from any beginning that never changes. Without it hours count from the start of
-    /// the engine, or go on where a restored map was saved.
+    /// Says which hour it is, counted from any beginning that never changes. Without it, or when that is before the hour of a
+    /// restored map (clocks jump), hours count from the start of the engine, or go on where that map was saved.
     pub fn set_hour(&mut self, hour: u64) {
-        self.heats.first_hour = hour.saturating_sub(self.now.0 / HOUR);
+        let first = hour.saturating_sub(self.now.0 / HOUR);
+        let least = if active(Mutation::HourSetBack) { 0 } else { self.heats.first_hour };
+        self.heats.first_hour = first.max(least);
         self.tend_heat(true);
     }
 

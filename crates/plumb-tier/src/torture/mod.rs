@@ -15,6 +15,8 @@ mod background;
 mod beside;
 #[cfg(test)]
 mod cells;
+#[cfg(test)]
+mod clock;
 mod combined;
 #[cfg(test)]
 mod confirmed;

@@ -38,20 +38,30 @@ pub(super) struct Waiting {
     day: Option<i64>,
     /// When the last run began.
     last: Option<u64>,
+    /// The clock, seconds since 1970, at the last look.
+    seen: u64,
 }
+
+/// A clock that is set back by so many seconds or more was wrong before.
+const WRONG: u64 = 12 * 3600;
 
 impl Waiting {
     pub(super) fn new(schedule: Schedule) -> Self {
-        Self { schedule, day: None, last: None }
+        Self { schedule, day: None, last: None, seen: 0 }
     }
 
     /// Whether a run is due: `local` are the seconds of the clock on the wall, `unix` those since 1970. A time that comes
     /// twice in a day counts once, one that is left out counts as soon as it is over (14). A clock that is set back by more than
     /// that holds nothing up: what was remembered of the time ahead is forgotten (section 18).
     pub(super) fn is_due(&mut self, local: i64, unix: u64) -> bool {
+        let was_wrong = self.seen.saturating_sub(unix) >= WRONG;
+        self.seen = unix;
         match self.schedule {
             Schedule::Every(seconds) => {
-                let waited = |last: u64| unix.checked_sub(last).is_none_or(|gone| gone >= seconds);
+                // Set back by less than that it goes on waiting, and does not run twice.
+                let waited = |last: u64| {
+                    unix.saturating_sub(last) >= seconds || last.saturating_sub(unix) > seconds
+                };
                 let due = self.last.is_none_or(waited);
                 if due {
                     self.last = Some(unix);
@@ -66,7 +76,8 @@ impl Waiting {
                     self.day = Some(if passed { day } else { day - 1 });
                     return false;
                 };
-                let last = if day + 1 < last { day - i64::from(!passed) } else { last };
+                let is_ahead = day + 1 < last || was_wrong && day < last;
+                let last = if is_ahead { day - i64::from(!passed) } else { last };
                 self.day = Some(last);
                 let due = passed && day > last;
                 if due {
@@ -171,6 +182,30 @@ mod tests {
         let found: Vec<bool> =
             [5000, 5900, 100, 101, 999, 1000].map(|unix| waiting.is_due(0, unix)).into();
         assert_eq!(found, [true, true, true, false, false, true]);
+    }
+
+    /// A clock that is far ahead for a while, or is set: an optimization a day, as far as can be told, and none twice.
+    #[test]
+    fn a_clock_that_was_far_ahead_costs_no_day() {
+        for ahead in [1, 2, 30, 3650] {
+            let mut waiting = Waiting::new(Schedule::Daily(3600));
+            let mut due = |day: i64, hour: i64| {
+                let local = day * DAY + hour * 3600;
+                waiting.is_due(local, u64::try_from(local).expect("after 1970"))
+            };
+            assert!(!due(20, 0) && due(20, 1) && !due(20, 9));
+            assert!(due(20 + ahead, 9) && !due(20 + ahead, 10), "{ahead}: it is another day");
+            assert!(!due(20, 10) && !due(20, 23) && !due(21, 0), "{ahead}: the clock is set right");
+            assert!(due(21, 1) && !due(21, 2) && due(22, 1), "{ahead}: nothing is left out");
+            // Right before its time.
+            assert!(!due(23, 0) && due(23 + ahead, 9) && !due(23, 0), "{ahead}");
+            assert!(due(23, 1) && !due(23, 2) && due(24, 1), "{ahead}");
+        }
+        let mut waiting = Waiting::new(Schedule::Every(900));
+        let mut due = |unix: u64| waiting.is_due(0, unix);
+        assert!(due(90_000) && !due(89_990) && !due(90_890), "a little back: no second run");
+        assert!(due(90_900) && due(900_000) && !due(900_001), "far ahead");
+        assert!(due(90_910) && !due(90_920) && due(91_810), "and set right");
     }
 
     #[test]
