@@ -592,11 +592,22 @@ fn a_pool_that_needs_more_memory_than_there_is_is_not_started() {
         return;
     }
     place.plumb("vdisk new tank/v --size 30T --resiliency simple").succeeds_quietly();
+    let written = || {
+        ["a.img", "b.img", "c.img"].map(|name| {
+            let found = place.file(name).metadata().expect("it is there");
+            (found.modified().expect("it is told"), std::os::unix::fs::MetadataExt::blocks(&found))
+        })
+    };
+    let before = written();
     for line in ["run -b4K -r -w0 -o4 -t1 -d1 -W0 space:tank/v", "space scan tank"] {
         let said = place.plumb(line).ends_with(1).stderr;
         assert!(said.contains("TiB of memory") || said.contains("GiB of memory"), "{line}: {said}");
         assert!(said.contains("are available") && said.contains("help: "), "{line}: {said}");
+        assert_eq!(written(), before, "{line}: a disk was written to");
     }
+    let told = events(&place);
+    assert!(told.contains(&"start-refused".to_owned()), "{told:?}");
+    assert!(!told.iter().any(|event| event == "disk-lost" || event == "halted"), "{told:?}");
     assert_eq!(place.json("pool show tank")["health"], "Healthy");
     place.plumb("space status tank").ends_with(0);
 }
