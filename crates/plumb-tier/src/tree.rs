@@ -14,8 +14,14 @@ use crate::format::checksum::UNVERIFIED;
 use crate::format::page::{self, INDEX_ENTRIES, LEAF_ENTRIES, PageName, Pointer, Root};
 use crate::format::{BLOCK_BYTES, BLOCK_LEN, Geometry};
 use crate::io::{Io, Work};
-use crate::members::Members;
 use crate::mutation::{Mutation, active};
+
+pub(crate) use leaves::{Sources, unknown_leaf};
+
+mod leaves;
+
+/// Pages that are made at a time, at most.
+const AT_ONCE: u64 = 4096;
 
 /// The map's tree and the checksums' tree.
 pub(crate) const MAP: usize = 0;
@@ -68,25 +74,6 @@ pub(crate) struct Trees {
     pool_seed: u32,
 }
 
-/// Who is asked for pages.
-#[derive(Debug)]
-pub(crate) struct Sources {
-    /// Disks that have the trees.
-    members: Vec<u16>,
-    /// Others that are here and may have had them. A page that a pointer names is that page wherever it is found.
-    others: Vec<u16>,
-}
-
-impl Sources {
-    pub(crate) fn of<Q: FlushQueue>(io: &Io<Q>, members: &Members) -> Self {
-        let has = members.metadata();
-        let all = 0..u16::try_from(members.online.len()).unwrap_or(u16::MAX);
-        let others = all.filter(|disk| !has.contains(disk) && io.file(*disk).is_some());
-        let others = if active(Mutation::OthersUnasked) { Vec::new() } else { others.collect() };
-        Self { members: has, others }
-    }
-}
-
 /// Pages to write: those that lie behind each other are one run, up to so many bytes.
 struct Runs {
     most: usize,
@@ -104,6 +91,28 @@ impl Runs {
         } else {
             self.list.push((page, bytes.to_vec()));
         }
+    }
+}
+
+impl Runs {
+    fn pages(&self) -> usize {
+        self.list.iter().map(|run| run.1.len() / BLOCK_LEN).sum()
+    }
+
+    /// Writes all to each disk; the disks that failed.
+    fn write_out<Q: FlushQueue>(
+        &mut self,
+        io: &mut Io<Q>,
+        geometry: &Geometry,
+        disks: &[u16],
+    ) -> Vec<u16> {
+        let at = |page: u32| geometry.tree() + u64::from(page) * BLOCK_BYTES;
+        let each = self.list.iter().flat_map(|(page, bytes)| {
+            disks.iter().map(|&disk| Work::Write { disk, offset: at(*page), bytes })
+        });
+        let failed = io.wait_for(each.collect());
+        self.list.clear();
+        failed
     }
 }
 
@@ -127,13 +136,6 @@ fn value(extents: &Extents, tree: usize, key: usize, old: Option<&[u8]>) -> u32 
         (_, Sums::Away) => old.map_or(0, |old| page::entry(old, key % LEAF_ENTRIES)),
         (_, sums) => sums.get(key % per).map_or(0, |sum| sum.committed),
     }
-}
-
-/// A leaf of checksums of which nobody knows any.
-pub(crate) fn unknown_leaf() -> [u8; BLOCK_LEN] {
-    let mut bytes = [0; BLOCK_LEN];
-    (0..LEAF_ENTRIES).for_each(|nth| page::set_entry(&mut bytes, nth, UNVERIFIED));
-    bytes
 }
 
 /// A page that no disk gives.
@@ -256,100 +258,42 @@ impl Trees {
         disks: &[u16],
         extents: &Extents,
     ) -> Result<Vec<u16>, TreeFull> {
-        let Ok(old) = self.leaves_in_part(io, geometry, disks, extents) else {
-            // Nobody gives what is there still: no disk is one to go on with.
-            return Ok(disks.to_vec());
-        };
         let mut runs = Runs { most: to_usize(io.control_bytes()).max(BLOCK_LEN), list: Vec::new() };
+        // No more than checksums may be in memory.
+        let at_once = to_usize((extents.most / to_u64(LEAF_ENTRIES)).clamp(2, AT_ONCE));
+        let mut failed = Vec::new();
         for tree in [MAP, SUMS] {
-            self.write_tree(tree, (extents, &old), &mut runs)?;
+            let dirty = self.trees[tree].dirty.iter().enumerate().filter(|leaf| *leaf.1);
+            let dirty: Vec<usize> = dirty.map(|leaf| leaf.0).collect();
+            // Not all are in memory at a time: there may be as many as the journal has records.
+            for some in dirty.chunks(at_once) {
+                let Ok(old) = self.leaves_in_part(io, (geometry, disks), extents, (tree, some))
+                else {
+                    // Nobody gives what is there still: no disk is one to go on with.
+                    return Ok(disks.to_vec());
+                };
+                self.place_leaves((tree, some), (extents, &old), &mut runs)?;
+                if runs.pages() >= at_once {
+                    failed.extend(runs.write_out(io, geometry, disks));
+                }
+            }
+            self.place_index(tree, dirty, &mut runs)?;
         }
-        let at = |page: u32| geometry.tree() + u64::from(page) * BLOCK_BYTES;
-        let each = runs.list.iter().flat_map(|(page, bytes)| {
-            disks.iter().map(|&disk| Work::Write { disk, offset: at(*page), bytes })
-        });
-        let mut failed = io.wait_for(each.collect());
+        failed.extend(runs.write_out(io, geometry, disks));
         failed.sort_unstable();
+        failed.dedup();
         Ok(failed)
     }
 
-    /// Leaves of checksums that are to be written and are not in memory as a whole, as they are on the disks.
-    fn leaves_in_part<Q: FlushQueue>(
-        &self,
-        io: &mut Io<Q>,
-        geometry: &Geometry,
-        disks: &[u16],
-        extents: &Extents,
-    ) -> Result<BTreeMap<usize, [u8; BLOCK_LEN]>, Missing> {
-        let mut old = BTreeMap::new();
-        if !extents.is_short || active(Mutation::RestOfLeafForgotten) {
-            return Ok(old);
-        }
-        let dirty = self.trees[SUMS].dirty.iter().enumerate().filter(|leaf| *leaf.1);
-        for leaf in dirty.map(|leaf| leaf.0).filter(|leaf| !extents.has_leaf(*leaf)) {
-            let Some((name, pointer)) = self.sums_page(to_u32(leaf)) else {
-                if self.is_unknown(to_u32(leaf)) {
-                    old.insert(leaf, unknown_leaf());
-                }
-                continue;
-            };
-            let bytes = match self.read_page(io, geometry, disks, name, pointer) {
-                Ok(bytes) => bytes,
-                Err(missing) if missing.may_be_there => return Err(missing),
-                Err(_) => unknown_leaf(),
-            };
-            old.insert(leaf, bytes);
-        }
-        Ok(old)
-    }
-
-    /// The page of a leaf of checksums; `None` when none of its blocks was ever written.
-    pub(crate) fn sums_page(&self, leaf: u32) -> Option<(PageName, Pointer)> {
-        let pointer = *self.trees[SUMS].levels[0].get(index(leaf))?;
-        (pointer.page != 0).then(|| (name(SUMS, 0, index(leaf)), pointer))
-    }
-
-    /// Whether nobody knows where a leaf of checksums lies, as an index page is lost.
-    pub(crate) fn is_unknown(&self, leaf: u32) -> bool {
-        self.lost_sums.contains(&leaf) && self.sums_page(leaf).is_none()
-    }
-
-    /// Whether the next checkpoint writes a leaf of checksums.
-    pub(crate) fn is_dirty_sums(&self, leaf: u32) -> bool {
-        self.trees[SUMS].dirty.get(index(leaf)).is_some_and(|dirty| *dirty)
-    }
-
-    /// Nobody here has the page of a leaf of checksums.
-    pub(crate) fn note_lost(&mut self, leaf: u32) {
-        self.lost_sums.insert(leaf);
-    }
-
-    /// A page from whoever is here and has it.
-    pub(crate) fn find_page<Q: FlushQueue>(
-        &self,
-        io: &mut Io<Q>,
-        geometry: &Geometry,
-        sources: &Sources,
-        (name, pointer): (PageName, Pointer),
-    ) -> Result<[u8; BLOCK_LEN], Missing> {
-        let found = self.read_page(io, geometry, &sources.members, name, pointer);
-        found.or_else(|missing| {
-            self.page_of_other(io, geometry, sources, (name, pointer)).ok_or(missing)
-        })
-    }
-
-    fn write_tree(
+    /// Leaves that changed, on free pages.
+    fn place_leaves(
         &mut self,
-        tree: usize,
+        (tree, leaves): (usize, &[usize]),
         (extents, old): (&Extents, &BTreeMap<usize, [u8; BLOCK_LEN]>),
         runs: &mut Runs,
     ) -> Result<(), TreeFull> {
-        let mut changed: Vec<usize> = Vec::new();
-        for leaf in 0..self.trees[tree].dirty.len() {
-            if !std::mem::take(&mut self.trees[tree].dirty[leaf]) {
-                continue;
-            }
-            changed.push(leaf);
+        for &leaf in leaves {
+            self.trees[tree].dirty[leaf] = false;
             if tree == SUMS {
                 self.lost_sums.remove(&to_u32(leaf));
             }
@@ -361,6 +305,16 @@ impl Trees {
             }
             self.place(tree, 0, leaf, bytes, runs)?;
         }
+        Ok(())
+    }
+
+    /// The index pages above leaves that changed.
+    fn place_index(
+        &mut self,
+        tree: usize,
+        mut changed: Vec<usize>,
+        runs: &mut Runs,
+    ) -> Result<(), TreeFull> {
         if self.have_grown {
             changed = (0..self.trees[tree].levels[0].len()).collect();
         }
@@ -661,28 +615,6 @@ impl Trees {
         missing.retain(|page| !self.is_lost(page) && in_memory(page));
         missing.iter().for_each(|page| self.rewrite(*page));
         if missing.is_empty() { Copied::Whole } else { Copied::Damaged }
-    }
-
-    /// A page that no disk has of those that are to, from another one; they get it.
-    fn page_of_other<Q: FlushQueue>(
-        &self,
-        io: &mut Io<Q>,
-        geometry: &Geometry,
-        sources: &Sources,
-        (name, pointer): (PageName, Pointer),
-    ) -> Option<[u8; BLOCK_LEN]> {
-        let bytes = self.read_page(io, geometry, &sources.others, name, pointer).ok()?;
-        for &disk in &sources.members {
-            io.events.damaged(disk, TREES[index(name.tree.into())]);
-        }
-        io.write(&sources.members, geometry.tree() + u64::from(pointer.page) * BLOCK_BYTES, &bytes);
-        Some(bytes)
-    }
-
-    /// Whether a page is of checksums that nobody here has: memory has nothing to write anew, and a disk that is away may
-    /// have it.
-    pub(crate) fn is_lost(&self, page: &PageName) -> bool {
-        usize::from(page.tree) == SUMS && page.level == 0 && self.lost_sums.contains(&page.number)
     }
 
     /// A page from whichever copy has it, that of the disk which lacks metadata last; it is written to those that do not.
