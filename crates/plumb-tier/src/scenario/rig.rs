@@ -154,7 +154,8 @@ impl<Q: FlushQueue> Rig<Q> {
         create(&mut queue, plan, &pool, 1)?;
         let clients = OUTSTANDING;
         let block = to_u32(to_usize(BLOCK_BYTES));
-        let engine = Engine::start(queue, plan, clients, block, 2)?;
+        // Its machine has memory for all checksums.
+        let engine = Engine::start_with(queue, plan, (clients, block), (2, u64::MAX))?;
         Ok(Self { engine, clock, versions: Versions::default() })
     }
 
