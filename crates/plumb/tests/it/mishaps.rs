@@ -586,7 +586,7 @@ fn a_pool_that_needs_more_memory_than_there_is_is_not_started() {
         println!("skipped {test}: more than 64 GiB of memory");
         return;
     };
-    // Each extent of 1 MiB takes 72 bytes, and checksums a quarter of what is free: 14 TiB for each GiB are too many.
+    // Each extent of 1 MiB takes 56 bytes, and checksums a quarter of what is free: 14 TiB for each GiB are too many.
     let count = (14 * total).div_ceil(11) + 1;
     let names: Vec<String> = (0..count).map(|nth| format!("{nth}.img")).collect();
     let made = place.plumb(&format!("pool new tank --file-size 12T {}", names.join(" ")));
