@@ -68,28 +68,11 @@ pub(crate) enum UnreadEnd {
 pub(crate) fn read<Q: FlushQueue>(
     io: &mut Io<Q>,
     members: &Members,
-    from: (Link, UnreadEnd),
-) -> Chain {
-    follow(io, members, from, !active(Mutation::JournalCopiesDiffer))
-}
-
-/// The same, and writes nothing.
-pub(crate) fn look<Q: FlushQueue>(
-    io: &mut Io<Q>,
-    members: &Members,
-    from: (Link, UnreadEnd),
-) -> Chain {
-    follow(io, members, from, false)
-}
-
-fn follow<Q: FlushQueue>(
-    io: &mut Io<Q>,
-    members: &Members,
     (start, unread_end): (Link, UnreadEnd),
-    repairs: bool,
 ) -> Chain {
     let (geometry, ring) = (members.geometry, members.geometry.ring_bytes());
     let disks = members.metadata();
+    let repairs = !active(Mutation::JournalCopiesDiffer);
     let mut ahead = Ahead::new(geometry, &disks, start.position);
     let mut chain = Chain {
         frames: Vec::new(),

@@ -180,6 +180,8 @@ pub(crate) struct Io<Q> {
     silent: Vec<u16>,
     /// Disks are numbered as in the configuration: before that, as files.
     named: bool,
+    /// What is waited for is only tried: nothing is written or flushed.
+    pub(crate) tries: bool,
     /// Requests that wait until their disk has answered others.
     lines: Lines,
 }
@@ -218,6 +220,7 @@ impl<Q: FlushQueue> Io<Q> {
             events: Events::default(),
             silent: Vec::new(),
             named: false,
+            tries: false,
             lines: Lines::new(index(plan.files)),
         }
     }
@@ -403,6 +406,7 @@ impl<Q: FlushQueue> Io<Q> {
     #[inline]
     fn hand_in(&mut self, disk: u16, op: Op) -> bool {
         let writes = op.kind == OpKind::Write;
+        debug_assert!(!writes || !self.tries, "a start that is tried does not write");
         self.writes[index(op.slot.0)] = writes;
         self.lens[index(op.slot.0)] = op.len;
         if self.owed > 0 && writes && self.owes_write(disk) {

@@ -12,7 +12,7 @@ use crate::mutation::{Mutation, active};
 use crate::random::Random;
 
 /// The configuration in force and the superblocks that name it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Members {
     pub(crate) config: Config,
     pub(crate) geometry: Geometry,

@@ -160,6 +160,8 @@ rules! {
     RestOfLeafForgotten,
     /// A start leaves out who has journal and map before it knows whether it can read them without.
     LeftOutUnasked,
+    /// A start that leaves a disk out settles what was open with little room left in the ring.
+    CrowdedSettled,
     /// Who has no journal and map is not asked for a page that nobody else has.
     OthersUnasked,
     /// What is left of checksums that nobody has is written anew, and not asked for again.
@@ -440,6 +442,7 @@ impl Mutation {
         (Self::LostLeftOut, "the same"),
         (Self::UnwrittenSumsDropped, "no room for checksums: torture/short_of_memory.rs"),
         (Self::RestOfLeafForgotten, "the same"),
+        (Self::CrowdedSettled, "no room behind an older checkpoint: torture/spared.rs"),
         (Self::LeftOutUnasked, "rot and a disk that is away: torture/spared.rs"),
         (Self::OthersUnasked, "rot and a disk that is back: torture/spared.rs"),
         (Self::LostSumsDropped, "checksums that a disk that is away has: torture/spared.rs"),

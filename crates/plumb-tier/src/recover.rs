@@ -19,7 +19,7 @@ use crate::journal::{Journal, Room};
 use crate::logs;
 use crate::members::Members;
 use crate::mutation::{Mutation, active};
-use crate::spared::ask_before;
+use crate::spared::try_without;
 use crate::tree::{Sources, Trees};
 
 /// Why a pool could not be started.
@@ -151,6 +151,13 @@ pub enum StartError {
         /// Which page of its level.
         number: u32,
     },
+    /// A disk is away that has journal and map, and by what the others have there is no room to start in: it may have a newer
+    /// checkpoint.
+    #[error(
+        "the journal, as the disks that are here have it, has no room for a start, and a disk that is away may have it otherwise"
+    )]
+    #[diagnostic(code(plumb::tier::no_room_to_start), help("attach the disks that are missing"))]
+    NoRoom,
     /// It went wrong on the way.
     #[error("the pool stopped while it was being recovered")]
     #[diagnostic(code(plumb::tier::halt), help("attach the disks that were lost and start again"))]
@@ -180,9 +187,41 @@ pub(crate) fn start<Q: FlushQueue>(
     how: How,
 ) -> Result<(Core<Q>, Vec<u16>), StartError> {
     let mut io = Io::new(queue, plan);
+    let (mut members, returning) = assemble(&mut io, plan, (how.seed, how.terms.split().0))?;
+    let leaves_out = members.leaves_metadata_out();
+    if leaves_out {
+        (io, members) = try_without(io, members, how)?;
+    }
+    let Begun { mut core, open } = begin(io, members, how, leaves_out)?;
+    if !active(Mutation::NoSettle) {
+        core.settle_within(&open, how.settle_within)?;
+    }
+    if !core.checkpoint(true)? && !active(Mutation::ConfirmedInMemory) {
+        // A last copy cannot be flushed: there is no checkpoint, and what was confirmed is written over from here on.
+        core.sync()?;
+    }
+    core.leave_unflushed()?;
+    core.tell_unverified();
+    core.journal.to_the_last = false;
+    Ok((core, returning))
+}
+
+/// A start as far as open extents are to be settled.
+pub(crate) struct Begun<Q> {
+    pub(crate) core: Core<Q>,
+    /// Extents that were open.
+    open: Vec<u32>,
+}
+
+/// Leaves out who is not here, reads what is there, and begins a new epoch. `leaves_out`: whether a disk that has journal and
+/// map is not here.
+pub(crate) fn begin<Q: FlushQueue>(
+    mut io: Io<Q>,
+    mut members: Members,
+    how: How,
+    leaves_out: bool,
+) -> Result<Begun<Q>, StartError> {
     let (terms, unread_end) = how.terms.split();
-    let (mut members, returning) = assemble(&mut io, plan, (how.seed, terms))?;
-    ask_before(&mut io, &members, unread_end)?;
     raise(&mut io, &mut members, terms)?;
     // What a cache shows must not decide what is durable.
     let online = members.online();
@@ -202,25 +241,16 @@ pub(crate) fn start<Q: FlushQueue>(
     core.do_without(failed)?;
     core.recover_logs(unread_end)?;
     core.begin_epoch()?;
-    if again {
-        // A start that dies over and over must not fill the ring: what it replayed is put away first,
-        // undecided as it is.
+    // A start that dies over and over must not fill the ring: what it replayed is put away first, undecided as it is. So it is
+    // where little is left of the ring and a disk is left out: whether there is room was tried so.
+    let is_crowded = core.journal.is_crowded() && !active(Mutation::CrowdedSettled);
+    if again || leaves_out && is_crowded {
         if !active(Mutation::UndecidedClosed) {
             core.deferred.hold(&open);
         }
         core.checkpoint(false)?;
     }
-    if !active(Mutation::NoSettle) {
-        core.settle_within(&open, how.settle_within)?;
-    }
-    if !core.checkpoint(true)? && !active(Mutation::ConfirmedInMemory) {
-        // A last copy cannot be flushed: there is no checkpoint, and what was confirmed is written over from here on.
-        core.sync()?;
-    }
-    core.leave_unflushed()?;
-    core.tell_unverified();
-    core.journal.to_the_last = false;
-    Ok((core, returning))
+    Ok(Begun { core, open })
 }
 
 /// What is read of a pool.
@@ -309,7 +339,7 @@ pub(crate) fn load<Q: FlushQueue>(
 }
 
 /// Whether a start can go by that journal.
-pub(crate) fn is_whole(chain: &Chain) -> Result<(), StartError> {
+fn is_whole(chain: &Chain) -> Result<(), StartError> {
     if chain.is_cut {
         return Err(StartError::UnreadEnd);
     }

@@ -3,49 +3,45 @@
 
 use plumb_io::FlushQueue;
 
-use crate::chain::{self, UnreadEnd};
-use crate::extents::Extents;
-use crate::format::page::Checkpoint;
+use crate::assembly::How;
+use crate::core::Halt;
 use crate::io::Io;
 use crate::members::Members;
 use crate::mutation::{Mutation, active};
-use crate::recover::{StartError, is_whole, read_checkpoint};
-use crate::tree::{MAP, Sources, Trees};
+use crate::recover::{Begun, StartError, begin};
 
 impl Members {
     /// Whether a disk that has journal and map is not here, and is about to be left out.
-    fn leaves_metadata_out(&self) -> bool {
+    pub(crate) fn leaves_metadata_out(&self) -> bool {
         let away = |nth: usize| !self.online[nth] && !self.gone[nth];
         self.config.disks.iter().enumerate().any(|(nth, disk)| disk.metadata && away(nth))
     }
 }
 
-/// Reads checkpoint, map and journal as the start is going to, before it leaves a disk out that has them, too. What a start
-/// would be refused for then is refused here, while the pool still names that disk as one that has them: it is asked when
-/// it is back. Nothing is decided; of the map a rotten copy is written anew where another one is whole.
-pub(crate) fn ask_before<Q: FlushQueue>(
-    io: &mut Io<Q>,
-    members: &Members,
-    unread_end: UnreadEnd,
-) -> Result<(), StartError> {
-    if !members.leaves_metadata_out() || active(Mutation::LeftOutUnasked) {
-        return Ok(());
+/// A start begins without a disk that has journal and map, with nothing written, before it leaves it out. What it would be
+/// refused for then, or halt for, it is refused for here, while the pool still names that disk as one that has them: it is
+/// asked when it is back.
+pub(crate) fn try_without<Q: FlushQueue>(
+    mut io: Io<Q>,
+    members: Members,
+    how: How,
+) -> Result<(Io<Q>, Members), StartError> {
+    if active(Mutation::LeftOutUnasked) {
+        return Ok((io, members));
     }
-    let (checkpoint, ..) = read_checkpoint(io, members)?;
-    ask_map(io, members, &checkpoint)?;
-    is_whole(&chain::look(io, members, (checkpoint.link, unread_end)))
-}
-
-fn ask_map<Q: FlushQueue>(
-    io: &mut Io<Q>,
-    members: &Members,
-    checkpoint: &Checkpoint,
-) -> Result<(), StartError> {
-    let mut extents = Extents::new(&members.config, &members.geometry);
-    extents.places_only = true;
-    let mut trees = Trees::new(&extents, &members.geometry, members.pool_seed);
-    let sources = Sources::of(io, members);
-    let map = &checkpoint.roots[..=MAP];
-    trees.load(io, &members.geometry, &sources, map, &mut extents)?;
-    Ok(())
+    let events = std::mem::take(&mut io.events);
+    io.tries = true;
+    let tried = begin(io, members.clone(), how, true).and_then(|Begun { mut core, .. }| {
+        if core.counters.checkpoints == 0 {
+            core.checkpoint(true)?;
+        }
+        Ok(core.io)
+    });
+    io = match tried {
+        Err(StartError::Halted { source: Halt::MetadataFull }) => return Err(StartError::NoRoom),
+        other => other?,
+    };
+    io.tries = false;
+    io.events = events;
+    Ok((io, members))
 }

@@ -11,10 +11,14 @@ use crate::mutation::{Mutation, active};
 impl<Q: FlushQueue> Io<Q> {
     /// Performs all of `work` and waits for it; the disks that failed, each once: with an error, or when none
     /// answers for the time-out. A disk that fails is given nothing more of it, and one that owes as many answers as
-    /// it may fails at once: it must not keep the slots of all. Nothing else may be in flight.
+    /// it may fails at once: it must not keep the slots of all. Nothing else may be in flight. Where all is only tried, writes and
+    /// flushes count as done.
     pub(crate) fn wait_for(&mut self, mut work: Vec<Work>) -> Vec<u16> {
         let mut failed = Vec::new();
         self.silent.clear();
+        if self.tries {
+            work.retain(|item| matches!(item, Work::Read { .. }));
+        }
         let mut pieces = Vec::new();
         let step = self.plan.control_bytes;
         for (nth, item) in work.iter().enumerate() {

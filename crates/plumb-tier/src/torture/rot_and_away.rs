@@ -76,7 +76,8 @@ pub(super) fn check(
                 StartError::Tree { .. }
                 | StartError::Metadata { .. }
                 | StartError::RottenJournal
-                | StartError::UnreadEnd,
+                | StartError::UnreadEnd
+                | StartError::NoRoom,
             ) => {}
             Err(error) => return Err(format!("{told}: {error:?}")),
         }
@@ -102,10 +103,6 @@ pub(super) fn check(
 fn is_told(shape: &Shape, (own, here): (&Image, &[Image]), at: u64) -> bool {
     let geometry = shape.geometry();
     let ring = geometry.ring(0)..geometry.ring(0) + geometry.ring_bytes();
-    // Nor where the newest checkpoint has rotted on all disks that are here: the one before may find no room to go on from.
-    if (geometry.journal()..ring.start).contains(&at) {
-        return false;
-    }
     if !ring.contains(&at) {
         return true;
     }

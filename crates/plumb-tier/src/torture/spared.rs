@@ -13,6 +13,7 @@ use super::oracle::{Oracle, Promise};
 use super::run::{Run, queue, start_engine};
 use super::unverified::{block, reads, spoil_sums};
 use crate::format::Geometry;
+use crate::format::page::Checkpoint;
 use crate::mutation::{Mutation, set};
 use crate::{RequestKind, StartError};
 
@@ -244,4 +245,68 @@ fn a_write_among_lost_checksums_is_kept_when_their_disk_is_back() {
     let kind = RequestKind::Read;
     assert_eq!(back.ask_history(0, block(kind, 1)), Ok(true), "as it was written");
     assert!(!reads(&mut back, 2), "its page was written anew without it");
+}
+
+/// The newer checkpoint of two, which a start goes on from.
+fn newer_checkpoint(image: &mut Image, geometry: &Geometry, pool: u128) {
+    let slots = [0, 4096].map(|slot| geometry.journal() + slot);
+    let sequence =
+        |at: &u64| Checkpoint::decode(pool, &content(image, *at)).map_or(0, |page| page.sequence);
+    let newer = slots.into_iter().max_by_key(sequence).expect("two");
+    flip(image, newer + 30);
+}
+
+/// Frames after two checkpoints until the ring ends, of which the newer one rots on all disks but one, and that one is away for a
+/// start: how many such starts there were that found no room.
+fn no_room_behind_the_checkpoint_before(of: Of) -> Result<u32, String> {
+    let shape = shape(of);
+    let mut run = written(of);
+    run.engine.checkpoint();
+    rest(&mut run, 8);
+    let (others, good) = disks(&run);
+    let pool = run.engine.config().pool;
+    let mut refused = 0;
+    for nth in 0..60 {
+        write_each(&mut run, [nth % 8 * 16 + 7].into_iter())?;
+        let mut left = images(&mut run, of.0);
+        for &disk in &others {
+            newer_checkpoint(&mut left[index(disk)], &shape.geometry(), pool);
+        }
+        let mut oracle = run.witness.oracle.clone();
+        oracle.crash(Promise::Acknowledged);
+        let mut made = queue(&shape, left, 7, true);
+        made.faults_mut(good).dead_from = Some(0);
+        match start_engine(&shape, &mut made, 8).map(|_| ()) {
+            Ok(())
+            | Err(
+                StartError::RottenJournal | StartError::Metadata { .. } | StartError::UnreadEnd,
+            ) => {}
+            Err(StartError::NoRoom) => refused += 1,
+            Err(other) => return Err(format!("{nth} writes: {other:?}")),
+        }
+        made.repair(good);
+        let left = (0..of.0).map(|disk| made.view(disk)).collect();
+        let again = Run::start(&shape, left, &[], oracle, 9);
+        let mut again = again.map_err(|why| format!("{nth} writes, it is back: {why}"))?;
+        again.sound = false;
+        again.read_all(Promise::Acknowledged, 0)?;
+    }
+    Ok(refused)
+}
+
+/// A start that would halt for want of room leaves nobody out: the disk that is away may have a newer checkpoint.
+#[test]
+fn a_start_without_room_leaves_nobody_out() {
+    let case = |of| match no_room_behind_the_checkpoint_before(of)? {
+        0 => Err("there was always room".to_owned()),
+        some => {
+            println!("{of:?}: {some} starts found no room");
+            Ok(())
+        }
+    };
+    for of in [MIRROR, FOUR] {
+        needs(Mutation::LeftOutUnasked, || case(of));
+    }
+    // What is tried is what is done: extents that were open are put away as they are before they are settled.
+    needs(Mutation::CrowdedSettled, || case(FOUR));
 }
