@@ -28,9 +28,9 @@ impl<Q: FlushQueue> Core<Q> {
         let logs = 0..self.logs.len();
         let mut needs: Vec<bool> =
             logs.map(|vdisk| !self.members.log_spares(vdisk, disk)).collect();
-        for (extent, own) in (0_u32..).zip(&self.extents.list) {
+        for (extent, _) in self.extents.list.mapped() {
             let vdisk = self.vdisk(extent);
-            needs[vdisk] = needs[vdisk] || !self.extent_spares((extent, own), disk);
+            needs[vdisk] = needs[vdisk] || !self.extent_spares(extent, disk);
         }
         for left in &self.vacated {
             needs[left.vdisk] = needs[left.vdisk] || !left.spares(disk, &self.members);

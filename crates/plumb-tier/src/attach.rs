@@ -1,7 +1,6 @@
 //! Disks that leave the metadata, and disks that come back (RES-4).
 
 use plumb_io::FlushQueue;
-use plumb_units::convert::to_u32;
 
 use crate::assembly::is_unserved;
 use crate::core::{Core, Halt};
@@ -188,8 +187,8 @@ impl<Q: FlushQueue> Core<Q> {
         if !whole {
             self.journal.append(Record::AllStale { disk });
         }
-        for extent in 0..to_u32(self.extents.list.len()) {
-            let place = self.extents.get(extent).place;
+        for extent in self.extents.list.numbers() {
+            let place = self.extents.place(extent);
             if place == UNMAPPED || !self.disks_of(extent).contains(&disk) {
                 continue;
             }

@@ -2,13 +2,13 @@
 //! for, the loss of disks, checkpoints.
 
 use plumb_io::FlushQueue;
-use plumb_units::convert::{index, to_u32};
+use plumb_units::convert::index;
 
 use crate::deferred::Deferred;
 use crate::events::Event;
 use crate::extents::{
-    COMMITTING, Extent, ExtentSet, Extents, PENDING, SEALED, Sum, TENTATIVE, UNMAPPED, UNSETTLED,
-    disks_of, of_word, share_of,
+    COMMITTING, ExtentSet, Extents, PENDING, SEALED, Sum, TENTATIVE, UNMAPPED, UNSETTLED, disks_of,
+    of_word, share_of,
 };
 use crate::format::BLOCK_BYTES;
 use crate::format::frame::{FrameKind, Record};
@@ -120,8 +120,8 @@ pub(crate) struct Core<Q> {
     pub(crate) journal: Journal,
     /// Logs of the write-back caches, by virtual disk.
     pub(crate) logs: Vec<Option<Log>>,
-    /// Virtual disk of each extent.
-    pub(crate) vdisk_of: Vec<u16>,
+    /// The first extent of each virtual disk.
+    pub(crate) vdisks_from: Vec<u32>,
     /// Slots that are free once that frame is durable.
     pub(crate) freeing: Vec<(u64, usize, u32)>,
     /// Places that extents left before they were up to date, in the order of their records.
@@ -167,12 +167,12 @@ impl<Q: FlushQueue> Core<Q> {
     /// The virtual disk that an extent belongs to.
     #[inline]
     pub(crate) fn vdisk(&self, extent: u32) -> usize {
-        usize::from(self.vdisk_of[plumb_units::convert::index(extent)])
+        self.vdisks_from.partition_point(|first| *first <= extent) - 1
     }
 
     /// Bytes of an extent that lie on a disk, or are to; 0 of one that has no place.
     pub(crate) fn share_on(&self, disk: u16, extent: u32) -> u64 {
-        let place = self.extents.get(extent).place;
+        let place = self.extents.place(extent);
         let config = &self.members.config;
         match place {
             UNMAPPED => 0,
@@ -279,7 +279,7 @@ impl<Q: FlushQueue> Core<Q> {
     /// What the record of that means, now and when it is replayed.
     pub(crate) fn note_lost_disk(&mut self, disk: u16) {
         let nth = usize::from(disk);
-        for extent in 0..to_u32(self.extents.list.len()) {
+        for extent in self.extents.list.with_state() {
             let misses = self.extents.get(extent).open
                 && self.has_copies(extent)
                 && !self.members.gone[nth]
@@ -299,7 +299,7 @@ impl<Q: FlushQueue> Core<Q> {
         if let Some(lost) = self.lost.get_mut(usize::from(disk)) {
             *lost = false;
         }
-        for extent in 0..to_u32(self.extents.list.len()) {
+        for extent in self.extents.list.with_state() {
             if self.extents.get(extent).open {
                 self.mark_missing(extent);
             }
@@ -324,9 +324,7 @@ impl<Q: FlushQueue> Core<Q> {
     pub(crate) fn is_last(&self, disk: u16, extent: u32) -> bool {
         let config = &self.members.config;
         let stale = |disk: u16| self.members.stale[usize::from(disk)].has(extent);
-        if self.extents.get(extent).place == UNMAPPED
-            || stale(disk)
-            || active(Mutation::LastCopyMarked)
+        if self.extents.place(extent) == UNMAPPED || stale(disk) || active(Mutation::LastCopyMarked)
         {
             return false;
         }
@@ -374,15 +372,15 @@ impl<Q: FlushQueue> Core<Q> {
 
     /// Whether every mapped extent keeps a copy in sync without that disk, and every log a current one.
     pub(crate) fn can_spare(&self, disk: u16) -> bool {
-        let mut extents = (0_u32..).zip(&self.extents.list);
+        let mut extents = self.extents.list.mapped();
         (0..self.logs.len()).all(|vdisk| self.members.log_spares(vdisk, disk))
-            && extents.all(|own| self.extent_spares(own, disk))
+            && extents.all(|own| self.extent_spares(own.0, disk))
             && self.vacated.iter().all(|left| left.spares(disk, &self.members))
     }
 
     /// Whether an extent keeps a copy in sync without that disk, if it is mapped.
-    pub(crate) fn extent_spares(&self, (extent, own): (u32, &Extent), disk: u16) -> bool {
-        if own.place == UNMAPPED {
+    pub(crate) fn extent_spares(&self, extent: u32, disk: u16) -> bool {
+        if self.extents.place(extent) == UNMAPPED {
             return true;
         }
         let config = &self.members.config;
@@ -465,7 +463,7 @@ impl<Q: FlushQueue> Core<Q> {
     /// Commits the checksums of all blocks. Their data must be durable.
     pub(crate) fn commit_all(&mut self) {
         self.pending.clear();
-        for extent in 0..to_u32(self.extents.list.len()) {
+        for extent in self.extents.list.with_state() {
             if self.extents.get(extent).pending == 0 || self.is_unflushable(extent) {
                 continue;
             }
@@ -629,7 +627,7 @@ impl<Q: FlushQueue> Core<Q> {
                 }
             }
         }
-        for (extent, own) in (0..).zip(&self.extents.list) {
+        for (extent, own) in self.extents.list.states() {
             if own.open && !active(Mutation::CheckpointForgetsOpen) {
                 self.journal.append(Record::Open { extent });
             }
@@ -657,7 +655,7 @@ impl<Q: FlushQueue> Core<Q> {
 
     /// Disks that hold a part of a mapped extent.
     pub(crate) fn disks_of(&self, extent: u32) -> Vec<u16> {
-        let place = self.extents.get(extent).place;
+        let place = self.extents.place(extent);
         if place == UNMAPPED {
             return Vec::new();
         }

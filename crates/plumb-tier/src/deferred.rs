@@ -51,7 +51,7 @@ impl<Q: FlushQueue> Core<Q> {
         self.deferred = Deferred::default();
         let until = Nanos(self.io.queue.time().0.saturating_add(within.0));
         let count = self.settle(open, until)?;
-        let is_mapped = |extent: &u32| self.extents.get(*extent).place != UNMAPPED;
+        let is_mapped = |extent: &u32| self.extents.place(*extent) != UNMAPPED;
         let left: Vec<u32> = open[count..].iter().copied().filter(is_mapped).collect();
         left.iter().for_each(|extent| self.deferred.set.insert(*extent));
         self.deferred.order = left;

@@ -1,5 +1,7 @@
 //! The extent map and the checksums in memory; which slots are free; where a slot lies.
 
+mod list;
+
 use std::collections::VecDeque;
 
 use plumb_units::convert::{index, to_u32, to_u64, to_usize};
@@ -7,6 +9,7 @@ use plumb_units::convert::{index, to_u32, to_u64, to_usize};
 use crate::format::{Config, Geometry, VirtualDisk};
 pub(crate) use crate::sums::{COMMITTING, PENDING, SEALED, Sum, Sums, TENTATIVE, UNSETTLED};
 use crate::sums_cache::Coming;
+use list::ExtentList;
 
 /// The place of an extent that is not mapped.
 pub(crate) const UNMAPPED: u32 = u32::MAX;
@@ -16,8 +19,6 @@ pub(crate) const SECOND_TIER: u32 = 1 << 31;
 /// What is known of an extent.
 #[derive(Debug, Clone)]
 pub(crate) struct Extent {
-    /// Tier and slot, or [`UNMAPPED`].
-    pub(crate) place: u32,
     /// Whether in-place writes may be under way.
     pub(crate) open: bool,
     /// Whether the list of open extents names it.
@@ -34,14 +35,14 @@ pub(crate) struct Extent {
     pub(crate) pending: u32,
     /// The round that was sealed last when the last write ended.
     pub(crate) written_in: u64,
-    /// While it is mapped.
+    /// While it has a place.
     pub(crate) sums: Sums,
 }
 
-impl Default for Extent {
-    fn default() -> Self {
+impl Extent {
+    /// One at rest.
+    const fn new(sums: Sums) -> Self {
         Self {
-            place: UNMAPPED,
             open: false,
             listed: false,
             used: false,
@@ -50,15 +51,24 @@ impl Default for Extent {
             writers: 0,
             pending: 0,
             written_in: 0,
-            sums: Sums::None,
+            sums,
         }
+    }
+
+    /// Whether nothing is known of it but its place.
+    fn is_at_rest(&self) -> bool {
+        let marked = self.open || self.listed || self.used || self.queued;
+        !marked
+            && self.writers == 0
+            && self.pending == 0
+            && matches!(self.sums, Sums::None | Sums::Away)
     }
 }
 
 /// All extents of a pool and the slots of its tiers.
 #[derive(Debug)]
 pub(crate) struct Extents {
-    pub(crate) list: Vec<Extent>,
+    pub(crate) list: ExtentList,
     /// Blocks per extent.
     pub(crate) blocks: u32,
     /// Whether checksums are left out: for whoever only asks where extents are.
@@ -154,7 +164,7 @@ impl Extents {
             vdisk.tiers.iter().map(|rows| tier(rows.rows.len())).collect()
         };
         Self {
-            list: vec![Extent::default(); index(config.extents())],
+            list: ExtentList::new(index(config.extents())),
             blocks: config.extent_blocks(),
             places_only: false,
             loading: false,
@@ -175,6 +185,12 @@ impl Extents {
     #[inline]
     pub(crate) fn get_mut(&mut self, extent: u32) -> &mut Extent {
         &mut self.list[index(extent)]
+    }
+
+    /// Tier and slot of an extent, or [`UNMAPPED`].
+    #[inline]
+    pub(crate) fn place(&self, extent: u32) -> u32 {
+        self.list.place(extent)
     }
 
     /// Takes a free slot, of the fast tier if there is one.
@@ -228,25 +244,27 @@ impl Extents {
     pub(crate) fn map(&mut self, extent: u32, place: u32) {
         let blocks = if self.places_only { 0 } else { index(self.blocks) };
         let loading = self.loading && !self.places_only;
-        let own = self.get_mut(extent);
-        own.place = place;
-        own.pending = 0;
-        if loading {
-            own.sums = Sums::Away;
-        } else {
+        self.list.set_place(extent, place);
+        if let Some(own) = self.list.state_mut(index(extent)) {
+            own.pending = 0;
+            if loading {
+                own.sums = Sums::Away;
+            }
+        }
+        if !loading {
             self.arrive(extent, Sums::unwritten(blocks));
         }
     }
 
     /// Takes its place away.
     pub(crate) fn unmap(&mut self, extent: u32) {
-        let own = self.get_mut(extent);
-        own.place = UNMAPPED;
-        own.open = false;
-        own.pending = 0;
-        let before = std::mem::take(&mut own.sums);
+        self.list.set_place(extent, UNMAPPED);
         self.coming.retain(|own| own.extent != extent);
+        let Some(own) = self.list.state_mut(index(extent)) else { return };
+        (own.open, own.used, own.pending) = (false, false, 0);
+        let before = std::mem::take(&mut own.sums);
         self.resident -= u64::from(!matches!(before, Sums::None | Sums::Away));
+        self.list.give_back(extent);
     }
 
     /// Extent and block in it of a block of the pool.

@@ -12,7 +12,6 @@ use plumb_units::convert::{index, to_u32};
 use crate::core::{Core, Halt};
 use crate::engine::ChangeError;
 use crate::events::Event;
-use crate::extents::UNMAPPED;
 use crate::format::frame::Record;
 use crate::format::{DiskState, Moving};
 use crate::mutation::{Mutation, active};
@@ -46,8 +45,7 @@ impl<Q: FlushQueue> Core<Q> {
     fn only_on(&self, disk: u16) -> u32 {
         let config = &self.members.config;
         let lost = |extent: &u32| {
-            let own = self.extents.get(*extent);
-            if own.place == UNMAPPED || !self.disks_of(*extent).contains(&disk) {
+            if !self.disks_of(*extent).contains(&disk) {
                 return false;
             }
             let vdisk = &config.vdisks[self.vdisk(*extent)];
@@ -59,7 +57,7 @@ impl<Q: FlushQueue> Core<Q> {
                     && !copies.iter().any(|copy| self.members.in_sync(copy.1, *extent))
             })
         };
-        to_u32((0..to_u32(self.extents.list.len())).filter(lost).count())
+        to_u32(self.extents.list.mapped().map(|own| own.0).filter(lost).count())
     }
 
     /// A disk is to be removed, or is to stay after all.

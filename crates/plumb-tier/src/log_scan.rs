@@ -212,7 +212,7 @@ impl<Q: FlushQueue> Core<Q> {
         let (extent, within) = self.home_of(vdisk, block);
         let is_open = matches!(line.state, LineState::Dirty | LineState::Destaging);
         let own = self.extents.get(extent);
-        let settled = own.place != UNMAPPED
+        let settled = self.extents.place(extent) != UNMAPPED
             && !self.deferred.has(extent)
             && own.sums.get(index(within)).is_some_and(|sum| sum.flags == 0);
         let flushes = !self.flush_broken && !self.unflushable[vdisk];
@@ -250,7 +250,7 @@ impl<Q: FlushQueue> Core<Q> {
     pub(crate) fn home_has(&self, extent: u32, within: u32, crc: u32) -> bool {
         let own = self.extents.get(extent);
         let is = |sum: Sum| sum.newest == crc && !sum.is_first() && sum.flags & UNSETTLED == 0;
-        own.place != UNMAPPED
+        self.extents.place(extent) != UNMAPPED
             && !self.deferred.has(extent)
             && own.sums.get(index(within)).is_some_and(is)
     }

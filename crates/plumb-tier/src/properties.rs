@@ -221,7 +221,7 @@ fn no_slot_is_given_twice_and_the_map_is_a_map() {
         }
         for extent in 0..40 {
             let expected = model.get(&extent).copied().unwrap_or(UNMAPPED);
-            assert_eq!(extents.get(extent).place, expected);
+            assert_eq!(extents.place(extent), expected);
         }
     }
     assert_eq!(full, 0, "there is a slot for every extent");

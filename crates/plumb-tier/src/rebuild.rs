@@ -120,7 +120,7 @@ impl<Q: FlushQueue> Core<Q> {
         let mut uses: Vec<Vec<(bool, Vec<u16>)>> =
             own.tiers.iter().map(|tier| vec![(false, Vec::new()); tier.rows.len()]).collect();
         for extent in own.first_extent..own.first_extent + own.extents {
-            let lies = self.extents.get(extent).place;
+            let lies = self.extents.place(extent);
             if lies == UNMAPPED {
                 continue;
             }
@@ -185,7 +185,7 @@ impl<Q: FlushQueue> Core<Q> {
         let config = &self.members.config;
         let vdisk = &config.vdisks[place.vdisk];
         let here = |extent: &u32| {
-            let lies = self.extents.get(*extent).place;
+            let lies = self.extents.place(*extent);
             lies != UNMAPPED
                 && row_of(vdisk, &self.members.geometry, config.extent_bytes, lies)
                     == (place.tier, place.row)

@@ -13,7 +13,7 @@ use crate::extents::{ExtentSet, Extents, Sum, TENTATIVE, UNMAPPED, of_word};
 use crate::format::checksum::UNVERIFIED;
 use crate::format::frame::{self, FrameKind, Record};
 use crate::format::page::{Checkpoint, PageName};
-use crate::format::{BLOCK_BYTES, BLOCK_LEN, Config};
+use crate::format::{BLOCK_BYTES, BLOCK_LEN};
 use crate::io::{Io, SlotPlan};
 use crate::journal::{Journal, Room};
 use crate::logs;
@@ -232,7 +232,7 @@ pub(crate) fn begin<Q: FlushQueue>(
     let checkpoint = newest_checkpoint(&mut io, &mut members)?;
     let (mut core, again) = load(io, members, &checkpoint, What::All(unread_end, how.sums_most))?;
     let open: Vec<u32> =
-        (0..).zip(&core.extents.list).filter(|own| own.1.open).map(|own| own.0).collect();
+        core.extents.list.states().filter(|own| own.1.open).map(|own| own.0).collect();
     for &extent in &open {
         core.opened(extent);
     }
@@ -293,7 +293,7 @@ pub(crate) fn load<Q: FlushQueue>(
         &geometry,
         io.control_bytes(),
     );
-    let vdisk_of = vdisk_of(&members.config);
+    let vdisks_from = members.config.vdisks.iter().map(|own| own.first_extent).collect();
     let vdisks = members.config.vdisks.len();
     let logs = logs::new_logs(&members.config, &geometry, &members.data_seeds);
     let lost = vec![false; members.online.len()];
@@ -304,7 +304,7 @@ pub(crate) fn load<Q: FlushQueue>(
         trees,
         journal,
         logs,
-        vdisk_of,
+        vdisks_from,
         freeing: Vec::new(),
         vacated: Vec::new(),
         kept_until: 0,
@@ -356,12 +356,6 @@ fn is_whole(chain: &Chain) -> Result<(), StartError> {
 fn open_limit() -> usize {
     let few = active(Mutation::UndecidedClosed) || active(Mutation::FewAreOpen);
     if few { 2 } else { crate::core::OPEN_LIMIT }
-}
-
-/// Virtual disk of each extent.
-fn vdisk_of(config: &Config) -> Vec<u16> {
-    let own = |(nth, vdisk): (u16, &crate::format::VirtualDisk)| vec![nth; index(vdisk.extents)];
-    (0..).zip(&config.vdisks).flat_map(own).collect()
 }
 
 /// The newest checkpoint page on any copy, its bytes, and which disk has which: disk and sequence.
@@ -517,10 +511,10 @@ impl<Q: FlushQueue> Core<Q> {
     }
 
     fn replay_moved(&mut self, extent: u32, place: u32) {
-        if self.extents.get(extent).place == UNMAPPED || active(Mutation::MovedSumsForgotten) {
+        if self.extents.place(extent) == UNMAPPED || active(Mutation::MovedSumsForgotten) {
             self.extents.map(extent, place);
         }
-        self.extents.get_mut(extent).place = place;
+        self.extents.list.set_place(extent, place);
         self.members.forget(extent);
         self.trees.touch_map(extent);
     }
@@ -577,8 +571,8 @@ impl<Q: FlushQueue> Core<Q> {
     /// Takes the slots of all mapped extents. A place that two extents claim cannot come from this
     /// engine: the second one is left unmapped rather than shared.
     fn claim_slots(&mut self) {
-        for extent in 0..to_u32(self.extents.list.len()) {
-            let place = self.extents.get(extent).place;
+        for extent in self.extents.list.numbers() {
+            let place = self.extents.place(extent);
             if place == UNMAPPED {
                 continue;
             }

@@ -94,7 +94,7 @@ impl<Q: FlushQueue> Core<Q> {
     fn copies_by_row(&self, extent: u32, within: u32) -> Copies {
         let config = &self.members.config;
         let vdisk = &config.vdisks[self.vdisk(extent)];
-        let place = self.extents.get(extent).place;
+        let place = self.extents.place(extent);
         locate(vdisk, &self.members.geometry, config.extent_bytes, place, within)
     }
 
@@ -487,7 +487,7 @@ impl<Q: FlushQueue> Core<Q> {
         let mut stale = self.members.due(disk, count);
         let mut left = Vec::new();
         for &extent in &stale {
-            if self.extents.get(extent).place == UNMAPPED {
+            if self.extents.place(extent) == UNMAPPED {
                 continue;
             }
             match self.copies_for(disk, extent)? {
@@ -605,7 +605,7 @@ impl<Q: FlushQueue> Core<Q> {
     /// good one. A block without a good copy here is left alone and counted: as lost, or as one that a disk has which is
     /// away.
     pub(crate) fn scan(&mut self, extent: u32) -> Result<(), Halt> {
-        if self.extents.get(extent).place == UNMAPPED {
+        if self.extents.place(extent) == UNMAPPED {
             return Ok(());
         }
         let mut writes = Vec::new();

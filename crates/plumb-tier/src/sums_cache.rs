@@ -57,13 +57,12 @@ impl Extents {
     /// The map was read: whether the checksums of all that is mapped have room. Then they are to be read next.
     pub(crate) fn has_room_for_all(&mut self) -> bool {
         self.loading = false;
-        let away = |own: &&crate::extents::Extent| matches!(own.sums, Sums::Away);
-        let mapped = to_u64(self.list.iter().filter(away).count());
+        let mapped = to_u64(self.list.mapped_count());
         if mapped.saturating_mul(self.blocks.into()) > self.most {
             self.is_short = true;
             return false;
         }
-        for extent in 0..to_u32(self.list.len()) {
+        for extent in self.list.numbers() {
             if self.is_away(extent) {
                 self.arrive(extent, Sums::unwritten(index(self.blocks)));
             }
@@ -75,7 +74,7 @@ impl Extents {
     pub(crate) fn has_leaf(&self, leaf: usize) -> bool {
         let per = index(self.blocks);
         let (first, last) = (leaf * LEAF_ENTRIES / per, ((leaf + 1) * LEAF_ENTRIES - 1) / per);
-        let mut own = self.list.iter().skip(first).take(last - first + 1);
+        let mut own = (first..=last).map_while(|nth| self.list.get(nth));
         !self.is_short || own.all(|own| !matches!(own.sums, Sums::Away))
     }
 
@@ -95,7 +94,7 @@ impl Extents {
     pub(crate) fn drop_some(&mut self, keeps: impl Fn(u32) -> bool) {
         if !self.is_short {
             self.is_short = true;
-            for extent in 0..to_u32(self.list.len()) {
+            for extent in self.list.with_state() {
                 let own = self.get_mut(extent);
                 own.queued = !matches!(own.sums, Sums::None | Sums::Away);
                 if own.queued {
@@ -122,6 +121,7 @@ impl Extents {
             let own = self.get_mut(extent);
             (own.sums, own.queued) = (Sums::Away, false);
             self.resident -= 1;
+            self.list.give_back(extent);
         }
     }
 }

@@ -16,9 +16,12 @@ use crate::format::{BLOCK_BYTES, BLOCK_LEN, Geometry};
 use crate::io::{Io, Work};
 use crate::mutation::{Mutation, active};
 
+use level::Level;
+
 pub(crate) use leaves::{Sources, unknown_leaf};
 
 mod leaves;
+mod level;
 
 /// Pages that are made at a time, at most.
 const AT_ONCE: u64 = 4096;
@@ -30,17 +33,17 @@ pub(crate) const SUMS: usize = 1;
 /// One tree: pointers to the pages of each level, leaves first.
 #[derive(Debug, Default)]
 struct Tree {
-    levels: Vec<Vec<Pointer>>,
+    levels: Vec<Level>,
     dirty: Vec<bool>,
 }
 
 impl Tree {
     fn new(leaves: usize) -> Self {
-        let mut levels = vec![vec![Pointer::default(); leaves]];
+        let mut levels = vec![Level::new(leaves)];
         let mut len = leaves;
         while len > 1 {
             len = len.div_ceil(INDEX_ENTRIES);
-            levels.push(vec![Pointer::default(); len]);
+            levels.push(Level::new(len));
         }
         Self { levels, dirty: vec![false; leaves] }
     }
@@ -53,7 +56,7 @@ impl Tree {
     }
 
     fn root(&self) -> Root {
-        let pointer = self.levels.last().and_then(|level| level.first()).copied();
+        let pointer = self.levels.last().and_then(|level| level.get(0));
         Root { leaves: to_u32(self.levels[0].len()), pointer: pointer.unwrap_or_default() }
     }
 }
@@ -129,12 +132,13 @@ fn leaves(extents: &Extents) -> [usize; 2] {
 /// What a tree holds at a key; `old` is its leaf as it was, where some of it is not in memory.
 fn value(extents: &Extents, tree: usize, key: usize, old: Option<&[u8]>) -> u32 {
     let per = index(extents.blocks);
-    let at = if tree == MAP { key } else { key / per };
-    let Some(extent) = extents.list.get(at) else { return if tree == MAP { UNMAPPED } else { 0 } };
-    match (tree, &extent.sums) {
-        (MAP, _) => extent.place,
-        (_, Sums::Away) => old.map_or(0, |old| page::entry(old, key % LEAF_ENTRIES)),
-        (_, sums) => sums.get(key % per).map_or(0, |sum| sum.committed),
+    if tree == MAP {
+        return extents.list.place_of(key).unwrap_or(UNMAPPED);
+    }
+    match extents.list.get(key / per).map(|own| &own.sums) {
+        None => 0,
+        Some(Sums::Away) => old.map_or(0, |old| page::entry(old, key % LEAF_ENTRIES)),
+        Some(sums) => sums.get(key % per).map_or(0, |sum| sum.committed),
     }
 }
 
@@ -207,13 +211,11 @@ impl Trees {
         let (mut pages, mut before) = (Vec::new(), 0);
         for (tree, level, pointers) in levels {
             let first = to_usize(from.saturating_sub(before)).min(pointers.len());
-            for (number, pointer) in pointers.iter().enumerate().skip(first) {
+            for (number, pointer) in pointers.set_from(first) {
                 if pages.len() == most {
                     return (pages, Some(before + to_u64(number)));
                 }
-                if pointer.page != 0 {
-                    pages.push((name(tree, level, number), *pointer));
-                }
+                pages.push((name(tree, level, number), pointer));
             }
             before += to_u64(pointers.len());
         }
@@ -222,8 +224,12 @@ impl Trees {
 
     /// How many there are from a place in their order on.
     pub(crate) fn pages_left(&self, from: u64) -> u64 {
-        let pointers = self.trees.iter().flat_map(|own| own.levels.iter().flatten());
-        to_u64(pointers.skip(to_usize(from)).filter(|pointer| pointer.page != 0).count())
+        let (mut pages, mut before) = (0, 0);
+        for level in self.trees.iter().flat_map(|own| &own.levels) {
+            pages += level.set_from(to_usize(from.saturating_sub(before))).count();
+            before += to_u64(level.len());
+        }
+        to_u64(pages)
     }
 
     /// Whether these bytes are a page as it is in force.
@@ -323,9 +329,10 @@ impl Trees {
             changed.dedup();
             for &number in &changed {
                 let mut bytes = Box::new([0; BLOCK_LEN]);
-                let below = self.trees[tree].levels[level - 1].chunks(INDEX_ENTRIES).nth(number);
-                for (nth, pointer) in below.unwrap_or_default().iter().enumerate() {
-                    page::set_pointer(&mut bytes, nth, *pointer);
+                let below = &self.trees[tree].levels[level - 1];
+                for nth in 0..INDEX_ENTRIES {
+                    let Some(pointer) = below.get(number * INDEX_ENTRIES + nth) else { break };
+                    page::set_pointer(&mut bytes, nth, pointer);
                 }
                 self.place(tree, level, number, bytes, runs)?;
             }
@@ -343,8 +350,7 @@ impl Trees {
     ) -> Result<(), TreeFull> {
         let crc = page::seal(self.pool_seed, name(tree, level, number), &mut bytes);
         let page = self.allocate()?;
-        let old =
-            std::mem::replace(&mut self.trees[tree].levels[level][number], Pointer { page, crc });
+        let old = self.trees[tree].levels[level].set(number, Pointer { page, crc });
         if old.page != 0 {
             self.replaced.push(old.page);
         }
@@ -389,10 +395,10 @@ impl Trees {
             let leaves = tree == MAP || extents.has_room_for_all();
             let mut old = Tree::new(index(root.leaves).clamp(1, self.trees[tree].levels[0].len()));
             let top = old.levels.len() - 1;
-            old.levels[top][0] = root.pointer;
+            old.levels[top].set(0, root.pointer);
             let mut lost: Vec<PageName> = Vec::new();
             for level in (usize::from(!leaves)..=top).rev() {
-                let pointers = old.levels[level].clone();
+                let pointers = std::mem::take(&mut old.levels[level]);
                 let missing = self.read_level(
                     io,
                     (geometry, sources),
@@ -400,24 +406,26 @@ impl Trees {
                     &pointers,
                     |number, bytes| {
                         if level > 0 {
-                            let below = old.levels[level - 1].chunks_mut(INDEX_ENTRIES).nth(number);
-                            for (nth, slot) in below.unwrap_or_default().iter_mut().enumerate() {
-                                *slot = page::pointer(bytes, nth);
+                            for nth in 0..INDEX_ENTRIES {
+                                let pointer = page::pointer(bytes, nth);
+                                old.levels[level - 1].set(number * INDEX_ENTRIES + nth, pointer);
                             }
                         } else {
                             take_leaf((extents, &mut unverified), tree, number, bytes);
                         }
                     },
                 );
+                old.levels[level] = pointers;
                 let refuses = |page: &&Missing| tree == MAP || page.may_be_there;
                 if let Some(page) = missing.iter().find(refuses) {
                     return Err(page.name);
                 }
                 lost.extend(missing.iter().map(|page| page.name));
             }
-            self.adopt(tree, &old);
-            for page in lost {
-                let leaves = old.leaves_below(&page);
+            let lost: Vec<(PageName, Range<usize>)> =
+                lost.into_iter().map(|page| (page, old.leaves_below(&page))).collect();
+            self.adopt(tree, old);
+            for (page, leaves) in lost {
                 if page.level == 0 && !active(Mutation::LostSumsDropped) {
                     self.lost_sums.insert(page.number);
                 } else {
@@ -440,12 +448,12 @@ impl Trees {
         io: &mut Io<Q>,
         (geometry, sources): (&Geometry, &Sources),
         (tree, level): (usize, usize),
-        pointers: &[Pointer],
+        pointers: &Level,
         mut take: impl FnMut(usize, &[u8]),
     ) -> Vec<Missing> {
-        let mut wanted: Vec<(u32, usize)> = (0..)
-            .zip(pointers)
-            .filter(|(_, pointer)| (1..geometry.tree_pages()).contains(&pointer.page))
+        let mut wanted: Vec<(u32, usize)> = pointers
+            .set_from(0)
+            .filter(|(_, pointer)| pointer.page < geometry.tree_pages())
             .map(|(number, pointer)| (pointer.page, number))
             .collect();
         wanted.sort_unstable();
@@ -469,17 +477,16 @@ impl Trees {
             });
             for (number, bytes) in pages {
                 let name = name(tree, level, number);
-                if page::verifies(self.pool_seed, name, pointers[number], bytes) {
+                if page::verifies(self.pool_seed, name, pointers.at(number), bytes) {
                     take(number, bytes);
                     done[number] = true;
                 }
             }
         }
-        let left = |number: &usize| pointers[*number].page != 0 && !done[*number];
         let mut missing = Vec::new();
-        for number in (0..pointers.len()).filter(left) {
+        for (number, pointer) in pointers.set_from(0).filter(|own| !done[own.0]) {
             let name = name(tree, level, number);
-            match self.find_page(io, geometry, sources, (name, pointers[number])) {
+            match self.find_page(io, geometry, sources, (name, pointer)) {
                 Ok(bytes) => take(number, &bytes),
                 Err(page) => missing.push(page),
             }
@@ -488,9 +495,9 @@ impl Trees {
     }
 
     /// Takes over pointers of a tree that had fewer leaves or as many.
-    fn adopt(&mut self, tree: usize, old: &Tree) {
+    fn adopt(&mut self, tree: usize, old: Tree) {
         for level in &old.levels {
-            for pointer in level.iter().filter(|pointer| pointer.page != 0) {
+            for (_, pointer) in level.set_from(0) {
                 if let Some(used) = self.used.get_mut(index(pointer.page)) {
                     *used = true;
                 }
@@ -498,12 +505,12 @@ impl Trees {
         }
         let own = &mut self.trees[tree];
         if own.levels.len() == old.levels.len() && own.levels[0].len() == old.levels[0].len() {
-            own.levels.clone_from(&old.levels);
+            own.levels = old.levels;
         } else {
             // It has grown: all index pages are made anew.
             self.have_grown = true;
-            own.levels[0][..old.levels[0].len()].copy_from_slice(&old.levels[0]);
-            for pointer in old.levels[1..].iter().flatten().filter(|pointer| pointer.page != 0) {
+            own.levels[0].take_over(&old.levels[0]);
+            for (_, pointer) in old.levels[1..].iter().flat_map(|level| level.set_from(0)) {
                 self.replaced.push(pointer.page);
             }
         }
@@ -658,7 +665,7 @@ fn name(tree: usize, level: usize, number: usize) -> PageName {
 fn forget_sums(extents: &mut Extents, leaves: Range<usize>, unverified: &mut ExtentSet) {
     let per = index(extents.blocks);
     for key in leaves.start * LEAF_ENTRIES..leaves.end * LEAF_ENTRIES {
-        let extent = extents.list.get_mut(key / per);
+        let extent = extents.list.state_mut(key / per);
         let is_here = |extent: &&mut Extent| {
             !matches!(extent.sums, Sums::Away) && extent.sums.get(key % per).is_some()
         };
@@ -685,7 +692,7 @@ fn take_leaf(
                 extents.map(to_u32(key), value);
             }
         } else if let Some(own) =
-            extents.list.get_mut(key / per).filter(|own| own.sums.get(key % per).is_some())
+            extents.list.state_mut(key / per).filter(|own| own.sums.get(key % per).is_some())
         {
             own.sums.set(key % per, value);
             if value == UNVERIFIED {

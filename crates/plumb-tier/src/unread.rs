@@ -42,8 +42,8 @@ impl<Q: FlushQueue> Core<Q> {
         let own = &config.vdisks[vdisk];
         let (extent_bytes, step) = (config.extent_bytes, own.interleave.min(config.extent_bytes));
         let mut found = Unreadable::default();
-        let mapped = (0..own.extents)
-            .filter(|nth| self.extents.get(own.first_extent + nth).place != UNMAPPED);
+        let mapped =
+            (0..own.extents).filter(|nth| self.extents.place(own.first_extent + nth) != UNMAPPED);
         for nth in mapped {
             let extent = own.first_extent + nth;
             let lacks = |part: &u32| {

@@ -126,7 +126,7 @@ impl<Q: FlushQueue> Engine<Q> {
     pub(super) fn admits(&mut self, part: u32) -> bool {
         let own = self.parts[index(part)];
         let client = &self.clients[index(own.client)];
-        is_second_tier(self.core.extents.get(own.extent).place)
+        is_second_tier(self.core.extents.place(own.extent))
             && client.request.len <= REQUEST_MAX
             && !client.sequential
             && self.finds_room(own.extent, own.log_span(), false)

@@ -309,7 +309,7 @@ impl<Q: FlushQueue> Core<Q> {
         let own = &self.members.config.vdisks[vdisk];
         let range = own.first_extent..own.first_extent + own.extents;
         let mapped: Vec<u32> =
-            range.filter(|extent| self.extents.get(*extent).place != UNMAPPED).collect();
+            range.filter(|extent| self.extents.place(*extent) != UNMAPPED).collect();
         for some in mapped.chunks(FREED_AT_ONCE) {
             for &extent in some {
                 self.vacate(extent, Record::MapFree { extent });

@@ -6,7 +6,7 @@ use plumb_units::convert::{index, to_u32};
 
 use super::{ClientMemory, Engine, Request};
 use crate::events::Event;
-use crate::extents::{SECOND_TIER, UNMAPPED};
+use crate::extents::SECOND_TIER;
 use crate::unread::Unreadable;
 
 impl<Q: FlushQueue> Engine<Q> {
@@ -23,10 +23,10 @@ impl<Q: FlushQueue> Engine<Q> {
     #[must_use]
     pub fn mapped_bytes(&self, vdisk: u32) -> [u64; 2] {
         let own = &self.config().vdisks[index(vdisk)];
-        let range = index(own.first_extent)..index(own.first_extent + own.extents);
+        let range = own.first_extent..own.first_extent + own.extents;
         let mut bytes = [0; 2];
-        for extent in self.core.extents.list[range].iter().filter(|own| own.place != UNMAPPED) {
-            let tier = usize::from(extent.place & SECOND_TIER != 0);
+        for (_, place) in self.core.extents.list.mapped_in(range) {
+            let tier = usize::from(place & SECOND_TIER != 0);
             bytes[tier] += u64::from(self.config().extent_bytes);
         }
         bytes

@@ -95,7 +95,7 @@ impl<Q: FlushQueue> Engine<Q> {
         let per = u64::from(self.core.extents.blocks);
         let extent = own.first_extent + to_u32(to_usize(block / per));
         let within = to_u32(to_usize(block % per)) * 4096;
-        match self.core.extents.get(extent).place {
+        match self.core.extents.place(extent) {
             UNMAPPED => Copies { at: [(0, 0); 3], count: 0 },
             place => locate(own, &self.core.members.geometry, config.extent_bytes, place, within),
         }
@@ -122,7 +122,7 @@ impl<Q: FlushQueue> Engine<Q> {
         let first = self.core.members.config.vdisks[vdisk].first_extent;
         let place = |block: u64| {
             let extent = first + to_u32(to_usize(block / u64::from(extents.blocks)));
-            (extents.get(extent).place, block)
+            (extents.place(extent), block)
         };
         cache.order.clear();
         cache.order.extend(cache.queue.drain(..).chain(cache.oldest.drain(..)).map(place));
@@ -245,7 +245,7 @@ impl<Q: FlushQueue> Engine<Q> {
             self.advance(part);
             return;
         }
-        if self.core.extents.get(own.extent).place == UNMAPPED && !self.map(part) {
+        if self.core.extents.place(own.extent) == UNMAPPED && !self.map(part) {
             return;
         }
         self.begin_in_place(part);

@@ -293,7 +293,7 @@ impl<Q: FlushQueue> Engine<Q> {
             return;
         }
         let vdisk = self.core.vdisk(part.extent);
-        let place = self.core.extents.get(part.extent).place;
+        let place = self.core.extents.place(part.extent);
         let served = &mut self.heats.meters[vdisk].served;
         let count = match place {
             _ if part.cached => &mut served.cache,

@@ -118,7 +118,7 @@ impl<Q: FlushQueue> Engine<Q> {
     pub(super) fn begin_move(&mut self, wanted: Wanted) -> Result<Moving, Option<MoveOutcome>> {
         let extent = wanted.extent;
         let vdisk = self.core.vdisk(extent);
-        let from = self.core.extents.get(extent).place;
+        let from = self.core.extents.place(extent);
         let second = wanted.to == TierName::Capacity;
         if self.core.members.config.vdisks[vdisk].tiers.len() < 2 {
             return Err(Some(MoveOutcome::OneTier));
@@ -193,7 +193,7 @@ impl<Q: FlushQueue> Engine<Q> {
             own.spoiled = Some(MoveOutcome::Interrupted);
         } else if own.is_committed() {
             return;
-        } else if self.core.extents.get(own.wanted.extent).place != own.from {
+        } else if self.core.extents.place(own.wanted.extent) != own.from {
             own.spoiled = Some(MoveOutcome::Unmapped);
         } else if self.core.members.config.generation != own.generation {
             own.spoiled = Some(MoveOutcome::Interrupted);
@@ -331,7 +331,7 @@ impl<Q: FlushQueue> Engine<Q> {
     fn commit_move(&mut self, own: &Moving) -> Phase {
         let (extent, place) = (own.wanted.extent, own.to);
         let lsn = self.core.vacate(extent, Record::Moved { extent, place });
-        self.core.extents.get_mut(extent).place = place;
+        self.core.extents.list.set_place(extent, place);
         self.core.trees.touch_map(extent);
         self.core.journal.want(lsn);
         if active(Mutation::MovedSlotReusedEarly) {

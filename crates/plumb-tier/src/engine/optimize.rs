@@ -241,7 +241,7 @@ impl Placement for MapPlacement<'_> {
     }
 
     fn tier(&self, extent: u32) -> Option<TierName> {
-        match self.extents.get(self.first + extent).place {
+        match self.extents.place(self.first + extent) {
             UNMAPPED => None,
             place if is_second_tier(place) => Some(TierName::Capacity),
             _ => Some(TierName::Performance),

@@ -378,7 +378,7 @@ impl<Q: FlushQueue> Engine<Q> {
         let account = match slot {
             None => Account::Zeros,
             Some(_) if own.source != 0 => Account::CacheRead,
-            Some(_) => Account::TierRead(is_second_tier(extent.place)),
+            Some(_) => Account::TierRead(is_second_tier(self.core.extents.place(own.extent))),
         };
         let uncounted = to.saturating_sub(from.max(own.counted * 4096));
         if uncounted > 0 || active(Mutation::CountedTwice) {

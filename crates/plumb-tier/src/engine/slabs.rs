@@ -23,7 +23,7 @@ impl<Q: FlushQueue> Engine<Q> {
     fn row(&self, vdisk: u32, extent: u32) -> Option<(usize, usize)> {
         let config = &self.core.members.config;
         let (own, geometry) = (&config.vdisks[index(vdisk)], &self.core.members.geometry);
-        let place = self.core.extents.get(extent).place;
+        let place = self.core.extents.place(extent);
         (place != UNMAPPED).then(|| row_of(own, geometry, config.extent_bytes, place))
     }
 
@@ -56,7 +56,7 @@ impl<Q: FlushQueue> Engine<Q> {
         let own = &config.vdisks[index(vdisk)];
         let (mut bytes, mut slabs) = (0, BTreeSet::new());
         for extent in own.first_extent..own.first_extent + own.extents {
-            let place = core.extents.get(extent).place;
+            let place = core.extents.place(extent);
             if place == UNMAPPED {
                 continue;
             }

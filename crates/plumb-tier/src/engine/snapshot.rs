@@ -5,7 +5,7 @@ use plumb_units::convert::{index, to_u64};
 
 use super::part::{Part, PartKind, Step};
 use super::{Account, Engine, VirtualDiskUse};
-use crate::extents::{UNMAPPED, is_second_tier};
+use crate::extents::is_second_tier;
 use crate::format::{BLOCK_BYTES, DiskState, MediaType, VirtualDisk};
 use crate::optimizer::TierName;
 
@@ -128,7 +128,7 @@ impl<Q: FlushQueue> Engine<Q> {
                 && !part.kind.moves()
         };
         for part in self.parts.iter().filter(at_devices) {
-            let place = self.core.extents.get(part.extent).place;
+            let place = self.core.extents.place(part.extent);
             if self.core.vdisk(part.extent) == index(vdisk) && is_second_tier(place) == second {
                 match part.kind {
                     PartKind::Read => found.reads += 1,
@@ -319,10 +319,10 @@ impl<Q: FlushQueue> Engine<Q> {
         write("Cache Blocks", "n", counters.cache_blocks);
         write("Blocks Destaged", "n", counters.destaged);
         let list = &self.core.extents.list;
-        let mapped = to_u64(list.iter().filter(|own| own.place != UNMAPPED).count());
+        let mapped = to_u64(list.mapped_count());
         write("Extents Mapped", "n", mapped);
         drop(write);
-        let open = to_u64(list.iter().filter(|own| own.open).count());
+        let open = to_u64(list.states().filter(|own| own.1.open).count());
         let mut write = put("Dirty Regions", &name, out);
         write("Dirty Count", "n", open);
         write("Dirty Bytes", "B", open * extent_bytes);

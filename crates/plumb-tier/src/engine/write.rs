@@ -21,7 +21,7 @@ impl<Q: FlushQueue> Engine<Q> {
     pub(super) fn begin_write(&mut self, part: u32) {
         let own = self.parts[index(part)];
         let overlaps = self.overlaps_lines(part);
-        let unmapped = self.core.extents.get(own.extent).place == UNMAPPED;
+        let unmapped = self.core.extents.place(own.extent) == UNMAPPED;
         if unmapped && !overlaps && !self.map(part) {
             return;
         }
@@ -274,8 +274,7 @@ impl<Q: FlushQueue> Engine<Q> {
         }
         self.note_written(part);
         if !own.is_background() {
-            let account =
-                Account::TierWrite(is_second_tier(self.core.extents.get(own.extent).place));
+            let account = Account::TierWrite(is_second_tier(self.core.extents.place(own.extent)));
             let time = self.seen.since(own.begun);
             let vdisk = self.core.vdisk(own.extent);
             note_tier_time(&mut self.tier_times[vdisk], account, time);

@@ -20,7 +20,7 @@ impl<Q: FlushQueue> Engine<Q> {
             self.begin_logging(part);
             return;
         }
-        if self.core.extents.get(own.extent).place == UNMAPPED {
+        if self.core.extents.place(own.extent) == UNMAPPED {
             self.end_part(part, None);
             return;
         }
@@ -37,10 +37,10 @@ impl<Q: FlushQueue> Engine<Q> {
 
     /// Blocks of a mapped extent become unwritten; the frame that says so.
     pub(super) fn zero_home(&mut self, extent: u32, first: u32, end: u32) -> u64 {
-        let own = self.core.extents.get_mut(extent);
-        if own.place == UNMAPPED {
+        if self.core.extents.place(extent) == UNMAPPED {
             return 0;
         }
+        let own = self.core.extents.get_mut(extent);
         for block in first..end {
             let flags = own.sums.at(index(block)).flags;
             own.pending -= u32::from(flags & (PENDING | SEALED) != 0);
@@ -58,7 +58,7 @@ impl<Q: FlushQueue> Engine<Q> {
     /// record is durable.
     fn unmap(&mut self, extent: u32) -> u64 {
         let vdisk = self.core.vdisk(extent);
-        let place = self.core.extents.get(extent).place;
+        let place = self.core.extents.place(extent);
         let lsn = self.core.vacate(extent, Record::MapFree { extent });
         self.core.extents.unmap(extent);
         self.core.trees.touch_map(extent);

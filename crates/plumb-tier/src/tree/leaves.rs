@@ -85,7 +85,7 @@ impl Trees {
 
     /// The page of a leaf of checksums; `None` when none of its blocks was ever written.
     pub(crate) fn sums_page(&self, leaf: u32) -> Option<(PageName, Pointer)> {
-        let pointer = *self.trees[SUMS].levels[0].get(index(leaf))?;
+        let pointer = self.trees[SUMS].levels[0].get(index(leaf))?;
         (pointer.page != 0).then(|| (name(SUMS, 0, index(leaf)), pointer))
     }
 
