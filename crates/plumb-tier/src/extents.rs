@@ -10,6 +10,7 @@ use crate::format::{Config, Geometry, VirtualDisk};
 pub(crate) use crate::sums::{COMMITTING, PENDING, SEALED, Sum, Sums, TENTATIVE, UNSETTLED};
 use crate::sums_cache::Coming;
 use list::ExtentList;
+pub(crate) use list::TOGETHER;
 
 /// The place of an extent that is not mapped.
 pub(crate) const UNMAPPED: u32 = u32::MAX;

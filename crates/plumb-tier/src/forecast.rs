@@ -3,13 +3,17 @@
 use plumb_units::convert::to_u64;
 
 use crate::core::OPEN_LIMIT;
-use crate::extents::{Extent, Sum, slots_of_tier};
+use crate::extents::{Extent, Sum, TOGETHER, slots_of_tier};
 use crate::format::{BLOCK_BYTES, Config, Geometry};
 
 /// Buffers of a queue and of clients, and what is small.
 const AT_LEAST: u64 = 48 << 20;
-/// Of a page of map or checksums: its pointer, whether it is dirty, and its copy while a checkpoint writes it.
-const PER_PAGE: u64 = 32;
+/// Of an extent, wherever it lies: its place, and where its state would be.
+const PER_EXTENT: u64 = 5;
+/// Of a page of map or checksums: its pointer, whether it is dirty, and whether it is in use.
+const PER_PAGE: u64 = 10;
+/// Of one that is read at the start: where it lies, which come together, whether it was read.
+const PER_PAGE_READ: u64 = 34;
 /// Entries of a page.
 const ENTRIES: u64 = 1020;
 /// Of a block in a write cache: its line and the record's share.
@@ -35,7 +39,13 @@ pub(crate) fn needed(config: &Config, geometry: &Geometry, sums: u64) -> u64 {
             vdisk.tiers.iter().map(move |tier| u64::from(slots(tier)))
         })
         .sum();
-    let pages = extents.div_ceil(ENTRIES) + blocks.div_ceil(ENTRIES);
+    let (map, leaves) = (extents.div_ceil(ENTRIES), blocks.div_ceil(ENTRIES));
+    let all_sums = blocks.saturating_mul(to_u64(size_of::<u32>()));
+    // Those that have no room are read when they are needed, and lie anywhere.
+    let is_short = all_sums > sums;
+    let resident = all_sums.min(sums) / to_u64(size_of::<u32>()) / blocks_of_extent.max(1);
+    let states = if is_short { resident } else { extents.div_ceil(to_u64(TOGETHER)) };
+    let read = if is_short { map } else { map + leaves };
     let lines: u64 = config
         .vdisks
         .iter()
@@ -45,11 +55,13 @@ pub(crate) fn needed(config: &Config, geometry: &Geometry, sums: u64) -> u64 {
     // Stale, kept and stuck marks: a bit per extent and disk each.
     let marks = 3 * extents.div_ceil(8) * to_u64(config.disks.len());
     let parts = [
-        extents.saturating_mul(to_u64(size_of::<Extent>())),
-        blocks.saturating_mul(to_u64(size_of::<u32>())).min(sums),
+        extents.saturating_mul(PER_EXTENT),
+        states.saturating_mul(to_u64(size_of::<[Extent; TOGETHER]>())),
+        all_sums.min(sums),
         open.saturating_mul(blocks_of_extent).saturating_mul(to_u64(size_of::<Sum>())),
         slots,
-        pages.saturating_mul(PER_PAGE),
+        (map + leaves).saturating_mul(PER_PAGE),
+        read.saturating_mul(PER_PAGE_READ),
         lines.saturating_mul(PER_LINE),
         marks,
         extents.saturating_mul(HEAT_PER_EXTENT).min(HEAT_MOST),
@@ -84,6 +96,10 @@ mod tests {
         assert!((sums..sums + sums / 8).contains(&more), "{more} for {sums}");
         let short = needed(&config, &geometry, 1 << 28) - nothing;
         assert_eq!(more - short, (1 << 30) - (1 << 28), "the others are on the disks");
+        // Section 25: of 100 TiB the map 400 MiB, heat 128, checksums 256; the pages' pointers and what is open come to that.
+        config.vdisks[0].extents = 100 << 20;
+        let large = needed(&config, &geometry, 256 << 20);
+        assert!((1 << 31..3 << 30).contains(&large), "{large} for 100 TiB");
         config.vdisks[0].extents = u32::MAX;
         assert!(needed(&config, &geometry, u64::MAX) > more, "no figure wraps");
     }

@@ -9,7 +9,7 @@ use super::{Extent, ExtentSet, UNMAPPED, of_word};
 use crate::sums::Sums;
 
 /// Extents whose state has memory together: an extent of 1 MiB has 1 KiB of checksums, and these take less.
-const TOGETHER: usize = 8;
+pub(crate) const TOGETHER: usize = 8;
 
 /// What is known of extents at rest: those that have no place, and those whose checksums are on the disks alone.
 static UNPLACED: Extent = Extent::new(Sums::None);

@@ -17,6 +17,7 @@ mod descriptors;
 mod documents;
 mod failing_io;
 mod health;
+mod huge;
 mod instants;
 mod interruption;
 mod kept;
