@@ -32,13 +32,15 @@ impl<Q: FlushQueue> Core<Q> {
         if others.is_empty() {
             return Err(ChangeError::LastDisk { name });
         }
-        if !self.members.is_online(disk) {
-            let only = self.only_on(disk);
-            if only > 0 {
-                return Err(ChangeError::OnlyCopy { name, extents: only });
-            }
-        }
+        self.is_spared(disk)?;
         has_room_for(config, &self.members.geometry, (disk, &others))
+    }
+
+    /// Whether a disk is here, or what it holds elsewhere.
+    pub(crate) fn is_spared(&self, disk: u16) -> Result<(), ChangeError> {
+        let extents = if self.members.is_online(disk) { 0 } else { self.only_on(disk) };
+        let name = || self.members.config.disks[usize::from(disk)].name.clone();
+        if extents > 0 { Err(ChangeError::OnlyCopy { name: name(), extents }) } else { Ok(()) }
     }
 
     /// Extents of which no other disk here has a copy that may be read.
@@ -187,8 +189,9 @@ impl<Q: FlushQueue> Core<Q> {
         let mut failed = self.members.publish(&mut self.io, &knew);
         failed.retain(|other| *other != disk);
         self.members.online[usize::from(disk)] = false;
-        self.members.note_gone();
-        self.io.events.note(Event::DiskRemoved(disk));
+        for disk in self.members.note_gone() {
+            self.io.events.note(Event::DiskRemoved(disk));
+        }
         self.do_without(failed)?;
         self.sync()?;
         Ok(true)

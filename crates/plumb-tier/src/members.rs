@@ -124,14 +124,17 @@ impl Members {
         self.online[disk] && (!self.stale[disk].has(extent) || active(Mutation::ReadStale))
     }
 
-    /// Notes which disks have left for good since: no place on them can be stale.
-    pub(crate) fn note_gone(&mut self) {
-        for nth in 0..self.gone.len() {
+    /// Notes which disks have left for good since, and returns them: no place on them can be stale.
+    pub(crate) fn note_gone(&mut self) -> Vec<u16> {
+        let mut left = Vec::new();
+        for (disk, nth) in (0_u16..).zip(0..self.gone.len()) {
             if !self.gone[nth] && is_gone(&self.config, nth) {
                 self.gone[nth] = true;
                 self.stale[nth].clear();
+                left.push(disk);
             }
         }
+        left
     }
 
     /// An extent lies nowhere any more: no place of it can be stale.

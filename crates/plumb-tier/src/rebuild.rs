@@ -53,7 +53,9 @@ impl<Q: FlushQueue> Core<Q> {
         self.members.succeed();
         let voters = self.members.config.voters.clone();
         let failed = self.members.publish(&mut self.io, &voters);
-        self.members.note_gone();
+        for disk in self.members.note_gone() {
+            self.io.events.note(Event::DiskRemoved(disk));
+        }
         self.do_without(failed)?;
         self.sync()
     }

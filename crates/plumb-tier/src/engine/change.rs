@@ -241,7 +241,8 @@ impl<Q: FlushQueue> Engine<Q> {
         Ok(self.into_queue())
     }
 
-    /// Brings a disk into the pool: the queue's file is overwritten without a question.
+    /// Brings a disk into the pool: the queue's file is overwritten without a question. Another one of its name, which was in its
+    /// place before, has its [`Config::former_name`] from then on.
     ///
     /// # Errors
     /// When it has no room for a slab, cannot be written, or the pool stopped.
@@ -251,10 +252,6 @@ impl<Q: FlushQueue> Engine<Q> {
     pub fn add_disk(mut self, file: FileIndex, new: &NewDisk) -> Result<Q, ChangeError> {
         let members = &self.core.members;
         let config = &members.config;
-        let mut disks = (0_u16..).zip(&config.disks);
-        if disks.any(|(nth, disk)| disk.name == new.name && !config.is_gone(nth)) {
-            return Err(ChangeError::HasDisk { name: new.name.clone() });
-        }
         if config.disks.len() >= DISKS_MAX {
             return Err(ChangeError::TooMany { name: config.name.clone() });
         }
@@ -331,6 +328,9 @@ impl<Q: FlushQueue> Core<Q> {
         let ordinal = u16::try_from(members.config.disks.len()).unwrap_or(u16::MAX);
         let id = members.random.id();
         let epoch = members.epoch;
+        if let Some(nth) = members.config.disk_named(&new.name) {
+            members.config.disks[usize::from(nth)].name = members.config.former_name(nth);
+        }
         members.config.disks.push(DiskConfig {
             id,
             media: new.media,

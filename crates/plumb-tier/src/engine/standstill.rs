@@ -119,6 +119,14 @@ impl<Q: FlushQueue> Engine<Q> {
         Ok(())
     }
 
+    /// Whether a disk that is not here may be given up.
+    ///
+    /// # Errors
+    /// When nobody else has what it holds.
+    pub fn can_spare(&self, disk: u16) -> Result<(), ChangeError> {
+        self.core.is_spared(disk)
+    }
+
     /// By an operator's word it is told no more that a disk failed before.
     pub fn clear_failures(&mut self, disk: u16) {
         self.core.io.uses[usize::from(disk)].stayed = 0;

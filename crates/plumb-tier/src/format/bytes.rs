@@ -1,5 +1,8 @@
 //! Little-endian fields, written without limit and read without trust.
 
+/// Bytes of a text at most.
+pub(crate) const TEXT_MAX: usize = 255;
+
 /// Appends fields.
 #[derive(Debug, Default)]
 pub(crate) struct Writer(pub(crate) Vec<u8>);
@@ -22,7 +25,7 @@ impl Writer {
     }
     /// Length in two bytes, then UTF-8, cut after 255 bytes at a character's end.
     pub(crate) fn text(&mut self, value: &str) {
-        let mut end = value.len().min(255);
+        let mut end = value.len().min(TEXT_MAX);
         while !value.is_char_boundary(end) {
             end -= 1;
         }
@@ -89,7 +92,7 @@ impl<'a> Reader<'a> {
     }
     pub(crate) fn text(&mut self) -> Option<&'a str> {
         let len = usize::from(self.u16()?);
-        if len > 255 || len > self.0.len() {
+        if len > TEXT_MAX || len > self.0.len() {
             return None;
         }
         let (head, tail) = self.0.split_at(len);

@@ -2,7 +2,7 @@
 
 use plumb_units::convert::index;
 
-use super::bytes::{Reader, Writer};
+use super::bytes::{Reader, TEXT_MAX, Writer};
 use super::config::{Config, DiskState, Row};
 
 /// Which slab of a row, and where it comes from; where it goes is what the row says.
@@ -102,5 +102,35 @@ impl Config {
                 && own.state == DiskState::Retired
                 && self.taken_slabs().all(|slab| slab.0 != disk)
         })
+    }
+
+    /// The disk that has this name, of those that have not left.
+    #[must_use]
+    pub fn disk_named(&self, name: &str) -> Option<u16> {
+        let mut disks = (0_u16..).zip(&self.disks);
+        disks.find(|(nth, disk)| disk.name == name && !self.is_gone(*nth)).map(|(nth, _)| nth)
+    }
+
+    /// The disk that was in the place, and had the name, of this one before.
+    #[must_use]
+    pub fn former_of(&self, disk: u16) -> Option<u16> {
+        let name = &self.disks[usize::from(disk)].name;
+        let is_it = |nth: &u16| self.disk_named(&format!("{name}#{nth}")) == Some(*nth);
+        (0_u16..).take(self.disks.len()).find(is_it)
+    }
+
+    /// What a disk is called once another one has come to its place, and its name: that, with its number behind it.
+    #[must_use]
+    pub fn former_name(&self, disk: u16) -> String {
+        let mut name = self.disks[usize::from(disk)].name.clone();
+        if name.len() > TEXT_MAX - 8 {
+            "disk".clone_into(&mut name);
+        }
+        loop {
+            name = format!("{name}#{disk}");
+            if self.disk_named(&name).is_none() {
+                return name;
+            }
+        }
     }
 }

@@ -17,12 +17,13 @@ use rustix::fs::{FallocateFlags, fallocate};
 use super::chronicle::Chronicle;
 use super::devices::DeviceQueue;
 use super::emulation::Emulated;
-use super::look::{Look, look, open_to_read, superblocks};
+use super::look::{look, open_to_read, superblocks};
 use super::open::{
     FILES_BESIDE, PATIENCE, PoolError, descriptor_path, fresh_seed, make_room, of_the_disk, open,
     slot_plan,
 };
 use super::registry::{RegisteredPool, Registry, RegistryError};
+use super::replace::takes_its_place;
 use super::settings::PoolSettings;
 use crate::create::{NewDisk, NewPool, create};
 use crate::engine::ChangeError;
@@ -131,15 +132,15 @@ pub fn add_disk(
     pool: &RegisteredPool,
     wish: &DiskWish,
 ) -> Result<(), PoolError> {
-    add_disk_if(registry, pool, wish, &|_, _| Ok(()))
+    add_disk_for(registry, pool, wish, None)
 }
 
-/// The same, if `judge` has nothing against it, who knows the pool and the disk: before that nothing is written.
-pub(super) fn add_disk_if(
+/// The same, for a disk that is to go then: where what that one holds would have no room, nothing is written.
+pub(super) fn add_disk_for(
     registry: &Registry,
     pool: &RegisteredPool,
     wish: &DiskWish,
-    judge: &dyn Fn(&Look, &NewDisk) -> Result<(), PoolError>,
+    leaves: Option<u16>,
 ) -> Result<(), PoolError> {
     let _claim = registry.claim(&pool.name)?;
     // Another one may have been added since it was found.
@@ -147,14 +148,20 @@ pub(super) fn add_disk_if(
     let count = pool.disks.len() + 1;
     make_room(count, FILES_BESIDE + to_u64(count))?;
     let found = look(Some(pool.id), &pool.disks)?;
+    // Where the list is to be as it was, if nothing comes of it.
+    let mut kept = pool.clone();
     let mut before = pool.clone();
     if let Some(nth) = pool.disks.iter().position(|disk| is_same(disk, &wish.path)) {
         if belongs(&found.config, &pool.disks[nth]) {
             let name = wish.path.display().to_string();
             return Err(ChangeError::HasDisk { name }.into());
         }
-        // It was to be added before, and whoever did that was killed.
         before.disks.remove(nth);
+        // One that was there is gone, and another one has come to its place. Else it was to be added before, and whoever did
+        // that was killed.
+        if found.config.disk_named(&pool.disks[nth].display().to_string()).is_none() {
+            kept = before.clone();
+        }
     }
     let disk = take(wish)?;
     let path = absolute(&disk.path)?;
@@ -165,7 +172,9 @@ pub(super) fn add_disk_if(
         // No start goes well, and the disk keeps what it holds.
         return Err(StartError::NoQuorum { present, voters }.into());
     }
-    judge(&found, &new)?;
+    if let Some(old) = leaves {
+        takes_its_place(&found, (old, &new))?;
+    }
     wipe_ends(&disk)?;
     // Known before it is one of the pool's, so that no start misses it.
     let mut pool = before.clone();
@@ -176,6 +185,12 @@ pub(super) fn add_disk_if(
         let started = started.with_start_noted(registry);
         let file = FileIndex(started.present - 1);
         let mut config = started.engine.config().clone();
+        let spared = leaves.map_or(Ok(()), |old| started.engine.can_spare(old));
+        if let Err(error) = spared {
+            // Nothing was changed; a clean end leaves the next start less to do.
+            let _ = started.end();
+            return Err(error.into());
+        }
         started.engine.add_disk(file, &new)?;
         let ordinal = u16::try_from(config.disks.len()).unwrap_or(u16::MAX);
         config
@@ -187,20 +202,18 @@ pub(super) fn add_disk_if(
     match added {
         Ok(()) => Ok(()),
         Err(error) => {
-            registry.put(&before)?;
+            registry.put(&kept)?;
             Err(error)
         }
     }
 }
 
-/// Whether a place that is known as a pool's holds one of its disks, or what was one: by what is there, or by the name that the
-/// disk was made with. One that cannot be read may be.
+/// Whether a place that is known as a pool's holds one of its disks, by what is there. One that cannot be read may.
 fn belongs(config: &Config, place: &Path) -> bool {
     let Ok(said) = superblocks(place) else { return true };
     let ids = said.ids_of(config.pool);
-    let name = place.display().to_string();
     let own = (0_u16..).zip(&config.disks).filter(|(ordinal, _)| !config.is_gone(*ordinal));
-    own.into_iter().any(|(_, disk)| ids.contains(&disk.id) || disk.name == name)
+    own.into_iter().any(|(_, disk)| ids.contains(&disk.id))
 }
 
 /// Destroys a pool: its disks are free again, and what it held is lost. Disks that are not here are returned:

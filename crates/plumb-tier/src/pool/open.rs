@@ -78,23 +78,6 @@ pub enum PoolError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Change(#[from] ChangeError),
-    /// One disk was to take the place of another, and that one cannot leave.
-    #[error("disk {} was brought into the pool, and {}", new.display(), match is_out {
-        true => "is out of it again",
-        false => "is still in it",
-    })]
-    #[diagnostic(code(plumb::tier::not_replaced))]
-    NotReplaced {
-        /// The new one.
-        new: PathBuf,
-        /// Whether it could be taken out again.
-        is_out: bool,
-        /// Why the old one stays.
-        source: Box<ChangeError>,
-        /// What to do.
-        #[help]
-        remedy: String,
-    },
     /// A disk is not taken (HLT-3).
     #[error("not taking disk {}, which {reason}", path.display())]
     #[diagnostic(code(plumb::tier::cannot_pool))]

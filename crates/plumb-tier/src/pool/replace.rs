@@ -8,7 +8,7 @@ use plumb_io::system_tree::SystemTree;
 
 use super::findings::note_start;
 use super::look::{DiskStanding, Look, look, superblocks};
-use super::make::{DiskWish, absolute, add_disk_if, is_same, make_blank};
+use super::make::{DiskWish, absolute, add_disk_for, is_same, make_blank};
 use super::open::{OpenPool, PATIENCE, PoolError, open};
 use super::registry::{RegisteredPool, Registry};
 use crate::create::NewDisk;
@@ -75,11 +75,11 @@ pub fn find_disk(found: &Look, path: &Path) -> Result<u16, PoolError> {
     })
 }
 
-/// Brings a disk into a pool and takes another one out. Where what that one holds would have no room then, nothing is done.
+/// Brings a disk into a pool and takes another one out, which may have been in the same place. Where what that one holds would have no
+/// room then, nothing is done.
 ///
 /// # Errors
-/// When a disk is none of the pool's, the new one is not taken, or the old one cannot leave: the new one is taken out again then
-/// ([`PoolError::NotReplaced`]).
+/// When a disk is none of the pool's, the new one is not taken, or the old one cannot leave.
 pub fn replace_disk(
     registry: &Registry,
     pool: &RegisteredPool,
@@ -88,34 +88,23 @@ pub fn replace_disk(
 ) -> Result<Removal, PoolError> {
     // Known before anything is changed.
     let found = look(Some(pool.id), &pool.disks)?;
-    let leaves = find_disk(&found, old)?;
+    let is_one_place = is_same(old, &new.path);
+    let mut leaves = find_disk(&found, old)?;
+    // One that was cut short: who is in the place is the new one already.
+    let former = found.config.former_of(leaves).filter(|_| is_one_place);
+    leaves = former.unwrap_or(leaves);
     let there = find_disk(&found, &new.path).ok().filter(|nth| *nth != leaves);
     let leaving = found.config.disks[usize::from(leaves)].leaving;
     // One that was cut short is ended: the new disk holds nothing, or what the old one held.
-    if !there.is_some_and(|nth| leaving || found.config.used_slabs(nth).is_empty()) {
-        add_disk_if(registry, pool, new, &|found, disk| takes_its_place(found, (old, disk)))?;
+    let is_begun = former.is_some() || leaving;
+    if !there.is_some_and(|nth| is_begun || found.config.used_slabs(nth).is_empty()) {
+        add_disk_for(registry, pool, new, Some(leaves))?;
     }
-    let pool = registry.find(&pool.name)?;
-    match remove_disk(registry, &pool, old, Leaving::Now, progress) {
-        Err(PoolError::Change(source)) if there.is_none() => {
-            // It holds nothing yet.
-            let out = remove_disk(registry, &pool, &new.path, Leaving::Now, &mut |_| {});
-            let is_out = out.is_ok_and(|removal| removal.is_gone);
-            let path = new.path.display();
-            let remedy = match is_out {
-                true => "the pool is as it was".to_owned(),
-                false => format!("take it out: plumb pool remove-disk {} {path}", pool.name),
-            };
-            let source = Box::new(source);
-            Err(PoolError::NotReplaced { new: new.path.clone(), is_out, source, remedy })
-        }
-        other => other,
-    }
+    remove(registry, &registry.find(&pool.name)?, leaves, Leaving::Now, progress)
 }
 
 /// Whether what a disk holds would have room with a new one beside the others that take more.
-fn takes_its_place(found: &Look, (old, new): (&Path, &NewDisk)) -> Result<(), PoolError> {
-    let old = find_disk(found, old)?;
+pub(super) fn takes_its_place(found: &Look, (old, new): (u16, &NewDisk)) -> Result<(), PoolError> {
     let mut config = found.config.clone();
     config.disks.push(DiskConfig {
         media: new.media,
@@ -145,7 +134,18 @@ pub fn remove_disk(
     progress: &mut dyn FnMut(&[JobState]),
 ) -> Result<Removal, PoolError> {
     let found = look(Some(pool.id), &pool.disks)?;
-    let ordinal = find_disk(&found, path)?;
+    remove(registry, pool, find_disk(&found, path)?, how, progress)
+}
+
+/// The same, by its ordinal.
+fn remove(
+    registry: &Registry,
+    pool: &RegisteredPool,
+    ordinal: u16,
+    how: Leaving,
+    progress: &mut dyn FnMut(&[JobState]),
+) -> Result<Removal, PoolError> {
+    let found = look(Some(pool.id), &pool.disks)?;
     let nth = usize::from(ordinal);
     let name = found.config.disks[nth].name.clone();
     let open = open(pool, Vec::new(), (1, 4096));

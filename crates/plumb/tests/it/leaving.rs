@@ -221,7 +221,7 @@ fn a_disk_that_is_too_small_to_replace_another_is_left_alone() {
     assert_eq!(place.json("space scan tank")["unrecoverable"], 0);
 }
 
-/// What only a start knows stands against it: the new disk is taken out again.
+/// What only a start knows stands against it: the new disk is not brought in.
 #[test]
 fn a_disk_that_cannot_be_replaced_leaves_the_new_one_out() {
     let place = Place::new();
@@ -231,7 +231,8 @@ fn a_disk_that_cannot_be_replaced_leaves_the_new_one_out() {
     std::fs::rename(place.file("a.img"), place.file("a.away")).expect("pulled");
     std::fs::File::create(place.file("d.img")).expect("made").set_len(96 << 20).expect("sparse");
     let refused = place.plumb("pool replace-disk tank a.img d.img").ends_with(3).stderr;
-    assert!(refused.contains("out of it again") && refused.contains("no other copy"), "{refused}");
+    assert!(refused.contains("no other copy") && refused.contains("connect it first"), "{refused}");
+    assert_eq!(place.json("pool show tank")["disks"].as_array().map(Vec::len), Some(3));
     assert!(!is_marked(&place.file("d.img")));
     let listed = std::fs::read_to_string(place.file("pools/tank.pool")).expect("a list");
     assert!(!listed.contains("d.img"), "{listed}");

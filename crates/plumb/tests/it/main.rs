@@ -48,6 +48,7 @@ mod sealed;
 mod sharing;
 mod siblings;
 mod simulating;
+mod slots;
 mod spaces;
 mod spent;
 mod start_up;

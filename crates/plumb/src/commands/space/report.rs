@@ -179,7 +179,6 @@ impl Failure {
             self,
             Self::Pool(
                 PoolError::CannotPool { .. }
-                    | PoolError::NotReplaced { .. }
                     | PoolError::Change(
                         ChangeError::LastDisk { .. }
                             | ChangeError::HasDisk { .. }
