@@ -14,6 +14,7 @@ use crate::format::superblock::Superblock;
 use crate::format::{BLOCK_LEN, Config, DiskConfig, DiskState, Generation, Geometry};
 use crate::half::Half;
 use crate::io::{Io, SlotPlan};
+use crate::log_ahead::FAR_FROM;
 use crate::members::{Members, is_half, is_majority, lists_in_force, too_few};
 use crate::mutation::{Mutation, active};
 use crate::recover::StartError;
@@ -53,13 +54,16 @@ pub(crate) struct How {
     pub(crate) settle_within: Nanos,
     /// Blocks whose checksums are to be in memory, at most.
     pub(crate) sums_most: u64,
+    /// Behind so many bytes a write-back cache's log is a long one.
+    pub(crate) log_far_from: u64,
 }
 
 impl How {
     pub(crate) fn new(seed: u64, terms: Terms) -> Self {
         // Whoever changes nothing has nobody who settles later.
         let settle_within = if terms == Terms::Any { Nanos::NEVER } else { SETTLE_WITHIN };
-        Self { seed, terms, settle_within, sums_most: SUMS_BYTES / 4 }
+        let (sums_most, log_far_from) = (SUMS_BYTES / 4, FAR_FROM);
+        Self { seed, terms, settle_within, sums_most, log_far_from }
     }
 }
 

@@ -120,6 +120,8 @@ pub(crate) struct Core<Q> {
     pub(crate) journal: Journal,
     /// Logs of the write-back caches, by virtual disk.
     pub(crate) logs: Vec<Option<Log>>,
+    /// Behind so many bytes one of them is a long one.
+    pub(crate) log_far_from: u64,
     /// The first extent of each virtual disk.
     pub(crate) vdisks_from: Vec<u32>,
     /// Slots that are free once that frame is durable.

@@ -12,7 +12,7 @@ use crate::format::frame::{Link, Record};
 use crate::format::log::{self, LogHeader};
 use crate::format::{BLOCK_BYTES, BLOCK_LEN, Config, Geometry};
 use crate::log::Log;
-use crate::log_ahead::LogAhead;
+use crate::log_ahead::{LogAhead, Next};
 use crate::members::Members;
 use crate::mutation::{Mutation, active};
 use crate::recover::StartError;
@@ -211,7 +211,7 @@ impl<Q: FlushQueue> Core<Q> {
         }
         let mut repaired = false;
         let mut failed = Vec::new();
-        let (mut ahead, mut span) = (LogAhead::new(), 0);
+        let (mut ahead, mut span) = (LogAhead::new(self.log_far_from), 0);
         let blocks =
             u64::from(self.members.config.vdisks[vdisk].extents) * u64::from(self.extents.blocks);
         while log.link.position - start.position < log.ring_bytes {
@@ -223,7 +223,9 @@ impl<Q: FlushQueue> Core<Q> {
             let places = self.log_places(vdisk, log, link.position);
             let places = places.iter().filter(|(nth, disk, _)| copies.contains(&(*nth, *disk)));
             let places: Vec<(u16, u64)> = places.map(|place| (place.1, place.2)).collect();
-            ahead.reach(&mut self.io, &places, (span, log.room(link.position)));
+            let durable = link.lsn <= log.flushed;
+            let next = Next { span, room: log.room(link.position), durable };
+            ahead.reach(&mut self.io, &places, next);
             let found = match self.read_record(&ahead, log, &places, least) {
                 // What is known to be durable is not given up; the look behind the loop sees to it.
                 Err(StartError::Metadata { .. }) if unread_end == UnreadEnd::Taken => {
@@ -292,8 +294,8 @@ impl<Q: FlushQueue> Core<Q> {
     }
 
     /// Reads the next record from all copies: its header, its bytes from a copy that has all of it, and the
-    /// disks that do not. Of records known to be durable only headers are read. That it cannot be read is not that there is
-    /// none.
+    /// disks that do not. Of records known to be durable only headers are read, and of those of a long log one that is right is
+    /// enough: a scan looks at the others. That it cannot be read is not that there is none.
     fn read_record(
         &mut self,
         ahead: &LogAhead,
@@ -306,7 +308,12 @@ impl<Q: FlushQueue> Core<Q> {
         let mut best: Option<(LogHeader, Vec<u8>)> = None;
         let mut lacking = Vec::new();
         let (mut was_read, mut failed) = (false, false);
-        for &(disk, offset) in places {
+        let is_enough = durable && ahead.is_far();
+        let places = if is_enough { ahead.in_turn(places) } else { places.to_vec() };
+        for (disk, offset) in places {
+            if is_enough && best.is_some() {
+                break;
+            }
             let whole = self.read_copy_of_record(ahead, (disk, offset), log, (least, durable));
             was_read |= whole.is_some();
             failed |= whole.is_none();

@@ -16,6 +16,7 @@ use crate::format::page::{Checkpoint, PageName};
 use crate::format::{BLOCK_BYTES, BLOCK_LEN};
 use crate::io::{Io, SlotPlan};
 use crate::journal::{Journal, Room};
+use crate::log_ahead::FAR_FROM;
 use crate::logs;
 use crate::members::Members;
 use crate::mutation::{Mutation, active};
@@ -231,6 +232,7 @@ pub(crate) fn begin<Q: FlushQueue>(
     }
     let checkpoint = newest_checkpoint(&mut io, &mut members)?;
     let (mut core, again) = load(io, members, &checkpoint, What::All(unread_end, how.sums_most))?;
+    core.log_far_from = how.log_far_from;
     let open: Vec<u32> =
         core.extents.list.states().filter(|own| own.1.open).map(|own| own.0).collect();
     for &extent in &open {
@@ -298,6 +300,7 @@ pub(crate) fn load<Q: FlushQueue>(
     let logs = logs::new_logs(&members.config, &geometry, &members.data_seeds);
     let lost = vec![false; members.online.len()];
     let mut core = Core {
+        log_far_from: FAR_FROM,
         io,
         members,
         extents,

@@ -33,6 +33,8 @@ mod few_slots;
 #[cfg(test)]
 mod full_journal;
 #[cfg(test)]
+mod full_log;
+#[cfg(test)]
 mod grown;
 #[cfg(test)]
 mod half_done;

@@ -15,6 +15,7 @@ use super::witness::{Log, Seen, Witness};
 use crate::assembly::{How, Terms};
 use crate::events::Event;
 use crate::format::DiskState;
+use crate::log_ahead::FAR_FROM;
 use crate::optimizer::TierName;
 use crate::{Engine, Request, RequestKind, SlotPlan, StartError, create};
 
@@ -108,12 +109,22 @@ fn dirt() -> Vec<u8> {
 }
 
 impl Shape {
-    /// Some starts leave all open extents for later, some those that they do not come to in a few I/Os; most settle all of them.
     /// How many blocks have their checksums in memory, at most.
     fn sums_most(&self) -> u64 {
         short_of_memory::sums_most(self)
     }
 
+    /// Some take every log for a long one, or from its second record on.
+    fn log_far_from(&self) -> u64 {
+        match self.seed % 16 {
+            _ if self.seed < 16 => FAR_FROM,
+            3 => 0,
+            9 => 1,
+            _ => FAR_FROM,
+        }
+    }
+
+    /// Some starts leave all open extents for later, some those that they do not come to in a few I/Os; most settle all of them.
     fn settle_within(&self) -> Nanos {
         match self.seed % 16 {
             // Cases that are made by hand.
@@ -133,7 +144,8 @@ pub(super) fn start_engine<Q: FlushQueue>(
 ) -> Result<Engine<Q>, StartError> {
     let clients = (CLIENTS + 1, CLIENT_BYTES);
     let (settle_within, sums_most) = (shape.settle_within(), shape.sums_most());
-    let how = How { settle_within, sums_most, ..How::new(seed ^ 0x1d, Terms::More) };
+    let log_far_from = shape.log_far_from();
+    let how = How { settle_within, sums_most, log_far_from, ..How::new(seed ^ 0x1d, Terms::More) };
     Engine::start_settling(made, shape.plan(), clients, how).map(closing_at_once)
 }
 
