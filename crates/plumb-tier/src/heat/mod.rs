@@ -4,6 +4,7 @@
 //! keeps a map. Queues of other threads gather in a [`HeatDelta`] each, which the owner merges: nothing is
 //! shared while they count.
 
+mod bunches;
 mod counter;
 mod delta;
 mod dispersion;
@@ -23,7 +24,7 @@ pub use snapshot::{HeatFileError, Restored, fuzz_heat};
 
 use crate::random::Random;
 use delta::Touch;
-use dispersion::{Gathered, Witnesses};
+use dispersion::{Dispersion, Gathered, Witnesses};
 use page::{Decay, Head, Page};
 use pages::Pages;
 use trend::Trend;
@@ -49,7 +50,7 @@ pub struct HeatSettings {
     /// Extents of the virtual disk.
     pub extents: u32,
     /// Most bytes that the map takes, its directory included; at least one page is kept. Of 4,096 extents is kept beside it what they won in
-    /// the window before, in 48 KiB.
+    /// the window before and in the last hours, in 112 KiB.
     pub limit_bytes: u64,
     /// Hours after which a score is half.
     pub half_life_hours: f32,
@@ -248,6 +249,12 @@ impl HeatMap {
     /// It is hour `epoch` now, from a beginning that never changes. An earlier one than before changes nothing
     /// (clocks jump).
     pub fn advance(&mut self, epoch: u64) {
+        if epoch > self.epoch {
+            let mut witnesses = std::mem::take(&mut self.witnesses);
+            let (later, half_life) = (epoch - self.epoch, self.settings.half_life_hours);
+            witnesses.end_hour(later, half_life, |extent| 16.0 * self.extent(extent).score);
+            self.witnesses = witnesses;
+        }
         if epoch.saturating_sub(self.swept) >= SWEEP_EPOCHS {
             let (decay, from, random) = (&self.decay, self.epoch, &mut self.random);
             self.pages.for_each(|mut page| page.age(decay, from, epoch, random));
@@ -269,10 +276,15 @@ impl HeatMap {
         Trend::over(hours, self.settings.half_life_hours, self.dispersion(), entries)
     }
 
-    /// How many times as much as that of I/Os that come one by one the variance of scores is, 1 or more: what the last two windows tell.
+    /// How many times as much as that of I/Os that come one by one the variance of scores is, 1 or more: what the last two windows and the last
+    /// hours tell.
     /// It looks at all of the map.
     #[must_use]
     pub fn dispersion(&self) -> f32 {
+        self.varies().believed()
+    }
+
+    fn varies(&self) -> Dispersion {
         let hours = self.window_hours().unwrap_or(0);
         let scores = self.pages.iter().flat_map(|page| {
             let first = page.head.slab * PAGE_EXTENTS;
@@ -304,7 +316,7 @@ impl HeatMap {
     /// Pages without score are given back.
     pub fn begin_window(&mut self) {
         let (hours, half_life) = (self.window_hours(), self.settings.half_life_hours);
-        let (trend, dispersion) = (self.trend(), self.dispersion());
+        let (trend, dispersion) = (self.trend(), self.varies());
         let before = std::mem::take(&mut self.witnesses);
         let mut gathered = Gathered::new(before, hours, (half_life, dispersion));
         let (random, mut empty) = (&mut self.random, Vec::new());

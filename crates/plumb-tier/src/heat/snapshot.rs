@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!    0  magic "PLUMHEAT"            8      48  window's host I/Os        8
-//!    8  version, 3                  4      56  pages dropped             8
+//!    8  version, 4                  4      56  pages dropped             8
 //!   12  pages                       4      64  their I/Os                8
 //!   16  virtual disk                16     72  I/Os missed               8
 //!   32  extents                     4      80  first window's hour + 1   4
@@ -10,13 +10,14 @@
 //!   40  epoch, in hours             8
 //! then for each page: slab 4 · CRC-32C of slab and entries 4 · 256 entries of
 //!   reads 2 · writes 2 · score 2 · epoch 1 · score when the window began 1
-//! then hours of the window before 4 · dispersion 4 · how low extents are strewn that are followed 4 · how many 4 ·
-//!   for each of them extent 4 · score when the window began 4 · what it won in the window before 4 · CRC-32C of these 4
+//! then hours of the window before 4 · dispersion by windows 4 · by hours 4 · how low extents are strewn that are followed 4 · how many 4 ·
+//!   for each of them extent 4 · score when the window began 4 · what it won in the window before 4 · score when the hour began 4 ·
+//!   what it won in the hour before 4 · what pairs of hours differ by 4 · what they won 4 · CRC-32C of these 4
 //! ```
 //!
 //! The first hour of a window is 0 where it is not known: when none has begun yet, and as older programs wrote it. Version 1 lacks that of
 //! the first window, with its checksum at 80: it is taken to have begun long ago, if one has. Versions 1 and 2 end with the pages; as when what follows
-//! them is damaged, nobody is followed then until the next window.
+//! them is damaged, nobody is followed then until the next window. Version 3 lacks what is known by the hour.
 
 use plumb_units::convert::index;
 
@@ -28,7 +29,7 @@ use crate::format::bytes::{Reader, Writer};
 use crate::format::checksum::crc;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"PLUMHEAT");
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 const HEADER: usize = 88;
 /// Of version 1.
 const HEADER_1: usize = 84;
@@ -137,7 +138,8 @@ impl HeatMap {
             }
         }
         let after = bytes.get(header.len + PAGE * index(header.pages)..);
-        map.witnesses = after.and_then(Witnesses::restore).unwrap_or_default();
+        let witnesses = after.and_then(|bytes| Witnesses::restore(bytes, header.version));
+        map.witnesses = witnesses.unwrap_or_default();
         map.ios = header.ios;
         map.dropped.pages = map.dropped.pages.saturating_add(header.dropped.pages);
         map.dropped.ios = map.dropped.ios.saturating_add(header.dropped.ios);
@@ -157,6 +159,7 @@ fn hour_or_none(hour: Option<u64>) -> u32 {
 }
 
 struct Header {
+    version: u32,
     /// Its bytes.
     len: usize,
     pages: u32,
@@ -175,9 +178,10 @@ impl Header {
         if fields.u64() != Some(MAGIC) {
             return Err(foreign);
         }
-        let len = match fields.u32().ok_or(foreign)? {
+        let version = fields.u32().ok_or(foreign)?;
+        let len = match version {
             1 => HEADER_1,
-            2 | VERSION => HEADER,
+            2 | 3 | VERSION => HEADER,
             found => return Err(HeatFileError::Version { found }),
         };
         let head = bytes.get(..len).ok_or(foreign)?;
@@ -196,7 +200,7 @@ impl Header {
                 _ => window.map(|_| 0),
             };
             let dropped = Dropped { pages: pages_dropped, ios: ios_dropped, missed };
-            Some(Self { len, pages, vdisk, epoch, window, first_window, ios, dropped })
+            Some(Self { version, len, pages, vdisk, epoch, window, first_window, ios, dropped })
         };
         next().ok_or(foreign)
     }

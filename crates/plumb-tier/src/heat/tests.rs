@@ -216,11 +216,11 @@ fn a_map_is_saved_and_restored() {
     assert_eq!(refusal(&bytes[..87], 77), Some(HeatFileError::Foreign));
     let spoiled = |at: usize| {
         let mut bytes = bytes.clone();
-        bytes[at] ^= 4;
+        bytes[at] ^= 8;
         bytes
     };
     assert_eq!(refusal(&spoiled(0), 77), Some(HeatFileError::Foreign));
-    assert_eq!(refusal(&spoiled(8), 77), Some(HeatFileError::Version { found: 7 }));
+    assert_eq!(refusal(&spoiled(8), 77), Some(HeatFileError::Version { found: 12 }));
     assert_eq!(refusal(&spoiled(50), 77), Some(HeatFileError::Damaged));
 }
 

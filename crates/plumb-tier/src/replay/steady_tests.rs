@@ -47,6 +47,8 @@ struct Found {
     moved: f64,
     /// Share of the I/Os that the tier served, over that which the hottest take.
     share: f64,
+    /// How many times as much as single I/Os they were found to vary in the end.
+    dispersion: f32,
 }
 
 /// How many I/Os per extent and day, and how many of them come at once.
@@ -112,7 +114,11 @@ fn replay(load: Load, (per_day, bunch): Rate, when: When, bar: Option<Bar>, seed
         }
     }
     let days = (DAYS - FROM_DAY) as f64;
-    Found { moved: 100.0 * up as f64 / days / f64::from(TIER), share: served as f64 / best as f64 }
+    Found {
+        moved: 100.0 * up as f64 / days / f64::from(TIER),
+        share: served as f64 / best as f64,
+        dispersion: tierer.heat.dispersion(),
+    }
 }
 
 const LOADS: [Load; 5] =
@@ -122,7 +128,8 @@ const LOADS: [Load; 5] =
 fn check(load: Load, rate: Rate, when: When) {
     let seeds = [1, 2].map(|seed| replay(load, rate, when, None, seed));
     let mean = |of: fn(&Found) -> f64| seeds.iter().map(of).sum::<f64>() / 2.0;
-    let found = Found { moved: mean(|found| found.moved), share: mean(|found| found.share) };
+    let (moved, share) = (mean(|found| found.moved), mean(|found| found.share));
+    let found = Found { moved, share, dispersion: seeds[0].dispersion };
     println!("{load:?}, {rate:?} a day and at once, {when:?}: {found:?}");
     // What is hot is there all the same, as far as so few I/Os tell.
     let least = if rate.0 / (rate.1 as f64) < 9.0 { 0.82 } else { 0.97 };
@@ -189,5 +196,17 @@ fn nor_does_a_load_with_slow_streams_among_random_ios() {
         let moved = moved_with_streams(policy, 7);
         println!("{policy:?}: {moved:.2} % of the tier per day");
         assert!(moved <= 1.0, "{policy:?}: {moved} % of the tier per day");
+    }
+}
+
+/// What many at a time vary by is known, too, and by runs every six hours, daily ones and a trickle.
+#[test]
+fn nor_does_a_load_whose_ios_come_many_at_a_time() {
+    for load in [Load::Uniform, Load::Zipf(0.99)] {
+        for bunch in [4, 16, 32, 64] {
+            for when in [When::Every(6), When::Every(24), When::Quarters] {
+                check(load, (64.0, bunch), when);
+            }
+        }
     }
 }
