@@ -26,7 +26,7 @@ use super::registry::{RegisteredPool, Registry};
 use crate::engine::{Engine, Kept, Optimization, Served};
 use crate::heat::HeatFileError;
 use crate::optimizer::{Measured, MoveHistory, PinTable};
-use crate::tier_report::{Filling, HeatGap, Warning};
+use crate::tier_report::{Filling, HeatGap, Warning, in_present_names};
 
 /// What the text of a kept report is called in its document.
 pub const REPORT_TEXT: &str = "text";
@@ -294,7 +294,7 @@ impl TieringStore {
         let io = |source| TieringError::Io { path: path.clone(), source };
         let Some(bytes) = read(&path).map_err(io)? else { return Ok(()) };
         // One that is damaged tells nothing.
-        if let Ok(json) = serde_json::from_slice::<Value>(&bytes)
+        if let Ok(json) = serde_json::from_slice(&bytes).map(in_present_names)
             && json["optimization"].is_object()
         {
             let modified = fs::metadata(&path).and_then(|found| found.modified()).map_err(io)?;
@@ -312,7 +312,7 @@ impl TieringStore {
         let bytes = fs::read(path);
         let bytes = bytes.map_err(|source| TieringError::Io { path: path.to_owned(), source })?;
         let damaged = |_| TieringError::Report { path: path.to_owned() };
-        serde_json::from_slice(&bytes).map_err(damaged)
+        serde_json::from_slice(&bytes).map(in_present_names).map_err(damaged)
     }
 
     /// Keeps the report of an optimization that ended at `unix_s`, with the early warning of that moment, under the next second that
@@ -574,6 +574,25 @@ mod tests {
         store.keep_report(7, 9, &done, None).expect("room");
         store.keep_interrupted(7).expect("nothing is left");
         assert_eq!(store.reports(7).expect("they are there").len(), 3);
+    }
+
+    /// Whoever kept a report, it is told in the names of today.
+    #[test]
+    fn a_report_of_an_older_program_is_told_in_the_names_of_today() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = TieringStore { folder: folder.path().join("p.tiering") };
+        let kept = store.keep_report(7, 5, &result(), None).expect("room");
+        assert_eq!(
+            (&kept["schema_version"], store.last_report(7).expect("whole")),
+            (&2.into(), Some(kept.clone()))
+        );
+        let path = store.reports(7).expect("they are there").remove(0);
+        let old =
+            r#"{ "quality": { "confidence_percent": 1.5, "ios_lost": 3 }, "optimization": {} }"#;
+        fs::write(&path, old).expect("room");
+        let told = store.last_report(7).expect("it is whole").expect("it is there");
+        let quality = serde_json::json!({ "serviced_half_width_points": 1.5, "ios_lost": 3 });
+        assert_eq!((&told["quality"], &told["schema_version"]), (&quality, &2.into()));
     }
 
     /// REP-3, and a second of which there is one already is not lost.

@@ -6,6 +6,25 @@ use super::{HeatGap, MoveLimits, PinnedFigures, SizeRow, TierReport, percent};
 use crate::optimizer::MoveTimes;
 use crate::what_if::WhatIfPoint;
 
+/// The version of this shape: raised where a member is removed or renamed, or changes its meaning or unit. Reports before the second
+/// did not say which they are.
+const SCHEMA_VERSION: u32 = 2;
+/// How far the share that was served may be off, among what is told of its quality; and as the first version called it.
+const HALF_WIDTH: &str = "serviced_half_width_points";
+const HALF_WIDTH_1: &str = "confidence_percent";
+
+/// A report that a program before this one kept, in the names of today.
+pub(crate) fn in_present_names(mut report: Value) -> Value {
+    let quality = report.get_mut("quality").and_then(Value::as_object_mut);
+    if let Some(quality) = quality
+        && let Some(found) = quality.remove(HALF_WIDTH_1)
+    {
+        quality.insert(HALF_WIDTH.to_owned(), found);
+        report["schema_version"] = SCHEMA_VERSION.into();
+    }
+    report
+}
+
 pub(super) fn render(report: &TierReport) -> Value {
     let TierReport { facts, advice, .. } = report;
     let rows = |rows: &[SizeRow]| -> Vec<Value> {
@@ -27,6 +46,7 @@ pub(super) fn render(report: &TierReport) -> Value {
         |point: &WhatIfPoint| json!({ "hit_share": point.share, "standard_error": point.error });
     let what_if = |(extents, blocks): &(WhatIfPoint, WhatIfPoint)| json!({ "bytes": extents.bytes, "by_extents": point(extents), "by_blocks": point(blocks) });
     json!({
+        "schema_version": SCHEMA_VERSION,
         "vdisk": facts.name,
         "window_start_s": facts.window_start_s,
         "window_end_s": facts.window_end_s,
@@ -75,7 +95,7 @@ pub(super) fn render(report: &TierReport) -> Value {
             "extents_counted": report.working_set,
             "ios_counted": report.ios,
             "ios_lost": report.ios_lost,
-            "confidence_percent": report.confidence_percent(),
+            HALF_WIDTH: report.half_width_points(),
             "heat_counted_anew": facts.heat_gap == Some(HeatGap::All),
             "heat_pages_lost": match facts.heat_gap {
                 Some(HeatGap::Pages(pages)) => pages,

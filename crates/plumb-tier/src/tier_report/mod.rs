@@ -17,6 +17,7 @@ pub use advice::{Advice, Reach, WeakPin};
 pub use csv::{csv_of, figures_csv};
 pub use diff::{ReportChange, diff};
 pub use filling::{Filling, expected_iops};
+pub(crate) use json::in_present_names;
 pub use warning::Warning;
 
 use crate::engine::MoveOutcome;
@@ -340,7 +341,7 @@ impl TierReport {
     /// interval that holds it in 95 of a hundred, with I/Os that come in bunches counted as fewer. `None` without I/O, and where heat
     /// of the window was lost as a whole, or a part of the window was not counted: that is no sample of it.
     #[must_use]
-    pub fn confidence_percent(&self) -> Option<f64> {
+    pub fn half_width_points(&self) -> Option<f64> {
         /// Deviations of a normal law that hold 95 of a hundred.
         const DEVIATIONS: f64 = 1.96;
         let share = self.serviced_percent()? / 100.0;

@@ -297,9 +297,9 @@ fn pins_without_room_are_told() {
     assert_eq!(idle.to_json()["pinned_without_room_bytes"], 7 * MIB);
 }
 
-/// Chance alone makes of a share what the confidence says (section 11).
+/// Chance alone makes of a share what is told beside it (section 11), and what is certain has a half-width of 0.
 #[test]
-fn the_confidence_of_a_share_is_told() {
+fn how_far_a_share_may_be_off_is_told() {
     let told = |answered, heat_gap| {
         let facts = ReportFacts {
             answered,
@@ -309,7 +309,10 @@ fn the_confidence_of_a_share_is_told() {
             ..facts()
         };
         let report = report_of(&facts, &heat(&[answered]), &PinTable::new(MIB));
-        (report.confidence_percent(), report.to_json()["quality"]["confidence_percent"].clone())
+        (
+            report.half_width_points(),
+            report.to_json()["quality"]["serviced_half_width_points"].clone(),
+        )
     };
     // 1.96 deviations of sqrt(p (1 - p) / n).
     let (found, json) = told(1000, None);
@@ -317,6 +320,9 @@ fn the_confidence_of_a_share_is_told() {
     assert_eq!(json.as_f64(), found);
     let (more, _) = told(100_000, None);
     assert!((more.expect("I/Os") - 0.2684).abs() < 0.0001, "{more:?}");
+    let all = ReportFacts { answered_performance: facts().answered, answered_cache: 0, ..facts() };
+    let report = report_of(&all, &heat(&[all.answered]), &PinTable::new(MIB));
+    assert_eq!(report.to_json()["quality"]["serviced_half_width_points"], 0.0);
     assert_eq!((told(0, None).0, told(1000, Some(HeatGap::All)).0), (None, None));
 }
 
@@ -355,7 +361,7 @@ fn time_that_was_not_counted_is_told() {
         let (text, json) = told(seconds, 100);
         assert!(text.contains(words), "{text}");
         assert_eq!(json["quality"]["heat_uncounted_s"], seconds);
-        assert!(json["quality"]["confidence_percent"].is_null(), "{json}");
+        assert!(json["quality"]["serviced_half_width_points"].is_null(), "{json}");
         let csv = figures_csv(&json);
         assert!(csv.contains(&format!("quality.heat_uncounted_s,{seconds}\n")), "{csv}");
     }
@@ -366,7 +372,7 @@ fn time_that_was_not_counted_is_told() {
     let (text, json) = told(0, 100);
     assert!(!text.contains("not counted:"), "{text}");
     assert_eq!(json["quality"]["heat_uncounted_s"], 0);
-    assert!(json["quality"]["confidence_percent"].as_f64().is_some(), "{json}");
+    assert!(json["quality"]["serviced_half_width_points"].as_f64().is_some(), "{json}");
 }
 
 /// Who reads why an extent stayed is told to wait for fewer requests only where there were any.

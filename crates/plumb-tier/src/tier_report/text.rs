@@ -41,9 +41,9 @@ pub(super) fn render(report: &TierReport) -> String {
     line(&mut out, "Current Size of the Performance Tier", &size);
     let serviced = "Percent of Total I/Os Serviced from the Performance Tier";
     line(&mut out, serviced, &share(report.serviced_percent()));
-    let sure = report.confidence_percent();
-    let sure = sure.map_or_else(|| "-".to_owned(), |points| format!("\u{b1} {points:.1} points"));
-    line(&mut out, "  of which 95 of a hundred such windows are within", &sure);
+    let half = report.half_width_points();
+    let half = half.map_or_else(|| "-".to_owned(), |points| format!("\u{b1} {points:.1} points"));
+    line(&mut out, "  of which 95 of a hundred such windows are within", &half);
     line(
         &mut out,
         "  by the write-back cache",

@@ -496,7 +496,7 @@ fn a_load_that_was_killed_leaves_a_window_that_says_so() {
         let report = place.json("space report tank/data");
         let missed_s = report["quality"]["heat_uncounted_s"].as_u64().unwrap_or(0);
         assert!((2..=lived_s).contains(&missed_s), "{missed_s} s of {lived_s}: {report}");
-        assert!(report["quality"]["confidence_percent"].is_null(), "{report}");
+        assert!(report["quality"]["serviced_half_width_points"].is_null(), "{report}");
     }
     let events = place.plumb("space events tank").succeeds_quietly().stdout;
     assert_eq!(events.matches("a program ended without a word").count(), 1, "{events}");
