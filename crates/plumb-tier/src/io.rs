@@ -15,6 +15,7 @@ use crate::engine::DiskUse;
 use crate::events::Events;
 use crate::mutation::{Mutation, active};
 use busy::Class;
+use busy::HostsUnderWay;
 pub(crate) use busy::{BusyTimes, measure_of};
 use pace::Lines;
 
@@ -174,6 +175,8 @@ pub(crate) struct Io<Q> {
     hosts: Vec<bool>,
     /// How long each disk was busy, by ordinal.
     busy: Vec<BusyTimes>,
+    /// How many I/Os for hosts are under way.
+    hosts_under_way: HostsUnderWay,
     /// What happened that somebody should know.
     pub(crate) events: Events,
     /// Disks that did not answer in time when somebody waited last, each once.
@@ -217,6 +220,7 @@ impl<Q: FlushQueue> Io<Q> {
             classes: vec![Class::Nothing; index(plan.depth())],
             hosts: vec![false; index(plan.depth())],
             busy: vec![BusyTimes::default(); index(plan.files)],
+            hosts_under_way: HostsUnderWay::default(),
             events: Events::default(),
             silent: Vec::new(),
             named: false,
@@ -458,6 +462,7 @@ impl<Q: FlushQueue> Io<Q> {
         if matches!(self.tags[index(slot)], Tag::Part { .. }) {
             self.hosts[index(slot)] = true;
             busy.begin_host(self.time);
+            self.hosts_under_way.begin(self.time);
         }
         busy.begin(class, self.time);
     }
@@ -471,6 +476,7 @@ impl<Q: FlushQueue> Io<Q> {
             busy.end(class, self.time, bytes);
             if host {
                 busy.end_host(self.time);
+                self.hosts_under_way.end(self.time);
             }
         }
     }
@@ -642,6 +648,11 @@ impl<Q: FlushQueue> Io<Q> {
     /// How long a disk was busy with what.
     pub(crate) fn busy(&self, disk: u16) -> &BusyTimes {
         &self.busy[usize::from(disk)]
+    }
+
+    /// How many I/Os for hosts there were under way, copies counted each.
+    pub(crate) fn host_line(&self) -> crate::optimizer::HostLine {
+        self.hosts_under_way.line
     }
 
     /// Bytes of metadata that one I/O can move.

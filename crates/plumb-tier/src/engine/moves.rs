@@ -223,8 +223,14 @@ impl<Q: FlushQueue> Engine<Q> {
         let vdisk = self.core.vdisk(wanted.extent);
         let first = self.core.members.config.vdisks[vdisk].first_extent;
         match (outcome, wanted.to) {
-            (MoveOutcome::Moved, TierName::Performance) => self.moves.counters.up += 1,
-            (MoveOutcome::Moved, TierName::Capacity) => self.moves.counters.down += 1,
+            (MoveOutcome::Moved, TierName::Performance) => {
+                self.moves.counters.up += 1;
+                self.tiering_mut(to_u32(vdisk)).brought += 1;
+            }
+            (MoveOutcome::Moved, TierName::Capacity) => {
+                self.moves.counters.down += 1;
+                self.tiering_mut(to_u32(vdisk)).brought -= 1;
+            }
             (MoveOutcome::There | MoveOutcome::Unmapped | MoveOutcome::Needless, _) => {}
             _ => self.moves.counters.aborted += 1,
         }

@@ -130,6 +130,8 @@ pub struct Tiering {
     pub uncounted_s: u64,
     /// What its disks were measured to take, up to this start of its pool.
     pub measured: Measured,
+    /// Extents that moves brought to the Performance tier, less those that they took from it, since that is counted.
+    pub brought: i64,
 }
 
 /// The result record of an optimization (10.7), and the report on the window that it was planned by.
@@ -210,6 +212,7 @@ impl Optimizer {
             heat_gap: None,
             uncounted_s: 0,
             measured: Measured::default(),
+            brought: 0,
         };
         Self { own: config.vdisks.iter().map(|_| (tiering(), None, None)).collect() }
     }
@@ -296,7 +299,8 @@ impl<Q: FlushQueue> Engine<Q> {
             let disks: std::collections::BTreeSet<u16> = disks.collect();
             measure_of(disks.iter().map(|disk| self.core.io.busy(*disk)))
         };
-        let now = Measured { performance: of(0), capacity: of(1) };
+        let hosts = self.core.io.host_line();
+        let now = Measured { performance: of(0), capacity: of(1), hosts };
         now.or(&self.tiering(vdisk).measured)
     }
 

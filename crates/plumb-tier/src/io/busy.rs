@@ -6,7 +6,7 @@
 
 use plumb_units::Nanos;
 
-use crate::optimizer::TierMeasure;
+use crate::optimizer::{HostLine, LineTimes, TierMeasure, line_of};
 
 /// What an I/O counts as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,6 +81,8 @@ pub(crate) struct BusyTimes {
     /// Random I/Os that ended while nothing else was under way, and that time.
     ios: u64,
     io_ns: u64,
+    /// The same by how many were in line.
+    lines: LineTimes,
     /// Time with moves under way, and perhaps random I/Os; what ended in it.
     move_ns: u64,
     moved_bytes: u64,
@@ -105,6 +107,7 @@ impl BusyTimes {
         }
         if self.before.is_random() {
             self.io_ns += passed;
+            self.lines.ns[line_of(self.before.random)] += passed;
         } else if self.before.has_moves() {
             self.move_ns += passed;
         }
@@ -146,18 +149,62 @@ impl BusyTimes {
         *count -= 1;
         let Some(bytes) = bytes else { return };
         match class {
-            Class::Random if self.before.is_random() => self.ios += 1,
+            Class::Random if self.before.is_random() => {
+                self.ios += 1;
+                self.lines.ios[line_of(self.before.random)] += 1;
+            }
             Class::Random if self.before.has_moves() => self.ios_beside += 1,
             Class::Move if self.before.has_moves() => self.moved_bytes += u64::from(bytes),
             _ => return,
         }
         if self.ios >= FORGET_IOS {
             (self.ios, self.io_ns) = (self.ios / 2, self.io_ns / 2);
+            self.lines.halve();
         }
         if self.moved_bytes >= FORGET_BYTES {
             self.moved_bytes /= 2;
             (self.move_ns, self.ios_beside) = (self.move_ns / 2, self.ios_beside / 2);
         }
+    }
+}
+
+/// Ten seconds with I/Os for hosts: what was longer ago counts half.
+const FORGET_HOSTS: u64 = 10_000_000_000;
+
+/// How many I/Os for hosts are under way on all disks.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct HostsUnderWay {
+    since: Nanos,
+    now: u32,
+    /// Up to the last change.
+    pub(super) line: HostLine,
+}
+
+impl HostsUnderWay {
+    #[inline]
+    fn look(&mut self, at: Nanos) {
+        let passed = at.since(self.since).0;
+        self.since = at;
+        if self.now > 0 && passed < STANDSTILL {
+            self.line.busy_ns += passed;
+            self.line.line_ns += passed * u64::from(self.now);
+            if self.line.busy_ns >= FORGET_HOSTS {
+                let HostLine { busy_ns, line_ns } = self.line;
+                self.line = HostLine { busy_ns: busy_ns / 2, line_ns: line_ns / 2 };
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn begin(&mut self, at: Nanos) {
+        self.look(at);
+        self.now += 1;
+    }
+
+    #[inline]
+    pub(super) fn end(&mut self, at: Nanos) {
+        self.look(at);
+        self.now -= 1;
     }
 }
 
@@ -168,6 +215,7 @@ pub(crate) fn measure_of<'a>(disks: impl Iterator<Item = &'a BusyTimes>) -> Tier
     for disk in disks {
         all.ios += disk.ios;
         all.io_ns += disk.io_ns;
+        all.lines = all.lines.plus(&disk.lines);
         all.move_ns += disk.move_ns;
         all.moved_bytes += disk.moved_bytes;
         all.ios_beside += disk.ios_beside;
@@ -179,6 +227,7 @@ pub(crate) fn measure_of<'a>(disks: impl Iterator<Item = &'a BusyTimes>) -> Tier
         io_ns: all.io_ns,
         moved_bytes: all.moved_bytes,
         move_ns: all.move_ns.saturating_sub(beside),
+        lines: all.lines,
     }
 }
 
@@ -227,6 +276,51 @@ mod tests {
         line.serve();
         let found = line.measured();
         assert_eq!((found.ios, found.io_ns), (301, 301 * 2400 * US));
+    }
+
+    #[test]
+    fn what_ios_take_is_told_apart_by_how_many_are_in_line() {
+        let mut line = Line::new();
+        for _ in 0..100 {
+            line.ask(Class::Random, 5000, 4096);
+            line.serve();
+        }
+        (0..4).for_each(|_| line.ask(Class::Random, 2000, 4096));
+        for _ in 0..100 {
+            line.ask(Class::Random, 2000, 4096);
+            line.serve();
+        }
+        let found = line.measured().lines;
+        // The last of those alone begin when the one before has ended; those in line are five.
+        assert_eq!(found.ios[..3], [100, 0, 100]);
+        assert_eq!(found.ns[..3], [100 * 5000 * US, 0, 100 * 2000 * US]);
+    }
+
+    #[test]
+    fn how_many_ios_hosts_have_under_way_is_known() {
+        let (mut hosts, at) = (HostsUnderWay::default(), |ms: u64| Nanos(1_000_000 * ms));
+        hosts.begin(at(10));
+        hosts.begin(at(20));
+        hosts.end(at(40));
+        hosts.end(at(50));
+        assert_eq!(hosts.line.mean(), None, "of too short a time");
+        // A rest, and a disk that hangs.
+        hosts.begin(at(500));
+        hosts.end(at(5000));
+        assert_eq!(hosts.line, HostLine { busy_ns: at(40).0, line_ns: at(10 + 2 * 20 + 10).0 });
+        // Two for long, and then eight: what was long ago counts less.
+        let mut now = 5000;
+        for (count, rounds) in [(2, 600), (8, 1200)] {
+            (0..count).for_each(|_| hosts.begin(at(now)));
+            for _ in 0..rounds {
+                now += 100;
+                hosts.end(at(now));
+                hosts.begin(at(now));
+            }
+            (0..count).for_each(|_| hosts.end(at(now)));
+        }
+        let mean = hosts.line.mean().expect("minutes");
+        assert!((6.0..8.0).contains(&mean), "{mean}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use plumb_units::Nanos;
 
+use super::lines::{HostLine, LineTimes};
 use crate::heat::HeatMap;
 
 /// What a move and an I/O take, as measured on the devices.
@@ -65,6 +66,8 @@ pub struct TierMeasure {
     pub moved_bytes: u64,
     /// Nanoseconds that these took.
     pub move_ns: u64,
+    /// The random I/Os by how many were in line.
+    pub lines: LineTimes,
 }
 
 impl TierMeasure {
@@ -90,6 +93,7 @@ impl TierMeasure {
         Self {
             ios: ios.ios,
             io_ns: ios.io_ns,
+            lines: ios.lines,
             moved_bytes: moves.moved_bytes,
             move_ns: moves.move_ns,
         }
@@ -103,6 +107,8 @@ pub struct Measured {
     pub performance: TierMeasure,
     /// Those of the Capacity tier.
     pub capacity: TierMeasure,
+    /// How many I/Os hosts have under way.
+    pub hosts: HostLine,
 }
 
 impl Measured {
@@ -112,6 +118,7 @@ impl Measured {
         Self {
             performance: self.performance.or(&before.performance),
             capacity: self.capacity.or(&before.capacity),
+            hosts: if self.hosts.mean().is_some() { self.hosts } else { before.hosts },
         }
     }
 
@@ -135,14 +142,6 @@ impl Measured {
             false => Basis::MeasuredIos,
         };
         Worth { times, basis }
-    }
-
-    /// Random I/Os per second of so many disks of the Capacity tier, each block of which has so many copies; `None` while they
-    /// are not measured.
-    #[must_use]
-    pub fn capacity_iops(&self, disks: u64, copies: u8) -> Option<u64> {
-        let each = self.capacity.io()?;
-        Some((disks * 1_000_000_000 / each.0.max(1)) / u64::from(copies.max(1)))
     }
 }
 
@@ -307,14 +306,19 @@ mod tests {
             io_ns: 2000 * io_us * 1000,
             moved_bytes: 100 << 20,
             move_ns: 100 * move_us * 1000,
+            ..TierMeasure::default()
         }
+    }
+
+    fn both(performance: TierMeasure, capacity: TierMeasure) -> Measured {
+        Measured { performance, capacity, ..Measured::default() }
     }
 
     const MIB: u64 = 1 << 20;
 
     #[test]
     fn the_bar_is_that_of_the_disks_that_were_measured() {
-        let disks = |performance, capacity| Measured { performance, capacity };
+        let disks = |performance, capacity| both(performance, capacity);
         let of = |measured: Measured| {
             let worth = measured.worth(MIB);
             (worth.break_even().round(), worth.basis)
@@ -342,13 +346,12 @@ mod tests {
         for (performance, capacity) in
             [(none, none), (tier(33, 2000), none), (none, tier(8000, 1)), (tier(33, 1), few)]
         {
-            let worth = Measured { performance, capacity }.worth(MIB);
+            let worth = both(performance, capacity).worth(MIB);
             assert_eq!((worth.break_even(), worth.basis), (reference, Basis::Reference));
         }
         // The tiers are alike, or the wrong way round.
         for capacity_us in [99, 50, 10] {
-            let worth = Measured { performance: tier(50, 2000), capacity: tier(capacity_us, 2000) }
-                .worth(MIB);
+            let worth = both(tier(50, 2000), tier(capacity_us, 2000)).worth(MIB);
             let times = (Nanos(50_000), Nanos(capacity_us * 1000));
             assert_eq!(worth.break_even(), reference);
             assert_eq!(worth.basis, Basis::Alike { performance: times.0, capacity: times.1 });
@@ -357,15 +360,15 @@ mod tests {
         let still = TierMeasure { io_ns: 5, ..tier(0, 0) };
         assert_eq!(still.io(), None);
         let endless = TierMeasure { move_ns: u64::MAX, ..tier(100, 1) };
-        let worth = Measured { performance: tier(33, 2000), capacity: endless }.worth(MIB);
+        let worth = both(tier(33, 2000), endless).worth(MIB);
         assert_eq!(worth.break_even(), MOST);
-        let quick = Measured { performance: tier(33, 1), capacity: tier(8000, 1) }.worth(MIB);
+        let quick = both(tier(33, 1), tier(8000, 1)).worth(MIB);
         assert_eq!(quick.break_even(), LEAST);
     }
 
     #[test]
     fn what_is_not_measured_yet_is_as_it_was_before() {
-        let before = Measured { performance: tier(33, 2000), capacity: tier(8000, 30_000) };
+        let before = both(tier(33, 2000), tier(8000, 30_000));
         assert_eq!(Measured::default().or(&before), before);
         let ios = TierMeasure { ios: 5000, io_ns: 5000 * 2_000_000, ..TierMeasure::default() };
         let now = Measured { capacity: ios, ..Measured::default() };
@@ -373,7 +376,5 @@ mod tests {
         assert_eq!(both.capacity.io(), Some(Nanos(2_000_000)));
         assert_eq!(both.capacity.moved(MIB), Some(Nanos(30_000_000)));
         assert_eq!(both.performance, before.performance);
-        assert_eq!(before.capacity_iops(4, 2), Some(250));
-        assert_eq!(Measured::default().capacity_iops(4, 1), None);
     }
 }

@@ -3,6 +3,7 @@
 mod bar;
 mod expected;
 mod history;
+mod lines;
 mod pins;
 mod plan;
 mod select;
@@ -12,6 +13,8 @@ mod tests;
 pub use bar::{Bar, Basis, Measured, MoveTimes, TierMeasure, Worth};
 pub(crate) use expected::Expected;
 pub use history::{MoveHistory, Thrash};
+pub(crate) use lines::line_of;
+pub use lines::{Asked, ExpectedIops, HostLine, IopsBasis, LINES, LineTimes};
 pub(crate) use pins::zone_at;
 pub use pins::{Pin, PinId, PinState, PinStatus, PinTable, PlacementStatus};
 pub use plan::{Move, MoveReason, Plan, PlanLimits, PlanRequest, Room, plan};

@@ -187,6 +187,7 @@ impl TieringStore {
                 heat_gap: state.heat_gap,
                 uncounted_s: state.uncounted_s,
                 measured: state.measured,
+                brought: state.brought,
             },
             published,
             name: name.to_owned(),

@@ -26,7 +26,7 @@ use super::registry::{RegisteredPool, Registry};
 use crate::engine::{Engine, Kept, Optimization, Served};
 use crate::heat::HeatFileError;
 use crate::optimizer::{Measured, MoveHistory, PinTable};
-use crate::tier_report::{Filling, HeatGap, Warning, in_present_names};
+use crate::tier_report::{Filling, HeatGap, Sample, Warning, in_present_names};
 
 /// What the text of a kept report is called in its document.
 pub const REPORT_TEXT: &str = "text";
@@ -106,6 +106,7 @@ pub(super) struct Restored {
     pub(super) heat_gap: Option<HeatGap>,
     pub(super) uncounted_s: u64,
     pub(super) measured: Measured,
+    pub(super) brought: i64,
     pub(super) served: Served,
 }
 
@@ -155,7 +156,8 @@ impl TieringStore {
         let path = self.path(kept.vdisk, "json");
         let before = read(&path).ok().flatten().and_then(|bytes| parse(&bytes));
         let mut samples = before.as_ref().map(samples).unwrap_or_default();
-        note_sample(&mut samples, (unix_seconds(), kept.performance.0));
+        let (at_s, used, brought) = (unix_seconds(), kept.performance.0, kept.tiering.brought);
+        note_sample(&mut samples, Sample { at_s, used, brought });
         if read(&path).ok().flatten().is_some_and(|bytes| parse(&bytes).is_some()) {
             // A copy that can be read stays until the new one is there.
             let before = self.path(kept.vdisk, "before");
@@ -469,6 +471,7 @@ mod tests {
             heat_gap: Some(HeatGap::All),
             uncounted_s: 61,
             measured: figures::sample_measured(),
+            brought: -5,
         };
         let bytes = WindowBytes::of_fields([5, 6, 7, 8, 9, 10]);
         let served = Served { performance: 1, cache: 2, capacity: 3, unmapped: 4, bytes };
@@ -484,8 +487,11 @@ mod tests {
     fn the_early_warning_is_kept_with_the_report() {
         let folder = tempfile::tempdir().expect("a folder");
         let store = TieringStore { folder: folder.path().join("p.tiering") };
-        let full = Filling::of(&[(7, 100)], 100).expect("a sample");
-        let warning = Warning::of("data", &full, 1 << 20, (824, false));
+        let full = Sample { at_s: 7, used: 100, brought: 0 };
+        let full = Filling::of(&[full], 100).expect("a sample");
+        let basis = crate::optimizer::IopsBasis::Reference;
+        let iops = crate::optimizer::ExpectedIops { iops: 824, line: None, basis };
+        let warning = Warning::of("data", &full, 1 << 20, iops);
         let done = result();
         let made = store.keep_report(7, 5, &done, Some(&warning)).expect("room");
         let kept = store.last_report(7).expect("it is whole").expect("it is there");
@@ -633,7 +639,7 @@ mod tests {
         assert_eq!((&found.pins, found.served, found.window_start_s), (&pins, own.served, 1.5));
         assert_eq!((found.heat, found.working_sets), (Some(vec![1, 2]), vec![3, 4]));
         assert_eq!((found.what_if, found.heat_gap), (Some(vec![3]), Some(HeatGap::All)));
-        assert_eq!(found.uncounted_s, 61);
+        assert_eq!((found.uncounted_s, found.brought), (61, -5));
         let filling = store.filling(7).expect("it is whole").expect("it is there");
         assert_eq!((filling.used, filling.slots, filling.per_hour), (30, 40, None));
         assert_eq!(store.measured(7).expect("it is whole"), figures::sample_measured());

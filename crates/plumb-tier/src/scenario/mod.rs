@@ -12,6 +12,8 @@ mod load;
 mod rig;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod warning_tests;
 
 use plumb_io::{Errno, FlushQueue, OpenQueueError};
 use plumb_units::Nanos;

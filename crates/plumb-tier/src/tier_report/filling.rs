@@ -1,13 +1,28 @@
-//! When the Performance tier will be full, and what to expect then.
-
-use crate::optimizer::Measured;
+//! When the Performance tier will be full.
 
 /// Samples of the last so many seconds tell the present rate.
 const PRESENT_S: u64 = 24 * 3600;
 /// They must be so many seconds apart at least.
 const SPAN_S: u64 = 600;
-/// Random 4 KiB I/Os per second of a rotating disk with 10,000 turns a minute (spec 19.1).
-const DISK_IOPS: u64 = 412;
+
+/// How full a Performance tier was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sample {
+    /// In seconds.
+    pub at_s: u64,
+    /// Extents in use.
+    pub used: u64,
+    /// Extents that moves had brought by then, less those that they had taken, since some beginning: they are no data that comes.
+    pub brought: i64,
+}
+
+impl Sample {
+    /// Extents that data took since an earlier one.
+    fn gained(&self, before: &Self) -> f64 {
+        let used = self.used as f64 - before.used as f64;
+        used - self.brought.saturating_sub(before.brought) as f64
+    }
+}
 
 /// How a Performance tier fills.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -16,7 +31,7 @@ pub struct Filling {
     pub used: u64,
     /// Extents that data may use.
     pub slots: u64,
-    /// Extents that it gains per hour, since the last sample that is ten minutes old or older, or over the last day, whichever is
+    /// Extents that new data takes of it per hour, since the last sample that is ten minutes old or older, or over the last day, whichever is
     /// more; `None` while samples are too near to each other.
     pub per_hour: Option<f64>,
     /// Whether that is the mean of the last day, for it fills more slowly at present, or not at all.
@@ -28,21 +43,20 @@ pub struct Filling {
 }
 
 impl Filling {
-    /// By samples of when (in seconds) and how many extents were in use, the oldest first; `None` without any.
+    /// By samples, the oldest first; `None` without any.
     #[must_use]
-    pub fn of(samples: &[(u64, u64)], slots: u64) -> Option<Self> {
-        let (now, used) = *samples.last()?;
-        let span = |at: u64| now.saturating_sub(at);
-        let first = samples.iter().find(|(at, _)| span(*at) <= PRESENT_S);
-        let last = samples.iter().rev().find(|(at, _)| span(*at) >= SPAN_S);
-        let rate = |of: Option<&(u64, u64)>| {
-            of.filter(|(at, _)| span(*at) >= SPAN_S).map(|(at, before)| {
-                let gained = used as f64 - *before as f64;
-                (gained / (span(*at) as f64 / 3600.0), span(*at))
-            })
+    pub fn of(samples: &[Sample], slots: u64) -> Option<Self> {
+        let newest = samples.last()?;
+        let (now, used) = (newest.at_s, newest.used);
+        let span = |of: &Sample| now.saturating_sub(of.at_s);
+        let first = samples.iter().find(|one| span(one) <= PRESENT_S);
+        let last = samples.iter().rev().find(|one| span(one) >= SPAN_S);
+        let rate = |of: Option<&Sample>| {
+            of.filter(|one| span(one) >= SPAN_S)
+                .map(|one| (newest.gained(one) / (span(one) as f64 / 3600.0), span(one)))
         };
         // After a quiet night the day's mean says nothing of what fills it now.
-        let (day, present) = (rate(first), rate(last.filter(|(at, _)| span(*at) <= PRESENT_S)));
+        let (day, present) = (rate(first), rate(last.filter(|one| span(one) <= PRESENT_S)));
         let by_day = day.zip(present).is_some_and(|(day, present)| day.0 > present.0);
         let found = if by_day { day } else { present.or(day) };
         let (per_hour, over_s) = (found.map(|rate| rate.0), found.map(|rate| rate.1));
@@ -67,25 +81,15 @@ impl Filling {
     }
 }
 
-/// Random 4 KiB writes per second to expect of a Capacity tier of so many disks, with so many copies, and whether they were
-/// measured: as they served random I/Os so far, or as the reference disks would.
-#[must_use]
-pub fn expected_iops(measured: &Measured, disks: u64, copies: u8) -> (u64, bool) {
-    match measured.capacity_iops(disks, copies) {
-        Some(iops) => (iops, true),
-        None => (disks * DISK_IOPS / u64::from(copies.max(1)), false),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::optimizer::TierMeasure;
 
     #[test]
     fn the_rate_is_that_of_the_last_day() {
-        let hours = |list: &[(u64, u64)]| -> Vec<(u64, u64)> {
-            list.iter().map(|(hour, used)| (hour * 3600, *used)).collect()
+        let at = |at_s: u64, used: u64| Sample { at_s, used, brought: 0 };
+        let hours = |list: &[(u64, u64)]| -> Vec<Sample> {
+            list.iter().map(|(hour, used)| at(hour * 3600, *used)).collect()
         };
         let of = |list: &[(u64, u64)]| Filling::of(&hours(list), 100).expect("samples");
         // 50 a day before, 10 in the last 20 hours.
@@ -105,22 +109,23 @@ mod tests {
         let full = of(&[(0, 100)]);
         assert_eq!((full.per_hour, full.hours_left()), (None, Some(0.0)), "at whatever rate");
         assert_eq!(Filling::of(&[], 100), None);
-        let near = Filling::of(&[(0, 10), (599, 90)], 100).expect("samples");
+        let near = Filling::of(&[at(0, 10), at(599, 90)], 100).expect("samples");
         assert_eq!((near.per_hour, near.hours_left()), (None, None));
         assert!(
-            Filling::of(&[(0, 10), (600, 90)], 100)
+            Filling::of(&[at(0, 10), at(600, 90)], 100)
                 .is_some_and(|found| found.per_hour == Some(480.0))
         );
     }
 
+    /// What moves bring up is no data that comes, and what they take down leaves it room, not a rate.
     #[test]
-    fn what_to_expect_is_as_the_disks_were_measured_or_the_reference() {
-        let mut measured = Measured::default();
-        let of = |measured: &Measured| [1, 2].map(|copies| expected_iops(measured, 4, copies));
-        assert_eq!(of(&measured), [(1648, false), (824, false)]);
-        measured.capacity = TierMeasure { ios: 999, io_ns: 999 * 10_000_000, ..measured.capacity };
-        assert_eq!(of(&measured), [(1648, false), (824, false)], "too few");
-        measured.capacity = TierMeasure { ios: 1000, io_ns: 10_000_000_000, ..measured.capacity };
-        assert_eq!(of(&measured), [(400, true), (200, true)]);
+    fn extents_that_move_are_no_rate() {
+        let rate = |list: [(u64, u64, i64); 3]| {
+            let sample = |(hour, used, brought)| Sample { at_s: 3600 * hour, used, brought };
+            let found = Filling::of(&list.map(sample), 100).expect("samples");
+            (found.per_hour, found.hours_left())
+        };
+        assert_eq!(rate([(0, 40, 0), (9, 40, 0), (10, 60, 20)]), (Some(0.0), None));
+        assert_eq!(rate([(0, 40, 7), (9, 40, 7), (10, 30, -13)]), (Some(10.0), Some(7.0)));
     }
 }

@@ -16,7 +16,7 @@ use plumb_units::convert::{to_u64, to_usize};
 pub use advice::{Advice, Reach, WeakPin};
 pub use csv::{csv_of, figures_csv};
 pub use diff::{ReportChange, diff};
-pub use filling::{Filling, expected_iops};
+pub use filling::{Filling, Sample};
 pub(crate) use json::in_present_names;
 pub use warning::Warning;
 

@@ -4,6 +4,7 @@ use plumb_units::Bytes;
 use serde_json::{Value, json};
 
 use super::Filling;
+use crate::optimizer::{ExpectedIops, IopsBasis};
 
 /// In words and for programs.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,10 +16,9 @@ pub struct Warning {
 }
 
 impl Warning {
-    /// Of a virtual disk with extents of so many bytes, whose Capacity tier is expected to take so many writes per second, by
-    /// measured disks or not.
+    /// Of a virtual disk with extents of so many bytes, whose Capacity tier is expected to take so many writes per second.
     #[must_use]
-    pub fn of(name: &str, found: &Filling, extent_bytes: u64, iops: (u64, bool)) -> Self {
+    pub fn of(name: &str, found: &Filling, extent_bytes: u64, iops: ExpectedIops) -> Self {
         told(name, found, (extent_bytes, iops)).dated(0)
     }
 
@@ -38,11 +38,7 @@ impl Warning {
 /// Less than that is called by its hours, and not a day.
 const SOME_OF_A_DAY_S: u64 = 23 * 3600;
 
-fn told(
-    name: &str,
-    found: &Filling,
-    (extent_bytes, (iops, is_measured)): (u64, (u64, bool)),
-) -> Warning {
+fn told(name: &str, found: &Filling, (extent_bytes, expected): (u64, ExpectedIops)) -> Warning {
     let bytes = |extents: u64| Bytes(extents.saturating_mul(extent_bytes));
     let hours = found.hours_left();
     let when = match (found.is_full(), found.per_hour, hours) {
@@ -63,12 +59,25 @@ fn told(
     };
     let then = if found.is_full() { "" } else { " then" };
     // Reads and writes of a disk's own time are one figure: which of them it was asked for is not told apart.
-    let by = match is_measured {
-        true => {
-            "if one takes its disks as long as their random I/Os so far did (reads and writes of up to 64 KiB)"
+    let line = expected.line.map_or_else(String::new, |line| {
+        format!(" with {:.0} in line at each, as hosts ask at present", line.max(1.0))
+    });
+    let by = match expected.basis {
+        IopsBasis::Measured => {
+            format!(
+                "if one takes its disks as long as their random I/Os did{line} (reads and writes of up to 64 KiB)"
+            )
         }
-        false => "of 4 KiB if its disks are like the reference disks (10,000 turns a minute)",
+        IopsBasis::MeasuredOtherwise => format!(
+            "if its disks{line} are as much quicker or slower than they were with other numbers of random I/Os as the reference disks"
+        ),
+        IopsBasis::Reference => {
+            format!(
+                "of 4 KiB if its disks{line} are like the reference disks (10,000 turns a minute)"
+            )
+        }
     };
+    let iops = expected.iops;
     let text = format!(
         "  virtual disk {name}: Performance tier holds {} of {}: {when}; new data goes to the Capacity tier{then}: \
          about {iops} random writes per second, {by}\n",
@@ -84,7 +93,8 @@ fn told(
         "gain_over_hours": found.over_s.map(|over| over as f64 / 3600.0),
         "hours_until_full": hours,
         "expected_iops_when_full": iops,
-        "expected_iops_basis": if is_measured { "measured disks" } else { "reference disks" },
+        "expected_iops_basis": expected.basis.name(),
+        "expected_iops_line": expected.line,
     });
     Warning { text, json }
 }
@@ -92,6 +102,10 @@ fn told(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn expected(basis: IopsBasis) -> ExpectedIops {
+        ExpectedIops { iops: 824, line: Some(8.75), basis }
+    }
 
     #[test]
     fn every_state_has_its_words() {
@@ -101,7 +115,7 @@ mod tests {
             let Warning { text, json } = told(
                 "data",
                 &Filling { used, slots: 100, per_hour, by_day, over_s, at_s: 0 },
-                (1 << 20, (824, false)),
+                (1 << 20, expected(IopsBasis::Reference)),
             );
             assert_eq!(json["performance_bytes"], 100 << 20);
             text
@@ -113,7 +127,10 @@ mod tests {
                 text(40, Some(20.0)),
                 "full in 3.0 hours at the rate of the last 2.5 hours, which is more",
             ),
-            (text(40, None), "random writes per second, of 4 KiB if its disks are like"),
+            (
+                text(40, None),
+                "random writes per second, of 4 KiB if its disks with 9 in line at each",
+            ),
             (text(40, Some(-5.0)), "it does not fill at present"),
             (text(40, None), "is not known yet; new data goes to the Capacity tier then: about"),
             (
@@ -125,7 +142,7 @@ mod tests {
         }
         let full =
             Filling { used: 100, slots: 100, per_hour: None, by_day: false, over_s: None, at_s: 0 };
-        let now = told("data", &full, (1 << 20, (500, true)));
+        let now = told("data", &full, (1 << 20, expected(IopsBasis::Measured)));
         let old = now.clone().dated(125);
         assert!(old.text.ends_with(", as counted 2 min ago\n"), "{old:?}");
         assert_eq!(
@@ -134,6 +151,16 @@ mod tests {
         );
         let Warning { text, json } = now;
         assert_eq!(json["hours_until_full"], 0.0, "full is full at whatever rate");
-        assert!(text.contains("their random I/Os so far did (reads and writes of up to"), "{text}");
+        let words = "their random I/Os did with 9 in line at each, as hosts ask at present (";
+        assert!(text.contains(words), "{text}");
+        assert_eq!(
+            (&json["expected_iops_basis"], &json["expected_iops_line"]),
+            (&"measured disks".into(), &8.75.into())
+        );
+        let other = told("data", &full, (1 << 20, expected(IopsBasis::MeasuredOtherwise)));
+        assert!(
+            other.text.contains("than they were with other numbers of random I/Os"),
+            "{other:?}"
+        );
     }
 }

@@ -116,8 +116,11 @@ fn a_space_is_filled_loaded_optimized_and_pinned() {
     let text = place.plumb("space status tank").succeeds_quietly().stdout;
     let expected = format!("about {iops} random");
     assert!(text.contains("Performance tier holds") && text.contains(&expected), "{text}");
-    assert!(text.contains("as long as their random I/Os so far did"), "{text}");
-    assert_eq!(filling["expected_iops_basis"], "measured disks", "{filling}");
+    assert!(text.contains(" in line at each, as hosts ask at present"), "{text}");
+    // How many stood in line at files that answer at once is the machine's affair.
+    let basis = filling["expected_iops_basis"].as_str().unwrap_or_default();
+    assert!(basis.starts_with("measured disks"), "{filling}");
+    assert!(filling["expected_iops_line"].as_f64().is_some_and(|line| line >= 1.0), "{filling}");
     for told in [&done["moves"], &advice] {
         assert_eq!(told["break_even_basis"], "reference devices", "{told}");
         assert!(told["break_even_ios"].as_f64().is_some_and(|ios| (7.2..7.3).contains(&ios)));

@@ -5,23 +5,29 @@ use serde_json::{Value, json};
 use super::Restored;
 use crate::engine::{Kept, Served};
 use crate::format::checksum::crc;
-use crate::optimizer::{Measured, MoveHistory, Pin, PinId, PinTable, TierMeasure, TierName};
-use crate::tier_report::{HeatGap, WindowBytes};
+use crate::optimizer::{
+    HostLine, LINES, LineTimes, Measured, MoveHistory, Pin, PinId, PinTable, TierMeasure, TierName,
+};
+use crate::tier_report::{HeatGap, Sample, WindowBytes};
 
 /// Samples of how full the Performance tier was.
 const SAMPLES: usize = 144;
 
-/// When, and how many extents of the Performance tier were in use; the oldest first.
-pub(super) fn samples(value: &Value) -> Vec<(u64, u64)> {
-    let pair = |pair: &Value| Some((pair[0].as_u64()?, pair[1].as_u64()?));
+/// How full the Performance tier was, the oldest first.
+pub(super) fn samples(value: &Value) -> Vec<Sample> {
+    let sample = |own: &Value| {
+        // Older versions did not say what moves brought, and counted none.
+        let brought = own[2].as_i64().unwrap_or(0);
+        Some(Sample { at_s: own[0].as_u64()?, used: own[1].as_u64()?, brought })
+    };
     let list = value["performance_used"].as_array().map_or(&[][..], Vec::as_slice);
-    list.iter().filter_map(pair).collect()
+    list.iter().filter_map(sample).collect()
 }
 
 /// One more; of those within ten minutes the first stays, and the newest.
-pub(super) fn note_sample(samples: &mut Vec<(u64, u64)>, new: (u64, u64)) {
+pub(super) fn note_sample(samples: &mut Vec<Sample>, new: Sample) {
     let count = samples.len();
-    if count > 1 && new.0.saturating_sub(samples[count - 2].0) < 600 {
+    if count > 1 && new.at_s.saturating_sub(samples[count - 2].at_s) < 600 {
         samples.pop();
     }
     samples.push(new);
@@ -30,7 +36,8 @@ pub(super) fn note_sample(samples: &mut Vec<(u64, u64)>, new: (u64, u64)) {
 }
 
 /// The state, and on a line of its own the checksum of it.
-pub(super) fn render(kept: &Kept, samples: &[(u64, u64)]) -> Vec<u8> {
+pub(super) fn render(kept: &Kept, samples: &[Sample]) -> Vec<u8> {
+    let sample = |own: &Sample| json!([own.at_s, own.used, own.brought]);
     let pin = |pin: &Pin| json!({ "id": pin.id.0, "start": pin.start, "bytes": pin.len, "tier": pin.tier.name() });
     let own = &kept.tiering;
     let served = &kept.served;
@@ -46,9 +53,14 @@ pub(super) fn render(kept: &Kept, samples: &[(u64, u64)]) -> Vec<u8> {
             Some(HeatGap::Pages(pages)) => json!(pages),
         },
         "heat_uncounted_s": own.uncounted_s,
-        "measured": { "performance": measured(&own.measured.performance), "capacity": measured(&own.measured.capacity) },
+        "measured": {
+            "performance": measured(&own.measured.performance),
+            "capacity": measured(&own.measured.capacity),
+            "hosts": [own.measured.hosts.busy_ns, own.measured.hosts.line_ns],
+        },
         "performance_slots": kept.performance.1,
-        "performance_used": samples,
+        "performance_used": samples.iter().map(sample).collect::<Vec<Value>>(),
+        "performance_brought": own.brought,
         "served": {
             "performance": served.performance,
             "cache": served.cache,
@@ -62,8 +74,9 @@ pub(super) fn render(kept: &Kept, samples: &[(u64, u64)]) -> Vec<u8> {
     format!("{text}{sum:08x}\n").into_bytes()
 }
 
-fn measured(of: &TierMeasure) -> [u64; 4] {
-    [of.ios, of.io_ns, of.moved_bytes, of.move_ns]
+fn measured(of: &TierMeasure) -> Vec<u64> {
+    let LineTimes { ios, ns } = of.lines;
+    [of.ios, of.io_ns, of.moved_bytes, of.move_ns].into_iter().chain(ios).chain(ns).collect()
 }
 
 /// What the disks were measured to take; older versions measured nothing.
@@ -71,9 +84,14 @@ pub(super) fn measured_of(value: &Value) -> Measured {
     let tier = |name: &str| {
         let figure = |nth: usize| value["measured"][name][nth].as_u64().unwrap_or(0);
         let (ios, io_ns, moved_bytes, move_ns) = (figure(0), figure(1), figure(2), figure(3));
-        TierMeasure { ios, io_ns, moved_bytes, move_ns }
+        // Older versions did not tell lines apart.
+        let line = |first: usize| std::array::from_fn(|nth| figure(first + nth));
+        let lines = LineTimes { ios: line(4), ns: line(4 + LINES) };
+        TierMeasure { ios, io_ns, moved_bytes, move_ns, lines }
     };
-    Measured { performance: tier("performance"), capacity: tier("capacity") }
+    let host = |nth: usize| value["measured"]["hosts"][nth].as_u64().unwrap_or(0);
+    let hosts = HostLine { busy_ns: host(0), line_ns: host(1) };
+    Measured { performance: tier("performance"), capacity: tier("capacity"), hosts }
 }
 
 pub(super) fn parse(bytes: &[u8]) -> Option<Value> {
@@ -131,6 +149,7 @@ pub(super) fn restored(value: &Value, extent_bytes: u64) -> Option<Restored> {
         // Older versions did not say.
         uncounted_s: value["heat_uncounted_s"].as_u64().unwrap_or(0),
         measured: measured_of(value),
+        brought: value["performance_brought"].as_i64().unwrap_or(0),
         served: Served {
             performance: served("performance")?,
             cache: served("cache")?,
@@ -159,20 +178,27 @@ pub(crate) fn sample() -> Vec<u8> {
         heat_gap,
         uncounted_s: 61,
         measured,
+        brought: -5,
     };
     let bytes = WindowBytes::of_fields([5, 6, 7, 8, 9, 10]);
     let served = Served { performance: 1, cache: 2, capacity: 3, unmapped: 4, bytes };
     let (heat, what_if, performance) = (Vec::new(), Vec::new(), (30, 40));
     let (published, is_last) = (None, true);
     let kept = Kept { vdisk: 7, heat, what_if, served, performance, tiering, published, is_last };
-    render(&kept, &[(600, 30)])
+    render(&kept, &[Sample { at_s: 600, used: 30, brought: 2 }])
 }
 
 #[cfg(test)]
 pub(super) fn sample_measured() -> Measured {
-    let performance = TierMeasure { ios: 2000, io_ns: 2000 * 40_000, moved_bytes: 3, move_ns: 4 };
-    let capacity = TierMeasure { ios: 5000, io_ns: 5000 * 4_000_000, moved_bytes: 7, move_ns: 8 };
-    Measured { performance, capacity }
+    let tier = |ios: u64, each: u64, moved_bytes: u64, move_ns: u64, lines: LineTimes| {
+        TierMeasure { ios, io_ns: ios * each, moved_bytes, move_ns, lines }
+    };
+    let lines = LineTimes { ios: [1, 2, 3, 4, 5, 6], ns: [7, 8, 9, 10, 11, 12] };
+    Measured {
+        performance: tier(2000, 40_000, 3, 4, LineTimes::default()),
+        capacity: tier(5000, 4_000_000, 7, 8, lines),
+        hosts: HostLine { busy_ns: 13, line_ns: 14 },
+    }
 }
 
 /// Whether a text whose checksum fits would be taken.

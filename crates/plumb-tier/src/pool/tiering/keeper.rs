@@ -143,7 +143,7 @@ pub fn restore_tiering<Q: FlushQueue>(
         own.working_sets = state.working_sets;
         own.heat_gap = state.heat_gap;
         own.uncounted_s = state.uncounted_s;
-        own.measured = state.measured;
+        (own.measured, own.brought) = (state.measured, state.brought);
         if let Some(heat) = state.heat {
             // Whatever is wrong with it costs heat and no start (C13): it is said, and counted anew.
             let gap = match engine.restore_heat(nth, &heat, state.served) {

@@ -7,7 +7,8 @@ use super::figures::{note_sample, samples};
 use super::{TieringStore, unix_seconds};
 use crate::engine::Engine;
 use crate::format::{Config, VirtualDisk};
-use crate::tier_report::{Filling, Warning, expected_iops};
+use crate::optimizer::{Asked, ExpectedIops, Measured};
+use crate::tier_report::{Filling, Sample, Warning};
 
 impl TieringStore {
     /// That of a virtual disk with two tiers, by what was kept of it last; `None` while nothing was, or if that cannot be read.
@@ -18,7 +19,7 @@ impl TieringStore {
         }
         let found = self.filling(vdisk.id).ok()??;
         let measured = self.measured(vdisk.id).ok()?;
-        let iops = expected_iops(&measured, vdisk.capacity_disks(), vdisk.copies);
+        let iops = expected(&measured, vdisk);
         let told = Warning::of(&vdisk.name, &found, config.extent_bytes.into(), iops);
         Some(told.dated(unix_seconds().saturating_sub(found.at_s)))
     }
@@ -31,12 +32,23 @@ impl TieringStore {
         let extent_bytes: u64 = config.extent_bytes.into();
         let kept = self.figures(vdisk.id).ok().flatten();
         let mut samples = kept.as_ref().map(samples).unwrap_or_default();
-        note_sample(&mut samples, (unix_seconds(), engine.mapped_bytes(nth)[0] / extent_bytes));
+        let (used, brought) =
+            (engine.mapped_bytes(nth)[0] / extent_bytes, engine.tiering(nth).brought);
+        note_sample(&mut samples, Sample { at_s: unix_seconds(), used, brought });
         let found = Filling::of(&samples, engine.performance_slots(nth))?;
-        let measured = engine.measured(nth);
-        let iops = expected_iops(&measured, vdisk.capacity_disks(), vdisk.copies);
+        let iops = expected(&engine.measured(nth), vdisk);
         Some(Warning::of(&vdisk.name, &found, extent_bytes, iops))
     }
+}
+
+/// I/Os that a write-back cache which is emptied has under way on each disk (WBC-3).
+const DESTAGES: f64 = 8.0;
+
+/// Random writes per second that its Capacity tier will take of those who have as much under way as they had lately.
+fn expected(measured: &Measured, vdisk: &VirtualDisk) -> ExpectedIops {
+    let least = if vdisk.cache.is_some() { DESTAGES } else { 0.0 };
+    let asked = Asked { disks: vdisk.capacity_disks(), copies: vdisk.copies, least };
+    ExpectedIops::of(&measured.capacity.lines, &measured.hosts, asked)
 }
 
 fn is_tiered(vdisk: &VirtualDisk) -> bool {
