@@ -11,7 +11,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use plumb_io::mark::{self, Standing};
@@ -97,7 +97,7 @@ impl<'a> ChildRuns<'a> {
         words
     }
 
-    fn watch(&self, child: &mut Child, early_end: bool) -> (Vec<u8>, Vec<String>, bool) {
+    fn watch(&self, child: &mut Child, early_end: bool) -> Watched {
         let stdout = child.stdout.take();
         let reader = std::thread::spawn(move || {
             let mut bytes = Vec::new();
@@ -127,9 +127,43 @@ impl<'a> ChildRuns<'a> {
             }
         }
         let bytes = reader.join().unwrap_or_default();
-        (bytes, said, is_stopped || (self.stops)())
+        Watched { bytes, said, is_stopped: is_stopped || (self.stops)(), is_told }
     }
 }
+
+/// What a run that was watched said, and how it ended.
+struct Watched {
+    bytes: Vec<u8>,
+    said: Vec<String>,
+    /// Whether the study is to end.
+    is_stopped: bool,
+    /// Whether the run was told to end before its time.
+    is_told: bool,
+}
+
+impl Watched {
+    /// What it gave.
+    fn outcome(self, status: io::Result<ExitStatus>) -> Performance {
+        let status = match status {
+            _ if self.is_stopped => return Performance::Aborted,
+            Err(error) => return Performance::Failed(error.to_string()),
+            Ok(status) => status,
+        };
+        if !status.success() {
+            return Performance::Failed(format!("{status}: {}", self.said.join(" ")));
+        }
+        match serde_json::from_slice::<Value>(&self.bytes) {
+            Ok(result) if result["interrupted"] == true && !self.is_told => {
+                Performance::Failed(CUT_SHORT.to_owned())
+            }
+            Ok(result) => Performance::Result(Box::new(result)),
+            Err(error) => Performance::Failed(format!("its result is no JSON: {error}")),
+        }
+    }
+}
+
+/// Why a run does not count that neither the study nor its own time ended.
+const CUT_SHORT: &str = "somebody else ended it before its time, by a signal";
 
 impl Perform for ChildRuns<'_> {
     fn resume_at(&mut self, seconds: f64) {
@@ -166,27 +200,15 @@ impl Perform for ChildRuns<'_> {
                 self.program.display()
             )),
             Ok(mut child) => {
-                let (bytes, said, is_stopped) = self.watch(&mut child, due.early_end);
+                let watched = self.watch(&mut child, due.early_end);
                 let status = child.wait();
                 // Such a run renews no mark itself: to it the file is one that the user gave up.
-                let has_written = setting.write_percent > 0
-                    && status.as_ref().is_ok_and(std::process::ExitStatus::success);
+                let has_written =
+                    setting.write_percent > 0 && status.as_ref().is_ok_and(ExitStatus::success);
                 for path in left.iter().filter(|_| has_written) {
                     seal(path);
                 }
-                match (is_stopped, status) {
-                    (true, _) => Performance::Aborted,
-                    (_, Err(error)) => Performance::Failed(error.to_string()),
-                    (_, Ok(status)) if !status.success() => {
-                        Performance::Failed(format!("{status}: {}", said.join(" ")))
-                    }
-                    _ => match serde_json::from_slice(&bytes) {
-                        Ok(result) => Performance::Result(Box::new(result)),
-                        Err(error) => {
-                            Performance::Failed(format!("its result is no JSON: {error}"))
-                        }
-                    },
-                }
+                watched.outcome(status)
             }
         };
         let word = |word: &OsString| word.to_string_lossy().into_owned();
@@ -384,6 +406,22 @@ mod tests {
         assert!(perform("true", 30, true));
         assert_eq!(standing(), Standing::Intact);
         assert!(!perform("true", 30, true), "nothing is left to be named");
+    }
+
+    #[test]
+    fn a_run_that_somebody_else_ended_is_none() {
+        let outcome = |interrupted: bool, is_told: bool, is_stopped: bool| {
+            let bytes = json!({ "interrupted": interrupted }).to_string().into_bytes();
+            let watched = Watched { bytes, said: Vec::new(), is_stopped, is_told };
+            watched.outcome(Ok(ExitStatus::default()))
+        };
+        let is_result = |outcome| matches!(outcome, Performance::Result(_));
+        assert!(is_result(outcome(false, false, false)));
+        // Steady and precise: the study ended it early.
+        assert!(is_result(outcome(true, true, false)));
+        assert_eq!(outcome(true, false, false), Performance::Failed(CUT_SHORT.to_owned()));
+        // Ctrl-C in a terminal ends both.
+        assert_eq!(outcome(true, false, true), Performance::Aborted);
     }
 
     #[test]

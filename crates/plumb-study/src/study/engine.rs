@@ -113,6 +113,10 @@ pub fn work(
         let run = journal.records().last().map_or(1, |record| record.run + 1);
         watch.begins(run, &order);
         rest(planner, performer, journal.records().last(), &order);
+        // Whoever ends a study while its device rests wants no run to begin.
+        if watch.stops() {
+            return Ok(End::Stopped);
+        }
         let performed = perform(planner, performer, run, &order);
         if performed.outcome == Performance::Aborted {
             return Ok(End::Stopped);

@@ -1,11 +1,12 @@
 //! Studies that go on after an interruption at every place, on devices whose runs differ for reasons of their own (method, 4.3).
 
+use std::cell::Cell;
 use std::path::Path;
 
 use plumb_study::study::{
-    BaselineOptions, BaselinePlanner, Changed, Device, End, FORMAT, Findings, Kind, Order, Planner,
-    Preset, RunRecord, SimulatedDevice, Simulation, Study, StudyFolder, SweepOptions, SweepPlanner,
-    Told, Watch, baseline_findings, sweep_findings, work,
+    BaselineOptions, BaselinePlanner, Changed, Device, Due, End, FORMAT, Findings, Kind, Order,
+    Perform, Performed, Planner, Preset, RunRecord, SimulatedDevice, Simulation, Study,
+    StudyFolder, SweepOptions, SweepPlanner, Told, Watch, baseline_findings, sweep_findings, work,
 };
 
 use crate::baseline_cases::scored;
@@ -158,4 +159,59 @@ fn an_interruption_is_told_only_where_it_changed_something() {
     score.print();
     score.at_least("the same findings", 0.99);
     score.at_least("another device", 1.0);
+}
+
+/// A device that rests between its runs, in the middle of which somebody ends the study.
+struct Rests<'a> {
+    device: Simulation,
+    stopped: &'a Cell<bool>,
+    performed: usize,
+}
+
+impl Perform for Rests<'_> {
+    fn resume_at(&mut self, seconds: f64) {
+        self.device.resume_at(seconds);
+    }
+
+    fn perform(&mut self, due: Due) -> Performed {
+        self.performed += 1;
+        self.device.perform(due)
+    }
+
+    fn rest(&mut self, _: f64) {
+        self.stopped.set(true);
+    }
+}
+
+/// Stops once it is told to.
+struct StopWhen<'a>(&'a Cell<bool>);
+
+impl Watch for StopWhen<'_> {
+    fn checks(&mut self, _: &Order) {}
+    fn begins(&mut self, _: u32, _: &Order) {}
+    fn finished(&mut self, _: &RunRecord) {}
+    fn stops(&mut self) -> bool {
+        self.0.get()
+    }
+}
+
+#[test]
+fn a_study_that_is_ended_while_its_device_rests_begins_no_run() {
+    let place = tempfile::tempdir().expect("a folder");
+    let folder = StudyFolder::create(place.path(), &study()).expect("made");
+    let mut journal = folder.journal().expect("a journal");
+    let options = SweepOptions {
+        vary: vec!["o=1,2,4".to_owned()],
+        set: vec!["size=1G".to_owned()],
+        gap: Some(30),
+        ..SweepOptions::default()
+    };
+    let planner = SweepPlanner::new(options.plan().expect("a plan"));
+    let stopped = Cell::new(false);
+    let device = Simulation::new(SimulatedDevice::default());
+    let mut rests = Rests { device, stopped: &stopped, performed: 0 };
+    let mut watch = StopWhen(&stopped);
+    let end = work(&folder, &mut journal, &planner, &mut rests, &mut watch, &Changed::default());
+    assert_eq!(end.expect("written"), End::Stopped);
+    assert_eq!((journal.records().len(), rests.performed), (1, 1));
 }

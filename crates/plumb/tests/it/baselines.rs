@@ -214,7 +214,7 @@ fn what_a_baseline_takes_is_told_before() {
 /// What a baseline did is what it would have done without an interruption, had its runs given the same: each run is the one that
 /// follows from those before it, and what was found is what those runs say.
 #[track_caller]
-fn is_one_that_was_not_interrupted(bench: &Bench, id: &str) {
+pub(crate) fn is_one_that_was_not_interrupted(bench: &Bench, id: &str) {
     let plan = fs::read(bench.study(id).join("plan.json")).expect("a plan");
     let study: Study = serde_json::from_slice(&plan).expect("a study");
     let options: BaselineOptions = serde_json::from_value(study.request.clone()).expect("options");

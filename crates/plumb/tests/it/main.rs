@@ -52,6 +52,7 @@ mod slots;
 mod spaces;
 mod spent;
 mod start_up;
+mod stopping;
 mod studies;
 mod submission;
 mod sweeps;
