@@ -3,7 +3,7 @@
 use plumb_io::clock::{Clock, ManualClock};
 use plumb_io::engine::SparseQueue;
 use plumb_io::stack::{DeviceModel, EmulatedQueue, HddModel, SsdModel};
-use plumb_io::{QueueSpec, RegionSpec};
+use plumb_io::{IoQueue, QueueSpec, RegionSpec};
 use plumb_units::Nanos;
 use plumb_units::convert::{index, to_u64};
 
@@ -161,7 +161,16 @@ impl Space {
 
     /// The engine dies, and another one starts: what the disks took for that.
     fn again(self, far_from: u64, clients: u32) -> (Self, Nanos) {
-        let queue = self.engine.into_queue();
+        let mut left = self.engine.in_flight();
+        let mut queue = self.engine.into_queue();
+        // What was handed to the disks reaches them.
+        while left > 0 {
+            queue.submit_and_wait(1, Nanos(1_000_000_000)).expect("emulated");
+            queue.look();
+            while queue.pop().is_some() {
+                left -= 1;
+            }
+        }
         let before = self.clock.now();
         let engine = start(queue, far_from, clients);
         let took = self.clock.now().since(before);
