@@ -24,9 +24,17 @@ pub struct UringOptions {
     pub poll: bool,
     /// Let a thread of the kernel's submit (SQPOLL).
     pub submit_thread: bool,
+    /// Let each I/O have a kernel worker of its own where it needs one, so that those that hang keep no other waiting.
+    pub worker_each: bool,
 }
 
 impl UringOptions {
+    /// With a kernel worker for each I/O that needs one.
+    #[must_use]
+    pub const fn with_worker_each(self) -> Self {
+        Self { worker_each: true, ..self }
+    }
+
     /// Whether something is asked for that no other engine has.
     #[must_use]
     pub const fn needs_a_ring(self) -> bool {
@@ -57,7 +65,15 @@ impl UringQueue {
     /// When there is no io_uring here, memory is refused, or buffers cannot be registered.
     pub fn open(spec: QueueSpec, options: UringOptions) -> Result<Self, OpenQueueError> {
         let reservation = reserve(&spec, options).map_err(|reason| no_ring("uring", reason))?;
-        Self::on(reservation, spec)
+        let depth = spec.depth;
+        let mut queue = Self::on(reservation, spec)?;
+        if options.worker_each
+            && let Err(errno) = queue.ring.workers(Some(depth))
+        {
+            let errno = Errno::from(errno);
+            queue.notes.push(format!("kernel workers stay as few as they are: {errno}"));
+        }
+        Ok(queue)
     }
 
     /// The same on a ring that was made for `spec` before.
@@ -140,6 +156,20 @@ fn unregistered(errno: Errno) -> String {
 /// # Errors
 /// Why io_uring cannot be used here.
 pub fn probe() -> Result<(), String> {
+    on_another_thread(probe_here)
+}
+
+/// The size of a thread's first ring bounds its kernel workers for good: what is only tried is tried elsewhere.
+fn on_another_thread(work: impl FnOnce() -> Result<(), String> + Send) -> Result<(), String> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("plumb-probe".to_owned());
+        let thread = thread.spawn_scoped(scope, work);
+        let thread = thread.map_err(|error| format!("no thread to try a ring on: {error}"))?;
+        thread.join().unwrap_or_else(|_| Err("a ring could not be tried".to_owned()))
+    })
+}
+
+fn probe_here() -> Result<(), String> {
     let arena = Arena::new(1, &[], &[], crate::BufferPlacement::System);
     let arena = arena.map_err(|error| Errno::from(error.errno).to_string())?;
     let setup = RingSetup::default();
@@ -164,6 +194,10 @@ const TRIED_FOR: Duration = Duration::from_secs(10);
 /// # Errors
 /// Why the read failed, in words. That there is no ring at all is not said here.
 pub fn try_poll(file: OwnedFd, bytes: u32) -> Result<(), String> {
+    on_another_thread(|| try_poll_here(file, bytes))
+}
+
+fn try_poll_here(file: OwnedFd, bytes: u32) -> Result<(), String> {
     let region = RegionSpec { lanes: vec![LaneSpec { first_slot: 0, slots: 1, bytes }] };
     let arena = Arena::new(1, &[region], &[], BufferPlacement::System);
     let arena =
@@ -327,6 +361,31 @@ mod tests {
             assert_eq!(setup.taskrun_flag, announced, "{measures} {depth}");
             assert!(setup.defer_taskrun);
         }
+    }
+
+    /// The kernel bounds the workers of a thread by its first ring.
+    #[test]
+    fn what_is_tried_leaves_a_thread_its_workers() {
+        if let Err(why) = probe() {
+            println!("skipped what_is_tried_leaves_a_thread_its_workers: {why}");
+            return;
+        }
+        let workers = |tries: fn() -> Result<(), String>, worker_each| {
+            let thread = move || {
+                tries().expect("it was tried before");
+                let spec = QueueSpec { depth: 100, ..QueueSpec::default() };
+                let options = UringOptions { worker_each, ..UringOptions::default() };
+                let mut queue = UringQueue::open(spec, options).expect("a ring");
+                queue.ring.workers(None).expect("Linux 5.15")
+            };
+            std::thread::spawn(thread).join().expect("it ends")
+        };
+        assert_eq!(workers(probe_here, false), 1, "what this is about");
+        let usual = workers(|| Ok(()), false);
+        assert!(usual > 1, "{usual}");
+        assert_eq!(workers(probe, false), usual);
+        assert_eq!(workers(probe, true), 100);
+        assert_eq!(workers(probe_here, true), 100);
     }
 
     #[test]

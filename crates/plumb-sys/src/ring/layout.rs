@@ -38,6 +38,7 @@ pub(super) mod register {
     pub(crate) const BUFFERS: u32 = 0;
     pub(crate) const FILES: u32 = 2;
     pub(crate) const UNREGISTER_FILES: u32 = 3;
+    pub(crate) const IOWQ_MAX_WORKERS: u32 = 19;
     pub(crate) const RING_FDS: u32 = 20;
     pub(crate) const UNREGISTER_RING_FDS: u32 = 21;
     pub(crate) const SYNC_CANCEL: u32 = 24;

@@ -212,6 +212,19 @@ impl Ring {
         Ok(())
     }
 
+    /// How many kernel workers (io-wq) may run this thread's I/Os on files and block devices that cannot be started at once, such as
+    /// flushes: `most` from now on, if it is given. The kernel's own bound is that of the thread's first ring, the lesser of its
+    /// entries and four for each processor (io_uring/tctx.c), and one that hangs takes one of them.
+    ///
+    /// # Errors
+    /// EINVAL before Linux 5.15.
+    pub fn workers(&mut self, most: Option<u32>) -> Result<u32, Errno> {
+        // Zero leaves a bound as it is; the answer is what it was before.
+        let mut bounds = [most.unwrap_or(0), 0];
+        self.register_mut(register::IOWQ_MAX_WORKERS, &mut bounds)?;
+        Ok(most.unwrap_or(bounds[0]))
+    }
+
     /// Gives all I/O on a file a priority of its own, whatever the thread's is.
     ///
     /// # Panics

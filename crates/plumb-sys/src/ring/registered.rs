@@ -78,7 +78,7 @@ impl Ring {
         call::check(result)
     }
 
-    fn register_mut<T>(&self, operation: u32, items: &mut [T]) -> Result<u64, Errno> {
+    pub(super) fn register_mut<T>(&self, operation: u32, items: &mut [T]) -> Result<u64, Errno> {
         let fd = self.shared.fd.as_raw_fd();
         let (pointer, count) = (items.as_mut_ptr(), to_u32(items.len()));
         // SAFETY: the items have the layout that the operation reads and writes, and live through the

@@ -111,12 +111,11 @@ impl Config {
         disks.find(|(nth, disk)| disk.name == name && !self.is_gone(*nth)).map(|(nth, _)| nth)
     }
 
-    /// The disk that was in the place, and had the name, of this one before.
-    #[must_use]
-    pub fn former_of(&self, disk: u16) -> Option<u16> {
+    /// Disks that were in the place, and had the name, of this one before.
+    pub fn formers_of(&self, disk: u16) -> impl Iterator<Item = u16> {
         let name = &self.disks[usize::from(disk)].name;
-        let is_it = |nth: &u16| self.disk_named(&format!("{name}#{nth}")) == Some(*nth);
-        (0_u16..).take(self.disks.len()).find(is_it)
+        let is_it = move |nth: &u16| self.disk_named(&format!("{name}#{nth}")) == Some(*nth);
+        (0_u16..).take(self.disks.len()).filter(is_it)
     }
 
     /// What a disk is called once another one has come to its place, and its name: that, with its number behind it.

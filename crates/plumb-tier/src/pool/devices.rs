@@ -175,11 +175,13 @@ const BELL_LANE_BYTES: u32 = 4096;
 
 impl BelledRing {
     fn open(mut spec: QueueSpec) -> Result<Self, OpenQueueError> {
+        // A disk that hangs may keep as many workers as it has I/Os; flushes of the others must not wait for one (section 18).
+        let options = UringOptions::default().with_worker_each();
         // Without a descriptor left for it there is none: whoever waits looks by itself then.
         let bell =
             Bell::new().and_then(|bell| Ok((rustix::io::fcntl_dupfd_cloexec(&bell, 0)?, bell)));
         let Ok((descriptor, bell)) = bell else {
-            let ring = UringQueue::open(spec, UringOptions::default())?;
+            let ring = UringQueue::open(spec, options)?;
             return Ok(Self { ring, bell: None, armed: false });
         };
         let slot = spec.depth;
@@ -197,7 +199,7 @@ impl BelledRing {
         spec.depth += 1;
         let (path, size) = ("bell".into(), 0);
         spec.files.push(TargetFile { descriptor, path, size, priority: None, mapping: None });
-        let ring = UringQueue::open(spec, UringOptions::default())?;
+        let ring = UringQueue::open(spec, options)?;
         Ok(Self { ring, bell: Some((bell, op)), armed: false })
     }
 }

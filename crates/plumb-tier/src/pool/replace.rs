@@ -88,10 +88,9 @@ pub fn replace_disk(
 ) -> Result<Removal, PoolError> {
     // Known before anything is changed.
     let found = look(Some(pool.id), &pool.disks)?;
-    let is_one_place = is_same(old, &new.path);
     let mut leaves = find_disk(&found, old)?;
-    // One that was cut short: who is in the place is the new one already.
-    let former = found.config.former_of(leaves).filter(|_| is_one_place);
+    // One that was cut short: who is in the place is the new one already, and the one that was there is not here.
+    let former = is_same(old, &new.path).then(|| former(&found, pool, leaves)).flatten();
     leaves = former.unwrap_or(leaves);
     let there = find_disk(&found, &new.path).ok().filter(|nth| *nth != leaves);
     let leaving = found.config.disks[usize::from(leaves)].leaving;
@@ -101,6 +100,18 @@ pub fn replace_disk(
         add_disk_for(registry, pool, new, Some(leaves))?;
     }
     remove(registry, &registry.find(&pool.name)?, leaves, Leaving::Now, progress)
+}
+
+/// Of a disk that is in its place, the one that was there before and is gone.
+fn former(found: &Look, pool: &RegisteredPool, disk: u16) -> Option<u16> {
+    let config = &found.config;
+    let is_away = |nth: u16| found.disks[usize::from(nth)].path.is_none();
+    let is_listed = |nth: &u16| {
+        let name = &config.disks[usize::from(*nth)].name;
+        pool.disks.iter().any(|path| path == Path::new(name))
+    };
+    let mut formers = config.formers_of(disk).filter(|nth| is_away(*nth) && !is_listed(nth));
+    formers.next().filter(|_| !is_away(disk))
 }
 
 /// Whether what a disk holds would have room with a new one beside the others that take more.

@@ -16,6 +16,7 @@ mod demo;
 mod descriptors;
 mod documents;
 mod failing_io;
+mod hanging;
 mod health;
 mod huge;
 mod instants;

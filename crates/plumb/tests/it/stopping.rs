@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::{Value, json};
 
 use crate::baselines::is_one_that_was_not_interrupted;
-use crate::program::{Outcome, outcome};
+use crate::program::Outcome;
 use crate::sweeps::Bench;
 
 /// Who is told to end.
