@@ -18,8 +18,8 @@ const SPAN_MOST: u64 = 64 << 10;
 pub(crate) const FAR_FROM: u64 = 8 << 20;
 /// What is read ahead of each copy of a long one, where all are to be read.
 const FAR: u64 = 4 << 20;
-/// Reading a header by itself takes about as long as reading on to it over so many bytes.
-const FAR_SPAN: u64 = 32 << 10;
+/// Reading a header by itself takes about as long as reading on to it over so many bytes, on two copies.
+const FAR_SPAN: u64 = 48 << 10;
 
 /// The record that is to be read next.
 #[derive(Debug, Clone, Copy)]

@@ -53,7 +53,7 @@ impl Took {
 }
 
 /// A disk of 200 MB/s that takes 120 µs to read 4 KiB and 266 µs to write them, eight at a time.
-fn disk() -> DeviceModel {
+pub(super) fn disk() -> DeviceModel {
     let table = vec![(4096, Nanos(120_000), Nanos(265_700))];
     DeviceModel::Ssd(SsdModel::new(8, table, 200_000_000))
 }

@@ -114,3 +114,26 @@ fn a_new_disk_may_have_the_name_of_one_that_is_elsewhere_now() {
     assert_eq!((&told["removed"], &told["blank"]), (&true.into(), &true.into()), "{told}");
     is_sound(&place);
 }
+
+/// The disk that was in a slot before is elsewhere and well; its successor there dies, and another one comes.
+#[test]
+fn only_what_is_gone_is_replaced_in_its_place() {
+    let place = with_disks();
+    for vdisk in ["one", "three"] {
+        place.plumb(&format!("vdisk rm tank/{vdisk}")).succeeds_quietly();
+    }
+    place.plumb(LOAD).ends_with(0);
+    another(&place, "b.img", Some("moved.img"));
+    place.plumb("pool import a.img moved.img c.img").ends_with(0);
+    place.plumb("pool add-disk tank b.img").succeeds_quietly();
+    another(&place, "b.img", None);
+    let told = place.json("pool replace-disk tank b.img b.img");
+    assert_eq!((&told["removed"], &told["blank"]), (&true.into(), &false.into()), "{told}");
+    let found = disks(&place.json("pool show tank"));
+    let mut names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["a.img", "b.img", "b.img#1", "c.img"], "{found:?}");
+    assert!(found.iter().all(|(_, standing)| standing == "present"), "{found:?}");
+    assert!(place.file("moved.img").exists());
+    is_sound(&place);
+}
