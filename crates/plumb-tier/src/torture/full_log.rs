@@ -119,7 +119,8 @@ impl Space {
                 let kind = RequestKind::Write { fua: false };
                 let offset = block * BLOCK_BYTES;
                 self.engine.submit(client, Request { kind, vdisk: 0, offset, len: 4096 });
-                (free.pop(), blocks.next());
+                free.pop();
+                blocks.next();
             }
             self.step();
             while let Some((client, outcome)) = self.engine.pop() {
