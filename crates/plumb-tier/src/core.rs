@@ -266,6 +266,7 @@ impl<Q: FlushQueue> Core<Q> {
         let failed = self.members.expel(&mut self.io, &disks).map_err(|_| Halt::Voters)?;
         for disk in disks {
             self.counters.disks_lost += 1;
+            self.io.blame(disk);
             self.io.events.note(Event::DiskLost(disk));
             self.mark_lost(disk);
         }

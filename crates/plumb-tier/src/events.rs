@@ -39,6 +39,8 @@ impl Severity {
 pub enum Event {
     /// A disk stopped taking part: the pool goes on without it.
     DiskLost(u16),
+    /// A disk answered a write or a flush with an error, and is lost for that.
+    DiskErred(u16),
     /// A disk failed that holds the last copy of something: it stays for that, and keeps no metadata any more.
     DiskFailing(u16),
     /// By an operator's word it is told no more that a disk failed before, or that blocks of it were healed.
@@ -194,6 +196,7 @@ impl Event {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::DiskLost(_) => "disk-lost",
+            Self::DiskErred(_) => "disk-error",
             Self::DiskFailing(_) => "disk-failing",
             Self::DiskCleared(_) => "disk-cleared",
             Self::DiskNeeded(_) => "disk-needed",
@@ -248,6 +251,7 @@ impl Event {
             | Self::CacheBack(_)
             | Self::Scanned => Severity::Information,
             Self::DiskLost(_)
+            | Self::DiskErred(_)
             | Self::DiskNeeded(_)
             | Self::DiskCannotLeave(_)
             | Self::DiskTimeout(_)
@@ -301,6 +305,7 @@ impl Event {
         };
         match *self {
             Self::DiskLost(nth) => format!("{} is lost: the pool goes on without it", disk(nth)),
+            Self::DiskErred(nth) => format!("{} answered a write or a flush with an error", disk(nth)),
             Self::DiskFailing(nth) => {
                 format!("{} fails, and holds the last copy of something", disk(nth))
             }

@@ -12,7 +12,7 @@ use plumb_units::Nanos;
 use plumb_units::convert::{index, to_u32, to_u64};
 
 use crate::engine::DiskUse;
-use crate::events::Events;
+use crate::events::{Event, Events};
 use crate::mutation::{Mutation, active};
 use busy::Class;
 use busy::HostsUnderWay;
@@ -48,6 +48,8 @@ const LOG: LaneIndex = LaneIndex(2);
 /// No disk.
 const NOBODY: u16 = u16::MAX;
 const EIO: Errno = Errno(5);
+/// Answers of a device that is not there, or did not answer its driver: ENXIO, ENODEV, ESHUTDOWN, ETIMEDOUT, ENOMEDIUM.
+const NOT_HERE: [Errno; 5] = [Errno(6), Errno(19), Errno(108), Errno(110), Errno(123)];
 /// How long a device may take for one I/O before it counts as missing, unless a pool is set to another time.
 pub const TIME_OUT: Nanos = Nanos(30_000_000_000);
 
@@ -177,6 +179,8 @@ pub(crate) struct Io<Q> {
     busy: Vec<BusyTimes>,
     /// How many I/Os for hosts are under way.
     hosts_under_way: HostsUnderWay,
+    /// Whether the last write or flush that a disk failed was answered, with an error of I/O, by ordinal.
+    answered_badly: Vec<bool>,
     /// What happened that somebody should know.
     pub(crate) events: Events,
     /// Disks that did not answer in time when somebody waited last, each once.
@@ -221,6 +225,7 @@ impl<Q: FlushQueue> Io<Q> {
             hosts: vec![false; index(plan.depth())],
             busy: vec![BusyTimes::default(); index(plan.files)],
             hosts_under_way: HostsUnderWay::default(),
+            answered_badly: vec![false; index(plan.files)],
             events: Events::default(),
             silent: Vec::new(),
             named: false,
@@ -272,6 +277,7 @@ impl<Q: FlushQueue> Io<Q> {
         self.write_ends.resize(disks, u64::MAX);
         self.busy.resize(disks, BusyTimes::default());
         self.queued.resize(disks, 0);
+        self.answered_badly.resize(disks, false);
         self.lines.make_room(disks);
     }
 
@@ -283,10 +289,24 @@ impl<Q: FlushQueue> Io<Q> {
         }
     }
 
-    /// A slot's I/O failed.
-    fn count_failed(&mut self, slot: u32) {
-        if let Some(own) = self.uses.get_mut(usize::from(self.disks[index(slot)])) {
+    /// A slot's I/O failed: its disk said so, or nothing.
+    fn count_failed(&mut self, slot: u32, answer: Option<Errno>) {
+        let disk = usize::from(self.disks[index(slot)]);
+        if let Some(own) = self.uses.get_mut(disk) {
             own.failed += 1;
+        }
+        let is_read = !self.writes[index(slot)] && self.lens[index(slot)] > 0;
+        if let Some(badly) = self.answered_badly.get_mut(disk).filter(|_| !is_read) {
+            *badly = answer.is_some_and(|errno| !NOT_HERE.contains(&errno));
+        }
+    }
+
+    /// A disk is done without: whether that is for a write or a flush that it answered with an error, which is told.
+    pub(crate) fn blame(&mut self, disk: u16) {
+        let badly = self.answered_badly.get_mut(usize::from(disk)).map(std::mem::take);
+        if badly == Some(true) {
+            self.uses[usize::from(disk)].erred += 1;
+            self.events.note(Event::DiskErred(disk));
         }
     }
 
@@ -584,9 +604,9 @@ impl<Q: FlushQueue> Io<Q> {
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<(Tag, u32, Result<u32, Errno>)> {
         loop {
-            let (slot, outcome) = match self.queue.pop() {
-                Some(done) => (done.slot.0, self.whole(done)),
-                None => (self.refused.pop_front()?, Err(EIO)),
+            let (slot, outcome, is_answer) = match self.queue.pop() {
+                Some(done) => (done.slot.0, self.whole(done), true),
+                None => (self.refused.pop_front()?, Err(EIO), false),
             };
             let tag = std::mem::replace(&mut self.tags[index(slot)], Tag::Idle);
             self.count_queued(slot, -1);
@@ -606,8 +626,8 @@ impl<Q: FlushQueue> Io<Q> {
             }
             self.in_flight -= 1;
             self.free_control(slot);
-            if outcome.is_err() {
-                self.count_failed(slot);
+            if let Err(errno) = outcome {
+                self.count_failed(slot, is_answer.then_some(errno));
             }
             return Some((tag, slot, outcome));
         }

@@ -235,6 +235,8 @@ pub struct DiskUse {
     pub healed: u64,
     /// How often it failed, and stayed because it holds the last copy of something.
     pub stayed: u64,
+    /// How often it was done without for a write or flush that it had answered with an error.
+    pub erred: u64,
 }
 
 /// How long the requests of a virtual disk took, by kind.

@@ -298,6 +298,7 @@ impl<Q: FlushQueue> Engine<Q> {
             put("Failed", "n", own.failed);
             put("Healed Blocks", "n", own.healed);
             put("Failed And Stayed", "n", own.stayed);
+            put("Failed And Left", "n", own.erred);
             put("Online", "n", u64::from(disk.state == DiskState::Online));
             put("Stale Extents", "n", members.stale[nth].len().into());
         }

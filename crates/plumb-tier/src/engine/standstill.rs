@@ -129,7 +129,8 @@ impl<Q: FlushQueue> Engine<Q> {
 
     /// By an operator's word it is told no more that a disk failed before.
     pub fn clear_failures(&mut self, disk: u16) {
-        self.core.io.uses[usize::from(disk)].stayed = 0;
+        let own = &mut self.core.io.uses[usize::from(disk)];
+        (own.stayed, own.erred) = (0, 0);
         self.core.io.events.note(Event::DiskCleared(disk));
     }
 

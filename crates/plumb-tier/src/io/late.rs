@@ -74,7 +74,7 @@ impl<Q: FlushQueue> Io<Q> {
         if slot < self.plan.all_data_slots() && !active(Mutation::HungNotReplaced) {
             self.data_free.extend(self.data_spare.pop());
         }
-        self.count_failed(slot);
+        self.count_failed(slot, None);
         self.end_busy(slot, None);
     }
 

@@ -1,5 +1,5 @@
 //! What was found wrong with a pool and is not resolved yet, beside the list of pools: blocks without a good copy, blocks that
-//! had to be healed in the last day, disks that failed and stayed, a start that was refused. Health is told from it whether or not the pool runs
+//! had to be healed in the last day, disks that failed writes in the last day, or failed and stayed, a start that was refused. Health is told from it whether or not the pool runs
 //! (HLT-1); it is lost with the folder that it is in, and then a scan finds it again. Beside it, how far the pool had come
 //! when this machine used it last: disks that are older are not started by an operator's word alone.
 
@@ -59,6 +59,8 @@ pub struct Findings {
     unverified: BTreeMap<(u128, u32), Lost>,
     /// Blocks by disk and hour.
     healed: BTreeMap<(u128, u64), u64>,
+    /// How often a disk was done without for a write that it had answered with an error, by disk and hour.
+    erred: BTreeMap<(u128, u64), u64>,
     /// By disk: it failed, and stayed because it holds the last copy of something.
     failed: BTreeMap<u128, Failed>,
     /// Virtual disks that serve nothing: no copy of their write-back cache's log could be read.
@@ -125,8 +127,13 @@ impl Findings {
     /// Blocks of a disk that were healed in the last 24 hours.
     #[must_use]
     pub fn healed_of(&self, disk: u128) -> u64 {
-        let since = now_ms().saturating_sub(DAY_MS) / HOUR_MS;
-        self.healed.range((disk, since)..=(disk, u64::MAX)).map(|(_, blocks)| blocks).sum()
+        of_the_day(&self.healed, disk)
+    }
+
+    /// How often a disk was done without in the last 24 hours for a write or flush that it had answered with an error.
+    #[must_use]
+    pub fn errors_of(&self, disk: u128) -> u64 {
+        of_the_day(&self.erred, disk)
     }
 
     /// Whether a virtual disk served nothing when the pool was used last: no copy of its write-back cache's log could be read.
@@ -141,11 +148,13 @@ impl Findings {
         self.failed.get(&disk).map_or(0, |failed| failed.times)
     }
 
-    /// By an operator's word: failures and healed blocks; whether there was anything.
+    /// By an operator's word: failures, errors and healed blocks; whether there was anything.
     fn clear(&mut self, disk: u128) -> bool {
-        let before = self.healed.len();
-        self.healed.retain(|(of, _), _| *of != disk);
-        self.failed.remove(&disk).is_some() || self.healed.len() < before
+        let before = self.healed.len() + self.erred.len();
+        for all in [&mut self.healed, &mut self.erred] {
+            all.retain(|(of, _), _| *of != disk);
+        }
+        self.failed.remove(&disk).is_some() || self.healed.len() + self.erred.len() < before
     }
 
     /// Why the last start was refused, if the same disks are here now.
@@ -198,6 +207,13 @@ impl Findings {
                     true
                 });
             }
+            Event::DiskErred(disk) => {
+                let id = id(disk);
+                return id.is_some_and(|id| {
+                    count(&mut self.erred, id, 1);
+                    true
+                });
+            }
             Event::DiskCleared(disk) => return id(disk).is_some_and(|id| self.clear(id)),
             _ => {}
         }
@@ -245,9 +261,7 @@ impl Findings {
 
     /// Blocks of a disk were healed.
     pub(super) fn note_healed(&mut self, disk: u128, blocks: u64) {
-        let hour = now_ms() / HOUR_MS;
-        self.healed.retain(|(_, at), _| at.saturating_add(DAY_MS / HOUR_MS) >= hour);
-        *self.healed.entry((disk, hour)).or_default() += blocks;
+        count(&mut self.healed, disk, blocks);
     }
 
     /// Writes it down, durably, in place of what was there.
@@ -289,11 +303,26 @@ impl Findings {
         for (disk, Failed { times, unix_ms }) in &self.failed {
             text.push_str(&format!("failed\t{disk:032x}\t{times}\t{unix_ms}\n"));
         }
-        for ((disk, hour), blocks) in &self.healed {
-            text.push_str(&format!("healed\t{disk:032x}\t{hour}\t{blocks}\n"));
+        for (word, all) in [("healed", &self.healed), ("erred", &self.erred)] {
+            for ((disk, hour), count) in all {
+                text.push_str(&format!("{word}\t{disk:032x}\t{hour}\t{count}\n"));
+            }
         }
         text
     }
+}
+
+/// What was counted of a disk in the last 24 hours.
+fn of_the_day(all: &BTreeMap<(u128, u64), u64>, disk: u128) -> u64 {
+    let since = now_ms().saturating_sub(DAY_MS) / HOUR_MS;
+    all.range((disk, since)..=(disk, u64::MAX)).map(|(_, count)| count).sum()
+}
+
+/// Counts so many more of a disk in this hour, and forgets what is older than a day.
+fn count(all: &mut BTreeMap<(u128, u64), u64>, disk: u128, more: u64) {
+    let hour = now_ms() / HOUR_MS;
+    all.retain(|(_, at), _| at.saturating_add(DAY_MS / HOUR_MS) >= hour);
+    *all.entry((disk, hour)).or_default() += more;
 }
 
 fn blocks_of(all: &BTreeMap<(u128, u32), Lost>, vdisk: &VirtualDisk) -> u64 {
@@ -356,11 +385,12 @@ fn parse(text: &str) -> Option<Findings> {
                     found.failed.insert(disk, Failed { times, unix_ms });
                 }
             }
-            ["healed", disk, hour, blocks] => {
-                if let (Some(disk), Ok(hour), Ok(blocks)) =
-                    (id(disk), hour.parse(), blocks.parse::<u32>())
+            [word @ ("healed" | "erred"), disk, hour, count] => {
+                let all = if word == "healed" { &mut found.healed } else { &mut found.erred };
+                if let (Some(disk), Ok(hour), Ok(count)) =
+                    (id(disk), hour.parse(), count.parse::<u32>())
                 {
-                    found.healed.insert((disk, hour), blocks.into());
+                    all.insert((disk, hour), count.into());
                 }
             }
             _ => {}
@@ -418,7 +448,8 @@ pub fn clear_failures(
         }
         Ok(())
     };
-    let healed = Findings::of(registry, &pool.name).healed_of(id);
+    let counts = |found: &Findings| [found.healed_of(id), found.errors_of(id)];
+    let before = counts(&Findings::of(registry, &pool.name));
     match ask(registry, pool, Ask::Clear(disk)) {
         // It ended a moment ago, or there is none.
         Err(PoolError::NotInUse { .. }) => clear()?,
@@ -427,8 +458,9 @@ pub fn clear_failures(
     let began = Instant::now();
     let is_cleared = || {
         let now = Findings::of(registry, &pool.name);
-        // What was healed since counts anew.
-        now.failures_of(id) == 0 && (healed == 0 || now.healed_of(id) < healed)
+        // What came since counts anew.
+        let fewer = |(now, before): (u64, u64)| before == 0 || now < before;
+        now.failures_of(id) == 0 && counts(&now).into_iter().zip(before).all(fewer)
     };
     while !is_cleared() && began.elapsed() < CLEARED_WITHIN {
         std::thread::sleep(CLEARED_WITHIN / 100);
@@ -525,14 +557,20 @@ mod tests {
     }
 
     #[test]
-    fn what_was_healed_is_told_until_it_is_cleared() {
+    fn what_was_healed_or_failed_is_told_until_it_is_cleared() {
         let disk = |id| DiskConfig { id, ..DiskConfig::default() };
         let config = Config { disks: vec![disk(7), disk(8)], ..config() };
         let mut found = Findings::default();
         found.note_healed(7, 11);
         found.note_healed(8, 12);
+        for disk in [0, 1, 1] {
+            assert!(found.note(&Event::DiskErred(disk), &config));
+        }
+        assert!(!found.note(&Event::DiskErred(2), &config), "there is no such disk");
+        assert_eq!([7, 8].map(|id| found.errors_of(id)), [1, 2]);
         assert!(found.note(&Event::DiskCleared(1), &config));
         assert_eq!([7, 8].map(|id| found.healed_of(id)), [11, 0]);
+        assert_eq!([7, 8].map(|id| found.errors_of(id)), [1, 0]);
         assert!(!found.note(&Event::DiskCleared(1), &config), "nothing is left");
     }
 
@@ -566,6 +604,7 @@ mod tests {
         assert!(found.note(&Event::Accepted { extent: 9, blocks: 2 }, &config()));
         assert_eq!(found.unverified_of(&config().vdisks[1]), 4);
         found.note_healed(3, 11);
+        count(&mut found.erred, 3, 2);
         found.failed.insert(4, Failed { times: 2, unix_ms: 9 });
         found.failed.insert(5, Failed { times: 3, unix_ms: 9 });
         let generation = |epoch, number| Generation { epoch, number, id: 7 };
@@ -603,7 +642,7 @@ mod tests {
 
     #[test]
     fn damaged_files_are_read_or_left_out() {
-        let whole = "plumb-findings 1\nrefused\t5\t0,2\twhy\nlost\t01\t3\t4\t5\nunverified\t01\t3\t4\t5\nfailed\t02\t1\t5\nhealed\t02\t7\t8\nnewest\t3\t12\t5\t01,02\n";
+        let whole = "plumb-findings 1\nrefused\t5\t0,2\twhy\nlost\t01\t3\t4\t5\nunverified\t01\t3\t4\t5\nfailed\t02\t1\t5\nhealed\t02\t7\t8\nerred\t02\t7\t8\nnewest\t3\t12\t5\t01,02\n";
         let mut random = crate::random::Random::new(4);
         for _ in 0..20_000 {
             let mut bytes = whole.as_bytes().to_vec();

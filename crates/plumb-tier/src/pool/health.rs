@@ -97,6 +97,9 @@ pub struct DiskFacts {
     pub healed: u64,
     /// How often it failed and stayed because it holds the last copy of something, since an operator cleared that last.
     pub failures: u64,
+    /// How often it was done without, in the last 24 hours or since the pool started, for a write or flush that it had answered with an
+    /// error; 0 where it is not here, as far as that can be told.
+    pub errors: u64,
     /// What it waits for that is to leave, or was given up, if that does not go on by itself.
     pub waits: Option<Wait>,
 }
@@ -206,7 +209,9 @@ impl Facts {
                 (stale(|behind| &behind.disks, nth), findings.healed_of(config.id));
             let failures = findings.failures_of(config.id).into();
             let foreign = found.foreign;
-            DiskFacts { name, standing, foreign, stale, healed, failures, waits: waits_of(nth) }
+            let errors = found.path.as_ref().map_or(0, |_| findings.errors_of(config.id));
+            let waits = waits_of(nth);
+            DiskFacts { name, standing, foreign, stale, healed, failures, errors, waits }
         };
         let disks = both.enumerate().map(disk).collect();
         let vdisk = |(nth, vdisk): (usize, &crate::VirtualDisk)| {
@@ -266,6 +271,7 @@ impl Facts {
             stale: stale[usize::from(nth)],
             healed: engine.disk_use(nth).healed,
             failures: engine.disk_use(nth).stayed,
+            errors: engine.disk_use(nth).erred,
             waits: waits.of_disk(nth),
         };
         let takes_part = |voter: &&u16| standing(**voter).takes_part();
@@ -377,6 +383,9 @@ pub fn health(registry: &Registry, pool: &RegisteredPool, look: &Look) -> Health
     judge(&Facts::of(look, &findings, behind(registry, pool, look).as_ref()))
 }
 
+/// Writes of a disk that failed within a day, as many as failed rewrites that retire one (section 18).
+const ERRORS_MAX: u64 = 3;
+
 /// Blocks healed on a disk after which it is expected to fail (section 7).
 const HEALED_MAX: u64 = 10;
 
@@ -485,6 +494,17 @@ fn disk(facts: &DiskFacts, starts: bool, older: bool) -> Verdict {
             "a disk of another pool is in its place; nothing is written to that",
             "put the disk itself back, or replace it",
         ),
+        DiskStanding::Away | DiskStanding::Missing | DiskStanding::Returning
+            if facts.errors > 0 =>
+        {
+            Verdict::of(
+                Warning,
+                "IO Error",
+                "it answered a write with an error, and the pool goes on without it",
+                "replace it: plumb pool replace-disk; if it is well again, plumb space job --wait takes it back, or plumb space online \
+                 where a program has the pool",
+            )
+        }
         DiskStanding::Away | DiskStanding::Missing => Verdict::of(
             Warning,
             "Lost Communication",
@@ -569,6 +589,12 @@ fn disk(facts: &DiskFacts, starts: bool, older: bool) -> Verdict {
                 "wait: plumb space job --wait",
             )),
         },
+        DiskStanding::Present if facts.errors >= ERRORS_MAX => Verdict::of(
+            Warning,
+            "Predictive Failure",
+            format!("{} times in a day it answered a write with an error", facts.errors),
+            "replace it: plumb pool replace-disk; if it is well again: plumb space clear",
+        ),
         DiskStanding::Present if facts.healed > HEALED_MAX => Verdict::of(
             Warning,
             "Predictive Failure",

@@ -109,6 +109,10 @@ fn tells(run: &mut Run, words: &[&str], expected: (HealthStatus, &str)) {
     assert_eq!(health(run), expected, "{told:?}");
 }
 
+fn said_of_disk(run: &Run, nth: usize) -> &'static str {
+    judge(&Facts::running(&run.engine)).disks[nth].operational
+}
+
 /// Where copies of the first extent's first block lie.
 pub(super) fn first_block(of: (u32, u32, u8, u64), run: &Run) -> Vec<(u32, u64)> {
     let row = &run.engine.config().vdisks[0].tiers[0].rows[0];
@@ -143,7 +147,8 @@ fn write_error_on_one_copy_expels_the_disk_and_is_acknowledged() {
     let nth = usize::try_from(disk).expect("small");
     assert_eq!((state(&run, nth), run.engine.counters().disks_lost), (DiskState::Missing, 1));
     reads_well(&mut run);
-    tells(&mut run, &["disk-lost"], (HealthStatus::Warning, "Degraded"));
+    tells(&mut run, &["disk-error", "disk-lost"], (HealthStatus::Warning, "Degraded"));
+    assert_eq!(said_of_disk(&run, nth), "IO Error");
     let mut again = restart(&mut run, MIRROR, &[]).expect("two of three start");
     assert_eq!(again.engine.returning().len(), 1);
     reads_well(&mut again);
@@ -176,6 +181,7 @@ fn a_disk_that_hangs_is_missing_after_its_time_and_waits_for_its_answers() {
     let nth = usize::try_from(disk).expect("small");
     assert_eq!(state(&run, nth), DiskState::Missing);
     tells(&mut run, &["disk-timeout", "disk-lost"], (HealthStatus::Warning, "Degraded"));
+    assert_eq!(said_of_disk(&run, nth), "Lost Communication", "nobody knows what it did");
     let ordinal = u16::try_from(disk).expect("small");
     run.engine.attach(ordinal);
     rest(&mut run, 2);
@@ -195,7 +201,7 @@ fn a_failed_flush_expels_the_disk_and_on_a_last_copy_fails_every_flush() {
     done(&mut run, &[write(0), flush()]).expect("goes on with the rest");
     assert_eq!(state(&run, 0), DiskState::Missing);
     reads_well(&mut run);
-    tells(&mut run, &["disk-lost"], (HealthStatus::Warning, "Degraded"));
+    tells(&mut run, &["disk-error", "disk-lost"], (HealthStatus::Warning, "Degraded"));
     // Of a simple space one disk keeps metadata and another the data.
     let mut run = start(SIMPLE);
     fill(&mut run);

@@ -15,6 +15,7 @@ mod convert;
 mod demo;
 mod descriptors;
 mod documents;
+mod failing_disks;
 mod failing_io;
 mod hanging;
 mod health;

@@ -34,9 +34,18 @@ impl Tmpfs {
     }
 
     pub(crate) fn make_read_only(&self) {
+        self.remount("ro");
+    }
+
+    pub(crate) fn resize(&self, size: u64) {
+        self.remount(&format!("size={size}"));
+    }
+
+    fn remount(&self, how: &str) {
         let mut command = Command::new("mount");
-        let status = command.args(["-o", "remount,ro"]).arg(&self.at).status().expect("mount");
-        assert!(status.success(), "{status}");
+        let status = command.args(["-o", &format!("remount,{how}")]).arg(&self.at).status();
+        let status = status.expect("mount");
+        assert!(status.success(), "{how}: {status}");
     }
 }
 

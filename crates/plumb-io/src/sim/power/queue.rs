@@ -16,6 +16,8 @@ use crate::{
 };
 
 const EIO: i32 = 5;
+/// What a disk that is dead answers.
+const ENODEV: i32 = 19;
 
 /// How such a queue is made.
 #[derive(Debug, Clone)]
@@ -37,7 +39,7 @@ pub struct PowerSpec {
 /// What goes wrong with one disk. Numbers count its I/Os (or flushes) from 0.
 #[derive(Debug, Clone, Default)]
 pub struct DiskFaults {
-    /// From this I/O on, everything fails.
+    /// From this I/O on, everything fails: the device is not there.
     pub dead_from: Option<u64>,
     /// From this one on it works again.
     pub dead_to: Option<u64>,
@@ -433,6 +435,9 @@ impl PowerQueue {
                 -EIO
             }
         };
+        let own = &self.disks[index(disk)];
+        let gone = own.faults.is_dead(own.ios.saturating_sub(1));
+        let result = if gone && result < 0 { -ENODEV } else { result };
         self.done.push_back(Done { slot: Slot(slot), result });
     }
 

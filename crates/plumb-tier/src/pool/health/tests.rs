@@ -55,7 +55,16 @@ fn check(
     (copies, live, current): (u32, u32, u32),
 ) {
     let name = "d".to_owned();
-    let disk = DiskFacts { name, standing, foreign, stale: 0, healed: 0, failures: 0, waits: None };
+    let disk = DiskFacts {
+        name,
+        standing,
+        foreign,
+        stale: 0,
+        healed: 0,
+        failures: 0,
+        errors: 0,
+        waits: None,
+    };
     let name = "v".to_owned();
     let vdisk = VirtualDiskFacts {
         name,
@@ -175,6 +184,7 @@ fn what_was_met_while_it_ran_counts() {
             stale,
             healed,
             failures: 0,
+            errors: 0,
             waits: None,
         }],
         vdisks: vec![VirtualDiskFacts {
@@ -213,6 +223,19 @@ fn what_was_met_while_it_ran_counts() {
             (HealthStatus::Warning, HealthStatus::Warning)
         );
     }
+    // Whoever does not take part for its errors is not told as being away, and who fails again and again is not trusted.
+    let erring = |standing: DiskStanding, errors: u64| {
+        let mut facts = facts(0, 0, 0);
+        (facts.disks[0].standing, facts.disks[0].errors) = (standing, errors);
+        let judged = judge(&facts);
+        (judged.disks[0].status, judged.disks[0].operational)
+    };
+    for out in [DiskStanding::Away, DiskStanding::Missing, DiskStanding::Returning] {
+        assert_eq!(erring(out, 1), (HealthStatus::Warning, "IO Error"));
+    }
+    assert_eq!(erring(DiskStanding::Outdated, 1).1, "Stale Metadata");
+    assert_eq!(erring(DiskStanding::Present, 2), (HealthStatus::Healthy, "OK"));
+    assert_eq!(erring(DiskStanding::Present, 3), (HealthStatus::Warning, "Predictive Failure"));
     let unflushed = judge(&Facts { unflushed: true, ..facts(0, 0, 0) }).pool;
     assert_eq!((unflushed.status, unflushed.operational), (HealthStatus::Warning, "Degraded"));
     assert!(unflushed.cause.is_some_and(|cause| cause.0.contains("flushed")));
