@@ -28,6 +28,8 @@ const DRAIN_LIMIT: Duration = Duration::from_secs(10);
 pub struct Pool {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
+    /// More are started when there are more jobs than threads that have none, up to so many.
+    most: usize,
     /// Pushed and not submitted; its capacity is fixed.
     line: Vec<Job>,
     done: Completions,
@@ -61,10 +63,22 @@ struct State {
     closing: bool,
 }
 
+/// What a call does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Call {
+    Read,
+    Write,
+    /// Of all that was written to the file: nothing of memory is touched.
+    Flush,
+    /// Ends when the file, a pipe, has something to read.
+    #[cfg(test)]
+    Hang,
+}
+
 /// A call to be made.
 #[derive(Debug, Clone, Copy)]
 struct Job {
-    write: bool,
+    call: Call,
     fd: RawFd,
     slot: u32,
     len: u32,
@@ -82,6 +96,22 @@ impl Pool {
     /// # Errors
     /// When a thread cannot be started.
     pub fn open(arena: Arena, files: Vec<OwnedFd>) -> std::io::Result<Self> {
+        let most = arena.depth().clamp(1, THREADS_MAX);
+        Self::with(arena, files, (most, most))
+    }
+
+    /// The same with one thread, and others as soon as there are jobs for them: one for each slot in the end, so that a call that never
+    /// ends keeps no other one from being made.
+    ///
+    /// # Errors
+    /// When a thread cannot be started.
+    pub fn growing(arena: Arena, files: Vec<OwnedFd>) -> std::io::Result<Self> {
+        let most = arena.depth().max(1);
+        Self::with(arena, files, (1, most))
+    }
+
+    /// With so many threads at once, and at most.
+    fn with(arena: Arena, files: Vec<OwnedFd>, (first, most): (u32, u32)) -> std::io::Result<Self> {
         let depth = index(arena.depth());
         let state = State {
             jobs: VecDeque::with_capacity(depth),
@@ -98,18 +128,24 @@ impl Pool {
         let mut pool = Self {
             shared,
             threads: Vec::new(),
+            most: index(most),
             line: Vec::with_capacity(depth),
             done: Completions::new(arena.depth()),
             submitted: 0,
             arena: ManuallyDrop::new(arena),
             files: ManuallyDrop::new(files),
         };
-        for _ in 0..pool.arena.depth().clamp(1, THREADS_MAX) {
-            let shared = Arc::clone(&pool.shared);
-            let thread = std::thread::Builder::new().name("plumb-io".to_owned()).stack_size(STACK);
-            pool.threads.push(thread.spawn(move || shared.serve())?);
+        for _ in 0..first {
+            pool.start_thread()?;
         }
         Ok(pool)
+    }
+
+    fn start_thread(&mut self) -> std::io::Result<()> {
+        let shared = Arc::clone(&self.shared);
+        let thread = std::thread::Builder::new().name("plumb-io".to_owned()).stack_size(STACK);
+        self.threads.push(thread.spawn(move || shared.serve())?);
+        Ok(())
     }
 
     /// How many threads there are.
@@ -135,7 +171,7 @@ impl Pool {
         self.arena.begin(transfer.slot);
         assert!(self.line.len() < self.line.capacity(), "one I/O per slot");
         self.line.push(Job {
-            write: transfer.write,
+            call: if transfer.write { Call::Write } else { Call::Read },
             fd: file.as_raw_fd(),
             slot: transfer.slot,
             len: transfer.len,
@@ -144,10 +180,23 @@ impl Pool {
         });
     }
 
+    /// Puts a flush (`fdatasync`) of a file in line: its result is 0, or minus an errno.
+    ///
+    /// # Panics
+    /// When its slot is in flight, or its file does not exist.
+    pub fn push_flush(&mut self, file: u32, slot: u32) {
+        let fd = self.files.get(index(file)).expect("a file that exists").as_raw_fd();
+        self.arena.begin(slot);
+        assert!(self.line.len() < self.line.capacity(), "one I/O per slot");
+        let (call, address) = (Call::Flush, NonNull::dangling());
+        self.line.push(Job { call, fd, slot, len: 0, offset: 0, address });
+    }
+
     /// Hands out what is in line and waits until `wanted` completions are there or `timeout` has passed;
     /// without a limit, for no more than are in flight.
     pub fn submit_and_wait(&mut self, wanted: u32, timeout: Nanos) {
         self.submitted += to_u32(self.line.len());
+        self.grow();
         let mut state = self.shared.lock();
         if !self.line.is_empty() {
             // As many as there are jobs: who finds none goes back to sleep, and that costs.
@@ -169,6 +218,19 @@ impl Pool {
         }
         Self::take(&mut state, &mut self.done, &mut self.submitted);
         self.shared.finished_count.store(0, Ordering::Relaxed);
+    }
+
+    /// Starts threads for jobs that nobody would begin now. Where one cannot be started, those that are there make do.
+    fn grow(&mut self) {
+        if self.threads.len() >= self.most || self.line.is_empty() {
+            return;
+        }
+        let (busy, waiting) = {
+            let state = self.shared.lock();
+            (index(state.busy), state.jobs.len())
+        };
+        let wanted = (busy + waiting + self.line.len()).min(self.most);
+        while self.threads.len() < wanted && self.start_thread().is_ok() {}
     }
 
     fn take(state: &mut State, done: &mut Completions, submitted: &mut u32) {
@@ -268,13 +330,17 @@ fn perform(job: Job) -> i32 {
     let (address, len) = (job.address.as_ptr().cast::<libc::c_void>(), index(job.len));
     let offset = job.offset.cast_signed();
     loop {
-        let moved = if job.write {
+        let moved = match job.call {
             // SAFETY: len bytes at address are the job's alone to touch (see Job) and readable.
-            unsafe { libc::pwrite(job.fd, address, len, offset) }
-        } else {
+            Call::Write => unsafe { libc::pwrite(job.fd, address, len, offset) },
             // SAFETY: len bytes at address are the job's alone to touch (see Job) and writable: reads
             // go to lanes only.
-            unsafe { libc::pread(job.fd, address, len, offset) }
+            Call::Read => unsafe { libc::pread(job.fd, address, len, offset) },
+            // SAFETY: it takes no memory; the descriptor is open as long as its pool has threads.
+            Call::Flush => unsafe { libc::fdatasync(job.fd) as isize },
+            // SAFETY: as for a read.
+            #[cfg(test)]
+            Call::Hang => unsafe { libc::read(job.fd, address, len) },
         };
         if let Ok(moved) = u64::try_from(moved) {
             return i32::try_from(moved).expect("the kernel moves less than 2 GiB per call");
@@ -318,6 +384,45 @@ mod tests {
             pool.submit_and_wait(depth, Nanos::NEVER);
             assert_eq!(pool.look(), depth);
             assert!(std::iter::from_fn(|| pool.pop()).all(|finished| finished.result == 64));
+        }
+    }
+
+    /// A call that never ends keeps nobody else from going on.
+    #[test]
+    fn a_growing_pool_has_a_thread_for_each_call_that_does_not_end() {
+        let depth = 5;
+        let lane = LaneSpec { first_slot: 0, slots: depth, bytes: 64 };
+        let regions = [RegionSpec { lanes: vec![lane] }];
+        let arena = Arena::new(depth, &regions, &[], BufferPlacement::System).expect("memory");
+        let file = rustix::fs::memfd_create("pool", rustix::fs::MemfdFlags::CLOEXEC);
+        let file = file.expect("a file in memory");
+        rustix::fs::ftruncate(&file, 5 * 64).expect("room");
+        let (pipe, end) = rustix::pipe::pipe().expect("a pipe");
+        let mut pool = Pool::growing(arena, vec![file, pipe]).expect("threads");
+        assert_eq!(pool.threads(), 1);
+        for hangs in 0..4 {
+            pool.push(&Transfer { file: 1, len: 1, ..read(hangs) });
+            pool.line[0].call = Call::Hang;
+            pool.submit_and_wait(0, Nanos::ZERO);
+            pool.push(&read(4));
+            pool.submit_and_wait(1, Nanos(10_000_000_000));
+            assert_eq!(
+                (pool.look(), pool.pop().map(|done| (done.slot, done.result))),
+                (1, Some((4, 64)))
+            );
+            pool.push_flush(0, 4);
+            pool.submit_and_wait(1, Nanos(10_000_000_000));
+            assert_eq!(
+                (pool.look(), pool.pop().map(|done| (done.slot, done.result))),
+                (1, Some((4, 0)))
+            );
+        }
+        assert_eq!(pool.threads(), index(depth));
+        for _ in 0..4 {
+            rustix::io::write(&end, b"x").expect("room in the pipe");
+            pool.submit_and_wait(1, Nanos(10_000_000_000));
+            pool.look();
+            pool.pop().expect("one of them is answered");
         }
     }
 

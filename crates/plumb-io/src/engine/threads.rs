@@ -1,15 +1,24 @@
 //! A bounded pool of plain threads: asynchronous I/O where the kernel offers none.
 
+use std::os::fd::OwnedFd;
+
+use plumb_sys::arena::Arena;
 use plumb_sys::pool::Pool;
+use plumb_units::convert::index;
 use plumb_units::{Nanos, convert};
 
 use super::buffers;
-use crate::{Done, Errno, IoQueue, LaneIndex, Op, OpenQueueError, QueueFacts, QueueSpec, Slot};
+use crate::{
+    Done, Errno, FileIndex, FlushQueue, IoQueue, LaneIndex, Op, OpenQueueError, QueueFacts,
+    QueueSpec, Slot,
+};
 
 /// I/O by `pread` and `pwrite` on other threads: one per slot, up to a bound.
 #[derive(Debug)]
 pub struct ThreadsQueue {
     pool: Pool,
+    /// Bytes of each file.
+    sizes: Vec<u64>,
     notes: Vec<String>,
 }
 
@@ -19,16 +28,33 @@ impl ThreadsQueue {
     /// # Errors
     /// When memory or threads are refused.
     pub fn open(spec: QueueSpec, notes: Vec<String>) -> Result<Self, OpenQueueError> {
+        Self::with(spec, notes, Pool::open)
+    }
+
+    /// Starts threads as they are needed, one per slot in the end: a file whose I/O never ends holds up no other one.
+    ///
+    /// # Errors
+    /// When memory or a first thread is refused.
+    pub fn growing(spec: QueueSpec) -> Result<Self, OpenQueueError> {
+        Self::with(spec, Vec::new(), Pool::growing)
+    }
+
+    fn with(
+        spec: QueueSpec,
+        notes: Vec<String>,
+        open: fn(Arena, Vec<OwnedFd>) -> std::io::Result<Pool>,
+    ) -> Result<Self, OpenQueueError> {
         let arena = buffers::arena(&spec)?;
+        let sizes = spec.files.iter().map(|file| file.size).collect();
         let files = spec.files.into_iter().map(|file| file.descriptor).collect();
-        let pool = Pool::open(arena, files).map_err(|error| OpenQueueError::Unavailable {
+        let pool = open(arena, files).map_err(|error| OpenQueueError::Unavailable {
             engine: "threads".to_owned(),
             reason: format!("a thread cannot be started: {error}"),
             remedy: "raise the limit on processes (ulimit -u, cgroup pids.max), or use fewer \
                      requests (-o, -t)"
                 .to_owned(),
         })?;
-        Ok(Self { pool, notes })
+        Ok(Self { pool, sizes, notes })
     }
 }
 
@@ -65,5 +91,15 @@ impl IoQueue for ThreadsQueue {
                 .push(format!("{depth} outstanding I/Os: this engine has {threads} in flight"));
         }
         facts
+    }
+}
+
+impl FlushQueue for ThreadsQueue {
+    fn push_flush(&mut self, file: FileIndex, slot: Slot) {
+        self.pool.push_flush(file.0, slot.0);
+    }
+
+    fn file_bytes(&self, file: FileIndex) -> Option<u64> {
+        self.sizes.get(index(file.0)).copied()
     }
 }

@@ -1,8 +1,8 @@
-//! The queue to a pool's real disks: a ring, or plain calls where the kernel has none. A ring has a bell: the read
+//! The queue to a pool's real disks: a ring, or threads that make plain calls where the kernel has none. A ring has a bell: the read
 //! of an event that it waits for beside the disks.
 
 use plumb_io::clock::StampClock;
-use plumb_io::engine::{SyncQueue, UringOptions, UringQueue, probe_ring};
+use plumb_io::engine::{SyncQueue, ThreadsQueue, UringOptions, UringQueue, probe_ring};
 use plumb_io::exclusive::OtherNames;
 use plumb_io::stack::{DeviceModel, EmulatedQueue, OverlayQueue};
 use plumb_io::{
@@ -20,6 +20,8 @@ use crate::io::SlotPlan;
 pub enum DeviceQueue {
     /// `io_uring`.
     Ring(BelledRing),
+    /// Calls on other threads.
+    Threads(ThreadsQueue),
     /// One call at a time.
     Calls(SyncQueue),
     /// Either of them, as slow as models of disks.
@@ -50,7 +52,7 @@ impl DeviceQueue {
     fn open_spec(spec: QueueSpec) -> Result<Self, OpenQueueError> {
         match probe_ring() {
             Ok(()) => Ok(Self::Ring(BelledRing::open(spec)?)),
-            Err(_) => Ok(Self::Calls(SyncQueue::open(spec)?)),
+            Err(_) => Ok(Self::Threads(ThreadsQueue::growing(spec)?)),
         }
     }
 
@@ -102,6 +104,7 @@ macro_rules! either {
     ($self:ident, $queue:ident => $call:expr) => {
         match $self {
             Self::Ring($queue) => $call,
+            Self::Threads($queue) => $call,
             Self::Calls($queue) => $call,
             Self::Emulated($queue) => $call,
             Self::Unchanging($queue) => $call,

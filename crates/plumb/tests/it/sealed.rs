@@ -17,18 +17,12 @@ use crate::program::{Outcome, path};
 const DENIED: &str = "PLUMB_TEST_SEALED_DENIED";
 const LINE: &str = "PLUMB_TEST_SEALED_LINE";
 /// The child's status when the kernel has no filters.
-const NO_FILTERS: i32 = 77;
+pub(crate) const NO_FILTERS: i32 = 77;
 
 /// Runs a line without the calls that are denied; `None` where calls cannot be denied.
 fn run(place: &Place, test: &str, denied: &str, line: &str) -> Option<Outcome> {
-    let itself = std::env::current_exe().expect("this test");
-    let mut command = Command::new(itself);
-    command
-        .args(["--exact", &format!("sealed::{test}"), "--nocapture"])
-        .env(DENIED, denied)
-        .env(LINE, line)
-        .current_dir(place.folder())
-        .stdin(Stdio::null());
+    let mut command = command(&format!("sealed::{test}"), denied, line);
+    command.current_dir(place.folder());
     let status = command.output().expect("a child process").status.code().expect("it ends");
     if status == NO_FILTERS {
         println!("skipped {test}: this kernel has no seccomp filters");
@@ -38,8 +32,18 @@ fn run(place: &Place, test: &str, denied: &str, line: &str) -> Option<Outcome> {
     Some(Outcome { status, stdout: text("stdout"), stderr: text("stderr") })
 }
 
+/// A child that runs a line of `plumb run` without the calls that are denied, and writes files `stdout` and `stderr` where it is started. The
+/// test, by its whole name, calls [`become_the_program`] first of all. Its status is [`NO_FILTERS`] where calls cannot be denied.
+pub(crate) fn command(test: &str, denied: &str, line: &str) -> Command {
+    let itself = std::env::current_exe().expect("this test");
+    let mut command = Command::new(itself);
+    command.args(["--exact", test, "--nocapture"]).env(DENIED, denied).env(LINE, line);
+    command.stdin(Stdio::null());
+    command
+}
+
 /// In the child, becomes the program; does not return then.
-fn become_the_program() {
+pub(crate) fn become_the_program() {
     let Ok(denied) = std::env::var(DENIED) else { return };
     let denied: Vec<(Denied, Errno)> = denied
         .split_whitespace()

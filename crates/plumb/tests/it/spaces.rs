@@ -28,9 +28,14 @@ impl Place {
     /// The program, ready to be started here.
     pub(crate) fn command(&self, line: &str) -> Command {
         let mut command = Command::new(path());
-        command.args(line.split_whitespace()).current_dir(self.0.path());
-        command.env("PLUMB_POOLS", self.0.path().join("pools"));
+        command.args(line.split_whitespace());
+        self.at_home(&mut command);
         command
+    }
+
+    /// A command runs here, with the pools of this place.
+    pub(crate) fn at_home(&self, command: &mut Command) {
+        command.current_dir(self.0.path()).env("PLUMB_POOLS", self.0.path().join("pools"));
     }
 
     pub(crate) fn json(&self, line: &str) -> Value {
