@@ -22,6 +22,8 @@ pub enum Conditioning {
     /// The file is written twice from end to end in blocks of 128 KiB, then the first setting is run in rounds
     /// until it is steady, 25 of them at most. It covers the file, not the whole device.
     PtsFile,
+    /// The same with a whole block device, whose content is lost.
+    PtsDevice,
 }
 
 /// The step of these runs.
@@ -32,15 +34,17 @@ pub const PUBLISHED_WARM_UP_S: u32 = 300;
 const FILL_BLOCK: u64 = 128 << 10;
 /// Times that it is filled.
 const FILLS: u64 = 2;
-/// Seconds of a run that fills, and of a round at most.
+/// Seconds of a run that fills, and of a round, at most.
 const RUN_S: u32 = 60;
+/// Seconds of the first run that fills: what is written in it says how long the others take.
+const FIRST_FILL_S: u32 = 5;
 /// Rounds at most, and about as many as are needed.
 const ROUNDS_MOST: usize = 25;
 const ROUNDS_LIKELY: usize = 7;
 
 impl Conditioning {
     /// Every level.
-    pub const ALL: [Self; 3] = [Self::None, Self::D0, Self::PtsFile];
+    pub const ALL: [Self; 4] = [Self::None, Self::D0, Self::PtsFile, Self::PtsDevice];
 
     /// The word that options and documents use.
     #[must_use]
@@ -49,6 +53,7 @@ impl Conditioning {
             Self::None => "none",
             Self::D0 => "d0",
             Self::PtsFile => "pts-file",
+            Self::PtsDevice => "pts-device",
         }
     }
 
@@ -58,10 +63,24 @@ impl Conditioning {
         Self::ALL.into_iter().find(|level| level.keyword() == word)
     }
 
+    /// Bytes of each target that are filled, if any are.
+    fn bytes_to_fill(self, first: &Setting, device_bytes: Option<u64>) -> Option<u64> {
+        match self {
+            Self::None | Self::D0 => None,
+            Self::PtsFile => first.file_bytes,
+            Self::PtsDevice => device_bytes.filter(|_| first.file_bytes.is_none()),
+        }
+    }
+
     /// The run that is to come before all others; `None` when enough was done. `first` is the setting that is
-    /// measured first.
-    pub(super) fn next(self, first: &Setting, runs: &[RunRecord]) -> Option<Order> {
-        let blocks = first.file_bytes.filter(|_| self == Self::PtsFile)? / FILL_BLOCK;
+    /// measured first, `device_bytes` what a device has that is filled.
+    pub(super) fn next(
+        self,
+        first: &Setting,
+        device_bytes: Option<u64>,
+        runs: &[RunRecord],
+    ) -> Option<Order> {
+        let blocks = self.bytes_to_fill(first, device_bytes)? / FILL_BLOCK;
         let own: Vec<&RunRecord> = runs.iter().filter(|run| run.step == CONDITIONING).collect();
         let place = filled(&own, blocks);
         let setting = if place < FILLS * blocks {
@@ -69,7 +88,8 @@ impl Conditioning {
             if own.iter().any(|run| run.usable().is_none_or(|summary| summary.io_count == 0)) {
                 return None;
             }
-            fill(first, place % blocks * FILL_BLOCK)
+            let left = (blocks - place % blocks) * u64::from(first.files);
+            fill(first, place % blocks * FILL_BLOCK, fill_s(&own, left))
         } else {
             let round = round(first);
             let rates = rates(&own, &round);
@@ -86,34 +106,50 @@ impl Conditioning {
     }
 
     /// Seconds that it takes at least, likely and at most, where files are written with so many bytes per second.
-    pub(super) fn forecast_s(self, first: &Setting, bytes_per_s: f64) -> (f64, f64, f64) {
-        let Some(bytes) = first.file_bytes.filter(|_| self == Self::PtsFile) else {
+    pub(super) fn forecast_s(
+        self,
+        first: &Setting,
+        device_bytes: Option<u64>,
+        bytes_per_s: f64,
+    ) -> (f64, f64, f64) {
+        let Some(bytes) = self.bytes_to_fill(first, device_bytes) else {
             return (0.0, 0.0, 0.0);
         };
         let each = bytes as f64 * f64::from(first.files) / bytes_per_s;
-        // A run of its own for each time that the file is filled, and for what one does not write.
-        let runs = (each / f64::from(RUN_S)).ceil().max(1.0) * FILLS as f64;
-        let fills = runs * (f64::from(RUN_S) + GAP_S);
+        // A run of its own for each time that it is filled, and for what one does not write.
+        let runs = (each / f64::from(RUN_S)).ceil().max(1.0) * FILLS as f64 + 1.0;
+        let fills = FILLS as f64 * each.max(1.0) + f64::from(FIRST_FILL_S) + runs * GAP_S;
         let rounds = |count: usize| count as f64 * (round(first).seconds() + GAP_S);
         (fills + rounds(ROUNDS), fills + rounds(ROUNDS_LIKELY), fills + rounds(ROUNDS_MOST))
     }
 
     /// What was done, in a sentence for the remarks.
-    pub(super) fn note(self, first: &Setting, runs: &[RunRecord]) -> String {
+    pub(super) fn note(
+        self,
+        first: &Setting,
+        device_bytes: Option<u64>,
+        runs: &[RunRecord],
+    ) -> String {
         let own: Vec<&RunRecord> = runs.iter().filter(|run| run.step == CONDITIONING).collect();
         match self {
             Self::None => "conditioning: none but the warm-up of each run, and what was not steady after it was \
                            cut off"
                 .to_owned(),
             Self::D0 => format!("conditioning: {PUBLISHED_WARM_UP_S} s of warm-up before each measurement (d0)"),
-            Self::PtsFile => {
-                let blocks = first.file_bytes.unwrap_or(0) / FILL_BLOCK;
+            Self::PtsFile | Self::PtsDevice => {
+                let blocks = self.bytes_to_fill(first, device_bytes).unwrap_or(0) / FILL_BLOCK;
                 let times = filled(&own, blocks) as f64 / blocks.max(1) as f64;
                 let rates = rates(&own, &round(first));
                 let word = if is_steady(&rates) { "steady" } else { "not steady" };
+                let (what, level) = match self {
+                    Self::PtsDevice => {
+                        ("whole device", "pts-device; it was not purged before (blkdiscard)")
+                    }
+                    _ => ("file", "pts-file; it covers the file, not the whole device"),
+                };
                 format!(
-                    "conditioning: the file was written {times:.1} times in 128 KiB, then {} rounds of the first \
-                     setting: {word} (pts-file; it covers the file, not the whole device)",
+                    "conditioning: the {what} was written {times:.1} times in 128 KiB, then {} rounds of the first \
+                     setting: {word} ({level})",
                     rates.len()
                 )
             }
@@ -138,7 +174,16 @@ fn filled(own: &[&RunRecord], blocks: u64) -> u64 {
     place
 }
 
-fn fill(first: &Setting, offset: u64) -> Setting {
+/// Seconds that so many blocks take at the rate of the last run that wrote some, rounded up, and one more.
+fn fill_s(own: &[&RunRecord], left: u64) -> u32 {
+    let rate = own.last().and_then(|run| run.usable()).map(|summary| summary.iops);
+    match rate.filter(|rate| *rate > 0.0) {
+        Some(rate) => (left as f64 / rate).ceil().min(f64::from(RUN_S)) as u32 + 1,
+        None => FIRST_FILL_S,
+    }
+}
+
+fn fill(first: &Setting, offset: u64, measured_s: u32) -> Setting {
     let mut setting = Setting {
         threads: 1,
         // As many as the first setting at most: a limit holds for this too.
@@ -149,7 +194,7 @@ fn fill(first: &Setting, offset: u64) -> Setting {
         rate: None,
         latency: false,
         warm_up_s: 0,
-        measured_s: RUN_S,
+        measured_s,
         cool_down_s: 0,
         ..first.clone()
     };
@@ -221,17 +266,27 @@ mod tests {
 
     /// Ten blocks in each of two files, of which a run writes seven; rounds as given.
     fn conditioned(rates: &[f64]) -> (Vec<RunRecord>, String) {
-        let first =
-            Setting { files: 2, file_bytes: Some(10 * FILL_BLOCK + 5), ..Setting::default() };
+        conditioned_by(Conditioning::PtsFile, rates)
+    }
+
+    /// The same of a file, or of a device of ten blocks and a part of one.
+    fn conditioned_by(level: Conditioning, rates: &[f64]) -> (Vec<RunRecord>, String) {
+        let bytes = Some(10 * FILL_BLOCK + 512);
+        let (files, file_bytes, device_bytes) = match level {
+            Conditioning::PtsDevice => (1, None, bytes),
+            _ => (2, bytes, None),
+        };
+        let first = Setting { files, file_bytes, ..Setting::default() };
         let mut runs = Vec::new();
         let mut rounds = rates.iter();
-        while let Some(order) = Conditioning::PtsFile.next(&first, &runs) {
+        while let Some(order) = level.next(&first, device_bytes, &runs) {
             let is_fill = order.setting.block_bytes == FILL_BLOCK;
             let rate = if is_fill { Some(&7.0) } else { rounds.next() };
             let Some(rate) = rate else { break };
-            runs.push(performed(order, if is_fill { 14 } else { 100 }, *rate));
+            let written = 7 * u64::from(files);
+            runs.push(performed(order, if is_fill { written } else { 100 }, *rate));
         }
-        let note = Conditioning::PtsFile.note(&first, &runs);
+        let note = level.note(&first, device_bytes, &runs);
         (runs, note)
     }
 
@@ -259,6 +314,18 @@ mod tests {
     }
 
     #[test]
+    fn a_device_is_filled_as_a_file_is() {
+        let rates = [100.0, 200.0, 101.0, 99.0, 100.0, 101.0, 100.0, 7.0];
+        let (file, _) = conditioned(&rates);
+        let (device, note) = conditioned_by(Conditioning::PtsDevice, &rates);
+        let offset = |run: &RunRecord| run.setting.options.get("base-offset").cloned();
+        let [file, own] = [&file, &device].map(|runs| runs.iter().map(offset).collect::<Vec<_>>());
+        assert_eq!(file, own);
+        assert!(device.iter().all(|run| run.setting.file_bytes.is_none()), "it has its own size");
+        assert!(note.contains("the whole device was written 2.0 times"), "{note}");
+    }
+
+    #[test]
     fn what_never_settles_ends_after_25_rounds() {
         let rates: Vec<f64> = (0..30).map(|n| if n % 2 == 0 { 100.0 } else { 150.0 }).collect();
         let (runs, note) = conditioned(&rates);
@@ -270,11 +337,12 @@ mod tests {
     fn only_what_is_asked_for_is_done() {
         let first = Setting { file_bytes: Some(1 << 30), ..Setting::default() };
         for level in [Conditioning::None, Conditioning::D0] {
-            assert_eq!(level.next(&first, &[]), None);
+            assert_eq!(level.next(&first, Some(1 << 30), &[]), None);
         }
         // A device has no file to be filled.
         let device = Setting { file_bytes: None, ..first };
-        assert_eq!(Conditioning::PtsFile.next(&device, &[]), None);
+        assert_eq!(Conditioning::PtsFile.next(&device, Some(1 << 30), &[]), None);
+        assert_eq!(Conditioning::PtsDevice.next(&device, None, &[]), None);
         for level in Conditioning::ALL {
             assert_eq!(Conditioning::of_keyword(level.keyword()), Some(level));
         }

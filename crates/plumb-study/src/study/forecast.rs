@@ -40,7 +40,11 @@ impl Forecast {
         let planner = BaselinePlanner::new(options.clone());
         let all: Vec<Rehearsal> =
             devices.iter().filter(ends).map(|device| rehearsed(&planner, device)).collect();
-        Self::of(&all, !options.is_exhaustive()).after(conditioning.forecast_s(&first, bytes_per_s))
+        Self::of(&all, !options.is_exhaustive()).after(conditioning.forecast_s(
+            &first,
+            options.device_bytes,
+            bytes_per_s,
+        ))
     }
 
     /// Of a sweep whose files are written with so many bytes per second.
@@ -55,8 +59,11 @@ impl Forecast {
             return Self::of(&all, plan.adaptive);
         };
         let found = match plan.settings.first() {
-            Some(first) => Self::of(&all, plan.adaptive)
-                .after(plan.conditioning.forecast_s(first, bytes_per_s)),
+            Some(first) => Self::of(&all, plan.adaptive).after(plan.conditioning.forecast_s(
+                first,
+                plan.device_bytes,
+                bytes_per_s,
+            )),
             None => Self::of(&all, plan.adaptive),
         };
         found.within(plan, longest + GAP_S)
@@ -124,7 +131,7 @@ impl Forecast {
 /// device.
 fn unconditioned(level: Conditioning) -> Conditioning {
     match level {
-        Conditioning::PtsFile => Conditioning::None,
+        Conditioning::PtsFile | Conditioning::PtsDevice => Conditioning::None,
         level => level,
     }
 }

@@ -68,8 +68,11 @@ pub struct SweepOptions {
     pub cooldown: Option<u32>,
     /// Seconds between two runs in which the device is left alone.
     pub gap: Option<u32>,
-    /// What is done before the first run: none, d0 or pts-file.
+    /// What is done before the first run: none, d0, pts-file or pts-device.
     pub conditioning: Option<Conditioning>,
+    /// Bytes of the device that is filled for that; found out when the study begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device_bytes: Option<u64>,
     /// Runs of each setting.
     pub repetitions: Option<u32>,
     /// In which order.
@@ -155,6 +158,7 @@ impl SweepOptions {
             cooldown: self.cooldown.or(base.cooldown),
             gap: self.gap.or(base.gap),
             conditioning: self.conditioning.or(base.conditioning),
+            device_bytes: self.device_bytes.or(base.device_bytes),
             repetitions: self.repetitions.or(base.repetitions),
             order: self.order.or(base.order),
             seed: self.seed.or(base.seed),
@@ -303,6 +307,7 @@ impl SweepOptions {
             order: self.order.unwrap_or_default(),
             gap_s: self.gap.unwrap_or(0),
             conditioning,
+            device_bytes: self.device_bytes,
             seed: self.seed.unwrap_or(1),
             anchors: self.anchors.unwrap_or(true),
             adaptive,
@@ -334,6 +339,8 @@ pub struct SweepPlan {
     pub gap_s: u32,
     /// What is done before the first run.
     pub conditioning: Conditioning,
+    /// Bytes of the device that is filled for that.
+    pub device_bytes: Option<u64>,
     /// Seed of every random choice.
     pub seed: u64,
     /// Whether a reference setting shows drift.

@@ -56,6 +56,7 @@ pub fn quick_plan(file_bytes: Option<u64>, seconds: u32, repetitions: u32) -> Sw
         order: RunOrder::AsGiven,
         gap_s: 0,
         conditioning: Conditioning::None,
+        device_bytes: None,
         seed: 1,
         anchors: false,
         adaptive: false,

@@ -190,10 +190,15 @@ impl SweepPlanner {
         self.sequence.first().map(|(_, order)| &order.setting).or(self.groups.first())
     }
 
+    /// What is to be done before anything is measured.
+    fn conditioning(&self, all: &[RunRecord]) -> Option<Order> {
+        self.plan.conditioning.next(self.first()?, self.plan.device_bytes, all)
+    }
+
     /// What was done before, for the remarks.
     #[must_use]
     pub fn conditioning_note(&self, runs: &[RunRecord]) -> Option<String> {
-        Some(self.plan.conditioning.note(self.first()?, runs))
+        Some(self.plan.conditioning.note(self.first()?, self.plan.device_bytes, runs))
     }
 
     /// The next run of the search, of which `room` are left: the group with fewest runs first, then repetitions, for which
@@ -339,7 +344,7 @@ impl SweepPlanner {
 impl Planner for SweepPlanner {
     fn next(&self, all: &[RunRecord]) -> Next {
         let runs = &*counted(all);
-        let conditioning = self.first().and_then(|first| self.plan.conditioning.next(first, all));
+        let conditioning = self.conditioning(all);
         let next = if conditioning.is_some() {
             conditioning
         } else if self.plan.adaptive {
@@ -375,11 +380,8 @@ impl Planner for SweepPlanner {
     }
 
     fn known(&self, all: &[RunRecord]) -> Option<Vec<&Order>> {
-        let is_conditioned = || {
-            let first = self.first();
-            first.is_none_or(|first| self.plan.conditioning.next(first, all).is_none())
-        };
-        if self.plan.adaptive || self.plan.budget_s.is_some() || !is_conditioned() {
+        let searches = self.plan.adaptive || self.plan.budget_s.is_some();
+        if searches || self.conditioning(all).is_some() {
             return None;
         }
         let done: BTreeSet<&str> = all.iter().map(|run| run.key.as_str()).collect();

@@ -121,7 +121,8 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
         Err(error) => {
             Printer::on_stderr().error(&error);
             match error {
-                BaselineError::Blocked { .. } => BLOCKED.into(),
+                BaselineError::Blocked { .. }
+                | BaselineError::Target(TargetError::WholeDevice { .. }) => BLOCKED.into(),
                 BaselineError::Device(_)
                 | BaselineError::Target(_)
                 | BaselineError::Caps(_)
@@ -187,6 +188,10 @@ fn baseline(matches: &ArgMatches) -> Result<ExitCode, BaselineError> {
     }
     if options.size.is_none() && options.conditioning == Conditioning::PtsFile {
         return Err(BaselineError::NoFile);
+    }
+    if options.conditioning == Conditioning::PtsDevice {
+        let destroy = Around::of(matches).destroy;
+        options.device_bytes = Some(study::device_to_fill(path, &device, &destroy)?);
     }
     study::refuse_taken(&Around::of(matches))?;
     if matches.get_flag("dry-run") {
@@ -387,6 +392,7 @@ fn options(
         full_length: matches.get_flag("full-length"),
         gap_s: count("gap").unwrap_or(0),
         conditioning: arguments::conditioning(matches).unwrap_or_default(),
+        device_bytes: None,
         device_cache: matches.get_one("device-cache").copied(),
     })
 }

@@ -8,8 +8,8 @@ use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
 use miette::Diagnostic;
 use plumb_study::knee::Policy;
 use plumb_study::study::{
-    Device, Forecast, GAP_S, Kind, PlanError, RunOrder, RunRecord, SweepOptions, SweepPlan,
-    SweepPlanner, Told, bytes_to_find, bytes_to_make, may_end_early, sweep_findings,
+    Conditioning, Device, Forecast, GAP_S, Kind, PlanError, RunOrder, RunRecord, SweepOptions,
+    SweepPlan, SweepPlanner, Told, bytes_to_find, bytes_to_make, may_end_early, sweep_findings,
 };
 use plumb_study::sweep_time;
 use plumb_units::words::number_of;
@@ -243,7 +243,7 @@ impl SweepError {
     fn status(&self) -> u8 {
         match self {
             Self::Target(TargetError::Room { .. }) => 1,
-            Self::Target(TargetError::Foreign(_)) => 3,
+            Self::Target(TargetError::Foreign(_) | TargetError::WholeDevice { .. }) => 3,
             Self::Plan(_)
             | Self::Caps(_)
             | Self::Read { .. }
@@ -318,7 +318,7 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
 fn sweep(matches: &ArgMatches) -> Result<ExitCode, SweepError> {
     let opened;
     let around_it;
-    let options = match matches.get_one::<String>("resume") {
+    let mut options = match matches.get_one::<String>("resume") {
         Some(id) => {
             let given = options(matches)?;
             around_it = around(matches, &given);
@@ -344,8 +344,7 @@ fn sweep(matches: &ArgMatches) -> Result<ExitCode, SweepError> {
             options
         }
     };
-    let plan = options.plan()?;
-    let planner = SweepPlanner::new(plan.clone());
+    let mut plan = options.plan()?;
     let target = options.target.clone().ok_or(SweepError::NoTarget)?;
     let device = match (&opened, &around_it.simulate) {
         (Some(opened), _) => opened.study.device.clone(),
@@ -354,6 +353,11 @@ fn sweep(matches: &ArgMatches) -> Result<ExitCode, SweepError> {
     };
     // A dry run refuses what the run itself would.
     study::refuse_unusable(Path::new(&target), &device)?;
+    if opened.is_none() && plan.conditioning == Conditioning::PtsDevice {
+        let bytes = study::device_to_fill(Path::new(&target), &device, &around_it.destroy)?;
+        (options.device_bytes, plan.device_bytes) = (Some(bytes), Some(bytes));
+    }
+    let planner = SweepPlanner::new(plan.clone());
     if opened.is_none() {
         refuse_impossible(&plan, Some(&target), &device)?;
         let (path, settings) = (Path::new(&target), plan.settings.iter());

@@ -9,6 +9,7 @@ mod baselines;
 mod browser;
 mod caching;
 mod command_line;
+mod conditioning;
 mod content;
 mod contradictions;
 mod convert;

@@ -103,7 +103,7 @@ pub fn baseline_findings(options: &BaselineOptions, all: &[RunRecord], told: Tol
     let mut remarks = notes(runs);
     // One run at the end of everything must not move what an interruption is judged by.
     remarks.extend(told.notes(&without_anchors(counted)));
-    remarks.push(options.conditioning.note(&options.random(1), all));
+    remarks.push(options.conditioning.note(&options.random(1), options.device_bytes, all));
     for name in &options.skip {
         remarks.push(format!("the step {name} was left out"));
     }

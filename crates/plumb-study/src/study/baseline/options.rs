@@ -189,6 +189,9 @@ pub struct BaselineOptions {
     /// What is done before the first run.
     #[serde(default)]
     pub conditioning: Conditioning,
+    /// Bytes of the device that is filled for that.
+    #[serde(default)]
+    pub device_bytes: Option<u64>,
     /// Bytes of a cache of controller, array or device that is known (R12).
     #[serde(default)]
     pub device_cache: Option<u64>,
@@ -214,6 +217,7 @@ impl Default for BaselineOptions {
             full_length: false,
             gap_s: 0,
             conditioning: Conditioning::None,
+            device_bytes: None,
             device_cache: None,
         }
     }

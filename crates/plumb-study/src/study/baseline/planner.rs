@@ -490,7 +490,8 @@ impl BaselinePlanner {
 
 impl Planner for BaselinePlanner {
     fn next(&self, all: &[RunRecord]) -> Next {
-        if let Some(order) = self.options.conditioning.next(&self.options.random(1), all) {
+        let (options, first) = (&self.options, self.options.random(1));
+        if let Some(order) = options.conditioning.next(&first, options.device_bytes, all) {
             return Next::Run(Box::new(order));
         }
         let runs = &*counted(all);

@@ -106,7 +106,7 @@ pub(in crate::commands) fn timing(warm_up: &'static str, duration: &'static str)
         seconds("warmup", warm_up),
         seconds("duration", duration).value_parser(value_parser!(u32).range(1..)),
         seconds("gap", "Left alone between two runs; a run that writes less than the one before waits a sixth of its duration at least [default: 0]"),
-        word("conditioning", "LEVEL", "Before the first run: none (each run's warm-up only), d0 (300 s of warm-up each), pts-file (the file written twice, then rounds until steady) [default: none]")
+        word("conditioning", "LEVEL", "Before the first run: none (each run's warm-up only), d0 (300 s of warm-up each), pts-file (the file written twice, then rounds until steady), pts-device (the same with a whole block device, which --destroy must name) [default: none]")
             .value_parser(PossibleValuesParser::new(Conditioning::ALL.map(Conditioning::keyword))),
     ]
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs;
-use std::io;
+use std::io::{self, Seek};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -65,6 +65,20 @@ pub(in crate::commands) enum TargetError {
         help("name a file, a device, or a file to be made in a folder that exists")
     )]
     Look { path: PathBuf, source: io::Error },
+    /// Nothing that could be filled as a whole.
+    #[error("--conditioning pts-device writes a whole block device, and {what}")]
+    #[diagnostic(
+        code(plumb::study::no_device),
+        help("name a block device such as /dev/nvme0n1, or say --conditioning pts-file")
+    )]
+    NoDevice { what: String },
+    /// A device that is to be written over from end to end.
+    #[error("--conditioning pts-device writes all of {} twice: what it holds is lost", path.display())]
+    #[diagnostic(
+        code(plumb::study::whole_device),
+        help("say --destroy {} as well if that may be", path.display())
+    )]
+    WholeDevice { path: PathBuf },
     /// Runs would write over what Plumb did not make.
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -98,6 +112,31 @@ pub(in crate::commands) fn refuse_foreign<'a>(
         }
     }
     Ok(())
+}
+
+/// Bytes of a device that is to be filled from end to end: that must be said of it by name, whatever it holds.
+pub(in crate::commands) fn device_to_fill(
+    path: &Path,
+    device: &Device,
+    destroy: &[PathBuf],
+) -> Result<u64, TargetError> {
+    if *device != Device::Real {
+        return Err(TargetError::NoDevice { what: "a simulated one has no state".to_owned() });
+    }
+    let look = |source| TargetError::Look { path: path.to_owned(), source };
+    let mut file = match fs::File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(TargetError::NoDevice { what: format!("there is no {}", path.display()) });
+        }
+        opened => opened.map_err(look)?,
+    };
+    if !file.metadata().map_err(look)?.file_type().is_block_device() {
+        return Err(TargetError::NoDevice { what: format!("{} is none", path.display()) });
+    }
+    if !destroy.iter().any(|named| contents::is_same(file.as_fd(), named)) {
+        return Err(TargetError::WholeDevice { path: path.to_owned() });
+    }
+    file.seek(io::SeekFrom::End(0)).map_err(look)
 }
 
 /// Refuses what is there and is neither a file nor a block device, and a file that is not there and has no folder to be made in;

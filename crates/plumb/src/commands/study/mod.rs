@@ -24,8 +24,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
 pub(super) use device::{
-    DeviceError, Lack, SIZE, TargetError, critical, file_bytes, refuse_foreign, refuse_unusable,
-    simulated,
+    DeviceError, Lack, SIZE, TargetError, critical, device_to_fill, file_bytes, refuse_foreign,
+    refuse_unusable, simulated,
 };
 use told::Teller;
 pub(super) use told::{duration, expected, from_to, text};
