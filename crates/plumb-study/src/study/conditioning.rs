@@ -1,6 +1,7 @@
 //! What is done to a target before it is measured, so that flash is in the state that it will be in (method, 2.3).
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -178,7 +179,10 @@ fn filled(own: &[&RunRecord], blocks: u64) -> u64 {
 fn fill_s(own: &[&RunRecord], left: u64) -> u32 {
     let rate = own.last().and_then(|run| run.usable()).map(|summary| summary.iops);
     match rate.filter(|rate| *rate > 0.0) {
-        Some(rate) => (left as f64 / rate).ceil().min(f64::from(RUN_S)) as u32 + 1,
+        Some(rate) => {
+            let seconds = (left as f64 / rate).ceil().min(f64::from(RUN_S - 1));
+            u32::try_from(Duration::from_secs_f64(seconds).as_secs()).unwrap_or(RUN_S) + 1
+        }
         None => FIRST_FILL_S,
     }
 }
