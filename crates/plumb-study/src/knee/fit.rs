@@ -59,6 +59,9 @@ const SCALE_LEAST: f64 = 0.002;
 /// Degrees of freedom up to which the noise is not known: pieces of a curve come near to so few settings whatever it is
 /// (docs/decisions/0227-noise-that-a-curve-hides.md).
 const UNKNOWN_TO: f64 = 2.0;
+/// Corners from which on the noise is known to be small although no setting is left to tell it: that so many settings bend a curve
+/// downwards, every one of them, is not chance (docs/decisions/0320-curves-without-noise.md).
+const CORNERS_KNOWN: usize = 10;
 /// SD between runs that is assumed where nothing tells it (6.2).
 const NOISE_ASSUMED: f64 = 0.015;
 /// The factor of an error that is known.
@@ -141,7 +144,7 @@ impl Concave {
 
     /// Whether residuals and repetitions tell the noise.
     pub(super) fn is_noise_known(&self) -> bool {
-        self.freedom > UNKNOWN_TO
+        self.freedom > UNKNOWN_TO || self.corners.len() >= CORNERS_KNOWN
     }
 
     /// SD of ln X that is reckoned with.
@@ -294,6 +297,11 @@ impl Concave {
         let end = corners().filter(|c| *c > u + 1e-12).fold(last, f64::min);
         let (low, high) = ((start + u) / 2.0, (u + end) / 2.0);
         Some(low + (before - slope) / (before - after) * (high - low))
+    }
+
+    /// Whether throughput falls by a step.
+    pub(super) fn has_fall(&self) -> bool {
+        self.fall.is_some()
     }
 
     fn residuals(&self, settings: &[Setting]) -> Vec<f64> {

@@ -1,7 +1,8 @@
 //! The marks on a curve, and which of them is recommended.
 
 use super::fit::Concave;
-use super::{Options, Setting, judge};
+use super::smooth::Smooth;
+use super::{Options, Setting, TAU, judge};
 
 /// Which mark is recommended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -79,10 +80,9 @@ pub(super) fn marks(
         Policy::Throughput => plateau,
         Policy::Latency => lean,
         Policy::Balanced => {
-            let tested = settings[balance.min(plateau)].o;
+            let tested = concave.at(settings[balance.min(plateau)].u) + KEPT.ln();
             // Which settings a search happens to test must not move the level that is to be kept.
-            let at = aimed.filter(|_| options.searched).map_or(tested, |(balance, _)| balance);
-            let wanted = concave.at((at as f64 / settings[0].o as f64).ln()) + KEPT.ln();
+            let wanted = aimed.filter(|_| options.searched).map_or(tested, |aims| aims.level);
             settings
                 .iter()
                 .position(|setting| setting.counts() && concave.at(setting.u) >= wanted)
@@ -96,7 +96,9 @@ pub(super) fn marks(
     let reach = f64::max(0.01, 2.0 * concave.noise());
     let level = concave.at(settings[plateau].u);
     let alike = |setting: &&Setting| (concave.at(setting.u) - level).abs() <= reach;
-    let aims = aimed.unwrap_or((settings[plateau].o, settings[recommended].o));
+    let aims = aimed.map_or((settings[plateau].o, settings[recommended].o), |aims| {
+        (aims.balance, aims.recommended)
+    });
     let first = settings.iter().find(alike).map_or(settings[plateau].o, |setting| setting.o);
     let last = settings.iter().rev().find(alike).map_or(settings[plateau].o, |setting| setting.o);
     Marks {
@@ -113,24 +115,58 @@ pub(super) fn marks(
 /// Settings that are looked at by the fit at most.
 const GRID_MOST: u64 = 256;
 
-/// K, not beyond P, and the smallest o that keeps its throughput, on the fit of every o up to 1.4·P. P is where the fit
-/// has it where that is between tested settings: the window must not depend on which of them happen to be tested.
-fn aims(settings: &[Setting], concave: &Concave, plateau: usize) -> (u64, u64) {
+/// Where balance and recommendation would be if every o had been tested.
+#[derive(Debug, Clone, Copy)]
+struct Aims {
+    /// K, not beyond P.
+    balance: u64,
+    /// The smallest o that keeps its throughput.
+    recommended: u64,
+    /// ln X that is to be kept.
+    level: f64,
+}
+
+/// On a curve through the fit at every o up to 1.4·P. P is where that has it where that is between tested settings: the window
+/// must not depend on which of them happen to be tested, nor what lies between them on the straight lines that the fit has there
+/// (docs/decisions/0321-curves-bend-between-settings.md).
+fn aims(settings: &[Setting], concave: &Concave, plateau: usize) -> Aims {
     let (first, last) = (settings[0].o, settings[settings.len() - 1].o);
-    let plateau = judge::crossing(settings, concave).map_or(settings[plateau].o, |u| {
-        plumb_units::convert::floor_u64((first as f64 * u.exp()).round()).clamp(first, last)
+    let smooth = Smooth::through(settings, concave);
+    let ln_rate = |o: u64| {
+        let u = (o as f64 / first as f64).ln();
+        smooth.as_ref().map_or_else(|| concave.at(u), |smooth| smooth.at(u))
+    };
+    let end = settings.get(plateau + 1).map_or(last, |setting| setting.o);
+    let between = flattens(first, end, ln_rate)
+        .filter(|o| smooth.is_some() && settings.iter().all(|setting| setting.o != *o));
+    let plateau = between.unwrap_or_else(|| {
+        judge::crossing(settings, concave).map_or(settings[plateau].o, |u| {
+            plumb_units::convert::floor_u64((first as f64 * u.exp()).round()).clamp(first, last)
+        })
     });
     let end = plumb_units::convert::floor_u64(WINDOW * plateau as f64).clamp(first, last);
     let step = ((end - first) / GRID_MOST).max(1);
     let grid: Vec<u64> = (first..=end).step_by(usize::try_from(step).unwrap_or(1)).collect();
-    let ln_rate = |o: u64| concave.at((o as f64 / first as f64).ln());
     let rate: Vec<f64> = grid.iter().map(|o| ln_rate(*o).exp()).collect();
     let latency: Vec<f64> = grid.iter().zip(&rate).map(|(o, rate)| *o as f64 / rate).collect();
     let balance = balanced(&rate, &latency, concave.noise()).map_or(plateau, |place| grid[place]);
     let balance = balance.min(plateau);
-    let wanted = ln_rate(balance) + KEPT.ln();
-    let aim = grid.iter().copied().find(|o| ln_rate(*o) >= wanted).unwrap_or(balance);
-    (balance, aim)
+    let level = ln_rate(balance) + KEPT.ln();
+    let recommended = grid.iter().copied().find(|o| ln_rate(*o) >= level).unwrap_or(balance);
+    Aims { balance, recommended, level }
+}
+
+/// The first o from which on 1 more brings less elasticity than τ; where o is large so many more as change it by a little.
+fn flattens(first: u64, last: u64, ln_rate: impl Fn(u64) -> f64) -> Option<u64> {
+    let mut o = first;
+    while o < last {
+        let next = o + (o / GRID_MOST).max(1);
+        if ln_rate(next) - ln_rate(o) < TAU * (next as f64 / o as f64).ln() {
+            return Some(o);
+        }
+        o = next;
+    }
+    None
 }
 
 /// K: the largest o whose difference of normalised throughput and latency is within 0.02 of its

@@ -7,6 +7,7 @@ mod fit;
 mod judge;
 mod marks;
 mod settings;
+mod smooth;
 
 pub use cap::{CapEvidence, DeclaredCap, Limit, NamedCap, name_cap};
 pub use fit::ConcaveFit;

@@ -26,7 +26,7 @@ fn all_devices() -> Vec<(String, SimulatedDevice)> {
         .collect()
 }
 
-fn drawn_device(number: u64) -> SimulatedDevice {
+pub(crate) fn drawn_device(number: u64) -> SimulatedDevice {
     let mut random = Random::seeded(number + 77_000);
     let usual = SimulatedDevice::default();
     let mut between = |low: f64, high: f64| random.between(low.ln(), high.ln()).exp();

@@ -17,6 +17,7 @@ mod knee_cases;
 mod latency_cost_cases;
 mod peak_cases;
 mod queueing_cases;
+mod quiet_cases;
 mod random;
 mod reading_cases;
 mod resumption_cases;

@@ -4,8 +4,8 @@
 use std::sync::LazyLock;
 
 use plumb_study::study::{
-    BaselineOptions, BaselinePlanner, Next, Order, Planner, RunRecord, Setting, SimulatedDevice,
-    Simulation, rehearse,
+    BaselineOptions, BaselinePlanner, Choices, Next, Order, Planner, RunRecord, Setting,
+    SimulatedDevice, Simulation, rehearse,
 };
 
 use crate::baseline_cases::scored;
@@ -163,14 +163,18 @@ impl Planner for RandomPart<'_> {
     }
 }
 
-/// What it chooses. Seconds of a run are all the same here: few are enough.
-fn chosen(device: &SimulatedDevice, seed: u64, exhaustive: bool) -> Setting {
+/// What it chooses of small random I/O, and in how many runs. Seconds of a run are all the same here: few are enough.
+pub(crate) fn choices(device: &SimulatedDevice, seed: u64, exhaustive: bool) -> (usize, Choices) {
     let (warm_up_s, measured_s) = (Some(0), Some(3));
     let options = BaselineOptions { seed, exhaustive, warm_up_s, measured_s, ..scored() };
     let planner = BaselinePlanner::new(options);
     let runs = rehearse(&RandomPart(&planner), &mut Simulation::new(device.clone()));
     assert!(exhaustive || runs.len() <= 40 - KEPT, "{} runs", runs.len());
-    planner.choices(&runs).random
+    (runs.len(), planner.choices(&runs))
+}
+
+fn chosen(device: &SimulatedDevice, seed: u64, exhaustive: bool) -> Setting {
+    choices(device, seed, exhaustive).1.random
 }
 
 /// What the exhaustive plan chooses on each device where no run differs from another.

@@ -285,6 +285,8 @@ impl BaselinePlanner {
                 }
                 let found = knee::find(&rows, &options);
                 match found.verdict {
+                    // An extension that was begun is run to its end (2.6): balance is looked for beyond the plateau.
+                    _ if extension < EXTENSIONS && rows.iter().any(|row| row.o > last) => last *= 2,
                     knee::Verdict::Extend if extension < EXTENSIONS && last < limit => last *= 2,
                     // The range began above the knee, or too near it to see: all that lies below.
                     knee::Verdict::Flat if from > 1 => from = 1,
