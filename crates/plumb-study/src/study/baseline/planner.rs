@@ -283,10 +283,13 @@ impl BaselinePlanner {
                 if let Some(setting) = missing(from.min(limit)..=last.min(limit)) {
                     return Ask::Run(setting);
                 }
+                // An extension that was begun is run to its end (2.6): balance is looked for beyond the plateau.
+                if extension < EXTENSIONS && rows.iter().any(|row| row.o > last) {
+                    last *= 2;
+                    continue;
+                }
                 let found = knee::find(&rows, &options);
                 match found.verdict {
-                    // An extension that was begun is run to its end (2.6): balance is looked for beyond the plateau.
-                    _ if extension < EXTENSIONS && rows.iter().any(|row| row.o > last) => last *= 2,
                     knee::Verdict::Extend if extension < EXTENSIONS && last < limit => last *= 2,
                     // The range began above the knee, or too near it to see: all that lies below.
                     knee::Verdict::Flat if from > 1 => from = 1,
