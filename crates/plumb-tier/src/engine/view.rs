@@ -84,7 +84,12 @@ impl<P: Placement> TierView<'_, P> {
                 self.plan_by(&settings, (Bar::none(), &none)).expected_share()?
             }
         };
-        Some(Reach { planned: share, without_bar, budget_spent: planned.budget_spent })
+        Some(Reach {
+            planned: share,
+            without_bar,
+            budget_spent: planned.budget_spent,
+            tells_chance: self.heat.tells_chance(),
+        })
     }
 
     /// The report on the present window, at `now_s` of the clock that the report is by.

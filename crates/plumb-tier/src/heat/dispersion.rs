@@ -8,7 +8,8 @@
 //! Where scores vary from day to day for reasons of their own, windows take that for chance, too. So they are believed up to eight times, and beyond
 //! that as far as [hours](super::bunches) say the same.
 
-use super::bunches::{self, Hours};
+use super::bunches::{self, Hours, UNKNOWN};
+use super::chances::Told;
 use super::trend::LEFT_MOST;
 use crate::format::bytes::{Reader, Writer};
 use crate::format::checksum::crc;
@@ -17,6 +18,10 @@ use crate::format::checksum::crc;
 pub(super) const WITNESSES: usize = 4096;
 /// So many of them with I/Os enough tell something.
 const TELLING_LEAST: usize = 64;
+/// So many of a kind.
+const KIND_LEAST: f32 = 8.0;
+/// What is left of what windows said of kinds after one window more.
+const KINDS_FADE: f32 = 0.75;
 /// Both windows together have won so much at least, in sixteenths of an I/O.
 const ENOUGH: f32 = 4.0 * 16.0;
 /// Either has won so much where it tells whether all became busier.
@@ -61,19 +66,47 @@ pub(super) struct Dispersion {
     by_windows: f32,
     /// From one hour to the next.
     by_hours: f32,
+    /// From one window to the next, of extents whose hours say 1, 2, 4 and so on or more; 0 where that is not known.
+    kinds: Kinds,
+}
+
+/// Kinds of extents, by how many of their I/Os come together by what their hours say: up to 2, to 4 and so on.
+const KINDS: usize = 9;
+type Kinds = [[f32; 3]; KINDS];
+
+/// The kind of an extent whose hours say that.
+fn kind(by_hours: f32) -> usize {
+    let nth = plumb_units::convert::floor_u64(by_hours.max(1.0).log2().into());
+    plumb_units::convert::to_usize(nth).min(KINDS - 1)
 }
 
 impl Dispersion {
     /// What is believed.
     pub(super) fn believed(self) -> f32 {
         let both = self.by_windows.min(self.by_hours).min(MOST);
-        self.by_windows.min(MOST_BY_WINDOWS).max(both)
+        self.least().max(both)
+    }
+
+    /// What is believed of any extent, whatever its hours say.
+    pub(super) fn least(self) -> f32 {
+        self.by_windows.min(MOST_BY_WINDOWS)
+    }
+
+    /// How far an extent is believed whose hours say so much: as windows say of its kind together with the neighbours of that, for what hours say
+    /// of one extent is not exact.
+    fn most(self, by_hours: f32) -> f32 {
+        let nth = kind(by_hours);
+        let near = self.kinds[nth.saturating_sub(1)..(nth + 2).min(KINDS)].iter();
+        let mut all = [0.0; 3];
+        near.for_each(|one| all.iter_mut().zip(one).for_each(|(all, one)| *all += one));
+        let [squares, singles, count] = all;
+        if count >= KIND_LEAST { (squares / singles).clamp(1.0, MOST) } else { 1.0 }
     }
 }
 
 impl Default for Witnesses {
     fn default() -> Self {
-        let found = Dispersion { by_windows: 1.0, by_hours: 1.0 };
+        let found = Dispersion { by_windows: 1.0, by_hours: 1.0, kinds: Kinds::default() };
         Self { list: Vec::new(), reach: 0, hours: 0, found }
     }
 }
@@ -100,6 +133,11 @@ impl Witnesses {
         (strewn(extent) <= self.reach && self.reach > 0).then(|| Some(&self.list[found()?]))
     }
 
+    /// Whether the window before was such that this one can be compared with it.
+    pub(super) fn know(&self, half_life: f32) -> bool {
+        kept(self.hours.into(), half_life).is_some()
+    }
+
     /// By what this window, which has lasted so long, and the one before differ, and by what hours do; what was known before, where they cannot be
     /// compared. `scores` are those of all extents now, in sixteenths.
     pub(super) fn dispersion(
@@ -108,23 +146,42 @@ impl Witnesses {
         half_life: f32,
         scores: impl Iterator<Item = (u32, f32)>,
     ) -> Dispersion {
+        let (by_windows, kinds) = self
+            .compare(hours, half_life, scores)
+            .unwrap_or((self.found.by_windows, Kinds::default()));
+        let known = |nth: usize| {
+            let [now, before] = [kinds[nth], self.found.kinds[nth]];
+            std::array::from_fn(|what| now[what] + KINDS_FADE * before[what])
+        };
+        let kinds = std::array::from_fn(known);
         Dispersion {
-            by_windows: self.compare(hours, half_life, scores).unwrap_or(self.found.by_windows),
+            by_windows,
+            kinds,
             by_hours: bunches::of_hours(self.list.iter().map(|witness| &witness.hours))
                 .unwrap_or(self.found.by_hours),
         }
+    }
+
+    /// What those that are followed tell, with their scores now, in sixteenths, and whether they look changed.
+    pub(super) fn told(&self, found: &Dispersion, look: impl Fn(u32) -> (f32, bool)) -> Vec<Told> {
+        let told = |own: &Witness| {
+            let (off, won) = (own.hours.off, own.hours.won);
+            let most = found.most(off / won.max(f32::MIN_POSITIVE) / 16.0);
+            let off = off.min(16.0 * most * won);
+            let (score, looks_changed) = look(own.extent);
+            Told { extent: own.extent, score, off, won, looks_changed }
+        };
+        self.list.iter().map(told).collect()
     }
 
     /// The hour has ended; the next one begins `later` hours after it did. `score` has the scores at its end, in sixteenths.
     pub(super) fn end_hour(&mut self, later: u64, half_life: f32, score: impl Fn(u32) -> f32) {
         let keep = (-(later as f32) / half_life).exp2();
         let ends: Vec<f32> = self.list.iter().map(|witness| score(witness.extent)).collect();
-        let mut levels = [0.0; 2];
+        let mut levels = [0.0; 3];
         for (witness, now) in self.list.iter().zip(&ends) {
-            if witness.hours.before >= 0.0 {
-                levels[0] += witness.hours.before;
-                levels[1] += witness.hours.won_by(*now);
-            }
+            let three = witness.hours.three(*now).unwrap_or_default();
+            levels.iter_mut().zip(three).for_each(|(level, won)| *level += won);
         }
         let levels = bunches::alike(levels);
         for (witness, now) in self.list.iter_mut().zip(&ends) {
@@ -140,20 +197,25 @@ impl Witnesses {
         hours: u64,
         half_life: f32,
         scores: impl Iterator<Item = (u32, f32)>,
-    ) -> Option<f32> {
+    ) -> Option<(f32, Kinds)> {
         let keeps = [kept(self.hours.into(), half_life)?, kept(hours, half_life)?];
         let won = scores.filter_map(|(extent, now)| {
             let witness = self.get(extent)?;
             let (score, before) = witness.map_or((0.0, 0.0), |own| (own.score, own.won));
             let won = [before, (now - score * keeps[1]).max(0.0)];
-            (won[0] + won[1] > 0.0).then_some(won)
+            let by_hours = witness.and_then(|own| own.hours.dispersion());
+            (won[0] + won[1] > 0.0).then_some((won, by_hours.map(kind)))
         });
-        of_windows(keeps, &won.take(4 * WITNESSES).collect::<Vec<_>>())
+        let (won, kinds): (Vec<_>, Vec<_>) = won.take(4 * WITNESSES).unzip();
+        of_windows(keeps, (&won, &kinds))
     }
 }
 
 /// By what extents won in two windows, of which so much is left of a score.
-fn of_windows(keeps: [f32; 2], won: &[[f32; 2]]) -> Option<f32> {
+fn of_windows(
+    keeps: [f32; 2],
+    (won, kinds): (&[[f32; 2]], &[Option<usize>]),
+) -> Option<(f32, Kinds)> {
     // What a steady load wins of the score that it leads to, and the variance of that score by such a window, over the mean.
     let gain = keeps.map(|keep| 1.0 - keep);
     let vary = keeps.map(|keep| (1.0 + keep) / (1.0 - keep) / 2.0);
@@ -161,20 +223,30 @@ fn of_windows(keeps: [f32; 2], won: &[[f32; 2]]) -> Option<f32> {
     if !(BUSIER_MOST.recip()..=BUSIER_MOST).contains(&level) {
         return None;
     }
+    // Squares, and what there would be of them if I/Os came one by one.
     let off = |own: &[f32; 2]| {
         let scores = [own[0] / gain[0], own[1] / gain[1] / level];
         let mean = (own[0] + own[1]) / (gain[0] + gain[1] * level);
-        (scores[0] - scores[1]).powi(2) / (16.0 * mean * (vary[0] + vary[1] / level))
+        ((scores[0] - scores[1]).powi(2), 16.0 * mean * (vary[0] + vary[1] / level))
     };
-    let telling = won.iter().filter(|own| own[0] + own[1] >= ENOUGH);
-    let mut off: Vec<f32> = telling.map(off).collect();
-    if off.len() < TELLING_LEAST {
+    let mut sums = Kinds::default();
+    let mut all = Vec::new();
+    for (own, kind) in won.iter().zip(kinds).filter(|(own, _)| own[0] + own[1] >= ENOUGH) {
+        let (square, single) = off(own);
+        all.push(square / single);
+        if let Some(kind) = *kind {
+            let [squares, singles, count] = &mut sums[kind];
+            (*squares, *singles, *count) = (*squares + square, *singles + single, *count + 1.0);
+        }
+    }
+    if all.len() < TELLING_LEAST {
         return None;
     }
-    off.sort_unstable_by(f32::total_cmp);
-    off.truncate(off.len() - off.len() / LEFT_OUT);
-    let mean = off.iter().sum::<f32>() / off.len() as f32;
-    Some((mean * OF_THE_OTHERS).max(1.0))
+    all.sort_unstable_by(f32::total_cmp);
+    all.truncate(all.len() - all.len() / LEFT_OUT);
+    let mean = all.iter().sum::<f32>() / all.len() as f32;
+    let kinds = sums;
+    Some(((mean * OF_THE_OTHERS).max(1.0), kinds))
 }
 
 /// How many times as busy all were in the second window: the extent in the middle of those with many I/Os, or all together, whose I/Os are
@@ -250,26 +322,28 @@ impl Gathered {
 }
 
 impl Witnesses {
-    /// As bytes: hours, dispersion by windows and by hours, reach, how many, then each, and a checksum.
+    /// As bytes: hours, dispersion by windows and by hours, what windows say of each kind, reach, how many, then each, and a checksum.
     pub(super) fn save(&self, bytes: &mut Writer) {
         let start = bytes.0.len();
         bytes.u32(self.hours);
         bytes.u32(self.found.by_windows.to_bits());
         bytes.u32(self.found.by_hours.to_bits());
+        self.found.kinds.iter().flatten().for_each(|sum| bytes.u32(sum.to_bits()));
         bytes.u32(self.reach);
         bytes.u32(u32::try_from(self.list.len()).unwrap_or(0));
         for witness in &self.list {
             bytes.u32(witness.extent);
             bytes.u32(witness.score.to_bits());
             bytes.u32(witness.won.to_bits());
-            let Hours { at, before, off, won } = witness.hours;
-            [at, before, off, won].iter().for_each(|value| bytes.u32(value.to_bits()));
+            let Hours { at, before: [last, first], off, won } = witness.hours;
+            [at, last, first, off, won].iter().for_each(|value| bytes.u32(value.to_bits()));
         }
         let sum = crc(0, &bytes.0[start..]);
         bytes.u32(sum);
     }
 
-    /// Reads them back from a snapshot of version 3, which lacks what is known by the hour, or later; `None` if they are damaged.
+    /// Reads them back from a snapshot of version 3, which lacks what is known by the hour, of version 4, which has other sums of hours and
+    /// no kinds, or later; `None` if they are damaged.
     pub(super) fn restore(bytes: &[u8], of: u32) -> Option<Self> {
         let (body, sum) = bytes.split_at_checked(bytes.len().checked_sub(4)?)?;
         if Reader(sum).u32()? != crc(0, body) {
@@ -280,26 +354,38 @@ impl Witnesses {
         let hours = from.u32()?;
         let by_windows = float(&mut from)?;
         let by_hours = if of == 3 { 1.0 } else { float(&mut from)? };
+        let mut kinds = Kinds::default();
+        for sum in kinds.iter_mut().flatten().filter(|_| of > 4) {
+            *sum = float(&mut from)?;
+        }
         let (reach, count) = (from.u32()?, from.u32()?);
         let mut list = Vec::new();
         let sound = |value: f32| (0.0..=f32::MAX).contains(&value);
         for _ in 0..count {
             let extent = from.u32()?;
             let (score, won) = (float(&mut from)?, float(&mut from)?);
-            let mut own = Hours::new();
-            if of > 3 {
-                let mut next = || float(&mut from);
-                own = Hours { at: next()?, before: next()?, off: next()?, won: next()? };
-            }
+            let mut next = || float(&mut from);
+            let hours = match of {
+                3 => Hours::new(),
+                4 => {
+                    let [at, last, _, _] = [next()?, next()?, next()?, next()?];
+                    Hours { at, before: [last, UNKNOWN], ..Hours::new() }
+                }
+                _ => {
+                    let (at, before) = (next()?, [next()?, next()?]);
+                    Hours { at, before, off: next()?, won: next()? }
+                }
+            };
             let follows = list.last().is_none_or(|last: &Witness| last.extent < extent);
-            let is_sound = sound(score) && sound(won) && own.is_sound();
+            let is_sound = sound(score) && sound(won) && hours.is_sound();
             if !follows || !is_sound || list.len() == WITNESSES {
                 return None;
             }
-            list.push(Witness { extent, score, won, hours: own });
+            list.push(Witness { extent, score, won, hours });
         }
-        let found = Dispersion { by_windows, by_hours };
+        let found = Dispersion { by_windows, by_hours, kinds };
         let is_sound = (1.0..=f32::MAX).contains(&by_windows) && sound(by_hours);
+        let is_sound = is_sound && kinds.iter().flatten().all(|sum| sound(*sum));
         is_sound.then_some(Self { list, reach, hours, found })
     }
 }
@@ -390,29 +476,46 @@ mod tests {
         assert!(found.by_hours > 100.0 && found.believed() < 1.5, "{found:?}");
     }
 
-    /// A program before this one kept nothing of hours: windows go on, up to eight times, until hours have told.
-    #[test]
-    fn what_an_older_program_kept_goes_on() {
-        let map = after(4, (43, 16), 0);
+    /// The map as a program of version 3 or 4 saved it: nothing of hours, or of pairs of them, and nothing of kinds.
+    fn as_of(version: u8, map: &HeatMap) -> Vec<u8> {
         let mut bytes = map.save(9);
-        let at = bytes.len() - 4 - 28 * map.witnesses.list.len() - 20;
+        let (head, each) = (20 + 12 * KINDS, 32);
+        let at = bytes.len() - 4 - each * map.witnesses.list.len() - head;
         let tail = bytes.split_off(at);
         let mut old = Writer(Vec::new());
         old.0.extend_from_slice(&tail[..4]);
         old.u32(MOST_BY_WINDOWS.to_bits());
-        old.0.extend_from_slice(&tail[12..20]);
-        tail[20..tail.len() - 4]
-            .chunks_exact(28)
-            .for_each(|one| old.0.extend_from_slice(&one[..12]));
+        if version > 3 {
+            old.0.extend_from_slice(&tail[8..12]);
+        }
+        old.0.extend_from_slice(&tail[head - 8..head]);
+        for one in tail[head..tail.len() - 4].chunks_exact(each) {
+            old.0.extend_from_slice(&one[..if version > 3 { 20 } else { 12 }]);
+            (0..if version > 3 { 2 } else { 0 }).for_each(|_| old.u32(9.0_f32.to_bits()));
+        }
         let sum = crc(0, &old.0);
         old.u32(sum);
         bytes.extend(old.0);
-        bytes[8] = 3;
+        bytes[8] = version;
         let header = crc(0, &bytes[..84]);
         bytes[84..88].copy_from_slice(&header.to_le_bytes());
-        let restored = HeatMap::restore(&bytes, 9, HeatSettings::new(EXTENTS)).expect("a snapshot");
-        assert_eq!(restored.map.witnesses.list.len(), WITNESSES);
-        assert_eq!(restored.map.dispersion(), MOST_BY_WINDOWS);
+        bytes
+    }
+
+    /// Windows go on, up to eight times, until hours have told.
+    #[test]
+    fn what_an_older_program_kept_goes_on() {
+        let map = after(4, (43, 16), 0);
+        for (version, known) in [(3, MOST_BY_WINDOWS), (4, 16.0)] {
+            let bytes = as_of(version, &map);
+            let settings = HeatSettings::new(EXTENTS);
+            let restored = HeatMap::restore(&bytes, 9, settings).expect("a snapshot").map;
+            assert_eq!(restored.witnesses.list.len(), WITNESSES);
+            let found = restored.dispersion();
+            assert!((0.9 * known..1.1 * known).contains(&found), "version {version}: {found}");
+            let told = restored.witnesses.list.iter().map(|own| own.hours.won).sum::<f32>();
+            assert_eq!(told, 0.0, "version {version}");
+        }
     }
 
     /// Where some extents get another load, the others tell how far chance goes.
@@ -427,10 +530,12 @@ mod tests {
         let mut map = after(2, (9, 8), 0);
         assert_eq!(map.dispersion(), 1.0, "when the first window began is not known");
         map = after(3, (9, 8), 0);
-        let found = map.dispersion();
-        assert!(found > 7.0, "{found}");
+        let before = map.dispersion();
+        assert!(before > 7.0, "{before}");
         map.begin_window();
-        assert_eq!(map.dispersion(), found, "a window of no hours");
+        let found = map.dispersion();
+        // Who has become hot meanwhile is followed for others, who say nearly the same.
+        assert!((found / before - 1.0).abs() < 1e-4, "a window of no hours: {found}, {before}");
         // Nothing comes any more: what is known stays.
         for day in 4..=5 {
             map.advance(24 * day);

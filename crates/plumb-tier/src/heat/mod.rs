@@ -5,6 +5,7 @@
 //! shared while they count.
 
 mod bunches;
+mod chances;
 mod counter;
 mod delta;
 mod dispersion;
@@ -18,6 +19,7 @@ mod trend;
 
 use plumb_units::convert::{index, to_u64, to_usize};
 
+pub(crate) use chances::{Chances, Lies};
 pub use delta::{HeatDelta, HostIo, HostIoKind, Weigher};
 pub use page::ExtentHeat;
 pub use snapshot::{HeatFileError, Restored, fuzz_heat};
@@ -50,7 +52,7 @@ pub struct HeatSettings {
     /// Extents of the virtual disk.
     pub extents: u32,
     /// Most bytes that the map takes, its directory included; at least one page is kept. Of 4,096 extents is kept beside it what they won in
-    /// the window before and in the last hours, in 112 KiB.
+    /// the window before and in the last hours, in 128 KiB.
     pub limit_bytes: u64,
     /// Hours after which a score is half.
     pub half_life_hours: f32,
@@ -273,7 +275,7 @@ impl HeatMap {
     fn trend(&self) -> Option<Trend> {
         let hours = self.epoch.checked_sub(self.window?)?;
         let entries = self.pages.iter().flat_map(|page| page.scores(&self.decay, self.epoch));
-        Trend::over(hours, self.settings.half_life_hours, self.dispersion(), entries)
+        Trend::over(hours, self.settings.half_life_hours, entries)
     }
 
     /// How many times as much as that of I/Os that come one by one the variance of scores is, 1 or more: what the last two windows and the last
@@ -282,6 +284,24 @@ impl HeatMap {
     #[must_use]
     pub fn dispersion(&self) -> f32 {
         self.varies().believed()
+    }
+
+    /// The same of each extent, by what was found of all; `is_fast`: whether one lies on the Performance tier.
+    fn chances(
+        &self,
+        (found, trend): (&Dispersion, Option<Trend>),
+        is_fast: impl Fn(u32) -> bool,
+    ) -> Chances {
+        let look = |extent: u32| {
+            let nth = self.directory.get(index(extent / PAGE_EXTENTS)).copied().unwrap_or(0);
+            let Some(nth) = nth.checked_sub(1) else { return (0.0, false) };
+            let page = self.pages.get(index(nth));
+            let has_changed = |trend| page.looks_changed(&self.decay, (self.epoch, trend), extent);
+            let heat = page.extent(&self.decay, self.epoch, extent);
+            (16.0 * heat.score, trend.is_some_and(has_changed))
+        };
+        let told = self.witnesses.told(found, look);
+        Chances::new(found, &told, is_fast)
     }
 
     fn varies(&self) -> Dispersion {
@@ -293,9 +313,10 @@ impl HeatMap {
         self.witnesses.dispersion(hours, self.settings.half_life_hours, scores)
     }
 
-    /// The map as a planner sees it.
-    pub(crate) fn forecast(&self) -> Forecast<'_> {
-        Forecast { map: self, trend: self.trend() }
+    /// The map as a planner sees it; `is_fast`: whether an extent lies on the Performance tier.
+    pub(crate) fn forecast(&self, is_fast: impl Fn(u32) -> bool) -> Forecast<'_> {
+        let (found, trend) = (self.varies(), self.trend());
+        Forecast { map: self, trend, chances: self.chances((&found, trend), is_fast) }
     }
 
     /// Hours that the window has lasted; `None` before the first one.
@@ -312,12 +333,21 @@ impl HeatMap {
         self.first_window.is_some_and(|first| self.epoch.saturating_sub(first) >= SETTLED_H)
     }
 
+    /// Whether it can tell by now a load that wanders from I/Os that come in bunches: windows before this one have been compared, and plans are by as
+    /// many deviations as they are to be.
+    #[must_use]
+    pub fn tells_chance(&self) -> bool {
+        self.is_settled() && self.witnesses.know(self.settings.half_life_hours)
+    }
+
     /// Begins a new window: the counts are 0, the scores stay but where the window showed that a load had ended or begun.
     /// Pages without score are given back.
     pub fn begin_window(&mut self) {
         let (hours, half_life) = (self.window_hours(), self.settings.half_life_hours);
         let (trend, dispersion) = (self.trend(), self.varies());
+        let chances = self.chances((&dispersion, trend), |_| false);
         let before = std::mem::take(&mut self.witnesses);
+        let trend = trend.map(|trend| (trend, &chances));
         let mut gathered = Gathered::new(before, hours, (half_life, dispersion));
         let (random, mut empty) = (&mut self.random, Vec::new());
         self.pages.for_each(|mut page| {
@@ -434,9 +464,15 @@ impl Weight {
 pub(crate) struct Forecast<'a> {
     map: &'a HeatMap,
     trend: Option<Trend>,
+    chances: Chances,
 }
 
 impl Forecast<'_> {
+    /// How many times as much as single I/Os the score of an extent varies by chance.
+    pub(crate) fn chances(&self) -> &Chances {
+        &self.chances
+    }
+
     /// The heat of an extent.
     pub(crate) fn extent(&self, extent: u32) -> ExtentHeat {
         self.slab(extent).map_or_else(ExtentHeat::default, |slab| slab.extent(extent))
@@ -458,8 +494,9 @@ pub(crate) struct SlabHeat<'a> {
 
 impl SlabHeat<'_> {
     pub(crate) fn extent(&self, extent: u32) -> ExtentHeat {
-        let Forecast { map, trend } = self.forecast;
-        self.page.expected(&map.decay, (map.epoch, *trend), extent)
+        let Forecast { map, trend, chances } = self.forecast;
+        let trend = trend.map(|trend| (trend, chances));
+        self.page.expected(&map.decay, (map.epoch, trend), extent)
     }
 }
 

@@ -3,6 +3,7 @@
 use plumb_units::convert::{floor_u64, index};
 
 use super::PAGE_EXTENTS;
+use super::chances::Chances;
 use super::counter::FloatingCounter;
 use super::delta::{HostIoKind, Touch};
 use super::dispersion::Gathered;
@@ -171,13 +172,26 @@ impl<'a> Page<'a> {
     pub(super) fn expected(
         &self,
         decay: &Decay,
-        (epoch, trend): (u64, Option<Trend>),
+        (epoch, trend): (u64, Option<(Trend, &Chances)>),
         extent: u32,
     ) -> ExtentHeat {
         let entry = Entry::of(self.words[index(extent % PAGE_EXTENTS)]);
         let found = self.extent(decay, epoch, extent);
-        let Some(trend) = trend else { return found };
-        ExtentHeat { score: trend.expected(entry, 16.0 * found.score) / 16.0, ..found }
+        let Some((trend, chances)) = trend else { return found };
+        let chance = || chances.of_changed(extent);
+        ExtentHeat { score: trend.expected(entry, 16.0 * found.score, chance) / 16.0, ..found }
+    }
+
+    /// Whether an extent's load looks as if it had ended or begun, if chance is that of single I/Os.
+    pub(super) fn looks_changed(
+        &self,
+        decay: &Decay,
+        (epoch, trend): (u64, Trend),
+        extent: u32,
+    ) -> bool {
+        let entry = Entry::of(self.words[index(extent % PAGE_EXTENTS)]);
+        let found = score(entry, decay, low(epoch));
+        trend.expected(entry, found, || 1.0) != found
     }
 
     /// Its entries, and their scores in sixteenths.
@@ -269,7 +283,7 @@ impl PageMut<'_> {
     pub(super) fn begin_window(
         &mut self,
         decay: &Decay,
-        (epoch, trend): (u64, Option<Trend>),
+        (epoch, trend): (u64, Option<(Trend, &Chances)>),
         random: &mut Random,
         gathered: &mut Gathered,
     ) -> bool {
@@ -279,7 +293,10 @@ impl PageMut<'_> {
         for (extent, word) in (first..).zip(self.words.iter_mut()) {
             let mut entry = Entry::of(*word);
             let found = score(entry, decay, now);
-            let expected = trend.map_or(found, |trend| trend.expected(entry, found));
+            let expected = trend.map_or(found, |(trend, chances)| {
+                let chance = || chances.of_changed(extent);
+                trend.expected(entry, found, chance)
+            });
             gathered.note(extent, (of_remembered(entry), found, expected));
             if expected != found {
                 entry.score = FloatingCounter::of(floor_u64(expected.into()), random);

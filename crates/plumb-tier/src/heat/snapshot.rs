@@ -10,14 +10,16 @@
 //!   40  epoch, in hours             8
 //! then for each page: slab 4 · CRC-32C of slab and entries 4 · 256 entries of
 //!   reads 2 · writes 2 · score 2 · epoch 1 · score when the window began 1
-//! then hours of the window before 4 · dispersion by windows 4 · by hours 4 · how low extents are strewn that are followed 4 · how many 4 ·
+//! then hours of the window before 4 · dispersion by windows 4 · by hours 4 · for each of 9 kinds of extents squares of what windows differ by 4 ·
+//!   what they would be by chance 4 · extents 4 · how low extents are strewn that are followed 4 · how many 4 ·
 //!   for each of them extent 4 · score when the window began 4 · what it won in the window before 4 · score when the hour began 4 ·
-//!   what it won in the hour before 4 · what pairs of hours differ by 4 · what they won 4 · CRC-32C of these 4
+//!   what it won in the hour before 4 · and in the one before that 4 · squares of what hours are off 4 · what they won 4 · CRC-32C of these 4
 //! ```
 //!
 //! The first hour of a window is 0 where it is not known: when none has begun yet, and as older programs wrote it. Version 1 lacks that of
 //! the first window, with its checksum at 80: it is taken to have begun long ago, if one has. Versions 1 and 2 end with the pages; as when what follows
-//! them is damaged, nobody is followed then until the next window. Version 3 lacks what is known by the hour.
+//! them is damaged, nobody is followed then until the next window. Version 3 lacks what is known by the hour, version 4 the
+//! kinds, and has other sums of hours, which are left out.
 
 use plumb_units::convert::index;
 
@@ -29,7 +31,7 @@ use crate::format::bytes::{Reader, Writer};
 use crate::format::checksum::crc;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"PLUMHEAT");
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 const HEADER: usize = 88;
 /// Of version 1.
 const HEADER_1: usize = 84;
@@ -181,7 +183,7 @@ impl Header {
         let version = fields.u32().ok_or(foreign)?;
         let len = match version {
             1 => HEADER_1,
-            2 | 3 | VERSION => HEADER,
+            2..=VERSION => HEADER,
             found => return Err(HeatFileError::Version { found }),
         };
         let head = bytes.get(..len).ok_or(foreign)?;

@@ -63,8 +63,6 @@ pub(super) struct Trend {
     level: f32,
     /// The factor by which an extent has to be off that.
     factor: f32,
-    /// How many times as much as I/Os that come one by one scores vary by chance.
-    dispersion: f32,
 }
 
 impl Trend {
@@ -73,7 +71,6 @@ impl Trend {
     pub(super) fn over(
         hours: u64,
         half_life: f32,
-        dispersion: f32,
         entries: impl Iterator<Item = (Entry, f32)>,
     ) -> Option<Self> {
         let keep = (-(hours as f32) / half_life).exp2();
@@ -92,20 +89,24 @@ impl Trend {
         }
         let ((level, _), (_, spread)) = (scores.level_and_spread()?, counts.level_and_spread()?);
         let factor = (DEVIATIONS * OF_MEDIAN * spread).exp2().max(FACTOR_LEAST);
-        Some(Self { keep, level, factor, dispersion })
+        Some(Self { keep, level, factor })
     }
 
-    /// The score to expect of an extent whose score is `now`, in sixteenths.
-    pub(super) fn expected(self, entry: Entry, now: f32) -> f32 {
+    /// The score to expect of an extent whose score is `now`, in sixteenths, and varies by chance so many times as much as one by single I/Os. That
+    /// is asked of the few only who are off by more than these are.
+    pub(super) fn expected(self, entry: Entry, now: f32, dispersion: impl Fn() -> f32) -> f32 {
         let before = of_remembered(entry);
         let won = now - before * self.keep;
         let off = (before * REMEMBERED).max(REMEMBERED_LEAST) * self.keep + now * ROUNDED;
         let (least, most) = ((won - off).max(0.0), (won + off).clamp(0.0, counted(entry)));
         // What it would have won if its load had gone on as it was, beside the others: what decays.
         let usual = before * (1.0 - self.keep) * self.level;
-        let chance = |won: f32| DEVIATIONS * (16.0 * self.dispersion * won).sqrt();
-        let has_cooled = most * self.factor < usual && usual - most > chance(usual);
-        let has_warmed = least > usual * self.factor && least - usual > chance(least);
+        let is_chance = |more: f32, off: f32| {
+            let varies = |dispersion: f32| DEVIATIONS * (16.0 * dispersion * more).sqrt();
+            off <= varies(1.0) || off <= varies(dispersion())
+        };
+        let has_cooled = most * self.factor < usual && !is_chance(usual, usual - most);
+        let has_warmed = least > usual * self.factor && !is_chance(least, least - usual);
         let won = match (has_cooled, has_warmed) {
             (true, _) => most,
             (_, true) => least,
@@ -172,9 +173,14 @@ mod tests {
         entry(before, (now - before / 2.0).max(0.0) / 16.0)
     }
 
+    /// By chance that is of I/Os one by one.
+    fn expected(trend: Trend, entry: Entry, now: f32) -> f32 {
+        trend.expected(entry, now, || 1.0)
+    }
+
     fn day(scores: &[(f32, f32)]) -> Option<Trend> {
         let entries = scores.iter().map(|(before, now)| (of_day(*before, *now), *now));
-        Trend::over(24, 24.0, 1.0, entries)
+        Trend::over(24, 24.0, entries)
     }
 
     #[test]
@@ -195,7 +201,7 @@ mod tests {
         assert_eq!(trend.factor, FACTOR_LEAST);
         assert!((0.97..1.03).contains(&trend.level), "{trend:?}");
         for now in [163_840.0, 150_000.0, 190_000.0] {
-            assert_eq!(trend.expected(of_day(163_840.0, now), now), now);
+            assert_eq!(expected(trend, of_day(163_840.0, now), now), now);
         }
     }
 
@@ -203,11 +209,23 @@ mod tests {
     fn where_a_load_ended_or_began_the_window_alone_is_believed() {
         let trend = day(&[(163_840.0, 163_840.0); 100]).expect("a day of a hundred extents");
         // It ended right after the window began; in its middle it would be 40,000 more.
-        assert!(trend.expected(of_day(163_840.0, 83_000.0), 83_000.0) < 4000.0);
+        assert!(expected(trend, of_day(163_840.0, 83_000.0), 83_000.0) < 4000.0);
         // It began in the middle of it.
-        assert!((95_000.0..105_000.0).contains(&trend.expected(of_day(0.0, 50_000.0), 50_000.0)));
+        assert!((95_000.0..105_000.0).contains(&expected(trend, of_day(0.0, 50_000.0), 50_000.0)));
         // Of so few I/Os it may be chance.
-        assert_eq!(trend.expected(entry(0.0, 15.0), 15.0 * 16.0), 15.0 * 16.0);
+        assert_eq!(expected(trend, entry(0.0, 15.0), 15.0 * 16.0), 15.0 * 16.0);
+    }
+
+    /// Of an extent that gets 64 at a time four times as much, or nothing, is no change of its load.
+    #[test]
+    fn what_comes_in_bunches_has_not_changed_as_soon() {
+        let trend = day(&[(163_840.0, 163_840.0); 100]).expect("a day of a hundred extents");
+        let often = |before: f32, now: f32| trend.expected(of_day(before, now), now, || 64.0);
+        for (before, now) in [(2048.0, 1024.0 + 4096.0), (4096.0, 2048.0)] {
+            assert_eq!(often(before, now), now);
+            assert_ne!(expected(trend, of_day(before, now), now), now);
+        }
+        assert!(often(0.0, 50_000.0) > 95_000.0, "that is more than chance makes of bunches");
     }
 
     #[test]
@@ -221,7 +239,7 @@ mod tests {
         let trend = day(&scores).expect("a day of many extents");
         assert!(trend.factor > 100.0, "{trend:?}");
         for (before, now) in scores {
-            assert_eq!(trend.expected(of_day(before, now), now), now);
+            assert_eq!(expected(trend, of_day(before, now), now), now);
         }
     }
 
@@ -231,12 +249,12 @@ mod tests {
         // Twice as much as before.
         let trend = day(&[(163_840.0, 245_760.0); 100]).expect("a day of a hundred extents");
         assert!((1.95..2.05).contains(&trend.level) && trend.factor == FACTOR_LEAST, "{trend:?}");
-        assert_eq!(trend.expected(of_day(163_840.0, 245_760.0), 245_760.0), 245_760.0);
+        assert_eq!(expected(trend, of_day(163_840.0, 245_760.0), 245_760.0), 245_760.0);
         // A new one that wins as much is as hot as they are, beside them.
-        let new = trend.expected(of_day(0.0, 163_840.0), 163_840.0);
+        let new = expected(trend, of_day(0.0, 163_840.0), 163_840.0);
         assert!((230_000.0..254_000.0).contains(&new), "{new}");
         // One that wins what it did is cooler than they are.
-        let left_behind = trend.expected(of_day(163_840.0, 110_000.0), 110_000.0);
+        let left_behind = expected(trend, of_day(163_840.0, 110_000.0), 110_000.0);
         assert!(left_behind < 60_000.0, "{left_behind}");
     }
 
@@ -249,11 +267,11 @@ mod tests {
         let some = |nth: u16| 1.0 + f32::from(nth) / 100.0;
         let same =
             (0..100).map(|nth| (entry(some(nth) * score, some(nth) * usual), some(nth) * score));
-        let trend = Trend::over(6, 24.0, 1.0, same).expect("six hours of a hundred extents");
+        let trend = Trend::over(6, 24.0, same).expect("six hours of a hundred extents");
         assert_eq!(trend.factor, FACTOR_LEAST);
         let of = |before: f32, ios: f32| {
             let now = before * keep + 16.0 * ios;
-            trend.expected(entry(before, ios), now) / now
+            expected(trend, entry(before, ios), now) / now
         };
         assert_eq!([1.0, 0.7, 1.3].map(|part| of(score, part * usual)), [1.0; 3]);
         assert!(of(score, 0.0) < 0.01 && of(score, 0.2 * usual) < 0.4);
@@ -261,7 +279,7 @@ mod tests {
         assert!((5.0..6.6).contains(&of(0.0, 20_000.0)), "{}", of(0.0, 20_000.0));
         assert!(of(score, 5.0 * usual) > 1.8);
         // Of a stream each I/O counts a sixteenth: what is counted is no loss.
-        let stream = trend.expected(entry(score, 16.0 * usual), score);
+        let stream = expected(trend, entry(score, 16.0 * usual), score);
         assert_eq!(stream, score);
     }
 
@@ -269,12 +287,12 @@ mod tests {
     fn windows_that_are_too_short_and_few_extents_tell_nothing() {
         let same = (of_day(163_840.0, 160_000.0), 160_000.0);
         let over = |hours, half_life, count| {
-            Trend::over(hours, half_life, 1.0, std::iter::repeat_n(same, count)).is_some()
+            Trend::over(hours, half_life, std::iter::repeat_n(same, count)).is_some()
         };
         assert!(over(24, 24.0, 32) && over(23, 24.0, 32) && over(6, 6.0, 32));
         assert!(!over(0, 24.0, 320) && !over(1, 24.0, 320) && !over(24, 24.0, 31));
         // Nobody was hot before.
         let new = (entry(0.0, 9e8), 9e9);
-        assert!(Trend::over(24, 24.0, 1.0, std::iter::repeat_n(new, 500)).is_none());
+        assert!(Trend::over(24, 24.0, std::iter::repeat_n(new, 500)).is_none());
     }
 }

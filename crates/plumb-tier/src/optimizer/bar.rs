@@ -207,6 +207,24 @@ const DEVIATIONS_AT_FIRST: f32 = DEVIATIONS / 2.0;
 /// come to 1 / (1 + weight of an hour ago) of it.
 const VARIANCE: f32 = 0.5;
 
+/// A score, and how many times as much as that of single I/Os it varies by chance.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sure {
+    /// I/Os of score.
+    pub score: f32,
+    /// 1 or more.
+    pub dispersion: f32,
+}
+
+/// How much two scores vary by chance, in I/Os that come one by one. If the extents are alike in the long run, each is off by as much as that of
+/// both is which is known better: an extent that gets bunches may have had none of late. And by as much as its own score says: it may
+/// have had the few that there were.
+fn vary(hot: Sure, victim: Sure) -> f32 {
+    let alike = hot.score * victim.dispersion + victim.score * hot.dispersion;
+    let own = hot.score * hot.dispersion + victim.score * victim.dispersion;
+    alike.max(own)
+}
+
 /// The bar that a gain has to clear.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bar {
@@ -216,8 +234,6 @@ pub struct Bar {
     pub hysteresis: f32,
     /// The least gain over a victim, in standard deviations of what chance makes of both scores.
     pub deviations: f32,
-    /// How many times as much as that of I/Os that come one by one the variance of scores is.
-    pub dispersion: f32,
     /// Times which the bar is raised: 1, or 2 while the thrash guard is on or in continuous mode.
     pub raised: f32,
 }
@@ -228,8 +244,8 @@ impl Bar {
     #[must_use]
     pub fn of(worth: &Worth, heat: &HeatMap) -> Self {
         let deviations = if heat.is_settled() { DEVIATIONS } else { DEVIATIONS_AT_FIRST };
-        let (break_even, dispersion) = (worth.break_even(), heat.dispersion());
-        Self { break_even, hysteresis: 0.25, deviations, dispersion, raised: 1.0 }
+        let break_even = worth.break_even();
+        Self { break_even, hysteresis: 0.25, deviations, raised: 1.0 }
     }
 
     /// `A` of the reference devices.
@@ -241,7 +257,7 @@ impl Bar {
     /// No gain is too small.
     #[must_use]
     pub fn none() -> Self {
-        Self { break_even: 0.0, hysteresis: 0.0, deviations: 0.0, dispersion: 1.0, raised: 1.0 }
+        Self { break_even: 0.0, hysteresis: 0.0, deviations: 0.0, raised: 1.0 }
     }
 
     /// The least score for a place that nobody holds.
@@ -250,14 +266,14 @@ impl Bar {
         self.break_even * self.raised
     }
 
-    /// The least gain of an extent of this score over a victim of that. Whoever is colder than one that does not clear it does not,
-    /// either, nor does whoever would displace a warmer one.
+    /// The least gain of an extent over a victim. With figures of chance that are alike, whoever is colder than one that does not clear it
+    /// does not, either, nor does whoever would displace a warmer one.
     #[must_use]
-    pub fn over(&self, hot: f32, victim: f32) -> f32 {
-        let pays = self.break_even.max(self.hysteresis * victim) * self.raised;
+    pub fn over(&self, hot: Sure, victim: Sure) -> f32 {
+        let pays = self.break_even.max(self.hysteresis * victim.score) * self.raised;
         // Twice as sure of it is twice as many I/Os, not twice as many deviations.
-        let chance =
-            self.deviations * (VARIANCE * self.dispersion * self.raised * (hot + victim)).sqrt();
+        let vary = VARIANCE * self.raised * vary(hot, victim);
+        let chance = self.deviations * vary.sqrt();
         pays.max(chance)
     }
 
@@ -283,20 +299,25 @@ mod tests {
     #[test]
     fn the_bar_is_the_higher_of_both() {
         let bar = Bar { break_even: 5.0, hysteresis: 0.25, ..Bar::none() };
-        let over = |bar: Bar| [0.0, 20.0, 100.0].map(|victim| bar.over(2.0 * victim, victim));
+        let one_by_one = |score| Sure { score, dispersion: 1.0 };
+        let of = |bar: Bar, hot, victim| bar.over(one_by_one(hot), one_by_one(victim));
+        let over = |bar: Bar| [0.0, 20.0, 100.0].map(|victim| of(bar, 2.0 * victim, victim));
         assert_eq!((bar.for_free(), over(bar)), (5.0, [5.0, 5.0, 25.0]));
         assert_eq!((bar.times(2.0).for_free(), over(bar.times(2.0))), (10.0, [10.0, 10.0, 50.0]));
         // Chance: 2 deviations of half of what both have counted. A free place takes nothing from anybody.
         let sure = Bar { deviations: 2.0, ..bar };
         assert_eq!(
-            (sure.for_free(), sure.over(72.0, 0.0), sure.over(128.0, 72.0)),
+            (sure.for_free(), of(sure, 72.0, 0.0), of(sure, 128.0, 72.0)),
             (5.0, 12.0, 20.0)
         );
-        assert_eq!(sure.times(4.0).over(128.0, 72.0), 72.0, "by a quarter, four times");
-        assert_eq!(sure.times(4.0).over(72.0, 0.0), 24.0);
+        assert_eq!(of(sure.times(4.0), 128.0, 72.0), 72.0, "by a quarter, four times");
+        assert_eq!(of(sure.times(4.0), 72.0, 0.0), 24.0);
         // What comes nine at a time varies three times as far.
-        let bunched = Bar { dispersion: 9.0, ..sure };
-        assert_eq!((bunched.for_free(), bunched.over(72.0, 0.0)), (5.0, 36.0));
+        let bunched = |score| Sure { score, dispersion: 9.0 };
+        assert_eq!(sure.over(bunched(72.0), bunched(0.0)), 36.0);
+        // One of both does: it may have had those few bunches, or none of late.
+        assert_eq!(sure.over(bunched(72.0), one_by_one(0.0)), 36.0);
+        assert_eq!(sure.over(one_by_one(72.0), bunched(0.0)), 36.0);
     }
 
     /// So many I/Os of so many microseconds, and 100 extents that moved within so many.

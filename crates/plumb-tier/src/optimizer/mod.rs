@@ -10,7 +10,7 @@ mod select;
 #[cfg(test)]
 mod tests;
 
-pub use bar::{Bar, Basis, Measured, MoveTimes, TierMeasure, Worth};
+pub use bar::{Bar, Basis, Measured, MoveTimes, Sure, TierMeasure, Worth};
 pub(crate) use expected::Expected;
 pub use history::{MoveHistory, Thrash};
 pub(crate) use lines::line_of;

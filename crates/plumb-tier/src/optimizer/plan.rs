@@ -10,8 +10,8 @@ use plumb_units::convert::to_u64;
 use super::history::MoveHistory;
 use super::pins::{Admitted, PinTable, Zone};
 use super::select::{Key, Least};
-use super::{Bar, Placement, TierName};
-use crate::heat::{Forecast, HeatMap, PAGE_EXTENTS};
+use super::{Bar, Placement, Sure, TierName};
+use crate::heat::{Forecast, HeatMap, Lies, PAGE_EXTENTS};
 
 /// Slots of the tiers, those reserved for moves left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,19 +139,25 @@ impl Plan {
     }
 }
 
+/// So many of the coldest may step aside because what they have had may be chance.
+const STEP_ASIDE: u64 = 1024;
+
 /// Plans. Depends on nothing but the request, and changes nothing.
 #[must_use]
 pub fn plan<P: Placement>(request: &PlanRequest<'_, P>) -> Plan {
     let zones = request.pins.zones();
     let slots = request.room.performance_slots;
-    let forecast = request.heat.forecast();
+    let extents = request.placement.extents();
+    let tier = |extent| if extent < extents { request.placement.tier(extent) } else { None };
+    let fast = |extent| tier(extent) == Some(TierName::Performance);
+    let forecast = request.heat.forecast(fast);
     let admitted = Admitted::of(request.pins, &zones, request.placement, slots);
     let mut survey = Survey::new(request);
     for_each_mapped(request, (&forecast, &zones), |found| survey.look(request, &admitted, &found));
     let over = (survey.used + request.room.reserve).saturating_sub(slots);
     let incoming = to_u64(survey.pinned_up.len()) + survey.hot.count();
     let wanted = incoming + over + request.history.recent_moves();
-    let mut coldest = Least::new(wanted.min(survey.used));
+    let mut coldest = Least::new((wanted + STEP_ASIDE).min(survey.used));
     if wanted > 0 {
         for_each_mapped(request, (&forecast, &zones), |found| {
             if found.tier == TierName::Performance && !found.is_pinned(request, &admitted) {
@@ -477,21 +483,17 @@ impl<'a> Course<'a> {
                 (None, None) => return,
             };
             let stuck = !self.stuck.is_empty();
-            let gain = hot.hot_score() - score;
-            let bar = |times: f32| {
-                let bar = self.bar.times(times);
-                if stuck { bar.for_free() } else { bar.over(hot.hot_score(), score) }
-            };
-            if gain <= 0.0 || gain < bar(1.0) {
-                return;
-            }
-            if gain < bar(self.recent(hot.extent())) {
-                self.hottest.pop_front();
-                continue;
-            }
-            if !stuck && gain < bar(self.recent(victim)) {
-                self.coldest.pop_front();
-                continue;
+            match self.judge(hot, (victim, score), stuck) {
+                Pair::Swaps => {}
+                Pair::HotStays => {
+                    self.hottest.pop_front();
+                    continue;
+                }
+                Pair::VictimStays => {
+                    self.coldest.pop_front();
+                    continue;
+                }
+                Pair::NoneDoes => return,
             }
             if !self.affords(2, 1) {
                 return;
@@ -507,4 +509,52 @@ impl<'a> Course<'a> {
             self.swap_pair((victim, hot.extent()), (reason, MoveReason::Heat));
         }
     }
+
+    /// Whether the hottest is worth the place of a victim; one who has to leave takes nothing from anybody.
+    fn judge(&self, hot: Key, (victim, score): (u32, f32), must_leave: bool) -> Pair {
+        let chances = self.heat.chances();
+        let of = |extent, score, lies| Sure { score, dispersion: chances.of(extent, score, lies) };
+        let hot_sure = of(hot.extent(), hot.hot_score(), Lies::Slow);
+        let victim_sure = of(victim, score, Lies::Fast);
+        let surest = |of: Sure| Sure { dispersion: chances.least(), ..of };
+        let gain = hot.hot_score() - score;
+        let clears = |times: f32, hot: Sure, victim: Sure| {
+            let bar = self.bar.times(times);
+            gain >= if must_leave { bar.for_free() } else { bar.over(hot, victim) }
+        };
+        // If that is too little whatever chance makes of them, no pair behind gains enough.
+        if gain <= 0.0 || !clears(1.0, surest(hot_sure), surest(victim_sure)) {
+            return Pair::NoneDoes;
+        }
+        if !clears(1.0, hot_sure, victim_sure) {
+            // Who varies so far that the other would do with one that varies less.
+            let would = [
+                clears(1.0, surest(hot_sure), victim_sure),
+                clears(1.0, hot_sure, surest(victim_sure)),
+            ];
+            return match would {
+                [true, false] => Pair::HotStays,
+                [false, true] => Pair::VictimStays,
+                _ if hot_sure.dispersion >= victim_sure.dispersion => Pair::HotStays,
+                _ => Pair::VictimStays,
+            };
+        }
+        if !clears(self.recent(hot.extent()), hot_sure, victim_sure) {
+            return Pair::HotStays;
+        }
+        match must_leave || clears(self.recent(victim), hot_sure, victim_sure) {
+            true => Pair::Swaps,
+            false => Pair::VictimStays,
+        }
+    }
+}
+
+/// What becomes of the hottest below and the coldest above.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pair {
+    Swaps,
+    HotStays,
+    VictimStays,
+    /// Nor does any behind them gain enough.
+    NoneDoes,
 }

@@ -24,6 +24,11 @@ fn reference(settled: bool) -> Bar {
     Bar::reference(&heat)
 }
 
+/// The score of an extent whose I/Os come one by one.
+fn one_by_one(score: f32) -> Sure {
+    Sure { score, dispersion: 1.0 }
+}
+
 /// All of a request, owned.
 struct Case {
     heat: HeatMap,
@@ -584,7 +589,6 @@ fn the_bar_holds_and_no_pair_that_clears_it_is_left() {
             break_even: random.below(40) as f32,
             hysteresis: 0.25,
             deviations: random.below(60) as f32 / 10.0,
-            dispersion: 1.0 + random.below(8) as f32,
             raised: 1.0 + random.below(3) as f32,
         };
         let planned = case.plan();
@@ -595,7 +599,9 @@ fn the_bar_holds_and_no_pair_that_clears_it_is_left() {
                 TierName::Capacity => victim = Some(made.score),
                 TierName::Performance => {
                     let (lost, least) = match victim.take() {
-                        Some(lost) => (lost, case.bar.over(made.score, lost)),
+                        Some(lost) => {
+                            (lost, case.bar.over(one_by_one(made.score), one_by_one(lost)))
+                        }
                         None => (0.0, case.bar.for_free()),
                     };
                     assert!(made.score - lost >= least, "{:?}", planned.moves);
@@ -612,7 +618,9 @@ fn the_bar_holds_and_no_pair_that_clears_it_is_left() {
         let above = (0..case.disk.extents()).filter(fast).map(score).reduce(f32::min);
         let is_full = u64::from(reached.count_ones()) == case.room.performance_slots;
         let (lost, least) = match is_full {
-            true => above.map_or((f32::MAX, 0.0), |lost| (lost, case.bar.over(below, lost))),
+            true => above.map_or((f32::MAX, 0.0), |lost| {
+                (lost, case.bar.over(one_by_one(below), one_by_one(lost)))
+            }),
             false => (0.0, case.bar.for_free()),
         };
         let gain = below - lost;

@@ -4,6 +4,8 @@
 //! The write-back cache follows the rules of 6.1 and 6.2; moves are read and written on the disks and not crash-safe.
 //! Every extent is mapped at its first touch: to the Performance tier while that has room (ALC-1).
 
+#[cfg(test)]
+mod advice_tests;
 mod bounds;
 #[cfg(test)]
 mod cache_tests;

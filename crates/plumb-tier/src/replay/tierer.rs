@@ -171,7 +171,12 @@ impl Tierer {
                 .plan_by(Bar::none(), &MoveHistory::new(), PlanLimits::none())
                 .expected_share()?,
         };
-        Some(Reach { planned: share, without_bar, budget_spent: planned.budget_spent })
+        Some(Reach {
+            planned: share,
+            without_bar,
+            budget_spent: planned.budget_spent,
+            tells_chance: self.heat.tells_chance(),
+        })
     }
 
     /// A run begins: the counts that it was planned by are over, unless they are of fewer than so many hours; whether they are.

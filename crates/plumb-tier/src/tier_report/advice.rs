@@ -26,6 +26,8 @@ pub struct Reach {
     pub without_bar: f64,
     /// Whether a budget ends the plan before all that is worth it has moved.
     pub budget_spent: bool,
+    /// Whether the plan can tell a load that has changed from what chance makes of one that has not.
+    pub tells_chance: bool,
 }
 
 impl Reach {
@@ -215,13 +217,16 @@ fn below_the_best(
         let planned = 100.0 * reach.planned;
         let hours = (facts.window_end_s - facts.window_start_s) / 3600.0;
         // Before the first optimization, and in a window that is shorter than the hours that heat is counted by, nothing is known of how
-        // often one is needed.
+        // often one is needed. Nor while the plan takes for heat what one day of chance makes: what serves more by hindsight serves no more next time.
         if facts.working_sets.is_empty() || hours < 1.0 {
             return (!facts.optimizes).then(|| {
                 format!(
                     "optimize: {were}, the placement planned at the end of the window serves {planned:.1} %"
                 )
             });
+        }
+        if !reach.tells_chance {
+            return None;
         }
         let often = times_a_day(hours, reach.planned - measured);
         return (!facts.thrash.guarded).then(|| {

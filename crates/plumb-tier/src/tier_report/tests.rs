@@ -18,7 +18,12 @@ fn facts() -> ReportFacts {
         expected_share: Some(0.876),
         optimizes: true,
         pins_refused: 0,
-        reach: Some(Reach { planned: 1.0, without_bar: 1.0, budget_spent: false }),
+        reach: Some(Reach {
+            planned: 1.0,
+            without_bar: 1.0,
+            budget_spent: false,
+            tells_chance: true,
+        }),
         worth: Worth::reference(),
         moves: MoveFigures {
             up_requested: 12,
@@ -224,7 +229,12 @@ fn how_often_to_optimize_is_told() {
             window_end_s: 3600.0 * hours,
             answered_performance: performance,
             answered_cache: 0,
-            reach: Some(Reach { planned: 0.9, without_bar: 0.9, budget_spent: false }),
+            reach: Some(Reach {
+                planned: 0.9,
+                without_bar: 0.9,
+                budget_spent: false,
+                tells_chance: true,
+            }),
             thrash: Thrash::default(),
             ..facts()
         };
@@ -459,7 +469,7 @@ fn advice_follows_the_figures() {
     );
     // Where a run would serve no more, the advice is not to make more of them but what stands in their way.
     let reach = |planned, without_bar, budget_spent| ReportFacts {
-        reach: Some(Reach { planned, without_bar, budget_spent }),
+        reach: Some(Reach { planned, without_bar, budget_spent, tells_chance: true }),
         ..rested()
     };
     for (facts, words) in [

@@ -1,0 +1,193 @@
+//! How much the score of each extent may vary by chance, as a plan is told.
+//!
+//! Extents of one virtual disk may get their I/Os in different ways: a minority in bunches, the others one by one. An extent that is followed has a figure of
+//! its own. Of the others is known how hot they are and on which tier they lie, and those that are followed and look like them tell how much of that may be
+//! chance: among the hottest below are those that just had a bunch, however few of all extents have any.
+
+use super::dispersion::{Dispersion, MOST};
+
+/// What one followed extent tells, in sixteenths.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Told {
+    pub(super) extent: u32,
+    pub(super) score: f32,
+    /// Squares of what its hours are off by, as far as they are believed, and what they won.
+    pub(super) off: f32,
+    pub(super) won: f32,
+    /// Its load looks as if it had ended or begun, if chance is that of single I/Os.
+    pub(super) looks_changed: bool,
+}
+
+/// So many above and below tell about an extent that is not followed.
+const NEAR: usize = 32;
+/// They have won so much together at least, in sixteenths. Little is enough: what both sums are counts half after some hours, over each
+/// other they stay what they were.
+const ENOUGH: f32 = 16.0;
+/// What those tell that look alike counts as so many sixteenths of an extent's own.
+const ALIKE: f32 = 8.0 * 16.0;
+
+/// Where an extent lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lies {
+    Fast,
+    Slow,
+}
+
+impl Lies {
+    fn on(is_fast: bool) -> Self {
+        if is_fast { Self::Fast } else { Self::Slow }
+    }
+
+    fn nth(self) -> usize {
+        match self {
+            Self::Fast => 0,
+            Self::Slow => 1,
+        }
+    }
+}
+
+/// A score, and how many times as much as single I/Os that of an extent like it varies.
+type Class = (f32, f32);
+
+/// The figures of a map's extents.
+#[derive(Debug)]
+pub(crate) struct Chances {
+    /// No extent's is less.
+    least: f32,
+    /// That of extents of which nothing else is known.
+    usual: f32,
+    /// Of extents that are followed, by number.
+    own: Vec<(u32, f32)>,
+    /// Of extents on the Performance tier and elsewhere, by score.
+    alike: [Vec<Class>; 2],
+    /// Of extents whose load looks as if it had ended or begun.
+    changed: f32,
+}
+
+impl Chances {
+    /// By what those tell that are followed, by number; `is_fast`: whether one lies on the Performance tier.
+    pub(super) fn new(found: &Dispersion, told: &[Told], is_fast: impl Fn(u32) -> bool) -> Self {
+        let (least, usual) = (found.least(), found.believed());
+        let lies: Vec<Lies> = told.iter().map(|one| Lies::on(is_fast(one.extent))).collect();
+        let mut tiers = [Vec::new(), Vec::new()];
+        for (one, lies) in told.iter().zip(&lies) {
+            tiers[lies.nth()].push(*one);
+        }
+        let alike = tiers.each_mut().map(|tier| classes(tier, usual));
+        let changed = told.iter().filter(|one| one.looks_changed);
+        let sums = changed.fold((0.0, 0.0), |sums, one| (sums.0 + one.off, sums.1 + one.won));
+        let changed = if sums.1 >= ENOUGH { sums.0 / sums.1 / 16.0 } else { usual };
+        let changed = changed.clamp(least, MOST);
+        let mut chances = Self { least, usual, own: Vec::new(), alike, changed };
+        let own = |(one, lies): (&Told, &Lies)| {
+            let like = match one.looks_changed {
+                true => changed,
+                false => chances.like(one.score / 16.0, *lies),
+            };
+            let own = (one.off + like * 16.0 * ALIKE) / (one.won + ALIKE) / 16.0;
+            (one.extent, own.clamp(least, MOST))
+        };
+        chances.own = told.iter().zip(&lies).map(own).collect();
+        chances
+    }
+
+    /// The figure of an extent with such a score.
+    pub(crate) fn of(&self, extent: u32, score: f32, lies: Lies) -> f32 {
+        let own = self.own.binary_search_by_key(&extent, |own| own.0).ok();
+        own.map_or_else(|| self.like(score, lies), |nth| self.own[nth].1)
+    }
+
+    /// The figure of an extent whose load looks as if it had ended or begun.
+    pub(super) fn of_changed(&self, extent: u32) -> f32 {
+        let own = self.own.binary_search_by_key(&extent, |own| own.0).ok();
+        own.map_or(self.changed, |nth| self.own[nth].1)
+    }
+
+    /// No extent has less.
+    pub(crate) fn least(&self) -> f32 {
+        self.least
+    }
+
+    fn like(&self, score: f32, lies: Lies) -> f32 {
+        let classes = &self.alike[lies.nth()];
+        let above = classes.partition_point(|class| class.0 < score);
+        let found = classes.get(above).or(classes.last()).map_or(self.usual, |class| class.1);
+        found.clamp(self.least, MOST)
+    }
+}
+
+/// What extents tell of those like them, by score.
+fn classes(told: &mut [Told], usual: f32) -> Vec<Class> {
+    told.sort_unstable_by(|one, other| one.score.total_cmp(&other.score));
+    let near = |nth: usize| {
+        let near = told[nth.saturating_sub(NEAR)..(nth + NEAR + 1).min(told.len())].iter();
+        let (off, won) = near.fold((0.0, 0.0), |sums, one| (sums.0 + one.off, sums.1 + one.won));
+        (won >= ENOUGH).then_some(off / won / 16.0)
+    };
+    let class = |(nth, one): (usize, &Told)| (one.score / 16.0, near(nth).unwrap_or(usual));
+    told.iter().enumerate().map(class).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{HeatMap, HeatSettings, HostIoKind};
+    use super::*;
+    use crate::random::Random;
+
+    /// Days of a map of so many extents, every fifth of which gets its 64 I/Os a day 64 at a time, the others one by one.
+    fn mixed(days: u64, extents: u32) -> HeatMap {
+        let mut map = HeatMap::new(HeatSettings::new(extents));
+        let mut random = Random::new(5);
+        for hour in 0..24 * days {
+            if hour > 0 && hour % 24 == 0 {
+                map.begin_window();
+            }
+            map.advance(hour);
+            for extent in 0..extents {
+                let count = match extent % 5 {
+                    0 => 64 * u64::from(random.one_in(24)),
+                    _ => (0..8).map(|_| u64::from(random.one_in(3))).sum(),
+                };
+                map.record_many(extent, HostIoKind::Read, count);
+            }
+        }
+        map.advance(24 * days);
+        map
+    }
+
+    /// Of the extents with a score of so much, those that get bunches and the others: the mean of their figures.
+    fn means(map: &HeatMap, scores: std::ops::Range<f32>) -> [f32; 2] {
+        let forecast = map.forecast(|_| false);
+        let mut sums = [(0.0, 0.0); 2];
+        for (extent, heat) in map.touched().filter(|one| scores.contains(&one.1.score)) {
+            let (sum, count) = &mut sums[usize::from(extent % 5 > 0)];
+            *sum += forecast.chances().of(extent, heat.score, Lies::Slow);
+            *count += 1.0;
+        }
+        sums.map(|(sum, count)| sum / count)
+    }
+
+    #[test]
+    fn extents_that_are_followed_have_figures_of_their_own() {
+        let map = mixed(6, 4000);
+        assert!(map.dispersion() < 2.0, "the majority's: {}", map.dispersion());
+        let [bunched, others] = means(&map, 0.0..1000.0);
+        assert!((30.0..70.0).contains(&bunched) && others < 4.0, "{bunched}, {others}");
+    }
+
+    /// Of a third of them something is known; they tell that who is hot of late had bunches, and who is as hot as most did not.
+    #[test]
+    fn who_is_not_followed_is_like_those_that_are_as_hot() {
+        let map = mixed(6, 12_000);
+        let [hot, _] = means(&map, 200.0..1000.0);
+        let [_, usual] = means(&map, 80.0..100.0);
+        assert!((40.0..70.0).contains(&hot) && usual < 8.0, "{hot}, {usual}");
+    }
+
+    #[test]
+    fn where_nobody_is_followed_all_are_alike() {
+        let mut map = HeatMap::new(HeatSettings::new(100));
+        map.record_many(7, HostIoKind::Read, 90);
+        assert_eq!(map.forecast(|_| true).chances().of(7, 90.0, Lies::Fast), 1.0);
+    }
+}
