@@ -12,7 +12,7 @@ const TIER: u32 = 200;
 const DAYS: u64 = 7;
 const MORE: &str = "optimize more often";
 
-/// A load: I/Os per extent and day, Zipf's exponent, percent of the extents whose I/Os come so many at once, and of those that change place in an hour.
+/// A load: I/Os per extent and day, Zipf's exponent, percent of the extents whose I/Os come so many at once, and in a thousand of those that change place in an hour.
 #[derive(Debug, Clone, Copy)]
 struct Load {
     per_day: f64,
@@ -55,7 +55,7 @@ fn advised(load: Load, every: u64) -> Vec<String> {
         }
         // Who changes place does so with the next one that does.
         let mut changed: Vec<usize> =
-            (0..places.len()).filter(|_| random.below(100) < load.wanders).collect();
+            (0..places.len()).filter(|_| random.below(1000) < load.wanders).collect();
         shuffle(&mut changed, &mut random);
         changed.windows(2).for_each(|pair| places.swap(pair[0], pair[1]));
         if !(hour + 1).is_multiple_of(every) {
@@ -101,13 +101,13 @@ fn nobody_is_told_to_optimize_more_often_for_what_is_chance() {
     }
 }
 
-/// Whose hot spots wander has them again sooner: from the fourth day on that is said of each day.
+/// Whose hot spots wander has them again sooner. That is said as soon as the plan can tell, on the third day; later on these extents go back and forth,
+/// which is said instead.
 #[test]
 fn who_wanders_is_told_to_optimize_more_often() {
     for bunched in [(100, 1), (20, 16)] {
-        let load = Load { per_day: 1200.0, theta: 0.99, bunched, wanders: 1 };
+        let load = Load { per_day: 1200.0, theta: 0.99, bunched, wanders: 5 };
         let found = advised(load, 24);
-        let more = found[2..].iter().all(|said| said.contains(MORE));
-        assert!(more, "{load:?}: {found:#?}");
+        assert!(!found[0].contains(MORE) && found[1].contains(MORE), "{load:?}: {found:#?}");
     }
 }
